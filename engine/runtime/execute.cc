@@ -269,6 +269,7 @@ Array packed(const Array& array) {
 
 Array copied(const Array& array) {
   const Array source = packed(array);
+  if (source.storage != array.storage) return source;
   Array out = Array::empty(source.dtype, source.shape, source.device());
   const auto bytes = static_cast<size_t>(storage_bytes(source.dtype, source.size()));
   if (source.device().is_cpu())

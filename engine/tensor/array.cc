@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/parallel_copy.h"
 #include "tensor/complex.h"
+#include "tensor/strided_copy.h"
 #include "tensor/tensor.h"
 #include "tensor/to_integer.h"
 
@@ -180,58 +181,10 @@ bool Array::is_contiguous() const {
   return true;
 }
 
-namespace {
-
-/// Copies elements of `bytes` bytes each from a strided source into packed memory.
-template <class T>
-void pack(const Array& from, T* to) {
-  const int64_t rank = from.ndim();
-  const T* base = from.data<T>();
-  if (rank == 0) {
-    *to = *base;
-    return;
-  }
-  const size_t last = static_cast<size_t>(rank - 1);
-  Dims index(from.shape.size(), 0);
-  const int64_t inner = from.shape[last], step = from.strides[last];
-  const int64_t total = from.size();
-  for (int64_t done = 0; done < total; done += inner) {
-    const T* row = base;
-    for (size_t i = 0; i < last; ++i) row += index[i] * from.strides[i];
-    for (int64_t j = 0; j < inner; ++j) *to++ = row[j * step];
-    for (size_t i = last; i-- > 0;) {
-      if (++index[i] < from.shape[i]) break;
-      index[i] = 0;
-    }
-  }
-}
-
-}  // namespace
-
 Array Array::contiguous() const {
   if (is_contiguous()) return *this;
   Array out = empty(dtype, shape);
-  if (out.size() == 0) return out;
-  struct Wide {
-    uint64_t low, high;
-  };
-  switch (item_size(dtype)) {
-    case 1:
-      pack(*this, out.data<uint8_t>());
-      break;
-    case 2:
-      pack(*this, out.data<uint16_t>());
-      break;
-    case 4:
-      pack(*this, out.data<uint32_t>());
-      break;
-    case 8:
-      pack(*this, out.data<uint64_t>());
-      break;
-    default:
-      pack(*this, out.data<Wide>());
-      break;
-  }
+  StridedCopy(shape, strides, item_size(dtype)).run(raw(), out.raw());
   return out;
 }
 

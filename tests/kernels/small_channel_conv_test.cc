@@ -184,6 +184,51 @@ TEST_P(SmallChannelConv, MatchPlainSums) {
   }
 }
 
+// Of each group, channels first and last, with an epilogue.
+TEST_P(SmallChannelConv, MatchPlainSumsInGroups) {
+  for (const Convolution& given :
+       {Convolution{2, 6, 9, 5, 20, 3, 3, 1, 1, 1, 1, 1, 1}, Convolution{1, 8, 8, 1, 100, 1, 33},
+        Convolution{3, 12, 6, 9, 11, 3, 2, 2, 1, 1, 0, 0, 1}})
+    for (const bool last : {false, true}) {
+      Convolution c = given;
+      c.channels_last = last;
+      c.groups = c.in == 8 ? 2 : 3;
+      SCOPED_TRACE(str(text(c), last ? ", channels last" : ""));
+      const ConvShape s = c.shape();
+      const Operands at(s);
+      const std::vector<float> bias = numbers(s.out_channels, 9);
+      const double params[] = {2, 0.5};
+      std::vector<Sum> y(at.grad.size());
+      const auto in = cpu::ImageStrides::of(s.in_channels, s.height, s.width, last),
+                 out = cpu::ImageStrides::of(s.out_channels, s.out_height, s.out_width, last);
+      for (int64_t n = 0; n < s.batch; ++n)
+        for (int64_t o = 0; o < s.out_channels; ++o)
+          for (int64_t p = 0; p < s.positions(); ++p) {
+            Sum& sum =
+                y[static_cast<size_t>(n * out.batch + o * out.channel + p / s.out_width * out.row +
+                                      p % s.out_width * out.column)];
+            sum.add(static_cast<double>(bias[static_cast<size_t>(o)]));
+            const int64_t first = o / s.group_out_channels() * s.group_in_channels();
+            for (int64_t k = 0; k < s.window_size(); ++k) {
+              const int64_t tap = k % (s.kernel_height * s.kernel_width);
+              const int64_t row = p / s.out_width * s.stride_height - s.top + tap / s.kernel_width,
+                            column = p % s.out_width - s.left + tap % s.kernel_width;
+              if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
+              const int64_t channel = first + k / (s.kernel_height * s.kernel_width);
+              sum.add(
+                  static_cast<double>(at.x[static_cast<size_t>(
+                      n * in.batch + channel * in.channel + row * in.row + column * in.column)]) *
+                  at.weight[static_cast<size_t>(o * s.window_size() + k)]);
+            }
+            sum.value = 2 * sum.value + 0.5;
+            sum.size = 2 * sum.size + 0.5;
+          }
+      const BoundEpilogue epilogue{
+          .bias = bias.data(), .activation = multiply_and_add, .activation_params = params};
+      expect_sums(forward(DirectConvolution(s), at, epilogue), y);
+    }
+}
+
 TEST_P(SmallChannelConv, KeepNaNLocal) {
   for (const Convolution& c : kCases) {
     SCOPED_TRACE(text(c));

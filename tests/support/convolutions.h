@@ -7,19 +7,21 @@
 
 namespace paddle::testing_support {
 
-/// One group, no dilation.
+/// No dilation.
 struct Convolution {
   int64_t batch, in, out, height, width, kernel_height, kernel_width;
   int64_t stride_height = 1, stride_width = 1;
   int64_t top = 0, bottom = 0, left = 0, right = 0;
   bool channels_last = false;
+  int64_t groups = 1;
 
   cpu::ConvShape shape() const {
     cpu::ConvShape s{};
     s.batch = batch;
     s.in_channels = in;
     s.out_channels = out;
-    s.groups = s.dilation_height = s.dilation_width = 1;
+    s.groups = groups;
+    s.dilation_height = s.dilation_width = 1;
     s.height = height;
     s.width = width;
     s.kernel_height = kernel_height;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/common/convert_integers.h"
 #include "tensor/complex.h"
 #include "tensor/to_integer.h"
 
@@ -49,6 +50,10 @@ void convert(const void* source, int64_t stride, void* target, int64_t n) {
       bfloat_to_float(in, out, n);
     } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bfloat16>) {
       float_to_bfloat(in, out, n);
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bool>) {
+      float_to_bool(in, out, n);
+    } else if constexpr (std::is_same_v<From, float> && std::is_integral_v<To>) {
+      float_to_integer(in, out, n);
     } else {
       for (int64_t i = 0; i < n; ++i) out[i] = convert_value<From, To>(in[i]);
     }

@@ -1,4 +1,4 @@
-// Vectorized conversions between f32 and 16-bit floats.
+// Vectorized conversions between f32 and 16-bit floats, and from f32 to integers and bool.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/common/convert_simd.cc"
@@ -10,6 +10,8 @@
 #include "hwy/highway.h"
 
 #include "kernels/common/convert.h"
+#include "kernels/common/convert_integers.h"
+#include "tensor/to_integer.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace paddle::cpu::HWY_NAMESPACE {
@@ -59,7 +61,37 @@ void to_bfloat(const uint32_t* source, uint16_t* target, int64_t n) {
   }
 }
 
+/// Blocks whose elements all fit 32 bits go through conversions to int32, others one by one.
+template <class To>
+void to_integers(const float* source, To* target, int64_t n) {
+  constexpr int64_t kBlock = 64;
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = n - first < kBlock ? n - first : kBlock;
+    const float* const x = source + first;
+    To* const y = target + first;
+    int fits = 1;
+    for (int64_t i = 0; i < count; ++i) fits &= (x[i] >= -0x1p31f) & (x[i] < 0x1p31f);
+    if (fits) {
+      for (int64_t i = 0; i < count; ++i) y[i] = static_cast<To>(static_cast<int32_t>(x[i]));
+    } else {
+      for (int64_t i = 0; i < count; ++i) y[i] = to_integer<To>(x[i]);
+    }
+  }
+}
+void to_bools(const float* source, uint8_t* target, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) target[i] = source[i] != 0.0f ? 1 : 0;
+}
+
 }  // namespace
+void to_i8_loop(const float* s, int8_t* t, int64_t n) { to_integers(s, t, n); }
+void to_u8_loop(const float* s, uint8_t* t, int64_t n) { to_integers(s, t, n); }
+void to_i16_loop(const float* s, int16_t* t, int64_t n) { to_integers(s, t, n); }
+void to_u16_loop(const float* s, uint16_t* t, int64_t n) { to_integers(s, t, n); }
+void to_i32_loop(const float* s, int32_t* t, int64_t n) { to_integers(s, t, n); }
+void to_u32_loop(const float* s, uint32_t* t, int64_t n) { to_integers(s, t, n); }
+void to_i64_loop(const float* s, int64_t* t, int64_t n) { to_integers(s, t, n); }
+void to_u64_loop(const float* s, uint64_t* t, int64_t n) { to_integers(s, t, n); }
+void to_bool_loop(const float* s, uint8_t* t, int64_t n) { to_bools(s, t, n); }
 void from_half_loop(const uint16_t* s, float* t, int64_t n) { from_half(s, t, n); }
 void to_half_loop(const float* s, uint16_t* t, int64_t n) { to_half(s, t, n); }
 void from_bfloat_loop(const uint16_t* s, uint32_t* t, int64_t n) { from_bfloat(s, t, n); }
@@ -74,6 +106,15 @@ HWY_EXPORT(from_half_loop);
 HWY_EXPORT(to_half_loop);
 HWY_EXPORT(from_bfloat_loop);
 HWY_EXPORT(to_bfloat_loop);
+HWY_EXPORT(to_i8_loop);
+HWY_EXPORT(to_u8_loop);
+HWY_EXPORT(to_i16_loop);
+HWY_EXPORT(to_u16_loop);
+HWY_EXPORT(to_i32_loop);
+HWY_EXPORT(to_u32_loop);
+HWY_EXPORT(to_i64_loop);
+HWY_EXPORT(to_u64_loop);
+HWY_EXPORT(to_bool_loop);
 
 void half_to_float(const float16* source, float* target, int64_t n) {
   HWY_DYNAMIC_DISPATCH(from_half_loop)(reinterpret_cast<const uint16_t*>(source), target, n);
@@ -88,6 +129,33 @@ void bfloat_to_float(const bfloat16* source, float* target, int64_t n) {
 void float_to_bfloat(const float* source, bfloat16* target, int64_t n) {
   HWY_DYNAMIC_DISPATCH(to_bfloat_loop)
   (reinterpret_cast<const uint32_t*>(source), reinterpret_cast<uint16_t*>(target), n);
+}
+void float_to_integer(const float* source, int8_t* target, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(to_i8_loop)(source, target, n);
+}
+void float_to_integer(const float* source, uint8_t* target, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(to_u8_loop)(source, target, n);
+}
+void float_to_integer(const float* source, int16_t* target, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(to_i16_loop)(source, target, n);
+}
+void float_to_integer(const float* source, uint16_t* target, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(to_u16_loop)(source, target, n);
+}
+void float_to_integer(const float* source, int32_t* target, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(to_i32_loop)(source, target, n);
+}
+void float_to_integer(const float* source, uint32_t* target, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(to_u32_loop)(source, target, n);
+}
+void float_to_integer(const float* source, int64_t* target, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(to_i64_loop)(source, target, n);
+}
+void float_to_integer(const float* source, uint64_t* target, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(to_u64_loop)(source, target, n);
+}
+void float_to_bool(const float* source, bool* target, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(to_bool_loop)(source, reinterpret_cast<uint8_t*>(target), n);
 }
 
 }  // namespace paddle::cpu

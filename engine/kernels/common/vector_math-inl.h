@@ -142,9 +142,27 @@ HWY_INLINE V v_exp(V x) {
   return exp_flush_below(x, sizeof(hn::TFromV<V>) == 4 ? -103.98 : -745.14);
 }
 /// exp(x), and 0 where the result would be subnormal: for sums that are at least 1.
-template <class V>
-HWY_INLINE V v_exp_normal(V x) {
-  return exp_flush_below(x, sizeof(hn::TFromV<V>) == 4 ? -87.33 : -708.39);
+HWY_INLINE Vec<double> v_exp_normal(Vec<double> x) { return exp_flush_below(x, -708.39); }
+/// The same within 2 ulp, for x up to 88 or NaN: x = n log(2) + r, and exp(r) is a polynomial of
+/// least relative error. Adding kMagic rounds x / log(2) to n, and leaves n + 127, the exponent of
+/// 2^n, in the low bits. Where x is NaN, the maximum is its second operand.
+HWY_INLINE Vec<float> v_exp_normal(Vec<float> x) {
+  constexpr float kMagic = 12582912.0f + 127.0f;
+  const Tag<float> d;
+  const hn::RebindToUnsigned<Tag<float>> bits;
+  const auto set = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const Vec<float> bound = hn::Max(set(-88.0f), x);
+  const Vec<float> shifted = hn::MulAdd(bound, set(0x1.715476p+0f), set(kMagic));
+  const Vec<float> n = hn::Sub(shifted, set(kMagic));
+  Vec<float> r = hn::NegMulAdd(n, set(0x1.62e400p-1f), bound);
+  r = hn::NegMulAdd(n, set(0x1.7f7d1cp-20f), r);
+  Vec<float> p = hn::MulAdd(set(0x1.6a2434p-10f), r, set(0x1.1239e2p-7f));
+  p = hn::MulAdd(p, r, set(0x1.5558f2p-5f));
+  p = hn::MulAdd(p, r, set(0x1.555492p-3f));
+  p = hn::MulAdd(p, r, set(0x1.fffffcp-2f));
+  p = hn::MulAdd(p, hn::Mul(r, r), r);
+  const Vec<float> power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
+  return hn::MulAdd(p, power, power);
 }
 /// 1 / (1 + exp(-x)).
 template <class V>

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "kernels/elementwise/elementwise_step.h"
+#include "tensor/strided_copy.h"
 
 namespace paddle::cpu {
 namespace {
@@ -37,6 +38,7 @@ class ElementwiseKernel final : public Kernel {
                      item_size(result_type) > 8
                  ? kBlock / 2
                  : kBlock;
+    row_ = common_row();
     // About 20 µs of work per thread.
     grain_ = std::max<int64_t>(kBlock, 65536 / std::max(1, cost));
   }
@@ -49,17 +51,31 @@ class ElementwiseKernel final : public Kernel {
   const ElementwiseStep& step() const { return step_; }
 
  private:
+  /// The length of rows that no operand's runs cross, if blocks that end with them pay off; else 0.
+  int64_t common_row() const {
+    constexpr int64_t kShortest = 128;
+    int64_t row = 0;
+    for (const StridedReader& reader : readers_) {
+      if (reader.is_direct() || reader.is_constant()) continue;
+      const int64_t own = reader.shape().back();
+      if (own < kShortest || (row != 0 && own != row)) return 0;
+      row = own;
+    }
+    return row;
+  }
+
   void run_range(void* const* operands, std::byte* result, int64_t begin, int64_t end) const {
     alignas(64) std::byte buffers[kMaxOperands + 1][kBlock * 8];
     const void* in[kMaxOperands];
     const int64_t step = is_contiguous_ ? end - begin : block_;
-    for (int64_t at = begin; at < end; at += step) {
-      const int64_t n = std::min(step, end - at);
+    for (int64_t at = begin, n = 0; at < end; at += n) {
+      n = std::min(step, end - at);
+      if (row_ > 0) n = std::min(n, row_ - at % row_);
       for (size_t k = 0; k < readers_.size(); ++k) {
         // A block of a constant operand is filled once.
         if (readers_[k].is_constant() && at != begin) continue;
         const int64_t count = readers_[k].is_constant() ? std::min(step, end - begin) : n;
-        in[k] = readers_[k].read(operands[positions_[k]], at, count, buffers[k]);
+        in[k] = readers_[k].read_run(operands[positions_[k]], at, count, buffers[k]);
       }
       std::byte* const out = result + at * result_item_;
       if (store_) {
@@ -75,7 +91,7 @@ class ElementwiseKernel final : public Kernel {
   std::vector<StridedReader> readers_;
   std::vector<size_t> positions_;
   ConvertFn store_;
-  int64_t size_, result_item_, grain_, block_;
+  int64_t size_, result_item_, grain_, block_, row_;
   bool is_contiguous_;
 };
 
@@ -83,28 +99,6 @@ class ElementwiseKernel final : public Kernel {
 
 DType compute_type(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
-}
-
-void merge_axes(Dims& shape, Dims& strides) {
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
-    shape = {0};
-    strides = {1};
-    return;
-  }
-  size_t kept = 0;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 1) continue;
-    if (kept > 0 && strides[kept - 1] == strides[i] * shape[i]) {
-      shape[kept - 1] *= shape[i];
-      strides[kept - 1] = strides[i];
-    } else {
-      shape[kept] = shape[i];
-      strides[kept] = strides[i];
-      ++kept;
-    }
-  }
-  shape.resize(kept);
-  strides.resize(kept);
 }
 
 StridedReader::StridedReader(const Layout& layout, const Dims& shape, DType target)
@@ -125,8 +119,20 @@ StridedReader::StridedReader(const Layout& layout, const Dims& shape, DType targ
   direct_ = shape_.size() == 1 &&
             (shape_[0] == 0 || (layout.dtype == target && (strides_[0] == 1 || shape_[0] == 1)));
   if (direct_) constant_ = false;
-  if (shape_.size() == 2 && strides_[0] == 0 && strides_[1] == 1 && layout.dtype == target)
-    period_ = shape_[1];
+  runs_ = strides_.back() == 1 && layout.dtype == target;
+  if (shape_.size() == 2 && strides_[0] == 0 && runs_) period_ = shape_[1];
+}
+
+const void* StridedReader::read_run(const void* base, int64_t begin, int64_t n,
+                                    void* buffer) const {
+  if (!runs_ || direct_ || begin % shape_.back() + n > shape_.back())
+    return read(base, begin, n, buffer);
+  int64_t remaining = begin, offset = 0;
+  for (size_t axis = shape_.size(); axis-- > 0;) {
+    offset += remaining % shape_[axis] * strides_[axis];
+    remaining /= shape_[axis];
+  }
+  return static_cast<const std::byte*>(base) + offset * source_size_;
 }
 
 const void* StridedReader::read(const void* base, int64_t begin, int64_t n, void* buffer) const {

@@ -20,10 +20,6 @@ namespace paddle::cpu {
 /// itself.
 DType compute_type(DType dtype);
 
-/// Drops axes of size 1 and merges adjacent axes with compatible strides. An empty tensor keeps one
-/// axis, because the other sizes may be anything.
-void merge_axes(Dims& shape, Dims& strides);
-
 /// 16 bytes that are copied as they are.
 struct Unsigned128 {
   uint64_t low, high;
@@ -57,6 +53,8 @@ class StridedReader {
   /// Elements [begin, begin + n) in the target type: a pointer into the operand if it has that form
   /// already, else `buffer`, filled.
   const void* read(const void* base, int64_t begin, int64_t n, void* buffer) const;
+  /// The same, but without a copy also where the elements are one run in the operand.
+  const void* read_run(const void* base, int64_t begin, int64_t n, void* buffer) const;
   /// True if `read` never uses the buffer.
   bool is_direct() const { return direct_; }
   bool is_constant() const { return constant_; }
@@ -72,6 +70,7 @@ class StridedReader {
   int64_t source_size_, target_size_;
   bool direct_ = false;
   bool constant_ = false;
+  bool runs_ = false;  ///< the last axis is contiguous and of the target type
   int64_t period_ = 0;
   Dims shape_, strides_;
 };

@@ -2,6 +2,7 @@
 // numeric attributes as parameters.
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <limits>
@@ -11,6 +12,7 @@
 #include "kernels/elementwise/storage_cast.h"
 #include "ops/generated/math.h"
 #include "ops/generated/nn.h"
+#include "tensor/strided_copy.h"
 
 namespace paddle::cpu {
 namespace {
@@ -69,6 +71,12 @@ std::unique_ptr<Kernel> copy_kernel(const KernelRequest& request, const Layout& 
     if (item_size(source.dtype) == 1) images = interleave_kernel<uint8_t>(source);
     if (item_size(source.dtype) == 4) images = interleave_kernel<uint32_t>(source);
     if (images) return images;
+    return make_kernel([copy = StridedCopy(source.shape, source.strides, item_size(source.dtype)),
+                        base_offset = source.offset * item_size(source.dtype)](
+                           const RunContext&, void* const* operands, void* const* results) {
+      const std::byte* const from = static_cast<const std::byte*>(operands[0]) + base_offset;
+      if (from != results[0]) copy.run(from, results[0]);
+    });
   }
   StridedReader reader(source, source.shape, result.dtype);
   return make_kernel([reader = std::move(reader), size = result.size(),
@@ -84,14 +92,12 @@ std::unique_ptr<Kernel> copy_kernel(const KernelRequest& request, const Layout& 
   });
 }
 
-template <class T>
-void select(const void* const* in, void* out, int64_t n, const double*) {
-  const bool* const condition = static_cast<const bool*>(in[0]);
-  const T* const x = static_cast<const T*>(in[1]);
-  const T* const y = static_cast<const T*>(in[2]);
-  T* const result = static_cast<T*>(out);
-  for (int64_t i = 0; i < n; ++i) result[i] = condition[i] ? x[i] : y[i];
-}
+struct TruncatedQuotient {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::trunc(a / b);
+  }
+};
 
 }  // namespace
 
@@ -132,6 +138,16 @@ std::unique_ptr<Kernel> prepare_unary(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_binary(const KernelRequest& request) {
   return map(request, request.op.name(), numeric_attributes(request.attrs));
+}
+
+std::unique_ptr<Kernel> prepare_divide_rounded(const KernelRequest& request) {
+  if (DivideRoundedAttrs(request.attrs).rounding_mode == "floor")
+    return map(request, "floor_divide");
+  const DType type = compute_type(request.operands[0].dtype);
+  if (!is_float(type)) return map(request, "divide");
+  const Loop loop = type == DType::kF64 ? &scalar_loop<double, double, 2, TruncatedQuotient>
+                                        : &scalar_loop<float, float, 2, TruncatedQuotient>;
+  return elementwise(request, loop, {type, type}, type);
 }
 
 std::unique_ptr<Kernel> prepare_bitwise(const KernelRequest& request) {
@@ -183,26 +199,8 @@ std::unique_ptr<Kernel> prepare_view_dtype(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_where(const KernelRequest& request) {
   const DType type = request.results[0].dtype;
-  Loop loop = nullptr;
-  switch (item_size(type)) {
-    case 1:
-      loop = &select<uint8_t>;
-      break;
-    case 2:
-      loop = &select<uint16_t>;
-      break;
-    case 4:
-      loop = &select<uint32_t>;
-      break;
-    case 8:
-      loop = &select<uint64_t>;
-      break;
-    case 16:
-      loop = &select<Unsigned128>;
-      break;
-    default:
-      return nullptr;
-  }
+  const Loop loop = select_loop(item_size(type));
+  if (!loop) return nullptr;
   return elementwise(request, loop, {DType::kBool, type, type}, type, {}, 1, "where");
 }
 

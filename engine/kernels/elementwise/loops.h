@@ -36,6 +36,10 @@ Loop predicate_loop(std::string_view name, DType compute);
 /// Loops over complex numbers, of both kinds above and with a real result (abs, real, imag, angle).
 Loop complex_loop(std::string_view name, DType compute);
 
+/// condition ? x : y of elements of `item` bytes, where the condition is bool; null for other sizes
+/// than 1, 2, 4, 8 and 16.
+Loop select_loop(int64_t item);
+
 /// Vector width of the loops on this machine in bytes: 64 (AVX-512), 32 (AVX2) or less.
 int vector_bytes();
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/integer_division.h"
 #include "kernels/elementwise/special_functions.h"
 
 namespace paddle::cpu {
@@ -62,62 +63,23 @@ struct Zero {
     return T(0);
   }
 };
-/// Rounds towards minus infinity; division by zero yields 0.
-struct FloorDivide {
+struct Remainder {  // has the sign of the divisor
   template <class T>
   T operator()(T a, T b) const {
-    if (b == T(0)) return T(0);
-    if constexpr (std::is_signed_v<T>) {
-      if (b == T(-1)) return Neg()(a);
-      const T quotient = static_cast<T>(a / b);
-      return a % b != 0 && (a < 0) != (b < 0) ? static_cast<T>(quotient - 1) : quotient;
-    } else {
-      return static_cast<T>(a / b);
-    }
-  }
-};
-/// Has the sign of the divisor; division by zero yields 0.
-struct Remainder {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      const T remainder = std::fmod(a, b);
-      return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
-    } else {
-      if (b == T(0)) return T(0);
-      if constexpr (std::is_signed_v<T>) {
-        if (b == T(-1)) return T(0);
-        const T remainder = static_cast<T>(a % b);
-        return remainder != 0 && (remainder < 0) != (b < 0) ? static_cast<T>(remainder + b)
-                                                            : remainder;
-      } else {
-        return static_cast<T>(a % b);
-      }
-    }
+    const T remainder = std::fmod(a, b);
+    return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
   }
 };
 struct Fmod {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      return std::fmod(a, b);
-    } else {
-      if (b == T(0)) return T(0);
-      if constexpr (std::is_signed_v<T>)
-        if (b == T(-1)) return T(0);
-      return static_cast<T>(a % b);
-    }
+    return std::fmod(a, b);
   }
 };
-struct IntegerDivide {  // rounds towards zero
-  template <class T>
-  T operator()(T a, T b) const {
-    if (b == T(0)) return T(0);
-    if constexpr (std::is_signed_v<T>)
-      if (b == T(-1)) return Neg()(a);
-    return static_cast<T>(a / b);
-  }
-};
+using IntegerDivide = IntegerDivision<IntegerQuotient::kTruncated>;
+using IntegerFloorDivide = IntegerDivision<IntegerQuotient::kFloored>;
+using IntegerFmod = IntegerDivision<IntegerQuotient::kTruncatedRemainder>;
+using IntegerRemainder = IntegerDivision<IntegerQuotient::kFlooredRemainder>;
 /// By squaring; a negative exponent yields 0 except for bases 1 and -1.
 struct Pow {
   template <class T>
@@ -272,10 +234,10 @@ constexpr IntegerEntry kIntegerLoops[] = {
     integer_entry<Add, 2>("add"),
     integer_entry<Subtract, 2>("subtract"),
     integer_entry<Multiply, 2>("multiply"),
-    integer_entry<FloorDivide, 2>("floor_divide"),
+    integer_entry<IntegerFloorDivide, 2>("floor_divide"),
     integer_entry<IntegerDivide, 2>("divide"),
-    integer_entry<Remainder, 2>("remainder"),
-    integer_entry<Fmod, 2>("fmod"),
+    integer_entry<IntegerRemainder, 2>("remainder"),
+    integer_entry<IntegerFmod, 2>("fmod"),
     integer_entry<Maximum, 2>("maximum"),
     integer_entry<Minimum, 2>("minimum"),
     integer_entry<Maximum, 2>("fmax"),
@@ -376,6 +338,7 @@ Loop float_loop(std::string_view name, DType compute) {
 }
 
 Loop integer_loop(std::string_view name, DType compute) {
+  if (const Loop division = integer_division_loop(name, compute)) return division;
   for (const IntegerEntry& entry : kIntegerLoops)
     if (name == entry.name && compute <= DType::kU64)
       return entry.loops[static_cast<size_t>(compute)];

@@ -1,11 +1,13 @@
 // concat, pad and strided_slice_scatter: kernels that copy operands into parts of the result.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/parallel.h"
 #include "kernels/elementwise/elementwise.h"
 #include "ops/generated/shape.h"
+#include "tensor/strided_copy.h"
 
 namespace paddle::cpu {
 namespace {
@@ -142,12 +144,69 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
   });
 }
 
-// For each axis, a table of the source index of each result index: an index of x, or -1 for the
-// border.
+namespace {
+
+constexpr size_t kMaxPadRank = 64;
+
+/// Fills the rows of a padded result; `sources` holds, for each axis, the index in x of each result
+/// index, or -1 for the border. Elements [run_first, run_last) of a row are contiguous in x.
+template <class T>
+void pad_rows(const T* x, const Dims& strides, const std::vector<std::vector<int64_t>>& sources,
+              int64_t run_first, int64_t run_last, T border, const Dims& shape, T* out) {
+  const size_t last = shape.size() - 1;
+  const int64_t inner = shape[last];
+  const std::vector<int64_t>& columns = sources[last];
+  int64_t rows = inner == 0 ? 0 : 1;
+  for (size_t axis = 0; axis < last; ++axis) rows *= shape[axis];
+  parallel_for(rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, inner)),
+               [&](int64_t begin, int64_t end) {
+                 std::array<int64_t, kMaxPadRank> index{};
+                 int64_t rest = begin;
+                 for (size_t axis = last; axis-- > 0;) {
+                   index[axis] = rest % shape[axis];
+                   rest /= shape[axis];
+                 }
+                 for (int64_t row = begin; row < end; ++row) {
+                   T* const target = out + row * inner;
+                   int64_t offset = 0;
+                   bool outside = false;
+                   for (size_t axis = 0; axis < last; ++axis) {
+                     const int64_t at = sources[axis][static_cast<size_t>(index[axis])];
+                     outside |= at < 0;
+                     offset += at * strides[axis];
+                   }
+                   for (size_t axis = last; axis-- > 0;) {
+                     if (++index[axis] < shape[axis]) break;
+                     index[axis] = 0;
+                   }
+                   if (outside) {
+                     std::fill_n(target, inner, border);
+                     continue;
+                   }
+                   const T* const from = x + offset;
+                   const auto copy = [&](int64_t first, int64_t stop) {
+                     for (int64_t i = first; i < stop; ++i) {
+                       const int64_t at = columns[static_cast<size_t>(i)];
+                       target[i] = at < 0 ? border : from[at * strides[last]];
+                     }
+                   };
+                   copy(0, run_first);
+                   if (run_last > run_first)
+                     std::memcpy(target + run_first, from + columns[static_cast<size_t>(run_first)],
+                                 static_cast<size_t>(run_last - run_first) * sizeof(T));
+                   copy(run_last, inner);
+                 }
+               });
+}
+
+}  // namespace
+
 std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
   const PadAttrs attrs(request.attrs);
   const Layout &x = request.operands[0], &result = request.results[0];
   const size_t rank = x.shape.size();
+  if (rank > kMaxPadRank)
+    fail(ErrorCode::kUsage, "pad: x has ", rank, " axes, at most ", kMaxPadRank, " are supported");
   std::vector<int64_t> before(rank, 0);
   const size_t count = attrs.pad.size();
   if (count == 2 * rank && attrs.mode == "constant") {
@@ -185,62 +244,24 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
     run_first = std::clamp<int64_t>(before[rank - 1], 0, result.shape[rank - 1]);
     run_last = std::clamp(before[rank - 1] + x.shape[rank - 1], run_first, result.shape[rank - 1]);
   }
-  const int64_t item = item_size(result.dtype);
-  std::vector<std::byte> border(16);
+  std::array<std::byte, 16> border{};
   convert_fn(DType::kF64, result.dtype)(&attrs.value, 1, border.data(), 1);
   const Dims shape = result.shape, strides = x.strides;
-  const int64_t inner = rank == 0 ? 1 : shape[rank - 1];
-  const int64_t rows = inner == 0 ? 0 : result.size() / inner;
-  return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-    const std::byte* const in = static_cast<const std::byte*>(operands[0]);
-    std::byte* const out = static_cast<std::byte*>(results[0]);
-    if (rank == 0) {
-      std::memcpy(out, in, static_cast<size_t>(item));
-      return;
-    }
-    parallel_for(rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, inner)),
-                 [&](int64_t first, int64_t last) {
-                   for (int64_t row = first; row < last; ++row) {
-                     int64_t remaining = row, offset = 0;
-                     bool outside = false;
-                     for (size_t axis = rank - 1; axis-- > 0;) {
-                       const int64_t at =
-                           sources[axis][static_cast<size_t>(remaining % shape[axis])];
-                       remaining /= shape[axis];
-                       outside = outside || at < 0;
-                       offset += at * strides[axis];
-                     }
-                     std::byte* const target = out + row * inner * item;
-                     const auto copy_elements = [&](int64_t begin, int64_t end) {
-                       for (int64_t i = begin; i < end; ++i) {
-                         const int64_t at = sources[rank - 1][static_cast<size_t>(i)];
-                         const std::byte* const from =
-                             outside || at < 0 ? border.data()
-                                               : in + (offset + at * strides[rank - 1]) * item;
-                         switch (item) {
-                           case 4:
-                             std::memcpy(target + i * 4, from, 4);
-                             break;
-                           case 8:
-                             std::memcpy(target + i * 8, from, 8);
-                             break;
-                           default:
-                             std::memcpy(target + i * item, from, static_cast<size_t>(item));
-                         }
-                       }
-                     };
-                     if (outside || run_first == run_last) {
-                       copy_elements(0, inner);
-                       continue;
-                     }
-                     copy_elements(0, run_first);
-                     const int64_t at = sources[rank - 1][static_cast<size_t>(run_first)];
-                     std::memcpy(target + run_first * item, in + (offset + at) * item,
-                                 static_cast<size_t>((run_last - run_first) * item));
-                     copy_elements(run_last, inner);
-                   }
-                 });
-  });
+  if (rank == 0)
+    return make_kernel([item = item_size(result.dtype)](const RunContext&, void* const* operands,
+                                                        void* const* results) {
+      std::memcpy(results[0], operands[0], static_cast<size_t>(item));
+    });
+  const auto kernel = [&]<class T>(T) {
+    T outside;
+    std::memcpy(&outside, border.data(), sizeof outside);
+    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+      pad_rows(static_cast<const T*>(operands[0]), strides, sources, run_first, run_last, outside,
+               shape, static_cast<T*>(results[0]));
+    });
+  };
+  return visit_unsigned_of_size(item_size(result.dtype), kernel,
+                                []() -> std::unique_ptr<Kernel> { return nullptr; });
 }
 
 }  // namespace paddle::cpu

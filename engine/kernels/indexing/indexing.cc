@@ -25,7 +25,7 @@ auto visit_element_size(DType dtype, F f) {
 class Indices {
  public:
   Indices(DType dtype, std::string_view op)
-      : read_(convert_fn(dtype, DType::kI64)), item_(item_size(dtype)), op_(op) {}
+      : read_(convert_fn(dtype, DType::kI64)), item_(item_size(dtype)), dtype_(dtype), op_(op) {}
   int64_t at(const void* indices, int64_t i, int64_t size) const {
     int64_t value;
     read_(static_cast<const std::byte*>(indices) + i * item_, 1, &value, 1);
@@ -55,6 +55,25 @@ class Indices {
   }
   int64_t normalized(int64_t value, int64_t size) const { return normalize(value, size); }
 
+  /// out[i] = origin + index * step + i * along, for `count` indices from `begin` on.
+  void addresses(const void* indices, int64_t begin, int64_t count, int64_t size, int64_t origin,
+                 int64_t step, int64_t along, int64_t* out) const {
+    bool inside = false;
+    if (dtype_ == DType::kI64) {
+      inside = addresses_of(static_cast<const int64_t*>(indices) + begin, count, size, origin, step,
+                            along, out);
+    } else if (dtype_ == DType::kI32) {
+      inside = addresses_of(static_cast<const int32_t*>(indices) + begin, count, size, origin, step,
+                            along, out);
+    } else {
+      read_raw(indices, begin, count, out);
+      inside = addresses_of(out, count, size, origin, step, along, out);
+    }
+    if (inside) return;
+    read_raw(indices, begin, count, out);
+    check(out, count, size);
+  }
+
  private:
   int64_t normalize(int64_t value, int64_t size) const {
     if (value < -size || value >= size)
@@ -62,8 +81,34 @@ class Indices {
     return value < 0 ? value + size : value;
   }
 
+  /// False if an index is out of range. `out` may be `indices`.
+  template <class I>
+  static bool addresses_of(const I* indices, int64_t count, int64_t size, int64_t origin,
+                           int64_t step, int64_t along, int64_t* out) {
+    uint64_t outside = 0;
+    if (step == 1 && along == 0) {
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t at = indices[i];
+        at += at < 0 ? size : 0;
+        outside |= static_cast<uint64_t>(at) >= static_cast<uint64_t>(size);
+        out[i] = static_cast<int64_t>(static_cast<uint64_t>(origin) + static_cast<uint64_t>(at));
+      }
+      return outside == 0;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t at = indices[i];
+      at += at < 0 ? size : 0;
+      outside |= static_cast<uint64_t>(at) >= static_cast<uint64_t>(size);
+      // Unsigned, so that indices out of range may overflow.
+      out[i] = static_cast<int64_t>(static_cast<uint64_t>(origin + i * along) +
+                                    static_cast<uint64_t>(at) * static_cast<uint64_t>(step));
+    }
+    return outside == 0;
+  }
+
   ConvertFn read_;
   int64_t item_;
+  DType dtype_;
   std::string op_;
 };
 
@@ -77,6 +122,17 @@ void copy_bytes(const void* from, void* to, size_t bytes) {
 
 size_t bytes_of(const Layout& layout) {
   return static_cast<size_t>(layout.size() * item_size(layout.dtype));
+}
+
+/// sums[i] += x[i].
+template <class T>
+void add_row(const T* __restrict x, T* __restrict sums, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+      sums[i] = T(static_cast<float>(sums[i]) + static_cast<float>(x[i]));
+    else
+      sums[i] = static_cast<T>(sums[i] + x[i]);
+  }
 }
 
 /// Applies f in T, through f32 for 16-bit floats.
@@ -166,8 +222,7 @@ struct AxisRuns {
       const int64_t origin = start(row);
       for (int64_t i = 0; i < length; i += kBlock) {
         const int64_t n = std::min(kBlock, length - i), first = row * length + i;
-        indices.read_block(index, first, n, size, at);
-        for (int64_t k = 0; k < n; ++k) at[k] = origin + at[k] * step + (i + k) * along;
+        indices.addresses(index, first, n, size, origin + i * along, step, along, at);
         f(first, n, static_cast<const int64_t*>(at));
       }
     }
@@ -405,22 +460,21 @@ std::unique_ptr<Kernel> prepare_scatter_nd_add(const KernelRequest& request) {
   const bool add = request.op.name() == "scatter_nd_add";
   return visit_number(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return make_kernel([=, bytes = bytes_of(x)](const RunContext&, void* const* operands,
-                                                void* const* results) {
-      const T* const updates = static_cast<const T*>(operands[2]);
-      T* const out = static_cast<T*>(results[0]);
-      copy_bytes(operands[0], out, bytes);
-      coordinates.each(operands[1], 0, coordinates.count, [&](int64_t i, int64_t at) {
-        T* const target = out + at * inner;
-        const T* const source = updates + i * inner;
-        if (add) {
-          for (int64_t j = 0; j < inner; ++j)
-            target[j] = apply_in_f32(target[j], source[j], [](auto a, auto b) { return a + b; });
-        } else {
-          std::copy(source, source + inner, target);
-        }
-      });
-    });
+    return make_kernel(
+        [=, bytes = bytes_of(x)](const RunContext&, void* const* operands, void* const* results) {
+          const T* const updates = static_cast<const T*>(operands[2]);
+          T* const out = static_cast<T*>(results[0]);
+          copy_bytes(operands[0], out, bytes);
+          coordinates.each(operands[1], 0, coordinates.count, [&](int64_t i, int64_t at) {
+            T* const target = out + at * inner;
+            const T* const source = updates + i * inner;
+            if (add) {
+              add_row(source, target, inner);
+            } else {
+              std::copy(source, source + inner, target);
+            }
+          });
+        });
   });
 }
 

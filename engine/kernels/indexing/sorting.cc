@@ -1,4 +1,4 @@
-// Sorting, modes, cumulative products and extrema along an axis, and searchsorted.
+// Modes, cumulative products and extrema along an axis, and searchsorted.
 
 #include <algorithm>
 #include <cmath>
@@ -6,22 +6,13 @@
 #include <numeric>
 
 #include "kernels/common/rows.h"
+#include "kernels/indexing/ordering.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/sorting.h"
 #include "tensor/complex.h"
 
 namespace paddle::cpu {
 namespace {
-
-/// NaN sorts last.
-template <class T>
-bool nan_last_less(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    return a < b;
-  } else {
-    return a < b || (b != b && a == a);
-  }
-}
 
 template <class T>
 bool is_equal(T a, T b) {
@@ -34,66 +25,7 @@ Rows rows_along(const Dims& shape, const std::optional<int64_t>& axis) {
   return Rows::of({element_count(std::span<const int64_t>(shape))}, 0);
 }
 
-template <class T>
-void gather_row(const T* x, int64_t stride, T* target, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) target[i] = x[i * stride];
-}
-
 }  // namespace
-
-std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
-  const SortPairsAttrs attrs(request.attrs);
-  const Rows rows = Rows::of(request.operands[0].shape, attrs.axis);
-  const int64_t limit =
-      request.operands[0].shape.empty() || attrs.limit < 0 ? rows.length : attrs.limit;
-  // An axis of symbolic size may turn out to be too short.
-  if (limit > rows.length)
-    fail(ErrorCode::kUsage, "topk: k is ", limit, ", the axis has ", rows.length, " elements");
-  const bool descending = attrs.descending;
-  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const size_t each = row_buffer_bytes(rows.length, sizeof(T)) + row_buffer_bytes(rows.length, 8);
-    return make_kernel(
-        [=](const RunContext& context, void* const* operands, void* const* results) {
-          const T* const x = static_cast<const T*>(operands[0]);
-          T* const out = static_cast<T*>(results[0]);
-          int64_t* const indices = static_cast<int64_t*>(results[1]);
-          for_each_row(
-              context, rows.count(), rows.length * 32, each, [&](int64_t row, std::byte* buffer) {
-                T* const values = reinterpret_cast<T*>(buffer);
-                int64_t* const order =
-                    reinterpret_cast<int64_t*>(buffer + row_buffer_bytes(rows.length, sizeof(T)));
-                gather_row(x + rows.start(row), rows.inner, values, rows.length);
-                std::iota(order, order + rows.length, int64_t{0});
-                // The sort is stable: ties are ordered by index.
-                const auto ascending_order = [&](int64_t a, int64_t b) {
-                  if (nan_last_less(values[a], values[b])) return true;
-                  return !nan_last_less(values[b], values[a]) && a < b;
-                };
-                const auto descending_order = [&](int64_t a, int64_t b) {
-                  if (nan_last_less(values[b], values[a])) return true;
-                  return !nan_last_less(values[a], values[b]) && a < b;
-                };
-                const auto sort = [&](auto less) {
-                  if (limit < rows.length)
-                    std::partial_sort(order, order + limit, order + rows.length, less);
-                  else
-                    std::sort(order, order + rows.length, less);
-                };
-                if (descending)
-                  sort(descending_order);
-                else
-                  sort(ascending_order);
-                const int64_t start = row / rows.inner * limit * rows.inner + row % rows.inner;
-                for (int64_t i = 0; i < limit; ++i) {
-                  out[start + i * rows.inner] = values[order[i]];
-                  indices[start + i * rows.inner] = order[i];
-                }
-              });
-        },
-        row_scratch(rows.count(), each));
-  });
-}
 
 std::unique_ptr<Kernel> prepare_mode(const KernelRequest& request) {
   const Rows rows = Rows::of(request.operands[0].shape, ModeAttrs(request.attrs).axis);

@@ -19,8 +19,7 @@ void softmax_row(const C* x, C* y, int64_t n, bool log) {
     const double sum = rows.sum_exp(x, n, highest);
     // Two subtractions: adding the maximum and the logarithm first would round away digits of the
     // result for large logits.
-    rows.subtract(x, y, n, highest);
-    rows.subtract(y, y, n, static_cast<C>(std::log(sum)));
+    rows.subtract_both(x, y, n, highest, static_cast<C>(std::log(sum)));
   } else {
     const double sum = rows.exp_and_sum(x, y, n, highest);
     rows.scale(y, y, n, static_cast<C>(1 / sum));

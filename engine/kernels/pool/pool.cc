@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "kernels/common/convert.h"
+#include "kernels/common/rows.h"
 #include "kernels/common/upcast.h"
+#include "kernels/pool/max_planes.h"
 #include "kernels/pool/pool_shape.h"
 #include "kernels/pool/pool_simd.h"
 #include "ops/generated/nn.h"
@@ -155,8 +157,33 @@ void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* i
                });
 }
 
+/// The planes of f32 images without indices; those with NaN go through `max_pool_planes`.
+std::unique_ptr<Kernel> max_pool_of_planes(const PoolShape& s) {
+  const MaxPlanes planes(s);
+  const int64_t count = s.batch * s.channels, workers = std::min(count, kRowWorkers);
+  const size_t each = planes.scratch_bytes();
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        const auto* const x = static_cast<const float*>(operands[0]);
+        auto* const out = static_cast<float*>(results[0]);
+        const int64_t size = s.height * s.width, places = s.out_height * s.out_width;
+        PoolShape one = s;
+        one.batch = one.channels = 1;
+        const auto plane = [&](int64_t p, std::byte* scratch) {
+          if (!planes.run(x + p * size, out + p * places, reinterpret_cast<float*>(scratch)))
+            max_pool_planes<float, false>(one, x + p * size, out + p * places, nullptr);
+        };
+        const int64_t grain = std::max<int64_t>(1, 16384 * workers / (size * count + 1));
+        for_each_task(count, workers, context.scratch, each, plane, grain);
+      },
+      static_cast<size_t>(workers) * each);
+}
+
 template <class T, bool kWithIndices>
 std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
+  if constexpr (std::is_same_v<T, float> && !kWithIndices)
+    if (!s.channels_last && !s.is_2x2_stride_2() && s.height * s.width > 0)
+      return max_pool_of_planes(s);
   return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
     const auto pool =
         s.channels_last ? &max_pool_channels<T, kWithIndices> : &max_pool_planes<T, kWithIndices>;

@@ -174,6 +174,77 @@ int64_t float_rows(D d, const float* const* rows, const int32_t* row_indices, in
 
 }  // namespace
 
+bool copy_and_find_nan_loop(const float* x, int64_t n, float* out) {
+  int found = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    found |= x[i] != x[i];
+    out[i] = x[i];
+  }
+  return found != 0;
+}
+
+namespace {
+
+/// Of equal elements a.
+template <class V>
+V first_max(V a, V b) {
+  return hn::IfThenElse(hn::Gt(b, a), b, a);
+}
+
+template <int kCount>
+void max_shifted(const float* x, int64_t shift, int64_t n, float* out) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    auto best = hn::LoadU(d, x + i);
+#pragma GCC unroll 3
+    for (int k = 1; k < kCount; ++k) best = first_max(best, hn::LoadU(d, x + i + k * shift));
+    hn::StoreU(best, d, out + i);
+  }
+  for (; i < n; ++i) {
+    float best = x[i];
+    for (int k = 1; k < kCount; ++k) best = x[i + k * shift] > best ? x[i + k * shift] : best;
+    out[i] = best;
+  }
+}
+
+template <int kCount>
+void max_pairs(const float* x, int64_t n, float* out) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::Vec<decltype(d)> best, odd;
+    hn::LoadInterleaved2(d, x + 2 * i, best, odd);
+    if constexpr (kCount > 1) best = first_max(best, odd);
+    if constexpr (kCount > 2) {
+      hn::Vec<decltype(d)> third, fourth;
+      hn::LoadInterleaved2(d, x + 2 * i + 2, third, fourth);
+      best = first_max(best, third);
+      if constexpr (kCount > 3) best = first_max(best, fourth);
+    }
+    hn::StoreU(best, d, out + i);
+  }
+  for (; i < n; ++i) {
+    float best = x[2 * i];
+    for (int k = 1; k < kCount; ++k) best = x[2 * i + k] > best ? x[2 * i + k] : best;
+    out[i] = best;
+  }
+}
+
+}  // namespace
+
+void max_of_shifted_loop(const float* x, int64_t shift, int64_t count, int64_t n, float* out) {
+  (count == 2 ? max_shifted<2> : count == 3 ? max_shifted<3> : max_shifted<4>)(x, shift, n, out);
+}
+void max_of_pairs_loop(const float* x, int64_t count, int64_t n, float* out) {
+  (count == 1   ? max_pairs<1>
+   : count == 2 ? max_pairs<2>
+   : count == 3 ? max_pairs<3>
+                : max_pairs<4>)(x, n, out);
+}
+
 void float_rows_loop(const float* const* rows, const int32_t* row_indices, int64_t count, int64_t n,
                      float* out, int32_t* indices) {
   int64_t i = float_rows(hn::ScalableTag<float>(), rows, row_indices, count, 0, n, out, indices);
@@ -222,6 +293,19 @@ HWY_EXPORT(max_pool_2x2_grad_loop);
 HWY_EXPORT(float_rows_loop);
 HWY_EXPORT(unsigned_rows_loop);
 HWY_EXPORT(signed_rows_loop);
+HWY_EXPORT(copy_and_find_nan_loop);
+HWY_EXPORT(max_of_shifted_loop);
+HWY_EXPORT(max_of_pairs_loop);
+
+bool copy_and_find_nan(const float* x, int64_t n, float* out) {
+  return HWY_DYNAMIC_DISPATCH(copy_and_find_nan_loop)(x, n, out);
+}
+void max_of_shifted(const float* x, int64_t shift, int64_t count, int64_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(max_of_shifted_loop)(x, shift, count, n, out);
+}
+void max_of_pairs(const float* x, int64_t count, int64_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(max_of_pairs_loop)(x, count, n, out);
+}
 
 void max_of_rows(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out) {
   HWY_DYNAMIC_DISPATCH(unsigned_rows_loop)(rows, count, n, out);

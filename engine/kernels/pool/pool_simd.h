@@ -24,4 +24,14 @@ void max_of_rows(const int8_t* const* rows, int64_t count, int64_t n, int8_t* ou
 void max_of_rows(const float* const* rows, const int32_t* row_indices, int64_t count, int64_t n,
                  float* out, int32_t* indices);
 
+// Maxima of rows without NaN; of equal elements (zeros of both signs) the first.
+
+/// Copies x to out; true if an element is NaN.
+bool copy_and_find_nan(const float* x, int64_t n, float* out);
+/// out[i] = the largest of x[i], x[i + shift], … for `count` elements from 2 to 4; out may be x.
+void max_of_shifted(const float* x, int64_t shift, int64_t count, int64_t n, float* out);
+/// out[i] = the largest of x[2 i], x[2 i + 1], … for `count` elements from 1 to 4. Reads one
+/// element more of each window if `count` is odd.
+void max_of_pairs(const float* x, int64_t count, int64_t n, float* out);
+
 }  // namespace paddle::cpu

@@ -159,6 +159,10 @@ T row_max(const T* x, int64_t n) {
     fourth = f(fourth, at(i + 3 * lanes));
   }
   for (; i + lanes <= n; i += lanes) best = f(best, at(i));
+  if (i < n && n >= lanes) {  // overlaps the vector before
+    second = f(second, at(n - lanes));
+    i = n;
+  }
   best = f(f(best, second), f(third, fourth));
   // A NaN lane stays NaN here, but the maximum over lanes would drop it.
   if (!hn::AllTrue(d, hn::Eq(best, best))) return std::numeric_limits<T>::quiet_NaN();
@@ -195,23 +199,26 @@ HWY_INLINE double blocked_sum(int64_t n, Value value, Tail tail) {
 template <class T, bool kStore>
 double exp_sum(const T* x, T* y, int64_t n, T shift) {
   const Tag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const Vec<T> by = hn::Set(d, shift);
-  return blocked_sum<T>(
-      n,
-      [&](int64_t i) HWY_ATTR {
-        const Vec<T> e = v_exp_normal(hn::Sub(hn::LoadU(d, x + i), by));
-        if constexpr (kStore) hn::StoreU(e, d, y + i);
-        return e;
-      },
-      [&](int64_t i) HWY_ATTR {
-        HWY_ALIGN T padded[hn::MaxLanes(Tag<T>())] = {};
-        std::copy(x + i, x + n, padded);
-        hn::Store(v_exp_normal(hn::Sub(hn::Load(d, padded), by)), d, padded);
-        double sum = 0;
-        for (int64_t k = 0; k < n - i; ++k) sum += static_cast<double>(padded[k]);
-        if constexpr (kStore) std::copy(padded, padded + (n - i), y + i);
-        return sum;
-      });
+  double total = 0;
+  int64_t i = 0;
+  while (i + lanes <= n) {
+    const int64_t stop = std::min(n - lanes + 1, i + 64 * lanes);
+    Vec<T> part = hn::Zero(d);
+    for (; i < stop; i += lanes) {
+      const Vec<T> e = v_exp_normal(hn::Sub(hn::LoadU(d, x + i), by));
+      if constexpr (kStore) hn::StoreU(e, d, y + i);
+      part = hn::Add(part, e);
+    }
+    total += total_of<T>(part);
+  }
+  if (i == n) return total;
+  const auto rest = hn::FirstN(d, static_cast<size_t>(n - i));
+  const Vec<T> e =
+      hn::IfThenElseZero(rest, v_exp_normal(hn::Sub(hn::MaskedLoad(rest, d, x + i), by)));
+  if constexpr (kStore) hn::BlendedStore(e, rest, d, y + i);
+  return total + total_of<T>(e);
 }
 template <class T>
 double sum_exp(const T* x, int64_t n, T shift) {
@@ -226,8 +233,8 @@ void scale(const T* x, T* y, int64_t n, T factor) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * factor;
 }
 template <class T>
-void subtract(const T* x, T* y, int64_t n, T value) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - value;
+void subtract_both(const T* x, T* y, int64_t n, T first, T second) {
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - first) - second;
 }
 template <class T>
 double row_sum(const T* x, int64_t n) {
@@ -318,7 +325,7 @@ void add_centered(T* sum, const T* g, const T* x, int64_t n, T center, T factor)
 
 template <class T>
 constexpr RowLoops<T> kRows = {
-    &row_max<T>,           &sum_exp<T>,   &exp_and_sum<T>,      &scale<T>,        &subtract<T>,
+    &row_max<T>,           &sum_exp<T>,   &exp_and_sum<T>,      &scale<T>,        &subtract_both<T>,
     &row_sum<T>,           &dot<T>,       &squared_distance<T>, &dot_centered<T>, &multiply<T>,
     &multiply_centered<T>, &normalize<T>, &weighted<T>,         &affine<T>,       &add<T>,
     &add_centered<T>};

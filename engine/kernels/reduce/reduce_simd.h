@@ -41,8 +41,8 @@ struct RowLoops {
   double (*sum_exp)(const T* x, int64_t n, T shift);  ///< Σ exp(x - shift)
   /// y = exp(x - shift), and the sum; y may be x.
   double (*exp_and_sum)(const T* x, T* y, int64_t n, T shift);
-  void (*scale)(const T* x, T* y, int64_t n, T factor);    ///< y = x * factor
-  void (*subtract)(const T* x, T* y, int64_t n, T value);  ///< y = x - value
+  void (*scale)(const T* x, T* y, int64_t n, T factor);          ///< y = x * factor
+  void (*subtract_both)(const T* x, T* y, int64_t n, T a, T b);  ///< y = (x - a) - b
   double (*sum)(const T* x, int64_t n);
   double (*dot)(const T* x, const T* y, int64_t n);
   double (*squared_distance)(const T* x, int64_t n, T center);          ///< Σ (x - center)²

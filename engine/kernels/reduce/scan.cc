@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "kernels/common/rows.h"
+#include "kernels/reduce/reduce_simd.h"
+#include "kernels/reduce/scan_simd.h"
 #include "ops/generated/reduce.h"
 #include "tensor/complex.h"
 
@@ -15,9 +17,31 @@ Rows rows_along(const Dims& shape, const std::optional<int64_t>& axis) {
   return Rows::of({element_count(std::span<const int64_t>(shape))}, 0);
 }
 
+/// Index of the first element for which `is` holds; there is one. Whole blocks are tested without
+/// branches, in vector registers.
+template <class T, class F>
+int64_t find_first(const T* x, int64_t n, F is) {
+  constexpr int64_t kBlock = 64;
+  int64_t first = 0;
+  for (; first + kBlock <= n; first += kBlock) {
+    int found = 0;
+    for (int64_t i = 0; i < kBlock; ++i) found |= is(x[first + i]);
+    if (found) break;
+  }
+  return std::find_if(x + first, x + n, is) - x;
+}
+
 /// Index of the first largest (or smallest) element, or of the first NaN.
 template <class T>
 int64_t find_extremum(const T* x, int64_t stride, int64_t n, bool largest) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    // First the value, then its place: both loops are vector code.
+    if (largest && stride == 1 && n >= 16) {
+      const T value = row_loops<T>().max(x, n);
+      return value == value ? find_first(x, n, [=](T v) { return v == value; })
+                            : find_first(x, n, [](T v) { return v != v; });
+    }
+  }
   int64_t best = 0;
   T value = x[0];
   if (value != value) return 0;
@@ -32,6 +56,31 @@ int64_t find_extremum(const T* x, int64_t stride, int64_t n, bool largest) {
   return best;
 }
 
+constexpr int64_t kExtremumColumns = 256;
+
+/// Whether x[c] comes before best[c], then replaces it, for one row of n columns.
+template <class T, bool kLargest>
+void take_extrema(const T* x, int32_t row, int64_t n, T* best, int32_t* at) {
+  for (int64_t c = 0; c < n; ++c) {
+    const T value = x[c], old = best[c];
+    const bool further = kLargest ? value > old : value < old;
+    const bool better = further | ((value != value) & (old == old));
+    best[c] = better ? value : old;
+    at[c] = better ? row : at[c];
+  }
+}
+
+/// The same along an axis that others follow, for n columns of `length` rows.
+template <class T>
+void find_extrema(const T* x, const Rows& rows, int64_t n, bool largest, int32_t* at) {
+  T best[kExtremumColumns];
+  std::copy_n(x, n, best);
+  std::fill_n(at, n, 0);
+  const auto take = largest ? &take_extrema<T, true> : &take_extrema<T, false>;
+  for (int64_t i = 1; i < rows.length; ++i)
+    take(x + i * rows.inner, static_cast<int32_t>(i), n, best, at);
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request) {
@@ -41,10 +90,31 @@ std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request) {
   const DType result_type = request.results[0].dtype;
   const ConvertFn store = convert_fn(DType::kI64, result_type);
   const int64_t item = item_size(result_type);
+  const ConvertFn store_narrow = convert_fn(DType::kI32, result_type);
+  constexpr int64_t kFewColumns = 16;
+  const bool columns = rows.inner >= kFewColumns && rows.length > 0 && rows.length <= INT32_MAX;
   return visit_dtype(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
       const T* const x = static_cast<const T*>(operands[0]);
+      if (columns) {
+        const int64_t blocks = (rows.inner + kExtremumColumns - 1) / kExtremumColumns;
+        const int64_t work = rows.length * std::min(rows.inner, kExtremumColumns);
+        parallel_for(
+            rows.outer * blocks, std::max<int64_t>(1, 16384 / work),
+            [&](int64_t begin, int64_t end) {
+              int32_t at[kExtremumColumns];
+              for (int64_t task = begin; task < end; ++task) {
+                const int64_t outer = task / blocks, first = task % blocks * kExtremumColumns,
+                              n = std::min(kExtremumColumns, rows.inner - first);
+                find_extrema(x + outer * rows.length * rows.inner + first, rows, n, largest, at);
+                store_narrow(
+                    at, 1,
+                    static_cast<std::byte*>(results[0]) + (outer * rows.inner + first) * item, n);
+              }
+            });
+        return;
+      }
       parallel_for(rows.count(), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t row = begin; row < end; ++row) {
@@ -57,6 +127,47 @@ std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request) {
   });
 }
 
+namespace {
+
+/// Cumulative sums along an axis that others follow: many columns at a time, in A.
+template <class A>
+std::unique_ptr<Kernel> cumulative_columns(const Rows& rows, DType from, DType to) {
+  constexpr int64_t kColumns = 256;
+  constexpr bool kFloats = std::is_same_v<A, double>;
+  constexpr DType kSum = kFloats ? DType::kF64 : DType::kI64;
+  const bool direct = from == DType::kF32 && to == DType::kF32;
+  const ConvertFn load = convert_fn(from, kSum), store = convert_fn(kSum, to);
+  const int64_t from_item = item_size(from), to_item = item_size(to);
+  const int64_t blocks = (rows.inner + kColumns - 1) / kColumns;
+  return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+    const int64_t work = rows.length * std::min(kColumns, rows.inner);
+    parallel_for(rows.outer * blocks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
+                 [&](int64_t begin, int64_t end) {
+                   A sums[kColumns], values[kColumns];
+                   for (int64_t task = begin; task < end; ++task) {
+                     const int64_t first = task % blocks * kColumns,
+                                   n = std::min(kColumns, rows.inner - first);
+                     int64_t at = task / blocks * rows.length * rows.inner + first;
+                     std::fill_n(sums, n, A(0));
+                     if constexpr (kFloats)
+                       if (direct) {
+                         accumulate_rows(static_cast<const float*>(operands[0]) + at, rows.length,
+                                         rows.inner, sums, static_cast<float*>(results[0]) + at, n);
+                         continue;
+                       }
+                     for (int64_t i = 0; i < rows.length; ++i, at += rows.inner) {
+                       load(static_cast<const std::byte*>(operands[0]) + at * from_item, 1, values,
+                            n);
+                       accumulate_row(values, sums, values, n);
+                       store(values, 1, static_cast<std::byte*>(results[0]) + at * to_item, n);
+                     }
+                   }
+                 });
+  });
+}
+
+}  // namespace
+
 std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
   const CumsumAttrs attrs(request.attrs);
   Rows rows = rows_along(request.operands[0].shape, attrs.axis);
@@ -68,6 +179,10 @@ std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
     to = real_type(to);
   }
   // Floats are summed in f64, so that long f32 sums stay accurate; integers wrap around.
+  constexpr int64_t kFewColumns = 16;
+  if (rows.inner >= kFewColumns)
+    return is_float(to) ? cumulative_columns<double>(rows, from, to)
+                        : cumulative_columns<uint64_t>(rows, from, to);
   const DType compute = is_float(to) ? DType::kF64 : DType::kU64;
   const ConvertFn load = is_float(to) ? convert_fn(from, compute) : convert_fn(from, DType::kI64);
   const ConvertFn store = is_float(to) ? convert_fn(compute, to) : convert_fn(DType::kI64, to);

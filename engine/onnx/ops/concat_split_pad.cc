@@ -1,6 +1,7 @@
 // Concatenation, splitting, slicing and padding.
 
 #include <algorithm>
+#include <optional>
 
 #include "onnx/ops/helpers.h"
 #include "ops/generated/creation.h"
@@ -135,6 +136,28 @@ Tensor pad_axis(const Tensor& in, int64_t axis, int64_t before, int64_t after,
 
 namespace {
 
+/// All axes at once, for modes that copy elements of spatial axes of known sizes.
+std::optional<Tensor> pad_spatial(const Tensor& x, const std::vector<int64_t>& axes,
+                                  const std::vector<int64_t>& pads, const std::string& mode) {
+  const int64_t rank = x.ndim();
+  if (mode == "constant" || rank < 3 || rank > 5) return std::nullopt;
+  std::vector<int64_t> borders(static_cast<size_t>(2 * (rank - 2)), 0);  // the last axis first
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t before = pads[i], after = pads[i + axes.size()];
+    if (before == 0 && after == 0) continue;
+    const Dim& size = x.dim(axes[i]);
+    if (axes[i] < 2 || !size.is_constant() || std::min(before, after) < 0 ||
+        std::max(before, after) >= size.value())
+      return std::nullopt;
+    const auto at = static_cast<size_t>(2 * (rank - 1 - axes[i]));
+    if (borders[at] != 0 || borders[at + 1] != 0) return std::nullopt;  // an axis is given twice
+    borders[at] = before;
+    borders[at + 1] = after;
+  }
+  const std::string ours = mode == "edge" ? "replicate" : mode == "wrap" ? "circular" : mode;
+  return ops::pad(x, borders, ours);
+}
+
 Values pad(NodeCall& c) {
   Tensor x = c.tensor(0);
   const std::string mode = c.string_attr("mode", "constant");
@@ -150,8 +173,10 @@ Values pad(NodeCall& c) {
   }
   std::vector<int64_t> axes = c.has_input(3) ? c.constant_ints(3) : leading_axes(x.ndim());
   c.check(pads.size() == 2 * axes.size(), pads.size(), " pads for ", axes.size(), " axes");
+  for (int64_t& axis : axes) axis = c.axis(axis, x.ndim());
+  if (const auto padded = pad_spatial(x, axes, pads, mode)) return {*padded};
   for (size_t i = 0; i < axes.size(); ++i)
-    x = pad_axis(x, c.axis(axes[i], x.ndim()), pads[i], pads[i + axes.size()], mode, fill);
+    x = pad_axis(x, axes[i], pads[i], pads[i + axes.size()], mode, fill);
   return {x};
 }
 

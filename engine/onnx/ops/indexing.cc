@@ -13,21 +13,15 @@
 namespace paddle::onnx {
 namespace {
 
-/// Normalizes negative indices.
-Tensor normalize_index(const Tensor& index, const Dim& size) {
+/// Indices in int64; those that are known are checked. Operations count negative ones from the end.
+Tensor checked_index(const Tensor& index, const Dim& size) {
   const Tensor wide = ops::cast(index, DType::kI64);
-  if (wide.is_concrete()) {
-    const Array& a = wide.array();
-    bool negative = false;
-    for (int64_t i = 0; i < a.size(); ++i) {
-      const int64_t at = a.integer(i);
-      negative = negative || at < 0;
-      if (size.is_constant() && (at < -size.value() || at >= size.value()))
-        fail(ErrorCode::kModel, "the index ", at, " is out of range for the size ", size);
-    }
-    if (!negative) return wide;
+  for (int64_t i = 0; wide.is_concrete() && size.is_constant() && i < wide.array().size(); ++i) {
+    const int64_t at = wide.array().integer(i);
+    if (at < -size.value() || at >= size.value())
+      fail(ErrorCode::kModel, "the index ", at, " is out of range for the size ", size);
   }
-  return ops::where(ops::less_than(wide, int_scalar(0)), wide + dim_value(size, DType::kI64), wide);
+  return wide;
 }
 
 /// x[…, i, …] as a view, for one constant index in range.
@@ -46,7 +40,7 @@ Values gather(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
   if (const auto taken = single_slice(x, c.value(1), axis)) return {*taken};
-  const Tensor index = normalize_index(c.tensor(1), x.dim(axis));
+  const Tensor index = checked_index(c.tensor(1), x.dim(axis));
   const Tensor flat = ops::index_select(x, ops::reshape(index, Shape{-1}), axis);
   Shape shape = x.shape();
   shape.erase(shape.begin() + axis);
@@ -57,22 +51,18 @@ Values gather(NodeCall& c) {
 Values gather_elements(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
-  return {ops::take_along_axis(x, normalize_index(c.tensor(1), x.dim(axis)), axis, false)};
+  return {ops::take_along_axis(x, checked_index(c.tensor(1), x.dim(axis)), axis, false)};
 }
 
-/// Coordinate rows, each normalized by the size of its axis.
-Tensor normalize_rows(const Tensor& index, const Shape& shape, int64_t from) {
-  Tensors sizes;
+/// Coordinate rows in int64, each column checked as `checked_index` does.
+Tensor checked_rows(const Tensor& index, const Shape& shape, int64_t from) {
   const int64_t columns = constant_dim(index, -1);
   if (from + columns > static_cast<int64_t>(shape.size()))
     fail(ErrorCode::kModel, "indices have ", columns, " coordinates for a tensor of rank ",
          shape.size());
   for (int64_t i = 0; index.is_concrete() && i < columns; ++i)
-    normalize_index(slice_axis(index, -1, i, i + 1), shape[static_cast<size_t>(from + i)]);
-  for (int64_t i = 0; i < columns; ++i)
-    sizes.push_back(dim_value(shape[static_cast<size_t>(from + i)], DType::kI64));
-  const Tensor wide = ops::cast(index, DType::kI64);
-  return ops::where(ops::less_than(wide, int_scalar(0)), wide + ops::stack(sizes, 0), wide);
+    checked_index(slice_axis(index, -1, i, i + 1), shape[static_cast<size_t>(from + i)]);
+  return ops::cast(index, DType::kI64);
 }
 
 /// GatherND with empty coordinates: each index selects its whole batch element.
@@ -89,7 +79,7 @@ Values gather_nd(NodeCall& c) {
   const int64_t batch = c.int_attr("batch_dims", 0);
   c.check(batch >= 0 && batch < std::min(x.ndim(), c.tensor(1).ndim()), "batch_dims is ", batch);
   if (constant_dim(c.tensor(1), -1) == 0) return {gather_batches(x, c.tensor(1), batch)};
-  Tensor index = normalize_rows(c.tensor(1), x.shape(), batch);
+  Tensor index = checked_rows(c.tensor(1), x.shape(), batch);
   if (batch > 0) {
     Tensors columns;
     Shape one = index.shape();
@@ -119,7 +109,7 @@ const char* reduction_word(const NodeCall& c) {
 Values scatter_elements(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
-  return {ops::scatter_along(x, normalize_index(c.tensor(1), x.dim(axis)), c.tensor(2), axis,
+  return {ops::scatter_along(x, checked_index(c.tensor(1), x.dim(axis)), c.tensor(2), axis,
                              reduction_word(c))};
 }
 
@@ -203,18 +193,24 @@ std::optional<Tensor> scatter_as_slice(const Tensor& x, const Tensor& rows, cons
   return ops::strided_slice_scatter(x, values, which, begin, end, steps);
 }
 
-/// Flattens the leading axes, so that a coordinate row becomes one index.
+/// For reductions, the leading axes are flattened, so that a coordinate row becomes one index.
 Values scatter_nd(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  if (c.string_attr("reduction", "none") == "none")
+  const std::string reduction = c.string_attr("reduction", "none");
+  if (reduction == "none")
     if (const auto written = scatter_as_slice(x, c.tensor(1), c.tensor(2))) return {*written};
-  const Tensor index = normalize_rows(c.tensor(1), x.shape(), 0);
+  const Tensor index = checked_rows(c.tensor(1), x.shape(), 0);
   const int64_t columns = constant_dim(index, -1);
+  if (columns > 0 && (reduction == "none" || reduction == "add"))
+    return {reduction == "add" ? ops::scatter_nd_add(x, index, c.tensor(2))
+                               : ops::scatter_nd_put(x, index, c.tensor(2))};
   Dim rows = 1, rest = 1;
   Tensor flat = ops::full(Shape{}, int64_t{0}, DType::kI64);
   for (int64_t i = 0; i < columns; ++i) {
     rows = rows * x.dim(i);
-    const Tensor column = ops::squeeze(slice_axis(index, -1, i, i + 1), std::vector<int64_t>{-1});
+    const Tensor given = ops::squeeze(slice_axis(index, -1, i, i + 1), std::vector<int64_t>{-1});
+    const Tensor column = ops::where(ops::less_than(given, int_scalar(0)),
+                                     given + dim_value(x.dim(i), DType::kI64), given);
     flat = flat * dim_value(x.dim(i), DType::kI64) + column;
   }
   for (int64_t i = columns; i < x.ndim(); ++i) rest = rest * x.dim(i);

@@ -68,18 +68,33 @@ Tensors asked(Tensors pooled, bool mask, const std::string& format) {
   return pooled;
 }
 
-/// Max pooling of NDHWC without indices, as two 2-D poolings: of the planes, and of (depth, pixel).
-Tensor largest(const Tensor& x, const Windows& w, bool ceil_mode) {
-  const Tensor planes = ops::max_pool2d(
-      ops::reshape(x, {x.dim(0) * x.dim(1), x.dim(2), x.dim(3), x.dim(4)}), w.plane(w.kernel),
-      w.plane(w.stride), w.plane_border(), false, ceil_mode, "NHWC")[0];
-  const Dim height = planes.dim(1), width = planes.dim(2);
-  Tensor lines = ops::reshape(planes, {x.dim(0), x.dim(1), height * width, x.dim(4)});
+/// Max pooling without indices as two 2-D poolings: of the planes, and of (depth, pixel).
+Tensor largest(const Tensor& x, const Windows& w, bool ceil_mode, bool last) {
+  const std::string format = last ? "NHWC" : "NCHW";
+  const size_t depth_axis = last ? 1 : 2;
+  const Dim n = x.dim(0), channels = x.dim(last ? 4 : 1);
+  const Dim &depth = x.dim(static_cast<int64_t>(depth_axis)),
+            &rows = x.dim(static_cast<int64_t>(depth_axis) + 1),
+            &columns = x.dim(static_cast<int64_t>(depth_axis) + 2);
+  const auto images = [&](const Dim& d, const Dim& h, const Dim& width) {
+    return last ? Shape{n * d, h, width, channels} : Shape{n, channels * d, h, width};
+  };
+  const Tensor planes =
+      ops::max_pool2d(ops::reshape(x, images(depth, rows, columns)), w.plane(w.kernel),
+                      w.plane(w.stride), w.plane_border(), false, ceil_mode, format)[0];
+  const Dim &height = planes.dim(last ? 1 : 2), &width = planes.dim(last ? 2 : 3);
+  const auto volume = [&](const Dim& d, const Shape& pixels) {
+    Shape shape = last ? Shape{n, d} : Shape{n, channels, d};
+    shape.insert(shape.end(), pixels.begin(), pixels.end());
+    if (last) shape.push_back(channels);
+    return shape;
+  };
+  Tensor lines = ops::reshape(planes, volume(depth, {height * width}));
   if (w.kernel[0] != 1 || w.stride[0] != 1 || w.border[0] + w.border[1] != 0)
     lines =
         ops::max_pool2d(lines, int_list({w.kernel[0], 1}), int_list({w.stride[0], 1}),
-                        int_list({w.border[0], w.border[1], 0, 0}), false, ceil_mode, "NHWC")[0];
-  return ops::reshape(lines, {x.dim(0), lines.dim(1), height, width, x.dim(4)});
+                        int_list({w.border[0], w.border[1], 0, 0}), false, ceil_mode, format)[0];
+  return ops::reshape(lines, volume(lines.dim(static_cast<int64_t>(depth_axis)), {height, width}));
 }
 
 /// The number of elements in each window along one axis, padding included unless `exclusive`.
@@ -112,11 +127,7 @@ Tensors decompose_max_pool3d(CallContext& c) {
   const Tensor x = volume_operand(c, a.data_format);
   const bool last = a.data_format == "NDHWC";
   const Windows w(c.op(), a.kernel_size, a.stride, a.padding, x, last);
-  if (!a.return_mask) {
-    const Tensor y =
-        largest(last ? c.operand(0) : ops::transpose(x, {0, 2, 3, 4, 1}), w, a.ceil_mode);
-    return {last ? y : ops::transpose(y, {0, 4, 1, 2, 3})};
-  }
+  if (!a.return_mask) return {largest(c.operand(0), w, a.ceil_mode, last)};
   const Tensors planes = ops::max_pool2d(stacked_planes(x), w.plane(w.kernel), w.plane(w.stride),
                                          w.plane_border(), true, a.ceil_mode);
   const Tensors lines =
