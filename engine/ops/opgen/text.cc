@@ -53,6 +53,7 @@ std::string cpp_default(const Param& p) {
     if (d[0] == '[') return "{" + d.substr(1, d.size() - 2) + "}";
     return "{" + d + "}";
   }
+  if (p.type == "strs" && d == "[]") return "{}";
   if (p.type == "number" || p.type == "any") return "AttrValue::parse(" + quoted(d) + ")";
   if (d == "inf") return "std::numeric_limits<double>::infinity()";
   if (d == "-inf") return "-std::numeric_limits<double>::infinity()";
