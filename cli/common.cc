@@ -29,7 +29,7 @@ void set_threads(int threads) {
   if (threads < 0 || threads > 1024)
     fail(ErrorCode::kUsage, "--threads: expected 1 to 1024, found ", threads);
   // Ranks of a run that share this machine share its cores.
-  const char* const ranks = std::getenv("PADDLE_WORLD_SIZE");
+  const char* const ranks = std::getenv("PADDLE_LOCAL_WORLD_SIZE");
   const int sharing = std::max(1, ranks ? std::atoi(ranks) : 1);
   set_thread_count(threads > 0 ? threads : std::max(1, available_cores() / sharing));
 }

@@ -1,41 +1,123 @@
-// paddle-launch -n N COMMAND …: starts the ranks of a parallel run on this machine.
+// paddle-launch -n N COMMAND …: starts the ranks of a parallel run, on one machine or several.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 
+#include "base/files.h"
+#include "base/text.h"
+#include "comm/communicator.h"
 #include "comm/sockets.h"
+#include "comm/tcp_transport.h"
 #include "common.h"
 #include "launch/launcher.h"
+#include "launch/link_check.h"
 
 namespace {
 
 using namespace paddle;
 
+std::chrono::milliseconds milliseconds(double seconds) {
+  constexpr double kMilliseconds = 1000;
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * kMilliseconds));
+}
+
+/// Set for the ranks that `--check` starts.
+constexpr const char* kCheckedRank = "PADDLE_CHECKED_RANK";
+
+bool environment_says(const char* name) {
+  const char* const value = std::getenv(name);
+  return value && *value;
+}
+
+/// Runs a rank of `--check`.
+int check_as_rank() {
+  const comm::Membership membership = comm::membership_from_environment();
+  comm::Communicator peers;
+  if (membership.size > 1)
+    peers = comm::Communicator(comm::join(membership, comm::JoinOptions::from_environment()));
+  const launch::LinkTimes times =
+      launch::check_links(peers, cli::version_text(), {4 << 10, 1 << 20, 64 << 20});
+  if (peers.is_root()) cli::print(launch::text(times, peers.size()));
+  return 0;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Starts a command on N ranks, which share the work as its config says."};
   app.footer("Example: paddle-launch -n 4 paddle-train config.yaml parallel.data=4");
   launch::LaunchOptions options;
-  double dead_after = 10;
-  app.add_option("-n,--ranks", options.ranks, "processes to start")
-      ->check(CLI::Range(1, comm::kMostRanks))
-      ->required();
+  double dead_after = 10, timeout = 1800, patience = 120;
+  constexpr double kDay = 86400;
+  std::string hosts, ssh;
+  bool check = false;
+  CLI::Option* const ranks =
+      app.add_option("-n,--ranks", options.ranks, "processes to start on this machine")
+          ->check(CLI::Range(1, comm::kMostRanks));
+  CLI::Option* const nodes =
+      app.add_option("--nodes,--nnodes", options.nodes, "launchers of the run, one a machine")
+          ->check(CLI::Range(1, comm::kMostRanks));
+  CLI::Option* const node =
+      app.add_option("--node-rank", options.node, "number of this launcher, from 0")
+          ->check(CLI::Range(0, comm::kMostRanks - 1));
+  CLI::Option* const rendezvous =
+      app.add_option("--rendezvous", options.rendezvous, "host:port of the launcher with number 0");
+  app.add_option(
+         "--hosts", hosts,
+         "machines with their ranks, such as a:8,b:8, on which launchers are started by ssh")
+      ->excludes(ranks)
+      ->excludes(nodes)
+      ->excludes(node);
+  app.add_option("--ssh", ssh, "program that starts the launchers of --hosts, instead of ssh");
+  app.add_option("--restarts", options.restarts,
+                 "how often a run that has lost a rank continues from its last checkpoint")
+      ->check(CLI::Range(0, 1000));
   app.add_option("--logs", options.logs, "folder for rank-N.log, what each rank writes");
-  app.add_option("--dead-after", dead_after, "seconds after which a stopped rank counts as lost")
-      ->check(CLI::Range(0.1, 86400.0));
-  app.add_option("COMMAND", options.command, "the command and its arguments")
-      ->required()
-      ->allow_extra_args();
+  app.add_option("--dead-after", dead_after,
+                 "seconds after which a rank that is stopped or silent counts as lost")
+      ->check(CLI::Range(0.1, kDay));
+  app.add_option("--timeout", timeout, "longest wait of a rank for another one, in seconds")
+      ->check(CLI::Range(1.0, 365 * kDay));
+  app.add_option("--join-timeout", patience, "seconds for all launchers and ranks to come")
+      ->check(CLI::Range(1.0, kDay));
+  app.add_flag("--check", check,
+               "no command: compare the versions of the ranks and measure their connections");
+  app.add_option("COMMAND", options.command, "the command and its arguments")->allow_extra_args();
   app.positionals_at_end();
   app.prefix_command();
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   for (const std::string& argument : app.remaining()) options.command.push_back(argument);
-  options.dead_after = std::chrono::milliseconds(static_cast<int64_t>(dead_after * 1000));
+  if (check != options.command.empty())
+    fail(ErrorCode::kUsage, check ? "--check runs no command, found '" + options.command[0] + "'"
+                                  : std::string("no command is given (see paddle-launch --help)"));
+  if (check && environment_says(kCheckedRank)) return check_as_rank();
+  if (check) {
+    ::setenv(kCheckedRank, "1", 1);
+    options.command = {program_path(), "--check"};
+  }
+  if (!hosts.empty())
+    options.hosts = launch::parse_hosts(hosts);
+  else if (ranks->empty())
+    fail(ErrorCode::kUsage, "-n says how many processes to start, or --hosts on which machines");
+  if (hosts.empty() && !ssh.empty())
+    fail(ErrorCode::kUsage, "--ssh starts the launchers of --hosts, which is not given");
+  if (options.node >= options.nodes)
+    fail(ErrorCode::kUsage, "--node-rank ", options.node, ": the run has ", options.nodes,
+         options.nodes == 1 ? " launcher" : " launchers", ", which count from 0");
+  if (options.nodes > 1 && rendezvous->empty())
+    fail(ErrorCode::kUsage, "--nodes ", options.nodes,
+         " needs --rendezvous HOST:PORT, where the launcher with number 0 listens");
+  if (!rendezvous->empty()) comm::parse_address(options.rendezvous, "--rendezvous");
+  if (!ssh.empty()) options.ssh = split(ssh, ' ');
+  options.dead_after = milliseconds(dead_after);
+  options.timeout = milliseconds(timeout);
+  options.patience = milliseconds(patience);
   options.output = [](const std::string& bytes, bool is_error) {
     if (is_error)
       std::fputs(bytes.c_str(), stderr);
     else
       cli::print(bytes);
   };
+  options.notice = [](const std::string& line) { cli::print_error("note: " + line); };
   const launch::LaunchResult result = launch::launch(options);
   if (!result.error.empty()) cli::print_error(result.error);
   return result.status;

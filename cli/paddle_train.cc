@@ -251,6 +251,27 @@ int simulate(int ranks, const std::function<train::RunConfig()>& read_config,
   return status;
 }
 
+/// The transport of a run of several processes; null for one.
+std::shared_ptr<comm::Transport> join_run(const comm::Membership& membership) {
+  if (membership.size == 1) return nullptr;
+  comm::JoinOptions options = comm::JoinOptions::from_environment();
+  options.notice = [](const std::string& line) { cli::print_error("note: " + line); };
+  if (!membership.source.empty() && membership.rank == 0)
+    cli::print_error(str("note: rank 0 of ", membership.size, ", as ", membership.source,
+                         " says; the ranks meet at ", membership.rendezvous));
+  return comm::join(membership, options);
+}
+
+/// The launcher has started the run again: it continues from its last checkpoint, or starts over
+/// where it had none.
+void continue_after_restart(train::TrainOptions& options) {
+  if (!options.resume) {
+    const train::RunFolder folder(options.output);
+    options.resume = folder.has_checkpoints();
+    options.overwrite = !options.resume;
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
@@ -300,9 +321,10 @@ int run(int argc, char** argv) {
          "--profile times the instructions of the compiled step; it cannot be given with --eager");
   const comm::Membership membership = comm::membership_from_environment();
   if (membership.size > 1 && simulated > 1)
-    fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; paddle-launch has started ",
+    fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; ",
+         membership.source.empty() ? "paddle-launch" : membership.source, " has started ",
          membership.size, " of them");
-  const auto transport = membership.size > 1 ? comm::join(membership) : nullptr;
+  const auto transport = join_run(membership);
   const auto overrides = cli::take_overrides(arguments);
   std::string config_path;
   if (arguments.empty() && !resume.empty())
@@ -328,9 +350,12 @@ int run(int argc, char** argv) {
   }
   if (!pictures.empty() && !only_data) fail(ErrorCode::kUsage, "--pictures needs --check-data");
   if (only_data) return check_data(config, pictures);
-  cli::use_config_threads(config.threads);
+  cli::use_config_threads(config.threads > 0 || membership.size == 1
+                              ? config.threads
+                              : std::max(1, available_cores() / membership.local_size));
   options.resume = !resume.empty();
   options.output = options.resume ? resume : output.empty() ? "runs/" + config.name : output;
+  if (membership.attempt > 0) continue_after_restart(options);
   options.dry_run = dry_run && options.benchmark == 0;
   Console console;
   watch_for_interrupts();

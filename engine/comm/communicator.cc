@@ -68,7 +68,7 @@ void Communicator::barrier() {
       sends_.push_back({peer, {}});
       receives_.push_back({peer, {}});
     }
-  transport_->exchange(Exchange::kBarrier, sends_, receives_);
+  exchange(Exchange::kBarrier);
 }
 
 void Communicator::broadcast(std::span<std::byte> bytes, int root) {
@@ -81,7 +81,7 @@ void Communicator::broadcast(std::span<std::byte> bytes, int root) {
   } else {
     receives_.push_back({root, bytes});
   }
-  transport_->exchange(Exchange::kBroadcast, sends_, receives_);
+  exchange(Exchange::kBroadcast);
 }
 
 std::vector<int64_t> Communicator::gather_numbers(int64_t value) {
@@ -103,6 +103,11 @@ size_t Communicator::all_reduce_scratch(DType dtype, int64_t count, size_t group
   if (bytes <= kSmall) return bytes * group;
   const auto largest = count / static_cast<int64_t>(group) + 1;
   return bytes_of(dtype, largest) * group;
+}
+
+uint64_t Communicator::all_reduce_sent_bytes(uint64_t bytes, size_t group) {
+  if (group <= 1) return 0;
+  return bytes <= kSmall ? bytes * (group - 1) : 2 * bytes / group * (group - 1);
 }
 
 void Communicator::reduce_parts(std::byte* parts, size_t stride, int64_t count, DType dtype,
@@ -143,7 +148,7 @@ void Communicator::all_reduce(const void* in, void* out, int64_t count, DType dt
     sends_.push_back({group[i], {source, bytes_of(dtype, to - from)}});
     receives_.push_back({group[i], {scratch + i * mine, mine}});
   }
-  transport_->exchange(Exchange::kAllReduce, sends_, receives_);
+  exchange(Exchange::kAllReduce);
   reduce_parts(scratch, mine, end - begin, dtype, reduction, ranks);
   if (small) {
     copy(out, scratch, total);
@@ -173,16 +178,17 @@ void Communicator::all_gather(const void* in, void* out, std::span<const size_t>
     for (const int peer : group)
       if (peer != rank_) sends_.push_back({peer, {place, bytes[i]}});
   }
-  if (group.size() > 1) transport_->exchange(Exchange::kAllGather, sends_, receives_);
+  if (group.size() > 1) exchange(Exchange::kAllGather);
 }
 
 void Communicator::gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out,
                           int root) {
   if (rank_ != root) {
-    const Outgoing send{root, in};
-    transport_->exchange(Exchange::kGather, {&send, 1}, {});
-    return;
+    sends_.assign({{root, in}});
+    receives_.clear();
+    return exchange(Exchange::kGather);
   }
+  sends_.clear();
   receives_.clear();
   for (const int peer : all_) {
     const std::span<std::byte> place = out[static_cast<size_t>(peer)];
@@ -191,7 +197,25 @@ void Communicator::gather(std::span<const std::byte> in, std::span<const std::sp
     else
       copy(place.data(), in.data(), in.size());
   }
-  if (size_ > 1) transport_->exchange(Exchange::kGather, {}, receives_);
+  if (size_ > 1) exchange(Exchange::kGather);
+}
+
+void Communicator::exchange(Exchange kind) {
+  for (const Outgoing& send : sends_) sent_bytes_ += send.bytes.size();
+  transport_->exchange(kind, sends_, receives_);
+}
+
+void Communicator::post(int peer, uint32_t tag, std::span<const std::byte> bytes) {
+  sent_bytes_ += bytes.size();
+  transport_->post(peer, tag, bytes);
+}
+
+void Communicator::take(int peer, uint32_t tag, std::span<std::byte> bytes) {
+  transport_->take(peer, tag, bytes);
+}
+
+void Communicator::at_step(int64_t step) {
+  if (transport_) transport_->at_step(step);
 }
 
 void Communicator::abort(const std::string& reason) noexcept {

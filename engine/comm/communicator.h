@@ -43,6 +43,8 @@ class Communicator {
 
   /// Bytes of scratch memory that `all_reduce` needs.
   static size_t all_reduce_scratch(DType dtype, int64_t count, size_t group);
+  /// Bytes that a rank sends in an `all_reduce` of an array of `bytes`.
+  static uint64_t all_reduce_sent_bytes(uint64_t bytes, size_t group);
   /// out = reduction over the group of `in`; `out` may be `in`.
   void all_reduce(const void* in, void* out, int64_t count, DType dtype, Reduction reduction,
                   std::span<const int> group, std::byte* scratch);
@@ -52,15 +54,26 @@ class Communicator {
   /// Sends this rank's bytes to rank `root`, which receives `bytes[r]` from rank r into `out[r]`.
   void gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out, int root);
 
+  /// A message from rank to rank: see Transport.
+  void post(int peer, uint32_t tag, std::span<const std::byte> bytes);
+  void take(int peer, uint32_t tag, std::span<std::byte> bytes);
+
+  /// Tells those who watch the run which update this rank computes, from 1.
+  void at_step(int64_t step);
+  /// Bytes that this rank has sent.
+  uint64_t sent_bytes() const { return sent_bytes_; }
+
   /// Wakes up the other ranks with an error of kPeer. For ranks that cannot continue.
   void abort(const std::string& reason) noexcept;
 
  private:
+  void exchange(Exchange kind);
   void reduce_parts(std::byte* parts, size_t stride, int64_t count, DType dtype,
                     Reduction reduction, size_t ranks) const;
 
   std::shared_ptr<Transport> transport_;  ///< null for a run of one process
   int rank_ = 0, size_ = 1;
+  uint64_t sent_bytes_ = 0;
   std::vector<int> all_ = {0};
   std::vector<Outgoing> sends_;  ///< kept, so that a steady step allocates nothing
   std::vector<Incoming> receives_;

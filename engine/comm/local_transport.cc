@@ -1,8 +1,12 @@
 #include "comm/local_transport.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <mutex>
+#include <tuple>
 
 namespace paddle::comm {
 namespace {
@@ -25,6 +29,8 @@ struct World {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Posted> posted;
+  /// Messages on their way, by sender, receiver and tag.
+  std::map<std::tuple<int, int, uint32_t>, std::deque<std::vector<std::byte>>> mail;
   bool aborted = false;
   std::string reason;
 };
@@ -63,6 +69,27 @@ class LocalTransport final : public Transport {
     }
     for (const Outgoing& send : sends)
       wait([&, &slot = world_->message(rank_, send.peer)] { return !slot.full; });
+  }
+
+  void post(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
+    std::vector<std::byte> copy(bytes.begin(), bytes.end());
+    const std::lock_guard lock(world_->mutex);
+    world_->mail[{rank_, peer, tag}].push_back(std::move(copy));
+    world_->changed.notify_all();
+  }
+
+  void take(int peer, uint32_t tag, std::span<std::byte> bytes) override {
+    std::unique_lock lock(world_->mutex);
+    auto& waiting = world_->mail[{peer, rank_, tag}];
+    world_->changed.wait(lock, [&] { return world_->aborted || !waiting.empty(); });
+    if (waiting.empty()) fail(ErrorCode::kPeer, world_->reason);
+    const std::vector<std::byte> message = std::move(waiting.front());
+    waiting.pop_front();
+    lock.unlock();
+    if (message.size() != bytes.size())
+      refuse_mismatch(rank_, Exchange::kMessage, bytes.size(), peer, Exchange::kMessage,
+                      message.size());
+    std::copy(message.begin(), message.end(), bytes.begin());
   }
 
   void abort(const std::string& reason) noexcept override {

@@ -2,15 +2,20 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -25,12 +30,34 @@ Socket open_socket() {
   return socket;
 }
 
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
+/// Whether a socket is connected with itself: while nobody listens on a port, the system may choose
+/// it for this end.
+bool is_own_end(const Socket& socket) {
+  sockaddr_in here{}, there{};
+  socklen_t size = sizeof here, other = sizeof there;
+  ::getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&here), &size);
+  ::getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&there), &other);
+  errno = 0;
+  return here.sin_port == there.sin_port && here.sin_addr.s_addr == there.sin_addr.s_addr;
+}
+
+/// IPv4 addresses of a host.
+std::vector<sockaddr_in> resolve(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int status = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); status != 0)
+    fail(ErrorCode::kPeer, "cannot find the host '", host, "': ", ::gai_strerror(status));
+  std::vector<sockaddr_in> out;
+  for (const addrinfo* each = found; each; each = each->ai_next) {
+    sockaddr_in address{};
+    std::memcpy(&address, each->ai_addr, sizeof address);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    out.push_back(address);
+  }
+  ::freeaddrinfo(found);
+  return out;
 }
 
 }  // namespace
@@ -75,6 +102,27 @@ int Socket::port() const {
   return ntohs(address.sin_port);
 }
 
+std::string Socket::host() const {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size);
+  char buffer[INET_ADDRSTRLEN] = {};
+  ::inet_ntop(AF_INET, &address.sin_addr, buffer, sizeof buffer);
+  return buffer;
+}
+
+bool Socket::wait_readable(std::chrono::milliseconds patience) const {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    pollfd wait{descriptor_, POLLIN, 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+    if (ready > 0) return true;
+    if (ready == 0 && left.count() <= 0) return false;
+  }
+}
+
 Socket Socket::accept() const {
   while (true) {
     const int caller = ::accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC);
@@ -110,27 +158,44 @@ std::string Socket::receive_line() const {
   fail(ErrorCode::kPeer, "another program answers where the ranks of this run connect");
 }
 
-Socket listen_on_loopback() {
+Address parse_address(const std::string& text, const std::string& what) {
+  constexpr int64_t kLastPort = 65535;
+  const size_t colon = text.rfind(':');
+  const auto port = parse_integer(colon == std::string::npos ? "" : text.substr(colon + 1));
+  if (colon == 0 || !port || *port < 0 || *port > kLastPort)
+    fail(ErrorCode::kUsage, what, ": expected host:port such as 127.0.0.1:4000, found '", text,
+         "'");
+  return {text.substr(0, colon), static_cast<int>(*port)};
+}
+
+Socket listen_on(const std::string& host, int port) {
   Socket socket = open_socket();
-  sockaddr_in address = loopback(0);
+  const int on = 1;
+  ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address = resolve(host, port)[0];
   if (::bind(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.descriptor(), SOMAXCONN) != 0)
-    fail(ErrorCode::kDevice, "cannot listen on the loopback interface: ", std::strerror(errno));
+    fail(ErrorCode::kDevice, "cannot listen on ", host, ":", port, ": ", std::strerror(errno));
   return socket;
 }
 
-Socket connect_to(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const auto port = parse_integer(address.substr(colon + 1));
-  sockaddr_in to = loopback(static_cast<int>(port.value_or(0)));
-  if (colon == std::string::npos || !port ||
-      ::inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr) != 1)
-    fail(ErrorCode::kUsage, "expected an address such as 127.0.0.1:4000, found '", address, "'");
-  Socket socket = open_socket();
-  while (::connect(socket.descriptor(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
-    if (errno != EINTR)
-      fail(ErrorCode::kPeer, "cannot connect to ", address, ": ", std::strerror(errno));
-  return socket;
+Socket connect_to(const std::string& text, std::chrono::milliseconds patience) {
+  const Address address = parse_address(text, "address");
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    int reason = 0;
+    for (const sockaddr_in& to : resolve(address.host, address.port)) {
+      Socket socket = open_socket();
+      if (::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
+          !is_own_end(socket))
+        return socket;
+      reason = errno ? errno : ECONNREFUSED;
+    }
+    if (std::chrono::steady_clock::now() >= deadline)
+      fail(ErrorCode::kPeer, "cannot connect to ", text, ": ", std::strerror(reason));
+    constexpr auto kMoment = std::chrono::milliseconds(50);
+    std::this_thread::sleep_for(kMoment);
+  }
 }
 
 }  // namespace paddle::comm

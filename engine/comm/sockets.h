@@ -1,6 +1,7 @@
 #pragma once
 // TCP sockets that close themselves, with the few calls that the rendezvous needs.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,8 +28,11 @@ class Socket {
   void set_blocking(bool blocking) const;
   /// No delay for small messages, large buffers, and calls that return at once.
   void prepare_for_messages() const;
-  int port() const;  ///< that it is bound to
+  int port() const;          ///< that it is bound to
+  std::string host() const;  ///< numeric address of this end
   Socket accept() const;
+  /// Waits for something to read, or for a caller; false after the patience.
+  bool wait_readable(std::chrono::milliseconds patience) const;
   void send_line(const std::string& line) const;
   std::string receive_line() const;  ///< without its end; kPeer if the other side closes
 
@@ -36,9 +40,17 @@ class Socket {
   int descriptor_ = -1;
 };
 
-/// Listens on a free port of the loopback interface.
-Socket listen_on_loopback();
-/// Connects to "host:port"; kPeer if nobody listens there.
-Socket connect_to(const std::string& address);
+/// "host:port" in parts; kUsage, with what `what` names, for anything else.
+struct Address {
+  std::string host;
+  int port = 0;
+};
+Address parse_address(const std::string& text, const std::string& what);
+
+/// Listens on a port of the interface that has this address, 0 for a free one; kDevice if another
+/// program has the port.
+Socket listen_on(const std::string& host, int port);
+/// Connects to "host:port"; kPeer if nobody listens there within the patience.
+Socket connect_to(const std::string& address, std::chrono::milliseconds patience = {});
 
 }  // namespace paddle::comm

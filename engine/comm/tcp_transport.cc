@@ -1,25 +1,26 @@
 #include "comm/tcp_transport.h"
 
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <sstream>
 #include <utility>
 
 #include "base/text.h"
-#include "comm/sockets.h"
+#include "comm/heartbeat.h"
 
 namespace paddle::comm {
 namespace {
 
 struct Header {
   uint32_t kind = 0;
-  uint32_t reserved = 0;
+  uint32_t tag = 0;  ///< of a posted message
   uint64_t bytes = 0;
 };
 
@@ -35,9 +36,24 @@ struct Transfer {
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(int rank, std::vector<Socket> peers) : rank_(rank), peers_(std::move(peers)) {}
+  TcpTransport(int rank, std::vector<Socket> peers, const JoinOptions& options)
+      : rank_(rank),
+        peers_(std::move(peers)),
+        posted_(peers_.size()),
+        stash_(peers_.size()),
+        timeout_(options.timeout) {}
+  ~TcpTransport() override { heartbeat_.reset(); }
+
+  /// Starts signs of life; `host` is the rendezvous if it is in this process.
+  void watch(Socket rendezvous, std::unique_ptr<RendezvousThread> host) {
+    host_ = std::move(host);
+    heartbeat_ = std::make_unique<Heartbeat>(std::move(rendezvous), activity_,
+                                             [this](const std::string& reason) { end(reason); });
+  }
+
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(peers_.size()); }
+  void at_step(int64_t step) override { activity_.at_step(step); }
 
   void exchange(Exchange kind, std::span<const Outgoing> sends,
                 std::span<const Incoming> receives) override {
@@ -50,15 +66,54 @@ class TcpTransport final : public Transport {
                            s.bytes.size()});
     for (const Incoming& r : receives)
       incoming_.push_back({r.peer, {}, r.bytes.data(), r.bytes.size()});
+    const Entered entered(activity_, kind);
+    const Deadline deadline(timeout_);
     while (true) {
       waits_.clear();
+      int missing = -1;
+      // A message goes after those that were posted to the same rank.
+      bool flushed = flush();
       for (Transfer& t : outgoing_)
-        if (!t.finished() && !send_some(t, kind)) waits_.push_back({socket(t.peer), POLLOUT, 0});
+        if (!t.finished() && (!posted_[index(t.peer)].empty() || !send_some(t, kind)))
+          wait_for(t.peer, POLLOUT, missing);
       for (Transfer& t : incoming_)
-        if (!t.finished() && !receive_some(t, kind)) waits_.push_back({socket(t.peer), POLLIN, 0});
-      if (waits_.empty()) return;
-      if (::poll(waits_.data(), waits_.size(), -1) < 0 && errno != EINTR)
-        fail(ErrorCode::kPeer, "waiting for other ranks: ", std::strerror(errno));
+        if (!t.finished() && !receive_some(t, kind, 0)) wait_for(t.peer, POLLIN, missing);
+      if (waits_.empty() && flushed) return;
+      wait(missing, deadline);
+    }
+  }
+
+  void post(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
+    const Header header{static_cast<uint32_t>(Exchange::kMessage), tag, bytes.size()};
+    std::vector<std::byte> message(sizeof header + bytes.size());
+    std::memcpy(message.data(), &header, sizeof header);
+    std::copy(bytes.begin(), bytes.end(), message.begin() + sizeof header);
+    posted_[index(peer)].push_back({std::move(message), 0});
+    waits_.clear();
+    flush();
+  }
+
+  void take(int peer, uint32_t tag, std::span<std::byte> bytes) override {
+    const Entered entered(activity_, Exchange::kMessage);
+    const Deadline deadline(timeout_);
+    auto& kept = stash_[index(peer)][tag];
+    if (!kept.empty()) {
+      const std::vector<std::byte> message = std::move(kept.front());
+      kept.pop_front();
+      if (message.size() != bytes.size())
+        refuse_mismatch(rank_, Exchange::kMessage, bytes.size(), peer, Exchange::kMessage,
+                        message.size());
+      std::copy(message.begin(), message.end(), bytes.begin());
+      return;
+    }
+    Transfer wanted{peer, {}, bytes.data(), bytes.size()};
+    while (true) {
+      waits_.clear();
+      flush();
+      if (receive_some(wanted, Exchange::kMessage, tag)) return;
+      int missing = -1;
+      wait_for(peer, POLLIN, missing);
+      wait(missing, deadline);
     }
   }
 
@@ -67,10 +122,80 @@ class TcpTransport final : public Transport {
   }
 
  private:
-  int socket(int peer) const { return peers_[static_cast<size_t>(peer)].descriptor(); }
+  /// Says for the scope of a call what the rank is doing.
+  struct Entered {
+    Entered(Activity& activity, Exchange kind) : activity_(activity) { activity_.enter(kind); }
+    ~Entered() { activity_.leave(); }
+    Entered(const Entered&) = delete;
+    Entered& operator=(const Entered&) = delete;
+    Activity& activity_;
+  };
+  using Clock = std::chrono::steady_clock;
+  struct Deadline {
+    explicit Deadline(std::chrono::milliseconds patience) : at(Clock::now() + patience) {}
+    Clock::time_point at;
+  };
+  struct Posted {
+    std::vector<std::byte> bytes;
+    size_t done = 0;
+  };
 
-  [[noreturn]] void refuse_lost(int peer, Exchange kind, const std::string& why) const {
+  static size_t index(int peer) { return static_cast<size_t>(peer); }
+  int socket(int peer) const { return peers_[index(peer)].descriptor(); }
+
+  [[noreturn]] void refuse_lost(int peer, Exchange kind, const std::string& why) {
+    const std::lock_guard lock(end_mutex_);
+    if (!end_reason_.empty()) fail(ErrorCode::kPeer, end_reason_);
     fail(ErrorCode::kPeer, "rank ", rank_, " lost rank ", peer, " during ", text(kind), ": ", why);
+  }
+
+  void end(const std::string& reason) {
+    const std::lock_guard lock(end_mutex_);
+    end_reason_ = reason;
+    ended_ = true;
+  }
+
+  void wait_for(int peer, short event, int& missing) {
+    waits_.push_back({socket(peer), event, 0});
+    if (missing < 0 || event == POLLIN) missing = peer;
+  }
+
+  void wait(int missing, const Deadline& deadline) {
+    if (ended_) {
+      const std::lock_guard lock(end_mutex_);
+      fail(ErrorCode::kPeer, end_reason_);
+    }
+    constexpr int kMoment = 200;
+    const int ready = ::poll(waits_.data(), waits_.size(), kMoment);
+    if (ready < 0 && errno != EINTR)
+      fail(ErrorCode::kPeer, "waiting for other ranks: ", std::strerror(errno));
+    if (ready > 0) return;
+    activity_.wait_for(missing);
+    if (Clock::now() > deadline.at)
+      fail(ErrorCode::kPeer, "rank ", rank_, " has waited for rank ", missing, " in ",
+           activity_.text(), " for ",
+           std::chrono::duration_cast<std::chrono::seconds>(timeout_).count(), " seconds");
+  }
+
+  /// Sends what was posted, as far as the sockets take it now; true if that is all.
+  bool flush() {
+    bool all = true;
+    for (size_t peer = 0; peer < posted_.size(); ++peer)
+      while (!posted_[peer].empty()) {
+        Posted& first = posted_[peer].front();
+        const ssize_t n = ::send(socket(static_cast<int>(peer)), first.bytes.data() + first.done,
+                                 first.bytes.size() - first.done, MSG_NOSIGNAL);
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+          refuse_lost(static_cast<int>(peer), Exchange::kMessage, std::strerror(errno));
+        if (n > 0) first.done += static_cast<size_t>(n);
+        if (first.done < first.bytes.size()) {
+          waits_.push_back({socket(static_cast<int>(peer)), POLLOUT, 0});
+          all = false;
+          break;
+        }
+        posted_[peer].pop_front();
+      }
+    return all;
   }
 
   /// Moves what the socket takes now; true if the message is finished.
@@ -89,92 +214,137 @@ class TcpTransport final : public Transport {
     return true;
   }
 
-  bool receive_some(Transfer& t, Exchange kind) {
+  /// Reads a message of this kind and tag. Posted messages of other tags that come before it are
+  /// kept for `take`.
+  bool receive_some(Transfer& t, Exchange kind, uint32_t tag) {
+    Early& early = early_[index(t.peer)];
     while (!t.finished()) {
-      const bool in_header = t.done < sizeof t.header;
-      std::byte* const to = in_header ? reinterpret_cast<std::byte*>(&t.header) + t.done
-                                      : t.bytes + (t.done - sizeof t.header);
-      const size_t left = in_header ? sizeof t.header - t.done : sizeof t.header + t.size - t.done;
-      const ssize_t n = ::recv(socket(t.peer), to, left, 0);
-      if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-      if (n < 0) refuse_lost(t.peer, kind, std::strerror(errno));
-      if (n == 0) refuse_lost(t.peer, kind, "its process has ended");
-      t.done += static_cast<size_t>(n);
-      const auto theirs = static_cast<Exchange>(t.header.kind);
-      if (in_header && t.done == sizeof t.header && (theirs != kind || t.header.bytes != t.size))
-        refuse_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
+      std::byte* to = nullptr;
+      size_t left = 0;
+      if (early.active) {
+        to = early.bytes.data() + early.done;
+        left = early.bytes.size() - early.done;
+      } else if (t.done < sizeof t.header) {
+        to = reinterpret_cast<std::byte*>(&t.header) + t.done;
+        left = sizeof t.header - t.done;
+      } else {
+        to = t.bytes + (t.done - sizeof t.header);
+        left = sizeof t.header + t.size - t.done;
+      }
+      if (left > 0) {
+        const ssize_t n = ::recv(socket(t.peer), to, left, 0);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+        if (n < 0) refuse_lost(t.peer, kind, std::strerror(errno));
+        if (n == 0) refuse_lost(t.peer, kind, "its process has ended");
+        (early.active ? early.done : t.done) += static_cast<size_t>(n);
+      }
+      if (early.active) {
+        if (early.done < early.bytes.size()) continue;
+        stash_[index(t.peer)][early.tag].push_back(std::move(early.bytes));
+        early = {};
+      } else if (t.done == sizeof t.header) {
+        look_at_header(t, kind, tag, early);
+      }
     }
     return true;
+  }
+
+  struct Early {
+    bool active = false;
+    uint32_t tag = 0;
+    std::vector<std::byte> bytes;
+    size_t done = 0;
+  };
+
+  void look_at_header(Transfer& t, Exchange kind, uint32_t tag, Early& early) {
+    const auto theirs = static_cast<Exchange>(t.header.kind);
+    if (theirs == kind && t.header.tag == tag && t.header.bytes == t.size) return;
+    constexpr uint64_t kLongest = uint64_t{1} << 40;
+    if (theirs != Exchange::kMessage || (kind == theirs && t.header.tag == tag) ||
+        t.header.bytes > kLongest)
+      refuse_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
+    early = {true, t.header.tag, std::vector<std::byte>(t.header.bytes), 0};
+    t.header = {};
+    t.done = 0;
   }
 
   int rank_;
   std::vector<Socket> peers_;                  ///< by rank; that of this rank is empty
   std::vector<Transfer> outgoing_, incoming_;  ///< kept, so that a step allocates nothing
   std::vector<pollfd> waits_;
+  std::vector<std::deque<Posted>> posted_;                                     ///< by receiver
+  std::vector<std::map<uint32_t, std::deque<std::vector<std::byte>>>> stash_;  ///< by sender
+  std::vector<Early> early_ = std::vector<Early>(peers_.size());
+  std::chrono::milliseconds timeout_;
+  Activity activity_;
+  std::mutex end_mutex_;
+  std::string end_reason_;
+  std::atomic<bool> ended_ = false;
+  std::unique_ptr<RendezvousThread> host_;
+  std::unique_ptr<Heartbeat> heartbeat_;
 };
 
-std::string environment(const char* name) {
+std::chrono::milliseconds seconds_in_environment(const char* name,
+                                                 std::chrono::milliseconds other) {
   const char* const value = std::getenv(name);
-  return value ? value : "";
-}
-
-int environment_number(const char* name, int least) {
-  const std::string value = environment(name);
-  const std::optional<int64_t> number = parse_integer(value);
-  if (!number || *number < least || *number > kMostRanks)
-    fail(ErrorCode::kUsage, name, ": expected a number from ", least, " to ", kMostRanks,
-         ", found '", value, "'");
-  return static_cast<int>(*number);
-}
-
-std::string random_token() {
-  unsigned char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-    fail(ErrorCode::kDevice, "the system has no random numbers");
-  std::string out;
-  for (const unsigned char b : bytes) {
-    out += "0123456789abcdef"[b >> 4];
-    out += "0123456789abcdef"[b & 15];
-  }
-  return out;
+  if (!value || !*value) return other;
+  char* end = nullptr;
+  const double seconds = std::strtod(value, &end);
+  constexpr double kLongest = 1e7, kMilliseconds = 1000;
+  if (*end || !(seconds > 0) || seconds > kLongest)
+    fail(ErrorCode::kUsage, name, ": expected seconds, found '", value, "'");
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * kMilliseconds));
 }
 
 }  // namespace
 
-Membership membership_from_environment() {
-  Membership m;
-  if (environment("PADDLE_WORLD_SIZE").empty()) return m;
-  m.size = environment_number("PADDLE_WORLD_SIZE", 1);
-  m.rank = environment_number("PADDLE_RANK", 0);
-  m.rendezvous = environment("PADDLE_RENDEZVOUS");
-  m.token = environment("PADDLE_RENDEZVOUS_TOKEN");
-  if (m.rank >= m.size)
-    fail(ErrorCode::kUsage, "PADDLE_RANK is ", m.rank, ", PADDLE_WORLD_SIZE ", m.size,
-         ": ranks count from 0");
-  if (m.size > 1 && m.rendezvous.find(':') == std::string::npos)
-    fail(ErrorCode::kUsage, "PADDLE_RENDEZVOUS: expected host:port, found '", m.rendezvous,
-         "'; paddle-launch sets it");
-  return m;
+JoinOptions JoinOptions::from_environment() {
+  JoinOptions o;
+  o.patience = seconds_in_environment("PADDLE_JOIN_TIMEOUT", o.patience);
+  o.dead_after = seconds_in_environment("PADDLE_DEAD_AFTER", o.dead_after);
+  o.timeout = seconds_in_environment("PADDLE_TIMEOUT", o.timeout);
+  return o;
 }
 
-std::shared_ptr<Transport> join(const Membership& m) {
-  Socket listener = listen_on_loopback();
-  Socket launcher = connect_to(m.rendezvous);
-  launcher.send_line(str(m.token, " ", m.rank, " ", listener.port()));
-  // "PORT PORT …" of all ranks, when they have come.
-  std::istringstream answer(launcher.receive_line());
+std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options) {
+  std::unique_ptr<RendezvousThread> host;
+  if (!m.source.empty() && m.rank == 0)
+    host = std::make_unique<RendezvousThread>(m.size, m.rendezvous, m.token, options.dead_after,
+                                              options.notice);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.patience).count();
+  Socket rendezvous;
+  try {
+    rendezvous = connect_to(m.rendezvous, options.patience);
+  } catch (const Error& e) {
+    if (m.rank == 0 || e.code() != ErrorCode::kPeer) throw;
+    fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds,
+         " seconds for rank 0: ", e.message());
+  }
+  Socket listener = listen_on(rendezvous.host(), 0);
+  rendezvous.send_line(
+      str(m.token, " rank ", m.rank, " ", rendezvous.host(), ":", listener.port(), " ", m.attempt));
+  // "HOST:PORT HOST:PORT …" of all ranks, when they have come.
+  if (!rendezvous.wait_readable(options.patience))
+    fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ",
+         host ? "rank " + host->missing() : "the other ranks", " at ", m.rendezvous);
+  std::istringstream answer(rendezvous.receive_line());
   std::vector<Socket> peers(static_cast<size_t>(m.size));
-  const std::string host = m.rendezvous.substr(0, m.rendezvous.rfind(':'));
   for (int peer = 0; peer < m.size; ++peer) {
-    int port = 0;
-    if (!(answer >> port))
+    std::string address;
+    if (!(answer >> address))
       fail(ErrorCode::kPeer, "rank ", m.rank, ": the launcher ended before all ranks had come");
     if (peer >= m.rank) continue;  // those call here
-    Socket& socket = peers[static_cast<size_t>(peer)] = connect_to(str(host, ":", port));
+    Socket& socket = peers[static_cast<size_t>(peer)] = connect_to(address, options.patience);
     socket.send_line(str(m.token, " ", m.rank));
   }
   for (int waiting = m.size - m.rank - 1; waiting > 0;) {
+    if (!listener.wait_readable(options.patience))
+      fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ", waiting,
+           " ranks to connect to ", listener.host(), ":", listener.port());
     Socket caller = listener.accept();
+    // A stranger that says nothing must not stop the run.
+    constexpr auto kGreeting = std::chrono::seconds(5);
+    if (!caller.wait_readable(kGreeting)) continue;
     std::istringstream line(caller.receive_line());
     std::string token;
     int peer = -1;
@@ -185,67 +355,9 @@ std::shared_ptr<Transport> join(const Membership& m) {
   }
   for (int peer = 0; peer < m.size; ++peer)
     if (peer != m.rank) peers[static_cast<size_t>(peer)].prepare_for_messages();
-  return std::make_shared<TcpTransport>(m.rank, std::move(peers));
-}
-
-Rendezvous::Rendezvous(int ranks) : ranks_(ranks), token_(random_token()) {
-  Socket listener = listen_on_loopback();
-  port_ = listener.port();
-  listener.set_blocking(false);
-  listener_ = listener.release();
-}
-
-Rendezvous::~Rendezvous() {
-  for (const Guest& guest : guests_) ::close(guest.socket);
-  ::close(listener_);
-}
-
-std::string Rendezvous::address() const { return str("127.0.0.1:", port_); }
-
-std::vector<int> Rendezvous::descriptors() const {
-  std::vector<int> out;
-  if (complete_) return out;
-  out.push_back(listener_);
-  for (const Guest& guest : guests_)
-    if (guest.rank < 0) out.push_back(guest.socket);
-  return out;
-}
-
-void Rendezvous::advance() {
-  if (complete_) return;
-  for (int s; (s = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;)
-    guests_.push_back({s, {}, -1, 0});
-  int present = 0;
-  for (auto guest = guests_.begin(); guest != guests_.end();) {
-    char buffer[256];
-    ssize_t n = 1;
-    while (guest->rank < 0 && (n = ::recv(guest->socket, buffer, sizeof buffer, 0)) > 0) {
-      guest->received.append(buffer, static_cast<size_t>(n));
-      if (guest->received.find('\n') == std::string::npos && guest->received.size() < 512) continue;
-      std::istringstream line(guest->received);
-      std::string token;
-      line >> token >> guest->rank >> guest->port;
-      if (token != token_ || guest->rank < 0 || guest->rank >= ranks_) n = 0;
-      break;
-    }
-    if (n == 0) {  // gone, or not one of ours
-      ::close(guest->socket);
-      guest = guests_.erase(guest);
-      continue;
-    }
-    present += guest->rank >= 0;
-    ++guest;
-  }
-  if (present < ranks_) return;
-  std::vector<int> ports(static_cast<size_t>(ranks_));
-  for (const Guest& guest : guests_)
-    if (guest.rank >= 0) ports[static_cast<size_t>(guest.rank)] = guest.port;
-  std::string line;
-  for (const int port : ports) line += str(port, " ");
-  line += "\n";
-  for (const Guest& guest : guests_)
-    if (guest.rank >= 0) (void)!::send(guest.socket, line.data(), line.size(), MSG_NOSIGNAL);
-  complete_ = true;
+  auto transport = std::make_shared<TcpTransport>(m.rank, std::move(peers), options);
+  transport->watch(std::move(rendezvous), std::move(host));
+  return transport;
 }
 
 }  // namespace paddle::comm

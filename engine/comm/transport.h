@@ -30,6 +30,7 @@ enum class Exchange : uint32_t {
   kAllReduce,
   kAllGather,
   kGather,
+  kMessage,  ///< of `post`
 };
 const char* text(Exchange kind);
 
@@ -42,6 +43,13 @@ class Transport {
   /// when all of them have arrived. kPeer if a peer is gone or the run was aborted.
   virtual void exchange(Exchange kind, std::span<const Outgoing> sends,
                         std::span<const Incoming> receives) = 0;
+  /// Sends a message to a peer and returns at once; the bytes are copied. The peer may `take`
+  /// messages of different tags in any order, and those of one tag in the order of sending.
+  virtual void post(int peer, uint32_t tag, std::span<const std::byte> bytes) = 0;
+  /// Waits for a message of a peer and copies it. kPeer as above, kInternal for another size.
+  virtual void take(int peer, uint32_t tag, std::span<std::byte> bytes) = 0;
+  /// Tells others, where there are signs of life, which update this rank computes, from 1.
+  virtual void at_step(int64_t) {}
   /// Wakes up all ranks that wait for this one, with kPeer and `reason`.
   virtual void abort(const std::string& reason) noexcept = 0;
 };

@@ -1,239 +1,272 @@
 #include "launch/launcher.h"
 
 #include <poll.h>
+#include <unistd.h>
 
-#include <csignal>
-#include <cstring>
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <memory>
+#include <numeric>
 #include <optional>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "comm/tcp_transport.h"
-#include "launch/process.h"
+#include "launch/attempt.h"
 
 namespace paddle::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-volatile std::sig_atomic_t signals = 0, last_signal = 0;
-
-void on_signal(int number) {
-  last_signal = number;
-  signals = signals + 1;
-}
-
-/// Takes SIGINT and SIGTERM for a scope.
-class SignalScope {
- public:
-  SignalScope() {
-    signals = 0;
-    last_signal = 0;
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &interrupt_);
-    sigaction(SIGTERM, &action, &terminate_);
-  }
-  ~SignalScope() {
-    sigaction(SIGINT, &interrupt_, nullptr);
-    sigaction(SIGTERM, &terminate_, nullptr);
-  }
-  SignalScope(const SignalScope&) = delete;
-  SignalScope& operator=(const SignalScope&) = delete;
-
- private:
-  struct sigaction interrupt_ {
-  }, terminate_{};
-};
-
-/// A rank with what it has written.
-struct Rank {
-  std::unique_ptr<Process> process;
-  std::ofstream log;
-  std::string errors;  ///< the end of its standard error
-  bool ended = false;  ///< and was looked at
-};
-
-constexpr size_t kKeptErrors = 16384;
 constexpr int kLost = static_cast<int>(ErrorCode::kPeer);
 
-/// The last line that a program of ours prints about an error, or the last one at all.
-std::string last_error_line(const std::string& errors) {
-  std::string last, found;
-  for (const std::string& line : split(errors, '\n')) {
-    if (trim(line).empty()) continue;
-    last = line;
-    if (line.starts_with("error: ") || line.starts_with("internal error: ")) found = line;
-  }
-  return found.empty() ? last : found;
+/// Said to launchers that node 0 has started: it says for all what has failed.
+constexpr const char* kStartedByNode0 = "PADDLE_STARTED_BY_NODE_0";
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
 }
 
-class Run {
+/// The launchers that node 0 starts on other machines, whose output is passed on.
+class RemoteLaunchers {
  public:
-  explicit Run(const LaunchOptions& options) : options_(options), rendezvous_(options.ranks) {}
-
-  LaunchResult run() {
-    start();
-    while (!all_ended()) {
-      wait();
-      if (!rendezvous_.complete()) rendezvous_.advance();
-      for (size_t r = 0; r < ranks_.size(); ++r) look_at(r);
-      pass_signals_on();
-      end_the_rest();
+  RemoteLaunchers(const LaunchOptions& options, const std::string& rendezvous,
+                  const std::string& token) {
+    for (size_t node = 1; node < options.hosts.size(); ++node) {
+      const Host& host = options.hosts[node];
+      std::string line = "cd " + quoted(std::filesystem::current_path().string()) + " && " +
+                         kStartedByNode0 + "=1 PADDLE_RENDEZVOUS_TOKEN=" + token + " exec " +
+                         quoted(program_path()) +
+                         str(" --nodes ", options.hosts.size(), " --node-rank ", node,
+                             " --rendezvous ", rendezvous, " -n ", host.ranks);
+      if (!options.logs.empty()) line += " --logs " + quoted(options.logs);
+      line += str(" --timeout ",
+                  std::chrono::duration_cast<std::chrono::seconds>(options.timeout).count());
+      for (const std::string& argument : options.command) line += " " + quoted(argument);
+      std::vector<std::string> command = options.ssh;
+      command.push_back(host.name);
+      command.push_back(line);
+      processes_.push_back(
+          std::make_unique<Process>(command, std::vector<std::pair<std::string, std::string>>{}));
     }
-    // Rank 0 has printed it: an error that all ranks met alike.
-    if (!failure_line_.empty() && last_error_line(ranks_[0].errors) == failure_line_)
-      result_.error.clear();
-    return std::move(result_);
   }
 
- private:
-  void start() {
-    if (!options_.logs.empty()) ensure_directory(options_.logs);
-    ranks_.resize(static_cast<size_t>(options_.ranks));
-    for (int r = 0; r < options_.ranks; ++r) {
-      Rank& rank = ranks_[static_cast<size_t>(r)];
-      if (!options_.logs.empty()) {
-        const std::string path =
-            (std::filesystem::path(options_.logs) / str("rank-", r, ".log")).string();
-        rank.log.open(path, std::ios::trunc);
-        if (!rank.log) fail(ErrorCode::kDevice, "cannot write '", path, "'");
+  /// Passes output on; the first one that has ended with an error.
+  std::optional<std::string> advance(const LaunchOptions& options) {
+    for (size_t i = 0; i < processes_.size(); ++i) {
+      Process& process = *processes_[i];
+      process.update();
+      while (true) {
+        const std::string out = process.read_output(), err = process.read_error();
+        if (out.empty() && err.empty()) break;
+        if (!out.empty() && options.output) options.output(out, false);
+        errors_ += err;
+        if (!err.empty() && options.output) options.output(err, true);
       }
-      rank.process = std::make_unique<Process>(
-          options_.command, std::vector<std::pair<std::string, std::string>>{
-                                {"PADDLE_RANK", std::to_string(r)},
-                                {"PADDLE_WORLD_SIZE", std::to_string(options_.ranks)},
-                                {"PADDLE_RENDEZVOUS", rendezvous_.address()},
-                                {"PADDLE_RENDEZVOUS_TOKEN", rendezvous_.token()}});
+      if (process.status() && *process.status() != 0)
+        return str("cannot start the ranks of ", options.hosts[i + 1].name, ": ",
+                   last_error_line(errors_));
     }
+    return std::nullopt;
   }
-
-  bool all_ended() const {
-    for (const Rank& rank : ranks_)
-      if (!rank.ended) return false;
+  bool ended() const {
+    for (const auto& process : processes_)
+      if (!process->status()) return false;
     return true;
   }
 
-  /// For output, newcomers or signals, at most a moment.
-  void wait() {
+ private:
+  static std::string quoted(const std::string& word) {
+    std::string out = "'";
+    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
+  }
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::string errors_;
+};
+
+std::string own_host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "127.0.0.1";
+}
+
+/// Where node 0 listens: as the options say, else on a free port, of the loopback interface if
+/// there is no other machine.
+comm::Address address_of_node_0(const LaunchOptions& options) {
+  if (!options.rendezvous.empty()) return comm::parse_address(options.rendezvous, "--rendezvous");
+  const bool alone = options.nodes == 1 && options.hosts.empty();
+  return {alone ? "127.0.0.1" : own_host_name(), 0};
+}
+
+/// Others must know the token beforehand, unless node 0 starts them.
+std::string token_of_node_0(const LaunchOptions& options) {
+  const std::string stated = environment("PADDLE_RENDEZVOUS_TOKEN");
+  return stated.empty() && options.nodes > 1 && options.hosts.empty() ? "run" : stated;
+}
+
+/// Node 0, which decides.
+class FirstNode {
+ public:
+  explicit FirstNode(const LaunchOptions& options)
+      : options_(options),
+        rendezvous_(std::max(1, options.ranks), address_of_node_0(options).host,
+                    address_of_node_0(options).port, token_of_node_0(options)) {
+    if (!options.hosts.empty())
+      remote_.emplace(options, rendezvous_.address(), rendezvous_.token());
+  }
+
+  LaunchResult run() {
+    if (const auto failure = meet_nodes()) return *failure;
+    std::vector<int> counts = rendezvous_.node_ranks(options_.nodes);
+    counts[0] = options_.ranks;
+    const int world = std::accumulate(counts.begin(), counts.end(), 0);
+    for (int number = 0;; ++number) {
+      rendezvous_.start_over(world, number);
+      rendezvous_.tell_nodes([&](int node) {
+        return str("start ", number, " ", std::accumulate(counts.begin(), counts.begin() + node, 0),
+                   " ", world);
+      });
+      Attempt attempt(options_, &rendezvous_, nullptr, number);
+      LaunchResult result = attempt.run(0, world, rendezvous_.address(), rendezvous_.token(),
+                                        [&] { pass_remote_output(); });
+      const bool again = result.status == kLost && number < options_.restarts &&
+                         !attempt.interrupted() && !attempt.node_lost();
+      if (!again) {
+        rendezvous_.tell_nodes(str("exit ", result.status));
+        end_remote();
+        return result;
+      }
+      if (options_.notice)
+        options_.notice(str("restart ", number + 1, " of ", options_.restarts, ": ", result.error));
+    }
+  }
+
+ private:
+  /// Waits for the launchers of all other nodes; a failure if they do not come.
+  std::optional<LaunchResult> meet_nodes() {
+    const SignalScope signals;
+    const auto deadline = Clock::now() + options_.patience;
+    while (true) {
+      std::string missing;
+      const std::vector<int> counts = rendezvous_.node_ranks(options_.nodes);
+      for (size_t node = 1; node < counts.size(); ++node)
+        if (counts[node] < 0) missing += (missing.empty() ? "" : ", ") + std::to_string(node);
+      if (missing.empty()) return std::nullopt;
+      if (SignalScope::count() > 0) return LaunchResult{128 + SignalScope::last(), ""};
+      if (Clock::now() > deadline)
+        return LaunchResult{
+            kLost,
+            str("node 0 has waited ",
+                std::chrono::duration_cast<std::chrono::seconds>(options_.patience).count(),
+                " seconds at ", rendezvous_.address(), " for the launcher of node ", missing)};
+      wait();
+      rendezvous_.advance();
+      if (const auto failure = pass_remote_output()) return LaunchResult{kLost, *failure};
+    }
+  }
+
+  void wait() const {
     std::vector<pollfd> waits;
-    for (const Rank& rank : ranks_)
-      for (const int pipe : {rank.process->output(), rank.process->error()})
-        if (pipe >= 0) waits.push_back({pipe, POLLIN, 0});
     for (const int descriptor : rendezvous_.descriptors()) waits.push_back({descriptor, POLLIN, 0});
     constexpr int kMoment = 50;
     ::poll(waits.data(), waits.size(), kMoment);
   }
 
-  void look_at(size_t r) {
-    Rank& rank = ranks_[r];
-    if (rank.ended) return;
-    rank.process->update();
-    // All output of an ended process is in the pipes by now.
-    const bool over = rank.process->status().has_value();
-    while (take_output(r) && over) {
-    }
-    if (over) {
-      rank.ended = true;
-      ended(r);
-    } else if (const auto since = rank.process->stopped_since();
-               since && Clock::now() - *since > options_.dead_after && !failed_at_) {
-      note_failure(
-          kLost, str("rank ", r, " has been stopped for ",
-                     std::chrono::duration_cast<std::chrono::seconds>(options_.dead_after).count(),
-                     " seconds; the run is ended"));
-      rank.process->signal(SIGKILL);  // so that the others notice
-    }
+  std::optional<std::string> pass_remote_output() {
+    return remote_ ? remote_->advance(options_) : std::nullopt;
   }
 
-  /// Passes on what a rank has written; false if there was nothing.
-  bool take_output(size_t r) {
-    Rank& rank = ranks_[r];
-    const std::string out = rank.process->read_output(), err = rank.process->read_error();
-    if (rank.log.is_open()) {
-      rank.log << out << err;
-      rank.log.flush();
+  /// Takes what the launchers on other machines still say.
+  void end_remote() {
+    const auto deadline = Clock::now() + options_.grace;
+    while (remote_ && !remote_->ended() && Clock::now() < deadline) {
+      wait();
+      pass_remote_output();
     }
-    rank.errors += err;
-    if (rank.errors.size() > kKeptErrors) rank.errors.erase(0, rank.errors.size() - kKeptErrors);
-    if (r == 0 && options_.output) {
-      if (!out.empty()) options_.output(out, false);
-      if (!err.empty()) options_.output(err, true);
-    }
-    return !out.empty() || !err.empty();
-  }
-
-  void ended(size_t r) {
-    const Process& process = *ranks_[r].process;
-    const int status = *process.status();
-    if (status == 0) return;
-    if (process.killed_by() != 0) {
-      if (!ending_)
-        note_failure(kLost, str("rank ", r, " was killed by signal ", process.killed_by(), " (",
-                                strsignal(process.killed_by()), ")"));
-      return;
-    }
-    const std::string line = last_error_line(ranks_[r].errors);
-    note_failure(
-        status,
-        line.empty() ? str("rank ", r, " ended with status ", status) : str("rank ", r, ": ", line),
-        line);
-  }
-
-  /// The first failure that is not about a lost peer explains the others.
-  void note_failure(int status, const std::string& message, const std::string& line = {}) {
-    if (!failed_at_) failed_at_ = Clock::now();
-    if (result_.status != 0 && (result_.status != kLost || status == kLost || explained_)) return;
-    explained_ = status != kLost || message.find(" was killed by ") != std::string::npos ||
-                 message.find(" has been stopped ") != std::string::npos;
-    result_.status = status;
-    result_.error = status > 128 ? "" : message;  // ranks that a signal stopped say so themselves
-    failure_line_ = line;
-  }
-
-  void pass_signals_on() {
-    if (signals == passed_) return;
-    const bool again = passed_ > 0;
-    passed_ = signals;
-    for (const Rank& rank : ranks_) rank.process->signal(again ? SIGKILL : last_signal);
-    if (again) {
-      ending_ = true;
-      if (result_.status == 0) result_.status = 128 + last_signal;
-    }
-  }
-
-  void end_the_rest() {
-    if (!failed_at_) return;
-    const auto since = Clock::now() - *failed_at_;
-    const auto send = [&](int number) {
-      ending_ = true;
-      for (const Rank& rank : ranks_) rank.process->signal(number);
-    };
-    if (since > 2 * options_.grace)
-      send(SIGKILL);
-    else if (since > options_.grace && !ending_)
-      send(SIGTERM);
   }
 
   const LaunchOptions& options_;
-  SignalScope signal_scope_;
   comm::Rendezvous rendezvous_;
-  std::vector<Rank> ranks_;
-  LaunchResult result_;
-  std::string failure_line_;  ///< what the failed rank printed
-  std::optional<Clock::time_point> failed_at_;
-  bool explained_ = false;  ///< the error is a cause, not a consequence
-  bool ending_ = false;     ///< ranks are being killed: how they end says nothing
-  int passed_ = 0;          ///< signals that the ranks have got
+  std::optional<RemoteLaunchers> remote_;
 };
+
+/// Another node, which does what node 0 says.
+LaunchResult run_further_node(const LaunchOptions& options) {
+  std::string token = environment("PADDLE_RENDEZVOUS_TOKEN");
+  if (token.empty()) token = "run";
+  NodeLink link(options.rendezvous, token, options.node, options.ranks, options.patience);
+  std::string line;
+  {
+    const SignalScope signals;
+    while (line.empty()) {
+      pollfd wait{link.descriptor(), POLLIN, 0};
+      constexpr int kMoment = 50;
+      ::poll(&wait, 1, kMoment);
+      if (SignalScope::count() > 0) return {128 + SignalScope::last(), ""};
+      const auto said = link.next_line();
+      if (said && said->empty())
+        return {kLost, str("node 0 at ", options.rendezvous,
+                           " has refused this launcher or is gone: each needs another --node-rank, "
+                           "and all the same PADDLE_RENDEZVOUS_TOKEN")};
+      if (said) line = *said;
+    }
+  }
+  while (true) {
+    std::istringstream in(line);
+    std::string word;
+    int number = 0, first = 0, world = 0;
+    in >> word >> number;
+    if (word != "start" || !(in >> first >> world)) return {number, ""};
+    Attempt attempt(options, nullptr, &link, number);
+    LaunchResult result = attempt.run(first, world, options.rendezvous, token);
+    line = attempt.final_line();
+    if (line.empty()) return result;
+    if (!line.starts_with("exit ")) continue;
+    int status = kLost;
+    std::istringstream(line) >> word >> status;
+    if (!environment(kStartedByNode0).empty() || status == 0)
+      result.error.clear();
+    else if (result.error.empty())
+      result.error = str("the run has ended with status ", status, "; node 0 says why");
+    return {status, result.error};
+  }
+}
 
 }  // namespace
 
-LaunchResult launch(const LaunchOptions& options) { return Run(options).run(); }
+std::vector<Host> parse_hosts(const std::string& text) {
+  std::vector<Host> hosts;
+  for (const std::string& entry : split(text, ',')) {
+    Host host;
+    const size_t colon = entry.find(':');
+    host.name = std::string(trim(entry.substr(0, colon)));
+    if (colon != std::string::npos) {
+      const auto ranks = comm::parse_integer(entry.substr(colon + 1));
+      if (!ranks || *ranks < 1 || *ranks > comm::kMostRanks) host.name.clear();
+      host.ranks = static_cast<int>(ranks.value_or(1));
+    }
+    if (host.name.empty() || host.name.starts_with('-'))
+      fail(ErrorCode::kUsage, "--hosts: expected names with ranks such as a:8,b:8, found '", entry,
+           "'");
+    hosts.push_back(std::move(host));
+  }
+  return hosts;
+}
+
+LaunchResult launch(const LaunchOptions& options) {
+  if (options.node > 0) return run_further_node(options);
+  if (options.hosts.empty()) return FirstNode(options).run();
+  LaunchOptions own = options;
+  const std::string& first = options.hosts[0].name;
+  // The first host is this machine, or all ranks are elsewhere.
+  if (first != "localhost" && first != "127.0.0.1" && first != own_host_name()) {
+    own.hosts.insert(own.hosts.begin(), Host{own_host_name(), 0});
+  }
+  own.nodes = static_cast<int>(own.hosts.size());
+  own.ranks = own.hosts[0].ranks;
+  return FirstNode(own).run();
+}
 
 }  // namespace paddle::launch

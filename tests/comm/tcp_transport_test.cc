@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <cmath>
 #include <thread>
 
+#include "base/text.h"
 #include "comm/communicator.h"
+#include "comm/rendezvous.h"
 #include "comm/simulation.h"
 #include "comm/sockets.h"
 
@@ -83,18 +86,91 @@ TEST(TcpTransport, ALostPeerIsNamed) {
   });
 }
 
-TEST(Membership, ComesFromTheEnvironment) {
-  EXPECT_EQ(membership_from_environment().size, 1);
-  ::setenv("PADDLE_WORLD_SIZE", "4", 1);
-  ::setenv("PADDLE_RANK", "3", 1);
-  ::setenv("PADDLE_RENDEZVOUS", "127.0.0.1:9", 1);
-  EXPECT_EQ(membership_from_environment().rank, 3);
-  ::setenv("PADDLE_RANK", "4", 1);
-  EXPECT_THROW(membership_from_environment(), Error);
-  ::setenv("PADDLE_RANK", "one", 1);
-  EXPECT_THROW(membership_from_environment(), Error);
-  for (const char* name : {"PADDLE_WORLD_SIZE", "PADDLE_RANK", "PADDLE_RENDEZVOUS"})
-    ::unsetenv(name);
+TEST(TcpTransport, PostedMessagesAreTakenByTag) {
+  run_over_tcp(2, [](Communicator& peers) {
+    // Larger than the buffers of a socket: `post` must not wait for the other rank.
+    constexpr size_t kCount = 3 << 20;
+    const auto message = [](int number) {
+      std::vector<std::byte> out(kCount);
+      for (size_t i = 0; i < kCount; ++i) out[i] = static_cast<std::byte>(i * (number + 3) >> 3);
+      return out;
+    };
+    const int other = 1 - peers.rank();
+    for (int number = 0; number < 4; ++number)
+      peers.post(other, static_cast<uint32_t>(number), message(10 * peers.rank() + number));
+    for (const int number : {2, 0, 3, 1}) {
+      std::vector<std::byte> found(kCount);
+      peers.take(other, static_cast<uint32_t>(number), found);
+      EXPECT_EQ(found, message(10 * other + number));
+    }
+    EXPECT_EQ(peers.max(peers.rank()), 1);
+  });
+}
+
+TEST(TcpTransport, MessagesMayOvertakeCollectives) {
+  run_over_tcp(2, [](Communicator& peers) {
+    const int other = 1 - peers.rank();
+    std::vector<std::byte> bytes(5, std::byte{7}), found(5);
+    peers.post(other, 1, bytes);
+    peers.barrier();
+    peers.take(other, 1, found);
+    EXPECT_EQ(found, bytes);
+    EXPECT_EQ(peers.sent_bytes(), 5);
+  });
+}
+
+TEST(TcpTransport, RankZeroHoldsTheRendezvousWithoutALauncher) {
+  const int port = listen_on("127.0.0.1", 0).port();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      Communicator peers(join({rank, 3, str("127.0.0.1:", port), "job.7", "a test"}));
+      EXPECT_EQ(peers.max(peers.rank()), 2);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(TcpTransport, RanksThatDoNotComeAreNamed) {
+  const int port = listen_on("127.0.0.1", 0).port();
+  JoinOptions options;
+  options.patience = std::chrono::milliseconds(300);
+  try {
+    join({0, 3, str("127.0.0.1:", port), "job", "a test"}, options);
+    ADD_FAILURE() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kPeer);
+    EXPECT_NE(e.message().find("for rank 1, 2 at "), std::string::npos) << e.message();
+  }
+}
+
+TEST(TcpTransport, AWaitEndsAtTheTimeout) {
+  Rendezvous rendezvous(2);
+  std::atomic<bool> failed = false;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      JoinOptions options;
+      options.timeout = std::chrono::milliseconds(300);
+      Communicator peers(join({rank, 2, rendezvous.address(), rendezvous.token()}, options));
+      peers.at_step(5);
+      if (rank == 1) {
+        while (!failed) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return;
+      }
+      try {
+        peers.barrier();
+        ADD_FAILURE() << "expected an error";
+      } catch (const Error& e) {
+        EXPECT_NE(e.message().find("waited for rank 1 in barrier 1 of step 5"), std::string::npos)
+            << e.message();
+      }
+      failed = true;
+    });
+  while (!failed) {
+    rendezvous.advance();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -1,0 +1,61 @@
+#include "comm/heartbeat.h"
+
+#include <sys/socket.h>
+
+#include "base/text.h"
+
+namespace paddle::comm {
+
+int64_t Activity::now() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+RankStatus Activity::status() const {
+  constexpr int64_t kMillisecondsPerSecond = 1000;
+  return {step_, exchanges_, kind_, waits_for_, (now() - since_) / kMillisecondsPerSecond};
+}
+
+std::string Activity::text() const {
+  const RankStatus s = status();
+  return str(comm::text(s.kind), " ", s.exchanges, " of step ", s.step);
+}
+
+Heartbeat::Heartbeat(Socket rendezvous, const Activity& activity,
+                     std::function<void(const std::string&)> on_end)
+    : socket_(std::move(rendezvous)),
+      activity_(activity),
+      on_end_(std::move(on_end)),
+      thread_([this] { run(); }) {
+  socket_.set_blocking(false);
+}
+
+Heartbeat::~Heartbeat() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Heartbeat::run() {
+  constexpr auto kInterval = std::chrono::milliseconds(500);
+  std::string received;
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    const std::string line = activity_.status().line() + "\n";
+    (void)!::send(socket_.descriptor(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    wake_.wait_for(lock, kInterval);
+    char buffer[1024];
+    const ssize_t n = ::recv(socket_.descriptor(), buffer, sizeof buffer, MSG_DONTWAIT);
+    if (n > 0) received.append(buffer, static_cast<size_t>(n));
+    const size_t end = received.find('\n');
+    if (end == std::string::npos) continue;
+    if (received.starts_with("end ")) on_end_(received.substr(4, end - 4));
+    received.erase(0, end + 1);
+  }
+}
+
+}  // namespace paddle::comm

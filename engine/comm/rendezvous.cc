@@ -1,0 +1,290 @@
+#include "comm/rendezvous.h"
+
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace paddle::comm {
+namespace {
+
+constexpr size_t kLongestLine = 4096;
+/// Connections that have not said who they are.
+constexpr size_t kMostStrangers = 64;
+
+std::string random_token() {
+  unsigned char bytes[16];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+    fail(ErrorCode::kDevice, "the system has no random numbers");
+  std::string out;
+  for (const unsigned char b : bytes) {
+    out += "0123456789abcdef"[b >> 4];
+    out += "0123456789abcdef"[b & 15];
+  }
+  return out;
+}
+
+/// "1, 2 and 5 more".
+std::string list(const std::vector<int>& numbers) {
+  constexpr size_t kShown = 8;
+  std::string out;
+  for (size_t i = 0; i < std::min(kShown, numbers.size()); ++i)
+    out += (i ? ", " : "") + std::to_string(numbers[i]);
+  if (numbers.size() > kShown) out += str(" and ", numbers.size() - kShown, " more");
+  return out;
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host.starts_with("127.");
+}
+
+}  // namespace
+
+std::string RankStatus::line() const {
+  return str("alive ", step, " ", exchanges, " ", static_cast<int>(kind), " ", waits_for, " ",
+             seconds);
+}
+
+std::optional<RankStatus> RankStatus::parse(const std::string& line) {
+  std::istringstream in(line);
+  std::string word;
+  RankStatus s;
+  uint32_t kind = 0;
+  if (!(in >> word >> s.step >> s.exchanges >> kind >> s.waits_for >> s.seconds) || word != "alive")
+    return std::nullopt;
+  s.kind = static_cast<Exchange>(kind);
+  return s;
+}
+
+struct Rendezvous::Guest {
+  Socket socket;
+  std::string received;
+  int rank = -1, node = -1;
+  int node_ranks = 0;
+  std::string address;  ///< of a rank, for the others
+  std::optional<RankStatus> status;
+  Clock::time_point heard = Clock::now();
+  bool gone = false, lost = false;
+
+  bool is_stranger() const { return rank < 0 && node < 0; }
+  void send(const std::string& line) const {
+    const std::string text = line + "\n";
+    (void)!::send(socket.descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
+  }
+};
+
+Rendezvous::Rendezvous(int ranks, const std::string& host, int port, std::string token)
+    // An address that others name may be that of a gateway: any interface will do.
+    : listener_(listen_on(is_loopback(host) ? host : "0.0.0.0", port)),
+      host_(host),
+      token_(token.empty() ? random_token() : std::move(token)),
+      ranks_(ranks) {
+  listener_.set_blocking(false);
+}
+
+Rendezvous::~Rendezvous() = default;
+
+std::string Rendezvous::address() const { return str(host_, ":", listener_.port()); }
+
+void Rendezvous::start_over(int ranks, int attempt) {
+  std::erase_if(guests_, [](const auto& guest) { return guest->node < 0; });
+  ranks_ = ranks;
+  attempt_ = attempt;
+  complete_ = false;
+  delay_told_ = -1;
+}
+
+std::vector<int> Rendezvous::descriptors() const {
+  std::vector<int> out = {listener_.descriptor()};
+  for (const auto& guest : guests_)
+    if (!guest->gone) out.push_back(guest->socket.descriptor());
+  return out;
+}
+
+Rendezvous::Guest* Rendezvous::rank(int number) {
+  for (const auto& guest : guests_)
+    if (guest->rank == number) return guest.get();
+  return nullptr;
+}
+
+/// The first line: "TOKEN rank NUMBER HOST:PORT ATTEMPT" or "TOKEN node NUMBER RANKS".
+void Rendezvous::greet(Guest& guest, const std::string& line) {
+  std::istringstream in(line);
+  std::string token, role, address;
+  int number = -1, further = -1;
+  in >> token >> role >> number;
+  guest.gone = true;
+  if (token != token_ || number < 0 || number >= kMostRanks) return;
+  if (role == "rank" && in >> address >> further) {
+    if (further != attempt_ || number >= ranks_ || complete_ || rank(number)) return;
+    guest.rank = number;
+    guest.address = address;
+  } else if (role == "node" && in >> further) {
+    const bool known = std::any_of(guests_.begin(), guests_.end(),
+                                   [&](const auto& other) { return other->node == number; });
+    if (known || further < 0 || further > kMostRanks) return;
+    guest.node = number;
+    guest.node_ranks = further;
+  } else {
+    return;
+  }
+  guest.gone = false;
+}
+
+void Rendezvous::take(Guest& guest, const std::string& line) {
+  guest.heard = Clock::now();
+  if (guest.is_stranger())
+    greet(guest, line);
+  else if (guest.node >= 0)
+    node_lines_.push_back({guest.node, line});
+  else if (const auto status = RankStatus::parse(line))
+    guest.status = status;
+}
+
+void Rendezvous::advance() {
+  for (int s; (s = ::accept4(listener_.descriptor(), nullptr, nullptr,
+                             SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+    auto guest = std::make_unique<Guest>();
+    guest->socket = Socket(s);
+    const auto strangers = std::count_if(guests_.begin(), guests_.end(),
+                                         [](const auto& g) { return g->is_stranger(); });
+    if (static_cast<size_t>(strangers) < kMostStrangers) guests_.push_back(std::move(guest));
+  }
+  for (const auto& guest : guests_) {
+    char buffer[4096];
+    ssize_t n = 1;
+    while (!guest->gone &&
+           (n = ::recv(guest->socket.descriptor(), buffer, sizeof buffer, 0)) != 0) {
+      if (n < 0) {
+        guest->gone = errno != EAGAIN && errno != EINTR;
+        break;
+      }
+      guest->received.append(buffer, static_cast<size_t>(n));
+      size_t end = 0;
+      while (!guest->gone && (end = guest->received.find('\n')) != std::string::npos) {
+        take(*guest, guest->received.substr(0, end));
+        guest->received.erase(0, end + 1);
+      }
+      if (guest->received.size() > kLongestLine) guest->gone = true;
+    }
+    guest->gone = guest->gone || n == 0;
+    if (guest->gone && guest->node >= 0) node_lines_.push_back({guest->node, ""});
+  }
+  std::erase_if(guests_, [](const auto& guest) { return guest->gone; });
+  if (!complete_ && missing().empty()) tell_addresses();
+}
+
+std::string Rendezvous::missing() const {
+  std::vector<bool> came(static_cast<size_t>(ranks_), false);
+  for (const auto& guest : guests_)
+    if (guest->rank >= 0) came[static_cast<size_t>(guest->rank)] = true;
+  std::vector<int> absent;
+  for (int r = 0; r < ranks_; ++r)
+    if (!came[static_cast<size_t>(r)]) absent.push_back(r);
+  return list(absent);
+}
+
+void Rendezvous::tell_addresses() {
+  std::string line;
+  for (int r = 0; r < ranks_; ++r) line += (r ? " " : "") + rank(r)->address;
+  for (int r = 0; r < ranks_; ++r) rank(r)->send(line);
+  complete_ = true;
+}
+
+std::optional<Rendezvous::Lost> Rendezvous::find_lost(Clock::duration patience) {
+  for (const auto& guest : guests_) {
+    if (!guest->status || guest->lost || Clock::now() - guest->heard < patience) continue;
+    guest->lost = true;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
+    const Lost lost{guest->rank, str("rank ", guest->rank, " has given no sign of life for ",
+                                     seconds, " seconds; it was at step ", guest->status->step)};
+    for (const auto& other : guests_)
+      if (other->rank >= 0 && other != guest) other->send("end " + lost.message);
+    return lost;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Rendezvous::find_delay(Clock::duration patience) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
+  for (const auto& guest : guests_) {
+    if (!guest->status || guest->status->waits_for < 0 || guest->status->seconds < seconds)
+      continue;
+    Guest* const late = rank(guest->status->waits_for);
+    // One that waits itself is not the reason; one that has just ended is told as such.
+    if (!late || !late->status || late->status->waits_for >= 0) continue;
+    if (guest->status->exchanges == delay_told_) return std::nullopt;
+    delay_told_ = guest->status->exchanges;
+    std::vector<int> waiting;
+    for (int r = 0; r < ranks_; ++r)
+      if (const Guest* const other = rank(r); other && other->status)
+        if (other->status->waits_for == late->rank) waiting.push_back(r);
+    return str("rank ", late->rank, " is late: it is at step ", late->status->step, " after ",
+               text(late->status->kind), " ", late->status->exchanges, "; ",
+               waiting.size() == 1 ? "rank " : "ranks ", list(waiting),
+               waiting.size() == 1 ? " has" : " have", " waited for it in ",
+               text(guest->status->kind), " ", guest->status->exchanges, " of step ",
+               guest->status->step, " for ", guest->status->seconds, " seconds");
+  }
+  return std::nullopt;
+}
+
+std::optional<Rendezvous::NodeLine> Rendezvous::next_node_line() {
+  if (node_lines_.empty()) return std::nullopt;
+  NodeLine line = std::move(node_lines_.front());
+  node_lines_.pop_front();
+  return line;
+}
+
+std::vector<int> Rendezvous::node_ranks(int nodes) const {
+  std::vector<int> out(static_cast<size_t>(nodes), -1);
+  for (const auto& guest : guests_)
+    if (guest->node >= 0 && guest->node < nodes)
+      out[static_cast<size_t>(guest->node)] = guest->node_ranks;
+  return out;
+}
+
+void Rendezvous::tell_nodes(const std::function<std::string(int node)>& line) {
+  for (const auto& guest : guests_)
+    if (guest->node >= 0) guest->send(line(guest->node));
+}
+
+RendezvousThread::RendezvousThread(int ranks, const std::string& address, const std::string& token,
+                                   Rendezvous::Clock::duration dead_after,
+                                   std::function<void(const std::string&)> notice)
+    : rendezvous_(ranks, parse_address(address, "rendezvous").host,
+                  parse_address(address, "rendezvous").port, token),
+      notice_(std::move(notice)),
+      thread_([this, dead_after] { run(dead_after); }) {}
+
+RendezvousThread::~RendezvousThread() {
+  ends_ = true;
+  thread_.join();
+}
+
+std::string RendezvousThread::missing() {
+  const std::lock_guard lock(mutex_);
+  return rendezvous_.missing();
+}
+
+void RendezvousThread::run(Rendezvous::Clock::duration dead_after) {
+  while (!ends_) {
+    std::vector<pollfd> waits;
+    for (const int descriptor : rendezvous_.descriptors()) waits.push_back({descriptor, POLLIN, 0});
+    constexpr int kMoment = 100;
+    ::poll(waits.data(), waits.size(), kMoment);
+    const std::lock_guard lock(mutex_);
+    rendezvous_.advance();
+    if (const auto lost = rendezvous_.find_lost(dead_after); lost && notice_)
+      notice_(lost->message);
+    if (const auto delay = rendezvous_.find_delay(dead_after); delay && notice_) notice_(*delay);
+  }
+}
+
+}  // namespace paddle::comm

@@ -1,0 +1,119 @@
+#pragma once
+// Where the ranks of a run find each other: each listens on a port of its own, says so here, and
+// learns the addresses of all. Their connections stay open: ranks send signs of life over them,
+// with what they are doing, so that a rank for which the others wait can be named. The launchers of
+// further machines talk to the first one here as well.
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/sockets.h"
+#include "comm/transport.h"
+
+namespace paddle::comm {
+
+/// What a rank is doing, in its signs of life.
+struct RankStatus {
+  int64_t step = 0;                    ///< the update that it computes, from 1; 0: none yet
+  int64_t exchanges = 0;               ///< exchanges that it has entered
+  Exchange kind = Exchange::kBarrier;  ///< of the last one
+  int waits_for = -1;                  ///< the rank whose message is missing; -1: it computes
+  int64_t seconds = 0;                 ///< since it began to wait, or since its last exchange
+
+  std::string line() const;  ///< "alive 12 40 2 1 3"
+  static std::optional<RankStatus> parse(const std::string& line);
+};
+
+/// The listening side, which runs in the launcher, or beside rank 0 where there is none.
+class Rendezvous {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Listens on a port of the host, 0 for a free one. `token`: what ranks must say; "" makes a
+  /// random one. kDevice if the port is in use.
+  explicit Rendezvous(int ranks, const std::string& host = "127.0.0.1", int port = 0,
+                      std::string token = {});
+  ~Rendezvous();
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
+
+  /// The values of `Membership::rendezvous` and `token` for the ranks.
+  std::string address() const;
+  const std::string& token() const { return token_; }
+  /// Forgets all ranks and waits for those of another attempt.
+  void start_over(int ranks, int attempt);
+
+  /// File descriptors whose readability means that `advance` has something to do.
+  std::vector<int> descriptors() const;
+  /// Takes in what has arrived, without blocking; when all ranks have come, tells them the
+  /// addresses of all.
+  void advance();
+  bool complete() const { return complete_; }
+  /// The ranks that have not come yet: "1, 2 and 5 more".
+  std::string missing() const;
+
+  struct Lost {
+    int rank = 0;
+    std::string message;
+  };
+  /// A rank whose signs of life have stopped for longer than `patience`; the others are told.
+  std::optional<Lost> find_lost(Clock::duration patience);
+  /// One line, once, when ranks have waited for another one longer than `patience`.
+  std::optional<std::string> find_delay(Clock::duration patience);
+
+  /// A line from the launcher of another machine; empty when it is gone.
+  struct NodeLine {
+    int node = 0;
+    std::string line;
+  };
+  std::optional<NodeLine> next_node_line();
+  /// Processes that the launchers of other machines start, by node; -1 where none has come.
+  std::vector<int> node_ranks(int nodes) const;
+  void tell_nodes(const std::string& line) {
+    tell_nodes([&](int) { return line; });
+  }
+  void tell_nodes(const std::function<std::string(int node)>& line);
+
+ private:
+  struct Guest;
+  void greet(Guest& guest, const std::string& line);
+  void take(Guest& guest, const std::string& line);
+  void tell_addresses();
+  Guest* rank(int number);
+
+  Socket listener_;
+  std::string host_, token_;
+  int ranks_, attempt_ = 0;
+  std::vector<std::unique_ptr<Guest>> guests_;
+  std::deque<NodeLine> node_lines_;
+  bool complete_ = false;
+  int64_t delay_told_ = -1;  ///< the number of the exchange
+};
+
+/// Runs a rendezvous in a thread, for runs without a launcher of ours.
+class RendezvousThread {
+ public:
+  RendezvousThread(int ranks, const std::string& address, const std::string& token,
+                   Rendezvous::Clock::duration dead_after,
+                   std::function<void(const std::string&)> notice);
+  ~RendezvousThread();
+  std::string missing();
+
+ private:
+  void run(Rendezvous::Clock::duration dead_after);
+  Rendezvous rendezvous_;
+  std::function<void(const std::string&)> notice_;
+  std::mutex mutex_;
+  std::atomic<bool> ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace paddle::comm

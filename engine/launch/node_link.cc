@@ -1,0 +1,41 @@
+#include "launch/node_link.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "base/text.h"
+
+namespace paddle::launch {
+
+NodeLink::NodeLink(const std::string& rendezvous, const std::string& token, int node, int ranks,
+                   std::chrono::milliseconds patience)
+    : socket_(comm::connect_to(rendezvous, patience)) {
+  tell(str(token, " node ", node, " ", ranks));
+  socket_.set_blocking(false);
+}
+
+void NodeLink::tell(const std::string& line) {
+  const std::string text = line + "\n";
+  (void)!::send(socket_.descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+std::optional<std::string> NodeLink::next_line() {
+  char buffer[1024];
+  while (!gone_) {
+    const ssize_t n = ::recv(socket_.descriptor(), buffer, sizeof buffer, 0);
+    if (n > 0) {
+      received_.append(buffer, static_cast<size_t>(n));
+      continue;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
+    gone_ = true;
+  }
+  const size_t end = received_.find('\n');
+  if (end == std::string::npos) return gone_ ? std::optional<std::string>("") : std::nullopt;
+  const std::string line = received_.substr(0, end);
+  received_.erase(0, end + 1);
+  return line;
+}
+
+}  // namespace paddle::launch

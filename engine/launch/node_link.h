@@ -1,0 +1,31 @@
+#pragma once
+// What the launcher of one machine and that of node 0 say to each other, in lines:
+//   to node 0:   "failed STATUS MESSAGE" (a rank has failed), "ended" (all ranks have ended)
+//   from node 0: "start ATTEMPT FIRST WORLD", "end" (end the ranks), "signal N", "exit STATUS"
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "comm/sockets.h"
+
+namespace paddle::launch {
+
+/// The end of the connection at a node other than 0.
+class NodeLink {
+ public:
+  /// Connects to node 0 and says how many ranks this node starts. kPeer if it does not come.
+  NodeLink(const std::string& rendezvous, const std::string& token, int node, int ranks,
+           std::chrono::milliseconds patience);
+  int descriptor() const { return socket_.descriptor(); }
+  /// The next line that has arrived; "" once node 0 is gone.
+  std::optional<std::string> next_line();
+  void tell(const std::string& line);
+
+ private:
+  comm::Socket socket_;
+  std::string received_;
+  bool gone_ = false;
+};
+
+}  // namespace paddle::launch
