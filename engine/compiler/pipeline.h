@@ -2,10 +2,12 @@
 // The pass pipeline of the compiled mode: which passes run, in which order, under which options.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/passes/passes.h"
+#include "compiler/passes/schedule/recompute.h"
 #include "ops/core/kernel.h"
 
 namespace paddle::compiler {
@@ -25,6 +27,8 @@ struct CompileOptions {
   /// float32 between 16-bit operations.
   bool exact = false;
   std::vector<passes::Rule> rules = {};  ///< tried before the standard rules
+  /// Values of the forward pass that are computed again; for training steps.
+  std::optional<passes::RecomputeOptions> recompute = {};
 };
 
 /// The purpose of a pass; stages run in this order. Between import and canonicalization a

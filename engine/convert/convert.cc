@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/byte_size.h"
 #include "base/files.h"
 #include "convert/cast.h"
 #include "convert/rules.h"
@@ -225,22 +226,11 @@ void list(const std::vector<Planned>& plan, const Printer& printer) {
 }  // namespace
 
 uint64_t parse_size(const std::string& given) {
-  double value = 0;
-  size_t used = 0;
-  try {
-    value = std::stod(given, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  static const std::map<std::string, double> kUnits = {
-      {"", 1},      {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
-      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
-  const auto unit = kUnits.find(std::string(trim(std::string_view(given).substr(used))));
-  if (used == 0 || unit == kUnits.end() || !(value * unit->second >= 1) ||
-      value * unit->second > 0x1p60)
+  const auto size = parse_byte_size(given);
+  if (!size)
     fail(ErrorCode::kUsage, "--shard-size: expected a size such as 2GB or 500MiB, found '", given,
          "'");
-  return static_cast<uint64_t>(value * unit->second);
+  return *size;
 }
 
 void run(const Options& options, const Printer& printer) {
