@@ -140,7 +140,7 @@ paddle_room(kernels DEPENDS base tensor ops comm formats
 paddle_room(autograd DEPENDS base tensor ops ir)
 paddle_room(compiler DEPENDS base tensor ops ir kernels
   EXCLUDE "/engine/compiler/codegen/llvm/")
-paddle_room(partition DEPENDS base tensor ops ir)
+paddle_room(partition DEPENDS base tensor ops comm ir)
 paddle_room(runtime DEPENDS base tensor ops ir kernels compiler)
 paddle_room(metrics DEPENDS base tensor)
 paddle_room(optim DEPENDS tensor ops LIBRARIES yaml-cpp)

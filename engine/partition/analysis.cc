@@ -53,6 +53,7 @@ Analysis::Analysis(const ir::Function& function, const PartitionOptions& options
   assign_place_rules();
   assign_default();
   assign_storage();
+  assign_sequence();
 }
 
 void Analysis::add_value(const Value& value, const Placement* seed) {
@@ -329,13 +330,32 @@ void Analysis::assign_storage() {
   }
 }
 
+/// The second dim of tokens, over the axis `tensor`.
+void Analysis::assign_sequence() {
+  const int tensor = options_.mesh.axis("tensor");
+  if (!options_.splits_sequence || tensor < 0 || options_.mesh.axis_size(tensor) == 1) return;
+  for (size_t i = 0; i < function_.inputs.size() && sequence_ < 0; ++i) {
+    const Value& value = *function_.body.arguments[i];
+    if (!options_.batch_inputs.contains(function_.inputs[i].name) ||
+        function_.inputs[i].kind != ir::PortKind::kValue || !is_integer(value.type.dtype) ||
+        value.type.shape.size() != 2)
+      continue;
+    const AtomList list = dim(value, 1);
+    if (list.size() == 1 && placed_axis(list[0]) < 0 &&
+        size(list[0]) >= options_.mesh.axis_size(tensor)) {
+      sequence_ = list[0];
+      sequence_axis_ = tensor;
+    }
+  }
+}
+
 Placement Analysis::placement(const Value& value) const {
   Placement out;
   std::set<int> used;
   for (size_t d = 0; d < value.type.shape.size(); ++d) {
     int64_t before = 1;
     for (const int atom : dim(value, d)) {
-      if (const int a = any_axis(atom); a >= 0 && used.insert(a).second)
+      if (const int a = placed_axis(atom); a >= 0 && used.insert(a).second)
         out.push_back({a, static_cast<int>(d), before, size(atom)});
       before *= size(atom);
     }

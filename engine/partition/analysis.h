@@ -31,8 +31,14 @@ class Analysis {
   /// The axis over which only storage is split: parameters and states are parts between steps, and
   /// whole where they are used. -1 for none.
   int storage_axis(int atom) const;
-  /// Either of them.
-  int any_axis(int atom) const { return axis(atom) >= 0 ? axis(atom) : storage_axis(atom); }
+  /// The axis over which the sequence is split in operations that the axis splits in no other way.
+  int sequence_axis(int atom) const { return atom == sequence_ ? sequence_axis_ : -1; }
+  /// Where parts are kept between steps: the axis of computation or of storage.
+  int placed_axis(int atom) const { return axis(atom) >= 0 ? axis(atom) : storage_axis(atom); }
+  /// Any of the three.
+  int any_axis(int atom) const {
+    return placed_axis(atom) >= 0 ? placed_axis(atom) : sequence_axis(atom);
+  }
   /// The placement that a value has where all its atoms are split: of two with the same axis only
   /// the first.
   Placement placement(const ir::Value& value) const;
@@ -46,6 +52,7 @@ class Analysis {
   void assign_place_rules();
   void assign_default();
   void assign_storage();
+  void assign_sequence();
   void assign(int atom, int axis) { axes_[atom] = axis; }
   /// Atoms that some operation needs whole, or in two places.
   std::set<int> whole_atoms() const;
@@ -59,7 +66,8 @@ class Analysis {
   std::unordered_map<const ir::Value*, std::vector<AtomList>> dims_;
   std::vector<AnalyzedOperation> operations_;
   std::unordered_map<int, int> axes_, storage_axes_;
-  std::set<std::string> kept_whole_;  ///< parameters that a place rule keeps whole
+  int sequence_ = -1, sequence_axis_ = -1;  ///< the atom of the sequence, if it is split
+  std::set<std::string> kept_whole_;        ///< parameters that a place rule keeps whole
 };
 
 }  // namespace paddle::partition

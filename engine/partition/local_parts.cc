@@ -16,7 +16,7 @@ SplitAtoms Localizer::full_placement(const Value& value) const {
   SplitAtoms split;
   std::set<int> used;
   for (const int atom : analysis_.dims(value)) {
-    const int axis = analysis_.any_axis(atom);
+    const int axis = analysis_.placed_axis(atom);
     split.push_back(axis >= 0 && used.insert(axis).second);
   }
   return split;

@@ -103,6 +103,21 @@ void Localizer::choose_factors() {
       }
     }
   }
+  choose_sequence(order, atoms, usable, used);
+}
+
+/// The sequence, in operations that its axis does not split otherwise.
+void Localizer::choose_sequence(const std::vector<int>& order,
+                                const std::vector<std::optional<AtomList>>& atoms,
+                                const std::vector<bool>& usable, std::set<int>& used) {
+  for (const int factor : order) {
+    const auto f = static_cast<size_t>(factor);
+    if (!usable[f] || !atoms[f]) continue;
+    for (size_t k = 0; k < atoms[f]->size(); ++k) {
+      const int atom = (*atoms[f])[k], axis = analysis_.sequence_axis(atom);
+      if (axis >= 0 && used.insert(axis).second) active_.push_back({axis, factor, k, atom});
+    }
+  }
 }
 
 /// Optimizer updates, and elementwise operations of which an operand is such a part.

@@ -64,6 +64,9 @@ class Localizer {
 
   void localize(const AnalyzedOperation& analyzed);
   void choose_factors();
+  void choose_sequence(const std::vector<int>& order,
+                       const std::vector<std::optional<AtomList>>& atoms,
+                       const std::vector<bool>& usable, std::set<int>& used);
   bool works_on_stored_parts(const ir::Operation& operation, int atom);
   SplitAtoms wanted(const ir::Value& value, const std::vector<int>& factors) const;
   void localize_reshape();

@@ -23,6 +23,10 @@ class Mesh {
   int size() const;
   int axis(const std::string& name) const;  ///< its index; -1 if there is none
   int axis_size(int axis) const { return axes_[static_cast<size_t>(axis)].size; }
+  /// 1 for an axis that the mesh does not have.
+  int axis_size_of(const std::string& name) const {
+    return axis(name) < 0 ? 1 : axis_size(axis(name));
+  }
   int coordinate(int rank, int axis) const;
   /// The ranks of `rank`'s group along the axis, in ascending order.
   std::vector<int64_t> group(int rank, int axis) const;

@@ -35,6 +35,10 @@ struct PartitionOptions {
   std::vector<PlaceRule> place;        ///< the first match decides
   /// Splits what parameters and states store over the axis `data`, besides other splits.
   bool shards_storage = false;
+  /// Splits the sequence over the axis `tensor` where that splits nothing else: what lies between
+  /// the products of a layer, such as normalization and dropout, is not computed whole on each
+  /// rank.
+  bool splits_sequence = false;
   /// Whether a parameter or state may be split over an axis; null: each may.
   std::function<bool(const ir::Port& port, int axis)> may_split;
   /// Placements of parameters and states that an earlier function has settled; others are added.

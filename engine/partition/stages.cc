@@ -1,0 +1,248 @@
+#include "partition/stages.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "ir/clone.h"
+
+namespace paddle::partition {
+namespace {
+
+using ir::Operation;
+using ir::Value;
+
+bool has_effect(const Operation& operation) {
+  if (operation.op->has(kEffect)) return true;
+  for (const auto& region : operation.regions)
+    for (const auto& inner : region->operations)
+      if (has_effect(*inner)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::unordered_set<const Operation*> ancestors(const Value* value) {
+  std::unordered_set<const Operation*> out;
+  std::vector<const Value*> open = {value};
+  while (!open.empty()) {
+    const Value* const v = open.back();
+    open.pop_back();
+    if (!v->producer || !out.insert(v->producer).second) continue;
+    ir::for_each_read(*v->producer, [&](const Value* read) {
+      if (!read->constant) open.push_back(read);
+    });
+  }
+  return out;
+}
+
+StageCut::StageCut(const ir::Function& function, const LeafStages& leaves, int stages,
+                   bool training, bool split_backward)
+    : function_(function), stages_(stages) {
+  place_operations(leaves, training);
+  if (split_backward) split_weights();
+  find_values();
+}
+
+const StageCut::Place* StageCut::place_of(const Value* value) const {
+  if (!value->producer) return nullptr;
+  const auto it = places_.find(value->producer);
+  return it == places_.end() ? nullptr : &it->second;
+}
+
+void StageCut::place_operations(const LeafStages& leaves, bool training) {
+  std::unordered_map<const Value*, Free> free;
+  for (size_t i = 0; i < function_.inputs.size(); ++i) {
+    const ir::Port& port = function_.inputs[i];
+    Free& f = free[function_.body.arguments[i]];
+    f.batch = port.kind == ir::PortKind::kValue || port.kind == ir::PortKind::kRandom;
+    if (f.batch) continue;
+    f.leaves.insert(port.name);
+    if (const auto it = leaves.find(port.name); it != leaves.end()) f.leaf_stage = it->second;
+  }
+  std::unordered_set<const Operation*> forward;
+  if (training) forward = ancestors(function_.body.results[0]);
+  // The last stage whose forward pass reads a value.
+  std::unordered_map<const Value*, int> last_read;
+  for (const auto& operation : function_.body.operations) {
+    const Operation& o = *operation;
+    Free all;
+    int placed = -1;  // the last stage of an operand's
+    bool is_placed = false;
+    ir::for_each_read(o, [&](const Value* v) {
+      if (const Place* const place = place_of(v)) {
+        is_placed = true;
+        placed = std::max(placed, place->stage);
+      } else if (const auto it = free.find(v); it != free.end()) {
+        all.batch = all.batch || it->second.batch;
+        all.leaf_stage = std::max(all.leaf_stage, it->second.leaf_stage);
+        all.leaves.insert(it->second.leaves.begin(), it->second.leaves.end());
+      }
+    });
+    const bool is_free =
+        !is_placed && !(all.batch && all.leaf_stage >= 0) && !(has_effect(o) && all.leaf_stage < 0);
+    if (is_free) {
+      for (const Value* v : o.results) free[v] = all;
+      continue;
+    }
+    if (!training || forward.contains(&o)) {
+      const int stage = std::max({placed, all.leaf_stage, 0});
+      places_[&o] = {stage, JobKind::kForward};
+      for (const std::string& leaf : all.leaves) readers_[leaf].insert(stage);
+      ir::for_each_read(o, [&](const Value* v) {
+        if (place_of(v)) last_read[v] = std::max(last_read[v], stage);
+      });
+      continue;
+    }
+    // A gradient is computed in the last stage that has all values that it reads.
+    int stage = stages_ - 1;
+    if (!is_placed) {
+      stage = std::max(all.leaf_stage, 0);
+      for (const std::string& leaf : all.leaves)
+        if (const auto it = readers_.find(leaf); it != readers_.end())
+          stage = std::max(stage, *it->second.rbegin());
+    }
+    ir::for_each_read(o, [&](const Value* v) {
+      const Place* const place = place_of(v);
+      if (!place) return;
+      const auto read = last_read.find(v);
+      stage = std::min(stage, read == last_read.end() ? place->stage : read->second);
+    });
+    places_[&o] = {stage, JobKind::kBackward};
+    for (const std::string& leaf : all.leaves) readers_[leaf].insert(stage);
+  }
+}
+
+/// Gradients that no other stage waits for get jobs of their own.
+void StageCut::split_weights() {
+  std::unordered_set<const Operation*> awaited;
+  std::vector<const Operation*> order;
+  for (const auto& operation : function_.body.operations) order.push_back(operation.get());
+  for (const Operation* reader : order) {
+    const auto place = places_.find(reader);
+    if (place == places_.end()) continue;
+    ir::for_each_read(*reader, [&](const Value* v) {
+      const Place* const from = place_of(v);
+      if (from && from->kind == JobKind::kBackward && from->stage != place->second.stage)
+        awaited.insert(v->producer);
+    });
+  }
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    if (!awaited.contains(*it)) continue;
+    ir::for_each_read(**it, [&](const Value* v) {
+      const Place* const from = place_of(v);
+      if (from && from->kind == JobKind::kBackward) awaited.insert(v->producer);
+    });
+  }
+  for (auto& [operation, place] : places_)
+    if (place.kind == JobKind::kBackward && !awaited.contains(operation))
+      place.kind = JobKind::kWeights;
+}
+
+int StageCut::value_number(const Value* value) {
+  const auto [it, inserted] = numbers_.emplace(value, static_cast<int>(values_.size()));
+  if (inserted) values_.push_back(value);
+  return it->second;
+}
+
+void StageCut::find_values() {
+  // The first kind of job of a stage that reads a value of another one.
+  std::map<std::pair<int, int>, Transfer> transfers;
+  for (const auto& operation : function_.body.operations) {
+    const auto place = places_.find(operation.get());
+    if (place == places_.end()) continue;
+    const Place& to = place->second;
+    ir::for_each_read(*operation, [&](const Value* v) {
+      const Place* const from = place_of(v);
+      if (!from || *from == to) return;
+      const int number = value_number(v);
+      if (from->stage == to.stage) return;
+      Transfer& t = transfers
+                        .try_emplace({number, to.stage},
+                                     Transfer{number, from->stage, to.stage, from->kind, to.kind})
+                        .first->second;
+      t.before = std::min(t.before, to.kind);
+    });
+  }
+  for (const auto& [key, transfer] : transfers) transfers_.push_back(transfer);
+}
+
+StageCut::Place StageCut::output_place(size_t output) const {
+  if (const Place* const place = place_of(function_.body.results[output])) return *place;
+  // What needs no stage is computed in the last one.
+  return {stages_ - 1, JobKind::kForward};
+}
+
+int StageCut::stage_of_output(size_t output) const { return output_place(output).stage; }
+
+StageFunction StageCut::function(JobKind kind, int stage) const {
+  StageFunction out;
+  const Place here{stage, kind};
+  auto f = std::make_unique<ir::Function>(str(function_.name, ".",
+                                              kind == JobKind::kForward    ? "forward"
+                                              : kind == JobKind::kBackward ? "backward"
+                                                                           : "weights",
+                                              stage));
+  ir::Copies copies;
+  std::unordered_map<const Value*, size_t> arguments;
+  for (size_t i = 0; i < function_.inputs.size(); ++i) arguments[function_.body.arguments[i]] = i;
+  // Makes a value available that the jobs' operations read.
+  const auto provide = [&](const auto& self, const Value* v) -> void {
+    if (v->constant || copies.contains(v)) return;
+    if (const auto it = arguments.find(v); it != arguments.end()) {
+      copies[v] = f->add_input(function_.inputs[it->second], v->type);
+      out.inputs.push_back({static_cast<int>(it->second), -1});
+      return;
+    }
+    if (!v->producer) return;  // an argument of a region
+    if (place_of(v)) {
+      if (const auto it = numbers_.find(v); it != numbers_.end()) {
+        copies[v] = f->add_input({ir::PortKind::kValue, str("value.", it->second)}, v->type);
+        out.inputs.push_back({-1, it->second});
+      }
+      return;
+    }
+    ir::for_each_read(*v->producer, [&](const Value* read) { self(self, read); });
+    ir::clone_operation(*f, f->body, *v->producer, copies);
+  };
+  bool works = false;
+  for (const auto& operation : function_.body.operations) {
+    const auto place = places_.find(operation.get());
+    if (place == places_.end() || !(place->second == here)) continue;
+    works = true;
+    ir::for_each_read(*operation, [&](const Value* v) { provide(provide, v); });
+    ir::clone_operation(*f, f->body, *operation, copies);
+  }
+  for (size_t i = 0; i < function_.outputs.size(); ++i) {
+    if (!(output_place(i) == here)) continue;
+    works = true;
+    Value* const result = function_.body.results[i];
+    provide(provide, result);
+    if (result->constant && !copies.contains(result))
+      copies[result] = f->add_constant(*result->constant);
+    // An updated parameter or state is written over the old one.
+    if (function_.outputs[i].kind != ir::PortKind::kValue)
+      for (size_t j = 0; j < function_.inputs.size(); ++j)
+        if (function_.inputs[j].kind == function_.outputs[i].kind &&
+            function_.inputs[j].name == function_.outputs[i].name)
+          provide(provide, function_.body.arguments[j]);
+    f->add_output(function_.outputs[i], copies.at(result));
+    out.outputs.push_back({static_cast<int>(i), -1});
+  }
+  for (size_t n = 0; n < values_.size(); ++n)
+    if (*place_of(values_[n]) == here) {
+      f->add_output({ir::PortKind::kValue, str("value.", n)}, copies.at(values_[n]));
+      out.outputs.push_back({-1, static_cast<int>(n)});
+    }
+  for (size_t t = 0; t < transfers_.size(); ++t) {
+    const Transfer& transfer = transfers_[t];
+    if (transfer.to == stage && transfer.before == kind) out.takes.push_back(static_cast<int>(t));
+    if (transfer.from == stage && transfer.after == kind) out.sends.push_back(static_cast<int>(t));
+  }
+  works = works || !out.takes.empty();
+  if (works) out.function = std::move(f);
+  return out;
+}
+
+}  // namespace paddle::partition

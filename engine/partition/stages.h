@@ -1,0 +1,95 @@
+#pragma once
+// The cut of a step into the stages of a pipeline. The forward pass is cut where parameters are
+// first used; the backward pass follows from it, since a gradient can be computed where the values
+// that it reads are. What depends on parameters or on the batch alone, such as masks and casts of
+// weights, is computed in each stage that reads it.
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/module.h"
+#include "partition/schedule.h"
+
+namespace paddle::partition {
+
+/// The stage in which each parameter, and each state that the forward pass reads, is first used.
+using LeafStages = std::map<std::string, int>;
+
+/// Cuts the forward pass of a training function, whose first result is the loss, into stages of
+/// about the same cost, with few bytes between them. Dims must be constants. kConfig if it has
+/// fewer places to cut.
+LeafStages assign_leaves(const ir::Function& function, int stages);
+
+/// The operations that a value depends on.
+std::unordered_set<const ir::Operation*> ancestors(const ir::Value* value);
+
+/// A value that one stage sends to another.
+struct Transfer {
+  int value = 0;  ///< of StageCut::values
+  int from = 0, to = 0;
+  JobKind after = JobKind::kForward;   ///< of the sender
+  JobKind before = JobKind::kForward;  ///< of the receiver
+};
+
+/// The function of one kind of job in one stage. Ports of the whole function keep their names;
+/// values from and for other jobs are ports "value.N".
+struct StageFunction {
+  /// An input or output of the whole function, or a value between jobs.
+  struct Source {
+    int port = -1;
+    int value = -1;
+  };
+  std::unique_ptr<ir::Function> function;  ///< null if there is nothing to do
+  std::vector<Source> inputs, outputs;
+  std::vector<int> takes, sends;  ///< transfers before and after it
+};
+
+class StageCut {
+ public:
+  /// `training`: the first result is the loss, and what it does not depend on belongs to the
+  /// backward pass. Otherwise all of the function is forward. The function must outlive the cut.
+  StageCut(const ir::Function& function, const LeafStages& leaves, int stages, bool training,
+           bool split_backward);
+
+  /// Values between jobs, in the order of the program.
+  const std::vector<const ir::Value*>& values() const { return values_; }
+  const std::vector<Transfer>& transfers() const { return transfers_; }
+  StageFunction function(JobKind kind, int stage) const;
+  /// The stage that computes an output of the function.
+  int stage_of_output(size_t output) const;
+  /// The stages that read a parameter or state.
+  const std::map<std::string, std::set<int>>& readers() const { return readers_; }
+
+ private:
+  struct Place {
+    int stage = 0;
+    JobKind kind = JobKind::kForward;
+    bool operator==(const Place&) const = default;
+  };
+  /// What a value depends on, for values that each stage can compute by itself.
+  struct Free {
+    bool batch = false;
+    int leaf_stage = -1;  ///< the last one of the leaves that it depends on
+    std::set<std::string> leaves = {};
+  };
+  void place_operations(const LeafStages& leaves, bool training);
+  void split_weights();
+  void find_values();
+  const Place* place_of(const ir::Value* value) const;
+  Place output_place(size_t output) const;
+  int value_number(const ir::Value* value);
+
+  const ir::Function& function_;
+  int stages_;
+  std::unordered_map<const ir::Operation*, Place> places_;  ///< of those that are not free
+  std::vector<const ir::Value*> values_;
+  std::unordered_map<const ir::Value*, int> numbers_;
+  std::vector<Transfer> transfers_;
+  std::map<std::string, std::set<int>> readers_;
+};
+
+}  // namespace paddle::partition
