@@ -169,6 +169,11 @@ int run(int argc, char** argv) {
                  "above 1: tokens that are in the text become less likely");
   app.add_option("--stop", generation.stops, "end before this text (repeatable)")
       ->allow_extra_args(false);
+  std::string draft = "ngram";
+  app.add_option("--draft", draft,
+                 "ngram: check several tokens that the text itself suggests in one step, which "
+                 "gives the same text sooner (default); none: one token at a time")
+      ->check(CLI::IsMember({"ngram", "none"}));
   std::string schema, pattern;
   auto* schema_option =
       app.add_option("--schema", schema,
@@ -402,6 +407,7 @@ int run(int argc, char** argv) {
     options.sampling = generation.sampling;
     options.seed = generation.seed;
     options.stops = generation.stops;
+    options.speculate = draft == "ngram";
     if (schema_option->count() > 0) options.constraint = cli::schema_constraint(schema, tokenizer);
     if (regex_option->count() > 0) options.constraint = cli::regex_constraint(pattern, tokenizer);
     if (perplexity->count() > 0)

@@ -1,5 +1,8 @@
 #include "llm/generate.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include "base/error.h"
 #include "llm/logits.h"
 
@@ -7,27 +10,65 @@ namespace paddle::llm {
 
 namespace {
 
-/// The logits of the last token, from what the cache holds of the text and the tokens after that.
-std::span<const float> cached_logits(LanguageModel& model,
-                                     std::span<const tokenizers::TokenId> tokens) {
-  Runner& runner = *model.runner;
-  const auto& cached = model.cached;
+/// Drops what the cache holds beyond a common start with the text; returns the length of that. At
+/// least one token of the text is left to compute.
+size_t keep_common_start(LanguageModel& model, std::span<const tokenizers::TokenId> tokens) {
+  auto& cached = model.cached;
   size_t same = 0;
   while (same < cached.size() && same + 1 < tokens.size() && cached[same] == tokens[same]) ++same;
-  runner.truncate(0, static_cast<int64_t>(same));
-  model.cached.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(same));
-  const float* logits = runner.append(0, tokens.subspan(same));
-  model.cached.assign(tokens.begin(), tokens.end());
-  return {logits, static_cast<size_t>(runner.words())};
+  model.runner->truncate(0, static_cast<int64_t>(same));
+  cached.resize(same);
+  return same;
 }
 
 /// Logits of the token after these. `whole` keeps them for models without a cache.
 std::span<const float> next_logits(LanguageModel& model,
                                    std::span<const tokenizers::TokenId> tokens, Array& whole) {
-  if (model.runner) return cached_logits(model, tokens);
+  if (model.runner) {
+    const size_t same = keep_common_start(model, tokens);
+    const float* logits = model.runner->append(0, tokens.subspan(same));
+    model.cached.assign(tokens.begin(), tokens.end());
+    return {logits, static_cast<size_t>(model.runner->words())};
+  }
   whole = padded_logits(model, tokens);
   const auto words = static_cast<size_t>(whole.shape[2]);
   return {whole.data<float>() + (tokens.size() - 1) * words, words};
+}
+
+/// One step for the last token of the text and guesses for the next ones: chooses tokens as long as
+/// the guesses are right. The logits are those of steps of one token, to the last bit.
+std::string speculative_step(LanguageModel& model, Generation& generation,
+                             const GenerateOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const std::vector<tokenizers::TokenId> text = generation.tokens();
+  const size_t same = keep_common_start(model, text);
+  if (same + 1 < text.size()) {  // a prompt
+    Array none;
+    return generation.next(next_logits(model, text, none));
+  }
+  const auto room = std::min(model.runner->context() - static_cast<int64_t>(text.size()),
+                             options.length - generation.generated() - 1);
+  const auto guesses = model.speculation.guess(text, std::max<int64_t>(0, room));
+  std::vector<tokenizers::TokenId> tokens = {text.back()};
+  tokens.insert(tokens.end(), guesses.begin(), guesses.end());
+  const auto count = static_cast<int64_t>(guesses.size());
+  const auto begun = Clock::now();
+  const StepPart part{0, tokens, count + 1};
+  const float* logits = model.runner->step({&part, 1});
+  const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  model.cached = text;
+  model.cached.insert(model.cached.end(), guesses.begin(), guesses.end());
+  const auto words = static_cast<size_t>(model.runner->words());
+  std::string out;
+  int64_t right = 0;
+  for (;; ++right) {
+    out += generation.next({logits + static_cast<size_t>(right) * words, words});
+    if (generation.end() != Generation::End::kNone || right == count ||
+        generation.tokens().back() != guesses[static_cast<size_t>(right)])
+      break;
+  }
+  model.speculation.report(count, right, seconds);
+  return out;
 }
 
 }  // namespace
@@ -50,7 +91,9 @@ std::string generate(LanguageModel& model, const tokenizers::Tokenizer& tokenize
   std::string text;
   Array whole;
   while (generation.end() == Generation::End::kNone) {
-    const std::string piece = generation.next(next_logits(model, generation.tokens(), whole));
+    const std::string piece = model.runner && options.speculate
+                                  ? speculative_step(model, generation, options)
+                                  : generation.next(next_logits(model, generation.tokens(), whole));
     text += piece;
     if (!piece.empty() && !emit(piece)) break;
   }

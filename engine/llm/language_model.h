@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "llm/runner.h"
+#include "llm/speculation.h"
 #include "program/model.h"
 
 namespace paddle::llm {
@@ -31,6 +32,7 @@ struct LanguageModel {
   int64_t context = 0;              ///< tokens of a text
   std::vector<int64_t> end_tokens;  ///< of generation_config.json; the tokenizer knows others
   std::vector<tokenizers::TokenId> cached;  ///< of the runner's first sequence
+  Speculation speculation;
 };
 
 /// kModel for a type, a key or a weight that the family does not know.

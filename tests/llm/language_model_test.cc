@@ -158,6 +158,26 @@ TEST(LanguageModel, GreedyTextIsTheMostLikelyTokenOfEachStep) {
                Error);
 }
 
+TEST(LanguageModel, GuessesDoNotChangeTheText) {
+  runtime::register_backends();
+  const auto tokenizer = character_tokenizer();
+  LanguageModel model = open_language_model(kData + "llama", {kFamily, {}});
+  // A prompt that repeats itself invites guesses.
+  std::vector<tokenizers::TokenId> prompt;
+  for (int i = 0; i < 24; ++i) prompt.push_back(static_cast<tokenizers::TokenId>(5 + i % 4));
+  const auto all = [](const std::string&) { return true; };
+  for (const double temperature : {0.0, 1.0}) {
+    GenerateOptions options;
+    options.length = 40;
+    options.sampling.temperature = temperature;
+    options.speculate = false;
+    const std::string plain = generate(model, tokenizer, prompt, options, all);
+    options.speculate = true;
+    for (int i = 0; i < 4; ++i)  // sizes of steps are measured, then chosen
+      EXPECT_EQ(generate(model, tokenizer, prompt, options, all), plain) << temperature;
+  }
+}
+
 TEST(LanguageModel, TextEndsBeforeAStopText) {
   runtime::register_backends();
   const auto tokenizer = character_tokenizer();
