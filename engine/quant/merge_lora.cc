@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// What an adapter has for one weight of the model.
+/// The parts of an adapter for one weight of the model.
 struct Delta {
   const formats::SafetensorsEntry *down = nullptr, *up = nullptr;  ///< A [rank, in], B [out, rank]
   const formats::SafetensorsEntry* whole = nullptr;
@@ -183,7 +183,7 @@ MergeReport merge_lora(const MergeJob& job,
     fail(ErrorCode::kUsage, job.adapter, ": is not a folder with adapter_config.json");
   const bool single = job.model.ends_with(".safetensors");
   if (!single && !is_directory(job.model))
-    fail(ErrorCode::kUsage, job.model, ": is no folder and no safetensors file");
+    fail(ErrorCode::kUsage, job.model, ": is not a folder or a safetensors file");
   if (single != job.output.ends_with(".safetensors"))
     fail(ErrorCode::kUsage, "--output: expected ",
          single ? "a name that ends in .safetensors" : "a folder", ", found '", job.output, "'");

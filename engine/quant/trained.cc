@@ -21,7 +21,7 @@ bool is_op(const Value* value, std::string_view name) {
   return value && value->producer && value->producer->op->name() == name;
 }
 
-/// What a reshape reads.
+/// The value before reshapes.
 const Value* before_reshape(const Value* value) {
   while (is_op(value, "reshape")) value = value->producer->operands[0];
   return value;

@@ -59,7 +59,7 @@ Tensor straight_through(const Tensor& x, const Tensor& value, const Grid& grid, 
   const auto [low, high] = limits(grid);
   const Tensor inside = ops::cast(
       ops::logical_and(ops::greater_equal(fixed, low), ops::less_equal(fixed, high)), DType::kF32);
-  // What is added is zero, so the value stays as it is to the last bit.
+  // The terms with gradients are zero, so the value keeps its bits.
   Tensor out = ops::detach(value) + inside * (x - fixed);
   if (learned) {
     const Tensor scale = ops::detach(grid.scale);

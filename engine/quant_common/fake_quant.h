@@ -53,7 +53,7 @@ class FakeQuantization {
  private:
   class Quantizer;
   QuantConfig config_;
-  /// What interpreters have met, in order.
+  /// The layers that interpreters have met, in order.
   struct Met {
     std::vector<std::string> layers;
     std::vector<bool> rules;  ///< whether a rule has matched

@@ -39,7 +39,7 @@ for rule in magnitude wanda; do
   cp "$folder/out" "$folder/$rule.json"
 done
 ok "$quant" prune "$folder/run" -o "$folder/pruned.onnx" --match "linear*" --no-check
-# Training goes on with the zeros.
+# Training continues with the zeros.
 ok "$train" configs/quickstart/digits.yaml "${data[@]}" --output "$folder/tuned" train.epochs=1 \
   "init={weights: $folder/wanda/model/model.safetensors}" "train.keep_zeros='*.weight'" \
   optimizer.lr=5e-4 precision=bfloat16 amp.level=O2
