@@ -19,14 +19,14 @@ class Speculation {
   /// Guesses for the tokens after this text, which is that of the last call with more at its end.
   /// At most `most`; none where nothing fits or steps with guesses have not paid.
   std::vector<tokenizers::TokenId> guess(std::span<const tokenizers::TokenId> text, int64_t most);
-  /// What a step of one token and `guesses` took, and how many of the guesses were right.
+  /// The time of a step of one token and `guesses`, and how many of the guesses were right.
   void report(int64_t guesses, int64_t right, double seconds);
 
  private:
   static constexpr size_t kOrder = 3;                          ///< tokens that a guess follows from
   static constexpr std::array<int64_t, 3> kSizes = {1, 3, 7};  ///< guesses: steps of 2, 4, 8 rows
   static uint64_t key_of(std::span<const tokenizers::TokenId> tokens);
-  static size_t index_of(int64_t guesses);  ///< of steps with so many guesses
+  static size_t index_of(int64_t guesses);  ///< of such steps in the arrays below
 
   std::unordered_map<uint64_t, size_t> after_;       ///< by the last tokens: where the text went on
   size_t noted_ = 0;                                 ///< tokens of the text that are in `after_`
