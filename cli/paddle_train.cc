@@ -184,7 +184,7 @@ int train_rank(train::RunConfig config, const train::TrainOptions& options, bool
   if (dry_run) {
     for (const ir::Slot& p : trainer.module().parameters)
       observer.note(str("  ", p.name, "  ", p.type, "  ", p.initializer));
-    for (const std::string& line : trainer.placement_lines()) observer.note("  split: " + line);
+    for (const std::string& line : trainer.placement_lines()) observer.note("  " + line);
     observer.note("memory plan\n" + plan.text());
     plan.require_fit();
     return 0;

@@ -14,7 +14,7 @@
 
 namespace paddle::comm {
 
-/// What a rank is doing, written by its main thread and read by the heartbeat.
+/// The state of a rank, written by its main thread and read by the heartbeat.
 class Activity {
  public:
   void at_step(int64_t step) { step_ = step; }
@@ -41,7 +41,7 @@ class Activity {
 
 class Heartbeat {
  public:
-  /// `on_end` gets the reason for which the run cannot go on, in the heartbeat's thread.
+  /// `on_end` gets the reason for which the run must end, in the heartbeat's thread.
   Heartbeat(Socket rendezvous, const Activity& activity,
             std::function<void(const std::string&)> on_end);
   ~Heartbeat();

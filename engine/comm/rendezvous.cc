@@ -217,7 +217,7 @@ std::optional<std::string> Rendezvous::find_delay(Clock::duration patience) {
     if (!guest->status || guest->status->waits_for < 0 || guest->status->seconds < seconds)
       continue;
     Guest* const late = rank(guest->status->waits_for);
-    // One that waits itself is not the reason; one that has just ended is told as such.
+    // A rank that waits itself is not the reason, and the end of one is reported elsewhere.
     if (!late || !late->status || late->status->waits_for >= 0) continue;
     if (guest->status->exchanges == delay_told_) return std::nullopt;
     delay_told_ = guest->status->exchanges;

@@ -20,7 +20,7 @@
 
 namespace paddle::comm {
 
-/// What a rank is doing, in its signs of life.
+/// The state of a rank in its signs of life.
 struct RankStatus {
   int64_t step = 0;                    ///< the update that it computes, from 1; 0: none yet
   int64_t exchanges = 0;               ///< exchanges that it has entered
@@ -64,7 +64,7 @@ class Rendezvous {
     int rank = 0;
     std::string message;
   };
-  /// A rank whose signs of life have stopped for longer than `patience`; the others are told.
+  /// A rank whose signs of life have stopped for longer than `patience`; tells the others.
   std::optional<Lost> find_lost(Clock::duration patience);
   /// One line, once, when ranks have waited for another one longer than `patience`.
   std::optional<std::string> find_delay(Clock::duration patience);

@@ -1,5 +1,5 @@
 #pragma once
-// What the launcher of one machine and that of node 0 say to each other, in lines:
+// The lines that the launcher of one machine and that of node 0 exchange:
 //   to node 0:   "failed STATUS MESSAGE" (a rank has failed), "ended" (all ranks have ended)
 //   from node 0: "start ATTEMPT FIRST WORLD", "end" (end the ranks), "signal N", "exit STATUS"
 

@@ -70,7 +70,7 @@ class StageCut {
     JobKind kind = JobKind::kForward;
     bool operator==(const Place&) const = default;
   };
-  /// What a value depends on, for values that each stage can compute by itself.
+  /// Dependencies of a value that each stage can compute by itself.
   struct Free {
     bool batch = false;
     int leaf_stage = -1;  ///< the last one of the leaves that it depends on

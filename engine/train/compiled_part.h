@@ -3,9 +3,11 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "partition/stages.h"
 #include "train/session.h"
 
 namespace paddle::train {
@@ -25,6 +27,23 @@ struct Session::Compiled {
   std::vector<UpdateCondition> conditions;  ///< steps that the trace is valid for
   std::vector<Dims> shapes;  ///< of the batch that a partitioned function is valid for
   std::vector<partition::Placement> placement;  ///< per input of a partitioned function
+  /// A job of a pipeline: a part of `function`, which then has no executable of its own.
+  struct StageJob {
+    partition::StageFunction part;
+    std::unique_ptr<runtime::Executable> executable;
+    std::vector<Array> inputs;
+  };
+  std::unique_ptr<partition::StageCut> cut;
+  std::map<std::pair<partition::JobKind, int>, StageJob> jobs;  ///< of this rank's stages
+};
+
+/// The pipeline of a session: where parameters are, for all functions.
+struct Session::Pipeline {
+  partition::LeafStages leaves;
+  std::map<std::string, int> owners;             ///< stage of each parameter and state
+  std::map<std::string, std::set<int>> readers;  ///< stages that read a parameter or state
+  std::map<int, partition::JobLists> lists;      ///< by micro-batches
+  std::vector<std::string> lines;                ///< for the summary
 };
 
 }  // namespace paddle::train

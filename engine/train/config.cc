@@ -231,8 +231,11 @@ void check_several(const Section& s, const RunConfig& config, config::Diagnostic
     diagnostics.add(ErrorCode::kConfig, "'models' needs a 'step' that calls them",
                     s.location("models"));
   if (config.optimizers.empty() || config.optimizers[0].name.empty()) return;
-  if (config.accumulate > 1)
-    diagnostics.add(ErrorCode::kConfig, "train.accumulate: is not possible with 'optimizers'",
+  if (config.accumulate > 1 || config.parallel.pipeline > 1)
+    diagnostics.add(ErrorCode::kConfig,
+                    config.parallel.pipeline > 1
+                        ? "parallel.pipeline: is not possible with 'optimizers'"
+                        : "train.accumulate: is not possible with 'optimizers'",
                     s.section("train").location("accumulate"));
   if (config.mixed && config.mixed->scaling)
     diagnostics.add(ErrorCode::kConfig,
@@ -404,6 +407,9 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   check_parts(config, diagnostics);
   diagnostics.guard(
       [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
+  config.accumulate =
+      micro_batches(config.parallel, config.accumulate, config.data.loader.batch_size,
+                    train.location("accumulate"), diagnostics);
   for (OptimizerConfig& optimizer : config.optimizers)
     diagnostics.guard([&] {
       const Section section = optimizer.name.empty()

@@ -1,5 +1,6 @@
 #include "train/parallel_config.h"
 
+#include "base/byte_size.h"
 #include "base/text.h"
 
 namespace paddle::train {
@@ -9,7 +10,10 @@ using config::Section;
 using config::Spec;
 
 partition::Mesh ParallelConfig::mesh() const {
-  return partition::Mesh({{"data", static_cast<int>(data)}, {"tensor", static_cast<int>(tensor)}});
+  std::vector<partition::MeshAxis> axes = {{"data", static_cast<int>(data)},
+                                           {"tensor", static_cast<int>(tensor)}};
+  if (pipeline > 1) axes.insert(axes.begin(), {"pipeline", static_cast<int>(pipeline)});
+  return partition::Mesh(std::move(axes));
 }
 
 Schema parallel_schema() {
@@ -32,6 +36,39 @@ Schema parallel_schema() {
                       .at_most(kMostRanks)
                       .fallback("1")
                       .doc("ranks that share each large weight"));
+  s.add("sequence", Spec::boolean().fallback("false").doc(
+                        "tensor splits the sequence between the products of layers, where it "
+                        "splits nothing else"));
+  s.add("pipeline", Spec::integer()
+                        .at_least(1)
+                        .at_most(kMostRanks)
+                        .fallback("1")
+                        .doc("ranks that share the layers, one part of them after the other"));
+  s.add("schedule", Spec::word(partition::schedule_names())
+                        .fallback("1f1b")
+                        .doc("the order in which a rank of pipeline works on micro-batches"));
+  s.add("micro_batches",
+        Spec::integer().at_least(1).at_most(1 << 20).doc(
+            "parts of a batch that go through one after the other (default: train.accumulate, or "
+            "the size of pipeline)"));
+  s.add("chunks", Spec::integer()
+                      .at_least(1)
+                      .at_most(kMostRanks)
+                      .doc("stages of each rank of pipeline (default: 2 if interleaved, else 1)"));
+  Schema recompute;
+  recompute.add("layers", Spec::list(Spec::text())
+                              .or_else(Spec::text())
+                              .doc("patterns of layers, such as 'layer.*' or '*.attention'"));
+  recompute.add("budget",
+                Spec::text()
+                    .or_else(Spec::integer())
+                    .doc("memory of a training step, such as 8 GiB: as few layers as fit"));
+  s.add("recompute",
+        Spec::word({"none", "full"})
+            .or_else(Spec::map(recompute))
+            .fallback("none")
+            .doc("values of the forward pass that the backward pass computes again; full: those "
+                 "inside of each numbered layer"));
   s.add("sharding", Spec::integer().at_least(0).at_most(3).fallback("0").doc(
                         "what the ranks of data store in parts: 1 optimizer states, 2 also sums of "
                         "gradients, 3 also parameters"));
@@ -42,6 +79,81 @@ Schema parallel_schema() {
   return s;
 }
 
+namespace {
+
+void read_pipeline(const Section& section, ParallelConfig& parallel,
+                   config::Diagnostics& diagnostics) {
+  parallel.pipeline = section.integer("pipeline");
+  parallel.schedule = partition::parse_schedule(section.text("schedule"));
+  if (section.has("micro_batches")) parallel.micro_batches = section.integer("micro_batches");
+  const bool interleaved = parallel.schedule == partition::Schedule::kInterleaved;
+  parallel.chunks = section.has("chunks") ? section.integer("chunks") : interleaved ? 2 : 1;
+  if (parallel.chunks > 1 && !interleaved)
+    diagnostics.add(ErrorCode::kConfig,
+                    str("parallel.chunks: only 'schedule: interleaved' has several stages a rank, "
+                        "the schedule is ",
+                        section.text("schedule")),
+                    section.location("chunks"));
+  if (parallel.pipeline == 1 && (interleaved || section.has("chunks")))
+    diagnostics.add(ErrorCode::kConfig, "parallel.schedule orders a pipeline, whose size is 1",
+                    section.location("schedule"));
+}
+
+void read_recompute(const Section& section, ParallelConfig& parallel,
+                    config::Diagnostics& diagnostics) {
+  const config::Node& node = section.at("recompute");
+  const SourceLocation where = section.location("recompute");
+  if (node.entries.empty()) {
+    if (section.text("recompute") == "full") parallel.recompute.emplace();
+  } else {
+    const Section map(node);
+    parallel.recompute.emplace();
+    if (map.has("layers")) parallel.recompute->layers = map.texts("layers");
+    if (map.has("budget")) {
+      const auto size = parse_byte_size(map.at("budget").text);
+      if (!size)
+        diagnostics.add(ErrorCode::kConfig,
+                        "parallel.recompute.budget: expected an amount of memory such as 8 GiB, "
+                        "found '" +
+                            map.at("budget").text + "'",
+                        map.location("budget"));
+      parallel.recompute_budget = size.value_or(0);
+    }
+    if (!map.has("layers") && !map.has("budget"))
+      diagnostics.add(ErrorCode::kConfig,
+                      "parallel.recompute: expected none, full, layers or a budget", where);
+  }
+  if (parallel.recompute && parallel.pipeline > 1)
+    diagnostics.add(ErrorCode::kConfig,
+                    "parallel.recompute: a pipeline keeps what its stages have computed; set "
+                    "recompute: none or pipeline: 1",
+                    where);
+}
+
+}  // namespace
+
+int64_t micro_batches(const ParallelConfig& parallel, int64_t accumulate, int64_t batch,
+                      const SourceLocation& where, config::Diagnostics& diagnostics) {
+  const auto refuse = [&](const std::string& message) {
+    diagnostics.add(ErrorCode::kConfig, "parallel.micro_batches: " + message,
+                    parallel.where.line > 0 ? parallel.where : where);
+  };
+  int64_t count = parallel.micro_batches;
+  if (count > 0 && accumulate > 1 && accumulate != count)
+    refuse(str("is ", count, ", train.accumulate is ", accumulate,
+               "; both are the number of parts of a batch, leave one of them out"));
+  if (count == 0) count = accumulate > 1 ? accumulate : parallel.pipeline;
+  const bool states = parallel.micro_batches > 0 || parallel.pipeline > 1;
+  if (states && batch < count)
+    refuse(str("a batch of ", batch, " samples cannot have ", count, " parts"));
+  else if (states && batch % count != 0)
+    refuse(str("a batch of ", batch, " samples does not divide into ", count, " parts"));
+  if (parallel.schedule == partition::Schedule::kInterleaved && count % parallel.pipeline != 0)
+    refuse(str("'schedule: interleaved' needs a multiple of the ", parallel.pipeline,
+               " ranks of pipeline, found ", count));
+  return count;
+}
+
 ParallelConfig read_parallel(const Section& section, const SourceLocation& where,
                              config::Diagnostics& diagnostics) {
   ParallelConfig parallel;
@@ -49,6 +161,12 @@ ParallelConfig read_parallel(const Section& section, const SourceLocation& where
   parallel.data = section.integer("data");
   parallel.tensor = section.integer("tensor");
   parallel.sharding = section.integer("sharding");
+  parallel.sequence = section.boolean("sequence");
+  if (parallel.sequence && parallel.tensor == 1)
+    diagnostics.add(ErrorCode::kConfig, "parallel.sequence splits over 'tensor', whose size is 1",
+                    section.location("sequence"));
+  read_pipeline(section, parallel, diagnostics);
+  read_recompute(section, parallel, diagnostics);
   for (const Section& s : section.sections("place")) {
     partition::PlaceRule rule;
     rule.match = s.texts("match");
@@ -73,9 +191,8 @@ ParallelConfig read_parallel(const Section& section, const SourceLocation& where
 
 void check_rank_count(const ParallelConfig& parallel, int ranks) {
   if (parallel.ranks() == ranks) return;
-  std::string message =
-      str("parallel: data ", parallel.data, " x tensor ", parallel.tensor, " is ", parallel.ranks(),
-          parallel.ranks() == 1 ? " rank" : " ranks", ", the run has ", ranks);
+  std::string message = str("parallel: ", parallel.mesh().text(), " is ", parallel.ranks(),
+                            parallel.ranks() == 1 ? " rank" : " ranks", ", the run has ", ranks);
   message += ranks == 1 ? str(": start it with paddle-launch -n ", parallel.ranks(),
                               ", or simulate it with --simulate ", parallel.ranks())
                         : str(": set the sizes so that their product is ", ranks);

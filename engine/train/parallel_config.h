@@ -1,27 +1,41 @@
 #pragma once
 // The section `parallel:` of a training config: the mesh of ranks and the placement of parameters.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compiler/passes/schedule/recompute.h"
 #include "config/schema.h"
 #include "partition/partition.h"
+#include "partition/schedule.h"
 
 namespace paddle::train {
 
 struct ParallelConfig {
-  int64_t data = 1, tensor = 1;
-  int64_t sharding = 0;  ///< what ranks of the axis `data` store in parts: see SessionOptions
+  int64_t data = 1, tensor = 1, pipeline = 1;
+  partition::Schedule schedule = partition::Schedule::kOneForwardOneBackward;
+  int64_t chunks = 1;         ///< stages of a rank of `pipeline`
+  int64_t micro_batches = 0;  ///< parts of a batch that go through one after the other; 0: as
+                              ///< train.accumulate says
+  bool sequence = false;      ///< whether tensor splits the sequence between the products of layers
+  int64_t sharding = 0;       ///< what ranks of the axis `data` store in parts: see SessionOptions
   std::vector<partition::PlaceRule> place;
+  /// Layers that are computed again instead of kept, and the memory of a step with a budget.
+  std::optional<passes::RecomputeOptions> recompute;
+  uint64_t recompute_budget = 0;
   SourceLocation where;
 
-  int64_t ranks() const { return data * tensor; }
+  int64_t ranks() const { return data * tensor * pipeline; }
   partition::Mesh mesh() const;
 };
 
 config::Schema parallel_schema();
 ParallelConfig read_parallel(const config::Section& section, const SourceLocation& where,
                              config::Diagnostics& diagnostics);
+/// The micro-batches of a step: those of `parallel`, or train.accumulate.
+int64_t micro_batches(const ParallelConfig& parallel, int64_t accumulate, int64_t batch,
+                      const SourceLocation& where, config::Diagnostics& diagnostics);
 /// kConfig unless the mesh has one place for each rank of the run.
 void check_rank_count(const ParallelConfig& parallel, int ranks);
 

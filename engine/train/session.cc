@@ -159,38 +159,52 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
       nullptr, is_partitioned(part));
   if (is_partitioned(part)) partition(*c);
   ++traces_;
+  if (is_pipelined() && part != Part::kDivisor) cut(*c, part);
+  connect(*c, part);
+  if (c->cut) return c;
+  compiler::CompileOptions compile = options_.compile;
+  if (part == Part::kTrain || part == Part::kAccumulate)
+    compile.recompute = choose_recompute(*c->function);
   c->executable = runtime::compile(
-      c->function, options_.compile,
+      c->function, compile,
       {options_.max_plans, {.check_memory = options_.check_memory, .profile = options_.profile}},
       options_.observe);
-  const std::vector<ir::Port>& ports = c->function->inputs;
-  c->placement.resize(ports.size());
-  c->inputs.resize(ports.size());
+  return c;
+}
+
+void Session::connect(Compiled& c, Part part) {
+  const std::vector<ir::Port>& ports = c.function->inputs;
+  c.placement.resize(ports.size());
+  c.inputs.resize(ports.size());
+  // Of a function in jobs only what this rank's jobs read.
+  std::vector<bool> reads(ports.size(), !c.cut);
+  for (const auto& [key, job] : c.jobs)
+    for (const auto& source : job.part.inputs)
+      if (source.port >= 0) reads[static_cast<size_t>(source.port)] = true;
   for (size_t i = 0; i < ports.size(); ++i) {
     const ir::Port& port = ports[i];
     int field = -1;
     Array* stored = nullptr;
     if (port.kind == ir::PortKind::kParameter || port.kind == ir::PortKind::kState) {
-      stored = this->stored(port, c->placement[i]);
+      if (reads[i]) stored = this->stored(port, c.placement[i]);
     } else if (port.kind == ir::PortKind::kRandom) {
-      c->random = static_cast<int>(i);
-      c->inputs[i] = Array::zeros(DType::kU64, {2});
+      c.random = static_cast<int>(i);
+      c.inputs[i] = Array::zeros(DType::kU64, {2});
     } else if (part != Part::kApply && i < fields_.size()) {
       field = static_cast<int>(i);
     } else if (port.name == "step") {
-      c->step = static_cast<int>(i);
-      c->inputs[i] = Array::zeros(DType::kI64, {});
+      c.step = static_cast<int>(i);
+      c.inputs[i] = Array::zeros(DType::kI64, {});
     } else if (port.name == "weight") {
-      c->weight = static_cast<int>(i);
-      c->inputs[i] = Array::zeros(DType::kF64, {});
+      c.weight = static_cast<int>(i);
+      c.inputs[i] = Array::zeros(DType::kF64, {});
     } else {
-      c->learning_rates.push_back(static_cast<int>(i));
-      c->inputs[i] = Array::zeros(rate_type(), {});
+      c.learning_rates.push_back(static_cast<int>(i));
+      c.inputs[i] = Array::zeros(rate_type(), {});
     }
-    c->field.push_back(field);
-    c->stored.push_back(stored);
+    c.field.push_back(field);
+    c.stored.push_back(stored);
   }
-  return c;
 }
 
 Session::Compiled& Session::compiled(Part part) {
@@ -234,9 +248,8 @@ void Session::put_input(Array& to, const Array& array, size_t field) const {
     to = array.cast(wanted);
 }
 
-const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<Array>& batch,
-                                                const StepScalars& numbers, double weight,
-                                                uint64_t counter) {
+void Session::fill_inputs(Compiled& c, const std::vector<Array>& batch, const StepScalars& numbers,
+                          double weight, uint64_t counter) {
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     if (const auto field = static_cast<size_t>(c.field[i]); c.field[i] >= 0) {
       put_input(c.inputs[i], batch[field], field);
@@ -264,6 +277,12 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
     random[0] = options_.seed;
     random[1] = counter;
   }
+}
+
+const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<Array>& batch,
+                                                const StepScalars& numbers, double weight,
+                                                uint64_t counter) {
+  fill_inputs(c, batch, numbers, weight, counter);
   return c.executable->run(c.inputs);
 }
 
@@ -337,8 +356,9 @@ void Session::prepare() {
     if (store_.parameters.empty()) trace(Part::kEvaluate);
     return;
   }
-  compiled(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain);
-  if (options_.accumulate > 1) compiled(Part::kApply);
+  const bool by_parts = options_.accumulate > 1 || is_pipelined();
+  compiled(by_parts ? Part::kAccumulate : Part::kTrain);
+  if (by_parts) compiled(Part::kApply);
 }
 
 void Session::start_copies() {
@@ -352,17 +372,23 @@ void Session::start_copies() {
   }
 }
 
+uint64_t Session::random_counter(const StepScalars& numbers, size_t micro_batch) const {
+  return static_cast<uint64_t>(numbers.step) *
+             static_cast<uint64_t>(std::max<int64_t>(1, options_.accumulate)) +
+         micro_batch;
+}
+
 double Session::train(std::span<const std::vector<Array>> micro_batches,
                       std::span<const double> weights, const StepScalars& numbers) {
+  step_number_ = numbers.step;
+  if (options_.peers) options_.peers->at_step(numbers.step);
+  if (is_pipelined()) return train_pipelined(micro_batches, weights, numbers);
   const bool single = options_.accumulate <= 1;
   double loss = 0;
-  step_number_ = numbers.step;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const double weight = weights[i];
     // Every micro-batch draws its own random numbers.
-    const uint64_t counter = static_cast<uint64_t>(numbers.step) *
-                                 static_cast<uint64_t>(std::max<int64_t>(1, options_.accumulate)) +
-                             i;
+    const uint64_t counter = random_counter(numbers, i);
     const Part part = single ? Part::kTrain : Part::kAccumulate;
     bind_sizes(micro_batches[i]);
     double value = 0;
@@ -400,6 +426,10 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
   }
   bind_sizes(batch);
   Compiled& c = compiled(Part::kEvaluate);
+  if (c.cut) {
+    fill_inputs(c, batch, {}, 1, 0);
+    return evaluate_pipelined(c);
+  }
   const std::vector<Array>& out = run_compiled(c, batch, {}, 1, 0);
   result.loss = out[0].number();
   size_t at = 1;
@@ -430,28 +460,39 @@ runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {
 }
 
 runtime::MemoryReport Session::plan_training(const std::vector<Dims>& shapes) {
+  if (is_pipelined()) return plan_pipeline(Part::kAccumulate, shapes).memory;
   return plan(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain, shapes).memory();
 }
 
 double Session::training_flops(const std::vector<Dims>& shapes) {
+  if (is_pipelined()) return plan_pipeline(Part::kAccumulate, shapes).flops;
   return plan(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain, shapes).flops();
 }
 
 runtime::MemoryReport Session::plan_evaluation(const std::vector<Dims>& shapes) {
+  if (is_pipelined()) return plan_pipeline(Part::kEvaluate, shapes).memory;
   return plan(Part::kEvaluate, shapes).memory();
 }
 
 int64_t Session::plans() const {
   int64_t count = 0;
   for (const auto& [part, traces] : parts_)
-    for (const auto& c : traces) count += c->executable->plans_made();
+    for (const auto& c : traces) {
+      if (c->executable) count += c->executable->plans_made();
+      for (const auto& [key, job] : c->jobs)
+        if (job.executable) count += job.executable->plans_made();
+    }
   return count;
 }
 
 size_t Session::planned_bytes() const {
   size_t bytes = 0;
   for (const auto& [part, traces] : parts_)
-    for (const auto& c : traces) bytes = std::max(bytes, c->executable->planned_bytes());
+    for (const auto& c : traces) {
+      if (c->executable) bytes = std::max(bytes, c->executable->planned_bytes());
+      for (const auto& [key, job] : c->jobs)
+        if (job.executable) bytes = std::max(bytes, job.executable->planned_bytes());
+    }
   return bytes;
 }
 

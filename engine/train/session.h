@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "compiler/pipeline.h"
 #include "ir/module.h"
 #include "partition/partition.h"
+#include "partition/schedule.h"
 #include "program/field_use.h"
 #include "program/parameter_binding.h"
 #include "runtime/compile.h"
@@ -46,7 +48,15 @@ struct SessionOptions {
   /// runs its part, and the session's interface stays that of the whole batch and whole parameters.
   partition::Mesh mesh;
   std::vector<partition::PlaceRule> place;
-  int sharding = 0;  ///< stage: 1 optimizer states, 2 sums of gradients too, 3 parameters too
+  /// Of the axis `pipeline` of the mesh; the number of micro-batches is `accumulate`.
+  partition::Schedule schedule = partition::Schedule::kOneForwardOneBackward;
+  int chunks = 1;  ///< stages of a rank
+  /// Values of the forward pass that are computed again; with `recompute_budget`, as few of them as
+  /// let a training step stay below that number of bytes.
+  std::optional<passes::RecomputeOptions> recompute;
+  uint64_t recompute_budget = 0;
+  bool sequence = false;  ///< the axis `tensor` splits the sequence where it splits nothing else
+  int sharding = 0;       ///< stage: 1 optimizer states, 2 sums of gradients too, 3 parameters too
   std::shared_ptr<comm::Communicator> peers;  ///< null: one rank
 };
 
@@ -122,6 +132,12 @@ class Session {
   const partition::Placements& placements() const { return placements_; }
   /// Values that some operation of the training step needs whole, although they are split.
   const std::vector<partition::Gathered>& gathered() const { return gathered_; }
+  /// The effect of recomputation in one line; "" without it.
+  const std::string& recompute_summary() const { return recompute_text_; }
+  /// The bytes that this rank sends in a training step, in one line; "" for one rank.
+  const std::string& communication_summary() const { return communication_text_; }
+  /// How the stages of the pipeline divide the step, a line each; none without a pipeline.
+  std::vector<std::string> pipeline_lines() const;
   const ir::Module& module() const { return module_; }
   int64_t traces() const { return traces_; }
   int64_t plans() const;
@@ -130,6 +146,7 @@ class Session {
 
  private:
   struct Compiled;
+  struct Pipeline;
   enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kForward };
   StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
@@ -150,8 +167,49 @@ class Session {
   }
   /// Replaces the function by this rank's part of it.
   void partition(Compiled& c);
+  bool is_pipelined() const { return options_.mesh.axis_size_of("pipeline") > 1; }
+  /// Cuts a partitioned function into jobs, or takes this rank's part of an update.
+  void cut(Compiled& c, Part part);
+  /// Values of a micro-batch on this rank: between jobs, and results by output.
+  struct JobValues {
+    std::map<int, Array> between, results;
+  };
+  /// Runs a job, with its messages.
+  void run_job(Compiled& c, const partition::Job& job, size_t micro_batch, JobValues& values);
+  /// Gives the result of the rank with this stage to all ranks of the axis.
+  void share_result(int stage, Array& result);
+  double train_pipelined(std::span<const std::vector<Array>> micro_batches,
+                         std::span<const double> weights, const StepScalars& numbers);
+  EvaluationResult evaluate_pipelined(Compiled& c);
+  struct PipelinePlan {
+    runtime::MemoryReport memory;
+    double flops = 0;  ///< of this rank
+  };
+  PipelinePlan plan_pipeline(Part part, const std::vector<Dims>& shapes);
+  /// The position on the axis `pipeline` of the rank that owns a parameter or state; 0 for what all
+  /// have.
+  int pipeline_owner(const std::string& name) const;
+  bool is_owned(const std::string& name) const;  ///< by one stage
+  bool is_held(const std::string& name) const;   ///< by this rank
+  int pipeline_position() const;                 ///< of this rank on the axis
+  int pipeline_rank(int stage) const;            ///< the rank of this rank's pipeline with a stage
+  /// The choice of recomputation for training functions, made with the first one.
+  std::optional<passes::RecomputeOptions> choose_recompute(const ir::Function& function);
+  /// The memory of a function with a choice of recomputation.
+  runtime::MemoryReport memory_with(const ir::Function& function,
+                                    std::optional<passes::RecomputeOptions> recompute);
+  /// Fills the inputs of a function that come from outside of the store's parts.
+  void fill_inputs(Compiled& c, const std::vector<Array>& batch, const StepScalars& numbers,
+                   double weight, uint64_t counter);
+  /// Finds out where the inputs of a function come from.
+  void connect(Compiled& c, Part part);
+  uint64_t random_counter(const StepScalars& numbers, size_t micro_batch) const;
   /// The array of the store that an input takes, or this rank's part of it.
   Array* stored(const ir::Port& port, const partition::Placement& placement);
+  /// An array of a store by the name of a parameter or state.
+  static Array& whole_in(program::ParameterStore& store, const std::string& name);
+  /// Gathers a parameter or state that rank 0 lacks there.
+  void gather_whole(const std::string& name, program::ParameterStore& out);
   /// An array of the store by port.
   Array& in_store(const ir::Port& port);
   std::unique_ptr<Compiled> trace(Part part);
@@ -185,6 +243,9 @@ class Session {
   partition::Placements placements_;
   std::vector<partition::Gathered> gathered_;
   std::map<std::string, Array> parts_here_;  ///< of split parameters and states
+  std::unique_ptr<Pipeline> pipeline_;
+  bool recompute_chosen_ = false;
+  std::string recompute_text_, communication_text_;
 };
 
 }  // namespace paddle::train

@@ -45,13 +45,15 @@ void Trainer::Impl::report_partition() {
 }
 
 std::vector<std::string> Trainer::Impl::placement_lines() const {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = session_->pipeline_lines();
   for (const auto& [name, parameter] : store_.parameters) {
     const auto it = session_->placements().find(name);
     if (it != session_->placements().end() && !it->second.empty())
-      lines.push_back(name + "  " +
+      lines.push_back("split: " + name + "  " +
                       partition::text(it->second, parameter.value.shape, config_.parallel.mesh()));
   }
+  if (!session_->communication_summary().empty())
+    lines.push_back(session_->communication_summary());
   return lines;
 }
 

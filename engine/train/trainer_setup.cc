@@ -116,6 +116,8 @@ MemoryPlan Trainer::Impl::prepare() {
   check_rank_count(config_.parallel, peers_->size());
   if (options_.eager && peers_->size() > 1)
     fail(ErrorCode::kUsage, "--eager runs on one rank: a parallel run is a compiled step");
+  if (options_.eager && config_.parallel.recompute)
+    fail(ErrorCode::kUsage, "--eager keeps all values: recompute is for the compiled step");
   if (options_.resume) {
     keep_fitted();
   } else if (!options_.fitted.empty()) {
@@ -171,6 +173,11 @@ MemoryPlan Trainer::Impl::prepare() {
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
   options.mesh = config_.parallel.mesh();
   options.place = config_.parallel.place;
+  options.sequence = config_.parallel.sequence;
+  options.schedule = config_.parallel.schedule;
+  options.chunks = static_cast<int>(config_.parallel.chunks);
+  options.recompute = config_.parallel.recompute;
+  options.recompute_budget = config_.parallel.recompute_budget;
   options.sharding = static_cast<int>(config_.parallel.sharding);
   options.peers = peers_;
   options.observe = options_.observe;
@@ -186,6 +193,7 @@ MemoryPlan Trainer::Impl::prepare() {
   if (config_.quantization) config_.quantization->check_rules();
   compare_ranks();
   report_partition();
+  if (!session_->recompute_summary().empty()) observer_.note(session_->recompute_summary());
   std::vector<std::string> names;
   for (const auto& [name, p] : store_.parameters) names.push_back(name);
   for (const std::string& pattern : config_.keep_zeros)
@@ -520,10 +528,15 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
                   mixed.scaling->dynamic ? ", dynamic" : "");
     lines.push_back(line);
   }
-  if (peers_->size() > 1)
-    lines.push_back(str(peers_->size(), " ranks: ", config_.parallel.mesh().text(), "; ",
-                        placement_lines().size(), " of ", store_.parameters.size(),
-                        " parameters are split"));
+  if (peers_->size() > 1) {
+    const auto split = std::count_if(
+        store_.parameters.begin(), store_.parameters.end(), [&](const auto& parameter) {
+          const auto it = session_->placements().find(parameter.first);
+          return it != session_->placements().end() && !it->second.empty();
+        });
+    lines.push_back(str(peers_->size(), " ranks: ", config_.parallel.mesh().text(), "; ", split,
+                        " of ", store_.parameters.size(), " parameters are split"));
+  }
   lines.push_back(str("seed ", config_.seed, "; ", thread_count(), " threads of ",
                       available_cores(), " cores; ", config_.data.loader.workers,
                       " loader workers"));

@@ -127,6 +127,51 @@ for stage in 1 2 3; do same_files stage0 "stage$stage"; done
 "$train" "$folder/gpt.yaml" parallel.data=2 parallel.sharding=3 --simulate 2 --dry-run --output "$folder/dry" > "$folder/out"
 grep -qF "split: layer.0.feed_forward.linear.weight" "$folder/out" || fail "stage 3 does not split the weights"
 
+# --- pipelines have the bits of the same micro-batches one after the other ---
+deep=(params.layers=4 data.batch_size=8)
+run deep.parts "$train" "$folder/gpt.yaml" "${deep[@]}" train.accumulate=4
+pipe() {  # pipe NAME RANKS SETTINGS…
+  local name="$1" ranks="$2"
+  shift 2
+  run "deep.$name" "$train" "$folder/gpt.yaml" "${deep[@]}" parallel.micro_batches=4 "$@" --simulate "$ranks"
+}
+for schedule in f_then_b 1f1b zero_bubble; do
+  pipe "$schedule" 2 parallel.pipeline=2 parallel.schedule=$schedule
+  same_files deep.parts "deep.$schedule"
+done
+pipe four 4 parallel.pipeline=4
+same_files deep.parts deep.four
+pipe interleaved 2 parallel.pipeline=2 parallel.schedule=interleaved
+same_files deep.parts deep.interleaved
+pipe data 4 parallel.pipeline=2 parallel.data=2
+pipe tensor 6 parallel.pipeline=2 parallel.tensor=3
+pipe sharded 4 parallel.pipeline=2 parallel.data=2 parallel.sharding=3 parallel.schedule=zero_bubble
+same_losses 1e-10 "$folder/deep.parts" "$folder"/deep.*/
+run deep.real "$launch" -n 4 paddle-train "$folder/gpt.yaml" "${deep[@]}" parallel.micro_batches=4 parallel.pipeline=2 parallel.data=2
+same_files deep.real deep.data
+run net.pipe "$train" "$folder/net.yaml" parallel.pipeline=2 parallel.micro_batches=2 data.drop_last=true --simulate 2
+run net.parts "$train" "$folder/net.yaml" train.accumulate=2 data.drop_last=true
+same_losses 1e-10 "$folder/net.parts" "$folder/net.pipe"
+"$train" "$folder/gpt.yaml" "${deep[@]}" parallel.pipeline=2 parallel.micro_batches=4 --simulate 2 --dry-run --output "$folder/dry" > "$folder/out"
+grep -qF "stage 1 on rank 1" "$folder/out" || fail "a dry run does not show the stages"
+grep -qF "ranks wait for 25%" "$folder/out" || fail "a dry run does not show the idle time"
+run half.pipe "$train" "$folder/gpt.yaml" "${deep[@]}" train.steps=3 parallel.pipeline=2 parallel.micro_batches=4 --simulate 2
+"$launch" -n 2 paddle-train --resume "$folder/half.pipe" train.steps=6 parallel.data=2 parallel.pipeline=1 > "$folder/out" 2> "$folder/error" \
+  || fail "a pipeline's checkpoint does not continue with another layout"
+same_losses 1e-10 "$folder/deep.parts" "$folder/half.pipe"
+
+# --- the sequence in parts, and values that are computed again ---
+run sequence "$train" "$folder/gpt.yaml" parallel.tensor=3 parallel.sequence=true --simulate 3
+run sequence.data "$train" "$folder/gpt.yaml" parallel.tensor=2 parallel.data=2 parallel.sequence=true --simulate 4
+same_losses 1e-10 "$folder/gpt" "$folder/sequence" "$folder/sequence.data"
+run again "$train" "$folder/gpt.yaml" parallel.recompute=full
+grep -q "recompute: 2 of 2 layers" "$folder/out" || fail "recompute does not say what it does"
+run again.some "$train" "$folder/gpt.yaml" 'parallel.recompute={layers: ["*.attention"]}'
+same_files gpt again
+same_files gpt again.some
+run again.two "$train" "$folder/gpt.yaml" parallel.recompute=full parallel.tensor=2 parallel.data=2 --simulate 4
+same_files gpt.2x2 again.two
+
 # --- collectives in dumps, placements in a dry run ---
 run dump "$train" "$folder/gpt.yaml" parallel.tensor=2 --simulate 2 train.steps=1 --dump-ir "$folder/ir"
 grep -q "comm.all_reduce" "$folder"/ir/train.*.trace.txt || fail "no collective in the dump"
@@ -149,7 +194,18 @@ most_lines=1
 expect 3 "data 2 x tensor 1 is 2 ranks, the run has 1" "$train" "$folder/gpt.yaml" parallel.data=2 --output "$folder/bad"
 [[ ! -e "$folder/bad" ]] || fail "a refused run left a folder"
 expect 3 "data 2 x tensor 1 is 2 ranks, the run has 3" "$launch" -n 3 paddle-train "$folder/gpt.yaml" parallel.data=2 --output "$folder/bad"
-expect 3 "unknown key 'pipeline'" "$train" "$folder/gpt.yaml" parallel.pipeline=2 --output "$folder/bad"
+expect 3 "pipeline 2 x data 1 x tensor 1 is 2 ranks, the run has 1" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.micro_batches=5 --output "$folder/bad"
+expect 3 "a batch of 5 samples cannot have 6 parts" "$train" "$folder/gpt.yaml" parallel.pipeline=6 --simulate 6 --output "$folder/bad"
+expect 3 "a batch of 5 samples does not divide into 2 parts" "$train" "$folder/gpt.yaml" parallel.pipeline=2 --simulate 2 --output "$folder/bad"
+expect 3 "needs a multiple of the 2 ranks of pipeline, found 5" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.schedule=interleaved parallel.micro_batches=5 --simulate 2 --output "$folder/bad"
+expect 3 "leave one of them out" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.micro_batches=5 train.accumulate=1 train.accumulate=2 --simulate 2 --output "$folder/bad"
+expect 3 "orders a pipeline, whose size is 1" "$train" "$folder/gpt.yaml" parallel.schedule=interleaved --output "$folder/bad"
+expect 3 "only 'schedule: interleaved' has several stages" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.chunks=2 parallel.micro_batches=5 --simulate 2 --output "$folder/bad"
+expect 3 "can be cut into at most" "$train" "$folder/gpt.yaml" data.batch_size=50 parallel.pipeline=50 --simulate 50 --output "$folder/bad"
+expect 3 "did you mean '1f1b'" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.schedule=1f1 --simulate 2 --output "$folder/bad"
+expect 3 "whose size is 1" "$train" "$folder/gpt.yaml" parallel.sequence=true --output "$folder/bad"
+expect 3 "no layer matches none.*" "$train" "$folder/gpt.yaml" 'parallel.recompute={layers: ["none.*"]}' --output "$folder/bad"
+expect 3 "expected an amount of memory such as 8 GiB, found 'much'" "$train" "$folder/gpt.yaml" 'parallel.recompute={budget: much}' --output "$folder/bad"
 expect 3 "no parameter matches *.nothing" "$train" "$folder/gpt.yaml" parallel.tensor=2 --simulate 2 --output "$folder/bad" 'parallel.place=[{match: ["*.nothing"], shard: {1: tensor}}]'
 expect 2 "--eager runs on one rank" "$train" "$folder/gpt.yaml" parallel.data=2 --simulate 2 --eager --output "$folder/bad"
 expect 2 "cannot start 'no-such-program'" "$launch" -n 2 no-such-program
