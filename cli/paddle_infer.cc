@@ -183,7 +183,7 @@ int run(int argc, char** argv) {
       app.add_option("--regex", pattern, "the text matches this regular expression as a whole")
           ->excludes(schema_option);
   int64_t context = 0;
-  std::string kv = "f32", activations;
+  std::string kv = "f32", activations, weights_as = "as-is";
   auto* context_option =
       app.add_option("--context", context,
                      "tokens of a text, whose keys and values are cached (default: the model's)")
@@ -196,6 +196,11 @@ int run(int argc, char** argv) {
              "of products with block-quantized weights (default: int16 for text, float32 for "
              "--input)")
           ->check(CLI::IsMember({"float32", "int16", "int8"}));
+  auto* weights_as_option =
+      app.add_option("--weights-as", weights_as,
+                     "keep a language model's matrices in 8 or 4 bits, whatever their file has "
+                     "(default: as-is)")
+          ->check(CLI::IsMember({"as-is", "int8", "int4"}));
   std::string measured;
   int64_t window = 0;
   bool json = false;
@@ -278,8 +283,8 @@ int run(int argc, char** argv) {
   for (const auto* option : {schema_option, regex_option})
     if (option->count() > 0 && prompt->count() == 0 && chat->count() == 0)
       fail(ErrorCode::kUsage, option->get_name(), " needs --prompt or --chat");
-  for (const auto* option :
-       {context_option, kv_option, activations_option, schema_option, regex_option})
+  for (const auto* option : {context_option, kv_option, activations_option, weights_as_option,
+                             schema_option, regex_option})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
   if (embed->count() > 0) {
@@ -300,6 +305,7 @@ int run(int argc, char** argv) {
     entry.kv = kv;
     entry.context = context;
     if (!activations.empty()) entry.activations = activations;
+    entry.weights_as = weights_as;
     cli::answer_requests(entry, batch);
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
@@ -307,7 +313,8 @@ int run(int argc, char** argv) {
   if (of_text && (benchmark == 0 || !llm::is_language_model(arguments[0])))
     fail(ErrorCode::kUsage,
          "--prefill, --decode and --streams need --benchmark and a language model");
-  if (activations.empty()) activations = has_text || of_text ? "int16" : "float32";
+  const bool quantizes = weights_as != "as-is";
+  if (activations.empty()) activations = has_text || of_text || quantizes ? "int16" : "float32";
   const std::string text = perplexity->count() > 0 ? read_file(measured, kLargestText) : "";
   load.seed = generation.seed;
   profile = profile || !trace.empty();
@@ -337,7 +344,9 @@ int run(int argc, char** argv) {
     watch_for_interrupts();
     speed.repeats = benchmark;
     speed.cache = llm::cache_type(kv);
-    cli::print_benchmark(arguments[0], {family, load, llm::activations(activations), {}}, speed);
+    cli::print_benchmark(
+        arguments[0],
+        {family, load, llm::activations(activations), {}, llm::weight_type(weights_as)}, speed);
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
   std::optional<Phase> phase(std::in_place, "loading the model");
@@ -345,11 +354,12 @@ int run(int argc, char** argv) {
   llm::LanguageModel language_model;
   const auto open = [&] {
     if (llm::is_language_model(arguments[0])) {
-      language_model = llm::open_language_model(
-          arguments[0], {family,
-                         load,
-                         llm::activations(activations),
-                         {.context = context, .cache = llm::cache_type(kv)}});
+      language_model = llm::open_language_model(arguments[0],
+                                                {family,
+                                                 load,
+                                                 llm::activations(activations),
+                                                 {.context = context, .cache = llm::cache_type(kv)},
+                                                 llm::weight_type(weights_as)});
       return std::move(language_model.model);
     }
     if (!family.empty())

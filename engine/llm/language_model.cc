@@ -88,7 +88,7 @@ std::shared_ptr<LoadedModel> load_shared(const std::string& path, const ModelOpt
   Family family = find_family(files, options.family);
   if (!family.has_step) return nullptr;
   return std::make_shared<LoadedModel>(files, std::move(family), path, options.load,
-                                       options.activations);
+                                       options.activations, options.weights);
 }
 
 LanguageModel open_language_model(const std::string& path, const ModelOptions& options) {
@@ -100,14 +100,16 @@ LanguageModel open_language_model(const std::string& path, const ModelOptions& o
   out.context = files.context;
   // Another function of the family's file computes whole texts.
   if (!family.has_step || options.load.function != "model") {
-    if (options.runner.context > 0 || options.runner.cache != CacheType::kF32)
-      fail(ErrorCode::kUsage, "--context and --kv need a model family with a function 'step'; ",
+    if (options.runner.context > 0 || options.runner.cache != CacheType::kF32 ||
+        options.weights != WeightType::kAsIs)
+      fail(ErrorCode::kUsage,
+           "--context, --kv and --weights-as need a model family with a function 'step'; ",
            family.file, " has none");
     out.model = load_whole(files, family, path, options.load);
     return out;
   }
   const auto loaded = std::make_shared<LoadedModel>(files, std::move(family), path, options.load,
-                                                    options.activations);
+                                                    options.activations, options.weights);
   out.runner = std::make_shared<Runner>(loaded, options.runner);
   out.context = out.runner->context();
   out.model = std::make_unique<StepModel>(out.runner, loaded->name());

@@ -20,6 +20,7 @@ struct ModelOptions {
   program::LoadOptions load = {};
   Activations activations = Activations::kInt16;
   RunnerOptions runner = {};
+  WeightType weights = WeightType::kAsIs;
 };
 
 /// The model with weights that runners share. Null if its family has no function `step`.

@@ -61,12 +61,12 @@ Activations activations(const std::string& word) {
 }
 
 LoadedModel::LoadedModel(const ModelFiles& files, Family family, const std::string& path,
-                         program::LoadOptions options, Activations activations)
+                         program::LoadOptions options, Activations activations, WeightType weights)
     : name_(path.substr(path.find_last_of('/') + 1)),
       path_(path),
       family_(std::move(family)),
       options_(std::move(options)),
-      weights_(files, family_.rules, path, activations == Activations::kFloat32),
+      weights_(files, family_.rules, path, activations == Activations::kFloat32, weights),
       activations_(activations),
       context_(files.context),
       end_tokens_(files.end_tokens) {

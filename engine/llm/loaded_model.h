@@ -28,7 +28,7 @@ Activations activations(const std::string& word);
 class LoadedModel {
  public:
   LoadedModel(const ModelFiles& files, Family family, const std::string& path,
-              program::LoadOptions options, Activations activations);
+              program::LoadOptions options, Activations activations, WeightType weights);
 
   const std::string& name() const { return name_; }
   int64_t context() const { return context_; }  ///< tokens that it was trained for

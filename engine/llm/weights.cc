@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "convert/rules.h"
+#include "formats/gguf/quantize.h"
 #include "ops/generation/packed_format.h"
 
 namespace paddle::llm {
@@ -26,10 +27,29 @@ std::string packed_name(int64_t type, int64_t features) {
   return format && features % format->values == 0 ? name : "";
 }
 
+/// The block type of a matrix with rows of so many features; "" for the one of its file.
+std::string block_name(WeightType type, int64_t features) {
+  if (type == WeightType::kAsIs || features % 32 != 0) return "";
+  if (type == WeightType::kInt8) return "q8_0";
+  return features % 256 == 0 ? "q4_k" : "q4_0";
+}
+
 }  // namespace
 
-Weights::Weights(const ModelFiles& files, const std::string& rules, std::string path, bool unpacks)
-    : source_(files.weights), gguf_(files.gguf), path_(std::move(path)), unpacks_(unpacks) {
+WeightType weight_type(const std::string& word) {
+  if (word == "as-is") return WeightType::kAsIs;
+  if (word == "int8") return WeightType::kInt8;
+  if (word == "int4") return WeightType::kInt4;
+  fail(ErrorCode::kUsage, "--weights-as is '", word, "', expected as-is, int8 or int4");
+}
+
+Weights::Weights(const ModelFiles& files, const std::string& rules, std::string path, bool unpacks,
+                 WeightType type)
+    : source_(files.weights),
+      gguf_(files.gguf),
+      path_(std::move(path)),
+      unpacks_(unpacks),
+      type_(type) {
   convert::Rules by = convert::Rules::read(rules);
   for (size_t i = 0; i < source_->tensors().size(); ++i) {
     const auto outcome = by.apply(source_->tensors()[i].name);
@@ -66,10 +86,11 @@ PackedWeight Weights::read_packed(const std::string& name, const Dims& shape, bo
   PackedWeight out;
   out.features = transposed ? shape[0] : shape[1];
   const bool in_rows = transposed == entry.transposed;
+  const std::string wanted = unpacks_ ? "" : block_name(type_, out.features);
   if (gguf_ && in_rows && !unpacks_) {
     const formats::gguf::TensorInfo& tensor = gguf_->tensors().at(entry.index);
     out.format = packed_name(tensor.type, out.features);
-    if (!out.format.empty()) {
+    if (!out.format.empty() && (wanted.empty() || wanted == out.format)) {
       out.rows.dtype = DType::kU8;
       const int64_t rows = transposed ? shape[1] : shape[0];
       out.rows.shape = {rows, static_cast<int64_t>(tensor.bytes) / rows};
@@ -83,6 +104,15 @@ PackedWeight Weights::read_packed(const std::string& name, const Dims& shape, bo
   out.format = "float";
   Array value = source_->read(entry.index);
   out.rows = (in_rows ? value : transpose(std::move(value))).contiguous();
+  if (!wanted.empty()) {
+    const Array floats = out.rows.cast(DType::kF32);
+    const auto blocks = formats::gguf::quantize(
+        *formats::gguf::find_block_type(wanted),
+        std::span<const float>(floats.data<float>(), static_cast<size_t>(floats.size())));
+    const int64_t rows = floats.shape[0];
+    out.rows = Array::from<uint8_t>(blocks, {rows, static_cast<int64_t>(blocks.size()) / rows});
+    out.format = wanted;
+  }
   return out;
 }
 

@@ -17,10 +17,20 @@ struct PackedWeight {
   int64_t features = 0;
 };
 
+/// The form in which matrices are kept in memory.
+enum class WeightType : uint8_t {
+  kAsIs,  ///< of the file
+  kInt8,  ///< q8_0
+  kInt4,  ///< q4_k where rows are multiples of 256, else q4_0
+};
+/// From "as-is", "int8" or "int4"; kUsage for another word.
+WeightType weight_type(const std::string& word);
+
 class Weights {
  public:
   /// `unpacks`: blocks become floats.
-  Weights(const ModelFiles& files, const std::string& rules, std::string path, bool unpacks);
+  Weights(const ModelFiles& files, const std::string& rules, std::string path, bool unpacks,
+          WeightType type = WeightType::kAsIs);
 
   /// float32; kModel if there is none, or it has another shape.
   Array read(const std::string& name, const Dims& shape);
@@ -42,6 +52,7 @@ class Weights {
   std::shared_ptr<const formats::gguf::Reader> gguf_;
   std::string path_;
   bool unpacks_;
+  WeightType type_;
   std::map<std::string, Entry> index_;
 };
 

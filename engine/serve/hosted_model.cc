@@ -15,8 +15,9 @@ std::optional<HostedModel> host_model(const ModelEntry& entry, const EngineLimit
                                       Metrics& metrics) {
   if (!llm::is_language_model(entry.path))
     fail(ErrorCode::kUsage, entry.path, ": expected a Hugging Face folder or a GGUF file");
-  auto loaded = llm::load_shared(
-      entry.path, {.family = entry.family, .activations = llm::activations(entry.activations)});
+  auto loaded = llm::load_shared(entry.path, {.family = entry.family,
+                                              .activations = llm::activations(entry.activations),
+                                              .weights = llm::weight_type(entry.weights_as)});
   if (!loaded) return std::nullopt;
   auto tokenizer = tokenizers::load_tokenizer(entry.path);
   HostedModel out;

@@ -78,6 +78,7 @@ ServeConfig read_serve_config(const std::string& path) {
                  {{"path", text_to(model.path)},
                   {"kv", text_to(model.kv)},
                   {"activations", text_to(model.activations)},
+                  {"weights_as", text_to(model.weights_as)},
                   {"context", integer_to(model.context)},
                   {"family", text_to(model.family)}});
       if (model.path.empty())
@@ -123,6 +124,7 @@ void check_serve_config(const ServeConfig& config) {
   for (const ModelEntry& model : config.models) {
     llm::cache_type(model.kv);
     llm::activations(model.activations);
+    llm::weight_type(model.weights_as);
     if (model.context < 0) fail(ErrorCode::kUsage, "the context of '", model.name, "' is negative");
     if (!names.insert(model.name).second)
       fail(ErrorCode::kUsage, "two models are named '", model.name,

@@ -180,6 +180,14 @@ for type in q4_k q5_k q6_k; do  # rows of less than 256 values take blocks of 32
   ok "$infer" "$folder/$type.gguf" --input tests/llm/data/llama/golden.npz --output "$folder/k.npz" --quiet
 done
 ok "$infer" "$folder/q8_0.gguf" --input tests/llm/data/llama/golden.npz --output "$folder/gguf.npz" --quiet
+# Packing while loading gives the logits of the packed file.
+ok "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/packed.gguf"
+for each in "$folder/packed.gguf" "tests/llm/data/llama.gguf --weights-as int8"; do
+  ok "$infer" $each --input tests/llm/data/llama/golden.npz --output "$folder/packed.npz" --quiet \
+    --activations int16
+  python3 -c "import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).getinfo('logits.npy').CRC)" "$folder/packed.npz"
+done > "$folder/checksums"
+[[ "$(wc -l < "$folder/checksums")" == 2 && "$(uniq "$folder/checksums" | wc -l)" == 1 ]] || fail "--weights-as"
 expect 2 "is there already" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/q8_0.gguf"
 expect 3 "no tensor matches" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/x.gguf" --keep-float "zzz*"
 expect 2 "needs a GGUF file" "$quant" "$folder/run" --scheme q4_0 -o "$folder/x.gguf"
