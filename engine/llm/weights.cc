@@ -27,7 +27,7 @@ std::string packed_name(int64_t type, int64_t features) {
   return format && features % format->values == 0 ? name : "";
 }
 
-/// The block type of a matrix with rows of so many features; "" for the one of its file.
+/// The block type of a matrix with rows of `features` values; "" for the one of its file.
 std::string block_name(WeightType type, int64_t features) {
   if (type == WeightType::kAsIs || features % 32 != 0) return "";
   if (type == WeightType::kInt8) return "q8_0";
