@@ -170,7 +170,7 @@ void StageCut::find_values() {
 
 StageCut::Place StageCut::output_place(size_t output) const {
   if (const Place* const place = place_of(function_.body.results[output])) return *place;
-  // What needs no stage is computed in the last one.
+  // Results that need no stage are computed in the last one.
   return {stages_ - 1, JobKind::kForward};
 }
 
