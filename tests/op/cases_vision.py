@@ -93,6 +93,10 @@ def cases_roi(t):
     t.refuse("roi_pool", {"x": x(2, 3, 8), "boxes": boxes(5), "boxes_num": number, "output_size": 2})
     t.refuse("psroi_pool", {"x": x(2, 11, 6, 7), "boxes": boxes(5), "boxes_num": number, "output_size": [3, 2]})
     t.refuse("roi_align", {"x": x(2, 2, 6, 7), "boxes": np.full((5, 4), np.nan), "boxes_num": number, "output_size": 2})
+    grad, images = x(5, 2, 3, 2), np.zeros(5, np.int64)
+    for changes in ({"boxes": np.zeros(())}, {"images": np.zeros((2, 0), np.int64)}, {"images": images[:4]}, {"input_shape": [2, 3, 6, 7]}):
+        t.refuse("roi_align_grad", {"grad": grad, "boxes": boxes(5), "images": images, "input_shape": [2, 2, 6, 7], **changes})
+        t.refuse("psroi_pool_grad", {"grad": grad, "boxes": boxes(5), "images": images, "input_shape": [2, 12, 6, 7], **changes})
 
 
 def cases_boxes(t):

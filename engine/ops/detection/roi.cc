@@ -68,8 +68,18 @@ void infer_roi_pooling(InferContext& c) {
 
 void infer_roi_pooling_grad(InferContext& c) {
   const Shape shape = c.attrs()[static_cast<size_t>(c.op().attr_index("input_shape"))].as_dims();
-  c.check(c.rank(0) == 4 && shape.size() == 4, "grad and input_shape must have 4 dimensions");
+  c.check(c.rank(0) == 4 && is_float(c.dtype(0)) && shape.size() == 4,
+          "grad must be floating with 4 dimensions, like input_shape, not ", c.type(0));
   check_shape(c, shape);
+  c.check(c.rank(1) == 2 && c.shape(1)[1].equals(4) != false && c.dtype(1) == c.dtype(0),
+          "boxes must be ", text(c.dtype(0)), " [regions, 4], not ", c.type(1));
+  c.check(c.rank(2) == 1 && c.dtype(2) == DType::kI64, "images must be int64 [regions], not ",
+          c.type(2));
+  c.require_equal(c.shape(0)[0], c.shape(1)[0], "grad and boxes differ in length");
+  c.require_equal(c.shape(1)[0], c.shape(2)[0], "boxes and images differ in length");
+  Dim channels = c.shape(0)[1];
+  if (c.op().name() == "psroi_pool_grad") channels = channels * c.shape(0)[2] * c.shape(0)[3];
+  c.require_equal(channels, shape[1], "grad and input_shape differ in channels");
   c.result(c.dtype(0), shape);
 }
 

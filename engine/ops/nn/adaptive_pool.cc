@@ -1,5 +1,7 @@
 // Rules of pool.yaml: adaptive pooling.
 
+#include <algorithm>
+
 #include "ops/generated/creation.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/math.h"
@@ -69,6 +71,8 @@ Tensor symbolic_mean(const char* op, Tensor x, const Shape& out, int64_t first) 
   return x;
 }
 
+constexpr int64_t kMaxWeights = int64_t{1} << 26;  // of the matrix that pools an axis
+
 Tensor adaptive_mean(const char* op, Tensor x, const AttrValue& size, int64_t first, size_t n) {
   const Shape sizes = output_sizes(op, size, x, first, n);
   if (has_symbolic_axis(x, first, n)) return symbolic_mean(op, x, sizes, first);
@@ -82,6 +86,8 @@ Tensor adaptive_mean(const char* op, Tensor x, const AttrValue& size, int64_t fi
   }
   for (size_t i = 0; i < n; ++i) {
     const int64_t axis = first + static_cast<int64_t>(i), in = x.dim(axis).value();
+    if (out[i] > kMaxWeights / std::max<int64_t>(in, 1))
+      refuse(op, "output_size ", out[i], " is too large for an axis of ", in, " elements");
     std::vector<double> matrix(static_cast<size_t>(out[i] * in), 0.0);
     for (int64_t o = 0; o < out[i]; ++o) {
       const int64_t begin = o * in / out[i], end = ((o + 1) * in + out[i] - 1) / out[i];
