@@ -27,6 +27,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"new", "write a commented config for a task, filled in from your data"},
+    {"data", "list, describe and check datasets"},
     {"train", "train a model as a config describes it"},
     {"launch", "start a command on several ranks that share its work"},
     {"infer", "predict with a model, or generate text"},

@@ -150,6 +150,14 @@ int check_data(const train::RunConfig& config, const std::string& pictures) {
   };
   show("train", *opened.train, *opened.train_loader);
   if (opened.valid) show("valid", *opened.valid, *opened.valid_loader);
+  // Windows of one text share their contents by design, and drawn samples have no files.
+  const bool has_contents = !opened.train->paths().empty() &&
+                            !std::holds_alternative<data::TextOptions>(config.data.train.source) &&
+                            !std::holds_alternative<data::SeriesOptions>(config.data.train.source);
+  for (const auto& [part, dataset] : {std::pair("valid", opened.valid), {"test", opened.test}})
+    if (dataset && has_contents)
+      if (const auto same = data::find_duplicates(*dataset, *opened.train); same.count > 0)
+        cli::print_error("warning: " + same.text(part, "train"));
   if (pictures.empty()) return 0;
   for (data::Loader* loader : {opened.train_loader.get(), opened.valid_loader.get()})
     if (loader) loader->seek({});

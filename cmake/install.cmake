@@ -64,7 +64,8 @@ install(FILES ${CMAKE_BINARY_DIR}/package/paddle.pc
 
 # ---- models, configs, documents ------------------------------------------------------------------
 
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs ${CMAKE_SOURCE_DIR}/models
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs ${CMAKE_SOURCE_DIR}/datasets
+  ${CMAKE_SOURCE_DIR}/models
   DESTINATION ${CMAKE_INSTALL_DATADIR}/paddle)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)

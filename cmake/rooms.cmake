@@ -150,7 +150,7 @@ paddle_room(text DEPENDS base formats
 paddle_room(onnx DEPENDS base tensor ops ir autograd compiler runtime formats decoding)
 paddle_room(lang DEPENDS base config tensor ops ir runtime
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
-paddle_room(data DEPENDS base config tensor formats
+paddle_room(data DEPENDS base config tensor formats text
   LIBRARIES nlohmann_json::nlohmann_json yaml-cpp)
 paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(quant_common DEPENDS base config tensor ops runtime lang)

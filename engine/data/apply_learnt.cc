@@ -25,7 +25,7 @@ void apply_to_field(CsvField& field, const Fitted& known) {
            "': the training data has no text of that name");
     field.vocabulary = known.tokens;
     field.vocabulary_file.clear();
-    field.tokens = known.token_kind == "words" ? TokenKind::kWords : TokenKind::kCharacters;
+    field.tokens = parse_token_kind(known.token_kind).value_or(TokenKind::kWords);
     field.lowercase = known.lowercase;
     field.max_length = known.max_length;
   } else if (has_vocabulary(field)) {
@@ -54,6 +54,19 @@ void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted) {
   } else if (auto* images = std::get_if<ImageFolderOptions>(&options.source)) {
     const Fitted* known = find_fitted(fitted, images->label_field);
     if (known && images->files.empty()) images->known_classes = known->tokens;
+  } else if (auto* series = std::get_if<SeriesOptions>(&options.source)) {
+    const Fitted* known = find_fitted(fitted, "past");
+    if (!known || !series->shift.empty()) return;
+    if (known->shift.empty() && series->scaling != Scaling::kNone)
+      fail(ErrorCode::kConfig, "series: `scaling` is set, but the training data is not scaled");
+    series->shift = known->shift;
+    series->factor = known->factor;
+  } else if (auto* mixture = std::get_if<MixtureOptions>(&options.source)) {
+    for (auto& [name, source] : mixture->sources) {
+      DatasetOptions own = *source;
+      apply_fitted(own, fitted);
+      source = std::make_shared<const DatasetOptions>(std::move(own));
+    }
   } else if (auto* boxes = std::get_if<BoxOptions>(&options.source)) {
     if (const Fitted* known = find_fitted(fitted, boxes->label_field))
       boxes->known_classes = known->tokens;

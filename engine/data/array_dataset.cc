@@ -1,10 +1,11 @@
-// Datasets that are arrays whose first axis counts samples: IDX, NPY and NPZ files.
+// Datasets that are arrays whose first axis counts samples: IDX, NPY, NPZ and HDF5 files.
 
 #include <algorithm>
 #include <filesystem>
 
 #include "base/files.h"
 #include "data/sources.h"
+#include "formats/hdf5/reader.h"
 #include "formats/idx.h"
 #include "formats/npz.h"
 
@@ -144,6 +145,27 @@ DatasetPtr make_npz(const NpzOptions& options) {
   for (const auto& [field, name] : arrays)
     columns.push_back(
         plain_column(field, reader.read(name), str(options.path, ": array '", name, "'")));
+  return std::make_shared<ArrayDataset>(std::move(columns),
+                                        std::vector<std::string>{absolute(options.path)});
+}
+
+DatasetPtr make_hdf5(const Hdf5Options& options) {
+  const formats::Hdf5Reader reader(options.path);
+  std::vector<std::string> names;
+  for (const formats::Hdf5Dataset& each : reader.datasets()) names.push_back(each.name);
+  auto arrays = options.arrays;
+  if (arrays.empty())
+    for (const std::string& name : names) arrays.emplace_back(name, name);
+  std::vector<Column> columns;
+  for (const auto& [field, name] : arrays) {
+    const auto at = std::find(names.begin(), names.end(), name);
+    if (at == names.end())
+      fail(ErrorCode::kData, options.path, ": no dataset of numbers '", name, "'",
+           did_you_mean(name, names), "; there are: ", join(names, ", "));
+    columns.push_back(plain_column(field, reader.read(static_cast<size_t>(at - names.begin())),
+                                   str(options.path, ": dataset '", name, "'")));
+  }
+  if (columns.empty()) fail(ErrorCode::kData, options.path, ": holds no datasets of numbers");
   return std::make_shared<ArrayDataset>(std::move(columns),
                                         std::vector<std::string>{absolute(options.path)});
 }

@@ -42,6 +42,12 @@ int64_t Dataset::find_field(const std::string& name) const {
   return -1;
 }
 
+std::optional<std::string> Dataset::key_of(int64_t index, const std::string& column) const {
+  const int64_t field = find_field(column);
+  const auto number = field < 0 ? std::nullopt : class_of(index, field);
+  return number ? std::optional(std::to_string(*number)) : std::nullopt;
+}
+
 std::vector<bool> Dataset::used_sources() const {
   return std::vector<bool>(static_cast<size_t>(size()), true);
 }
@@ -56,7 +62,14 @@ Subset::Subset(DatasetPtr base, int64_t begin, int64_t end, uint64_t seed)
   order_.emplace(static_cast<uint64_t>(base_->size()), seed, stream_of("split"));
 }
 
+Subset::Subset(DatasetPtr base, std::vector<int64_t> chosen, std::string how)
+    : Subset(std::move(base), 0, static_cast<int64_t>(chosen.size())) {
+  chosen_ = std::move(chosen);
+  how_ = std::move(how);
+}
+
 int64_t Subset::at(int64_t index) const {
+  if (!chosen_.empty()) return chosen_[static_cast<size_t>(index)];
   const int64_t at = begin_ + index;
   return order_ ? static_cast<int64_t>((*order_)(static_cast<uint64_t>(at))) : at;
 }
@@ -70,6 +83,10 @@ std::vector<bool> Subset::used_sources() const {
 
 std::vector<std::pair<std::string, std::string>> Subset::facts() const {
   auto facts = base_->facts();
+  if (!how_.empty()) {
+    facts.emplace_back("part", str(size(), " of ", base_->size(), " samples, ", how_));
+    return facts;
+  }
   facts.emplace_back("part", str(order_ ? "places " : "samples ", begin_, " to ", end_, " of ",
                                  base_->size(), order_ ? ", in random order" : ""));
   return facts;

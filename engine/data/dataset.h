@@ -106,6 +106,9 @@ class Dataset {
   virtual std::optional<int64_t> class_of(int64_t /*index*/, int64_t /*field*/) const {
     return std::nullopt;
   }
+  /// The key by which a split sorts samples: the text of a column, or the class of a field.
+  /// nullopt if there is no such column or field.
+  virtual std::optional<std::string> key_of(int64_t index, const std::string& column) const;
   /// The length of a sample along the axis that is padded, for batches of similar lengths; cheaper
   /// than reading it. 0 where it is not known.
   virtual int64_t length_of(int64_t /*index*/) const { return 0; }
@@ -122,12 +125,15 @@ class Dataset {
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
-/// Samples of another dataset, chosen by number: [begin, end), or those places of a permutation.
+/// Samples of another dataset, chosen by number: [begin, end), those places of a permutation, or a
+/// list.
 class Subset : public Dataset {
  public:
   Subset(DatasetPtr base, int64_t begin, int64_t end);
   /// Elements [begin, end) of the permutation of `seed`.
   Subset(DatasetPtr base, int64_t begin, int64_t end, uint64_t seed);
+  /// These samples; `how` says for `facts` what chose them.
+  Subset(DatasetPtr base, std::vector<int64_t> chosen, std::string how);
   int64_t size() const override { return end_ - begin_; }
   const std::vector<Field>& fields() const override { return base_->fields(); }
   void read(int64_t index, const ReadContext& context, Sample& out) const override {
@@ -145,6 +151,9 @@ class Subset : public Dataset {
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     return base_->class_of(at(index), field);
   }
+  std::optional<std::string> key_of(int64_t index, const std::string& column) const override {
+    return base_->key_of(at(index), column);
+  }
   int64_t length_of(int64_t index) const override { return base_->length_of(at(index)); }
   std::vector<std::string> passed_over() const override { return base_->passed_over(); }
   std::vector<std::string> warnings() const override { return base_->warnings(); }
@@ -155,6 +164,8 @@ class Subset : public Dataset {
   DatasetPtr base_;
   int64_t begin_, end_;
   std::optional<Permutation> order_;
+  std::vector<int64_t> chosen_;
+  std::string how_;
 };
 
 }  // namespace paddle::data

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/tokens.h"
 
 namespace paddle::data {
 
@@ -45,7 +46,7 @@ std::vector<Fitted> read_fitted(const std::string& path) {
       each.token_kind = field.value("token_kind", "");
       each.lowercase = field.value("lowercase", false);
       each.max_length = field.value("max_length", int64_t{0});
-      const bool is_text = each.token_kind == "words" || each.token_kind == "characters";
+      const bool is_text = parse_token_kind(each.token_kind).has_value();
       if (!each.token_kind.empty() && (!is_text || each.max_length < 1))
         fail(ErrorCode::kModel, path, ": field '", each.field, "' has no valid token_kind");
       if (each.shift.size() != each.factor.size())

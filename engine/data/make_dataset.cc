@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "data/sources.h"
+#include "data/split.h"
 
 namespace paddle::data {
 namespace {
@@ -14,6 +14,11 @@ struct Overloaded : Fs... {
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
+bool has_field(const CsvFileOptions& options, const std::string& name) {
+  return std::any_of(options.fields.begin(), options.fields.end(),
+                     [&](const CsvField& field) { return field.name == name; });
+}
+
 std::string first_path(const Dataset& dataset) {
   const auto paths = dataset.paths();
   return paths.empty() ? "" : paths[0] + ": ";
@@ -23,49 +28,34 @@ std::string first_path(const Dataset& dataset) {
 
 std::string kind_of(const DatasetOptions& options) {
   return std::visit(
-      Overloaded{[](const DigitsOptions&) { return "digits"; },
-                 [](const IdxOptions&) { return "idx"; },
-                 [](const CsvFileOptions& o) {
-                   switch (o.format) {
-                     case RecordFormat::kCsv:
-                       break;
-                     case RecordFormat::kJsonl:
-                       return "jsonl";
-                     case RecordFormat::kLines:
-                       return "lines";
-                     case RecordFormat::kTar:
-                       return "tar";
-                   }
-                   return "csv";
-                 },
-                 [](const TextOptions&) { return "text"; },
-                 [](const ImageFolderOptions&) { return "images"; },
-                 [](const BoxOptions& o) {
-                   return o.format == BoxOptions::Format::kCoco ? "coco" : "yolo";
-                 },
-                 [](const NpyOptions&) { return "npy"; }, [](const NpzOptions&) { return "npz"; },
-                 [](const RandomOptions&) { return "random"; }},
+      Overloaded{
+          [](const DigitsOptions&) { return "digits"; }, [](const IdxOptions&) { return "idx"; },
+          [](const CsvFileOptions& o) {
+            switch (o.format) {
+              case RecordFormat::kCsv:
+                break;
+              case RecordFormat::kJsonl:
+                return "jsonl";
+              case RecordFormat::kLines:
+                return "lines";
+              case RecordFormat::kTar:
+                return "tar";
+              case RecordFormat::kParquet:
+                return "parquet";
+            }
+            return "csv";
+          },
+          [](const TextOptions&) { return "text"; },
+          [](const ImageFolderOptions&) { return "images"; },
+          [](const BoxOptions& o) {
+            return o.format == BoxOptions::Format::kCoco ? "coco" : "yolo";
+          },
+          [](const NpyOptions&) { return "npy"; }, [](const NpzOptions&) { return "npz"; },
+          [](const RandomOptions&) { return "random"; }, [](const Hdf5Options&) { return "hdf5"; },
+          [](const SeriesOptions&) { return "series"; }, [](const ChatOptions&) { return "chat"; },
+          [](const MixtureOptions&) { return "mixture"; }},
       options.source);
 }
-
-namespace {
-
-/// Shares in an order that does not depend on how they are written: training, validation, test,
-/// then other names alphabetically.
-std::vector<std::pair<std::string, double>> in_canonical_order(
-    std::vector<std::pair<std::string, double>> shares) {
-  constexpr std::array<std::string_view, 7> kOrder = {"train", "training",   "valid", "val",
-                                                      "dev",   "validation", "test"};
-  const auto rank = [&](const std::string& name) {
-    return std::find(kOrder.begin(), kOrder.end(), name) - kOrder.begin();
-  };
-  std::sort(shares.begin(), shares.end(), [&](const auto& a, const auto& b) {
-    return std::pair(rank(a.first), a.first) < std::pair(rank(b.first), b.first);
-  });
-  return shares;
-}
-
-}  // namespace
 
 Part resolve_part(const DatasetOptions& options, int64_t size, bool in_order) {
   const auto from_end = [&](int64_t at) { return at < 0 ? at + size : at; };
@@ -80,32 +70,14 @@ Part resolve_part(const DatasetOptions& options, int64_t size, bool in_order) {
            "such as split: {train: 0.9, valid: 0.1}");
     return part;
   }
-  if (options.part.empty())
-    fail(ErrorCode::kConfig, "split: `part` must say which of the shares is used");
-  double total = 0;
-  std::vector<std::string> names;
-  for (const auto& [name, share] : options.split) {
-    if (!(share >= 0)) fail(ErrorCode::kConfig, "split: the share of '", name, "' is ", share);
-    total += share;
-    names.push_back(name);
-  }
-  if (total > 1 + 1e-9)
-    fail(ErrorCode::kConfig, "split: the shares add up to ", total, ", more than 1");
   // Bounds are rounded from running sums, so that shares of one whole leave nothing out.
-  const int64_t base = part.begin, count = part.end - part.begin;
-  double before = 0;
-  for (const auto& [name, share] : in_canonical_order(options.split)) {
-    if (name == options.part) {
-      part.begin = base + std::llround(before * static_cast<double>(count));
-      part.end = base + std::min<int64_t>(
-                            count, std::llround((before + share) * static_cast<double>(count)));
-      part.permuted = !in_order;
-      return part;
-    }
-    before += share;
-  }
-  fail(ErrorCode::kConfig, "split: no part '", options.part, "'", did_you_mean(options.part, names),
-       "; there are: ", join(names, ", "));
+  const auto [first, last] = bounds_of_part(options);
+  const auto count = static_cast<double>(part.end - part.begin);
+  const int64_t base = part.begin;
+  part.begin = base + std::llround(first * count);
+  part.end = base + std::llround(last * count);
+  part.permuted = !in_order;
+  return part;
 }
 
 namespace {
@@ -113,12 +85,21 @@ namespace {
 /// The samples that range and split leave. The range comes first; a random split permutes what it
 /// leaves.
 DatasetPtr part_of(DatasetPtr whole, const DatasetOptions& options) {
-  if (!options.begin && !options.end && options.split.empty() && options.part.empty()) return whole;
+  const bool by_samples = splits_by_samples(options);
+  if (!options.begin && !options.end && options.split.empty() && options.part.empty() &&
+      !by_samples)
+    return whole;
   DatasetOptions range;
   range.begin = options.begin, range.end = options.end;
   const Part kept = resolve_part(range, whole->size(), true);
   if (options.begin || options.end) whole = std::make_shared<Subset>(whole, kept.begin, kept.end);
-  if (!options.split.empty() || !options.part.empty()) {
+  if (by_samples) {
+    std::vector<int64_t> chosen = split_by_samples(*whole, options);
+    if (chosen.empty())
+      fail(ErrorCode::kData, first_path(*whole), "the split leaves no samples for part '",
+           options.part, "'");
+    whole = std::make_shared<Subset>(whole, std::move(chosen), describe_split(options));
+  } else if (!options.split.empty() || !options.part.empty()) {
     DatasetOptions split;
     split.split = options.split, split.part = options.part;
     const Part part = resolve_part(split, whole->size(), options.split_in_order);
@@ -134,24 +115,36 @@ DatasetPtr part_of(DatasetPtr whole, const DatasetOptions& options) {
 }  // namespace
 
 DatasetPtr make_dataset(const DatasetOptions& options) {
-  const auto* text = std::get_if<TextOptions>(&options.source);
+  // Windows are laid over what range and split leave, not the other way round.
+  const bool is_cut = std::holds_alternative<TextOptions>(options.source) ||
+                      std::holds_alternative<SeriesOptions>(options.source);
+  if (is_cut && splits_by_samples(options))
+    fail(ErrorCode::kConfig, kind_of(options), ": windows can be split by shares in order alone");
   std::shared_ptr<LearningDataset> learner;
-  DatasetPtr whole =
-      std::visit(Overloaded{[](const DigitsOptions& o) { return make_digits(o); },
-                            [](const IdxOptions& o) { return make_idx(o); },
-                            [&](const CsvFileOptions& o) -> DatasetPtr {
-                              learner = make_csv(o);
-                              return learner;
-                            },
-                            [&](const TextOptions& o) { return make_text(o, options); },
-                            [](const ImageFolderOptions& o) { return make_image_folder(o); },
-                            [](const BoxOptions& o) { return make_boxes(o); },
-                            [](const NpyOptions& o) { return make_npy(o); },
-                            [](const NpzOptions& o) { return make_npz(o); },
-                            [](const RandomOptions& o) { return make_random(o); }},
-                 options.source);
+  DatasetPtr whole = std::visit(
+      Overloaded{[](const DigitsOptions& o) { return make_digits(o); },
+                 [](const IdxOptions& o) { return make_idx(o); },
+                 [&](CsvFileOptions o) -> DatasetPtr {
+                   for (const std::string* column :
+                        {&options.split_stratify, &options.split_group, &options.split_time})
+                     if (!column->empty() && !has_field(o, *column))
+                       o.more_columns.push_back(*column);
+                   learner = make_csv(o);
+                   return learner;
+                 },
+                 [&](const TextOptions& o) { return make_text(o, options); },
+                 [](const ImageFolderOptions& o) { return make_image_folder(o); },
+                 [](const BoxOptions& o) { return make_boxes(o); },
+                 [](const NpyOptions& o) { return make_npy(o); },
+                 [](const NpzOptions& o) { return make_npz(o); },
+                 [](const RandomOptions& o) { return make_random(o); },
+                 [](const Hdf5Options& o) { return make_hdf5(o); },
+                 [&](const SeriesOptions& o) { return make_series(o, options); },
+                 [](const ChatOptions& o) { return make_chat(o); },
+                 [](const MixtureOptions& o) { return make_mixture(o); }},
+      options.source);
   if (whole->size() == 0) fail(ErrorCode::kData, first_path(*whole), "the dataset is empty");
-  if (!text) whole = part_of(whole, options);
+  if (!is_cut) whole = part_of(whole, options);
   if (learner) {
     std::vector<bool> used(static_cast<size_t>(learner->size()));
     for (int64_t i = 0; i < whole->size(); ++i)

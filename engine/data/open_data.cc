@@ -22,6 +22,8 @@ void check_paths(const config::Node* part) {
       for (const config::Node& item : node->items) check(item);
       for (const config::Entry& entry : node->entries) check(entry.value);
     }
+  if (const config::Node* sources = part->find("sources"))
+    for (const config::Entry& entry : sources->entries) check_paths(&entry.value);
 }
 
 /// The step takes batches of all parts alike.
@@ -81,6 +83,13 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
   OpenData out;
   out.train = with_location(node("train"), [&] { return make_dataset(config.train); });
   LoaderOptions options = config.loader;
+  if (options.shuffle) options.weights = mixture_weights(config.train, *out.train);
+  if (!options.weights.empty()) {
+    if (config.sampler)
+      throw Error(ErrorCode::kConfig, "data.sampler: the mixture of data.train has weights already",
+                  node("sampler") ? node("sampler")->location() : SourceLocation{});
+    options.epoch_samples = std::get<MixtureOptions>(config.train.source).samples;
+  }
   if (config.sampler && options.shuffle) {
     options.weights =
         with_location(node("sampler"), [&] { return sample_weights(*out.train, *config.sampler); });

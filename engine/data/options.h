@@ -3,6 +3,7 @@
 // the loader. `make_dataset` turns DatasetOptions into a Dataset; paths are already resolved.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,6 +29,11 @@ struct NpzOptions {
   std::string path = {};
   /// Field and array name; empty: every array, under its own name.
   std::vector<std::pair<std::string, std::string>> arrays = {};
+};
+/// Datasets of one HDF5 file whose first axis counts samples.
+struct Hdf5Options {
+  std::string path = {};
+  std::vector<std::pair<std::string, std::string>> arrays = {};  ///< field and dataset
 };
 struct NpyOptions {
   std::vector<std::pair<std::string, std::string>> files = {};  ///< field and path
@@ -108,6 +114,7 @@ enum class RecordFormat {
   kJsonl,  ///< a JSON object a line; a column is a key, or keys joined by dots
   kLines,  ///< text files of equally many lines, a column each
   kTar,    ///< WebDataset shards: members of one name are a record, their extensions columns
+  kParquet,
 };
 
 /// Records with columns, from one file or several that are read as one.
@@ -121,6 +128,7 @@ struct CsvFileOptions {
   bool header = true;
   std::vector<std::string> column_names = {};  ///< for files without a header
   std::vector<CsvField> fields = {};           ///< empty: each column, numeric, as a scalar
+  std::vector<std::string> more_columns = {};  ///< that no field reads, for splits: keys of JSON
 };
 
 enum class TextLevel { kCharacters, kBytes };
@@ -176,6 +184,46 @@ struct BoxOptions {
   std::string image_field = "image", box_field = "boxes", label_field = "labels";
 };
 
+/// Windows of time series, which are the columns of records in the order of time: `past`
+/// float32 [history, columns] (targets, covariates, known), `future` float32 [horizon, targets]
+/// and, where there are some, `known` float32 [horizon, known]. Range and split count rows of each
+/// series.
+struct SeriesOptions {
+  CsvFileOptions file = {};  ///< `fields` are not used
+  std::vector<std::string> targets = {};
+  std::vector<std::string> covariates = {};  ///< known up to the present
+  std::vector<std::string> known = {};       ///< known for the future, too: weekday, price
+  std::string group = {};                    ///< the column that tells series apart; "" for one
+  int64_t history = 1, horizon = 1;          ///< rows
+  int64_t stride = 1;                        ///< rows between the starts of windows
+  bool overlap_history = true;  ///< a later part may look back at rows of the one before it
+  Scaling scaling = Scaling::kNone;
+  /// Per column of `past`, where they are known already: (x - shift) * factor.
+  std::vector<double> shift = {}, factor = {};
+};
+
+/// Conversations or instructions as tokens for a language model.
+struct ChatOptions {
+  std::string path = {};  ///< of JSON lines
+  std::vector<std::string> more_paths = {};
+  std::string tokenizer = {};      ///< whatever paddle-tokenize reads
+  std::string chat_template = {};  ///< Jinja file; "": that of the tokenizer
+  std::string messages = "messages";
+  std::string prompt = {}, completion = {};  ///< columns of plain instructions instead
+  int64_t context = 1024;
+  bool pack = true;        ///< several records in one sample
+  bool train_all = false;  ///< all tokens are targets, not only those of the assistant
+};
+
+struct DatasetOptions;
+/// Several sources of the same fields as one. Without weights each sample comes once in an epoch;
+/// with them, an epoch draws samples of each source in these proportions.
+struct MixtureOptions {
+  std::vector<std::pair<std::string, std::shared_ptr<const DatasetOptions>>> sources = {};
+  std::vector<double> weights = {};  ///< one per source, or none
+  int64_t samples = 0;               ///< of an epoch with weights; 0: as many as there are
+};
+
 /// Fields filled with random numbers, for benchmarks and tests.
 struct RandomField {
   std::string name = {};
@@ -201,7 +249,8 @@ struct DigitsOptions {
 
 struct DatasetOptions {
   std::variant<DigitsOptions, IdxOptions, CsvFileOptions, TextOptions, ImageFolderOptions,
-               BoxOptions, NpyOptions, NpzOptions, RandomOptions>
+               BoxOptions, NpyOptions, NpzOptions, RandomOptions, Hdf5Options, SeriesOptions,
+               ChatOptions, MixtureOptions>
       source = {};
   /// Samples [begin, end); negative numbers count from the end.
   std::optional<int64_t> begin = {}, end = {};
@@ -211,9 +260,17 @@ struct DatasetOptions {
   std::string part = {};
   bool split_in_order = false;
   uint64_t split_seed = 0;
+  /// Instead of single samples at random: every class in its share (`stratify`), groups as a whole
+  /// (`group`), or in the order of a column, samples of one time together (`time`). At most one.
+  std::string split_stratify = {}, split_group = {}, split_time = {};
+  /// Above 0, instead of shares: part "valid" is fold `fold`, part "train" all the others.
+  int64_t folds = 0, fold = 0;
   /// Scaling that the training data fitted, for kinds that have none of their own (npz, npy).
   std::vector<Fitted> scales = {};
 };
+
+/// One weight per sample of the dataset that these options made; empty where there are none.
+std::vector<double> mixture_weights(const DatasetOptions& options, const Dataset& dataset);
 
 /// The kind as configs name it.
 std::string kind_of(const DatasetOptions& options);

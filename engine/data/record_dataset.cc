@@ -151,6 +151,21 @@ class RecordDataset : public LearningDataset {
       return std::nullopt;
     }
   }
+  std::optional<std::string> key_of(int64_t index, const std::string& column) const override {
+    std::vector<size_t> columns;
+    for (const FieldPlan& each : plans_)
+      if (each.options.name == column) columns = each.columns;
+    if (columns.empty()) {
+      const auto at = std::find(names_.begin(), names_.end(), column);
+      if (at == names_.end()) return std::nullopt;
+      columns = {static_cast<size_t>(at - names_.begin())};
+    }
+    std::vector<std::string_view> cells;
+    std::string scratch, out;
+    records_->cells(index, cells, scratch);
+    for (const size_t c : columns) out += (out.empty() ? "" : "\x1f") + std::string(cells[c]);
+    return out;
+  }
   std::vector<Fitted> fitted() const override {
     std::vector<Fitted> out;
     for (const FieldPlan& each : plans_) {
@@ -165,7 +180,7 @@ class RecordDataset : public LearningDataset {
       }
       field.tokens = each.vocabulary.tokens();
       if (each.options.kind != ColumnKind::kText) continue;
-      field.token_kind = each.options.tokens == TokenKind::kWords ? "words" : "characters";
+      field.token_kind = name_of(each.options.tokens);
       field.lowercase = each.options.lowercase;
       field.max_length = each.options.max_length;
     }

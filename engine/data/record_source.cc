@@ -103,13 +103,15 @@ class JoinedSource final : public RecordSource {
   std::vector<int64_t> ends_;                ///< number of records up to the end of each part
 };
 
-/// The keys that the fields of JSON records read. kConfig for patterns, which a file without a
-/// header cannot resolve.
+/// The keys or columns that fields and splits read, of formats where others are not decoded.
 std::vector<std::string> keys_of(const CsvFileOptions& options) {
   std::vector<std::string> out;
   std::set<std::string> seen;
   for (const CsvField& field : options.fields)
     for (const std::string& name : field.columns.empty() ? std::vector{field.name} : field.columns)
+      if (seen.insert(name).second) out.push_back(name);
+  if (!out.empty())
+    for (const std::string& name : options.more_columns)
       if (seen.insert(name).second) out.push_back(name);
   return out;
 }
@@ -125,6 +127,8 @@ RecordSourcePtr open_one(const CsvFileOptions& options, const std::string& path)
       return open_jsonl(path, keys_of(options));
     case RecordFormat::kTar:
       return open_tar(path);
+    case RecordFormat::kParquet:
+      return open_parquet(path, keys_of(options));
     case RecordFormat::kLines:
       break;
   }

@@ -4,6 +4,10 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "tensor/random.h"
 
 namespace paddle::data {
 namespace {
@@ -83,7 +87,64 @@ std::string class_counts(const Dataset& dataset, size_t field) {
   return join(shown, ", ");
 }
 
+/// Hashes of the contents of all samples, with their numbers.
+std::vector<std::pair<uint64_t, int64_t>> content_hashes(const Dataset& dataset) {
+  std::vector<size_t> contents;
+  for (size_t f = 0; f < dataset.fields().size(); ++f) {
+    const Field& field = dataset.fields()[f];
+    if (field.class_count == 0 && !field.shape.empty()) contents.push_back(f);
+  }
+  // Tokens are contents, too, although they are numbers of a vocabulary.
+  for (size_t f = 0; contents.empty() && f < dataset.fields().size(); ++f)
+    if (!dataset.fields()[f].shape.empty()) contents.push_back(f);
+  if (contents.empty())
+    for (size_t f = 0; f < dataset.fields().size(); ++f) contents.push_back(f);
+  std::vector<std::pair<uint64_t, int64_t>> out;
+  Sample sample;
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    try {
+      dataset.read(i, {}, sample);
+    } catch (const Error&) {
+      continue;
+    }
+    uint64_t hash = 0;
+    for (const size_t f : contents) {
+      for (const int64_t d : sample[f].shape()) hash = mix64(hash ^ static_cast<uint64_t>(d));
+      hash =
+          mix64(hash ^ fnv1a({reinterpret_cast<const char*>(sample[f].raw()), sample[f].bytes()}));
+    }
+    out.emplace_back(hash, i);
+  }
+  return out;
+}
+
 }  // namespace
+
+Duplicates find_duplicates(const Dataset& part, const Dataset& other) {
+  constexpr size_t kShown = 3;
+  std::unordered_map<uint64_t, int64_t> known;
+  for (const auto& [hash, index] : content_hashes(other)) known.emplace(hash, index);
+  Duplicates out;
+  out.size = part.size();
+  const bool same_source = !part.source().empty() && part.source() == other.source();
+  for (const auto& [hash, index] : content_hashes(part)) {
+    const auto found = known.find(hash);
+    if (found == known.end()) continue;
+    // The same sample of the same file is reported as such when the data is opened.
+    if (same_source && part.source_index(index) == other.source_index(found->second)) continue;
+    if (++out.count <= static_cast<int64_t>(kShown))
+      out.examples.emplace_back(part.location(index), other.location(found->second));
+  }
+  return out;
+}
+
+std::string Duplicates::text(const std::string& part, const std::string& other) const {
+  std::vector<std::string> pairs;
+  for (const auto& [a, b] : examples) pairs.push_back(str(a, " and ", b));
+  return str("data.", part, ": ", count, " of ", size, " samples have the same contents as one of ",
+             "data.", other, ": ", join(pairs, ", "),
+             count > static_cast<int64_t>(examples.size()) ? ", …" : "");
+}
 
 DataReport check_data(const Dataset& dataset) {
   DataReport report;

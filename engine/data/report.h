@@ -20,6 +20,18 @@ struct DataReport {
   std::string text() const;
 };
 
+/// Samples of one dataset that another one has, too.
+struct Duplicates {
+  int64_t count = 0, size = 0;  ///< of the first dataset
+  /// The first few: places in the first and in the second dataset.
+  std::vector<std::pair<std::string, std::string>> examples;
+  std::string text(const std::string& part, const std::string& other) const;
+};
+/// Samples of `part` whose contents (all fields but classes and single numbers, or all fields if
+/// there are no others) equal those of a sample of `other`. Reads all samples; bad ones are passed
+/// over.
+Duplicates find_duplicates(const Dataset& part, const Dataset& other);
+
 /// Reads three samples; a bad one is reported in its lines, not thrown.
 DataReport check_data(const Dataset& dataset);
 

@@ -1,6 +1,7 @@
 #pragma once
 // The kinds of dataset behind make_dataset, one function each. Range and split are applied by
-// make_dataset, except for text, which is cut before windows are laid over it.
+// make_dataset, except for text and series, which are cut before
+// windows are laid over them.
 
 #include <vector>
 
@@ -23,6 +24,10 @@ DatasetPtr make_scaled(DatasetPtr base, const std::vector<Fitted>& scales);
 DatasetPtr make_text(const TextOptions& options, const DatasetOptions& part);
 DatasetPtr make_image_folder(const ImageFolderOptions& options);
 DatasetPtr make_boxes(const BoxOptions& options);
+DatasetPtr make_hdf5(const Hdf5Options& options);
+DatasetPtr make_series(const SeriesOptions& options, const DatasetOptions& part);
+DatasetPtr make_chat(const ChatOptions& options);
+DatasetPtr make_mixture(const MixtureOptions& options);
 DatasetPtr make_random(const RandomOptions& options);
 DatasetPtr make_digits(const DigitsOptions& options);
 

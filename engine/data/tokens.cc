@@ -56,6 +56,18 @@ bool stands_alone(uint32_t c) {
 
 }  // namespace
 
+std::string name_of(TokenKind kind) {
+  return kind == TokenKind::kWords        ? "words"
+         : kind == TokenKind::kCharacters ? "characters"
+                                          : "spaces";
+}
+
+std::optional<TokenKind> parse_token_kind(std::string_view name) {
+  for (const TokenKind kind : {TokenKind::kWords, TokenKind::kCharacters, TokenKind::kSpaces})
+    if (name_of(kind) == name) return kind;
+  return std::nullopt;
+}
+
 std::string lowercase(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -80,6 +92,8 @@ std::vector<std::string_view> split_tokens(std::string_view text, TokenKind kind
     if (kind == TokenKind::kCharacters) {
       out.push_back(text.substr(at, length));
       begin = next;
+    } else if (kind == TokenKind::kSpaces) {
+      if (is_space(c)) close(at), begin = next;
     } else if (is_apostrophe(c) && at > begin && next < text.size() &&
                is_word_part(character(text, next).code)) {
       // inside of a word: "don't"

@@ -2,6 +2,7 @@
 // Text of a column as tokens: words or characters, which a vocabulary numbers.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,11 @@ inline constexpr std::string_view kUnknownToken = "<unknown>";
 enum class TokenKind {
   kWords,       ///< runs of letters, digits and apostrophes inside of them; other signs one by one
   kCharacters,  ///< Unicode code points
+  kSpaces,      ///< what white space separates, such as the tags of words
 };
+/// "words", "characters" or "spaces".
+std::string name_of(TokenKind kind);
+std::optional<TokenKind> parse_token_kind(std::string_view name);
 
 /// The lower case of Latin, Greek and Cyrillic letters; all other text stays.
 std::string lowercase(std::string_view text);

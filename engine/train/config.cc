@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "data/named_dataset.h"
 #include "program/model_config.h"
 #include "program/prediction.h"
 
@@ -315,6 +316,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   for (const std::string& text : overrides)
     config::apply_override(document, config::parse_override(text));
   config::resolve_references(document, diagnostics);
+  if (config::Node* data = document.find("data"); data && data->is_map())
+    data::expand_datasets(*data, diagnostics);
   run_schema().resolve(document, "", diagnostics);
   if (config::Node* data = document.find("data"); data && data->is_map())
     data::make_data_paths_absolute(*data, diagnostics);

@@ -553,6 +553,12 @@ def record_files():
     yield "csv", b'a,b\n1|2,red|big\n"3|4",""\n5\n'
     yield "coco", (b'{"images": [{"id": 1, "file_name": "x.png", "width": 4}], "categories": [{"id": 1, "name": "c"}], '
                    b'"annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 1e300]}]}')
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data/parquet")
+    for name in ("snappy", "version2", "nested", "delta"):
+        with open(f"{folder}/{name}.parquet", "rb") as file:
+            content = file.read()
+        yield "parquet-" + name, content
+        yield "parquet-footer-" + name, b"PAR1" + content[-1500:]
     yield "coco-types", b'{"images": [{"id": "1", "file_name": 3}], "categories": [[]], "annotations": {}}'
 
 

@@ -1,4 +1,4 @@
-// Any bytes as each file of records: a tar shard, JSON lines, CSV, and COCO's annotations.
+// Any bytes as each file of records: a tar shard, JSON lines, CSV, Parquet, and COCO's annotations.
 
 #include "data/options.h"
 #include "fuzz/fuzz_target.h"
@@ -21,7 +21,8 @@ void read_all_samples(data::DatasetOptions options) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = fuzz::input_file({data, size}, "x.records");
   for (const auto format :
-       {data::RecordFormat::kTar, data::RecordFormat::kJsonl, data::RecordFormat::kCsv}) {
+       {data::RecordFormat::kTar, data::RecordFormat::kJsonl, data::RecordFormat::kCsv,
+        data::RecordFormat::kParquet}) {
     data::CsvFileOptions records;
     records.format = format;
     records.path = path;
