@@ -177,7 +177,7 @@ bool is_same_path(const std::string& a, const std::string& b) {
   return fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
 }
 
-/// The other ranks of a simulated run are silent.
+/// Ranks whose output nobody asked for are silent.
 class Silence final : public train::TrainObserver {};
 
 /// Prepares and runs one rank of a training run, and prints what comes of it.
@@ -351,7 +351,10 @@ int run(int argc, char** argv) {
   config.compile.device = cli::open_device(device);
   if (!config.compile.device.is_cpu() && (membership.size > 1 || simulated > 1))
     fail(ErrorCode::kUsage, "--device: runs of several ranks are on the cpu");
-  for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
+  // paddle-launch shows what rank 0 writes and keeps the rest; others show all ranks at once.
+  const bool is_shown = membership.source.empty() || membership.rank == 0;
+  if (is_shown)
+    for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
   if (dump_config || origin) {
     cli::print(config::dump_yaml(config.document, {origin}));
     return 0;
@@ -370,8 +373,10 @@ int run(int argc, char** argv) {
   if (membership.size > 1) {
     const auto peers = std::make_shared<comm::Communicator>(transport);
     const comm::CommunicatorScope scope(*peers);
+    Silence silence;
     try {
-      return run_rank(std::move(config), options_of_rank(options, peers), dry_run, console);
+      return run_rank(std::move(config), options_of_rank(options, peers), dry_run,
+                      is_shown ? static_cast<train::TrainObserver&>(console) : silence);
     } catch (...) {
       peers->abort("another rank has failed");
       throw;

@@ -1,5 +1,5 @@
 #pragma once
-// What the collectives of a function send, known before it runs.
+// The bytes that the collectives of a function send, known before it runs.
 
 #include <cstdint>
 #include <map>

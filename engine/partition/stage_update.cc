@@ -63,7 +63,7 @@ class StageUpdate {
       });
     if (!is_here(where)) return;
     ir::for_each_read(o, [&](const Value* v) { provide(v); });
-    // What is gathered stands for the owner's value in what all compute.
+    // Gathered values stand for the owner's value in what all compute.
     ir::Copies own;
     if (where == kAll)
       ir::for_each_read(o, [&](const Value* v) {

@@ -294,7 +294,7 @@ Session::PipelinePlan Session::plan_pipeline(Part part, const std::vector<Dims>&
     out.memory.constants += memory.constants;
     out.flops += plan.flops();
   }
-  // What micro-batches keep between their jobs.
+  // Values that micro-batches keep between their jobs.
   size_t kept = 0;
   for (const auto& [key, job] : c.jobs)
     for (const auto& source : job.part.outputs)

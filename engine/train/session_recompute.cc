@@ -1,4 +1,4 @@
-// What a training step computes again instead of keeping it.
+// The choice of what a training step computes again instead of keeping it.
 
 #include <algorithm>
 

@@ -14,7 +14,7 @@ struct RecomputeOptions {
   /// Empty: the numbered layers ("encoder.3"), or, in a function without, sqrt(n) parts of its
   /// operations.
   std::vector<std::string> layers = {};
-  int most = -1;  ///< of these, in the order of the program, at most so many; -1: all
+  int most = -1;  ///< the largest number of these, in the order of the program; -1: all
 };
 
 struct Recomputed {
