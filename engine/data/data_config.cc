@@ -25,6 +25,10 @@ Schema data_schema() {
   s.add("augment", Spec::list(Spec::any())
                        .fallback("[]")
                        .doc("transforms for training alone, before the others"));
+  s.add("batch_augment",
+        Spec::list(Spec::any())
+            .fallback("[]")
+            .doc("for training alone: mixing of the samples of a batch, after all transforms"));
   s.add("shuffle", Spec::boolean().fallback("true").doc("a new order in every epoch"));
   Schema balanced, weighted;
   for (Schema* each : {&balanced, &weighted})
@@ -148,6 +152,11 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
         if (std::string_view(list) == "transforms") c.valid_loader.transforms.push_back(t);
       });
   }
+  Node mixing = s.at("batch_augment");
+  for (Node& item : mixing.items)
+    diagnostics.guard([&] {
+      l.batch_transforms.push_back(read_batch_transform(item, "data.batch_augment", diagnostics));
+    });
   return c;
 }
 

@@ -66,7 +66,10 @@ int64_t padded_length(int64_t longest, int64_t max_length) {
 class Loader::Impl {
  public:
   Impl(DatasetPtr dataset, LoaderOptions options)
-      : dataset_(std::move(dataset)), options_(std::move(options)), reader_(dataset_, options_) {
+      : dataset_(std::move(dataset)),
+        options_(std::move(options)),
+        reader_(dataset_, options_),
+        mixing_(reader_.fields(), options_.batch_transforms) {
     if (options_.batch_size < 1)
       fail(ErrorCode::kConfig, "batch_size is ", options_.batch_size, ", at least 1 is needed");
     if (options_.workers < 0 || options_.workers > 1024)
@@ -328,11 +331,9 @@ class Loader::Impl {
     const int64_t count = slot.end - slot.from.sample;
     const int64_t begin = slot.from.sample + count * options_.rank / options_.ranks;
     const int64_t end = slot.from.sample + count * (options_.rank + 1) / options_.ranks;
+    if (!mixing_.empty()) return make_mixed_batch(slot, workspace, context, begin, end);
     Batch& batch = slot.batch;
-    batch.epoch = slot.from.epoch;
-    batch.first = slot.from.sample;
-    batch.last_of_epoch = slot.last_of_epoch;
-    batch.next = slot.next;
+    start_batch(slot);
     std::vector<Sample> samples;  // of a batch that is padded
     for (const int64_t index : indices(slot.from.epoch, begin, end)) {
       if (options_.workers > 0 && stopping()) return;
@@ -351,8 +352,46 @@ class Loader::Impl {
       if (batch.arrays.empty()) allocate(batch, workspace.sample, end - begin);
       store(batch, workspace.sample, index);
     }
-    if (!samples.empty()) store_padded(batch, std::move(samples));
+    if (!samples.empty()) store_together(batch, samples);
     for (Array& array : batch.arrays) array.shape[0] = batch.samples;
+  }
+
+  static void start_batch(Slot& slot) {
+    slot.batch.epoch = slot.from.epoch;
+    slot.batch.first = slot.from.sample;
+    slot.batch.last_of_epoch = slot.last_of_epoch;
+    slot.batch.next = slot.next;
+  }
+
+  /// A batch whose samples are mixed: all of them are read, also those of other ranks.
+  void make_mixed_batch(Slot& slot, Workspace& workspace, const ReadContext& context, int64_t begin,
+                        int64_t end) {
+    start_batch(slot);
+    std::vector<Sample> samples;
+    std::vector<int64_t> numbers, places;
+    int64_t place = slot.from.sample;
+    for (const int64_t index : indices(slot.from.epoch, slot.from.sample, slot.end)) {
+      const int64_t at = place++;
+      if (options_.workers > 0 && stopping()) return;
+      try {
+        reader_.read(index, context, workspace);
+      } catch (const BadSample& bad) {
+        if (at >= begin && at < end) slot.skipped.push_back({slot.from.epoch, index, bad.reason});
+        continue;
+      }
+      samples.push_back(std::move(workspace.sample));
+      workspace.sample = {};
+      numbers.push_back(index);
+      places.push_back(at);
+    }
+    mixing_.apply(samples, numbers, context, slot.from.sample);
+    std::vector<Sample> own;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (places[i] < begin || places[i] >= end) continue;
+      own.push_back(std::move(samples[i]));
+      slot.batch.indices.push_back(numbers[i]);
+    }
+    if (!own.empty()) store_together(slot.batch, own);
   }
 
   /// The samples at the places [begin, end) of an epoch.
@@ -398,9 +437,9 @@ class Loader::Impl {
     return sorted;
   }
 
-  /// Puts samples into arrays as long as the longest of them, zeros behind shorter ones, and adds
-  /// the masks.
-  void store_padded(Batch& batch, const std::vector<Sample>& samples) {
+  /// Puts samples into arrays. Fields that are padded become as long as the longest of them, zeros
+  /// behind shorter ones, and get their masks.
+  void store_together(Batch& batch, const std::vector<Sample>& samples) {
     const auto rows = static_cast<int64_t>(samples.size());
     std::vector<Dims> shapes;
     for (const Value& value : samples[0]) shapes.push_back(value.shape());
@@ -490,6 +529,7 @@ class Loader::Impl {
   std::optional<WeightedDraw> draw_;
   LoaderOptions options_;
   SampleReader reader_;
+  BatchPipeline mixing_;
   std::vector<Field> fields_;   ///< of the reader, then the masks
   std::vector<size_t> padded_;  ///< fields that are padded
   std::mutex window_mutex_;     ///< guards windows_

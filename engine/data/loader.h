@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "data/batch_transforms.h"
 #include "data/dataset.h"
 #include "data/transforms.h"
 
@@ -48,6 +49,8 @@ struct LoaderOptions {
   NanPolicy nan = NanPolicy::kError;
   std::vector<ValueRange> ranges = {};
   std::vector<TransformOptions> transforms = {};
+  /// After them, on the samples of a batch together; with several ranks each one reads all of them.
+  std::vector<BatchTransformOptions> batch_transforms = {};
   /// With shuffling and padding, each batch holds samples of similar lengths, chosen within windows
   /// of this many batches. 0: lengths play no role.
   int64_t length_window = 50;

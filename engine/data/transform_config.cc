@@ -98,8 +98,60 @@ Schema transform_schema(TransformKind kind) {
     case K::kTrivialAugment:
       s.add("value", Spec::real().fallback("0"));
       break;
+    case K::kLogMel:
+      s.add("sample_rate", Spec::integer().at_least(1).at_most(1 << 20).required())
+          .add("mels", Spec::integer().at_least(1).at_most(1024).fallback("64"))
+          .add("window", Spec::integer().at_least(2).at_most(1 << 16).fallback("400"))
+          .add("hop", Spec::integer().at_least(1).at_most(1 << 16).fallback("160"))
+          .add("low_frequency", Spec::real().at_least(0).fallback("0"))
+          .add("high_frequency", Spec::real().at_least(0).fallback("0"));
+      break;
+    case K::kSpecAugment:
+      s.add("time_masks", Spec::integer().at_least(0).at_most(4).fallback("2"))
+          .add("time_width", Spec::integer().at_least(0).fallback("30"))
+          .add("frequency_masks", Spec::integer().at_least(0).at_most(4).fallback("2"))
+          .add("frequency_width", Spec::integer().at_least(0).fallback("10"))
+          .add("value", Spec::real().fallback("0"));
+      break;
   }
   return s;
+}
+
+Schema batch_transform_schema(BatchTransformKind kind) {
+  Schema s;
+  s.add("fields",
+        Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
+  s.add("probability", Spec::real().at_least(0).at_most(1).fallback("1"));
+  if (kind == BatchTransformKind::kMosaic) {
+    s.add("zoom", Spec::list(Spec::real().above(0).at_most(4)).length(2, 2).fallback("[0.5, 1]"));
+    s.add("value", Spec::real().fallback("0"));
+  } else {
+    s.add("alpha", Spec::real().above(0).at_most(64).fallback(
+                       kind == BatchTransformKind::kMixup ? "0.2" : "1"));
+  }
+  return s;
+}
+
+/// The entry of `{name: {…}}`.
+config::Entry& only_entry(Node& item) {
+  if (!item.is_map() || item.entries.size() != 1)
+    throw Error(ErrorCode::kConfig,
+                "a transform reads `- name: {fields: …}`, found " + item.describe(),
+                item.location());
+  return item.entries[0];
+}
+
+/// Checks and completes the options of a transform.
+void resolve_options(const Schema& schema, config::Entry& entry, const std::string& path,
+                     config::Diagnostics& diagnostics) {
+  if (!entry.value.is_map())
+    throw Error(ErrorCode::kConfig,
+                entry.key.text + ": expected a map, found " + entry.value.describe(),
+                entry.value.location());
+  config::Diagnostics own;
+  schema.resolve(entry.value, path + "." + entry.key.text, own);
+  for (const Error& e : own.errors()) diagnostics.add(e);
+  own.raise();
 }
 
 }  // namespace
@@ -114,25 +166,14 @@ DType dtype_of_key(const Section& s, const char* key) {
 
 TransformOptions read_transform(Node& item, const std::string& path,
                                 config::Diagnostics& diagnostics) {
-  if (!item.is_map() || item.entries.size() != 1)
-    throw Error(ErrorCode::kConfig,
-                "a transform reads `- name: {fields: …}`, found " + item.describe(),
-                item.location());
-  config::Entry& entry = item.entries[0];
+  config::Entry& entry = only_entry(item);
   const auto kind = parse_transform(entry.key.text);
   const auto names = transform_names();
   if (!kind)
     throw Error(ErrorCode::kConfig,
                 "unknown transform '" + entry.key.text + "'" + did_you_mean(entry.key.text, names),
                 entry.key.location());
-  if (!entry.value.is_map())
-    throw Error(ErrorCode::kConfig,
-                entry.key.text + ": expected a map, found " + entry.value.describe(),
-                entry.value.location());
-  config::Diagnostics own;
-  transform_schema(*kind).resolve(entry.value, path + "." + entry.key.text, own);
-  for (const Error& e : own.errors()) diagnostics.add(e);
-  own.raise();
+  resolve_options(transform_schema(*kind), entry, path, diagnostics);
   const Section s(entry.value);
   TransformOptions o;
   o.kind = *kind;
@@ -165,6 +206,41 @@ TransformOptions read_transform(Node& item, const std::string& path,
   if (has("strength")) o.strength = s.real("strength");
   if (has("count")) o.count = s.integer("count");
   if (has("magnitude")) o.magnitude = s.integer("magnitude");
+  if (has("sample_rate")) o.sample_rate = s.integer("sample_rate");
+  if (has("mels")) o.mels = s.integer("mels");
+  if (has("window")) o.window = s.integer("window");
+  if (has("hop")) o.hop = s.integer("hop");
+  if (has("low_frequency")) o.low_frequency = s.real("low_frequency");
+  if (has("high_frequency")) o.high_frequency = s.real("high_frequency");
+  if (has("time_masks")) o.time_masks = s.integer("time_masks");
+  if (has("time_width")) o.time_width = s.integer("time_width");
+  if (has("frequency_masks")) o.frequency_masks = s.integer("frequency_masks");
+  if (has("frequency_width")) o.frequency_width = s.integer("frequency_width");
+  return o;
+}
+
+BatchTransformOptions read_batch_transform(Node& item, const std::string& path,
+                                           config::Diagnostics& diagnostics) {
+  config::Entry& entry = only_entry(item);
+  const auto kind = parse_batch_transform(entry.key.text);
+  if (!kind)
+    throw Error(ErrorCode::kConfig,
+                "unknown transform of batches '" + entry.key.text + "'" +
+                    did_you_mean(entry.key.text, batch_transform_names()) +
+                    "; there are: " + join(batch_transform_names(), ", "),
+                entry.key.location());
+  resolve_options(batch_transform_schema(*kind), entry, path, diagnostics);
+  const Section s(entry.value);
+  BatchTransformOptions o;
+  o.kind = *kind;
+  o.fields = s.texts("fields");
+  o.probability = s.real("probability");
+  if (*kind == BatchTransformKind::kMosaic) {
+    o.zoom = s.reals("zoom");
+    o.value = s.real("value");
+  } else {
+    o.alpha = s.real("alpha");
+  }
   return o;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
-// One item of `data.transforms` or `data.augment` in a config, turned into the data room's options.
+// One item of `data.transforms`, `.augment` or `.batch_augment` in a config, turned into the data
+// room's options.
 
 #include <string>
 
 #include "config/schema.h"
+#include "data/batch_transforms.h"
 #include "data/transforms.h"
 
 namespace paddle::data {
@@ -12,6 +14,9 @@ namespace paddle::data {
 /// messages. Errors of its keys are added to `diagnostics` and the first is thrown.
 TransformOptions read_transform(config::Node& item, const std::string& path,
                                 config::Diagnostics& diagnostics);
+/// The same for an item of `data.batch_augment`.
+BatchTransformOptions read_batch_transform(config::Node& item, const std::string& path,
+                                           config::Diagnostics& diagnostics);
 
 /// The dtype that a key names; kConfig with its place if there is no such one.
 DType dtype_of_key(const config::Section& section, const char* key);

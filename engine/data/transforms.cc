@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/box_geometry.h"
 #include "data/image_transforms.h"
 #include "data/narrow.h"
 
@@ -33,7 +34,9 @@ constexpr KindName kNames[] = {{TransformKind::kCast, "cast"},
                                {TransformKind::kGaussianNoise, "gaussian_noise"},
                                {TransformKind::kCutout, "cutout"},
                                {TransformKind::kRandAugment, "rand_augment"},
-                               {TransformKind::kTrivialAugment, "trivial_augment"}};
+                               {TransformKind::kTrivialAugment, "trivial_augment"},
+                               {TransformKind::kLogMel, "log_mel"},
+                               {TransformKind::kSpecAugment, "spec_augment"}};
 
 /// Calls `f(const T* in, auto* out)` over the element types of two values.
 template <class F>
@@ -256,6 +259,9 @@ std::unique_ptr<Transform> make_transform(const TransformOptions& options) {
     case TransformKind::kRandAugment:
     case TransformKind::kTrivialAugment:
       return make_augmentation(options);
+    case TransformKind::kLogMel:
+    case TransformKind::kSpecAugment:
+      return make_sound_transform(options);
     default:
       return make_image_transform(options);
   }
@@ -316,51 +322,12 @@ void Pipeline::apply(Sample& sample, int64_t index, const ReadContext& context,
 }
 
 void Pipeline::move_boxes(const Placement& p, Sample& sample) const {
-  constexpr double kSmallestShare = 0.1, kSmallestSide = 1;  // of what stays of a box
+  const Visible all{0, 0, static_cast<double>(p.width), static_cast<double>(p.height)};
   for (const size_t f : boxes_) {
-    Value& boxes = sample[f];
-    const int64_t count = boxes.shape()[0];
-    std::vector<int64_t> kept;
-    auto* values = boxes.data<float>();
-    for (int64_t i = 0; i < count; ++i) {
-      const float* box = values + i * 4;
-      double left = HUGE_VAL, top = HUGE_VAL, right = -HUGE_VAL, bottom = -HUGE_VAL;
-      for (const int corner : {0, 1, 2, 3}) {
-        const double x = box[corner & 1 ? 2 : 0], y = box[corner & 2 ? 3 : 1];
-        const double u = p.xx * x + p.xy * y + p.x0, v = p.yx * x + p.yy * y + p.y0;
-        left = std::min(left, u), right = std::max(right, u);
-        top = std::min(top, v), bottom = std::max(bottom, v);
-      }
-      const double area = (right - left) * (bottom - top);
-      const auto within = [](double x, int64_t size) {
-        return std::clamp(x, 0.0, static_cast<double>(size));
-      };
-      left = within(left, p.width), right = within(right, p.width);
-      top = within(top, p.height), bottom = within(bottom, p.height);
-      if (right - left < kSmallestSide || bottom - top < kSmallestSide ||
-          (right - left) * (bottom - top) < kSmallestShare * area)
-        continue;
-      float* to = values + static_cast<int64_t>(kept.size()) * 4;
-      to[0] = static_cast<float>(left), to[1] = static_cast<float>(top);
-      to[2] = static_cast<float>(right), to[3] = static_cast<float>(bottom);
-      kept.push_back(i);
-    }
+    const int64_t count = sample[f].shape()[0];
+    const std::vector<int64_t> kept = data::move_boxes(p, all, sample[f]);
     if (static_cast<int64_t>(kept.size()) == count) continue;
-    const auto keep = [&](Value& value) {
-      Value shorter;
-      Dims shape = value.shape();
-      const size_t row = value.bytes() / static_cast<size_t>(shape[0]);
-      shape[0] = static_cast<int64_t>(kept.size());
-      shorter.reset(value.dtype(), shape);
-      for (size_t i = 0; i < kept.size(); ++i)
-        std::copy_n(value.raw() + static_cast<size_t>(kept[i]) * row, row, shorter.raw() + i * row);
-      std::swap(value, shorter);
-    };
-    for (const size_t other : per_box_) keep(sample[other]);
-    Value shorter;
-    shorter.reset(boxes.dtype(), Dims{static_cast<int64_t>(kept.size()), 4});
-    std::copy_n(boxes.raw(), shorter.bytes(), shorter.raw());
-    std::swap(boxes, shorter);
+    for (const size_t other : per_box_) keep_rows(kept, sample[other]);
   }
 }
 

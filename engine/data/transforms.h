@@ -36,6 +36,8 @@ enum class TransformKind {
   kCutout,          ///< a random rectangle filled with `value`, with `probability`
   kRandAugment,     ///< `count` random changes of one `magnitude`
   kTrivialAugment,  ///< one random change of random strength
+  kLogMel,          ///< sound [samples] to the logarithm of a mel spectrogram [frames, mels]
+  kSpecAugment,     ///< bands of a spectrogram [frames, mels] set to `value`
 };
 
 struct TransformOptions {
@@ -60,6 +62,11 @@ struct TransformOptions {
   std::vector<double> sigma = {0.1, 2};
   double strength = 0;
   int64_t count = 2, magnitude = 9;  ///< magnitude: 0 to 30
+  int64_t sample_rate = 0, mels = 64, window = 400,
+          hop = 160;                             ///< log_mel: window and hop in samples
+  double low_frequency = 0, high_frequency = 0;  ///< in Hz; 0: half the rate
+  int64_t time_masks = 2, time_width = 30;       ///< spec_augment: the largest width
+  int64_t frequency_masks = 2, frequency_width = 10;
 };
 
 /// The name that configs use: "random_crop".
@@ -92,6 +99,8 @@ class Transform {
 };
 
 std::unique_ptr<Transform> make_transform(const TransformOptions& options);
+/// log_mel and spec_augment (sound_transforms.cc).
+std::unique_ptr<Transform> make_sound_transform(const TransformOptions& options);
 
 /// A list of transforms for the fields of a dataset (or of inputs given at inference). Boxes move
 /// with the first image: they are clipped to it, and left out where little of them is left.
