@@ -169,6 +169,39 @@ TEST_F(FastPaths, SortsAreStable) {
     }
 }
 
+// Along the last axis and along others, negative and out of range, of every integer type.
+TEST_F(FastPaths, IndicesOfEveryType) {
+  const Array x = drawn({3, 700}, 4, 1), columns = ops::transpose(Tensor(x), {1, 0}).array();
+  const Array y = columns.contiguous();
+  Generator generator(6);
+  for (const DType dtype : {DType::kI64, DType::kI32, DType::kI16}) {
+    Array at = Array::empty(DType::kI64, {3, 530});
+    for (int64_t i = 0; i < at.size(); ++i)
+      at.data<int64_t>()[i] = static_cast<int64_t>(generator.next() % 1400) - 700;
+    const auto of = [&](int64_t row, int64_t i) {
+      const int64_t place = at.data<int64_t>()[row * 530 + i];
+      return x.data<float>()[row * 700 + (place < 0 ? place + 700 : place)];
+    };
+    const Tensor index(at.cast(dtype)), across(ops::transpose(index, {1, 0}).array().contiguous());
+    const Array got = ops::gather_along(Tensor(x), index, 1).array(),
+                down = ops::gather_along(Tensor(y), across, 0).array();
+    for (int64_t row = 0; row < 3; ++row)
+      for (int64_t i = 0; i < 530; ++i) {
+        ASSERT_EQ(got.data<float>()[row * 530 + i], of(row, i)) << text(dtype);
+        ASSERT_EQ(down.data<float>()[i * 3 + row], of(row, i)) << text(dtype);
+      }
+    for (const int64_t wrong : {int64_t{700}, int64_t{-701}, int64_t{32767}, int64_t{-32768}}) {
+      Array bad = at.cast(DType::kI64);
+      bad.data<int64_t>()[1000] = wrong;
+      EXPECT_THROW(ops::gather_along(Tensor(x), Tensor(bad.cast(dtype)), 1), Error) << wrong;
+    }
+  }
+  for (const int64_t wrong :
+       {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()})
+    EXPECT_THROW(ops::gather_along(Tensor(x), Tensor(Array::from<int64_t>({wrong}, {1, 1})), 1),
+                 Error);
+}
+
 TEST_F(FastPaths, TrianglesOfMatrices) {
   const Tensor x(drawn({2, 5, 7}, 3, 1));
   for (const int64_t diagonal :

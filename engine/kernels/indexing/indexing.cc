@@ -85,25 +85,24 @@ class Indices {
   template <class I>
   static bool addresses_of(const I* indices, int64_t count, int64_t size, int64_t origin,
                            int64_t step, int64_t along, int64_t* out) {
-    uint64_t outside = 0;
+    // The sign bit is set if an index was out of range. Unsigned, as those may overflow.
+    uint64_t signs = 0;
+    const auto normalized = [&](int64_t i) {
+      const auto index = static_cast<int64_t>(indices[i]);
+      const uint64_t place = static_cast<uint64_t>(index) +
+                             (static_cast<uint64_t>(index >> 63) & static_cast<uint64_t>(size));
+      signs |= place | (static_cast<uint64_t>(size) - 1 - place);
+      return place;
+    };
     if (step == 1 && along == 0) {
-      for (int64_t i = 0; i < count; ++i) {
-        int64_t at = indices[i];
-        at += at < 0 ? size : 0;
-        outside |= static_cast<uint64_t>(at) >= static_cast<uint64_t>(size);
-        out[i] = static_cast<int64_t>(static_cast<uint64_t>(origin) + static_cast<uint64_t>(at));
-      }
-      return outside == 0;
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = static_cast<int64_t>(static_cast<uint64_t>(origin) + normalized(i));
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = static_cast<int64_t>(static_cast<uint64_t>(origin + i * along) +
+                                      normalized(i) * static_cast<uint64_t>(step));
     }
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t at = indices[i];
-      at += at < 0 ? size : 0;
-      outside |= static_cast<uint64_t>(at) >= static_cast<uint64_t>(size);
-      // Unsigned, so that indices out of range may overflow.
-      out[i] = static_cast<int64_t>(static_cast<uint64_t>(origin + i * along) +
-                                    static_cast<uint64_t>(at) * static_cast<uint64_t>(step));
-    }
-    return outside == 0;
+    return signs >> 63 == 0;
   }
 
   ConvertFn read_;
