@@ -55,8 +55,7 @@ void accumulate_f32(const float* x, int64_t rows, int64_t stride, double* sums, 
                     int64_t n) {
   constexpr int kRows = 4;
   int64_t r = 0;
-  // Rows without gaps are one stream of memory, which is faster to read and write in order.
-  for (; stride != n && r + kRows <= rows; r += kRows)
+  for (; r + kRows <= rows; r += kRows)
     accumulate_some<kRows>(x + r * stride, stride, sums, out + r * stride, n);
   for (; r < rows; ++r) accumulate_some<1>(x + r * stride, stride, sums, out + r * stride, n);
 }
