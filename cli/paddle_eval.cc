@@ -60,10 +60,13 @@ int run(int argc, char** argv) {
   CLI::App app{"Computes the loss and the metrics of a trained model."};
   app.footer("RUN is a run folder, its model/ or a checkpoint. Prints one line of JSON.");
   std::vector<std::string> arguments;
-  std::string words = "valid";
+  std::string words = "valid", details;
   bool json = false, eager = false;
   app.add_option("RUN", arguments, "the run or model, then key=value overrides of its config");
   app.add_option("--data", words, "valid, test, train, or CONFIG.yaml[:part]");
+  app.add_option("--details", details,
+                 "write the confusion matrix, a table of the classes, curves and the worst samples "
+                 "as JSON to this file");
   app.add_flag("--eager", eager, "run operation by operation, as a run with --eager did");
   app.add_flag("--json", json, "accepted for scripts: the output is JSON in any case");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
@@ -93,6 +96,7 @@ int run(int argc, char** argv) {
 
   train::TrainOptions options;
   options.eager = eager;
+  options.details = details;
   options.initial_weights = (fs::path(model) / "model.safetensors").string();
   const std::string fitted = (fs::path(metadata) / "fitted.json").string();
   if (file_exists(fitted)) options.fitted = fitted;
@@ -102,6 +106,10 @@ int run(int argc, char** argv) {
   trainer.prepare().require_fit();
   const auto line = trainer.evaluate();
   if (!line) return 128 + pending_interrupt();
+  if (!details.empty() && !file_exists(details))
+    fail(ErrorCode::kUsage,
+         "--details: no metric of the config compares scores with classes (such ",
+         "as accuracy(logits, label))");
   nlohmann::ordered_json out = {{"model", model}, {"data", part}, {"samples", line->samples}};
   out["loss"] = number(line->loss);
   for (const auto& [name, value] : line->metrics) out[name] = number(value);

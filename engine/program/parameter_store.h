@@ -18,9 +18,9 @@ struct Parameter {
 /// Parameters and states by logical path. States of the model carry their path; the optimizer's are
 /// "optimizer/<parameter>/<slot>" ("optimizer:<name>/…" of one with a name), accumulated gradients
 /// "gradient/<parameter>", the number of reads of each row of a table "touched_rows/<parameter>",
-/// the loss scale and its counters "amp/<name>". A parameter may be kept in 16 bits beside its
-/// float32 master weight, the state "master/<parameter>": files then hold the master, and the
-/// parameter is its rounded copy.
+/// the loss scale and its counters "amp/<name>", values to log "train/<name>". A parameter may be
+/// kept in 16 bits beside its float32 master weight, the state "master/<parameter>": files then
+/// hold the master, and the parameter is its rounded copy.
 struct ParameterStore {
   uint64_t seed = 0;
   std::map<std::string, Parameter> parameters;
@@ -85,8 +85,8 @@ inline bool is_accumulated(const std::string& name) {
 inline constexpr std::string_view kSequencePrefix = "sequence/";
 inline bool is_model_state(const std::string& name) {
   return !name.starts_with(kSequencePrefix) && !name.starts_with("optimizer/") &&
-         !name.starts_with("optimizer:") && !name.starts_with("amp/") && !is_accumulated(name) &&
-         !is_master(name);
+         !name.starts_with("optimizer:") && !name.starts_with("amp/") &&
+         !name.starts_with("train/") && !is_accumulated(name) && !is_master(name);
 }
 
 }  // namespace paddle::program

@@ -47,6 +47,7 @@ struct RunConfig {
   std::optional<EarlyStop> early_stop;
   double max_time = 0;  ///< seconds of training; 0: no bound
   std::optional<Averaging> average;
+  bool log_gradient_norm = false;
   InitialWeights init;
   uint64_t seed = 0;
   bool use_float64 = false;             ///< precision: float64

@@ -33,6 +33,8 @@ void add_feature_keys(Schema& train) {
                             "smallest difference that is an improvement"));
   train.add("early_stop",
             Spec::map(early).fallback("null").doc("end the run when a metric no longer improves"));
+  train.add("log_gradient_norm", Spec::boolean().fallback("false").doc(
+                                     "log the norm of all gradients, before clipping"));
   Schema ema;
   ema.add("decay", Spec::real().at_least(0).below(1).fallback("0.999").doc(
                        "share of the average that an update keeps"))

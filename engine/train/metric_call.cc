@@ -313,6 +313,7 @@ MetricBinding metric_binding(const BoundMetric& bound, const Dim& batch, int64_t
   metrics::resolve_operands(spec, types);
   if (spec.name == "mae" || spec.name == "rmse" || spec.name == "mape" || spec.name == "r2")
     binding.target = program::field_of(bound.operands[1]);
+  if (bound.operands.size() > 1) binding.labels = program::field_of(bound.operands[1]);
   if (!spec.per_sample && bound.operands[0].ndim() == 0) check_batch_value(bound, binding);
   return binding;
 }

@@ -61,6 +61,7 @@ struct MetricBinding {
   /// Of mae and rmse: the field of the data that predictions are compared with; "" if the label is
   /// another value.
   std::string target;
+  std::string labels;   ///< the field of the data that is the second operand; or ""
   std::string warning;  ///< why the value may depend on the validation batch size; or ""
 };
 MetricBinding metric_binding(const BoundMetric& bound, const Dim& batch, int64_t ignored_label);

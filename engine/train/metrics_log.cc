@@ -50,6 +50,7 @@ void MetricsLog::write(const LogLine& line) {
   o["loss"] = number(line.loss);
   for (const auto& [name, value] : line.metrics) o[name] = number(value);
   o["learning_rate"] = number(line.learning_rate);
+  if (line.gradient_norm) o["gradient_norm"] = number(*line.gradient_norm);
   if (line.loss_scale) {
     o["loss_scale"] = number(*line.loss_scale);
     o["skipped_updates"] = line.skipped_updates;

@@ -9,106 +9,19 @@
 
 #include "base/files.h"
 #include "base/markup.h"
+#include "train/report_chart.h"
+#include "train/report_details.h"
 
 namespace paddle::train {
 namespace {
 
 using Json = nlohmann::json;
 
-struct Point {
-  double step = 0, value = 0;
-};
-struct Curve {
-  std::string name, color;
-  std::vector<Point> points;
-};
-
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
-/// A step of 1, 2 or 5 times a power of ten that gives about five marks.
-double mark_distance(double range) {
-  if (!(range > 0)) return 1;
-  const double raw = range / 5, power = std::pow(10, std::floor(std::log10(raw)));
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (raw <= factor * power) return factor * power;
-  return 10 * power;
-}
-
-/// A line chart over steps as SVG.
-std::string chart(const std::string& title, const std::vector<Curve>& curves) {
-  constexpr double kWidth = 560, kHeight = 260, kLeft = 64, kRight = 12, kTop = 12, kBottom = 34;
-  double first = 1e300, last = -1e300, low = 1e300, high = -1e300;
-  for (const Curve& curve : curves)
-    for (const Point& p : curve.points) {
-      first = std::min(first, p.step);
-      last = std::max(last, p.step);
-      low = std::min(low, p.value);
-      high = std::max(high, p.value);
-    }
-  if (first > last) return "";
-  if (high == low) {
-    const double around = std::max(std::abs(high) * 0.1, 1e-6);
-    low -= around;
-    high += around;
-  }
-  if (last == first) last = first + 1;
-  const auto x_of = [&](double step) {
-    return kLeft + (step - first) / (last - first) * (kWidth - kLeft - kRight);
-  };
-  const auto y_of = [&](double value) {
-    return kTop + (high - value) / (high - low) * (kHeight - kTop - kBottom);
-  };
-  std::string out =
-      str("<figure><figcaption>", escape_markup(title), "</figcaption><svg viewBox=\"0 0 ", kWidth,
-          " ", kHeight, "\" role=\"img\" aria-label=\"", escape_markup(title), "\">");
-  const auto line = [&](double x1, double y1, double x2, double y2) {
-    out += str("<line class=\"grid\" x1=\"", short_number(x1), "\" y1=\"", short_number(y1),
-               "\" x2=\"", short_number(x2), "\" y2=\"", short_number(y2), "\"/>");
-  };
-  const auto label = [&](double x, double y, const char* anchor, const std::string& text) {
-    out += str("<text x=\"", short_number(x), "\" y=\"", short_number(y), "\" text-anchor=\"",
-               anchor, "\">", escape_markup(text), "</text>");
-  };
-  const double vertical = mark_distance(high - low), horizontal = mark_distance(last - first);
-  for (double v = std::ceil(low / vertical) * vertical; v <= high + vertical * 1e-9;
-       v += vertical) {
-    line(kLeft, y_of(v), kWidth - kRight, y_of(v));
-    label(kLeft - 6, y_of(v) + 4, "end", short_number(std::abs(v) < vertical * 1e-9 ? 0 : v));
-  }
-  for (double s = std::ceil(first / horizontal) * horizontal; s <= last + horizontal * 1e-9;
-       s += horizontal)
-    label(x_of(s), kHeight - kBottom + 16, "middle", short_number(s));
-  label((kLeft + kWidth) / 2, kHeight - 4, "middle", "step");
-  for (const Curve& curve : curves) {
-    std::string points;
-    for (const Point& p : curve.points)
-      points += str(short_number(x_of(p.step)), ",", short_number(y_of(p.value)), " ");
-    if (curve.points.size() > 1)
-      out += str("<polyline style=\"stroke:", curve.color, "\" points=\"", points, "\"/>");
-    if (curve.points.size() <= 40)
-      for (const Point& p : curve.points)
-        out += str("<circle style=\"fill:", curve.color, "\" cx=\"", short_number(x_of(p.step)),
-                   "\" cy=\"", short_number(y_of(p.value)), "\" r=\"2.5\"><title>",
-                   escape_markup(curve.name), ", step ", short_number(p.step), ": ",
-                   short_number(p.value), "</title></circle>");
-  }
-  out += "</svg><p class=\"legend\">";
-  for (const Curve& curve : curves)
-    out += str("<span style=\"color:", curve.color, "\">●</span> ", escape_markup(curve.name),
-               "&ensp;");
-  return out + "</p></figure>\n";
-}
-
-const char* const kColors[] = {"#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2"};
-
 /// Keys of a log line that are not metrics.
 bool is_record(const std::string& key) {
-  for (const char* each : {"kind", "step", "epoch", "loss", "learning_rate", "loss_scale",
-                           "skipped_updates", "samples_per_second", "seconds", "samples"})
+  for (const char* each :
+       {"kind", "step", "epoch", "loss", "learning_rate", "loss_scale", "gradient_norm",
+        "skipped_updates", "samples_per_second", "seconds", "samples"})
     if (key == each) return true;
   return false;
 }
@@ -178,6 +91,7 @@ svg text{font:11px system-ui,sans-serif;fill:#6b7280}.grid{stroke:#e5e7eb}
 polyline{fill:none;stroke-width:1.6}.legend{margin:0;font-size:13px}
 table{border-collapse:collapse}th{text-align:left;font-weight:600}
 td,th{padding:3px 14px 3px 0;border-bottom:1px solid #e5e7eb}td{text-align:right;font-variant-numeric:tabular-nums}
+.heat td{padding:2px 8px;border:0;text-align:center}.heat th{padding:2px 8px;border:0;font-weight:400}
 pre{background:#f8fafc;border:1px solid #e5e7eb;border-radius:6px;padding:10px;overflow:auto;font-size:13px}
 )";
 
@@ -200,16 +114,17 @@ void write_run_report(const std::string& folder) {
   const auto curve = [](const std::map<std::string, std::vector<Point>>& curves,
                         const std::string& key, const std::string& label, size_t color) {
     const auto found = curves.find(key);
-    return Curve{label, kColors[color % std::size(kColors)],
+    return Curve{label, curve_color(color),
                  found == curves.end() ? std::vector<Point>() : found->second};
   };
   page += chart(
       "loss", {curve(log.train, "loss", "training", 0), curve(log.valid, "loss", "validation", 1)});
   for (const auto& [key, points] : log.valid)
     if (!is_record(key)) page += chart(key, {curve(log.valid, key, "validation", 1)});
-  for (const char* key : {"learning_rate", "loss_scale", "samples_per_second"})
+  for (const char* key : {"learning_rate", "gradient_norm", "loss_scale", "samples_per_second"})
     page += chart(key, {curve(log.train, key, key, 2)});
   page += "</div>\n";
+  page += evaluation_section(text("evaluation.json"));
   if (run.is_object()) page += "<h2>Run</h2>\n<pre>" + escape_markup(run.dump(2)) + "</pre>\n";
   if (const std::string config = text("config.yaml"); !config.empty())
     page += "<h2>Config</h2>\n<pre>" + escape_markup(config) + "</pre>\n";

@@ -198,7 +198,9 @@ void Step::update(program::ParameterBinding& ports, const StepInputs& inputs, si
   }
   // Gradients are read once for norms, which tell at the same time whether all are finite, and once
   // by the updates, which take factors and bounds along.
-  const Tensors squares = optim::sums_of_squares(gradients, d_.clip);
+  optim::ClipOptions norms = d_.clip;
+  if (d_.keeps_gradient_norm && !norms.norm) norms.global_norm = norms.global_norm.value_or(1);
+  const Tensors squares = optim::sums_of_squares(gradients, norms);
   Tensor unscale;
   if (scaling()) {
     const optim::ScalerState state = scaler_state(ports);
@@ -207,6 +209,15 @@ void Step::update(program::ParameterBinding& ports, const StepInputs& inputs, si
     update.step = state.updates + Tensor::number(int64_t{1});
     if (!unscaled) unscale = 1.0 / state.scale;
     set_scaler_state(ports, optim::next_state(state, finite, *scaling()));
+  }
+  if (d_.keeps_gradient_norm) {
+    Tensor total = Tensor::number(0.0);
+    for (const Tensor& sum : squares)
+      if (sum.defined()) total = total + sum;
+    Tensor norm = ops::cast(ops::sqrt(total), DType::kF64);
+    if (unscale.defined()) norm = norm * ops::cast(unscale, DType::kF64);
+    ports.slot(kGradientNorm, {}, DType::kF64, 0);
+    ports.set_slot(kGradientNorm, norm);
   }
   const Tensors scales = optim::gradient_scales(gradients, squares, d_.clip, unscale);
   const double layer_decay = rule->options().layer_decay;

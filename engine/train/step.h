@@ -39,6 +39,9 @@ struct MixedPrecision {
 using InterpreterFactory =
     std::function<std::unique_ptr<Interpreter>(program::ParameterBinding& ports, bool training)>;
 
+/// The state with the norm of all gradients of the last update, before clipping.
+inline constexpr const char* kGradientNorm = "train/gradient_norm";
+
 struct NamedOptimizer {
   std::string name;  ///< "" for the only one of a config with `optimizer:`
   std::shared_ptr<const optim::Optimizer> optimizer;
@@ -61,6 +64,7 @@ struct StepDefinition {
   std::optional<Averaging> average = {};
   /// Patterns of parameters whose elements that are zero stay zero: pruned weights.
   std::vector<std::string> keep_zeros = {};
+  bool keeps_gradient_norm = false;  ///< of each step, in the state kGradientNorm
   /// Values from the data that the loss and the metrics may name: `class_weights`.
   std::vector<std::pair<std::string, Array>> constants = {};
   std::vector<InterpreterFactory> interpreters = {};  ///< the last one sees calls first

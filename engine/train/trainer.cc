@@ -147,6 +147,7 @@ void Trainer::Impl::log(LogLine line) {
   if (line.kind == "train") {
     scalar("learning_rate", line.learning_rate);
     scalar("samples_per_second", line.samples_per_second);
+    if (line.gradient_norm) scalar("gradient_norm", *line.gradient_norm);
     if (line.loss_scale) scalar("loss_scale", *line.loss_scale);
   }
   events_->flush();
@@ -166,6 +167,8 @@ void Trainer::Impl::log_train() {
   for (size_t i = 0; i < state_.loss_sums.size(); ++i)
     line.metrics.emplace_back("loss." + config_.optimizers[i].name,
                               state_.loss_sums[i] / static_cast<double>(state_.train_loss_count));
+  if (const auto norm = store_.states.find(kGradientNorm); norm != store_.states.end())
+    line.gradient_norm = norm->second.on_host().number(0);
   if (const auto scale = scaling("scale")) {
     line.loss_scale = scale->number(0);
     line.skipped_updates = scaling("skipped")->integer(0);
@@ -192,6 +195,7 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
   const AveragesInUse averages(store_);
   double loss = 0, counted = 0;
   int64_t samples = 0;
+  EvaluationDetails details(metric_bindings_, loader.fields());
   while (auto batch = loader.next()) {
     const EvaluationResult r = session_->evaluate(batch->arrays);
     const double weight = weight_of(batch->arrays);
@@ -199,6 +203,7 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
     counted += weight;
     samples += batch->samples;
     metrics.update(r.metric_operands, batch->samples);
+    details.update(r.metric_operands, batch->indices);
     if (stop_signal()) return std::nullopt;
   }
   LogLine line;
@@ -215,9 +220,19 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
   for (const std::string& doubt : metrics.doubts())
     if (doubts_.insert(doubt).second) observer_.warn(doubt);
   log(line);
+  write_details(details, line, loader.dataset());
   window_start_ = Clock::now();
   window_samples_ = 0;
   return line;
+}
+
+void Trainer::Impl::write_details(const EvaluationDetails& details, const LogLine& line,
+                                  const data::Dataset& dataset) const {
+  const bool in_run = metrics_ != nullptr;
+  if (!peers_->is_root() || details.empty() || (options_.details.empty() && !in_run)) return;
+  const std::string file =
+      options_.details.empty() ? folder_.file("evaluation.json") : options_.details;
+  write_file_atomically(file, details.json(line.kind, line.step, dataset) + "\n");
 }
 
 std::string Trainer::Impl::checkpoint() {

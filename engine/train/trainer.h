@@ -27,6 +27,8 @@ struct TrainOptions {
   compiler::Observer observe;
   int64_t benchmark = 0;  ///< timed steps; nothing is written then
   bool profile = false;   ///< time every operation of the compiled step
+  /// File for what evaluations show in detail (evaluation_details.h); "": in the run folder.
+  std::string details;
   /// With `benchmark`: take batches from the loader as training does, and let this many steps pass
   /// before the timed ones. Without it, steps are timed on a few batches in memory.
   std::optional<int64_t> loaded_warm_up;
@@ -45,7 +47,8 @@ struct LogLine {
   /// With loss scaling, of a "train" line: the scale, and how many updates overflows have skipped.
   std::optional<double> loss_scale;
   int64_t skipped_updates = 0;
-  int64_t samples = 0;  ///< of an evaluation
+  int64_t samples = 0;                  ///< of an evaluation
+  std::optional<double> gradient_norm;  ///< of the last update, where the config asks for it
 };
 
 struct Progress {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "train/evaluation_details.h"
 #include "train/evaluator.h"
 #include "train/metrics_log.h"
 #include "train/resume.h"
@@ -93,6 +94,8 @@ class Trainer::Impl {
   /// run before the first step.
   void try_first_batches();
   std::optional<LogLine> evaluate(data::Loader& loader, const std::string& kind);
+  void write_details(const EvaluationDetails& details, const LogLine& line,
+                     const data::Dataset& dataset) const;
   void log(LogLine line);
   void log_train();
   std::string checkpoint();

@@ -132,7 +132,8 @@ MemoryPlan Trainer::Impl::prepare() {
                             .clip = config_.clip,
                             .mixed = config_.mixed,
                             .average = config_.average,
-                            .keep_zeros = config_.keep_zeros};
+                            .keep_zeros = config_.keep_zeros,
+                            .keeps_gradient_norm = config_.log_gradient_norm};
   if (config_.quantization)
     definition.interpreters.push_back(
         [q = config_.quantization](program::ParameterBinding& ports, bool training) {
@@ -276,7 +277,7 @@ Evaluator Trainer::Impl::make_evaluator() const {
     // Pictures and other arrays are compared as the model sees them.
     const auto& fields = loader_->fields();
     const auto field = std::find_if(fields.begin(), fields.end(), [&](const data::Field& f) {
-      return f.name == binding.target && f.shape.size() <= 1;
+      return f.name == binding.target && (f.shape.size() <= 1 || data::find_fitted(fitted, f.name));
     });
     scales.emplace_back(field == fields.end() ? "" : binding.target, fitted,
                         config_.data.valid_loader.transforms);

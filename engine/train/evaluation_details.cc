@@ -1,0 +1,75 @@
+#include "train/evaluation_details.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+namespace paddle::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kPoints = 100, kWorst = 20;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+}  // namespace
+
+EvaluationDetails::EvaluationDetails(const std::vector<MetricBinding>& bindings,
+                                     const std::vector<data::Field>& fields) {
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    if (!metrics::ClassReport::is_possible(bindings[i].spec)) continue;
+    call_ = i;
+    report_.emplace(bindings[i].spec);
+    for (const data::Field& field : fields)
+      if (field.name == bindings[i].labels) names_ = field.classes;
+    return;
+  }
+}
+
+void EvaluationDetails::update(const std::vector<std::vector<Array>>& operands,
+                               std::span<const int64_t> indices) {
+  if (report_) report_->update(operands.at(call_), indices);
+}
+
+std::string EvaluationDetails::json(const std::string& data, int64_t step,
+                                    const data::Dataset& dataset) const {
+  const auto name_of = [&](int64_t c) {
+    const auto at = static_cast<size_t>(c);
+    return at < names_.size() ? names_[at] : std::to_string(c);
+  };
+  Json out = {{"data", data}, {"step", step}, {"rows", report_->rows()}};
+  const auto table = report_->table();
+  for (size_t c = 0; c < table.size(); ++c)
+    out["classes"].push_back({{"name", name_of(static_cast<int64_t>(c))},
+                              {"support", table[c].support},
+                              {"predicted", table[c].predicted},
+                              {"precision", table[c].precision},
+                              {"recall", table[c].recall},
+                              {"f1", table[c].f1}});
+  const auto classes = static_cast<size_t>(report_->classes());
+  for (size_t a = 0; a < classes; ++a) {
+    const auto row = report_->confusion().begin() + static_cast<std::ptrdiff_t>(a * classes);
+    out["confusion"].push_back(
+        std::vector<int64_t>(row, row + static_cast<std::ptrdiff_t>(classes)));
+  }
+  const auto curves = report_->curves(kPoints);
+  for (size_t i = 0; i < curves.size(); ++i)
+    out["curves"].push_back(
+        {{"class", name_of(static_cast<int64_t>(curves.size() == 1 ? classes - 1 : i))},
+         {"roc_auc", number(curves[i].area)},
+         {"average_precision", number(curves[i].average_precision)},
+         {"thresholds", curves[i].thresholds},
+         {"false_positive_rates", curves[i].false_positives},
+         {"recalls", curves[i].recalls},
+         {"precisions", curves[i].precisions}});
+  for (const metrics::WorstSample& each : report_->worst(kWorst))
+    out["worst"].push_back({{"sample", each.index},
+                            {"place", dataset.location(each.index, -1, -1)},
+                            {"label", name_of(each.label)},
+                            {"predicted", name_of(each.predicted)},
+                            {"probability", each.probability}});
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace paddle::train

@@ -1,0 +1,34 @@
+#pragma once
+// What an evaluation shows beyond its numbers, for reports and `paddle eval --details`: the
+// confusion matrix, a table of the classes, curves, and the worst samples with their places.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "metrics/class_report.h"
+#include "train/metric_call.h"
+
+namespace paddle::train {
+
+class EvaluationDetails {
+ public:
+  /// Of the first metric that compares scores with classes; nothing is gathered without one.
+  EvaluationDetails(const std::vector<MetricBinding>& bindings,
+                    const std::vector<data::Field>& fields);
+  bool empty() const { return !report_ || report_->rows() == 0; }
+  /// Operands of each call of a metric, as Evaluator::update.
+  void update(const std::vector<std::vector<Array>>& operands, std::span<const int64_t> indices);
+  /// One JSON object: data, step, rows, classes (name, support, predicted, precision, recall, f1),
+  /// confusion [label][prediction], curves, worst.
+  std::string json(const std::string& data, int64_t step, const data::Dataset& dataset) const;
+
+ private:
+  size_t call_ = 0;
+  std::optional<metrics::ClassReport> report_;
+  std::vector<std::string> names_;  ///< of the classes, if they have any
+};
+
+}  // namespace paddle::train

@@ -1,0 +1,26 @@
+#pragma once
+// Line charts as SVG, for pages that need nothing else.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace paddle::train {
+
+struct Point {
+  double x = 0, value = 0;
+};
+struct Curve {
+  std::string name, color;
+  std::vector<Point> points;
+};
+
+/// A figure with a line for each curve and a legend; "" without points.
+std::string chart(const std::string& title, const std::vector<Curve>& curves,
+                  const std::string& axis = "step");
+/// Four digits.
+std::string short_number(double value);
+/// Colors of curves, repeated after the last one.
+const char* curve_color(size_t i);
+
+}  // namespace paddle::train
