@@ -89,6 +89,14 @@ int run(int argc, char** argv) {
       fail(ErrorCode::kUsage, arguments[0],
            ": holds one of several models; give the run or one of its checkpoints");
   }
+  // A saved model holds the sums of matrices and adapters; a checkpoint has both.
+  if (!file_exists((fs::path(model) / "state.json").string())) {
+    config.adapters.reset();
+    for (train::OptimizerConfig& optimizer : config.optimizers)
+      std::erase_if(optimizer.options.groups, [](const optim::ParameterGroup& group) {
+        return group.key == "lora" || group.key == "lora.also";
+      });
+  }
   const std::string part = choose_data(config, words);
   config.best = {};
   config.early_stop.reset();

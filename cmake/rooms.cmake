@@ -160,8 +160,8 @@ paddle_room(program
 paddle_room(convert DEPENDS base config tensor runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(train
-  DEPENDS base config tensor ops ir autograd compiler comm partition runtime metrics optim lang data
-          program convert quant_common
+  DEPENDS base config tensor ops ir autograd compiler comm partition runtime formats metrics optim
+          lang data program convert quant_common
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(infer DEPENDS base tensor formats decoding onnx data program
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)

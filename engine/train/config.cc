@@ -64,6 +64,7 @@ Schema make_schema() {
                       .fallback("[]")
                       .doc("patterns of parameter names that get no updates"));
   s.add("init", init_spec());
+  s.add("lora", lora_spec());
   s.add("loss", Spec::any().doc("an expression over outputs and data fields"));
   s.add("step", Spec::any().doc("a body with update(loss)"));
   s.one_of({"loss", "step"});
@@ -212,7 +213,7 @@ std::optional<MixedPrecision> read_mixed(const Section& s, config::Diagnostics& 
 
 /// Patterns of the config and whole models that no optimizer changes.
 void freeze(const Section& s, const std::vector<program::NamedModel>& models,
-            std::vector<OptimizerConfig>& optimizers) {
+            const std::optional<Adapters>& adapters, std::vector<OptimizerConfig>& optimizers) {
   const auto add = [&](const std::string& key, const std::vector<std::string>& match) {
     if (match.empty()) return;
     optim::ParameterGroup group;
@@ -221,6 +222,10 @@ void freeze(const Section& s, const std::vector<program::NamedModel>& models,
     group.frozen = true;
     for (OptimizerConfig& optimizer : optimizers) optimizer.options.groups.push_back(group);
   };
+  if (adapters)
+    for (OptimizerConfig& optimizer : optimizers)
+      for (const optim::ParameterGroup& group : adapter_groups(*adapters))
+        optimizer.options.groups.push_back(group);
   add("frozen", s.texts("frozen"));
   for (const program::NamedModel& model : models)
     if (model.frozen) add("models." + model.name + ".frozen", {model.name + ".*"});
@@ -349,7 +354,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   if (s.has("metrics"))
     diagnostics.guard([&] { config.metrics = read_metrics(s.at("metrics"), diagnostics); });
   diagnostics.guard([&] { config.optimizers = read_optimizers(s, diagnostics); });
-  freeze(s, config.models, config.optimizers);
+  diagnostics.guard([&] { config.adapters = read_adapters(s); });
+  freeze(s, config.models, config.adapters, config.optimizers);
   const Section clip = s.section("clip");
   if (clip.has("value")) config.clip.value = clip.real("value");
   if (clip.has("norm")) config.clip.norm = clip.real("norm");
@@ -388,6 +394,10 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.use_float64 = s.text("precision") == "float64";
   config.mixed = read_mixed(s, diagnostics);
   diagnostics.guard([&] { config.quantization = program::read_quantization(s.node()); });
+  if (config.quantization && config.adapters)
+    diagnostics.add(ErrorCode::kConfig,
+                    "quant.train: adapters (lora) cannot be trained with quantization",
+                    s.node().find("quant")->location());
   if (config.quantization && config.use_float64)
     diagnostics.add(ErrorCode::kConfig, "quant.train: float64 cannot be trained with quantization",
                     s.location("precision"));

@@ -48,6 +48,7 @@ struct RunConfig {
   double max_time = 0;  ///< seconds of training; 0: no bound
   std::optional<Averaging> average;
   bool log_gradient_norm = false;
+  std::optional<Adapters> adapters;  ///< `lora:`
   InitialWeights init;
   uint64_t seed = 0;
   bool use_float64 = false;             ///< precision: float64

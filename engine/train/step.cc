@@ -122,6 +122,8 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
   lang::EvaluationOptions options;
   options.training = training;
   options.store = &ports;
+  std::optional<AdaptedParameters> adapted;
+  if (d_.adapters) options.store = &adapted.emplace(ports, *d_.adapters);
   lang::NamedValues names;
   if (calls(d_.loss, "update")) {
     run_step_body(d_, inputs.fields, options, names, reach);

@@ -17,6 +17,7 @@
 #include "optim/optimizer.h"
 #include "program/model_config.h"
 #include "program/parameter_binding.h"
+#include "train/adapters.h"
 #include "train/metric_call.h"
 #include "train/step_body.h"
 
@@ -64,6 +65,7 @@ struct StepDefinition {
   std::optional<Averaging> average = {};
   /// Patterns of parameters whose elements that are zero stay zero: pruned weights.
   std::vector<std::string> keep_zeros = {};
+  std::optional<Adapters> adapters = {};
   bool keeps_gradient_norm = false;  ///< of each step, in the state kGradientNorm
   /// Values from the data that the loss and the metrics may name: `class_weights`.
   std::vector<std::pair<std::string, Array>> constants = {};

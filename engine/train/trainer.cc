@@ -420,6 +420,8 @@ void Trainer::Impl::finish(TrainResult& result) {
   if (!peers_->is_root()) return;
   program::ParameterStore evaluated = whole;
   swap_averages(evaluated);
+  if (config_.adapters)
+    write_adapters(folder_.file("adapter.safetensors"), evaluated, *config_.adapters);
   for (const program::NamedModel& model : config_.models) {
     const bool exported = &model == &config_.models.front();
     write_saved_model(exported ? result.model_folder : folder_.file("models/" + model.name), model,

@@ -43,8 +43,10 @@ void Trainer::Impl::keep_best(const LogLine& line) {
 void Trainer::Impl::write_saved_model(const std::string& path, const program::NamedModel& model,
                                       const program::ParameterStore& whole) const {
   const bool exported = &model == &config_.models.front();
-  program::write_model(path, config_.name, *model.program, config_.use_float64,
-                       whole.of_model(model.name), exported ? config_.quantization.get() : nullptr);
+  program::ParameterStore parameters = whole.of_model(model.name);
+  if (config_.adapters) merge_adapters(parameters, *config_.adapters);
+  program::write_model(path, config_.name, *model.program, config_.use_float64, parameters,
+                       exported ? config_.quantization.get() : nullptr);
   program::write_metadata(path, config_.name, config_.document, loader_->fields(),
                           loader_->dataset(), exported ? use_ : program::FieldUse{});
 }

@@ -133,6 +133,7 @@ MemoryPlan Trainer::Impl::prepare() {
                             .mixed = config_.mixed,
                             .average = config_.average,
                             .keep_zeros = config_.keep_zeros,
+                            .adapters = config_.adapters,
                             .keeps_gradient_norm = config_.log_gradient_norm};
   if (config_.quantization)
     definition.interpreters.push_back(
@@ -221,6 +222,7 @@ MemoryPlan Trainer::Impl::prepare() {
   }
   check_batches();
   examine_loss();
+  if (config_.adapters) adapted(store_, *config_.adapters);  // refuses patterns of nothing
   load_initial_weights();
   session_->start_copies();
   phase.emplace("planning memory");
@@ -385,8 +387,11 @@ void Trainer::Impl::load_initial_weights() {
     observer_.note(str("models.", model.name, ": ", model.weights, ": ", report.text()));
   }
   if (options_.initial_weights.empty() && !options_.resume && !config_.init.file.empty()) {
+    InitialWeights init = config_.init;
+    if (config_.adapters)
+      for (const char* pattern : {"*.lora_a", "*.lora_b"}) init.allow_missing.emplace_back(pattern);
     const program::LoadReport report = train::load_initial_weights(
-        config_.init, store_, [&](const std::string& line) { observer_.warn(line); });
+        init, store_, [&](const std::string& line) { observer_.warn(line); });
     observer_.note(str("init: ", config_.init.file, ": ", report.text()));
   }
   if (options_.initial_weights.empty()) return;
