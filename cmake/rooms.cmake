@@ -203,6 +203,25 @@ paddle_room(tune
   DEPENDS base config tensor ops ir runtime formats data program train infer
   LIBRARIES nlohmann_json::nlohmann_json)
 
+# The configs that recipes fill in, as strings.
+set(PADDLE_RECIPE_TEXTS "")
+file(GLOB recipe_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/recipes/templates/*.yaml)
+foreach(recipe_file IN LISTS recipe_files)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${recipe_file})
+  get_filename_component(recipe_name ${recipe_file} NAME_WE)
+  file(READ ${recipe_file} recipe_text)
+  string(APPEND PADDLE_RECIPE_TEXTS
+    "    {\"${recipe_name}\", R\"YAML(${recipe_text})YAML\"},\n")
+endforeach()
+file(CONFIGURE OUTPUT ${PADDLE_GENERATED_ROOT}/recipes/generated/templates.h @ONLY CONTENT [=[
+// Made of engine/recipes/templates.
+#pragma once
+#include <utility>
+namespace paddle::recipes {
+inline constexpr std::pair<const char*, const char*> kTemplates[] = {
+@PADDLE_RECIPE_TEXTS@};
+}  // namespace paddle::recipes
+]=])
 paddle_room(recipes DEPENDS base formats data)
 
 add_library(paddle_engine INTERFACE)

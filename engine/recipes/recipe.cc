@@ -27,7 +27,24 @@ const std::vector<Recipe>& recipes() {
       {{"text-classification", "a CSV file with a column of texts and one of classes"},
        text_classification},
       {{"language-model", "a text file, continued character by character"},
-       character_language_model}};
+       character_language_model},
+      {{"detection", "a COCO file of images and boxes", true, true}, detection},
+      {{"segmentation", "a CSV file of images and masks", true, true}, segmentation},
+      {{"text-lines", "a CSV file of images of lines and their text (OCR)", true, true},
+       text_lines},
+      {{"tagging", "a CSV file of sentences and a tag for each word", true, true}, tagging},
+      {{"sequence-to-sequence", "a CSV file of texts and what they become", true, true},
+       sequence_to_sequence},
+      {{"speech-commands", "a CSV file of sounds and their classes", true, true}, speech_commands},
+      {{"recommender", "a CSV file of users, items and clicks or ratings", true, true},
+       recommender},
+      {{"time-series", "a CSV file of numbers in the order of time", true, true}, time_series},
+      {{"vae", "images, or digits that the program draws", false, true}, images_alone},
+      {{"gan", "images, or digits that the program draws", false, true}, images_alone},
+      {{"diffusion", "images, or digits that the program draws", false, true}, images_alone},
+      {{"metric-learning", "images in a folder per class, or digits that the program draws", false,
+        true},
+       images_alone}};
   return all;
 }
 
@@ -43,6 +60,10 @@ RecipeResult make_config(const RecipeRequest& request) {
   std::vector<std::string> names;
   for (const Recipe& each : recipes()) {
     if (each.info.name == request.recipe) {
+      if (request.small && !each.info.has_small)
+        fail(ErrorCode::kUsage, "--small: the recipe ", each.info.name,
+             " has one size; make it smaller with params and train.epochs");
+      if (request.data.empty() && !each.info.needs_data) return each.make(request);
       if (request.data.empty())
         fail(ErrorCode::kUsage, "no data is given: --data PATH (", each.info.doc, ")");
       if (!file_exists(request.data) && !is_directory(request.data))
@@ -81,6 +102,7 @@ std::string data_path(const RecipeRequest& request) {
 }
 
 std::string run_name(const RecipeRequest& request) {
+  if (request.data.empty()) return request.recipe;
   fs::path path = fs::path(request.data).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   std::string out;

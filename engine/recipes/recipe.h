@@ -8,6 +8,7 @@ namespace paddle::recipes {
 
 struct RecipeInfo {
   std::string name, doc;
+  bool needs_data = true, has_small = false;
 };
 std::vector<RecipeInfo> list_recipes();
 
@@ -15,6 +16,7 @@ struct RecipeRequest {
   std::string recipe;
   std::string data;    ///< file or folder
   std::string output;  ///< where the config will be: paths in it are relative to its folder
+  bool small = false;  ///< a model and a run of seconds, of recipes that have them
 };
 
 struct RecipeResult {

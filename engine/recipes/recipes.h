@@ -9,6 +9,17 @@ RecipeResult image_classification(const RecipeRequest& request);
 RecipeResult tabular(const RecipeRequest& request, bool classification);
 RecipeResult text_classification(const RecipeRequest& request);
 RecipeResult character_language_model(const RecipeRequest& request);
+// Recipes with a template (templates/NAME.yaml).
+RecipeResult detection(const RecipeRequest& request);
+RecipeResult segmentation(const RecipeRequest& request);
+RecipeResult text_lines(const RecipeRequest& request);
+RecipeResult tagging(const RecipeRequest& request);
+RecipeResult sequence_to_sequence(const RecipeRequest& request);
+RecipeResult speech_commands(const RecipeRequest& request);
+RecipeResult recommender(const RecipeRequest& request);
+RecipeResult time_series(const RecipeRequest& request);
+/// vae, gan, diffusion and metric-learning: a folder of images, or none for drawn digits.
+RecipeResult images_alone(const RecipeRequest& request);
 
 /// The path as a config in the folder of `output` names it, quoted for YAML where needed.
 std::string data_path(const RecipeRequest& request);
