@@ -15,7 +15,7 @@ namespace {
 using namespace paddle;
 using nlohmann::ordered_json;
 
-/// What reading a part has shown.
+/// The result of reading a part.
 struct Checked {
   std::string name;
   data::DatasetPtr dataset;  ///< null if the files are missing or wrong

@@ -7,7 +7,7 @@
 
 namespace paddle::data {
 
-/// What of an image remains visible, in pixels.
+/// The part of an image that remains visible, in pixels.
 struct Visible {
   double left = 0, top = 0, right = 0, bottom = 0;
 };

@@ -13,7 +13,7 @@ bool splits_by_samples(const DatasetOptions& options);
 /// The samples of `options.part`, in ascending order. kConfig for options that contradict each
 /// other or a column that is not there.
 std::vector<int64_t> split_by_samples(const Dataset& dataset, const DatasetOptions& options);
-/// What chose them, for `--check-data`: "every class of 'label' in its share".
+/// Names the rule of the split, for `--check-data`: "every class of 'label' in its share".
 std::string describe_split(const DatasetOptions& options);
 
 /// Where the part of these shares begins and ends, as shares of the whole. kConfig if the shares

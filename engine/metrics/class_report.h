@@ -1,5 +1,5 @@
 #pragma once
-// What a classification did in detail, for reports: the confusion matrix, precision and recall of
+// Details of a classification, for reports: the confusion matrix, precision and recall of
 // each class, ROC and precision-recall curves, and the samples that were furthest from right.
 
 #include <cstdint>

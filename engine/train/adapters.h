@@ -22,7 +22,7 @@ struct Adapters {
 
 config::Spec lora_spec();
 std::optional<Adapters> read_adapters(const config::Section& config);
-/// What the optimizer leaves alone: everything but the adapters and `also`.
+/// Freezes everything but the adapters and `also`.
 std::vector<optim::ParameterGroup> adapter_groups(const Adapters& adapters);
 
 /// Gives the sum of a matrix and its adapter where the model asks for the matrix.

@@ -1,5 +1,5 @@
 #pragma once
-// What an evaluation shows beyond its numbers, for reports and `paddle eval --details`: the
+// Details of an evaluation beyond its numbers, for reports and `paddle eval --details`: the
 // confusion matrix, a table of the classes, curves, and the worst samples with their places.
 
 #include <optional>

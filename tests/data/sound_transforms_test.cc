@@ -91,7 +91,7 @@ TEST(SoundTransforms, SpecAugmentMasksBands) {
       for (int64_t t = 0; t < 20; ++t) all = all && x[t * 10 + b] == -3;
       whole_columns += all;
     }
-    // What is masked is masked by whole rows and columns.
+    // Masks cover whole rows and columns.
     int64_t masked = 0;
     for (int64_t i = 0; i < 200; ++i) masked += x[i] == -3;
     EXPECT_EQ(masked, whole_rows * 10 + whole_columns * 20 - whole_rows * whole_columns);

@@ -209,7 +209,7 @@ TEST_F(Sources, AMixtureDrawsByItsWeights) {
             std::string::npos);
 }
 
-/// What make_parquet.py writes into row i.
+/// Checks the values that make_parquet.py writes into row i.
 void expect_row(const Sample& sample, int64_t i) {
   const auto number = static_cast<double>(i);
   const bool is_empty = i % 7 == 3;

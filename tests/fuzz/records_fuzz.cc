@@ -20,9 +20,8 @@ void read_all_samples(data::DatasetOptions options) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = fuzz::input_file({data, size}, "x.records");
-  for (const auto format :
-       {data::RecordFormat::kTar, data::RecordFormat::kJsonl, data::RecordFormat::kCsv,
-        data::RecordFormat::kParquet}) {
+  for (const auto format : {data::RecordFormat::kTar, data::RecordFormat::kJsonl,
+                            data::RecordFormat::kCsv, data::RecordFormat::kParquet}) {
     data::CsvFileOptions records;
     records.format = format;
     records.path = path;
