@@ -65,7 +65,9 @@ int64_t declared_classes(const Dataset& dataset, const std::string& field) {
 }  // namespace
 
 std::vector<int64_t> class_counts(const Dataset& dataset, const std::string& field) {
-  return count(classes_of(dataset, "class_weights", field), declared_classes(dataset, field));
+  // This checks the name of the field, too.
+  const std::vector<int64_t> classes = classes_of(dataset, "class_weights", field);
+  return count(classes, declared_classes(dataset, field));
 }
 
 std::vector<double> sample_weights(const Dataset& dataset, const SamplerOptions& options) {

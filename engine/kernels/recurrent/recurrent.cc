@@ -120,7 +120,7 @@ class Scan {
     T* const spare = hidden_gates + s.batch * width;
     T* const c = results[2] ? static_cast<T*>(results[2]) : spare;
     T* const saved = static_cast<T*>(results[3]);
-    std::memcpy(c, operands[4], static_cast<size_t>(s.batch * n) * sizeof(T));
+    if (s.batch * n > 0) std::memcpy(c, operands[4], static_cast<size_t>(s.batch * n) * sizeof(T));
     const T* h = static_cast<const T*>(operands[3]);
     int64_t h_stride = n;
     const RunContext gemm_context{context.scratch + step_scratch(), nullptr};
