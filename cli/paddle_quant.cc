@@ -56,6 +56,27 @@ void print_layers(const std::vector<quant::Layer>& layers, bool measured) {
   }
 }
 
+/// Writes the lines of a job to standard error, unless it ends with JSON.
+quant::Progress reporter(bool json) {
+  return [json](const std::string& line) {
+    if (!json) cli::print_error(line);
+  };
+}
+
+/// The program as files that it writes name it.
+std::string producer() {
+  const std::string version = cli::version_text();
+  return "paddle " + version.substr(0, version.find('\n'));
+}
+
+void print_metric(const quant::Metric& metric) {
+  if (metric.name == "output_sqnr_db")
+    cli::print(padded("signal-to-noise", 18) + fixed(metric.quantized, 2) + " dB\n");
+  else
+    cli::print(padded(metric.name, 18) + fixed(100 * metric.float_value, 2) + "% → " +
+               fixed(100 * metric.quantized, 2) + "%\n");
+}
+
 /// The options of all commands.
 struct Options {
   std::vector<std::string> arguments, data, evaluation, keep_float;
@@ -134,15 +155,11 @@ struct Options {
     if (!data.empty()) job.calibration = data_options(data, job.config.batch);
     if (!evaluation.empty()) job.evaluation = data_options(evaluation, job.config.batch);
     job.calibration.batch = job.evaluation.batch = job.config.batch;
-    job.producer = "paddle " + cli::version_text().substr(0, cli::version_text().find('\n'));
+    job.producer = producer();
     return job;
   }
 
-  quant::Progress progress() const {
-    return [quiet = json](const std::string& line) {
-      if (!quiet) cli::print_error(line);
-    };
-  }
+  quant::Progress progress() const { return reporter(json); }
 };
 
 std::string default_output(const quant::QuantJob& job) {
@@ -325,17 +342,14 @@ int run_compare(const CompareOptions& options) {
   const quant::Comparison found = quant::compare_models(*first, *second, data_options(data, batch));
   nlohmann::ordered_json line = {{"samples", found.samples}};
   for (const quant::Metric& each : found.metrics) {
-    nlohmann::ordered_json value = {{"first", each.float_value}, {"second", each.quantized}};
+    if (!json) print_metric(each);
     if (each.name == "output_sqnr_db") {
       line[each.name] = each.quantized;
-      if (!json) cli::print(padded("signal-to-noise", 18) + fixed(each.quantized, 2) + " dB\n");
       continue;
     }
+    nlohmann::ordered_json value = {{"first", each.float_value}, {"second", each.quantized}};
     if (each.confidence95) value["confidence95"] = *each.confidence95;
     line[each.name] = value;
-    if (!json)
-      cli::print(padded(each.name, 18) + fixed(100 * each.float_value, 2) + "% → " +
-                 fixed(100 * each.quantized, 2) + "%\n");
   }
   line["latency_ms"] = {{"first", found.first_ms}, {"second", found.second_ms}};
   if (json)
@@ -385,10 +399,8 @@ int run_prune(PruneOptions& options) {
   if (!options.evaluation.empty()) job.evaluation = data_options(options.evaluation, kBatch);
   job.calibration.batch = job.evaluation.batch = kBatch;
   job.check = !options.no_check;
-  job.producer = "paddle " + cli::version_text().substr(0, cli::version_text().find('\n'));
-  const quant::PruneReport report = quant::prune(job, [&](const std::string& line) {
-    if (!options.json) cli::print_error(line);
-  });
+  job.producer = producer();
+  const quant::PruneReport report = quant::prune(job, reporter(options.json));
   if (options.json) {
     cli::print(quant::prune_json(job, report) + "\n");
     return 0;
@@ -400,12 +412,7 @@ int run_prune(PruneOptions& options) {
                padded(each.pruned ? fixed(100 * each.zeros, 1) + "% zero" : "whole", 13) +
                (each.pruned ? "relative error " + fixed(each.error, 3) + "  " : "") + each.op +
                (each.why.empty() ? "" : "  (" + each.why + ")") + "\n");
-  for (const quant::Metric& each : report.comparison.metrics)
-    if (each.name == "output_sqnr_db")
-      cli::print(padded("signal-to-noise", 18) + fixed(each.quantized, 2) + " dB\n");
-    else
-      cli::print(padded(each.name, 18) + fixed(100 * each.float_value, 2) + "% → " +
-                 fixed(100 * each.quantized, 2) + "%\n");
+  for (const quant::Metric& each : report.comparison.metrics) print_metric(each);
   cli::print(report.file + "\n");
   return 0;
 }
@@ -433,9 +440,7 @@ struct MergeOptions {
 int run_merge(MergeOptions& options) {
   quant::MergeJob& job = options.job;
   if (options.scale_option->count() > 0) job.scale = options.scale;
-  const quant::MergeReport report = quant::merge_lora(job, [&](const std::string& line) {
-    if (!options.json) cli::print_error(line);
-  });
+  const quant::MergeReport report = quant::merge_lora(job, reporter(options.json));
   // A small change can vanish in 16 bits.
   constexpr double kMostRounding = 0.1;
   for (const auto& each : report.weights)

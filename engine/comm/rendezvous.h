@@ -1,5 +1,5 @@
 #pragma once
-// Where the ranks of a run find each other: each listens on a port of its own, says so here, and
+// Where the ranks of a run find each other: each listens on a port of its own, registers here, and
 // learns the addresses of all. Their connections stay open: ranks send signs of life over them,
 // with what they are doing, so that a rank for which the others wait can be named. The launchers of
 // further machines talk to the first one here as well.
@@ -98,7 +98,7 @@ class Rendezvous {
   int64_t delay_told_ = -1;  ///< the number of the exchange
 };
 
-/// Runs a rendezvous in a thread, for runs without a launcher of ours.
+/// Runs a rendezvous in a thread, for runs that paddle-launch has not started.
 class RendezvousThread {
  public:
   RendezvousThread(int ranks, const std::string& address, const std::string& token,

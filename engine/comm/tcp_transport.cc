@@ -28,7 +28,7 @@ struct Header {
 };
 
 /// Set in `Header::kind`: what follows is the address of the bytes, which the receiver copies from
-/// the memory of the sender and then says so (kTaken).
+/// the memory of the sender and then reports it (kTaken).
 constexpr uint32_t kByAddress = 1u << 31;
 constexpr uint32_t kTaken = kByAddress | 0xffff;
 /// The least size of messages that go by address between processes of one machine.

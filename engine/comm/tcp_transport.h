@@ -20,7 +20,7 @@ struct JoinOptions {
   std::chrono::milliseconds dead_after = std::chrono::seconds(10);
   /// The longest wait for another rank in an exchange; PADDLE_TIMEOUT.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
-  /// Gets what rank 0 notices about the others where there is no launcher of ours.
+  /// Gets what rank 0 notices about the others where paddle-launch has not started them.
   std::function<void(const std::string&)> notice;
 
   /// With what the environment says. kUsage for anything but numbers.

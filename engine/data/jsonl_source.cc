@@ -47,12 +47,7 @@ class JsonlSource final : public RecordSource {
       if (const json* value = find(object, name)) append(*value, scratch);
       ends.push_back(scratch.size());
     }
-    out.clear();
-    size_t begin = 0;
-    for (const size_t end : ends) {
-      out.push_back(std::string_view(scratch).substr(begin, end - begin));
-      begin = end;
-    }
+    split_cells(scratch, ends, out);
   }
   SourceLocation location(int64_t record) const override {
     return {path_, static_cast<int>(records_[static_cast<size_t>(record)].line)};

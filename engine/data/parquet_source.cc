@@ -45,12 +45,7 @@ class ParquetSource final : public RecordSource {
       scratch += column.text(record);
       ends.push_back(scratch.size());
     }
-    out.clear();
-    size_t begin = 0;
-    for (const size_t end : ends) {
-      out.push_back(std::string_view(scratch).substr(begin, end - begin));
-      begin = end;
-    }
+    split_cells(scratch, ends, out);
   }
   SourceLocation location(int64_t record) const override {
     return {path_, static_cast<int>(record + 1)};

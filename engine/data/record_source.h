@@ -45,6 +45,17 @@ RecordSourcePtr open_tar(const std::string& path);
 /// `columns`: names and patterns of those that fields ask for; empty: all that can be read.
 RecordSourcePtr open_parquet(const std::string& path, const std::vector<std::string>& columns);
 
+/// Cells that stand one after the other in `text`, each up to its end.
+inline void split_cells(std::string_view text, const std::vector<size_t>& ends,
+                        std::vector<std::string_view>& out) {
+  out.clear();
+  size_t begin = 0;
+  for (const size_t end : ends) {
+    out.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+}
+
 /// The paths that a pattern with `*` and `?` in its last part matches, sorted; the path itself
 /// without either. kData if nothing matches.
 std::vector<std::string> expand_pattern(const std::string& path);

@@ -6,6 +6,7 @@
 
 #include "base/source_location.h"
 #include "compiler/passes/passes.h"
+#include "ir/clone.h"
 #include "ir/replay.h"
 #include "ir/tracer.h"
 #include "ops/core/call.h"
@@ -17,16 +18,6 @@
 
 namespace paddle::quant {
 namespace {
-
-class PassThrough final : public PassingInterpreter {
- public:
-  Tensors apply(const OpCall& call) override { return next().apply(call); }
-};
-
-std::unique_ptr<ir::Function> cloned(const ir::Function& function) {
-  PassThrough same;
-  return ir::retraced(function, same);
-}
 
 const AttrValue* attribute(const Op& op, const Attrs& attrs, const char* name) {
   const int i = op.attr_index(name);
@@ -163,7 +154,7 @@ void move_added_outputs(ir::Function& function, size_t own) {
 
 Quantizable::Quantizable(const ir::Function& function,
                          const std::function<Array(const std::string&)>& weight)
-    : function_(cloned(function)) {
+    : function_(ir::clone(function)) {
   ir::Function& f = *function_;
   std::map<const void*, std::string> names;
   for (size_t i = f.inputs.size(); i-- > 0;) {
@@ -206,13 +197,13 @@ Quantizable::Quantizable(const ir::Function& function,
 }
 
 std::shared_ptr<ir::Function> Quantizable::with_layer_inputs() const {
-  std::shared_ptr<ir::Function> out = cloned(*function_);
+  std::shared_ptr<ir::Function> out = ir::clone(*function_);
   add_outputs(*out, layers_, true);
   return out;
 }
 
 std::shared_ptr<ir::Function> Quantizable::with_layer_results() const {
-  std::shared_ptr<ir::Function> out = cloned(*function_);
+  std::shared_ptr<ir::Function> out = ir::clone(*function_);
   add_outputs(*out, layers_, false);
   return out;
 }

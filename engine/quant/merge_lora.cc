@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
+#include "quant/output.h"
 
 namespace paddle::quant {
 namespace {
@@ -187,8 +188,7 @@ MergeReport merge_lora(const MergeJob& job,
   if (single != job.output.ends_with(".safetensors"))
     fail(ErrorCode::kUsage, "--output: expected ",
          single ? "a name that ends in .safetensors" : "a folder", ", found '", job.output, "'");
-  if (!job.overwrite && (file_exists(job.output) || is_directory(job.output)))
-    fail(ErrorCode::kUsage, job.output, ": is there already (--overwrite replaces it)");
+  check_output(job.output, job.overwrite);
   std::vector<fs::path> files;
   if (single)
     files.emplace_back(job.model);
@@ -203,36 +203,33 @@ MergeReport merge_lora(const MergeJob& job,
   if (std::none_of(files.begin(), files.end(), is_weights))
     fail(ErrorCode::kUsage, job.model, ": has no safetensors files");
   // Everything is written beside the output, which appears when all of it is there.
-  const fs::path output = fs::path(job.output).lexically_normal();
-  const fs::path target = single ? output : fs::path(output.string() + ".partial");
-  if (!single) {
-    fs::remove_all(target);
-    ensure_directory(target.string());
-  }
-  for (const fs::path& file : files) {
-    const std::string to =
-        single ? target.string() + ".partial" : (target / file.filename()).string();
-    if (!is_weights(file)) {
-      fs::copy_file(file, to, fs::copy_options::overwrite_existing);
-      continue;
-    }
-    progress(file.filename().string());
-    const formats::SafetensorsReader reader(file.string());
-    formats::SafetensorsWriter writer(to, reader.entries(), reader.metadata());
-    for (const formats::SafetensorsEntry& entry : writer.entries()) {
-      names.push_back(entry.name);
-      writer.add(merger.merged(entry.name, reader.read(entry.name), report));
-    }
-    writer.close();
-  }
+  const fs::path output = fs::path(job.output).lexically_normal(),
+                 partial = output.string() + ".partial";
+  fs::remove_all(partial);
+  if (!single) ensure_directory(partial.string());
   try {
+    for (const fs::path& file : files) {
+      const std::string to = (single ? partial : partial / file.filename()).string();
+      if (!is_weights(file)) {
+        fs::copy_file(file, to);
+        continue;
+      }
+      progress(file.filename().string());
+      const formats::SafetensorsReader reader(file.string());
+      formats::SafetensorsWriter writer(to, reader.entries(), reader.metadata());
+      for (const formats::SafetensorsEntry& entry : writer.entries()) {
+        names.push_back(entry.name);
+        writer.add(merger.merged(entry.name, reader.read(entry.name), report));
+      }
+      writer.close();
+    }
     merger.check_used(names);
-  } catch (const Error&) {
-    fs::remove_all(single ? fs::path(target.string() + ".partial") : target);
+  } catch (...) {
+    fs::remove_all(partial);
     throw;
   }
   if (fs::is_directory(output)) fs::remove_all(output);
-  fs::rename(single ? fs::path(target.string() + ".partial") : target, output);
+  fs::rename(partial, output);
   return report;
 }
 

@@ -66,9 +66,9 @@ void set_formats(Quantizable& model, const QuantConfig& config) {
   }
 }
 
-Source open_source(const QuantJob& job) {
+Source open_source(const QuantJob& job, program::TracedModel traced) {
   Source out;
-  out.traced = program::trace_model(job.model, job.load);
+  out.traced = std::move(traced);
   if (is_trained_with_quantization(*out.traced.function))
     fail(ErrorCode::kUsage, job.model,
          ": was trained with quantization, so its ranges are settled; 'paddle quant MODEL' writes "
@@ -362,9 +362,9 @@ void keep_overflowing_float(Quantizable& model, CalibrationData& data, const Wei
 }
 
 /// float16 and bf16: the ONNX file computes in 16 bits where operations allow it.
-QuantReport write_half(const QuantJob& job, program::Model& model, const Paths& paths,
-                       const Progress& progress) {
-  Source source = open_source(job);
+QuantReport write_half(const QuantJob& job, program::Model& model, program::TracedModel traced,
+                       const Paths& paths, const Progress& progress) {
+  Source source = open_source(job, std::move(traced));
   Quantizable& layers = *source.layers;
   QuantReport report;
   report.checked = job.check;
@@ -402,7 +402,9 @@ int64_t QuantReport::quantized_layers() const {
                        [](const Layer& each) { return each.quantized; });
 }
 
-std::vector<Layer> plan_layers(const QuantJob& job) { return open_source(job).layers->layers(); }
+std::vector<Layer> plan_layers(const QuantJob& job) {
+  return open_source(job, program::trace_model(job.model, job.load)).layers->layers();
+}
 
 QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
   QuantJob job = given;
@@ -424,11 +426,11 @@ QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
   // The model that runs; the traced one below is what changes.
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
-  if (const auto traced = program::trace_model(job.model, job.load);
-      is_trained_with_quantization(*traced.function))
+  program::TracedModel traced = program::trace_model(job.model, job.load);
+  if (is_trained_with_quantization(*traced.function))
     return write_trained(job, traced, paths, progress);
-  if (job.config.format.half) return write_half(job, *model, paths, progress);
-  Source source = open_source(job);
+  if (job.config.format.half) return write_half(job, *model, std::move(traced), paths, progress);
+  Source source = open_source(job, std::move(traced));
   Quantizable& layers = *source.layers;
   const WeightSource& weight = source.traced.weight;
   QuantReport report;
@@ -496,7 +498,7 @@ int64_t run_calibration(const QuantJob& given, const std::string& output,
   QuantJob job = given;
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
-  Source source = open_source(job);
+  Source source = open_source(job, program::trace_model(job.model, job.load));
   std::vector<std::string> warnings;
   CalibrationData data(*model, job.calibration, job.config.samples);
   scale_weights(job.config, *source.layers, data, source.traced.weight, progress, warnings);
@@ -510,7 +512,7 @@ std::vector<Sensitivity> run_sensitivity(const QuantJob& given, const Progress& 
   QuantJob job = given;
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
-  Source source = open_source(job);
+  Source source = open_source(job, program::trace_model(job.model, job.load));
   Quantizable& layers = *source.layers;
   std::vector<std::string> warnings;
   prepare(job, layers, *model, source.traced.weight, {}, progress, warnings);

@@ -6,6 +6,7 @@
 
 #include "base/source_location.h"
 #include "compiler/passes/passes.h"
+#include "ir/clone.h"
 #include "ir/replay.h"
 #include "ir/tracer.h"
 #include "ops/core/op.h"
@@ -57,11 +58,6 @@ std::vector<std::string> rounded_parameters(const ir::Function& function) {
   }
   return out;
 }
-
-class PassThrough final : public PassingInterpreter {
- public:
-  Tensors apply(const OpCall& call) override { return next().apply(call); }
-};
 
 /// Turns the integer constants of dequantize operations into parameters.
 class NameIntegers final : public PassingInterpreter {
@@ -117,8 +113,7 @@ bool is_trained_with_quantization(const ir::Function& function) {
 QuantizedFunction with_stored_integers(const ir::Function& function,
                                        const std::function<Array(const std::string&)>& weight) {
   std::vector<std::string> names = rounded_parameters(function);
-  PassThrough same;
-  std::unique_ptr<ir::Function> bound = ir::retraced(function, same);
+  const std::unique_ptr<ir::Function> bound = ir::clone(function);
   const std::set<std::string> rounded(names.begin(), names.end());
   for (size_t i = bound->inputs.size(); i-- > 0;)
     if (bound->inputs[i].kind == ir::PortKind::kParameter &&

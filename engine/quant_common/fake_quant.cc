@@ -165,8 +165,8 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
       if (rule.weights) layer.format.weights = *rule.weights;
       keep = keep || rule.keep_float;
     }
-    const bool grouped = !has_channels_first(layer.op);
-    fit_groups(layer.format.weights, grouped ? weight.shape().front().constant().value_or(0) : 0);
+    const bool has_rows = !has_channels_first(layer.op);
+    fit_groups(layer.format.weights, has_rows ? weight.shape().front().constant().value_or(0) : 0);
     return !keep;
   }
 
