@@ -18,7 +18,7 @@ std::string short_name(const std::string& program) {
 }
 
 /// Single quotes for POSIX shells; `escaped_quote` stands for a quote in the text.
-std::string quoted(const std::string& text, const std::string& escaped_quote = "'\\''") {
+std::string shell_quoted(const std::string& text, const std::string& escaped_quote = "'\\''") {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'')
@@ -84,7 +84,7 @@ std::string choice_arms(const std::vector<Entry>& entries, const std::string& be
     for (const OptionDescription& o : e.command->options)
       for (const std::string& name : o.names)
         if (!o.choices.empty())
-          out += str("    ", quoted(join(e.path, " ") + " " + name), ") ", before,
+          out += str("    ", shell_quoted(join(e.path, " ") + " " + name), ") ", before,
                      join(o.choices, " "), after, " ;;\n");
   return out;
 }
@@ -95,7 +95,7 @@ std::string value_options(const std::vector<Entry>& entries) {
     for (const OptionDescription& o : e.command->options)
       for (const std::string& name : o.names)
         if (!o.value.empty() && o.choices.empty())
-          out += str(out.empty() ? "    " : "|", quoted(join(e.path, " ") + " " + name));
+          out += str(out.empty() ? "    " : "|", shell_quoted(join(e.path, " ") + " " + name));
   return out;
 }
 
@@ -103,11 +103,11 @@ std::string bash_script(const std::vector<Entry>& entries,
                         const std::vector<CommandDescription>& programs) {
   std::string options, commands;
   for (const Entry& e : entries) {
-    const std::string arm = "    " + quoted(join(e.path, " ")) + ") words=";
-    options += arm + quoted(join(option_names(e), " ")) + " ;;\n";
+    const std::string arm = "    " + shell_quoted(join(e.path, " ")) + ") words=";
+    options += arm + shell_quoted(join(option_names(e), " ")) + " ;;\n";
     std::vector<std::string> names = argument_choices(e);
     for (const auto& [name, summary] : commands_of(e, programs)) names.push_back(name);
-    if (!names.empty()) commands += arm + quoted(join(names, " ")) + " ;;\n";
+    if (!names.empty()) commands += arm + shell_quoted(join(names, " ")) + " ;;\n";
   }
   return str(
       "# bash completion of the paddle tools; written by `paddle completion bash`.\n"
@@ -159,20 +159,20 @@ std::string zsh_item(const std::string& name, const std::string& help) {
     if (c == ':') text += '\\';
     text += c == '\n' ? (text.size() == name.size() ? ':' : ' ') : c;
   }
-  return quoted(text);
+  return shell_quoted(text);
 }
 
 std::string zsh_script(const std::vector<Entry>& entries,
                        const std::vector<CommandDescription>& programs) {
   std::string options, commands;
   for (const Entry& e : entries) {
-    const std::string arm = "    " + quoted(join(e.path, " ")) + ") items=(";
+    const std::string arm = "    " + shell_quoted(join(e.path, " ")) + ") items=(";
     options += arm;
     for (const OptionDescription& o : e.command->options)
       for (const std::string& name : o.names) options += zsh_item(name, o.help) + " ";
     options += ") ;;\n";
     std::string items;
-    for (const std::string& name : argument_choices(e)) items += quoted(name) + " ";
+    for (const std::string& name : argument_choices(e)) items += shell_quoted(name) + " ";
     for (const auto& [name, summary] : commands_of(e, programs))
       items += zsh_item(name, summary) + " ";
     if (!items.empty()) commands += arm + items + ") ;;\n";
@@ -222,21 +222,21 @@ _paddle "$@"
 std::string fish_quoted(const std::string& text) {
   std::string escaped;
   for (const char c : text) escaped += c == '\\' ? std::string("\\\\") : std::string(1, c);
-  return quoted(escaped, "\\'");
+  return shell_quoted(escaped, "\\'");
 }
 
 /// The lines for one command; `condition` limits them to its part of the command line.
 std::string fish_lines(const std::string& program, const std::string& condition, const Entry& e,
                        const std::vector<std::pair<std::string, std::string>>& commands) {
   const std::string head =
-      "complete -c " + program + (condition.empty() ? "" : " -n " + quoted(condition));
+      "complete -c " + program + (condition.empty() ? "" : " -n " + shell_quoted(condition));
   std::string out;
   std::string seen;
   for (const auto& [name, summary] : commands) seen += " " + name;
   const std::string none = "not __fish_seen_subcommand_from" + seen;
   for (const auto& [name, summary] : commands)
     out += str("complete -c ", program, " -f -n ",
-               quoted(condition.empty() ? none : condition + "; and " + none), " -a ", name, " -d ",
+               shell_quoted(condition.empty() ? none : condition + "; and " + none), " -a ", name, " -d ",
                fish_quoted(summary), "\n");
   for (const std::string& choice : argument_choices(e)) out += head + " -f -a " + choice + "\n";
   for (const OptionDescription& o : e.command->options) {
@@ -244,7 +244,7 @@ std::string fish_lines(const std::string& program, const std::string& condition,
     for (const std::string& name : o.names)
       out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
     if (!o.choices.empty())
-      out += " -x -a " + quoted(join(o.choices, " "));
+      out += " -x -a " + shell_quoted(join(o.choices, " "));
     else if (!o.value.empty())
       out += " -r";
     out += " -d " + fish_quoted(o.help) + "\n";

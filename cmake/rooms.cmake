@@ -69,22 +69,39 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 # They were a third of the compiler's time, and two thirds without optimization. Only optimized
 # builds by g++ use them unless PADDLE_PCH is ALL: in the other builds each file sees what it
 # includes, so that nothing is missing unseen. Kernels have compiler flags of their own, and so a
-# compiled copy of their own; base is smaller than the copy, and api hides its symbols.
+# compiled copy of their own; base is smaller than the copy, and api hides its symbols. Commands and
+# tests add CLI11 and GoogleTest.
 set(PADDLE_COMMON_HEADERS OFF)
 if(PADDLE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND
    (PADDLE_PCH STREQUAL "ALL" OR (CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT PADDLE_SANITIZE)))
   set(PADDLE_COMMON_HEADERS ON)
 endif()
+# Programs and tests share the compiled headers of the libraries they use, which are compiled for
+# position-independent code as libraries are.
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
+# paddle_compile_headers(TARGET HEADER) compiles HEADER for TARGET; others reuse it with
+# paddle_reuse_headers(TARGET OWNER).
+function(paddle_compile_headers target header)
+  if(PADDLE_COMMON_HEADERS)
+    target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/${header})
+    # With it ccache can tell which compiled headers a file used.
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+endfunction()
+function(paddle_reuse_headers target owner)
+  if(PADDLE_COMMON_HEADERS)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+endfunction()
 function(paddle_use_common_headers target room)
-  if(NOT PADDLE_COMMON_HEADERS OR room MATCHES "^(base|api)$")
+  if(room MATCHES "^(base|api)$")
     return()
   elseif(room MATCHES "^(tensor|kernels)$")
-    target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/common_headers.h)
+    paddle_compile_headers(${target} common_headers.h)
   else()
-    target_precompile_headers(${target} REUSE_FROM paddle_tensor)
+    paddle_reuse_headers(${target} paddle_tensor)
   endif()
-  # With it ccache can tell which compiled headers a file used.
-  target_compile_options(${target} PRIVATE -fpch-preprocess)
 endfunction()
 
 # --- rooms ---

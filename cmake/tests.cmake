@@ -9,7 +9,9 @@ include(GoogleTest)
 file(GLOB support_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.cc)
 add_library(paddle_test_support STATIC ${support_sources})
 target_include_directories(paddle_test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
+target_include_directories(paddle_test_support PRIVATE ${CMAKE_SOURCE_DIR}/engine)
 target_link_libraries(paddle_test_support PUBLIC GTest::gtest PRIVATE paddle_flags)
+paddle_compile_headers(paddle_test_support test_headers.h)
 
 # Compiled groups are kept with the build, not with the user's.
 set(PADDLE_TEST_CACHE "PADDLE_CACHE_DIR=set:${CMAKE_BINARY_DIR}/test-cache")
@@ -19,6 +21,7 @@ function(paddle_add_test program label sources)
   target_link_libraries(${program} PRIVATE
     ${ARGN} paddle_flags paddle_test_support yaml-cpp nlohmann_json::nlohmann_json
     ZLIB::ZLIB PNG::PNG JPEG::JPEG)
+  paddle_reuse_headers(${program} paddle_test_support)
   gtest_discover_tests(${program}
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 120
@@ -35,9 +38,10 @@ set(PADDLE_TEST_ROOMS_autograd paddle_runtime)
 set(PADDLE_TEST_ROOMS_compiler paddle_runtime)
 set(PADDLE_TEST_ROOMS_partition paddle_comm paddle_runtime)
 set(PADDLE_TEST_ROOMS_runtime paddle_autograd)
-# The unit tests that run under sanitizers with every change: of rooms that read files, manage
-# memory or exchange messages.
-set(PADDLE_SANITIZED_ROOMS base tensor config comm formats kernels partition metrics optim data)
+# The rooms whose unit tests and fuzz seeds run under sanitizers with every change: those that read
+# files or exchange messages. The target sanitized_tests builds them; a program that is not built
+# has no tests, and the label `sanitized` chooses the fuzz seeds.
+set(PADDLE_SANITIZED_ROOMS base tensor config comm formats metrics decoding text data)
 add_custom_target(sanitized_tests)
 foreach(room IN LISTS PADDLE_ROOMS)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cc)
@@ -86,6 +90,11 @@ foreach(subject safetensors npz onnx tokenizer gguf jinja pickle grammar sound r
   target_link_libraries(${program} PRIVATE
     paddle_${PADDLE_FUZZ_ROOMS_${subject}} paddle_flags)
   add_dependencies(fuzz_targets ${program})
+  set(labels fuzz)
+  if(PADDLE_FUZZ_ROOMS_${subject} IN_LIST PADDLE_SANITIZED_ROOMS)
+    list(APPEND labels sanitized)
+    add_dependencies(sanitized_tests ${program})
+  endif()
   if(PADDLE_FUZZ)
     target_link_options(${program} PRIVATE -fsanitize=fuzzer)
     if(subject STREQUAL "onnx")
@@ -95,7 +104,7 @@ foreach(subject safetensors npz onnx tokenizer gguf jinja pickle grammar sound r
     target_sources(${program} PRIVATE tests/fuzz/replay.cc)
     add_test(NAME fuzz.${subject} COMMAND bash tests/fuzz/replay.bash ${subject}
       $<TARGET_FILE:${program}> WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(fuzz.${subject} PROPERTIES LABELS fuzz TIMEOUT 300
+    set_tests_properties(fuzz.${subject} PROPERTIES LABELS "${labels}" TIMEOUT 300
       SKIP_RETURN_CODE 77)
   endif()
 endforeach()

@@ -8,8 +8,10 @@ if(cli_common)
   add_library(paddle_cli_common STATIC ${cli_common})
   target_link_libraries(paddle_cli_common PUBLIC paddle_engine CLI11::CLI11 yaml-cpp
     nlohmann_json::nlohmann_json PRIVATE paddle_flags)
-  target_compile_definitions(paddle_cli_common PRIVATE PADDLE_VERSION="${PROJECT_VERSION}"
+  # Public: a program that reuses its compiled headers must have the same macros.
+  target_compile_definitions(paddle_cli_common PUBLIC PADDLE_VERSION="${PROJECT_VERSION}"
     $<$<BOOL:${PADDLE_WITH_CUDA}>:PADDLE_WITH_CUDA> $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
+  paddle_compile_headers(paddle_cli_common command_headers.h)
 endif()
 foreach(source IN LISTS cli_sources)
   get_filename_component(name ${source} NAME_WE)
@@ -19,6 +21,7 @@ foreach(source IN LISTS cli_sources)
     paddle_flags paddle_engine CLI11::CLI11 yaml-cpp nlohmann_json::nlohmann_json)
   if(cli_common)
     target_link_libraries(${program} PRIVATE paddle_cli_common)
+    paddle_reuse_headers(${program} paddle_cli_common)
   endif()
   add_dependencies(tools ${program})
   list(APPEND PADDLE_PROGRAMS ${program})
