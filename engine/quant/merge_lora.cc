@@ -1,9 +1,7 @@
 #include "quant/merge_lora.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <map>
 #include <set>
 
 #include <Eigen/Core>
@@ -11,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "formats/peft.h"
 #include "formats/safetensors.h"
 #include "quant/output.h"
 
@@ -20,92 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// The parts of an adapter for one weight of the model.
-struct Delta {
-  const formats::SafetensorsEntry *down = nullptr, *up = nullptr;  ///< A [rank, in], B [out, rank]
-  const formats::SafetensorsEntry* whole = nullptr;
-  bool is_table = false;  ///< of an embedding, whose rows are the features: (B A)ᵀ
-};
-
-/// The settings of adapter_config.json that the merge needs.
-struct AdapterConfig {
-  double rank = 8, alpha = 8;
-  bool root_scale = false;                      ///< rsLoRA: alpha / sqrt(rank)
-  bool input_first = false;                     ///< weights are [in, out]
-  std::map<std::string, double> ranks, alphas;  ///< of single layers
-
-  double scale_of(const std::string& layer) const {
-    const double r = of_layer(ranks, layer, rank), a = of_layer(alphas, layer, alpha);
-    return a / (root_scale ? std::sqrt(r) : r);
-  }
-
- private:
-  /// The value for a layer whose path ends in a key.
-  static double of_layer(const std::map<std::string, double>& values, const std::string& layer,
-                         double fallback) {
-    for (const auto& [key, value] : values)
-      if (layer == key || layer.ends_with("." + key)) return value;
-    return fallback;
-  }
-};
-
-AdapterConfig read_config(const std::string& path) {
-  const auto json =
-      nlohmann::json::parse(read_file(path, 1 << 24, ErrorCode::kModel), nullptr, false);
-  if (!json.is_object()) fail(ErrorCode::kModel, path, ": is not a JSON object");
-  AdapterConfig out;
-  try {
-    if (const std::string type = json.value("peft_type", "LORA"); type != "LORA")
-      fail(ErrorCode::kModel, path, ": peft_type is '", type, "', expected LORA");
-    if (json.value("use_dora", false))
-      fail(ErrorCode::kModel, path, ": use_dora: magnitudes of DoRA cannot be merged");
-    out.rank = json.at("r").get<double>();
-    out.alpha = json.at("lora_alpha").get<double>();
-    out.root_scale = json.value("use_rslora", false);
-    out.input_first = json.value("fan_in_fan_out", false);
-    for (const auto& [key, to] :
-         {std::pair{"rank_pattern", &out.ranks}, {"alpha_pattern", &out.alphas}})
-      if (const auto found = json.find(key); found != json.end() && found->is_object())
-        *to = found->get<std::map<std::string, double>>();
-  } catch (const nlohmann::json::exception& e) {
-    fail(ErrorCode::kModel, path, ": r and lora_alpha must be numbers");
-  }
-  if (!(out.rank > 0)) fail(ErrorCode::kModel, path, ": r must be positive");
-  return out;
-}
-
-/// The parts of the adapter by the names of the model's weights.
-std::map<std::string, Delta> read_deltas(const formats::SafetensorsReader& adapter) {
-  std::map<std::string, Delta> out;
-  for (const formats::SafetensorsEntry& entry : adapter.entries()) {
-    std::string name = entry.name;
-    for (const char* prefix : {"base_model.model.", "base_model."})
-      if (name.starts_with(prefix)) {
-        name = name.substr(std::string(prefix).size());
-        break;
-      }
-    const auto part = [&](const char* suffix) {
-      if (!name.ends_with(suffix)) return false;
-      name = name.substr(0, name.size() - std::string(suffix).size()) + ".weight";
-      return true;
-    };
-    if (part(".lora_A.weight"))
-      out[name].down = &entry;
-    else if (part(".lora_B.weight"))
-      out[name].up = &entry;
-    else if (part(".lora_embedding_A"))
-      out[name].down = &entry, out[name].is_table = true;
-    else if (part(".lora_embedding_B"))
-      out[name].up = &entry;
-    else
-      out[name].whole = &entry;
-  }
-  for (const auto& [name, delta] : out)
-    if (!delta.whole && (!delta.down || !delta.up))
-      fail(ErrorCode::kModel, adapter.path(), ": '", name, "' has only one of lora_A and lora_B");
-  return out;
-}
-
 Matrix matrix_of(const Array& array) {
   const Array values = array.cast(DType::kF32).contiguous();
   return Eigen::Map<const Matrix>(values.data<float>(), values.shape[0], values.shape[1]);
@@ -113,18 +26,14 @@ Matrix matrix_of(const Array& array) {
 
 class Merger {
  public:
-  explicit Merger(const MergeJob& job)
-      : adapter_((fs::path(job.adapter) / "adapter_model.safetensors").string()),
-        config_(read_config((fs::path(job.adapter) / "adapter_config.json").string())),
-        scale_(job.scale),
-        deltas_(read_deltas(adapter_)) {}
+  explicit Merger(const MergeJob& job) : adapter_(job.adapter), scale_(job.scale) {}
 
   /// The weight with what the adapter has for it.
   Array merged(const std::string& name, const Array& weight, MergeReport& report) {
-    const auto found = deltas_.find(name);
-    if (found == deltas_.end()) return weight;
+    const auto found = adapter_.deltas().find(name);
+    if (found == adapter_.deltas().end()) return weight;
     used_.insert(name);
-    const Delta& delta = found->second;
+    const formats::PeftAdapter::Delta& delta = found->second;
     MergedWeight entry{.name = name};
     if (delta.whole) {
       if (delta.whole->shape != weight.shape)
@@ -138,14 +47,13 @@ class Merger {
     if (!is_matrix(weight.shape) || !is_matrix(delta.down->shape) || !is_matrix(delta.up->shape))
       fail(ErrorCode::kModel, adapter_.path(), ": '", name,
            "': only matrices can be merged, the model's is ", str(weight.shape));
-    const bool transposed = delta.is_table || config_.input_first;
+    const bool transposed = delta.is_table || adapter_.input_first();
     const int64_t out = weight.shape[transposed ? 1 : 0], in = weight.shape[transposed ? 0 : 1];
     entry.rank = delta.down->shape[0];
     if (delta.down->shape[1] != in || delta.up->shape != Dims{out, entry.rank})
       fail(ErrorCode::kModel, adapter_.path(), ": '", name, "' has A ", str(delta.down->shape),
            " and B ", str(delta.up->shape), ", which do not fit the weight ", str(weight.shape));
-    const std::string layer = name.substr(0, name.size() - std::string(".weight").size());
-    const auto scale = static_cast<float>(scale_.value_or(config_.scale_of(layer)));
+    const auto scale = static_cast<float>(scale_.value_or(adapter_.scale_of(name)));
     Matrix change =
         scale * (matrix_of(adapter_.read(*delta.up)) * matrix_of(adapter_.read(*delta.down)));
     if (transposed) change = Matrix(change.transpose());
@@ -162,17 +70,15 @@ class Merger {
 
   /// kModel if a part of the adapter has met no weight.
   void check_used(const std::vector<std::string>& names) const {
-    for (const auto& [name, delta] : deltas_)
+    for (const auto& [name, delta] : adapter_.deltas())
       if (!used_.contains(name))
         fail(ErrorCode::kModel, adapter_.path(), ": the model has no weight '", name, "'",
              did_you_mean(name, names));
   }
 
  private:
-  formats::SafetensorsReader adapter_;
-  AdapterConfig config_;
+  formats::PeftAdapter adapter_;
   std::optional<double> scale_;
-  std::map<std::string, Delta> deltas_;
   std::set<std::string> used_;
 };
 
@@ -180,8 +86,6 @@ class Merger {
 
 MergeReport merge_lora(const MergeJob& job,
                        const std::function<void(const std::string&)>& progress) {
-  if (!is_directory(job.adapter))
-    fail(ErrorCode::kUsage, job.adapter, ": is not a folder with adapter_config.json");
   const bool single = job.model.ends_with(".safetensors");
   if (!single && !is_directory(job.model))
     fail(ErrorCode::kUsage, job.model, ": is not a folder or a safetensors file");

@@ -1,0 +1,94 @@
+#include "formats/peft.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace paddle::formats {
+namespace {
+
+constexpr uint64_t kMostConfigBytes = uint64_t{1} << 24;
+
+/// The folder, which is there.
+const std::string& checked(const std::string& folder) {
+  if (!is_directory(folder))
+    fail(ErrorCode::kUsage, folder, ": is not a folder with adapter_config.json");
+  return folder;
+}
+
+/// The value for a layer whose path ends in a key.
+double of_layer(const std::map<std::string, double>& values, const std::string& layer,
+                double fallback) {
+  for (const auto& [key, value] : values)
+    if (layer == key || layer.ends_with("." + key)) return value;
+  return fallback;
+}
+
+}  // namespace
+
+PeftAdapter::PeftAdapter(const std::string& folder)
+    : tensors_(join_path(checked(folder), "adapter_model.safetensors")) {
+  read_config(join_path(folder, "adapter_config.json"));
+  for (const SafetensorsEntry& entry : tensors_.entries()) {
+    std::string name = entry.name;
+    for (const char* prefix : {"base_model.model.", "base_model."})
+      if (name.starts_with(prefix)) {
+        name = name.substr(std::string(prefix).size());
+        break;
+      }
+    const auto part = [&](const char* suffix) {
+      if (!name.ends_with(suffix)) return false;
+      name = name.substr(0, name.size() - std::string(suffix).size()) + ".weight";
+      return true;
+    };
+    // A copy of the model's own weight, which PEFT adds for embeddings.
+    if (name.ends_with(".base_layer.weight")) continue;
+    if (part(".lora_A.weight"))
+      deltas_[name].down = &entry;
+    else if (part(".lora_B.weight"))
+      deltas_[name].up = &entry;
+    else if (part(".lora_embedding_A"))
+      deltas_[name].down = &entry, deltas_[name].is_table = true;
+    else if (part(".lora_embedding_B"))
+      deltas_[name].up = &entry;
+    else
+      deltas_[name].whole = &entry;
+  }
+  for (const auto& [name, delta] : deltas_)
+    if (!delta.whole && (!delta.down || !delta.up))
+      fail(ErrorCode::kModel, path(), ": '", name, "' has only one of lora_A and lora_B");
+}
+
+void PeftAdapter::read_config(const std::string& path) {
+  const auto json =
+      nlohmann::json::parse(read_file(path, kMostConfigBytes, ErrorCode::kModel), nullptr, false);
+  if (!json.is_object()) fail(ErrorCode::kModel, path, ": is not a JSON object");
+  try {
+    if (const std::string type = json.value("peft_type", "LORA"); type != "LORA")
+      fail(ErrorCode::kModel, path, ": peft_type is '", type, "', expected LORA");
+    if (json.value("use_dora", false))
+      fail(ErrorCode::kModel, path, ": use_dora: magnitudes of DoRA are not supported");
+    rank_ = json.at("r").get<double>();
+    alpha_ = json.at("lora_alpha").get<double>();
+    root_scale_ = json.value("use_rslora", false);
+    input_first_ = json.value("fan_in_fan_out", false);
+    for (const auto& [key, to] : {std::pair{"rank_pattern", &ranks_}, {"alpha_pattern", &alphas_}})
+      if (const auto found = json.find(key); found != json.end() && found->is_object())
+        *to = found->get<std::map<std::string, double>>();
+  } catch (const nlohmann::json::exception&) {
+    fail(ErrorCode::kModel, path, ": r and lora_alpha must be numbers");
+  }
+  if (!(rank_ > 0)) fail(ErrorCode::kModel, path, ": r must be positive");
+}
+
+double PeftAdapter::scale_of(const std::string& weight) const {
+  constexpr std::string_view kSuffix = ".weight";
+  std::string layer = weight;
+  if (layer.ends_with(kSuffix)) layer.resize(layer.size() - kSuffix.size());
+  const double rank = of_layer(ranks_, layer, rank_), alpha = of_layer(alphas_, layer, alpha_);
+  return alpha / (root_scale_ ? std::sqrt(rank) : rank);
+}
+
+}  // namespace paddle::formats

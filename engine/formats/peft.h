@@ -1,0 +1,46 @@
+#pragma once
+// Low-rank adapters (LoRA: Hu et al., 2021) as PEFT saves them: a folder with adapter_config.json
+// and adapter_model.safetensors.
+
+#include <map>
+#include <string>
+
+#include "formats/safetensors.h"
+
+namespace paddle::formats {
+
+class PeftAdapter {
+ public:
+  /// What an adapter has for one weight of the model: W + scale * B A, or a tensor in its place.
+  struct Delta {
+    const SafetensorsEntry *down = nullptr, *up = nullptr;  ///< A [rank, in], B [out, rank]
+    const SafetensorsEntry* whole = nullptr;
+    bool is_table = false;  ///< of an embedding, whose rows are the features: (B A)ᵀ
+  };
+
+  /// kUsage if this is not a folder, kModel for files that are damaged or not of LoRA.
+  explicit PeftAdapter(const std::string& folder);
+  PeftAdapter(const PeftAdapter&) = delete;
+  PeftAdapter& operator=(const PeftAdapter&) = delete;
+
+  const std::string& path() const { return tensors_.path(); }  ///< of the tensors
+  /// By the names of the model's weights.
+  const std::map<std::string, Delta>& deltas() const { return deltas_; }
+  /// Weights are [in, out].
+  bool input_first() const { return input_first_; }
+  /// Of the product of a weight's A and B.
+  double scale_of(const std::string& weight) const;
+  Array read(const SafetensorsEntry& entry) const { return tensors_.read(entry); }
+
+ private:
+  void read_config(const std::string& path);
+
+  double rank_ = 8, alpha_ = 8;
+  bool root_scale_ = false;  ///< rsLoRA: alpha / sqrt(rank)
+  bool input_first_ = false;
+  std::map<std::string, double> ranks_, alphas_;  ///< of single layers
+  SafetensorsReader tensors_;
+  std::map<std::string, Delta> deltas_;
+};
+
+}  // namespace paddle::formats
