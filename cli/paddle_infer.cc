@@ -306,6 +306,7 @@ int run(int argc, char** argv) {
     entry.context = context;
     if (!activations.empty()) entry.activations = activations;
     entry.weights_as = weights_as;
+    entry.draft = draft;
     cli::answer_requests(entry, batch);
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }

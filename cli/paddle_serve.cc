@@ -20,7 +20,7 @@ constexpr auto kDrainTime = std::chrono::seconds(30);
 int run(int argc, char** argv) {
   CLI::App app{"Serves language models over HTTP, with the interface of OpenAI."};
   std::vector<std::string> models;
-  std::string file, kv, activations, weights_as;
+  std::string file, kv, activations, weights_as, draft;
   serve::ServeConfig given;
   int64_t context = 0;
   bool dry_run = false;
@@ -47,6 +47,10 @@ int run(int argc, char** argv) {
   app.add_option("--weights-as", weights_as,
                  "keep matrices in 8 or 4 bits, whatever their file has (default: as-is)")
       ->check(CLI::IsMember({"as-is", "int8", "int4"}));
+  app.add_option("--draft", draft,
+                 "ngram: check several tokens that a text itself suggests in one step (default); "
+                 "none: one token of each text at a time")
+      ->check(CLI::IsMember({"ngram", "none"}));
   app.add_flag("--dry-run", dry_run, "load the models, print what they take, and end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   restart_with_short_spin_waits(argv);
@@ -64,6 +68,7 @@ int run(int argc, char** argv) {
     if (!kv.empty()) model.kv = kv;
     if (!activations.empty()) model.activations = activations;
     if (!weights_as.empty()) model.weights_as = weights_as;
+    if (!draft.empty()) model.draft = draft;
     if (context > 0) model.context = context;
   }
   runtime::register_backends();

@@ -48,7 +48,10 @@ std::string speculative_step(LanguageModel& model, Generation& generation,
   }
   const auto room = std::min(model.runner->context() - static_cast<int64_t>(text.size()),
                              options.length - generation.generated() - 1);
-  const auto guesses = model.speculation.guess(text, std::max<int64_t>(0, room));
+  const GuessOffer offer{&model.speculation,
+                         model.speculation.candidates(text, std::max<int64_t>(0, room))};
+  const auto guesses = offer.candidates.first(static_cast<size_t>(
+      choose_guesses(model.step_times, {&offer, 1}, Runner::kMostRows).front()));
   std::vector<tokenizers::TokenId> tokens = {text.back()};
   tokens.insert(tokens.end(), guesses.begin(), guesses.end());
   const auto count = static_cast<int64_t>(guesses.size());
@@ -67,7 +70,8 @@ std::string speculative_step(LanguageModel& model, Generation& generation,
         generation.tokens().back() != guesses[static_cast<size_t>(right)])
       break;
   }
-  model.speculation.report(count, right, seconds);
+  model.speculation.report(count, right);
+  model.step_times.report(count + 1, seconds);
   return out;
 }
 

@@ -33,7 +33,8 @@ struct LanguageModel {
   int64_t context = 0;              ///< tokens of a text
   std::vector<int64_t> end_tokens;  ///< of generation_config.json; the tokenizer knows others
   std::vector<tokenizers::TokenId> cached;  ///< of the runner's first sequence
-  Speculation speculation;
+  Speculation speculation;                  ///< of that sequence
+  StepTimes step_times;
 };
 
 /// kModel for a type, a key or a weight that the family does not know.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <set>
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/parallel.h"
 #include "ops/generation/packed_format.h"
 #include "runtime/compile.h"
 
@@ -91,6 +93,27 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
 void Runner::truncate(int64_t sequence, int64_t length) {
   int64_t& current = lengths_.at(static_cast<size_t>(sequence));
   current = std::min(current, length);
+}
+
+void Runner::copy(int64_t from, int64_t to, int64_t length) {
+  ensure(length <= this->length(from), "copy: tokens of a sequence");
+  if (from == to) return truncate(to, length);
+  std::vector<const Array*> caches;
+  for (size_t i = 0; i < arrays_.size(); ++i)
+    if (executable_->function().inputs[i].kind == ir::PortKind::kState)
+      caches.push_back(&arrays_[i]);
+  // The slots of a sequence lie together, in whole blocks of keys.
+  const int64_t slots = round_up(length, kKeyBlock);
+  parallel_for(std::ssize(caches), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Array& cache = *caches[static_cast<size_t>(i)];
+      const int64_t bytes = storage_bytes(cache.dtype, cache.size()) / sequences();
+      auto* const data = static_cast<std::byte*>(cache.raw());
+      std::memcpy(data + to * bytes, data + from * bytes,
+                  static_cast<size_t>(bytes / capacity_ * slots));
+    }
+  });
+  lengths_[static_cast<size_t>(to)] = length;
 }
 
 /// Rows that are not set compute nothing that is read.

@@ -42,6 +42,9 @@ class Runner {
   int64_t length(int64_t sequence) const { return lengths_.at(static_cast<size_t>(sequence)); }
   /// Drops the tokens from `length` on.
   void truncate(int64_t sequence, int64_t length);
+  /// Makes the first `length` tokens of `from`, which it has, those of `to`, by copying their keys
+  /// and values.
+  void copy(int64_t from, int64_t to, int64_t length);
 
   /// Computes at most kMostRows tokens; each sequence is in one part at most. Returns the wanted
   /// logits, float32 [wanted, words], in the order of the parts; valid until the next step.

@@ -1,6 +1,7 @@
 #include "llm/speculation.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -9,10 +10,37 @@ namespace {
 
 /// Weight of the newest measurement in moving averages.
 constexpr double kNewest = 0.15;
-/// Steps until guesses are tried again after they have not paid.
-constexpr int64_t kPause = 32;
+/// Calls until guesses are tried again after they have not paid; twice as many each further time.
+constexpr int64_t kFirstPause = 32, kLongestPause = 512;
+/// A guess that is right less often is not worth its part of the attention.
+constexpr double kLeastChance = 0.05;
+/// Below this, a text whose guesses are not chosen is paused even if those of others are.
+constexpr double kLowChance = 0.3;
+
+/// Adds the most probable guesses to `counts` until there are `rows` rows; returns how many tokens
+/// the step gives on average.
+double fill(std::span<const GuessOffer> offers, int64_t rows, std::vector<int64_t>& counts) {
+  std::vector<double> chance(offers.size());  // that the next guess of each text is right
+  for (size_t i = 0; i < offers.size(); ++i)
+    chance[i] = offers[i].text ? offers[i].text->right() : 0;
+  auto tokens = static_cast<double>(offers.size());
+  for (auto used = static_cast<int64_t>(offers.size()); used < rows; ++used) {
+    size_t best = offers.size();
+    for (size_t i = 0; i < offers.size(); ++i)
+      if (counts[i] < std::ssize(offers[i].candidates) && chance[i] >= kLeastChance &&
+          (best == offers.size() || chance[i] > chance[best]))
+        best = i;
+    if (best == offers.size()) break;
+    tokens += chance[best];
+    chance[best] *= offers[best].text->right();
+    ++counts[best];
+  }
+  return tokens;
+}
 
 }  // namespace
+
+// --- guesses ---
 
 uint64_t Speculation::key_of(std::span<const tokenizers::TokenId> tokens) {
   uint64_t key = 0xcbf29ce484222325u;
@@ -21,13 +49,8 @@ uint64_t Speculation::key_of(std::span<const tokenizers::TokenId> tokens) {
   return key;
 }
 
-size_t Speculation::index_of(int64_t guesses) {
-  const auto* const size = std::lower_bound(kSizes.begin(), kSizes.end(), guesses);
-  return guesses == 0 ? 0 : static_cast<size_t>(size - kSizes.begin()) + 1;
-}
-
-std::vector<tokenizers::TokenId> Speculation::guess(std::span<const tokenizers::TokenId> text,
-                                                    int64_t most) {
+std::span<const tokenizers::TokenId> Speculation::candidates(
+    std::span<const tokenizers::TokenId> text, int64_t most) {
   if (text.size() < noted_) {
     after_.clear();
     noted_ = 0;
@@ -43,41 +66,69 @@ std::vector<tokenizers::TokenId> Speculation::guess(std::span<const tokenizers::
   }
   const auto found = after_.find(key_of(text.last(kOrder)));
   if (found == after_.end()) return {};
-  const auto candidates = text.subspan(found->second);
-  most = std::min(most, static_cast<int64_t>(candidates.size()));
-  // The number of guesses with the most tokens per second: 1 + p + p² + … of a step.
-  int64_t best = 0;
-  double best_rate = seconds_[0] > 0 ? 1 / seconds_[0] : 0;
-  for (const int64_t size : kSizes) {
-    if (size > most) break;
-    const double seconds = seconds_[index_of(size)];
-    if (seconds == 0) {  // not measured yet
-      best = size;
-      break;
-    }
-    const double tokens = (1 - std::pow(right_, size + 1)) / std::max(1 - right_, 1e-6);
-    if (tokens / seconds > best_rate) {
-      best_rate = tokens / seconds;
-      best = size;
-    }
-  }
-  if (best == 0 && most >= kSizes[0]) {
-    // Another trial later, since texts change.
-    pause_ = kPause;
-    right_ = std::max(right_, 0.5);
-  }
-  const auto guesses = candidates.first(static_cast<size_t>(best));
-  return {guesses.begin(), guesses.end()};
+  const auto after = text.subspan(found->second);
+  most = std::clamp<int64_t>(most, 0, kMostGuesses);
+  return after.first(std::min(after.size(), static_cast<size_t>(most)));
 }
 
-void Speculation::report(int64_t guesses, int64_t right, double seconds) {
-  const size_t at = index_of(guesses);
-  if (at < seconds_.size() && std::exchange(has_plan_[at], true)) {
-    double& average = seconds_[at];
-    average = average == 0 || seconds < average ? seconds : average + kNewest * (seconds - average);
-  }
+void Speculation::pause() {
+  pause_ = next_pause_;
+  next_pause_ = std::min(2 * next_pause_, kLongestPause);
+  right_ = std::max(right_, 0.5);
+}
+
+void Speculation::report(int64_t guesses, int64_t right) {
   for (int64_t i = 0; i < std::min(guesses, right + 1); ++i)
     right_ += kNewest * ((i < right ? 1.0 : 0.0) - right_);
+  if (guesses > 0 && right == guesses) next_pause_ = kFirstPause;
+}
+
+// --- times ---
+
+size_t StepTimes::index_of(int64_t rows) {
+  return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(1, rows) - 1)));
+}
+
+void StepTimes::report(int64_t rows, double seconds) {
+  const size_t at = index_of(rows);
+  if (at >= times_.size() || !std::exchange(times_[at].has_plan, true)) return;
+  double& average = times_[at].seconds;
+  average = average == 0 || seconds < average ? seconds : average + kNewest * (seconds - average);
+}
+
+double StepTimes::seconds(int64_t rows) const {
+  const size_t at = index_of(rows);
+  return at < times_.size() ? times_[at].seconds : 0;
+}
+
+std::vector<int64_t> choose_guesses(const StepTimes& times, std::span<const GuessOffer> offers,
+                                    int64_t most_rows) {
+  const auto texts = static_cast<int64_t>(offers.size());
+  std::vector<int64_t> best(offers.size(), 0);
+  const double alone = times.seconds(texts);
+  if (alone == 0) return best;  // the first steps measure how long they take without guesses
+  int64_t most = texts;
+  for (const GuessOffer& offer : offers) most += std::ssize(offer.candidates);
+  most = std::min(most, most_rows);
+  double best_rate = static_cast<double>(texts) / alone;
+  // Steps of the sizes to which rows are padded; the last one is not full.
+  const auto smallest = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(texts)));
+  for (int64_t rows = smallest; rows / 2 < most; rows *= 2) {
+    std::vector<int64_t> counts(offers.size(), 0);
+    const double tokens = fill(offers, std::min(rows, most), counts);
+    const double seconds = times.seconds(rows);
+    if (seconds == 0) return counts;
+    if (tokens / seconds > best_rate) {
+      best_rate = tokens / seconds;
+      best = std::move(counts);
+    }
+  }
+  const bool none = std::all_of(best.begin(), best.end(), [](int64_t count) { return count == 0; });
+  for (size_t i = 0; i < offers.size(); ++i)
+    if (best[i] == 0 && !offers[i].candidates.empty() &&
+        (none || offers[i].text->right() < kLowChance))
+      offers[i].text->pause();
+  return best;
 }
 
 }  // namespace paddle::llm

@@ -14,26 +14,61 @@
 
 namespace paddle::llm {
 
+/// Guesses for one text.
 class Speculation {
  public:
+  static constexpr int64_t kMostGuesses = 7;
+
   /// Guesses for the tokens after this text, which is that of the last call with more at its end.
-  /// At most `most`; none where nothing fits or steps with guesses have not paid.
-  std::vector<tokenizers::TokenId> guess(std::span<const tokenizers::TokenId> text, int64_t most);
-  /// The time of a step of one token and `guesses`, and how many of the guesses were right.
-  void report(int64_t guesses, int64_t right, double seconds);
+  /// At most `most`; none where nothing fits, or for a while after `pause`. Valid as long as the
+  /// text is.
+  std::span<const tokenizers::TokenId> candidates(std::span<const tokenizers::TokenId> text,
+                                                  int64_t most);
+  /// The probability that a guess is right if those before it are.
+  double right() const { return right_; }
+  /// The candidates were not worth a step; they are tried again later, since texts change.
+  void pause();
+  /// How many of the guesses were right.
+  void report(int64_t guesses, int64_t right);
 
  private:
-  static constexpr size_t kOrder = 3;                          ///< tokens that a guess follows from
-  static constexpr std::array<int64_t, 3> kSizes = {1, 3, 7};  ///< guesses: steps of 2, 4, 8 rows
+  static constexpr size_t kOrder = 3;  ///< tokens that a guess follows from
   static uint64_t key_of(std::span<const tokenizers::TokenId> tokens);
-  static size_t index_of(int64_t guesses);  ///< of such steps in the arrays below
 
-  std::unordered_map<uint64_t, size_t> after_;       ///< by the last tokens: where the text went on
-  size_t noted_ = 0;                                 ///< tokens of the text that are in `after_`
-  double right_ = 0.5;                               ///< moving share of guesses that were right
-  std::array<double, kSizes.size() + 1> seconds_{};  ///< moving times of steps; 0: not measured
-  std::array<bool, kSizes.size() + 1> has_plan_{};   ///< the first step of a size makes its plan
-  int64_t pause_ = 0;                                ///< steps without guesses until the next trial
+  std::unordered_map<uint64_t, size_t> after_;  ///< by the last tokens: where the text went on
+  size_t noted_ = 0;                            ///< tokens of the text that are in `after_`
+  double right_ = 0.5;                          ///< moving share of guesses that were right
+  int64_t pause_ = 0;                           ///< calls without guesses until the next trial
+  int64_t next_pause_ = 32;
 };
+
+/// Times of steps that generate, by their rows, which a runner pads to powers of two.
+class StepTimes {
+ public:
+  /// The first step of a size makes its plan and is not counted.
+  void report(int64_t rows, double seconds);
+  /// Of a step with this many rows; 0: not measured.
+  double seconds(int64_t rows) const;
+
+ private:
+  struct Time {
+    bool has_plan = false;
+    double seconds = 0;  ///< moving average
+  };
+  static size_t index_of(int64_t rows);
+  std::array<Time, 16> times_;
+};
+
+/// A text and its candidates; null for a text without guesses.
+struct GuessOffer {
+  Speculation* text = nullptr;
+  std::span<const tokenizers::TokenId> candidates;
+};
+
+/// How many candidates of each text one step checks, so that it gives the most tokens per second; a
+/// size that was never measured is tried. Each text has a row of its own besides; the rows are
+/// `most_rows` at most. Pauses texts whose candidates are not worth it.
+std::vector<int64_t> choose_guesses(const StepTimes& times, std::span<const GuessOffer> offers,
+                                    int64_t most_rows);
 
 }  // namespace paddle::llm

@@ -218,6 +218,7 @@ llm::GenerateOptions read_options(Keys& keys, bool chat, Engine& engine,
   std::random_device device;
   const auto seed = static_cast<int64_t>(device() >> 1);
   out.seed = static_cast<uint64_t>(keys.integer("seed", seed, INT64_MIN, INT64_MAX));
+  out.speculate = engine.speculates();
   out.stops = read_stops(keys);
   out.logit_bias = read_bias(keys, engine.runner().words());
   out.constraint = read_format(keys, engine);
@@ -309,15 +310,20 @@ Ordered text_logprobs(const Engine& engine, const std::vector<Piece>& pieces,
 }
 
 Ordered usage_of(const CompletionRequest& request, const std::vector<Job::State>& states) {
-  int64_t generated = 0, cached = 0;
+  int64_t generated = 0, cached = 0, drafts = 0, accepted = 0;
   for (const Job::State& state : states) {
     generated += state.generated;
     cached += state.cached;
+    drafts += state.drafts;
+    accepted += state.accepted;
   }
   return {{"prompt_tokens", request.prompt_tokens},
           {"completion_tokens", generated},
           {"total_tokens", request.prompt_tokens + generated},
-          {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+          {"prompt_tokens_details", {{"cached_tokens", cached}}},
+          {"completion_tokens_details",
+           {{"accepted_prediction_tokens", accepted},
+            {"rejected_prediction_tokens", drafts - accepted}}}};
 }
 
 }  // namespace

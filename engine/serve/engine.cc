@@ -47,6 +47,12 @@ void Job::set_cached(int64_t tokens) {
   state_.cached = tokens;
 }
 
+void Job::add_drafts(int64_t drafts, int64_t accepted) {
+  const std::lock_guard lock(mutex_);
+  state_.drafts += drafts;
+  state_.accepted += accepted;
+}
+
 void Job::wait_for_news(int milliseconds) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
@@ -93,6 +99,8 @@ bool Engine::submit(const std::vector<std::shared_ptr<Job>>& jobs) {
 void Engine::release(Slot& slot) {
   if (slot.job) --running_;
   slot.job = nullptr;
+  slot.leader = nullptr;
+  slot.speculation = {};
   slot.generation.reset();
 }
 
@@ -116,34 +124,45 @@ void Engine::drop_cancelled() {
     }
 }
 
-/// Gives waiting jobs the free slot that holds most of their prompt, or else the one that was used
-/// least recently.
+/// Gives waiting jobs free slots.
 void Engine::admit() {
   const std::lock_guard lock(mutex_);
-  while (!queue_.empty()) {
-    Slot* best = nullptr;
-    size_t most = 0;
-    const auto& prompt = queue_.front().first->prompt;
-    for (Slot& slot : slots_) {
-      if (slot.job) continue;
-      const size_t same = common_prefix(slot.cached, prompt);
-      if (!best || same > most || (same == most && slot.used < best->used)) {
-        best = &slot;
-        most = same;
-      }
-    }
-    if (!best) return;
-    best->asked = queue_.front().second;
-    auto job = std::move(queue_.front().first);
-    queue_.pop_front();
-    start(*best, std::move(job), most);
-  }
+  while (!queue_.empty() && admit_first()) continue;
 }
 
-void Engine::start(Slot& slot, std::shared_ptr<Job> job, size_t same) {
+/// The first job of the queue continues what a slot holds of its prompt: in this slot if it is free
+/// and little of it would be lost, else as a copy in the one that was used least recently.
+bool Engine::admit_first() {
+  const std::shared_ptr<Job> job = queue_.front().first;
+  Slot *oldest = nullptr, *source = nullptr;
+  size_t most = 0;
+  for (Slot& slot : slots_) {
+    if (!slot.job && (!oldest || slot.used < oldest->used)) oldest = &slot;
+    const size_t same = common_prefix(slot.cached, job->prompt);
+    if (!source || same > most || (same == most && !slot.job && source->job)) {
+      source = &slot;
+      most = same;
+    }
+  }
+  if (!oldest) return false;
+  constexpr size_t kFewTokens = 64;
+  const bool continues = !source->job && most > 0 && source->cached.size() <= most + kFewTokens;
+  Slot& target = continues ? *source : *oldest;
+  target.asked = queue_.front().second;
+  queue_.pop_front();
+  start(target, job);
+  if (!target.job || job->scores_prompt) return true;
+  take_prefix(target, *source);
+  find_leader(target);
+  return true;
+}
+
+void Engine::start(Slot& slot, std::shared_ptr<Job> job) {
   slot.used = ++clock_;
   // At least one token is computed, for its logits.
-  same = job->scores_prompt ? 0 : std::min(same, job->prompt.size() - 1);
+  const size_t same = job->scores_prompt ? 0
+                                         : std::min(common_prefix(slot.cached, job->prompt),
+                                                    job->prompt.size() - 1);
   slot.cached.resize(same);
   runner_.truncate(slot.sequence, static_cast<int64_t>(same));
   job->set_cached(static_cast<int64_t>(same));
@@ -159,22 +178,66 @@ void Engine::start(Slot& slot, std::shared_ptr<Job> job, size_t same) {
   }
 }
 
-/// Slots and how many of their tokens the next step computes: all texts that are being generated,
-/// then prompts in the order in which they came, as far as the step's time allows.
-std::vector<std::pair<Engine::Slot*, int64_t>> Engine::choose() const {
-  std::vector<std::pair<Slot*, int64_t>> out;
+/// Copies what another slot holds of the prompt, if that is more than the slot has.
+void Engine::take_prefix(Slot& slot, const Slot& from) {
+  const auto& prompt = slot.job->prompt;
+  const size_t same = std::min(common_prefix(from.cached, prompt), prompt.size() - 1);
+  if (same <= slot.cached.size()) return;
+  metrics_.add("cached_tokens_total", static_cast<double>(same - slot.cached.size()));
+  runner_.copy(from.sequence, slot.sequence, static_cast<int64_t>(same));
+  slot.cached.assign(prompt.begin(), prompt.begin() + static_cast<ptrdiff_t>(same));
+  slot.job->set_cached(static_cast<int64_t>(same));
+}
+
+/// The slot that reads most of this one's prompt, and began before it.
+void Engine::find_leader(Slot& slot) {
+  constexpr int64_t kWorthWaiting = 32;
+  slot.leader = nullptr;
+  slot.shared = static_cast<int64_t>(slot.cached.size()) + kWorthWaiting;
+  for (Slot& other : slots_) {
+    if (!other.job || other.used >= slot.used || other.missing() <= 1) continue;
+    const auto same = static_cast<int64_t>(common_prefix(other.job->prompt, slot.job->prompt));
+    if (same <= slot.shared) continue;
+    slot.leader = &other;
+    slot.leader_used = other.used;
+    slot.shared = same;
+  }
+}
+
+/// Copies the beginnings of prompts that other slots have read by now.
+void Engine::share_prefixes() {
+  for (Slot& slot : slots_) {
+    if (!slot.job || !slot.leader) continue;
+    Slot& leader = *slot.leader;
+    const bool reads = leader.job && leader.used == slot.leader_used;
+    if (reads && std::ssize(leader.cached) < slot.shared) continue;
+    take_prefix(slot, leader);
+    find_leader(slot);
+  }
+}
+
+/// The parts of the next step: all texts that are being generated, then prompts in the order in
+/// which they came, as far as the step's time allows.
+std::vector<Engine::Work> Engine::choose() {
+  std::vector<Work> out;
   std::vector<Slot*> reading;
   int64_t rows = 0;
-  for (const Slot& each : slots_) {
-    auto& slot = const_cast<Slot&>(each);
-    if (!slot.job) continue;
-    if (slot.missing() > 1) {
+  const auto add = [&](Slot& slot, int64_t count) {
+    const auto part = std::span(slot.generation->tokens())
+                          .subspan(slot.cached.size(), static_cast<size_t>(count));
+    const bool scores = slot.job->scores_prompt && slot.generation->generated() == 0;
+    const int64_t wanted = scores ? count : count == slot.missing() ? 1 : 0;
+    out.push_back({&slot, {part.begin(), part.end()}, wanted});
+    rows += count;
+  };
+  for (Slot& slot : slots_) {
+    if (!slot.job || slot.leader) continue;
+    if (slot.missing() > 1)
       reading.push_back(&slot);
-    } else {
-      out.emplace_back(&slot, 1);
-      ++rows;
-    }
+    else
+      add(slot, 1);
   }
+  if (reading.empty() && !out.empty()) add_guesses(out);
   std::sort(reading.begin(), reading.end(),
             [](const Slot* a, const Slot* b) { return a->used < b->used; });
   constexpr int64_t kFewest = 16;  // so that prompts are read however slow steps are
@@ -185,34 +248,84 @@ std::vector<std::pair<Engine::Slot*, int64_t>> Engine::choose() const {
   for (Slot* slot : reading) {
     const int64_t count = std::min(slot->missing(), budget - rows);
     if (count <= 0) break;
-    out.emplace_back(slot, count);
-    rows += count;
+    add(*slot, count);
   }
   return out;
 }
 
-/// Reports the prompt's tokens that follow those from `first` on, by their logits.
-void Engine::score_prompt(Slot& slot, size_t first, size_t count, const float* logits) {
-  const auto& prompt = slot.job->prompt;
-  const auto words = static_cast<size_t>(runner_.words());
-  for (size_t i = 0; i < count && first + i + 1 < prompt.size(); ++i)
-    slot.job->add({"",
-                   llm::score_token({logits + i * words, words}, prompt[first + i + 1],
-                                    slot.job->options.logprobs),
-                   true});
+/// Guesses of the next tokens of texts, which the step checks.
+void Engine::add_guesses(std::vector<Work>& work) {
+  std::vector<llm::GuessOffer> offers(work.size());
+  for (size_t i = 0; i < work.size(); ++i) {
+    Slot& slot = *work[i].slot;
+    const auto& options = slot.job->options;
+    if (!options.speculate || work[i].wanted == 0) continue;
+    const auto& text = slot.generation->tokens();
+    const int64_t room = std::min(runner_.context() - std::ssize(text),
+                                  options.length - slot.generation->generated() - 1);
+    offers[i] = {&slot.speculation, slot.speculation.candidates(text, std::max<int64_t>(0, room))};
+  }
+  const auto counts = llm::choose_guesses(step_times_, offers, llm::Runner::kMostRows);
+  for (size_t i = 0; i < work.size(); ++i) {
+    const auto guesses = offers[i].candidates.first(static_cast<size_t>(counts[i]));
+    work[i].tokens.insert(work[i].tokens.end(), guesses.begin(), guesses.end());
+    work[i].guesses = counts[i];
+    work[i].wanted += counts[i];
+  }
 }
 
-void Engine::advance(Slot& slot, const float* logits) {
+/// Reports the prompt's tokens that follow those from `first` on, by their logits.
+void Engine::score_prompt(Work& work, size_t first) {
+  Slot& slot = *work.slot;
+  const auto& prompt = slot.job->prompt;
+  const auto words = static_cast<size_t>(runner_.words());
+  for (size_t i = 0; i < work.tokens.size() && first + i + 1 < prompt.size(); ++i)
+    slot.job->add({"",
+                   llm::score_token({work.logits + i * words, words}, prompt[first + i + 1],
+                                    slot.job->options.logprobs),
+                   true});
+  // Only the last token has one to choose.
+  work.logits += (work.wanted - 1) * runner_.words();
+}
+
+/// Chooses the next token, and further ones as long as guesses are right.
+void Engine::advance(Work& work) {
+  Slot& slot = *work.slot;
+  llm::Generation& generation = *slot.generation;
   // A text of no length, whose prompt was scored.
-  if (slot.generation->end() != llm::Generation::End::kNone) return;
+  if (generation.end() != llm::Generation::End::kNone) return;
+  const auto words = static_cast<size_t>(runner_.words());
   try {
-    Piece piece;
-    piece.text = slot.generation->next({logits, static_cast<size_t>(runner_.words())});
-    if (const auto* token = slot.generation->last()) piece.token = *token;
-    slot.job->add(std::move(piece));
+    for (;; ++work.right) {
+      Piece piece;
+      piece.text = generation.next({work.logits + static_cast<size_t>(work.right) * words, words});
+      if (const auto* token = generation.last()) piece.token = *token;
+      slot.job->add(std::move(piece));
+      if (generation.end() != llm::Generation::End::kNone || work.right == work.guesses ||
+          generation.tokens().back() != work.tokens[static_cast<size_t>(work.right) + 1])
+        break;
+    }
   } catch (const Error& e) {
     slot.job->finish(llm::Generation::End::kNone, e);
   }
+}
+
+/// After `advance`: forgets guesses that were wrong, and ends texts.
+void Engine::settle(Work& work) {
+  Slot& slot = *work.slot;
+  if (work.guesses > 0) {
+    slot.cached.resize(slot.cached.size() - static_cast<size_t>(work.guesses - work.right));
+    runner_.truncate(slot.sequence, std::ssize(slot.cached));
+    slot.speculation.report(work.guesses, work.right);
+    slot.job->add_drafts(work.guesses, work.right);
+    metrics_.add("draft_tokens_total", static_cast<double>(work.guesses));
+    metrics_.add("draft_accepted_tokens_total", static_cast<double>(work.right));
+  }
+  metrics_.add("generated_tokens_total",
+               static_cast<double>(work.right + (slot.generation->last() ? 1 : 0)));
+  if (slot.generation->end() != llm::Generation::End::kNone)
+    slot.job->finish(slot.generation->end());
+  if (slot.job->is_done()) release(slot);
 }
 
 void Engine::fail_all(const Error& error) {
@@ -240,16 +353,16 @@ void Engine::report() const {
 bool Engine::step() {
   drop_cancelled();
   admit();
-  const auto chosen = choose();
-  if (chosen.empty()) return false;
+  share_prefixes();
+  std::vector<Work> work = choose();
+  if (work.empty()) return false;
   std::vector<llm::StepPart> parts;
   int64_t rows = 0;
-  for (const auto& [slot, count] : chosen) {
-    const auto& tokens = slot->generation->tokens();
-    const auto part = std::span(tokens).subspan(slot->cached.size(), static_cast<size_t>(count));
-    const bool scores = slot->job->scores_prompt && slot->generation->generated() == 0;
-    parts.push_back({slot->sequence, part, scores ? count : count == slot->missing() ? 1 : 0});
-    rows += count;
+  bool generates = true;  // and reads no prompt
+  for (const Work& each : work) {
+    parts.push_back({each.slot->sequence, each.tokens, each.wanted});
+    rows += std::ssize(each.tokens);
+    generates = generates && each.wanted == std::ssize(each.tokens);
   }
   const auto begin = Clock::now();
   const float* logits = nullptr;
@@ -263,37 +376,31 @@ bool Engine::step() {
   metrics_.add("steps_total");
   metrics_.add("step_seconds_total", elapsed);
   metrics_.add("step_rows_total", static_cast<double>(rows));
+  if (generates) step_times_.report(rows, elapsed);
   if (rows >= 64) {
     constexpr double kNew = 0.3;
     const double rate = static_cast<double>(rows) / elapsed;
     rows_per_second_ += rows_per_second_ == 0 ? rate : kNew * (rate - rows_per_second_);
   }
-  std::vector<std::pair<Slot*, const float*>> wanted;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    Slot& slot = *chosen[i].first;
+  for (Work& each : work) {
+    Slot& slot = *each.slot;
     const size_t before = slot.cached.size();
-    slot.cached.insert(slot.cached.end(), parts[i].tokens.begin(), parts[i].tokens.end());
-    if (parts[i].wanted == 0) continue;
-    if (slot.job->scores_prompt && slot.generation->generated() == 0)
-      score_prompt(slot, before, parts[i].tokens.size(), logits);
-    logits += parts[i].wanted * runner_.words();
-    if (slot.missing() > 0) continue;
-    wanted.emplace_back(&slot, logits - runner_.words());
-    if (slot.generation->generated() == 0) {
+    slot.cached.insert(slot.cached.end(), each.tokens.begin(), each.tokens.end());
+    if (each.wanted == 0) continue;
+    each.logits = logits;
+    logits += each.wanted * runner_.words();
+    if (slot.job->scores_prompt && slot.generation->generated() == 0) score_prompt(each, before);
+    if (slot.missing() <= 0 && slot.generation->generated() == 0) {
       metrics_.add("time_to_first_token_seconds_sum", seconds_since(slot.asked));
       metrics_.add("time_to_first_token_seconds_count");
     }
   }
-  parallel_for(static_cast<int64_t>(wanted.size()), 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i)
-      advance(*wanted[static_cast<size_t>(i)].first, wanted[static_cast<size_t>(i)].second);
+  std::erase_if(work,
+                [](const Work& each) { return each.wanted == 0 || each.slot->missing() > 0; });
+  parallel_for(std::ssize(work), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) advance(work[static_cast<size_t>(i)]);
   });
-  for (const auto& [slot, row] : wanted) {
-    if (slot->generation->last()) metrics_.add("generated_tokens_total");
-    if (slot->generation->end() != llm::Generation::End::kNone)
-      slot->job->finish(slot->generation->end());
-    if (slot->job->is_done()) release(*slot);
-  }
+  for (Work& each : work) settle(each);
   return true;
 }
 

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "llm/generation.h"
 #include "llm/runner.h"
+#include "llm/speculation.h"
 #include "serve/metrics.h"
 
 namespace paddle::serve {
@@ -51,6 +52,7 @@ class Job {
     llm::Generation::End end = llm::Generation::End::kNone;
     std::optional<Error> error;
     int64_t generated = 0, cached = 0;  ///< tokens
+    int64_t drafts = 0, accepted = 0;   ///< tokens that were guessed, and those that were right
   };
   /// Waits until there is something new, or for `milliseconds`.
   State take(int milliseconds);
@@ -60,6 +62,7 @@ class Job {
   // For the engine.
   void add(Piece piece);
   void set_cached(int64_t tokens);
+  void add_drafts(int64_t drafts, int64_t accepted);
   bool is_done();
   void finish(llm::Generation::End end, std::optional<Error> error = std::nullopt);
 
@@ -74,6 +77,7 @@ struct EngineLimits {
   int64_t streams = 8;         ///< texts that are generated at a time
   int64_t queue = 64;          ///< texts that wait
   double step_seconds = 0.06;  ///< of steps that read prompts while texts are being generated
+  bool speculate = true;       ///< checks guesses of several tokens in a step
 };
 
 /// The texts of one model.
@@ -85,6 +89,7 @@ class Engine {
   const std::string& name() const { return name_; }
   const tokenizers::Tokenizer& tokenizer() const { return tokenizer_; }
   const llm::Runner& runner() const { return runner_; }
+  bool speculates() const { return limits_.speculate; }
   /// The tokenizer's tokens as constraints need them; made when first asked for.
   std::shared_ptr<const grammar::TokenTexts> token_texts();
   /// False if the queue is full, for any of the jobs.
@@ -102,18 +107,38 @@ class Engine {
     std::vector<tokenizers::TokenId> cached;
     int64_t sequence = 0;
     uint64_t used = 0;  ///< when the last job began
+    llm::Speculation speculation = {};
+    /// A slot that is reading a prompt with the same beginning, of `shared` tokens, which are
+    /// copied when it has them; null if there is none.
+    Slot* leader = nullptr;
+    uint64_t leader_used = 0;
+    int64_t shared = 0;
     std::chrono::steady_clock::time_point asked;
     /// Tokens that are not in the cache yet.
     int64_t missing() const {
       return static_cast<int64_t>(generation->tokens().size() - cached.size());
     }
   };
+  /// A part of a step.
+  struct Work {
+    Slot* slot;
+    std::vector<tokenizers::TokenId> tokens;
+    int64_t wanted = 0, guesses = 0;
+    const float* logits = nullptr;  ///< of the first wanted token
+    int64_t right = 0;              ///< of the guesses
+  };
   void drop_cancelled();
   void admit();
-  void start(Slot& slot, std::shared_ptr<Job> job, size_t same);
-  std::vector<std::pair<Slot*, int64_t>> choose() const;
-  void score_prompt(Slot& slot, size_t first, size_t count, const float* logits);
-  void advance(Slot& slot, const float* logits);
+  bool admit_first();
+  void start(Slot& slot, std::shared_ptr<Job> job);
+  void take_prefix(Slot& slot, const Slot& from);
+  void find_leader(Slot& slot);
+  void share_prefixes();
+  std::vector<Work> choose();
+  void add_guesses(std::vector<Work>& work);
+  void score_prompt(Work& work, size_t first);
+  void advance(Work& work);
+  void settle(Work& work);
   void fail_all(const Error& error);
   void release(Slot& slot);
 
@@ -131,6 +156,7 @@ class Engine {
   std::atomic<int64_t> running_{0};
   uint64_t clock_ = 0;
   double rows_per_second_ = 0;  ///< of steps that read prompts; 0: not known yet
+  llm::StepTimes step_times_;   ///< of steps that only generate
 };
 
 /// The thread of the steps.

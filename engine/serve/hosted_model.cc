@@ -24,8 +24,10 @@ std::optional<HostedModel> host_model(const ModelEntry& entry, const EngineLimit
   if (!tokenizer.chat_template.empty())
     out.chat_template = std::make_unique<jinja::Template>(tokenizer.chat_template, "chat template");
   const llm::RunnerOptions runner{limits.streams, entry.context, llm::cache_type(entry.kv)};
+  EngineLimits of_model = limits;
+  of_model.speculate = entry.draft == "ngram";
   out.engine = std::make_unique<Engine>(entry.name, std::move(loaded), std::move(tokenizer), runner,
-                                        limits, metrics);
+                                        of_model, metrics);
   return out;
 }
 

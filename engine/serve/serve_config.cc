@@ -79,6 +79,7 @@ ServeConfig read_serve_config(const std::string& path) {
                   {"kv", text_to(model.kv)},
                   {"activations", text_to(model.activations)},
                   {"weights_as", text_to(model.weights_as)},
+                  {"draft", text_to(model.draft)},
                   {"context", integer_to(model.context)},
                   {"family", text_to(model.family)}});
       if (model.path.empty())
@@ -125,6 +126,9 @@ void check_serve_config(const ServeConfig& config) {
     llm::cache_type(model.kv);
     llm::activations(model.activations);
     llm::weight_type(model.weights_as);
+    if (model.draft != "ngram" && model.draft != "none")
+      fail(ErrorCode::kUsage, "the draft of '", model.name, "' is '", model.draft,
+           "', expected ngram or none");
     if (model.context < 0) fail(ErrorCode::kUsage, "the context of '", model.name, "' is negative");
     if (!names.insert(model.name).second)
       fail(ErrorCode::kUsage, "two models are named '", model.name,

@@ -10,7 +10,7 @@ namespace paddle::serve {
 
 struct ModelEntry {
   std::string name = {}, path = {};
-  std::string kv = "f32", activations = "int16", weights_as = "as-is";
+  std::string kv = "f32", activations = "int16", weights_as = "as-is", draft = "ngram";
   int64_t context = 0;  ///< 0: the model's
   std::string family = {};
 };

@@ -71,7 +71,8 @@ Server::Server(ServeConfig config) : config_(std::move(config)) {
     served_.push_back(model.served());
   }
   for (const char* name : {"prompt_tokens_total", "cached_tokens_total", "generated_tokens_total",
-                           "requests_cancelled_total", "requests_rejected_total", "steps_total"})
+                           "requests_cancelled_total", "requests_rejected_total", "steps_total",
+                           "draft_tokens_total", "draft_accepted_tokens_total"})
     metrics_.add(name, 0);
   thread_ = std::make_unique<EngineThread>(std::move(engines));
 }

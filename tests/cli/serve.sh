@@ -31,6 +31,8 @@ grep -q "^stopped" "$folder/log" || fail "$(cat "$folder/log")"
 quiet 0 "$serve" "$model" --dry-run
 expect 2 "no model is given" "$serve"
 expect 2 "expected a Hugging Face folder or a GGUF file" "$serve" models/vision/lenet.yaml
+printf 'models: {a: {path: llama, draft: no}}\n' > "$folder/bad.yaml"
+expect 2 "the draft of 'a' is 'no', expected ngram or none" "$serve" --config "$folder/bad.yaml"
 expect 2 "streams is 0, expected 1 to 128" "$serve" "$model" --streams 0
 expect 2 "two models are named 'llama'" "$serve" "$model" "$model"
 printf 'models: {a: llama}\nlimits: {stream: 3}\n' > "$folder/bad.yaml"

@@ -105,6 +105,19 @@ for length in (0, 1):
 status, echoed = post("/v1/completions", {**GREEDY, "echo": True})
 expect(echoed["choices"][0]["text"] == "123" + alone, echoed)
 
+# Guesses of tokens are counted, and change nothing.
+repeated = {**GREEDY, "prompt": "12345678" * 4, "max_tokens": 30}
+details = post("/v1/completions", repeated)[1]["usage"]["completion_tokens_details"]
+expect(details["accepted_prediction_tokens"] >= 0 and details["rejected_prediction_tokens"] >= 0, details)
+expect(metric("paddle_draft_tokens_total") >= metric("paddle_draft_accepted_tokens_total"), text)
+
+# Requests that come together read what they share once.
+shared = [("987654321" * 5)[:42] + str(i) * 3 for i in range(3)]
+together = post("/v1/completions", {**GREEDY, "prompt": shared, "max_tokens": 5})[1]
+expect(together["usage"]["prompt_tokens_details"]["cached_tokens"] == 2 * 42, together["usage"])
+for i, prompt in enumerate(shared):
+    expect(together["choices"][i]["text"] == post("/v1/completions", {**GREEDY, "prompt": prompt, "max_tokens": 5})[1]["choices"][0]["text"], together)
+
 # A conversation.
 CHAT = {"messages": [{"role": "user", "content": "12"}], "max_tokens": 9, "temperature": 0}
 status, chat = post("/v1/chat/completions", CHAT)

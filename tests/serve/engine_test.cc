@@ -1,0 +1,164 @@
+// Texts that are generated side by side: prompts that begin alike are read once, and guesses of
+// tokens change no text.
+
+#include "serve/engine.h"
+
+#include <gtest/gtest.h>
+
+#include "llm/language_model.h"
+#include "runtime/execute.h"
+#include "text/load.h"
+
+namespace paddle::serve {
+namespace {
+
+using Tokens = std::vector<tokenizers::TokenId>;
+
+/// A vocabulary of 50 characters.
+tokenizers::Tokenizer characters() {
+  std::string words;
+  for (int i = 0; i < 50; ++i)
+    words += str(i > 0 ? ", " : "", "\"\\u00", "0123456789abcdef"[(48 + i) / 16],
+                 "0123456789abcdef"[(48 + i) % 16], "\": ", i);
+  return tokenizers::read_tokenizer_json(
+      parse_json(str(R"({"model": {"type": "BPE", "merges": [], "vocab": {)", words,
+                     R"(}}, "decoder": {"type": "Fuse"}})"),
+                 "characters"),
+      "characters");
+}
+
+class Texts : public testing::TestWithParam<const char*> {
+ protected:
+  Texts() {
+    runtime::register_backends();
+    const std::string name = GetParam();
+    model_ = llm::load_shared(
+        "tests/llm/data/" + name,
+        {.family = name == "gemma3" ? "models/llm/gemma.yaml" : "models/llm/llama.yaml"});
+  }
+  std::unique_ptr<Engine> engine(int64_t streams) {
+    return std::make_unique<Engine>("test", model_, characters(),
+                                    llm::RunnerOptions{streams, 64, llm::CacheType::kF32},
+                                    EngineLimits{.streams = streams}, metrics_);
+  }
+  static std::shared_ptr<Job> job(Tokens prompt, int64_t length, bool speculate = true) {
+    llm::GenerateOptions options;
+    options.length = length;
+    options.sampling.temperature = 0;
+    options.speculate = speculate;
+    return std::make_shared<Job>(std::move(prompt), options);
+  }
+  static void run(Engine& engine) {
+    while (engine.step()) continue;
+  }
+  static Tokens tokens_of(Job::State state) {
+    Tokens out;
+    for (const Piece& piece : state.pieces)
+      if (piece.token) out.push_back(piece.token->score.token);
+    return out;
+  }
+  /// The text of a prompt when nothing else is computed.
+  Tokens alone(const Tokens& prompt, int64_t length) {
+    const auto single = engine(1);
+    const auto one = job(prompt, length, false);
+    EXPECT_TRUE(single->submit({one}));
+    run(*single);
+    return tokens_of(one->take(0));
+  }
+  static Tokens prompt(int64_t shared, int64_t own, int64_t seed) {
+    Tokens out;
+    for (int64_t i = 0; i < shared; ++i)
+      out.push_back(static_cast<tokenizers::TokenId>(i * i % 47));
+    for (int64_t i = 0; i < own; ++i)
+      out.push_back(static_cast<tokenizers::TokenId>((seed + 3 * i) % 47));
+    return out;
+  }
+
+  std::shared_ptr<llm::LoadedModel> model_;
+  Metrics metrics_;
+};
+
+TEST_P(Texts, ACommonBeginningIsReadOnce) {
+  const auto shared = engine(4);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int64_t i = 0; i < 4; ++i) jobs.push_back(job(prompt(40, 5, 11 * i + 1), 8));
+  ASSERT_TRUE(shared->submit(jobs));
+  run(*shared);
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto state = jobs[static_cast<size_t>(i)]->take(0);
+    EXPECT_EQ(state.cached, i == 0 ? 0 : 40) << i;
+    EXPECT_EQ(tokens_of(state), alone(prompt(40, 5, 11 * i + 1), 8)) << i;
+  }
+}
+
+TEST_P(Texts, ABeginningIsTakenFromARunningText) {
+  const auto shared = engine(2);
+  const auto first = job(prompt(40, 2, 5), 20), second = job(prompt(40, 3, 7), 8);
+  ASSERT_TRUE(shared->submit({first}));
+  for (int i = 0; i < 4; ++i) shared->step();
+  ASSERT_TRUE(shared->submit({second}));
+  run(*shared);
+  const auto state = second->take(0);
+  EXPECT_EQ(state.cached, 40);
+  EXPECT_EQ(tokens_of(state), alone(prompt(40, 3, 7), 8));
+  EXPECT_EQ(tokens_of(first->take(0)), alone(prompt(40, 2, 5), 20));
+}
+
+TEST_P(Texts, ACancelledLeaderIsReplaced) {
+  const auto shared = engine(3);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int64_t i = 0; i < 3; ++i) jobs.push_back(job(prompt(45, 3, 11 * i + 1), 6));
+  ASSERT_TRUE(shared->submit(jobs));
+  jobs[0]->cancel();
+  run(*shared);
+  EXPECT_EQ(tokens_of(jobs[1]->take(0)), alone(prompt(45, 3, 12), 6));
+  const auto last = jobs[2]->take(0);
+  EXPECT_EQ(last.cached, 45);
+  EXPECT_EQ(tokens_of(last), alone(prompt(45, 3, 23), 6));
+}
+
+TEST_P(Texts, AConversationContinuesInItsPlace) {
+  const auto shared = engine(2);
+  const auto ask = [&](const Tokens& text) {
+    const auto one = job(text, 1);
+    EXPECT_TRUE(shared->submit({one}));
+    run(*shared);
+    return one->take(0).cached;
+  };
+  EXPECT_EQ(ask(prompt(40, 9, 1)), 0);
+  EXPECT_EQ(ask(prompt(0, 9, 2)), 0);
+  EXPECT_EQ(ask(prompt(40, 12, 1)), 49);
+  EXPECT_EQ(ask(prompt(0, 12, 2)), 9);
+}
+
+TEST_P(Texts, GuessesChangeNoText) {
+  const auto guessing = engine(3);
+  Tokens repeated;
+  for (int i = 0; i < 24; ++i) repeated.push_back(static_cast<tokenizers::TokenId>(i % 4 + 1));
+  const std::vector<Tokens> prompts = {repeated, prompt(12, 4, 1),
+                                       Tokens(20, tokenizers::TokenId{7})};
+  int64_t drafts = 0, accepted = 0;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::shared_ptr<Job>> jobs;
+    for (const Tokens& text : prompts) jobs.push_back(job(text, 38));
+    ASSERT_TRUE(guessing->submit(jobs));
+    run(*guessing);
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      const auto state = jobs[i]->take(0);
+      EXPECT_EQ(tokens_of(state), alone(prompts[i], 38)) << i;
+      EXPECT_EQ(state.generated, 38);
+      drafts += state.drafts;
+      accepted += state.accepted;
+    }
+  }
+  EXPECT_GT(drafts, 0);
+  EXPECT_GT(accepted, 0);
+  EXPECT_LE(accepted, drafts);
+  EXPECT_NE(metrics_.text().find(str("paddle_draft_tokens_total ", drafts)), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Texts, testing::Values("llama", "gemma3", "mistral"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace paddle::serve
