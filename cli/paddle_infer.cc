@@ -201,6 +201,10 @@ int run(int argc, char** argv) {
                      "keep a language model's matrices in 8 or 4 bits, whatever their file has "
                      "(default: as-is)")
           ->check(CLI::IsMember({"as-is", "int8", "int4"}));
+  std::string adapter;
+  auto* adapter_option =
+      app.add_option("--adapter", adapter,
+                     "[NAME=]DIR: a low-rank adapter in PEFT's files, added to a language model");
   std::string measured;
   int64_t window = 0;
   bool json = false;
@@ -283,8 +287,9 @@ int run(int argc, char** argv) {
   for (const auto* option : {schema_option, regex_option})
     if (option->count() > 0 && prompt->count() == 0 && chat->count() == 0)
       fail(ErrorCode::kUsage, option->get_name(), " needs --prompt or --chat");
+  adapter = llm::read_adapter_option(adapter).folder;
   for (const auto* option : {context_option, kv_option, activations_option, weights_as_option,
-                             schema_option, regex_option})
+                             adapter_option, schema_option, regex_option})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
   if (embed->count() > 0) {
@@ -307,6 +312,7 @@ int run(int argc, char** argv) {
     if (!activations.empty()) entry.activations = activations;
     entry.weights_as = weights_as;
     entry.draft = draft;
+    entry.adapter = adapter;
     cli::answer_requests(entry, batch);
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
@@ -345,6 +351,7 @@ int run(int argc, char** argv) {
     watch_for_interrupts();
     speed.repeats = benchmark;
     speed.cache = llm::cache_type(kv);
+    speed.adapter = adapter;
     cli::print_benchmark(
         arguments[0],
         {family, load, llm::activations(activations), {}, llm::weight_type(weights_as)}, speed);
@@ -355,12 +362,12 @@ int run(int argc, char** argv) {
   llm::LanguageModel language_model;
   const auto open = [&] {
     if (llm::is_language_model(arguments[0])) {
-      language_model = llm::open_language_model(arguments[0],
-                                                {family,
-                                                 load,
-                                                 llm::activations(activations),
-                                                 {.context = context, .cache = llm::cache_type(kv)},
-                                                 llm::weight_type(weights_as)});
+      language_model = llm::open_language_model(
+          arguments[0], {family,
+                         load,
+                         llm::activations(activations),
+                         {.context = context, .cache = llm::cache_type(kv), .adapter = adapter},
+                         llm::weight_type(weights_as)});
       return std::move(language_model.model);
     }
     if (!family.empty())

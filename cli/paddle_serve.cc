@@ -19,7 +19,7 @@ constexpr auto kDrainTime = std::chrono::seconds(30);
 
 int run(int argc, char** argv) {
   CLI::App app{"Serves language models over HTTP, with the interface of OpenAI."};
-  std::vector<std::string> models;
+  std::vector<std::string> models, adapters;
   std::string file, kv, activations, weights_as, draft;
   serve::ServeConfig given;
   int64_t context = 0;
@@ -51,6 +51,10 @@ int run(int argc, char** argv) {
                  "ngram: check several tokens that a text itself suggests in one step (default); "
                  "none: one token of each text at a time")
       ->check(CLI::IsMember({"ngram", "none"}));
+  app.add_option("--adapter", adapters,
+                 "NAME=DIR: the model with the low-rank adapter in this folder of PEFT, under this "
+                 "name; weights are shared (repeatable)")
+      ->allow_extra_args(false);
   app.add_flag("--dry-run", dry_run, "load the models, print what they take, and end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   restart_with_short_spin_waits(argv);
@@ -64,6 +68,16 @@ int run(int argc, char** argv) {
   if (request->count() > 0) config.request_s = given.request_s;
   for (const std::string& path : models)
     config.models.push_back({.name = serve::served_name(path), .path = path});
+  if (!adapters.empty() && config.models.size() != 1)
+    fail(ErrorCode::kUsage, "--adapter needs one model, found ", config.models.size(),
+         "; a config (--config) can name several");
+  for (const std::string& text : adapters) {
+    const auto [name, folder] = llm::read_adapter_option(text);
+    if (name.empty()) fail(ErrorCode::kUsage, "--adapter is '", text, "', expected NAME=DIR");
+    config.models.push_back(config.models[0]);
+    config.models.back().name = name;
+    config.models.back().adapter = folder;
+  }
   for (serve::ModelEntry& model : config.models) {
     if (!kv.empty()) model.kv = kv;
     if (!activations.empty()) model.activations = activations;

@@ -65,7 +65,9 @@ BenchmarkResult benchmark(const std::shared_ptr<LoadedModel>& model,
   const int64_t most = *std::max_element(options.streams.begin(), options.streams.end());
   if (most > Runner::kMostRows)
     fail(ErrorCode::kUsage, "--streams is ", most, ", expected at most ", Runner::kMostRows);
-  Runner runner(model, {.sequences = most, .context = length, .cache = options.cache});
+  Runner runner(
+      model,
+      {.sequences = most, .context = length, .cache = options.cache, .adapter = options.adapter});
   BenchmarkResult out;
   for (const int64_t streams : options.streams)
     if (proceed()) out.speeds.push_back(measure(runner, options, streams, proceed));

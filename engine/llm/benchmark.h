@@ -14,6 +14,7 @@ struct BenchmarkOptions {
   int64_t prefill = 256, decode = 64;
   std::vector<int64_t> streams = {1};
   CacheType cache = CacheType::kF32;
+  std::string adapter = {};  ///< a folder of PEFT
 };
 
 struct StreamSpeed {

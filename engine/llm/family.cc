@@ -1,6 +1,7 @@
 #include "llm/family.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <utility>
 
@@ -69,10 +70,21 @@ std::string evaluate(const Node& expression, const jinja::Value& variables) {
   }
 }
 
-/// The params of the family, as overrides; every key of the model's files must have been read.
-std::vector<std::string> read_params(const Node& section, const ModelFiles& files) {
+int64_t integer_of(const Node& expression, const std::string& value) {
+  int64_t out = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
+  if (error != std::errc() || end != value.data() + value.size())
+    throw Error(ErrorCode::kConfig,
+                str("'", expression.as_string(), "' is ", value, ", expected an integer"),
+                expression.location());
+  return out;
+}
+
+/// Reads the params of the family, as overrides; every key of the model's files must have been
+/// read.
+void read_params(const Node& section, const ModelFiles& files, Family& family) {
   const jinja::Value variables = std::make_shared<const jinja::Dict>(files.variables);
-  std::vector<std::string> out;
+  std::vector<std::string>& out = family.overrides;
   std::set<std::string> known = {"model_type"};
   const auto read = [&](const Node& expression) {
     known.merge(names_of(expression.as_string()));
@@ -93,13 +105,21 @@ std::vector<std::string> read_params(const Node& section, const ModelFiles& file
       if (read(condition) != "true")
         fail(ErrorCode::kModel, files.config, ": models of type '", files.type,
              "' are supported only where ", condition.text);
+  if (const Node* context = section.find("context"))
+    family.context = integer_of(*context, read(*context));
+  if (const Node* adapters = section.find("adapters")) {
+    const Node *match = adapters->find("match"), *head = adapters->find("head");
+    if (!match || !head)
+      throw Error(ErrorCode::kConfig, "expected 'match' and 'head'", adapters->location());
+    family.reordered = match->as_string();
+    family.reordered_head = integer_of(*head, read(*head));
+  }
   if (const Node* unread = section.find("unread"))
     for (const Node& key : unread->items) known.insert(key.text);
   for (const std::string& key : files.keys)
     if (!known.contains(key))
       fail(ErrorCode::kModel, files.config, ": the family does not know the key '", key,
            "', which may change the model; list it in `unread` of its `sources` if it does not");
-  return out;
 }
 
 }  // namespace
@@ -115,8 +135,12 @@ Family find_family(const ModelFiles& files, const std::string& family) {
   const Node* rules = section->find("weights");
   if (!rules)
     throw Error(ErrorCode::kConfig, "expected 'weights', a file of rules", section->location());
-  out.rules = join_path(out.file.substr(0, out.file.rfind('/')), rules->as_string());
-  out.overrides = read_params(*section, files);
+  const std::string folder = out.file.substr(0, out.file.rfind('/'));
+  out.rules = join_path(folder, rules->as_string());
+  if (const Node* theirs = root.find("sources")->find("huggingface"))
+    if (const Node* names = theirs->find("weights"))
+      out.adapter_rules = join_path(folder, names->as_string());
+  read_params(*section, files, out);
   const Node* functions = root.find("functions");
   out.has_step = functions && functions->find("step");
   out.has_embed = functions && functions->find("embed");

@@ -13,8 +13,16 @@ struct Family {
   std::string file;                    ///< the model file
   std::string rules;                   ///< the file of rules for the weights' names
   std::vector<std::string> overrides;  ///< of params
-  bool has_embed = false;              ///< hidden values of texts
-  bool has_step = false;               ///< a function `step` that caches keys and values
+  /// The rules for the names of Hugging Face's weights, which those of adapters are; empty if it
+  /// has none.
+  std::string adapter_rules;
+  /// In these files the rows of matrices whose name this expression matches are ordered so that
+  /// rotary pairs are neighbors, in heads of `reordered_head` rows; 0: in none.
+  std::string reordered;
+  int64_t reordered_head = 0;
+  int64_t context = 0;     ///< tokens of a text; 0: that of the files
+  bool has_embed = false;  ///< hidden values of texts
+  bool has_step = false;   ///< a function `step` that caches keys and values
 };
 
 /// The family of the model: the model file `family`, or where that is empty the one among those

@@ -97,13 +97,14 @@ LanguageModel open_language_model(const std::string& path, const ModelOptions& o
   Family family = find_family(files, options.family);
   LanguageModel out;
   out.end_tokens = files.end_tokens;
-  out.context = files.context;
+  out.context = family.context > 0 ? family.context : files.context;
   // Another function of the family's file computes whole texts.
   if (!family.has_step || options.load.function != "model") {
     if (options.runner.context > 0 || options.runner.cache != CacheType::kF32 ||
-        options.weights != WeightType::kAsIs)
+        options.weights != WeightType::kAsIs || !options.runner.adapter.empty())
       fail(ErrorCode::kUsage,
-           "--context, --kv and --weights-as need a model family with a function 'step'; ",
+           "--context, --kv, --weights-as and --adapter need a model family with a function "
+           "'step'; ",
            family.file, " has none");
     out.model = load_whole(files, family, path, options.load);
     return out;

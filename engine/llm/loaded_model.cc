@@ -68,13 +68,13 @@ LoadedModel::LoadedModel(const ModelFiles& files, Family family, const std::stri
       options_(std::move(options)),
       weights_(files, family_.rules, path, activations == Activations::kFloat32, weights),
       activations_(activations),
-      context_(files.context),
+      context_(family_.context > 0 ? family_.context : files.context),
       end_tokens_(files.end_tokens) {
   // A tile of rows would be computed by other plans than a single row.
   options_.compile.batch_tiling = false;
 }
 
-std::shared_ptr<ir::Function> LoadedModel::trace(int64_t slots, CacheType cache) {
+std::shared_ptr<ir::Function> LoadedModel::trace(int64_t slots, CacheType cache, Adapter* adapter) {
   program::LoadOptions options = options_;
   options.function = "step";
   options.overrides = family_.overrides;
@@ -89,58 +89,97 @@ std::shared_ptr<ir::Function> LoadedModel::trace(int64_t slots, CacheType cache)
                      DType dtype) -> std::optional<Array> {
     // Caches are states of a runner, matrices are packed once their uses are known.
     if (dtype != DType::kF32 || shape.size() >= 3) return std::nullopt;
-    if (shape.size() == 2) return Array::reserve(dtype, shape);
+    if (shape.size() == 2) {
+      weights_.check_present(name);
+      return Array::reserve(dtype, shape);
+    }
     auto [it, inserted] = floats_.try_emplace(name);
     if (inserted) it->second = weights_.read(name, shape);
     return it->second;
   };
   const auto function = program::trace_prediction(*file.program, *file.entry, store, false);
   parameter_count_ = store.parameter_count();
-  std::map<const ir::Value*, std::string> names;
+  Packing packing{*function, {}, adapter, {}};
   for (size_t i = 0; i < function->inputs.size(); ++i)
     if (function->inputs[i].kind == ir::PortKind::kParameter)
-      names[function->body.arguments[i]] = function->inputs[i].name;
-  pack(*function, names);
+      packing.names[function->body.arguments[i]] = function->inputs[i].name;
+  pack(packing, function->body);
+  if (adapter) adapter->check_all_used();
   bind(*function);
   weights_.check_all_used();
   return function;
 }
 
+ir::Value* LoadedModel::constant_of(Packing& packing, const std::string& key, const Array& value) {
+  auto [constant, is_new] = packing.constants.try_emplace(key);
+  if (is_new) constant->second = packing.function.add_constant(value);
+  return constant->second;
+}
+
 /// Turns products with matrices into packed ones.
-void LoadedModel::pack(ir::Function& function,
-                       const std::map<const ir::Value*, std::string>& names) {
-  std::map<std::string, ir::Value*> constants;
-  std::vector<ir::Operation*> operations;
-  for (const auto& operation : function.body.operations) operations.push_back(operation.get());
-  for (ir::Operation* operation : operations) {
+void LoadedModel::pack(Packing& packing, ir::Region& region) {
+  for (auto place = region.operations.begin(); place != region.operations.end(); ++place) {
+    ir::Operation* const operation = place->get();
+    for (const auto& nested : operation->regions) pack(packing, *nested);
     const auto use = matrix_use(*operation);
     if (!use) continue;
     const ir::Value* const matrix = operation->operands[use->weight];
-    const auto name = names.find(matrix);
-    if (name == names.end() || matrix->type.shape.size() != 2) continue;
+    const auto name = packing.names.find(matrix);
+    if (name == packing.names.end() || matrix->type.shape.size() != 2) continue;
     const std::string key = name->second + (use->transposed ? " transposed" : "");
     auto [packed, inserted] = packed_.try_emplace(key);
     if (inserted)
       packed->second =
           weights_.read_packed(name->second, concrete(matrix->type.shape), use->transposed);
     const PackedWeight& weight = packed->second;
-    auto [constant, is_new] = constants.try_emplace(key);
-    if (is_new) constant->second = function.add_constant(weight.rows);
+    ir::Value* const constant = constant_of(packing, key, weight.rows);
     ir::Value* const other = operation->operands[0];
     if (use->lookup) {
       operation->op = find_op("packed_rows");
-      operation->operands = {constant->second, other};
+      operation->operands = {constant, other};
     } else {
       ir::Value* const bias = operation->operands.size() > 2 ? operation->operands[2] : nullptr;
       operation->op = find_op("packed_linear");
-      operation->operands = {other, constant->second, bias};
+      operation->operands = {other, constant, bias};
     }
     operation->attrs = {};
     operation->attrs.values = {AttrValue(weight.format), AttrValue(weight.features)};
-    if (!use->lookup)
-      operation->attrs.values.push_back(
-          AttrValue(int64_t{activations_ == Activations::kInt16 ? 16 : 8}));
+    if (use->lookup) continue;
+    operation->attrs.values.push_back(
+        AttrValue(int64_t{activations_ == Activations::kInt16 ? 16 : 8}));
+    if (!packing.adapter) continue;
+    if (const auto* factors =
+            packing.adapter->find(name->second, weight.rows.shape[0], weight.features))
+      add_adapter(packing, region, place, name->second, *factors);
   }
+}
+
+/// Makes the result of a product the sum with the adapter's.
+void LoadedModel::add_adapter(Packing& packing, ir::Region& region,
+                              std::list<std::unique_ptr<ir::Operation>>::iterator place,
+                              const std::string& name, const Adapter::Factors& factors) {
+  ir::Operation& product = **place;
+  const auto insert = [&](std::vector<ir::Value*> operands, Attrs attrs, const TensorType& type) {
+    ir::Operation* const added =
+        packing.function.append(region, *product.op, std::move(operands), std::move(attrs), {type});
+    added->location = product.location;
+    region.operations.splice(place, region.operations, std::prev(region.operations.end()));
+    return added->results[0];
+  };
+  const auto multiply = [&](ir::Value* x, const Array& rows, const char* part) {
+    TensorType type = product.results[0]->type;
+    type.shape.back() = Dim(rows.shape[0]);
+    Attrs attrs;
+    attrs.values = {AttrValue(std::string("float")), AttrValue(rows.shape[1]),
+                    product.attrs.values[2]};
+    return insert({x, constant_of(packing, str(name, " ", part), rows), nullptr}, attrs, type);
+  };
+  ir::Value* const x = product.operands[0];
+  ir::Value* const plain = insert(product.operands, product.attrs, product.results[0]->type);
+  ir::Value* const added = multiply(multiply(x, factors.down, "down"), factors.up, "up");
+  product.op = find_op("add");
+  product.operands = {plain, added};
+  product.attrs = {};
 }
 
 /// Makes the other parameters constants.

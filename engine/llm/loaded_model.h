@@ -2,12 +2,14 @@
 // A language model whose family has a function `step`: its weights, mapped from its files, and the
 // traced function. Several runners (runner.h) share one.
 
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "ir/module.h"
+#include "llm/adapter.h"
 #include "llm/family.h"
 #include "llm/weights.h"
 #include "program/model.h"
@@ -34,14 +36,26 @@ class LoadedModel {
   int64_t context() const { return context_; }  ///< tokens that it was trained for
   const std::vector<int64_t>& end_tokens() const { return end_tokens_; }
   const program::LoadOptions& options() const { return options_; }
+  const Family& family() const { return family_; }
   int64_t parameter_count() const { return parameter_count_; }
 
-  /// The function `step` with a cache of this many slots. Weights are constants that all traces
-  /// share; the caches are its states.
-  std::shared_ptr<ir::Function> trace(int64_t slots, CacheType cache);
+  /// The function `step` with a cache of this many slots, and with an adapter unless that is null.
+  /// Weights are constants that all traces share; the caches are its states.
+  std::shared_ptr<ir::Function> trace(int64_t slots, CacheType cache, Adapter* adapter = nullptr);
 
  private:
-  void pack(ir::Function& function, const std::map<const ir::Value*, std::string>& names);
+  /// The state of packing one function.
+  struct Packing {
+    ir::Function& function;
+    std::map<const ir::Value*, std::string> names;  ///< of parameters
+    Adapter* adapter;
+    std::map<std::string, ir::Value*> constants;
+  };
+  void pack(Packing& packing, ir::Region& region);
+  ir::Value* constant_of(Packing& packing, const std::string& key, const Array& value);
+  void add_adapter(Packing& packing, ir::Region& region,
+                   std::list<std::unique_ptr<ir::Operation>>::iterator place,
+                   const std::string& name, const Adapter::Factors& factors);
   void bind(ir::Function& function);
 
   std::string name_, path_;

@@ -53,7 +53,10 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
   const auto memory = static_cast<size_t>(limits().memory);
   context_ = options.context > 0 ? options.context : model_->context();
   const auto count = static_cast<size_t>(options.sequences);
-  auto function = model_->trace(kKeyBlock, options.cache);
+  std::unique_ptr<Adapter> adapter;
+  if (!options.adapter.empty())
+    adapter = std::make_unique<Adapter>(options.adapter, model_->family());
+  auto function = model_->trace(kKeyBlock, options.cache, adapter.get());
   token_bytes_ = state_bytes(*function) / kKeyBlock;
   const auto fitting = static_cast<int64_t>(memory / 2 / std::max<size_t>(1, token_bytes_ * count));
   if (options.context == 0) context_ = std::min(context_, fitting);
@@ -62,7 +65,7 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
     fail(ErrorCode::kDevice, "a context of ", context_, " tokens needs ",
          human_bytes(static_cast<size_t>(capacity_) * token_bytes_ * count),
          " for keys and values, more than the memory of ", human_bytes(memory));
-  function = model_->trace(capacity_ * options.sequences, options.cache);
+  function = model_->trace(capacity_ * options.sequences, options.cache, adapter.get());
   tokens_ = input_of(*function, "tokens");
   positions_ = input_of(*function, "positions");
   starts_ = input_of(*function, "starts");

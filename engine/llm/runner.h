@@ -16,6 +16,7 @@ struct RunnerOptions {
   int64_t sequences = 1;
   int64_t context = 0;  ///< tokens of a sequence; 0: the model's, as far as memory allows
   CacheType cache = CacheType::kF32;
+  std::string adapter = {};  ///< a folder of PEFT; empty: none
 };
 
 /// Tokens that continue a sequence in one step.

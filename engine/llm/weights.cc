@@ -53,15 +53,67 @@ Weights::Weights(const ModelFiles& files, const std::string& rules, std::string 
   convert::Rules by = convert::Rules::read(rules);
   for (size_t i = 0; i < source_->tensors().size(); ++i) {
     const auto outcome = by.apply(source_->tensors()[i].name);
-    if (!outcome.dropped) index_[outcome.name] = {i, outcome.transposed, false};
+    if (!outcome.dropped) add(outcome.name, {i, outcome.transposed});
   }
 }
 
+/// In a name, * is the number of a part: all parts of a kind are one tensor.
+void Weights::add(const std::string& name, const Entry& entry) {
+  constexpr int64_t kMostParts = 4096;
+  const size_t star = name.find('*');
+  if (star == std::string::npos) {
+    index_[name] = entry;
+    return;
+  }
+  const convert::StoredTensor& tensor = source_->tensors()[entry.index];
+  if (tensor.shape.size() != 3 || tensor.shape[0] < 1 || tensor.shape[0] > kMostParts)
+    fail(ErrorCode::kModel, path_, ": '", tensor.name, "' is ", str(tensor.shape),
+         ", expected 1 to ", kMostParts, " matrices");
+  for (int64_t part = 0; part < tensor.shape[0]; ++part) {
+    Entry each = entry;
+    each.part = part;
+    each.parts = tensor.shape[0];
+    index_[str(name.substr(0, star), part, name.substr(star + 1))] = each;
+  }
+}
+
+/// In the file.
+Dims Weights::shape_of(const Entry& entry) const {
+  Dims shape = source_->tensors()[entry.index].shape;
+  if (entry.part >= 0) shape.erase(shape.begin());
+  return shape;
+}
+
+/// The tensor of a GGUF file, or the part of it.
+formats::gguf::TensorInfo Weights::blocks_of(const Entry& entry) const {
+  formats::gguf::TensorInfo tensor = gguf_->tensors().at(entry.index);
+  if (entry.part < 0) return tensor;
+  tensor.shape.erase(tensor.shape.begin());
+  tensor.bytes /= static_cast<uint64_t>(entry.parts);
+  tensor.data += static_cast<uint64_t>(entry.part) * tensor.bytes;
+  return tensor;
+}
+
+Array Weights::value_of(const Entry& entry) const {
+  if (entry.part < 0) return source_->read(entry.index);
+  if (gguf_) return gguf_->read_float(blocks_of(entry)).cast(source_->tensors()[entry.index].dtype);
+  Array value = source_->read(entry.index);
+  value.offset += entry.part * value.strides[0];
+  value.shape.erase(value.shape.begin());
+  value.strides.erase(value.strides.begin());
+  return value;
+}
+
+void Weights::check_present(const std::string& name) const {
+  if (!index_.contains(name))
+    fail(ErrorCode::kModel, path_, ": there is no weight for '", name, "'");
+}
+
 Weights::Entry& Weights::find(const std::string& name) {
-  const auto it = index_.find(name);
-  if (it == index_.end()) fail(ErrorCode::kModel, path_, ": there is no weight for '", name, "'");
-  it->second.used = true;
-  return it->second;
+  check_present(name);
+  Entry& entry = index_.at(name);
+  entry.used = true;
+  return entry;
 }
 
 void Weights::check_shape(const Entry& entry, const Dims& found, const Dims& wanted) const {
@@ -72,7 +124,7 @@ void Weights::check_shape(const Entry& entry, const Dims& found, const Dims& wan
 
 Array Weights::read(const std::string& name, const Dims& shape) {
   const Entry& entry = find(name);
-  Array value = source_->read(entry.index);
+  Array value = value_of(entry);
   if (entry.transposed) value = transpose(std::move(value));
   check_shape(entry, value.shape, shape);
   return value.contiguous().cast(DType::kF32);
@@ -80,7 +132,7 @@ Array Weights::read(const std::string& name, const Dims& shape) {
 
 PackedWeight Weights::read_packed(const std::string& name, const Dims& shape, bool transposed) {
   const Entry& entry = find(name);
-  Dims found = source_->tensors()[entry.index].shape;
+  Dims found = shape_of(entry);
   if (entry.transposed) std::reverse(found.begin(), found.end());
   check_shape(entry, found, shape);
   PackedWeight out;
@@ -88,7 +140,7 @@ PackedWeight Weights::read_packed(const std::string& name, const Dims& shape, bo
   const bool in_rows = transposed == entry.transposed;
   const std::string wanted = unpacks_ ? "" : block_name(type_, out.features);
   if (gguf_ && in_rows && !unpacks_) {
-    const formats::gguf::TensorInfo& tensor = gguf_->tensors().at(entry.index);
+    const formats::gguf::TensorInfo tensor = blocks_of(entry);
     out.format = packed_name(tensor.type, out.features);
     if (!out.format.empty() && (wanted.empty() || wanted == out.format)) {
       out.rows.dtype = DType::kU8;
@@ -102,7 +154,7 @@ PackedWeight Weights::read_packed(const std::string& name, const Dims& shape, bo
     }
   }
   out.format = "float";
-  Array value = source_->read(entry.index);
+  Array value = value_of(entry);
   out.rows = (in_rows ? value : transpose(std::move(value))).contiguous();
   if (!wanted.empty()) {
     const Array floats = out.rows.cast(DType::kF32);

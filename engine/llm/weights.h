@@ -37,6 +37,8 @@ class Weights {
   /// The rows of a matrix [rows, features] in the mapped file where its format allows, or their
   /// transpose, [features, rows], with `transposed`.
   PackedWeight read_packed(const std::string& name, const Dims& shape, bool transposed);
+  /// kModel if there is no weight of this name.
+  void check_present(const std::string& name) const;
   /// kModel for a weight that was not asked for.
   void check_all_used() const;
 
@@ -44,8 +46,13 @@ class Weights {
   struct Entry {
     size_t index = 0;
     bool transposed = false, used = false;
+    int64_t part = -1, parts = 0;  ///< a matrix of a tensor of `parts` matrices
   };
+  void add(const std::string& name, const Entry& entry);
   Entry& find(const std::string& name);
+  Dims shape_of(const Entry& entry) const;
+  Array value_of(const Entry& entry) const;
+  formats::gguf::TensorInfo blocks_of(const Entry& entry) const;
   void check_shape(const Entry& entry, const Dims& found, const Dims& wanted) const;
 
   std::shared_ptr<const convert::Source> source_;

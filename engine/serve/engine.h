@@ -89,6 +89,7 @@ class Engine {
   const std::string& name() const { return name_; }
   const tokenizers::Tokenizer& tokenizer() const { return tokenizer_; }
   const llm::Runner& runner() const { return runner_; }
+  const std::shared_ptr<llm::LoadedModel>& model() const { return model_; }
   bool speculates() const { return limits_.speculate; }
   /// The tokenizer's tokens as constraints need them; made when first asked for.
   std::shared_ptr<const grammar::TokenTexts> token_texts();

@@ -1,5 +1,6 @@
 #include "serve/hosted_model.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/error.h"
@@ -12,18 +13,26 @@ ServedModel HostedModel::served() const {
 }
 
 std::optional<HostedModel> host_model(const ModelEntry& entry, const EngineLimits& limits,
-                                      Metrics& metrics) {
+                                      Metrics& metrics, std::span<const HostedModel> others) {
   if (!llm::is_language_model(entry.path))
     fail(ErrorCode::kUsage, entry.path, ": expected a Hugging Face folder or a GGUF file");
-  auto loaded = llm::load_shared(entry.path, {.family = entry.family,
-                                              .activations = llm::activations(entry.activations),
-                                              .weights = llm::weight_type(entry.weights_as)});
+  const auto same = std::find_if(others.begin(), others.end(), [&](const HostedModel& other) {
+    return other.entry.shares_weights(entry);
+  });
+  auto loaded =
+      same != others.end()
+          ? same->engine->model()
+          : llm::load_shared(entry.path, {.family = entry.family,
+                                          .activations = llm::activations(entry.activations),
+                                          .weights = llm::weight_type(entry.weights_as)});
   if (!loaded) return std::nullopt;
   auto tokenizer = tokenizers::load_tokenizer(entry.path);
   HostedModel out;
   if (!tokenizer.chat_template.empty())
     out.chat_template = std::make_unique<jinja::Template>(tokenizer.chat_template, "chat template");
-  const llm::RunnerOptions runner{limits.streams, entry.context, llm::cache_type(entry.kv)};
+  const llm::RunnerOptions runner{limits.streams, entry.context, llm::cache_type(entry.kv),
+                                  entry.adapter};
+  out.entry = entry;
   EngineLimits of_model = limits;
   of_model.speculate = entry.draft == "ngram";
   out.engine = std::make_unique<Engine>(entry.name, std::move(loaded), std::move(tokenizer), runner,

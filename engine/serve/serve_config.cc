@@ -80,6 +80,7 @@ ServeConfig read_serve_config(const std::string& path) {
                   {"activations", text_to(model.activations)},
                   {"weights_as", text_to(model.weights_as)},
                   {"draft", text_to(model.draft)},
+                  {"adapter", text_to(model.adapter)},
                   {"context", integer_to(model.context)},
                   {"family", text_to(model.family)}});
       if (model.path.empty())
@@ -87,6 +88,7 @@ ServeConfig read_serve_config(const std::string& path) {
                     entry.value.location());
       resolve(model.path);
       resolve(model.family);
+      resolve(model.adapter);
       out.models.push_back(std::move(model));
     }
   };

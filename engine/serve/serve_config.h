@@ -13,6 +13,13 @@ struct ModelEntry {
   std::string kv = "f32", activations = "int16", weights_as = "as-is", draft = "ngram";
   int64_t context = 0;  ///< 0: the model's
   std::string family = {};
+  std::string adapter = {};  ///< a folder of PEFT
+
+  /// Whether both have the same weights in memory, with other adapters.
+  bool shares_weights(const ModelEntry& other) const {
+    return path == other.path && family == other.family && activations == other.activations &&
+           weights_as == other.weights_as;
+  }
 };
 
 struct ServeConfig {

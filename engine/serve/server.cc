@@ -55,7 +55,7 @@ Server::Server(ServeConfig config) : config_(std::move(config)) {
   if (!config_.keys.empty()) keys_ = read_keys(config_.keys);
   const EngineLimits limits{config_.streams, config_.queue, config_.step_ms / 1000};
   for (const ModelEntry& entry : config_.models) {
-    if (auto model = host_model(entry, limits, metrics_))
+    if (auto model = host_model(entry, limits, metrics_, models_))
       models_.push_back(std::move(*model));
     else if (llm::is_encoder(entry.path, entry.family))
       encoders_.push_back(

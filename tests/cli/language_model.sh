@@ -39,6 +39,13 @@ sys.exit(not ok or line["peak_mib"] <= 0 or not any(k.startswith("packed_linear"
 for how in float32 int16 int8; do "$infer" "$quantized" --input tests/llm/data/llama/golden.npz --output "$folder/$how.npz" --activations "$how" > /dev/null || fail "--activations $how"; done
 for how in int16 int8; do cmp -s "$folder/float32.npz" "$folder/$how.npz" && fail "--activations $how changes nothing"; done
 
+# A low-rank adapter, and a description.
+adapter=tests/llm/data/llama_adapter
+adapted="$(text --temperature 0 --adapter "$adapter")"
+[[ "$adapted" != "$greedy" ]] || fail "--adapter changes nothing"
+same "$(text --temperature 0 --adapter "legal=$adapter")" "$adapted" "an adapter with a name"
+expect 2 "nowhere: is not a folder with adapter_config.json" "$infer" "$model" --prompt 1 --adapter nowhere
+
 # Constrained texts.
 [[ "$(text --temperature 3 --seed 4 --regex '[5-7]{3}|9{5}')" =~ ^123([5-7]{3}|9{5})$ ]] || fail "--regex"
 echo '{"type": "integer", "minimum": 250, "maximum": 4000}' > "$folder/schema.json"

@@ -21,6 +21,13 @@ ok = len(answers) == 20 and answers["r3"]["response"]["status_code"] == 400 and 
 body = answers["r9"]["response"]["body"]
 sys.exit(not ok or answers["r9"]["response"]["status_code"] != 200 or body["choices"][0]["text"] != sys.argv[2][3:] or body["usage"]["completion_tokens"] != 14)' "$folder/a.jsonl" "$text" || fail "the answers"
 
+# With a low-rank adapter.
+run adapted --adapter tests/llm/data/llama_adapter || fail "--adapter"
+text="$("$infer" "$model" --prompt 111 --length 14 --temperature 0 --adapter tests/llm/data/llama_adapter)"
+python3 -c 'import json, sys
+answers = {a["custom_id"]: a for a in map(json.loads, open(sys.argv[1]))}
+sys.exit(answers["r9"]["response"]["body"]["choices"][0]["text"] != sys.argv[2][3:])' "$folder/adapted.jsonl" "$text" || fail "an answer with an adapter"
+
 # Half of the answers, and a line that was cut off.
 head -n 9 "$folder/a.jsonl" > "$folder/b.jsonl"
 head -c 40 <(tail -n 1 "$folder/a.jsonl") >> "$folder/b.jsonl"

@@ -31,6 +31,10 @@ grep -q "^stopped" "$folder/log" || fail "$(cat "$folder/log")"
 quiet 0 "$serve" "$model" --dry-run
 expect 2 "no model is given" "$serve"
 expect 2 "expected a Hugging Face folder or a GGUF file" "$serve" models/vision/lenet.yaml
+quiet 0 "$serve" "$model" --adapter legal=tests/llm/data/llama_adapter --dry-run
+grep -q "^legal: 8 texts at a time" "$folder/out" || fail "an adapter: $(cat "$folder/out")"
+expect 2 "--adapter is 'tests', expected NAME=DIR" "$serve" "$model" --adapter tests
+expect 2 "tests/none: is not a folder with adapter_config.json" "$serve" "$model" --adapter legal=tests/none
 printf 'models: {a: {path: llama, draft: no}}\n' > "$folder/bad.yaml"
 expect 2 "the draft of 'a' is 'no', expected ngram or none" "$serve" --config "$folder/bad.yaml"
 expect 2 "streams is 0, expected 1 to 128" "$serve" "$model" --streams 0

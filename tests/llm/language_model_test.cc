@@ -28,7 +28,7 @@ struct Case {
 };
 class Logits : public testing::TestWithParam<Case> {};
 
-void expect_golden(program::Model& model, const std::string& golden_path) {
+void expect_golden(program::Model& model, const std::string& golden_path, float tolerance = 2e-5F) {
   const formats::NpzReader golden(golden_path);
   const Array logits = model.run({golden.read("tokens")})[0].contiguous();
   const Array wanted = golden.read("logits");
@@ -39,7 +39,7 @@ void expect_golden(program::Model& model, const std::string& golden_path) {
     largest = std::max(largest, std::abs(value));
     difference = std::max(difference, std::abs(value - logits.data<float>()[i]));
   }
-  EXPECT_LE(difference, 2e-5F * largest);
+  EXPECT_LE(difference, tolerance * largest);
 }
 
 TEST_P(Logits, AreThoseOfTransformers) {
@@ -99,6 +99,68 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), '.', '_');
       return name;
     });
+
+// make_adapter.py
+TEST(Adapters, LogitsAreThoseOfPeft) {
+  runtime::register_backends();
+  const std::string adapter = kData + "llama_adapter";
+  const auto open = [&](const std::string& model, Activations activations) {
+    return open_language_model(
+        kData + model,
+        {.family = kFamily, .activations = activations, .runner = {.adapter = adapter}});
+  };
+  const std::string golden = adapter + "/golden.npz";
+  for (const char* model : {"llama", "llama.gguf"}) {
+    SCOPED_TRACE(model);
+    expect_golden(*open(model, Activations::kInt16).model, golden);
+  }
+  // Beside blocks of integers: as beside the values that they stand for.
+  const Array tokens = formats::NpzReader(golden).read("tokens");
+  const LanguageModel floats = open("llama_q8_0.gguf", Activations::kFloat32),
+                      blocks = open("llama_q8_0.gguf", Activations::kInt16);
+  const Array wanted = floats.model->run({tokens})[0], found = blocks.model->run({tokens})[0];
+  float largest = 0, difference = 0;
+  for (int64_t i = 0; i < wanted.size(); ++i) {
+    largest = std::max(largest, std::abs(wanted.data<float>()[i]));
+    difference = std::max(difference, std::abs(wanted.data<float>()[i] - found.data<float>()[i]));
+  }
+  EXPECT_LE(difference, 4e-3F * largest);
+  expect_golden(*blocks.model, golden, 0.15F);
+}
+
+TEST(Adapters, ShareTheModelWithItselfAlone) {
+  runtime::register_backends();
+  const auto loaded = load_shared(kData + "llama", {.family = kFamily});
+  const tokenizers::TokenId token = 7;
+  Runner plain(loaded, {});
+  const auto words = static_cast<size_t>(plain.words());
+  const float* logits = plain.append(0, {&token, 1});
+  const std::vector<float> before(logits, logits + words);
+  Runner adapted(loaded, {.adapter = kData + "llama_adapter"});
+  logits = adapted.append(0, {&token, 1});
+  EXPECT_NE(std::vector<float>(logits, logits + words), before);
+  Runner again(loaded, {});
+  logits = again.append(0, {&token, 1});
+  EXPECT_EQ(std::vector<float>(logits, logits + words), before);
+}
+
+TEST(Adapters, RefuseWhatDoesNotFit) {
+  runtime::register_backends();
+  const auto message = [](const std::string& model, const std::string& adapter) -> std::string {
+    try {
+      open_language_model(kData + model, {.family = kFamily, .runner = {.adapter = adapter}});
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(message("qwen3", kData + "llama_adapter").find("do not fit the model's matrix"),
+            std::string::npos);
+  EXPECT_NE(message("qwen2", kData + "llama_adapter").find("'lm_head.weight' is not a matrix"),
+            std::string::npos);
+  EXPECT_NE(message("llama", kData + "none").find("is not a folder with adapter_config.json"),
+            std::string::npos);
+}
 
 TEST(Encoders, LogitsAreThoseOfTransformers) {
   runtime::register_backends();
