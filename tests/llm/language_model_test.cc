@@ -88,10 +88,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"llama.gguf", "llama"}, Case{"gemma2", "gemma2", "gemma"},
                     Case{"gemma3", "gemma3", "gemma"}, Case{"phi3", "phi3", "phi3"},
                     Case{"gpt2", "gpt2", "gpt2"}, Case{"gpt_neox", "gpt_neox", "gpt_neox"},
-                    Case{"yarn", "yarn"}, Case{"ernie4_5", "ernie4_5"}, Case{"mixtral", "mixtral"},
-                    Case{"qwen2_moe", "qwen2_moe"}, Case{"qwen3_moe", "qwen3_moe"},
-                    Case{"opt", "opt", "opt"}, Case{"bloom", "bloom", "bloom"},
-                    Case{"falcon", "falcon", "falcon"}, Case{"falcon_new", "falcon_new", "falcon"},
+                    Case{"yarn", "yarn"}, Case{"dynamic", "dynamic"},
+                    Case{"mixtral.gguf", "mixtral"}, Case{"ernie4_5", "ernie4_5"},
+                    Case{"mixtral", "mixtral"}, Case{"qwen2_moe", "qwen2_moe"},
+                    Case{"qwen3_moe", "qwen3_moe"}, Case{"opt", "opt", "opt"},
+                    Case{"bloom", "bloom", "bloom"}, Case{"falcon", "falcon", "falcon"},
+                    Case{"falcon_new", "falcon_new", "falcon"},
                     Case{"falcon_rw", "falcon_rw", "falcon"}, Case{"glm4", "glm4", "glm4"},
                     Case{"starcoder2", "starcoder2", "starcoder2"}),
     [](const auto& info) {
@@ -99,6 +101,17 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), '.', '_');
       return name;
     });
+
+TEST(Experts, OfGgufAreBlocksOfOneTensor) {
+  runtime::register_backends();
+  const auto open = [](Activations activations) {
+    return open_language_model(kData + "qwen3_moe.gguf",
+                               {.family = kFamily, .activations = activations});
+  };
+  const std::string golden = kData + "qwen3_moe_gguf/golden.npz";
+  expect_golden(*open(Activations::kFloat32).model, golden);
+  expect_golden(*open(Activations::kInt16).model, golden, 2e-3F);
+}
 
 // make_adapter.py
 TEST(Adapters, LogitsAreThoseOfPeft) {

@@ -32,6 +32,7 @@ MODELS = {
     "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(hidden_size=32, intermediate_size=40, moe_intermediate_size=24, shared_expert_intermediate_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=50, max_position_embeddings=64, num_experts=4, num_experts_per_tok=2)),
     "bert": (t.BertForMaskedLM, t.BertConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, vocab_size=50, max_position_embeddings=64)),
     "roberta": (t.RobertaForMaskedLM, t.RobertaConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, vocab_size=50, max_position_embeddings=66, type_vocab_size=1, pad_token_id=1)),
+    "dynamic": (t.LlamaForCausalLM, t.LlamaConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, vocab_size=50, max_position_embeddings=16, rope_parameters={"rope_type": "dynamic", "rope_theta": 1000.0, "factor": 2.0})),
     "yarn": (t.Qwen3ForCausalLM, t.Qwen3Config(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=16, vocab_size=50, max_position_embeddings=128, rope_parameters={"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 32})),
 }
 folder, only = sys.argv[1], sys.argv[2:]
@@ -43,9 +44,15 @@ for index, (name, (kind, config)) in enumerate(MODELS.items()):
     for key, parameter in model.named_parameters():
         scale = 0.2 if "embed" not in key and "wte" not in key else 1.0
         parameter.data = torch.randn_like(parameter) * scale + (1 if parameter.ndim == 1 and "norm" in key and "gemma" not in name else 0)
-    tokens = torch.randint(0, 50, (2, 12))
+    tokens = torch.randint(0, 50, (2, 30 if name == "dynamic" else 12))
     with torch.no_grad():
-        logits = model(tokens).logits
+        if name == "dynamic":  # its frequencies depend on the length so far: token by token, as texts are generated
+            cache, rows = t.DynamicCache(), []
+            for i in range(tokens.shape[1]):
+                rows.append(model(tokens[:, i : i + 1], past_key_values=cache, use_cache=True).logits)
+            logits = torch.cat(rows, 1)
+        else:
+            logits = model(tokens).logits
     place = os.path.join(folder, name)
     model.save_pretrained(place)
     if os.path.exists(os.path.join(place, "generation_config.json")):
