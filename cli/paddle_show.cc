@@ -1,13 +1,15 @@
 // paddle-show MODEL: layers, output shapes, parameters and FLOPs of a model file or of a config's
-// model; what an ONNX file holds.
+// model; what an ONNX file, a Hugging Face folder or a GGUF file holds.
 
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
+#include "common_show.h"
 #include "config/overrides.h"
 #include "lang/eval/summary.h"
+#include "llm/language_model.h"
 #include "onnx/graph/summary.h"
 #include "train/config.h"
 
@@ -41,19 +43,29 @@ std::map<std::string, int64_t> read_dims(const std::vector<std::string>& argumen
 int run(int argc, char** argv) {
   CLI::App app{"Prints the layers of a model with output shapes, parameters and FLOPs."};
   std::vector<std::string> arguments, dims;
-  std::string function = "model";
+  std::string function = "model", family;
   int depth = 1;
   bool training = false;
   app.add_option("MODEL", arguments,
-                 "a model file[:variant], a config, or an ONNX file; then params.x=value");
+                 "a model file[:variant], a config, an ONNX file, a Hugging Face folder or a GGUF "
+                 "file; then params.x=value");
   app.add_option("--function", function, "entry of the model file");
   app.add_option("--dim", dims, "name=value: a symbolic dim, for FLOPs (default 1)");
   app.add_option("--depth", depth, "levels of blocks to show");
+  app.add_option("--family", family, "the model file of a Hugging Face folder or GGUF file");
   app.add_flag("--training", training, "as it is in training");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   const auto overrides = cli::take_overrides(arguments);
   if (arguments.size() != 1)
     fail(ErrorCode::kUsage, "one model is expected (see paddle-show --help)");
+  if (llm::is_language_model(arguments[0])) {
+    if (function != "model")
+      fail(ErrorCode::kUsage, "--function is for model files, not for ", arguments[0]);
+    cli::show_language_model(arguments[0], {overrides, family, read_dims(dims), depth, training});
+    return 0;
+  }
+  if (!family.empty())
+    fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
   const auto [file, variant] = lang::split_variant(arguments[0]);
   if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file");
   if (file.ends_with(".onnx")) {

@@ -45,6 +45,11 @@ adapted="$(text --temperature 0 --adapter "$adapter")"
 [[ "$adapted" != "$greedy" ]] || fail "--adapter changes nothing"
 same "$(text --temperature 0 --adapter "legal=$adapter")" "$adapted" "an adapter with a name"
 expect 2 "nowhere: is not a folder with adapter_config.json" "$infer" "$model" --prompt 1 --adapter nowhere
+for each in "$model" "$quantized"; do
+  quiet 0 "$bin/paddle-show" "$each"
+  grep -q "^context     64 tokens" "$folder/out" && grep -q "^cache       256 bytes a token" "$folder/out" || fail "show: $(cat "$folder/out")"
+done
+expect 2 "--function is for model files" "$bin/paddle-show" "$model" --function step
 
 # Constrained texts.
 [[ "$(text --temperature 3 --seed 4 --regex '[5-7]{3}|9{5}')" =~ ^123([5-7]{3}|9{5})$ ]] || fail "--regex"
