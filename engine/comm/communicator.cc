@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/span.h"
+
 namespace paddle::comm {
 namespace {
 
@@ -48,6 +50,21 @@ void combine(T* into, const T* other, int64_t count, Reduction reduction) {
       return;
   }
 }
+
+size_t index_of(Exchange kind) { return static_cast<size_t>(kind); }
+
+/// Adds the time of a scope to a cost.
+class CostClock {
+ public:
+  explicit CostClock(ExchangeCost& cost) : cost_(cost), begun_(steady_nanoseconds()) {}
+  ~CostClock() { cost_.nanoseconds += steady_nanoseconds() - begun_; }
+  CostClock(const CostClock&) = delete;
+  CostClock& operator=(const CostClock&) = delete;
+
+ private:
+  ExchangeCost& cost_;
+  int64_t begun_;
+};
 
 }  // namespace
 
@@ -159,11 +176,44 @@ void Communicator::all_reduce(const void* in, void* out, int64_t count, DType dt
     const auto [from, to] = range(i);
     part_bytes_.push_back(bytes_of(dtype, to - from));
   }
-  all_gather(scratch, out, part_bytes_, group);
+  all_gather_as(Exchange::kAllReduce, scratch, out, part_bytes_, group);
+}
+
+void Communicator::reduce_scatter(const void* in, void* out, std::span<const int64_t> counts,
+                                  DType dtype, Reduction reduction, std::span<const int> group,
+                                  std::byte* scratch) {
+  const auto self =
+      static_cast<size_t>(std::find(group.begin(), group.end(), rank_) - group.begin());
+  const size_t mine = bytes_of(dtype, counts[self]);
+  if (group.size() <= 1) {
+    copy(out, in, mine);
+    return;
+  }
+  sends_.clear();
+  receives_.clear();
+  const auto* source = static_cast<const std::byte*>(in);
+  for (size_t i = 0; i < group.size(); ++i) {
+    const size_t bytes = bytes_of(dtype, counts[i]);
+    if (i == self) {
+      copy(scratch + i * mine, source, mine);
+    } else {
+      sends_.push_back({group[i], {source, bytes}});
+      receives_.push_back({group[i], {scratch + i * mine, mine}});
+    }
+    source += bytes;
+  }
+  exchange(Exchange::kReduceScatter);
+  reduce_parts(scratch, mine, counts[self], dtype, reduction, group.size());
+  copy(out, scratch, mine);
 }
 
 void Communicator::all_gather(const void* in, void* out, std::span<const size_t> bytes,
                               std::span<const int> group) {
+  all_gather_as(Exchange::kAllGather, in, out, bytes, group);
+}
+
+void Communicator::all_gather_as(Exchange kind, const void* in, void* out,
+                                 std::span<const size_t> bytes, std::span<const int> group) {
   sends_.clear();
   receives_.clear();
   size_t at = 0;
@@ -178,7 +228,7 @@ void Communicator::all_gather(const void* in, void* out, std::span<const size_t>
     for (const int peer : group)
       if (peer != rank_) sends_.push_back({peer, {place, bytes[i]}});
   }
-  if (group.size() > 1) exchange(Exchange::kAllGather);
+  if (group.size() > 1) exchange(kind, kind == Exchange::kAllReduce ? 0 : 1);
 }
 
 void Communicator::gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out,
@@ -200,17 +250,38 @@ void Communicator::gather(std::span<const std::byte> in, std::span<const std::sp
   if (size_ > 1) exchange(Exchange::kGather);
 }
 
-void Communicator::exchange(Exchange kind) {
-  for (const Outgoing& send : sends_) sent_bytes_ += send.bytes.size();
+void Communicator::exchange(Exchange kind, int calls) {
+  ExchangeCost& cost = costs_[index_of(kind)];
+  const CostClock clock(cost);
+  cost.calls += calls;
+  for (const Outgoing& send : sends_) cost.bytes += static_cast<int64_t>(send.bytes.size());
   transport_->exchange(kind, sends_, receives_);
 }
 
+uint64_t Communicator::sent_bytes() const {
+  uint64_t bytes = 0;
+  for (const ExchangeCost& cost : costs_) bytes += static_cast<uint64_t>(cost.bytes);
+  return bytes;
+}
+
+std::vector<ExchangeCosts> Communicator::gather_costs() {
+  const ExchangeCosts mine = costs_;
+  std::vector<ExchangeCosts> out(all_.size());
+  const std::vector<size_t> bytes(all_.size(), sizeof mine);
+  all_gather(&mine, out.data(), bytes, all_);
+  return out;
+}
+
 void Communicator::post(int peer, uint32_t tag, std::span<const std::byte> bytes) {
-  sent_bytes_ += bytes.size();
+  ExchangeCost& cost = costs_[index_of(Exchange::kMessage)];
+  const CostClock clock(cost);
+  ++cost.calls;
+  cost.bytes += static_cast<int64_t>(bytes.size());
   transport_->post(peer, tag, bytes);
 }
 
 void Communicator::take(int peer, uint32_t tag, std::span<std::byte> bytes) {
+  const CostClock clock(costs_[index_of(Exchange::kMessage)]);
   transport_->take(peer, tag, bytes);
 }
 

@@ -9,6 +9,7 @@
 // A group is an ascending list of ranks that contains the calling one; all of them must call the
 // same collectives in the same order.
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -21,6 +22,14 @@
 namespace paddle::comm {
 
 enum class Reduction : uint8_t { kSum, kMax, kMin };
+
+/// Calls of one kind: their number, the bytes that the rank sent, and their time.
+struct ExchangeCost {
+  int64_t calls = 0;
+  int64_t bytes = 0;  ///< sent
+  int64_t nanoseconds = 0;
+};
+using ExchangeCosts = std::array<ExchangeCost, kExchangeKinds>;
 
 class Communicator {
  public:
@@ -48,6 +57,14 @@ class Communicator {
   /// out = reduction over the group of `in`; `out` may be `in`.
   void all_reduce(const void* in, void* out, int64_t count, DType dtype, Reduction reduction,
                   std::span<const int> group, std::byte* scratch);
+  /// Bytes of scratch memory that `reduce_scatter` needs for a part of this many bytes.
+  static size_t reduce_scatter_scratch(size_t part_bytes, size_t group) {
+    return group > 1 ? part_bytes * group : 0;
+  }
+  /// `in` has a part for each rank of the group, one behind the other, of counts[i] elements;
+  /// out = reduction over the group of the parts for this rank, with the bits of `all_reduce`.
+  void reduce_scatter(const void* in, void* out, std::span<const int64_t> counts, DType dtype,
+                      Reduction reduction, std::span<const int> group, std::byte* scratch);
   /// Concatenates the parts of the group, `bytes[i]` from its i-th rank, into `out`.
   void all_gather(const void* in, void* out, std::span<const size_t> bytes,
                   std::span<const int> group);
@@ -60,20 +77,27 @@ class Communicator {
 
   /// Tells those who watch the run which update this rank computes, from 1.
   void at_step(int64_t step);
-  /// Bytes that this rank has sent.
-  uint64_t sent_bytes() const { return sent_bytes_; }
+  /// The calls of this rank since the last reset, by kind. The time includes waiting for others.
+  const ExchangeCosts& costs() const { return costs_; }
+  void reset_costs() { costs_ = {}; }
+  uint64_t sent_bytes() const;  ///< in all kinds
+  /// The costs of all ranks, in order. All of them must call it.
+  std::vector<ExchangeCosts> gather_costs();
 
   /// Wakes up the other ranks with an error of kPeer. For ranks that cannot continue.
   void abort(const std::string& reason) noexcept;
 
  private:
-  void exchange(Exchange kind);
+  /// `calls`: 0 for a further part of a collective.
+  void exchange(Exchange kind, int calls = 1);
+  void all_gather_as(Exchange kind, const void* in, void* out, std::span<const size_t> bytes,
+                     std::span<const int> group);
   void reduce_parts(std::byte* parts, size_t stride, int64_t count, DType dtype,
                     Reduction reduction, size_t ranks) const;
 
   std::shared_ptr<Transport> transport_;  ///< null for a run of one process
   int rank_ = 0, size_ = 1;
-  uint64_t sent_bytes_ = 0;
+  ExchangeCosts costs_ = {};
   std::vector<int> all_ = {0};
   std::vector<Outgoing> sends_;  ///< kept, so that a steady step allocates nothing
   std::vector<Incoming> receives_;

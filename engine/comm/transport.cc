@@ -14,6 +14,8 @@ const char* text(Exchange kind) {
       return "all_gather";
     case Exchange::kGather:
       return "gather";
+    case Exchange::kReduceScatter:
+      return "reduce_scatter";
     case Exchange::kMessage:
       return "message";
   }

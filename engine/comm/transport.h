@@ -30,8 +30,10 @@ enum class Exchange : uint32_t {
   kAllReduce,
   kAllGather,
   kGather,
+  kReduceScatter,
   kMessage,  ///< of `post`
 };
+inline constexpr size_t kExchangeKinds = static_cast<size_t>(Exchange::kMessage) + 1;
 const char* text(Exchange kind);
 
 class Transport {

@@ -6,20 +6,28 @@
 
 namespace paddle::partition {
 
+namespace {
+
+uint64_t bytes_of(const ir::Value& value) {
+  const Dims shape = concrete(value.type.shape);
+  return static_cast<uint64_t>(storage_bytes(value.type.dtype, element_count(std::span(shape))));
+}
+
+}  // namespace
+
 std::map<std::string, Traffic> communication(const ir::Function& function) {
   std::map<std::string, Traffic> out;
   ir::for_each_operation(function.body, [&](const ir::Operation& o) {
     const std::string name(o.op->name());
     if (!name.starts_with("comm.")) return;
-    const TensorType& type = o.operands[0]->type;
-    const Dims shape = concrete(type.shape);
-    const auto bytes =
-        static_cast<uint64_t>(storage_bytes(type.dtype, element_count(std::span(shape))));
+    const uint64_t bytes = bytes_of(*o.operands[0]);
     Traffic& traffic = out[name];
     ++traffic.calls;
     if (name == "comm.all_reduce")
       traffic.bytes += comm::Communicator::all_reduce_sent_bytes(
           bytes, CommAllReduceAttrs(o.attrs).ranks.size());
+    else if (name == "comm.reduce_scatter")
+      traffic.bytes += bytes - bytes_of(*o.results[0]);
     else
       traffic.bytes += bytes * (CommAllGatherAttrs(o.attrs).ranks.size() - 1);
   });

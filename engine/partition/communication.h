@@ -14,7 +14,8 @@ struct Traffic {
   uint64_t bytes = 0;  ///< that one rank sends in all of them
 };
 
-/// By operation: "comm.all_reduce", "comm.all_gather". Dims must be constants.
+/// By operation: "comm.all_reduce", "comm.reduce_scatter", "comm.all_gather". Dims must be
+/// constants.
 std::map<std::string, Traffic> communication(const ir::Function& function);
 
 /// "3.1 MiB in 14 comm.all_reduce, 1.0 KiB in 2 comm.all_gather"; "nothing".

@@ -12,6 +12,21 @@ SplitAtoms Localizer::whole(const Value& value) const {
   return SplitAtoms(analysis_.dims(value).size(), false);
 }
 
+Placement Localizer::placement(const Value& value, const SplitAtoms& split) const {
+  Placement out;
+  size_t at = 0;
+  for (size_t d = 0; d < value.type.shape.size(); ++d) {
+    int64_t before = 1;
+    for (const int atom : analysis_.dim(value, d)) {
+      if (split[at++])
+        out.push_back(
+            {analysis_.any_axis(atom), static_cast<int>(d), before, analysis_.size(atom)});
+      before *= analysis_.size(atom);
+    }
+  }
+  return out;
+}
+
 SplitAtoms Localizer::full_placement(const Value& value) const {
   SplitAtoms split;
   std::set<int> used;
@@ -19,6 +34,25 @@ SplitAtoms Localizer::full_placement(const Value& value) const {
     const int axis = analysis_.placed_axis(atom);
     split.push_back(axis >= 0 && used.insert(axis).second);
   }
+  return split;
+}
+
+SplitAtoms Localizer::settled_atoms(const Value& value, const Placement& placement) const {
+  SplitAtoms split;
+  size_t found = 0;
+  for (size_t d = 0; d < value.type.shape.size(); ++d) {
+    int64_t before = 1;
+    for (const int atom : analysis_.dim(value, d)) {
+      const int64_t size = analysis_.size(atom);
+      split.push_back(std::any_of(placement.begin(), placement.end(), [&](const Split& s) {
+        return s.dim == static_cast<int>(d) && s.outer == before && s.units == size;
+      }));
+      found += split.back() ? 1 : 0;
+      before *= size;
+    }
+  }
+  ensure(found == placement.size(), "partition: the settled placement of %", value.id,
+         " does not fit it");
   return split;
 }
 
@@ -61,16 +95,57 @@ Dims Localizer::local_shape(const Value& value, const SplitAtoms& split) const {
   return shape;
 }
 
+std::vector<int64_t> Localizer::part_sizes(int atom, int64_t rest) const {
+  const int parts = options_.mesh.axis_size(analysis_.any_axis(atom));
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < parts; ++i) {
+    const auto [begin, end] = shard_bounds(analysis_.size(atom), i, parts);
+    sizes.push_back((end - begin) * rest);
+  }
+  return sizes;
+}
+
+std::optional<size_t> Localizer::stored_atom(const Value& value, const SplitAtoms& split,
+                                             int axis) const {
+  constexpr int64_t kLeastBytes = 4096;
+  const AtomList atoms = analysis_.dims(value);
+  int64_t count = 1;
+  std::optional<size_t> found;
+  for (size_t k = 0; k < atoms.size(); ++k) {
+    count *= analysis_.size(atoms[k]);
+    if (split[k] && analysis_.any_axis(atoms[k]) == axis) return std::nullopt;
+    if (!found && !split[k] && analysis_.axis(atoms[k]) < 0 &&
+        analysis_.storage_axis(atoms[k]) == axis)
+      found = k;
+  }
+  return storage_bytes(value.type.dtype, count) >= kLeastBytes ? found : std::nullopt;
+}
+
+Tensor Localizer::reduce_scatter(const Value& value, const Tensor& x, const SplitAtoms& split,
+                                 size_t atom) const {
+  const int id = analysis_.dims(value)[atom], axis = analysis_.storage_axis(id);
+  const Place at = place(value, split, atom);
+  const int position = options_.mesh.coordinate(options_.rank, axis);
+  const std::vector<int64_t> sizes = part_sizes(id, at.rest);
+  const std::vector<int64_t> ranks = options_.mesh.group(options_.rank, axis);
+  const auto scatter = [&](const Tensor& of, size_t dim) {
+    return ops::comm_reduce_scatter(of, ranks, position, static_cast<int64_t>(dim), sizes, "sum");
+  };
+  if (at.outer == 1) return scatter(x, at.dim);
+  const Dims shape = concrete(x.shape());
+  Dims apart = shape;
+  apart[at.dim] = at.units * at.rest;
+  apart.insert(apart.begin() + static_cast<ptrdiff_t>(at.dim), at.outer);
+  Dims together = shape;
+  together[at.dim] = at.outer * sizes[static_cast<size_t>(position)];
+  return ops::reshape(scatter(ops::reshape(x, to_shape(apart)), at.dim + 1), to_shape(together));
+}
+
 Tensor Localizer::gather(const Value& value, const Tensor& x, const SplitAtoms& split,
                          size_t atom) const {
   const int id = analysis_.dims(value)[atom], axis = analysis_.any_axis(id);
   const Place at = place(value, split, atom);
-  const int parts = options_.mesh.axis_size(axis);
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < parts; ++i) {
-    const auto [begin, end] = shard_bounds(analysis_.size(id), i, parts);
-    sizes.push_back((end - begin) * at.rest);
-  }
+  const std::vector<int64_t> sizes = part_sizes(id, at.rest);
   const std::vector<int64_t> ranks = options_.mesh.group(options_.rank, axis);
   const Dims shape = concrete(x.shape());
   if (at.outer == 1) return ops::comm_all_gather(x, ranks, static_cast<int64_t>(at.dim), sizes);
@@ -111,6 +186,7 @@ LocalValue& Localizer::local(const Value& value) {
     ensure(value.constant.has_value(), "partition: value %", value.id, " is not defined");
     it->second = {Tensor(*value.constant), whole(value)};
   }
+  if (it->second.is_postponed) flush_bucket_of(value);
   return it->second;
 }
 

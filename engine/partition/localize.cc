@@ -60,6 +60,24 @@ Tensor Localizer::combine(const Tensor& x, size_t r) const {
   return out;
 }
 
+Tensor Localizer::combine(const Tensor& x, size_t r, SplitAtoms& split) const {
+  const Value& value = *operation().results[r];
+  Tensor out = x;
+  const std::vector<int>& dims = current_->rule->results[r];
+  for (const ActiveFactor& a : active_) {
+    if (std::find(dims.begin(), dims.end(), a.factor) != dims.end()) continue;
+    const auto stored =
+        current_->rule->combine == Combine::kSum ? stored_atom(value, split, a.axis) : std::nullopt;
+    if (stored) {
+      out = reduce_scatter(value, out, split, *stored);
+      split[*stored] = true;
+    } else {
+      out = all_reduce(out, a.axis, current_->rule->combine);
+    }
+  }
+  return out;
+}
+
 /// For each axis the factor over which the operation is split: of several, one that the first
 /// result has.
 void Localizer::choose_factors() {
@@ -120,10 +138,10 @@ void Localizer::choose_sequence(const std::vector<int>& order,
   }
 }
 
-/// Optimizer updates, and elementwise operations of which an operand is such a part.
+/// Optimizer updates, and operations on single elements of which an operand is such a part.
 bool Localizer::works_on_stored_parts(const Operation& o, int atom) {
   if (o.op->has(kOptimizerUpdate)) return true;
-  if (!o.op->has(kElementwise)) return false;
+  if (!o.op->has(kElementwise) && o.op->name() != "transpose") return false;
   for (const Value* v : o.operands) {
     if (!v) continue;
     const AtomList list = analysis_.dims(*v);
@@ -211,12 +229,20 @@ void Localizer::localize(const AnalyzedOperation& analyzed) {
       operands_.push_back(v ? placed(*v, wanted(*v, rule.operands[i])) : Tensor());
   }
   Tensors results;
+  std::vector<SplitAtoms> splits;
+  for (size_t r = 0; r < o.results.size(); ++r)
+    splits.push_back(wanted(*o.results[r], rule.results[r]));
   if (!localize_specially(*this, results)) {
     results = call_local(operands_);
-    for (size_t r = 0; r < results.size(); ++r) results[r] = combine(results[r], r);
+    for (size_t r = 0; r < results.size(); ++r) {
+      if (postpone(r, results[r], splits[r]))
+        values_[o.results[r]] = {{}, splits[r], true};
+      else
+        values_[o.results[r]] = {combine(results[r], r, splits[r]), splits[r]};
+    }
+    return;
   }
-  for (size_t r = 0; r < o.results.size(); ++r)
-    values_[o.results[r]] = {results[r], wanted(*o.results[r], rule.results[r])};
+  for (size_t r = 0; r < o.results.size(); ++r) values_[o.results[r]] = {results[r], splits[r]};
 }
 
 /// The same elements in another shape: the parts stay parts as far as the atoms correspond.
@@ -326,22 +352,21 @@ Partitioned Localizer::run() {
     const Value& value = *logical_.body.arguments[i];
     const ir::Port& port = logical_.inputs[i];
     const auto settled = options_.placements.find(port.name);
-    const auto may_split = [&](int axis) {
-      if (port.kind == ir::PortKind::kValue) return true;
-      if (settled != options_.placements.end())
-        return std::any_of(settled->second.begin(), settled->second.end(),
-                           [&](const Split& s) { return s.axis == axis; });
-      return !options_.may_split || options_.may_split(port, axis);
-    };
-    SplitAtoms split = full_placement(value);
-    const AtomList atoms = analysis_.dims(value);
-    for (size_t k = 0; k < split.size(); ++k)
-      split[k] = split[k] && may_split(analysis_.any_axis(atoms[k]));
+    const bool is_settled =
+        port.kind != ir::PortKind::kValue && settled != options_.placements.end();
+    SplitAtoms split;
+    if (is_settled) {
+      split = settled_atoms(value, settled->second);
+    } else {
+      split = full_placement(value);
+      const AtomList atoms = analysis_.dims(value);
+      for (size_t k = 0; k < split.size(); ++k)
+        split[k] = split[k] && (port.kind == ir::PortKind::kValue || !options_.may_split ||
+                                options_.may_split(port, analysis_.any_axis(atoms[k])));
+    }
     values_[&value] = {tracer_.input(port, {value.type.dtype, to_shape(local_shape(value, split))}),
                        split};
-    Placement placement = analysis_.placement(value);
-    std::erase_if(placement, [&](const Split& s) { return !may_split(s.axis); });
-    out.inputs.push_back(std::move(placement));
+    out.inputs.push_back(placement(value, split));
     if (port.kind == ir::PortKind::kParameter || port.kind == ir::PortKind::kState)
       out.placements[port.name] = out.inputs.back();
   }
@@ -357,6 +382,12 @@ Partitioned Localizer::run() {
         split = like_input(value, *logical_.body.arguments[j]);
     tracer_.output(port, placed(value, split));
   }
+  for (const AnalyzedOperation& o : analysis_.operations())
+    for (const Value* v : o.operation->results) {
+      const LocalValue& part = values_.at(v);
+      if (part.is_postponed) continue;  // nobody reads it
+      out.parts.push_back({v, ir::traced_value(part.tensor), placement(*v, part.split)});
+    }
   function_->constraints = logical_.constraints;
   out.function = std::move(function_);
   out.gathered = std::move(gathered_);

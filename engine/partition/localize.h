@@ -13,6 +13,7 @@ using SplitAtoms = std::vector<bool>;
 struct LocalValue {
   Tensor tensor;
   SplitAtoms split;
+  bool is_postponed = false;  ///< a sum that is in a bucket, and has no tensor yet
 };
 
 /// A factor of an operation that is split over an axis: which of its atoms.
@@ -40,6 +41,9 @@ class Localizer {
   Tensor all_reduce(const Tensor& x, int axis, Combine combine = Combine::kSum) const;
   /// Over all axes along which a factor is split that result `r` lacks.
   Tensor combine(const Tensor& x, size_t r) const;
+  /// The same, and where a reduced axis stores an atom of the result in parts, this rank's part
+  /// alone, which `split` then says.
+  Tensor combine(const Tensor& x, size_t r, SplitAtoms& split) const;
   /// The current operation on local operands, without combining partial results.
   Tensors call_local(const Tensors& operands) const;
 
@@ -49,6 +53,27 @@ class Localizer {
   Tensor gather(const ir::Value& value, const Tensor& x, const SplitAtoms& split,
                 size_t atom) const;
   Tensor slice(const ir::Value& value, const Tensor& x, const SplitAtoms& split, size_t atom) const;
+  /// The sum over the axis of the atom, in parts along the atom.
+  Tensor reduce_scatter(const ir::Value& value, const Tensor& x, const SplitAtoms& split,
+                        size_t atom) const;
+  /// The atom of a result along which the sum over an axis is stored in parts; nullopt if it is
+  /// not, or is so small that parts are not worth an exchange of their own.
+  std::optional<size_t> stored_atom(const ir::Value& value, const SplitAtoms& split,
+                                    int axis) const;
+  std::vector<int64_t> part_sizes(int atom, int64_t rest) const;
+
+  // Sums over an axis that no operation has read yet travel together (buckets.cc).
+  struct Bucket {
+    int axis = 0;
+    DType dtype = DType::kF32;
+    int64_t bytes = 0;  ///< of whole values, which are the same on all ranks
+    std::vector<std::pair<const ir::Value*, Tensor>> sums;
+  };
+  /// Puts the sum of a result into a bucket, if it is one that can wait.
+  bool postpone(size_t result, const Tensor& partial, const SplitAtoms& split);
+  /// Reduces what is in the bucket.
+  void flush(Bucket bucket);
+  void flush_bucket_of(const ir::Value& value);
   /// Sizes of [all before, the atom, all after] within the dim that contains the atom, and the dim.
   struct Place {
     size_t dim = 0;
@@ -58,7 +83,11 @@ class Localizer {
   int64_t local_size(int atom, bool split) const;
   Dims local_shape(const ir::Value& value, const SplitAtoms& split) const;
   SplitAtoms whole(const ir::Value& value) const;
+  /// Where the elements of a value with these atoms split are.
+  Placement placement(const ir::Value& value, const SplitAtoms& split) const;
   SplitAtoms full_placement(const ir::Value& value) const;
+  /// The atoms that a placement, which an earlier function has settled, splits.
+  SplitAtoms settled_atoms(const ir::Value& value, const Placement& placement) const;
   /// The split of an input for its new version.
   SplitAtoms like_input(const ir::Value& value, const ir::Value& input);
 
@@ -88,6 +117,7 @@ class Localizer {
   std::vector<ActiveFactor> active_;
   Tensors operands_;
   std::vector<Gathered> gathered_;
+  std::vector<Bucket> buckets_;
 };
 
 /// Localizes an operation that needs more than a call on local operands; false if it does not.

@@ -53,11 +53,19 @@ struct Gathered {
   int64_t bytes = 0;
 };
 
+/// Where the local function has a value of the logical one.
+struct LocalPart {
+  const ir::Value* logical = nullptr;
+  const ir::Value* local = nullptr;
+  Placement placement;
+};
+
 struct Partitioned {
   std::unique_ptr<ir::Function> function;
   Placements placements;          ///< of all parameters and states of the function's inputs
   std::vector<Placement> inputs;  ///< of each input
   std::vector<Gathered> gathered;
+  std::vector<LocalPart> parts;  ///< of the results of all operations, in order
 };
 
 /// kConfig if a place rule cannot be followed.

@@ -102,6 +102,52 @@ TEST(Communicator, GroupsAreIndependent) {
   });
 }
 
+// Each rank has its part of what all_reduce gives to all, with the same bits.
+TEST(Communicator, ScattersPartsOfASum) {
+  for (const int ranks : {1, 2, 3, 4})
+    simulate(ranks, [&](const Peers& peers) {
+      std::vector<int64_t> counts;
+      int64_t total = 0, before = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        counts.push_back(rank == 1 ? 0 : 1000 * rank + 7);
+        if (rank < peers->rank()) before += counts.back();
+        total += counts.back();
+      }
+      std::vector<float> mine(static_cast<size_t>(total));
+      for (size_t i = 0; i < mine.size(); ++i)
+        mine[i] = std::sin(static_cast<float>(i) + 0.3f * static_cast<float>(peers->rank()));
+      const auto wanted = all_reduced(*peers, mine, Reduction::kSum, peers->all());
+      const auto own = static_cast<size_t>(counts[static_cast<size_t>(peers->rank())]);
+      std::vector<float> part(own);
+      std::vector<std::byte> scratch(
+          Communicator::reduce_scatter_scratch(own * sizeof(float), static_cast<size_t>(ranks)));
+      peers->reset_costs();
+      peers->reduce_scatter(mine.data(), part.data(), counts, DType::kF32, Reduction::kSum,
+                            peers->all(), scratch.data());
+      for (size_t i = 0; i < own; ++i)
+        ASSERT_EQ(part[i], wanted[static_cast<size_t>(before) + i]) << i;
+      const ExchangeCost& cost = peers->costs()[static_cast<size_t>(Exchange::kReduceScatter)];
+      EXPECT_EQ(cost.calls, ranks == 1 ? 0 : 1);
+      EXPECT_EQ(cost.bytes, ranks == 1 ? 0 : 4 * (total - static_cast<int64_t>(own)));
+    });
+}
+
+TEST(Communicator, CostsOfAllRanks) {
+  simulate(2, [](const Peers& peers) {
+    peers->reset_costs();
+    all_reduced<double>(*peers, std::vector<double>(4), Reduction::kSum, peers->all());
+    all_reduced<double>(*peers, std::vector<double>(5000), Reduction::kSum, peers->all());
+    const auto costs = peers->gather_costs();
+    ASSERT_EQ(costs.size(), 2u);
+    for (const ExchangeCosts& rank : costs) {
+      const ExchangeCost& cost = rank[static_cast<size_t>(Exchange::kAllReduce)];
+      EXPECT_EQ(cost.calls, 2);
+      EXPECT_EQ(cost.bytes, 4 * 8 + 5000 * 8);
+      EXPECT_GE(cost.nanoseconds, 0);
+    }
+  });
+}
+
 TEST(Communicator, GathersPartsOfDifferentSizes) {
   simulate(3, [](const Peers& peers) {
     const std::vector<size_t> bytes = {2, 0, 3};

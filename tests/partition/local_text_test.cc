@@ -114,6 +114,45 @@ TEST(Partition, WhatCannotWorkOnPartsIsGathered) {
       << ir::print(*local.function);
 }
 
+// With storage in parts over data a gradient is summed in parts, and only the part is updated. A
+// small one is summed whole.
+TEST(Partition, GradientsAreScatteredWhereTheyAreStoredInParts) {
+  const std::string text = R"(module 'm' {
+  parameter 'w' : float32[32, 40] = ''
+  parameter 'b' : float32[40] = ''
+  func 'f'(
+      %0 : float32[4, 32] 'x',
+      %1 : float32[4, 40] 'xg',
+      %2 : float32[] 'rate',
+      %3 : float32[32, 40] parameter 'w',
+      %4 : float32[40] parameter 'b') {
+    %5 = matmul(%1, %0) {transpose_x = true} : float32[40, 32]
+    %6 = transpose(%5) {perm = [1, 0]} : float32[32, 40]
+    %7 = sum(%1) {axis = [0]} : float32[40]
+    %8 = sgd_update(%3, %6, _, %2, _, _) : float32[32, 40]
+    %9 = sgd_update(%4, %7, _, %2, _, _) : float32[40]
+    return %8 parameter 'w', %9 parameter 'b'
+  }
+}
+)";
+  PartitionOptions options = mesh(2, 1, 1);
+  options.batch_inputs = {"x", "xg"};
+  options.shards_storage = true;
+  options.may_split = [](const ir::Port& port, int) {
+    return port.kind != ir::PortKind::kParameter;
+  };
+  const std::string local = local_text(text, options);
+  const auto has = [&](const char* part) { return local.find(part) != std::string::npos; };
+  EXPECT_TRUE(
+      has("comm.reduce_scatter(%5) {ranks = [0, 1], position = 1, axis = 0, "
+          "sizes = [20, 20]} : float32[20, 32]"))
+      << local;
+  EXPECT_TRUE(has(": float32[32, 20]")) << local;
+  EXPECT_TRUE(has(": float32[40]")) << local;
+  EXPECT_TRUE(has("comm.all_gather")) << local;
+  EXPECT_TRUE(has("comm.all_reduce")) << local;
+}
+
 // A plug-in's operation takes the rule that was registered for it; without one it runs whole.
 TEST(Partition, RulesCanBeRegistered) {
   const std::string text = R"(module 'm' {

@@ -32,6 +32,21 @@ comm::Reduction reduction_of(const std::string& word) {
                          : comm::Reduction::kSum;
 }
 
+/// An array as rows along an axis, each of which has a part of every rank.
+struct Rows {
+  int64_t outer = 1, inner = 1;
+  std::vector<size_t> bytes;  ///< of each rank in a row
+
+  Rows(const Layout& x, int64_t axis, const std::vector<int64_t>& sizes) {
+    const auto rank = static_cast<int64_t>(x.shape.size());
+    const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+    for (size_t d = 0; d < at; ++d) outer *= x.shape[d];
+    for (size_t d = at + 1; d < x.shape.size(); ++d) inner *= x.shape[d];
+    for (const int64_t size : sizes)
+      bytes.push_back(static_cast<size_t>(storage_bytes(x.dtype, size * inner)));
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_comm_all_reduce(const KernelRequest& request) {
@@ -49,19 +64,55 @@ std::unique_ptr<Kernel> prepare_comm_all_reduce(const KernelRequest& request) {
       comm::Communicator::all_reduce_scratch(x.dtype, x.size(), attrs.ranks.size()), "comm");
 }
 
+std::unique_ptr<Kernel> prepare_comm_reduce_scatter(const KernelRequest& request) {
+  const CommReduceScatterAttrs attrs(request.attrs);
+  const Layout& x = request.operands[0];
+  const Rows rows(x, attrs.axis, attrs.sizes);
+  const size_t group = attrs.ranks.size();
+  std::vector<int64_t> counts;
+  for (const int64_t size : attrs.sizes) counts.push_back(size * rows.outer * rows.inner);
+  const auto mine =
+      static_cast<size_t>(storage_bytes(x.dtype, counts[static_cast<size_t>(attrs.position)]));
+  const size_t reducing = comm::Communicator::reduce_scatter_scratch(mine, group);
+  const auto total = static_cast<size_t>(storage_bytes(x.dtype, x.size()));
+  const bool packs = rows.outer > 1 && group > 1;
+  return make_kernel(
+      [ranks = as_ranks(attrs.ranks), reduction = reduction_of(attrs.reduction), dtype = x.dtype,
+       rows, counts, reducing, packs,
+       total](const RunContext& context, void* const* operands, void* const* results) {
+        if (ranks.size() == 1) {
+          std::memcpy(results[0], operands[0], total);
+          return;
+        }
+        const void* in = operands[0];
+        if (packs) {
+          // The parts one behind the other.
+          std::byte* const packed = context.scratch + reducing;
+          const auto* from = static_cast<const std::byte*>(operands[0]);
+          for (int64_t row = 0; row < rows.outer; ++row) {
+            std::byte* part = packed;
+            for (const size_t bytes : rows.bytes) {
+              std::memcpy(part + static_cast<size_t>(row) * bytes, from, bytes);
+              from += bytes;
+              part += bytes * static_cast<size_t>(rows.outer);
+            }
+          }
+          in = packed;
+        }
+        communicator(ranks).reduce_scatter(in, results[0], counts, dtype, reduction, ranks,
+                                           context.scratch);
+      },
+      reducing + (packs ? total : 0), "comm");
+}
+
 std::unique_ptr<Kernel> prepare_comm_all_gather(const KernelRequest& request) {
   const CommAllGatherAttrs attrs(request.attrs);
   const Layout &x = request.operands[0], &out = request.results[0];
-  const auto rank = static_cast<int64_t>(x.shape.size());
-  const auto axis = static_cast<size_t>(attrs.axis < 0 ? attrs.axis + rank : attrs.axis);
-  int64_t outer = 1, inner = 1;
-  for (size_t d = 0; d < axis; ++d) outer *= x.shape[d];
-  for (size_t d = axis + 1; d < x.shape.size(); ++d) inner *= x.shape[d];
-  std::vector<size_t> rows, bytes;  // of each rank: a row, and all of them
-  for (const int64_t size : attrs.sizes) {
-    rows.push_back(static_cast<size_t>(storage_bytes(x.dtype, size * inner)));
-    bytes.push_back(rows.back() * static_cast<size_t>(outer));
-  }
+  const Rows in_rows(x, attrs.axis, attrs.sizes);
+  const std::vector<size_t>& rows = in_rows.bytes;
+  const int64_t outer = in_rows.outer;
+  std::vector<size_t> bytes;  // of each rank in all rows
+  for (const size_t row : rows) bytes.push_back(row * static_cast<size_t>(outer));
   const auto total = static_cast<size_t>(storage_bytes(out.dtype, out.size()));
   return make_kernel(
       [ranks = as_ranks(attrs.ranks), rows, bytes, outer, total](

@@ -23,6 +23,22 @@ void infer_comm_all_reduce(InferContext& c) {
   c.result(c.dtype(0), c.shape(0));
 }
 
+void infer_comm_reduce_scatter(InferContext& c) {
+  const auto attrs = c.attrs_as<CommReduceScatterAttrs>();
+  check_ranks(c, attrs.ranks);
+  c.check(attrs.sizes.size() == attrs.ranks.size(), "expected a size for each of the ",
+          attrs.ranks.size(), " ranks, found ", attrs.sizes.size());
+  c.check(attrs.position >= 0 && attrs.position < static_cast<int64_t>(attrs.ranks.size()),
+          "position ", attrs.position, " is not one of the ", attrs.ranks.size(), " ranks");
+  Shape shape = c.shape(0);
+  const auto axis = static_cast<size_t>(c.axis(attrs.axis, c.rank(0)));
+  const int64_t all = std::accumulate(attrs.sizes.begin(), attrs.sizes.end(), int64_t{0});
+  c.check(shape[axis].constant() == all, "the sizes add up to ", all, ", the axis has ",
+          shape[axis]);
+  shape[axis] = Dim(attrs.sizes[static_cast<size_t>(attrs.position)]);
+  c.result(c.dtype(0), std::move(shape));
+}
+
 void infer_comm_all_gather(InferContext& c) {
   const auto attrs = c.attrs_as<CommAllGatherAttrs>();
   check_ranks(c, attrs.ranks);
