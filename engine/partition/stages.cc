@@ -38,8 +38,8 @@ std::unordered_set<const Operation*> ancestors(const Value* value) {
 }
 
 StageCut::StageCut(const ir::Function& function, const LeafStages& leaves, int stages,
-                   bool training, bool split_backward)
-    : function_(function), stages_(stages) {
+                   bool training, bool split_backward, std::unordered_set<const Value*> dropped)
+    : function_(function), stages_(stages), dropped_(std::move(dropped)) {
   place_operations(leaves, training);
   if (split_backward) split_weights();
   find_values();
@@ -146,6 +146,23 @@ int StageCut::value_number(const Value* value) {
   return it->second;
 }
 
+bool StageCut::is_again(const Value* value, const Place& reader) const {
+  const Place* const from = place_of(value);
+  return from && from->kind == JobKind::kForward && reader.kind != JobKind::kForward &&
+         from->stage == reader.stage && dropped_.contains(value) && !numbers_.contains(value);
+}
+
+void StageCut::keep_origins(const Value* value, const Place& reader,
+                            std::unordered_set<const Value*>& seen) {
+  if (!seen.insert(value).second) return;
+  ir::for_each_read(*value->producer, [&](const Value* v) {
+    if (is_again(v, reader))
+      keep_origins(v, reader, seen);
+    else if (place_of(v))
+      value_number(v);
+  });
+}
+
 void StageCut::find_values() {
   // The first kind of job of a stage that reads a value of another one.
   std::map<std::pair<int, int>, Transfer> transfers;
@@ -155,7 +172,7 @@ void StageCut::find_values() {
     const Place& to = place->second;
     ir::for_each_read(*operation, [&](const Value* v) {
       const Place* const from = place_of(v);
-      if (!from || *from == to) return;
+      if (!from || *from == to || is_again(v, to)) return;
       const int number = value_number(v);
       if (from->stage == to.stage) return;
       Transfer& t = transfers
@@ -166,6 +183,15 @@ void StageCut::find_values() {
     });
   }
   for (const auto& [key, transfer] : transfers) transfers_.push_back(transfer);
+  if (dropped_.empty()) return;
+  std::unordered_set<const Value*> seen;
+  for (const auto& operation : function_.body.operations) {
+    const auto place = places_.find(operation.get());
+    if (place == places_.end() || place->second.kind == JobKind::kForward) continue;
+    ir::for_each_read(*operation, [&](const Value* v) {
+      if (is_again(v, place->second)) keep_origins(v, place->second, seen);
+    });
+  }
 }
 
 StageCut::Place StageCut::output_place(size_t output) const {
@@ -196,7 +222,7 @@ StageFunction StageCut::function(JobKind kind, int stage) const {
       return;
     }
     if (!v->producer) return;  // an argument of a region
-    if (place_of(v)) {
+    if (place_of(v) && !is_again(v, here)) {
       if (const auto it = numbers_.find(v); it != numbers_.end()) {
         copies[v] = f->add_input({ir::PortKind::kValue, str("value.", it->second)}, v->type);
         out.inputs.push_back({-1, it->second});

@@ -52,8 +52,9 @@ class StageCut {
  public:
   /// `training`: the first result is the loss, and what it does not depend on belongs to the
   /// backward pass. Otherwise all of the function is forward. The function must outlive the cut.
+  /// `dropped`: values of the forward pass that later jobs of the same stage compute again.
   StageCut(const ir::Function& function, const LeafStages& leaves, int stages, bool training,
-           bool split_backward);
+           bool split_backward, std::unordered_set<const ir::Value*> dropped = {});
 
   /// Values between jobs, in the order of the program.
   const std::vector<const ir::Value*>& values() const { return values_; }
@@ -79,6 +80,11 @@ class StageCut {
   void place_operations(const LeafStages& leaves, bool training);
   void split_weights();
   void find_values();
+  /// Whether a job computes a value again instead of keeping it.
+  bool is_again(const ir::Value* value, const Place& reader) const;
+  /// Keeps what a value that a job computes again depends on.
+  void keep_origins(const ir::Value* value, const Place& reader,
+                    std::unordered_set<const ir::Value*>& seen);
   const Place* place_of(const ir::Value* value) const;
   Place output_place(size_t output) const;
   int value_number(const ir::Value* value);
@@ -86,6 +92,7 @@ class StageCut {
   const ir::Function& function_;
   int stages_;
   std::unordered_map<const ir::Operation*, Place> places_;  ///< of those that are not free
+  std::unordered_set<const ir::Value*> dropped_;
   std::vector<const ir::Value*> values_;
   std::unordered_map<const ir::Value*, int> numbers_;
   std::vector<Transfer> transfers_;

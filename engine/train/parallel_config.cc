@@ -123,10 +123,10 @@ void read_recompute(const Section& section, ParallelConfig& parallel,
       diagnostics.add(ErrorCode::kConfig,
                       "parallel.recompute: expected none, full, layers or a budget", where);
   }
-  if (parallel.recompute && parallel.pipeline > 1)
+  if (parallel.recompute_budget > 0 && parallel.pipeline > 1)
     diagnostics.add(ErrorCode::kConfig,
-                    "parallel.recompute: a pipeline keeps what its stages have computed; set "
-                    "recompute: none or pipeline: 1",
+                    "parallel.recompute: a budget is not possible within a pipeline; set "
+                    "recompute: full, or layers",
                     where);
 }
 

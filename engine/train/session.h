@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -71,6 +72,13 @@ struct EvaluationResult {
   std::vector<std::vector<Array>> metric_operands;
 };
 
+/// A result of an operation of a step, or a field of its batch.
+struct ReplayedValue {
+  std::string operation, location;
+  TensorType type;
+  Array whole;
+};
+
 class Session {
  public:
   Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields,
@@ -93,6 +101,10 @@ class Session {
                const StepScalars& numbers);
   /// The losses of the last step by optimizer; empty unless these have names.
   std::span<const double> losses() const { return losses_; }
+  /// Computes a step on a batch, in one part and operation by operation, and gives its fields and
+  /// then all results to `visit`, on rank 0. Parameters and states stay as they are.
+  void replay(const std::vector<Array>& batch, const StepScalars& numbers,
+              const std::function<void(const ReplayedValue&)>& visit);
   /// Loss and metric operands of a batch; the arrays are valid until the next call.
   EvaluationResult evaluate(const std::vector<Array>& batch);
 
@@ -120,6 +132,8 @@ class Session {
   /// Plans for a batch of these shapes, so that memory is known before the first step.
   runtime::MemoryReport plan_training(const std::vector<Dims>& shapes);
   runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);
+  /// Bytes of the parameters and states that this rank keeps between steps.
+  int64_t stored_bytes() const;
   /// Floating-point operations of one training step on a batch of these shapes.
   double training_flops(const std::vector<Dims>& shapes);
   /// The values of the store, of which this rank may only have parts, as whole arrays on rank 0, in
@@ -128,6 +142,11 @@ class Session {
   program::ParameterStore whole_store();
   /// Takes this rank's parts of the store's values anew and gives up the whole arrays.
   void take_parts();
+  /// Whether this rank reads the rows of a batch that `shard_bounds` gives it on the axis `data`,
+  /// and no others. The training function must have been traced.
+  bool reads_own_rows_alone() const;
+  /// From now on the other rows of training batches have no meaning.
+  void expect_own_rows() { has_own_rows_alone_ = true; }
   /// Where parameters and states are split.
   const partition::Placements& placements() const { return placements_; }
   /// Values that some operation of the training step needs whole, although they are split.
@@ -167,6 +186,9 @@ class Session {
   }
   /// Replaces the function by this rank's part of it.
   void partition(Compiled& c);
+  /// Whether the fields of a partitioned function are split by rows, each rank having adjacent
+  /// ones.
+  bool splits_rows(const Compiled& c) const;
   bool is_pipelined() const { return options_.mesh.axis_size_of("pipeline") > 1; }
   /// Cuts a partitioned function into jobs, or takes this rank's part of an update.
   void cut(Compiled& c, Part part);
@@ -193,6 +215,10 @@ class Session {
   bool is_held(const std::string& name) const;   ///< by this rank
   int pipeline_position() const;                 ///< of this rank on the axis
   int pipeline_rank(int stage) const;            ///< the rank of this rank's pipeline with a stage
+  /// The values that the stages of a pipeline compute again; sets the line of `recompute_summary`.
+  std::unordered_set<const ir::Value*> dropped_in_pipeline(ir::Function& function,
+                                                           const std::map<std::string, int>& leaves,
+                                                           int stages);
   /// The choice of recomputation for training functions, made with the first one.
   std::optional<passes::RecomputeOptions> choose_recompute(const ir::Function& function);
   /// The memory of a function with a choice of recomputation.
@@ -212,7 +238,13 @@ class Session {
   void gather_whole(const std::string& name, program::ParameterStore& out);
   /// An array of the store by port.
   Array& in_store(const ir::Port& port);
+  /// A part's function, which is not compiled yet.
+  std::unique_ptr<Compiled> traced(Part part, bool constant_dims);
   std::unique_ptr<Compiled> trace(Part part);
+  /// An array that ranks have parts of, on rank 0; the others get nothing. `mine`: null where this
+  /// rank sends nothing.
+  Array gather_array(const Array& mine, DType dtype, const Dims& shape,
+                     const partition::Placement& placement, int owner);
   /// Takes the sizes of dims from a batch of these shapes.
   void bind_sizes(const std::vector<Dims>& shapes);
   /// The same of a batch; at no cost if its shapes are those of the last one.
@@ -244,7 +276,7 @@ class Session {
   std::vector<partition::Gathered> gathered_;
   std::map<std::string, Array> parts_here_;  ///< of split parameters and states
   std::unique_ptr<Pipeline> pipeline_;
-  bool recompute_chosen_ = false;
+  bool recompute_chosen_ = false, has_own_rows_alone_ = false;
   std::string recompute_text_, communication_text_;
 };
 

@@ -129,9 +129,11 @@ void Session::cut(Compiled& c, Part part) {
     ensure(training, "an evaluation was cut before the training step");
     p.leaves = partition::assign_leaves(*c.logical, stages);
   }
+  std::unordered_set<const ir::Value*> dropped;
+  if (training && options_.recompute) dropped = dropped_in_pipeline(*c.function, p.leaves, stages);
   c.cut = std::make_unique<partition::StageCut>(
       *c.function, p.leaves, stages, training,
-      training && options_.schedule == partition::Schedule::kZeroBubble);
+      training && options_.schedule == partition::Schedule::kZeroBubble, std::move(dropped));
   if (training && p.owners.empty()) {
     p.owners = p.leaves;
     for (size_t i = 0; i < c.function->outputs.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/passes/schedule/dropped_values.h"
 #include "ir/clone.h"
 #include "runtime/compile.h"
 #include "train/compiled_part.h"
@@ -23,6 +24,39 @@ runtime::MemoryReport Session::memory_with(const ir::Function& function,
   return runtime::compile(ir::clone(function), compile)->plan(layouts).memory();
 }
 
+namespace {
+
+[[noreturn]] void refuse_patterns(const passes::RecomputeOptions& options) {
+  fail(ErrorCode::kConfig, "parallel.recompute: no layer matches ", join(options.layers, ", "));
+}
+
+/// Bytes of the values that ranks keep between the jobs of a micro-batch, in all stages.
+size_t kept_bytes(const partition::StageCut& cut) {
+  size_t bytes = 0;
+  for (const ir::Value* v : cut.values()) {
+    const Dims shape = concrete(v->type.shape);
+    bytes += static_cast<size_t>(storage_bytes(v->type.dtype, element_count(std::span(shape))));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::unordered_set<const ir::Value*> Session::dropped_in_pipeline(
+    ir::Function& function, const partition::LeafStages& leaves, int stages) {
+  passes::DroppedValues dropped = passes::dropped_values(function, *options_.recompute);
+  if (dropped.layers == 0) refuse_patterns(*options_.recompute);
+  if (recompute_text_.empty()) {
+    const bool splits = options_.schedule == partition::Schedule::kZeroBubble;
+    const partition::StageCut before(function, leaves, stages, true, splits);
+    const partition::StageCut after(function, leaves, stages, true, splits, dropped.values);
+    recompute_text_ = str("recompute: ", dropped.layers, " layers; the stages keep ",
+                          human_bytes(kept_bytes(before)), " → ", human_bytes(kept_bytes(after)),
+                          " for each micro-batch");
+  }
+  return std::move(dropped.values);
+}
+
 std::optional<passes::RecomputeOptions> Session::choose_recompute(const ir::Function& function) {
   if (!options_.recompute || recompute_chosen_) return options_.recompute;
   recompute_chosen_ = true;
@@ -30,8 +64,7 @@ std::optional<passes::RecomputeOptions> Session::choose_recompute(const ir::Func
   const auto copy = ir::clone(function);
   runtime::optimize(*copy, options_.compile);
   const passes::Recomputed all = passes::recompute(*copy, chosen);
-  if (all.layers == 0)
-    fail(ErrorCode::kConfig, "parallel.recompute: no layer matches ", join(chosen.layers, ", "));
+  if (all.layers == 0) refuse_patterns(chosen);
   if (options_.recompute_budget > 0) {
     // The fewest layers that do: more of them never need more.
     const auto fits = [&](int layers) {

@@ -124,6 +124,40 @@ TEST(StageCut, JobsTogetherComputeTheStep) {
   }
 }
 
+// A dropped value is computed again in the backward job of its stage, from what is kept.
+TEST(StageCut, DroppedValuesAreComputedAgain) {
+  runtime::register_backends();
+  const ir::Module module = ir::parse(kStep, "step.ir");
+  const ir::Function& f = *module.functions[0];
+  std::vector<Array> wanted, found;
+  for (size_t i = 0; i < f.inputs.size(); ++i) {
+    wanted.push_back(drawn(f.body.arguments[i]->type, static_cast<double>(i)));
+    found.push_back(drawn(f.body.arguments[i]->type, static_cast<double>(i)));
+  }
+  const double loss = runtime::compile(ir::parse(kStep, "step.ir").functions[0], {.exact = true})
+                          ->run(wanted)[0]
+                          .number();
+  // The first product, and the hidden value of the last stage.
+  std::unordered_set<const ir::Value*> dropped;
+  for (const auto& operation : f.body.operations)
+    if (const int id = operation->results[0]->id; id == 6 || id == 9)
+      dropped.insert(operation->results[0]);
+  ASSERT_EQ(dropped.size(), 2u);
+  const LeafStages leaves = assign_leaves(f, 2);
+  for (const bool split : {false, true}) {
+    const StageCut kept(f, leaves, 2, true, split), cut(f, leaves, 2, true, split, dropped);
+    for (const ir::Value* v : cut.values()) EXPECT_FALSE(dropped.contains(v)) << v->id;
+    EXPECT_LT(cut.values().size(), kept.values().size());
+    std::vector<Array> inputs;
+    for (const Array& input : found) inputs.push_back(runtime::copied(input));
+    const auto results = run_jobs(f, cut, 2, split, inputs);
+    EXPECT_EQ(results.at(0).number(), loss);
+    for (const size_t state : {3u, 4u})
+      for (int64_t i = 0; i < inputs[state].size(); ++i)
+        EXPECT_EQ(inputs[state].number(i), wanted[state].number(i)) << state << " " << i;
+  }
+}
+
 TEST(StageCut, TooManyStagesAreRefused) {
   const ir::Module module = ir::parse(kStep, "step.ir");
   try {

@@ -10,6 +10,7 @@
 #include "base/source_location.h"
 #include "base/text.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/schedule/dropped_values.h"
 #include "ir/clone.h"
 
 namespace paddle::passes {
@@ -74,6 +75,11 @@ class Recompute {
     if (at != operations.end()) ++at;
     for (; at != operations.end(); ++at) read_again(**at, at);
     return found_;
+  }
+
+  DroppedValues dropped() {
+    find_dropped();
+    return {std::move(dropped_), found_.layers};
   }
 
  private:
@@ -156,6 +162,10 @@ class Recompute {
 };
 
 }  // namespace
+
+DroppedValues dropped_values(ir::Function& function, const RecomputeOptions& options) {
+  return Recompute(function, options).dropped();
+}
 
 Recomputed recompute(ir::Function& function, const RecomputeOptions& options) {
   return Recompute(function, options).run();
