@@ -40,6 +40,7 @@ constexpr Command kCommands[] = {
     {"sweep", "train a config with many settings and compare the runs"},
     {"runs", "a table of run folders: settings, progress, metrics"},
     {"diff", "what two runs differ in: config, data, and where their numbers part"},
+    {"compare-runs", "the first step and operation at which two runs part"},
     {"profile", "measure where the time and the memory of a step go"},
     {"tune", "measure settings that decide the speed, and keep what helps"},
     {"export", "write a model as an ONNX file"},

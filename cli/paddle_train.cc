@@ -194,6 +194,8 @@ int train_rank(train::RunConfig config, const train::TrainOptions& options, bool
       observer.note(str("  ", p.name, "  ", p.type, "  ", p.initializer));
     for (const std::string& line : trainer.placement_lines()) observer.note("  " + line);
     observer.note("memory plan\n" + plan.text());
+    if (const std::string ranks = trainer.memory_by_rank(); !ranks.empty())
+      observer.note("memory by rank\n" + ranks);
     plan.require_fit();
     return 0;
   }

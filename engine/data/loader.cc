@@ -183,6 +183,19 @@ class Loader::Impl {
     start(position_);
   }
 
+  bool read_rows(std::function<bool(int64_t, int64_t)> wanted) {
+    const bool fixed = std::all_of(fields_.begin(), fields_.end(), [](const Field& field) {
+      return std::find(field.shape.begin(), field.shape.end(), -1) == field.shape.end();
+    });
+    if (!fixed || !mixing_.empty() || options_.on_bad_sample == BadSamplePolicy::kSkip ||
+        options_.nan == NanPolicy::kSkip)
+      return false;
+    stop();
+    wanted_ = std::move(wanted);
+    start(position_);
+    return true;
+  }
+
   LoaderPosition position_;
   int64_t skipped_count_ = 0;
   std::vector<SkippedSample> skipped_;
@@ -335,8 +348,18 @@ class Loader::Impl {
     Batch& batch = slot.batch;
     start_batch(slot);
     std::vector<Sample> samples;  // of a batch that is padded
-    for (const int64_t index : indices(slot.from.epoch, begin, end)) {
+    const int64_t rows = end - begin;
+    const std::vector<int64_t> all = indices(slot.from.epoch, begin, end);
+    const bool has_own = !wanted_ || is_any_wanted(rows);
+    for (const int64_t index : all) {
       if (options_.workers > 0 && stopping()) return;
+      // A batch has the shapes of a sample, so that one is read in any case.
+      const int64_t row = batch.samples;
+      if (wanted_ && !wanted_(row, rows) && (has_own || row > 0)) {
+        batch.indices.push_back(index);
+        ++batch.samples;
+        continue;
+      }
       try {
         reader_.read(index, context, workspace);
       } catch (const BadSample& bad) {
@@ -349,11 +372,17 @@ class Loader::Impl {
         workspace.sample = {};
         continue;
       }
-      if (batch.arrays.empty()) allocate(batch, workspace.sample, end - begin);
+      if (batch.arrays.empty()) allocate(batch, workspace.sample, rows);
       store(batch, workspace.sample, index);
     }
     if (!samples.empty()) store_together(batch, samples);
     for (Array& array : batch.arrays) array.shape[0] = batch.samples;
+  }
+
+  bool is_any_wanted(int64_t rows) const {
+    for (int64_t row = 0; row < rows; ++row)
+      if (wanted_(row, rows)) return true;
+    return false;
   }
 
   static void start_batch(Slot& slot) {
@@ -530,9 +559,10 @@ class Loader::Impl {
   LoaderOptions options_;
   SampleReader reader_;
   BatchPipeline mixing_;
-  std::vector<Field> fields_;   ///< of the reader, then the masks
-  std::vector<size_t> padded_;  ///< fields that are padded
-  std::mutex window_mutex_;     ///< guards windows_
+  std::vector<Field> fields_;                     ///< of the reader, then the masks
+  std::vector<size_t> padded_;                    ///< fields that are padded
+  std::function<bool(int64_t, int64_t)> wanted_;  ///< rows of a batch; empty: all
+  std::mutex window_mutex_;                       ///< guards windows_
   std::deque<std::pair<std::pair<int64_t, int64_t>, Window>> windows_;
   std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   Workspace workspace_;
@@ -556,6 +586,9 @@ const std::vector<Field>& Loader::fields() const { return impl_->fields(); }
 const Dataset& Loader::dataset() const { return impl_->dataset(); }
 int64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
 int64_t Loader::samples_per_epoch() const { return impl_->samples_per_epoch(); }
+bool Loader::read_rows(std::function<bool(int64_t, int64_t)> wanted) {
+  return impl_->read_rows(std::move(wanted));
+}
 std::optional<Batch> Loader::next() { return impl_->next(); }
 LoaderPosition Loader::position() const { return impl_->position_; }
 std::vector<Dims> Loader::sample_shapes() const { return impl_->sample_shapes(); }

@@ -8,6 +8,7 @@
 //   2}); while (auto batch = loader.next()) train(batch->arrays);
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -115,6 +116,10 @@ class Loader {
   std::vector<Dims> sample_shapes() const;
   /// Checks integers against these ranges from the current position on.
   void require(std::vector<ValueRange> ranges);
+  /// Reads only the rows of a batch that `wanted(row, rows)` says; the others keep their places and
+  /// have no meaning. False, and nothing changes, where batches depend on all samples: where these
+  /// are padded, mixed, of several sizes, or may be skipped.
+  bool read_rows(std::function<bool(int64_t row, int64_t rows)> wanted);
   /// Continues from a saved position, or from the start of an epoch.
   void seek(LoaderPosition position);
   /// Samples skipped so far: their number, and a list of the first thousand.

@@ -46,13 +46,17 @@ Tensors replay_operation(const Operation& operation, ValueMap& values, RunTimeSi
   return current_interpreter().branch(operands[0], nested(0), nested(1));
 }
 
+/// The same, and keeps the results.
+Tensors replay_and_keep(const Operation& operation, ValueMap& values, RunTimeSizes sizes) {
+  Tensors results = replay_operation(operation, values, sizes);
+  ensure(results.size() == operation.results.size(), "replay: result count of ",
+         operation.op->name());
+  for (size_t i = 0; i < results.size(); ++i) values[operation.results[i]] = results[i];
+  return results;
+}
+
 Tensors replay_region(const Region& region, ValueMap& values, RunTimeSizes sizes) {
-  for (const auto& operation : region.operations) {
-    const Tensors results = replay_operation(*operation, values, sizes);
-    ensure(results.size() == operation->results.size(), "replay: result count of ",
-           operation->op->name());
-    for (size_t i = 0; i < results.size(); ++i) values[operation->results[i]] = results[i];
-  }
+  for (const auto& operation : region.operations) replay_and_keep(*operation, values, sizes);
   Tensors out;
   for (const Value* v : region.results) out.push_back(lookup(values, v));
   return out;
@@ -70,6 +74,10 @@ Tensors replay_function(const Function& function, const Tensors& inputs, RunTime
 
 Tensors replay(const Region& region, ValueMap& values) {
   return replay_region(region, values, RunTimeSizes::kNew);
+}
+
+Tensors replay(const Operation& operation, ValueMap& values) {
+  return replay_and_keep(operation, values, RunTimeSizes::kNew);
 }
 
 Tensors replay(const Function& function, const Tensors& inputs) {

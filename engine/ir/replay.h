@@ -13,6 +13,8 @@ using ValueMap = std::unordered_map<const Value*, Tensor>;
 /// Replays the operations of a region and returns its results. `values` maps arguments and captured
 /// values to tensors and is extended by every result; constants need no entry.
 Tensors replay(const Region& region, ValueMap& values);
+/// Replays one operation, whose results `values` is extended by, too.
+Tensors replay(const Operation& operation, ValueMap& values);
 /// Replays a function on one tensor per input.
 Tensors replay(const Function& function, const Tensors& inputs);
 

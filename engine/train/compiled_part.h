@@ -27,6 +27,7 @@ struct Session::Compiled {
   std::vector<UpdateCondition> conditions;  ///< steps that the trace is valid for
   std::vector<Dims> shapes;  ///< of the batch that a partitioned function is valid for
   std::vector<partition::Placement> placement;  ///< per input of a partitioned function
+  std::vector<partition::LocalPart> parts;      ///< of a partitioned function
   /// A job of a pipeline: a part of `function`, which then has no executable of its own.
   struct StageJob {
     partition::StageFunction part;

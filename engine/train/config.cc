@@ -387,6 +387,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   if (config.early_stop && config.best.name.empty()) config.best = config.early_stop->metric;
   config.average = read_averaging(train);
   config.keep_zeros = train.texts("keep_zeros");
+  config.digests = train.boolean("digests");
   config.log_gradient_norm = train.boolean("log_gradient_norm");
   diagnostics.guard([&] { config.max_time = read_max_time(train); });
   diagnostics.guard([&] { config.init = read_init(s); });

@@ -48,6 +48,7 @@ struct RunConfig {
   double max_time = 0;  ///< seconds of training; 0: no bound
   std::optional<Averaging> average;
   bool log_gradient_norm = false;
+  bool digests = false;              ///< of the weights after each update, in digests.jsonl
   std::optional<Adapters> adapters;  ///< `lora:`
   InitialWeights init;
   uint64_t seed = 0;

@@ -35,6 +35,9 @@ void add_feature_keys(Schema& train) {
             Spec::map(early).fallback("null").doc("end the run when a metric no longer improves"));
   train.add("log_gradient_norm", Spec::boolean().fallback("false").doc(
                                      "log the norm of all gradients, before clipping"));
+  train.add("digests", Spec::boolean().fallback("false").doc(
+                           "write digests of all weights after each update into digests.jsonl, "
+                           "for paddle compare-runs"));
   Schema ema;
   ema.add("decay", Spec::real().at_least(0).below(1).fallback("0.999").doc(
                        "share of the average that an update keeps"))

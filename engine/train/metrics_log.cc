@@ -15,6 +15,8 @@ nlohmann::ordered_json number(double v) {
   return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json();
 }
 
+}  // namespace
+
 std::string kept_lines(const std::string& path, int64_t step, bool evaluates_again) {
   std::string out;
   if (!file_exists(path)) return out;
@@ -27,8 +29,6 @@ std::string kept_lines(const std::string& path, int64_t step, bool evaluates_aga
   }
   return out;
 }
-
-}  // namespace
 
 MetricsLog::MetricsLog(const std::string& path, int64_t from_step, bool evaluates_again)
     : path_(path) {

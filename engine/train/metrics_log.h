@@ -9,6 +9,10 @@ namespace paddle::train {
 
 struct LogLine;
 
+/// The lines of a log of JSON objects up to a step, without damaged ones and without its end; with
+/// `evaluates_again` without the evaluation of that very step either. "" if there is no file.
+std::string kept_lines(const std::string& path, int64_t step, bool evaluates_again = false);
+
 class MetricsLog {
  public:
   /// Opens the file; on resume (`from_step` >= 0), lines of later steps are dropped first, and with

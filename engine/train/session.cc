@@ -119,7 +119,7 @@ double Session::divisor(const std::vector<Array>& batch) {
   return run_compiled(compiled(Part::kDivisor), batch, {}, 1, 0)[0].number();
 }
 
-std::unique_ptr<Session::Compiled> Session::trace(Part part) {
+std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims) {
   static const std::map<Part, std::string> kNames = {
       {Part::kTrain, "train"},     {Part::kAccumulate, "accumulate"},
       {Part::kApply, "apply"},     {Part::kEvaluate, "evaluate"},
@@ -156,8 +156,13 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
         }
         ports.finish();
       },
-      nullptr, is_partitioned(part));
+      nullptr, constant_dims);
   if (is_partitioned(part)) partition(*c);
+  return c;
+}
+
+std::unique_ptr<Session::Compiled> Session::trace(Part part) {
+  auto c = traced(part, is_partitioned(part));
   ++traces_;
   if (is_pipelined() && part != Part::kDivisor) cut(*c, part);
   connect(*c, part);

@@ -39,7 +39,35 @@ void Session::partition(Compiled& c) {
   c.logical = std::move(c.function);
   c.function = std::move(parted.function);
   c.placement = std::move(parted.inputs);
+  c.parts = std::move(parted.parts);
   c.shapes = shapes_;
+  const bool trains = c.logical->name == "train" || c.logical->name == "accumulate";
+  ensure(!has_own_rows_alone_ || !trains || splits_rows(c),
+         "a batch of another size is not split by rows");
+}
+
+bool Session::splits_rows(const Compiled& c) const {
+  const int data = options_.mesh.axis("data");
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const auto& placement = c.placement[i];
+    const int64_t rows = c.shapes.at(i).at(0);
+    const bool by_rows =
+        std::any_of(placement.begin(), placement.end(), [&](const partition::Split& s) {
+          return s.axis == data && s.dim == 0 && s.outer == 1 && s.units == rows;
+        });
+    if (!by_rows && rows > 1) return false;
+  }
+  return true;
+}
+
+bool Session::reads_own_rows_alone() const {
+  const int data = options_.mesh.axis("data");
+  if (data < 0 || options_.mesh.axis_size(data) == 1) return false;
+  for (const Part part : {Part::kTrain, Part::kAccumulate})
+    if (const auto it = parts_.find(part); it != parts_.end())
+      for (const auto& c : it->second)
+        if (!splits_rows(*c)) return false;
+  return true;
 }
 
 Array& Session::in_store(const ir::Port& port) {
@@ -70,6 +98,22 @@ void Session::take_parts() {
   for (auto& [name, value] : store_.states) give_up(name, value);
 }
 
+int64_t Session::stored_bytes() const {
+  int64_t bytes = 0;
+  const auto add = [&](const std::string& name, const Array& whole) {
+    if (!is_held(name)) return;
+    const auto placed = placements_.find(name);
+    const Dims shape = placed == placements_.end()
+                           ? whole.shape
+                           : partition::shard_shape(whole.shape, placed->second, options_.mesh,
+                                                    options_.peers->rank());
+    bytes += storage_bytes(whole.dtype, element_count(std::span(shape)));
+  };
+  for (const auto& [name, parameter] : store_.parameters) add(name, parameter.value);
+  for (const auto& [name, value] : store_.states) add(name, value);
+  return bytes;
+}
+
 Array& Session::whole_in(program::ParameterStore& store, const std::string& name) {
   const auto parameter = store.parameters.find(name);
   return parameter != store.parameters.end() ? parameter->second.value : store.states.at(name);
@@ -89,8 +133,18 @@ void Session::gather_whole(const std::string& name, program::ParameterStore& out
   const auto placed = placements_.find(name);
   const partition::Placement placement =
       placed == placements_.end() ? partition::Placement{} : placed->second;
-  const int owner = pipeline_owner(name), pipeline = options_.mesh.axis("pipeline");
+  const int owner = pipeline_owner(name);
   if (placement.empty() && owner == 0) return;  // rank 0 has it
+  const auto part = parts_here_.find(name);
+  const Array& mine = part != parts_here_.end() ? part->second : whole_in(store_, name);
+  Array& whole = whole_in(out, name);
+  Array gathered = gather_array(mine, whole.dtype, whole.shape, placement, owner);
+  if (options_.peers->is_root()) whole = std::move(gathered);
+}
+
+Array Session::gather_array(const Array& mine, DType dtype, const Dims& shape,
+                            const partition::Placement& placement, int owner) {
+  const int pipeline = options_.mesh.axis("pipeline");
   // Of ranks with the same part, the first one along each other axis sends it.
   const auto sends = [&](int rank) {
     for (int axis = 0; axis < static_cast<int>(options_.mesh.axes().size()); ++axis) {
@@ -102,32 +156,35 @@ void Session::gather_whole(const std::string& name, program::ParameterStore& out
     return true;
   };
   comm::Communicator& peers = *options_.peers;
-  Array& whole = whole_in(out, name);
   std::vector<Array> arrived(peers.all().size());
   std::vector<std::span<std::byte>> places(peers.all().size());
   if (peers.is_root()) {
-    whole = Array::empty(whole.dtype, whole.shape);
     for (const int rank : peers.all()) {
       if (!sends(rank)) continue;
-      Array& to = arrived[static_cast<size_t>(rank)] = Array::empty(
-          whole.dtype, partition::shard_shape(whole.shape, placement, options_.mesh, rank));
+      Array& to = arrived[static_cast<size_t>(rank)] =
+          Array::empty(dtype, partition::shard_shape(shape, placement, options_.mesh, rank));
       places[static_cast<size_t>(rank)] = {static_cast<std::byte*>(to.raw()),
                                            static_cast<size_t>(storage_bytes(to.dtype, to.size()))};
     }
   }
-  std::span<const std::byte> mine;
+  std::span<const std::byte> bytes;
   Array sent;
   if (sends(peers.rank())) {
-    const auto part = parts_here_.find(name);
-    sent = (part != parts_here_.end() ? part->second : whole_in(store_, name)).on_host();
-    mine = {static_cast<const std::byte*>(sent.raw()),
-            static_cast<size_t>(storage_bytes(sent.dtype, sent.size()))};
+    sent = mine.on_host();
+    if (!sent.is_contiguous()) sent = sent.cast(sent.dtype);
+    bytes = {static_cast<const std::byte*>(sent.raw()),
+             static_cast<size_t>(storage_bytes(sent.dtype, sent.size()))};
   }
-  peers.gather(mine, places, 0);
-  if (!peers.is_root()) return;
-  for (const int rank : peers.all())
-    if (sends(rank))
-      partition::unshard(arrived[static_cast<size_t>(rank)], whole, placement, options_.mesh, rank);
+  peers.gather(bytes, places, 0);
+  if (!peers.is_root()) return {};
+  Array whole = Array::empty(dtype, shape);
+  for (const int rank : peers.all()) {
+    if (!sends(rank)) continue;
+    Array& part = arrived[static_cast<size_t>(rank)];
+    if (placement.empty()) return std::move(part);
+    partition::unshard(part, whole, placement, options_.mesh, rank);
+  }
+  return whole;
 }
 
 }  // namespace paddle::train

@@ -182,6 +182,12 @@ void Trainer::Impl::log_train() {
   log(line);
 }
 
+void Trainer::Impl::write_digests() {
+  if (!config_.digests) return;
+  const program::ParameterStore whole = session_->whole_store();
+  if (digests_) digests_->write(state_.step, last_loss_, whole);
+}
+
 std::optional<LogLine> Trainer::Impl::evaluate() {
   started_ = window_start_ = Clock::now();
   return valid_loader_ ? evaluate(*valid_loader_, "valid") : std::nullopt;
@@ -334,12 +340,14 @@ TrainResult Trainer::Impl::run() {
   result.profile = profile_;
   if (options_.benchmark > 0) {
     session_->take_parts();
+    read_own_rows();
     result.benchmark = benchmark();
     result.stopped_by = stopped_by_;
     return result;
   }
   start_folder();
   session_->take_parts();
+  read_own_rows();
   if (const auto scale = scaling("scale")) {
     last_scale_ = scale->number(0);
     skipped_updates_ = scaling("skipped")->integer(0);
@@ -374,6 +382,7 @@ TrainResult Trainer::Impl::run() {
       fail(ErrorCode::kData, "the loss is ", last_loss_, " at step ", state_.step,
            "; training stopped, the last checkpoint is unchanged. A lower optimizer.lr or "
            "clip.global_norm may help");
+    write_digests();
     const bool logs = state_.step % config_.log_every == 0;
     report_progress(logs);
     if (logs) log_train();
@@ -442,7 +451,12 @@ TrainResult Trainer::run() { return impl_->run(); }
 TimedStep Trainer::timed_step() { return impl_->timed_step(); }
 std::optional<LogLine> Trainer::evaluate() { return impl_->evaluate(); }
 RecordedStep Trainer::recorded_step() { return impl_->recorded_step(); }
+int64_t Trainer::replay(const std::string& checkpoint,
+                        const std::function<void(const ReplayedValue&)>& visit) {
+  return impl_->replay(checkpoint, visit);
+}
 const program::ParameterStore& Trainer::store() const { return impl_->store(); }
+std::string Trainer::memory_by_rank() { return impl_->memory_by_rank(); }
 int64_t Trainer::parameter_count() const { return impl_->parameter_count(); }
 const ir::Module& Trainer::module() const { return impl_->module(); }
 std::vector<std::string> Trainer::run_summary() const { return impl_->run_summary(); }

@@ -2,6 +2,7 @@
 // The training job: loads data, runs steps, evaluates, logs and checkpoints, and stops cleanly
 // when asked to. It prints nothing; a TrainObserver shows what happens.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -82,12 +83,15 @@ struct RecordedStep {
   double loss = 0;
 };
 
+struct ReplayedValue;
+
 struct BenchmarkResult {
   double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0,
          flops = 0;
   uint64_t peak_bytes = 0;
   int64_t steps = 0, parameters = 0;
-  std::vector<TimedStep> loaded;  ///< with TrainOptions::loaded_warm_up
+  std::vector<TimedStep> loaded;                   ///< with TrainOptions::loaded_warm_up
+  std::vector<comm::ExchangeCosts> communication;  ///< of the timed steps, by rank; none for one
 };
 
 struct TrainResult {
@@ -118,6 +122,9 @@ class Trainer {
   std::vector<std::string> run_summary() const;
   /// After `prepare`: the parameters that are split over ranks, one line each.
   std::vector<std::string> placement_lines() const;
+  /// After `prepare`: the memory that each rank needs, as a table; "" for one rank. All ranks must
+  /// call it.
+  std::string memory_by_rank();
   int64_t parameter_count() const;
   const ir::Module& module() const;
   TrainResult run();
@@ -126,6 +133,11 @@ class Trainer {
   TimedStep timed_step();
   /// The same with the batch and the learning rates.
   RecordedStep recorded_step();
+  /// After `prepare`: computes the step behind a checkpoint ("": the first one), operation by
+  /// operation and in one part, and gives all values to `visit`, on rank 0; changes nothing.
+  /// Returns the number of the step. All ranks must call it.
+  int64_t replay(const std::string& checkpoint,
+                 const std::function<void(const ReplayedValue&)>& visit);
   /// Parameters, and states of model and optimizers, by path. Steps change them in place.
   const program::ParameterStore& store() const;
   /// After `prepare`, without training: the loss and the metrics on the validation data with the

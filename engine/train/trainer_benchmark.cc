@@ -10,6 +10,11 @@
 
 namespace paddle::train {
 
+void Trainer::Impl::begin_timing() {
+  if (profile_) profile_->recording = true;
+  peers_->reset_costs();
+}
+
 std::vector<double> Trainer::Impl::steps_in_memory(BenchmarkResult& r) {
   std::vector<data::Batch> batches;
   for (int i = 0; i < 4; ++i) {
@@ -20,7 +25,7 @@ std::vector<double> Trainer::Impl::steps_in_memory(BenchmarkResult& r) {
   std::vector<double> times;
   constexpr int64_t kWarmUp = 3;
   for (int64_t i = 0; i < kWarmUp + options_.benchmark; ++i) {
-    if (profile_ && i == kWarmUp) profile_->recording = true;
+    if (i == kWarmUp) begin_timing();
     const auto begun = Clock::now();
     const double loss = train_batch(batches[static_cast<size_t>(i % 4)]);
     if (i >= kWarmUp) times.push_back(1e3 * seconds_since(begun));
@@ -69,7 +74,7 @@ std::vector<double> Trainer::Impl::loaded_steps(BenchmarkResult& r) {
   std::vector<double> times;
   const int64_t warm_up = *options_.loaded_warm_up;
   for (int64_t i = 0; i < warm_up + options_.benchmark && !stop_signal(); ++i) {
-    if (profile_ && i == warm_up) profile_->recording = true;
+    if (i == warm_up) begin_timing();
     const TimedStep step = timed_step();
     if (i == 0) r.first_loss = step.loss;
     r.last_loss = step.loss;
@@ -84,6 +89,7 @@ BenchmarkResult Trainer::Impl::benchmark() {
   if (profile_) profile_->recording = false;  // not while warming up
   BenchmarkResult r;
   std::vector<double> times = options_.loaded_warm_up ? loaded_steps(r) : steps_in_memory(r);
+  if (peers_->size() > 1) r.communication = peers_->gather_costs();
   if (times.empty()) return r;  // stopped before the first
   std::sort(times.begin(), times.end());
   r.min_ms = times.front();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "train/digests.h"
 #include "train/evaluation_details.h"
 #include "train/evaluator.h"
 #include "train/metrics_log.h"
@@ -42,12 +43,15 @@ class Trainer::Impl {
   TrainResult run();
   TimedStep timed_step();
   RecordedStep recorded_step();
+  int64_t replay(const std::string& checkpoint,
+                 const std::function<void(const ReplayedValue&)>& visit);
   std::optional<LogLine> evaluate();
   int64_t parameter_count() const { return store_.parameter_count(); }
   const ir::Module& module() const { return session_->module(); }
   const program::ParameterStore& store() const { return store_; }
   std::vector<std::string> run_summary() const;
   std::vector<std::string> placement_lines() const;
+  std::string memory_by_rank();
 
  private:
   struct PartTimes {
@@ -98,16 +102,22 @@ class Trainer::Impl {
                      const data::Dataset& dataset) const;
   void log(LogLine line);
   void log_train();
+  /// Notes the digests of this step, where the config asks for them. All ranks must call it.
+  void write_digests();
   std::string checkpoint();
   void write_skipped() const;
   void report_progress(bool always);
   bool due(const Interval& every, bool epoch_ended) const;
   BenchmarkResult benchmark();
+  /// Behind the warm-up of a benchmark.
+  void begin_timing();
   /// The steps of a benchmark, in milliseconds: on batches in memory, or as training takes them.
   std::vector<double> steps_in_memory(BenchmarkResult& result);
   std::vector<double> loaded_steps(BenchmarkResult& result);
   /// kConfig if the ranks were started with different configs or models.
   void compare_ranks();
+  /// Lets the loader read this rank's rows of a batch alone, where that is all that it needs.
+  void read_own_rows();
   /// Restores the newest good checkpoint, which rank 0 chooses; false if there is none.
   bool restore();
   /// Reports values that are gathered for operations without a rule; in a dry run, all that are
@@ -127,6 +137,7 @@ class Trainer::Impl {
   std::vector<MetricBinding> metric_bindings_;
   std::set<std::string> doubts_;  ///< that were shown
   std::unique_ptr<MetricsLog> metrics_;
+  std::unique_ptr<DigestLog> digests_;
   std::unique_ptr<EventWriter> events_;
   program::RunState state_;
   std::optional<LogLine> last_valid_;

@@ -57,6 +57,67 @@ std::vector<std::string> Trainer::Impl::placement_lines() const {
   return lines;
 }
 
+int64_t Trainer::Impl::replay(const std::string& checkpoint,
+                              const std::function<void(const ReplayedValue&)>& visit) {
+  if (!checkpoint.empty()) {
+    state_ = program::read_checkpoint(checkpoint, store_);
+    swap_averages(store_);
+    loader_->seek(state_.position);
+  }
+  const std::optional<data::Batch> batch = loader_->next();
+  if (!batch) fail(ErrorCode::kData, "the data ends after ", state_.step, " batches");
+  StepScalars numbers;
+  numbers.step = state_.step + 1;
+  for (const OptimizerConfig& optimizer : config_.optimizers)
+    rates_.push_back(rate_of(optimizer, state_.step));
+  numbers.learning_rates = rates_;
+  session_->replay(batch->arrays, numbers, visit);
+  return numbers.step;
+}
+
+std::string Trainer::Impl::memory_by_rank() {
+  if (peers_->size() == 1) return "";
+  const std::vector<int64_t> stored = peers_->gather_numbers(session_->stored_bytes());
+  const std::vector<int64_t> step =
+      peers_->gather_numbers(static_cast<int64_t>(plan_->training.arena));
+  const std::vector<int64_t> all = peers_->gather_numbers(static_cast<int64_t>(plan_->total()));
+  const auto column = [](int64_t bytes) {
+    std::string text = human_bytes(static_cast<uint64_t>(bytes));
+    constexpr size_t kWidth = 24;
+    text.insert(0, kWidth - std::min(kWidth, text.size()), ' ');
+    return text;
+  };
+  std::string out =
+      "  rank   parameters and states  activations, gradients                  in all\n";
+  for (size_t rank = 0; rank < stored.size(); ++rank) {
+    std::string number = std::to_string(rank);
+    number.insert(0, 6 - std::min<size_t>(6, number.size()), ' ');
+    out += number + column(stored[rank]) + column(step[rank]) + column(all[rank]) + "\n";
+  }
+  return out;
+}
+
+void Trainer::Impl::read_own_rows() {
+  // The weights of micro-batches may depend on all labels.
+  const int64_t parts = config_.accumulate;
+  if (parts > 1 && loss_form_.kind == LossForm::Kind::kWeighted) return;
+  if (!session_->reads_own_rows_alone()) return;
+  const auto ranks = static_cast<int>(config_.parallel.data);
+  const partition::Mesh mesh = config_.parallel.mesh();
+  const int rank = mesh.coordinate(peers_->rank(), mesh.axis("data"));
+  const bool reads = loader_->read_rows([=](int64_t row, int64_t rows) {
+    const int64_t micro = std::min(parts, rows);
+    for (int64_t i = 0; i < micro; ++i) {
+      const int64_t begin = rows * i / micro, end = rows * (i + 1) / micro;
+      if (row < begin || row >= end) continue;
+      const auto [first, last] = partition::shard_bounds(end - begin, rank, ranks);
+      return end - begin == 1 || (row - begin >= first && row - begin < last);
+    }
+    return true;
+  });
+  if (reads) session_->expect_own_rows();
+}
+
 bool Trainer::Impl::restore() {
   int64_t step = -1;
   if (peers_->is_root()) {

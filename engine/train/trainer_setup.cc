@@ -415,6 +415,9 @@ void Trainer::Impl::start_folder() {
   if (!peers_->is_root()) return;
   metrics_ = std::make_unique<MetricsLog>(
       folder_.file("metrics.jsonl"), options_.resume ? state_.step : -1, state_.evaluation_due);
+  if (config_.digests)
+    digests_ = std::make_unique<DigestLog>(folder_.file("digests.jsonl"),
+                                           options_.resume ? state_.step : -1);
   events_ = std::make_unique<EventWriter>(folder_.file("tensorboard"));
   write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
   write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),

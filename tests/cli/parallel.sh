@@ -126,6 +126,8 @@ done
 for stage in 1 2 3; do same_files stage0 "stage$stage"; done
 "$train" "$folder/gpt.yaml" parallel.data=2 parallel.sharding=3 --simulate 2 --dry-run --output "$folder/dry" > "$folder/out"
 grep -qF "split: layer.0.feed_forward.linear.weight" "$folder/out" || fail "stage 3 does not split the weights"
+grep -qE "sends in each step: .* comm.reduce_scatter" "$folder/out" || fail "stage 3 does not sum gradients in parts"
+grep -qE "^ +1 +[0-9.]+ KiB" "$folder/out" || fail "a dry run does not show the memory of rank 1"
 
 # --- pipelines have the bits of the same micro-batches one after the other ---
 deep=(params.layers=4 data.batch_size=8)
@@ -143,6 +145,12 @@ pipe four 4 parallel.pipeline=4
 same_files deep.parts deep.four
 pipe interleaved 2 parallel.pipeline=2 parallel.schedule=interleaved
 same_files deep.parts deep.interleaved
+pipe again 2 parallel.pipeline=2 parallel.recompute=full
+grep -qE "recompute: 4 layers; the stages keep .* for each micro-batch" "$folder/out" || fail "recompute within a pipeline does not say what it saves"
+pipe again.bubble 4 parallel.pipeline=2 parallel.data=2 parallel.schedule=zero_bubble 'parallel.recompute={layers: ["*.feed_forward"]}'
+pipe exact 2 parallel.pipeline=2 compile.exact=true
+pipe exact.again 2 parallel.pipeline=2 compile.exact=true parallel.recompute=full
+same_files deep.exact deep.exact.again
 pipe data 4 parallel.pipeline=2 parallel.data=2
 pipe tensor 6 parallel.pipeline=2 parallel.tensor=3
 pipe sharded 4 parallel.pipeline=2 parallel.data=2 parallel.sharding=3 parallel.schedule=zero_bubble
@@ -201,6 +209,7 @@ expect 3 "needs a multiple of the 2 ranks of pipeline, found 5" "$train" "$folde
 expect 3 "leave one of them out" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.micro_batches=5 train.accumulate=1 train.accumulate=2 --simulate 2 --output "$folder/bad"
 expect 3 "orders a pipeline, whose size is 1" "$train" "$folder/gpt.yaml" parallel.schedule=interleaved --output "$folder/bad"
 expect 3 "only 'schedule: interleaved' has several stages" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.chunks=2 parallel.micro_batches=5 --simulate 2 --output "$folder/bad"
+expect 3 "a budget is not possible within a pipeline" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.micro_batches=5 'parallel.recompute={budget: 1 MiB}' --simulate 2 --output "$folder/bad"
 expect 3 "can be cut into at most" "$train" "$folder/gpt.yaml" data.batch_size=50 parallel.pipeline=50 --simulate 50 --output "$folder/bad"
 expect 3 "did you mean '1f1b'" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.schedule=1f1 --simulate 2 --output "$folder/bad"
 expect 3 "whose size is 1" "$train" "$folder/gpt.yaml" parallel.sequence=true --output "$folder/bad"
