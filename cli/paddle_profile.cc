@@ -10,6 +10,8 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "base/span.h"
+#include "comm/simulation.h"
+#include "comm/tcp_transport.h"
 #include "common.h"
 #include "infer/batches.h"
 #include "infer/random_inputs.h"
@@ -28,6 +30,7 @@ struct Options {
   std::vector<std::string> arguments, dims;
   std::string output, steps = "5:25", input, weights;
   int64_t batch = 1, rows = 20;
+  int simulated = 1;
   bool json = false;
 };
 
@@ -58,13 +61,72 @@ class Warnings final : public train::TrainObserver {
   void warn(const std::string& line) override { cli::print_error("warning: " + line); }
 };
 
+class Silence final : public train::TrainObserver {};
+
+/// The exchanges of all ranks, in the order of ranks and kinds.
+std::vector<profile::Communication> communication_of(
+    const std::vector<comm::ExchangeCosts>& ranks) {
+  std::vector<profile::Communication> out;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    for (size_t kind = 0; kind < comm::kExchangeKinds; ++kind) {
+      const comm::ExchangeCost& cost = ranks[rank][kind];
+      if (cost.calls > 0)
+        out.push_back({static_cast<int>(rank), comm::text(static_cast<comm::Exchange>(kind)),
+                       cost.calls, cost.bytes, static_cast<double>(cost.nanoseconds) * 1e-9});
+    }
+  return out;
+}
+
+/// Runs the steps of a config on its ranks: of this process, with --simulate, or of several, where
+/// this one is `transport`'s. The result is that of rank 0.
+train::TrainResult run_ranks(const std::string& path, const std::vector<std::string>& overrides,
+                             const Options& options,
+                             const std::shared_ptr<comm::Transport>& transport,
+                             train::RunConfig config, train::TrainOptions train_options,
+                             train::TrainObserver& observer) {
+  Silence silence;
+  const auto run = [&](train::RunConfig own, const std::shared_ptr<comm::Communicator>& peers) {
+    train::TrainOptions mine = train_options;
+    mine.peers = peers;
+    const bool is_root = !peers || peers->is_root();
+    mine.profile = is_root;
+    train::Trainer trainer(std::move(own), mine, is_root ? observer : silence);
+    return trainer.run();
+  };
+  if (transport) {
+    const auto peers = std::make_shared<comm::Communicator>(transport);
+    const comm::CommunicatorScope scope(*peers);
+    try {
+      return run(std::move(config), peers);
+    } catch (...) {
+      peers->abort("another rank has failed");
+      throw;
+    }
+  }
+  if (options.simulated == 1) return run(std::move(config), nullptr);
+  std::vector<train::RunConfig> configs;
+  for (int rank = 0; rank < options.simulated; ++rank)
+    configs.push_back(train::read_config(path, overrides));
+  train::TrainResult result;
+  comm::simulate(options.simulated, [&](const std::shared_ptr<comm::Communicator>& peers) {
+    train::TrainResult own = run(std::move(configs[static_cast<size_t>(peers->rank())]), peers);
+    if (peers->is_root()) result = std::move(own);
+  });
+  return result;
+}
+
 profile::Measurement measure_training(const std::string& path, const Options& options,
                                       const std::vector<std::string>& overrides,
+                                      const comm::Membership& membership,
+                                      const std::shared_ptr<comm::Transport>& transport,
                                       runtime::Profile& profile) {
   std::optional<Phase> phase(std::in_place, "reading the config");
   train::RunConfig config = train::read_config(path, overrides);
-  for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
-  cli::use_config_threads(config.threads);
+  for (const std::string& w : config.warnings)
+    if (membership.rank == 0) cli::print_error("warning: " + w);
+  cli::use_config_threads(config.threads > 0 || membership.size == 1
+                              ? config.threads
+                              : std::max(1, available_cores() / membership.local_size));
   const StepRange range = parse_steps(options.steps);
   profile::Measurement m;
   m.subject = config.name;
@@ -79,8 +141,11 @@ profile::Measurement measure_training(const std::string& path, const Options& op
   Warnings observer;
   const SpanRecorder spans;
   phase.emplace("measuring");
-  train::Trainer trainer(std::move(config), train_options, observer);
-  const train::TrainResult result = trainer.run();
+  m.ranks = std::max(options.simulated, membership.size);
+  const train::TrainResult result =
+      run_ranks(path, overrides, options, transport, std::move(config), train_options, observer);
+  m.communication = communication_of(result.benchmark.communication);
+  if (!result.profile) return m;  // of another rank than 0
   for (const train::TimedStep& s : result.benchmark.loaded)
     m.steps.push_back({s.begin, s.loaded, s.end, s.samples});
   m.spans = spans.records();
@@ -167,12 +232,23 @@ int profile_subject(Options& options) {
   parse_steps(options.steps);
   if (const std::string file = lang::split_variant(subject).first; !file_exists(file))
     fail(ErrorCode::kUsage, file, ": there is no such file or folder");
-  check_writable(folder);
+  const comm::Membership membership = comm::membership_from_environment();
+  const bool several = membership.size > 1 || options.simulated > 1;
+  if (several && !training)
+    fail(ErrorCode::kUsage, "ranks share training steps; ", subject, " is a model");
+  if (membership.size > 1 && options.simulated > 1)
+    fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; there are ", membership.size,
+         " of them");
+  const auto transport =
+      membership.size > 1 ? comm::join(membership, comm::JoinOptions::from_environment()) : nullptr;
+  if (membership.rank == 0) check_writable(folder);
   watch_for_interrupts();
   runtime::Profile profile;
-  profile::Measurement m = training ? measure_training(subject, options, overrides, profile)
-                                    : measure_model(subject, options, overrides, profile);
+  profile::Measurement m =
+      training ? measure_training(subject, options, overrides, membership, transport, profile)
+               : measure_model(subject, options, overrides, profile);
   const int signal = pending_interrupt();
+  if (membership.rank > 0) return signal == 0 ? 0 : 128 + signal;
   if (m.steps.empty()) {
     cli::print_error("stopped before the first measured step; nothing was written");
     return 128 + signal;
@@ -218,6 +294,10 @@ int run(int argc, char** argv) {
   app.add_option("--rows", options.rows, "rows of each table")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{100000}));
+  app.add_option("--simulate", options.simulated,
+                 "of a config: run N ranks as threads of this process; paddle-launch starts real "
+                 "ones")
+      ->check(CLI::Range(1, 1024));
   app.add_flag("--json", options.json, "print profile.json in place of tables");
   CLI::App* diff = app.add_subcommand("diff", "compare two reports: what became slower");
   std::string before, after;

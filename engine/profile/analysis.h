@@ -19,6 +19,14 @@ struct Step {
   int64_t samples = 0;
 };
 
+/// Exchanges of one kind that a rank made with others in the measured steps.
+struct Communication {
+  int rank = 0;
+  std::string operation;         ///< "all_reduce", …
+  int64_t calls = 0, bytes = 0;  ///< bytes that the rank sent
+  double seconds = 0;            ///< with waiting for the other ranks
+};
+
 /// The measured steps and their conditions; the input of `analyze`.
 struct Measurement {
   std::string subject;  ///< name of the run or model
@@ -29,6 +37,8 @@ struct Measurement {
   std::string dtype;  ///< "": the one that most of the arithmetic is in
   std::vector<Step> steps;
   std::vector<SpanRecord> spans;
+  std::vector<Communication> communication;  ///< of all ranks; the rest is of rank 0
+  int ranks = 1;
   Peaks peaks;
   double bfloat16_gflops = 0;  ///< of a large bfloat16 matrix product; 0: not measured
 };

@@ -94,6 +94,18 @@ std::string json(const Analysis& a) {
   }
   memory["at_the_peak"] = buffers;
   o["memory"] = memory;
+  if (m.ranks > 1) {
+    o["ranks"] = m.ranks;
+    Json communication = Json::array();
+    const double steps_measured = std::max(1.0, a.steps());
+    for (const Communication& c : m.communication)
+      communication.push_back({{"rank", c.rank},
+                               {"operation", c.operation},
+                               {"calls", static_cast<double>(c.calls) / steps_measured},
+                               {"sent_bytes", static_cast<double>(c.bytes) / steps_measured},
+                               {"ms", 1e3 * c.seconds / steps_measured}});
+    o["communication"] = communication;
+  }
   Json suggestions = Json::array();
   for (const Suggestion& s : a.suggestions)
     suggestions.push_back({{"gain", s.gain}, {"title", s.title}, {"reason", s.reason}});

@@ -182,6 +182,18 @@ std::string html(const Analysis& a) {
                        "for data"
                      : "") +
          "</p>\n" + step_chart(a);
+  if (!m.communication.empty()) {
+    out += str("<h2>Communication of the ", m.ranks,
+               " ranks</h2>\n<p class=\"soft\">In a step; the time includes waiting for other "
+               "ranks.</p>\n");
+    Table table({"#rank", "exchange", "#calls", "#sent", "#ms"});
+    for (const Communication& c : m.communication)
+      table.row({std::to_string(c.rank), c.operation,
+                 format("%.1f", static_cast<double>(c.calls) / a.steps()),
+                 human_bytes(static_cast<uint64_t>(static_cast<double>(c.bytes) / a.steps())),
+                 format("%.3f", 1e3 * c.seconds / a.steps())});
+    out += table.html();
+  }
   out += "<h2>Kernels chosen</h2>\n" +
          cost_table(
              a, {"operation", "implementation", "phase"},

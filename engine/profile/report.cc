@@ -41,9 +41,10 @@ std::string line(const char* format, auto... values) {
 std::string summary(const Analysis& a) {
   const Measurement& m = a.measured;
   const double total = a.wall + a.waiting;
-  std::string out = line("%s: %s, %s, %zu steps after %ld of warm-up, %d threads\n",
+  std::string out = line("%s: %s, %s, %zu steps after %ld of warm-up, %d threads%s\n",
                          m.subject.c_str(), m.training ? "training" : "inference", m.dtype.c_str(),
-                         m.steps.size(), static_cast<long>(m.warm_up), m.threads);
+                         m.steps.size(), static_cast<long>(m.warm_up), m.threads,
+                         m.ranks > 1 ? str(", rank 0 of ", m.ranks).c_str() : "");
   const auto [shortest, longest] = std::minmax_element(
       m.steps.begin(), m.steps.end(),
       [](const Step& x, const Step& y) { return x.end - x.loaded < y.end - y.loaded; });
@@ -76,6 +77,20 @@ std::string summary(const Analysis& a) {
       line("  peaks       %.0f GFLOP/s, %.1f GB/s (measured)\n", m.peaks.gflops, m.peaks.gigabytes);
   if (!a.complete)
     out += "  warning     more events than are kept; the last steps are not complete\n";
+  return out;
+}
+
+/// The exchanges of each rank with the others in a step.
+std::string communication(const Analysis& a) {
+  const double steps = std::max(1.0, a.steps()), step = a.median_step();
+  std::string out =
+      "\n  rank    calls         sent         ms  of step      MB/s  exchange with other ranks\n";
+  for (const Communication& c : a.measured.communication)
+    out += line(
+        "%6d %8.1f %12s %10.3f %7.1f%% %9.1f  %s\n", c.rank, static_cast<double>(c.calls) / steps,
+        human_bytes(static_cast<uint64_t>(static_cast<double>(c.bytes) / steps)).c_str(),
+        1e3 * c.seconds / steps, step > 0 ? 100 * c.seconds / steps / step : 0,
+        c.seconds > 0 ? static_cast<double>(c.bytes) / c.seconds / 1e6 : 0, c.operation.c_str());
   return out;
 }
 
@@ -135,6 +150,7 @@ std::string tables(const Analysis& a, size_t count) {
   section("operation  implementation  phase", operations);
   section("layer  phase  place", layers);
   section("operation  layer  phase  shapes", instructions);
+  if (!a.measured.communication.empty()) out += communication(a);
   if (!a.suggestions.empty()) out += "\nsuggestions, with the predicted share of the step\n";
   for (const Suggestion& s : a.suggestions)
     out += line("%5.0f%%  ", 100 * s.gain) + s.title + ": " + s.reason + "\n";

@@ -12,6 +12,20 @@ grep -q "operations .*% of the wall time of steps" "$folder/out" || fail "the su
 ok "$profile" configs/quickstart/digits.yaml -o "$folder/again" --steps 3:13 --json \
   data.batch_size=128 data.workers=0
 cp "$folder/out" "$folder/line.json"
+ok "$profile" configs/quickstart/digits.yaml -o "$folder/ranks" --steps 2:6 parallel.data=2 --simulate 2
+grep -qE "^ +1 .* all_reduce$" "$folder/out" || fail "the exchanges of rank 1"
+ok "$bin/paddle-launch" -n 2 "$profile" configs/quickstart/digits.yaml -o "$folder/real" --steps 2:6 parallel.data=2
+python3 - "$folder" <<'P' || fail "the exchanges"
+import json, sys
+reports = [json.load(open(f"{sys.argv[1]}/{name}/profile.json")) for name in ("ranks", "real")]
+for report in reports:
+    assert report["ranks"] == 2
+    sums = [c for c in report["communication"] if c["operation"] == "all_reduce"]
+    assert [c["rank"] for c in sums] == [0, 1], sums
+    assert sums[0]["sent_bytes"] == sums[1]["sent_bytes"] > 4 * 20000 and sums[0]["ms"] > 0, sums
+assert reports[0]["communication"][0]["sent_bytes"] == reports[1]["communication"][0]["sent_bytes"]
+P
+expect 2 "ranks share training steps" "$profile" models/digits_cnn.yaml --simulate 2
 ok "$profile" models/digits_cnn.yaml --batch 8 -o "$folder/model" --steps 2:12
 ok "$bin/paddle-export" models/digits_cnn.yaml -o "$folder/digits.onnx"
 ok "$profile" "$folder/digits.onnx" --batch 4 -o "$folder/onnx" --steps 2:12
