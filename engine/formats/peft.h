@@ -11,7 +11,7 @@ namespace paddle::formats {
 
 class PeftAdapter {
  public:
-  /// What an adapter has for one weight of the model: W + scale * B A, or a tensor in its place.
+  /// The part of an adapter for one weight of the model: W + scale * B A, or a tensor in its place.
   struct Delta {
     const SafetensorsEntry *down = nullptr, *up = nullptr;  ///< A [rank, in], B [out, rank]
     const SafetensorsEntry* whole = nullptr;
