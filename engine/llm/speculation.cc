@@ -14,6 +14,9 @@ constexpr double kNewest = 0.15;
 constexpr int64_t kFirstPause = 32, kLongestPause = 512;
 /// A guess that is right less often is not worth its part of the attention.
 constexpr double kLeastChance = 0.05;
+/// A size of steps that was never measured needs a plan of its own: it is tried where it promises
+/// this multiple of the tokens of a step without guesses.
+constexpr double kWorthTrial = 1.2;
 /// Below this, a text whose guesses are not chosen is paused even if those of others are.
 constexpr double kLowChance = 0.3;
 
@@ -117,7 +120,10 @@ std::vector<int64_t> choose_guesses(const StepTimes& times, std::span<const Gues
     std::vector<int64_t> counts(offers.size(), 0);
     const double tokens = fill(offers, std::min(rows, most), counts);
     const double seconds = times.seconds(rows);
-    if (seconds == 0) return counts;
+    if (seconds == 0) {
+      if (tokens < kWorthTrial * static_cast<double>(texts)) continue;
+      return counts;
+    }
     if (tokens / seconds > best_rate) {
       best_rate = tokens / seconds;
       best = std::move(counts);
