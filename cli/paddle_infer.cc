@@ -293,6 +293,8 @@ int run(int argc, char** argv) {
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
   if (embed->count() > 0) {
+    if (adapter_option->count() > 0)
+      fail(ErrorCode::kUsage, "--adapter is for texts and logits, not for --embed");
     watch_for_interrupts();
     cli::embed_lines(arguments[0], {.family = family, .load = load}, texts, output);
     return pending_interrupt() ? 128 + pending_interrupt() : 0;

@@ -51,6 +51,9 @@ for each in "$model" "$quantized"; do
 done
 expect 2 "--function is for model files" "$bin/paddle-show" "$model" --function step
 
+expect 2 "not for --embed" "$infer" tests/llm/data/bert --adapter "$adapter" --embed -
+
+
 # Constrained texts.
 [[ "$(text --temperature 3 --seed 4 --regex '[5-7]{3}|9{5}')" =~ ^123([5-7]{3}|9{5})$ ]] || fail "--regex"
 echo '{"type": "integer", "minimum": 250, "maximum": 4000}' > "$folder/schema.json"
