@@ -1,7 +1,7 @@
 #include "common_show.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -17,7 +17,7 @@ namespace paddle::cli {
 
 namespace {
 
-/// "134.5 million parameters in 93.8 MiB: 210 tensors of Q4_1, 61 of F32".
+/// "134515008 values in 93.8 MiB: 210 tensors of Q4_1, 61 of F32".
 std::string weights_line(const llm::ModelFiles& files) {
   std::map<std::string, int64_t> kinds;
   int64_t elements = 0;
@@ -37,9 +37,7 @@ std::string weights_line(const llm::ModelFiles& files) {
   for (const auto& [kind, count] : sorted)
     list += list.empty() ? str(count, count == 1 ? " tensor of " : " tensors of ", kind)
                          : str(", ", count, " of ", kind);
-  char millions[32];
-  std::snprintf(millions, sizeof millions, "%.1f", static_cast<double>(elements) / 1e6);
-  return str(millions, " million values in ", human_bytes(bytes), ": ", list);
+  return str(elements, " values in ", human_bytes(bytes), ": ", list);
 }
 
 std::string tokenizer_line(const std::string& path) {
@@ -69,14 +67,15 @@ void show_language_model(const std::string& path, const LanguageModelView& view)
   lang::ProgramOptions options;
   for (const auto* list : {&family.overrides, &view.overrides})
     for (const std::string& each : *list) options.overrides.push_back(config::parse_override(each));
-  options.overrides.push_back(config::parse_override(str("params.cache_slots=", kKeyBlock)));
+  if (family.has_step)
+    options.overrides.push_back(config::parse_override(str("params.cache_slots=", kKeyBlock)));
   const auto program = lang::read_program(family.file, options);
   const auto line = [](const char* name, const std::string& value) {
     print(str(name, std::string(12 - std::string_view(name).size(), ' '), value, "\n"));
   };
   line("file",
        str(path, ", ", files.gguf ? "GGUF" : "Hugging Face", " model of type ", files.type));
-  line("family", family.file);
+  line("family", std::filesystem::path(family.file).lexically_normal().string());
   line("weights", weights_line(files));
   line("tokenizer", tokenizer_line(path));
   line("context", str(family.context > 0 ? family.context : files.context, " tokens"));
