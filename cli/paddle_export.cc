@@ -8,6 +8,8 @@
 #include "common_dims.h"
 #include "exporter/export_job.h"
 #include "exporter/training.h"
+#include "llm/language_model.h"
+#include "llm/whole_model.h"
 
 namespace {
 
@@ -64,10 +66,10 @@ int list(const exporter::ExportJob& job, bool json) {
 int run(int argc, char** argv) {
   CLI::App app{"Exports a model as an ONNX file and checks that the file computes the same."};
   app.footer(
-      "MODEL is a run folder, a checkpoint, a model file (file.yaml[:variant] params.x=…) or an "
-      "ONNX file; with --training a config of paddle-train.");
+      "MODEL is a run folder, a checkpoint, a model file (file.yaml[:variant] params.x=…), an ONNX "
+      "file, a Hugging Face folder or a GGUF file; with --training a config of paddle-train.");
   std::vector<std::string> arguments, dims, metadata;
-  std::string external = "auto", labels, dtype, check_with = "self";
+  std::string family, external = "auto", labels, dtype, check_with = "self";
   exporter::ExportJob job;
   bool no_check = false, dry_run = false, list_ops = false, json = false;
   app.add_option("MODEL", arguments, "the model, then params.x=value of a model file");
@@ -76,6 +78,7 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(int64_t{17}, int64_t{26}));
   app.add_option("--function", job.load.function, "an entry of a model file (default: model)");
   app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
+  app.add_option("--family", family, "the model file of a Hugging Face folder or GGUF file");
   app.add_option("--allow-missing", job.load.allow_missing,
                  "with --weights: parameters that the file may lack (pattern)");
   app.add_option("--allow-unused", job.load.allow_unused,
@@ -116,6 +119,14 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '", arguments[1],
          "'");
   job.model = arguments[0];
+  if (!job.training && llm::is_language_model(job.model)) {
+    // Weights become float32, texts are computed as a whole.
+    llm::WholeModel whole = llm::open_whole_model(job.model, family, job.load);
+    job.model = whole.file;
+    job.load = std::move(whole.options);
+  } else if (!family.empty()) {
+    fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
+  }
   job.dims = cli::parse_dims(dims);
   job.metadata = parse_metadata(metadata);
   if (!labels.empty()) job.labels = read_labels(labels);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "llm/whole_model.h"
 
 namespace paddle::llm {
 
@@ -56,17 +57,12 @@ class StepModel final : public program::Model {
 
 /// The model of a family without a function `step`: every call computes whole texts.
 std::unique_ptr<program::Model> load_whole(const ModelFiles& files, const Family& family,
-                                           const std::string& path, program::LoadOptions options) {
-  const auto weights = std::make_shared<Weights>(files, family.rules, path, true);
-  std::vector<std::string> overrides = family.overrides;
-  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
-  options.overrides = std::move(overrides);
-  options.preset = [weights](const std::string& name, const Dims& shape, DType) {
-    return std::optional(weights->read(name, shape));
-  };
-  auto model = program::load_model(family.file, options);
+                                           const std::string& path,
+                                           const program::LoadOptions& options) {
+  const WholeModel whole = whole_model(files, family, path, options);
+  auto model = program::load_model(whole.file, whole.options);
   // Another function need not use all weights.
-  if (options.function == "model") weights->check_all_used();
+  if (options.function == "model") whole.weights->check_all_used();
   return model;
 }
 

@@ -60,6 +60,7 @@ TracedModel trace_file(const std::string& path, const LoadOptions& options,
   const ModelFile file = open_model_file(path, options);
   const auto store = std::make_shared<ParameterStore>();
   store->seed = options.seed;
+  store->preset = options.preset;
   if (!options.weights.empty()) preset_weights(*store, options.weights);
   TracedModel out = trace_program(*file.program, *file.entry, store, false, dims);
   if (!options.weights.empty()) load_file_weights(file, options, dims, *store);

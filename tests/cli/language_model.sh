@@ -49,10 +49,26 @@ for each in "$model" "$quantized"; do
   quiet 0 "$bin/paddle-show" "$each"
   grep -q "^context     64 tokens" "$folder/out" && grep -q "^cache       256 bytes a token" "$folder/out" || fail "show: $(cat "$folder/out")"
 done
+quiet 0 "$bin/paddle-show" tests/llm/data/bert
+grep -q "^cache       none" "$folder/out" || fail "show: $(cat "$folder/out")"
 expect 2 "--function is for model files" "$bin/paddle-show" "$model" --function step
 
 expect 2 "not for --embed" "$infer" tests/llm/data/bert --adapter "$adapter" --embed -
 
+# As an ONNX file, which checks itself.
+golden=tests/llm/data/llama/golden.npz
+for each in "$model" "$quantized"; do
+  quiet 0 "$bin/paddle-export" "$each" -o "$folder/model.onnx" --overwrite
+  "$infer" "$folder/model.onnx" --input "$golden" --output "$folder/onnx.npz" > /dev/null && "$infer" "$each" --input "$golden" --output "$folder/files.npz" > /dev/null || fail "logits of $each"
+  python3 -c 'import sys, zipfile, struct
+def values(path):
+    with zipfile.ZipFile(path) as file:
+        data = file.read("logits.npy")
+    return struct.unpack("<%df" % (2 * 9 * 50), data[-2 * 9 * 50 * 4 :])
+a, b = values(sys.argv[1]), values(sys.argv[2])
+sys.exit(max(abs(x - y) for x, y in zip(a, b)) > 1e-4)' "$folder/onnx.npz" "$folder/files.npz" || fail "logits of the ONNX file of $each"
+done
+expect 2 "--family is for Hugging Face folders and GGUF files" "$bin/paddle-export" models/vision/lenet.yaml --family x.yaml -o "$folder/x.onnx"
 
 # Constrained texts.
 [[ "$(text --temperature 3 --seed 4 --regex '[5-7]{3}|9{5}')" =~ ^123([5-7]{3}|9{5})$ ]] || fail "--regex"
