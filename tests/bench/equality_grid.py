@@ -170,6 +170,10 @@ def main():
             bound, within, counted, refused, equal = BOUNDS[precision], 0, 0, 0, 0
             for config in configs:
                 one, two = (wanted[config, precision, m].result()[0] for m in (1, 2))
+                if one is None:
+                    print(f"{precision:9} {config:12} left out, as one process refuses it: "
+                          f"{wanted[config, precision, 1].result()[1]}", flush=True)
+                    continue
                 if one and two:
                     print(f"{precision:9} {config:12} accumulate: {difference(one, two):.1e}", flush=True)
                 for name in layouts:
