@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What goes wrong on one rank of a parallel run: a full disk, another config, another model file, a
-# bad sample in one rank's rows, a stopped peer, Ctrl-C. One line from one place, the documented exit
+# Faults of one rank of a parallel run: a full disk, another config, another model file, a bad
+# sample in one rank's rows, a stopped peer, Ctrl-C. One line from one place, the documented exit
 # code, no process left, and a checkpoint from which the run continues with the undisturbed losses.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
