@@ -65,9 +65,16 @@ Scales scales_of(Writer& w) {
     }
   const Shape to = along ? Shape{shape[*along]} : Shape{};
   if (along) out.axis = static_cast<int64_t>(rank - shape.size() + *along);
+  // Runtimes that fuse these operators expect initializers, so constants are reshaped here.
   const auto reshaped = [&](const char* operand) {
-    if (!w.operand(operand)) return std::string();
-    return same_shape(w.type(operand).shape, to) ? w.in(operand) : w.reshape(w.in(operand), to);
+    const ir::Value* const value = w.operand(operand);
+    if (!value) return std::string();
+    if (same_shape(value->type.shape, to)) return w.in(operand);
+    if (!value->constant || !is_constant(to)) return w.reshape(w.in(operand), to);
+    Array array = value->constant->contiguous();
+    array.shape = concrete(to);
+    array.strides = Dims(array.shape.size(), 1);
+    return w.constant(array, operand);
   };
   out.scale = reshaped("scale");
   out.zero_point = reshaped("zero_point");
@@ -75,7 +82,9 @@ Scales scales_of(Writer& w) {
   if (zero && info(zero->type.dtype).bits < 8 && is_zero(*zero))
     out.zero_point.clear();  // Expand has no integers of 4 bits
   else if (zero && zero->type.shape.size() == 0 && along)
-    out.zero_point = w.add("Expand", {w.in("zero_point"), w.shape(to)});
+    out.zero_point = is_zero(*zero) && to[0].is_constant()
+                         ? w.constant(Array::zeros(zero->type.dtype, concrete(to)), "zero_point")
+                         : w.add("Expand", {w.in("zero_point"), w.shape(to)});
   return out;
 }
 
