@@ -646,6 +646,46 @@ TEST(LowerQdq, RequantizesConstants) {
   expect_close(integers.result, plain.result, "weights in other steps");
 }
 
+TEST(LowerQdq, RearrangesConstantsWithScalesOfChannels) {
+  // The gates of a recurrent layer in another order.
+  const Array weight = bytes(DType::kI8, {1, 24, 32}, 3, -63, 63),
+              scale = floats({1, 24, 1}, 5, 0.004, 0.01);
+  const Body body = [&](const Tensor& x) {
+    const Tensor given = ops::squeeze(
+        ops::dequantize(Tensor(weight), Tensor(scale), Tensor(Array::scalar(int8_t{0}))),
+        std::vector<int64_t>{0});
+    const auto rows = [&](int64_t from, int64_t to) {
+      return ops::strided_slice(given, {0}, {Dim(from)}, {Dim(to)}, {1});
+    };
+    return ops::matmul(ops::dequantize(x, number(0.02f), number(7)),
+                       ops::concat({rows(8, 16), rows(16, 24), rows(0, 8)}, 0), false, true);
+  };
+  const Array x = bytes(DType::kU8, {3, 32}, 4, 0, 255);
+  const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+  if (has_integer_kernels(DType::kU8, bytes(DType::kI8, {24, 32}, 1, -63, 63))) {
+    EXPECT_EQ(count(integers.text, "quantized_linear("), 1) << integers.text;
+    EXPECT_EQ(count(integers.text, "dequantize("), 0) << integers.text;
+  }
+  expect_close(integers.result, plain.result, "weights in another order");
+}
+
+TEST(LowerQdq, GathersRowsOfIntegers) {
+  const Array table = bytes(DType::kI8, {50, 16}, 3, -127, 127),
+              scale = floats({50, 1}, 5, 0.004, 0.01);
+  Array index = Array::empty(DType::kI64, {4, 3});
+  for (int64_t i = 0; i < index.size(); ++i) index.data<int64_t>()[i] = i * 17 % 50;
+  const Body body = [&](const Tensor& x) {
+    return ops::embedding(
+        x, ops::dequantize(Tensor(table), Tensor(scale), Tensor(Array::scalar(int8_t{0}))));
+  };
+  const Compiled integers = compiled(body, index, false), plain = compiled(body, index, true);
+  // The table stays in bytes, and only the rows that are read become floats.
+  EXPECT_EQ(count(integers.text, "constant int8[50, 16]"), 1) << integers.text;
+  EXPECT_EQ(count(integers.text, "float32[50, 16]"), 0) << integers.text;
+  for (int64_t i = 0; i < plain.result.size(); ++i)
+    ASSERT_EQ(integers.result.number(i), plain.result.number(i)) << i;
+}
+
 TEST(LowerQdq, EmptyBatch) {
   const Body body = [](const Tensor& t) { return as_floats(cases()[0], t); };
   EXPECT_EQ(compiled(body, Array::empty(DType::kU8, {0, 32, 5, 7}), false).result.size(), 0);

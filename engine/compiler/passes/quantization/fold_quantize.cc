@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/passes/constant_value.h"
 #include "compiler/passes/quantization/qdq.h"
 
 namespace paddle::passes {
@@ -20,24 +21,25 @@ bool is_pure(const Operation& operation) {
          is_constant(operation.results[0]->type.shape);
 }
 
-/// The value of a result of operations on constants.
 std::optional<Array> constant_value(const Value* value, const Evaluate& evaluate, int depth) {
-  if (!value) return std::nullopt;
   if (value->constant) return *value->constant;
   if (!value->producer || depth > kMaxDepth || !is_pure(*value->producer)) return std::nullopt;
   const Operation& operation = *value->producer;
-  std::vector<Array> arrays;
+  std::vector<std::optional<Array>> arrays;
   for (const Value* operand : operation.operands) {
-    const auto array = constant_value(operand, evaluate, depth + 1);
-    if (!array) return std::nullopt;
-    arrays.push_back(*array);
+    arrays.push_back(operand ? constant_value(operand, evaluate, depth + 1) : std::nullopt);
+    if (operand && !arrays.back()) return std::nullopt;
   }
   std::vector<const Array*> operands;
-  for (const Array& array : arrays) operands.push_back(&array);
+  for (const auto& array : arrays) operands.push_back(array ? &*array : nullptr);
   return evaluate(*operation.op, operation.attrs, operands, {value->type})[0];
 }
 
 }  // namespace
+
+std::optional<Array> constant_value(const Value* value, const Evaluate& evaluate) {
+  return value ? constant_value(value, evaluate, 0) : std::nullopt;
+}
 
 void fold_quantize(ir::Function& function, const Evaluate& evaluate) {
   auto& operations = function.body.operations;
@@ -46,7 +48,7 @@ void fold_quantize(ir::Function& function, const Evaluate& evaluate) {
     if (operation->op != &qdq::known_ops().quantize) continue;
     Value& result = *operation->results[0];
     if (!qdq::is_8_bit(result.type.dtype)) continue;
-    if (const auto value = constant_value(&result, evaluate, 0)) {
+    if (const auto value = constant_value(&result, evaluate)) {
       result.constant = value->contiguous();
       any = true;
     }

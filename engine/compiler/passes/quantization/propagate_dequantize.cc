@@ -31,6 +31,7 @@ class DequantizePropagation final : public PatternRewriter {
     const bool concat = o.op == &known_ops().concat;
     const size_t table = o.op == &known_ops().embedding ? 1 : 0;
     Operation* const first = movable_dequantize(o, table);
+    if (!first && (table == 1 ? gather_rows(at) : rearrange_constants(at))) return;
     if (!first || (o.op == &known_ops().max_pool && !is_positive(first->operands[1]))) return;
     const auto same_parameters = [&](const Value* v) {
       Operation* const other = per_tensor_dequantize(v);
@@ -91,6 +92,111 @@ class DequantizePropagation final : public PatternRewriter {
     TensorType type = v->type;
     type.shape = infer(*o.op, o.attrs, {Tensor(*v->constant)}).results[0].shape;
     return function_.add_constant(evaluated(*o.op, o.attrs, {&*v->constant}, type).contiguous());
+  }
+
+  /// Gathers rows of a table of integers, and the scale of each row.
+  bool gather_rows(Iterator at) {
+    Operation& o = **at;
+    const Operation* const from = produced_by(o.operands[1], known_ops().dequantize);
+    if (!from || !is_8_bit(from->operands[0]->type.dtype)) return false;
+    const auto is_column = [](const Value* v) {
+      return v->type.shape.size() == 2 && v->type.shape[1].equals(1).value_or(false);
+    };
+    Value* const scale = from->operands[1];
+    Value* zero = from->operands[2];
+    if (!is_column(scale) || !(is_scalar(zero) || is_column(zero))) return false;
+    Value* const index = o.operands[0];
+    const Attrs attrs = o.attrs;
+    Value* const floats = o.results[0];
+    const auto typed = [&](const Value* rows, bool column) {
+      TensorType type = floats->type;
+      type.dtype = rows->type.dtype;
+      if (column) type.shape.back() = 1;
+      return function_.new_value(type);
+    };
+    const auto gathered = [&](Value* column) {
+      Value* const out = typed(column, true);
+      insert(at, o, known_ops().embedding, {index, column}, attrs, out);
+      return out;
+    };
+    Value* const scales = gathered(scale);
+    if (is_column(zero)) zero = gathered(zero);
+    Value* const integers = typed(from->operands[0], false);
+    integers->producer = &o;
+    forget_uses(o);
+    o.operands[1] = from->operands[0];
+    note_uses(o);
+    o.results[0] = integers;
+    insert(next_, o, known_ops().dequantize, {integers, scales, zero}, {}, floats);
+    return true;
+  }
+
+  /// Slices, joins or squeezes constant integers whose scales differ along one axis, such as the
+  /// gates of a recurrent layer, before they are dequantized.
+  bool rearrange_constants(Iterator at) {
+    Operation& o = **at;
+    const Ops& k = known_ops();
+    if ((o.op != &k.slice && o.op != &k.concat && o.op != &k.squeeze) ||
+        !is_constant(o.results[0]->type.shape))
+      return false;
+    std::vector<Array> integers, scales;
+    const Value* zero = nullptr;
+    for (const Value* operand : o.operands) {
+      const Operation* const from = produced_by(operand, k.dequantize);
+      if (!from || !from->operands[0]->constant || !from->operands[1]->constant ||
+          !is_constant_scalar(from->operands[2]) || !is_8_bit(from->operands[0]->type.dtype) ||
+          (zero && !same_scalar(zero, from->operands[2])) ||
+          from->operands[0]->constant->size() > kMaxDequantized)
+        return false;
+      zero = from->operands[2];
+      integers.push_back(*from->operands[0]->constant);
+      scales.push_back(broadcast(*from->operands[1]->constant, integers.back().shape));
+      if (integers.back().dtype != integers.front().dtype) return false;
+    }
+    const auto moved = [&](const std::vector<Array>& arrays) {
+      std::vector<const Array*> operands;
+      for (const Array& array : arrays) operands.push_back(&array);
+      TensorType type = o.results[0]->type;
+      type.dtype = arrays.front().dtype;
+      return evaluated(*o.op, o.attrs, operands, type).contiguous();
+    };
+    const auto scale = along_one_axis(moved(scales));
+    if (!scale) return false;
+    Value* const constant = function_.add_constant(moved(integers));
+    insert(at, o, k.dequantize,
+           {constant, function_.add_constant(*scale), const_cast<Value*>(zero)}, {}, o.results[0]);
+    erase(at);
+    return true;
+  }
+
+  /// Floats that broadcast to a shape, written out.
+  static Array broadcast(const Array& values, const Dims& shape) {
+    Array view = values.contiguous();
+    Dims strides(shape.size(), 0);
+    const size_t skipped = shape.size() - view.shape.size();
+    for (size_t i = 0; i < view.shape.size(); ++i)
+      if (view.shape[i] != 1) strides[skipped + i] = view.strides[i];
+    view.shape = shape;
+    view.strides = strides;
+    return view.contiguous();
+  }
+
+  /// Values of which each depends on its place along one axis only, with size 1 along the others.
+  static std::optional<Array> along_one_axis(const Array& values) {
+    const float* const all = values.data<float>();
+    for (size_t axis = 0; axis < values.shape.size(); ++axis) {
+      const int64_t count = values.shape[axis], stride = values.strides[axis];
+      bool fits = count > 0;
+      for (int64_t i = 0; fits && i < values.size(); ++i)
+        fits = all[i] == all[i / stride % count * stride];
+      if (!fits) continue;
+      Dims shape(values.shape.size(), 1);
+      shape[axis] = count;
+      Array out = Array::empty(DType::kF32, shape);
+      for (int64_t i = 0; i < count; ++i) out.data<float>()[i] = all[i * stride];
+      return out;
+    }
+    return std::nullopt;
   }
 
   /// Cancels a quantize with the same scale and zero point as the dequantize before it.

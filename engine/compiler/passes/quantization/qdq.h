@@ -13,8 +13,9 @@ inline constexpr int64_t kMaxDequantized = int64_t{1} << 26;
 
 // --- steps, in order ---
 
-/// Moves dequantize below operations that only move elements (views, concat, gathers) and max
-/// pooling, cancels quantize after dequantize, and requantizes constants.
+/// Moves dequantize below operations that only move elements (views, concat, gathers, also those of
+/// tables with a scale for each row) and max pooling, rearranges constants as integers, cancels
+/// quantize after dequantize, and requantizes constants.
 void propagate_dequantize(ir::Function& function, const Evaluate& evaluate);
 /// Replaces convolutions and matrix products of dequantized operands by quantized_conv,
 /// quantized_linear and quantized_matmul.
@@ -39,7 +40,7 @@ struct Ops {
            &embedding = get_op("embedding"), &add = get_op("add"), &multiply = get_op("multiply"),
            &relu = get_op("relu"), &clip = get_op("clip"), &cast = get_op("cast"),
            &reshape = get_op("reshape"), &squeeze = get_op("squeeze"),
-           &unsqueeze = get_op("unsqueeze");
+           &unsqueeze = get_op("unsqueeze"), &slice = get_op("strided_slice");
 };
 const Ops& known_ops();
 
