@@ -3,21 +3,65 @@
 #include <algorithm>
 #include <cmath>
 
+#include <map>
+
 #include "base/hash.h"
 #include "formats/safetensors.h"
+#include "ir/replay.h"
+#include "runtime/execute.h"
 
 namespace paddle::quant {
 namespace {
 
 constexpr const char* kFingerprint = "paddle.statistics.model";
 
-/// Layers of integers whose input has a range from calibration.
+/// Layers of integers whose inputs have ranges from calibration.
 bool needs_range(const Layer& layer) {
-  return layer.quantized && layer.op != "embedding" &&
-         layer.format.activations == ActivationMode::kStatic;
+  return layer.quantized && layer.format.activations == ActivationMode::kStatic;
 }
 
-std::string tensor_name(const Layer& layer) { return "input." + layer.name; }
+std::string tensor_name(const Layer& layer, size_t input) {
+  return "input." + layer.name + (input == 0 ? "" : str(".", input + 1));
+}
+
+/// Adds what layers in control flow read while their function runs.
+class NestedObserver final : public PassingInterpreter {
+ public:
+  NestedObserver(const Quantizable& model, std::vector<std::vector<Observer>>& observers)
+      : observers_(observers) {
+    for (size_t i = model.top_level_layers(); i < model.layers().size(); ++i)
+      if (needs_range(model.layers()[i]) && !observers[i].empty())
+        layers_[model.weight(i).raw()] = i;
+  }
+  bool watches() const { return !layers_.empty(); }
+
+  Tensors apply(const OpCall& call) override {
+    if (depth_ > 0 && is_layer_op(call.op) && call.operands.size() > 1 &&
+        call.operands[1].defined() && call.operands[1].is_concrete())
+      if (const auto found = layers_.find(call.operands[1].array().raw()); found != layers_.end())
+        observers_[found->second][0].add(call.operands[0].array());
+    return next().apply(call);
+  }
+  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
+                 const TensorFn& else_fn) override {
+    ++depth_;
+    Tensors out = PassingInterpreter::branch(condition, then_fn, else_fn);
+    --depth_;
+    return out;
+  }
+  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
+               int64_t max_steps) override {
+    ++depth_;
+    Tensors out = PassingInterpreter::loop(condition, body, carried, max_steps);
+    --depth_;
+    return out;
+  }
+
+ private:
+  std::vector<std::vector<Observer>>& observers_;
+  std::map<const void*, size_t> layers_;
+  int depth_ = 0;
+};
 
 }  // namespace
 
@@ -50,21 +94,34 @@ bool is_past(const CalibrationData::Deadline& deadline) {
 Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
                               const WeightSource& weight) {
   FunctionRunner runner(model.with_layer_inputs(), weight);
+  const std::vector<LayerInput> inputs_of_layers = model.layer_inputs();
   Statistics out;
   out.inputs.resize(model.layers().size());
+  for (size_t i = 0; i < out.inputs.size(); ++i)
+    if (needs_range(model.layers()[i])) out.inputs[i].resize(model.layers()[i].inputs().size());
+  NestedObserver nested(model, out.inputs);
   out.samples = data.for_each([&](const std::vector<Array>& inputs) {
     const auto results = runner.run(inputs);
-    size_t at = model.outputs();
-    for (size_t i = 0; i < out.inputs.size(); ++i) {
-      if (!model.layers()[i].quantized) continue;
-      const Array& input = results.at(at++);
-      if (needs_range(model.layers()[i])) out.inputs[i].add(input);
+    for (size_t at = 0; at < inputs_of_layers.size(); ++at) {
+      const auto [layer, operand] = inputs_of_layers[at];
+      std::vector<Observer>& observers = out.inputs[layer];
+      const std::vector<size_t> operands = model.layers()[layer].inputs();
+      for (size_t k = 0; k < observers.size(); ++k)
+        if (operands[k] == operand) observers[k].add(results.at(model.outputs() + at));
     }
+    if (!nested.watches()) return;
+    runtime::EagerExecutor eager;
+    const InterpreterScope below(eager), above(nested);
+    Tensors arguments;
+    for (const Array& each : arguments_of(model.function(), inputs, weight))
+      arguments.emplace_back(each);
+    ir::replay(model.function(), arguments);
   });
   for (size_t i = 0; i < out.inputs.size(); ++i)
-    if (out.inputs[i].not_finite() > 0)
-      fail(ErrorCode::kData, "calibration: the input of '", model.layers()[i].name, "' has ",
-           out.inputs[i].not_finite(), " values that are NaN or infinite");
+    for (const Observer& observer : out.inputs[i])
+      if (observer.not_finite() > 0)
+        fail(ErrorCode::kData, "calibration: the input of '", model.layers()[i].name, "' has ",
+             observer.not_finite(), " values that are NaN or infinite");
   return out;
 }
 
@@ -76,10 +133,10 @@ std::vector<std::vector<float>> largest_features(const Quantizable& model,
   std::vector<std::vector<float>> out(model.layers().size());
   data.for_each([&](const std::vector<Array>& inputs) {
     const auto results = runner.run(inputs);
-    size_t at = model.outputs();
-    for (size_t i = 0; i < out.size(); ++i) {
-      if (!model.layers()[i].quantized) continue;
-      const Array& result = results.at(at++);
+    const std::vector<LayerInput> inputs_of_layers = model.layer_inputs();
+    for (size_t at = 0; at < inputs_of_layers.size(); ++at) {
+      const size_t i = inputs_of_layers[at].layer;
+      const Array& result = results.at(model.outputs() + at);
       if (!std::binary_search(layers.begin(), layers.end(), i) || result.ndim() == 0) continue;
       const Array x = result.contiguous();
       const auto features = static_cast<size_t>(x.shape.back());
@@ -97,8 +154,9 @@ std::string fingerprint(const Quantizable& model) {
   uint64_t hash = fnv1a(str(model.layers().size(), " layers"));
   const auto add = [&](std::string_view text) { hash = hash * 31 + fnv1a(text); };
   for (size_t i = 0; i < model.layers().size(); ++i) {
-    const Array weight = model.weight(i).contiguous();
     add(model.layers()[i].name);
+    if (!model.layers()[i].has_weight) continue;
+    const Array weight = model.weight(i).contiguous();
     add(std::string_view(static_cast<const char*>(weight.raw()),
                          static_cast<size_t>(weight.size() * item_size(weight.dtype))));
   }
@@ -109,10 +167,13 @@ void write_statistics(const std::string& path, const Quantizable& model,
                       const Statistics& statistics) {
   std::vector<std::pair<std::string, Array>> tensors;
   for (size_t i = 0; i < model.layers().size(); ++i) {
-    if (statistics.inputs[i].empty()) continue;
-    const std::vector<double> state = statistics.inputs[i].state();
-    tensors.emplace_back(tensor_name(model.layers()[i]),
-                         Array::from<double>(state, {static_cast<int64_t>(state.size())}));
+    for (size_t k = 0; k < statistics.inputs[i].size(); ++k) {
+      // A layer in a branch may never have run.
+      if (statistics.inputs[i][k].empty()) continue;
+      const std::vector<double> state = statistics.inputs[i][k].state();
+      tensors.emplace_back(tensor_name(model.layers()[i], k),
+                           Array::from<double>(state, {static_cast<int64_t>(state.size())}));
+    }
   }
   tensors.emplace_back("samples", Array::scalar<int64_t>(statistics.samples));
   formats::write_safetensors(path, tensors, {{kFingerprint, fingerprint(model)}});
@@ -134,15 +195,20 @@ std::optional<Statistics> read_statistics(const std::string& path, const Quantiz
   for (size_t i = 0; i < model.layers().size(); ++i) {
     const Layer& layer = model.layers()[i];
     if (!needs_range(layer)) continue;
-    if (!file.find(tensor_name(layer))) {
-      reason = path + ": has no statistics of '" + layer.name + "'";
-      return std::nullopt;
+    out.inputs[i].resize(layer.inputs().size());
+    for (size_t k = 0; k < out.inputs[i].size(); ++k) {
+      const std::string name = tensor_name(layer, k);
+      if (!file.find(name)) {
+        if (layer.nested) continue;
+        reason = path + ": has no statistics of '" + layer.name + "'";
+        return std::nullopt;
+      }
+      const Array numbers = file.read(name).cast(DType::kF64).contiguous();
+      const double* const first = numbers.data<double>();
+      auto observer = Observer::from_state({first, first + numbers.size()});
+      if (!observer) fail(ErrorCode::kModel, path, ": '", layer.name, "' is not a histogram");
+      out.inputs[i][k] = std::move(*observer);
     }
-    const Array numbers = file.read(tensor_name(layer)).cast(DType::kF64).contiguous();
-    const double* const first = numbers.data<double>();
-    auto observer = Observer::from_state({first, first + numbers.size()});
-    if (!observer) fail(ErrorCode::kModel, path, ": '", layer.name, "' is not a histogram");
-    out.inputs[i] = std::move(*observer);
   }
   return out;
 }

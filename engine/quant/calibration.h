@@ -36,7 +36,8 @@ class CalibrationData {
 bool is_past(const CalibrationData::Deadline& deadline);
 
 struct Statistics {
-  std::vector<Observer> inputs;  ///< one a layer; empty for layers that need none
+  /// For each layer one for each of its inputs; empty for layers that need none.
+  std::vector<std::vector<Observer>> inputs;
   int64_t samples = 0;
 };
 

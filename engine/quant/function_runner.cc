@@ -25,6 +25,13 @@ double median(std::vector<double>& values) {
 
 }  // namespace
 
+passes::Evaluate evaluator() {
+  return [](const Op& op, const Attrs& attrs, const std::vector<const Array*>& operands,
+            const std::vector<TensorType>& results) {
+    return runtime::execute(op, attrs, operands, results);
+  };
+}
+
 void bind_parameters(ir::Function& function, const WeightSource& weight) {
   for (size_t i = function.inputs.size(); i-- > 0;)
     if (function.inputs[i].kind == ir::PortKind::kParameter)
@@ -39,18 +46,23 @@ FunctionRunner::FunctionRunner(std::shared_ptr<ir::Function> function, WeightSou
   executable_ = runtime::compile(function_, {});
 }
 
-std::vector<Array> FunctionRunner::run(const std::vector<Array>& inputs) {
-  std::vector<Array> arrays;
+std::vector<Array> arguments_of(const ir::Function& function, const std::vector<Array>& inputs,
+                                const WeightSource& weight) {
+  std::vector<Array> out;
   size_t next = 0;
-  for (const ir::Port& port : function_->inputs) {
+  for (const ir::Port& port : function.inputs) {
     if (port.kind == ir::PortKind::kValue)
-      arrays.push_back(inputs.at(next++).contiguous());
+      out.push_back(inputs.at(next++).contiguous());
     else if (port.kind == ir::PortKind::kRandom)
-      arrays.push_back(Array::zeros(DType::kU64, {2}));
+      out.push_back(Array::zeros(DType::kU64, {2}));
     else
-      arrays.push_back(runtime::copied(weight_(port.name)));
+      out.push_back(runtime::copied(weight(port.name)));
   }
-  const std::vector<Array>& results = executable_->run(arrays);
+  return out;
+}
+
+std::vector<Array> FunctionRunner::run(const std::vector<Array>& inputs) {
+  const std::vector<Array>& results = executable_->run(arguments_of(*function_, inputs, weight_));
   std::vector<Array> out;
   for (const size_t i : values_) out.push_back(results[i]);
   return out;

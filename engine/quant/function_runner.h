@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "compiler/passes/passes.h"
 #include "ir/module.h"
 #include "runtime/executable.h"
 
@@ -12,9 +13,16 @@ namespace paddle::quant {
 
 using WeightSource = std::function<Array(const std::string&)>;
 
+/// Computes operations on constants for compiler passes.
+passes::Evaluate evaluator();
+
 /// Makes parameters constants, as they are where a model is deployed: kernels rearrange them, and
 /// integers of 4 bits are unpacked.
 void bind_parameters(ir::Function& function, const WeightSource& weight);
+
+/// The arguments of a call: the inputs, and the values of parameters and states by name.
+std::vector<Array> arguments_of(const ir::Function& function, const std::vector<Array>& inputs,
+                                const WeightSource& weight);
 
 /// Binds the function's parameters. States start with their initial values in every call.
 class FunctionRunner {

@@ -1,6 +1,7 @@
 #include "quant/layer_times.h"
 
 #include <cmath>
+#include <map>
 
 #include "base/text.h"
 #include "quant/quantize.h"
@@ -13,7 +14,8 @@ namespace {
 /// A compiled layer and its arguments.
 class LayerRun {
  public:
-  LayerRun(const QuantizedFunction& layer, const Array& input) : arguments_{input} {
+  LayerRun(const QuantizedFunction& layer, std::vector<Array> inputs)
+      : arguments_(std::move(inputs)) {
     bind_parameters(*layer.function,
                     [&](const std::string& name) { return layer.weights.at(name); });
     executable_ = runtime::compile(layer.function, {});
@@ -37,15 +39,20 @@ Range range_of(const Array& values) {
   return out;
 }
 
-void time_layer(Quantizable& model, size_t index, const Array& input, const Array& result) {
+void time_layer(Quantizable& model, size_t index, const std::vector<Array>& inputs,
+                const Array& result) {
   Layer& layer = model.layers()[index];
   const bool integer_ends = layer.format.activations == ActivationMode::kStatic;
-  const Shape shape = to_shape(input.shape);
   const Range range = range_of(result);
-  const Array integers = Array::zeros(DType::kU8, input.shape);
-  LayerRun floats(isolated_layer(model, index, shape, false, false, range), input);
-  LayerRun quantized(isolated_layer(model, index, shape, true, integer_ends, range),
-                     integer_ends ? integers : input);
+  std::vector<Shape> shapes;
+  std::vector<Array> integers;
+  for (const Array& each : inputs) {
+    shapes.push_back(to_shape(each.shape));
+    integers.push_back(Array::zeros(DType::kU8, each.shape));
+  }
+  LayerRun floats(isolated_layer(model, index, shapes, false, false, range), inputs);
+  LayerRun quantized(isolated_layer(model, index, shapes, true, integer_ends, range),
+                     integer_ends ? integers : inputs);
   constexpr double kSeconds = 0.02;
   const PairedTimes times =
       time_alternately([&] { floats.run(); }, [&] { quantized.run(); }, kSeconds);
@@ -69,7 +76,7 @@ void measure_layers(Quantizable& model, const std::vector<Array>& inputs,
       return found == observed.weights.end() ? weight(name) : found->second;
     });
     const std::vector<Array> found = quantized.run(inputs);
-    for (size_t i = 0; i < model.layers().size(); ++i) {
+    for (size_t i = 0; i < model.top_level_layers(); ++i) {
       Sqnr sqnr;
       sqnr.add(expected.at(model.outputs() + i), found.at(model.outputs() + i));
       model.layers()[i].sqnr_db = sqnr.decibels();
@@ -77,14 +84,14 @@ void measure_layers(Quantizable& model, const std::vector<Array>& inputs,
   }
   if (!times) return;
   FunctionRunner runner(model.with_layer_inputs(), weight);
-  const std::vector<Array> layer_inputs = runner.run(inputs);
-  size_t at = model.outputs();
-  for (size_t i = 0; i < model.layers().size(); ++i) {
-    if (!model.layers()[i].quantized) continue;
-    const Array input = layer_inputs.at(at++).contiguous();
-    if (model.layers()[i].op != "embedding")
-      time_layer(model, i, input, expected.at(model.outputs() + i));
-  }
+  const std::vector<Array> values = runner.run(inputs);
+  const std::vector<LayerInput> of_layers = model.layer_inputs();
+  std::map<size_t, std::vector<Array>> layer_inputs;
+  for (size_t at = 0; at < of_layers.size(); ++at)
+    layer_inputs[of_layers[at].layer].push_back(values.at(model.outputs() + at).contiguous());
+  for (const auto& [layer, arrays] : layer_inputs)
+    if (can_isolate(model, layer))
+      time_layer(model, layer, arrays, expected.at(model.outputs() + layer));
 }
 
 int64_t keep_slow_layers_float(std::vector<Layer>& layers) {

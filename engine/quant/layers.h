@@ -1,5 +1,6 @@
 #pragma once
-// The layers of a traced model that can be quantized: operations with constant weights.
+// The layers of a traced model that can be quantized: operations with constant weights, and
+// products of two activations.
 
 #include <functional>
 #include <memory>
@@ -13,56 +14,74 @@
 
 namespace paddle::quant {
 
-/// A convolution, linear layer, product with a constant matrix, or embedding.
+/// A convolution, linear layer, product with a constant matrix, recurrent layer or embedding; or,
+/// without a weight, a matmul of two activations or an attention.
 struct Layer {
   std::string name;       ///< of its weight without ".weight", or the operation and a number
   std::string parameter;  ///< its weight; "" if that is a constant
   std::string op;         ///< name of the operation
   std::string location;   ///< in the model's text, if known
+  bool has_weight = true;
+  bool transposed = false;  ///< a matmul whose weight is [out, in]
+  bool nested = false;      ///< in a region of control flow
   bool quantized = true;
   std::string why;  ///< why it stays float, or what a method could not do
   LayerFormat format;
-  Range input;         ///< chosen from the statistics
+  /// Of `inputs()`, chosen from the statistics.
+  std::vector<Range> ranges;
   double sqnr_db = 0;  ///< of its result in the quantized model, as far as it was measured
   double float_us = 0, quantized_us = 0;  ///< median times of one sample; 0: not measured
   /// Integers that a method chose; else the nearest ones.
   std::shared_ptr<const QuantizedWeight> weight;
 
-  bool channels_first() const { return has_channels_first(op); }
+  bool channels_first() const { return transposed || has_channels_first(op); }
+  /// The operands that become integers where activations do.
+  std::vector<size_t> inputs() const;
   std::string decision() const { return quantized ? format.text() : "float32"; }
 };
 
-/// A function whose weights are constants, with its layers in the order of execution.
+/// Whether a call is a layer. `products`: those of two activations are.
+bool is_layer(const Op& op, bool first_is_constant, bool second_is_constant, bool products);
+
+/// An operand of a layer.
+struct LayerInput {
+  size_t layer = 0, operand = 0;
+};
+
+/// A function whose weights are constants, with its layers: those at the top level in the order of
+/// execution, then those in regions of control flow.
 class Quantizable {
  public:
   /// Clones the function, binds its weights and folds batch normalization into convolutions.
-  Quantizable(const ir::Function& function, const std::function<Array(const std::string&)>& weight);
+  Quantizable(const ir::Function& function, const std::function<Array(const std::string&)>& weight,
+              bool products = false);
 
   const std::vector<Layer>& layers() const { return layers_; }
   std::vector<Layer>& layers() { return layers_; }
   const ir::Function& function() const { return *function_; }
   ir::Function& function() { return *function_; }
+  /// Whether products of two activations are layers.
+  bool has_products() const { return products_; }
   /// The operation of each layer.
   const std::vector<ir::Operation*>& operations() const { return operations_; }
   const Array& weight(size_t layer) const { return *operations_.at(layer)->operands[1]->constant; }
   /// Replaces a constant operand of an operation; other uses of the constant keep it.
   void set_constant(ir::Operation& operation, size_t operand, const Array& value);
 
-  /// The function with the inputs of all quantized layers as further outputs.
+  /// The outputs that with_layer_inputs adds, in order: inputs of quantized layers.
+  std::vector<LayerInput> layer_inputs() const;
+  /// The function with the inputs of all quantized layers at the top level as further outputs.
   std::shared_ptr<ir::Function> with_layer_inputs() const;
-  /// The function with the results of all layers as further outputs.
+  /// The layers whose results with_layer_results adds: those at the top level, 0 to n - 1.
+  size_t top_level_layers() const;
+  /// The function with the results of these layers as further outputs.
   std::shared_ptr<ir::Function> with_layer_results() const;
-  /// The function with, for each of these layers, its input as rows of features: their product
-  /// with themselves [features, features], their sum [features], and their number: three further
-  /// outputs each.
-  std::shared_ptr<ir::Function> with_moments(const std::vector<size_t>& layers) const;
-  /// Whether with_moments can take this layer.
-  bool has_moments(size_t layer) const;
   /// Number of outputs before the further ones.
   size_t outputs() const { return function_->outputs.size(); }
 
  private:
   std::unique_ptr<ir::Function> function_;
+  bool products_;
   std::vector<Layer> layers_;
   std::vector<ir::Operation*> operations_;  ///< of the layers, in `function_`
 };

@@ -34,7 +34,10 @@ std::map<const ir::Operation*, size_t> layer_numbers(const Quantizable& model) {
   return out;
 }
 
-bool is_product(const Layer& layer) { return layer.op == "linear" || layer.op == "matmul"; }
+/// Whether a layer multiplies a matrix [in, out].
+bool is_product(const Layer& layer) {
+  return layer.has_weight && !layer.transposed && (layer.op == "linear" || layer.op == "matmul");
+}
 
 /// A norm with constant weights whose result only layers read.
 struct ScalableNorm {
@@ -163,7 +166,7 @@ int64_t equalize(Quantizable& model) {
   };
   const auto usable = [&](size_t layer) {
     const Layer& l = model.layers()[layer];
-    return l.quantized && l.op != "embedding";
+    return l.quantized && l.has_weight && has_quantized_input(l.op);
   };
   std::vector<std::pair<size_t, size_t>> pairs;
   for (const auto& [operation, layer] : numbers) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "quant/moment_function.h"
+
 namespace paddle::quant {
 namespace {
 
@@ -21,7 +23,7 @@ void add(std::vector<double>& sum, const Array& part) {
 }  // namespace
 
 bool can_collect_moments(const Quantizable& model, size_t layer) {
-  return model.layers()[layer].quantized && model.has_moments(layer) &&
+  return model.layers()[layer].quantized && has_moments(model, layer) &&
          features_of(model, layer) <= kMostFeatures;
 }
 
@@ -43,7 +45,7 @@ void collect_moments(const Quantizable& model, const std::vector<size_t>& layers
     }
     const std::vector<size_t> part(layers.begin() + static_cast<ptrdiff_t>(begin),
                                    layers.begin() + static_cast<ptrdiff_t>(end));
-    FunctionRunner runner(model.with_moments(part), weight);
+    FunctionRunner runner(with_moments(model, part), weight);
     std::vector<double> samples(part.size(), 0);
     batches([&](const std::vector<Array>& inputs) {
       const auto results = runner.run(inputs);
@@ -63,6 +65,38 @@ void collect_moments(const Quantizable& model, const std::vector<size_t>& layers
     }
     begin = end;
   }
+}
+
+std::vector<PairedMoments> collect_paired_moments(const Quantizable& model,
+                                                  const std::vector<size_t>& layers,
+                                                  const BatchSource& batches,
+                                                  const WeightSource& weight) {
+  std::map<std::string, Array> weights;
+  const auto function = with_paired_moments(model, layers, weights);
+  FunctionRunner runner(function, [&](const std::string& name) {
+    const auto found = weights.find(name);
+    return found == weights.end() ? weight(name) : found->second;
+  });
+  std::vector<PairedMoments> out;
+  for (const size_t layer : layers) {
+    const int64_t n = features_of(model, layer);
+    const std::vector<double> none(static_cast<size_t>(n * n));
+    out.push_back({{n, none, {}}, none});
+  }
+  std::vector<double> samples(layers.size(), 0);
+  batches([&](const std::vector<Array>& inputs) {
+    const auto results = runner.run(inputs);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      add(out[i].quantized.products, results.at(3 * i));
+      add(out[i].mixed, results.at(3 * i + 1));
+      samples[i] += results.at(3 * i + 2).number();
+    }
+  });
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (double& each : out[i].quantized.products) each /= std::max(samples[i], 1.0);
+    for (double& each : out[i].mixed) each /= std::max(samples[i], 1.0);
+  }
+  return out;
 }
 
 }  // namespace paddle::quant

@@ -36,4 +36,15 @@ void collect_moments(const Quantizable& model, const std::vector<size_t>& layers
                      const BatchSource& batches, const WeightSource& weight,
                      const std::function<void(size_t, const Moments&)>& use);
 
+/// Of the input x of a layer in the float model and x' in the quantized one.
+struct PairedMoments {
+  Moments quantized;          ///< mean of x' x'ᵀ; without means of features
+  std::vector<double> mixed;  ///< [features][features], mean of x x'ᵀ
+};
+/// Runs both models on all batches. `layers` must be ones that can_collect_moments takes.
+std::vector<PairedMoments> collect_paired_moments(const Quantizable& model,
+                                                  const std::vector<size_t>& layers,
+                                                  const BatchSource& batches,
+                                                  const WeightSource& weight);
+
 }  // namespace paddle::quant

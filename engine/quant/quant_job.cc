@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/hash.h"
+#include "config/overrides.h"
 #include "formats/onnx/write.h"
 #include "onnx/export/export.h"
 #include "program/checkpoint.h"
@@ -18,8 +20,8 @@
 #include "quant/quantize.h"
 #include "quant/report.h"
 #include "quant/rounding.h"
+#include "quant/search.h"
 #include "quant/trained.h"
-#include "runtime/execute.h"
 
 namespace paddle::quant {
 namespace {
@@ -61,8 +63,12 @@ void set_formats(Quantizable& model, const QuantConfig& config) {
   // Groups that do not divide the features become smaller.
   for (size_t i = 0; i < model.layers().size(); ++i) {
     Layer& layer = model.layers()[i];
-    if (layer.quantized)
-      fit_groups(layer.format.weights, layer.channels_first() ? 0 : model.weight(i).shape.front());
+    if (!layer.quantized || !layer.has_weight) continue;
+    const Dims& shape = model.weight(i).shape;
+    const bool rows = layer.transposed || layer.op == "recurrent_scan";
+    fit_groups(layer.format.weights, rows                     ? shape.back()
+                                     : layer.channels_first() ? 0
+                                                              : shape.front());
   }
 }
 
@@ -73,7 +79,9 @@ Source open_source(const QuantJob& job, program::TracedModel traced) {
     fail(ErrorCode::kUsage, job.model,
          ": was trained with quantization, so its ranges are settled; 'paddle quant MODEL' writes "
          "its integers");
-  out.layers = std::make_unique<Quantizable>(*out.traced.function, out.traced.weight);
+  const bool products =
+      job.config.products && job.config.format.activations == ActivationMode::kStatic;
+  out.layers = std::make_unique<Quantizable>(*out.traced.function, out.traced.weight, products);
   if (out.layers->layers().empty())
     fail(ErrorCode::kModel, job.model, ": has no layer with constant weights to quantize");
   set_formats(*out.layers, job.config);
@@ -89,10 +97,12 @@ void settle_data(QuantJob& job, const program::Model& model) {
   if (!is_given(job.evaluation)) job.evaluation = job.calibration;
 }
 
-bool has_step(const QuantConfig& config, const char* name) {
-  return std::any_of(config.methods.begin(), config.methods.end(),
-                     [&](const MethodStep& step) { return step.name == name; });
+const MethodStep* find_step(const QuantConfig& config, const char* name) {
+  const auto found = std::find_if(config.methods.begin(), config.methods.end(),
+                                  [&](const MethodStep& step) { return step.name == name; });
+  return found == config.methods.end() ? nullptr : &*found;
 }
+bool has_step(const QuantConfig& config, const char* name) { return find_step(config, name); }
 
 /// equalize, smooth and awq, which change float weights.
 void scale_weights(const QuantConfig& config, Quantizable& model, CalibrationData& data,
@@ -122,40 +132,65 @@ void scale_weights(const QuantConfig& config, Quantizable& model, CalibrationDat
   }
 }
 
+/// The integers of adaround: layer after layer, each fitted to what its predecessors in integers
+/// give it. Deep models take several layers at a time.
+size_t choose_in_order(Quantizable& model, const std::vector<size_t>& layers,
+                       const BatchSource& source, const WeightSource& weight,
+                       const CalibrationData::Deadline& deadline, const Progress& progress) {
+  constexpr size_t kMostStages = 32;
+  const size_t each = (layers.size() + kMostStages - 1) / kMostStages;
+  for (size_t begin = 0; begin < layers.size(); begin += each) {
+    if (is_past(deadline)) return layers.size() - begin;
+    const std::vector<size_t> stage(
+        layers.begin() + static_cast<ptrdiff_t>(begin),
+        layers.begin() + static_cast<ptrdiff_t>(std::min(layers.size(), begin + each)));
+    progress(str("choosing integers: layer ", begin + 1, " of ", layers.size()));
+    for (const size_t i : stage) model.layers()[i].quantized = false;
+    const auto moments = collect_paired_moments(model, stage, source, weight);
+    for (size_t k = 0; k < stage.size(); ++k) {
+      Layer& layer = model.layers()[stage[k]];
+      layer.quantized = true;
+      const WeightRows target =
+          compensated(weight_rows(model.weight(stage[k]), layer.channels_first()), moments[k]);
+      // The descent ends near where it begins; what GPTQ rounds is a better place than the nearest.
+      const QuantizedWeight start = gptq(target, layer.format.weights, moments[k].quantized);
+      layer.weight =
+          std::make_shared<QuantizedWeight>(descend(target, start, moments[k].quantized));
+    }
+  }
+  return 0;
+}
+
 /// gptq, adaround and bias_correction, which need the moments of layer inputs.
 void choose_integers(const QuantConfig& config, Quantizable& model, CalibrationData& data,
                      const WeightSource& weight, const CalibrationData::Deadline& deadline,
                      const Progress& progress, std::vector<std::string>& warnings) {
   const bool corrects = has_step(config, "bias_correction");
-  if (!corrects && !has_step(config, "gptq") && !has_step(config, "adaround")) return;
+  const bool in_order = has_step(config, "adaround");
+  const MethodStep* const gptq_step = find_step(config, "gptq");
+  if (!corrects && !in_order && !gptq_step) return;
   std::vector<size_t> layers;
   for (size_t i = 0; i < model.layers().size(); ++i)
     if (can_collect_moments(model, i)) layers.push_back(i);
-  std::vector<std::pair<size_t, Moments>> for_biases;
   const auto source = [&](const auto& use) { data.for_each(use); };
   size_t done = 0, left_out = 0;
-  collect_moments(model, layers, source, weight, [&](size_t i, const Moments& moments) {
-    if (is_past(deadline)) {
-      ++left_out;
-      return;
-    }
-    progress(str("choosing integers: layer ", ++done, " of ", layers.size()));
-    Layer& layer = model.layers()[i];
-    const WeightRows rows = weight_rows(model.weight(i), layer.channels_first());
-    for (const MethodStep& step : config.methods) {
-      if (step.name == "gptq")
-        layer.weight =
-            std::make_shared<QuantizedWeight>(gptq(rows, layer.format.weights, moments, step.damp));
-      if (step.name == "adaround") {
-        // The descent ends near where it begins; what GPTQ rounds is a better place.
-        const QuantizedWeight start =
-            layer.weight ? *layer.weight
-                         : gptq(rows, layer.format.weights, moments, MethodStep{}.damp);
-        layer.weight = std::make_shared<QuantizedWeight>(descend(rows, start, moments));
+  if (in_order) left_out = choose_in_order(model, layers, source, weight, deadline, progress);
+  std::vector<std::pair<size_t, Moments>> for_biases;
+  if (corrects || !in_order)
+    collect_moments(model, layers, source, weight, [&](size_t i, const Moments& moments) {
+      Layer& layer = model.layers()[i];
+      if (!in_order && gptq_step) {
+        if (is_past(deadline)) {
+          ++left_out;
+          return;
+        }
+        progress(str("choosing integers: layer ", ++done, " of ", layers.size()));
+        layer.weight = std::make_shared<QuantizedWeight>(
+            gptq(weight_rows(model.weight(i), layer.channels_first()), layer.format.weights,
+                 moments, gptq_step->damp));
       }
-    }
-    if (corrects) for_biases.emplace_back(i, Moments{moments.features, {}, moments.mean});
-  });
+      if (corrects) for_biases.emplace_back(i, Moments{moments.features, {}, moments.mean});
+    });
   for (const auto& [layer, moments] : for_biases) correct_bias(model, layer, moments);
   if (left_out > 0)
     warnings.push_back(str("the time limit left ", left_out, " of ", layers.size(),
@@ -190,7 +225,16 @@ int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& s
     if (is_past(deadline))
       warnings.push_back(str("the time limit ended calibration after ", samples, " samples"));
     for (size_t i = 0; i < model.layers().size(); ++i)
-      model.layers()[i].input = statistics->inputs[i].range(config.range, 256, config.percentile);
+      for (size_t k = 0; k < statistics->inputs[i].size(); ++k)
+        model.layers()[i].ranges[k] =
+            statistics->inputs[i][k].range(config.range, 256, config.percentile);
+    for (size_t i = model.top_level_layers(); i < model.layers().size(); ++i) {
+      Layer& layer = model.layers()[i];
+      if (!layer.quantized || statistics->inputs[i].empty() || !statistics->inputs[i][0].empty())
+        continue;
+      layer.quantized = false;
+      layer.why = "the calibration data never reaches it";
+    }
     if (samples < 32)
       warnings.push_back(str("calibration used ", samples,
                              " samples; ranges of so few may not hold for other inputs"));
@@ -248,24 +292,50 @@ std::string percent(double share) {
   return text;
 }
 
+/// The half-width of the interval around a fall, in standard errors, for this certainty in percent.
+double half_width(double percent_certain) {
+  double low = 0, high = 40;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erf(middle / std::sqrt(2.0)) * 100 < percent_certain ? low : high) = middle;
+  }
+  return high;
+}
+
 /// Compares with what the user accepts.
-void judge(const Acceptance& accept, QuantReport& report) {
+void judge(const QuantJob& job, QuantReport& report) {
+  const Acceptance& accept = job.config.accept;
   std::vector<std::string> reasons;
+  report.shortfall = 0;
+  const auto refuse = [&](double by, const std::string& reason) {
+    reasons.push_back(reason);
+    report.shortfall += std::isfinite(by) ? by : 1e9;
+  };
   const Comparison& c = report.comparison;
   if (const Metric* accuracy = c.find("accuracy"); accept.drop) {
-    if (!accuracy)
-      reasons.push_back("the data has no labels to compute the accuracy from");
-    else if (accuracy->float_value - accuracy->quantized > *accept.drop)
-      reasons.push_back(str("accuracy falls by ",
-                            percent(accuracy->float_value - accuracy->quantized), ", more than ",
-                            percent(*accept.drop)));
+    const config::Section terms =
+        config::Section(job.config.document).section("quant").section("accept");
+    if (!accuracy) {
+      refuse(0, "the data has no labels to compute the accuracy from");
+    } else {
+      constexpr double kErrorsOf95 = 1.96;
+      const double fall = accuracy->float_value - accuracy->quantized;
+      const double margin = terms.has("confidence") ? *accuracy->confidence95 / kErrorsOf95 *
+                                                          half_width(terms.real("confidence"))
+                                                    : 0;
+      if (fall + margin > *accept.drop)
+        refuse(fall + margin - *accept.drop, str("accuracy falls by ", percent(fall),
+                                                 margin > 0 ? " (±" + percent(margin) + ")" : "",
+                                                 ", more than ", percent(*accept.drop)));
+    }
   }
-  if (const Metric* noise = c.find("output_sqnr_db"); noise && std::isnan(noise->quantized))
-    reasons.push_back("its outputs are not finite");
-  if (const Metric* noise = c.find("output_sqnr_db");
-      accept.sqnr_db && noise && noise->quantized < *accept.sqnr_db)
-    reasons.push_back(str("the output has ", format_double(std::round(noise->quantized * 10) / 10),
-                          " dB, less than ", format_double(*accept.sqnr_db)));
+  if (const Metric* noise = c.find("output_sqnr_db")) {
+    if (std::isnan(noise->quantized)) refuse(1e9, "its outputs are not finite");
+    if (accept.sqnr_db && noise->quantized < *accept.sqnr_db)
+      refuse((*accept.sqnr_db - noise->quantized) / 100,
+             str("the output has ", format_double(std::round(noise->quantized * 10) / 10),
+                 " dB, less than ", format_double(*accept.sqnr_db)));
+  }
   // Times of the same program differ by this share from one measurement to the next.
   constexpr double kNoise = 0.03;
   if (accept.speedup && c.second_ms > 0) {
@@ -274,14 +344,15 @@ void judge(const Acceptance& accept, QuantReport& report) {
       char text[128];
       std::snprintf(text, sizeof text, "it takes %.3g ms against %.3g in floats: %.2fx",
                     c.second_ms, c.first_ms, speedup);
-      reasons.push_back(str(text, ", expected at least ", format_double(*accept.speedup), "x"));
+      refuse(*accept.speedup - speedup,
+             str(text, ", expected at least ", format_double(*accept.speedup), "x"));
     }
   }
   const double size = static_cast<double>(report.quantized_bytes) /
                       static_cast<double>(std::max<int64_t>(1, report.float_bytes));
   if (accept.size_ratio && size > *accept.size_ratio)
-    reasons.push_back(
-        str("it has ", percent(size), " of the size, more than ", percent(*accept.size_ratio)));
+    refuse(size - *accept.size_ratio,
+           str("it has ", percent(size), " of the size, more than ", percent(*accept.size_ratio)));
   report.accepted = reasons.empty();
   report.reason = join(reasons, "; ");
 }
@@ -319,7 +390,7 @@ QuantReport write_trained(const QuantJob& job, const program::TracedModel& trace
     const auto second = program::load_model((paths.partial / paths.file).string(), {});
     report.comparison = compare_models(*first, *second, job.evaluation);
     fs::remove_all(folder);
-    judge(job.config.accept, report);
+    judge(job, report);
   }
   finish(job, paths, report);
   return report;
@@ -344,13 +415,11 @@ void keep_overflowing_float(Quantizable& model, CalibrationData& data, const Wei
       for (size_t i = 0; i < layers.size(); ++i) add(layers[i], results.at(model.outputs() + i));
     });
   };
-  std::vector<size_t> all, quantized;
-  for (size_t i = 0; i < largest.size(); ++i) {
-    all.push_back(i);
-    if (model.layers()[i].quantized) quantized.push_back(i);
-  }
-  observe(model.with_layer_results(), all);
-  observe(model.with_layer_inputs(), quantized);
+  std::vector<size_t> results, inputs;
+  for (size_t i = 0; i < model.top_level_layers(); ++i) results.push_back(i);
+  for (const LayerInput& each : model.layer_inputs()) inputs.push_back(each.layer);
+  observe(model.with_layer_results(), results);
+  observe(model.with_layer_inputs(), inputs);
   constexpr double kMargin = 2, kMost = 65504;
   for (size_t i = 0; i < largest.size(); ++i) {
     Layer& layer = model.layers()[i];
@@ -389,10 +458,66 @@ QuantReport write_half(const QuantJob& job, program::Model& model, program::Trac
     progress("comparing");
     const auto result = program::load_model((paths.partial / paths.file).string(), {});
     report.comparison = compare_models(model, *result, job.evaluation);
-    judge(job.config.accept, report);
+    judge(job, report);
   }
   finish(job, paths, report);
   return report;
+}
+
+/// Returns layers to floats, the most sensitive first, until the model is accepted. `write` writes
+/// the model and fills in the report.
+void search_layers(const QuantJob& job, const SearchOptions& options, const Paths& paths,
+                   Quantizable& model, const std::vector<Array>& inputs, const WeightSource& weight,
+                   const std::function<void()>& write, QuantReport& report,
+                   const Progress& progress) {
+  const std::vector<Layer> all = model.layers();
+  const fs::path file = paths.report("progress.json");
+  const std::string mark =
+      str(fingerprint(model), "-", fnv1a(config::dump_yaml(job.config.document)));
+  std::optional<SearchProgress> state;
+  if (job.resume) state = read_progress(file, mark);
+  if (!state) {
+    state.emplace();
+    state->fingerprint = mark;
+    const std::vector<double> noise = output_noise(model, inputs, weight, progress);
+    std::vector<size_t> order;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].quantized) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return noise[a] < noise[b]; });
+    for (const size_t i : order) {
+      state->order.push_back(all[i].name);
+      state->noise.push_back(noise[i]);
+    }
+    state->trials.push_back({0, report.accepted, report.shortfall});
+    write_progress(file, *state);
+  }
+  int64_t written = 0;
+  const auto run = [&](int64_t kept) {
+    progress(str("search: ", kept, " of ", state->order.size(), " layers in floats"));
+    model.layers() = all;
+    for (Layer& layer : model.layers())
+      for (size_t i = 0; i < static_cast<size_t>(kept); ++i) {
+        if (layer.name != state->order[i]) continue;
+        char text[64];
+        std::snprintf(text, sizeof text, "search: alone it leaves %.1f dB", state->noise[i]);
+        layer.quantized = false;
+        layer.why = text;
+      }
+    write();
+    written = kept;
+    return Trial{kept, report.accepted, report.shortfall};
+  };
+  const Trial best = search(*state, options, run, [&](const Trial&, bool leads) {
+    if (leads) {
+      fs::remove_all(paths.base / "best");
+      fs::copy(paths.partial, paths.base / "best", fs::copy_options::recursive);
+    }
+    write_progress(file, *state);
+  });
+  if (written != best.kept_float) run(best.kept_float);
+  report.trials = static_cast<int64_t>(state->trials.size());
+  if (report.accepted || job.write_anyway) fs::remove_all(paths.base / "best");
 }
 
 }  // namespace
@@ -409,6 +534,7 @@ std::vector<Layer> plan_layers(const QuantJob& job) {
 QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
   QuantJob job = given;
   const Paths paths(job.output);
+  const auto search_options = read_search(job.config.document);
   CalibrationData::Deadline deadline;
   if (job.time_limit)
     deadline = std::chrono::steady_clock::now() +
@@ -466,7 +592,7 @@ QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
     const auto compare = [&] {
       const auto result = program::load_model(file, {});
       report.comparison = compare_models(*model, *result, job.evaluation);
-      judge(job.config.accept, report);
+      judge(job, report);
     };
     compare();
     // Layers that lose by themselves can still win between others.
@@ -487,6 +613,17 @@ QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
             write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
       }
     }
+  }
+  if (search_options && job.check && !report.accepted) {
+    const std::string file = (paths.partial / paths.file).string();
+    const auto write = [&] {
+      report.quantized_bytes =
+          write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
+      report.comparison = compare_models(*model, *program::load_model(file, {}), job.evaluation);
+      judge(job, report);
+    };
+    search_layers(job, *search_options, paths, layers, some_inputs(job, *model, job.config.batch), weight,
+                  write, report, progress);
   }
   report.layers = layers.layers();
   finish(job, paths, report);
@@ -517,30 +654,9 @@ std::vector<Sensitivity> run_sensitivity(const QuantJob& given, const Progress& 
   std::vector<std::string> warnings;
   prepare(job, layers, *model, source.traced.weight, {}, progress, warnings);
   const std::vector<Array> inputs = some_inputs(job, *model, job.config.batch);
-  const std::vector<Layer> all = layers.layers();
-  const auto run = [&] {
-    const QuantizedFunction quantized = quantize(layers, Integers::kBytes);
-    FunctionRunner runner(quantized.function, [&](const std::string& name) {
-      const auto found = quantized.weights.find(name);
-      return found == quantized.weights.end() ? source.traced.weight(name) : found->second;
-    });
-    return runtime::copied(runner.run(inputs).at(0));  // the runner's memory goes with it
-  };
-  for (Layer& layer : layers.layers()) layer.quantized = false;
-  const Array expected = run();
+  const std::vector<double> noise = output_noise(layers, inputs, source.traced.weight, progress);
   std::vector<Sensitivity> out;
-  for (size_t i = 0; i < all.size(); ++i) {
-    Sensitivity each{all[i], 0};
-    if (all[i].quantized) {
-      progress(str("layer ", i + 1, " of ", all.size(), ": ", all[i].name));
-      layers.layers()[i].quantized = true;
-      Sqnr sqnr;
-      sqnr.add(expected, run());
-      each.output_sqnr_db = sqnr.decibels();
-      layers.layers()[i].quantized = false;
-    }
-    out.push_back(each);
-  }
+  for (size_t i = 0; i < noise.size(); ++i) out.push_back({layers.layers()[i], noise[i]});
   return out;
 }
 

@@ -7,8 +7,12 @@
 #include "ir/tracer.h"
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
+#include "ops/generated/math.h"
 #include "ops/generated/quantization.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/sequence.h"
 #include "ops/generated/shape.h"
+#include "ops/sequence/attention.h"
 
 namespace paddle::quant {
 namespace {
@@ -37,6 +41,11 @@ Tensor quantized(const Tensor& x, const Affine& affine) {
                        DType::kU8);
 }
 
+/// Quantized to these steps and back.
+Tensor rounded(const Tensor& x, const Affine& affine) {
+  return dequantized(quantized(x, affine), affine);
+}
+
 Array integer_array(const std::vector<int8_t>& values, const Dims& shape, int bits) {
   if (bits == 8) return Array::from<int8_t>(values, shape);
   // Two to a byte, the first one in the low half.
@@ -63,23 +72,40 @@ Array weight_integers(const QuantizedWeight& weight, const Dims& shape, bool cha
   return integer_array(columns, shape, bits);
 }
 
+/// Whether a scale for each row of features can be taken out of a layer's result.
+bool has_row_scales(const Layer& layer) {
+  return layer.format.activations == ActivationMode::kToken && layer.has_weight &&
+         (layer.op == "linear" || layer.op == "matmul");
+}
+
 /// Puts quantize/dequantize pairs around the layers of a trace.
 class Quantizer final : public PassingInterpreter {
  public:
-  Quantizer(const std::vector<Layer>& layers, bool layer_results, Integers integers)
-      : layers_(layers), layer_results_(layer_results), integers_(integers) {}
+  Quantizer(const std::vector<Layer>& layers, bool products, bool layer_results, Integers integers)
+      : layers_(layers), products_(products), layer_results_(layer_results), integers_(integers) {}
+
+  /// Layers of control flow are known by their weights.
+  void add_nested(const void* weight, size_t layer) { nested_[weight] = layer; }
 
   Tensors apply(const OpCall& call) override {
-    const bool is_layer = depth_ == 0 && is_layer_op(call.op) && call.operands[1].is_concrete();
-    if (!is_layer) return next().apply(call);
+    const auto is_constant = [&](size_t i) {
+      return call.operands.size() > i && call.operands[i].defined() &&
+             call.operands[i].is_concrete();
+    };
+    if (depth_ > 0) {
+      if (!is_layer(call.op, is_constant(0), is_constant(1), false)) return next().apply(call);
+      const auto found = nested_.find(call.operands[1].array().raw());
+      const bool quantizes = found != nested_.end() && layers_.at(found->second).quantized;
+      return quantizes ? quantize_layer(call, layers_.at(found->second)) : next().apply(call);
+    }
+    if (call.op.name() == "add") return add(call);
+    if (!is_layer(call.op, is_constant(0), is_constant(1), products_)) return next().apply(call);
     const Layer& layer = layers_.at(next_layer_++);
     Tensors results = layer.quantized ? quantize_layer(call, layer) : next().apply(call);
     if (layer_results_)
-      dynamic_cast<ir::Tracer&>(next()).output(
-          {ir::PortKind::kValue, str("layer.", next_layer_ - 1)}, results[0]);
+      tracer().output({ir::PortKind::kValue, str("layer.", next_layer_ - 1)}, results[0]);
     return results;
   }
-  // Layers of control flow stay float.
   Tensors branch(const Tensor& condition, const TensorFn& then_fn,
                  const TensorFn& else_fn) override {
     const Depth inside(depth_);
@@ -100,33 +126,79 @@ class Quantizer final : public PassingInterpreter {
     int& depth_;
   };
 
+  ir::Tracer& tracer() { return dynamic_cast<ir::Tracer&>(next()); }
+
   Tensor parameter(const std::string& name, const Array& value) {
+    // The body of a loop may be traced more than once.
+    if (const auto found = parameters_.find(name); found != parameters_.end()) return found->second;
     weights_[name] = value;
-    return dynamic_cast<ir::Tracer&>(next()).input({ir::PortKind::kParameter, name},
-                                                   {value.dtype, to_shape(value.shape)});
+    return parameters_[name] = tracer().input({ir::PortKind::kParameter, name},
+                                              {value.dtype, to_shape(value.shape)});
+  }
+
+  /// A sum reads the integers that a convolution reads: residual networks then move bytes.
+  Tensors add(const OpCall& call) {
+    Tensors operands = call.operands;
+    for (Tensor& operand : operands)
+      for (const auto& [x, rounded_x] : images_)
+        if (operand.defined() && x.is_same_cell(operand)) operand = rounded_x;
+    return next().apply({call.op, operands, call.attrs, call.results, call.constraints});
+  }
+
+  Tensor quantized_input(const Layer& layer, size_t input, const Tensor& x) {
+    if (layer.format.activations == ActivationMode::kStatic) {
+      const Tensor out = rounded(x, affine_of(layer.ranges.at(input)));
+      if (layer.op == "conv2d" && depth_ == 0) images_.emplace_back(x, out);
+      return out;
+    }
+    if (layer.format.activations == ActivationMode::kNone) return x;
+    const Tensors q = ops::quantize_dynamic(x);
+    return ops::dequantize(q[0], q[1], q[2]);
   }
 
   Tensors quantize_layer(const OpCall& call, const Layer& layer) {
     const BelowScope below(next());
     Tensors operands = call.operands;
-    const Affine affine = affine_of(layer.input);
-    if (layer.op != "embedding") {
-      if (layer.format.activations == ActivationMode::kStatic)
-        operands[0] = dequantized(quantized(operands[0], affine), affine);
-      if (layer.format.activations == ActivationMode::kDynamic) {
-        const Tensors q = ops::quantize_dynamic(operands[0]);
-        operands[0] = ops::dequantize(q[0], q[1], q[2]);
-      }
+    Tensor row_scales, bias_behind;
+    if (has_row_scales(layer)) {
+      // x is divided by the scales of its rows, and the result multiplied by them.
+      row_scales = ops::maximum(ops::max(ops::abs(operands[0]), std::vector<int64_t>{-1}, true) *
+                                    Tensor(Array::scalar(1.0f / 127)),
+                                Tensor(Array::scalar(1e-30f)));
+      const Tensor one(Array::scalar(1.0f)), zero(Array::scalar(int8_t{0}));
+      operands[0] = ops::dequantize(ops::quantize(operands[0] / row_scales, one, zero, DType::kI8),
+                                    one, zero);
+      if (operands.size() > 2) std::swap(bias_behind, operands[2]);
+    } else {
+      const std::vector<size_t> inputs = layer.inputs();
+      for (size_t i = 0; i < inputs.size(); ++i)
+        operands[inputs[i]] = quantized_input(layer, i, operands[inputs[i]]);
     }
-    const Array& weight = call.operands[1].array();
-    const QuantizedWeight q = quantized_weight(layer, weight);
-    operands[1] = dequantized_weight(layer, q, weight.shape);
-    if (layer.format.activations == ActivationMode::kStatic && operands.size() > 2 &&
-        operands[2].defined() && operands[2].is_concrete() &&
-        operands[2].array().shape == Dims{q.scales.channels} && q.scales.groups() == 1 &&
-        q.scales.format.symmetric)
-      operands[2] = bias(layer, operands[2].array(), affine.scale, q.scales.scales);
-    return next().apply({call.op, operands, call.attrs, call.results, call.constraints});
+    if (layer.op == "attention") return {quantized_attention(call, operands), Tensor()};
+    if (layer.has_weight) {
+      const Array& weight = call.operands[1].array();
+      const QuantizedWeight q = quantized_weight(layer, weight);
+      operands[1] = dequantized_weight(layer, q, weight.shape);
+      if (layer.format.activations == ActivationMode::kStatic && has_quantized_input(layer.op) &&
+          operands.size() > 2 && operands[2].defined() && operands[2].is_concrete() &&
+          operands[2].array().shape == Dims{q.scales.channels} && q.scales.groups() == 1 &&
+          q.scales.format.symmetric)
+        operands[2] =
+            bias(layer, operands[2].array(), affine_of(layer.ranges[0]).scale, q.scales.scales);
+    }
+    Tensors results = next().apply({call.op, operands, call.attrs, call.results, call.constraints});
+    if (row_scales.defined()) results[0] = results[0] * row_scales;
+    if (bias_behind.defined()) results[0] = results[0] + bias_behind;
+    return results;
+  }
+
+  /// The products of an attention on integers; the shares that softmax gives lie between 0 and 1.
+  static Tensor quantized_attention(const OpCall& call, const Tensors& operands) {
+    const AttentionAttrs attrs(call.attrs);
+    const Affine shares = affine_of({0, 1});
+    return written_out_attention(operands[0], operands[1], operands[2], operands[3], attrs.scale,
+                                 attrs.is_causal,
+                                 [&](const Tensor& x) { return rounded(x, shares); });
   }
 
   Tensor dequantized_weight(const Layer& layer, const QuantizedWeight& q, const Dims& shape) {
@@ -136,7 +208,10 @@ class Quantizer final : public PassingInterpreter {
     // The layout of integers, and that of scales, which broadcast against them.
     Dims layout = shape, along(shape.size(), 1);
     const bool grouped = s.groups() > 1;
-    if (grouped) {
+    if (grouped && first) {
+      layout = {s.channels, s.groups(), s.group};
+      along = {s.channels, s.groups(), 1};
+    } else if (grouped) {
       layout = {s.groups(), s.group, s.channels};
       along = {s.groups(), 1, s.channels};
     } else if (s.format.per != Granularity::kTensor) {
@@ -144,7 +219,7 @@ class Quantizer final : public PassingInterpreter {
     } else {
       along = {};
     }
-    const int bits = integers_ == Integers::kPacked ? s.format.bits : 8;
+    const int bits = integers_ == Integers::kPacked ? s.format.storage_bits() : 8;
     const Array integers = weight_integers(q, layout, first, bits);
     // Scales are [channels][groups]; a single one stands for all.
     std::vector<float> scales;
@@ -152,6 +227,9 @@ class Quantizer final : public PassingInterpreter {
     if (along.empty()) {
       scales = {s.scales[0]};
       zeros = {static_cast<int8_t>(s.zeros[0])};
+    } else if (first) {
+      scales = s.scales;
+      zeros.assign(s.zeros.begin(), s.zeros.end());
     } else {
       for (int64_t g = 0; g < s.groups(); ++g)
         for (int64_t c = 0; c < s.channels; ++c) {
@@ -188,12 +266,22 @@ class Quantizer final : public PassingInterpreter {
   }
 
   const std::vector<Layer>& layers_;
-  bool layer_results_;
+  bool products_, layer_results_;
   Integers integers_;
+  std::map<const void*, size_t> nested_;
   size_t next_layer_ = 0;
   int depth_ = 0;
+  std::map<std::string, Tensor> parameters_;
   std::map<std::string, Array> weights_;
+  std::vector<std::pair<Tensor, Tensor>> images_;  ///< inputs of convolutions, and their roundings
 };
+
+Quantizer quantizer_of(const Quantizable& model, Integers integers, bool layer_results) {
+  Quantizer out(model.layers(), model.has_products(), layer_results, integers);
+  for (size_t i = model.top_level_layers(); i < model.layers().size(); ++i)
+    out.add_nested(model.weight(i).raw(), i);
+  return out;
+}
 
 }  // namespace
 
@@ -203,7 +291,7 @@ QuantizedWeight quantized_weight(const Layer& layer, const Array& weight) {
 }
 
 QuantizedFunction quantize(const Quantizable& model, Integers integers, bool layer_results) {
-  Quantizer quantizer(model.layers(), layer_results, integers);
+  Quantizer quantizer = quantizer_of(model, integers, layer_results);
   QuantizedFunction out;
   out.function = ir::retraced(model.function(), quantizer);
   if (layer_results) move_added_outputs(*out.function, model.outputs());
@@ -211,22 +299,37 @@ QuantizedFunction quantize(const Quantizable& model, Integers integers, bool lay
   return out;
 }
 
-QuantizedFunction isolated_layer(const Quantizable& model, size_t index, const Shape& input,
-                                 bool is_quantized, bool integer_ends, Range result) {
+bool can_isolate(const Quantizable& model, size_t index) {
+  const Layer& layer = model.layers().at(index);
+  const std::vector<size_t> inputs = layer.inputs();
+  if (layer.nested || inputs.empty()) return false;
+  const auto& operands = model.operations().at(index)->operands;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i] && !operands[i]->constant &&
+        std::find(inputs.begin(), inputs.end(), i) == inputs.end())
+      return false;
+  return true;
+}
+
+QuantizedFunction isolated_layer(const Quantizable& model, size_t index,
+                                 const std::vector<Shape>& inputs, bool is_quantized,
+                                 bool integer_ends, Range result) {
   const ir::Operation& operation = *model.operations().at(index);
   const std::vector<Layer> layers = {model.layers().at(index)};
-  Quantizer quantizer(layers, false, Integers::kBytes);
+  Quantizer quantizer(layers, model.has_products(), false, Integers::kBytes);
   QuantizedFunction out;
   out.function = std::make_shared<ir::Function>("layer");
   ir::Tracer tracer(*out.function);
   const InterpreterScope scope(tracer);
-  const Affine in = affine_of(layers[0].input), to = affine_of(result);
-  const DType dtype = integer_ends ? DType::kU8 : operation.operands[0]->type.dtype;
-  const Tensor x = tracer.input({ir::PortKind::kValue, "x"}, {dtype, input});
   Tensors operands;
   for (const ir::Value* value : operation.operands)
     operands.push_back(value && value->constant ? Tensor(*value->constant) : Tensor());
-  operands[0] = integer_ends ? dequantized(x, in) : x;
+  const std::vector<size_t> at = layers[0].inputs();
+  for (size_t i = 0; i < at.size(); ++i) {
+    const DType dtype = integer_ends ? DType::kU8 : operation.operands[at[i]]->type.dtype;
+    const Tensor x = tracer.input({ir::PortKind::kValue, str("x", i)}, {dtype, inputs.at(i)});
+    operands[at[i]] = integer_ends ? dequantized(x, affine_of(layers[0].ranges[i])) : x;
+  }
   const Inferred inferred = infer(*operation.op, operation.attrs, operands);
   const OpCall call{*operation.op, operands, operation.attrs, inferred.results,
                     inferred.constraints};
@@ -237,9 +340,24 @@ QuantizedFunction isolated_layer(const Quantizable& model, size_t index, const S
   } else {
     y = tracer.apply(call)[0];
   }
-  tracer.output({ir::PortKind::kValue, "y"}, integer_ends ? quantized(y, to) : y);
+  tracer.output({ir::PortKind::kValue, "y"}, integer_ends ? quantized(y, affine_of(result)) : y);
   out.weights = quantizer.take_weights();
   return out;
+}
+
+struct QuantizerScope::State {
+  State(const Quantizable& model, std::map<std::string, Array>& to)
+      : quantizer(quantizer_of(model, Integers::kBytes, false)), weights(to), scope(quantizer) {}
+  Quantizer quantizer;
+  std::map<std::string, Array>& weights;
+  InterpreterScope scope;
+};
+
+QuantizerScope::QuantizerScope(const Quantizable& model, std::map<std::string, Array>& weights)
+    : state_(std::make_unique<State>(model, weights)) {}
+
+QuantizerScope::~QuantizerScope() {
+  for (auto& [name, value] : state_->quantizer.take_weights()) state_->weights[name] = value;
 }
 
 }  // namespace paddle::quant

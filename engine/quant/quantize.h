@@ -25,10 +25,27 @@ QuantizedFunction quantize(const Quantizable& model, Integers integers, bool lay
 /// The integers of a layer's weight: those a method chose, or the nearest.
 QuantizedWeight quantized_weight(const Layer& layer, const Array& weight);
 
-/// One layer by itself: a function from its input of this shape to its result, in floats or
-/// quantized. With `integer_ends`, the input comes as uint8 and the result leaves as uint8 of range
+/// One layer by itself: a function from its inputs of these shapes to its result, in floats or
+/// quantized. With `integer_ends`, inputs come as uint8 and the result leaves as uint8 of range
 /// `result`, as between other layers of int8.
-QuantizedFunction isolated_layer(const Quantizable& model, size_t layer, const Shape& input,
-                                 bool quantized, bool integer_ends, Range result);
+QuantizedFunction isolated_layer(const Quantizable& model, size_t layer,
+                                 const std::vector<Shape>& inputs, bool quantized,
+                                 bool integer_ends, Range result);
+/// Whether nothing else that the layer reads is computed.
+bool can_isolate(const Quantizable& model, size_t layer);
+
+/// While it lives, calls on this thread that are the model's layers, as its function is replayed,
+/// are quantized above the tracer that is in force. Parameters are added to `weights`.
+class QuantizerScope {
+ public:
+  QuantizerScope(const Quantizable& model, std::map<std::string, Array>& weights);
+  ~QuantizerScope();
+  QuantizerScope(const QuantizerScope&) = delete;
+  QuantizerScope& operator=(const QuantizerScope&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace paddle::quant

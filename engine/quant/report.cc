@@ -110,9 +110,12 @@ std::string report_json(const QuantJob& job, const QuantReport& report) {
   for (const Layer& each : report.layers) {
     Json layer = {{"name", each.name},           {"op", each.op},   {"place", each.location},
                   {"decision", each.decision()}, {"why", each.why}, {"sqnr_db", each.sqnr_db}};
-    if (each.quantized) layer["weights"] = each.format.weights.text();
-    if (each.format.activations == ActivationMode::kStatic)
-      layer["input_range"] = {each.input.low, each.input.high};
+    if (each.quantized && each.has_weight) layer["weights"] = each.format.weights.text();
+    if (each.format.activations == ActivationMode::kStatic && !each.ranges.empty()) {
+      layer["input_range"] = {each.ranges[0].low, each.ranges[0].high};
+      for (size_t i = 1; i < each.ranges.size(); ++i)
+        layer[str("input_range_", i + 1)] = {each.ranges[i].low, each.ranges[i].high};
+    }
     if (each.float_us > 0) {
       layer["float_us"] = each.float_us;
       layer["quantized_us"] = each.quantized_us;
@@ -135,6 +138,7 @@ std::string report_json(const QuantJob& job, const QuantReport& report) {
       {"bytes", {{"float", report.float_bytes}, {"quantized", report.quantized_bytes}}},
       {"accepted", report.accepted},
       {"reason", report.reason},
+      {"trials", report.trials},
       {"warnings", report.warnings},
       {"layers", layers}};
   return out.dump(2) + "\n";
@@ -143,11 +147,12 @@ std::string report_json(const QuantJob& job, const QuantReport& report) {
 std::string layers_csv(const QuantReport& report) {
   std::string out = "name,place,op,decision,weights,sqnr_db,float_us,quantized_us,why\n";
   for (const Layer& each : report.layers)
-    out += str(formats::csv_quote(each.name), ",", formats::csv_quote(each.location), ",", each.op,
-               ",", each.decision(), ",",
-               each.quantized ? formats::csv_quote(each.format.weights.text()) : "", ",",
-               fixed(each.sqnr_db, 2), ",", time_text(each.float_us), ",",
-               time_text(each.quantized_us), ",", formats::csv_quote(each.why), "\n");
+    out +=
+        str(formats::csv_quote(each.name), ",", formats::csv_quote(each.location), ",", each.op,
+            ",", each.decision(), ",",
+            each.quantized && each.has_weight ? formats::csv_quote(each.format.weights.text()) : "",
+            ",", fixed(each.sqnr_db, 2), ",", time_text(each.float_us), ",",
+            time_text(each.quantized_us), ",", formats::csv_quote(each.why), "\n");
   return out;
 }
 

@@ -121,6 +121,27 @@ QuantizedWeight descend(const WeightRows& rows, QuantizedWeight start, const Mom
   return start;
 }
 
+WeightRows compensated(const WeightRows& rows, const PairedMoments& moments, double damp) {
+  const int64_t n = rows.features;
+  const auto matrix = [&](const std::vector<double>& values) {
+    return Eigen::Map<const Matrix>(values.data(), n, n);
+  };
+  Matrix h = matrix(moments.quantized.products);
+  const Matrix difference = matrix(moments.mixed) - h;
+  h.diagonal().array() += std::max(damp * h.trace() / static_cast<double>(n), 1e-12);
+  // W + W (C - H) H⁻¹: damping keeps directions without inputs as they are.
+  const Matrix change = Eigen::LLT<Matrix>(h).solve(difference.transpose()).transpose();
+  const Matrix w =
+      Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
+          rows.values.data(), rows.channels, n)
+          .cast<double>();
+  const Matrix target = w + w * change;
+  WeightRows out = rows;
+  for (int64_t c = 0; c < rows.channels; ++c)
+    for (int64_t f = 0; f < n; ++f) out.row(c)[f] = static_cast<float>(target(c, f));
+  return out;
+}
+
 double rounding_error(const WeightRows& rows, const QuantizedWeight& weight,
                       const Moments& moments) {
   double sum = 0;

@@ -19,6 +19,10 @@ QuantizedWeight gptq(const WeightRows& rows, const WeightFormat& format, const M
 QuantizedWeight descend(const WeightRows& rows, QuantizedWeight start, const Moments& moments,
                         int most_passes = 20);
 
+/// The weight W C H⁻¹ that, on inputs x' of the quantized model, comes nearest to what `rows` W
+/// gives on inputs x of the float model: H is the mean of x' x'ᵀ, C that of x x'ᵀ.
+WeightRows compensated(const WeightRows& rows, const PairedMoments& moments, double damp = 0.01);
+
 /// d H dᵀ summed over rows, for d the rounding error.
 double rounding_error(const WeightRows& rows, const QuantizedWeight& weight,
                       const Moments& moments);

@@ -10,8 +10,9 @@ namespace paddle::quant {
 
 std::string LayerFormat::text() const {
   if (half) return *half == DType::kF16 ? "float16" : "bf16";
-  std::string out = str("int", weights.bits);
+  std::string out = str("int", weights.storage_bits());
   if (activations == ActivationMode::kDynamic) return out + "_dynamic";
+  if (activations == ActivationMode::kToken) return out + "_token";
   return activations == ActivationMode::kNone ? out + "_weights" : out;
 }
 
@@ -23,9 +24,13 @@ bool LayerRule::matches(const std::string& layer, std::string_view layer_op) con
 }
 
 bool is_layer_op(const Op& op) {
-  static const std::set<std::string_view> names = {"conv2d", "conv3d", "linear", "matmul",
-                                                   "embedding"};
+  static const std::set<std::string_view> names = {"conv2d", "conv3d",    "linear",
+                                                   "matmul", "embedding", "recurrent_scan"};
   return names.contains(op.name());
+}
+
+bool has_quantized_input(std::string_view op) {
+  return op != "embedding" && op != "recurrent_scan";
 }
 
 bool has_channels_first(std::string_view op) { return op != "linear" && op != "matmul"; }

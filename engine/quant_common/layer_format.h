@@ -21,13 +21,14 @@ enum class ActivationMode : uint8_t {
   kNone,     ///< float activations: only the weights are integers
   kStatic,   ///< uint8 with a scale from calibration
   kDynamic,  ///< uint8 with the scale of each run
+  kToken,    ///< int8 with a scale for each row of features, of each run
 };
 
 struct LayerFormat {
   ActivationMode activations = ActivationMode::kStatic;
   WeightFormat weights;
   std::optional<DType> half;  ///< float16 or bfloat16 in place of integers
-  /// "int8", "int8_dynamic", "int8_weights", "int4_weights", "float16" or "bf16".
+  /// "int8", "int8_dynamic", "int8_token", "int8_weights", "int4_weights", "float16" or "bf16".
   std::string text() const;
 };
 
@@ -45,8 +46,11 @@ struct LayerRule {
 
 /// Whether the second operand of a call of this operation can be the weight of a layer.
 bool is_layer_op(const Op& op);
-/// Whether the output channels of a layer's weight are its first axis (convolutions, embeddings),
-/// else its last one.
+/// Whether the first operand of such an operation is what the weight multiplies: not the indices of
+/// an embedding, nor the gates of a recurrent layer, whose weight multiplies its states.
+bool has_quantized_input(std::string_view op);
+/// Whether the output channels of a layer's weight are its first axis (convolutions, embeddings,
+/// recurrent layers), else its last one.
 bool has_channels_first(std::string_view op);
 /// The name of the layer with a weight of this path: the path without ".weight".
 std::string layer_name(const std::string& weight);

@@ -29,6 +29,14 @@ Schema weights_schema() {
   return s;
 }
 
+Schema activations_schema() {
+  Schema s;
+  s.add("when", Spec::word({"static", "dynamic", "token"})
+                    .doc("static: ranges from calibration; dynamic: the range of each run; token: "
+                         "that of each row of features; default: as the scheme says"));
+  return s;
+}
+
 Schema rule_schema() {
   Schema s;
   s.add("match", Spec::list(Spec::text())
@@ -80,10 +88,27 @@ Schema calibrate_schema() {
 Schema accept_schema() {
   Schema s;
   s.add("accuracy", Spec::text().doc("largest fall, such as 0.5%"));
+  s.add("confidence", Spec::real().above(0).below(100).doc(
+                          "percent of certainty that the fall is below 'accuracy', such as 95; "
+                          "default: the measured fall counts"));
   s.add("sqnr_db", Spec::real().doc("least signal-to-noise ratio of the output"));
   s.add("speedup",
         Spec::real().above(0).doc("least ratio of latencies; default: 1 for int8, int8_dynamic"));
   s.add("size", Spec::real().above(0).doc("largest ratio of file sizes"));
+  return s;
+}
+
+Schema budget_schema() {
+  Schema s;
+  s.add("time", Spec::text().doc("seconds, '30m' or '1h30m'; then the best model so far is taken"));
+  s.add("trials", Spec::integer().at_least(1).at_most(1 << 20).fallback("50").doc(
+                      "models that are compared at most"));
+  return s;
+}
+
+Schema search_schema() {
+  Schema s;
+  s.add("budget", Spec::map(budget_schema()).fallback("{}").doc("how long to search"));
   return s;
 }
 
@@ -93,6 +118,9 @@ Schema training_schema() {
                        "steps that only observe the ranges of inputs"));
   s.add("learned_scales", Spec::boolean().fallback("true").doc(
                               "scales are trained (LSQ); false: moving averages of ranges"));
+  s.add("freeze_norms", Spec::integer().at_least(0).at_most(1e15).doc(
+                            "steps after which batch norms use their running statistics and leave "
+                            "them; default: never"));
   return s;
 }
 
@@ -125,11 +153,11 @@ LayerFormat format_of(const std::string& scheme) {
 WeightFormat read_weights(const Section& s, WeightFormat out) {
   if (s.has("dtype")) {
     const int bits = s.text("dtype") == "int4" ? 4 : 8;
-    if (bits != out.bits) {
+    if (bits != out.storage_bits()) {
       out.per = bits == 4 ? Granularity::kGroup : Granularity::kChannel;
       out.search = bits == 4;
+      out.bits = bits;
     }
-    out.bits = bits;
   }
   if (s.has("symmetric")) out.symmetric = s.boolean("symmetric");
   if (s.has("per"))
@@ -157,10 +185,17 @@ Schema quant_schema() {
                       .doc("int8: calibrated activations and weights; int8_dynamic: ranges of "
                            "activations from each run; …_weights: float activations; float16, "
                            "bf16: floats of 16 bits"));
-  s.add("target", Spec::word({"cpu", "onnxruntime"})
+  s.add("target", Spec::word({"cpu", "cpu-avx2", "onnxruntime", "onnxruntime-avx2"})
                       .fallback("cpu")
-                      .doc("cpu: layers are timed on this machine; onnxruntime: they are not"));
+                      .doc("cpu: layers are timed on this machine; onnxruntime: they are not; "
+                           "…-avx2: weights of 7 bits, which processors without VNNI multiply "
+                           "faster and without overflow"));
   s.add("weights", Spec::map(weights_schema()).fallback("{}").doc("format of the weights"));
+  s.add("activations",
+        Spec::map(activations_schema()).fallback("{}").doc("when their ranges are chosen"));
+  s.add("products", Spec::boolean().fallback("true").doc(
+                        "products of two activations, such as those of attention, take integers "
+                        "too, where activations are static"));
   s.add("calibrate", Spec::map(calibrate_schema()).fallback("{}").doc("ranges of activations"));
   s.add("evaluate", Spec::text().doc("data to compare on; default: the model's validation data"));
   s.add("layers",
@@ -177,6 +212,10 @@ Schema quant_schema() {
   s.add("measure", Spec::boolean().fallback("true").doc(
                        "layers that are slower in integers on this machine stay float"));
   s.add("accept", Spec::map(accept_schema()).fallback("{}").doc("what the model must reach"));
+  s.add("search", Spec::map(search_schema())
+                      .fallback("null")
+                      .doc("layers go back to floats, the most sensitive first, until the model is "
+                           "accepted"));
   s.add("train", Spec::map(training_schema())
                      .fallback("null")
                      .doc("paddle-train rounds to these integers while it trains"));
@@ -222,7 +261,19 @@ QuantConfig read_quant_section(const Section& s, config::Diagnostics& diagnostic
   out.scheme = s.text("scheme");
   out.target = s.text("target");
   out.format = format_of(out.scheme);
+  if (out.target.ends_with("-avx2") && out.format.weights.bits == 8) out.format.weights.bits = 7;
   out.format.weights = read_weights(s.section("weights"), out.format.weights);
+  if (const Section activations = s.section("activations"); activations.has("when")) {
+    const std::string when = activations.text("when");
+    if (out.format.activations == ActivationMode::kNone)
+      diagnostics.add(ErrorCode::kConfig,
+                      "quant.activations: the scheme " + out.scheme + " keeps them float",
+                      activations.at("when").location());
+    out.format.activations = when == "static"    ? ActivationMode::kStatic
+                             : when == "dynamic" ? ActivationMode::kDynamic
+                                                 : ActivationMode::kToken;
+  }
+  out.products = s.boolean("products");
   const Section calibrate = s.section("calibrate");
   if (calibrate.has("data")) out.data = calibrate.text("data");
   if (s.has("evaluate")) out.eval_data = s.text("evaluate");
@@ -267,11 +318,14 @@ QuantConfig read_quant_section(const Section& s, config::Diagnostics& diagnostic
                       each.where);
     out.methods.push_back(each);
   }
-  out.measure = s.boolean("measure") && out.target == "cpu";
+  out.measure = s.boolean("measure") && out.target.starts_with("cpu");
   const Section accept = s.section("accept");
   if (accept.has("accuracy"))
     diagnostics.guard(
         [&] { out.accept.drop = parse_share(accept.text("accuracy"), "quant.accept.accuracy"); });
+  if (accept.has("confidence") && !accept.has("accuracy"))
+    diagnostics.add(ErrorCode::kConfig, "quant.accept.confidence: has no effect without 'accuracy'",
+                    accept.at("confidence").location());
   if (accept.has("sqnr_db")) out.accept.sqnr_db = accept.real("sqnr_db");
   if (accept.has("speedup"))
     out.accept.speedup = accept.real("speedup");
@@ -285,7 +339,9 @@ QuantConfig read_quant_section(const Section& s, config::Diagnostics& diagnostic
                       "quant.train: is for integers, not for " + out.scheme +
                           " (precision: float16 trains in 16 bits)",
                       training.node().location());
-    out.training = QuantTraining{training.integer("observe"), training.boolean("learned_scales")};
+    out.training =
+        QuantTraining{training.integer("observe"), training.boolean("learned_scales"), {}};
+    if (training.has("freeze_norms")) out.training->freeze_norms = training.integer("freeze_norms");
   }
   return out;
 }

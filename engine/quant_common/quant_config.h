@@ -30,6 +30,8 @@ struct Acceptance {
 struct QuantTraining {
   int64_t observe = 32;        ///< steps that only observe the ranges of inputs
   bool learned_scales = true;  ///< LSQ; else moving averages of ranges
+  /// Steps after which batch norms keep their running statistics and use them; none: never.
+  std::optional<int64_t> freeze_norms;
 };
 
 struct QuantConfig {
@@ -44,7 +46,8 @@ struct QuantConfig {
   std::string statistics;       ///< file of histograms to read or write; "": none
   std::vector<LayerRule> layers;
   std::vector<MethodStep> methods;
-  bool measure = true;  ///< layers that are slower than in floats stay float
+  bool products = true;  ///< those of two activations are layers too
+  bool measure = true;   ///< layers that are slower than in floats stay float
   Acceptance accept;
   std::optional<QuantTraining> training;
   std::string output;

@@ -13,7 +13,7 @@ namespace paddle::quant {
 enum class Granularity : uint8_t { kTensor, kChannel, kGroup };
 
 struct WeightFormat {
-  int bits = 8;  ///< 8 or 4
+  int bits = 8;  ///< 8, 7 or 4
   bool symmetric = true;
   Granularity per = Granularity::kChannel;
   int64_t group = 128;  ///< features in a row that share a scale, for kGroup
@@ -21,6 +21,7 @@ struct WeightFormat {
 
   int lowest() const { return symmetric ? -highest() : -(1 << (bits - 1)); }
   int highest() const { return (1 << (bits - 1)) - 1; }
+  int storage_bits() const { return bits > 4 ? 8 : 4; }
   std::string text() const;  ///< "int4 in groups of 128"
 };
 

@@ -125,6 +125,46 @@ TEST(Rounding, MethodsLowerTheErrorOfResults) {
   }
 }
 
+TEST(Weights, SevenBitsAreStoredInBytes) {
+  WeightFormat format;
+  format.bits = 7;
+  const QuantizedWeight q = round_to_nearest({1, 2, {6.3f, -6.3f}}, format);
+  EXPECT_EQ(q.integers, (std::vector<int8_t>{63, -63}));
+  EXPECT_EQ(format.storage_bits(), 8);
+}
+
+TEST(Rounding, WeightsMakeUpForChangedInputs) {
+  // The quantized model gives x' = A x, so the compensated weight is W A⁻¹.
+  constexpr int64_t n = 6;
+  const WeightRows rows = random_rows(3, n, 5);
+  std::mt19937 random(6);
+  std::normal_distribution<double> normal;
+  std::vector<double> a(n * n);
+  for (int64_t i = 0; i < n * n; ++i)
+    a[static_cast<size_t>(i)] = 0.1 * normal(random) + (i % (n + 1) == 0);
+  PairedMoments moments{{n, std::vector<double>(n * n), {}}, std::vector<double>(n * n)};
+  constexpr int kSamples = 400;
+  for (int s = 0; s < kSamples; ++s) {
+    std::vector<double> x(n), changed(n, 0);
+    for (double& each : x) each = normal(random);
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j < n; ++j) changed[i] += a[i * n + j] * x[j];
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j < n; ++j) {
+        moments.quantized.products[i * n + j] += changed[i] * changed[j] / kSamples;
+        moments.mixed[i * n + j] += x[i] * changed[j] / kSamples;
+      }
+  }
+  const WeightRows found = compensated(rows, moments, 1e-9);
+  for (int64_t c = 0; c < rows.channels; ++c)
+    for (int64_t j = 0; j < n; ++j) {
+      double product = 0;  // of the row with A
+      for (int64_t i = 0; i < n; ++i)
+        product += found.row(c)[i] * a[static_cast<size_t>(i * n + j)];
+      EXPECT_NEAR(product, rows.row(c)[j], 1e-4);
+    }
+}
+
 TEST(Rounding, FeaturesThatAreAlwaysZeroDoNotMatter) {
   const WeightRows rows = random_rows(2, 16, 4);
   Moments moments{16, std::vector<double>(256, 0), std::vector<double>(16, 0)};

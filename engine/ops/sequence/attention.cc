@@ -1,5 +1,7 @@
 // Rules of attention.yaml.
 
+#include "ops/sequence/attention.h"
+
 #include <cmath>
 #include <limits>
 
@@ -39,12 +41,17 @@ struct Parts {
   Tensor query, key, value, scores;
 };
 
+/// Shares of the keys [batch, heads, queries, keys]; q and k have heads first.
+Tensor attention_weights(const Tensor& q, const Tensor& k, const Tensor& mask, double scale,
+                         bool is_causal) {
+  return ops::softmax(masked(ops::matmul(q, k, false, true) * scale, mask, is_causal), -1);
+}
+
 Parts written_out(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
                   const Tensor& mask, double scale, bool is_causal) {
   const Tensor q = ops::transpose(query, kHeadsFirst), k = ops::transpose(key, kHeadsFirst),
                v = ops::transpose(value, kHeadsFirst), g = ops::transpose(grad, kHeadsFirst);
-  const Tensor weights =
-      ops::softmax(masked(ops::matmul(q, k, false, true) * scale, mask, is_causal), -1);
+  const Tensor weights = attention_weights(q, k, mask, scale, is_causal);
   const Tensor dweights = ops::matmul(g, v, false, true);
   const Tensor mixed = weights * dweights;
   Parts out;
@@ -245,3 +252,17 @@ double cost_attention_grad(const Attrs&, const std::vector<Dims>& operands,
 }
 
 }  // namespace paddle::rules
+
+namespace paddle {
+
+Tensor written_out_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                             const Tensor& mask, double scale, bool is_causal,
+                             const std::function<Tensor(const Tensor&)>& change) {
+  const Tensor q = ops::transpose(query, rules::kHeadsFirst),
+               k = ops::transpose(key, rules::kHeadsFirst),
+               v = ops::transpose(value, rules::kHeadsFirst);
+  const Tensor weights = change(rules::attention_weights(q, k, mask, scale, is_causal));
+  return ops::transpose(ops::matmul(weights, v), rules::kHeadsFirst);
+}
+
+}  // namespace paddle

@@ -1,0 +1,157 @@
+#include "quant/search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/duration.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "config/schema.h"
+#include "quant/quantize.h"
+#include "runtime/execute.h"
+
+namespace paddle::quant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kLargestProgress = uint64_t{1} << 26;
+
+bool better(const Trial& a, const Trial& b) {
+  if (a.accepted != b.accepted) return a.accepted;
+  return a.accepted ? a.kept_float < b.kept_float : a.shortfall < b.shortfall;
+}
+
+}  // namespace
+
+std::optional<SearchOptions> read_search(const config::Node& document) {
+  const config::Section quant = config::Section(document).section("quant");
+  if (!quant.has("search")) return std::nullopt;
+  const config::Section budget = quant.section("search").section("budget");
+  SearchOptions out;
+  out.trials = budget.integer("trials");
+  if (budget.has("time")) {
+    out.seconds = parse_duration(budget.text("time"));
+    if (!out.seconds)
+      throw Error(ErrorCode::kConfig,
+                  "quant.search.budget.time: expected seconds or a time such as '30m' or '1h30m', "
+                  "found '" +
+                      budget.text("time") + "'",
+                  budget.at("time").location());
+  }
+  return out;
+}
+
+std::vector<double> output_noise(Quantizable& model, const std::vector<Array>& inputs,
+                                 const WeightSource& weight,
+                                 const std::function<void(const std::string&)>& progress) {
+  const std::vector<Layer> all = model.layers();
+  const auto run = [&] {
+    const QuantizedFunction quantized = quantize(model, Integers::kBytes);
+    FunctionRunner runner(quantized.function, [&](const std::string& name) {
+      const auto found = quantized.weights.find(name);
+      return found == quantized.weights.end() ? weight(name) : found->second;
+    });
+    return runtime::copied(runner.run(inputs).at(0));  // the runner's memory goes with it
+  };
+  for (Layer& layer : model.layers()) layer.quantized = false;
+  const Array expected = run();
+  std::vector<double> out(all.size(), 0);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].quantized) continue;
+    progress(str("layer ", i + 1, " of ", all.size(), ": ", all[i].name));
+    model.layers()[i].quantized = true;
+    Sqnr sqnr;
+    sqnr.add(expected, run());
+    out[i] = sqnr.decibels();
+    model.layers()[i].quantized = false;
+  }
+  model.layers() = all;
+  return out;
+}
+
+std::optional<SearchProgress> read_progress(const std::filesystem::path& file,
+                                            const std::string& fingerprint) {
+  if (!file_exists(file.string())) return std::nullopt;
+  const Json json = Json::parse(read_file(file.string(), kLargestProgress, ErrorCode::kModel),
+                                nullptr, /*allow_exceptions=*/false);
+  try {
+    SearchProgress out;
+    out.fingerprint = json.at("fingerprint").get<std::string>();
+    if (out.fingerprint != fingerprint) return std::nullopt;
+    for (const Json& layer : json.at("order")) {
+      out.order.push_back(layer.at("name").get<std::string>());
+      out.noise.push_back(layer.at("output_sqnr_db").get<double>());
+    }
+    for (const Json& trial : json.at("trials"))
+      out.trials.push_back({trial.at("kept_float").get<int64_t>(), trial.at("accepted").get<bool>(),
+                            trial.at("shortfall").get<double>()});
+    return out;
+  } catch (const Json::exception&) {
+    fail(ErrorCode::kModel, file.string(), ": is not the progress of a search");
+  }
+}
+
+void write_progress(const std::filesystem::path& file, const SearchProgress& progress) {
+  Json order = Json::array(), trials = Json::array();
+  for (size_t i = 0; i < progress.order.size(); ++i)
+    order.push_back({{"name", progress.order[i]}, {"output_sqnr_db", progress.noise[i]}});
+  for (const Trial& each : progress.trials)
+    trials.push_back({{"kept_float", each.kept_float},
+                      {"accepted", each.accepted},
+                      {"shortfall", each.shortfall}});
+  const Json out = {
+      {"version", 1}, {"fingerprint", progress.fingerprint}, {"order", order}, {"trials", trials}};
+  write_file_atomically(file.string(), out.dump(2) + "\n");
+}
+
+Trial search(SearchProgress& progress, const SearchOptions& options,
+             const std::function<Trial(int64_t kept_float)>& run,
+             const std::function<void(const Trial& trial, bool best)>& record) {
+  const auto begun = Clock::now();
+  std::optional<Trial> best;
+  for (const Trial& each : progress.trials)
+    if (!best || better(each, *best)) best = each;
+  const auto is_spent = [&] {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    return static_cast<int64_t>(progress.trials.size()) >= options.trials ||
+           (options.seconds && seconds > *options.seconds);
+  };
+  const auto tried = [&](int64_t kept) -> std::optional<Trial> {
+    const auto found = std::find_if(progress.trials.begin(), progress.trials.end(),
+                                    [&](const Trial& t) { return t.kept_float == kept; });
+    if (found != progress.trials.end()) return *found;
+    if (best && is_spent()) return std::nullopt;
+    const Trial trial = run(kept);
+    progress.trials.push_back(trial);
+    const bool leads = !best || better(trial, *best);
+    if (leads) best = trial;
+    record(trial, leads);
+    return trial;
+  };
+  // All layers, then 1, 2, 4, … until one is accepted, then halves of the last step.
+  const auto most = static_cast<int64_t>(progress.order.size()) - 1;
+  auto trial = tried(0);
+  int64_t refused = 0, step = 1;
+  while (trial && !trial->accepted && refused < most) {
+    const int64_t next = std::min(most, step);
+    trial = tried(next);
+    if (trial && !trial->accepted) refused = next;
+    step *= 2;
+  }
+  if (!trial || !trial->accepted) return *best;
+  int64_t accepted = trial->kept_float;
+  while (accepted - refused > 1) {
+    const int64_t middle = refused + (accepted - refused) / 2;
+    trial = tried(middle);
+    if (!trial) break;
+    (trial->accepted ? accepted : refused) = middle;
+  }
+  return *best;
+}
+
+}  // namespace paddle::quant

@@ -1,0 +1,57 @@
+#pragma once
+// The search for a model that is accepted: layers go back to floats, the most sensitive first,
+// until the user's terms hold. The best model so far is always on disk, and a search that was
+// interrupted continues.
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/document.h"
+#include "quant/function_runner.h"
+#include "quant/layers.h"
+
+namespace paddle::quant {
+
+/// `quant.search`.
+struct SearchOptions {
+  std::optional<double> seconds;  ///< after which the best model so far is taken
+  int64_t trials = 50;
+};
+/// Of a resolved configuration; nullopt without that section. kConfig for a time of another form.
+std::optional<SearchOptions> read_search(const config::Node& document);
+
+/// The signal-to-noise ratio of the model's first output when only one layer is quantized, on these
+/// inputs; 0 for layers that stay float.
+std::vector<double> output_noise(Quantizable& model, const std::vector<Array>& inputs,
+                                 const WeightSource& weight,
+                                 const std::function<void(const std::string&)>& progress);
+
+/// What a trial found.
+struct Trial {
+  int64_t kept_float = 0;  ///< the first layers of the order
+  bool accepted = false;
+  double shortfall = 0;  ///< how far from the terms, smaller is better
+};
+
+/// Trials of a search, as progress.json keeps them.
+struct SearchProgress {
+  std::string fingerprint;         ///< of the model and the terms
+  std::vector<std::string> order;  ///< layers, the most sensitive first
+  std::vector<double> noise;       ///< their output_noise
+  std::vector<Trial> trials;
+};
+/// Nullopt if there is no such file or it is of another search.
+std::optional<SearchProgress> read_progress(const std::filesystem::path& file,
+                                            const std::string& fingerprint);
+void write_progress(const std::filesystem::path& file, const SearchProgress& progress);
+
+/// Finds the fewest layers that have to be float, by halving; accepts what `run(kept_float)` says
+/// and records it with `record`. Trials in `progress` are not run again. Returns the best trial.
+Trial search(SearchProgress& progress, const SearchOptions& options,
+             const std::function<Trial(int64_t kept_float)>& run,
+             const std::function<void(const Trial& trial, bool best)>& record);
+
+}  // namespace paddle::quant
