@@ -10,7 +10,8 @@
 #include "ir/replay.h"
 #include "ir/tracer.h"
 #include "ops/core/op.h"
-#include "runtime/execute.h"
+#include "ops/core/operators.h"
+#include "quant/function_runner.h"
 
 namespace paddle::quant {
 namespace {
@@ -28,13 +29,13 @@ const Value* before_reshape(const Value* value) {
   return value;
 }
 
-/// The parameter that a quantize operation rounds, through reshapes and clamps; its index among the
-/// inputs, or -1.
+/// The parameter that a quantize operation rounds, through reshapes, clamps and signs; its index
+/// among the inputs, or -1.
 int rounded_parameter(const ir::Function& function, const Value* value) {
   while (value && value->producer) {
     const std::string_view name = value->producer->op->name();
     const bool passes = name == "quantize" || name == "reshape" || name == "minimum" ||
-                        name == "maximum" || name == "clip";
+                        name == "maximum" || name == "clip" || name == "multiply";
     if (!passes) return -1;
     value = value->producer->operands[0];
   }
@@ -91,17 +92,27 @@ class DropPairs final : public PassingInterpreter {
   Tensors apply(const OpCall& call) override {
     if (call.op.name() == "quantize" || call.op.name() == "quantize_dynamic") {
       Tensors results = next().apply(call);
-      quantized_.emplace_back(results[0], call.operands[0]);
+      const Tensor scale = call.op.name() == "quantize" ? call.operands[1] : results[1];
+      quantized_.push_back({results[0], call.operands[0], scale});
       return results;
     }
     if (call.op.name() == "dequantize")
-      for (const auto& [integers, x] : quantized_)
-        if (integers.is_same_cell(call.operands[0])) return {x};
+      for (const Pair& pair : quantized_) {
+        if (!pair.integers.is_same_cell(call.operands[0])) continue;
+        const Tensor& scale = call.operands[1];
+        if (scale.is_same_cell(pair.scale)) return {pair.x};
+        // Scales that took over the factors of a batch norm.
+        const BelowScope below(next());
+        return {pair.x * (scale / pair.scale)};
+      }
     return next().apply(call);
   }
 
  private:
-  std::vector<std::pair<Tensor, Tensor>> quantized_;
+  struct Pair {
+    Tensor integers, x, scale;
+  };
+  std::vector<Pair> quantized_;
 };
 
 }  // namespace
@@ -119,11 +130,7 @@ QuantizedFunction with_stored_integers(const ir::Function& function,
     if (bound->inputs[i].kind == ir::PortKind::kParameter &&
         rounded.contains(bound->inputs[i].name))
       bound->bind_input(i, weight(bound->inputs[i].name).contiguous());
-  passes::fold_quantize(
-      *bound, [](const Op& op, const Attrs& attrs, const std::vector<const Array*>& operands,
-                 const std::vector<TensorType>& results) {
-        return runtime::execute(op, attrs, operands, results);
-      });
+  passes::fold_quantize(*bound, evaluator());
   // A parameter that several layers round has integers for each of them.
   std::map<std::string, int> uses;
   for (std::string& name : names)

@@ -5,9 +5,10 @@
 #include <map>
 
 #include "base/text.h"
-#include "ops/core/op.h"
+#include "ops/core/call.h"
 #include "ops/core/operators.h"
 #include "ops/generated/math.h"
+#include "ops/generated/nn.h"
 #include "ops/generated/quantization.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
@@ -88,9 +89,7 @@ bool is_supported(const OpCall& call) {
   const std::string_view op = call.op.name();
   const TensorType& weight = call.operands[1].type();
   if (!weight.ranked || !is_float(weight.dtype) || weight.dtype == DType::kF64) return false;
-  if (op == "matmul" &&
-      (weight.shape.size() != 2 || is_true(call, "transpose_x") || is_true(call, "transpose_y")))
-    return false;
+  if (op == "matmul" && (weight.shape.size() != 2 || is_true(call, "transpose_x"))) return false;
   const AttrValue* format = attribute(call, "data_format");
   return !format || !format->as_string().ends_with('C');
 }
@@ -103,17 +102,21 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
       : config_(owner.config_), met_(owner.met_), values_(std::move(values)), mode_(mode) {}
 
   Tensors apply(const OpCall& call) override {
+    if (depth_ == 0 && call.op.name() == "batch_norm") return batch_norm(call);
     if (depth_ > 0 || !is_layer_op(call.op) || !is_supported(call)) return next().apply(call);
     const std::string weight = values_.parameter_name(call.operands[1]);
     if (weight.empty()) return next().apply(call);
     Layer layer{layer_name(weight), std::string(call.op.name()), config_.format};
+    layer.channels_first =
+        has_channels_first(layer.op) || (layer.op == "matmul" && is_true(call, "transpose_y"));
+    const bool has_input = has_quantized_input(layer.op);
     if (const int n = uses_[layer.name]++; n > 0) layer.name += str("_", n);
     if (!settle_format(layer, call.operands[1])) return next().apply(call);
     const BelowScope below(next());
     Tensors operands = call.operands;
     const bool learned = config_.training->learned_scales;
     Tensor enabled;  // undefined: yes
-    if (layer.format.activations == ActivationMode::kStatic) {
+    if (layer.format.activations == ActivationMode::kStatic && has_input) {
       const Tensor observed = observed_steps(layer);
       if (mode_ == FakeQuantMode::kPrediction) {
         if (observed.array().number() < static_cast<double>(config_.training->observe))
@@ -123,10 +126,15 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
             ops::greater_equal(ops::detach(observed), Tensor::number(config_.training->observe));
       }
     }
-    if (layer.op != "embedding" && layer.format.activations != ActivationMode::kNone)
+    if (has_input && layer.format.activations != ActivationMode::kNone)
       operands[0] = quantized_input(layer, operands[0], operands[1], enabled, learned);
-    operands[1] = quantized_weight(layer, operands[1], enabled, learned);
-    return next().apply({call.op, operands, call.attrs, call.results, call.constraints});
+    operands[1] = quantized_weight(layer, operands[1], enabled, learned, {});
+    Tensors results = next().apply({call.op, operands, call.attrs, call.results, call.constraints});
+    if (mode_ != FakeQuantMode::kTraining && (layer.op == "conv2d" || layer.op == "conv3d")) {
+      operands[1] = call.operands[1];
+      convolutions_.push_back({layer, &call.op, call.attrs, operands, results[0], enabled});
+    }
+    return results;
   }
 
   // Layers of control flow stay float.
@@ -150,7 +158,120 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
   struct Layer {
     std::string name, op;
     LayerFormat format;
+    bool channels_first = false;
   };
+  /// A convolution that has run; its input is on its grid, its weight is the parameter.
+  struct Convolution {
+    Layer layer;
+    const Op* op;
+    Attrs attrs;
+    Tensors operands;
+    Tensor result, enabled;
+  };
+  /// A factor on each output channel of a weight, that its scales take over.
+  struct ChannelFactor {
+    Tensor sign, size;
+  };
+
+  /// Runs code on constants at once where the model is traced for prediction.
+  template <class Code>
+  auto computed(Code&& code) {
+    if (mode_ != FakeQuantMode::kPrediction) return code();
+    runtime::EagerExecutor eager;
+    const InterpreterScope scope(eager);
+    return code();
+  }
+
+  /// Behind a convolution on integers, a batch norm with fixed statistics becomes a part of it: of
+  /// the scales of its weight, whose integers stay, and of its bias. In training, statistics are
+  /// those of batches until `freeze_norms` steps have passed.
+  Tensors batch_norm(const OpCall& call) {
+    const BatchNormAttrs attrs(call.attrs);
+    if (mode_ == FakeQuantMode::kTraining) {
+      const auto freeze = config_.training->freeze_norms;
+      const bool of_batch = attrs.training && !attrs.use_global_stats.value_or(false);
+      return freeze && of_batch ? frozen_after(call, *freeze) : next().apply(call);
+    }
+    const auto found = std::find_if(
+        convolutions_.begin(), convolutions_.end(),
+        [&](const Convolution& conv) { return conv.result.is_same_cell(call.operands[0]); });
+    const std::string path = norm_path(call);
+    if (found == convolutions_.end() || path.empty()) return next().apply(call);
+    const BelowScope below(next());
+    const auto value = [&](size_t operand, const std::string& name) -> Tensor {
+      const Tensor& given = call.operands[operand];
+      if (!given.defined() || mode_ != FakeQuantMode::kPrediction) return given;
+      const auto array = values_.array(name, concrete(given.shape()), given.dtype());
+      if (!array)
+        fail(ErrorCode::kModel, "quant.train: the batch norm '", path, "' has no value of ", name);
+      return Tensor(*array);
+    };
+    const Tensor mean = value(1, path + ".running_mean"),
+                 variance = value(2, path + ".running_var"), gamma = value(3, path + ".weight"),
+                 beta = value(4, path + ".bias");
+    Tensor own_bias = found->operands[2];
+    if (own_bias.defined() && mode_ == FakeQuantMode::kPrediction) {
+      const auto array = values_.array(values_.parameter_name(own_bias), concrete(own_bias.shape()),
+                                       own_bias.dtype());
+      ensure(array.has_value(), "fake quantization: there is no value of a bias");
+      own_bias = Tensor(*array);
+    }
+    Tensor factor, bias;
+    std::tie(factor, bias) = computed([&] {
+      const Tensor rate = 1.0 / ops::sqrt(variance + attrs.epsilon);
+      const Tensor f = gamma.defined() ? gamma * rate : rate;
+      const Tensor shifted = own_bias.defined() ? own_bias - mean : -mean;
+      return std::pair(f, beta.defined() ? shifted * f + beta : shifted * f);
+    });
+    const ChannelFactor channels = computed([&] {
+      const Tensor one = number_of(1);
+      return ChannelFactor{ops::where(ops::less_than(factor, number_of(0)), -one, one),
+                           ops::abs(factor)};
+    });
+    Tensors operands = found->operands;
+    operands[1] =
+        quantized_weight(found->layer, operands[1], {}, config_.training->learned_scales, channels);
+    operands[2] = bias.dtype() == operands[1].dtype() ? bias : ops::cast(bias, operands[1].dtype());
+    const Inferred inferred = infer(*found->op, found->attrs, operands);
+    Tensor out = next().apply(
+        {*found->op, operands, found->attrs, inferred.results, inferred.constraints})[0];
+    Tensors results = next().apply(call);
+    if (out.dtype() != results[0].dtype()) out = ops::cast(out, results[0].dtype());
+    // Before ranges are known, the convolution is one of floats.
+    results[0] = found->enabled.defined() ? ops::where(found->enabled, out, results[0]) : out;
+    return results;
+  }
+
+  /// A norm in training that takes its running statistics, and leaves them, after some steps.
+  Tensors frozen_after(const OpCall& call, int64_t steps) {
+    std::string path = norm_path(call);
+    if (path.empty()) path = str("batch_norm_", norms_);
+    ++norms_;
+    const BelowScope below(next());
+    const Tensor count = ops::detach(value_of(path + kObserved, false, {}, DType::kI64));
+    values_.store.update(path + kObserved, count + Tensor::number(int64_t{1}));
+    const Tensor frozen = ops::greater_equal(count, Tensor::number(steps));
+    Tensors results = next().apply(call);
+    Attrs attrs = call.attrs;
+    attrs.values.at(static_cast<size_t>(call.op.attr_index("use_global_stats"))) = AttrValue(true);
+    const Tensors fixed =
+        next().apply({call.op, call.operands, attrs, call.results, call.constraints});
+    results[0] = ops::where(frozen, fixed[0], results[0]);
+    for (const size_t i : {size_t{1}, size_t{2}})
+      results[i] = ops::where(frozen, ops::detach(call.operands[i]), results[i]);
+    return results;
+  }
+
+  /// The path of a norm, by that of its scale or shift; "" if it has neither.
+  std::string norm_path(const OpCall& call) const {
+    for (const auto& [operand, suffix] :
+         {std::pair<size_t, std::string>{3, ".weight"}, {size_t{4}, ".bias"}}) {
+      if (!call.operands[operand].defined()) continue;
+      const std::string name = values_.parameter_name(call.operands[operand]);
+      if (name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
+    }
+    return "";
+  }
 
   /// Applies the exceptions of `layers:`; false if the layer stays float.
   bool settle_format(Layer& layer, const Tensor& weight) {
@@ -165,8 +286,8 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
       if (rule.weights) layer.format.weights = *rule.weights;
       keep = keep || rule.keep_float;
     }
-    const bool has_rows = !has_channels_first(layer.op);
-    fit_groups(layer.format.weights, has_rows ? weight.shape().front().constant().value_or(0) : 0);
+    fit_groups(layer.format.weights,
+               layer.channels_first ? 0 : weight.shape().front().constant().value_or(0));
     return !keep;
   }
 
@@ -182,15 +303,6 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
   }
   Tensor observed_steps(const Layer& layer) {
     return value_of(layer.name + kObserved, false, {}, DType::kI64);
-  }
-
-  /// Runs code on constants at once where the model is traced for prediction.
-  template <class Code>
-  auto computed(Code&& code) {
-    if (mode_ != FakeQuantMode::kPrediction) return code();
-    runtime::EagerExecutor eager;
-    const InterpreterScope scope(eager);
-    return code();
   }
 
   Tensor quantized_input(const Layer& layer, const Tensor& input, const Tensor& weight,
@@ -260,8 +372,9 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
     return {new_low, new_high};
   }
 
+  /// The weight on its grid; with a factor on its channels if that is defined.
   Tensor quantized_weight(const Layer& layer, const Tensor& weight, const Tensor& enabled,
-                          bool learned) {
+                          bool learned, const ChannelFactor& factors) {
     const WeightFormat& format = layer.format.weights;
     const Tensor whole = weight.dtype() == DType::kF32 ? weight : ops::cast(weight, DType::kF32);
     // Axes over which weights share a scale: all but the channels, or the features of a group.
@@ -274,7 +387,7 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
     for (int64_t i = 0; i < rank; ++i) {
       const bool shared = format.per == Granularity::kTensor ? true
                           : grouped                          ? i == 1
-                          : has_channels_first(layer.op)     ? i != 0
+                          : layer.channels_first             ? i != 0
                                                              : i != rank - 1;
       if (shared) axes.push_back(i);
     }
@@ -304,10 +417,21 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
       grid.zero = Tensor(Array::scalar(int8_t{0}));
       grid.constant = true;
     }
-    Tensor out = rounded(held, grid);
-    if (mode_ != FakeQuantMode::kPrediction) {
-      out = straight_through(x, out, grid, learned);
-      if (enabled.defined()) out = ops::where(enabled, out, x);
+    Tensor out;
+    if (factors.size.defined()) {
+      Shape along(x.shape().size(), Dim(1));
+      along[0] = x.shape()[0];
+      const Tensor sign = computed([&] { return ops::reshape(factors.sign, along); });
+      const Tensor scale = computed([&] { return grid.scale * ops::reshape(factors.size, along); });
+      const Tensor zero = zero_of(grid);
+      out =
+          ops::dequantize(ops::quantize(held * sign, grid.scale, zero, grid.storage), scale, zero);
+    } else {
+      out = rounded(held, grid);
+      if (mode_ != FakeQuantMode::kPrediction) {
+        out = straight_through(x, out, grid, learned);
+        if (enabled.defined()) out = ops::where(enabled, out, x);
+      }
     }
     if (grouped) out = ops::reshape(out, whole.shape());
     return out.dtype() == weight.dtype() ? out : ops::cast(out, weight.dtype());
@@ -327,6 +451,8 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
   LayerValues values_;
   FakeQuantMode mode_;
   std::map<std::string, int> uses_;
+  std::vector<Convolution> convolutions_;
+  int norms_ = 0;
   int depth_ = 0;
 };
 
@@ -339,6 +465,10 @@ FakeQuantization::FakeQuantization(QuantConfig config)
     : config_(std::move(config)), met_(std::make_shared<Met>()) {
   ensure(config_.training.has_value(), "FakeQuantization: quant.train is not set");
   met_->rules.resize(config_.layers.size());
+  if (config_.format.activations == ActivationMode::kToken)
+    throw Error(ErrorCode::kConfig,
+                "quant.train: scales of single rows cannot be trained; set activations: {when: "
+                "dynamic}");
   const auto check = [](const WeightFormat& weights, const SourceLocation& where) {
     if (!weights.symmetric)
       throw Error(ErrorCode::kConfig,

@@ -79,6 +79,61 @@ assert {l["decision"] for l in layers if l["name"].startswith("conv")} == {"int8
 assert {l["decision"] for l in layers if l["name"].startswith("linear")} == {"float32"}, layers
 P
 
+# Batch norms are folded into convolutions of integers, negative factors too, and freeze after some
+# steps.
+cat > "$folder/normed.yaml" <<'Y'
+name: normed
+inputs: {image: "float32[batch, 1, 28, 28]"}
+model:
+  - conv2d: {out_channels: 8, kernel_size: 5, stride: 2, bias: false}
+  - batch_norm
+  - relu
+  - conv2d: {out_channels: 16, kernel_size: 3, stride: 2}
+  - batch_norm
+  - relu
+  - flatten
+  - linear: 10
+outputs: [logits]
+Y
+normed=(configs/quickstart/digits.yaml "${data[@]}" "model=$folder/normed.yaml")
+ok "$train" "${normed[@]}" --output "$folder/normed" train.epochs=1
+ok "$train" "${normed[@]}" --output "$folder/normed_aware" train.steps=40 schedule=constant \
+  optimizer.lr=2e-4 "init={weights: $folder/normed/model/model.safetensors}" \
+  "quant={train: {observe: 8, freeze_norms: 20}}" train.checkpoint_every=20
+ok "$quant" "$folder/normed_aware" -o "$folder/normed_int8" --write-anyway
+for each in normed_aware/model normed_aware/checkpoints normed_int8/model normed_int8/model.onnx; do
+  ok "$infer" "$folder/$each" --data "$folder/normed_aware/config.yaml:valid" \
+    --output "$folder/$(tr / _ <<< "$each").npz"
+done
+python3 - "$folder" <<'P' || fail "folded norms"
+import json, struct, sys, zipfile
+folder = sys.argv[1]
+def arrays(name):
+    with zipfile.ZipFile(f"{folder}/{name}.npz") as z:
+        return {n: z.read(n) for n in z.namelist() if n.startswith("logits")}
+first = arrays("normed_aware_model")
+assert first, "no outputs"
+for name in ("normed_aware_checkpoints", "normed_int8_model", "normed_int8_model.onnx"):
+    assert arrays(name) == first, name
+report = json.load(open(folder + "/normed_int8/report.json"))
+accuracy = report["metrics"]["accuracy"]
+assert accuracy["float"] - accuracy["quantized"] <= 0.01, accuracy
+assert [l["decision"] for l in report["layers"]] == ["int8"] * 3, report["layers"]
+lines = [json.loads(l) for l in open(folder + "/normed_aware/metrics.jsonl")]
+valid = [l for l in lines if l["kind"] == "valid"][-1]
+assert abs(valid["accuracy"] - accuracy["quantized"]) < 1e-9, (valid, accuracy)
+# From step 20 on, running statistics stay.
+def statistics(step):
+    data = open(f"{folder}/normed_aware/checkpoints/{step}/model.safetensors", "rb").read()
+    n = struct.unpack("<Q", data[:8])[0]
+    return {k: data[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]
+            for k, v in json.loads(data[8:8 + n]).items() if "running_" in k}
+assert statistics(20) == statistics(40) and len(statistics(20)) == 4, statistics(20).keys()
+P
+"$bin/paddle-infer" "$folder/normed_int8/model.onnx" --benchmark 1 --batch 4 --dump-ir "$folder/ir" \
+  > /dev/null || fail "running folded norms"
+! grep -q "batch_norm" "$folder"/ir/*trace* || fail "norms are left"
+
 expect 3 "no layer matches 'lineer*'" "$train" "${aware[@]}" \
   "quant={train: {}, layers: [{match: 'lineer*', keep: float32}]}" --output "$folder/x"
 expect 3 "observe" "$train" "${aware[@]}" "quant={train: {observe: 0}}" --output "$folder/x"
