@@ -236,8 +236,8 @@ std::string fish_lines(const std::string& program, const std::string& condition,
   const std::string none = "not __fish_seen_subcommand_from" + seen;
   for (const auto& [name, summary] : commands)
     out += str("complete -c ", program, " -f -n ",
-               shell_quoted(condition.empty() ? none : condition + "; and " + none), " -a ", name, " -d ",
-               fish_quoted(summary), "\n");
+               shell_quoted(condition.empty() ? none : condition + "; and " + none), " -a ", name,
+               " -d ", fish_quoted(summary), "\n");
   for (const std::string& choice : argument_choices(e)) out += head + " -f -a " + choice + "\n";
   for (const OptionDescription& o : e.command->options) {
     out += head;

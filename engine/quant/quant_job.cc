@@ -622,8 +622,8 @@ QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
       report.comparison = compare_models(*model, *program::load_model(file, {}), job.evaluation);
       judge(job, report);
     };
-    search_layers(job, *search_options, paths, layers, some_inputs(job, *model, job.config.batch), weight,
-                  write, report, progress);
+    search_layers(job, *search_options, paths, layers, some_inputs(job, *model, job.config.batch),
+                  weight, write, report, progress);
   }
   report.layers = layers.layers();
   finish(job, paths, report);
