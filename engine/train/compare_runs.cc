@@ -43,7 +43,7 @@ class Channel {
     changed_.notify_all();
     return value;
   }
-  /// Drops the values that are waiting and those to come.
+  /// Later values are thrown away.
   void ignore() {
     const std::lock_guard lock(mutex_);
     is_ignored_ = true;

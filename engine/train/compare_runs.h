@@ -27,8 +27,8 @@ struct StepComparison {
   std::string parted;  ///< where the programs themselves differ; "": nowhere
 };
 
-/// The largest difference that rounding explains, relative to the largest element of a tensor:
-/// 1e-10 in float64, 1e-4 in float32, 5e-2 in 16 bits, 0 for integers.
+/// The bound of a difference of rounding, relative to the largest element of a tensor: 1e-10 in
+/// float64, 1e-4 in float32, 5e-2 in 16 bits, 0 for integers.
 double rounding_bound(DType dtype);
 
 /// Compares the step behind the newest checkpoint of run `a` before `before` (the first step

@@ -82,7 +82,7 @@ void Session::replay(const std::vector<Array>& batch, const StepScalars& numbers
                     [](const Dim& d) { return d.is_constant(); });
     const Array mine = values.at(part.local);
     values.give_up(part.local);
-    // A value whose size is known only at run time is whole on each rank.
+    // A value with a size of its own at run time is whole on each rank.
     Array whole = mine;
     if (is_known)
       whole = gather_array(mine, part.logical->type.dtype, concrete(part.logical->type.shape),
