@@ -13,8 +13,8 @@ struct DroppedValues {
   int layers = 0;  ///< that have been found
 };
 
-/// The values that `recompute` drops for the backward pass of a training step, whose first result is
-/// the loss.
+/// The values that `recompute` drops for the backward pass of a training step, whose first result
+/// is the loss.
 DroppedValues dropped_values(ir::Function& function, const RecomputeOptions& options);
 
 }  // namespace paddle::passes
