@@ -29,7 +29,7 @@ std::vector<double> output_noise(Quantizable& model, const std::vector<Array>& i
                                  const WeightSource& weight,
                                  const std::function<void(const std::string&)>& progress);
 
-/// The result of a trial.
+/// The outcome of a trial.
 struct Trial {
   int64_t kept_float = 0;  ///< the first layers of the order
   bool accepted = false;

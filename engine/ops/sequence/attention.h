@@ -7,7 +7,7 @@
 
 namespace paddle {
 
-/// The operation `attention` written out with matmul and softmax: softmax(scale * query @ key^T
+/// The operation `attention` from matmul and softmax: softmax(scale * query @ key^T
 /// + mask) @ value, operands [batch, sequence, heads, dim]. `mask` may be undefined; `change` maps
 /// the result of softmax [batch, heads, queries, keys] to what is multiplied by the value.
 Tensor written_out_attention(const Tensor& query, const Tensor& key, const Tensor& value,
