@@ -19,8 +19,13 @@ lang::NamedValues run_model(const lang::Program& program,
                             const std::map<std::string, Tensor>& inputs,
                             const lang::EvaluationOptions& options) {
   Tensors operands;
-  for (const lang::Input& input : program.model.inputs)
-    operands.push_back(inputs.at(input.name.text));
+  for (const lang::Input& input : program.model.inputs) {
+    const Tensor& operand = inputs.at(input.name.text);
+    // Under mixed precision a step may have computed the input in 16 bits.
+    const bool narrowed =
+        input.dtype == DType::kF32 && is_float(operand.dtype()) && info(operand.dtype()).bits < 32;
+    operands.push_back(narrowed ? ops::cast(operand, input.dtype) : operand);
+  }
   lang::NamedValues out;
   for (lang::NamedTensor& output : lang::run_entry(program, program.model, operands, options))
     out.push_back({output.name, lang::Value(output.tensor)});

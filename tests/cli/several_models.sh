@@ -105,6 +105,11 @@ for mode in "" --eager; do
   done
   run distillation 1e-5 "$folder/distillation.yaml" --output "$folder/run" --overwrite $mode
 done
+# A model that is called in the step takes values in 16 bits.
+for name in gan wgan_gp; do
+  run $name 5e-2 "$folder/$name.yaml" --init "$golden/gan.safetensors" precision=bf16 \
+    --output "$folder/run" --overwrite
+done
 
 # Each model is saved, and can be run.
 python3 - "$folder/v.npz" <<'P'
