@@ -105,8 +105,7 @@ Array Weights::value_of(const Entry& entry) const {
 }
 
 void Weights::check_present(const std::string& name) const {
-  if (!index_.contains(name))
-    fail(ErrorCode::kModel, path_, ": there is no weight for '", name, "'");
+  if (!index_.contains(name)) fail(ErrorCode::kModel, path_, ": has no weight '", name, "'");
 }
 
 Weights::Entry& Weights::find(const std::string& name) {

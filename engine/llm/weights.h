@@ -37,7 +37,7 @@ class Weights {
   /// The rows of a matrix [rows, features] in the mapped file where its format allows, or their
   /// transpose, [features, rows], with `transposed`.
   PackedWeight read_packed(const std::string& name, const Dims& shape, bool transposed);
-  /// kModel if there is no weight of this name.
+  /// kModel if the model has no weight of this name.
   void check_present(const std::string& name) const;
   /// kModel for a weight that was not asked for.
   void check_all_used() const;

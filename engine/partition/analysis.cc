@@ -349,18 +349,4 @@ void Analysis::assign_sequence() {
   }
 }
 
-Placement Analysis::placement(const Value& value) const {
-  Placement out;
-  std::set<int> used;
-  for (size_t d = 0; d < value.type.shape.size(); ++d) {
-    int64_t before = 1;
-    for (const int atom : dim(value, d)) {
-      if (const int a = placed_axis(atom); a >= 0 && used.insert(a).second)
-        out.push_back({a, static_cast<int>(d), before, size(atom)});
-      before *= size(atom);
-    }
-  }
-  return out;
-}
-
 }  // namespace paddle::partition

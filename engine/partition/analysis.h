@@ -39,9 +39,6 @@ class Analysis {
   int any_axis(int atom) const {
     return placed_axis(atom) >= 0 ? placed_axis(atom) : sequence_axis(atom);
   }
-  /// The placement that a value has where all its atoms are split: of two with the same axis only
-  /// the first.
-  Placement placement(const ir::Value& value) const;
 
  private:
   void add_value(const ir::Value& value, const Placement* seed);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-
 #include <map>
 
 #include "base/hash.h"
 #include "formats/safetensors.h"
 #include "ir/replay.h"
 #include "runtime/execute.h"
+#include "tensor/region_depth.h"
 
 namespace paddle::quant {
 namespace {
@@ -25,7 +25,7 @@ std::string tensor_name(const Layer& layer, size_t input) {
 }
 
 /// Adds what layers in control flow read while their function runs.
-class NestedObserver final : public PassingInterpreter {
+class NestedObserver final : public RegionDepth {
  public:
   NestedObserver(const Quantizable& model, std::vector<std::vector<Observer>>& observers)
       : observers_(observers) {
@@ -36,31 +36,16 @@ class NestedObserver final : public PassingInterpreter {
   bool watches() const { return !layers_.empty(); }
 
   Tensors apply(const OpCall& call) override {
-    if (depth_ > 0 && is_layer_op(call.op) && call.operands.size() > 1 &&
+    if (depth() > 0 && is_layer_op(call.op) && call.operands.size() > 1 &&
         call.operands[1].defined() && call.operands[1].is_concrete())
       if (const auto found = layers_.find(call.operands[1].array().raw()); found != layers_.end())
         observers_[found->second][0].add(call.operands[0].array());
     return next().apply(call);
   }
-  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
-                 const TensorFn& else_fn) override {
-    ++depth_;
-    Tensors out = PassingInterpreter::branch(condition, then_fn, else_fn);
-    --depth_;
-    return out;
-  }
-  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
-               int64_t max_steps) override {
-    ++depth_;
-    Tensors out = PassingInterpreter::loop(condition, body, carried, max_steps);
-    --depth_;
-    return out;
-  }
 
  private:
   std::vector<std::vector<Observer>>& observers_;
   std::map<const void*, size_t> layers_;
-  int depth_ = 0;
 };
 
 }  // namespace
@@ -130,10 +115,10 @@ std::vector<std::vector<float>> largest_features(const Quantizable& model,
                                                  CalibrationData& data,
                                                  const WeightSource& weight) {
   FunctionRunner runner(model.with_layer_inputs(), weight);
+  const std::vector<LayerInput> inputs_of_layers = model.layer_inputs();
   std::vector<std::vector<float>> out(model.layers().size());
   data.for_each([&](const std::vector<Array>& inputs) {
     const auto results = runner.run(inputs);
-    const std::vector<LayerInput> inputs_of_layers = model.layer_inputs();
     for (size_t at = 0; at < inputs_of_layers.size(); ++at) {
       const size_t i = inputs_of_layers[at].layer;
       const Array& result = results.at(model.outputs() + at);

@@ -11,6 +11,7 @@
 #include "ops/generated/shape.h"
 #include "ops/generated/vision.h"
 #include "quant/quantize.h"
+#include "tensor/region_depth.h"
 
 namespace paddle::quant {
 namespace {
@@ -58,7 +59,7 @@ Tensor columns_of(const OpCall& call, bool transposed) {
 }
 
 /// Calls `met(layer, call)` for these layers of a trace, before the interpreter below sees them.
-class LayerWatcher final : public PassingInterpreter {
+class LayerWatcher final : public RegionDepth {
  public:
   using Met = std::function<void(size_t layer, const OpCall& call)>;
   LayerWatcher(const Quantizable& model, const std::vector<size_t>& layers, Met met)
@@ -69,23 +70,9 @@ class LayerWatcher final : public PassingInterpreter {
       return call.operands.size() > i && call.operands[i].defined() &&
              call.operands[i].is_concrete();
     };
-    if (depth_ == 0 && is_layer(call.op, is_constant(0), is_constant(1), model_.has_products()))
+    if (depth() == 0 && is_layer(call.op, is_constant(0), is_constant(1), model_.has_products()))
       if (const size_t layer = next_layer_++; layers_.contains(layer)) met_(layer, call);
     return next().apply(call);
-  }
-  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
-                 const TensorFn& else_fn) override {
-    ++depth_;
-    Tensors out = PassingInterpreter::branch(condition, then_fn, else_fn);
-    --depth_;
-    return out;
-  }
-  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
-               int64_t max_steps) override {
-    ++depth_;
-    Tensors out = PassingInterpreter::loop(condition, body, carried, max_steps);
-    --depth_;
-    return out;
   }
 
  private:
@@ -93,7 +80,6 @@ class LayerWatcher final : public PassingInterpreter {
   std::set<size_t> layers_;
   Met met_;
   size_t next_layer_ = 0;
-  int depth_ = 0;
 };
 
 void add_output(ir::Tracer& tracer, size_t layer, const char* what, const Tensor& value) {

@@ -43,7 +43,7 @@ struct SearchProgress {
   std::vector<double> noise;       ///< their output_noise
   std::vector<Trial> trials;
 };
-/// Nullopt if there is no such file or it is of another search.
+/// Nullopt if the file is missing or belongs to another search.
 std::optional<SearchProgress> read_progress(const std::filesystem::path& file,
                                             const std::string& fingerprint);
 void write_progress(const std::filesystem::path& file, const SearchProgress& progress);

@@ -213,7 +213,7 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
     if (own_bias.defined() && mode_ == FakeQuantMode::kPrediction) {
       const auto array = values_.array(values_.parameter_name(own_bias), concrete(own_bias.shape()),
                                        own_bias.dtype());
-      ensure(array.has_value(), "fake quantization: there is no value of a bias");
+      ensure(array.has_value(), "fake quantization: a bias has no value");
       own_bias = Tensor(*array);
     }
     Tensor factor, bias;

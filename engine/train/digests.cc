@@ -1,6 +1,7 @@
 #include "train/digests.h"
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -16,11 +17,9 @@ std::string digest_of(const Array& array) {
   const Array here = array.on_host().contiguous();
   const uint32_t crc = crc32({static_cast<const std::byte*>(here.raw()),
                               static_cast<size_t>(storage_bytes(here.dtype, here.size()))});
-  constexpr int kDigits = 8;
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string out(kDigits, '0');
-  for (int i = 0; i < kDigits; ++i) out[static_cast<size_t>(i)] = kHex[crc >> (28 - 4 * i) & 15];
-  return out;
+  char digits[9];
+  std::snprintf(digits, sizeof digits, "%08x", crc);
+  return digits;
 }
 
 }  // namespace

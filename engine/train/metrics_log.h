@@ -10,7 +10,7 @@ namespace paddle::train {
 struct LogLine;
 
 /// The lines of a log of JSON objects up to a step, without damaged ones and without its end; with
-/// `evaluates_again` without the evaluation of that very step either. "" if there is no file.
+/// `evaluates_again` without the evaluation of that very step either. "" if the file is missing.
 std::string kept_lines(const std::string& path, int64_t step, bool evaluates_again = false);
 
 class MetricsLog {

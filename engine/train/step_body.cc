@@ -6,6 +6,7 @@
 #include "ops/core/operators.h"
 #include "ops/generated/math.h"
 #include "program/scoped_parameters.h"
+#include "tensor/region_depth.h"
 #include "train/step.h"
 
 namespace paddle::train {
@@ -36,33 +37,13 @@ namespace {
 
 using Fields = std::map<std::string, Tensor>;
 
-/// Knows whether the code runs inside of a condition or loop on tensors.
-class RegionDepth final : public PassingInterpreter {
+/// Passes calls on, only to know in which regions the code runs.
+class StepDepth final : public RegionDepth {
  public:
   Tensors apply(const OpCall& call) override {
     const BelowScope below(next());
     return next().apply(call);
   }
-  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
-                 const TensorFn& else_fn) override {
-    return PassingInterpreter::branch(condition, counted(then_fn), counted(else_fn));
-  }
-  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
-               int64_t max_steps) override {
-    return PassingInterpreter::loop(counted(condition), counted(body), carried, max_steps);
-  }
-  int depth() const { return depth_; }
-
- private:
-  TensorFn counted(const TensorFn& fn) {
-    return [this, fn](const Tensors& tensors) {
-      ++depth_;
-      Tensors out = fn(tensors);
-      --depth_;
-      return out;
-    };
-  }
-  int depth_ = 0;
 };
 
 /// `model(image)`: a call over the model's parameters. Inputs that are not given are the data's
@@ -231,7 +212,7 @@ void run_step_body(const StepDefinition& definition, Fields fields,
   }
   inside.functions["grad"] = gradient;
   inside.functions["no_grad"] = no_grad;
-  RegionDepth region;
+  StepDepth region;
   int64_t updates = 0;
   inside.functions["update"] = [&](std::vector<lang::Value> positional, lang::NamedValues named,
                                    const config::SourcePosition&) {

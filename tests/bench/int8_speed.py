@@ -149,7 +149,7 @@ def main():
     options.exact = not has_vnni and options.eight_bits
     for name in options.cases:
         if name not in CASES:
-            parser.error(f"there is no case '{name}'; there are {', '.join(CASES)}")
+            parser.error(f"unknown case '{name}', expected one of {', '.join(CASES)}")
     if options.turns < 1:
         parser.error(f"--turns: expected 1 or more, found {options.turns}")
     behind = 0
