@@ -213,7 +213,7 @@ paddle_room(exporter DEPENDS base tensor ops ir runtime data formats onnx progra
   LIBRARIES nlohmann_json::nlohmann_json)
 
 paddle_room(quant
-  DEPENDS base config ops ir compiler runtime formats onnx program infer quant_common
+  DEPENDS base config tensor ops ir compiler runtime formats onnx program infer quant_common
   LIBRARIES Eigen3::Eigen nlohmann_json::nlohmann_json)
 
 paddle_room(tune
