@@ -31,6 +31,10 @@ std::string printable(const std::string& text) {
 
 }  // namespace
 
+void text_detail::fail(ErrorCode code, std::span<const Part> parts) {
+  throw Error(code, concatenate(parts));
+}
+
 Error::Error(ErrorCode code, std::string message, SourceLocation place)
     : code_(code), message_(printable(message)), location_(std::move(place)) {
   compose();

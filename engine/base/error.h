@@ -52,15 +52,20 @@ class Error : public std::exception {
   std::string what_;
 };
 
+namespace text_detail {
+[[noreturn, gnu::cold]] void fail(ErrorCode code, std::span<const Part> parts);
+}
+
 /// Throws an Error whose message is the concatenation of `parts`.
 template <class... Parts>
-[[noreturn]] void fail(ErrorCode code, const Parts&... parts) {
-  throw Error(code, str(parts...));
+[[noreturn, gnu::always_inline]] inline void fail(ErrorCode code, const Parts&... parts) {
+  const text_detail::Part list[] = {text_detail::part(parts)...};
+  text_detail::fail(code, list);
 }
 
 /// For conditions that only a bug can violate.
 template <class... Parts>
-void ensure(bool condition, const Parts&... parts) {
+[[gnu::always_inline]] inline void ensure(bool condition, const Parts&... parts) {
   if (!condition) fail(ErrorCode::kInternal, parts...);
 }
 

@@ -35,6 +35,34 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+namespace text_detail {
+
+void append_c_string(std::string& out, const void* value) {
+  out += static_cast<const char*>(value);
+}
+
+std::string concatenate(std::span<const Part> parts) {
+  std::string out;
+  for (const Part& part : parts) part.append(out, part.value);
+  return out;
+}
+
+template void append_as<std::string>(std::string&, const void*);
+template void append_as<std::string_view>(std::string&, const void*);
+template void append_as<const char*>(std::string&, const void*);
+template void append_as<char>(std::string&, const void*);
+template void append_as<bool>(std::string&, const void*);
+template void append_as<int>(std::string&, const void*);
+template void append_as<unsigned>(std::string&, const void*);
+template void append_as<long>(std::string&, const void*);
+template void append_as<unsigned long>(std::string&, const void*);
+template void append_as<float>(std::string&, const void*);
+template void append_as<double>(std::string&, const void*);
+template void append_as<std::vector<int64_t>>(std::string&, const void*);
+template void append_as<std::vector<std::string>>(std::string&, const void*);
+
+}  // namespace text_detail
+
 std::string format_double(double value) { return shortest(value); }
 std::string format_float(float value) { return shortest(value); }
 

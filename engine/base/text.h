@@ -35,14 +35,50 @@ void append(std::string& out, const std::vector<T>& values) {
   }
   out += ']';
 }
+
+/// An argument of `str`, and how to append it. Calls of `str` only fill an array of these: inlined
+/// concatenation would be most of the code of a file that reports errors.
+struct Part {
+  const void* value;
+  void (*append)(std::string& out, const void* value);
+};
+
+template <class T>
+void append_as(std::string& out, const void* value) {
+  append(out, *static_cast<const T*>(value));
+}
+void append_c_string(std::string& out, const void* value);
+
+template <class T>
+[[gnu::always_inline]] inline Part part(const T& value) {
+  if constexpr (std::is_array_v<T>)
+    return {value, append_c_string};
+  else
+    return {&value, append_as<T>};
+}
+
+std::string concatenate(std::span<const Part> parts);
+
+extern template void append_as<std::string>(std::string&, const void*);
+extern template void append_as<std::string_view>(std::string&, const void*);
+extern template void append_as<const char*>(std::string&, const void*);
+extern template void append_as<char>(std::string&, const void*);
+extern template void append_as<bool>(std::string&, const void*);
+extern template void append_as<int>(std::string&, const void*);
+extern template void append_as<unsigned>(std::string&, const void*);
+extern template void append_as<long>(std::string&, const void*);
+extern template void append_as<unsigned long>(std::string&, const void*);
+extern template void append_as<float>(std::string&, const void*);
+extern template void append_as<double>(std::string&, const void*);
+extern template void append_as<std::vector<int64_t>>(std::string&, const void*);
+extern template void append_as<std::vector<std::string>>(std::string&, const void*);
 }  // namespace text_detail
 
 /// Concatenates strings, numbers, vectors and anything with a `text()` member.
 template <class... Parts>
-std::string str(const Parts&... parts) {
-  std::string out;
-  (text_detail::append(out, parts), ...);
-  return out;
+[[gnu::always_inline]] inline std::string str(const Parts&... parts) {
+  const text_detail::Part list[] = {text_detail::part(parts)...};
+  return text_detail::concatenate(list);
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator);

@@ -14,7 +14,7 @@ namespace paddle::data {
 namespace {
 
 /// Links may form a loop of folders.
-constexpr int kMaxDepth = 32;
+constexpr int kMaxFolderDepth = 32;
 
 std::string lower_extension(const std::string& name) {
   std::string out = std::filesystem::path(name).extension().string();
@@ -43,8 +43,8 @@ struct Listing {
   }
   /// Files of the folder first, then those of its sub-folders, each sorted by name.
   void add_folder(const std::string& folder, int depth = 0) {
-    if (depth > kMaxDepth)
-      fail(ErrorCode::kData, folder, ": more than ", kMaxDepth, " folders inside each other");
+    if (depth > kMaxFolderDepth)
+      fail(ErrorCode::kData, folder, ": more than ", kMaxFolderDepth, " folders inside each other");
     std::vector<std::string> folders;
     for (const std::string& name : list_directory(folder)) {
       if (is_hidden(name)) continue;

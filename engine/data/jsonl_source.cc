@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 /// Deeper values are refused: the parser recurses.
-constexpr int kMaxDepth = 64;
+constexpr int kMaxNesting = 64;
 
 class JsonlSource final : public RecordSource {
  public:
@@ -65,13 +65,13 @@ class JsonlSource final : public RecordSource {
     const std::string_view text = file_->view().substr(r.offset, r.length);
     bool too_deep = false;
     const auto callback = [&](int depth, json::parse_event_t, json&) {
-      too_deep = too_deep || depth > kMaxDepth;
+      too_deep = too_deep || depth > kMaxNesting;
       return !too_deep;
     };
     const json out = json::parse(text.begin(), text.end(), callback, false);
     if (too_deep || !out.is_object())
       throw Error(ErrorCode::kData,
-                  too_deep ? str("more than ", kMaxDepth, " values inside each other")
+                  too_deep ? str("more than ", kMaxNesting, " values inside each other")
                   : out.is_discarded()
                       ? std::string("expected a JSON object, the text is not JSON")
                       : "expected a JSON object, found " + std::string(out.type_name()),

@@ -15,8 +15,8 @@ namespace paddle::inspect {
 namespace {
 
 constexpr double kStep = 1e-5;
-constexpr double kTolerance = 2e-6;   ///< of first derivatives, relative to the largest one or 1
-constexpr int64_t kMaxElements = 24;  ///< of an input that are varied
+constexpr double kTolerance = 2e-6;  ///< of first derivatives, relative to the largest one or 1
+constexpr int64_t kMaxVaried = 24;   ///< of an input that are varied
 
 /// Fixed numbers in [-1, 1] as weights of a sum. They are computed from the tensor's elements,
 /// since its size may be known only after running.
@@ -95,7 +95,7 @@ class GradientCheck {
       std::vector<Array> inputs = call_.inputs();
       Array& x = inputs[varied_[k]];
       x = own_copy(x);
-      const int64_t count = part_count(x), stride = std::max<int64_t>(1, count / kMaxElements);
+      const int64_t count = part_count(x), stride = std::max<int64_t>(1, count / kMaxVaried);
       const bool complex = is_complex(x.dtype);
       for (int64_t e = 0; e < count; e += stride) {
         const double expected = slope_at(f, inputs, x, e);

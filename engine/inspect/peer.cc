@@ -22,7 +22,7 @@ extern char** environ;
 namespace paddle::inspect {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxLine = 1 << 16;
 

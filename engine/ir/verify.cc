@@ -36,7 +36,7 @@ class Verifier {
 
  private:
   template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
+  [[noreturn, gnu::always_inline]] void refuse(const Parts&... parts) const {
     fail(ErrorCode::kModel, "function '", function_.name, "': ", parts...);
   }
 

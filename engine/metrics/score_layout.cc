@@ -8,17 +8,17 @@
 namespace paddle::metrics {
 namespace {
 
-enum class Match { kNo, kMaybe, kYes };
+enum class LayoutMatch { kNo, kMaybe, kYes };
 
 bool is_one(const Dim& d) { return d.constant() == 1; }
 
-Match match(const Shape& a, const Shape& b) {
-  if (a.size() != b.size()) return Match::kNo;
-  Match out = Match::kYes;
+LayoutMatch match(const Shape& a, const Shape& b) {
+  if (a.size() != b.size()) return LayoutMatch::kNo;
+  LayoutMatch out = LayoutMatch::kYes;
   for (size_t i = 0; i < a.size(); ++i) {
     const std::optional<bool> equal = a[i].equals(b[i]);
-    if (equal == false) return Match::kNo;
-    if (!equal) out = Match::kMaybe;
+    if (equal == false) return LayoutMatch::kNo;
+    if (!equal) out = LayoutMatch::kMaybe;
   }
   return out;
 }
@@ -29,13 +29,13 @@ Shape without(Shape shape, size_t axis) {
 }
 
 /// Whether labels have the shape of the scores without `axis`, or 1 in its place.
-Match fit(const Shape& scores, const Shape& labels, size_t axis) {
+LayoutMatch fit(const Shape& scores, const Shape& labels, size_t axis) {
   const Shape expected = without(scores, axis);
-  const Match direct = match(expected, labels);
-  if (direct != Match::kNo) return direct;
+  const LayoutMatch direct = match(expected, labels);
+  if (direct != LayoutMatch::kNo) return direct;
   return labels.size() == scores.size() && is_one(labels[axis])
              ? match(expected, without(labels, axis))
-             : Match::kNo;
+             : LayoutMatch::kNo;
 }
 
 Shape squeezed(const Shape& shape) {
@@ -52,7 +52,7 @@ ScoreLayout score_layout(const std::string& metric, const Shape& scores, const S
   const auto rank = static_cast<int64_t>(scores.size());
   if (multilabel) {
     if (axis) fail(code, metric, ": axis has no metadata with multilabel=true");
-    if (match(scores, labels) == Match::kNo)
+    if (match(scores, labels) == LayoutMatch::kNo)
       fail(code, metric, ": with multilabel=true input and label must have the same shape, found ",
            text(scores), " and ", text(labels));
     return {-1, true};
@@ -61,7 +61,7 @@ ScoreLayout score_layout(const std::string& metric, const Shape& scores, const S
     const int64_t at = *axis < 0 ? *axis + rank : *axis;
     if (at < 0 || at >= rank)
       fail(code, metric, ": axis ", *axis, " is out of range for input ", text(scores));
-    if (fit(scores, labels, static_cast<size_t>(at)) == Match::kNo)
+    if (fit(scores, labels, static_cast<size_t>(at)) == LayoutMatch::kNo)
       fail(code, metric, ": input ", text(scores), " with its classes along axis ", *axis,
            " needs labels of shape ", text(without(scores, static_cast<size_t>(at))), ", found ",
            text(labels));
@@ -69,17 +69,18 @@ ScoreLayout score_layout(const std::string& metric, const Shape& scores, const S
   }
   // One score per label: equal shapes but for axes of size 1.
   const Shape flat_scores = squeezed(scores), flat_labels = squeezed(labels);
-  const Match last = rank >= 2 ? fit(scores, labels, static_cast<size_t>(rank - 1)) : Match::kNo;
-  const Match second = rank >= 3 ? fit(scores, labels, 1) : Match::kNo;
-  if (match(flat_scores, flat_labels) != Match::kNo &&
+  const LayoutMatch last =
+      rank >= 2 ? fit(scores, labels, static_cast<size_t>(rank - 1)) : LayoutMatch::kNo;
+  const LayoutMatch second = rank >= 3 ? fit(scores, labels, 1) : LayoutMatch::kNo;
+  if (match(flat_scores, flat_labels) != LayoutMatch::kNo &&
       (flat_scores.size() <= 1 || (rank >= 2 && is_one(scores[1])) || is_one(scores.back())))
     return {-1, true};
-  if (last == Match::kYes && second == Match::kYes)
+  if (last == LayoutMatch::kYes && second == LayoutMatch::kYes)
     fail(code, metric, ": the class axis of input ", text(scores), " with labels ", text(labels),
          " may be 1 or -1; give axis=1 or axis=-1");
-  if (last != Match::kNo && second != Match::kYes) return {rank - 1, false};
-  if (second != Match::kNo) return {1, false};
-  if (match(scores, labels) != Match::kNo)
+  if (last != LayoutMatch::kNo && second != LayoutMatch::kYes) return {rank - 1, false};
+  if (second != LayoutMatch::kNo) return {1, false};
+  if (match(scores, labels) != LayoutMatch::kNo)
     fail(code, metric, ": input and label have the same shape ", text(scores),
          "; for one-hot labels ", "write ", metric,
          "(input, argmax(label, axis=-1)), for independent binary decisions give "

@@ -1,12 +1,12 @@
 // The page of a profile: summary, suggestions, charts and tables, without scripts or other files.
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <map>
 
 #include "base/markup.h"
 #include "base/text.h"
+#include "profile/printf.h"
 #include "profile/report.h"
 #include "profile/svg.h"
 
@@ -34,12 +34,6 @@ th.n, td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabul
 .update { fill: var(--update); } .waiting { fill: var(--waiting); }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
 )";
-
-std::string format(const char* pattern, auto... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, pattern, values...);
-  return text;
-}
 
 /// A table; columns whose title begins with '#' hold numbers.
 class Table {
@@ -106,7 +100,7 @@ std::string cost_table(const Analysis& a, std::vector<std::string> titles,
   return out;
 }
 
-std::string summary(const Analysis& a) {
+std::string summary_table(const Analysis& a) {
   const Measurement& m = a.measured;
   const double total = a.wall + a.waiting;
   Table table({"", ""});
@@ -144,7 +138,7 @@ std::string html(const Analysis& a) {
          "; times are those of one step</p>\n";
   if (a.wall <= 0 || a.operation_seconds() <= 0)
     return out + "<p>No step was measured.</p>\n</body>\n</html>\n";
-  out += summary(a);
+  out += summary_table(a);
   out += "<h2>Suggestions</h2>\n";
   if (a.suggestions.empty()) {
     out += "<p>Nothing stands out above the noise of a measurement.</p>\n";

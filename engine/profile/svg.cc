@@ -2,22 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "base/markup.h"
 #include "base/text.h"
+#include "profile/printf.h"
 
 namespace paddle::profile {
 namespace {
 
 constexpr double kWidth = 1000;
-
-std::string format(const char* pattern, auto... values) {
-  char text[512];
-  std::snprintf(text, sizeof text, pattern, values...);
-  return text;
-}
 
 std::string open_svg(double height, const char* label) {
   return format("<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", kWidth, height,

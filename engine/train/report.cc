@@ -15,7 +15,7 @@
 namespace paddle::train {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 /// Keys of a log line that are not metrics.
 bool is_record(const std::string& key) {

@@ -54,7 +54,7 @@ void for_each_line(const std::string& run, Use&& use) {
   }
 }
 
-double number_of(const ordered_json& object, const char* key) {
+double number_at(const ordered_json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_number() ? it->get<double>() : std::nan("");
 }
@@ -135,13 +135,13 @@ RunInfo read_run(const std::string& path) {
     const std::string kind = line.value("kind", "");
     ended = kind == "end";
     out.status = "stopped";
-    if (const double step = number_of(line, "step"); step == step)
+    if (const double step = number_at(line, "step"); step == step)
       out.step = static_cast<int64_t>(step);
-    if (const double epoch = number_of(line, "epoch"); epoch == epoch)
+    if (const double epoch = number_at(line, "epoch"); epoch == epoch)
       out.epoch = static_cast<int64_t>(epoch);
-    if (const double seconds = number_of(line, "seconds"); seconds == seconds)
+    if (const double seconds = number_at(line, "seconds"); seconds == seconds)
       out.seconds = seconds;
-    if (kind == "train") out.train_loss = number_of(line, "loss");
+    if (kind == "train") out.train_loss = number_at(line, "loss");
     if (kind == "valid") out.valid = numbers_of(line);
     if (kind == "test") out.test = numbers_of(line);
   });
@@ -178,7 +178,7 @@ std::vector<LossAt> read_losses(const std::string& path) {
   std::vector<LossAt> out;
   for_each_line(path, [&](const ordered_json& line) {
     if (line.value("kind", "") != "train") return;
-    out.push_back({static_cast<int64_t>(number_of(line, "step")), number_of(line, "loss")});
+    out.push_back({static_cast<int64_t>(number_at(line, "step")), number_at(line, "loss")});
   });
   return out;
 }

@@ -27,7 +27,7 @@ Values finite_values(const float* values) {
 }
 
 /// Writes a value as float16 and returns what that holds. Scales beyond float16 are cut.
-float put_half(uint8_t* to, float value) {
+float put_clamped_half(uint8_t* to, float value) {
   const float16 half(std::clamp(value, -65504.0f, 65504.0f));
   std::memcpy(to, &half, sizeof half);
   return static_cast<float>(half);
@@ -116,7 +116,8 @@ AffineBlock affine_block(const float* values, int most, uint8_t* head) {
     offset = std::max(offset, fits[p].offset);
   }
   constexpr int kMost = 63;
-  const float d = put_half(head, scale / kMost), m = put_half(head + 2, offset / kMost);
+  const float d = put_clamped_half(head, scale / kMost),
+              m = put_clamped_half(head + 2, offset / kMost);
   AffineBlock out;
   for (int p = 0; p < kAffineParts; ++p) {
     const float* const part = x.data() + p * kAffinePart;
@@ -221,7 +222,7 @@ void quantize_q6_k(const float* values, uint8_t* block) {
     fits[p] = fit_signed(x.data() + p * kSignedPart);
     if (std::abs(fits[p]) > std::abs(largest)) largest = fits[p];
   }
-  const float d = put_half(block + 208, largest / -128);
+  const float d = put_clamped_half(block + 208, largest / -128);
   std::array<uint8_t, kBlock> levels;
   for (int p = 0; p < kSignedParts; ++p) {
     const float* const part = x.data() + p * kSignedPart;

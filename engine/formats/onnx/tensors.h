@@ -33,7 +33,7 @@ class TensorReader {
                          uint64_t needed);
   std::shared_ptr<MappedFile> open_external(const std::string& location, const std::string& what);
   template <class... Parts>
-  [[noreturn]] void bad(const Parts&... parts) const {
+  [[noreturn, gnu::always_inline]] void bad(const Parts&... parts) const {
     fail(code_, file_->path(), ": ", parts...);
   }
 

@@ -142,7 +142,7 @@ class Evaluation::Fork {
       if (in_a && in_b) {
         const std::string called = name == kChosen ? "the value" : "'" + name + "'";
         forms_.emplace_back(name, ev_.with_location_scope(where_, [&] {
-          return join(called, x->second, y->second, "if");
+          return join_values(called, x->second, y->second, "if");
         }));
       } else if (in_a && gone_[1]) {
         forms_.emplace_back(name, x->second);
@@ -167,8 +167,8 @@ class Evaluation::Fork {
   void join_returned(const BranchResult& a, const BranchResult& b) {
     const Value *x = returned_value(a.outcome, a.frame), *y = returned_value(b.outcome, b.frame);
     if (x && y) {
-      returned_ =
-          ev_.with_location_scope(where_, [&] { return join("the returned value", *x, *y, "if"); });
+      returned_ = ev_.with_location_scope(
+          where_, [&] { return join_values("the returned value", *x, *y, "if"); });
     } else if (x || y) {
       returned_ = x ? *x : *y;
     }

@@ -210,8 +210,9 @@ class Evaluation::Loop {
                                ? reason->second
                                : str("'", carried_[i], "' has no value after a turn"));
       }
-      const Value next = ev_.with_location_scope(
-          where_, [&] { return join("'" + carried_[i] + "'", forms_[i], now->second, "while"); });
+      const Value next = ev_.with_location_scope(where_, [&] {
+        return join_values("'" + carried_[i] + "'", forms_[i], now->second, "while");
+      });
       check_type(carried_[i], forms_[i], now->second, next);
       resolve_flow = resolve_flow && same_types(forms_[i], next);
       forms_[i] = with_tensor_leaves(next);

@@ -44,8 +44,8 @@ bool is_same_constant(const Value& a, const Value& b) {
        b.describe(), " in the other");
 }
 
-Value join(const std::string& name, const Value& a, const Value& b, std::string_view what,
-           WalkBudget& budget, int depth) {
+Value join_values(const std::string& name, const Value& a, const Value& b, std::string_view what,
+                  WalkBudget& budget, int depth) {
   budget.take();
   const ValueList *left = a.items(), *right = b.items();
   if (left && right) {
@@ -55,7 +55,8 @@ Value join(const std::string& name, const Value& a, const Value& b, std::string_
     }
     ValueList out;
     for (size_t i = 0; i < left->size(); ++i) {
-      out.push_back(join(str(name, "[", i, "]"), (*left)[i], (*right)[i], what, budget, depth + 1));
+      out.push_back(
+          join_values(str(name, "[", i, "]"), (*left)[i], (*right)[i], what, budget, depth + 1));
     }
     return a.is<Value::List>() ? Value::list(std::move(out)) : Value::tuple(std::move(out));
   }
@@ -90,9 +91,9 @@ Value with_tensor_leaves(const Value& value, WalkBudget& budget, int depth) {
 
 }  // namespace
 
-Value join(const std::string& name, const Value& a, const Value& b, std::string_view what) {
+Value join_values(const std::string& name, const Value& a, const Value& b, std::string_view what) {
   WalkBudget budget;
-  return join(name, a, b, what, budget, 0);
+  return join_values(name, a, b, what, budget, 0);
 }
 
 Value with_tensor_leaves(const Value& value) {

@@ -42,7 +42,7 @@ class Copier {
 TensorType merged_type(const TensorType& a, const TensorType& b);
 /// The common form of a value in two cases: tensors where they may differ, constants elsewhere.
 /// kConfig if they are of different kinds; `what` and `name` begin the message.
-Value join(const std::string& name, const Value& a, const Value& b, std::string_view what);
+Value join_values(const std::string& name, const Value& a, const Value& b, std::string_view what);
 /// The form with all numbers as tensors: what a loop may change.
 Value with_tensor_leaves(const Value& value);
 /// Whether two forms have the same dtypes in the same places.

@@ -88,7 +88,7 @@ Values quantized_attention(NodeCall& c) {
 }
 
 /// Indices of the inputs of attention with separate queries, keys and values.
-struct InputIndices {
+struct AttentionInputs {
   size_t bias, mask, added, past, length, beams;
 };
 
@@ -110,7 +110,7 @@ Tensor reorder_by_beams(const Tensor& cache, const Tensor& from, const Dim& past
 
 /// Keys and values may have split heads. With a past length, the cache is a buffer of fixed size
 /// into which new steps are written.
-Values separate_qkv_attention(NodeCall& c, const InputIndices& at) {
+Values separate_qkv_attention(NodeCall& c, const AttentionInputs& at) {
   const int64_t heads = c.int_attr("num_heads", 0);
   c.check(heads > 0, "num_heads is missing");
   c.check(c.has_input(1) && c.has_input(2), "packed queries, keys and values are not supported");
@@ -168,15 +168,16 @@ Values decoder_attention(NodeCall& c) {
       c, {.bias = 10, .mask = 3, .added = 4, .past = 5, .length = 7, .beams = 9});
 }
 
-constexpr Operator kOperators[] = {
-    {"Attention", 1, attention},
-    {"QAttention", 1, quantized_attention},
-    {"MultiHeadAttention", 1, multi_head_attention},
-    {"DecoderMaskedMultiHeadAttention", 1, decoder_attention},
-};
-
 }  // namespace
 
-OperatorTable contrib_attention_operators() { return kOperators; }
+OperatorTable contrib_attention_operators() {
+  static constexpr Operator operators[] = {
+      {"Attention", 1, attention},
+      {"QAttention", 1, quantized_attention},
+      {"MultiHeadAttention", 1, multi_head_attention},
+      {"DecoderMaskedMultiHeadAttention", 1, decoder_attention},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -127,10 +127,12 @@ Values packed_causal_convolution(NodeCall& c) {
   return out;
 }
 
-constexpr Operator kOperators[] = {{"VarlenCausalConvWithState", 1, packed_causal_convolution}};
-
 }  // namespace
 
-OperatorTable contrib_causal_conv_operators() { return kOperators; }
+OperatorTable contrib_causal_conv_operators() {
+  static constexpr Operator operators[] = {
+      {"VarlenCausalConvWithState", 1, packed_causal_convolution}};
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -231,30 +231,6 @@ Values word_conv_embedding(NodeCall& c) {
 /// An identity that ONNX Runtime ships as an example operator.
 Values sample_op(NodeCall& c) { return {c.tensor(0)}; }
 
-constexpr Operator kOperators[] = {
-    {"AttnLSTM", 1, attn_lstm_rule},
-    {"SampleOp", 1, sample_op},
-    {"SparseToDenseMatMul", 1, fused_matmul},  // sparse initializers are expanded on load
-    {"WordConvEmbedding", 1, word_conv_embedding},
-    {"Gelu", 1, gelu},
-    {"BiasGelu", 1, bias_gelu},
-    {"FastGelu", 1, fast_gelu},
-    {"QuickGelu", 1, quick_gelu},
-    {"BiasAdd", 1, bias_add},
-    {"FusedMatMul", 1, fused_matmul},
-    {"TransposeMatMul", 1, fused_matmul},
-    {"FusedConv", 1, fused_conv},
-    {"FusedGemm", 1, fused_gemm},
-    {"Inverse", 1, unary<ops::inv>},
-    {"SkipLayerNormalization", 1, skip_layer_norm},
-    {"SkipSimplifiedLayerNormalization", 1, skip_rms_norm},
-    {"EmbedLayerNormalization", 1, embed_layer_norm},
-    {"QEmbedLayerNormalization", 1, quantized_embed_layer_norm},
-    {"ExpandDims", 1, expand_dims},
-    {"CDist", 1, distances},
-    {"Unique", 1, unique},
-};
-
 }  // namespace
 
 Tensor fused_conv(const NodeCall& c, const Tensor& x, const Tensor& weight) {
@@ -263,6 +239,31 @@ Tensor fused_conv(const NodeCall& c, const Tensor& x, const Tensor& weight) {
   return activate(c, y, c.floats_attr("activation_params"));
 }
 
-OperatorTable contrib_fused_operators() { return kOperators; }
+OperatorTable contrib_fused_operators() {
+  static constexpr Operator operators[] = {
+      {"AttnLSTM", 1, attn_lstm_rule},
+      {"SampleOp", 1, sample_op},
+      {"SparseToDenseMatMul", 1, fused_matmul},  // sparse initializers are expanded on load
+      {"WordConvEmbedding", 1, word_conv_embedding},
+      {"Gelu", 1, gelu},
+      {"BiasGelu", 1, bias_gelu},
+      {"FastGelu", 1, fast_gelu},
+      {"QuickGelu", 1, quick_gelu},
+      {"BiasAdd", 1, bias_add},
+      {"FusedMatMul", 1, fused_matmul},
+      {"TransposeMatMul", 1, fused_matmul},
+      {"FusedConv", 1, fused_conv},
+      {"FusedGemm", 1, fused_gemm},
+      {"Inverse", 1, unary<ops::inv>},
+      {"SkipLayerNormalization", 1, skip_layer_norm},
+      {"SkipSimplifiedLayerNormalization", 1, skip_rms_norm},
+      {"EmbedLayerNormalization", 1, embed_layer_norm},
+      {"QEmbedLayerNormalization", 1, quantized_embed_layer_norm},
+      {"ExpandDims", 1, expand_dims},
+      {"CDist", 1, distances},
+      {"Unique", 1, unique},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

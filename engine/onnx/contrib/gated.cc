@@ -129,19 +129,20 @@ Values scaled_silu(NodeCall& c) {
   return {scaled * ops::cast(ops::sigmoid(ops::cast(scaled, DType::kF32)), x.dtype())};
 }
 
-constexpr Operator kOperators[] = {
-    {"BranchwiseRMSNorm", 1, branchwise_rms_norm},
-    {"EngramGate", 1, engram_gate},
-    {"GatedAdd", 1, gated_add},
-    {"GatedRMSNorm", 1, gated_rms_norm},
-    {"HyperConnectionPostMix", 1, post_mix},
-    {"HyperConnectionPreMix", 1, pre_mix},
-    {"LinearAttentionGate", 1, linear_attention_gate},
-    {"ScaledSiLU", 1, scaled_silu},
-};
-
 }  // namespace
 
-OperatorTable contrib_gated_operators() { return kOperators; }
+OperatorTable contrib_gated_operators() {
+  static constexpr Operator operators[] = {
+      {"BranchwiseRMSNorm", 1, branchwise_rms_norm},
+      {"EngramGate", 1, engram_gate},
+      {"GatedAdd", 1, gated_add},
+      {"GatedRMSNorm", 1, gated_rms_norm},
+      {"HyperConnectionPostMix", 1, post_mix},
+      {"HyperConnectionPreMix", 1, pre_mix},
+      {"LinearAttentionGate", 1, linear_attention_gate},
+      {"ScaledSiLU", 1, scaled_silu},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

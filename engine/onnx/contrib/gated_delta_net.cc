@@ -362,10 +362,11 @@ class GatedDeltaNet {
 
 Values gated_delta_net(NodeCall& c) { return GatedDeltaNet(c).run(); }
 
-constexpr Operator kOperators[] = {{"GatedDeltaNet", 1, gated_delta_net}};
-
 }  // namespace
 
-OperatorTable contrib_gated_delta_net_operators() { return kOperators; }
+OperatorTable contrib_gated_delta_net_operators() {
+  static constexpr Operator operators[] = {{"GatedDeltaNet", 1, gated_delta_net}};
+  return operators;
+}
 
 }  // namespace paddle::onnx

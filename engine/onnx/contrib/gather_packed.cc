@@ -71,10 +71,11 @@ Values gather_packed(NodeCall& c) {
   return {ops::cast(ops::reshape(y, shape), dtype)};
 }
 
-constexpr Operator kOperators[] = {{"GatherPacked", 1, gather_packed}};
-
 }  // namespace
 
-OperatorTable contrib_gather_packed_operators() { return kOperators; }
+OperatorTable contrib_gather_packed_operators() {
+  static constexpr Operator operators[] = {{"GatherPacked", 1, gather_packed}};
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -28,14 +28,14 @@ using decoding::Tokens;
 enum Model : uint8_t { kDecoder, kEncoderDecoder, kWhisper };
 
 /// Positions of the operator's optional inputs.
-struct InputIndices {
+struct SearchInputs {
   static constexpr size_t kNone = SIZE_MAX;
   size_t num_beams = kNone, num_return_sequences = kNone, length_penalty = kNone,
          repetition_penalty = kNone, vocab_mask = kNone, prefix_vocab_mask = kNone,
          attention_mask = kNone, decoder_input_ids = kNone, logits_processor = kNone,
          temperature = kNone, presence_mask = kNone, seed = kNone;
 };
-constexpr InputIndices kBeamSearchInputs = {.num_beams = 3,
+constexpr SearchInputs kBeamSearchInputs = {.num_beams = 3,
                                             .num_return_sequences = 4,
                                             .length_penalty = 5,
                                             .repetition_penalty = 6,
@@ -44,7 +44,7 @@ constexpr InputIndices kBeamSearchInputs = {.num_beams = 3,
                                             .attention_mask = 9,
                                             .decoder_input_ids = 10,
                                             .logits_processor = 11};
-constexpr InputIndices kSingleSequenceInputs = {.repetition_penalty = 3,
+constexpr SearchInputs kSingleSequenceInputs = {.repetition_penalty = 3,
                                                 .vocab_mask = 4,
                                                 .prefix_vocab_mask = 5,
                                                 .attention_mask = 6,
@@ -52,7 +52,7 @@ constexpr InputIndices kSingleSequenceInputs = {.repetition_penalty = 3,
                                                 .seed = 8};
 
 bool has(const NodeCall& c, size_t input) {
-  return input != InputIndices::kNone && c.has_input(input);
+  return input != SearchInputs::kNone && c.has_input(input);
 }
 
 int32_t token_attribute(const NodeCall& c, std::string_view name, int64_t default_value) {
@@ -71,7 +71,7 @@ Tokens tokens_input(const NodeCall& c, size_t input, const Dims& shape) {
 }
 
 /// Options from inputs and attributes; the vocabulary size is known after the first decoder call.
-SearchOptions search_options(const NodeCall& c, const InputIndices& inputs) {
+SearchOptions search_options(const NodeCall& c, const SearchInputs& inputs) {
   const auto integer = [&](size_t input, int64_t default_value) {
     return has(c, input) ? c.constant_int(input) : default_value;
   };
@@ -104,7 +104,7 @@ SearchOptions search_options(const NodeCall& c, const InputIndices& inputs) {
   return o;
 }
 
-void set_vocabulary(const NodeCall& c, const InputIndices& inputs, int64_t given,
+void set_vocabulary(const NodeCall& c, const SearchInputs& inputs, int64_t given,
                     SearchOptions& o) {
   if (o.vocabulary_size <= 0) o.vocabulary_size = given;
   c.check(o.vocabulary_size <= given, "vocab_size is ", o.vocabulary_size,
@@ -124,7 +124,7 @@ enum class Scale : uint8_t { kLogits, kLogProbabilities };
 
 /// Scores of the token after each row. The first logits determine the vocabulary size.
 std::vector<float> last_scores(const NodeCall& c, const Tensor& logits, Scale scale,
-                               SearchOptions& o, const InputIndices& inputs, int64_t step) {
+                               SearchOptions& o, const SearchInputs& inputs, int64_t step) {
   const Dims& given = logits.array().shape;
   c.check(given.size() == 3 && given[1] > 0 && given[2] > 0 &&
               (given[0] == o.rows() || given[0] == o.batch),
@@ -154,7 +154,7 @@ SearchOptions single_sequence_options(const NodeCall& c) {
 /// The attention mask: 1 where `ids` are not padding; `leading`: only count padding before the
 /// first token.
 Tokens attention_mask(const NodeCall& c, const Tokens& ids, const SearchOptions& o,
-                      const InputIndices& inputs, bool leading) {
+                      const SearchInputs& inputs, bool leading) {
   const int64_t width = static_cast<int64_t>(ids.size()) / o.batch;
   if (has(c, inputs.attention_mask))
     return tokens_input(c, inputs.attention_mask, {o.batch, width});
@@ -254,7 +254,7 @@ class StepScores {
   int64_t at_ = 0;
 };
 
-Values decode_beams(NodeCall& c, SearchOptions& o, const InputIndices& inputs, Decoder& decoder,
+Values decode_beams(NodeCall& c, SearchOptions& o, const SearchInputs& inputs, Decoder& decoder,
                     const Tokens& prompts) {
   BeamSearch beams(o, repeat_rows(token_rows(prompts, o.batch), o.num_beams));
   const int64_t begin = beams.length();
@@ -285,7 +285,7 @@ Tokens start_tokens(const NodeCall& c, const SearchOptions& o) {
   return Tokens(static_cast<size_t>(o.batch), start);
 }
 
-Values whisper_search(NodeCall& c, const InputIndices& inputs) {
+Values whisper_search(NodeCall& c, const SearchInputs& inputs) {
   SearchOptions o = search_options(c, inputs);
   c.check(!c.has_output(3) && !c.has_output(4),
           "only the outputs sequences and sequences_scores are supported");
@@ -329,21 +329,22 @@ Values beam_search(NodeCall& c) {
 
 Values whisper_beam_search(NodeCall& c) {
   model_type(c);
-  InputIndices inputs = kBeamSearchInputs;
-  inputs.attention_mask = InputIndices::kNone;
+  SearchInputs inputs = kBeamSearchInputs;
+  inputs.attention_mask = SearchInputs::kNone;
   inputs.temperature = 14;
   return whisper_search(c, inputs);
 }
 
-constexpr Operator kOperators[] = {
-    {"BeamSearch", 1, beam_search},
-    {"GreedySearch", 1, greedy_search},
-    {"Sampling", 1, sampling},
-    {"WhisperBeamSearch", 1, whisper_beam_search},
-};
-
 }  // namespace
 
-OperatorTable contrib_generation_operators() { return kOperators; }
+OperatorTable contrib_generation_operators() {
+  static constexpr Operator operators[] = {
+      {"BeamSearch", 1, beam_search},
+      {"GreedySearch", 1, greedy_search},
+      {"Sampling", 1, sampling},
+      {"WhisperBeamSearch", 1, whisper_beam_search},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -180,13 +180,14 @@ Values sparse_attention(NodeCall& c) {
   return {join_heads(attend(g.q, g.k, g.v, s)), g.all_k, g.all_v};
 }
 
-constexpr Operator kOperators[] = {
-    {"GroupQueryAttention", 1, group_query_attention},
-    {"SparseAttention", 1, sparse_attention},
-};
-
 }  // namespace
 
-OperatorTable contrib_grouped_query_attention_operators() { return kOperators; }
+OperatorTable contrib_grouped_query_attention_operators() {
+  static constexpr Operator operators[] = {
+      {"GroupQueryAttention", 1, group_query_attention},
+      {"SparseAttention", 1, sparse_attention},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

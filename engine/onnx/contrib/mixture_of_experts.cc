@@ -324,14 +324,15 @@ Values group_router(NodeCall& c) {
   return {ops::cast(Tensor(out), logits.dtype())};
 }
 
-constexpr Operator kOperators[] = {
-    {"MoE", 1, mixture_of_experts},
-    {"QMoE", 1, quantized_mixture},
-    {"MoEGroupRouter", 1, group_router},
-};
-
 }  // namespace
 
-OperatorTable contrib_mixture_of_experts_operators() { return kOperators; }
+OperatorTable contrib_mixture_of_experts_operators() {
+  static constexpr Operator operators[] = {
+      {"MoE", 1, mixture_of_experts},
+      {"QMoE", 1, quantized_mixture},
+      {"MoEGroupRouter", 1, group_router},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

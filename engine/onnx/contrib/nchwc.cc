@@ -91,19 +91,20 @@ Tensor unblock_weights(const NodeCall& c) {
 
 Values conv(NodeCall& c) { return {fused_conv(c, c.tensor(0), unblock_weights(c))}; }
 
-constexpr Operator kOperators[] = {
-    {"ReorderInput", 1, reorder_input},
-    {"ReorderOutput", 1, reorder_output},
-    {"Conv", 1, conv},
-    {"MaxPool", 1, max_pool_rule},
-    {"AveragePool", 1, average_pool_rule},
-    {"GlobalMaxPool", 1, global_max_pool_rule},
-    {"GlobalAveragePool", 1, global_average_pool_rule},
-    {"Upsample", 1, nchwc_upsample_rule},
-};
-
 }  // namespace
 
-OperatorTable contrib_nchwc_operators() { return kOperators; }
+OperatorTable contrib_nchwc_operators() {
+  static constexpr Operator operators[] = {
+      {"ReorderInput", 1, reorder_input},
+      {"ReorderOutput", 1, reorder_output},
+      {"Conv", 1, conv},
+      {"MaxPool", 1, max_pool_rule},
+      {"AveragePool", 1, average_pool_rule},
+      {"GlobalMaxPool", 1, global_max_pool_rule},
+      {"GlobalAveragePool", 1, global_average_pool_rule},
+      {"Upsample", 1, nchwc_upsample_rule},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -227,13 +227,14 @@ Values packed_ngram_hashes(NodeCall& c) {
   return out;
 }
 
-constexpr Operator kOperators[] = {
-    {"NGramHashMapping", 1, ngram_hashes},
-    {"VarlenNGramHashMapping", 1, packed_ngram_hashes},
-};
-
 }  // namespace
 
-OperatorTable contrib_ngram_hash_operators() { return kOperators; }
+OperatorTable contrib_ngram_hash_operators() {
+  static constexpr Operator operators[] = {
+      {"NGramHashMapping", 1, ngram_hashes},
+      {"VarlenNGramHashMapping", 1, packed_ngram_hashes},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

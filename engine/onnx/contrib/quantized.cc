@@ -320,29 +320,6 @@ Values dynamic_quantize_lstm(NodeCall& c) {
   return dynamic_quantize_lstm_rule(standard_call);
 }
 
-constexpr Operator kOperators[] = {
-    {"QLinearAdd", 1, of_two<ops::add>},
-    {"QLinearMul", 1, of_two<ops::multiply>},
-    {"QLinearSigmoid", 1, sigmoid},
-    {"QLinearLeakyRelu", 1, leaky_relu},
-    {"QLinearSoftmax", 1, softmax},
-    {"QLinearGlobalAveragePool", 1, global_average_pool},
-    {"QLinearAveragePool", 1, in_either_order<average_pool>},
-    {"QLinearConv", 1, in_either_order<qlinear_conv_rule>},
-    {"NhwcMaxPool", 1, channels_last<max_pool_rule>},
-    {"QLinearConcat", 1, concat},
-    {"QLinearWhere", 1, where},
-    {"QGemm", 1, gemm},
-    {"MatMulInteger16", 1, matmul_integer16},
-    {"DynamicQuantizeMatMul", 1, dynamic_matmul},
-    {"MatMulIntegerToFloat", 1, matmul_to_float},
-    {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm},
-    {"MatMulNBits", 1, matmul_nbits},
-    {"MatMulBnb4", 1, matmul_bnb4},
-    {"MatMulFpQ4", 1, matmul_fpq4},
-    {"GatherBlockQuantized", 1, gather_block_quantized},
-};
-
 }  // namespace
 
 Tensor quantized_matmul_to_float(const NodeCall& c, const Tensor& x, const Tensor& x_zero,
@@ -391,6 +368,30 @@ Tensor dequantize_blocks(const NodeCall& c, const Array& bytes, const Tensor& sc
   return slice_axis(ops::reshape(w, {rows, whole}), 1, 0, columns);
 }
 
-OperatorTable contrib_quantized_operators() { return kOperators; }
+OperatorTable contrib_quantized_operators() {
+  static constexpr Operator operators[] = {
+      {"QLinearAdd", 1, of_two<ops::add>},
+      {"QLinearMul", 1, of_two<ops::multiply>},
+      {"QLinearSigmoid", 1, sigmoid},
+      {"QLinearLeakyRelu", 1, leaky_relu},
+      {"QLinearSoftmax", 1, softmax},
+      {"QLinearGlobalAveragePool", 1, global_average_pool},
+      {"QLinearAveragePool", 1, in_either_order<average_pool>},
+      {"QLinearConv", 1, in_either_order<qlinear_conv_rule>},
+      {"NhwcMaxPool", 1, channels_last<max_pool_rule>},
+      {"QLinearConcat", 1, concat},
+      {"QLinearWhere", 1, where},
+      {"QGemm", 1, gemm},
+      {"MatMulInteger16", 1, matmul_integer16},
+      {"DynamicQuantizeMatMul", 1, dynamic_matmul},
+      {"MatMulIntegerToFloat", 1, matmul_to_float},
+      {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm},
+      {"MatMulNBits", 1, matmul_nbits},
+      {"MatMulBnb4", 1, matmul_bnb4},
+      {"MatMulFpQ4", 1, matmul_fpq4},
+      {"GatherBlockQuantized", 1, gather_block_quantized},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

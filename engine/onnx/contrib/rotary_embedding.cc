@@ -102,13 +102,14 @@ Values rotary_embedding(NodeCall& c) {
   return {in.ndim() == 3 ? join_heads(y) : y};
 }
 
-constexpr Operator kOperators[] = {
-    {"MRotaryEmbedding", 1, multimodal_rotary_embedding},
-    {"RotaryEmbedding", 1, rotary_embedding},
-};
-
 }  // namespace
 
-OperatorTable contrib_rotary_embedding_operators() { return kOperators; }
+OperatorTable contrib_rotary_embedding_operators() {
+  static constexpr Operator operators[] = {
+      {"MRotaryEmbedding", 1, multimodal_rotary_embedding},
+      {"RotaryEmbedding", 1, rotary_embedding},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -193,15 +193,16 @@ Values unfold_tensor(NodeCall& c) {
   return {ops::transpose(windows, order)};
 }
 
-constexpr Operator kOperators[] = {
-    {"ConvTransposeWithDynamicPads", 1, conv_transpose_with_dynamic_pads},
-    {"CropAndResize", 1, crop_and_resize},
-    {"MaxpoolWithMask", 1, maxpool_with_mask},
-    {"UnfoldTensor", 1, unfold_tensor},
-};
-
 }  // namespace
 
-OperatorTable contrib_spatial_operators() { return kOperators; }
+OperatorTable contrib_spatial_operators() {
+  static constexpr Operator operators[] = {
+      {"ConvTransposeWithDynamicPads", 1, conv_transpose_with_dynamic_pads},
+      {"CropAndResize", 1, crop_and_resize},
+      {"MaxpoolWithMask", 1, maxpool_with_mask},
+      {"UnfoldTensor", 1, unfold_tensor},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

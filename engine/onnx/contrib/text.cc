@@ -273,16 +273,17 @@ Values dynamic_time_warping(NodeCall& c) {
   return {Tensor(out)};
 }
 
-constexpr Operator kOperators[] = {
-    {"BifurcationDetector", 1, bifurcation_detector},
-    {"DynamicTimeWarping", 1, dynamic_time_warping},
-    {"MurmurHash3", 1, murmur_hash},
-    {"NGramRepeatBlock", 1, ngram_repeat_block},
-    {"Tokenizer", 1, tokenizer},
-};
-
 }  // namespace
 
-OperatorTable contrib_text_operators() { return kOperators; }
+OperatorTable contrib_text_operators() {
+  static constexpr Operator operators[] = {
+      {"BifurcationDetector", 1, bifurcation_detector},
+      {"DynamicTimeWarping", 1, dynamic_time_warping},
+      {"MurmurHash3", 1, murmur_hash},
+      {"NGramRepeatBlock", 1, ngram_repeat_block},
+      {"Tokenizer", 1, tokenizer},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

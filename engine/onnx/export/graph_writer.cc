@@ -49,6 +49,13 @@ Attribute ints_attribute(std::string name, std::vector<int64_t> values) {
   return out;
 }
 
+std::vector<int64_t> onnx_pads(const std::vector<int64_t>& pairs) {
+  std::vector<int64_t> out;
+  for (size_t side = 0; side < 2; ++side)
+    for (size_t i = side; i < pairs.size(); i += 2) out.push_back(pairs[i]);
+  return out;
+}
+
 namespace {
 
 /// The dim with the symbols that the options fix replaced by their sizes.

@@ -22,6 +22,8 @@ formats::onnx::Attribute int_attribute(std::string name, int64_t value);
 formats::onnx::Attribute float_attribute(std::string name, double value);
 formats::onnx::Attribute string_attribute(std::string name, std::string value);
 formats::onnx::Attribute ints_attribute(std::string name, std::vector<int64_t> values);
+/// Padding in the order of ONNX: the beginnings of all axes, then their ends.
+std::vector<int64_t> onnx_pads(const std::vector<int64_t>& pairs);
 
 class GraphWriter {
  public:

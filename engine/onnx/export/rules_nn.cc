@@ -52,13 +52,6 @@ struct Window {
   std::vector<int64_t> kernel, stride, dilation, pads;  ///< pads: all before, then all after
 };
 
-std::vector<int64_t> onnx_pads(const std::vector<int64_t>& pairs) {
-  std::vector<int64_t> out;
-  for (size_t side = 0; side < 2; ++side)
-    for (size_t i = side; i < pairs.size(); i += 2) out.push_back(pairs[i]);
-  return out;
-}
-
 bool channels_last(Writer& w) { return w.attr("data_format").as_string().ends_with('C'); }
 
 Shape spatial_of(Writer& w, const Shape& shape) {

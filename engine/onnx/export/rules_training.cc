@@ -16,13 +16,6 @@ void require_channels_first(Writer& w) {
   if (w.attr("data_format").as_string().ends_with('C')) w.refuse("channels last");
 }
 
-std::vector<int64_t> onnx_pads(const std::vector<int64_t>& pairs) {
-  std::vector<int64_t> out;
-  for (size_t side = 0; side < 2; ++side)
-    for (size_t i = side; i < pairs.size(); i += 2) out.push_back(pairs[i]);
-  return out;
-}
-
 /// A convolution of x by the gradient, with samples in the place of channels: stride and dilation
 /// change places, and each group of channels is a group of samples.
 void conv2d_weight_grad(Writer& w) {

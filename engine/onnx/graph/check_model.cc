@@ -16,7 +16,7 @@ using formats::onnx::Model;
 using formats::onnx::Node;
 using Opsets = std::map<std::string, int64_t>;
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxNesting = 64;
 
 std::string title(const Node& node) { return str("node '", node.name, "' (", node.op_type, ")"); }
 
@@ -98,8 +98,8 @@ class Checker {
 
   /// Counts nodes including subgraphs and expanded functions, up to the limit.
   int64_t expanded_count(const std::vector<Node>& nodes, int depth) {
-    if (depth > kMaxDepth)
-      fail(ErrorCode::kModel, "graphs and functions are nested more than ", kMaxDepth, " deep");
+    if (depth > kMaxNesting)
+      fail(ErrorCode::kModel, "graphs and functions are nested more than ", kMaxNesting, " deep");
     int64_t count = 0;
     for (const Node& node : nodes) {
       ++count;

@@ -44,7 +44,7 @@ std::string function_key(const std::string& domain, const std::string& name,
   return domain + "|" + name + "|" + overload;
 }
 
-std::string title(const formats::onnx::Node& node) {
+std::string node_title(const formats::onnx::Node& node) {
   const std::string type = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
   if (!node.name.empty()) return str("node '", node.name, "' (", type, ")");
   return str("node of ", type, node.outputs.empty() ? "" : " with output '",
@@ -226,16 +226,17 @@ void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std:
       if (traced) origin.emplace(text(paddle::Origin{.layer = printable_name(node)}));
       outputs = run_node(node, scope);
     } catch (const DataDependentError& e) {
-      throw DataDependentError(ErrorCode::kModel, title(node) + ": " + e.message());
+      throw DataDependentError(ErrorCode::kModel, node_title(node) + ": " + e.message());
     } catch (const Error& e) {
       if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
       if (e.message().starts_with("node ")) throw;
-      fail(ErrorCode::kModel, title(node), ": ", e.message());
+      fail(ErrorCode::kModel, node_title(node), ": ", e.message());
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.outputs[k].empty()) continue;
       if (k >= outputs.size())
-        fail(ErrorCode::kModel, title(node), ": has no output ", k, " ('", node.outputs[k], "')");
+        fail(ErrorCode::kModel, node_title(node), ": has no output ", k, " ('", node.outputs[k],
+             "')");
       set(scope, node.outputs[k], std::move(outputs[k]));
     }
     if (partitions) Partitions::mark_outputs(node, scope);

@@ -76,11 +76,11 @@ class NodeCall {
   void check_same_dtype(std::initializer_list<size_t> inputs) const;
 
   template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
+  [[noreturn, gnu::always_inline]] void refuse(const Parts&... parts) const {
     fail(ErrorCode::kModel, parts...);
   }
   template <class... Parts>
-  void check(bool condition, const Parts&... parts) const {
+  [[gnu::always_inline]] void check(bool condition, const Parts&... parts) const {
     if (!condition) refuse(parts...);
   }
 

@@ -145,18 +145,19 @@ Values one_hot_encoder(NodeCall& c) {
   return {Tensor(out)};
 }
 
-constexpr Operator kOperators[] = {
-    {"ArrayFeatureExtractor", 1, array_feature_extractor},
-    {"Binarizer", 1, binarizer},
-    {"FeatureVectorizer", 1, feature_vectorizer},
-    {"Imputer", 1, imputer},
-    {"Normalizer", 1, normalizer},
-    {"OneHotEncoder", 1, one_hot_encoder},
-    {"Scaler", 1, scaler},
-};
-
 }  // namespace
 
-OperatorTable ml_features_operators() { return kOperators; }
+OperatorTable ml_features_operators() {
+  static constexpr Operator operators[] = {
+      {"ArrayFeatureExtractor", 1, array_feature_extractor},
+      {"Binarizer", 1, binarizer},
+      {"FeatureVectorizer", 1, feature_vectorizer},
+      {"Imputer", 1, imputer},
+      {"Normalizer", 1, normalizer},
+      {"OneHotEncoder", 1, one_hot_encoder},
+      {"Scaler", 1, scaler},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -201,16 +201,17 @@ Values cast_map(NodeCall& c) {
   return {Tensor(out)};
 }
 
-constexpr Operator kOperators[] = {
-    {"CastMap", 1, cast_map},
-    {"CategoryMapper", 1, category_mapper},
-    {"DictVectorizer", 1, dict_vectorizer},
-    {"LabelEncoder", 1, label_encoder},
-    {"ZipMap", 1, zip_map},
-};
-
 }  // namespace
 
-OperatorTable ml_labels_operators() { return kOperators; }
+OperatorTable ml_labels_operators() {
+  static constexpr Operator operators[] = {
+      {"CastMap", 1, cast_map},
+      {"CategoryMapper", 1, category_mapper},
+      {"DictVectorizer", 1, dict_vectorizer},
+      {"LabelEncoder", 1, label_encoder},
+      {"ZipMap", 1, zip_map},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

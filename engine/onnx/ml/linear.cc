@@ -88,13 +88,14 @@ Values linear_classifier(NodeCall& c) {
   return {(classes == 1 ? labels.binary() : labels).at(chosen), Tensor(out)};
 }
 
-constexpr Operator kOperators[] = {
-    {"LinearClassifier", 1, linear_classifier},
-    {"LinearRegressor", 1, linear_regressor},
-};
-
 }  // namespace
 
-OperatorTable ml_linear_operators() { return kOperators; }
+OperatorTable ml_linear_operators() {
+  static constexpr Operator operators[] = {
+      {"LinearClassifier", 1, linear_classifier},
+      {"LinearRegressor", 1, linear_regressor},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

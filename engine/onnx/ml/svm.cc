@@ -267,13 +267,14 @@ Values svm_regressor(NodeCall& c) {
   return {Tensor(out)};
 }
 
-constexpr Operator kOperators[] = {
-    {"SVMClassifier", 1, svm_classifier},
-    {"SVMRegressor", 1, svm_regressor},
-};
-
 }  // namespace
 
-OperatorTable ml_svm_operators() { return kOperators; }
+OperatorTable ml_svm_operators() {
+  static constexpr Operator operators[] = {
+      {"SVMClassifier", 1, svm_classifier},
+      {"SVMRegressor", 1, svm_regressor},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -425,14 +425,15 @@ Values tree_ensemble(NodeCall& c) {
   return {Tensor(out.cast(is_float(dtype) ? dtype : DType::kF32))};
 }
 
-constexpr Operator kOperators[] = {
-    {"TreeEnsemble", 5, tree_ensemble},
-    {"TreeEnsembleClassifier", 1, tree_classifier},
-    {"TreeEnsembleRegressor", 1, tree_regressor},
-};
-
 }  // namespace
 
-OperatorTable ml_trees_operators() { return kOperators; }
+OperatorTable ml_trees_operators() {
+  static constexpr Operator operators[] = {
+      {"TreeEnsemble", 5, tree_ensemble},
+      {"TreeEnsembleClassifier", 1, tree_classifier},
+      {"TreeEnsembleRegressor", 1, tree_regressor},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

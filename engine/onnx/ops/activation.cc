@@ -93,35 +93,36 @@ Tensor hardmax_of(const Tensor& x, int64_t axis, const std::optional<DType>&) {
   return ops::cast(ops::equal(indices, first), x.dtype());
 }
 
-constexpr Operator kOperators[] = {
-    {"Relu", 1, unary<ops::relu>},
-    {"Sigmoid", 1, unary<ops::sigmoid>},
-    {"Tanh", 1, unary<ops::tanh>},
-    {"Softsign", 1, unary<ops::softsign>},
-    {"Mish", 1, unary<ops::mish>},
-    {"HardSwish", 1, unary<ops::hardswish>},
-    {"Softplus", 1, softplus},
-    {"Gelu", 1, gelu},
-    {"Elu", 1, elu},
-    {"Celu", 1, celu},
-    {"Selu", 1, selu},
-    {"LeakyRelu", 1, leaky_relu},
-    {"ThresholdedRelu", 1, thresholded_relu},
-    {"HardSigmoid", 1, hard_sigmoid},
-    {"PRelu", 1, prelu},
-    {"Swish", 1, swish},
-    {"SwiGLU", 1, swiglu},
-    {"Shrink", 1, shrink},
-    {"Softmax", 1, flattened<ops::softmax>},
-    {"Softmax", 13, along_axis<ops::softmax>},
-    {"LogSoftmax", 1, flattened<ops::log_softmax>},
-    {"LogSoftmax", 13, along_axis<ops::log_softmax>},
-    {"Hardmax", 1, flattened<hardmax_of>},
-    {"Hardmax", 13, along_axis<hardmax_of>},
-};
-
 }  // namespace
 
-OperatorTable activation_operators() { return kOperators; }
+OperatorTable activation_operators() {
+  static constexpr Operator operators[] = {
+      {"Relu", 1, unary<ops::relu>},
+      {"Sigmoid", 1, unary<ops::sigmoid>},
+      {"Tanh", 1, unary<ops::tanh>},
+      {"Softsign", 1, unary<ops::softsign>},
+      {"Mish", 1, unary<ops::mish>},
+      {"HardSwish", 1, unary<ops::hardswish>},
+      {"Softplus", 1, softplus},
+      {"Gelu", 1, gelu},
+      {"Elu", 1, elu},
+      {"Celu", 1, celu},
+      {"Selu", 1, selu},
+      {"LeakyRelu", 1, leaky_relu},
+      {"ThresholdedRelu", 1, thresholded_relu},
+      {"HardSigmoid", 1, hard_sigmoid},
+      {"PRelu", 1, prelu},
+      {"Swish", 1, swish},
+      {"SwiGLU", 1, swiglu},
+      {"Shrink", 1, shrink},
+      {"Softmax", 1, flattened<ops::softmax>},
+      {"Softmax", 13, along_axis<ops::softmax>},
+      {"LogSoftmax", 1, flattened<ops::log_softmax>},
+      {"LogSoftmax", 13, along_axis<ops::log_softmax>},
+      {"Hardmax", 1, flattened<hardmax_of>},
+      {"Hardmax", 13, along_axis<hardmax_of>},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -176,13 +176,14 @@ Values rotary_embedding(NodeCall& c) {
   return {packed ? ops::reshape(out, in.shape()) : ops::transpose(out, {0, 2, 1, 3})};
 }
 
-constexpr Operator kOperators[] = {
-    {"Attention", 1, attention},
-    {"RotaryEmbedding", 1, rotary_embedding},
-};
-
 }  // namespace
 
-OperatorTable attention_operators() { return kOperators; }
+OperatorTable attention_operators() {
+  static constexpr Operator operators[] = {
+      {"Attention", 1, attention},
+      {"RotaryEmbedding", 1, rotary_embedding},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

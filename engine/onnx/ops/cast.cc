@@ -128,11 +128,12 @@ Values bit_cast(NodeCall& c) {
   return {x.dtype() == to ? x : ops::view_dtype(x, to)};
 }
 
-constexpr Operator kOperators[] = {
-    {"Cast", 1, cast}, {"CastLike", 1, cast_like}, {"BitCast", 1, bit_cast}};
-
 }  // namespace
 
-OperatorTable cast_operators() { return kOperators; }
+OperatorTable cast_operators() {
+  static constexpr Operator operators[] = {
+      {"Cast", 1, cast}, {"CastLike", 1, cast_like}, {"BitCast", 1, bit_cast}};
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -219,17 +219,6 @@ Values trilu(NodeCall& c) {
   return {ops::where(keep, x, scalar(0, x.dtype()))};
 }
 
-constexpr Operator kOperators[] = {
-    {"Concat", 1, concat},
-    {"Split", 1, split},
-    {"Slice", 1, slice},
-    {"DynamicSlice", 1, slice},
-    {"Pad", 1, pad},
-    {"CenterCropPad", 1, center_crop_pad},
-    {"ReverseSequence", 1, reverse_sequence},
-    {"Trilu", 1, trilu},
-};
-
 }  // namespace
 
 Tensor reverse_sequences(const Tensor& x, const Tensor& lengths) {
@@ -246,6 +235,18 @@ Tensor reverse_sequences(const Tensor& x, const Tensor& lengths) {
   return ops::reshape(taken, x.shape());
 }
 
-OperatorTable concat_split_pad_operators() { return kOperators; }
+OperatorTable concat_split_pad_operators() {
+  static constexpr Operator operators[] = {
+      {"Concat", 1, concat},
+      {"Split", 1, split},
+      {"Slice", 1, slice},
+      {"DynamicSlice", 1, slice},
+      {"Pad", 1, pad},
+      {"CenterCropPad", 1, center_crop_pad},
+      {"ReverseSequence", 1, reverse_sequence},
+      {"Trilu", 1, trilu},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

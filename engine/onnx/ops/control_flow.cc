@@ -251,14 +251,15 @@ Values sequence_map(NodeCall& c) {
   return all;
 }
 
-constexpr Operator kOperators[] = {
-    {"If", 1, conditional},           {"Loop", 1, loop},
-    {"Scan", 1, batched_scan},        {"Scan", 9, scan},
-    {"SequenceMap", 1, sequence_map},
-};
-
 }  // namespace
 
-OperatorTable control_flow_operators() { return kOperators; }
+OperatorTable control_flow_operators() {
+  static constexpr Operator operators[] = {
+      {"If", 1, conditional},           {"Loop", 1, loop},
+      {"Scan", 1, batched_scan},        {"Scan", 9, scan},
+      {"SequenceMap", 1, sequence_map},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

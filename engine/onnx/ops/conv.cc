@@ -152,12 +152,6 @@ Values causal_conv_with_state(NodeCall& c) {
   return {back(y), back(slice_axis(all, 2, all.dim(2) - before, all.dim(2)))};
 }
 
-constexpr Operator kOperators[] = {
-    {"Conv", 1, conv},
-    {"ConvTranspose", 1, conv_transpose_rule},
-    {"CausalConvWithState", 1, causal_conv_with_state},
-};
-
 }  // namespace
 
 /// Computed without padding, then cropped or padded as pads and output_padding require.
@@ -206,6 +200,13 @@ Values conv_transpose_rule(NodeCall& c) {
   return {y};
 }
 
-OperatorTable conv_operators() { return kOperators; }
+OperatorTable conv_operators() {
+  static constexpr Operator operators[] = {
+      {"Conv", 1, conv},
+      {"ConvTranspose", 1, conv_transpose_rule},
+      {"CausalConvWithState", 1, causal_conv_with_state},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

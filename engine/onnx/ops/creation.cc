@@ -131,24 +131,25 @@ Values window(NodeCall& c) {
   return {ops::cast(Tensor(out), c.dtype_attr("output_datatype", DType::kF32))};
 }
 
-constexpr Operator kOperators[] = {
-    {"Constant", 1, constant},
-    {"ConstantOfShape", 1, constant_of_shape},
-    {"Range", 1, range},
-    {"EyeLike", 1, eye_like},
-    {"RandomNormal", 1, random<normal>},
-    {"RandomNormalLike", 1, random_like<normal>},
-    {"RandomUniform", 1, random<uniform>},
-    {"RandomUniformLike", 1, random_like<uniform>},
-    {"Bernoulli", 1, bernoulli},
-    {"Multinomial", 1, multinomial},
-    {"HannWindow", 1, window<0>},
-    {"HammingWindow", 1, window<1>},
-    {"BlackmanWindow", 1, window<2>},
-};
-
 }  // namespace
 
-OperatorTable creation_operators() { return kOperators; }
+OperatorTable creation_operators() {
+  static constexpr Operator operators[] = {
+      {"Constant", 1, constant},
+      {"ConstantOfShape", 1, constant_of_shape},
+      {"Range", 1, range},
+      {"EyeLike", 1, eye_like},
+      {"RandomNormal", 1, random<normal>},
+      {"RandomNormalLike", 1, random_like<normal>},
+      {"RandomUniform", 1, random<uniform>},
+      {"RandomUniformLike", 1, random_like<uniform>},
+      {"Bernoulli", 1, bernoulli},
+      {"Multinomial", 1, multinomial},
+      {"HannWindow", 1, window<0>},
+      {"HammingWindow", 1, window<1>},
+      {"BlackmanWindow", 1, window<2>},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

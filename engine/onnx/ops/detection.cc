@@ -49,14 +49,15 @@ Values max_roi_pool(NodeCall& c) {
   })};
 }
 
-constexpr Operator kOperators[] = {
-    {"MaxRoiPool", 1, max_roi_pool},
-    {"NonMaxSuppression", 1, non_max_suppression},
-    {"RoiAlign", 1, roi_align},
-};
-
 }  // namespace
 
-OperatorTable detection_operators() { return kOperators; }
+OperatorTable detection_operators() {
+  static constexpr Operator operators[] = {
+      {"MaxRoiPool", 1, max_roi_pool},
+      {"NonMaxSuppression", 1, non_max_suppression},
+      {"RoiAlign", 1, roi_align},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

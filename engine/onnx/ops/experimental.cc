@@ -49,17 +49,18 @@ Values crop(NodeCall& c) {
   return {slice_axis(slice_axis(x, 2, top, bottom), 3, left, right)};
 }
 
-constexpr Operator kOperators[] = {
-    {"Affine", 1, affine},
-    {"Scale", 1, scale},
-    {"ScaledTanh", 1, scaled_tanh},
-    {"ParametricSoftplus", 1, parametric_softplus},
-    {"ImageScaler", 1, image_scaler},
-    {"Crop", 1, crop},
-};
-
 }  // namespace
 
-OperatorTable experimental_operators() { return kOperators; }
+OperatorTable experimental_operators() {
+  static constexpr Operator operators[] = {
+      {"Affine", 1, affine},
+      {"Scale", 1, scale},
+      {"ScaledTanh", 1, scaled_tanh},
+      {"ParametricSoftplus", 1, parametric_softplus},
+      {"ImageScaler", 1, image_scaler},
+      {"Crop", 1, crop},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -109,10 +109,11 @@ Values image_decoder(NodeCall& c) {
   return {Tensor(Array::from(image.pixels, {image.height, image.width, image.channels}))};
 }
 
-constexpr Operator kOperators[] = {{"ImageDecoder", 1, image_decoder}};
-
 }  // namespace
 
-OperatorTable image_decoder_operators() { return kOperators; }
+OperatorTable image_decoder_operators() {
+  static constexpr Operator operators[] = {{"ImageDecoder", 1, image_decoder}};
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -279,21 +279,22 @@ Values compress(NodeCall& c) {
   return {ops::index_select(x, rows, axis)};
 }
 
-constexpr Operator kOperators[] = {
-    {"Gather", 1, gather},
-    {"GatherElements", 1, gather_elements},
-    {"GatherND", 1, gather_nd},
-    {"Scatter", 1, scatter_elements},
-    {"ScatterElements", 1, scatter_elements},
-    {"ScatterND", 1, scatter_nd},
-    {"TensorScatter", 1, tensor_scatter},
-    {"OneHot", 1, one_hot},
-    {"NonZero", 1, nonzero},
-    {"Compress", 1, compress},
-};
-
 }  // namespace
 
-OperatorTable indexing_operators() { return kOperators; }
+OperatorTable indexing_operators() {
+  static constexpr Operator operators[] = {
+      {"Gather", 1, gather},
+      {"GatherElements", 1, gather_elements},
+      {"GatherND", 1, gather_nd},
+      {"Scatter", 1, scatter_elements},
+      {"ScatterElements", 1, scatter_elements},
+      {"ScatterND", 1, scatter_nd},
+      {"TensorScatter", 1, tensor_scatter},
+      {"OneHot", 1, one_hot},
+      {"NonZero", 1, nonzero},
+      {"Compress", 1, compress},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

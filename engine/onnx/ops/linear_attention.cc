@@ -65,10 +65,11 @@ Values linear_attention(NodeCall& c) {
           ops::cast(state, state_dtype)};
 }
 
-constexpr Operator kOperators[] = {{"LinearAttention", 1, linear_attention}};
-
 }  // namespace
 
-OperatorTable linear_attention_operators() { return kOperators; }
+OperatorTable linear_attention_operators() {
+  static constexpr Operator operators[] = {{"LinearAttention", 1, linear_attention}};
+  return operators;
+}
 
 }  // namespace paddle::onnx

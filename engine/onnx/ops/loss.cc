@@ -48,13 +48,14 @@ Values softmax_cross_entropy(NodeCall& c) {
           log_probability};
 }
 
-constexpr Operator kOperators[] = {
-    {"NegativeLogLikelihoodLoss", 1, nll_loss},
-    {"SoftmaxCrossEntropyLoss", 1, softmax_cross_entropy},
-};
-
 }  // namespace
 
-OperatorTable loss_operators() { return kOperators; }
+OperatorTable loss_operators() {
+  static constexpr Operator operators[] = {
+      {"NegativeLogLikelihoodLoss", 1, nll_loss},
+      {"SoftmaxCrossEntropyLoss", 1, softmax_cross_entropy},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -46,15 +46,16 @@ Values determinant(NodeCall& c) {
   return {compute_in_float32(c.tensor(0), [](const Tensor& x) { return ops::det(x); })};
 }
 
-constexpr Operator kOperators[] = {
-    {"MatMul", 1, matmul},
-    {"Gemm", 1, gemm},
-    {"Einsum", 1, einsum},
-    {"Det", 1, determinant},
-};
-
 }  // namespace
 
-OperatorTable matmul_operators() { return kOperators; }
+OperatorTable matmul_operators() {
+  static constexpr Operator operators[] = {
+      {"MatMul", 1, matmul},
+      {"Gemm", 1, gemm},
+      {"Einsum", 1, einsum},
+      {"Det", 1, determinant},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -183,21 +183,22 @@ Values dropout(NodeCall& c) {
   return {ops::cast(kept, x.dtype()) * x / (1 - ratio), ops::cast(kept, mask_type)};
 }
 
-constexpr Operator kOperators[] = {
-    {"BatchNormalization", 1, batch_normalization},
-    {"InstanceNormalization", 1, instance_normalization},
-    {"LayerNormalization", 1, layer_normalization},
-    {"RMSNormalization", 1, rms_normalization},
-    {"SimplifiedLayerNormalization", 1, rms_normalization},
-    {"GroupNormalization", 1, group_normalization},
-    {"LpNormalization", 1, lp_normalization},
-    {"MeanVarianceNormalization", 1, mean_variance_normalization},
-    {"LRN", 1, lrn},
-    {"Dropout", 1, dropout},
-};
-
 }  // namespace
 
-OperatorTable norm_operators() { return kOperators; }
+OperatorTable norm_operators() {
+  static constexpr Operator operators[] = {
+      {"BatchNormalization", 1, batch_normalization},
+      {"InstanceNormalization", 1, instance_normalization},
+      {"LayerNormalization", 1, layer_normalization},
+      {"RMSNormalization", 1, rms_normalization},
+      {"SimplifiedLayerNormalization", 1, rms_normalization},
+      {"GroupNormalization", 1, group_normalization},
+      {"LpNormalization", 1, lp_normalization},
+      {"MeanVarianceNormalization", 1, mean_variance_normalization},
+      {"LRN", 1, lrn},
+      {"Dropout", 1, dropout},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -225,16 +225,6 @@ Values max_unpool(NodeCall& c) {
   return {out};
 }
 
-constexpr Operator kOperators[] = {
-    {"MaxPool", 1, max_pool},
-    {"AveragePool", 1, average_pool},
-    {"LpPool", 1, lp_pool},
-    {"GlobalAveragePool", 1, global_average_pool},
-    {"GlobalMaxPool", 1, global_max_pool},
-    {"GlobalLpPool", 1, global_lp_pool},
-    {"MaxUnpool", 1, max_unpool},
-};
-
 }  // namespace
 
 Values average_pool_rule(NodeCall& c) { return average_pool(c); }
@@ -242,6 +232,17 @@ Values max_pool_rule(NodeCall& c) { return max_pool(c); }
 Values global_average_pool_rule(NodeCall& c) { return global_average_pool(c); }
 Values global_max_pool_rule(NodeCall& c) { return global_max_pool(c); }
 
-OperatorTable pooling_operators() { return kOperators; }
+OperatorTable pooling_operators() {
+  static constexpr Operator operators[] = {
+      {"MaxPool", 1, max_pool},
+      {"AveragePool", 1, average_pool},
+      {"LpPool", 1, lp_pool},
+      {"GlobalAveragePool", 1, global_average_pool},
+      {"GlobalMaxPool", 1, global_max_pool},
+      {"GlobalLpPool", 1, global_lp_pool},
+      {"MaxUnpool", 1, max_unpool},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

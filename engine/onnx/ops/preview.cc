@@ -42,10 +42,11 @@ Values flex_attention(NodeCall& c) {
   return {ops::cast(ops::matmul(weights, ops::cast(v, work)), v.dtype())};
 }
 
-constexpr Operator kOperators[] = {{"FlexAttention", 1, flex_attention}};
-
 }  // namespace
 
-OperatorTable preview_operators() { return kOperators; }
+OperatorTable preview_operators() {
+  static constexpr Operator operators[] = {{"FlexAttention", 1, flex_attention}};
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -314,20 +314,21 @@ Values qlinear_conv(NodeCall& c) {
   return {quantized(c, y, f32(6), c.tensor(7), c.tensor(7).dtype())};
 }
 
-constexpr Operator kOperators[] = {
-    {"QuantizeLinear", 1, quantize_linear},
-    {"DequantizeLinear", 1, dequantize_linear},
-    {"DynamicQuantizeLinear", 1, dynamic_quantize_linear},
-    {"MatMulInteger", 1, matmul_integer},
-    {"QLinearMatMul", 1, qlinear_matmul},
-    {"ConvInteger", 1, conv_integer},
-    {"QLinearConv", 1, qlinear_conv},
-};
-
 }  // namespace
 
 Values qlinear_conv_rule(NodeCall& c) { return qlinear_conv(c); }
 
-OperatorTable quantization_operators() { return kOperators; }
+OperatorTable quantization_operators() {
+  static constexpr Operator operators[] = {
+      {"QuantizeLinear", 1, quantize_linear},
+      {"DequantizeLinear", 1, dequantize_linear},
+      {"DynamicQuantizeLinear", 1, dynamic_quantize_linear},
+      {"MatMulInteger", 1, matmul_integer},
+      {"QLinearMatMul", 1, qlinear_matmul},
+      {"ConvInteger", 1, conv_integer},
+      {"QLinearConv", 1, qlinear_conv},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -359,12 +359,6 @@ Values recurrent(NodeCall& call) {
   return {back(all), back(h), back(c)};
 }
 
-constexpr Operator kOperators[] = {
-    {"RNN", 1, recurrent<Cell::kRnn>},
-    {"GRU", 1, recurrent<Cell::kGru>},
-    {"LSTM", 1, recurrent<Cell::kLstm>},
-};
-
 }  // namespace
 
 Values dynamic_quantize_lstm_rule(NodeCall& c) {
@@ -372,6 +366,13 @@ Values dynamic_quantize_lstm_rule(NodeCall& c) {
 }
 Values attn_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kAttention>(c); }
 
-OperatorTable recurrent_operators() { return kOperators; }
+OperatorTable recurrent_operators() {
+  static constexpr Operator operators[] = {
+      {"RNN", 1, recurrent<Cell::kRnn>},
+      {"GRU", 1, recurrent<Cell::kGru>},
+      {"LSTM", 1, recurrent<Cell::kLstm>},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -130,25 +130,26 @@ Values cumulative(NodeCall& c, double neutral) {
 Values cumsum(NodeCall& c) { return cumulative<ops::cumsum>(c, 0); }
 Values cumprod(NodeCall& c) { return cumulative<ops::cumprod>(c, 1); }
 
-constexpr Operator kOperators[] = {
-    {"ReduceSum", 1, reduce<sum>},
-    {"ReduceMean", 1, reduce<mean>},
-    {"ReduceProd", 1, reduce<prod>},
-    {"ReduceMax", 1, reduce<max>},
-    {"ReduceMin", 1, reduce<min>},
-    {"ReduceL1", 1, reduce<l1>},
-    {"ReduceL2", 1, reduce<l2>},
-    {"ReduceSumSquare", 1, reduce<sum_square>},
-    {"ReduceLogSum", 1, reduce<log_sum>},
-    {"ReduceLogSumExp", 1, reduce<log_sum_exp>},
-    {"ArgMax", 1, arg<ops::argmax>},
-    {"ArgMin", 1, arg<ops::argmin>},
-    {"CumSum", 1, cumsum},
-    {"CumProd", 1, cumprod},
-};
-
 }  // namespace
 
-OperatorTable reduction_operators() { return kOperators; }
+OperatorTable reduction_operators() {
+  static constexpr Operator operators[] = {
+      {"ReduceSum", 1, reduce<sum>},
+      {"ReduceMean", 1, reduce<mean>},
+      {"ReduceProd", 1, reduce<prod>},
+      {"ReduceMax", 1, reduce<max>},
+      {"ReduceMin", 1, reduce<min>},
+      {"ReduceL1", 1, reduce<l1>},
+      {"ReduceL2", 1, reduce<l2>},
+      {"ReduceSumSquare", 1, reduce<sum_square>},
+      {"ReduceLogSum", 1, reduce<log_sum>},
+      {"ReduceLogSumExp", 1, reduce<log_sum_exp>},
+      {"ArgMax", 1, arg<ops::argmax>},
+      {"ArgMin", 1, arg<ops::argmin>},
+      {"CumSum", 1, cumsum},
+      {"CumProd", 1, cumprod},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -342,12 +342,6 @@ Values resize(NodeCall& c) {
   return resize_all(x, s, all);
 }
 
-constexpr Operator kOperators[] = {
-    {"Upsample", 1, upsample},
-    {"Resize", 10, resize_10},
-    {"Resize", 11, resize},
-};
-
 }  // namespace
 
 /// Upsample of com.microsoft.nchwc: integer scales, coordinates as in Resize.
@@ -358,6 +352,13 @@ Values nchwc_upsample_rule(NodeCall& c) {
   return resize_by_scales(c.tensor(0), s, {scales.begin(), scales.end()});
 }
 
-OperatorTable resize_operators() { return kOperators; }
+OperatorTable resize_operators() {
+  static constexpr Operator operators[] = {
+      {"Upsample", 1, upsample},
+      {"Resize", 10, resize_10},
+      {"Resize", 11, resize},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -127,22 +127,23 @@ Values get_element(NodeCall& c) {
   return {v.elements()[0]};
 }
 
-constexpr Operator kOperators[] = {
-    {"SequenceConstruct", 1, construct},
-    {"SequenceEmpty", 1, empty},
-    {"SequenceAt", 1, at},
-    {"SequenceInsert", 1, insert},
-    {"SequenceErase", 1, erase},
-    {"SequenceLength", 1, length},
-    {"ConcatFromSequence", 1, concat},
-    {"SplitToSequence", 1, split},
-    {"Optional", 1, optional},
-    {"OptionalHasElement", 1, has_element},
-    {"OptionalGetElement", 1, get_element},
-};
-
 }  // namespace
 
-OperatorTable sequence_operators() { return kOperators; }
+OperatorTable sequence_operators() {
+  static constexpr Operator operators[] = {
+      {"SequenceConstruct", 1, construct},
+      {"SequenceEmpty", 1, empty},
+      {"SequenceAt", 1, at},
+      {"SequenceInsert", 1, insert},
+      {"SequenceErase", 1, erase},
+      {"SequenceLength", 1, length},
+      {"ConcatFromSequence", 1, concat},
+      {"SplitToSequence", 1, split},
+      {"Optional", 1, optional},
+      {"OptionalHasElement", 1, has_element},
+      {"OptionalGetElement", 1, get_element},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

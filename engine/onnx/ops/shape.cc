@@ -166,22 +166,23 @@ Values space_to_depth(NodeCall& c) {
                        {s[0], s[1] * b * b, rows, columns})};
 }
 
-constexpr Operator kOperators[] = {
-    {"Shape", 1, shape_of},
-    {"Size", 1, size_of},
-    {"Reshape", 1, reshape},
-    {"Flatten", 1, flatten},
-    {"Squeeze", 1, squeeze},
-    {"Unsqueeze", 1, unsqueeze},
-    {"Transpose", 1, transpose},
-    {"Expand", 1, expand},
-    {"Tile", 1, tile},
-    {"DepthToSpace", 1, depth_to_space},
-    {"SpaceToDepth", 1, space_to_depth},
-};
-
 }  // namespace
 
-OperatorTable shape_operators() { return kOperators; }
+OperatorTable shape_operators() {
+  static constexpr Operator operators[] = {
+      {"Shape", 1, shape_of},
+      {"Size", 1, size_of},
+      {"Reshape", 1, reshape},
+      {"Flatten", 1, flatten},
+      {"Squeeze", 1, squeeze},
+      {"Unsqueeze", 1, unsqueeze},
+      {"Transpose", 1, transpose},
+      {"Expand", 1, expand},
+      {"Tile", 1, tile},
+      {"DepthToSpace", 1, depth_to_space},
+      {"SpaceToDepth", 1, space_to_depth},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

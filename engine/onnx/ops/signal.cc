@@ -99,14 +99,15 @@ Values mel_weight_matrix(NodeCall& c) {
   return {ops::cast(Tensor(out), c.dtype_attr("output_datatype", DType::kF32))};
 }
 
-constexpr Operator kOperators[] = {
-    {"DFT", 1, dft},
-    {"STFT", 1, stft},
-    {"MelWeightMatrix", 1, mel_weight_matrix},
-};
-
 }  // namespace
 
-OperatorTable signal_operators() { return kOperators; }
+OperatorTable signal_operators() {
+  static constexpr Operator operators[] = {
+      {"DFT", 1, dft},
+      {"STFT", 1, stft},
+      {"MelWeightMatrix", 1, mel_weight_matrix},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -36,10 +36,11 @@ Values unique(NodeCall& c) {
           ops::index_select(rank, out[2], 0), ops::index_select(out[3], order, 0)};
 }
 
-constexpr Operator kOperators[] = {{"TopK", 1, top_k}, {"Unique", 1, unique}};
-
 }  // namespace
 
-OperatorTable sort_operators() { return kOperators; }
+OperatorTable sort_operators() {
+  static constexpr Operator operators[] = {{"TopK", 1, top_k}, {"Unique", 1, unique}};
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -130,15 +130,16 @@ Values deform_conv(NodeCall& c) {
                              c.optional_tensor(4))};
 }
 
-constexpr Operator kOperators[] = {
-    {"GridSample", 1, grid_sample},
-    {"AffineGrid", 1, affine_grid},
-    {"Col2Im", 1, col2im},
-    {"DeformConv", 1, deform_conv},
-};
-
 }  // namespace
 
-OperatorTable spatial_operators() { return kOperators; }
+OperatorTable spatial_operators() {
+  static constexpr Operator operators[] = {
+      {"GridSample", 1, grid_sample},
+      {"AffineGrid", 1, affine_grid},
+      {"Col2Im", 1, col2im},
+      {"DeformConv", 1, deform_conv},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

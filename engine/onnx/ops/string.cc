@@ -246,13 +246,14 @@ Values tf_idf(NodeCall& c) {
   return {Tensor(out)};
 }
 
-constexpr Operator kOperators[] = {
-    {"StringNormalizer", 1, normalize}, {"StringConcat", 1, concat},    {"StringSplit", 1, split},
-    {"RegexFullMatch", 1, full_match},  {"TfIdfVectorizer", 1, tf_idf},
-};
-
 }  // namespace
 
-OperatorTable string_operators() { return kOperators; }
+OperatorTable string_operators() {
+  static constexpr Operator operators[] = {
+      {"StringNormalizer", 1, normalize}, {"StringConcat", 1, concat},    {"StringSplit", 1, split},
+      {"RegexFullMatch", 1, full_match},  {"TfIdfVectorizer", 1, tf_idf},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

@@ -101,15 +101,16 @@ Values gradient(NodeCall& c) {
   return out;
 }
 
-constexpr Operator kOperators[] = {
-    {"Adagrad", 1, adagrad},
-    {"Adam", 1, adam},
-    {"Momentum", 1, momentum},
-    {"Gradient", 1, gradient},
-};
-
 }  // namespace
 
-OperatorTable training_operators() { return kOperators; }
+OperatorTable training_operators() {
+  static constexpr Operator operators[] = {
+      {"Adagrad", 1, adagrad},
+      {"Adam", 1, adam},
+      {"Momentum", 1, momentum},
+      {"Gradient", 1, gradient},
+  };
+  return operators;
+}
 
 }  // namespace paddle::onnx

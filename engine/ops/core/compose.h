@@ -15,7 +15,7 @@ using Axes = std::vector<int64_t>;
 
 /// Throws kUsage with the operation's name as prefix.
 template <class... Parts>
-[[noreturn]] void refuse(std::string_view op, const Parts&... parts) {
+[[noreturn, gnu::always_inline]] inline void refuse(std::string_view op, const Parts&... parts) {
   fail(ErrorCode::kUsage, op, ": ", parts...);
 }
 

@@ -49,11 +49,11 @@ class InferContext {
 
   /// Throws kUsage with the operation's name as prefix.
   template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
+  [[noreturn, gnu::always_inline]] void refuse(const Parts&... parts) const {
     fail(ErrorCode::kUsage, op_.name(), ": ", parts...);
   }
   template <class... Parts>
-  void check(bool condition, const Parts&... parts) const {
+  [[gnu::always_inline]] void check(bool condition, const Parts&... parts) const {
     if (!condition) refuse(parts...);
   }
   /// Requires a == b: kUsage if they differ, a constraint that is checked when dims are bound if

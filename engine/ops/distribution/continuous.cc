@@ -32,8 +32,6 @@ using std::numbers::pi;
 using D = Distribution;
 using T = Tensor;
 
-const Tensor& first(const D& d) { return d.parameter(0); }
-const Tensor& second(const D& d) { return d.parameter(1); }
 /// (value - loc) / scale.
 Tensor standard(const D& d, const Tensor& x) { return (x - first(d)) / second(d); }
 
@@ -162,7 +160,7 @@ Tensor laplace_draw(const D& d, const Shape& shape) {
   return first(d) - second(d) * ops::sign(u) * ops::log1p(-inner);
 }
 
-std::vector<Kind> make_kinds() {
+std::vector<Kind> make_continuous_kinds() {
   std::vector<Kind> out;
   out.push_back({.name = "beta",
                  .parameters = {"alpha", "beta"},
@@ -378,7 +376,7 @@ std::vector<Kind> make_kinds() {
 }  // namespace
 
 const std::vector<Kind>& continuous_kinds() {
-  static const std::vector<Kind> kinds = make_kinds();
+  static const std::vector<Kind> kinds = make_continuous_kinds();
   return kinds;
 }
 

@@ -26,9 +26,6 @@ using T = Tensor;
 /// Most trials of which an entropy is summed term by term.
 constexpr int64_t kMostTerms = 1 << 20;
 
-const Tensor& first(const D& d) { return d.parameter(0); }
-const Tensor& second(const D& d) { return d.parameter(1); }
-
 /// 0, 1, …, count - 1 along a new first axis before `rank` others.
 Tensor support(const D& d, int64_t count, int64_t rank) {
   Shape shape(static_cast<size_t>(rank) + 1, Dim(1));
@@ -79,7 +76,7 @@ Tensor bernoulli_log_prob(const D& d, const Tensor& x) {
   return x_log_y(x, first(d)) + x_log_y(1.0 - x, 1.0 - first(d));
 }
 
-std::vector<Kind> make_kinds() {
+std::vector<Kind> make_discrete_kinds() {
   std::vector<Kind> out;
   out.push_back(
       {.name = "bernoulli",
@@ -159,7 +156,7 @@ std::vector<Kind> make_kinds() {
 }  // namespace
 
 const std::vector<Kind>& discrete_kinds() {
-  static const std::vector<Kind> kinds = make_kinds();
+  static const std::vector<Kind> kinds = make_discrete_kinds();
   return kinds;
 }
 

@@ -12,9 +12,6 @@ namespace {
 
 using D = Distribution;
 
-const Tensor& first(const D& d) { return d.parameter(0); }
-const Tensor& second(const D& d) { return d.parameter(1); }
-
 Tensor of_normals(const D& p, const D& q) {
   const Tensor ratio = square_of(second(p) / second(q));
   const Tensor shift = square_of((first(p) - first(q)) / second(q));

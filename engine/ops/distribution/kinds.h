@@ -17,6 +17,9 @@ using rules::number;
 inline constexpr double kLogTwoPi = 1.8378770664093454836;
 inline constexpr double kEuler = std::numbers::egamma;
 
+/// The first two parameters, such as loc and scale.
+inline const Tensor& first(const Distribution& d) { return d.parameter(0); }
+inline const Tensor& second(const Distribution& d) { return d.parameter(1); }
 /// Uniform numbers in [0, 1) of a distribution's type.
 Tensor uniform_of(const Distribution& d, const Shape& shape);
 Tensor gaussian_of(const Distribution& d, const Shape& shape);

@@ -15,7 +15,6 @@ namespace {
 
 using rules::refuse;
 using rules::slice_axis;
-using T = Transform;
 
 constexpr size_t kMostParts = 1024;
 
@@ -35,66 +34,68 @@ Tensor with_one(const Tensor& x, bool in_front) {
   return in_front ? ops::concat({one, x}, -1) : ops::concat({x, one}, -1);
 }
 
-Tensor break_stick(const T&, const Tensor& x) {
+Tensor break_stick(const Transform&, const Tensor& x) {
   const Tensor z = ops::sigmoid(x - ops::log(breaks_left(x)));
   return with_one(z, false) * with_one(ops::cumprod(1.0 - z, int64_t{-1}), true);
 }
 
-Tensor mend_stick(const T&, const Tensor& y) {
+Tensor mend_stick(const Transform&, const Tensor& y) {
   const Tensor parts = slice_axis(y, y.ndim() - 1, 0, y.shape().back() - 1);
   const Tensor left = 1.0 - ops::cumsum(parts, int64_t{-1});
   return ops::log(parts) - ops::log(left) + ops::log(breaks_left(parts));
 }
 
-Tensor stick_log_det(const T& t, const Tensor& x) {
+Tensor stick_log_det(const Transform& t, const Tensor& x) {
   const Tensor y = break_stick(t, x);
   const Tensor parts = slice_axis(y, y.ndim() - 1, 0, x.shape().back());
   const Tensor shifted = x - ops::log(breaks_left(x));
   return sum_last(ops::log_sigmoid(shifted) - shifted + ops::log(parts), 1);
 }
 
-std::vector<T::Kind> make_kinds() {
-  std::vector<T::Kind> out;
+std::vector<Transform::Kind> make_transform_kinds() {
+  std::vector<Transform::Kind> out;
   out.push_back({.name = "abs_transform",
                  .parameters = {},
-                 .forward = [](const T&, const Tensor& x) { return ops::abs(x); },
-                 .inverse = [](const T&, const Tensor& y) { return y + 0.0; }});
+                 .forward = [](const Transform&, const Tensor& x) { return ops::abs(x); },
+                 .inverse = [](const Transform&, const Tensor& y) { return y + 0.0; }});
   out.push_back(
       {.name = "affine_transform",
        .parameters = {"loc", "scale"},
-       .forward = [](const T& t, const Tensor& x) { return t.parameter(0) + t.parameter(1) * x; },
-       .inverse = [](const T& t, const Tensor& y) { return (y - t.parameter(0)) / t.parameter(1); },
-       .log_det = [](const T& t,
+       .forward = [](const Transform& t,
+                     const Tensor& x) { return t.parameter(0) + t.parameter(1) * x; },
+       .inverse = [](const Transform& t,
+                     const Tensor& y) { return (y - t.parameter(0)) / t.parameter(1); },
+       .log_det = [](const Transform& t,
                      const Tensor& x) { return log_of_magnitude(t.parameter(1)) + 0.0 * x; }});
   out.push_back({.name = "exp_transform",
                  .parameters = {},
-                 .forward = [](const T&, const Tensor& x) { return ops::exp(x); },
-                 .inverse = [](const T&, const Tensor& y) { return ops::log(y); },
-                 .log_det = [](const T&, const Tensor& x) { return x + 0.0; }});
+                 .forward = [](const Transform&, const Tensor& x) { return ops::exp(x); },
+                 .inverse = [](const Transform&, const Tensor& y) { return ops::log(y); },
+                 .log_det = [](const Transform&, const Tensor& x) { return x + 0.0; }});
   out.push_back(
       {.name = "power_transform",
        .parameters = {"power"},
-       .forward = [](const T& t, const Tensor& x) { return ops::pow(x, t.parameter(0)); },
-       .inverse = [](const T& t,
+       .forward = [](const Transform& t, const Tensor& x) { return ops::pow(x, t.parameter(0)); },
+       .inverse = [](const Transform& t,
                      const Tensor& y) { return ops::pow(y, ops::reciprocal(t.parameter(0))); },
        .log_det =
-           [](const T& t, const Tensor& x) {
+           [](const Transform& t, const Tensor& x) {
              const Tensor& p = t.parameter(0);
              return log_of_magnitude(p * ops::pow(x, p - 1.0));
            }});
   out.push_back(
       {.name = "sigmoid_transform",
        .parameters = {},
-       .forward = [](const T&, const Tensor& x) { return ops::sigmoid(x); },
-       .inverse = [](const T&, const Tensor& y) { return ops::log(y) - ops::log1p(-y); },
-       .log_det = [](const T&,
+       .forward = [](const Transform&, const Tensor& x) { return ops::sigmoid(x); },
+       .inverse = [](const Transform&, const Tensor& y) { return ops::log(y) - ops::log1p(-y); },
+       .log_det = [](const Transform&,
                      const Tensor& x) { return ops::log_sigmoid(x) + ops::log_sigmoid(-x); }});
   out.push_back({.name = "softmax_transform",
                  .parameters = {},
                  .domain_rank = 1,
                  .codomain_rank = 1,
-                 .forward = [](const T&, const Tensor& x) { return ops::softmax(x); },
-                 .inverse = [](const T&, const Tensor& y) { return ops::log(y); }});
+                 .forward = [](const Transform&, const Tensor& x) { return ops::softmax(x); },
+                 .inverse = [](const Transform&, const Tensor& y) { return ops::log(y); }});
   out.push_back({.name = "stick_breaking_transform",
                  .parameters = {},
                  .domain_rank = 1,
@@ -104,19 +105,19 @@ std::vector<T::Kind> make_kinds() {
                  .log_det = stick_log_det});
   out.push_back({.name = "tanh_transform",
                  .parameters = {},
-                 .forward = [](const T&, const Tensor& x) { return ops::tanh(x); },
-                 .inverse = [](const T&, const Tensor& y) { return ops::atanh(y); },
+                 .forward = [](const Transform&, const Tensor& x) { return ops::tanh(x); },
+                 .inverse = [](const Transform&, const Tensor& y) { return ops::atanh(y); },
                  .log_det =
-                     [](const T&, const Tensor& x) {
+                     [](const Transform&, const Tensor& x) {
                        return 2.0 * (std::numbers::ln2 - x + ops::log_sigmoid(2.0 * x));
                      }});
   return out;
 }
 
-const T::Kind kChain{.name = "chain_transform", .parameters = {}};
-const T::Kind kIndependent{.name = "independent_transform", .parameters = {}};
-const T::Kind kReshape{.name = "reshape_transform", .parameters = {}};
-const T::Kind kStack{.name = "stack_transform", .parameters = {}};
+const Transform::Kind kChain{.name = "chain_transform", .parameters = {}};
+const Transform::Kind kIndependentTransform{.name = "independent_transform", .parameters = {}};
+const Transform::Kind kReshape{.name = "reshape_transform", .parameters = {}};
+const Transform::Kind kStack{.name = "stack_transform", .parameters = {}};
 
 /// The last axes of a shape replaced.
 Shape with_last(const Shape& shape, const std::vector<int64_t>& from,
@@ -142,12 +143,12 @@ int64_t product(const std::vector<int64_t>& sizes) {
 
 }  // namespace
 
-const std::vector<T::Kind>& Transform::kinds() {
-  static const std::vector<Kind> kinds = make_kinds();
+const std::vector<Transform::Kind>& Transform::kinds() {
+  static const std::vector<Kind> kinds = make_transform_kinds();
   return kinds;
 }
 
-const T::Kind* Transform::find_kind(std::string_view name) {
+const Transform::Kind* Transform::find_kind(std::string_view name) {
   for (const Kind& kind : kinds())
     if (kind.name == name) return &kind;
   return nullptr;
@@ -187,9 +188,9 @@ TransformPtr Transform::chain(std::vector<TransformPtr> parts) {
 
 TransformPtr Transform::independent(TransformPtr base, int64_t rank) {
   if (rank < 1 || rank > 64)
-    refuse(kIndependent.name, "the number of axes must be positive, not ", rank);
+    refuse(kIndependentTransform.name, "the number of axes must be positive, not ", rank);
   auto out = std::make_shared<Transform>();
-  out->kind_ = &kIndependent;
+  out->kind_ = &kIndependentTransform;
   out->domain_rank_ = base->domain_rank_ + rank;
   out->codomain_rank_ = base->codomain_rank_ + rank;
   out->axis_ = rank;
@@ -277,7 +278,8 @@ Tensor Transform::forward_log_det_jacobian(const Tensor& x) const {
     const Shape& shape = x.shape();
     return full_of({shape.begin(), shape.end() - domain_rank_}, 0, x.dtype());
   }
-  if (kind_ == &kIndependent) return sum_last(parts_[0]->forward_log_det_jacobian(x), axis_);
+  if (kind_ == &kIndependentTransform)
+    return sum_last(parts_[0]->forward_log_det_jacobian(x), axis_);
   if (kind_ == &kChain) {
     Tensor total, at = x;
     int64_t rank = domain_rank_;

@@ -25,9 +25,6 @@ namespace {
 using D = Distribution;
 using T = Tensor;
 
-const Tensor& first(const D& d) { return d.parameter(0); }
-const Tensor& second(const D& d) { return d.parameter(1); }
-
 Tensor kept_sum(const Tensor& x) {
   return ops::sum(x, std::vector<int64_t>{-1}, std::nullopt, true);
 }
@@ -122,7 +119,7 @@ Tensor mahalanobis(const Tensor& factor, const Tensor& diff) {
 
 Tensor width_of(const D& d) { return dim_value(first(d).shape().back(), d.dtype()); }
 
-std::vector<Kind> make_kinds() {
+std::vector<Kind> make_vector_kinds() {
   std::vector<Kind> out;
   out.push_back(
       {.name = "categorical",
@@ -196,7 +193,7 @@ std::vector<Kind> make_kinds() {
 }  // namespace
 
 const std::vector<Kind>& vector_kinds() {
-  static const std::vector<Kind> kinds = make_kinds();
+  static const std::vector<Kind> kinds = make_vector_kinds();
   return kinds;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Transposes and conjugates, for the .cc files of rules.
+// Transposes, conjugates and batch shapes of matrices, for the .cc files of rules.
 
 #include "ops/generated/complex.h"
 #include "ops/generated/linalg.h"
@@ -7,6 +7,9 @@
 #include "tensor/complex.h"
 
 namespace paddle::rules {
+
+/// The shape without the two axes of the matrices.
+inline Shape batch_of(const Shape& matrices) { return Shape(matrices.begin(), matrices.end() - 2); }
 
 inline Tensor transposed(const Tensor& x) { return ops::matrix_transpose(x); }
 /// x itself if it is real.

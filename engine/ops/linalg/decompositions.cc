@@ -39,7 +39,6 @@ void require_matrices(std::string_view op, const Tensor& x, bool square) {
     refuse(op, "expected square matrices, found ", x.type());
 }
 
-Shape batch_of(const Shape& matrices) { return Shape(matrices.begin(), matrices.end() - 2); }
 Shape with(Shape batch, const std::vector<Dim>& more) {
   batch.insert(batch.end(), more.begin(), more.end());
   return batch;

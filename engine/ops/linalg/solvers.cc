@@ -25,8 +25,6 @@ void check_square(InferContext& c, size_t operand) {
   c.require_equal(x[x.size() - 2], x.back(), str("expected square matrices: ", c.type(operand)));
 }
 
-Shape batch_of(const Shape& matrices) { return Shape(matrices.begin(), matrices.end() - 2); }
-
 /// A number for each matrix, as a matrix.
 Tensor per_matrix(const Tensor& x) { return ops::unsqueeze(x, {-1, -2}); }
 

@@ -165,12 +165,11 @@ std::string family_source(const Family& family) {
     << "#include \"ops/core/call.h\"\n#include \"ops/generated/" << family.name
     << "_rules.h\"\n\nnamespace paddle {\nnamespace {\n\n";
   for (const Entry& e : family.entries) write_definition(e, c);
-  c << "\nconst OpDef kTable[] = {\n";
-  for (const Entry& e : family.entries) write_row(e, c);
   const std::string first = family.name + "_first";
-  c << "};\n\n}  // namespace\n\nnamespace generated {\nextern const int " << first << ";\n"
-    << "std::span<const OpDef> " << family.name << "_table() { return kTable; }\n"
-    << "}  // namespace generated\n\nnamespace ops {\n\n";
+  c << "\n}  // namespace\n\nnamespace generated {\nextern const int " << first << ";\n"
+    << "std::span<const OpDef> " << family.name << "_table() {\n  static const OpDef table[] = {\n";
+  for (const Entry& e : family.entries) write_row(e, c);
+  c << "  };\n  return table;\n}\n}  // namespace generated\n\nnamespace ops {\n\n";
   for (size_t i = 0; i < family.entries.size(); ++i)
     write_function(family.entries[i], "generated::" + first, i, c);
   c << "\n}  // namespace ops\n}  // namespace paddle\n";

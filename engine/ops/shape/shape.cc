@@ -259,8 +259,8 @@ struct SliceAxis {
   int64_t stride;
 };
 
-SliceAxis slice_axis(const Shape& shape, int64_t axis, const Dim& start, const Dim& end,
-                     int64_t stride) {
+SliceAxis normalize_slice(const Shape& shape, int64_t axis, const Dim& start, const Dim& end,
+                          int64_t stride) {
   const auto at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
   const Dim& size = shape[at];
   const bool negative = stride < 0;
@@ -276,7 +276,7 @@ template <class A>
 std::vector<SliceAxis> slice_axes(const A& a, const Shape& shape) {
   std::vector<SliceAxis> out;
   for (size_t i = 0; i < a.axes.size(); ++i)
-    out.push_back(slice_axis(shape, a.axes[i], a.starts[i], a.ends[i], a.strides[i]));
+    out.push_back(normalize_slice(shape, a.axes[i], a.starts[i], a.ends[i], a.strides[i]));
   return out;
 }
 

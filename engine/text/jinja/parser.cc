@@ -11,7 +11,7 @@ namespace paddle::jinja {
 namespace {
 
 constexpr int kMaxNesting = 150;
-constexpr int kMaxDepth = 1000;  // of an expression's tree: long chains nest to the left
+constexpr int kMaxExpressionDepth = 1000;  // of an expression's tree: long chains nest to the left
 
 class Parser {
  public:
@@ -92,7 +92,7 @@ class Parser {
     (out->operands.push_back(std::move(operands)), ...);
     for (const ExpressionPointer& operand : out->operands)
       if (operand) out->depth = std::max(out->depth, operand->depth + 1);
-    if (out->depth > kMaxDepth) refuse("an expression of too many parts");
+    if (out->depth > kMaxExpressionDepth) refuse("an expression of too many parts");
     return out;
   }
   static ExpressionPointer constant(Value value, int line) {

@@ -11,7 +11,7 @@ namespace paddle::jinja {
 
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxValueDepth = 200;
 
 [[noreturn]] void too_deep() { fail(ErrorCode::kData, "values are nested too deeply"); }
 
@@ -101,7 +101,7 @@ std::string string_repr(std::string_view text) {
 }
 
 std::string repr_of(const Value& v, int depth) {
-  if (depth > kMaxDepth) too_deep();
+  if (depth > kMaxValueDepth) too_deep();
   if (v.is_undefined()) return "Undefined";
   if (v.is_none()) return "None";
   if (v.is<bool>()) return v.integer() ? "True" : "False";
@@ -176,7 +176,7 @@ const Value* find_at(const Dict& dict, const Value& key, int depth) {
 }
 
 bool equal_at(const Value& a, const Value& b, int depth) {
-  if (depth > kMaxDepth) too_deep();
+  if (depth > kMaxValueDepth) too_deep();
   if (a.is_number() && b.is_number()) {
     if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
     return a.number() == b.number();
@@ -200,7 +200,7 @@ bool equal_at(const Value& a, const Value& b, int depth) {
 }
 
 int compare_at(const Value& a, const Value& b, int depth) {
-  if (depth > kMaxDepth) too_deep();
+  if (depth > kMaxValueDepth) too_deep();
   const auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
   if (a.is_number() && b.is_number())
     return a.is_integer() && b.is_integer() ? order(a.integer(), b.integer())
@@ -314,7 +314,7 @@ class JsonWriter {
   std::string take() { return std::move(out_); }
 
   void write(const Value& v, int depth) {
-    if (depth > kMaxDepth) too_deep();
+    if (depth > kMaxValueDepth) too_deep();
     if (v.is_none()) {
       out_ += "null";
     } else if (v.is<bool>()) {

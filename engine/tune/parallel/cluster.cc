@@ -42,7 +42,7 @@ constexpr Known kDevices[] = {
     {"TPU v5p", 459, 0, 95, 2765, 200, 12, 1.1},
 };
 
-Schema file_schema() {
+Schema cluster_schema() {
   Schema peak;
   peak.add("bfloat16", Spec::text().doc("of bfloat16 and float16 products, such as 989 TFLOP/s"));
   peak.add("float8", Spec::text().doc("of 8-bit floating products"));
@@ -153,7 +153,7 @@ const Cluster* known_device(const std::string& name) {
 Cluster read_cluster(const std::string& path) {
   config::Diagnostics diagnostics;
   config::Node document = config::read_extended(path, diagnostics);
-  static const Schema schema = file_schema();
+  static const Schema schema = cluster_schema();
   schema.resolve(document, "", diagnostics);
   diagnostics.raise();
   const Section s(document), device = s.section("device"), peak = device.section("peak");

@@ -10,7 +10,7 @@ using config::Schema;
 using config::Section;
 using config::Spec;
 
-Schema file_schema() {
+Schema transformer_schema() {
   Schema shape;
   const auto count = [&](const char* key, const char* doc) {
     shape.add(key, Spec::integer().at_least(1).at_most(1e9).required().doc(doc));
@@ -70,7 +70,7 @@ Transformer read_transformer(const std::string& path) {
                 "planning needs the shape of a transformer: expected 'transformer: {layers: …, "
                 "hidden: …, heads: …, vocab: …, sequence: …}' and 'batch: …'",
                 document.location());
-  static const Schema schema = file_schema();
+  static const Schema schema = transformer_schema();
   schema.resolve(document, "", diagnostics);
   diagnostics.raise();
   const Section s(document), shape = s.section("transformer");
