@@ -37,6 +37,7 @@ constexpr Command kCommands[] = {
     {"show", "layers, shapes, parameters and FLOPs of a model"},
     {"eval", "the loss and the metrics of a trained model"},
     {"score", "score predictions in files: BLEU, error rates, average precision of boxes"},
+    {"lr-range", "find a learning rate: train while the rate grows"},
     {"sweep", "train a config with many settings and compare the runs"},
     {"runs", "a table of run folders: settings, progress, metrics"},
     {"diff", "what two runs differ in: config, data, and where their numbers part"},

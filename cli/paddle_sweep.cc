@@ -1,68 +1,37 @@
 // paddle-sweep CONFIG key=1,2,3 …: trains a config with many settings and compares the runs.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
+#include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "common.h"
 #include "common_table.h"
+#include "common_trial.h"
 #include "train/config.h"
 #include "train/run_index.h"
 #include "train/sweep.h"
+#include "train/sweep_page.h"
 
 namespace {
 
 using namespace paddle;
 namespace fs = std::filesystem;
 
-/// Runs paddle-train, its output in a file; the exit status, or 128 and the signal.
-int train_trial(const std::vector<std::string>& arguments, const std::string& log) {
-  const std::string program = (fs::path(program_path()).parent_path() / "paddle-train").string();
-  std::vector<char*> words = {const_cast<char*>(program.c_str())};
-  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  const pid_t child = fork();
-  if (child < 0) fail(ErrorCode::kDevice, program, ": ", std::strerror(errno));
-  if (child == 0) {
-    if (!std::freopen(log.c_str(), "a", stdout)) _exit(127);
-    dup2(STDOUT_FILENO, STDERR_FILENO);
-    execv(program.c_str(), words.data());
-    _exit(127);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
+using train::SweptRun;
 
-/// The last line of a log, for a trial that failed.
-std::string last_line(const std::string& path) {
-  const std::string text = file_exists(path) ? read_file(path, 1 << 28) : "";
-  const size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  return text.substr(text.rfind('\n', end) + 1, end - text.rfind('\n', end));
-}
-
-struct Outcome {
-  train::Trial trial;
-  std::string folder, status;
-  std::optional<double> value;
-};
-
-/// The best value comes first; trials without one last.
-void sort_outcomes(std::vector<Outcome>& outcomes, bool larger) {
-  std::stable_sort(outcomes.begin(), outcomes.end(), [&](const Outcome& a, const Outcome& b) {
+/// The best value comes first; trials that were trained for longer come before the others, and
+/// trials without a value last.
+void sort_runs(std::vector<SweptRun>& runs, bool larger) {
+  std::stable_sort(runs.begin(), runs.end(), [&](const SweptRun& a, const SweptRun& b) {
     if (a.value.has_value() != b.value.has_value()) return a.value.has_value();
+    if (a.share != b.share) return a.share > b.share;
     return a.value && (larger ? *a.value > *b.value : *a.value < *b.value);
   });
 }
@@ -91,22 +60,186 @@ train::WatchedMetric choose_metric(const train::RunConfig& config, const std::st
   return out;
 }
 
+/// "11.1%"
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g%%", 100 * share);
+  return text;
+}
+
+/// Trains the trials of a sweep and keeps its record, sweep.json.
+class Sweep {
+ public:
+  std::string config, output;
+  std::vector<std::string> fixed;  ///< settings of every trial
+  std::vector<train::Trial> trials;
+  train::WatchedMetric watched;
+  int64_t halving = 0;  ///< factor of successive halving; 0: every trial is trained to its end
+
+  /// 0, or the status to end with when a signal has arrived.
+  int train() {
+    ensure_directory(output);
+    read_record();
+    for (size_t i = 0; i < trials.size(); ++i) {
+      SweptRun& run = runs_.emplace_back();
+      run.trial = trials[i];
+      run.folder = (fs::path(output) / train::trial_name(i, trials[i])).string();
+      run.share = 0;
+    }
+    const std::vector<train::Rung> rungs = halving > 0
+                                               ? train::halving_rungs(trials.size(), halving)
+                                               : std::vector<train::Rung>{{1, trials.size()}};
+    std::vector<SweptRun*> alive;
+    for (SweptRun& run : runs_) alive.push_back(&run);
+    for (const train::Rung& rung : rungs) {
+      keep_best(alive, rung.trials);
+      if (halving > 0)
+        cli::print(str("round: ", alive.size(), " trials up to ", percent(rung.share), "\n"));
+      for (size_t i = 0; i < alive.size(); ++i) {
+        if (const int signal = pending_interrupt()) return 128 + signal;
+        if (const int status = train_up_to(*alive[i], rung.share)) return status;
+        write_record();
+        SweptRun& run = *alive[i];
+        if (&rung == &rungs.front()) run.first = run.value;
+        cli::print(str(i + 1, "/", alive.size(), "  ", join(run.trial, " "), "  ", watched.name,
+                       " ", run.value ? cli::short_number(*run.value) : run.status, "\n"));
+      }
+    }
+    if (const int signal = pending_interrupt()) return 128 + signal;
+    sort_runs(runs_, watched.larger_is_better);
+    write_record();
+    return 0;
+  }
+
+  const std::vector<SweptRun>& runs() const { return runs_; }
+  std::string record_text(int indent) const { return record().dump(indent); }
+
+ private:
+  std::string record_path() const { return (fs::path(output) / "sweep.json").string(); }
+
+  /// Trials without a value are out; the order of the others stays that of the trials.
+  void keep_best(std::vector<SweptRun*>& alive, size_t count) const {
+    if (count >= alive.size()) return;
+    std::erase_if(alive, [](const SweptRun* run) { return !run->value; });
+    std::vector<SweptRun*> best = alive;
+    std::stable_sort(best.begin(), best.end(), [&](const SweptRun* a, const SweptRun* b) {
+      return watched.larger_is_better ? *a->value > *b->value : *a->value < *b->value;
+    });
+    best.resize(std::min(count, best.size()));
+    std::erase_if(alive, [&](const SweptRun* run) {
+      return std::find(best.begin(), best.end(), run) == best.end();
+    });
+  }
+
+  /// 0, or the status to end with when the trial was interrupted.
+  int train_up_to(SweptRun& run, double share) {
+    run.share = share;
+    run.status.clear();
+    auto& values = values_[run.folder];
+    const bool is_there = train::is_run_folder(run.folder);
+    if (const auto known = values.find(share); known != values.end() && is_there) {
+      run.value = known->second;
+      run.status = "finished";
+      return 0;
+    }
+    if (!is_there || halving > 0 || train::read_run(run.folder).status != "finished") {
+      std::vector<std::string> words = {config};
+      words.insert(words.end(), fixed.begin(), fixed.end());
+      words.insert(words.end(), run.trial.begin(), run.trial.end());
+      words.emplace_back(is_there ? "--resume" : "--output");
+      words.push_back(run.folder);
+      if (share < 1) words.insert(words.end(), {"--until", format_double(100 * share) + "%"});
+      const std::string log = run.folder + ".log";
+      const int status = cli::run_trainer(words, log);
+      if (status > 128 || pending_interrupt()) {
+        cli::print(str("stopped in ", run.folder, "; the same command continues\n"));
+        return status > 128 ? status : 128 + pending_interrupt();
+      }
+      if (status != 0) {
+        run.status = "failed";
+        run.value.reset();
+        cli::print_error(str(run.folder, ": status ", status, ": ", cli::last_line(log)));
+        return 0;
+      }
+    }
+    const train::RunInfo info = train::read_run(run.folder);
+    run.status = info.status;
+    run.value = info.metric(watched.name);
+    if (run.value && !std::isfinite(*run.value)) run.value.reset();
+    if (run.value) values[share] = *run.value;
+    return 0;
+  }
+
+  nlohmann::ordered_json record() const {
+    nlohmann::ordered_json out = {{"metric", watched.name}, {"halving", halving}};
+    out["trials"] = nlohmann::json::array();
+    for (const SweptRun& run : runs_) {
+      nlohmann::ordered_json line = {{"run", run.folder}, {"status", run.status}};
+      line["value"] = run.value ? nlohmann::ordered_json(*run.value) : nlohmann::ordered_json();
+      line["trained"] = run.share;
+      line["settings"] = run.trial;
+      if (const auto known = values_.find(run.folder); halving > 0 && known != values_.end())
+        for (const auto& [share, value] : known->second)
+          line["rounds"].push_back({{"trained", share}, {"value", value}});
+      out["trials"].push_back(std::move(line));
+    }
+    return out;
+  }
+  void write_record() const { write_file_atomically(record_path(), record().dump(2) + "\n"); }
+
+  /// Values of rounds that an earlier call has trained. A damaged record is as good as none.
+  void read_record() {
+    if (!file_exists(record_path())) return;
+    const auto old = nlohmann::json::parse(read_file(record_path(), 1 << 28), nullptr, false);
+    if (!old.is_object()) return;
+    const auto number = [](const nlohmann::json& in, const char* key) {
+      const auto it = in.find(key);
+      return it != in.end() && it->is_number() ? it->get<double>() : 0.0;
+    };
+    if (const auto factor = static_cast<int64_t>(number(old, "halving")); factor != halving)
+      fail(ErrorCode::kUsage, output, " has a sweep ",
+           factor > 0 ? str("with --halving ", factor) : "without --halving",
+           "; continue it so, or choose another --output");
+    if (halving == 0 || old.value("metric", nlohmann::json()) != watched.name) return;
+    const auto lines = old.find("trials");
+    if (lines == old.end() || !lines->is_array()) return;
+    for (const auto& line : *lines) {
+      const auto run = line.is_object() ? line.find("run") : line.end();
+      if (!line.is_object() || run == line.end() || !run->is_string()) continue;
+      const auto rounds = line.find("rounds");
+      if (rounds == line.end() || !rounds->is_array()) continue;
+      for (const auto& round : *rounds)
+        if (round.is_object())
+          values_[run->get<std::string>()][number(round, "trained")] = number(round, "value");
+    }
+  }
+
+  std::vector<SweptRun> runs_;
+  std::map<std::string, std::map<double, double>> values_;  ///< by folder and share
+};
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains a config with many settings: a grid of values, or random ones."};
   app.footer(
       "key=1,2,3 tries values, key=1e-4..1e-1 a range (with --random). Keys with one value are set "
       "for all trials. Each trial is a run folder; the same command continues a sweep.");
   std::vector<std::string> arguments;
-  std::string output, metric;
+  std::string metric;
+  Sweep sweep;
   int64_t random = 0;
   uint64_t seed = 0;
   bool dry_run = false, as_json = false;
   app.add_option("CONFIG", arguments, "the config, then key=value,…");
-  app.add_option("--output", output, "folder of the runs (default: runs/<config name>-sweep)");
+  app.add_option("--output", sweep.output,
+                 "folder of the runs (default: runs/<config name>-sweep)");
   app.add_option("--metric", metric, "what is compared (default: train.best, or the loss)");
   app.add_option("--random", random, "random trials in place of a grid")
       ->check(CLI::Range(int64_t{1}, int64_t{10000}));
   app.add_option("--seed", seed, "of random trials");
+  app.add_option("--halving", sweep.halving,
+                 "successive halving: train all trials a little, then in each round one of N, for "
+                 "N times as long")
+      ->check(CLI::Range(int64_t{2}, int64_t{100}));
   app.add_flag("--dry-run", dry_run, "list the trials, check the config, train nothing");
   app.add_flag("--json", as_json, "print one JSON object at the end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
@@ -114,96 +247,65 @@ int run(int argc, char** argv) {
   if (arguments.size() != 1)
     fail(ErrorCode::kUsage, arguments.empty() ? "no config is given" : "one config is expected",
          " (see paddle-sweep --help)");
+  sweep.config = arguments[0];
   std::vector<train::SweptKey> keys;
-  std::vector<std::string> fixed;
   for (const std::string& text : settings) {
     train::SweptKey key = train::parse_swept(text);
     if (key.values.size() == 1)
-      fixed.push_back(text);
+      sweep.fixed.push_back(text);
     else
       keys.push_back(std::move(key));
   }
   if (keys.empty())
     fail(ErrorCode::kUsage, "no key has several values, such as optimizer.lr=1e-3,1e-2");
-  const auto trials =
-      random > 0 ? train::random_trials(keys, random, seed) : train::grid_trials(keys);
+  sweep.trials = random > 0 ? train::random_trials(keys, random, seed) : train::grid_trials(keys);
   // Every trial must be a config that can run; what is wrong is found before the first one trains.
-  std::optional<train::WatchedMetric> watched;
   std::string name;
-  for (const train::Trial& trial : trials) {
-    std::vector<std::string> overrides = fixed;
+  for (const train::Trial& trial : sweep.trials) {
+    std::vector<std::string> overrides = sweep.fixed;
     overrides.insert(overrides.end(), trial.begin(), trial.end());
-    const train::RunConfig config = train::read_config(arguments[0], overrides);
-    if (!watched) watched = choose_metric(config, metric), name = config.name;
+    const train::RunConfig config = train::read_config(sweep.config, overrides);
+    if (name.empty()) sweep.watched = choose_metric(config, metric), name = config.name;
   }
-  if (output.empty()) output = (fs::path("runs") / (name + "-sweep")).string();
-  cli::print(str(trials.size(), " trials of ", arguments[0], " in ", output, ", compared by ",
-                 watched->name, "\n"));
+  if (sweep.output.empty()) sweep.output = (fs::path("runs") / (name + "-sweep")).string();
+  cli::print(str(sweep.trials.size(), " trials of ", sweep.config, " in ", sweep.output,
+                 ", compared by ", sweep.watched.name, "\n"));
   if (dry_run) {
-    for (size_t i = 0; i < trials.size(); ++i)
-      cli::print(str("  ", train::trial_name(i, trials[i]), "  ", join(trials[i], " "), "\n"));
+    for (size_t i = 0; i < sweep.trials.size(); ++i)
+      cli::print(
+          str("  ", train::trial_name(i, sweep.trials[i]), "  ", join(sweep.trials[i], " "), "\n"));
+    if (sweep.halving > 0)
+      for (const train::Rung& rung : train::halving_rungs(sweep.trials.size(), sweep.halving))
+        cli::print(str("  round: ", rung.trials, " trials up to ", percent(rung.share),
+                       " of their steps\n"));
     return 0;
   }
-  ensure_directory(output);
   watch_for_interrupts();
-  std::vector<Outcome> outcomes;
-  for (size_t i = 0; i < trials.size() && !pending_interrupt(); ++i) {
-    Outcome& out = outcomes.emplace_back();
-    out.trial = trials[i];
-    out.folder = (fs::path(output) / train::trial_name(i, trials[i])).string();
-    const std::string log = out.folder + ".log";
-    const bool is_there = train::is_run_folder(out.folder);
-    if (!is_there || train::read_run(out.folder).status != "finished") {
-      std::vector<std::string> words = {arguments[0]};
-      words.insert(words.end(), fixed.begin(), fixed.end());
-      words.insert(words.end(), trials[i].begin(), trials[i].end());
-      words.emplace_back(is_there ? "--resume" : "--output");
-      words.push_back(out.folder);
-      const int status = train_trial(words, log);
-      if (status > 128 || pending_interrupt()) {
-        cli::print(str("stopped in trial ", i, "; the same command continues\n"));
-        return status > 128 ? status : 128 + pending_interrupt();
-      }
-      if (status != 0) {
-        out.status = "failed";
-        cli::print_error(str(out.folder, ": status ", status, ": ", last_line(log)));
-      }
-    }
-    if (out.status.empty()) {
-      const train::RunInfo info = train::read_run(out.folder);
-      out.status = info.status;
-      out.value = info.metric(watched->name);
-      if (out.value && !std::isfinite(*out.value)) out.value.reset();
-    }
-    cli::print(str(i + 1, "/", trials.size(), "  ", join(trials[i], " "), "  ", watched->name, " ",
-                   out.value ? cli::short_number(*out.value) : out.status, "\n"));
-  }
-  if (const int signal = pending_interrupt()) return 128 + signal;
-  sort_outcomes(outcomes, watched->larger_is_better);
-  nlohmann::ordered_json record = {{"metric", watched->name}, {"trials", nlohmann::json::array()}};
-  cli::Table table({watched->name, "run"});
+  if (const int status = sweep.train()) return status;
+  const std::vector<SweptRun>& runs = sweep.runs();
+  cli::Table table({sweep.watched.name, "run"});
   for (const train::SweptKey& key : keys) table.add_column(key.key);
-  for (const Outcome& each : outcomes) {
+  if (sweep.halving > 0) table.add_column("trained");
+  for (const SweptRun& each : runs) {
     std::vector<std::string> row = {each.value ? cli::short_number(*each.value) : each.status,
                                     each.folder};
-    nlohmann::ordered_json line = {{"run", each.folder}, {"status", each.status}};
-    line["value"] = each.value ? nlohmann::ordered_json(*each.value) : nlohmann::ordered_json();
-    line["settings"] = each.trial;
     for (const std::string& setting : each.trial)
       row.push_back(setting.substr(setting.find('=') + 1));
+    if (sweep.halving > 0) row.push_back(percent(each.share));
     table.add_row(std::move(row));
-    record["trials"].push_back(std::move(line));
   }
-  write_file_atomically((fs::path(output) / "sweep.json").string(), record.dump(2) + "\n");
   cli::print(table.text());
-  if (!outcomes.empty() && outcomes[0].value) {
-    const std::string best = (fs::path(output) / "best.yaml").string();
-    write_file_atomically(best, read_file(join_path(outcomes[0].folder, "config.yaml"), 1 << 26));
-    cli::print(str("best: ", outcomes[0].folder, "; its config is ", best, "\n"));
+  const std::string page = (fs::path(sweep.output) / "sweep.html").string();
+  write_file_atomically(page, train::sweep_page(sweep.output, sweep.watched.name, runs));
+  cli::print("page: " + page + "\n");
+  if (!runs.empty() && runs[0].value) {
+    const std::string best = (fs::path(sweep.output) / "best.yaml").string();
+    write_file_atomically(best, read_file(join_path(runs[0].folder, "config.yaml"), 1 << 26));
+    cli::print(str("best: ", runs[0].folder, "; its config is ", best, "\n"));
   }
-  if (as_json) cli::print(record.dump() + "\n");
-  const bool failed = std::any_of(outcomes.begin(), outcomes.end(),
-                                  [](const Outcome& each) { return each.status == "failed"; });
+  if (as_json) cli::print(sweep.record_text(-1) + "\n");
+  const bool failed = std::any_of(runs.begin(), runs.end(),
+                                  [](const SweptRun& each) { return each.status == "failed"; });
   return failed ? 1 : 0;
 }
 

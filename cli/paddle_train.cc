@@ -261,6 +261,26 @@ int simulate(int ranks, const std::function<train::RunConfig()>& read_config,
   return status;
 }
 
+/// "400" is a step, "25%" a share of all steps.
+void set_until(const std::string& text, train::TrainOptions& options) {
+  size_t used = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const bool is_share = used > 0 && text.substr(used) == "%";
+  const bool is_step = used == text.size() && value == std::floor(value) && value < 1e15;
+  if (used == 0 || !(value > 0) || !(is_share ? value <= 100 : is_step))
+    fail(ErrorCode::kUsage, "--until: expected a step such as 400 or a share such as 25%, found '",
+         text, "'");
+  if (is_share)
+    options.until_share = value / 100;
+  else
+    options.until_step = static_cast<int64_t>(value);
+}
+
 /// The transport of a run of several processes; null for one.
 std::shared_ptr<comm::Transport> join_run(const comm::Membership& membership) {
   if (membership.size == 1) return nullptr;
@@ -286,13 +306,16 @@ int run(int argc, char** argv) {
   CLI::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
   std::vector<std::string> arguments;
-  std::string output, resume, pictures;
+  std::string output, resume, pictures, until;
   train::TrainOptions options;
   bool dry_run = false, only_data = false, dump_config = false, origin = false;
   int simulated = 1;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("--output", output, "run folder (default: runs/<config name>)");
   app.add_option("--resume", resume, "continue from the newest checkpoint of this run folder");
+  app.add_option("--until", until,
+                 "evaluate and end after this step, or this share of the steps (25%); --resume "
+                 "continues");
   app.add_flag("--overwrite", options.overwrite, "replace a run that is in the output folder");
   app.add_flag("--eager", options.eager, "run operation by operation, without compiling the step");
   app.add_flag("--dry-run", dry_run,
@@ -319,6 +342,7 @@ int run(int argc, char** argv) {
                "print where the time goes, per operation, and write a timeline");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   restart_with_short_spin_waits(argv);
+  if (!until.empty()) set_until(until, options);
   if (!resume.empty() && options.overwrite)
     fail(ErrorCode::kUsage, "--resume continues a run; --overwrite would replace it");
   if (!resume.empty() && !output.empty() && !is_same_path(resume, output))

@@ -36,7 +36,7 @@ Tensors call_vjp(History& history, const RecordedCall& call, const Tensors& cota
   if (std::count(needed.begin(), needed.end(), true) > 1)
     for (size_t i = 0; i < needed.size(); ++i)
       if (needed[i]) operands[i] = ops::assign(operands[i]);
-  const Inferred inferred = infer(op, *call.attrs, operands);
+  const Inferred inferred = infer_results(op, *call.attrs, operands);
   const Tensors again =
       decompose({op, operands, *call.attrs, inferred.results, inferred.constraints});
   Tensors inputs;

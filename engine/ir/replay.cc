@@ -26,7 +26,7 @@ Tensors replay_operation(const Operation& operation, ValueMap& values, RunTimeSi
   for (const Value* v : operation.operands) operands.push_back(lookup(values, v));
   const LocationScope location(operation.location);
   if (!operation.op->has(kControlFlow)) {
-    Inferred inferred = infer(*operation.op, operation.attrs, operands);
+    Inferred inferred = infer_results(*operation.op, operation.attrs, operands);
     if (sizes == RunTimeSizes::kSame && operation.op->has(kRunTimeShape))
       for (size_t i = 0; i < inferred.results.size(); ++i)
         inferred.results[i].shape = operation.results[i]->type.shape;

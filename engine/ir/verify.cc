@@ -74,7 +74,7 @@ class Verifier {
       }
     Inferred inferred;
     try {
-      inferred = infer(*o.op, o.attrs, operands);
+      inferred = infer_results(*o.op, o.attrs, operands);
     } catch (const Error& e) {
       refuse(e.message());
     }

@@ -205,7 +205,7 @@ Tensors Localizer::call_local(const Tensors& operands) const {
     shapes.push_back(local_shape(v, wanted(v, current_->rule->results[r])));
   }
   const Attrs attrs = local_attrs(shapes);
-  const Inferred inferred = infer(*o.op, attrs, operands);
+  const Inferred inferred = infer_results(*o.op, attrs, operands);
   return current_interpreter().apply(
       {*o.op, operands, attrs, inferred.results, inferred.constraints});
 }
@@ -308,7 +308,7 @@ void Localizer::localize_whole(const Operation& o, bool has_rule) {
   };
   Tensors results;
   if (o.regions.empty()) {
-    Inferred inferred = infer(*o.op, o.attrs, operands);
+    Inferred inferred = infer_results(*o.op, o.attrs, operands);
     if (o.op->has(kRunTimeShape))
       for (size_t r = 0; r < inferred.results.size(); ++r)
         inferred.results[r].shape = o.results[r]->type.shape;

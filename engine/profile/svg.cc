@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/markup.h"
+#include "base/printf.h"
 #include "base/text.h"
-#include "profile/printf.h"
 
 namespace paddle::profile {
 namespace {

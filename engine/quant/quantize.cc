@@ -330,7 +330,7 @@ QuantizedFunction isolated_layer(const Quantizable& model, size_t index,
     const Tensor x = tracer.input({ir::PortKind::kValue, str("x", i)}, {dtype, inputs.at(i)});
     operands[at[i]] = integer_ends ? dequantized(x, affine_of(layers[0].ranges[i])) : x;
   }
-  const Inferred inferred = infer(*operation.op, operation.attrs, operands);
+  const Inferred inferred = infer_results(*operation.op, operation.attrs, operands);
   const OpCall call{*operation.op, operands, operation.attrs, inferred.results,
                     inferred.constraints};
   Tensor y;

@@ -232,7 +232,7 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
     operands[1] =
         quantized_weight(found->layer, operands[1], {}, config_.training->learned_scales, channels);
     operands[2] = bias.dtype() == operands[1].dtype() ? bias : ops::cast(bias, operands[1].dtype());
-    const Inferred inferred = infer(*found->op, found->attrs, operands);
+    const Inferred inferred = infer_results(*found->op, found->attrs, operands);
     Tensor out = next().apply(
         {*found->op, operands, found->attrs, inferred.results, inferred.constraints})[0];
     Tensors results = next().apply(call);

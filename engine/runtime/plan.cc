@@ -475,7 +475,7 @@ void Plan::run_dynamic(Instruction& instruction) {
     operands[i] = &arrays[i];
     tensors[i] = Tensor(arrays[i]);
   }
-  const Inferred inferred = infer(*operation.op, attrs, tensors);
+  const Inferred inferred = infer_results(*operation.op, attrs, tensors);
   for (const DimConstraint& c : inferred.constraints) {
     const auto left = c.left.evaluate(lookup), right = c.right.evaluate(lookup);
     if (left && right && *left != *right)

@@ -81,20 +81,6 @@ std::string numbers_table(const Log& log) {
   return out + "</table>\n";
 }
 
-constexpr const char* kStyle = R"(
-body{font:15px/1.5 system-ui,sans-serif;color:#1f2937;background:#fff;max-width:1180px;margin:24px auto;padding:0 16px}
-h1{font-size:22px}h2{font-size:17px;margin-top:28px}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));gap:16px}
-figure{margin:0;border:1px solid #e5e7eb;border-radius:6px;padding:10px}
-figcaption{font-weight:600}svg{width:100%;height:auto}
-svg text{font:11px system-ui,sans-serif;fill:#6b7280}.grid{stroke:#e5e7eb}
-polyline{fill:none;stroke-width:1.6}.legend{margin:0;font-size:13px}
-table{border-collapse:collapse}th{text-align:left;font-weight:600}
-td,th{padding:3px 14px 3px 0;border-bottom:1px solid #e5e7eb}td{text-align:right;font-variant-numeric:tabular-nums}
-.heat td{padding:2px 8px;border:0;text-align:center}.heat th{padding:2px 8px;border:0;font-weight:400}
-pre{background:#f8fafc;border:1px solid #e5e7eb;border-radius:6px;padding:10px;overflow:auto;font-size:13px}
-)";
-
 }  // namespace
 
 void write_run_report(const std::string& folder) {
@@ -106,11 +92,8 @@ void write_run_report(const std::string& folder) {
   const Json run = Json::parse(text("run.json"), nullptr, false);
   const std::string name = run.is_object() ? run.value("name", "") : "";
   const std::string title = name.empty() ? folder : name;
-  std::string page =
-      str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
-          escape_markup(title), "</title><style>", kStyle, "</style></head><body>\n<h1>",
-          escape_markup(title), "</h1>\n<h2>Last values</h2>\n", numbers_table(log),
-          "<h2>Curves</h2>\n<div class=\"charts\">\n");
+  std::string page = str("<h2>Last values</h2>\n", numbers_table(log),
+                         "<h2>Curves</h2>\n<div class=\"charts\">\n");
   const auto curve = [](const std::map<std::string, std::vector<Point>>& curves,
                         const std::string& key, const std::string& label, size_t color) {
     const auto found = curves.find(key);
@@ -128,7 +111,7 @@ void write_run_report(const std::string& folder) {
   if (run.is_object()) page += "<h2>Run</h2>\n<pre>" + escape_markup(run.dump(2)) + "</pre>\n";
   if (const std::string config = text("config.yaml"); !config.empty())
     page += "<h2>Config</h2>\n<pre>" + escape_markup(config) + "</pre>\n";
-  write_file_atomically(folder + "/report.html", page + "</body></html>\n");
+  write_file_atomically(folder + "/report.html", report_page(title, page));
 }
 
 }  // namespace paddle::train

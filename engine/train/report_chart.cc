@@ -19,7 +19,27 @@ double mark_distance(double range) {
   return 10 * power;
 }
 
+constexpr const char* kStyle = R"(
+body{font:15px/1.5 system-ui,sans-serif;color:#1f2937;background:#fff;max-width:1180px;margin:24px auto;padding:0 16px}
+h1{font-size:22px}h2{font-size:17px;margin-top:28px}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));gap:16px}
+figure{margin:0;border:1px solid #e5e7eb;border-radius:6px;padding:10px}
+figcaption{font-weight:600}svg{width:100%;height:auto}
+svg text{font:11px system-ui,sans-serif;fill:#6b7280}.grid{stroke:#e5e7eb}
+polyline{fill:none;stroke-width:1.6}.legend{margin:0;font-size:13px}
+table{border-collapse:collapse}th{text-align:left;font-weight:600}
+td,th{padding:3px 14px 3px 0;border-bottom:1px solid #e5e7eb}td{text-align:right;font-variant-numeric:tabular-nums}
+.heat td{padding:2px 8px;border:0;text-align:center}.heat th{padding:2px 8px;border:0;font-weight:400}
+pre{background:#f8fafc;border:1px solid #e5e7eb;border-radius:6px;padding:10px;overflow:auto;font-size:13px}
+)";
+
 }  // namespace
+
+std::string report_page(const std::string& title, const std::string& body) {
+  return str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
+             escape_markup(title), "</title><style>", kStyle, "</style></head><body>\n<h1>",
+             escape_markup(title), "</h1>\n", body, "</body></html>\n");
+}
 
 std::string short_number(double value) {
   char text[32];

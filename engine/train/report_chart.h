@@ -1,5 +1,5 @@
 #pragma once
-// Line charts as SVG, for pages that need nothing else.
+// Line charts as SVG, and pages that need no other file.
 
 #include <cstddef>
 #include <string>
@@ -18,6 +18,8 @@ struct Curve {
 /// A figure with a line for each curve and a legend; "" without points.
 std::string chart(const std::string& title, const std::vector<Curve>& curves,
                   const std::string& axis = "step");
+/// A page with the style of the charts and tables; `body` is HTML.
+std::string report_page(const std::string& title, const std::string& body);
 /// Four digits.
 std::string short_number(double value);
 /// Colors of curves, repeated after the last one.

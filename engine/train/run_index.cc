@@ -183,6 +183,25 @@ std::vector<LossAt> read_losses(const std::string& path) {
   return out;
 }
 
+std::vector<LossAt> read_evaluations(const std::string& path, const std::string& name) {
+  std::vector<LossAt> out;
+  for_each_line(path, [&](const ordered_json& line) {
+    if (line.value("kind", "") != "valid") return;
+    out.push_back({static_cast<int64_t>(number_at(line, "step")), number_at(line, name.c_str())});
+  });
+  return out;
+}
+
+std::vector<RateAt> read_rates(const std::string& path) {
+  std::vector<RateAt> out;
+  for_each_line(path, [&](const ordered_json& line) {
+    if (line.value("kind", "") != "train") return;
+    out.push_back({static_cast<int64_t>(number_at(line, "step")), number_at(line, "learning_rate"),
+                   number_at(line, "loss")});
+  });
+  return out;
+}
+
 std::optional<bool> larger_is_better(const std::string& run, const std::string& metric) {
   if (metric == "loss") return false;
   config::Diagnostics diagnostics;

@@ -44,6 +44,15 @@ struct LossAt {
 };
 std::vector<LossAt> read_losses(const std::string& path);
 
+/// A number of every evaluation on the validation data, by step: the loss or a metric.
+std::vector<LossAt> read_evaluations(const std::string& path, const std::string& name);
+/// The learning rate and the loss of every logged step.
+struct RateAt {
+  int64_t step = 0;
+  double rate = 0, loss = 0;
+};
+std::vector<RateAt> read_rates(const std::string& path);
+
 /// Whether a higher value of the metric is better, as a run's config says; nullopt if unknown.
 std::optional<bool> larger_is_better(const std::string& run, const std::string& metric);
 

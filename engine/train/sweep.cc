@@ -122,6 +122,16 @@ std::vector<Trial> random_trials(const std::vector<SweptKey>& keys, int64_t coun
   return out;
 }
 
+std::vector<Rung> halving_rungs(size_t trials, int64_t factor) {
+  if (factor < 2) fail(ErrorCode::kUsage, "successive halving needs a factor of at least 2");
+  const auto by = static_cast<size_t>(factor);
+  std::vector<Rung> out = {{1, trials}};
+  while (out.back().trials >= by) out.push_back({1, out.back().trials / by});
+  double share = 1;
+  for (size_t i = out.size(); i-- > 0; share /= static_cast<double>(factor)) out[i].share = share;
+  return out;
+}
+
 std::string trial_name(size_t index, const Trial& trial) {
   char number[16];
   std::snprintf(number, sizeof number, "%03zu", index);

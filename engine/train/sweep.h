@@ -29,6 +29,16 @@ std::vector<Trial> grid_trials(const std::vector<SweptKey>& keys);
 /// `count` trials that the seed determines; the first n are the same for any larger count.
 std::vector<Trial> random_trials(const std::vector<SweptKey>& keys, int64_t count, uint64_t seed);
 
+/// A round of successive halving: the best `trials` are trained up to this share of the
+/// config's steps.
+struct Rung {
+  double share = 1;
+  size_t trials = 0;
+};
+/// Rounds from all trials to the last one or few, whose share is 1: the number of trials falls by
+/// `factor` from round to round, and the share grows by it. kUsage unless factor >= 2.
+std::vector<Rung> halving_rungs(size_t trials, int64_t factor);
+
 /// The name of a trial's run folder: its number and its values, "007-lr=0.01".
 std::string trial_name(size_t index, const Trial& trial);
 

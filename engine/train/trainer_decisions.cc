@@ -95,6 +95,13 @@ void Trainer::Impl::watch(const LogLine& line) {
   }
 }
 
+int64_t Trainer::Impl::last_wanted_step() const {
+  if (options_.until_step > 0) return options_.until_step;
+  if (!(options_.until_share > 0)) return 0;
+  return std::max<int64_t>(1,
+                           std::llround(options_.until_share * static_cast<double>(total_steps())));
+}
+
 bool Trainer::Impl::ended_early() {
   if (!end_reason_.empty()) return true;
   if (const auto& stop = config_.early_stop;
@@ -104,6 +111,8 @@ bool Trainer::Impl::ended_early() {
             " has not improved for ", state_.early_stop.waited, " evaluations",
             state_.early_stop.best ? str("; its best is ", format_double(*state_.early_stop.best))
                                    : "");
+  } else if (const int64_t until = last_wanted_step(); until > 0 && state_.step >= until) {
+    end_reason_ = str("stopped at step ", state_.step, " of ", total_steps(), ", as asked");
   } else if (config_.max_time > 0) {
     const double seconds = seconds_before_ + seconds_since(started_);
     // All ranks end at the same step.

@@ -68,6 +68,8 @@ class Trainer::Impl {
   void watch(const LogLine& line);
   /// Whether the run is over before its last update, and why.
   bool ended_early();
+  /// Where the caller wants the run to end; 0: at its end.
+  int64_t last_wanted_step() const;
   /// The exported model with its metadata, or all models of the run.
   void write_best(const program::ParameterStore& whole);
   void write_saved_model(const std::string& path, const program::NamedModel& model,

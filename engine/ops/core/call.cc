@@ -106,7 +106,7 @@ void check_real_operands(const Op& op, const Attrs& attrs, const Tensors& operan
 
 }  // namespace
 
-Inferred infer(const Op& op, const Attrs& attrs, const Tensors& operands) {
+Inferred infer_results(const Op& op, const Attrs& attrs, const Tensors& operands) {
   if (!takes_complex(op)) check_real_operands(op, attrs, operands);
   InferContext context(op, attrs, operands);
   op.def->infer(context);
@@ -133,7 +133,7 @@ Tensors call(const Op& op, Tensors operands, Attrs attrs) {
   check_present(op, map, operands);
   promote_operands(op, map, operands);
   settle_weak(operands);
-  const Inferred inferred = infer(op, attrs, operands);
+  const Inferred inferred = infer_results(op, attrs, operands);
   Tensors results =
       current_interpreter().apply({op, operands, attrs, inferred.results, inferred.constraints});
   if (op.def->view && op.def->write && !results.empty() && !results[0].is_same_cell(operands[0]))

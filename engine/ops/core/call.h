@@ -25,7 +25,7 @@ struct Inferred {
   std::vector<TensorType> results;
   std::vector<DimConstraint> constraints;
 };
-Inferred infer(const Op& op, const Attrs& attrs, const Tensors& operands);
+Inferred infer_results(const Op& op, const Attrs& attrs, const Tensors& operands);
 
 /// Runs the decomposition under the current interpreter; the operation must have one.
 Tensors decompose(const OpCall& call);

@@ -15,7 +15,7 @@ using config::Schema;
 using config::Section;
 using config::Spec;
 
-constexpr double kTera = 1e12, kGiga = 1e9, kGib = 1073741824.0;
+constexpr double kTera = 1e12, kGiga = 1e9;
 
 struct Known {
   const char* name;

@@ -6,6 +6,8 @@
 
 namespace paddle::tune {
 
+inline constexpr double kGib = 1073741824.0;
+
 struct Cluster {
   std::string device;              ///< name, such as "H100-80GB"
   int64_t hosts = 1, devices = 1;  ///< devices of a host

@@ -8,19 +8,13 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/printf.h"
 #include "base/text.h"
 
 namespace paddle::tune {
 namespace {
 
 constexpr double kUsableMemory = 0.92;  ///< the rest is fragmentation
-constexpr double kGib = 1073741824.0;
-
-std::string format(const char* pattern, auto... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, pattern, values...);
-  return text;
-}
 
 const char* name_of(Recompute recompute) {
   switch (recompute) {

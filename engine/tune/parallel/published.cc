@@ -217,7 +217,6 @@ PublishedRuns check_published(const std::string& path) {
     cluster.hosts = (devices + cluster.devices - 1) / cluster.devices;
     cluster.efficiency = fitted_efficiency(row.text("set"), cluster, m.precision == "float8");
     const Prediction p = predict(m, cluster, strategy_of(row, devices));
-    constexpr double kGib = 1073741824.0;
     out.runs.push_back({row.text("id"), row.text("set"), cluster.device, m.precision, *seconds,
                         p.seconds, row.number("mem_gib_per_gpu").value_or(0) * kGib, p.memory});
   }

@@ -90,7 +90,7 @@ class DequantizePropagation final : public PatternRewriter {
   /// A scale or zero point after the transpose or unsqueeze `o`.
   Value* moved_parameter(const Operation& o, const Value* v) {
     TensorType type = v->type;
-    type.shape = infer(*o.op, o.attrs, {Tensor(*v->constant)}).results[0].shape;
+    type.shape = infer_results(*o.op, o.attrs, {Tensor(*v->constant)}).results[0].shape;
     return function_.add_constant(evaluated(*o.op, o.attrs, {&*v->constant}, type).contiguous());
   }
 

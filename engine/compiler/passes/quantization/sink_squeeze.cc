@@ -88,8 +88,9 @@ class SqueezeSinking final : public PatternRewriter {
     Attrs attrs = default_attrs(known_ops().unsqueeze);
     attrs[0] = attribute(view, "axis");
     TensorType type = v->type;
-    type.shape =
-        infer(known_ops().unsqueeze, attrs, {Tensor(TensorType(type), nullptr)}).results[0].shape;
+    type.shape = infer_results(known_ops().unsqueeze, attrs, {Tensor(TensorType(type), nullptr)})
+                     .results[0]
+                     .shape;
     const Operation* const out = produced_by(v, known_ops().squeeze);
     if (out && same_type(out->operands[0]->type, type)) return out->operands[0];
     Value* const out_value = function_.new_value(type);

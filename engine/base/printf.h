@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-namespace paddle::profile {
+namespace paddle {
 
 /// At most 511 characters; longer texts are cut.
 std::string format(const char* pattern, auto... values) {
@@ -13,4 +13,4 @@ std::string format(const char* pattern, auto... values) {
   return text;
 }
 
-}  // namespace paddle::profile
+}  // namespace paddle

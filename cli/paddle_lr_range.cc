@@ -1,0 +1,105 @@
+// paddle-lr-range CONFIG [key=value…]: the learning-rate range test of a config.
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "common.h"
+#include "common_table.h"
+#include "common_trial.h"
+#include "train/config.h"
+#include "train/rate_test.h"
+
+namespace {
+
+using namespace paddle;
+namespace fs = std::filesystem;
+
+int run(int argc, char** argv) {
+  CLI::App app{"Finds a learning rate: trains a few steps while the rate grows."};
+  app.footer(
+      "The run is a folder of its own; the model of the config and other runs are left alone. "
+      "Losses by rate are in rates.csv, their curve in rates.html.");
+  std::vector<std::string> arguments;
+  std::string output;
+  double low = 1e-6, high = 1;
+  int64_t steps = 100;
+  bool as_json = false;
+  app.add_option("CONFIG", arguments, "the config, then key=value overrides");
+  app.add_option("--from", low, "first rate")->check(CLI::PositiveNumber);
+  app.add_option("--to", high, "last rate")->check(CLI::PositiveNumber);
+  app.add_option("--steps", steps, "updates")->check(CLI::Range(int64_t{20}, int64_t{100000}));
+  app.add_option("--output", output, "folder of the run (default: runs/<config name>-lr-range)");
+  app.add_flag("--json", as_json, "print one JSON object at the end");
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  std::vector<std::string> overrides = cli::take_overrides(arguments);
+  if (arguments.size() != 1)
+    fail(ErrorCode::kUsage, arguments.empty() ? "no config is given" : "one config is expected",
+         " (see paddle-lr-range --help)");
+  if (!(low < high)) fail(ErrorCode::kUsage, "--from ", low, " is not below --to ", high);
+  const train::RunConfig given = train::read_config(arguments[0], overrides);
+  if (given.optimizers.size() != 1)
+    fail(ErrorCode::kConfig, "a range test needs one optimizer; this config has ",
+         given.optimizers.size());
+  // Evaluations would only take time, and what follows from them changes the rate.
+  for (const std::string& setting :
+       {str("optimizer.lr=", low),
+        str("schedule={name: exponential, gamma: ", train::rate_factor(low, high, steps), "}"),
+        str("train.steps=", steps), std::string("train.epochs=0"), std::string("train.log_every=1"),
+        std::string("train.best=null"), std::string("train.early_stop=null"),
+        std::string("train.evaluate_every=never"), std::string("train.checkpoint_every=never")})
+    overrides.push_back(setting);
+  train::read_config(arguments[0], overrides);
+  if (output.empty()) output = (fs::path("runs") / (given.name + "-lr-range")).string();
+  ensure_directory(output);
+  const std::string folder = (fs::path(output) / "run").string(), log = folder + ".log";
+  std::vector<std::string> words = {arguments[0]};
+  words.insert(words.end(), overrides.begin(), overrides.end());
+  words.insert(words.end(), {"--output", folder, "--overwrite"});
+  watch_for_interrupts();
+  cli::print(str(steps, " steps of ", arguments[0], ", rates from ", cli::short_number(low), " to ",
+                 cli::short_number(high), "\n"));
+  const int status = cli::run_trainer(words, log);
+  if (status > 128 || pending_interrupt()) return status > 128 ? status : 128 + pending_interrupt();
+  // A run that diverges ends with kData: that is what the test is for.
+  if (status != 0 && status != static_cast<int>(ErrorCode::kData)) {
+    cli::print_error(str(folder, ": status ", status, ": ", cli::last_line(log)));
+    return status;
+  }
+  const std::vector<train::RateAt> rates = train::read_rates(folder);
+  if (status != 0 && rates.empty()) fail(ErrorCode::kData, cli::last_line(log));
+  const train::RateTest test = train::analyze_rates(rates);
+  const std::string csv = (fs::path(output) / "rates.csv").string(),
+                    page = (fs::path(output) / "rates.html").string();
+  write_file_atomically(csv, train::rates_csv(test));
+  write_file_atomically(page, train::rates_page(given.name + ": learning rates", test));
+  const auto line = [](const char* what, double rate) {
+    cli::print(str(what, rate > 0 ? cli::short_number(rate) : "-", "\n"));
+  };
+  line("the loss falls fastest at  ", test.steepest);
+  line("the loss is lowest at      ", test.lowest);
+  line("training diverges from     ", test.diverges);
+  line("suggested: optimizer.lr=", test.suggested);
+  cli::print(str("curve: ", page, "\n"));
+  if (as_json)
+    cli::print(nlohmann::ordered_json(
+                   {{"steepest", test.steepest},
+                    {"lowest", test.lowest},
+                    {"diverges", test.diverges > 0 ? nlohmann::ordered_json(test.diverges)
+                                                   : nlohmann::ordered_json()},
+                    {"suggested", test.suggested},
+                    {"steps", test.steps.size()}})
+                   .dump() +
+               "\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}
