@@ -512,6 +512,23 @@ def pickle_files():
     yield "bytes8", b"\x80\x04\x8e" + b"\xff" * 8 + b"."
 
 
+def hdf5_files():
+    data = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "formats", "data")
+    for name in ("weights.h5", "elsewhere.h5"):
+        with open(os.path.join(data, name), "rb") as f:
+            content = f.read()
+        yield name, content
+        for part in (1, 2, 5, 9):
+            yield f"cut_{part}_{name}", content[: len(content) * part // 10]
+        # Damage where the file has something: sizes, addresses, counts and types of its headers.
+        places = [i for i, byte in enumerate(content) if byte]
+        for at in places[:: max(1, len(places) // 150)]:
+            for value in (0xFF, content[at] ^ 0x40):
+                yield f"changed_{at}_{value}_{name}", content[:at] + bytes([value]) + content[at + 1:]
+    yield "signature", b"\x89HDF\r\n\x1a\n"
+    yield "signature_far", b"\0" * 512 + b"\x89HDF\r\n\x1a\n" + b"\xff" * 64
+
+
 def grammar_files():
     for i, pattern in enumerate((b"a[^b-d]{2,5}(x|yz)*", b"\\d+\\.\\w?", b"((((a{99}){99}){99}){99})", b"(a|a|a)*b", b"[\xf0\x90\x80\x80-\xf4\x8f\xbf\xbf]+")):
         yield f"regex_{i}", b"r" + pattern
@@ -565,7 +582,7 @@ def record_files():
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
-                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())),
+                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())), ("hdf5", list(hdf5_files())),
                            ("sound", list(sound_files())), ("records", list(record_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:

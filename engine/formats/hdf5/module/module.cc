@@ -108,6 +108,7 @@ int paddle_module_version() { return PADDLE_HDF5_VERSION; }
 void* paddle_hdf5_open(const char* path, char* message, size_t message_size) {
   hid_t file = -1;
   guarded(message, message_size, [&] {
+    H5dont_atexit();  // a damaged file can crash its cleanup when the process ends
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // the library prints its errors otherwise
     H5PLset_loading_state(0);                     // no filters from elsewhere
     file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
