@@ -16,17 +16,17 @@ using namespace paddle;
 int run(int argc, char** argv) {
   CLI::App app{
       "Converts weights between safetensors, NPZ, GGUF and model folders, and out of ONNX, "
-      "PyTorch, PaddlePaddle and HDF5 files."};
+      "PyTorch, PaddlePaddle and HDF5 files; and programs of PaddlePaddle to ONNX files."};
   convert::Options options;
   app.add_option(
          "IN", options.in,
          "a .safetensors, .npz, .gguf, .onnx, .pt, .pth, .pdparams, .pdiparams or .h5 file, an "
-         "index of shards, or a folder with a model")
+         "index of shards, a folder with a model, or a program of PaddlePaddle (.pdmodel, .json)")
       ->required();
   app.add_option(
          "OUT", options.out,
          "a .safetensors, .npz or .gguf file, an index of shards, or a model's folder, which takes "
-         "weights that fit it")
+         "weights that fit it; an .onnx file for a program")
       ->required();
   app.add_option("--from", options.from, "format of IN: " + join(convert::format_names(), ", "));
   app.add_option("--to", options.to, "format of OUT: safetensors, sharded, npz, folder, gguf");

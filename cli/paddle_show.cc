@@ -11,6 +11,7 @@
 #include "lang/eval/summary.h"
 #include "llm/language_model.h"
 #include "onnx/graph/summary.h"
+#include "onnx/paddle/import.h"
 #include "train/config.h"
 
 namespace {
@@ -68,7 +69,7 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
   const auto [file, variant] = lang::split_variant(arguments[0]);
   if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file");
-  if (file.ends_with(".onnx")) {
+  if (onnx::is_graph_file(file)) {
     cli::print(onnx::summarize(file, read_dims(dims)));
     return 0;
   }

@@ -8,8 +8,10 @@
 #include "base/byte_size.h"
 #include "base/files.h"
 #include "convert/cast.h"
+#include "convert/program.h"
 #include "convert/rules.h"
 #include "convert/target.h"
+#include "formats/paddle_program.h"
 #include "runtime/execute.h"
 
 namespace paddle::convert {
@@ -235,6 +237,9 @@ uint64_t parse_size(const std::string& given) {
 
 void run(const Options& options, const Printer& printer) {
   runtime::register_backends();
+  if (formats::is_paddle_program(options.in) && !options.in.ends_with(".index.json") &&
+      options.from.empty() && options.out.ends_with(".onnx"))
+    return convert_program(options, printer);
   const Format from = format_of(options.in, options.from);
   TargetOptions target{.path = options.out,
                        .format = format_of(options.out, options.to),

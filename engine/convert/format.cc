@@ -33,12 +33,12 @@ Format format_of(const std::string& path, const std::string& given) {
     if (path.ends_with(suffix)) return Format::kTorch;
   for (const char* suffix : {".h5", ".hdf5"})
     if (path.ends_with(suffix)) return Format::kHdf5;
-  for (const char* suffix : {".pdparams", ".pdopt", ".pdiparams"})
+  for (const char* suffix : {".pdparams", ".pdopt", ".pdiparams", ".pdmodel", ".json"})
     if (path.ends_with(suffix)) return Format::kPaddle;
   fail(ErrorCode::kUsage, path, ": the name does not tell the format; expected .safetensors, ",
-       ".safetensors.index.json, .npz, .onnx, .gguf, .pt, .pth, .pdparams, .h5 or a folder (or say "
-       "--from, "
-       "--to)");
+       ".safetensors.index.json, .npz, .onnx, .gguf, .pt, .pth, .pdparams, .pdmodel, .h5 or a "
+       "folder "
+       "(or say --from, --to)");
 }
 
 }  // namespace paddle::convert

@@ -14,7 +14,7 @@ enum class Format {
   kGguf,    ///< block-quantized tensors are dequantized to float32
   kOnnx,    ///< the initializers of a graph; read only
   kTorch,   ///< PyTorch's .pt and .pth; read only
-  kPaddle,  ///< PaddlePaddle's .pdparams, .pdopt and .pdiparams; read only
+  kPaddle,  ///< PaddlePaddle's .pdparams, .pdopt and .pdiparams, or a program's; read only
   kHdf5     ///< datasets of numbers; read only
 };
 

@@ -11,6 +11,7 @@
 #include "formats/npz.h"
 #include "formats/onnx/model.h"
 #include "formats/paddle_params.h"
+#include "formats/paddle_program.h"
 #include "formats/pickle/weights.h"
 #include "formats/safetensors.h"
 #include "onnx/graph/evaluator.h"
@@ -260,6 +261,8 @@ std::unique_ptr<Source> open_source(const std::string& path, Format format) {
       return std::make_unique<GgufSource>(path);
     case Format::kPaddle:
       if (path.ends_with(".pdiparams")) return std::make_unique<PaddleParamsSource>(path);
+      if (formats::is_paddle_program(path))
+        return std::make_unique<PaddleParamsSource>(path.substr(0, path.rfind('.')) + ".pdiparams");
       [[fallthrough]];
     case Format::kTorch:
       return std::make_unique<PickleSource>(path);

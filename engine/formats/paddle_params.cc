@@ -1,19 +1,13 @@
 #include "formats/paddle_params.h"
 
-#include <algorithm>
 #include <cstring>
 #include <functional>
-#include <map>
-#include <optional>
 
-#include <nlohmann/json.hpp>
-
+#include "formats/paddle_program.h"
 #include "formats/protobuf.h"
 
 namespace paddle::formats {
 namespace {
-
-constexpr uint64_t kLargestProgram = uint64_t{256} << 20;
 
 /// Calls `use` for each field of a message.
 void for_each_field(std::string_view text, const std::string& file,
@@ -25,73 +19,15 @@ void for_each_field(std::string_view text, const std::string& file,
   for (ProtobufReader::Field field; message.next(field);) use(field);
 }
 
-/// Numbers of framework.proto's VarType.Type.
-std::optional<DType> dtype_of(uint64_t type) {
-  static const std::map<uint64_t, DType> kTypes = {
-      {0, DType::kBool}, {1, DType::kI16},   {2, DType::kI32},  {3, DType::kI64},
-      {4, DType::kF16},  {5, DType::kF32},   {6, DType::kF64},  {20, DType::kU8},
-      {21, DType::kI8},  {22, DType::kBF16}, {23, DType::kC64}, {24, DType::kC128}};
-  const auto it = kTypes.find(type);
-  return it == kTypes.end() ? std::nullopt : std::optional(it->second);
-}
-
-/// Persistable tensors of a ProgramDesc: blocks = 1; BlockDesc: vars = 3; VarDesc: name = 1,
-/// type = 2, persistable = 3; VarType: type = 1.
-std::vector<std::string> names_of_program(const std::string& path) {
-  constexpr uint64_t kDenseTensor = 7;
-  const std::string text = read_file(path, kLargestProgram, ErrorCode::kModel);
-  std::vector<std::string> out;
-  const auto read_variable = [&](std::string_view variable) {
-    std::string name;
-    uint64_t type = 0;
-    bool persistable = false;
-    for_each_field(variable, path, [&](const ProtobufReader::Field& field) {
-      if (field.number == 1) name = field.bytes;
-      if (field.number == 3) persistable = field.integer != 0;
-      if (field.number == 2)
-        for_each_field(field.bytes, path, [&](const ProtobufReader::Field& of_type) {
-          if (of_type.number == 1) type = of_type.integer;
-        });
-    });
-    if (persistable && type == kDenseTensor) out.push_back(std::move(name));
-  };
-  for_each_field(text, path, [&](const ProtobufReader::Field& block) {
-    if (block.number != 1) return;
-    for_each_field(block.bytes, path, [&](const ProtobufReader::Field& field) {
-      if (field.number == 3) read_variable(field.bytes);
-    });
-  });
-  return out;
-}
-
-/// Operations "p" of a PIR program: their fourth attribute is the name.
-std::vector<std::string> names_of_pir(const std::string& path) {
-  const auto json = nlohmann::json::parse(read_file(path, kLargestProgram, ErrorCode::kModel),
-                                          nullptr, /*allow_exceptions=*/false);
-  std::vector<std::string> out;
-  try {
-    if (json.at("base_code").at("magic") != "pir")
-      fail(ErrorCode::kModel, path, ": is not a program of PaddlePaddle");
-    for (const auto& region : json.at("program").at("regions"))
-      for (const auto& block : region.at("blocks"))
-        for (const auto& operation : block.at("ops"))
-          if (operation.at("#") == "p") out.push_back(operation.at("A").at(3).get<std::string>());
-  } catch (const nlohmann::json::exception&) {
-    fail(ErrorCode::kModel, path, ": is not a program of PaddlePaddle");
-  }
-  return out;
-}
-
 }  // namespace
 
 PaddleParams::PaddleParams(const std::string& path)
     : file_(MappedFile::open(path, ErrorCode::kModel)) {
   read_tensors();
   const std::string stem = path.substr(0, path.rfind('.'));
-  if (file_exists(stem + ".pdmodel"))
-    take_names(names_of_program(stem + ".pdmodel"), stem + ".pdmodel");
-  else if (file_exists(stem + ".json"))
-    take_names(names_of_pir(stem + ".json"), stem + ".json");
+  for (const std::string ending : {".pdmodel", ".json"})
+    if (!has_names_ && file_exists(stem + ending))
+      take_names(read_paddle_program(stem + ending).parameters(), stem + ending);
 }
 
 /// A tensor is: version (0), number of levels of detail and their bounds, version (0), the size of
@@ -127,7 +63,7 @@ void PaddleParams::read_tensors() {
       if (field.number == 1) type = field.integer;
       if (field.number == 2) parameter.shape.push_back(static_cast<int64_t>(field.integer));
     });
-    const auto dtype = dtype_of(type);
+    const auto dtype = paddle_dtype(static_cast<int64_t>(type));
     if (!dtype) bad("has the type ", type, ", which is not supported");
     parameter.dtype = *dtype;
     int64_t count = 1;
@@ -145,7 +81,6 @@ void PaddleParams::take_names(std::vector<std::string> names, const std::string&
   if (names.size() != parameters_.size())
     fail(ErrorCode::kModel, file_->path(), ": has ", parameters_.size(),
          " parameters, the program ", program, " ", names.size());
-  std::ranges::sort(names);
   for (size_t i = 0; i < names.size(); ++i) parameters_[i].name = names[i];
   has_names_ = true;
 }

@@ -1,6 +1,7 @@
 #include "program/model.h"
 
 #include "base/files.h"
+#include "onnx/paddle/import.h"
 #include "program/native_model.h"
 #include "program/onnx_model.h"
 
@@ -18,7 +19,7 @@ std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& op
            " is a trained model with one function");
     return NativeModel::open_folder(find_model_folder(path), options);
   }
-  if (path.ends_with(".onnx")) return std::make_unique<OnnxModel>(path, options);
+  if (onnx::is_graph_file(path)) return std::make_unique<OnnxModel>(path, options);
   return NativeModel::open_file(path, options);
 }
 

@@ -1,6 +1,7 @@
 #include "program/traced_model.h"
 
 #include "base/files.h"
+#include "onnx/paddle/import.h"
 #include "program/model_source.h"
 #include "program/onnx_program.h"
 #include "program/prediction.h"
@@ -72,7 +73,7 @@ TracedModel trace_file(const std::string& path, const LoadOptions& options,
 TracedModel trace_model(const std::string& path, const LoadOptions& options,
                         const std::map<std::string, int64_t>& dims) {
   if (is_directory(path)) return trace_folder(find_model_folder(path), dims);
-  if (!path.ends_with(".onnx")) return trace_file(path, options, dims);
+  if (!onnx::is_graph_file(path)) return trace_file(path, options, dims);
   if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
   const auto program = read_onnx_program(path);
   return trace_program(*program, program->model, std::make_shared<ParameterStore>(), false, dims);

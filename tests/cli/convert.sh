@@ -92,6 +92,18 @@ cp plain.safetensors old.safetensors
 cmp plain.safetensors old.safetensors || fail "a full disk damages the old file:"
 [[ -z "$(ls ./*.tmp 2> /dev/null)" ]] || fail "a full disk leaves a temporary file:"
 
+# Programs of PaddlePaddle become ONNX files, or give their parameters.
+for form in words_program.pdmodel words_pir.json; do
+  program="$OLDPWD/tests/onnx/data/paddle/$form"
+  quiet 0 "$convert" "$program" words.onnx --overwrite
+  says "written to words.onnx"
+  expect 2 "is there already" "$convert" "$program" words.onnx
+  expect 2 "is converted whole" "$convert" "$program" words.onnx --overwrite --dtype float16
+  quiet 0 "$convert" "$program" words.npz --overwrite
+  says "9 tensors"
+done
+expect 2 "there is no such file" "$convert" nowhere.pdmodel words.onnx --overwrite
+
 # A model's folder takes weights that fit, and only those.
 cd "$OLDPWD" || exit 1
 quiet 0 "$train" "$folder/run.yaml" --output "$folder/run"

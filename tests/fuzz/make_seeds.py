@@ -529,6 +529,40 @@ def hdf5_files():
     yield "signature_far", b"\0" * 512 + b"\x89HDF\r\n\x1a\n" + b"\xff" * 64
 
 
+def paddle_files():
+    data = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    for name in ("formats/data/pir.json", "formats/data/program.pdmodel", "formats/data/program.pdiparams",
+                 "onnx/data/paddle/words_pir.json", "onnx/data/paddle/pictures_program.pdmodel"):
+        with open(os.path.join(data, name), "rb") as f:
+            content = f.read()
+        name = os.path.basename(name)
+        yield name, content
+        for part in (1, 5, 9):
+            yield f"cut_{part}_{name}", content[: len(content) * part // 10]
+        for at in range(0, len(content), max(1, len(content) // 60)):
+            yield f"changed_{at}_{name}", content[:at] + bytes([content[at] ^ 0x11]) + content[at + 1:]
+    # A program without parameters, so that its operations are reached.
+    pir = {"base_code": {"magic": "pir", "version": 1}, "program": {"regions": [{"blocks": [{"ops": []}]}]}}
+
+    def value(i, shape=(-1, 3)):
+        return {"%": i, "TT": {"#": "0.t_dtensor", "D": [{"#": "0.t_f32"}, list(shape), "NCHW", [], 0]}}
+
+    def op(kind, inputs, outputs, **attributes):
+        return {"#": kind, "A": [{"N": k, "AT": {"#": "0.a_array", "D": v}} for k, v in attributes.items()],
+                "I": [{"%": i} for i in inputs], "O": [value(i) for i in outputs]}
+
+    huge = 1 << 62
+    hostile = [op("1.full", [], [2], shape=[huge, huge], value=1.0, dtype="float32"), op("1.full", [], [2], shape=[-5], value=1.0, dtype="float32"),
+               op("1.split_with_num", [1], [2], num=huge), op("1.unstack", [1], [2], num=-1), op("1.flatten", [1], [2], start_axis=-huge, stop_axis=huge),
+               op("1.flatten", [1], [2], start_axis=huge), op("1.squeeze", [1], [2], axes=[huge, -huge]), op("1.stack", [1], [2], axis=-huge),
+               op("1.layer_norm", [1, 0, 0], [2], begin_norm_axis=huge), op("1.rnn", [1, 1, 1, 0], [2], hidden_size=huge, num_layers=huge, is_test=1),
+               op("1.pool2d", [1, 1], [2], ksize=[0, 0], adaptive=1), op("1.slice", [1, 1, 1], [2], axes=[huge]), op("0.slice", [1], [2], index=huge),
+               op("1.assign_value_", [], [2], shape=[huge, huge, 4], values=[1.0], dtype="float32"), op("1.add", [7, 9], [2]), op("1.conv2d", [1], [2])]
+    for i, each in enumerate(hostile):
+        pir["program"]["regions"][0]["blocks"][0]["ops"] = [op("1.data", [], [1], name="x"), each, op("1.fetch", [2], [3], name="y")]
+        yield f"hostile_{i}", json.dumps(pir).encode()
+
+
 def grammar_files():
     for i, pattern in enumerate((b"a[^b-d]{2,5}(x|yz)*", b"\\d+\\.\\w?", b"((((a{99}){99}){99}){99})", b"(a|a|a)*b", b"[\xf0\x90\x80\x80-\xf4\x8f\xbf\xbf]+")):
         yield f"regex_{i}", b"r" + pattern
@@ -582,7 +616,7 @@ def record_files():
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
-                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())), ("hdf5", list(hdf5_files())),
+                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())), ("hdf5", list(hdf5_files())), ("paddle", list(paddle_files())),
                            ("sound", list(sound_files())), ("records", list(record_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:

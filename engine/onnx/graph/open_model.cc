@@ -1,6 +1,7 @@
 #include "onnx/graph/open_model.h"
 
 #include "onnx/graph/check_model.h"
+#include "onnx/paddle/import.h"
 
 namespace paddle::onnx {
 
@@ -9,7 +10,7 @@ using formats::onnx::ValueType;
 
 OpenModel open_model(const std::string& path, const std::set<std::string>& given) {
   OpenModel out;
-  out.model = std::make_shared<const formats::onnx::Model>(formats::onnx::read_model(path));
+  out.model = std::make_shared<const formats::onnx::Model>(read_graph_file(path));
   const formats::onnx::Graph& graph = out.model->graph;
   std::set<std::string> known, names;
   for (const auto& t : graph.initializers) known.insert(t.name);

@@ -1,0 +1,36 @@
+#include "convert/program.h"
+
+#include <map>
+
+#include "base/files.h"
+#include "formats/onnx/write.h"
+#include "onnx/paddle/import.h"
+
+namespace paddle::convert {
+
+void convert_program(const Options& options, const Printer& printer) {
+  if (!options.rules.empty() || !options.dtypes.empty() || !options.only.empty() ||
+      !options.exclude.empty() || !options.shard_size.empty())
+    fail(
+        ErrorCode::kUsage, options.in,
+        ": is converted whole; --map, --dtype, --only, --exclude and --shard-size are for weights");
+  if (!file_exists(options.in)) fail(ErrorCode::kUsage, options.in, ": there is no such file");
+  const formats::onnx::Model model = onnx::import_paddle_program(options.in);
+  const std::string summary =
+      str(model.graph.nodes.size(), " nodes, ", model.graph.initializers.size(), " constants, ",
+          human_bytes(formats::onnx::encoded_bytes(model)));
+  if (options.dry_run) {
+    std::map<std::string, int64_t> operators;
+    for (const auto& node : model.graph.nodes) ++operators[node.op_type];
+    for (const auto& [type, count] : operators) printer.line(str(type, "  x", count));
+    printer.line(str(summary, "; nothing is written"));
+    return;
+  }
+  if (file_exists(options.out) && !options.overwrite)
+    fail(ErrorCode::kUsage, options.out, ": is there already; --overwrite replaces it");
+  const auto written = formats::onnx::write_model(model, options.out, {});
+  printer.line(str(summary, "; written to ", options.out,
+                   written.data_file.empty() ? "" : " and " + written.data_file));
+}
+
+}  // namespace paddle::convert

@@ -1,0 +1,210 @@
+#include "formats/paddle_program.h"
+
+#include <bit>
+#include <cstring>
+#include <functional>
+
+#include "base/files.h"
+#include "formats/paddle_pir.h"
+#include "formats/protobuf.h"
+
+namespace paddle::formats {
+namespace {
+
+constexpr uint64_t kLargestProgram = uint64_t{256} << 20;
+
+using Field = ProtobufReader::Field;
+
+/// Reads the messages of framework.proto; the numbers are those of its fields.
+class ProgramReader {
+ public:
+  ProgramReader(const std::string& path, std::string_view text) : path_(path), text_(text) {}
+
+  PaddleProgram read() {
+    bool outermost = true;  // further blocks are bodies of control flow
+    each(text_, [&](const Field& block) {
+      if (block.number != 1 || !std::exchange(outermost, false)) return;
+      each(block.bytes, [&](const Field& field) {
+        if (field.number == 3) variable(field.bytes);
+        if (field.number == 4) operation(field.bytes);
+      });
+    });
+    if (program_.operations.empty())
+      fail(ErrorCode::kModel, path_, ": is not a program of PaddlePaddle");
+    return std::move(program_);
+  }
+
+ private:
+  void each(std::string_view text, const std::function<void(const Field&)>& use) const {
+    const ProtobufReader::Refuse refuse = [&](size_t) {
+      fail(ErrorCode::kModel, path_, ": damaged protobuf, or not a program of PaddlePaddle");
+    };
+    ProtobufReader message(text, refuse);
+    for (Field field; message.next(field);) use(field);
+  }
+
+  /// A repeated number: one, or several in packed form.
+  void numbers(const Field& field, const std::function<void(uint64_t)>& use) const {
+    if (field.bytes.empty()) return use(field.integer);
+    // As the fields of a message without tags.
+    size_t at = 0;
+    while (at < field.bytes.size()) {
+      uint64_t value = 0;
+      for (int shift = 0;; shift += 7) {
+        if (at >= field.bytes.size() || shift > 63)
+          fail(ErrorCode::kModel, path_, ": damaged protobuf");
+        const auto byte = static_cast<unsigned char>(field.bytes[at++]);
+        value |= uint64_t{byte & 127U} << shift;
+        if (byte < 128) break;
+      }
+      use(value);
+    }
+  }
+
+  void variable(std::string_view text) {
+    constexpr uint64_t kDenseTensor = 7;
+    std::string name;
+    uint64_t type = 0;
+    PaddleVariable out;
+    const auto read_tensor = [&](std::string_view tensor) {
+      each(tensor, [&](const Field& field) {
+        if (field.number == 1) out.dtype = paddle_dtype(static_cast<int64_t>(field.integer));
+        if (field.number == 2)
+          numbers(field, [&](uint64_t d) { out.shape.push_back(static_cast<int64_t>(d)); });
+      });
+    };
+    each(text, [&](const Field& field) {
+      if (field.number == 1) name = field.bytes;
+      if (field.number == 3) out.is_parameter = field.integer != 0;
+      if (field.number == 2)
+        each(field.bytes, [&](const Field& of_type) {
+          if (of_type.number == 1) type = of_type.integer;
+          if (of_type.number == 3)
+            each(of_type.bytes, [&](const Field& dense) {
+              if (dense.number == 1) read_tensor(dense.bytes);
+            });
+        });
+    });
+    out.is_parameter = out.is_parameter && type == kDenseTensor;
+    if (type != kDenseTensor) out.dtype.reset();
+    program_.variables[name] = std::move(out);
+  }
+
+  void slot(std::string_view text, PaddleOperation::Slots& slots) const {
+    auto& [name, values] = slots.emplace_back();
+    each(text, [&, &name = name, &values = values](const Field& field) {
+      if (field.number == 1) name = field.bytes;
+      if (field.number == 2) values.emplace_back(field.bytes);
+    });
+  }
+
+  static double real_of(uint64_t bits, bool is_double) {
+    return is_double ? std::bit_cast<double>(bits)
+                     : std::bit_cast<float>(static_cast<uint32_t>(bits));
+  }
+
+  void scalar(std::string_view text, PaddleAttribute& out) const {
+    each(text, [&](const Field& field) {
+      if (field.number == 2 || field.number == 3)
+        out.integers.push_back(static_cast<int64_t>(field.integer));
+      if (field.number == 4) out.reals.push_back(real_of(field.integer, true));
+    });
+  }
+
+  void attribute(std::string_view text, PaddleOperation& operation) const {
+    std::string name;
+    PaddleAttribute out;
+    const auto reals = [&](const Field& field, bool is_double) {
+      const size_t size = is_double ? 8 : 4;
+      if (field.bytes.empty()) return out.reals.push_back(real_of(field.integer, is_double));
+      for (size_t at = 0; at + size <= field.bytes.size(); at += size) {
+        uint64_t bits = 0;
+        std::memcpy(&bits, field.bytes.data() + at, size);
+        out.reals.push_back(real_of(bits, is_double));
+      }
+    };
+    each(text, [&](const Field& field) {
+      switch (field.number) {
+        case 1:
+          name = field.bytes;
+          break;
+        case 3:  // i, ints, b, bools, l, longs
+        case 6:
+        case 10:
+        case 11:
+        case 13:
+        case 15:
+          numbers(field, [&](uint64_t value) {
+            // An int of 32 bits is written with 64 where it is negative.
+            out.integers.push_back(static_cast<int64_t>(value));
+          });
+          break;
+        case 4:  // f, floats
+        case 7:
+          reals(field, false);
+          break;
+        case 16:  // float64s, float64
+        case 19:
+          reals(field, true);
+          break;
+        case 5:  // s, strings, var_name, vars_name
+        case 8:
+        case 17:
+        case 18:
+          out.texts.emplace_back(field.bytes);
+          break;
+        case 20:  // scalar, scalars
+        case 21:
+          scalar(field.bytes, out);
+          break;
+        default:
+          break;
+      }
+    });
+    operation.attributes[name] = std::move(out);
+  }
+
+  void operation(std::string_view text) {
+    PaddleOperation out;
+    each(text, [&](const Field& field) {
+      if (field.number == 1) slot(field.bytes, out.inputs);
+      if (field.number == 2) slot(field.bytes, out.outputs);
+      if (field.number == 3) out.type = field.bytes;
+      if (field.number == 4) attribute(field.bytes, out);
+    });
+    program_.operations.push_back(std::move(out));
+  }
+
+  const std::string& path_;
+  std::string_view text_;
+  PaddleProgram program_;
+};
+
+}  // namespace
+
+std::optional<DType> paddle_dtype(int64_t number) {
+  static const std::map<int64_t, DType> kTypes = {
+      {0, DType::kBool}, {1, DType::kI16},   {2, DType::kI32},  {3, DType::kI64},
+      {4, DType::kF16},  {5, DType::kF32},   {6, DType::kF64},  {20, DType::kU8},
+      {21, DType::kI8},  {22, DType::kBF16}, {23, DType::kC64}, {24, DType::kC128}};
+  const auto found = kTypes.find(number);
+  return found == kTypes.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::string> PaddleProgram::parameters() const {
+  std::vector<std::string> out;
+  for (const auto& [name, variable] : variables)
+    if (variable.is_parameter) out.push_back(name);
+  return out;
+}
+
+bool is_paddle_program(const std::string& path) {
+  return path.ends_with(".pdmodel") || path.ends_with(".json");
+}
+
+PaddleProgram read_paddle_program(const std::string& path) {
+  const std::string text = read_file(path, kLargestProgram, ErrorCode::kModel);
+  return path.ends_with(".json") ? read_pir(text, path) : ProgramReader(path, text).read();
+}
+
+}  // namespace paddle::formats

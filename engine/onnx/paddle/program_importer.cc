@@ -1,0 +1,450 @@
+#include "onnx/paddle/program_importer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <unordered_map>
+
+#include "base/files.h"
+#include "onnx/paddle/import.h"
+
+namespace paddle::onnx {
+
+using formats::PaddleAttribute;
+using formats::PaddleOperation;
+using formats::PaddleVariable;
+using formats::onnx::Attribute;
+using formats::onnx::AttributeKind;
+using formats::onnx::Node;
+using formats::onnx::TensorData;
+using formats::onnx::ValueInfo;
+using formats::onnx::ValueType;
+
+Attribute import_int(std::string name, int64_t value) {
+  Attribute out;
+  out.name = std::move(name);
+  out.kind = AttributeKind::kInt;
+  out.i = value;
+  return out;
+}
+
+Attribute import_float(std::string name, double value) {
+  Attribute out;
+  out.name = std::move(name);
+  out.kind = AttributeKind::kFloat;
+  out.f = static_cast<float>(value);
+  return out;
+}
+
+Attribute import_ints(std::string name, std::vector<int64_t> values) {
+  Attribute out;
+  out.name = std::move(name);
+  out.kind = AttributeKind::kInts;
+  out.ints = std::move(values);
+  return out;
+}
+
+Attribute import_text(std::string name, std::string value) {
+  Attribute out;
+  out.name = std::move(name);
+  out.kind = AttributeKind::kString;
+  out.s = std::move(value);
+  return out;
+}
+
+namespace {
+
+const std::unordered_map<std::string_view, ImportRule>& rules() {
+  static const auto all = [] {
+    std::unordered_map<std::string_view, ImportRule> out;
+    for (const auto table : {paddle_math_rules, paddle_shape_rules, paddle_network_rules})
+      for (const ImportRuleEntry& entry : table())
+        for (const char* name : entry.names) out[name] = entry.rule;
+    return out;
+  }();
+  return all;
+}
+
+bool is_input(const PaddleOperation& operation) {
+  return operation.type == "feed" || operation.type == "data";
+}
+
+ValueInfo info_of(const std::string& name, DType dtype) {
+  ValueInfo out;
+  out.name = name;
+  out.type.kind = ValueType::Kind::kTensor;
+  out.type.dtype = dtype;
+  return out;
+}
+
+}  // namespace
+
+ProgramImporter::ProgramImporter(const formats::PaddleProgram& program, const std::string& path)
+    : program_(program), path_(path) {
+  model_.path = path;
+  model_.producer = "PaddlePaddle";
+  model_.ir_version = 8;
+  model_.opsets = {{"", kPaddleOpset}};
+  model_.graph.name = std::filesystem::path(path).stem().string();
+}
+
+// --- the operation at hand ---
+
+const ImportNames* ProgramImporter::slot_of(const Slots& slots, const char* slot,
+                                            size_t position) const {
+  if (is_pir()) return position < slots.size() ? &slots[position].second : nullptr;
+  for (const auto& [name, values] : slots)
+    if (name == slot) return &values;
+  return nullptr;
+}
+
+std::string ProgramImporter::value(const std::string& name) {
+  if (name.empty()) return "";
+  const auto known = names_.find(name);
+  if (known == names_.end())
+    fail(ErrorCode::kModel, path_, ": the operation ", operation_->type, " reads '", name,
+         "', which nothing computes before it");
+  return known->second;
+}
+
+std::string ProgramImporter::in(const char* slot, size_t position) {
+  const ImportNames* names = slot_of(operation_->inputs, slot, position);
+  return names && !names->empty() ? value(names->front()) : "";
+}
+
+ImportNames ProgramImporter::in_list(const char* slot, size_t position) {
+  const ImportNames* names = slot_of(operation_->inputs, slot, position);
+  ImportNames out;
+  if (!names) return out;
+  for (const std::string& name : *names) {
+    const auto list = lists_.find(name);
+    if (list != lists_.end())
+      out.insert(out.end(), list->second.begin(), list->second.end());
+    else if (!name.empty())
+      out.push_back(value(name));
+  }
+  return out;
+}
+
+const PaddleVariable& ProgramImporter::variable(const std::string& name) const {
+  static const PaddleVariable unknown;
+  const auto found = program_.variables.find(name);
+  return found == program_.variables.end() ? unknown : found->second;
+}
+
+const PaddleVariable& ProgramImporter::type(const char* slot, size_t position) const {
+  const ImportNames* names = slot_of(operation_->inputs, slot, position);
+  return variable(names && !names->empty() ? names->front() : "");
+}
+
+int64_t ProgramImporter::rank(const char* slot, size_t position) const {
+  return static_cast<int64_t>(type(slot, position).shape.size());
+}
+
+DType ProgramImporter::dtype(const char* slot, size_t position) const {
+  const auto out = type(slot, position).dtype;
+  if (!out) refuse("an operand has an unknown type");
+  return *out;
+}
+
+const PaddleVariable& ProgramImporter::result_type(const char* slot, size_t position) const {
+  const ImportNames* names = slot_of(operation_->outputs, slot, position);
+  return variable(names && !names->empty() ? names->front() : "");
+}
+
+const PaddleAttribute* ProgramImporter::attribute(Keys keys) const {
+  for (const char* key : keys) {
+    const auto found = operation_->attributes.find(key);
+    if (found != operation_->attributes.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+std::vector<int64_t> ProgramImporter::ints(Keys keys) const {
+  const PaddleAttribute* found = attribute(keys);
+  return found ? found->integers : std::vector<int64_t>{};
+}
+
+int64_t ProgramImporter::integer(Keys keys, int64_t fallback) const {
+  const PaddleAttribute* found = attribute(keys);
+  return found && !found->integers.empty() ? found->integers[0] : fallback;
+}
+
+double ProgramImporter::real(Keys keys, double fallback) const {
+  const PaddleAttribute* found = attribute(keys);
+  if (!found) return fallback;
+  if (!found->reals.empty()) return found->reals[0];
+  return found->integers.empty() ? fallback : static_cast<double>(found->integers[0]);
+}
+
+std::string ProgramImporter::text(Keys keys, const std::string& fallback) const {
+  const PaddleAttribute* found = attribute(keys);
+  return found && !found->texts.empty() ? found->texts[0] : fallback;
+}
+
+std::optional<DType> ProgramImporter::dtype_attr(Keys keys) const {
+  const PaddleAttribute* found = attribute(keys);
+  if (!found) return std::nullopt;
+  if (!found->integers.empty()) return formats::paddle_dtype(found->integers[0]);
+  if (found->texts.empty()) return std::nullopt;
+  try {
+    return parse_dtype(found->texts[0]);
+  } catch (const Error&) {
+    return std::nullopt;  // "undefined"
+  }
+}
+
+std::optional<std::vector<int64_t>> ProgramImporter::known_ints(const char* slot, size_t position,
+                                                                Keys keys) {
+  const ImportNames values = in_list(slot, position);
+  if (values.empty()) return ints(keys);
+  std::vector<int64_t> out;
+  for (const std::string& name : values) {
+    const auto known = constants_.find(name);
+    if (known == constants_.end()) return std::nullopt;
+    for (int64_t i = 0; i < known->second.size(); ++i)
+      out.push_back(static_cast<int64_t>(known->second.number(i)));
+  }
+  return out;
+}
+
+std::string ProgramImporter::int_values(const char* slot, const char* list_slot, size_t position,
+                                        Keys keys) {
+  const std::string one = constant_ints({-1});
+  for (const char* each : {slot, list_slot}) {
+    const ImportNames values = in_list(each, position);
+    if (values.empty()) continue;
+    ImportNames parts;
+    for (const std::string& name : values) {
+      const auto known = constants_.find(name);
+      if (known != constants_.end()) {
+        std::vector<int64_t> numbers;
+        for (int64_t i = 0; i < known->second.size(); ++i)
+          numbers.push_back(static_cast<int64_t>(known->second.number(i)));
+        parts.push_back(constant_ints(numbers));
+      } else {
+        parts.push_back(add("Reshape", {cast(name, DType::kI64), one}));
+      }
+    }
+    return parts.size() == 1 ? parts[0] : add("Concat", parts, {import_int("axis", 0)});
+  }
+  return constant_ints(ints(keys));
+}
+
+double ProgramImporter::known_number(const char* slot, size_t position, Keys keys,
+                                     double fallback) {
+  const std::string name = in(slot, position);
+  if (name.empty()) return real(keys, fallback);
+  const auto known = constants_.find(name);
+  if (known == constants_.end() || known->second.size() != 1)
+    refuse("a number that it takes is only known when the program runs");
+  return known->second.number(0);
+}
+
+void ProgramImporter::refuse(const std::string& why) const {
+  fail(ErrorCode::kConfig, operation_->type, ": ", why);
+}
+
+// --- the graph ---
+
+std::string ProgramImporter::fresh(const std::string& hint) {
+  if (used_.insert(hint).second) return hint;
+  for (int64_t i = 1;; ++i)
+    if (std::string name = str(hint, "_", i); used_.insert(name).second) return name;
+}
+
+ImportNames ProgramImporter::add_several(const std::string& type, ImportNames inputs,
+                                         size_t outputs, ImportAttributes attributes) {
+  Node node;
+  node.op_type = type;
+  while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
+  node.inputs = std::move(inputs);
+  node.attributes = std::move(attributes);
+  const std::string hint = operation_ ? operation_->type : type;
+  for (size_t i = 0; i < outputs; ++i) node.outputs.push_back(fresh(hint + "_out"));
+  node.name = fresh(hint);
+  model_.graph.nodes.push_back(node);
+  return node.outputs;
+}
+
+std::string ProgramImporter::add(const std::string& type, ImportNames inputs,
+                                 ImportAttributes attributes) {
+  return add_several(type, std::move(inputs), 1, std::move(attributes))[0];
+}
+
+std::string ProgramImporter::constant(const Array& array) {
+  TensorData tensor;
+  tensor.name = fresh("constant");
+  tensor.dtype = array.dtype;
+  tensor.shape = array.shape;
+  tensor.array = array;
+  constants_[tensor.name] = array;
+  model_.graph.initializers.push_back(std::move(tensor));
+  return model_.graph.initializers.back().name;
+}
+
+std::string ProgramImporter::constant_ints(const std::vector<int64_t>& values) {
+  return constant(Array::from<int64_t>(values, {static_cast<int64_t>(values.size())}));
+}
+
+std::string ProgramImporter::scalar(double value, DType dtype) {
+  return constant(Array::scalar(value).cast(dtype));
+}
+
+std::string ProgramImporter::cast(const std::string& name, DType to) {
+  return add("Cast", {name}, {import_int("to", formats::onnx::number_of_dtype(to))});
+}
+
+std::string ProgramImporter::transposed(const std::string& name, int64_t rank) {
+  if (rank < 2) return name;
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < rank; ++i) order.push_back(i);
+  std::swap(order[static_cast<size_t>(rank - 1)], order[static_cast<size_t>(rank - 2)]);
+  return add("Transpose", {name}, {import_ints("perm", order)});
+}
+
+void ProgramImporter::result(const char* slot, size_t position, const std::string& name) {
+  const ImportNames* names = slot_of(operation_->outputs, slot, position);
+  if (names && !names->empty()) names_[names->front()] = name;
+}
+
+void ProgramImporter::result_list(const char* slot, size_t position, const ImportNames& made) {
+  const ImportNames* names = slot_of(operation_->outputs, slot, position);
+  if (!names || names->empty()) return;
+  if (is_pir()) {
+    lists_[names->front()] = made;
+    return;
+  }
+  for (size_t i = 0; i < std::min(names->size(), made.size()); ++i) names_[(*names)[i]] = made[i];
+}
+
+size_t ProgramImporter::result_count(const char* slot) const {
+  const ImportNames* names = slot_of(operation_->outputs, slot, 0);
+  return names ? names->size() : 0;
+}
+
+// --- the program ---
+
+void ProgramImporter::add_parameters() {
+  const std::string stem = path_.substr(0, path_.rfind('.'));
+  const std::vector<std::string> wanted = program_.parameters();
+  if (wanted.empty()) return;
+  if (!file_exists(stem + ".pdiparams"))
+    fail(ErrorCode::kModel, stem, ".pdiparams: there is no such file; it has the parameters of ",
+         path_);
+  const formats::PaddleParams file(stem + ".pdiparams");
+  const auto& parameters = file.parameters();
+  if (parameters.size() != wanted.size())
+    fail(ErrorCode::kModel, stem, ".pdiparams: has ", parameters.size(), " parameters, ", path_,
+         " needs ", wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const PaddleVariable& declared = program_.variables.at(wanted[i]);
+    if (declared.dtype != parameters[i].dtype || declared.shape != parameters[i].shape)
+      fail(ErrorCode::kModel, stem, ".pdiparams: '", wanted[i], "' is ",
+           paddle::text(parameters[i].dtype), str(parameters[i].shape), ", ", path_, " needs ",
+           declared.dtype ? paddle::text(*declared.dtype) : "another type", str(declared.shape));
+    TensorData tensor;
+    tensor.name = names_[wanted[i]] = fresh(wanted[i]);
+    tensor.dtype = parameters[i].dtype;
+    tensor.shape = parameters[i].shape;
+    tensor.array = file.read(i);
+    model_.graph.initializers.push_back(std::move(tensor));
+  }
+}
+
+void ProgramImporter::add_inputs() {
+  std::multimap<int64_t, const PaddleOperation*> fed;  // by place
+  for (const PaddleOperation& operation : program_.operations) {
+    if (!is_input(operation) || operation.outputs.empty() || operation.outputs[0].second.empty())
+      continue;
+    operation_ = &operation;
+    fed.emplace(integer({"col"}, static_cast<int64_t>(fed.size())), &operation);
+  }
+  operation_ = nullptr;
+  for (const auto& [column, input] : fed) {
+    const PaddleOperation& operation = *input;
+    const std::string& name = operation.outputs[0].second[0];
+    const PaddleVariable& declared = variable(name);
+    if (!declared.dtype) fail(ErrorCode::kModel, path_, ": the input '", name, "' has no type");
+    ValueInfo info = info_of(fresh(name), *declared.dtype);
+    Shape shape;
+    for (size_t i = 0; i < declared.shape.size(); ++i)
+      shape.push_back(declared.shape[i] >= 0 ? Dim(declared.shape[i])
+                      : i == 0               ? Dim::symbol("batch")
+                               : Dim::symbol(formats::onnx::symbol_of(str(name, "_", i))));
+    info.type.shape = std::move(shape);
+    names_[name] = info.name;
+    model_.graph.inputs.push_back(std::move(info));
+  }
+}
+
+void ProgramImporter::import_operations() {
+  std::vector<std::string> refused;
+  std::map<std::string, int> unknown;
+  for (const PaddleOperation& operation : program_.operations) {
+    if (is_input(operation) || operation.type == "fetch") continue;
+    const auto rule = rules().find(operation.type);
+    if (rule == rules().end()) {
+      ++unknown[operation.type];
+      continue;
+    }
+    // What unknown operations compute is not there for those that read it.
+    if (!unknown.empty() || !refused.empty()) continue;
+    operation_ = &operation;
+    try {
+      rule->second(*this);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kConfig) throw;
+      refused.push_back(error.message());
+    }
+  }
+  operation_ = nullptr;
+  if (unknown.empty() && refused.empty()) return;
+  for (const auto& [type, count] : unknown)
+    refused.push_back(
+        str(type, ": there is no operation for it", count > 1 ? str(" (", count, " times)") : ""));
+  Error error(
+      ErrorCode::kConfig,
+      str(path_, ": ", refused.size(),
+          refused.size() == 1 ? " operation cannot" : " operations cannot", " be imported"));
+  for (const std::string& each : refused) error.note(each);
+  throw error;
+}
+
+void ProgramImporter::add_outputs() {
+  std::map<int64_t, const PaddleOperation*> fetched;
+  for (const PaddleOperation& operation : program_.operations) {
+    if (operation.type != "fetch") continue;
+    operation_ = &operation;
+    fetched[integer({"col"}, static_cast<int64_t>(fetched.size()))] = &operation;
+  }
+  for (const auto& [column, operation] : fetched) {
+    operation_ = operation;
+    if (operation->inputs.empty() || operation->inputs[0].second.empty())
+      fail(ErrorCode::kModel, path_, ": an output has no value");
+    const PaddleVariable& declared = type("X", 0);
+    if (!declared.dtype) fail(ErrorCode::kModel, path_, ": an output has no type");
+    const std::string wanted =
+        is_pir() ? text({"name"}, str("output_", column)) : operation->inputs.at(0).second.at(0);
+    Node node;
+    node.op_type = "Identity";
+    node.inputs = {in("X", 0)};
+    node.outputs = {fresh(wanted)};
+    node.name = fresh("fetch");
+    model_.graph.outputs.push_back(info_of(node.outputs[0], *declared.dtype));
+    model_.graph.nodes.push_back(std::move(node));
+  }
+  operation_ = nullptr;
+  if (fetched.empty()) fail(ErrorCode::kModel, path_, ": the program has no outputs");
+}
+
+formats::onnx::Model ProgramImporter::run() {
+  add_inputs();
+  add_parameters();
+  import_operations();
+  add_outputs();
+  return std::move(model_);
+}
+
+}  // namespace paddle::onnx

@@ -1,0 +1,363 @@
+// Elementwise operations, comparisons, reductions and products.
+
+#include <cmath>
+#include <numbers>
+
+#include "onnx/paddle/program_importer.h"
+
+namespace paddle::onnx {
+namespace {
+
+using Importer = ProgramImporter;
+
+/// An operator of the same meaning.
+ImportRule unary(const char* type) {
+  return [type](Importer& p) { p.result("Out", 0, p.add(type, {p.in("X", 0)})); };
+}
+
+/// The operands of an elementwise operation; y may begin at an axis of x.
+ImportNames pair(Importer& p) {
+  const std::string x = p.in("X", 0);
+  std::string y = p.in("Y", 1);
+  const int64_t axis = p.integer({"axis"}, -1), rank_x = p.rank("X", 0), rank_y = p.rank("Y", 1);
+  if (axis >= 0 && !p.is_pir() && axis + rank_y < rank_x) {
+    std::vector<int64_t> axes;
+    for (int64_t i = rank_y; i < rank_x - axis; ++i) axes.push_back(i);
+    y = p.add("Unsqueeze", {y, p.constant_ints(axes)});
+  }
+  return {x, y};
+}
+
+ImportRule binary(const char* type) {
+  return [type](Importer& p) { p.result("Out", 0, p.add(type, pair(p))); };
+}
+
+void not_equal(Importer& p) { p.result("Out", 0, p.add("Not", {p.add("Equal", pair(p))})); }
+
+/// Of integers a quotient is a float.
+void divide(Importer& p) {
+  ImportNames operands = pair(p);
+  if (is_integer(p.dtype("X", 0)) && p.is_pir())
+    for (std::string& name : operands) name = p.cast(name, DType::kF32);
+  p.result("Out", 0, p.add("Div", operands));
+}
+
+/// Rounds down, also below 0.
+void floor_divide(Importer& p) {
+  const ImportNames operands = pair(p);
+  const DType dtype = p.dtype("X", 0);
+  if (!is_integer(dtype)) return p.result("Out", 0, p.add("Floor", {p.add("Div", operands)}));
+  const std::string quotient =
+      p.add("Floor",
+            {p.add("Div", {p.cast(operands[0], DType::kF64), p.cast(operands[1], DType::kF64)})});
+  p.result("Out", 0, p.cast(quotient, dtype));
+}
+
+/// The remainder has the sign of the divisor.
+void remainder(Importer& p) {
+  const ImportNames operands = pair(p);
+  if (is_integer(p.dtype("X", 0))) return p.result("Out", 0, p.add("Mod", operands));
+  const std::string quotient = p.add("Floor", {p.add("Div", operands)});
+  p.result("Out", 0, p.add("Sub", {operands[0], p.add("Mul", {quotient, operands[1]})}));
+}
+
+void scale(Importer& p) {
+  const DType dtype = p.dtype("X", 0);
+  const std::string given = p.in("ScaleTensor", 1);
+  const std::string factor =
+      given.empty() ? p.scalar(p.real({"scale"}, 1), dtype) : p.cast(given, dtype);
+  const std::string bias = p.scalar(p.real({"bias"}, 0), dtype);
+  const bool last = p.flag({"bias_after_scale"}, true);
+  // A factor of [1] must not add an axis to a 0-D value.
+  const std::string factor_0d =
+      given.empty() ? factor : p.add("Reshape", {factor, p.constant_ints({})});
+  const std::string x = p.in("X", 0);
+  p.result("Out", 0,
+           last ? p.add("Add", {p.add("Mul", {x, factor_0d}), bias})
+                : p.add("Mul", {p.add("Add", {x, bias}), factor_0d}));
+}
+
+void power(Importer& p) {
+  const double exponent = p.known_number("FactorTensor", 1, {"factor", "y"}, 1);
+  p.result("Out", 0, p.add("Pow", {p.in("X", 0), p.scalar(exponent, p.dtype("X", 0))}));
+}
+
+void square(Importer& p) { p.result("Out", 0, p.add("Mul", {p.in("X", 0), p.in("X", 0)})); }
+
+void rsqrt(Importer& p) {
+  p.result("Out", 0, p.add("Reciprocal", {p.add("Sqrt", {p.in("X", 0)})}));
+}
+
+void clip_between(Importer& p, double low, double high) {
+  const DType dtype = p.dtype("X", 0);
+  p.result("Out", 0, p.add("Clip", {p.in("X", 0), p.scalar(low, dtype), p.scalar(high, dtype)}));
+}
+
+void relu6(Importer& p) { clip_between(p, 0, p.real({"threshold"}, 6)); }
+
+void clip(Importer& p) {
+  const DType dtype = p.dtype("X", 0);
+  const auto bound = [&](const char* slot, size_t position, const char* key) {
+    const std::string given = p.in(slot, position);
+    if (given.empty()) return p.scalar(p.real({key}, 0), dtype);
+    return p.add("Reshape", {p.cast(given, dtype), p.constant_ints({})});
+  };
+  p.result("Out", 0, p.add("Clip", {p.in("X", 0), bound("Min", 1, "min"), bound("Max", 2, "max")}));
+}
+
+void leaky_relu(Importer& p) {
+  p.result("Out", 0,
+           p.add("LeakyRelu", {p.in("X", 0)},
+                 {import_float("alpha", p.real({"alpha", "negative_slope"}, 0.02))}));
+}
+
+void elu(Importer& p) {
+  p.result("Out", 0, p.add("Elu", {p.in("X", 0)}, {import_float("alpha", p.real({"alpha"}, 1))}));
+}
+
+void hard_sigmoid_of(Importer& p, double slope, double offset) {
+  p.result("Out", 0,
+           p.add("HardSigmoid", {p.in("X", 0)},
+                 {import_float("alpha", slope), import_float("beta", offset)}));
+}
+
+void hard_sigmoid(Importer& p) {
+  hard_sigmoid_of(p, p.real({"slope"}, 0.2), p.real({"offset"}, 0.5));
+}
+
+void hard_swish(Importer& p) {
+  const double scale = p.real({"scale"}, 6), offset = p.real({"offset"}, 3);
+  if (p.real({"threshold"}, 6) != scale) p.refuse("threshold and scale differ");
+  const std::string x = p.in("X", 0);
+  p.result(
+      "Out", 0,
+      p.add("Mul",
+            {x, p.add("HardSigmoid", {x},
+                      {import_float("alpha", 1 / scale), import_float("beta", offset / scale)})}));
+}
+
+void swish(Importer& p) {
+  const std::string x = p.in("X", 0);
+  const double beta = p.real({"beta"}, 1);
+  const std::string inner = beta == 1 ? x : p.add("Mul", {x, p.scalar(beta, p.dtype("X", 0))});
+  p.result("Out", 0, p.add("Mul", {x, p.add("Sigmoid", {inner})}));
+}
+
+void mish(Importer& p) {
+  const std::string x = p.in("X", 0);
+  p.result("Out", 0, p.add("Mul", {x, p.add("Tanh", {p.add("Softplus", {x})})}));
+}
+
+void softplus(Importer& p) {
+  if (p.real({"beta"}, 1) != 1) p.refuse("beta is not 1");
+  p.result("Out", 0, p.add("Softplus", {p.in("X", 0)}));
+}
+
+void gelu(Importer& p) {
+  const std::string x = p.in("X", 0);
+  const DType dtype = p.dtype("X", 0);
+  const auto number = [&](double value) { return p.scalar(value, dtype); };
+  std::string inner;
+  if (p.flag({"approximate"}, false)) {
+    const std::string cube = p.add("Mul", {p.add("Mul", {x, x}), x});
+    const std::string sum = p.add("Add", {x, p.add("Mul", {cube, number(0.044715)})});
+    inner = p.add("Tanh", {p.add("Mul", {sum, number(std::sqrt(2 / std::numbers::pi))})});
+  } else {
+    inner = p.add("Erf", {p.add("Mul", {x, number(1 / std::numbers::sqrt2)})});
+  }
+  const std::string share = p.add("Mul", {p.add("Add", {inner, number(1)}), number(0.5)});
+  p.result("Out", 0, p.add("Mul", {x, share}));
+}
+
+void softmax(Importer& p) {
+  p.result("Out", 0,
+           p.add("Softmax", {p.in("X", 0)}, {import_int("axis", p.integer({"axis"}, -1))}));
+}
+
+void log_softmax(Importer& p) {
+  p.result("Out", 0,
+           p.add("LogSoftmax", {p.in("X", 0)}, {import_int("axis", p.integer({"axis"}, -1))}));
+}
+
+void reduce_by(Importer& p, const std::string& type) {
+  auto axes = p.known_ints("AxisTensor", 1, {"dim", "axis"});
+  if (!axes) p.refuse("its axes are only known when the program runs");
+  if (p.flag({"reduce_all"}, false)) axes->clear();
+  ImportAttributes attributes = {
+      import_int("keepdims", p.flag({"keep_dim", "keepdim"}, false) ? 1 : 0)};
+  ImportNames inputs = {p.in("X", 0)};
+  const auto dtype = p.dtype_attr({"out_dtype", "dtype"});
+  if (dtype && *dtype != p.dtype("X", 0) && p.integer({"out_dtype"}, 0) >= 0)
+    inputs[0] = p.cast(inputs[0], *dtype);
+  // ReduceSum has its axes as an operand since opset 13, the others since 18.
+  if (!axes->empty() && type == "ReduceSum")
+    inputs.push_back(p.constant_ints(*axes));
+  else if (!axes->empty())
+    attributes.push_back(import_ints("axes", *axes));
+  p.result("Out", 0, p.add(type, inputs, std::move(attributes)));
+}
+
+ImportRule reduce(const char* type) {
+  return [type](Importer& p) { reduce_by(p, type); };
+}
+
+/// The mean of all elements.
+void mean_of_all(Importer& p) {
+  p.result("Out", 0, p.add("ReduceMean", {p.in("X", 0)}, {import_int("keepdims", 0)}));
+}
+
+void index_of(Importer& p, const char* type) {
+  const bool flat = p.flag({"flatten"}, false);
+  const auto axis = static_cast<int64_t>(p.known_number("Axis", 1, {"axis"}, -1));
+  const bool keeps = p.flag({"keepdims"}, false);
+  if (flat && keeps) p.refuse("flatten with keepdims");
+  const std::string x =
+      flat ? p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}) : p.in("X", 0);
+  const std::string index =
+      p.add(type, {x}, {import_int("axis", flat ? 0 : axis), import_int("keepdims", keeps)});
+  const DType wanted = p.dtype_attr({"dtype"}).value_or(DType::kI64);
+  p.result("Out", 0, wanted == DType::kI64 ? index : p.cast(index, wanted));
+}
+
+ImportRule arg_extreme(const char* type) {
+  return [type](Importer& p) { index_of(p, type); };
+}
+
+void top_k(Importer& p) {
+  std::string k = p.in("K", 1);
+  k = k.empty() ? p.constant_ints({p.integer({"k"}, 1)})
+                : p.add("Reshape", {p.cast(k, DType::kI64), p.constant_ints({1})});
+  const ImportNames out = p.add_several("TopK", {p.in("X", 0), k}, 2,
+                                        {import_int("axis", p.integer({"axis"}, -1)),
+                                         import_int("largest", p.flag({"largest"}, true)),
+                                         import_int("sorted", p.flag({"sorted"}, true))});
+  p.result("Out", 0, out[0]);
+  p.result("Indices", 1, out[1]);
+}
+
+void matrix_product(Importer& p) {
+  std::string x = p.in("X", 0), y = p.in("Y", 1);
+  if (p.flag({"trans_x", "transpose_x", "transpose_X"}, false)) x = p.transposed(x, p.rank("X", 0));
+  if (p.flag({"trans_y", "transpose_y", "transpose_Y"}, false)) y = p.transposed(y, p.rank("Y", 1));
+  std::string out = p.add("MatMul", {x, y});
+  if (const double alpha = p.real({"alpha"}, 1); alpha != 1)
+    out = p.add("Mul", {out, p.scalar(alpha, p.dtype("X", 0))});
+  p.result("Out", 0, out);
+}
+
+/// Matrices of which the first axes are rows.
+void flattened_product(Importer& p) {
+  const int64_t rows = p.integer({"x_num_col_dims"}, 1);
+  if (p.integer({"y_num_col_dims"}, 1) != 1 || p.rank("Y", 1) != 2)
+    p.refuse("the second operand is not a matrix");
+  if (rows == p.rank("X", 0) - 1)
+    return p.result("Out", 0, p.add("MatMul", {p.in("X", 0), p.in("Y", 1)}));
+  if (rows != 1) p.refuse("the first operand is flattened to several axes");
+  const std::string x = p.add("Flatten", {p.in("X", 0)}, {import_int("axis", 1)});
+  p.result("Out", 0, p.add("MatMul", {x, p.in("Y", 1)}));
+}
+
+void cast(Importer& p) {
+  const auto to = p.dtype_attr({"out_dtype", "dtype"});
+  if (!to) p.refuse("the type is not known");
+  p.result("Out", 0, p.cast(p.in("X", 0), *to));
+}
+
+void cumulative_sum(Importer& p) {
+  const bool flat = p.flag({"flatten"}, false);
+  const auto axis = static_cast<int64_t>(p.known_number("AxisTensor", 1, {"axis"}, -1));
+  const std::string x =
+      flat ? p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}) : p.in("X", 0);
+  p.result("Out", 0,
+           p.add("CumSum", {x, p.constant(Array::scalar(flat ? int64_t{0} : axis))},
+                 {import_int("exclusive", p.flag({"exclusive"}, false)),
+                  import_int("reverse", p.flag({"reverse"}, false))}));
+}
+
+}  // namespace
+
+std::vector<ImportRuleEntry> paddle_math_rules() {
+  return {
+      {{"relu"}, unary("Relu")},
+      {{"sigmoid"}, unary("Sigmoid")},
+      {{"tanh"}, unary("Tanh")},
+      {{"exp"}, unary("Exp")},
+      {{"log"}, unary("Log")},
+      {{"sqrt"}, unary("Sqrt")},
+      {{"abs"}, unary("Abs")},
+      {{"floor"}, unary("Floor")},
+      {{"ceil"}, unary("Ceil")},
+      {{"round"}, unary("Round")},
+      {{"sin"}, unary("Sin")},
+      {{"cos"}, unary("Cos")},
+      {{"tan"}, unary("Tan")},
+      {{"asin"}, unary("Asin")},
+      {{"acos"}, unary("Acos")},
+      {{"atan"}, unary("Atan")},
+      {{"sinh"}, unary("Sinh")},
+      {{"cosh"}, unary("Cosh")},
+      {{"erf"}, unary("Erf")},
+      {{"sign"}, unary("Sign")},
+      {{"reciprocal"}, unary("Reciprocal")},
+      {{"softsign"}, unary("Softsign")},
+      {{"logical_not"}, unary("Not")},
+      {{"assign", "share_data", "share_data_"}, unary("Identity")},
+      {{"elementwise_add", "add", "add_"}, binary("Add")},
+      {{"elementwise_sub", "subtract"}, binary("Sub")},
+      {{"elementwise_mul", "multiply"}, binary("Mul")},
+      {{"elementwise_max", "maximum"}, binary("Max")},
+      {{"elementwise_min", "minimum"}, binary("Min")},
+      {{"elementwise_pow"}, binary("Pow")},
+      {{"elementwise_div", "divide"}, divide},
+      {{"elementwise_floordiv", "floor_divide"}, floor_divide},
+      {{"elementwise_mod", "remainder"}, remainder},
+      {{"equal"}, binary("Equal")},
+      {{"not_equal"}, not_equal},
+      {{"less_than"}, binary("Less")},
+      {{"less_equal"}, binary("LessOrEqual")},
+      {{"greater_than"}, binary("Greater")},
+      {{"greater_equal"}, binary("GreaterOrEqual")},
+      {{"logical_and"}, binary("And")},
+      {{"logical_or"}, binary("Or")},
+      {{"logical_xor"}, binary("Xor")},
+      {{"scale", "scale_"}, scale},
+      {{"pow"}, power},
+      {{"square"}, square},
+      {{"rsqrt"}, rsqrt},
+      {{"relu6"}, relu6},
+      {{"clip"}, clip},
+      {{"leaky_relu"}, leaky_relu},
+      {{"elu"}, elu},
+      {{"hard_sigmoid", "hardsigmoid"}, hard_sigmoid},
+      {{"hard_swish", "hardswish"}, hard_swish},
+      {{"swish", "silu"}, swish},
+      {{"mish"}, mish},
+      {{"softplus"}, softplus},
+      {{"gelu"}, gelu},
+      {{"softmax"}, softmax},
+      {{"log_softmax"}, log_softmax},
+      {{"reduce_mean"}, reduce("ReduceMean")},
+      {{"reduce_sum"}, reduce("ReduceSum")},
+      // In .pdmodel files the sum of several tensors.
+      {{"sum"},
+       [](Importer& p) {
+         if (p.is_pir()) return reduce_by(p, "ReduceSum");
+         p.result("Out", 0, p.add("Sum", p.in_list("X", 0)));
+       }},
+      {{"add_n"}, [](Importer& p) { p.result("Out", 0, p.add("Sum", p.in_list("X", 0))); }},
+      {{"reduce_max", "max"}, reduce("ReduceMax")},
+      {{"reduce_min", "min"}, reduce("ReduceMin")},
+      {{"reduce_prod", "prod"}, reduce("ReduceProd")},
+      {{"mean"}, [](Importer& p) { p.is_pir() ? reduce_by(p, "ReduceMean") : mean_of_all(p); }},
+      {{"mean_all"}, mean_of_all},
+      {{"arg_max", "argmax"}, arg_extreme("ArgMax")},
+      {{"arg_min", "argmin"}, arg_extreme("ArgMin")},
+      {{"top_k_v2", "topk"}, top_k},
+      {{"matmul_v2", "matmul"}, matrix_product},
+      {{"mul"}, flattened_product},
+      {{"cast"}, cast},
+      {{"cumsum"}, cumulative_sum},
+  };
+}
+
+}  // namespace paddle::onnx

@@ -1,0 +1,384 @@
+// Operations that create, move, choose and join elements.
+
+#include <algorithm>
+
+#include "onnx/paddle/program_importer.h"
+
+namespace paddle::onnx {
+namespace {
+
+using Importer = ProgramImporter;
+
+void reshape(Importer& p) {
+  p.result("Out", 0,
+           p.add("Reshape", {p.in("X", 0), p.int_values("Shape", "ShapeTensor", 1, {"shape"})}));
+}
+
+void transpose(Importer& p) {
+  p.result("Out", 0,
+           p.add("Transpose", {p.in("X", 0)}, {import_ints("perm", p.ints({"axis", "perm"}))}));
+}
+
+void flatten(Importer& p) {
+  const int64_t rank = p.rank("X", 0);
+  const auto axis = [&](const char* key, int64_t fallback) {
+    const int64_t given = p.integer({key}, fallback);
+    return given < 0 ? given + rank : given;
+  };
+  const int64_t start = axis("start_axis", 1), stop = axis("stop_axis", -1);
+  if (rank == 0) return p.result("Out", 0, p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}));
+  if (start < 0 || start > stop || stop >= rank) p.refuse("its axes are out of range");
+  // 0 keeps the size at its place, so only sizes before the flattened axes can be kept so.
+  std::vector<int64_t> sizes(static_cast<size_t>(start), 0);
+  sizes.push_back(-1);
+  for (int64_t i = stop + 1; i < rank; ++i) {
+    const int64_t size = p.type("X", 0).shape[static_cast<size_t>(i)];
+    if (size < 0) p.refuse("a size behind the flattened axes is not known");
+    sizes.push_back(size);
+  }
+  p.result("Out", 0, p.add("Reshape", {p.in("X", 0), p.constant_ints(sizes)}));
+}
+
+void squeeze(Importer& p) {
+  const auto axes = p.known_ints("AxesTensor", 1, {"axes"});
+  if (!axes) p.refuse("its axes are only known when the program runs");
+  // Axes of other sizes than 1 are passed over.
+  std::vector<int64_t> ones;
+  const Dims& shape = p.type("X", 0).shape;
+  for (int64_t axis : *axes) {
+    const int64_t at = axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis;
+    if (at < 0 || at >= static_cast<int64_t>(shape.size())) p.refuse("an axis is out of range");
+    if (shape[static_cast<size_t>(at)] == 1 || shape[static_cast<size_t>(at)] < 0)
+      ones.push_back(at);
+  }
+  ImportNames inputs = {p.in("X", 0)};
+  if (axes->empty())
+    p.result("Out", 0, p.add("Squeeze", inputs));
+  else
+    p.result("Out", 0, p.add("Squeeze", {inputs[0], p.constant_ints(ones)}));
+}
+
+void unsqueeze(Importer& p) {
+  p.result("Out", 0,
+           p.add("Unsqueeze",
+                 {p.in("X", 0), p.int_values("AxesTensor", "AxesTensorList", 1, {"axes"})}));
+}
+
+int64_t known_axis(Importer& p, const char* slot, size_t position) {
+  return static_cast<int64_t>(p.known_number(slot, position, {"axis"}, 0));
+}
+
+void concat(Importer& p) {
+  p.result(
+      "Out", 0,
+      p.add("Concat", p.in_list("X", 0), {import_int("axis", known_axis(p, "AxisTensor", 1))}));
+}
+
+void stack(Importer& p) {
+  const ImportNames values = p.in_list("X", 0);
+  const int64_t rank = static_cast<int64_t>(p.result_type("Y", 0).shape.size());
+  int64_t axis = p.integer({"axis"}, 0);
+  if (axis < 0) axis += rank;
+  ImportNames parts;
+  for (const std::string& value : values)
+    parts.push_back(p.add("Unsqueeze", {value, p.constant_ints({axis})}));
+  p.result("Y", 0, p.add("Concat", parts, {import_int("axis", axis)}));
+}
+
+void unstack(Importer& p) {
+  const int64_t axis = p.integer({"axis"}, 0), count = p.integer({"num"}, 0);
+  if (count < 1 || count > 4096) p.refuse("expected 1 to 4096 parts");
+  ImportNames parts = p.add_several("Split", {p.in("X", 0)}, static_cast<size_t>(count),
+                                    {import_int("axis", axis)});
+  for (std::string& part : parts) part = p.add("Squeeze", {part, p.constant_ints({axis})});
+  p.result_list("Y", 0, parts);
+}
+
+void split_equally(Importer& p, int64_t count, int64_t axis) {
+  if (count < 1 || count > 4096) p.refuse("expected 1 to 4096 parts");
+  p.result_list("Out", 0,
+                p.add_several("Split", {p.in("X", 0)}, static_cast<size_t>(count),
+                              {import_int("axis", axis)}));
+}
+
+/// Parts of the sizes `sections`, of which one may be -1.
+void split(Importer& p) {
+  const int64_t axis = known_axis(p, "AxisTensor", 2);
+  const auto sections = p.known_ints("SectionsTensorList", 1, {"sections"});
+  if (!sections) p.refuse("its sections are only known when the program runs");
+  if (sections->empty()) return split_equally(p, p.integer({"num"}, 0), axis);
+  std::vector<int64_t> sizes = *sections;
+  const auto rest = std::find(sizes.begin(), sizes.end(), -1);
+  if (rest != sizes.end()) {
+    const Dims& shape = p.type("X", 0).shape;
+    const int64_t at = axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis;
+    if (at < 0 || at >= static_cast<int64_t>(shape.size()) || shape[static_cast<size_t>(at)] < 0)
+      p.refuse("the size of the axis is not known");
+    int64_t left = shape[static_cast<size_t>(at)];
+    for (const int64_t size : sizes) left -= size == -1 ? 0 : size;
+    *rest = left;
+  }
+  p.result_list("Out", 0,
+                p.add_several("Split", {p.in("X", 0), p.constant_ints(sizes)}, sizes.size(),
+                              {import_int("axis", axis)}));
+}
+
+void split_with_num(Importer& p) {
+  split_equally(p, p.integer({"num"}, 0), known_axis(p, "AxisTensor", 1));
+}
+
+void slice_with(Importer& p, const std::string& steps) {
+  const std::string axes = p.constant_ints(p.ints({"axes"}));
+  const std::string starts = p.int_values("StartsTensor", "StartsTensorList", 1, {"starts"}),
+                    ends = p.int_values("EndsTensor", "EndsTensorList", 2, {"ends"});
+  std::string out = p.add("Slice", {p.in("Input", 0), starts, ends, axes, steps});
+  if (const auto dropped = p.ints({"decrease_axis"}); !dropped.empty())
+    out = p.add("Squeeze", {out, p.constant_ints(dropped)});
+  p.result("Out", 0, out);
+}
+
+void slice(Importer& p) { slice_with(p, ""); }
+
+void strided_slice(Importer& p) {
+  slice_with(p, p.int_values("StridesTensor", "StridesTensorList", 3, {"strides"}));
+}
+
+void expand(Importer& p) {
+  const auto known = p.known_ints("Shape", 1, {"shape"});
+  std::string shape;
+  if (known && (p.is_pir() || p.in_list("expand_shapes_tensor", 1).empty())) {
+    // -1 keeps a size, as 1 does for Expand.
+    std::vector<int64_t> sizes = *known;
+    std::replace(sizes.begin(), sizes.end(), int64_t{-1}, int64_t{1});
+    shape = p.constant_ints(sizes);
+  } else {
+    // Likewise where it is only known when the program runs.
+    shape = p.add("Abs", {p.int_values("Shape", "expand_shapes_tensor", 1, {"shape"})});
+  }
+  p.result("Out", 0, p.add("Expand", {p.in("X", 0), shape}));
+}
+
+void expand_as(Importer& p) {
+  const auto sizes = p.ints({"target_shape"});
+  const std::string like = p.in("Y", 1);
+  p.result("Out", 0,
+           p.add("Expand",
+                 {p.in("X", 0), like.empty() ? p.constant_ints(sizes) : p.add("Shape", {like})}));
+}
+
+void tile(Importer& p) {
+  const std::string repeats =
+      p.int_values("RepeatTimes", "repeat_times_tensor", 1, {"repeat_times"});
+  const auto known = p.known_ints("RepeatTimes", 1, {"repeat_times"});
+  if (!known || static_cast<int64_t>(known->size()) != p.rank("X", 0))
+    p.refuse("expected a number for each axis");
+  p.result("Out", 0, p.add("Tile", {p.in("X", 0), repeats}));
+}
+
+void gather(Importer& p) {
+  const int64_t axis =
+      p.is_pir() || p.has("Axis", 2) ? known_axis(p, "Axis", 2) : p.integer({"axis"}, 0);
+  p.result("Out", 0, p.add("Gather", {p.in("X", 0), p.in("Index", 1)}, {import_int("axis", axis)}));
+}
+
+void gather_nd(Importer& p) {
+  p.result("Out", 0, p.add("GatherND", {p.in("X", 0), p.cast(p.in("Index", 1), DType::kI64)}));
+}
+
+void index_select(Importer& p) {
+  p.result("Out", 0,
+           p.add("Gather", {p.in("X", 0), p.in("Index", 1)},
+                 {import_int("axis", p.integer({"dim", "axis"}, 0))}));
+}
+
+/// Rows of a table; those of `padding_idx` are 0.
+void embedding(Importer& p) {
+  const std::string ids = p.is_pir() ? p.in("", 0) : p.in("Ids", 0);
+  const std::string table = p.is_pir() ? p.in("", 1) : p.in("W", 0);
+  const DType id_type = p.is_pir() ? p.dtype("", 0) : p.dtype("Ids", 0);
+  const DType type = p.is_pir() ? p.dtype("", 1) : p.dtype("W", 0);
+  std::string rows = p.add("Gather", {table, ids}, {import_int("axis", 0)});
+  if (const int64_t padding = p.integer({"padding_idx"}, -1); padding >= 0) {
+    const std::string is_padding =
+        p.add("Equal", {ids, p.scalar(static_cast<double>(padding), id_type)});
+    rows = p.add("Where", {p.add("Unsqueeze", {is_padding, p.constant_ints({-1})}),
+                           p.scalar(0, type), rows});
+  }
+  p.result("Out", 0, rows);
+}
+
+void where(Importer& p) {
+  p.result("Out", 0, p.add("Where", {p.in("Condition", 0), p.in("X", 1), p.in("Y", 2)}));
+}
+
+void one_hot(Importer& p) {
+  const auto depth = static_cast<int64_t>(p.known_number("depth_tensor", 1, {"depth"}, 0));
+  p.result(
+      "Out", 0,
+      p.add("OneHot",
+            {p.in("X", 0), p.constant_ints({depth}), p.constant(Array::from<float>({0, 1}, {2}))},
+            {import_int("axis", -1)}));
+}
+
+void shape(Importer& p) {
+  const std::string out = p.add("Shape", {p.in("Input", 0)});
+  const DType wanted = p.result_type("Out", 0).dtype.value_or(DType::kI64);
+  p.result("Out", 0, wanted == DType::kI64 ? out : p.cast(out, wanted));
+}
+
+Array filled(double value, DType dtype, int64_t count) {
+  Array out = Array::empty(DType::kF64, {count});
+  std::fill_n(out.data<double>(), count, value);
+  return out.cast(dtype);
+}
+
+/// A constant; where it is small it is one of the file, since sizes and axes are made so.
+void full(Importer& p) {
+  const auto dtype = p.dtype_attr({"dtype"});
+  if (!dtype) p.refuse("the type is not known");
+  double value = p.real({"value"}, 0);
+  if (!p.is_pir())
+    if (const std::string exact = p.text({"str_value"}, ""); !exact.empty())
+      value = std::strtod(exact.c_str(), nullptr);
+  const auto sizes = p.is_pir() ? p.ints({"shape"}) : p.known_ints("ShapeTensor", 0, {"shape"});
+  int64_t count = 1;
+  constexpr int64_t kMostStored = 64;
+  if (!p.is_pir() && (p.has("ShapeTensor", 0) || !p.in_list("ShapeTensorList", 0).empty())) {
+    const std::string shape = p.int_values("ShapeTensor", "ShapeTensorList", 0, {"shape"});
+    return p.result("Out", 0, p.add("Expand", {p.scalar(value, *dtype), shape}));
+  }
+  for (const int64_t size : *sizes)
+    if (size < 0 || __builtin_mul_overflow(count, size, &count))
+      p.refuse("its shape is impossible");
+  if (count > kMostStored)
+    return p.result("Out", 0, p.add("Expand", {p.scalar(value, *dtype), p.constant_ints(*sizes)}));
+  Array array = filled(value, *dtype, count);
+  array.shape = *sizes;
+  array.strides = contiguous_strides(*sizes);
+  p.result("Out", 0, p.constant(array));
+}
+
+void full_int_array(Importer& p) {
+  const auto values = p.ints({"value"});
+  const DType dtype = p.dtype_attr({"dtype"}).value_or(DType::kI64);
+  p.result(
+      "Out", 0,
+      p.constant(Array::from<int64_t>(values, {static_cast<int64_t>(values.size())}).cast(dtype)));
+}
+
+void full_like(Importer& p) {
+  const double value = p.known_number("", 1, {"value"}, 0);
+  const DType dtype = p.dtype_attr({"dtype"}).value_or(p.dtype("X", 0));
+  p.result("Out", 0, p.add("Expand", {p.scalar(value, dtype), p.add("Shape", {p.in("X", 0)})}));
+}
+
+void full_with_tensor(Importer& p) {
+  p.result("Out", 0, p.add("Expand", {p.in("", 0), p.int_values("", "", 1, {"shape"})}));
+}
+
+/// A constant of which one size is that of an input.
+void full_batch_size_like(Importer& p) {
+  const auto dtype = p.dtype_attr({"dtype"});
+  if (!dtype) p.refuse("the type is not known");
+  std::vector<int64_t> sizes = p.ints({"shape"});
+  const int64_t from = p.integer({"input_dim_idx"}, 0), to = p.integer({"output_dim_idx"}, 0);
+  if (to < 0 || to >= static_cast<int64_t>(sizes.size())) p.refuse("an axis is out of range");
+  const std::string size =
+      p.add("Shape", {p.in("Input", 0)}, {import_int("start", from), import_int("end", from + 1)});
+  ImportNames parts;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    parts.push_back(static_cast<int64_t>(i) == to ? size : p.constant_ints({sizes[i]}));
+  const std::string shape = p.add("Concat", parts, {import_int("axis", 0)});
+  p.result("Out", 0, p.add("Expand", {p.scalar(p.real({"value"}, 0), *dtype), shape}));
+}
+
+void range(Importer& p) {
+  const auto dtype = p.result_type("Out", 0).dtype;
+  if (!dtype) p.refuse("the type is not known");
+  ImportNames operands;
+  const char* const slots[] = {"Start", "End", "Step"};
+  for (size_t i = 0; i < 3; ++i)
+    operands.push_back(p.add("Reshape", {p.cast(p.in(slots[i], i), *dtype), p.constant_ints({})}));
+  p.result("Out", 0, p.add("Range", operands));
+}
+
+void assign_value(Importer& p) {
+  const auto dtype = p.dtype_attr({"dtype"});
+  if (!dtype) p.refuse("the type is not known");
+  const Dims sizes = p.ints({"shape"});
+  std::vector<double> values;
+  for (const char* key :
+       {"values", "fp32_values", "fp64_values", "int32_values", "int64_values", "bool_values"}) {
+    const auto found = p.operation().attributes.find(key);
+    if (found == p.operation().attributes.end() || !values.empty()) continue;
+    values = found->second.reals;
+    values.insert(values.end(), found->second.integers.begin(), found->second.integers.end());
+  }
+  int64_t count = 1;
+  for (const int64_t size : sizes)
+    if (size < 0 || __builtin_mul_overflow(count, size, &count))
+      p.refuse("its shape is impossible");
+  if (count != static_cast<int64_t>(values.size())) p.refuse("values and shape differ");
+  p.result("Out", 0, p.constant(Array::from<double>(values, sizes).cast(*dtype)));
+}
+
+/// PIR's lists of values.
+void combine(Importer& p) {
+  ImportNames all;
+  for (size_t i = 0; i < p.operation().inputs.size(); ++i) all.push_back(p.in("", i));
+  p.result_list("", 0, all);
+}
+
+void uncombine(Importer& p) {
+  const ImportNames all = p.in_list("", 0);
+  if (all.size() != p.operation().outputs.size()) p.refuse("a list has another length");
+  for (size_t i = 0; i < all.size(); ++i) p.result("", i, all[i]);
+}
+
+void element(Importer& p) {
+  const ImportNames all = p.in_list("", 0);
+  const int64_t index = p.integer({"index"}, -1);
+  if (index < 0 || index >= static_cast<int64_t>(all.size())) p.refuse("an index is out of range");
+  p.result("", 0, all[static_cast<size_t>(index)]);
+}
+
+}  // namespace
+
+std::vector<ImportRuleEntry> paddle_shape_rules() {
+  return {
+      {{"reshape2", "reshape"}, reshape},
+      {{"transpose2", "transpose"}, transpose},
+      {{"flatten_contiguous_range", "flatten"}, flatten},
+      {{"squeeze2", "squeeze"}, squeeze},
+      {{"unsqueeze2", "unsqueeze"}, unsqueeze},
+      {{"concat"}, concat},
+      {{"stack"}, stack},
+      {{"unstack"}, unstack},
+      {{"split"}, split},
+      {{"split_with_num"}, split_with_num},
+      {{"slice"}, slice},
+      {{"strided_slice"}, strided_slice},
+      {{"expand_v2", "expand"}, expand},
+      {{"expand_as_v2", "expand_as"}, expand_as},
+      {{"tile"}, tile},
+      {{"gather"}, gather},
+      {{"gather_nd"}, gather_nd},
+      {{"index_select"}, index_select},
+      {{"lookup_table_v2", "embedding"}, embedding},
+      {{"where"}, where},
+      {{"one_hot_v2", "one_hot"}, one_hot},
+      {{"shape", "shape64"}, shape},
+      {{"fill_constant", "full"}, full},
+      {{"full_int_array"}, full_int_array},
+      {{"fill_any_like", "full_like"}, full_like},
+      {{"full_with_tensor"}, full_with_tensor},
+      {{"fill_constant_batch_size_like", "full_batch_size_like"}, full_batch_size_like},
+      {{"range", "arange"}, range},
+      {{"assign_value", "assign_value_"}, assign_value},
+      {{"builtin.combine"}, combine},
+      {{"builtin.split"}, uncombine},
+      {{"builtin.slice"}, element},
+  };
+}
+
+}  // namespace paddle::onnx
