@@ -1,5 +1,7 @@
 // paddle-export MODEL -o FILE.onnx: writes a model as an ONNX file that computes the same.
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -41,6 +43,23 @@ std::string sizes_text(const std::map<std::string, int64_t>& sizes) {
   return out.empty() ? "fixed sizes" : out;
 }
 
+void print_result(const exporter::ExportResult& result) {
+  const auto& written = result.written;
+  cli::print(str(result.file, ": opset ", result.opset,
+                 result.opset_reason.empty() ? "" : " (for " + result.opset_reason + ")", ", ",
+                 result.nodes, " nodes, ", human_bytes(written.model_bytes),
+                 written.data_file.empty()
+                     ? ""
+                     : str(" and ", human_bytes(written.data_bytes), " in ", written.data_file),
+                 "\n"));
+  for (const auto& check : result.checks)
+    if (check.ran)
+      cli::print(str(check.difference.empty() ? "agrees with the model: " : "differs: ",
+                     sizes_text(check.dims),
+                     check.difference.empty() ? "" : ": " + check.difference, "\n",
+                     check.node.empty() ? "" : check.node + "\n"));
+}
+
 int list(const exporter::ExportJob& job, bool json) {
   const auto forms =
       job.training ? exporter::list_training_operations(job) : exporter::list_operations(job);
@@ -76,7 +95,11 @@ int run(int argc, char** argv) {
   app.add_option("-o,--output", job.output, "the file to write, FILE.onnx");
   app.add_option("--opset", job.opset, "ONNX opset (default: the lowest from 17 on that fits)")
       ->check(CLI::Range(int64_t{17}, int64_t{26}));
-  app.add_option("--function", job.load.function, "an entry of a model file (default: model)");
+  app.add_option(
+         "--function", job.functions,
+         "an entry of a model file (default: model); several go to FILE.NAME.onnx each, with "
+         "one data file for their weights")
+      ->allow_extra_args(false);
   app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
   app.add_option("--family", family, "the model file of a Hugging Face folder or GGUF file");
   app.add_option("--allow-missing", job.load.allow_missing,
@@ -137,8 +160,14 @@ int run(int argc, char** argv) {
   job.write.external = external == "always"  ? External::kAlways
                        : external == "never" ? External::kNever
                                              : External::kAuto;
-  if (job.training && (job.preprocess || job.low || !job.labels.empty()))
-    fail(ErrorCode::kUsage, "--training excludes --with-preprocess, --dtype and --labels");
+  if (job.training && (job.preprocess || job.low || !job.labels.empty() || !job.functions.empty()))
+    fail(ErrorCode::kUsage,
+         "--training excludes --with-preprocess, --dtype, --labels and --function");
+  for (size_t i = 0; i < job.functions.size(); ++i)
+    if (std::find(job.functions.begin(), job.functions.begin() + static_cast<ptrdiff_t>(i),
+                  job.functions[i]) != job.functions.begin() + static_cast<ptrdiff_t>(i))
+      fail(ErrorCode::kUsage, "--function ", job.functions[i], " is given twice");
+  if (!job.functions.empty()) job.load.function = job.functions[0];
   if (no_check) job.checks = 0;
   job.check_with_onnxruntime = check_with == "onnxruntime";
   job.producer = cli::version_text();
@@ -149,31 +178,28 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, job.output, ": expected a name that ends in .onnx");
 
   const auto note = [](const std::string& line) { cli::print_error("note: " + line); };
-  const exporter::ExportResult result =
-      job.training ? exporter::run_training_export(job, note) : exporter::run_export(job, note);
-  if (json) {
-    cli::print(Json{{"file", result.file},
-                    {"opset", result.opset},
-                    {"nodes", result.nodes},
-                    {"bytes", result.written.model_bytes + result.written.data_bytes},
-                    {"passed", result.passed()}}
-                   .dump() +
-               "\n");
-  } else {
-    cli::print(str(result.file, ": opset ", result.opset,
-                   result.opset_reason.empty() ? "" : " (for " + result.opset_reason + ")", ", ",
-                   result.nodes, " nodes, ",
-                   human_bytes(result.written.model_bytes + result.written.data_bytes), "\n"));
-    for (const auto& check : result.checks)
-      if (check.ran)
-        cli::print(str(check.difference.empty() ? "agrees with the model: " : "differs: ",
-                       sizes_text(check.dims),
-                       check.difference.empty() ? "" : ": " + check.difference, "\n",
-                       check.node.empty() ? "" : check.node + "\n"));
+  const std::vector<exporter::ExportResult> results =
+      job.training ? std::vector{exporter::run_training_export(job, note)}
+                   : exporter::run_export(job, note);
+  bool passed = true;
+  Json files = Json::array();
+  for (const exporter::ExportResult& result : results) {
+    passed = passed && result.passed();
+    files.push_back({{"file", result.file},
+                     {"opset", result.opset},
+                     {"nodes", result.nodes},
+                     {"bytes", result.written.model_bytes + result.written.data_bytes},
+                     {"passed", result.passed()}});
+    if (!json) print_result(result);
   }
-  if (result.passed()) return 0;
-  cli::print_error("error: the file does not compute what the model does; it is kept as " +
-                   result.file);
+  if (json && files.size() == 1) cli::print(files[0].dump() + "\n");
+  if (json && files.size() > 1)
+    cli::print(Json{{"files", files}, {"passed", passed}}.dump() + "\n");
+  if (passed) return 0;
+  std::string kept;
+  for (const auto& result : results) kept += (kept.empty() ? "" : ", ") + result.file;
+  cli::print_error(str("error: ", results.size() == 1 ? "the file does" : "the files do",
+                       " not compute what the model does; kept as ", kept));
   return static_cast<int>(ErrorCode::kDifference);
 }
 

@@ -84,7 +84,10 @@ std::optional<NodeDifference> first_difference(const onnx::ExportedModel& export
     output.type.dtype = value->type.dtype;
   }
   const ScratchFile file(scratch);
-  formats::onnx::write_model(model, file.path(), {});
+  const formats::onnx::ModelFile written{&model, file.path(), exported.weights};
+  formats::onnx::WriteOptions options;
+  options.weight = weights;
+  formats::onnx::write_models({&written, 1}, file.path() + ".data", options);
   const auto loaded = open(file.path());
   std::vector<Array> given;
   for (const auto& [name, type] : loaded->inputs()) {

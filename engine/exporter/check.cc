@@ -8,12 +8,23 @@
 #include "exporter/bisect.h"
 #include "exporter/onnxruntime.h"
 #include "exporter/sample_run.h"
+#include "exporter/streamed.h"
 #include "inspect/compare.h"
 
 namespace paddle::exporter {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Weights of more bytes are not in memory at once.
+constexpr int64_t kMostAtOnce = int64_t{1} << 30;
+
+int64_t weight_bytes(const onnx::ExportedModel& exported) {
+  int64_t out = 0;
+  for (const auto& each : exported.model.graph.initializers)
+    out += storage_bytes(each.array.dtype, each.array.size());
+  return out;
+}
 
 /// The largest |found - expected| over what the tolerance allows.
 double relative_error(const Array& found, const Array& expected, const inspect::Tolerance& t) {
@@ -40,7 +51,8 @@ inspect::Tolerance tolerance_for(DType dtype, const ExportJob& job, double large
 /// Which node of the file is the first that differs, as far as it can be found.
 std::string blame(const ExportJob& job, const std::string& file,
                   const onnx::ExportedModel& exported, const onnx::WeightLookup& weights,
-                  const program::Model& source, const std::vector<Array>& inputs) {
+                  const program::Model& source, const std::vector<Array>& inputs,
+                  const OpenFile& open) {
   std::map<std::string, Array> by_name;
   for (size_t i = 0; i < inputs.size(); ++i) by_name[source.inputs()[i].first] = inputs[i];
   try {
@@ -49,7 +61,7 @@ std::string blame(const ExportJob& job, const std::string& file,
         [&](const Array& expected) {
           return tolerance_for(expected.dtype, job, largest_of(expected));
         },
-        [&](const std::string& path) { return open_exported(job, path); }, file + ".values.onnx");
+        open, file + ".values.onnx");
     return found ? found->text() : "each node computes what the operation that it was made of does";
   } catch (const Error& error) {
     return str("the nodes could not be compared one by one: ", error.message());
@@ -85,14 +97,20 @@ double largest_of(const Array& array) {
 }
 
 std::vector<CheckResult> check_export(const ExportJob& job, const std::string& file,
+                                      const ir::Function& function,
                                       const onnx::ExportedModel& exported_model,
                                       const onnx::WeightLookup& weights,
                                       const std::function<void(const std::string&)>& note) {
   const auto initial = [&](const std::string& input) {
     return weights(exported_model.states.at(input));
   };
-  const auto source = program::load_model(job.model, job.load);
-  const auto exported = open_exported(job, file);
+  const bool streams = !job.check_with_onnxruntime && weight_bytes(exported_model) > kMostAtOnce;
+  const OpenFile open = [&](const std::string& path) {
+    return streams ? stream_file(path) : open_exported(job, path);
+  };
+  const auto source =
+      streams ? stream_function(function, weights) : program::load_model(job.model, job.load);
+  const auto exported = open(file);
   std::vector<CheckResult> out;
   for (int64_t binding = 0; binding < job.checks; ++binding) {
     CheckResult result;
@@ -114,7 +132,7 @@ std::vector<CheckResult> check_export(const ExportJob& job, const std::string& f
       const std::string bad = inspect::difference(actual, expected, tolerance);
       if (!bad.empty()) {
         result.difference = "'" + name + "': " + bad;
-        result.node = blame(job, file, exported_model, weights, *source, reference->inputs);
+        result.node = blame(job, file, exported_model, weights, *source, reference->inputs, open);
       }
       result.largest_error =
           std::max(result.largest_error, relative_error(actual, expected, tolerance));
@@ -129,18 +147,6 @@ void remove_model(const std::string& file) {
   std::error_code ignored;
   fs::remove(file, ignored);
   fs::remove(file + ".data", ignored);
-}
-
-void move_model(const formats::onnx::Model& model, const std::string& from, const std::string& to,
-                const formats::onnx::WriteOptions& options, formats::onnx::WrittenModel& written) {
-  if (written.data_file.empty()) {
-    std::error_code error;
-    fs::rename(from, to, error);
-    if (error) fail(ErrorCode::kDevice, to, ": ", error.message());
-    return;
-  }
-  remove_model(from);
-  written = formats::onnx::write_model(model, to, options);
 }
 
 }  // namespace paddle::exporter

@@ -11,9 +11,12 @@ namespace paddle::exporter {
 
 /// Runs model and file on random inputs with different values of the symbolic dims. A binding that
 /// the model itself refuses is replaced by a larger one; if it takes none, `note` says so.
-/// A file that differs is searched for its first differing node. `weights` also gives the first
+/// Weights of more than a gigabyte pass through memory one at a time, on both sides. A file that
+/// differs is searched for its first differing node. `weights` also gives the first
 /// values of states, which are inputs of the file.
+/// `function` is what was exported.
 std::vector<CheckResult> check_export(const ExportJob& job, const std::string& file,
+                                      const ir::Function& function,
                                       const onnx::ExportedModel& exported,
                                       const onnx::WeightLookup& weights,
                                       const std::function<void(const std::string&)>& note);
@@ -22,9 +25,5 @@ std::vector<CheckResult> check_export(const ExportJob& job, const std::string& f
 double largest_of(const Array& array);
 /// Removes a written model and its data file.
 void remove_model(const std::string& file);
-/// Gives a written model its final name. A model with external data is written again, because it
-/// holds the name of its data file.
-void move_model(const formats::onnx::Model& model, const std::string& from, const std::string& to,
-                const formats::onnx::WriteOptions& options, formats::onnx::WrittenModel& written);
 
 }  // namespace paddle::exporter

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include <nlohmann/json.hpp>
 
@@ -17,15 +18,35 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-program::TracedModel traced(const ExportJob& job) {
-  return program::trace_model(job.model, job.load, job.dims);
+/// The functions to export; "" is the one that `load` names.
+std::vector<std::string> functions_of(const ExportJob& job) {
+  return job.functions.empty() ? std::vector<std::string>{""} : job.functions;
 }
 
-/// Fails for a fixed dim that the model does not have.
-void check_dims(const ExportJob& job, const ir::Function& function) {
+program::LoadOptions load_options(const ExportJob& job, const std::string& function) {
+  program::LoadOptions out = job.load;
+  if (!function.empty()) out.function = function;
+  return out;
+}
+
+program::TracedModel traced(const ExportJob& job, const std::string& function) {
+  return program::trace_model(job.model, load_options(job, function), job.dims,
+                              program::WeightValues::kDeferred);
+}
+
+/// FILE.onnx, or FILE.function.onnx of several functions.
+std::string output_of(const ExportJob& job, const std::string& function) {
+  if (job.functions.size() < 2) return job.output;
+  const std::string ending = ".onnx";
+  return job.output.substr(0, job.output.size() - ending.size()) + "." + function + ending;
+}
+
+/// Fails for a fixed dim that no function has.
+void check_dims(const ExportJob& job, std::span<const Exportable> sources) {
   std::vector<std::string> symbols;
-  for (const ir::Value* argument : function.body.arguments)
-    for (const Dim& dim : argument->type.shape) dim.collect_symbols(symbols);
+  for (const Exportable& source : sources)
+    for (const ir::Value* argument : source.function.body.arguments)
+      for (const Dim& dim : argument->type.shape) dim.collect_symbols(symbols);
   std::sort(symbols.begin(), symbols.end());
   symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());
   for (const auto& [name, value] : job.dims) {
@@ -36,8 +57,11 @@ void check_dims(const ExportJob& job, const ir::Function& function) {
   }
 }
 
-void require_exportable(const ir::Function& function, const std::string& model) {
-  const auto missing = onnx::unsupported_operations(function);
+void require_exportable(std::span<const Exportable> sources, const std::string& model) {
+  std::vector<onnx::Unsupported> missing;
+  for (const Exportable& source : sources)
+    for (const onnx::Unsupported& each : onnx::unsupported_operations(source.function))
+      missing.push_back(each);
   if (missing.empty()) return;
   Error error(ErrorCode::kUsage,
               str(model, ": ", missing.size(),
@@ -95,7 +119,18 @@ bool ExportResult::passed() const {
 }
 
 std::vector<OperationForm> list_operations(const ExportJob& job) {
-  return forms_of(*traced(job).function);
+  std::vector<OperationForm> out;
+  for (const std::string& function : functions_of(job))
+    for (OperationForm& each : forms_of(*traced(job, function).function)) {
+      const auto known = std::find_if(out.begin(), out.end(), [&](const OperationForm& other) {
+        return other.operation == each.operation;
+      });
+      if (known == out.end())
+        out.push_back(std::move(each));
+      else
+        known->count += each.count;
+    }
+  return out;
 }
 
 std::vector<OperationForm> forms_of(const ir::Function& function) {
@@ -114,14 +149,23 @@ std::vector<OperationForm> forms_of(const ir::Function& function) {
   return out;
 }
 
-void require_new_output(const ExportJob& job) {
-  if (!job.overwrite && file_exists(job.output))
-    fail(ErrorCode::kUsage, job.output, ": is there already (--overwrite replaces it)");
+void require_new_outputs(const ExportJob& job, const std::vector<std::string>& outputs) {
+  for (const std::string& output : outputs)
+    if (!job.overwrite && file_exists(output))
+      fail(ErrorCode::kUsage, output, ": is there already (--overwrite replaces it)");
 }
 
-ExportResult export_checked(const ExportJob& job, const Exportable& source) {
-  check_dims(job, source.function);
-  require_exportable(source.function, job.model);
+namespace {
+
+/// A written file that waits for its name.
+struct Candidate {
+  const Exportable& source;
+  onnx::ExportedModel exported;
+  ExportResult result;
+  std::string path = source.output + ".unchecked.onnx";
+};
+
+onnx::ExportedModel graph_of(const ExportJob& job, const Exportable& source) {
   onnx::ExportOptions options;
   options.opset = job.opset;
   options.dims = job.dims;
@@ -136,54 +180,161 @@ ExportResult export_checked(const ExportJob& job, const Exportable& source) {
          source.least_opset, ", --opset is ", job.opset);
   options.low = job.low;
   options.keep_float = job.keep_float;
-  onnx::ExportedModel exported = onnx::export_function(source.function, source.weight, options);
-  if (source.finish) source.finish(exported);
-  if (job.training) exported.model.metadata.emplace_back("states", Json(exported.next).dump());
-
-  ExportResult result;
-  result.opset = exported.opset;
-  result.opset_reason = exported.opset_reason;
-  result.operations = exported.native;
-  result.nodes = count_nodes(exported.model.graph);
-  // The file is checked under another name and takes its place when it has passed.
-  const std::string candidate = job.checks > 0 ? job.output + ".unchecked.onnx" : job.output;
-  result.written = formats::onnx::write_model(exported.model, candidate, job.write);
-  result.file = job.output;
-  if (job.checks > 0) {
-    try {
-      result.checks = source.check(candidate, exported);
-    } catch (...) {
-      remove_model(candidate);
-      throw;
-    }
-    if (!result.passed()) result.file = job.output + ".failed";
-    move_model(exported.model, candidate, result.file, job.write, result.written);
-  }
-  write_file_atomically(job.output + ".report.json", report_of(job, result).dump(2) + "\n");
-  return result;
+  options.defer_weights = true;
+  onnx::ExportedModel out = onnx::export_function(source.function, source.weight, options);
+  if (source.finish) source.finish(out);
+  if (job.training) out.model.metadata.emplace_back("states", Json(out.next).dump());
+  return out;
 }
 
-ExportResult run_export(const ExportJob& job, const std::function<void(const std::string&)>& note) {
-  require_new_output(job);
-  const program::TracedModel model = traced(job);
-  Exportable source{model.name, *model.function, model.weight, metadata_of(job, model), {}};
-  std::optional<Preprocess> preprocess;
-  if (job.preprocess) {
-    preprocess.emplace(job.model, model.metadata.value_or(program::ModelMetadata()));
-    source.finish = [&](onnx::ExportedModel& exported) {
-      preprocess->insert(exported.model.graph);
-    };
-    source.least_opset = preprocess->least_opset();
-    if (source.least_opset > 17) source.least_opset_reason = "Resize with antialiasing";
-    source.check = [&](const std::string& file, const onnx::ExportedModel&) {
-      return preprocess->check(job, file, note);
-    };
-  } else {
-    source.check = [&](const std::string& file, const onnx::ExportedModel& exported) {
-      return check_export(job, file, exported, model.weight, note);
-    };
+/// The files of an export while they are checked; removed where they stay without a name.
+class Candidates {
+ public:
+  Candidates(const ExportJob& job, std::span<const Exportable> sources)
+      : job_(job), data_(job.output + ".unchecked.onnx.data"), options_(job.write) {
+    for (const Exportable& source : sources) {
+      Candidate& each = all_.emplace_back(Candidate{source, graph_of(job, source), {}});
+      each.result.file = source.output;
+      each.result.opset = each.exported.opset;
+      each.result.opset_reason = each.exported.opset_reason;
+      each.result.operations = each.exported.native;
+      each.result.nodes = count_nodes(each.exported.model.graph);
+      for (const auto& [initializer, weight] : each.exported.weights)
+        weights_[weight] = &source.weight;
+    }
+    // A function of several that has the others' weights shares them.
+    if (sources.size() > 1 && options_.external == External::kAuto)
+      options_.external = External::kAlways;
+    options_.weight = [this](const std::string& name) { return (*weights_.at(name))(name); };
   }
-  return export_checked(job, source);
+  ~Candidates() {
+    for (const Candidate& each : all_) remove_model(each.path);
+    remove_model(data_);
+  }
+  Candidates(const Candidates&) = delete;
+  Candidates& operator=(const Candidates&) = delete;
+
+  void write() {
+    require_new_data();
+    const auto written = formats::onnx::write_models(files(), data_, options_);
+    for (size_t i = 0; i < all_.size(); ++i) all_[i].result.written = written[i];
+  }
+
+  void check() {
+    for (Candidate& each : all_) each.result.checks = each.source.check(each.path, each.exported);
+  }
+
+  /// Gives the files their names, and the results theirs.
+  std::vector<ExportResult> name() {
+    const bool passed = std::all_of(all_.begin(), all_.end(),
+                                    [](const Candidate& each) { return each.result.passed(); });
+    const std::string ending = passed ? "" : ".failed";
+    const std::string data = job_.output + ending + ".data";
+    const bool external = !all_[0].result.written.data_file.empty();
+    // A model holds the name of its data file.
+    if (external) {
+      formats::onnx::write_without_data(files(), data, options_);
+      rename(data_, data);
+    }
+    std::vector<ExportResult> out;
+    for (Candidate& each : all_) {
+      each.result.file = each.source.output + ending;
+      rename(each.path, each.result.file);
+      if (external) {
+        each.result.written.data_file = data;
+        each.result.written.model_bytes = file_size(each.result.file);
+      }
+      write_file_atomically(each.source.output + ".report.json",
+                            report_of(job_, each.result).dump(2) + "\n");
+      out.push_back(std::move(each.result));
+    }
+    return out;
+  }
+
+ private:
+  using External = formats::onnx::WriteOptions::External;
+
+  std::vector<formats::onnx::ModelFile> files() const {
+    std::vector<formats::onnx::ModelFile> out;
+    for (const Candidate& each : all_)
+      out.push_back({&each.exported.model, each.path, each.exported.weights});
+    return out;
+  }
+
+  /// kUsage if the data file would replace one.
+  void require_new_data() const {
+    const std::string data = job_.output + ".data";
+    if (job_.overwrite || !file_exists(data)) return;
+    const bool external = options_.external == External::kAlways ||
+                          std::any_of(all_.begin(), all_.end(), [](const Candidate& each) {
+                            return formats::onnx::needs_external_data(each.exported.model);
+                          });
+    if (external) fail(ErrorCode::kUsage, data, ": is there already (--overwrite replaces it)");
+  }
+
+  static void rename(const std::string& from, const std::string& to) {
+    std::error_code error;
+    std::filesystem::rename(from, to, error);
+    if (error) fail(ErrorCode::kDevice, to, ": ", error.message());
+  }
+
+  const ExportJob& job_;
+  std::string data_;
+  formats::onnx::WriteOptions options_;
+  std::vector<Candidate> all_;
+  std::map<std::string, const onnx::WeightLookup*> weights_;  ///< where a weight comes from
+};
+
+}  // namespace
+
+std::vector<ExportResult> export_checked(const ExportJob& job,
+                                         std::span<const Exportable> sources) {
+  check_dims(job, sources);
+  require_exportable(sources, job.model);
+  Candidates candidates(job, sources);
+  candidates.write();
+  if (job.checks > 0) candidates.check();
+  return candidates.name();
+}
+
+std::vector<ExportResult> run_export(const ExportJob& job,
+                                     const std::function<void(const std::string&)>& note) {
+  std::vector<std::string> outputs;
+  for (const std::string& function : functions_of(job)) outputs.push_back(output_of(job, function));
+  require_new_outputs(job, outputs);
+  std::vector<program::TracedModel> models;
+  std::vector<ExportJob> jobs;  // of one function each
+  for (const std::string& function : functions_of(job)) {
+    models.push_back(traced(job, function));
+    jobs.push_back(job);
+    jobs.back().load = load_options(job, function);
+  }
+  std::optional<Preprocess> preprocess;
+  if (job.preprocess)
+    preprocess.emplace(job.model, models[0].metadata.value_or(program::ModelMetadata()));
+  std::vector<Exportable> sources;
+  for (size_t i = 0; i < models.size(); ++i) {
+    const program::TracedModel& model = models[i];
+    const ExportJob& of_function = jobs[i];
+    Exportable source{
+        outputs[i], model.name, *model.function, model.weight, metadata_of(job, model), {}};
+    if (preprocess) {
+      source.finish = [&](onnx::ExportedModel& exported) {
+        preprocess->insert(exported.model.graph);
+      };
+      source.least_opset = preprocess->least_opset();
+      if (source.least_opset > 17) source.least_opset_reason = "Resize with antialiasing";
+      source.check = [&](const std::string& file, const onnx::ExportedModel&) {
+        return preprocess->check(of_function, file, note);
+      };
+    } else {
+      source.check = [&](const std::string& file, const onnx::ExportedModel& exported) {
+        return check_export(of_function, file, *model.function, exported, model.weight, note);
+      };
+    }
+    sources.push_back(std::move(source));
+  }
+  return export_checked(job, sources);
 }
 
 }  // namespace paddle::exporter

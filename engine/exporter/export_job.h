@@ -17,6 +17,9 @@ namespace paddle::exporter {
 
 struct ExportJob {
   std::string model, output;
+  /// Entries of the model to export; of several, NAME goes to `output` with .NAME before its
+  /// ending, and they share one external data file. Empty: the one of `load`.
+  std::vector<std::string> functions;
   program::LoadOptions load;
   int64_t opset = 0;  ///< 0: the lowest that fits
   std::map<std::string, int64_t> dims;
@@ -59,8 +62,9 @@ struct ExportResult {
 
 /// How each operation of the model is exported, without writing anything.
 std::vector<OperationForm> list_operations(const ExportJob& job);
-/// Exports, writes FILE.report.json beside the file, and checks. Throws kUsage with all operations
-/// that have no ONNX form as notes.
-ExportResult run_export(const ExportJob& job, const std::function<void(const std::string&)>& note);
+/// Exports each function, writes FILE.report.json beside the file, and checks. Throws kUsage with
+/// all operations that have no ONNX form as notes.
+std::vector<ExportResult> run_export(const ExportJob& job,
+                                     const std::function<void(const std::string&)>& note);
 
 }  // namespace paddle::exporter

@@ -1,11 +1,14 @@
 #pragma once
 // The part of an export that models and training steps share: from a function to a checked file.
 
+#include <span>
+
 #include "exporter/export_job.h"
 
 namespace paddle::exporter {
 
 struct Exportable {
+  std::string output;  ///< the file to write
   std::string name;
   const ir::Function& function;
   onnx::WeightLookup weight;
@@ -21,9 +24,10 @@ struct Exportable {
 
 /// How each operation of a function is exported.
 std::vector<OperationForm> forms_of(const ir::Function& function);
-/// kUsage if the output is there and must not be replaced.
-void require_new_output(const ExportJob& job);
-/// Writes the file under another name, checks it and gives it its name, or FILE.failed.
-ExportResult export_checked(const ExportJob& job, const Exportable& source);
+/// kUsage if one of the outputs is there and must not be replaced.
+void require_new_outputs(const ExportJob& job, const std::vector<std::string>& outputs);
+/// Writes files under other names, checks them and gives them their names when all have passed, or
+/// FILE.failed. Several share the external data file of the job's output.
+std::vector<ExportResult> export_checked(const ExportJob& job, std::span<const Exportable> sources);
 
 }  // namespace paddle::exporter

@@ -150,7 +150,7 @@ std::vector<OperationForm> list_training_operations(const ExportJob& job) {
 
 ExportResult run_training_export(const ExportJob& job,
                                  const std::function<void(const std::string&)>& note) {
-  require_new_output(job);
+  require_new_outputs(job, {job.output});
   PreparedRun run(job, false, note);
   train::Trainer& trainer = run.trainer();
   const ir::Function& function = run.step();
@@ -164,7 +164,8 @@ ExportResult run_training_export(const ExportJob& job,
   const auto check = [&](const std::string& file, const onnx::ExportedModel& exported) {
     return check_steps(job, file, exported, function, trainer, weight);
   };
-  return export_checked(job, {run.name(), function, weight, job.metadata, check});
+  const Exportable step{job.output, run.name(), function, weight, job.metadata, check};
+  return export_checked(job, {&step, 1})[0];
 }
 
 }  // namespace paddle::exporter

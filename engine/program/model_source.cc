@@ -90,21 +90,53 @@ void preset_weights(ParameterStore& store, const std::string& weights) {
   };
 }
 
-LoadReport load_file_weights(const ModelFile& file, const LoadOptions& options,
-                             const std::map<std::string, int64_t>& dims, ParameterStore& store) {
+namespace {
+
+/// The store with everything that any entry of the file has.
+ParameterStore store_of_all(const ModelFile& file, const std::map<std::string, int64_t>& dims,
+                            const ParameterStore& store) {
   ParameterStore whole = store;
   const auto collect = [&](const lang::EntryPoint& entry) {
     StaticDims any{dims, {}};
-    if (&entry != file.entry) trace_prediction(*file.program, entry, whole, false, &any);
+    DeferredValues unread;
+    if (&entry != file.entry)
+      trace_prediction(*file.program, entry, whole, false, &any, nullptr, &unread);
   };
   collect(file.program->model);
   for (const lang::EntryPoint& entry : file.program->functions) collect(entry);
+  return whole;
+}
+
+LoadReport load_and_check(const ParameterStore& whole, const LoadOptions& options,
+                          ParameterStore& store) {
   LoadReport report = load_weights(options.weights, store, false);
   std::erase_if(report.unused, [&](const std::string& name) {
     return whole.parameters.contains(name) || whole.states.contains(name);
   });
   check_report(report, options.weights, options.allow_missing, options.allow_unused);
   return report;
+}
+
+}  // namespace
+
+LoadReport load_file_weights(const ModelFile& file, const LoadOptions& options,
+                             const std::map<std::string, int64_t>& dims, ParameterStore& store) {
+  return load_and_check(store_of_all(file, dims, store), options, store);
+}
+
+void check_file_weights(const ModelFile& file, const LoadOptions& options,
+                        const std::map<std::string, int64_t>& dims, const ParameterStore& store) {
+  const ParameterStore whole = store_of_all(file, dims, store);
+  const formats::SafetensorsReader reader(options.weights);
+  // In the types of the file nothing is converted, and arrays stay where they are.
+  ParameterStore same_types = store;
+  const auto retype = [&](const std::string& name, Array& array) {
+    const formats::SafetensorsEntry* entry = reader.find(name);
+    if (entry && entry->shape == array.shape) array = Array::reserve(entry->dtype, entry->shape);
+  };
+  for (auto& [name, parameter] : same_types.parameters) retype(name, parameter.value);
+  for (auto& [name, state] : same_types.states) retype(name, state);
+  load_and_check(whole, options, same_types);
 }
 
 }  // namespace paddle::program

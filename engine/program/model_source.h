@@ -46,5 +46,8 @@ void preset_weights(ParameterStore& store, const std::string& weights);
 /// another entry of the file are not unused.
 LoadReport load_file_weights(const ModelFile& file, const LoadOptions& options,
                              const std::map<std::string, int64_t>& dims, ParameterStore& store);
+/// The same checks, without reading a value.
+void check_file_weights(const ModelFile& file, const LoadOptions& options,
+                        const std::map<std::string, int64_t>& dims, const ParameterStore& store);
 
 }  // namespace paddle::program

@@ -15,6 +15,16 @@ DType ParameterBinding::stored_dtype(const std::string& path, DType declared) co
 
 Array ParameterBinding::first_value(const std::string& path, const Dims& shape, DType dtype,
                                     const lang::Initializer& init) const {
+  if (deferred) {
+    (*deferred)[path] = [preset = store_.preset, seed = store_.seed, path, shape, dtype, init] {
+      if (preset)
+        if (auto value = preset(path, shape, dtype)) return *value;
+      const bool as_it_is =
+          init.kind == lang::Initializer::Kind::kArray && init.array.dtype == dtype;
+      return as_it_is ? init.array : lang::initial_value(init, path, shape, dtype, seed);
+    };
+    return Array::reserve(dtype, shape);
+  }
   if (store_.preset)
     if (auto value = store_.preset(path, shape, dtype)) return *value;
   if (!store_.initializes(element_count(std::span<const int64_t>(shape))))

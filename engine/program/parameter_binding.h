@@ -14,6 +14,9 @@
 
 namespace paddle::program {
 
+/// First values of parameters and states by path, computed when they are asked for.
+using DeferredValues = std::map<std::string, std::function<Array()>>;
+
 class ParameterBinding : public lang::ParameterProvider {
  public:
   /// `use_float64` makes float32 parameters and states float64.
@@ -53,6 +56,9 @@ class ParameterBinding : public lang::ParameterProvider {
   /// Values that `static(dim)` may take, by the dim's name; those asked for are noted.
   std::map<std::string, int64_t> known_dims;
   std::map<std::string, int64_t> fixed_dims;
+  /// If set, new parameters and states are put in here, and the store's arrays only have their
+  /// types and shapes.
+  DeferredValues* deferred = nullptr;
   std::set<std::string> kept;  ///< parameters that `note_kept` met
   bool lacks_dims = false;     ///< a value was asked for that is not known
 

@@ -15,7 +15,8 @@ namespace paddle::program {
 std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
                                                const lang::EntryPoint& entry, ParameterStore& store,
                                                bool use_float64, StaticDims* dims,
-                                               const quant::FakeQuantization* quantization) {
+                                               const quant::FakeQuantization* quantization,
+                                               DeferredValues* deferred) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("predict");
   {
@@ -32,6 +33,7 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
         tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
     const RandomScope random_scope(random);
     TraceBinding ports(store, use_float64, tracer);
+    ports.deferred = deferred;
     lang::EvaluationOptions options;
     options.training = false;
     options.store = &ports;

@@ -1,6 +1,7 @@
 #include "program/traced_model.h"
 
 #include "base/files.h"
+#include "formats/safetensors.h"
 #include "onnx/paddle/import.h"
 #include "program/model_source.h"
 #include "program/onnx_program.h"
@@ -20,22 +21,28 @@ std::function<Array(const std::string&)> weights_of(std::shared_ptr<const Parame
 
 TracedModel trace_program(const lang::Program& program, const lang::EntryPoint& entry,
                           std::shared_ptr<ParameterStore> store, bool use_float64,
-                          const std::map<std::string, int64_t>& dims,
+                          const std::map<std::string, int64_t>& dims, WeightValues values,
                           const quant::FakeQuantization* quantization = nullptr) {
+  const auto deferred = std::make_shared<DeferredValues>();
   StaticDims wanted{dims, {}};
   TracedModel out;
   out.name = program.name;
-  out.function = trace_prediction(program, entry, *store, use_float64, &wanted, quantization);
+  out.function = trace_prediction(program, entry, *store, use_float64, &wanted, quantization,
+                                  values == WeightValues::kDeferred ? deferred.get() : nullptr);
   if (!out.function)
     fail(ErrorCode::kUsage, "'", program.name,
          "' asks for the value of a dim (static); give it with --dim NAME=VALUE");
-  out.weight = weights_of(store);
+  out.weight = [deferred, made = weights_of(store)](const std::string& name) {
+    const auto value = deferred->find(name);
+    return value == deferred->end() ? made(name) : value->second();
+  };
   out.functions = {"model"};
   for (const lang::EntryPoint& each : program.functions) out.functions.push_back(each.name);
   return out;
 }
 
-TracedModel trace_folder(const std::string& path, const std::map<std::string, int64_t>& dims) {
+TracedModel trace_folder(const std::string& path, const std::map<std::string, int64_t>& dims,
+                         WeightValues values) {
   ModelFolder folder = open_model_folder(path);
   TracedModel out;
   if (folder.predict) {
@@ -46,37 +53,62 @@ TracedModel trace_folder(const std::string& path, const std::map<std::string, in
     out.functions = {"model"};
   } else {
     const auto store = std::make_shared<ParameterStore>();
-    if (folder.quantization) preset_weights(*store, folder.weights->path());
+    // The trace of quantized layers needs values.
+    if (folder.quantization) {
+      preset_weights(*store, folder.weights->path());
+      values = WeightValues::kTraced;
+    }
     out = trace_program(*folder.program, folder.program->model, store, folder.use_float64, dims,
-                        folder.quantization.get());
+                        values, folder.quantization.get());
     read_weights(*folder.weights, *out.function, *store);
+    out.weight = weights_of(store);
   }
   out.name = folder.name;
   out.metadata = std::move(folder.metadata);
   return out;
 }
 
+/// As preset_weights, in whatever type the file has them.
+void preset_cast_weights(ParameterStore& store, const std::string& weights) {
+  const auto file = std::make_shared<const formats::SafetensorsReader>(weights);
+  store.preset = [file](const std::string& name, const Dims& shape,
+                        DType dtype) -> std::optional<Array> {
+    const formats::SafetensorsEntry* entry = file->find(name);
+    if (!entry || entry->shape != shape || !info(entry->dtype).has_kernels) return std::nullopt;
+    return file->read(*entry).cast(dtype);
+  };
+}
+
 TracedModel trace_file(const std::string& path, const LoadOptions& options,
-                       const std::map<std::string, int64_t>& dims) {
+                       const std::map<std::string, int64_t>& dims, WeightValues values) {
   const ModelFile file = open_model_file(path, options);
   const auto store = std::make_shared<ParameterStore>();
   store->seed = options.seed;
   store->preset = options.preset;
-  if (!options.weights.empty()) preset_weights(*store, options.weights);
-  TracedModel out = trace_program(*file.program, *file.entry, store, false, dims);
-  if (!options.weights.empty()) load_file_weights(file, options, dims, *store);
+  const bool is_deferred = values == WeightValues::kDeferred,
+             has_weights = !options.weights.empty();
+  if (has_weights && is_deferred)
+    preset_cast_weights(*store, options.weights);
+  else if (has_weights)
+    preset_weights(*store, options.weights);
+  TracedModel out = trace_program(*file.program, *file.entry, store, false, dims, values);
+  if (has_weights && is_deferred)
+    check_file_weights(file, options, dims, *store);
+  else if (has_weights)
+    load_file_weights(file, options, dims, *store);
   return out;
 }
 
 }  // namespace
 
 TracedModel trace_model(const std::string& path, const LoadOptions& options,
-                        const std::map<std::string, int64_t>& dims) {
-  if (is_directory(path)) return trace_folder(find_model_folder(path), dims);
-  if (!onnx::is_graph_file(path)) return trace_file(path, options, dims);
+                        const std::map<std::string, int64_t>& dims, WeightValues values) {
+  if (is_directory(path)) return trace_folder(find_model_folder(path), dims, values);
+  if (!onnx::is_graph_file(path)) return trace_file(path, options, dims, values);
   if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
   const auto program = read_onnx_program(path);
-  return trace_program(*program, program->model, std::make_shared<ParameterStore>(), false, dims);
+  return trace_program(*program, program->model, std::make_shared<ParameterStore>(), false, dims,
+                       values);
 }
 
 }  // namespace paddle::program

@@ -21,9 +21,14 @@ struct TracedModel {
   std::vector<std::string> functions;     ///< names that LoadOptions::function may have
 };
 
+/// When the values of weights are made: with the trace, or each time that they are asked for, so
+/// that a model larger than the memory can be passed through.
+enum class WeightValues : uint8_t { kTraced, kDeferred };
+
 /// Opens what load_model opens. A model that asks for the value of a dim (`static(dim)`) needs it
 /// in `dims`; kUsage if it lacks one.
 TracedModel trace_model(const std::string& path, const LoadOptions& options,
-                        const std::map<std::string, int64_t>& dims = {});
+                        const std::map<std::string, int64_t>& dims = {},
+                        WeightValues values = WeightValues::kTraced);
 
 }  // namespace paddle::program

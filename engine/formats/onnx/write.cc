@@ -1,8 +1,10 @@
 #include "formats/onnx/write.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <variant>
 
 #include "base/files.h"
@@ -17,22 +19,85 @@ constexpr uint64_t kLeastExternal = 1024;
 /// Offsets in the data file; page-aligned data can be mapped.
 constexpr uint64_t kDataAlignment = 4096;
 
-/// The elements of an array in a type, converted when they are written.
+/// The value of a weight by its name.
+using WeightValue = std::function<Array(const std::string& weight)>;
+
+/// The elements of an array in a type, read and converted when they are written.
 class Payload {
  public:
-  Payload(const Array& array, DType dtype) : array_(array.contiguous()), dtype_(dtype) {}
+  /// `weight` names what the elements are, if the array does not have them.
+  Payload(const Array& array, DType dtype, std::string weight)
+      : array_(array.contiguous()), dtype_(dtype), weight_(std::move(weight)) {}
   uint64_t size() const { return static_cast<uint64_t>(storage_bytes(dtype_, array_.size())); }
-  void write(AtomicFile& file) const {
+  void write(AtomicFile& file, const WeightValue& value) const {
     if (size() == 0) return;
-    const Array stored = array_.dtype == dtype_ ? array_ : array_.cast(dtype_);
-    file.write(stored.raw(), static_cast<size_t>(size()));
-    // Weights of files are read once more if they are needed again.
-    forget_mapped(array_.raw(), static_cast<size_t>(storage_bytes(array_.dtype, array_.size())));
+    const Array elements = weight_.empty() ? array_ : read(value);
+    if (elements.dtype != dtype_) {
+      const Array stored = elements.cast(dtype_);
+      write_bytes(file, stored.raw());
+    } else {
+      // Wherever a file has them: no aligned copy is needed.
+      write_bytes(file, elements.offset == 0 ? elements.storage->source() : elements.raw());
+    }
+    forget_mapped(elements.storage->source(), elements.storage->bytes());
   }
 
  private:
+  Array read(const WeightValue& value) const {
+    ensure(value != nullptr, "nothing gives the value of the weight '", weight_, "'");
+    Array out = value(weight_).contiguous();
+    if (out.dtype != array_.dtype || out.shape != array_.shape)
+      fail(ErrorCode::kModel, "the weight '", weight_, "' is ", text(out.dtype), str(out.shape),
+           ", the model needs ", text(array_.dtype), str(array_.shape));
+    return out;
+  }
+  /// In pieces, so that only a few pages of a mapped file are in memory.
+  void write_bytes(AtomicFile& file, const void* from) const {
+    constexpr size_t kPiece = size_t{8} << 20;
+    const auto* const bytes = static_cast<const std::byte*>(from);
+    for (size_t at = 0; at < size(); at += kPiece) {
+      const size_t count = std::min(kPiece, static_cast<size_t>(size()) - at);
+      file.write(bytes + at, count);
+      forget_mapped(bytes + at, count);
+    }
+  }
+
   Array array_;
   DType dtype_;
+  std::string weight_;
+};
+
+/// The payloads of the data file with their offsets.
+class ExternalData {
+ public:
+  /// The offset of a payload. Payloads of one key are one.
+  uint64_t add(const Payload& payload, const std::string& key) {
+    if (const auto known = offsets_.find(key); !key.empty() && known != offsets_.end())
+      return known->second;
+    size_ = (size_ + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
+    const uint64_t offset = size_;
+    payloads_.emplace_back(payload, offset);
+    size_ += payload.size();
+    if (!key.empty()) offsets_[key] = offset;
+    return offset;
+  }
+  uint64_t size() const { return size_; }
+  void write(const std::string& path, const WeightValue& value) const {
+    AtomicFile file(path);
+    const std::string zeros(kDataAlignment, '\0');
+    uint64_t at = 0;
+    for (const auto& [payload, offset] : payloads_) {
+      file.write(zeros.data(), static_cast<size_t>(offset - at));
+      payload.write(file, value);
+      at = offset + payload.size();
+    }
+    file.commit();
+  }
+
+ private:
+  std::vector<std::pair<Payload, uint64_t>> payloads_;
+  std::map<std::string, uint64_t> offsets_;
+  uint64_t size_ = 0;
 };
 
 /// A protobuf message under construction: encoded bytes with the payloads of tensors by reference,
@@ -79,12 +144,12 @@ class Message {
     for (const int64_t value : values) integer(field, value);
   }
   uint64_t size() const { return size_; }
-  void write(AtomicFile& file) const {
+  void write(AtomicFile& file, const WeightValue& value) const {
     for (const Segment& segment : segments_) {
       if (const auto* text = std::get_if<std::string>(&segment)) {
         file.write(text->data(), text->size());
       } else {
-        std::get<Payload>(segment).write(file);
+        std::get<Payload>(segment).write(file, value);
       }
     }
   }
@@ -121,8 +186,10 @@ static_assert(std::endian::native == std::endian::little, "ONNX stores raw data 
 
 class Writer {
  public:
-  Writer(std::string data_name, bool external)
-      : data_name_(std::move(data_name)), external_(external) {}
+  /// `data`: null if nothing is external.
+  Writer(const std::map<std::string, std::string>& weights, std::string data_name,
+         ExternalData* data)
+      : weights_(weights), data_name_(std::move(data_name)), data_(data) {}
 
   Message model(const Model& model) {
     Message out;
@@ -134,10 +201,6 @@ class Writer {
     for (const Function& each : model.functions) out.message(25, function(each));
     return out;
   }
-
-  /// The external payloads with their offsets, in the order of the file.
-  const std::vector<std::pair<Payload, uint64_t>>& external() const { return payloads_; }
-  uint64_t data_bytes() const { return offset_; }
 
  private:
   static Message entry(const std::string& key, const std::string& value) {
@@ -155,7 +218,7 @@ class Writer {
   }
 
   /// Only initializers may be external: runtimes read attributes before they resolve data files.
-  Message tensor(const TensorData& t, bool may_be_external) {
+  Message tensor(const TensorData& t, bool may_be_initializer) {
     Message out;
     out.integers(1, t.shape);
     out.integer(2, number_of_dtype(t.dtype));
@@ -165,19 +228,19 @@ class Writer {
       return out;
     }
     out.text(8, t.name);
-    const Payload payload(t.array, t.dtype);
+    const auto weight = may_be_initializer ? weights_.find(t.name) : weights_.end();
+    const std::string name = weight == weights_.end() ? "" : weight->second;
+    const Payload payload(t.array, t.dtype, name);
     const uint64_t size = payload.size();
-    if (!external_ || !may_be_external || size < kLeastExternal) {
+    if (!data_ || !may_be_initializer || size < kLeastExternal) {
       out.payload(9, payload);
       return out;
     }
-    offset_ = (offset_ + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
+    const std::string key = name.empty() ? "" : name + "\n" + text(t.dtype);
     out.message(13, entry("location", data_name_));
-    out.message(13, entry("offset", std::to_string(offset_)));
+    out.message(13, entry("offset", std::to_string(data_->add(payload, key))));
     out.message(13, entry("length", std::to_string(size)));
     out.integer(14, 1);
-    payloads_.emplace_back(payload, offset_);
-    offset_ += size;
     return out;
   }
 
@@ -305,52 +368,70 @@ class Writer {
     return out;
   }
 
+  const std::map<std::string, std::string>& weights_;
   std::string data_name_;
-  bool external_;
-  std::vector<std::pair<Payload, uint64_t>> payloads_;
-  uint64_t offset_ = 0;
+  ExternalData* data_;
 };
 
-void write_data(const std::string& path, const Writer& writer) {
-  AtomicFile file(path);
-  const std::string zeros(kDataAlignment, '\0');
-  uint64_t at = 0;
-  for (const auto& [payload, offset] : writer.external()) {
-    file.write(zeros.data(), static_cast<size_t>(offset - at));
-    payload.write(file);
-    at = offset + payload.size();
-  }
-  file.commit();
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+std::vector<Message> messages(std::span<const ModelFile> files, const std::string& data_path,
+                              ExternalData* data) {
+  std::vector<Message> out;
+  for (const ModelFile& file : files)
+    out.push_back(Writer(file.weights, file_name(data_path), data).model(*file.model));
+  return out;
+}
+
+/// All of them, or none: the names come last.
+void write_messages(std::span<const ModelFile> files, const std::vector<Message>& all,
+                    const WeightValue& value) {
+  std::vector<std::unique_ptr<AtomicFile>> written;
+  for (size_t i = 0; i < files.size(); ++i)
+    all[i].write(*written.emplace_back(std::make_unique<AtomicFile>(files[i].path)), value);
+  for (const auto& file : written) file->commit();
 }
 
 }  // namespace
 
-uint64_t encoded_bytes(const Model& model) { return Writer("", false).model(model).size(); }
+uint64_t encoded_bytes(const Model& model) {
+  return messages(std::vector<ModelFile>{{&model, ""}}, "", nullptr)[0].size();
+}
+
+bool needs_external_data(const Model& model) { return encoded_bytes(model) > kMaxModelBytes; }
 
 WrittenModel write_model(const Model& model, const std::string& path, const WriteOptions& options) {
+  return write_models(std::vector<ModelFile>{{&model, path}}, path + ".data", options)[0];
+}
+
+std::vector<WrittenModel> write_models(std::span<const ModelFile> files,
+                                       const std::string& data_path, const WriteOptions& options) {
   using External = WriteOptions::External;
-  const std::string data_path = path + ".data";
-  const std::string data_name = std::filesystem::path(data_path).filename().string();
-  auto writer = std::make_unique<Writer>(data_name, options.external == External::kAlways);
-  Message message = writer->model(model);
-  if (message.size() > kMaxModelBytes) {
+  ExternalData data;
+  const bool always = options.external == External::kAlways;
+  std::vector<Message> all = messages(files, data_path, always ? &data : nullptr);
+  for (size_t i = 0; i < files.size() && !always; ++i) {
+    if (all[i].size() <= kMaxModelBytes) continue;
     if (options.external == External::kNever)
-      fail(ErrorCode::kUsage, path, ": the model is ", human_bytes(message.size()),
+      fail(ErrorCode::kUsage, files[i].path, ": the model is ", human_bytes(all[i].size()),
            "; a file of more than 2 GiB needs external data");
-    writer = std::make_unique<Writer>(data_name, true);
-    message = writer->model(model);
+    all = messages(files, data_path, &data);
+    break;
   }
-  WrittenModel out;
-  if (!writer->external().empty()) {
-    write_data(data_path, *writer);
-    out.data_file = data_path;
-    out.data_bytes = writer->data_bytes();
-  }
-  AtomicFile file(path);
-  message.write(file);
-  file.commit();
-  out.model_bytes = message.size();
+  if (data.size() > 0) data.write(data_path, options.weight);
+  write_messages(files, all, options.weight);
+  std::vector<WrittenModel> out;
+  for (const Message& each : all)
+    out.push_back({each.size(), data.size(), data.size() > 0 ? data_path : ""});
   return out;
+}
+
+void write_without_data(std::span<const ModelFile> files, const std::string& data_path,
+                        const WriteOptions& options) {
+  ExternalData unwritten;
+  write_messages(files, messages(files, data_path, &unwritten), options.weight);
 }
 
 }  // namespace paddle::formats::onnx

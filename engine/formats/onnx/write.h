@@ -3,7 +3,11 @@
 // depend on the model alone.
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "formats/onnx/model.h"
 
@@ -14,6 +18,9 @@ struct WriteOptions {
   /// Whether weights go into `FILE.data` beside the file; kAuto: only when the model would exceed
   /// the 2 GiB that a protobuf message may have.
   External external = External::kAuto;
+  /// The value of a weight, for initializers whose arrays only have a type and a shape (ModelFile);
+  /// asked for when it is written, one at a time.
+  std::function<Array(const std::string& weight)> weight = {};
 };
 
 /// Statistics of the written file.
@@ -26,9 +33,30 @@ struct WrittenModel {
 /// Bytes of the model in one file, weights included, without writing it.
 uint64_t encoded_bytes(const Model& model);
 
+/// Whether it is too large for one file.
+bool needs_external_data(const Model& model);
+
 /// Writes beside the path and renames, so that a previous file stays whole until the new one is.
 /// kUsage if the model needs external data and may not have it; kDevice with path and cause if the
 /// disk refuses.
 WrittenModel write_model(const Model& model, const std::string& path, const WriteOptions& options);
+
+/// A model that is written beside others of the same weights.
+struct ModelFile {
+  const Model* model = nullptr;
+  std::string path;
+  /// The weights that initializers are, by the initializers' names. Files share those that are
+  /// external.
+  std::map<std::string, std::string> weights = {};
+};
+
+/// Writes models to their paths and their external data to one file, in the same folder. kAuto
+/// gives them external data if one of them needs it.
+std::vector<WrittenModel> write_models(std::span<const ModelFile> files,
+                                       const std::string& data_path, const WriteOptions& options);
+/// Writes models with external data again, as they are beside a data file of another name, which
+/// is not written.
+void write_without_data(std::span<const ModelFile> files, const std::string& data_path,
+                        const WriteOptions& options);
 
 }  // namespace paddle::formats::onnx

@@ -32,6 +32,8 @@ struct ExportOptions {
   /// Computes in this type where operations allow it (precision.h), and stores weights in it.
   std::optional<DType> low;
   std::vector<std::string> keep_float = {};  ///< patterns of operations and parameters
+  /// Weights are not read: their arrays only have types and shapes (ExportedModel::weights).
+  bool defer_weights = false;
 };
 
 /// How an operation is written.
@@ -58,6 +60,8 @@ struct ExportedModel {
   std::string opset_reason;  ///< the operator that needs it, "" for the least opset
   std::map<std::string, std::string> states;  ///< states by the names of their inputs
   std::map<std::string, std::string> next;    ///< outputs with the next value, by the same names
+  /// With `defer_weights`: the function's names of weights by the names of their initializers.
+  std::map<std::string, std::string> weights;
   std::map<std::string, int64_t> native;  ///< operations of the function that were written, counted
   /// The function as it was written, after decomposition, and the names of its values in the file.
   std::shared_ptr<const ir::Function> function;

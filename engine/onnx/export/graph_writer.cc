@@ -457,7 +457,12 @@ ExportedModel GraphWriter::write(const ir::Function& function) {
     if (is_weight || (!is_value(port) && options_.training)) {
       TensorData tensor;
       tensor.name = name;
-      tensor.array = weights_(port.name);
+      if (options_.defer_weights) {
+        tensor.array = Array::reserve(value->type.dtype, concrete(value->type.shape));
+        out_.weights[name] = port.name;
+      } else {
+        tensor.array = weights_(port.name);
+      }
       tensor.dtype = tensor.array.dtype;
       // Writing the file converts the array, so that one weight at a time is in memory.
       if (const auto low = cast_only.find(value); is_weight && low != cast_only.end())
