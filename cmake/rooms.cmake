@@ -219,7 +219,8 @@ target_include_directories(paddle_api PUBLIC
 configure_file(${CMAKE_SOURCE_DIR}/include/paddle/version.h.in
   ${PADDLE_GENERATED_ROOT}/include/paddle/version.h @ONLY)
 
-paddle_room(exporter DEPENDS base tensor ops ir runtime data formats onnx program inspect train
+paddle_room(exporter
+  DEPENDS base tensor ops ir runtime data formats onnx lang program inspect train
   LIBRARIES nlohmann_json::nlohmann_json)
 
 paddle_room(quant

@@ -9,6 +9,7 @@
 #include "exporter/exportable.h"
 #include "exporter/onnxruntime.h"
 #include "ir/replay.h"
+#include "lang/syntax/program.h"
 #include "runtime/execute.h"
 #include "train/trainer.h"
 
@@ -26,11 +27,37 @@ class Notes final : public train::TrainObserver {
   std::function<void(const std::string&)> note_;
 };
 
+/// Refuses updates that happen at some steps only: the graph of a step is the same for all.
+void refuse_every(const lang::Expr& expression) {
+  const bool updates = expression.kind == lang::ExprKind::kCall && !expression.children.empty() &&
+                       expression.children[0] && expression.children[0]->text == "update";
+  for (const lang::Argument& argument : expression.arguments) {
+    const lang::Expr* value = argument.value.get();
+    const bool each_step = value && value->kind == lang::ExprKind::kInteger && value->integer == 1;
+    if (updates && argument.name == "every" && !each_step)
+      throw Error(ErrorCode::kUsage,
+                  "update: every= skips steps, which the graph of one step cannot do; --training "
+                  "exports updates of each step (every=1)",
+                  argument.where.location());
+    if (value) refuse_every(*value);
+  }
+  for (const lang::ExprPtr& child : expression.children)
+    if (child) refuse_every(*child);
+}
+
+void refuse_every(const std::vector<lang::Stmt>& statements) {
+  for (const lang::Stmt& statement : statements) {
+    if (statement.value) refuse_every(*statement.value);
+    for (const lang::Branch& branch : statement.branches) refuse_every(branch.body);
+  }
+}
+
 train::RunConfig read(const ExportJob& job) {
   train::RunConfig config = train::read_config(job.model, job.load.overrides);
   if (config.accumulate > 1)
     fail(ErrorCode::kUsage, job.model, ": --training exports a step of one batch; this config ",
          "accumulates gradients of ", config.accumulate, " (train.accumulate=1)");
+  refuse_every(config.loss.statements);
   return config;
 }
 

@@ -28,6 +28,17 @@ P
 grep -q "^decomposed *sgd_update" "$folder/forms" || fail "--list-ops does not list the update"
 expect 2 "accumulates gradients" "$export_model" --training configs/quickstart/digits.yaml train.accumulate=2 \
   -o "$folder/x.onnx"
+cat > "$folder/every.yaml" <<'Y'
+models: {d: {model: net.yaml}}
+step: |
+  logits = d(image)
+  update(cross_entropy(logits, label), optimizer="d", every=2)
+optimizers: {d: {name: sgd, lr: 0.05}}
+data: {batch_size: 16, train: {kind: digits, size: 96}}
+train: {epochs: 1}
+Y
+expect 2 "every= skips steps" "$export_model" --training "$folder/every.yaml" -o "$folder/x.onnx"
+grep -q "every.yaml:4:" "$folder/error" || fail "every= is refused without its line"
 expect 2 "--training excludes" "$export_model" --training configs/quickstart/digits.yaml --dtype float16 -o "$folder/x.onnx"
 expect 2 "is there already" "$export_model" --training configs/quickstart/digits.yaml -o "$folder/adamw.onnx"
 [[ "$(run_bounded "$export_model" --training models/lenet.yaml -o "$folder/x.onnx")" == 3 ]] || fail "a model is not a config"

@@ -57,3 +57,21 @@ trains adagrad "$folder/digits.yaml" "optimizer={name: adagrad, lr: 0.01}"
 trains lamb "$folder/digits.yaml" "optimizer={name: lamb, lr: 0.01}"
 trains text "$folder/text.yaml"
 trains frozen "$folder/digits.yaml" "frozen=[conv2d.*, batch_norm.*]"
+
+# Gradients of recurrent layers.
+for layer in "lstm(x, 6, num_layers=2)" "lstm(x, 6, direction='bidirect')" "gru(x, 6)" "gru(x, 6, direction='bidirect')" \
+  "simple_rnn(x, 6)" "simple_rnn(x, 6, activation='relu')"; do
+  kind="${layer%%(*}"
+  outputs="y, h"
+  [[ "$kind" == lstm ]] && outputs="y, (h, c)"
+  cat > "$folder/recurrent.yaml" <<Y
+inputs: {tokens: "int64[batch, length]"}
+model: |
+  x = embedding(tokens, 20, 8)
+  $outputs = $layer
+  logits = linear(mean(y, 1) + y[:, -1], 3)
+outputs: [logits]
+Y
+  sed "s/models.yaml/recurrent.yaml/" "$folder/text.yaml" > "$folder/recurrent_run.yaml"
+  trains "recurrent_$(tr -cd 'a-z2' <<< "$layer")" "$folder/recurrent_run.yaml"
+done

@@ -1,8 +1,10 @@
-// LSTM, GRU and RNN: our scan has the products with the inputs behind it, the ONNX operators
-// compute them; where the trace still shows that product, its weight becomes W, otherwise W is a
-// permutation.
+// LSTM, GRU and RNN, and their gradients as Scan. For the operators: our scan has the products with
+// the inputs behind it, the ONNX operators compute them; where the trace still shows that product,
+// its weight becomes W, otherwise W is a permutation.
 
 #include <array>
+#include <cstdint>
+#include <functional>
 
 #include "onnx/export/graph_writer.h"
 
@@ -76,7 +78,7 @@ std::optional<InputProduct> find_product(Writer& w, const ir::Value* gates, int6
 }
 
 void recurrent_scan(Writer& w) {
-  if (w.is_used(3)) w.refuse("what its gradient needs is read");
+  // Result 3 is for recurrent_scan_grad, which computes it anew.
   const std::string& cell = w.attr("cell").as_string();
   const DType dtype = w.result_type().dtype;
   const Dim& width = w.type("h0").shape.back();
@@ -138,10 +140,186 @@ void recurrent_scan(Writer& w) {
     w.result(2, w.in("c0"));
 }
 
+// --- gradients ---
+
+/// Gates, states and gradients are [batch, steps, width]; in the body of a Scan, without the steps.
+class ScanGradient {
+ public:
+  explicit ScanGradient(Writer& w)
+      : w_(w),
+        cell_(w.attr("cell").as_string()),
+        reverse_(w.attr("reverse").as_bool()),
+        dtype_(w.result_type().dtype),
+        one_(w.scalar(1, dtype_)) {
+    const Dim& width = w.type("h0").shape.back();
+    if (!width.is_constant()) w.refuse("its width is symbolic");
+    hidden_ = width.value();
+  }
+
+  void write() {
+    // The state before each step: the outputs, moved by one.
+    const std::string axis = w_.ints({1}), first = w_.add("Unsqueeze", {w_.in("h0"), axis}),
+                      out = w_.in("out");
+    const auto part = [&](int64_t begin, int64_t end) {
+      return w_.add("Slice", {out, w_.ints({begin}), w_.ints({end}), axis});
+    };
+    before_ = reverse_ ? joined({part(1, INT64_MAX), first}, 1) : joined({first, part(0, -1)}, 1);
+    if (cell_ == "lstm")
+      lstm();
+    else if (cell_ == "gru")
+      gru();
+    else
+      plain();
+  }
+
+ private:
+  std::string mul(const std::string& a, const std::string& b) { return w_.add("Mul", {a, b}); }
+  std::string add(const std::string& a, const std::string& b) { return w_.add("Add", {a, b}); }
+  std::string less(const std::string& a, const std::string& b) { return w_.add("Sub", {a, b}); }
+  std::string joined(const Names& parts, int64_t axis) {
+    return w_.add("Concat", parts, {int_attribute("axis", axis)});
+  }
+  std::string gate(const std::string& gates, int64_t i) {
+    return w_.add("Slice",
+                  {gates, w_.ints({i * hidden_}), w_.ints({(i + 1) * hidden_}), w_.ints({-1})});
+  }
+  /// x (1 - x), the derivative of a sigmoid, and 1 - x², that of tanh, from its value.
+  std::string of_sigmoid(const std::string& x) { return mul(x, less(one_, x)); }
+  std::string of_tanh(const std::string& x) { return less(one_, mul(x, x)); }
+
+  /// The hidden state's share of the gates, for all steps.
+  std::string share() {
+    const std::string product = w_.add("MatMul", {before_, w_.transpose(w_.in("weight"), {1, 0})});
+    return w_.operand("bias") ? add(product, w_.in("bias")) : product;
+  }
+
+  /// A Scan over the steps, from the last one on if `backward`: `body` takes the states and what
+  /// `inputs` have for a step, and gives the next states and `outputs` results of the step.
+  Names scan(const Names& states, const Names& inputs, size_t outputs, bool backward,
+             const std::function<Names(const Names& states, const Names& inputs)>& body) {
+    Names state_names, input_names;
+    std::vector<formats::onnx::ValueInfo> infos;
+    const auto declare = [&](const char* name, Names& names) {
+      formats::onnx::ValueInfo info;
+      info.name = w_.fresh(name);
+      info.type.kind = formats::onnx::ValueType::Kind::kTensor;
+      info.type.dtype = dtype_;
+      names.push_back(info.name);
+      infos.push_back(std::move(info));
+    };
+    for (size_t i = 0; i < states.size(); ++i) declare("scan_state", state_names);
+    for (size_t i = 0; i < inputs.size(); ++i) declare("scan_step", input_names);
+    formats::onnx::Attribute graph;
+    graph.name = "body";
+    graph.kind = formats::onnx::AttributeKind::kGraph;
+    graph.graphs = {
+        w_.subgraph("scan_body", infos, [&] { return body(state_names, input_names); })};
+    for (auto& result : graph.graphs[0]->outputs) result.type = infos[0].type;
+    const bool from_last = backward != reverse_;
+    const auto all = [](size_t count, int64_t value) { return std::vector<int64_t>(count, value); };
+    Names operands = states;
+    operands.insert(operands.end(), inputs.begin(), inputs.end());
+    return w_.add_several(
+        "Scan", operands, states.size() + outputs,
+        {graph, int_attribute("num_scan_inputs", static_cast<int64_t>(inputs.size())),
+         ints_attribute("scan_input_axes", all(inputs.size(), 1)),
+         ints_attribute("scan_input_directions", all(inputs.size(), from_last ? 1 : 0)),
+         ints_attribute("scan_output_axes", all(outputs, 1)),
+         ints_attribute("scan_output_directions", all(outputs, from_last ? 1 : 0))});
+  }
+
+  void results(const std::string& gates, const std::string& hidden, const std::string& h0,
+               const std::string& c0) {
+    w_.result(0, gates);
+    w_.result(1, hidden);
+    w_.result(2, h0);
+    if (!w_.is_used(3)) return;
+    w_.result(3, c0.empty() ? mul(w_.in("c0"), w_.scalar(0, dtype_)) : c0);
+  }
+
+  void lstm() {
+    const std::string sums = add(w_.in("gates"), share());
+    const std::string i = w_.add("Sigmoid", {gate(sums, 0)}),
+                      f = w_.add("Sigmoid", {gate(sums, 1)}), g = w_.add("Tanh", {gate(sums, 2)}),
+                      o = w_.add("Sigmoid", {gate(sums, 3)});
+    const Names memory =
+        scan({w_.in("c0")}, {f, mul(i, g)}, 2, false, [&](const Names& states, const Names& at) {
+          const std::string c = add(mul(at[0], states[0]), at[1]);
+          return Names{c, states[0], c};
+        });
+    const std::string t = w_.add("Tanh", {memory[2]});
+    // Factors of the gradients of the memory and of the output.
+    const Names factors = {w_.in("grad_out"),
+                           mul(o, of_tanh(t)),
+                           mul(g, of_sigmoid(i)),
+                           mul(memory[1], of_sigmoid(f)),
+                           mul(i, of_tanh(g)),
+                           mul(t, of_sigmoid(o)),
+                           f};
+    const Names out =
+        scan({w_.in("grad_h"), w_.in("grad_c")}, factors, 1, true,
+             [&](const Names& states, const Names& at) {
+               const std::string dh = add(states[0], at[0]);
+               const std::string dc = add(states[1], mul(dh, at[1]));
+               const std::string gates =
+                   joined({mul(dc, at[2]), mul(dc, at[3]), mul(dc, at[4]), mul(dh, at[5])}, 1);
+               return Names{w_.add("MatMul", {gates, w_.in("weight")}), mul(dc, at[6]), gates};
+             });
+    results(out[2], out[2], out[0], out[1]);
+  }
+
+  void gru() {
+    const std::string x = w_.in("gates"), h = share(), new_share = gate(h, 2);
+    const std::string r = w_.add("Sigmoid", {add(gate(x, 0), gate(h, 0))}),
+                      z = w_.add("Sigmoid", {add(gate(x, 1), gate(h, 1))}),
+                      n = w_.add("Tanh", {add(gate(x, 2), mul(r, new_share))});
+    const Names factors = {w_.in("grad_out"),
+                           mul(less(one_, z), of_tanh(n)),
+                           mul(new_share, of_sigmoid(r)),
+                           mul(less(before_, n), of_sigmoid(z)),
+                           r,
+                           z};
+    const Names out =
+        scan({w_.in("grad_h")}, factors, 2, true, [&](const Names& states, const Names& at) {
+          const std::string dh = add(states[0], at[0]), dn = mul(dh, at[1]), dr = mul(dn, at[2]),
+                            dz = mul(dh, at[3]);
+          const std::string hidden = joined({dr, dz, mul(dn, at[4])}, 1);
+          const std::string before =
+              add(w_.add("MatMul", {hidden, w_.in("weight")}), mul(dh, at[5]));
+          return Names{before, joined({dr, dz, dn}, 1), hidden};
+        });
+    results(out[1], out[2], out[0], "");
+  }
+
+  void plain() {
+    const std::string out = w_.in("out");
+    const std::string derivative =
+        cell_ == "tanh"
+            ? of_tanh(out)
+            : w_.cast(w_.add("Greater", {out, w_.scalar(0, dtype_)}), DType::kBool, dtype_);
+    const Names all = scan({w_.in("grad_h")}, {w_.in("grad_out"), derivative}, 1, true,
+                           [&](const Names& states, const Names& at) {
+                             const std::string gates = mul(add(states[0], at[0]), at[1]);
+                             return Names{w_.add("MatMul", {gates, w_.in("weight")}), gates};
+                           });
+    results(all[1], all[1], all[0], "");
+  }
+
+  Writer& w_;
+  std::string cell_;
+  bool reverse_;
+  DType dtype_;
+  std::string one_;
+  int64_t hidden_ = 0;
+  std::string before_;
+};
+
+void recurrent_scan_grad(Writer& w) { ScanGradient(w).write(); }
+
 }  // namespace
 
 std::vector<ExportRuleEntry> recurrent_export_rules() {
-  return {{"recurrent_scan", recurrent_scan}};
+  return {{"recurrent_scan", recurrent_scan}, {"recurrent_scan_grad", recurrent_scan_grad}};
 }
 
 }  // namespace paddle::onnx
