@@ -40,10 +40,6 @@ std::string list(const std::vector<int>& numbers) {
   return out;
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host.starts_with("127.");
-}
-
 }  // namespace
 
 std::string RankStatus::line() const {
@@ -197,13 +193,22 @@ void Rendezvous::tell_addresses() {
   complete_ = true;
 }
 
-std::optional<Rendezvous::Lost> Rendezvous::find_lost(Clock::duration patience) {
+/// Where a rank was: others that wait for it know better than its last sign of life.
+std::string Rendezvous::last_place(const Guest& lost) {
+  for (int r = 0; r < ranks_; ++r)
+    if (const Guest* const other = rank(r); other && other->status && other != &lost)
+      if (const RankStatus& s = *other->status; s.waits_for == lost.rank)
+        return str("; rank ", r, " waits for it in ", text(s.kind), " ", s.exchanges, " of step ",
+                   s.step);
+  return lost.status->step > 0 ? str("; it was at step ", lost.status->step) : "";
+}
+
+std::optional<Rendezvous::Lost> Rendezvous::find_lost(std::chrono::milliseconds patience) {
   for (const auto& guest : guests_) {
     if (!guest->status || guest->lost || Clock::now() - guest->heard < patience) continue;
     guest->lost = true;
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
     const Lost lost{guest->rank, str("rank ", guest->rank, " has given no sign of life for ",
-                                     seconds, " seconds; it was at step ", guest->status->step)};
+                                     seconds_text(patience), " seconds", last_place(*guest))};
     for (const auto& other : guests_)
       if (other->rank >= 0 && other != guest) other->send("end " + lost.message);
     return lost;
@@ -211,14 +216,18 @@ std::optional<Rendezvous::Lost> Rendezvous::find_lost(Clock::duration patience) 
   return std::nullopt;
 }
 
-std::optional<std::string> Rendezvous::find_delay(Clock::duration patience) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
+std::optional<std::string> Rendezvous::find_delay(std::chrono::milliseconds patience) {
   for (const auto& guest : guests_) {
-    if (!guest->status || guest->status->waits_for < 0 || guest->status->seconds < seconds)
+    if (!guest->status || guest->status->waits_for < 0 ||
+        std::chrono::seconds(guest->status->seconds) < patience)
       continue;
     Guest* const late = rank(guest->status->waits_for);
-    // A rank that waits itself is not the reason, and the end of one is reported elsewhere.
-    if (!late || !late->status || late->status->waits_for >= 0) continue;
+    // A rank that waits itself is not the reason, and the end of one, or its silence, is reported
+    // elsewhere.
+    constexpr auto kSilence = std::chrono::seconds(1);
+    if (!late || !late->status || late->status->waits_for >= 0 ||
+        Clock::now() - late->heard > kSilence)
+      continue;
     if (guest->status->exchanges == delay_told_) return std::nullopt;
     delay_told_ = guest->status->exchanges;
     std::vector<int> waiting;
@@ -256,7 +265,7 @@ void Rendezvous::tell_nodes(const std::function<std::string(int node)>& line) {
 }
 
 RendezvousThread::RendezvousThread(int ranks, const std::string& address, const std::string& token,
-                                   Rendezvous::Clock::duration dead_after,
+                                   std::chrono::milliseconds dead_after,
                                    std::function<void(const std::string&)> notice)
     : rendezvous_(ranks, parse_address(address, "rendezvous").host,
                   parse_address(address, "rendezvous").port, token),
@@ -273,7 +282,7 @@ std::string RendezvousThread::missing() {
   return rendezvous_.missing();
 }
 
-void RendezvousThread::run(Rendezvous::Clock::duration dead_after) {
+void RendezvousThread::run(std::chrono::milliseconds dead_after) {
   while (!ends_) {
     std::vector<pollfd> waits;
     for (const int descriptor : rendezvous_.descriptors()) waits.push_back({descriptor, POLLIN, 0});

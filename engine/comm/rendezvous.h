@@ -65,9 +65,9 @@ class Rendezvous {
     std::string message;
   };
   /// A rank whose signs of life have stopped for longer than `patience`; tells the others.
-  std::optional<Lost> find_lost(Clock::duration patience);
+  std::optional<Lost> find_lost(std::chrono::milliseconds patience);
   /// One line, once, when ranks have waited for another one longer than `patience`.
-  std::optional<std::string> find_delay(Clock::duration patience);
+  std::optional<std::string> find_delay(std::chrono::milliseconds patience);
 
   /// A line from the launcher of another machine; empty when it is gone.
   struct NodeLine {
@@ -88,6 +88,7 @@ class Rendezvous {
   void take(Guest& guest, const std::string& line);
   void tell_addresses();
   Guest* rank(int number);
+  std::string last_place(const Guest& lost);
 
   Socket listener_;
   std::string host_, token_;
@@ -102,13 +103,13 @@ class Rendezvous {
 class RendezvousThread {
  public:
   RendezvousThread(int ranks, const std::string& address, const std::string& token,
-                   Rendezvous::Clock::duration dead_after,
+                   std::chrono::milliseconds dead_after,
                    std::function<void(const std::string&)> notice);
   ~RendezvousThread();
   std::string missing();
 
  private:
-  void run(Rendezvous::Clock::duration dead_after);
+  void run(std::chrono::milliseconds dead_after);
   Rendezvous rendezvous_;
   std::function<void(const std::string&)> notice_;
   std::mutex mutex_;

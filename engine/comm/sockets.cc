@@ -158,6 +158,14 @@ std::string Socket::receive_line() const {
   fail(ErrorCode::kPeer, "another program answers where the ranks of this run connect");
 }
 
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host.starts_with("127.");
+}
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  return format_double(std::chrono::duration<double>(time).count());
+}
+
 Address parse_address(const std::string& text, const std::string& what) {
   constexpr int64_t kLastPort = 65535;
   const size_t colon = text.rfind(':');

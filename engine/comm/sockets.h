@@ -46,6 +46,9 @@ struct Address {
   int port = 0;
 };
 Address parse_address(const std::string& text, const std::string& what);
+bool is_loopback(const std::string& host);
+/// "10" or "0.5", for messages.
+std::string seconds_text(std::chrono::milliseconds time);
 
 /// Listens on a port of the interface that has this address, 0 for a free one; kDevice if another
 /// program has the port.

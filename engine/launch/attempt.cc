@@ -23,6 +23,10 @@ void on_signal(int number) {
   signals_ = signals_ + 1;
 }
 
+bool is_error_line(const std::string& line) {
+  return line.starts_with("error: ") || line.starts_with("internal error: ");
+}
+
 /// Whether a message about a lost rank says what has become of it: not only that others miss it.
 bool is_cause(const std::string& message) {
   for (const char* said : {" was killed by ", " has been stopped ", " no sign of life "})
@@ -55,7 +59,7 @@ std::string last_error_line(const std::string& errors) {
   for (const std::string& line : split(errors, '\n')) {
     if (trim(line).empty()) continue;
     last = line;
-    if (line.starts_with("error: ") || line.starts_with("internal error: ")) found = line;
+    if (is_error_line(line)) found = line;
   }
   return found.empty() ? last : found;
 }
@@ -66,6 +70,10 @@ struct Attempt::Rank {
   std::ofstream log;
   std::string errors;  ///< the end of its standard error
   bool ended = false;  ///< and was looked at
+  // Of rank 0: a line about an error is held back as long as it is the last one, since the launcher
+  // may know better what has happened.
+  std::string unshown;
+  bool line_begins = true;  ///< what was shown ends with a whole line
 };
 
 Attempt::Attempt(const LaunchOptions& options, comm::Rendezvous* rendezvous, NodeLink* link,
@@ -94,12 +102,37 @@ LaunchResult Attempt::run(int first, int world, const std::string& address,
     pass_signals_on();
     end_the_rest();
   }
-  // Rank 0 has printed it: an error that all ranks met alike.
+  // Rank 0 says it itself: an error that all ranks met alike.
   if (!failure_line_.empty() && first_ == 0 && !ranks_.empty() &&
       last_error_line(ranks_[0]->errors) == failure_line_)
     result_.error.clear();
+  if (!ranks_.empty()) show_unshown_errors(*ranks_[0]);
   return std::move(result_);
 }
+
+/// Shows what rank 0 has written to its standard error, but for a last line about an error.
+void Attempt::show_errors(Rank& rank, const std::string& bytes) {
+  rank.unshown += bytes;
+  // The beginning of the last line, which may have its end already.
+  size_t begin = rank.unshown.size() - (rank.unshown.ends_with('\n') ? 1 : 0);
+  while (begin > 0 && rank.unshown[begin - 1] != '\n') --begin;
+  const bool is_whole_line = begin > 0 || rank.line_begins;
+  if (!is_whole_line || !is_error_line(rank.unshown.substr(begin))) begin = rank.unshown.size();
+  if (begin == 0) return;
+  rank.line_begins = rank.unshown[begin - 1] == '\n';
+  options_.output(rank.unshown.substr(0, begin), true);
+  rank.unshown.erase(0, begin);
+}
+
+/// The line that was held back, unless it only says that another rank is lost and the launcher says
+/// why.
+void Attempt::show_unshown_errors(Rank& rank) {
+  const bool is_consequence = rank.process->status() == kLost || rank.process->killed_by() != 0;
+  if (rank.unshown.empty() || !options_.output) return;
+  if (result_.error.empty() || !is_consequence) options_.output(rank.unshown, true);
+  rank.unshown.clear();
+}
+
 void Attempt::start(const std::string& address, const std::string& token) {
   if (!options_.logs.empty()) ensure_directory(options_.logs);
   constexpr int kMilliseconds = 1000;
@@ -214,10 +247,8 @@ void Attempt::look_at(size_t r) {
     ended(r);
   } else if (const auto since = rank.process->stopped_since();
              since && Clock::now() - *since > options_.dead_after && !failed_at_) {
-    note_failure(kLost,
-                 str("rank ", name(r), " has been stopped for ",
-                     std::chrono::duration_cast<std::chrono::seconds>(options_.dead_after).count(),
-                     " seconds; the run is ended"));
+    note_failure(kLost, str("rank ", name(r), " has been stopped for ",
+                            comm::seconds_text(options_.dead_after), " seconds; the run is ended"));
     rank.process->signal(SIGKILL);  // so that the others notice
   }
 }
@@ -234,7 +265,7 @@ bool Attempt::take_output(size_t r) {
   if (rank.errors.size() > kKeptErrors) rank.errors.erase(0, rank.errors.size() - kKeptErrors);
   if (name(r) == 0 && options_.output) {
     if (!out.empty()) options_.output(out, false);
-    if (!err.empty()) options_.output(err, true);
+    if (!err.empty()) show_errors(rank, err);
   }
   return !out.empty() || !err.empty();
 }

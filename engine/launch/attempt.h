@@ -66,6 +66,8 @@ class Attempt {
   void hear_node_0();
   void look_at(size_t r);
   bool take_output(size_t r);
+  void show_errors(Rank& rank, const std::string& bytes);
+  void show_unshown_errors(Rank& rank);
   void ended(size_t r);
   void note_failure(int status, const std::string& message, const std::string& line = {});
   void pass_signals_on();

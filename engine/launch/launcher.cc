@@ -18,6 +18,7 @@ namespace paddle::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using comm::seconds_text;
 
 constexpr int kLost = static_cast<int>(ErrorCode::kPeer);
 
@@ -36,20 +37,22 @@ class RemoteLaunchers {
                   const std::string& token) {
     for (size_t node = 1; node < options.hosts.size(); ++node) {
       const Host& host = options.hosts[node];
-      std::string line = "cd " + quoted(std::filesystem::current_path().string()) + " && " +
-                         kStartedByNode0 + "=1 PADDLE_RENDEZVOUS_TOKEN=" + token + " exec " +
-                         quoted(program_path()) +
-                         str(" --nodes ", options.hosts.size(), " --node-rank ", node,
-                             " --rendezvous ", rendezvous, " -n ", host.ranks);
+      // The word comes over standard input: others on the machine can read command lines.
+      std::string line =
+          "cd " + quoted(std::filesystem::current_path().string()) +
+          " && read -r PADDLE_RENDEZVOUS_TOKEN && export PADDLE_RENDEZVOUS_TOKEN && " +
+          kStartedByNode0 + "=1 exec " + quoted(program_path()) +
+          str(" --nodes ", options.hosts.size(), " --node-rank ", node, " --rendezvous ",
+              rendezvous, " -n ", host.ranks);
       if (!options.logs.empty()) line += " --logs " + quoted(options.logs);
-      line += str(" --timeout ",
-                  std::chrono::duration_cast<std::chrono::seconds>(options.timeout).count());
+      line += " --timeout " + seconds_text(options.timeout) + " --dead-after " +
+              seconds_text(options.dead_after);
       for (const std::string& argument : options.command) line += " " + quoted(argument);
       std::vector<std::string> command = options.ssh;
       command.push_back(host.name);
       command.push_back(line);
-      processes_.push_back(
-          std::make_unique<Process>(command, std::vector<std::pair<std::string, std::string>>{}));
+      processes_.push_back(std::make_unique<Process>(
+          command, std::vector<std::pair<std::string, std::string>>{}, token + "\n"));
     }
   }
 
@@ -100,10 +103,22 @@ comm::Address address_of_node_0(const LaunchOptions& options) {
   return {alone ? "127.0.0.1" : own_host_name(), 0};
 }
 
-/// Others must know the token beforehand, unless node 0 starts them.
-std::string token_of_node_0(const LaunchOptions& options) {
+/// The word of a run with several launchers that nobody starts over ssh. Beyond this machine it
+/// must be a secret one.
+std::string shared_token(const std::string& rendezvous) {
   const std::string stated = environment("PADDLE_RENDEZVOUS_TOKEN");
-  return stated.empty() && options.nodes > 1 && options.hosts.empty() ? "run" : stated;
+  if (!stated.empty()) return stated;
+  if (comm::is_loopback(comm::parse_address(rendezvous, "--rendezvous").host)) return "run";
+  fail(ErrorCode::kUsage,
+       "--nodes: set PADDLE_RENDEZVOUS_TOKEN to a secret word, the same for all launchers: whoever "
+       "reaches ",
+       rendezvous, " and knows it can join the run");
+}
+
+/// Random unless others must know it beforehand.
+std::string token_of_node_0(const LaunchOptions& options) {
+  return options.nodes > 1 && options.hosts.empty() ? shared_token(options.rendezvous)
+                                                    : environment("PADDLE_RENDEZVOUS_TOKEN");
 }
 
 /// Node 0, which decides.
@@ -157,10 +172,8 @@ class FirstNode {
       if (SignalScope::count() > 0) return LaunchResult{128 + SignalScope::last(), ""};
       if (Clock::now() > deadline)
         return LaunchResult{
-            kLost,
-            str("node 0 has waited ",
-                std::chrono::duration_cast<std::chrono::seconds>(options_.patience).count(),
-                " seconds at ", rendezvous_.address(), " for the launcher of node ", missing)};
+            kLost, str("node 0 has waited ", seconds_text(options_.patience), " seconds at ",
+                       rendezvous_.address(), " for the launcher of node ", missing)};
       wait();
       rendezvous_.advance();
       if (const auto failure = pass_remote_output()) return LaunchResult{kLost, *failure};
@@ -194,8 +207,7 @@ class FirstNode {
 
 /// Another node, which does what node 0 says.
 LaunchResult run_further_node(const LaunchOptions& options) {
-  std::string token = environment("PADDLE_RENDEZVOUS_TOKEN");
-  if (token.empty()) token = "run";
+  const std::string token = shared_token(options.rendezvous);
   NodeLink link(options.rendezvous, token, options.node, options.ranks, options.patience);
   std::string line;
   {

@@ -34,13 +34,18 @@ void make_pipe(int (&ends)[2]) {
 }  // namespace
 
 Process::Process(const std::vector<std::string>& command,
-                 const std::vector<std::pair<std::string, std::string>>& environment) {
+                 const std::vector<std::pair<std::string, std::string>>& environment,
+                 const std::string& input) {
   const std::string program = find_program(command[0]);
   std::vector<char*> arguments;
   for (const std::string& argument : command)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  int out[2], err[2], failure[2];
+  int in[2], out[2], err[2], failure[2];
+  make_pipe(in);
+  // It fits into the pipe, so that nobody has to wait for the child.
+  if (!input.empty()) (void)!::write(in[1], input.data(), input.size());
+  ::close(in[1]);
   make_pipe(out);
   make_pipe(err);
   make_pipe(failure);
@@ -53,8 +58,7 @@ Process::Process(const std::vector<std::string>& command,
     if (::getppid() != parent) ::_exit(7);  // the launcher has ended meanwhile
     ::dup2(out[1], STDOUT_FILENO);
     ::dup2(err[1], STDERR_FILENO);
-    if (const int nothing = ::open("/dev/null", O_RDONLY); nothing >= 0)
-      ::dup2(nothing, STDIN_FILENO);
+    ::dup2(in[0], STDIN_FILENO);
     for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
     std::signal(SIGPIPE, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
@@ -64,6 +68,7 @@ Process::Process(const std::vector<std::string>& command,
     (void)!::write(failure[1], &reason, sizeof reason);
     ::_exit(127);
   }
+  ::close(in[0]);
   ::close(out[1]);
   ::close(err[1]);
   ::close(failure[1]);

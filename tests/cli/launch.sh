@@ -82,12 +82,14 @@ same nodes
 cat > "$folder/ssh" <<'E'
 #!/bin/sh
 echo "$1" >> "$(dirname "$0")/hosts"
+echo "$2" > "$(dirname "$0")/line"
 exec sh -c "$2"
 E
 chmod +x "$folder/ssh"
 "$launch" --hosts localhost:1,second:1 --ssh "$folder/ssh" --rendezvous 127.0.0.1:0 paddle-train "$folder/net.yaml" \
   --output "$folder/hosts.run" > "$folder/out" 2> "$folder/error" || fail "a list of hosts"
 [[ "$(cat "$folder/hosts")" == second ]] || fail "one launcher is started by ssh"
+grep -qE "[0-9a-f]{32}" "$folder/line" && fail "the command line of ssh shows the token: $(cat "$folder/line")"
 same hosts.run
 # Rank 1 is elsewhere, and fails: node 0 says why, and both end with its status.
 "$launch" --nodes 2 --node-rank 1 --rendezvous "$at" -n 1 sh -c 'echo "error: my own trouble" >&2; exit 4' > "$folder/out1" 2>&1 &
@@ -114,13 +116,15 @@ RUN="$folder/again" "$launch" -n 2 --restarts 2 "$folder/once" "$train" "$folder
   > "$folder/out" 2> "$folder/error" || fail "a run that is started again"
 grep -q "restart 1 of 2: rank 1 was killed by signal 9" "$folder/error" || fail "the restart should be told"
 same again
-most_lines=3
+most_lines=2
 expect 7 "rank 1 was killed by signal 9" "$launch" -n 2 --restarts 1 sh -c '[ "$PADDLE_RANK" = 1 ] && kill -9 $$; exec sleep 1'
 expect 2 "no such file" "$launch" -n 2 --restarts 3 paddle-train "$folder/none.yaml"
 
 # --- bad input: one line ---
 most_lines=1
 expect 2 "needs --rendezvous" "$launch" --nodes 2 -n 1 true
+expect 2 "set PADDLE_RENDEZVOUS_TOKEN to a secret word" "$launch" --nodes 2 --rendezvous 192.0.2.1:4000 -n 1 true
+expect 2 "set PADDLE_RENDEZVOUS_TOKEN to a secret word" "$launch" --nodes 2 --node-rank 1 --rendezvous 192.0.2.1:4000 -n 1 true
 expect 2 "--node-rank 2: the run has 2 launchers" "$launch" --nodes 2 --node-rank 2 --rendezvous 127.0.0.1:1 -n 1 true
 expect 2 "expected host:port" "$launch" --nodes 2 --rendezvous nowhere -n 1 true
 expect 2 "expected names with ranks" "$launch" --hosts a:x true

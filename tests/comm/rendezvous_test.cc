@@ -55,6 +55,22 @@ TEST(Rendezvous, NamesTheRankThatOthersWaitFor) {
   EXPECT_EQ(rendezvous.find_delay(std::chrono::seconds(10)), std::nullopt);  // once
 }
 
+TEST(Rendezvous, ASilentRankIsNotLate) {
+  Rendezvous rendezvous(2);
+  Ranks ranks(rendezvous, 2);
+  ranks.say(1, {7, 39, Exchange::kAllGather, -1, 0});
+  ranks.settle();
+  std::this_thread::sleep_for(milliseconds(1100));
+  ranks.say(0, {8, 40, Exchange::kAllReduce, 1, 12});
+  ranks.settle();
+  EXPECT_EQ(rendezvous.find_delay(std::chrono::seconds(1)), std::nullopt);
+  const auto lost = rendezvous.find_lost(milliseconds(1000));
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->message,
+            "rank 1 has given no sign of life for 1 seconds; rank 0 waits for it in all_reduce 40 "
+            "of step 8");
+}
+
 TEST(Rendezvous, NamesASilentRankAndTellsTheOthers) {
   Rendezvous rendezvous(2);
   Ranks ranks(rendezvous, 2);
