@@ -1,8 +1,13 @@
 #include "comm/communicator.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "base/span.h"
@@ -68,7 +73,128 @@ class CostClock {
 
 }  // namespace
 
+/// All-reduces that have begun, in their order.
+class Communicator::Background {
+ public:
+  struct Job {
+    std::vector<Summand> tensors;
+    DType dtype = DType::kF32;
+    Reduction reduction = Reduction::kSum;
+    std::vector<int> group;
+    std::byte* scratch = nullptr;
+  };
+  using Run = std::function<void(const Job& job)>;
+
+  explicit Background(bool has_thread) {
+    if (has_thread) thread_ = std::thread([this] { work(); });
+  }
+  ~Background() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  bool has_thread() const { return thread_.joinable(); }
+  void add(Job job, Run run) {
+    const std::lock_guard lock(mutex_);
+    run_ = std::move(run);
+    jobs_.push_back(std::move(job));
+    changed_.notify_all();
+  }
+  bool idle() {
+    const std::lock_guard lock(mutex_);
+    return jobs_.empty();
+  }
+  void finish() {
+    std::unique_lock lock(mutex_);
+    if (!has_thread())
+      for (; !jobs_.empty(); jobs_.pop_front()) run_(jobs_.front());
+    changed_.wait(lock, [&] { return jobs_.empty(); });
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return ends_ || !jobs_.empty(); });
+      if (ends_) return;
+      const Job job = jobs_.front();
+      const bool works = !failure_;
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        if (works) run_(job);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      if (failure) failure_ = failure;
+      jobs_.pop_front();
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;  ///< the first one is being computed
+  Run run_;
+  std::exception_ptr failure_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
 Communicator::Communicator() = default;
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+
+Communicator::~Communicator() {
+  give_up();
+  background_.reset();  // while there is what it works with
+}
+
+void Communicator::give_up() noexcept {
+  if (!background_ || background_->idle()) return;
+  abort("the rank has stopped");
+  const bool has_thread = background_->has_thread();
+  background_.reset();  // waits for the thread
+  if (has_thread) background_ = std::make_unique<Background>(true);
+}
+
+void Communicator::overlap(bool on) {
+  finish();
+  if (size_ > 1) background_ = std::make_unique<Background>(on);
+}
+
+void Communicator::start_all_reduce(std::span<const Summand> tensors, DType dtype,
+                                    Reduction reduction, std::span<const int> group,
+                                    std::byte* scratch) {
+  if (!background_) background_ = std::make_unique<Background>(false);
+  background_->add(
+      {{tensors.begin(), tensors.end()}, dtype, reduction, {group.begin(), group.end()}, scratch},
+      [this](const Background::Job& job) {
+        reduce_now(job.tensors, job.dtype, job.reduction, job.group, job.scratch);
+      });
+}
+
+void Communicator::finish() {
+  if (background_) background_->finish();
+}
+
+const ExchangeCosts& Communicator::costs() {
+  finish();
+  return costs_;
+}
+
+void Communicator::reset_costs() {
+  finish();
+  costs_ = {};
+}
 
 Communicator::Communicator(std::shared_ptr<Transport> transport)
     : transport_(std::move(transport)), rank_(transport_->rank()), size_(transport_->size()) {
@@ -76,27 +202,29 @@ Communicator::Communicator(std::shared_ptr<Transport> transport)
   std::iota(all_.begin(), all_.end(), 0);
 }
 
+bool Communicator::leaves_time() const { return transport_ && transport_->leaves_time(); }
+
 void Communicator::barrier() {
   if (size_ == 1) return;
-  sends_.clear();
-  receives_.clear();
+  finish();
+  begin_messages();
   for (const int peer : all_)
     if (peer != rank_) {
-      sends_.push_back({peer, {}});
-      receives_.push_back({peer, {}});
+      send(peer, {});
+      receive(peer, {});
     }
   exchange(Exchange::kBarrier);
 }
 
 void Communicator::broadcast(std::span<std::byte> bytes, int root) {
   if (size_ == 1) return;
-  sends_.clear();
-  receives_.clear();
+  finish();
+  begin_messages();
   if (rank_ == root) {
     for (const int peer : all_)
-      if (peer != rank_) sends_.push_back({peer, bytes});
+      if (peer != rank_) send(peer, bytes);
   } else {
-    receives_.push_back({root, bytes});
+    receive(root, bytes);
   }
   exchange(Exchange::kBroadcast);
 }
@@ -140,48 +268,103 @@ void Communicator::reduce_parts(std::byte* parts, size_t stride, int64_t count, 
 
 void Communicator::all_reduce(const void* in, void* out, int64_t count, DType dtype,
                               Reduction reduction, std::span<const int> group, std::byte* scratch) {
-  const size_t total = bytes_of(dtype, count), ranks = group.size();
+  const Summand one{in, out, count};
+  all_reduce({&one, 1}, dtype, reduction, group, scratch);
+}
+
+namespace {
+
+/// Visits the pieces of elements [begin, end) of tensors that are one behind the other: the tensor,
+/// its first element and the number of elements.
+template <class Visit>
+void for_each_piece(std::span<const Summand> tensors, int64_t begin, int64_t end, Visit&& visit) {
+  int64_t at = 0;
+  for (const Summand& tensor : tensors) {
+    const int64_t from = std::max(begin, at), to = std::min(end, at + tensor.count);
+    if (from < to) visit(tensor, from - at, to - from);
+    at += tensor.count;
+  }
+}
+
+}  // namespace
+
+void Communicator::all_reduce(std::span<const Summand> tensors, DType dtype, Reduction reduction,
+                              std::span<const int> group, std::byte* scratch) {
+  finish();
+  reduce_now(tensors, dtype, reduction, group, scratch);
+}
+
+void Communicator::reduce_now(std::span<const Summand> tensors, DType dtype, Reduction reduction,
+                              std::span<const int> group, std::byte* scratch) {
+  const size_t ranks = group.size();
+  int64_t count = 0;
+  for (const Summand& tensor : tensors) count += tensor.count;
   if (ranks <= 1) {
-    copy(out, in, total);
+    for (const Summand& tensor : tensors)
+      copy(tensor.out, tensor.in, bytes_of(dtype, tensor.count));
     return;
   }
   const auto self =
       static_cast<size_t>(std::find(group.begin(), group.end(), rank_) - group.begin());
-  const bool small = total <= kSmall;
+  const bool small = bytes_of(dtype, count) <= kSmall;
   const auto range = [&](size_t i) {
     return small ? std::pair<int64_t, int64_t>{0, count} : part(count, i, ranks);
   };
+  const auto input = [&](const Summand& tensor, int64_t first, int64_t n) {
+    return std::span(static_cast<const std::byte*>(tensor.in) + bytes_of(dtype, first),
+                     bytes_of(dtype, n));
+  };
+  const auto output = [&](const Summand& tensor, int64_t first, int64_t n) {
+    return std::span(static_cast<std::byte*>(tensor.out) + bytes_of(dtype, first),
+                     bytes_of(dtype, n));
+  };
   const auto [begin, end] = range(self);
   const size_t mine = bytes_of(dtype, end - begin);
-  sends_.clear();
-  receives_.clear();
+  begin_messages();
   for (size_t i = 0; i < ranks; ++i) {
     const auto [from, to] = range(i);
-    const std::byte* const source = static_cast<const std::byte*>(in) + bytes_of(dtype, from);
+    std::byte* place = scratch + i * mine;
     if (i == self) {
-      copy(scratch + i * mine, source, mine);
+      for_each_piece(tensors, from, to, [&](const Summand& tensor, int64_t first, int64_t n) {
+        copy(place, input(tensor, first, n).data(), bytes_of(dtype, n));
+        place += bytes_of(dtype, n);
+      });
       continue;
     }
-    sends_.push_back({group[i], {source, bytes_of(dtype, to - from)}});
-    receives_.push_back({group[i], {scratch + i * mine, mine}});
+    if (from == to) send(group[i], {});
+    for_each_piece(tensors, from, to, [&](const Summand& tensor, int64_t first, int64_t n) {
+      send(group[i], input(tensor, first, n));
+    });
+    receive(group[i], {place, mine});
   }
   exchange(Exchange::kAllReduce);
   reduce_parts(scratch, mine, end - begin, dtype, reduction, ranks);
-  if (small) {
-    copy(out, scratch, total);
-    return;
-  }
-  part_bytes_.clear();
+  const std::byte* from = scratch;
+  for_each_piece(tensors, begin, end, [&](const Summand& tensor, int64_t first, int64_t n) {
+    copy(output(tensor, first, n).data(), from, bytes_of(dtype, n));
+    from += bytes_of(dtype, n);
+  });
+  if (small) return;
+  begin_messages();
   for (size_t i = 0; i < ranks; ++i) {
-    const auto [from, to] = range(i);
-    part_bytes_.push_back(bytes_of(dtype, to - from));
+    if (i == self) continue;
+    const auto [first, last] = range(i);
+    if (begin == end) send(group[i], {});
+    if (first == last) receive(group[i], {});
+    for_each_piece(tensors, begin, end, [&](const Summand& tensor, int64_t at, int64_t n) {
+      send(group[i], output(tensor, at, n));
+    });
+    for_each_piece(tensors, first, last, [&](const Summand& tensor, int64_t at, int64_t n) {
+      receive(group[i], output(tensor, at, n));
+    });
   }
-  all_gather_as(Exchange::kAllReduce, scratch, out, part_bytes_, group);
+  exchange(Exchange::kAllReduce, 0);
 }
 
 void Communicator::reduce_scatter(const void* in, void* out, std::span<const int64_t> counts,
                                   DType dtype, Reduction reduction, std::span<const int> group,
                                   std::byte* scratch) {
+  finish();
   const auto self =
       static_cast<size_t>(std::find(group.begin(), group.end(), rank_) - group.begin());
   const size_t mine = bytes_of(dtype, counts[self]);
@@ -189,16 +372,15 @@ void Communicator::reduce_scatter(const void* in, void* out, std::span<const int
     copy(out, in, mine);
     return;
   }
-  sends_.clear();
-  receives_.clear();
+  begin_messages();
   const auto* source = static_cast<const std::byte*>(in);
   for (size_t i = 0; i < group.size(); ++i) {
     const size_t bytes = bytes_of(dtype, counts[i]);
     if (i == self) {
       copy(scratch + i * mine, source, mine);
     } else {
-      sends_.push_back({group[i], {source, bytes}});
-      receives_.push_back({group[i], {scratch + i * mine, mine}});
+      send(group[i], {source, bytes});
+      receive(group[i], {scratch + i * mine, mine});
     }
     source += bytes;
   }
@@ -209,63 +391,96 @@ void Communicator::reduce_scatter(const void* in, void* out, std::span<const int
 
 void Communicator::all_gather(const void* in, void* out, std::span<const size_t> bytes,
                               std::span<const int> group) {
-  all_gather_as(Exchange::kAllGather, in, out, bytes, group);
-}
-
-void Communicator::all_gather_as(Exchange kind, const void* in, void* out,
-                                 std::span<const size_t> bytes, std::span<const int> group) {
-  sends_.clear();
-  receives_.clear();
-  size_t at = 0;
+  finish();
+  begin_messages();
+  auto* place = static_cast<std::byte*>(out);
   for (size_t i = 0; i < group.size(); ++i) {
-    std::byte* const place = static_cast<std::byte*>(out) + at;
-    at += bytes[i];
-    if (group[i] != rank_) {
-      receives_.push_back({group[i], {place, bytes[i]}});
-      continue;
+    if (group[i] == rank_) {
+      copy(place, in, bytes[i]);
+      for (const int peer : group)
+        if (peer != rank_) send(peer, {place, bytes[i]});
+    } else {
+      receive(group[i], {place, bytes[i]});
     }
-    copy(place, in, bytes[i]);
-    for (const int peer : group)
-      if (peer != rank_) sends_.push_back({peer, {place, bytes[i]}});
+    place += bytes[i];
   }
-  if (group.size() > 1) exchange(kind, kind == Exchange::kAllReduce ? 0 : 1);
+  if (group.size() > 1) exchange(Exchange::kAllGather);
 }
 
 void Communicator::gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out,
                           int root) {
+  finish();
+  begin_messages();
   if (rank_ != root) {
-    sends_.assign({{root, in}});
-    receives_.clear();
+    send(root, in);
     return exchange(Exchange::kGather);
   }
-  sends_.clear();
-  receives_.clear();
   for (const int peer : all_) {
     const std::span<std::byte> place = out[static_cast<size_t>(peer)];
     if (peer != rank_)
-      receives_.push_back({peer, place});
+      receive(peer, place);
     else
       copy(place.data(), in.data(), in.size());
   }
   if (size_ > 1) exchange(Exchange::kGather);
 }
 
+void Communicator::begin_messages() {
+  sent_pieces_.clear();
+  received_pieces_.clear();
+  sent_to_.clear();
+  received_from_.clear();
+}
+
+namespace {
+
+/// Adds a piece to the message to or from a peer, which is the last one or a new one.
+void add_piece(std::vector<std::pair<int, size_t>>& messages, int peer) {
+  if (messages.empty() || messages.back().first != peer) messages.emplace_back(peer, 0);
+  ++messages.back().second;
+}
+
+}  // namespace
+
+void Communicator::send(int peer, std::span<const std::byte> piece) {
+  add_piece(sent_to_, peer);
+  sent_pieces_.push_back(piece);
+}
+
+void Communicator::receive(int peer, std::span<std::byte> piece) {
+  add_piece(received_from_, peer);
+  received_pieces_.push_back(piece);
+}
+
 void Communicator::exchange(Exchange kind, int calls) {
   ExchangeCost& cost = costs_[index_of(kind)];
   const CostClock clock(cost);
   cost.calls += calls;
-  for (const Outgoing& send : sends_) cost.bytes += static_cast<int64_t>(send.bytes.size());
+  sends_.clear();
+  receives_.clear();
+  size_t at = 0;
+  for (const auto& [peer, pieces] : sent_to_) {
+    sends_.push_back({peer, std::span(sent_pieces_).subspan(at, pieces)});
+    cost.bytes += static_cast<int64_t>(size_of(sends_.back().pieces));
+    at += pieces;
+  }
+  at = 0;
+  for (const auto& [peer, pieces] : received_from_) {
+    receives_.push_back({peer, std::span(received_pieces_).subspan(at, pieces)});
+    at += pieces;
+  }
   transport_->exchange(kind, sends_, receives_);
 }
 
-uint64_t Communicator::sent_bytes() const {
+uint64_t Communicator::sent_bytes() {
+  finish();
   uint64_t bytes = 0;
   for (const ExchangeCost& cost : costs_) bytes += static_cast<uint64_t>(cost.bytes);
   return bytes;
 }
 
 std::vector<ExchangeCosts> Communicator::gather_costs() {
-  const ExchangeCosts mine = costs_;
+  const ExchangeCosts mine = costs();
   std::vector<ExchangeCosts> out(all_.size());
   const std::vector<size_t> bytes(all_.size(), sizeof mine);
   all_gather(&mine, out.data(), bytes, all_);
@@ -273,6 +488,7 @@ std::vector<ExchangeCosts> Communicator::gather_costs() {
 }
 
 void Communicator::post(int peer, uint32_t tag, std::span<const std::byte> bytes) {
+  finish();
   ExchangeCost& cost = costs_[index_of(Exchange::kMessage)];
   const CostClock clock(cost);
   ++cost.calls;
@@ -281,6 +497,7 @@ void Communicator::post(int peer, uint32_t tag, std::span<const std::byte> bytes
 }
 
 void Communicator::take(int peer, uint32_t tag, std::span<std::byte> bytes) {
+  finish();
   const CostClock clock(costs_[index_of(Exchange::kMessage)]);
   transport_->take(peer, tag, bytes);
 }

@@ -31,11 +31,21 @@ struct ExchangeCost {
 };
 using ExchangeCosts = std::array<ExchangeCost, kExchangeKinds>;
 
+/// A tensor of an all-reduce of several.
+struct Summand {
+  const void* in = nullptr;
+  void* out = nullptr;
+  int64_t count = 0;
+};
+
 class Communicator {
  public:
   /// A run of one process.
   Communicator();
   explicit Communicator(std::shared_ptr<Transport> transport);
+  ~Communicator();
+  Communicator(Communicator&&) noexcept;
+  Communicator& operator=(Communicator&&) noexcept;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -50,13 +60,29 @@ class Communicator {
   /// The largest of the ranks' values.
   int64_t max(int64_t value);
 
-  /// Bytes of scratch memory that `all_reduce` needs.
+  /// Bytes of scratch memory that `all_reduce` needs, for all of its elements.
   static size_t all_reduce_scratch(DType dtype, int64_t count, size_t group);
   /// Bytes that a rank sends in an `all_reduce` of an array of `bytes`.
   static uint64_t all_reduce_sent_bytes(uint64_t bytes, size_t group);
   /// out = reduction over the group of `in`; `out` may be `in`.
   void all_reduce(const void* in, void* out, int64_t count, DType dtype, Reduction reduction,
                   std::span<const int> group, std::byte* scratch);
+  /// The same of several tensors at once, which cost no more messages than one.
+  void all_reduce(std::span<const Summand> tensors, DType dtype, Reduction reduction,
+                  std::span<const int> group, std::byte* scratch);
+  /// See Transport.
+  bool leaves_time() const;
+  /// Computes the collectives that `start_all_reduce` begins in a thread of their own, beside what
+  /// the rank computes meanwhile; else they are computed when they are waited for.
+  void overlap(bool on);
+  /// Begins an all-reduce of tensors, which with the scratch memory must stay until `finish`.
+  void start_all_reduce(std::span<const Summand> tensors, DType dtype, Reduction reduction,
+                        std::span<const int> group, std::byte* scratch);
+  /// Returns when all that was begun is complete. All other calls do so first.
+  void finish();
+  /// Gives up what was begun, and the other ranks with it: its memory is about to go. For ranks
+  /// that cannot continue; without anything that was begun it does nothing.
+  void give_up() noexcept;
   /// Bytes of scratch memory that `reduce_scatter` needs for a part of this many bytes.
   static size_t reduce_scatter_scratch(size_t part_bytes, size_t group) {
     return group > 1 ? part_bytes * group : 0;
@@ -78,9 +104,9 @@ class Communicator {
   /// Tells those who watch the run which update this rank computes, from 1.
   void at_step(int64_t step);
   /// The calls of this rank since the last reset, by kind. The time includes waiting for others.
-  const ExchangeCosts& costs() const { return costs_; }
-  void reset_costs() { costs_ = {}; }
-  uint64_t sent_bytes() const;  ///< in all kinds
+  const ExchangeCosts& costs();
+  void reset_costs();
+  uint64_t sent_bytes();  ///< in all kinds
   /// The costs of all ranks, in order. All of them must call it.
   std::vector<ExchangeCosts> gather_costs();
 
@@ -88,20 +114,29 @@ class Communicator {
   void abort(const std::string& reason) noexcept;
 
  private:
+  class Background;
+  void reduce_now(std::span<const Summand> tensors, DType dtype, Reduction reduction,
+                  std::span<const int> group, std::byte* scratch);
+  // The messages of the next exchange: each has a peer and at least one piece.
+  void begin_messages();
+  void send(int peer, std::span<const std::byte> piece);
+  void receive(int peer, std::span<std::byte> piece);
   /// `calls`: 0 for a further part of a collective.
   void exchange(Exchange kind, int calls = 1);
-  void all_gather_as(Exchange kind, const void* in, void* out, std::span<const size_t> bytes,
-                     std::span<const int> group);
   void reduce_parts(std::byte* parts, size_t stride, int64_t count, DType dtype,
                     Reduction reduction, size_t ranks) const;
 
   std::shared_ptr<Transport> transport_;  ///< null for a run of one process
+  std::unique_ptr<Background> background_;
   int rank_ = 0, size_ = 1;
   ExchangeCosts costs_ = {};
   std::vector<int> all_ = {0};
-  std::vector<Outgoing> sends_;  ///< kept, so that a steady step allocates nothing
+  // Kept, so that a steady step allocates nothing.
+  std::vector<std::span<const std::byte>> sent_pieces_;
+  std::vector<std::span<std::byte>> received_pieces_;
+  std::vector<std::pair<int, size_t>> sent_to_, received_from_;  ///< peer, number of pieces
+  std::vector<Outgoing> sends_;
   std::vector<Incoming> receives_;
-  std::vector<size_t> part_bytes_;
 };
 
 /// The communicator that collective operations of this thread use; null outside of scopes.

@@ -1,5 +1,5 @@
 #pragma once
-// A transport between processes over TCP. Each rank listens on a port of its own, tells the
+// How the processes of a run find each other. Each rank listens on a port of its own, tells the
 // rendezvous (rendezvous.h), learns the addresses of the others, and connects to those below it.
 
 #include <chrono>

@@ -15,8 +15,26 @@ namespace {
 struct Posted {
   bool full = false;
   Exchange kind = Exchange::kBarrier;
-  std::span<const std::byte> bytes;
+  std::span<const std::span<const std::byte>> pieces;
 };
+
+/// Copies a message of the same size.
+void copy(std::span<const std::span<const std::byte>> from,
+          std::span<const std::span<std::byte>> to) {
+  size_t piece = 0, at = 0;  // of `from`
+  for (std::span<std::byte> place : to)
+    while (!place.empty()) {
+      const std::span<const std::byte> rest = from[piece].subspan(at);
+      const size_t n = std::min(rest.size(), place.size());
+      if (n > 0) std::memcpy(place.data(), rest.data(), n);
+      place = place.subspan(n);
+      at += n;
+      if (at == from[piece].size()) {
+        ++piece;
+        at = 0;
+      }
+    }
+}
 
 struct World {
   explicit World(int ranks)
@@ -51,18 +69,17 @@ class LocalTransport final : public Transport {
     for (const Outgoing& send : sends) {
       Posted& slot = world_->message(rank_, send.peer);
       wait([&] { return !slot.full; });
-      slot = {true, kind, send.bytes};
+      slot = {true, kind, send.pieces};
     }
     world_->changed.notify_all();
     for (const Incoming& receive : receives) {
       Posted& slot = world_->message(receive.peer, rank_);
       wait([&] { return slot.full; });
-      if (slot.kind != kind || slot.bytes.size() != receive.bytes.size())
-        refuse_mismatch(rank_, kind, receive.bytes.size(), receive.peer, slot.kind,
-                        slot.bytes.size());
+      if (slot.kind != kind || size_of(slot.pieces) != size_of(receive.pieces))
+        refuse_mismatch(rank_, kind, size_of(receive.pieces), receive.peer, slot.kind,
+                        size_of(slot.pieces));
       lock.unlock();  // the sender waits until the message is taken
-      if (!receive.bytes.empty())
-        std::memcpy(receive.bytes.data(), slot.bytes.data(), receive.bytes.size());
+      copy(slot.pieces, receive.pieces);
       lock.lock();
       slot.full = false;
       world_->changed.notify_all();

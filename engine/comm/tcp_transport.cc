@@ -1,135 +1,106 @@
 #include "comm/tcp_transport.h"
 
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
-#include <sstream>
 #include <utility>
 
 #include "base/text.h"
 #include "comm/heartbeat.h"
+#include "comm/near_memory.h"
+#include "comm/transfer.h"
 
 namespace paddle::comm {
 namespace {
 
-struct Header {
-  uint32_t kind = 0;
-  uint32_t tag = 0;  ///< of a posted message
-  uint64_t bytes = 0;
-};
-
-/// Set in `Header::kind`: what follows is the address of the bytes, which the receiver copies from
-/// the memory of the sender and then reports it (kTaken).
-constexpr uint32_t kByAddress = 1u << 31;
-constexpr uint32_t kTaken = kByAddress | 0xffff;
 /// The least size of messages that go by address between processes of one machine.
 constexpr size_t kDirect = 128 * 1024;
+/// More pieces than any message has.
+constexpr uint32_t kMostPieces = 1 << 20;
 
-/// A message on its way: first its header, then its bytes.
-struct Transfer {
-  int peer = 0;
-  Header header;
-  std::byte* bytes = nullptr;
-  size_t size = 0;
-  size_t done = 0;       ///< of header and bytes together
-  uint64_t address = 0;  ///< of a message that goes by address; `bytes` is this number then
-  bool by_address = false;
-  std::byte* place = nullptr;  ///< where a message that comes by address goes
-  size_t place_size = 0;
-  bool finished() const { return done == sizeof header + size; }
+/// Bytes that have arrived from a peer and nobody has asked for yet: small messages are read
+/// together.
+class Inbox {
+ public:
+  /// As ::recv.
+  ssize_t read(int socket, std::span<std::byte> to) {
+    if (begin_ == end_) {
+      if (to.size() >= bytes_.size()) return ::recv(socket, to.data(), to.size(), 0);
+      const ssize_t n = ::recv(socket, bytes_.data(), bytes_.size(), 0);
+      if (n <= 0) return n;
+      begin_ = 0;
+      end_ = static_cast<size_t>(n);
+    }
+    const size_t n = std::min(to.size(), end_ - begin_);
+    std::memcpy(to.data(), bytes_.data() + begin_, n);
+    begin_ += n;
+    return static_cast<ssize_t>(n);
+  }
+
+ private:
+  static constexpr size_t kBytes = 32 * 1024;
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(kBytes);
+  size_t begin_ = 0, end_ = 0;
 };
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(int rank, std::vector<Socket> peers, const JoinOptions& options)
-      : rank_(rank),
-        peers_(std::move(peers)),
-        posted_(peers_.size()),
-        stash_(peers_.size()),
-        timeout_(options.timeout) {}
-  ~TcpTransport() override { heartbeat_.reset(); }
-
-  void prepare() {
+  TcpTransport(int rank, std::vector<Socket> peers, const std::vector<std::string>& hosts,
+               const TcpOptions& options)
+      : rank_(rank), peers_(std::move(peers)), options_(options) {
+    near_.meet(rank_, peers_, hosts);
     for (const Socket& peer : peers_)
       if (peer.descriptor() >= 0) peer.prepare_for_messages();
   }
+  ~TcpTransport() override { heartbeat_.reset(); }
 
-  /// Starts signs of life; `host` is the rendezvous if it is in this process.
+  /// Starts signs of life.
   void watch(Socket rendezvous, std::unique_ptr<RendezvousThread> host) {
     host_ = std::move(host);
     heartbeat_ = std::make_unique<Heartbeat>(std::move(rendezvous), activity_,
                                              [this](const std::string& reason) { end(reason); });
   }
 
-  /// Finds out which ranks may read the memory of which others; `hosts` are the addresses of all.
-  /// All ranks call it, before messages.
-  void share_memory(const std::vector<std::string>& hosts) {
-    const char* const choice = std::getenv("PADDLE_TRANSPORT");
-    const bool wanted = !choice || std::string_view(choice) != "tcp";
-    // Where only descendants may be read: these ranks are siblings.
-    ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-    const auto secret =
-        std::make_unique<uint64_t>(static_cast<uint64_t>(Clock::now().time_since_epoch().count()) ^
-                                   static_cast<uint64_t>(::getpid()));
-    const auto is_near = [&](size_t peer) {
-      return static_cast<int>(peer) != rank_ && hosts[peer] == hosts[index(rank_)];
-    };
-    for (size_t peer = 0; peer < peers_.size(); ++peer)
-      if (is_near(peer))
-        peers_[peer].send_line(
-            str(::getpid(), " ", reinterpret_cast<uintptr_t>(secret.get()), " ", *secret));
-    for (size_t peer = 0; peer < peers_.size(); ++peer) {
-      if (!is_near(peer)) continue;
-      std::istringstream line(peers_[peer].receive_line());
-      uint64_t address = 0, value = 0, found = 0;
-      line >> pids_[peer] >> address >> value;
-      const iovec here{&found, sizeof found};
-      // NOLINTNEXTLINE(performance-no-int-to-ptr)
-      const iovec there{reinterpret_cast<void*>(static_cast<uintptr_t>(address)), sizeof found};
-      const bool reads = wanted &&
-                         ::process_vm_readv(pids_[peer], &here, 1, &there, 1, 0) == sizeof found &&
-                         found == value;
-      peers_[peer].send_line(reads ? "reads" : "does not read");
-    }
-    for (size_t peer = 0; peer < peers_.size(); ++peer)
-      if (is_near(peer)) reads_here_[peer] = peers_[peer].receive_line() == "reads";
-  }
-
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(peers_.size()); }
   void at_step(int64_t step) override { activity_.at_step(step); }
+  bool leaves_time() const override { return options_.leaves_time; }
 
   void exchange(Exchange kind, std::span<const Outgoing> sends,
                 std::span<const Incoming> receives) override {
     outgoing_.clear();
     incoming_.clear();
-    for (const Outgoing& s : sends)
-      outgoing_.push_back({s.peer,
-                           {static_cast<uint32_t>(kind), 0, s.bytes.size()},
-                           const_cast<std::byte*>(s.bytes.data()),
-                           s.bytes.size()});
-    for (Transfer& t : outgoing_)
-      if (reads_here_[index(t.peer)] && t.size >= kDirect) send_by_address(t);
-    for (const Incoming& r : receives)
-      incoming_.push_back({r.peer, {}, r.bytes.data(), r.bytes.size()});
+    for (const Outgoing& s : sends) {
+      Transfer& t = outgoing_.emplace_back();
+      t.peer = s.peer;
+      t.size = size_of(s.pieces);
+      t.header = {static_cast<uint32_t>(kind), 0, t.size};
+      // Nothing is written through these.
+      t.pieces = {reinterpret_cast<const std::span<std::byte>*>(s.pieces.data()), s.pieces.size()};
+      if (near_.is_read_by(t.peer) && t.size >= kDirect) send_by_address(t);
+    }
+    for (const Incoming& r : receives) {
+      Transfer& t = incoming_.emplace_back();
+      t.peer = r.peer;
+      t.pieces = r.pieces;
+      t.size = size_of(r.pieces);
+    }
     const Entered entered(activity_, kind);
-    const Deadline deadline(timeout_);
+    const Deadline deadline(options_.timeout);
     while (true) {
       waits_.clear();
       int missing = -1;
       // A message goes after those that were posted to the same rank.
       bool flushed = flush();
       for (Transfer& t : outgoing_)
-        if (!t.finished() && (!posted_[index(t.peer)].empty() || !send_some(t, kind)))
+        if (!t.finished() && (!connection(t.peer).posted.empty() || !send_some(t, kind)))
           wait_for(t.peer, POLLOUT, missing);
       for (Transfer& t : incoming_)
         if (!t.finished() && !receive_some(t, kind, 0)) wait_for(t.peer, POLLIN, missing);
@@ -146,15 +117,15 @@ class TcpTransport final : public Transport {
     std::vector<std::byte> message(sizeof header + bytes.size());
     std::memcpy(message.data(), &header, sizeof header);
     std::copy(bytes.begin(), bytes.end(), message.begin() + sizeof header);
-    posted_[index(peer)].push_back({std::move(message), 0});
+    connection(peer).posted.push_back({std::move(message), 0});
     waits_.clear();
     flush();
   }
 
   void take(int peer, uint32_t tag, std::span<std::byte> bytes) override {
     const Entered entered(activity_, Exchange::kMessage);
-    const Deadline deadline(timeout_);
-    auto& kept = stash_[index(peer)][tag];
+    const Deadline deadline(options_.timeout);
+    auto& kept = connection(peer).stash[tag];
     if (!kept.empty()) {
       const std::vector<std::byte> message = std::move(kept.front());
       kept.pop_front();
@@ -164,7 +135,10 @@ class TcpTransport final : public Transport {
       std::copy(message.begin(), message.end(), bytes.begin());
       return;
     }
-    Transfer wanted{peer, {}, bytes.data(), bytes.size()};
+    Transfer wanted;
+    wanted.peer = peer;
+    wanted.pieces = {&bytes, 1};
+    wanted.size = bytes.size();
     while (true) {
       waits_.clear();
       flush();
@@ -180,6 +154,7 @@ class TcpTransport final : public Transport {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   /// Says for the scope of a call what the rank is doing.
   struct Entered {
     Entered(Activity& activity, Exchange kind) : activity_(activity) { activity_.enter(kind); }
@@ -188,7 +163,6 @@ class TcpTransport final : public Transport {
     Entered& operator=(const Entered&) = delete;
     Activity& activity_;
   };
-  using Clock = std::chrono::steady_clock;
   struct Deadline {
     explicit Deadline(std::chrono::milliseconds patience) : at(Clock::now() + patience) {}
     Clock::time_point at;
@@ -197,9 +171,27 @@ class TcpTransport final : public Transport {
     std::vector<std::byte> bytes;
     size_t done = 0;
   };
+  /// A posted message that comes before the one that is wanted.
+  struct Early {
+    bool active = false;
+    uint32_t tag = 0;
+    std::vector<std::byte> bytes;
+    size_t done = 0;
+  };
+  /// The state of the messages to and from a peer.
+  struct Connection {
+    Inbox inbox;
+    std::deque<Posted> posted;
+    std::map<uint32_t, std::deque<std::vector<std::byte>>> stash;
+    Early early;
+    Transfer taken;  ///< the answer to a message by address
+    std::vector<RemotePiece> own_table, their_table;
+    std::span<std::byte> own_bytes, their_bytes;  ///< of the tables
+  };
 
   static size_t index(int peer) { return static_cast<size_t>(peer); }
   int socket(int peer) const { return peers_[index(peer)].descriptor(); }
+  Connection& connection(int peer) { return connections_[index(peer)]; }
 
   [[noreturn]] void refuse_lost(int peer, Exchange kind, const std::string& why) {
     const std::lock_guard lock(end_mutex_);
@@ -223,8 +215,13 @@ class TcpTransport final : public Transport {
       const std::lock_guard lock(end_mutex_);
       fail(ErrorCode::kPeer, end_reason_);
     }
+    const auto begun = Clock::now();
+    int ready = 0;
+    do {
+      ready = ::poll(waits_.data(), waits_.size(), 0);
+    } while (ready == 0 && Clock::now() - begun < options_.spin);
     constexpr int kMoment = 200;
-    const int ready = ::poll(waits_.data(), waits_.size(), kMoment);
+    if (ready == 0) ready = ::poll(waits_.data(), waits_.size(), kMoment);
     if (ready < 0 && errno != EINTR)
       fail(ErrorCode::kPeer, "waiting for other ranks: ", std::strerror(errno));
     if (ready > 0) return;
@@ -232,43 +229,52 @@ class TcpTransport final : public Transport {
     if (Clock::now() > deadline.at)
       fail(ErrorCode::kPeer, "rank ", rank_, " has waited for rank ", missing, " in ",
            activity_.text(), " for ",
-           std::chrono::duration_cast<std::chrono::seconds>(timeout_).count(), " seconds");
+           std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count(), " seconds");
   }
 
   /// Sends what was posted, as far as the sockets take it now; true if that is all.
   bool flush() {
     bool all = true;
-    for (size_t peer = 0; peer < posted_.size(); ++peer)
-      while (!posted_[peer].empty()) {
-        Posted& first = posted_[peer].front();
-        const ssize_t n = ::send(socket(static_cast<int>(peer)), first.bytes.data() + first.done,
+    for (size_t i = 0; i < connections_.size(); ++i) {
+      const auto peer = static_cast<int>(i);
+      auto& posted = connections_[i].posted;
+      while (!posted.empty()) {
+        Posted& first = posted.front();
+        const ssize_t n = ::send(socket(peer), first.bytes.data() + first.done,
                                  first.bytes.size() - first.done, MSG_NOSIGNAL);
         if (n < 0 && errno != EAGAIN && errno != EINTR)
-          refuse_lost(static_cast<int>(peer), Exchange::kMessage, std::strerror(errno));
+          refuse_lost(peer, Exchange::kMessage, std::strerror(errno));
         if (n > 0) first.done += static_cast<size_t>(n);
         if (first.done < first.bytes.size()) {
-          waits_.push_back({socket(static_cast<int>(peer)), POLLOUT, 0});
+          waits_.push_back({socket(peer), POLLOUT, 0});
           all = false;
           break;
         }
-        posted_[peer].pop_front();
+        posted.pop_front();
       }
+    }
     return all;
   }
 
   void send_by_address(Transfer& t) {
+    Connection& c = connection(t.peer);
+    c.own_table.clear();
+    for (const std::span<std::byte> piece : t.pieces)
+      c.own_table.push_back({reinterpret_cast<uintptr_t>(piece.data()), piece.size()});
+    c.own_bytes = std::as_writable_bytes(std::span(c.own_table));
     t.header.kind |= kByAddress;
-    t.address = reinterpret_cast<uintptr_t>(t.bytes);
+    t.header.tag = static_cast<uint32_t>(c.own_table.size());
     t.by_address = true;
-    t.bytes = reinterpret_cast<std::byte*>(&t.address);
-    t.size = sizeof t.address;
-    taken_[index(t.peer)] = {t.peer, {}, nullptr, 0};
+    t.pieces = {&c.own_bytes, 1};
+    t.size = c.own_bytes.size();
+    c.taken = {};
+    c.taken.peer = t.peer;
   }
 
   /// Whether the receiver has copied the message. The answer may come before or behind a message of
   /// its own.
   bool is_taken(const Transfer& t, Exchange kind) {
-    Transfer& answer = taken_[index(t.peer)];
+    Transfer& answer = connection(t.peer).taken;
     if (answer.finished()) return true;
     const bool reading = std::any_of(incoming_.begin(), incoming_.end(), [&](const Transfer& i) {
       return i.peer == t.peer && !i.finished();
@@ -276,36 +282,43 @@ class TcpTransport final : public Transport {
     return !reading && t.finished() && receive_some(answer, kind, 0);
   }
 
-  /// Copies a message from the memory of its sender.
-  void copy_from(int peer, uint64_t address, std::byte* to, size_t size, Exchange kind) {
-    while (size > 0) {
-      const iovec here{to, size};
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): the other process says where it is.
-      const iovec there{reinterpret_cast<void*>(static_cast<uintptr_t>(address)), size};
-      const ssize_t n = ::process_vm_readv(pids_[index(peer)], &here, 1, &there, 1, 0);
-      if (n <= 0) refuse_lost(peer, kind, std::strerror(errno));
-      to += n;
-      address += static_cast<uint64_t>(n);
-      size -= static_cast<size_t>(n);
-    }
+  /// Copies a message from the memory of its sender, and tells it.
+  void copy_from(Transfer& t, Exchange kind) {
+    Connection& c = connection(t.peer);
+    uint64_t bytes = 0;
+    for (const RemotePiece& piece : c.their_table) bytes += piece.size;
+    if (bytes != size_of(t.place))
+      refuse_mismatch(rank_, kind, size_of(t.place), t.peer, kind, bytes);
+    if (!near_.copy(t.peer, c.their_table, t.place))
+      refuse_lost(t.peer, kind, std::strerror(errno));
     const Header taken{kTaken, 0, 0};
     std::vector<std::byte> message(sizeof taken);
     std::memcpy(message.data(), &taken, sizeof taken);
-    posted_[index(peer)].push_back({std::move(message), 0});
+    c.posted.push_back({std::move(message), 0});
   }
 
   /// Moves what the socket takes now; true if the message is finished.
   bool send_some(Transfer& t, Exchange kind) {
     while (!t.finished()) {
-      const bool in_header = t.done < sizeof t.header;
-      const std::byte* const from = in_header
-                                        ? reinterpret_cast<const std::byte*>(&t.header) + t.done
-                                        : t.bytes + (t.done - sizeof t.header);
-      const size_t left = in_header ? sizeof t.header - t.done : sizeof t.header + t.size - t.done;
-      const ssize_t n = ::send(socket(t.peer), from, left, MSG_NOSIGNAL);
+      // The header and the first pieces together.
+      std::array<iovec, 16> parts{};
+      size_t count = 0;
+      const std::span<std::byte> rest = t.rest();
+      parts[count++] = {rest.data(), rest.size()};
+      const size_t next = t.done < sizeof t.header ? 0 : t.piece + 1;
+      for (size_t i = next; i < t.pieces.size() && count < parts.size(); ++i)
+        parts[count++] = {t.pieces[i].data(), t.pieces[i].size()};
+      msghdr message{};
+      message.msg_iov = parts.data();
+      message.msg_iovlen = count;
+      ssize_t n = ::sendmsg(socket(t.peer), &message, MSG_NOSIGNAL);
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
       if (n < 0) refuse_lost(t.peer, kind, std::strerror(errno));
-      t.done += static_cast<size_t>(n);
+      while (n > 0) {
+        const size_t moved = std::min(t.rest().size(), static_cast<size_t>(n));
+        t.advance(moved);
+        n -= static_cast<ssize_t>(moved);
+      }
     }
     return true;
   }
@@ -313,86 +326,72 @@ class TcpTransport final : public Transport {
   /// Reads a message of this kind and tag. Posted messages of other tags that come before it are
   /// kept for `take`.
   bool receive_some(Transfer& t, Exchange kind, uint32_t tag) {
-    Early& early = early_[index(t.peer)];
+    Connection& c = connection(t.peer);
+    Early& early = c.early;
     while (!t.finished()) {
-      std::byte* to = nullptr;
-      size_t left = 0;
-      if (early.active) {
-        to = early.bytes.data() + early.done;
-        left = early.bytes.size() - early.done;
-      } else if (t.done < sizeof t.header) {
-        to = reinterpret_cast<std::byte*>(&t.header) + t.done;
-        left = sizeof t.header - t.done;
-      } else {
-        to = t.bytes + (t.done - sizeof t.header);
-        left = sizeof t.header + t.size - t.done;
-      }
-      if (left > 0) {
-        const ssize_t n = ::recv(socket(t.peer), to, left, 0);
+      const std::span<std::byte> to =
+          early.active ? std::span(early.bytes).subspan(early.done) : t.rest();
+      if (!to.empty()) {
+        const ssize_t n = c.inbox.read(socket(t.peer), to);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
         if (n < 0) refuse_lost(t.peer, kind, std::strerror(errno));
         if (n == 0) refuse_lost(t.peer, kind, "its process has ended");
-        (early.active ? early.done : t.done) += static_cast<size_t>(n);
+        if (early.active)
+          early.done += static_cast<size_t>(n);
+        else
+          t.advance(static_cast<size_t>(n));
       }
       if (early.active) {
         if (early.done < early.bytes.size()) continue;
-        stash_[index(t.peer)][early.tag].push_back(std::move(early.bytes));
+        c.stash[early.tag].push_back(std::move(early.bytes));
         early = {};
       } else if (t.done == sizeof t.header && !t.by_address) {
-        look_at_header(t, kind, tag, early);
+        look_at_header(t, kind, tag);
       } else if (t.by_address && t.finished()) {
-        copy_from(t.peer, t.address, t.place, t.place_size, kind);
+        copy_from(t, kind);
       }
     }
     return true;
   }
 
-  struct Early {
-    bool active = false;
-    uint32_t tag = 0;
-    std::vector<std::byte> bytes;
-    size_t done = 0;
-  };
-
-  void look_at_header(Transfer& t, Exchange kind, uint32_t tag, Early& early) {
+  void look_at_header(Transfer& t, Exchange kind, uint32_t tag) {
+    Connection& c = connection(t.peer);
     if (t.header.kind == kTaken) {
-      if (&t == &taken_[index(t.peer)]) return;
-      taken_[index(t.peer)].done = sizeof t.header;
-      t.header = {};
-      t.done = 0;
+      if (&t == &c.taken) return;
+      c.taken.done = sizeof t.header;
+      t.start_over();
       return;
     }
+    const bool by_address = (t.header.kind & kByAddress) != 0;
     const auto theirs = static_cast<Exchange>(t.header.kind & ~kByAddress);
-    if (theirs == kind && t.header.tag == tag && t.header.bytes == t.size &&
-        &t != &taken_[index(t.peer)]) {
-      if ((t.header.kind & kByAddress) == 0) return;
+    if (theirs == kind && (by_address || t.header.tag == tag) && t.header.bytes == t.size &&
+        &t != &c.taken) {
+      if (!by_address) return;
+      if (t.header.tag > kMostPieces)
+        refuse_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
+      c.their_table.resize(t.header.tag);
+      c.their_bytes = std::as_writable_bytes(std::span(c.their_table));
       t.by_address = true;
-      t.place = t.bytes;
-      t.place_size = t.size;
-      t.bytes = reinterpret_cast<std::byte*>(&t.address);
-      t.size = sizeof t.address;
+      t.place = t.pieces;
+      t.pieces = {&c.their_bytes, 1};
+      t.size = c.their_bytes.size();
       return;
     }
     constexpr uint64_t kLongest = uint64_t{1} << 40;
-    if (theirs != Exchange::kMessage || (kind == theirs && t.header.tag == tag) ||
+    if (theirs != Exchange::kMessage || (kind == theirs && t.header.tag == tag) || by_address ||
         t.header.bytes > kLongest)
       refuse_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
-    early = {true, t.header.tag, std::vector<std::byte>(t.header.bytes), 0};
-    t.header = {};
-    t.done = 0;
+    c.early = {true, t.header.tag, std::vector<std::byte>(t.header.bytes), 0};
+    t.start_over();
   }
 
   int rank_;
-  std::vector<Socket> peers_;                  ///< by rank; that of this rank is empty
+  std::vector<Socket> peers_;  ///< by rank; that of this rank is empty
+  TcpOptions options_;
+  NearMemory near_;
+  std::vector<Connection> connections_ = std::vector<Connection>(peers_.size());
   std::vector<Transfer> outgoing_, incoming_;  ///< kept, so that a step allocates nothing
   std::vector<pollfd> waits_;
-  std::vector<std::deque<Posted>> posted_;                                     ///< by receiver
-  std::vector<std::map<uint32_t, std::deque<std::vector<std::byte>>>> stash_;  ///< by sender
-  std::vector<Early> early_ = std::vector<Early>(peers_.size());
-  std::vector<bool> reads_here_ = std::vector<bool>(peers_.size(), false);
-  std::vector<pid_t> pids_ = std::vector<pid_t>(peers_.size(), 0);
-  std::vector<Transfer> taken_ = std::vector<Transfer>(peers_.size());  ///< answers, by receiver
-  std::chrono::milliseconds timeout_;
   Activity activity_;
   std::mutex end_mutex_;
   std::string end_reason_;
@@ -401,80 +400,13 @@ class TcpTransport final : public Transport {
   std::unique_ptr<Heartbeat> heartbeat_;
 };
 
-std::chrono::milliseconds seconds_in_environment(const char* name,
-                                                 std::chrono::milliseconds other) {
-  const char* const value = std::getenv(name);
-  if (!value || !*value) return other;
-  char* end = nullptr;
-  const double seconds = std::strtod(value, &end);
-  constexpr double kLongest = 1e7, kMilliseconds = 1000;
-  if (*end || !(seconds > 0) || seconds > kLongest)
-    fail(ErrorCode::kUsage, name, ": expected seconds, found '", value, "'");
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * kMilliseconds));
-}
-
 }  // namespace
 
-JoinOptions JoinOptions::from_environment() {
-  JoinOptions o;
-  o.patience = seconds_in_environment("PADDLE_JOIN_TIMEOUT", o.patience);
-  o.dead_after = seconds_in_environment("PADDLE_DEAD_AFTER", o.dead_after);
-  o.timeout = seconds_in_environment("PADDLE_TIMEOUT", o.timeout);
-  return o;
-}
-
-std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options) {
-  std::unique_ptr<RendezvousThread> host;
-  if (!m.source.empty() && m.rank == 0)
-    host = std::make_unique<RendezvousThread>(m.size, m.rendezvous, m.token, options.dead_after,
-                                              options.notice);
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.patience).count();
-  Socket rendezvous;
-  try {
-    rendezvous = connect_to(m.rendezvous, options.patience);
-  } catch (const Error& e) {
-    if (m.rank == 0 || e.code() != ErrorCode::kPeer) throw;
-    fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds,
-         " seconds for rank 0: ", e.message());
-  }
-  Socket listener = listen_on(rendezvous.host(), 0);
-  rendezvous.send_line(
-      str(m.token, " rank ", m.rank, " ", rendezvous.host(), ":", listener.port(), " ", m.attempt));
-  // "HOST:PORT HOST:PORT …" of all ranks, when they have come.
-  if (!rendezvous.wait_readable(options.patience))
-    fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ",
-         host ? "rank " + host->missing() : "the other ranks", " at ", m.rendezvous);
-  std::istringstream answer(rendezvous.receive_line());
-  std::vector<std::string> hosts;
-  std::vector<Socket> peers(static_cast<size_t>(m.size));
-  for (int peer = 0; peer < m.size; ++peer) {
-    std::string address;
-    if (!(answer >> address))
-      fail(ErrorCode::kPeer, "rank ", m.rank, ": the launcher ended before all ranks had come");
-    hosts.push_back(address.substr(0, address.rfind(':')));
-    if (peer >= m.rank) continue;  // those call here
-    Socket& socket = peers[static_cast<size_t>(peer)] = connect_to(address, options.patience);
-    socket.send_line(str(m.token, " ", m.rank));
-  }
-  for (int waiting = m.size - m.rank - 1; waiting > 0;) {
-    if (!listener.wait_readable(options.patience))
-      fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ", waiting,
-           " ranks to connect to ", listener.host(), ":", listener.port());
-    Socket caller = listener.accept();
-    // A stranger that says nothing must not stop the run.
-    constexpr auto kGreeting = std::chrono::seconds(5);
-    if (!caller.wait_readable(kGreeting)) continue;
-    std::istringstream line(caller.receive_line());
-    std::string token;
-    int peer = -1;
-    line >> token >> peer;
-    if (token != m.token || peer <= m.rank || peer >= m.size) continue;  // not one of ours
-    peers[static_cast<size_t>(peer)] = std::move(caller);
-    --waiting;
-  }
-  auto transport = std::make_shared<TcpTransport>(m.rank, std::move(peers), options);
-  transport->share_memory(hosts);
-  transport->prepare();
+std::shared_ptr<Transport> make_tcp_transport(int rank, std::vector<Socket> peers,
+                                              const std::vector<std::string>& hosts,
+                                              const TcpOptions& options, Socket rendezvous,
+                                              std::unique_ptr<RendezvousThread> host) {
+  auto transport = std::make_shared<TcpTransport>(rank, std::move(peers), hosts, options);
   transport->watch(std::move(rendezvous), std::move(host));
   return transport;
 }

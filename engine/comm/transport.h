@@ -12,15 +12,24 @@
 
 namespace paddle::comm {
 
+/// A message to a peer. Its bytes may lie in several pieces of memory.
 struct Outgoing {
   int peer = 0;
-  std::span<const std::byte> bytes;
+  std::span<const std::span<const std::byte>> pieces;
 };
 
+/// A message from a peer, of as many bytes as it sends, in any pieces.
 struct Incoming {
   int peer = 0;
-  std::span<std::byte> bytes;
+  std::span<const std::span<std::byte>> pieces;
 };
+
+template <class Byte>
+size_t size_of(std::span<const std::span<Byte>> pieces) {
+  size_t bytes = 0;
+  for (const auto& piece : pieces) bytes += piece.size();
+  return bytes;
+}
 
 /// The collective that an exchange belongs to. Both ends compare it, so ranks whose programs differ
 /// stop with a message instead of mixing up their data.
@@ -50,6 +59,9 @@ class Transport {
   virtual void post(int peer, uint32_t tag, std::span<const std::byte> bytes) = 0;
   /// Waits for a message of a peer and copies it. kPeer as above, kInternal for another size.
   virtual void take(int peer, uint32_t tag, std::span<std::byte> bytes) = 0;
+  /// Whether exchanges take little of the time of the cores that compute: over a network, or where
+  /// ranks have cores to spare.
+  virtual bool leaves_time() const { return false; }
   /// Tells others, where there are signs of life, which update this rank computes, from 1.
   virtual void at_step(int64_t) {}
   /// Wakes up all ranks that wait for this one, with kPeer and `reason`.

@@ -30,6 +30,16 @@ bool has_constant_dims(const Operation& operation) {
          std::all_of(operation.results.begin(), operation.results.end(), constant);
 }
 
+/// "float32[4, 8], float32[8] -> float32[4, 8]".
+std::string text_of_call(const Operation& operation) {
+  const auto types = [](const std::vector<Value*>& values) {
+    std::string out;
+    for (const Value* v : values) out += (out.empty() ? "" : ", ") + (v ? v->type.text() : "none");
+    return out;
+  };
+  return types(operation.operands) + " -> " + types(operation.results);
+}
+
 }  // namespace
 
 Analysis::Analysis(const ir::Function& function, const PartitionOptions& options)
@@ -45,7 +55,8 @@ Analysis::Analysis(const ir::Function& function, const PartitionOptions& options
     add_value(v, it == settled.end() ? nullptr : it->second);
   });
   for (const auto& o : function.body.operations)
-    operations_.push_back({o.get(), has_constant_dims(*o) ? find_rule(*o) : std::nullopt});
+    operations_.push_back({o.get(), has_constant_dims(*o) ? rule_of(*o) : std::nullopt});
+  check_rules_used();
   for (const AnalyzedOperation& o : operations_) connect(o);
   connect_versions();
   assign_batch();
@@ -54,6 +65,32 @@ Analysis::Analysis(const ir::Function& function, const PartitionOptions& options
   assign_default();
   assign_storage();
   assign_sequence();
+}
+
+std::optional<Rule> Analysis::rule_of(const Operation& operation) const {
+  for (const OperationRule& given : options_.rules)
+    if (given.operation == operation.op->name()) {
+      std::optional<Rule> rule = given.rule(operation);
+      if (rule || !options_.placements.empty()) return rule;
+      throw Error(
+          ErrorCode::kConfig,
+          str("parallel.rules: the rule of '", given.operation, "' does not fit its call at ",
+              operation.location, ": ", text_of_call(operation)),
+          given.where);
+    }
+  return find_rule(operation);
+}
+
+/// The first function of a run must have the operations of all rules.
+void Analysis::check_rules_used() const {
+  if (!options_.placements.empty()) return;
+  for (const OperationRule& given : options_.rules)
+    if (std::none_of(operations_.begin(), operations_.end(), [&](const AnalyzedOperation& o) {
+          return o.operation->op->name() == given.operation;
+        }))
+      throw Error(ErrorCode::kConfig,
+                  "parallel.rules: the step has no operation '" + given.operation + "'",
+                  given.where);
 }
 
 void Analysis::add_value(const Value& value, const Placement* seed) {

@@ -41,6 +41,8 @@ class Analysis {
   }
 
  private:
+  std::optional<Rule> rule_of(const ir::Operation& operation) const;
+  void check_rules_used() const;
   void add_value(const ir::Value& value, const Placement* seed);
   void connect(const AnalyzedOperation& analyzed);
   void connect_versions();

@@ -19,11 +19,12 @@ std::map<std::string, Traffic> communication(const ir::Function& function) {
   std::map<std::string, Traffic> out;
   ir::for_each_operation(function.body, [&](const ir::Operation& o) {
     const std::string name(o.op->name());
-    if (!name.starts_with("comm.")) return;
-    const uint64_t bytes = bytes_of(*o.operands[0]);
+    if (!name.starts_with("comm.") || name == "comm.wait") return;
+    uint64_t bytes = 0;
+    for (const ir::Value* v : o.operands) bytes += bytes_of(*v);
     Traffic& traffic = out[name];
     ++traffic.calls;
-    if (name == "comm.all_reduce")
+    if (name == "comm.all_reduce" || name == "comm.start_all_reduce")
       traffic.bytes += comm::Communicator::all_reduce_sent_bytes(
           bytes, CommAllReduceAttrs(o.attrs).ranks.size());
     else if (name == "comm.reduce_scatter")

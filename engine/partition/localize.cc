@@ -48,7 +48,7 @@ const ActiveFactor* Localizer::active_in_result(size_t result, size_t d) const {
 }
 
 Tensor Localizer::all_reduce(const Tensor& x, int axis, Combine combine) const {
-  return ops::comm_all_reduce(x, options_.mesh.group(options_.rank, axis), word(combine));
+  return ops::comm_all_reduce({x}, options_.mesh.group(options_.rank, axis), word(combine))[0];
 }
 
 Tensor Localizer::combine(const Tensor& x, size_t r) const {
@@ -138,10 +138,12 @@ void Localizer::choose_sequence(const std::vector<int>& order,
   }
 }
 
-/// Optimizer updates, and operations on single elements of which an operand is such a part.
+/// Optimizer updates, and operations on single elements and sums of squares of which an operand is
+/// such a part.
 bool Localizer::works_on_stored_parts(const Operation& o, int atom) {
   if (o.op->has(kOptimizerUpdate)) return true;
-  if (!o.op->has(kElementwise) && o.op->name() != "transpose") return false;
+  const std::string_view name = o.op->name();
+  if (!o.op->has(kElementwise) && name != "transpose" && name != "sum_of_squares") return false;
   for (const Value* v : o.operands) {
     if (!v) continue;
     const AtomList list = analysis_.dims(*v);
@@ -235,14 +237,15 @@ void Localizer::localize(const AnalyzedOperation& analyzed) {
   if (!localize_specially(*this, results)) {
     results = call_local(operands_);
     for (size_t r = 0; r < results.size(); ++r) {
-      if (postpone(r, results[r], splits[r]))
+      if (postpone(r, results[r]))
         values_[o.results[r]] = {{}, splits[r], true};
       else
         values_[o.results[r]] = {combine(results[r], r, splits[r]), splits[r]};
     }
     return;
   }
-  for (size_t r = 0; r < o.results.size(); ++r) values_[o.results[r]] = {results[r], splits[r]};
+  for (size_t r = 0; r < o.results.size(); ++r)
+    values_[o.results[r]] = {results[r], splits[r], !results[r].defined()};
 }
 
 /// The same elements in another shape: the parts stay parts as far as the atoms correspond.
@@ -370,7 +373,19 @@ Partitioned Localizer::run() {
     if (port.kind == ir::PortKind::kParameter || port.kind == ir::PortKind::kState)
       out.placements[port.name] = out.inputs.back();
   }
-  for (const AnalyzedOperation& o : analysis_.operations()) localize(o);
+  find_late();
+  for (const AnalyzedOperation& o : analysis_.operations()) {
+    if (can_wait(*o.operation)) {
+      waiting_.push_back(&o);
+      awaited_.insert(o.operation->results.begin(), o.operation->results.end());
+      continue;
+    }
+    ir::for_each_read(*o.operation, [&](const Value* v) {
+      if (awaited_.contains(v)) localize_waiting();
+    });
+    localize(o);
+  }
+  localize_waiting();
   for (size_t i = 0; i < logical_.outputs.size(); ++i) {
     const Value& value = *logical_.body.results[i];
     const ir::Port& port = logical_.outputs[i];
@@ -381,6 +396,12 @@ Partitioned Localizer::run() {
           logical_.inputs[j].name == port.name)
         split = like_input(value, *logical_.body.arguments[j]);
     tracer_.output(port, placed(value, split));
+  }
+  // A sum that has begun must end, whether it is read or not.
+  while (!buckets_.empty()) {
+    Bucket bucket = std::move(buckets_.back());
+    buckets_.pop_back();
+    if (!bucket.begun.empty()) flush(std::move(bucket));
   }
   for (const AnalyzedOperation& o : analysis_.operations())
     for (const Value* v : o.operation->results) {

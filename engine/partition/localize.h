@@ -1,6 +1,9 @@
 #pragma once
 // The third step of the partition pass: traces the local function of one rank.
 
+#include <functional>
+#include <unordered_set>
+
 #include "ir/tracer.h"
 #include "partition/analysis.h"
 
@@ -46,6 +49,11 @@ class Localizer {
   Tensor combine(const Tensor& x, size_t r, SplitAtoms& split) const;
   /// The current operation on local operands, without combining partial results.
   Tensors call_local(const Tensors& operands) const;
+  /// The last step of a sum, when it is complete.
+  using Finish = std::function<Tensor(const Tensor& sum)>;
+  /// Puts the partial sum of result `r` into a bucket, if it can wait; the result then has no
+  /// tensor until the sum is complete.
+  bool postpone(size_t r, const Tensor& partial, Finish finish = {});
 
  private:
   LocalValue& local(const ir::Value& value);
@@ -62,18 +70,30 @@ class Localizer {
                                     int axis) const;
   std::vector<int64_t> part_sizes(int atom, int64_t rest) const;
 
-  // Sums over an axis that no operation has read yet travel together (buckets.cc).
+  // Sums over ranks that no operation has read yet travel together (buckets.cc).
+  struct Postponed {
+    const ir::Value* value = nullptr;
+    Tensor partial;
+    Finish finish;
+  };
   struct Bucket {
-    int axis = 0;
+    std::vector<int> axes;  ///< over which it is summed, one after the other
     DType dtype = DType::kF32;
     int64_t bytes = 0;  ///< of whole values, which are the same on all ranks
-    std::vector<std::pair<const ir::Value*, Tensor>> sums;
+    std::vector<Postponed> sums;
+    Tensors begun = {};  ///< results of comm.start_all_reduce, once it has begun
   };
-  /// Puts the sum of a result into a bucket, if it is one that can wait.
-  bool postpone(size_t result, const Tensor& partial, const SplitAtoms& split);
-  /// Reduces what is in the bucket.
+  /// Begins to reduce what is in a full bucket.
+  void start(Bucket bucket);
+  /// Completes the sums of a bucket.
   void flush(Bucket bucket);
   void flush_bucket_of(const ir::Value& value);
+  /// Finds the operations on which no further sum over ranks depends: those of the update.
+  void find_late();
+  /// Whether an operation reads sums that are not complete, and can wait with them.
+  bool can_wait(const ir::Operation& operation) const;
+  /// Localizes the operations that have waited.
+  void localize_waiting();
   /// Sizes of [all before, the atom, all after] within the dim that contains the atom, and the dim.
   struct Place {
     size_t dim = 0;
@@ -118,6 +138,9 @@ class Localizer {
   Tensors operands_;
   std::vector<Gathered> gathered_;
   std::vector<Bucket> buckets_;
+  std::unordered_set<const ir::Operation*> late_;
+  std::vector<const AnalyzedOperation*> waiting_;
+  std::unordered_set<const ir::Value*> awaited_;  ///< their results
 };
 
 /// Localizes an operation that needs more than a call on local operands; false if it does not.

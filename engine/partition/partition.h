@@ -18,6 +18,7 @@
 
 #include "ir/module.h"
 #include "partition/layout.h"
+#include "partition/rules.h"
 
 namespace paddle::partition {
 
@@ -28,17 +29,28 @@ struct PlaceRule {
   SourceLocation where = {};
 };
 
+/// A rule of a config for an operation, in place of its own.
+struct OperationRule {
+  std::string operation;
+  RuleFn rule;
+  SourceLocation where = {};
+};
+
 struct PartitionOptions {
   Mesh mesh;
   int rank = 0;
   std::set<std::string> batch_inputs;  ///< inputs whose first dim is the batch
   std::vector<PlaceRule> place;        ///< the first match decides
+  std::vector<OperationRule> rules;
   /// Splits what parameters and states store over the axis `data`, besides other splits.
   bool shards_storage = false;
   /// Splits the sequence over the axis `tensor` where that splits nothing else: what lies between
   /// the products of a layer, such as normalization and dropout, is not computed whole on each
   /// rank.
   bool splits_sequence = false;
+  /// The bytes of gradients that travel together. A full bucket begins to travel while the backward
+  /// pass continues.
+  int64_t bucket_bytes = int64_t{4} << 20;
   /// Whether a parameter or state may be split over an axis; null: each may.
   std::function<bool(const ir::Port& port, int axis)> may_split;
   /// Placements of parameters and states that an earlier function has settled; others are added.

@@ -77,8 +77,10 @@ bool mean(Localizer& l, Tensors& results) {
   if (!reduced) return false;
   const Tensor sum =
       ops::sum(in_full(l.operands()[0]), axes, std::nullopt, attribute(o, "keepdim").as_bool());
-  const Tensor out = l.combine(sum, 0) / static_cast<double>(count);
-  results = {cast_to(out, o.results[0]->type.dtype)};
+  const auto finish = [count, dtype = o.results[0]->type.dtype](const Tensor& total) {
+    return cast_to(total / static_cast<double>(count), dtype);
+  };
+  results = {l.postpone(0, sum, finish) ? Tensor() : finish(l.combine(sum, 0))};
   return true;
 }
 

@@ -60,6 +60,11 @@ class StageCut {
   const std::vector<const ir::Value*>& values() const { return values_; }
   const std::vector<Transfer>& transfers() const { return transfers_; }
   StageFunction function(JobKind kind, int stage) const;
+  /// The stage that computes a value; -1 where each stage that reads it does.
+  int stage_of(const ir::Value* value) const {
+    const Place* const place = place_of(value);
+    return place ? place->stage : -1;
+  }
   /// The stage that computes an output of the function.
   int stage_of_output(size_t output) const;
   /// The stages that read a parameter or state.

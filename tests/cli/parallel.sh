@@ -119,11 +119,14 @@ run parts "$train" "$folder/gpt.yaml" train.accumulate=5 parallel.tensor=2 --sim
 run parts.one "$train" "$folder/gpt.yaml" train.accumulate=5
 same_losses 1e-10 "$folder/parts.one" "$folder/parts"
 
-# --- storage in parts changes no bits ---
+# --- storage in parts changes no bits, but for the order of sums in norms ---
 for stage in 0 1 2 3; do
-  run "stage$stage" "$train" "$folder/gpt.yaml" train.accumulate=5 parallel.data=3 parallel.tensor=2 parallel.sharding="$stage" --simulate 6
+  run "stage$stage" "$train" "$folder/gpt.yaml" clip.global_norm=1e30 train.accumulate=5 parallel.data=3 parallel.tensor=2 parallel.sharding="$stage" --simulate 6
 done
 for stage in 1 2 3; do same_files stage0 "stage$stage"; done
+run clipped "$train" "$folder/gpt.yaml" parallel.data=3 --simulate 3
+run clipped.sharded "$train" "$folder/gpt.yaml" parallel.data=3 parallel.sharding=3 --simulate 3
+same_losses 1e-12 "$folder/clipped" "$folder/clipped.sharded"
 "$train" "$folder/gpt.yaml" parallel.data=2 parallel.sharding=3 --simulate 2 --dry-run --output "$folder/dry" > "$folder/out"
 grep -qF "split: layer.0.feed_forward.linear.weight" "$folder/out" || fail "stage 3 does not split the weights"
 grep -qE "sends in each step: .* comm.reduce_scatter" "$folder/out" || fail "stage 3 does not sum gradients in parts"

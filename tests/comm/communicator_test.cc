@@ -67,6 +67,33 @@ TEST(Communicator, SumsOfSmallAndLargeArrays) {
   }
 }
 
+// Several tensors together have the sums that each has alone.
+TEST(Communicator, SumsOfSeveralTensors) {
+  for (const int ranks : {1, 2, 3, 5})
+    for (const int64_t scale : {1, 900}) {
+      simulate(ranks, [&](const Peers& peers) {
+        std::vector<std::vector<float>> in, out, wanted;
+        std::vector<Summand> tensors;
+        int64_t all = 0;
+        for (const int64_t size : {3, 0, 1, 7, 2}) {
+          std::vector<float> values;
+          for (int64_t i = 0; i < size * scale; ++i)
+            values.push_back(std::sin(static_cast<float>(i + 10 * size + peers->rank())));
+          wanted.push_back(all_reduced(*peers, values, Reduction::kSum, peers->all()));
+          out.emplace_back(values.size());
+          in.push_back(std::move(values));
+          all += size * scale;
+        }
+        for (size_t i = 0; i < in.size(); ++i)
+          tensors.push_back({in[i].data(), out[i].data(), static_cast<int64_t>(in[i].size())});
+        std::vector<std::byte> scratch(
+            Communicator::all_reduce_scratch(DType::kF32, all, peers->all().size()));
+        peers->all_reduce(tensors, DType::kF32, Reduction::kSum, peers->all(), scratch.data());
+        EXPECT_EQ(out, wanted);
+      });
+    }
+}
+
 // 1e8 + 1 is 1e8 in float32, so the order of additions shows: (1e8 + 1) + (-1e8 + 1) is
 // 1e8 + (-1e8 + 1) = 0, while from left to right it is 1.
 TEST(Communicator, AddsInATreeOverTheRanks) {

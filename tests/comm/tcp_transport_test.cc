@@ -1,13 +1,14 @@
 // Ranks that find each other through a rendezvous and exchange messages over TCP; the ranks are
 // threads here.
 
-#include "comm/tcp_transport.h"
+#include "comm/join.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <thread>
 
 #include "base/text.h"
@@ -60,6 +61,41 @@ TEST(TcpTransport, SumsHaveTheBitsOfASimulation) {
       });
       run_over_tcp(ranks, [&](Communicator& peers) { EXPECT_EQ(sums(peers, count), simulated); });
     }
+}
+
+// By address, and over the connection: in pieces that end elsewhere on both sides.
+TEST(TcpTransport, SeveralTensorsAreSummedTogether) {
+  const auto together = [](Communicator& peers) {
+    std::vector<std::vector<float>> in, out;
+    std::vector<Summand> tensors;
+    int64_t all = 0;
+    for (const int64_t size : {100003, 1, 0, 65536, 9}) {
+      auto& values = in.emplace_back();
+      for (int64_t i = 0; i < size; ++i)
+        values.push_back(std::sin(static_cast<float>(i * (peers.rank() + 3) + size)));
+      out.emplace_back(values.size());
+      all += size;
+    }
+    for (size_t i = 0; i < in.size(); ++i)
+      tensors.push_back({in[i].data(), out[i].data(), static_cast<int64_t>(in[i].size())});
+    std::vector<std::byte> scratch(
+        Communicator::all_reduce_scratch(DType::kF32, all, peers.all().size()));
+    peers.all_reduce(tensors, DType::kF32, Reduction::kSum, peers.all(), scratch.data());
+    return out;
+  };
+  for (const char* transport : {"", "tcp"})
+    for (const int ranks : {2, 3}) {
+      ::setenv("PADDLE_TRANSPORT", transport, 1);
+      std::vector<std::vector<float>> simulated;
+      simulate(ranks, [&](const std::shared_ptr<Communicator>& peers) {
+        auto result = together(*peers);
+        if (peers->is_root()) simulated = std::move(result);
+      });
+      run_over_tcp(ranks, [&](Communicator& peers) {
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(together(peers), simulated);
+      });
+    }
+  ::unsetenv("PADDLE_TRANSPORT");
 }
 
 TEST(TcpTransport, StrangersAreTurnedAway) {

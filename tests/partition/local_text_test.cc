@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "partition/factor_text.h"
 #include "partition/partition.h"
-#include "partition/rules.h"
 #include "runtime/execute.h"
 
 namespace paddle::partition {
@@ -58,7 +58,7 @@ TEST(Partition, TwoLinearLayersOverTensor) {
     %5 = linear(%0, %1, %2) : float32[4, 3]
     %6 = relu(%5) : float32[4, 3]
     %7 = linear(%6, %3, _) : float32[4, 8]
-    %8 = comm.all_reduce(%7) {ranks = [0, 1]} : float32[4, 8]
+    %8 = comm.all_reduce([%7]) {ranks = [0, 1]} : float32[4, 8]
     %9 = reshape(%4) {shape = [1, 8]} : float32[1, 8]
     %10 = add(%8, %9) : float32[4, 8]
     %11, %12, %13 = layer_norm(%10, _, _) {normalized_shape = [8]} : float32[4, 8], float32[4], float32[4]
@@ -82,7 +82,7 @@ TEST(Partition, MeanOverAnUnevenBatch) {
       %0 : float32[3, 3] 'x') {
     %3 = constant float32[] [15.0]
     %1 = sum(%0) {axis = [0, 1]} : float32[]
-    %2 = comm.all_reduce(%1) {ranks = [0, 1]} : float32[]
+    %2 = comm.all_reduce([%1]) {ranks = [0, 1]} : float32[]
     %4 = divide(%2, %3) : float32[]
     return %4 'y'
   }
@@ -153,9 +153,60 @@ TEST(Partition, GradientsAreScatteredWhereTheyAreStoredInParts) {
   EXPECT_TRUE(has("comm.all_reduce")) << local;
 }
 
-// A plug-in's operation takes the rule that was registered for it; without one it runs whole.
-TEST(Partition, RulesCanBeRegistered) {
-  const std::string text = R"(module 'm' {
+/// A training step: two weights, the norm of their gradients, and the loss.
+constexpr const char* kStep = R"(module 'm' {
+  parameter 'w' : float32[32, 40] = ''
+  parameter 'b' : float32[40] = ''
+  func 'f'(
+      %0 : float32[4, 32] 'x',
+      %1 : float32[4, 40] 'xg',
+      %2 : float32[] 'rate',
+      %3 : float32[32, 40] parameter 'w',
+      %4 : float32[40] parameter 'b') {
+    %5 = mean(%1) : float32[]
+    %6 = matmul(%0, %1) {transpose_x = true} : float32[32, 40]
+    %7 = sum(%1) {axis = [0], keepdim = true} : float32[1, 40]
+    %8 = reshape(%7) {shape = [40]} : float32[40]
+    %9 = sum_of_squares(%6, _) : float64[]
+    %10 = sum_of_squares(%8, _) : float64[]
+    %11 = add(%9, %10) : float64[]
+    %12 = sgd_update(%3, %6, _, %2, _, _) : float32[32, 40]
+    %13 = sgd_update(%4, %8, _, %2, _, _) : float32[40]
+    return %5 'loss', %11 'norm', %12 parameter 'w', %13 parameter 'b'
+  }
+}
+)";
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
+// Readers of a sum wait until the sums that no other depends on have been computed: loss and
+// gradients travel together.
+TEST(Partition, GradientsAndTheLossAreSummedTogether) {
+  PartitionOptions options = mesh(2, 1, 0);
+  options.batch_inputs = {"x", "xg"};
+  const std::string local = local_text(kStep, options);
+  EXPECT_EQ(count_of(local, "comm."), 1u) << local;
+  EXPECT_EQ(count_of(local, " : float32[], float32[32, 40], float32[1, 40]"), 1u) << local;
+}
+
+// The norm of gradients that are stored in parts is the sum over the parts: only the small bias is
+// summed whole.
+TEST(Partition, NormsOfPartsAreSummed) {
+  PartitionOptions options = mesh(2, 1, 0);
+  options.batch_inputs = {"x", "xg"};
+  options.shards_storage = true;
+  const std::string local = local_text(kStep, options);
+  EXPECT_EQ(count_of(local, "comm.all_gather"), 0u) << local;
+  EXPECT_EQ(count_of(local, "comm.reduce_scatter"), 1u) << local;
+  EXPECT_EQ(count_of(local, "comm.all_reduce"), 2u) << local;
+  EXPECT_EQ(count_of(local, " : float32[32, 40]"), 1u) << local;  // the partial sum
+}
+
+constexpr const char* kMatrices = R"(module 'm' {
   func 'f'(
       %0 : float32[4, 3, 3] 'x') {
     %1 = inv(%0) : float32[4, 3, 3]
@@ -163,14 +214,40 @@ TEST(Partition, RulesCanBeRegistered) {
   }
 }
 )";
-  const ir::Module module = ir::parse(text, "test.ir");
+
+// A plug-in's operation takes the rule that was registered for it; without one it runs whole.
+TEST(Partition, RulesCanBeRegistered) {
+  const ir::Module module = ir::parse(kMatrices, "test.ir");
   EXPECT_FALSE(partition(*module.functions[0], mesh(2, 1, 0)).gathered.empty());
-  register_rule("inv", [](const ir::Operation& o) {
-    Rule rule(o);
-    rule.operands[0][0] = rule.results[0][0] = rule.add();
-    return std::optional(rule);
-  });
+  register_rule("inv", "[batch, _, _] -> [batch, _, _]");
   EXPECT_TRUE(partition(*module.functions[0], mesh(2, 1, 0)).gathered.empty());
+}
+
+TEST(Partition, AConfigGivesRules) {
+  const ir::Module module = ir::parse(kMatrices, "test.ir");
+  const auto error = [&](const char* operation, const char* rule) -> std::string {
+    PartitionOptions options = mesh(2, 1, 0);
+    options.rules = {{operation, parse_rule(rule), {}}};
+    try {
+      return partition(*module.functions[0], options).gathered.empty() ? "in parts" : "whole";
+    } catch (const Error& e) {
+      return e.message();
+    }
+  };
+  EXPECT_EQ(error("inv", "[batch, ...] -> [batch, ...]"), "in parts");
+  EXPECT_EQ(error("inv", "? -> [_, ...]"), "whole");
+  EXPECT_NE(error("inv", "[batch, n] -> [batch, n]").find("does not fit its call"),
+            std::string::npos);
+  EXPECT_NE(error("inv", "[n, n, n] -> [n, n, n]").find("float32[4, 3, 3] -> float32[4, 3, 3]"),
+            std::string::npos);
+  EXPECT_EQ(error("det", "[...] -> [...]"), "parallel.rules: the step has no operation 'det'");
+}
+
+TEST(Partition, TextsThatAreNoRules) {
+  for (const char* text :
+       {"", "->", "[a]", "[a] ->", "[a] -> [b", "[a b] -> [a]", "[a],, [b] -> [a]",
+        "[a] [b] -> [a]", "[..., ...] -> [...]", "[a,] -> [a]", "a -> a", "[a] -> [a],"})
+    EXPECT_THROW(parse_rule(text), Error) << text;
 }
 
 TEST(Partition, PlaceRulesThatCannotBeFollowed) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "comm/communicator.h"
 #include "ops/core/kernel.h"
@@ -49,19 +50,98 @@ struct Rows {
 
 }  // namespace
 
+namespace {
+
+/// The operands and results of an all-reduce: the pointers are those of its last call.
+struct Sums {
+  std::vector<int> ranks;
+  comm::Reduction reduction;
+  DType dtype;
+  std::vector<comm::Summand> tensors;
+  int64_t count = 0;
+
+  Sums(const KernelRequest& request, const std::vector<int64_t>& of_ranks, const std::string& word)
+      : ranks(as_ranks(of_ranks)), reduction(reduction_of(word)), dtype(request.operands[0].dtype) {
+    for (const Layout& x : request.operands) {
+      tensors.push_back({nullptr, nullptr, x.size()});
+      count += x.size();
+    }
+  }
+  void point_to(void* const* operands, void* const* results) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      tensors[i].in = operands[i];
+      tensors[i].out = results[i];
+      if (ranks.size() == 1 && results[i] != operands[i])
+        std::memcpy(results[i], operands[i],
+                    static_cast<size_t>(storage_bytes(dtype, tensors[i].count)));
+    }
+  }
+};
+
+}  // namespace
+
 std::unique_ptr<Kernel> prepare_comm_all_reduce(const KernelRequest& request) {
   const CommAllReduceAttrs attrs(request.attrs);
+  const auto sums = std::make_shared<Sums>(request, attrs.ranks, attrs.reduction);
+  return make_kernel(
+      [sums](const RunContext& context, void* const* operands, void* const* results) {
+        sums->point_to(operands, results);
+        if (sums->ranks.size() > 1)
+          communicator(sums->ranks)
+              .all_reduce(sums->tensors, sums->dtype, sums->reduction, sums->ranks,
+                          context.scratch);
+      },
+      comm::Communicator::all_reduce_scratch(sums->dtype, sums->count, sums->ranks.size()), "comm");
+}
+
+std::unique_ptr<Kernel> prepare_comm_start_all_reduce(const KernelRequest& request) {
+  const CommStartAllReduceAttrs attrs(request.attrs);
+  const auto sums = std::make_shared<Sums>(request, attrs.ranks, attrs.reduction);
+  const size_t needed =
+      comm::Communicator::all_reduce_scratch(sums->dtype, sums->count, sums->ranks.size());
+  if (static_cast<size_t>(attrs.scratch) < needed)
+    fail(ErrorCode::kUsage, "comm.start_all_reduce: scratch is ", attrs.scratch,
+         " bytes, the tensors need ", needed);
+  // Copies of operands would not stay until the wait: those that are not contiguous are copied into
+  // their results, which are then summed in place.
+  std::vector<std::shared_ptr<Kernel>> copies(sums->tensors.size());
+  size_t copy_scratch = 0;
+  static const Attrs kNone;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const Layout& from = request.operands[i];
+    if (from.is_contiguous()) continue;
+    const Layout to = Layout::contiguous(from.dtype, from.shape);
+    copies[i] = prepare_kernel(
+        {.op = get_op("assign"), .attrs = kNone, .operands = {&from, 1}, .results = {&to, 1}});
+    ensure(copies[i] != nullptr, "comm.start_all_reduce: no copy of ", text(from.dtype));
+    copy_scratch = std::max(copy_scratch, copies[i]->scratch_bytes());
+  }
+  return make_kernel(
+      [sums, copies](const RunContext& context, void* const* operands, void* const* results) {
+        std::vector<void*> sources(operands, operands + copies.size());
+        for (size_t i = 0; i < copies.size(); ++i)
+          if (copies[i]) {
+            copies[i]->run(context, &operands[i], &results[i]);
+            sources[i] = results[i];
+          }
+        sums->point_to(sources.data(), results);
+        if (sums->ranks.size() > 1)
+          communicator(sums->ranks)
+              .start_all_reduce(sums->tensors, sums->dtype, sums->reduction, sums->ranks,
+                                static_cast<std::byte*>(results[sums->tensors.size()]));
+      },
+      copy_scratch, "comm");
+}
+
+std::unique_ptr<Kernel> prepare_comm_wait(const KernelRequest& request) {
   const Layout& x = request.operands[0];
   return make_kernel(
-      [ranks = as_ranks(attrs.ranks), reduction = reduction_of(attrs.reduction), dtype = x.dtype,
-       count = x.size()](const RunContext& context, void* const* operands, void* const* results) {
-        if (ranks.size() == 1)
-          std::memcpy(results[0], operands[0], static_cast<size_t>(storage_bytes(dtype, count)));
-        else
-          communicator(ranks).all_reduce(operands[0], results[0], count, dtype, reduction, ranks,
-                                         context.scratch);
+      [bytes = static_cast<size_t>(storage_bytes(x.dtype, x.size()))](
+          const RunContext&, void* const* operands, void* const* results) {
+        if (comm::Communicator* const peers = comm::current_communicator()) peers->finish();
+        if (operands[0] != results[0] && bytes > 0) std::memcpy(results[0], operands[0], bytes);
       },
-      comm::Communicator::all_reduce_scratch(x.dtype, x.size(), attrs.ranks.size()), "comm");
+      0, "comm");
 }
 
 std::unique_ptr<Kernel> prepare_comm_reduce_scatter(const KernelRequest& request) {

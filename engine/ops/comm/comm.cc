@@ -15,13 +15,26 @@ void check_ranks(InferContext& c, const std::vector<int64_t>& ranks) {
           "ranks must be ascending numbers from 0, not ", str(ranks));
 }
 
+void infer_sums(InferContext& c, const std::vector<int64_t>& ranks) {
+  check_ranks(c, ranks);
+  c.check(c.list_size(0) > 0, "no tensors are given");
+  for (size_t i = 0; i < c.list_size(0); ++i) c.result(c.list_type(0, i));
+}
+
 }  // namespace
 
 void infer_comm_all_reduce(InferContext& c) {
-  const auto attrs = c.attrs_as<CommAllReduceAttrs>();
-  check_ranks(c, attrs.ranks);
-  c.result(c.dtype(0), c.shape(0));
+  infer_sums(c, c.attrs_as<CommAllReduceAttrs>().ranks);
 }
+
+void infer_comm_start_all_reduce(InferContext& c) {
+  const auto attrs = c.attrs_as<CommStartAllReduceAttrs>();
+  infer_sums(c, attrs.ranks);
+  c.check(attrs.scratch >= 0, "scratch is a number of bytes, not ", attrs.scratch);
+  c.result(DType::kU8, {Dim(attrs.scratch)});
+}
+
+void infer_comm_wait(InferContext& c) { c.result(c.dtype(0), c.shape(0)); }
 
 void infer_comm_reduce_scatter(InferContext& c) {
   const auto attrs = c.attrs_as<CommReduceScatterAttrs>();

@@ -1,0 +1,97 @@
+#include "comm/join.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <utility>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "comm/tcp_transport.h"
+
+namespace paddle::comm {
+namespace {
+
+std::chrono::milliseconds seconds_in_environment(const char* name,
+                                                 std::chrono::milliseconds other) {
+  const char* const value = std::getenv(name);
+  if (!value || !*value) return other;
+  char* end = nullptr;
+  const double seconds = std::strtod(value, &end);
+  constexpr double kLongest = 1e7, kMilliseconds = 1000;
+  if (*end || !(seconds > 0) || seconds > kLongest)
+    fail(ErrorCode::kUsage, name, ": expected seconds, found '", value, "'");
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * kMilliseconds));
+}
+
+}  // namespace
+
+JoinOptions JoinOptions::from_environment() {
+  JoinOptions o;
+  o.patience = seconds_in_environment("PADDLE_JOIN_TIMEOUT", o.patience);
+  o.dead_after = seconds_in_environment("PADDLE_DEAD_AFTER", o.dead_after);
+  o.timeout = seconds_in_environment("PADDLE_TIMEOUT", o.timeout);
+  return o;
+}
+
+std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options) {
+  std::unique_ptr<RendezvousThread> host;
+  if (!m.source.empty() && m.rank == 0)
+    host = std::make_unique<RendezvousThread>(m.size, m.rendezvous, m.token, options.dead_after,
+                                              options.notice);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.patience).count();
+  Socket rendezvous;
+  try {
+    rendezvous = connect_to(m.rendezvous, options.patience);
+  } catch (const Error& e) {
+    if (m.rank == 0 || e.code() != ErrorCode::kPeer) throw;
+    fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds,
+         " seconds for rank 0: ", e.message());
+  }
+  Socket listener = listen_on(rendezvous.host(), 0);
+  rendezvous.send_line(
+      str(m.token, " rank ", m.rank, " ", rendezvous.host(), ":", listener.port(), " ", m.attempt));
+  // "HOST:PORT HOST:PORT …" of all ranks, when they have come.
+  if (!rendezvous.wait_readable(options.patience))
+    fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ",
+         host ? "rank " + host->missing() : "the other ranks", " at ", m.rendezvous);
+  std::istringstream answer(rendezvous.receive_line());
+  std::vector<std::string> hosts;
+  std::vector<Socket> peers(static_cast<size_t>(m.size));
+  for (int peer = 0; peer < m.size; ++peer) {
+    std::string address;
+    if (!(answer >> address))
+      fail(ErrorCode::kPeer, "rank ", m.rank, ": the launcher ended before all ranks had come");
+    hosts.push_back(address.substr(0, address.rfind(':')));
+    if (peer >= m.rank) continue;  // those call here
+    Socket& socket = peers[static_cast<size_t>(peer)] = connect_to(address, options.patience);
+    socket.send_line(str(m.token, " ", m.rank));
+  }
+  for (int waiting = m.size - m.rank - 1; waiting > 0;) {
+    if (!listener.wait_readable(options.patience))
+      fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ", waiting,
+           " ranks to connect to ", listener.host(), ":", listener.port());
+    Socket caller = listener.accept();
+    // A stranger that says nothing must not stop the run.
+    constexpr auto kGreeting = std::chrono::seconds(5);
+    if (!caller.wait_readable(kGreeting)) continue;
+    std::istringstream line(caller.receive_line());
+    std::string token;
+    int peer = -1;
+    line >> token >> peer;
+    if (token != m.token || peer <= m.rank || peer >= m.size) continue;  // not one of ours
+    peers[static_cast<size_t>(peer)] = std::move(caller);
+    --waiting;
+  }
+  constexpr auto kSpin = std::chrono::microseconds(200);
+  const int cores = available_cores() / std::max(1, m.local_size);
+  const bool has_network = std::any_of(hosts.begin(), hosts.end(), [&](const std::string& other) {
+    return other != hosts[static_cast<size_t>(m.rank)];
+  });
+  const TcpOptions tcp{options.timeout, cores > 0 ? kSpin : std::chrono::microseconds(0),
+                       has_network || cores > 1};
+  return make_tcp_transport(m.rank, std::move(peers), hosts, tcp, std::move(rendezvous),
+                            std::move(host));
+}
+
+}  // namespace paddle::comm
