@@ -48,6 +48,11 @@ std::string config_of_run(const std::string& folder) {
 }
 
 RunFolder::~RunFolder() {
+  std::error_code ignored;
+  if (is_made_here_) {
+    for (const char* name : {"config.yaml", ".lock"}) fs::remove(file(name), ignored);
+    fs::remove(path_, ignored);  // if nothing else is in it
+  }
   if (lock_ >= 0) ::close(lock_);
 }
 
@@ -61,6 +66,7 @@ void RunFolder::claim(bool resume, bool overwrite) {
   if (!resume && !overwrite && has_checkpoints())
     fail(ErrorCode::kUsage, path_, ": has checkpoints of an earlier run; use --resume ", path_,
          " to continue, --overwrite to start over, or another --output");
+  is_made_here_ = !is_directory(path_);
   ensure_directory(path_);
   lock_ = ::open(file(".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0)

@@ -31,6 +31,9 @@ class RunFolder {
   /// Makes the folder and locks it for this process. kUsage if it has checkpoints and neither
   /// `resume` nor `overwrite` is given, or if another process trains into it.
   void claim(bool resume, bool overwrite);
+  /// The run begins. Before that, a folder that `claim` has made goes away with this object, so
+  /// that a refused run leaves nothing.
+  void keep() { is_made_here_ = false; }
   /// Removes what an earlier run left.
   void clear();
   struct Restored {
@@ -47,6 +50,7 @@ class RunFolder {
  private:
   std::string path_;
   int lock_ = -1;
+  bool is_made_here_ = false;
 };
 
 }  // namespace paddle::train

@@ -402,6 +402,7 @@ void Trainer::Impl::load_initial_weights() {
 }
 
 void Trainer::Impl::start_folder() {
+  folder_.keep();
   if (options_.overwrite && !options_.resume && peers_->is_root()) folder_.clear();
   if (options_.resume) {
     if (restore()) {
