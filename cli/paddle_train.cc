@@ -353,6 +353,7 @@ int run(int argc, char** argv) {
   if (options.profile && options.eager)
     fail(ErrorCode::kUsage,
          "--profile times the instructions of the compiled step; it cannot be given with --eager");
+  options.version = cli::version_text();
   const comm::Membership membership = comm::membership_from_environment();
   if (membership.size > 1 && simulated > 1)
     fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; ",

@@ -41,6 +41,7 @@ struct TrainOptions {
   /// this share of all steps; 0: not before. A run that is resumed continues from there.
   int64_t until_step = 0;
   double until_share = 0;
+  std::string version;  ///< of the program and what it computes with; the same on all ranks
 };
 
 /// One line of metrics.jsonl.

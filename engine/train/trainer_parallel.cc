@@ -21,7 +21,13 @@ void Trainer::Impl::compare_ranks() {
   const uint32_t digest = crc32(std::as_bytes(std::span(config.data(), config.size())));
   const std::vector<int64_t> configs = peers_->gather_numbers(digest);
   const std::vector<int64_t> models = peers_->gather_numbers(session_->forward_digest());
+  const std::vector<int64_t> versions =
+      peers_->gather_numbers(crc32(std::as_bytes(std::span(options_.version))));
   for (size_t rank = 1; rank < configs.size(); ++rank) {
+    if (versions[rank] != versions[0])
+      fail(ErrorCode::kConfig, "rank ", rank,
+           " runs another version of the program than rank 0, or uses other instruction sets; all "
+           "ranks need the same ones (PADDLE_MAX_ISA limits the instruction sets)");
     if (configs[rank] != configs[0])
       fail(ErrorCode::kConfig, "rank ", rank,
            " was started with another config than rank 0; all ranks need the same one");

@@ -58,6 +58,7 @@ if [[ "$PADDLE_RANK" == "$rank" ]]; then
     full) trap "" XFSZ; ulimit -f 16 ;;
     config) set -- "$@" optimizer.lr=0.5 ;;
     model) set -- "${@/net.yaml/other.yaml}" ;;
+    version) export PADDLE_MAX_ISA=sse4 ;;
   esac
 fi
 exec "$@"
@@ -81,6 +82,8 @@ diff <(losses "$folder/plain") <(losses "$folder/full") > "$folder/error" || fai
 # --- another config or model on one rank ---
 sed 's/64)), 4)/64)) * 1.5, 4)/' "$folder/net.yaml" > "$folder/other.yaml"
 expect 3 "another config than rank 0" "$launch" -n 2 "$folder/as_rank" 1 config "$train" "$folder/net.yaml" --output "$folder/bad"
+expect 3 "rank 1 runs another version of the program than rank 0" "$launch" -n 2 "$folder/as_rank" 1 version "$train" "$folder/net.yaml" --output "$folder/bad"
+[[ ! -e "$folder/bad" ]] || fail "a refused run left a folder"
 expect 3 "rank 0" "$launch" -n 2 "$folder/as_rank" 1 model "$train" "$folder/net.yaml" --output "$folder/bad"
 
 # --- a bad sample, which one rank alone reads ---
@@ -102,6 +105,8 @@ for _ in $(seq 200); do grep -q "step 1 " "$folder/out" && break; sleep 0.1; don
 kill -STOP "$(tr ' ' '\n' < "/proc/$launcher/task/$launcher/children" | sed -n 2p)"
 wait "$launcher"
 [[ $? == 7 ]] || fail "a run with a stopped rank should exit with 7"
-tail -1 "$folder/error" | grep -qE "^rank 1 has (been stopped|given no sign of life)" || fail "the stopped rank should be named:"
+grep -qE "^rank 1 has (been stopped|given no sign of life)" "$folder/error" || fail "the stopped rank should be named:"
+(($(wc -l < "$folder/error") == 1)) || fail "a stopped rank should be told in one line:"
+grep -q "step 0" "$folder/error" && fail "the step of the stopped rank is wrong:"
 no_orphans "a stopped peer"
 finish
