@@ -52,7 +52,7 @@ std::vector<DimWords> parse_lists(std::string_view text, std::string_view part) 
         for (const std::string& word : split(inner, ',')) {
           list.words.emplace_back(trim(word));
           if (list.words.back() != kRest && !is_word(list.words.back()))
-            refuse(text, str("'", list.words.back(), "' is no name of a dim"));
+            refuse(text, str("'", list.words.back(), "' is not a name of a dim"));
         }
       if (std::count(list.words.begin(), list.words.end(), kRest) > 1)
         refuse(text, "a list has '...' twice");
