@@ -65,7 +65,7 @@ ParameterBinding::Slot& ParameterBinding::open_state(const std::string& name, co
     if (value.shape != shape || value.dtype != dtype)
       fail(ErrorCode::kModel, "state '", name, "' is ", text(value.dtype), str(value.shape),
            ", the model needs ", text(dtype), str(shape));
-    it->second.value = open(ir::PortKind::kState, name, value);
+    it->second.value = it->second.before = open(ir::PortKind::kState, name, value);
   }
   return it->second;
 }
@@ -141,6 +141,18 @@ Tensor ParameterBinding::existing(const std::string& path) {
   return it->second.value;
 }
 
+Tensor ParameterBinding::reread(const std::string& path) {
+  Slot& slot = parameters_.at(path);
+  return slot.value = ops::assign(slot.value);
+}
+
+void ParameterBinding::give_up_updates() {
+  for (auto& [name, slot] : states_) {
+    slot.value = slot.before;
+    slot.changed = false;
+  }
+}
+
 Tensor ParameterBinding::master(const std::string& path) {
   const Array* exact = store_.master(path);
   return exact ? slot("master/" + path, exact->shape, exact->dtype, 0) : Tensor();
@@ -164,7 +176,7 @@ void ParameterBinding::note_kept(const Tensor& tensor) {
 void ParameterBinding::finish() {
   for (auto& [name, slot] : parameters_)
     if (slot.changed) close(ir::PortKind::kParameter, name, slot.value);
-  for (auto& [name, slot] : states_)
+  for (auto& [name, slot] : held_ ? *held_ : states_)
     if (slot.changed) close(ir::PortKind::kState, name, slot.value);
 }
 

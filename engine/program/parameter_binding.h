@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,6 +49,13 @@ class ParameterBinding : public lang::ParameterProvider {
   void note_kept(const Tensor& tensor);
   /// A parameter that exists.
   Tensor existing(const std::string& path);
+  /// From now on the parameter is another value, with the same elements: what reads it now can be
+  /// told from what has read it before. Gives that value.
+  Tensor reread(const std::string& path);
+  /// Gives up the new versions of states so far.
+  void give_up_updates();
+  /// `finish` hands over the new versions of states so far, and none that come later.
+  void hold_updates() { held_ = states_; }
   /// Parameters that were asked for, in order.
   const std::vector<std::string>& used() const { return used_; }
   const ParameterStore& store() const { return store_; }
@@ -74,6 +82,7 @@ class ParameterBinding : public lang::ParameterProvider {
   struct Slot {
     Tensor value;
     bool changed = false;
+    Tensor before = {};  ///< the version that the step began with
   };
   Slot& open_state(const std::string& name, const Dims& shape, DType dtype,
                    const std::function<Array()>& make);
@@ -85,6 +94,7 @@ class ParameterBinding : public lang::ParameterProvider {
 
   bool use_float64_;
   std::map<std::string, Slot> parameters_, states_;
+  std::optional<std::map<std::string, Slot>> held_;
   std::vector<std::string> used_;
 };
 

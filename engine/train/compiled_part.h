@@ -12,6 +12,13 @@
 
 namespace paddle::train {
 
+/// A job of a pipeline: a part of a function.
+struct Session::StageJob {
+  partition::StageFunction part;
+  std::unique_ptr<runtime::Executable> executable;
+  std::vector<Array> inputs;
+};
+
 /// A traced function with where each of its inputs comes from.
 struct Session::Compiled {
   std::shared_ptr<ir::Function> function;
@@ -25,17 +32,12 @@ struct Session::Compiled {
   std::vector<size_t> metric_sizes;         ///< operands per metric
   std::map<std::string, int64_t> fixed;     ///< dims that the trace is valid for
   std::vector<UpdateCondition> conditions;  ///< steps that the trace is valid for
+  size_t phase = 0;                         ///< the update that it accumulates for or applies
   std::vector<Dims> shapes;  ///< of the batch that a partitioned function is valid for
   std::vector<partition::Placement> placement;  ///< per input of a partitioned function
   std::vector<partition::LocalPart> parts;      ///< of a partitioned function
-  /// A job of a pipeline: a part of `function`, which then has no executable of its own.
-  struct StageJob {
-    partition::StageFunction part;
-    std::unique_ptr<runtime::Executable> executable;
-    std::vector<Array> inputs;
-  };
   std::unique_ptr<partition::StageCut> cut;
-  std::map<std::pair<partition::JobKind, int>, StageJob> jobs;  ///< of this rank's stages
+  StageJobs jobs;  ///< of this rank's stages; `function` then has no executable of its own
 };
 
 /// The pipeline of a session: where parameters are, for all functions.

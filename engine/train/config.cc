@@ -237,12 +237,12 @@ void check_several(const Section& s, const RunConfig& config, config::Diagnostic
     diagnostics.add(ErrorCode::kConfig, "'models' needs a 'step' that calls them",
                     s.location("models"));
   if (config.optimizers.empty() || config.optimizers[0].name.empty()) return;
-  if (config.accumulate > 1 || config.parallel.pipeline > 1)
-    diagnostics.add(ErrorCode::kConfig,
-                    config.parallel.pipeline > 1
-                        ? "parallel.pipeline: is not possible with 'optimizers'"
-                        : "train.accumulate: is not possible with 'optimizers'",
-                    s.section("train").location("accumulate"));
+  if (config.parallel.pipeline > 1)
+    diagnostics.add(
+        ErrorCode::kConfig,
+        "parallel.pipeline: is not possible with 'optimizers': the stages of a pipeline "
+        "are parts of one loss, and each update of a step has one of its own",
+        config.parallel.where);
   if (config.mixed && config.mixed->scaling)
     diagnostics.add(ErrorCode::kConfig,
                     "precision: a loss scale is not possible with 'optimizers'; use bfloat16",

@@ -2,6 +2,8 @@
 
 #include "base/byte_size.h"
 #include "base/text.h"
+#include "ops/core/op.h"
+#include "partition/factor_text.h"
 
 namespace paddle::train {
 
@@ -72,10 +74,25 @@ Schema parallel_schema() {
   s.add("sharding", Spec::integer().at_least(0).at_most(3).fallback("0").doc(
                         "what the ranks of data store in parts: 1 optimizer states, 2 also sums of "
                         "gradients, 3 also parameters"));
+  s.add("bucket", Spec::text()
+                      .or_else(Spec::integer())
+                      .fallback("4 MiB")
+                      .doc("gradients that the ranks of data sum together; a full bucket is summed "
+                           "while the backward pass continues"));
+  s.add("overlap",
+        Spec::word({"auto", "always", "never"})
+            .fallback("auto")
+            .doc("whether full buckets are summed in a thread of their own; auto: between "
+                 "machines, and where ranks have cores to spare"));
   s.add("place",
         Spec::list(Spec::map(place))
             .fallback("[]")
             .doc("placement of weights; the first match decides, others follow from the model"));
+  s.add("rules",
+        Spec::map_of(Spec::text())
+            .fallback("{}")
+            .doc("operation to rule, such as {my_op: '[rows, n], [n, m] -> [rows, m]'}: the "
+                 "dims that correspond, so that ranks work on parts of them"));
   return s;
 }
 
@@ -123,11 +140,43 @@ void read_recompute(const Section& section, ParallelConfig& parallel,
       diagnostics.add(ErrorCode::kConfig,
                       "parallel.recompute: expected none, full, layers or a budget", where);
   }
-  if (parallel.recompute_budget > 0 && parallel.pipeline > 1)
-    diagnostics.add(ErrorCode::kConfig,
-                    "parallel.recompute: a budget is not possible within a pipeline; set "
-                    "recompute: full, or layers",
-                    where);
+}
+
+void read_buckets(const Section& section, ParallelConfig& parallel,
+                  config::Diagnostics& diagnostics) {
+  const std::string& text = section.at("bucket").text;
+  constexpr uint64_t kMost = uint64_t{1} << 40;
+  const auto size = parse_byte_size(text);
+  if (size && *size > 0 && *size <= kMost)
+    parallel.bucket_bytes = static_cast<int64_t>(*size);
+  else
+    diagnostics.add(
+        ErrorCode::kConfig,
+        "parallel.bucket: expected an amount of memory such as 4 MiB, found '" + text + "'",
+        section.location("bucket"));
+  const std::string overlap = section.text("overlap");
+  if (overlap != "auto") parallel.overlap = overlap == "always";
+}
+
+void read_rules(const Section& section, ParallelConfig& parallel,
+                config::Diagnostics& diagnostics) {
+  for (const config::Entry& entry : section.at("rules").entries) {
+    const auto refuse = [&](const std::string& why, const SourceLocation& at) {
+      diagnostics.add(ErrorCode::kConfig, "parallel.rules: " + why, at);
+    };
+    if (!find_op(entry.key.text)) {
+      refuse("there is no operation '" + entry.key.text + "'" +
+                 did_you_mean(entry.key.text, op_names()),
+             entry.key.location());
+      continue;
+    }
+    try {
+      parallel.rules.push_back({std::string(get_op(entry.key.text).name()),
+                                partition::parse_rule(entry.value.text), entry.key.location()});
+    } catch (const Error& e) {
+      refuse(e.message(), entry.value.location());
+    }
+  }
 }
 
 }  // namespace
@@ -183,6 +232,8 @@ ParallelConfig read_parallel(const Section& section, const SourceLocation& where
     }
     parallel.place.push_back(std::move(rule));
   }
+  read_buckets(section, parallel, diagnostics);
+  read_rules(section, parallel, diagnostics);
   if (!parallel.place.empty() && parallel.tensor == 1)
     diagnostics.add(ErrorCode::kConfig, "parallel.place splits over 'tensor', whose size is 1",
                     section.location("place"));

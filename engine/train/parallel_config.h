@@ -21,9 +21,12 @@ struct ParallelConfig {
   bool sequence = false;      ///< whether tensor splits the sequence between the products of layers
   int64_t sharding = 0;       ///< what ranks of the axis `data` store in parts: see SessionOptions
   std::vector<partition::PlaceRule> place;
+  std::vector<partition::OperationRule> rules;
   /// Layers that are computed again instead of kept, and the memory of a step with a budget.
   std::optional<passes::RecomputeOptions> recompute;
   uint64_t recompute_budget = 0;
+  int64_t bucket_bytes = 4 << 20;  ///< of gradients that ranks sum together
+  std::optional<bool> overlap;     ///< see SessionOptions
   SourceLocation where;
 
   int64_t ranks() const { return data * tensor * pipeline; }

@@ -1,9 +1,12 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "autograd/autograd.h"
+#include "compiler/passes/passes.h"
 #include "ops/core/call.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
@@ -22,6 +25,8 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
   for (const NamedOptimizer& each : step_->definition().optimizers)
     if (!each.name.empty()) losses_.push_back(0);
   bind_sizes(options_.shapes);
+  if (comm::Communicator* const peers = options_.peers.get())
+    peers->overlap(options_.overlap.value_or(peers->leaves_time()));
   runtime::register_backends();
 }
 
@@ -43,7 +48,9 @@ void Session::bind_sizes(const std::vector<Array>& batch) {
   bind_sizes(shapes);
 }
 
-Session::~Session() = default;
+Session::~Session() {
+  if (options_.peers) options_.peers->give_up();
+}
 
 std::function<bool(const std::string&)> Session::frozen() const {
   return [step = step_](const std::string& path) { return step->definition().is_frozen(path); };
@@ -55,9 +62,10 @@ StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
     case Part::kTrain:
       return step_->train(ports, inputs);
     case Part::kAccumulate:
-      return step_->accumulate(ports, inputs);
+      return step_->accumulate(ports, inputs, phase_);
     case Part::kApply:
-      step_->apply(ports, inputs, accumulated_);
+      step_->apply(ports, inputs, phases_.at(phase_).update.optimizer,
+                   phases_.at(phase_).parameters);
       return {};
     case Part::kForward:
       return step_->forward(ports, inputs, true);
@@ -119,6 +127,47 @@ double Session::divisor(const std::vector<Array>& batch) {
   return run_compiled(compiled(Part::kDivisor), batch, {}, 1, 0)[0].number();
 }
 
+namespace {
+
+/// An update sees no values that were computed from parameters before an earlier update has changed
+/// them: those are gone. `reread`: as what it reads the changed ones.
+void check_reread(const ir::Function& f, const std::set<const ir::Value*>& reread,
+                  const SourceLocation& where) {
+  std::map<const ir::Value*, std::string> changed;
+  for (const ir::Value* value : reread) {
+    const ir::Value* v = value;
+    while (v->producer) v = v->producer->operands[0];
+    for (size_t i = 0; i < f.inputs.size(); ++i)
+      if (f.body.arguments[i] == v) changed[v] = f.inputs[i].name;
+  }
+  std::set<const ir::Value*> seen;
+  std::vector<const ir::Value*> open(f.body.results.begin(), f.body.results.end());
+  while (!open.empty()) {
+    const ir::Value* const v = open.back();
+    open.pop_back();
+    if (reread.contains(v) || !seen.insert(v).second) continue;
+    if (const auto it = changed.find(v); it != changed.end())
+      throw Error(ErrorCode::kConfig,
+                  "train.accumulate: an update reads what was computed from '" + it->second +
+                      "' before an earlier update of the step has changed it; compute it again "
+                      "behind that update",
+                  where);
+    if (v->producer)
+      ir::for_each_read(*v->producer, [&](const ir::Value* read) { open.push_back(read); });
+  }
+}
+
+}  // namespace
+
+void Session::note_phase(const StepOutputs& out) {
+  phases_.resize(out.updates.size());
+  Phase& phase = phases_.at(phase_);
+  phase.update = out.updates.at(phase_);
+  if (out.accumulated.empty()) return;  // it is not due
+  phase.parameters = out.accumulated;
+  std::sort(phase.parameters.begin(), phase.parameters.end());
+}
+
 std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims) {
   static const std::map<Part, std::string> kNames = {
       {Part::kTrain, "train"},     {Part::kAccumulate, "accumulate"},
@@ -126,7 +175,9 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
       {Part::kDivisor, "divisor"}, {Part::kForward, "forward"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
+  c->phase = phase_;
   ir::Function& f = *c->function;
+  std::set<const ir::Value*> reread;
   trace_part(
       f, part,
       [&](ir::Tracer& tracer, program::TraceBinding& ports, const StepOutputs& out) {
@@ -138,11 +189,8 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
           f.add_output({ir::PortKind::kValue, "divisor"}, const_cast<ir::Value*>(form.divisor));
           return;
         }
-        if (part == Part::kAccumulate) {
-          accumulated_.clear();
-          for (const auto& [name, array] : store_.states)
-            if (name.starts_with("gradient/")) accumulated_.push_back(name.substr(9));
-        }
+        if (part == Part::kAccumulate) note_phase(out);
+        for (const Tensor& value : out.reread) reread.insert(tracer.value_of(value));
         if (out.loss.defined()) tracer.output({ir::PortKind::kValue, "loss"}, out.loss);
         if (part == Part::kTrain)
           for (size_t i = 0; i < out.losses.size(); ++i)
@@ -157,6 +205,9 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
         ports.finish();
       },
       nullptr, constant_dims);
+  if (!reread.empty()) check_reread(f, reread, step_->definition().loss.where.location());
+  // Operations that are only there for other updates of the step.
+  if (part == Part::kAccumulate && phases_.size() > 1) passes::remove_dead_code(f);
   if (is_partitioned(part)) partition(*c);
   return c;
 }
@@ -223,7 +274,8 @@ Session::Compiled& Session::compiled(Part part) {
     const bool due =
         std::all_of((*it)->conditions.begin(), (*it)->conditions.end(),
                     [&](const UpdateCondition& each) { return each.holds(step_number_); });
-    if (!fits || !due) continue;
+    const bool has_phases = part == Part::kAccumulate || part == Part::kApply;
+    if (!fits || !due || (has_phases && (*it)->phase != phase_)) continue;
     traces.splice(traces.begin(), traces, it);
     return *traces.front();
   }
@@ -320,11 +372,7 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
   inputs.weight = Tensor(Array::scalar(weight));
   const StepOutputs out = run_part(part, ports, inputs);
   ports.finish();
-  if (part == Part::kAccumulate) {
-    accumulated_.clear();
-    for (const auto& [name, array] : store_.states)
-      if (name.starts_with("gradient/")) accumulated_.push_back(name.substr(9));
-  }
+  if (part == Part::kAccumulate) note_phase(out);
   return out;
 }
 
@@ -361,9 +409,15 @@ void Session::prepare() {
     if (store_.parameters.empty()) trace(Part::kEvaluate);
     return;
   }
-  const bool by_parts = options_.accumulate > 1 || is_pipelined();
-  compiled(by_parts ? Part::kAccumulate : Part::kTrain);
-  if (by_parts) compiled(Part::kApply);
+  if (options_.accumulate <= 1 && !is_pipelined()) {
+    compiled(Part::kTrain);
+    return;
+  }
+  do {
+    compiled(Part::kAccumulate);
+    compiled(Part::kApply);
+  } while (++phase_ < phases_.size());
+  phase_ = 0;
 }
 
 void Session::start_copies() {
@@ -388,33 +442,52 @@ double Session::train(std::span<const std::vector<Array>> micro_batches,
   step_number_ = numbers.step;
   if (options_.peers) options_.peers->at_step(numbers.step);
   if (is_pipelined()) return train_pipelined(micro_batches, weights, numbers);
-  const bool single = options_.accumulate <= 1;
+  if (options_.accumulate > 1) return train_by_parts(micro_batches, weights, numbers);
   double loss = 0;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
-    const double weight = weights[i];
-    // Every micro-batch draws its own random numbers.
-    const uint64_t counter = random_counter(numbers, i);
-    const Part part = single ? Part::kTrain : Part::kAccumulate;
     bind_sizes(micro_batches[i]);
-    double value = 0;
-    if (options_.eager) {
-      const StepOutputs out = run_eager(part, micro_batches[i], numbers, weight, counter);
-      value = out.loss.array().on_host().number();
-      for (size_t k = 0; k < losses_.size(); ++k)
-        losses_[k] = out.losses[k].array().on_host().number();
-    } else {
-      const auto& out = run_compiled(compiled(part), micro_batches[i], numbers, weight, counter);
-      value = out[0].number();
-      for (size_t k = 0; k < losses_.size(); ++k) losses_[k] = out[k + 1].number();
-    }
-    loss += value * weight;
+    // Every micro-batch draws its own random numbers.
+    loss += weights[i] * run_micro_batch(Part::kTrain, micro_batches[i], numbers, weights[i],
+                                         random_counter(numbers, i));
   }
-  if (!single) {
+  return loss;
+}
+
+double Session::run_micro_batch(Part part, const std::vector<Array>& batch,
+                                const StepScalars& numbers, double weight, uint64_t counter) {
+  const bool all = part == Part::kTrain;
+  if (options_.eager) {
+    const StepOutputs out = run_eager(part, batch, numbers, weight, counter);
+    for (size_t k = 0; all && k < losses_.size(); ++k)
+      losses_[k] = out.losses[k].array().on_host().number();
+    return out.loss.array().on_host().number();
+  }
+  const auto& out = run_compiled(compiled(part), batch, numbers, weight, counter);
+  for (size_t k = 0; all && k < losses_.size(); ++k) losses_[k] = out[k + 1].number();
+  return out[0].number();
+}
+
+double Session::train_by_parts(std::span<const std::vector<Array>> micro_batches,
+                               std::span<const double> weights, const StepScalars& numbers) {
+  double loss = 0;
+  std::fill(losses_.begin(), losses_.end(), 0);
+  for (phase_ = 0; phase_ < std::max<size_t>(1, phases_.size()); ++phase_) {
+    double of_phase = 0;
+    for (size_t i = 0; i < micro_batches.size(); ++i) {
+      bind_sizes(micro_batches[i]);
+      of_phase += weights[i] * run_micro_batch(Part::kAccumulate, micro_batches[i], numbers,
+                                               weights[i], random_counter(numbers, i));
+    }
+    loss += of_phase;
+    const UpdateKind update = phases_[phase_].update;
+    if (!losses_.empty()) losses_[update.optimizer] += of_phase;
+    if (!update.is_due(numbers.step)) continue;
     if (options_.eager)
       run_eager(Part::kApply, {}, numbers, 1, 0);
     else
       run_compiled(compiled(Part::kApply), {}, numbers, 1, 0);
   }
+  phase_ = 0;
   return loss;
 }
 
@@ -466,12 +539,23 @@ runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {
 
 runtime::MemoryReport Session::plan_training(const std::vector<Dims>& shapes) {
   if (is_pipelined()) return plan_pipeline(Part::kAccumulate, shapes).memory;
-  return plan(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain, shapes).memory();
+  if (options_.accumulate <= 1) return plan(Part::kTrain, shapes).memory();
+  runtime::MemoryReport most;
+  for (phase_ = 0; phase_ < phases_.size(); ++phase_)
+    if (const auto memory = plan(Part::kAccumulate, shapes).memory(); memory.total() > most.total())
+      most = memory;
+  phase_ = 0;
+  return most;
 }
 
 double Session::training_flops(const std::vector<Dims>& shapes) {
   if (is_pipelined()) return plan_pipeline(Part::kAccumulate, shapes).flops;
-  return plan(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain, shapes).flops();
+  if (options_.accumulate <= 1) return plan(Part::kTrain, shapes).flops();
+  double flops = 0;
+  for (phase_ = 0; phase_ < phases_.size(); ++phase_)
+    flops += plan(Part::kAccumulate, shapes).flops();
+  phase_ = 0;
+  return flops;
 }
 
 runtime::MemoryReport Session::plan_evaluation(const std::vector<Dims>& shapes) {

@@ -24,6 +24,10 @@
 #include "train/loss_form.h"
 #include "train/step.h"
 
+namespace paddle::partition {
+class StageCut;
+}
+
 namespace paddle::train {
 
 /// A field of the data as the step sees it.
@@ -49,6 +53,7 @@ struct SessionOptions {
   /// runs its part, and the session's interface stays that of the whole batch and whole parameters.
   partition::Mesh mesh;
   std::vector<partition::PlaceRule> place;
+  std::vector<partition::OperationRule> rules;
   /// Of the axis `pipeline` of the mesh; the number of micro-batches is `accumulate`.
   partition::Schedule schedule = partition::Schedule::kOneForwardOneBackward;
   int chunks = 1;  ///< stages of a rank
@@ -58,6 +63,9 @@ struct SessionOptions {
   uint64_t recompute_budget = 0;
   bool sequence = false;  ///< the axis `tensor` splits the sequence where it splits nothing else
   int sharding = 0;       ///< stage: 1 optimizer states, 2 sums of gradients too, 3 parameters too
+  int64_t bucket_bytes = 4 << 20;  ///< of gradients that ranks sum together
+  /// Whether full buckets are summed in a thread of their own; nothing: where that leaves time.
+  std::optional<bool> overlap;
   std::shared_ptr<comm::Communicator> peers;  ///< null: one rank
 };
 
@@ -166,6 +174,8 @@ class Session {
  private:
   struct Compiled;
   struct Pipeline;
+  struct StageJob;
+  using StageJobs = std::map<std::pair<partition::JobKind, int>, StageJob>;
   enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kForward };
   StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
@@ -200,6 +210,14 @@ class Session {
   void run_job(Compiled& c, const partition::Job& job, size_t micro_batch, JobValues& values);
   /// Gives the result of the rank with this stage to all ranks of the axis.
   void share_result(int stage, Array& result);
+  /// Adds up the gradients of micro-batches and updates with them, for each update of the step;
+  /// gives the loss.
+  double train_by_parts(std::span<const std::vector<Array>> micro_batches,
+                        std::span<const double> weights, const StepScalars& numbers);
+  /// The loss of a micro-batch.
+  double run_micro_batch(Part part, const std::vector<Array>& batch, const StepScalars& numbers,
+                         double weight, uint64_t counter);
+  void note_phase(const StepOutputs& out);
   double train_pipelined(std::span<const std::vector<Array>> micro_batches,
                          std::span<const double> weights, const StepScalars& numbers);
   EvaluationResult evaluate_pipelined(Compiled& c);
@@ -208,6 +226,10 @@ class Session {
     double flops = 0;  ///< of this rank
   };
   PipelinePlan plan_pipeline(Part part, const std::vector<Dims>& shapes);
+  /// The memory of jobs, whose inputs are complete, with what micro-batches keep between them.
+  PipelinePlan plan_jobs(const partition::StageCut& cut, StageJobs& jobs, bool trains) const;
+  /// The jobs of this rank's stages. `observes`: they are the ones that will run.
+  StageJobs compile_jobs(const partition::StageCut& cut, bool observes) const;
   /// The position on the axis `pipeline` of the rank that owns a parameter or state; 0 for what all
   /// have.
   int pipeline_owner(const std::string& name) const;
@@ -219,6 +241,12 @@ class Session {
   std::unordered_set<const ir::Value*> dropped_in_pipeline(ir::Function& function,
                                                            const std::map<std::string, int>& leaves,
                                                            int stages);
+  /// For each rank of the axis, how many of its layers it computes again to stay within the budget.
+  std::vector<int64_t> layers_for_budget(
+      const ir::Function& function, const std::map<std::string, int>& leaves, int stages,
+      const std::vector<std::vector<std::unordered_set<const ir::Value*>>>& layers);
+  /// Bytes of the optimizer states of parameters, of which ranks of `data` may have parts.
+  uint64_t optimizer_bytes(const std::function<bool(const std::string&)>& is_here) const;
   /// The choice of recomputation for training functions, made with the first one.
   std::optional<passes::RecomputeOptions> choose_recompute(const ir::Function& function);
   /// The memory of a function with a choice of recomputation.
@@ -264,7 +292,13 @@ class Session {
   program::ParameterStore& store_;
   SessionOptions options_;
   ir::Module module_;
-  std::vector<std::string> accumulated_;  ///< parameters with accumulated gradients
+  /// An update of the step, when its gradients are accumulated.
+  struct Phase {
+    UpdateKind update;
+    std::vector<std::string> parameters = {};  ///< with accumulated gradients
+  };
+  std::vector<Phase> phases_;  ///< known with the first function
+  size_t phase_ = 0;           ///< the one at hand
   /// Most recently used first: a model that asks for `static(dim)` has one for each value.
   std::map<Part, std::list<std::unique_ptr<Compiled>>> parts_;
   std::vector<Dims> shapes_;              ///< of the fields of the batch at hand
@@ -277,6 +311,7 @@ class Session {
   std::map<std::string, Array> parts_here_;  ///< of split parameters and states
   std::unique_ptr<Pipeline> pipeline_;
   bool recompute_chosen_ = false, has_own_rows_alone_ = false;
+  std::vector<int64_t> layers_again_;  ///< by rank of the axis `pipeline`, within a budget
   std::string recompute_text_, communication_text_;
 };
 

@@ -15,8 +15,10 @@ void Session::partition(Compiled& c) {
   options.rank = options_.peers->rank();
   for (const FieldType& field : fields_) options.batch_inputs.insert(field.name);
   options.place = options_.place;
+  options.rules = options_.rules;
   options.shards_storage = options_.sharding > 0;
   options.splits_sequence = options_.sequence;
+  options.bucket_bytes = options_.bucket_bytes;
   const int data = options.mesh.axis("data");
   // Parts over `data` are optimizer states from stage 1 on, sums of gradients from stage 2 on, and
   // parameters in stage 3.

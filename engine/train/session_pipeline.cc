@@ -146,30 +146,39 @@ void Session::cut(Compiled& c, Part part) {
     for (const auto& [name, readers] : c.cut->readers())
       p.readers[name].insert(readers.begin(), readers.end());
   }
+  c.jobs = compile_jobs(*c.cut, true);
+  if (!training) return;
   std::map<std::string, partition::Traffic> traffic;
-  for (int stage = pipeline_position(); stage < stages; stage += ranks)
+  for (const auto& [key, job] : c.jobs)
+    add_traffic(job.executable->function(), *c.cut, job.part.sends, traffic);
+  communication_text_ = str("rank ", options_.peers->rank(),
+                            " sends in each micro-batch: ", partition::text(traffic));
+}
+
+Session::StageJobs Session::compile_jobs(const partition::StageCut& cut, bool observes) const {
+  StageJobs jobs;
+  const int ranks = options_.mesh.axis_size_of("pipeline");
+  for (int stage = pipeline_position(); stage < ranks * options_.chunks; stage += ranks)
     for (const JobKind kind : {JobKind::kForward, JobKind::kBackward, JobKind::kWeights}) {
-      Compiled::StageJob job;
-      job.part = c.cut->function(kind, stage);
+      StageJob job;
+      job.part = cut.function(kind, stage);
       if (!job.part.function) continue;
       job.inputs.resize(job.part.inputs.size());
-      add_traffic(*job.part.function, *c.cut, job.part.sends, traffic);
-      job.executable = runtime::compile(
-          std::shared_ptr<ir::Function>(std::move(job.part.function)), options_.compile,
-          {options_.max_plans,
-           {.check_memory = options_.check_memory, .profile = options_.profile}},
-          options_.observe);
-      c.jobs.emplace(std::pair(kind, stage), std::move(job));
+      runtime::ExecutableOptions options{options_.max_plans,
+                                         {.check_memory = options_.check_memory,
+                                          .profile = observes ? options_.profile : nullptr}};
+      job.executable = runtime::compile(std::shared_ptr<ir::Function>(std::move(job.part.function)),
+                                        options_.compile, options,
+                                        observes ? options_.observe : compiler::Observer());
+      jobs.emplace(std::pair(kind, stage), std::move(job));
     }
-  if (training)
-    communication_text_ = str("rank ", options_.peers->rank(),
-                              " sends in each micro-batch: ", partition::text(traffic));
+  return jobs;
 }
 
 void Session::run_job(Compiled& c, const Job& job, size_t micro_batch, JobValues& values) {
   const auto it = c.jobs.find({job.kind, job.stage});
   if (it == c.jobs.end()) return;
-  Compiled::StageJob& own = it->second;
+  StageJob& own = it->second;
   const auto& transfers = c.cut->transfers();
   const int here = options_.peers->rank();
   const auto tag = [&](int transfer) {
@@ -278,9 +287,15 @@ EvaluationResult Session::evaluate_pipelined(Compiled& c) {
 Session::PipelinePlan Session::plan_pipeline(Part part, const std::vector<Dims>& shapes) {
   bind_sizes(shapes);
   Compiled& c = compiled(part);
+  return plan_jobs(*c.cut, c.jobs, part == Part::kAccumulate);
+}
+
+Session::PipelinePlan Session::plan_jobs(const partition::StageCut& cut, StageJobs& jobs,
+                                         bool trains) const {
   PipelinePlan out;
   std::set<std::string> counted;
-  for (auto& [key, job] : c.jobs) {
+  size_t kept = 0;  // between the jobs of a micro-batch
+  for (auto& [key, job] : jobs) {
     std::vector<Layout> layouts;
     const ir::Function& f = job.executable->function();
     for (size_t i = 0; i < f.inputs.size(); ++i) {
@@ -295,20 +310,18 @@ Session::PipelinePlan Session::plan_pipeline(Part part, const std::vector<Dims>&
     out.memory.scratch = std::max(out.memory.scratch, memory.scratch);
     out.memory.constants += memory.constants;
     out.flops += plan.flops();
-  }
-  // Values that micro-batches keep between their jobs.
-  size_t kept = 0;
-  for (const auto& [key, job] : c.jobs)
     for (const auto& source : job.part.outputs)
-      if (source.value >= 0) kept += bytes_of(*c.cut->values()[static_cast<size_t>(source.value)]);
-  const partition::PipelineShape shape{options_.schedule, options_.mesh.axis_size_of("pipeline"),
-                                       options_.chunks, static_cast<int>(options_.accumulate)};
-  const partition::Replay replay = partition::replay(partition::make_job_lists(shape), shape, {});
-  if (part == Part::kAccumulate)
+      if (source.value >= 0) kept += bytes_of(*cut.values()[static_cast<size_t>(source.value)]);
+  }
+  if (trains) {
+    const partition::PipelineShape shape{options_.schedule, options_.mesh.axis_size_of("pipeline"),
+                                         options_.chunks, static_cast<int>(options_.accumulate)};
+    const partition::Replay replay = partition::replay(partition::make_job_lists(shape), shape, {});
     kept = kept / static_cast<size_t>(options_.chunks) *
            static_cast<size_t>(replay.most_active[static_cast<size_t>(pipeline_position())]);
+    out.flops *= static_cast<double>(options_.accumulate);
+  }
   out.memory.arena += kept;
-  if (part == Part::kAccumulate) out.flops *= static_cast<double>(options_.accumulate);
   return out;
 }
 

@@ -91,7 +91,7 @@ Step::Step(StepDefinition definition) : d_(std::move(definition)) {
 }
 
 StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs, bool training,
-                      const std::function<void(const UpdateCall&)>& on_update) const {
+                      const OnUpdate& on_update) const {
   StepOutputs out;
   const SourceLocation where = d_.loss.where.location();
   Interpreter& outermost = current_interpreter();
@@ -104,14 +104,12 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
     };
     add(out.loss);
     if (named) add(out.losses[call.optimizer]);
+    const UpdateKind& kind = out.updates.emplace_back(UpdateKind{call.optimizer, call.every});
     if (!on_update) return;
-    if (call.every > 1) {
-      const bool due = inputs.step_number % call.every == 0;
-      out.conditions.push_back({call.every, due});
-      if (!due) return;
-    }
+    const bool due = kind.is_due(inputs.step_number);
+    if (call.every > 1) out.conditions.push_back({call.every, due});
     const BelowScope below(outermost);
-    on_update(call);
+    on_update(call, out.updates.size() - 1, due);
   };
 
   std::vector<std::unique_ptr<Interpreter>> interpreters;
@@ -282,7 +280,8 @@ std::vector<std::string> Step::copies(const std::string& parameter, const Dims& 
 }
 
 StepOutputs Step::train(program::ParameterBinding& ports, const StepInputs& inputs) const {
-  return run(ports, inputs, true, [&](const UpdateCall& call) {
+  return run(ports, inputs, true, [&](const UpdateCall& call, size_t, bool is_due) {
+    if (!is_due) return;
     const auto names = trainable(ports, call);
     update(ports, inputs, call.optimizer, names, gradients(ports, call.loss, names), false);
   });
@@ -316,31 +315,56 @@ Tensor Step::accumulated(program::ParameterBinding& ports, const std::string& na
   return make_row_sparse(indices, sum, Dim(shape[0]));
 }
 
-StepOutputs Step::accumulate(program::ParameterBinding& ports, const StepInputs& inputs) const {
-  StepOutputs out = forward(ports, inputs, true);
-  const auto names = trainable(ports, {});
-  const Tensors grads = gradients(ports, out.loss, names);
+void Step::add_gradients(program::ParameterBinding& ports, const StepInputs& inputs,
+                         const UpdateCall& call, StepOutputs& out) const {
+  const auto names = trainable(ports, call);
+  const Tensors grads = gradients(ports, call.loss, names);
   const autograd::NoGradScope no_grad;
   for (size_t i = 0; i < names.size(); ++i) {
     if (!grads[i].defined()) continue;
     const Tensor parameter = ports.existing(names[i]);
     const std::string slot = sum_slot(names[i]);
-    if (const RowSparse* rows = row_sparse(grads[i]); rows && d_.optimizers[0].optimizer->is_lazy())
+    if (const RowSparse* rows = row_sparse(grads[i]);
+        rows && d_.optimizers[call.optimizer].optimizer->is_lazy())
       note_touched_rows(ports, names[i], *rows);
     const DType dtype = full_type(parameter);
     const Tensor sum = ports.slot(slot, concrete(parameter.shape()), dtype, 0);
     Tensor weight = ops::cast(inputs.weight, dtype);
     if (scaling()) weight = weight / loss_scale(ports);
     ports.set_slot(slot, sum + in_full(grads[i]) * weight);
+    out.accumulated.push_back(names[i]);
   }
-  return out;
 }
 
-void Step::apply(program::ParameterBinding& ports, const StepInputs& inputs,
+StepOutputs Step::accumulate(program::ParameterBinding& ports, const StepInputs& inputs,
+                             size_t update) const {
+  StepOutputs mine;
+  const bool several = !d_.optimizers.front().name.empty();
+  StepOutputs out =
+      run(ports, inputs, true, [&](const UpdateCall& call, size_t number, bool is_due) {
+        if (number < update) {
+          // Behind an update states and parameters are those that it has left.
+          ports.give_up_updates();
+          const autograd::NoGradScope no_grad;
+          if (is_due)
+            for (const std::string& name : trainable(ports, call))
+              mine.reread.push_back(ports.reread(name));
+        } else if (number == update) {
+          mine.loss = call.loss;
+          if (is_due) add_gradients(ports, inputs, call, mine);
+          if (several) ports.hold_updates();
+        }
+      });
+  mine.updates = std::move(out.updates);
+  mine.conditions = std::move(out.conditions);
+  return mine;
+}
+
+void Step::apply(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
                  const std::vector<std::string>& parameters) const {
   Tensors sums;
   for (const std::string& name : parameters) sums.push_back(accumulated(ports, name));
-  update(ports, inputs, 0, parameters, sums, true);
+  update(ports, inputs, optimizer, parameters, sums, true);
   const auto clear = [&](const std::string& slot) {
     const Array& kept = ports.store().states.at(slot);
     ports.set_slot(slot, full_of(to_shape(kept.shape), 0, kept.dtype));

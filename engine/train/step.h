@@ -92,12 +92,24 @@ struct UpdateCondition {
   bool holds(int64_t step) const { return (step % every == 0) == due; }
 };
 
+/// An update that the step contains.
+struct UpdateKind {
+  size_t optimizer = 0;
+  int64_t every = 1;
+  bool is_due(int64_t step) const { return step % every == 0; }
+};
+
 struct StepOutputs {
   Tensor loss;                       ///< 0-D; the sum over the updates of a step
   Tensors losses;                    ///< of each optimizer, 0-D; empty unless they have names
   std::vector<BoundMetric> metrics;  ///< of all metrics' calls, in order
   lang::NamedValues names;           ///< what the loss could name: fields and outputs
   std::vector<UpdateCondition> conditions;
+  std::vector<UpdateKind> updates;  ///< of the step, in order
+  /// Of an accumulation: the parameters whose gradients were added, and the values as which those
+  /// are read that an earlier update has changed.
+  std::vector<std::string> accumulated;
+  Tensors reread;
 };
 
 class Step {
@@ -114,10 +126,13 @@ class Step {
   }
   /// A whole step from one batch, with its updates in order.
   StepOutputs train(program::ParameterBinding& ports, const StepInputs& inputs) const;
-  /// Adds the gradients of a micro-batch, times its weight, to the accumulated ones.
-  StepOutputs accumulate(program::ParameterBinding& ports, const StepInputs& inputs) const;
+  /// Adds the gradients of a micro-batch for one of the step's updates, times its weight, to the
+  /// accumulated ones; the loss is that of the update. Earlier updates of the step have been
+  /// applied.
+  StepOutputs accumulate(program::ParameterBinding& ports, const StepInputs& inputs,
+                         size_t update = 0) const;
   /// Updates from the accumulated gradients and clears them. `parameters`: all that have some.
-  void apply(program::ParameterBinding& ports, const StepInputs& inputs,
+  void apply(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
              const std::vector<std::string>& parameters) const;
   StepOutputs evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// The state that counts the updates of an optimizer with a name.
@@ -126,9 +141,12 @@ class Step {
   std::vector<std::string> copies(const std::string& parameter, const Dims& shape) const;
 
  private:
-  /// `on_update`, if given, is called for each update that is due.
+  /// Gets each update of the step, with its number and whether it is due.
+  using OnUpdate = std::function<void(const UpdateCall&, size_t number, bool is_due)>;
   StepOutputs run(program::ParameterBinding& ports, const StepInputs& inputs, bool training,
-                  const std::function<void(const UpdateCall&)>& on_update) const;
+                  const OnUpdate& on_update) const;
+  void add_gradients(program::ParameterBinding& ports, const StepInputs& inputs,
+                     const UpdateCall& call, StepOutputs& out) const;
   /// The parameters that an update changes. kConfig if a pattern matches none.
   std::vector<std::string> trainable(const program::ParameterBinding& ports,
                                      const UpdateCall& call) const;

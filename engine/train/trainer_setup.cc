@@ -116,6 +116,9 @@ MemoryPlan Trainer::Impl::prepare() {
   check_rank_count(config_.parallel, peers_->size());
   if (options_.eager && peers_->size() > 1)
     fail(ErrorCode::kUsage, "--eager runs on one rank: a parallel run is a compiled step");
+  if (options_.eager && config_.accumulate > 1 && config_.optimizers.size() > 1)
+    fail(ErrorCode::kUsage,
+         "--eager: train.accumulate with several optimizers is for the compiled step");
   if (options_.eager && config_.parallel.recompute)
     fail(ErrorCode::kUsage, "--eager keeps all values: recompute is for the compiled step");
   if (options_.resume) {
@@ -175,12 +178,15 @@ MemoryPlan Trainer::Impl::prepare() {
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
   options.mesh = config_.parallel.mesh();
   options.place = config_.parallel.place;
+  options.rules = config_.parallel.rules;
   options.sequence = config_.parallel.sequence;
   options.schedule = config_.parallel.schedule;
   options.chunks = static_cast<int>(config_.parallel.chunks);
   options.recompute = config_.parallel.recompute;
   options.recompute_budget = config_.parallel.recompute_budget;
   options.sharding = static_cast<int>(config_.parallel.sharding);
+  options.bucket_bytes = config_.parallel.bucket_bytes;
+  options.overlap = config_.parallel.overlap;
   options.peers = peers_;
   options.observe = options_.observe;
   if (!options_.dump_ir.empty())

@@ -83,7 +83,7 @@ LAYOUTS = {
     "pipeline2 data2 sharding2 zero_bubble": (
         4, 4, pipelined(2, 4, "parallel.data=2", "parallel.sharding=2", "parallel.schedule=zero_bubble")),
 }
-# Refusals that the guides list: several optimizers have neither micro-batches nor stages.
+# Refusals that the guides list: several optimizers have no stages.
 DOCUMENTED = ("is not possible with 'optimizers'",)
 
 

@@ -78,6 +78,12 @@ for run in sys.argv[3:]:
             if key in a and not abs(a[key] - b[key]) <= bound * abs(a[key]):
                 sys.exit(f"{run}: {key} {b[key]} at step {b['step']}, expected {a[key]}")
 P
+# Losses to twelve digits.
+losses() { python3 -c '
+import json, sys
+for line in open(sys.argv[1] + "/metrics.jsonl"):
+    line = json.loads(line)
+    if line["kind"] == "train": print(line["step"], f"{line[\"loss\"]:.9g}")' "$1"; }
 run() {  # run NAME COMMAND…
   local name="$1"
   shift
@@ -127,6 +133,12 @@ for stage in 1 2 3; do same_files stage0 "stage$stage"; done
 run clipped "$train" "$folder/gpt.yaml" parallel.data=3 --simulate 3
 run clipped.sharded "$train" "$folder/gpt.yaml" parallel.data=3 parallel.sharding=3 --simulate 3
 same_losses 1e-12 "$folder/clipped" "$folder/clipped.sharded"
+# Neither do the size of buckets and their overlap, simulated or not.
+run buckets "$train" "$folder/gpt.yaml" parallel.data=3 parallel.bucket=2KiB --simulate 3 --dump-ir "$folder/buckets.ir"
+same_files clipped buckets
+grep -q "comm.start_all_reduce" "$folder"/buckets.ir/train.*.trace.txt || fail "small buckets do not travel early"
+run buckets.real "$launch" -n 3 paddle-train "$folder/gpt.yaml" parallel.data=3 parallel.bucket=2KiB parallel.overlap=always
+same_files clipped buckets.real
 "$train" "$folder/gpt.yaml" parallel.data=2 parallel.sharding=3 --simulate 2 --dry-run --output "$folder/dry" > "$folder/out"
 grep -qF "split: layer.0.feed_forward.linear.weight" "$folder/out" || fail "stage 3 does not split the weights"
 grep -qE "sends in each step: .* comm.reduce_scatter" "$folder/out" || fail "stage 3 does not sum gradients in parts"
@@ -151,6 +163,10 @@ same_files deep.parts deep.interleaved
 pipe again 2 parallel.pipeline=2 parallel.recompute=full
 grep -qE "recompute: 4 layers; the stages keep .* for each micro-batch" "$folder/out" || fail "recompute within a pipeline does not say what it saves"
 pipe again.bubble 4 parallel.pipeline=2 parallel.data=2 parallel.schedule=zero_bubble 'parallel.recompute={layers: ["*.feed_forward"]}'
+pipe budget 4 parallel.pipeline=2 parallel.data=2 'parallel.recompute={budget: 120 KiB}'
+grep -qE "recompute: [123] of 4 layers; the stages keep" "$folder/out" || fail "a budget within a pipeline does not say what it does: $(grep recompute "$folder/out")"
+pipe budget.least 2 parallel.pipeline=2 'parallel.recompute={budget: 1 KiB}'
+grep -qE "recompute: 4 of 4 layers; .* more than the budget of 1.0 KiB" "$folder/out" || fail "a budget that is too small should be told"
 pipe exact 2 parallel.pipeline=2 compile.exact=true
 pipe exact.again 2 parallel.pipeline=2 compile.exact=true parallel.recompute=full
 same_files deep.exact deep.exact.again
@@ -170,6 +186,34 @@ run half.pipe "$train" "$folder/gpt.yaml" "${deep[@]}" train.steps=3 parallel.pi
 "$launch" -n 2 paddle-train --resume "$folder/half.pipe" train.steps=6 parallel.data=2 parallel.pipeline=1 > "$folder/out" 2> "$folder/error" \
   || fail "a pipeline's checkpoint does not continue with another layout"
 same_losses 1e-10 "$folder/deep.parts" "$folder/half.pipe"
+
+# --- several optimizers, accumulated ---
+cat > "$folder/gan.yaml" <<Y
+models: {g: $here/../../models/digits_generator.yaml, d: $here/../../models/digits_critic.yaml}
+optimizers: {d: {name: adam, lr: 1e-3}, g: {name: adam, lr: 1e-3}}
+step: |
+  fake = g(randn([image.shape[0], 32]))
+  d_loss = softplus(-d(image)).mean() + softplus(d(detach(fake))).mean()
+  update(d_loss, optimizer="d")
+  g_loss = softplus(-d(fake)).mean()
+  update(g_loss, optimizer="g", every=2)
+data:
+  batch_size: 8
+  train: {kind: digits, size: 64, seed: 1}
+train: {steps: 5, log_every: 1, accumulate: 2}
+precision: float64
+Y
+run gan.one "$train" "$folder/gan.yaml"
+run gan.data "$train" "$folder/gan.yaml" parallel.data=2 --simulate 2
+run gan.sharded "$launch" -n 2 paddle-train "$folder/gan.yaml" parallel.data=2 parallel.sharding=3
+for other in data sharded; do
+  diff <(losses "$folder/gan.one") <(losses "$folder/gan.$other") > "$folder/error" || fail "gan.$other has other losses:"
+done
+most_lines=1
+expect 3 "is not possible with 'optimizers': the stages" "$train" "$folder/gan.yaml" parallel.pipeline=2 --simulate 2 --output "$folder/bad"
+sed -e 's/^  d_loss = .*/  score = d(fake)/' -e 's/^  update(d_loss.*/  update(softplus(score).mean(), optimizer="d")/' \
+  -e 's/^  g_loss = .*/  g_loss = softplus(-score).mean()/' "$folder/gan.yaml" > "$folder/old.yaml"
+expect 3 "before an earlier update of the step has changed it" "$train" "$folder/old.yaml" --output "$folder/bad"
 
 # --- the sequence in parts, and values that are computed again ---
 run sequence "$train" "$folder/gpt.yaml" parallel.tensor=3 parallel.sequence=true --simulate 3
@@ -212,7 +256,11 @@ expect 3 "needs a multiple of the 2 ranks of pipeline, found 5" "$train" "$folde
 expect 3 "leave one of them out" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.micro_batches=5 train.accumulate=1 train.accumulate=2 --simulate 2 --output "$folder/bad"
 expect 3 "orders a pipeline, whose size is 1" "$train" "$folder/gpt.yaml" parallel.schedule=interleaved --output "$folder/bad"
 expect 3 "only 'schedule: interleaved' has several stages" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.chunks=2 parallel.micro_batches=5 --simulate 2 --output "$folder/bad"
-expect 3 "a budget is not possible within a pipeline" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.micro_batches=5 'parallel.recompute={budget: 1 MiB}' --simulate 2 --output "$folder/bad"
+expect 3 "expected an amount of memory such as 4 MiB, found 'much'" "$train" "$folder/gpt.yaml" parallel.bucket=much --output "$folder/bad"
+expect 3 "there is no operation 'inw'; did you mean 'inv'" "$train" "$folder/gpt.yaml" 'parallel.rules={inw: "[a] -> [a]"}' --output "$folder/bad"
+expect 3 "rule '[a] > [a]': there is no '->'" "$train" "$folder/gpt.yaml" 'parallel.rules={inv: "[a] > [a]"}' --output "$folder/bad"
+expect 3 "the step has no operation 'inv'" "$train" "$folder/gpt.yaml" 'parallel.rules={inv: "[n, ...] -> [n, ...]"}' parallel.data=2 --simulate 2 --output "$folder/bad"
+[[ ! -e "$folder/bad" ]] || fail "a refused run left a folder: $(ls -A "$folder/bad")"
 expect 3 "can be cut into at most" "$train" "$folder/gpt.yaml" data.batch_size=50 parallel.pipeline=50 --simulate 50 --output "$folder/bad"
 expect 3 "did you mean '1f1b'" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.schedule=1f1 --simulate 2 --output "$folder/bad"
 expect 3 "whose size is 1" "$train" "$folder/gpt.yaml" parallel.sequence=true --output "$folder/bad"
@@ -224,7 +272,6 @@ expect 2 "cannot start 'no-such-program'" "$launch" -n 2 no-such-program
 expect 4 "rank 1: error: my own trouble" "$launch" -n 2 sh -c '[ "$PADDLE_RANK" = 0 ] && exec sleep 1; echo "error: my own trouble" >&2; exit 4'
 
 # --- lost ranks and signals ---
-most_lines=2
 expect 7 "rank 1 was killed by signal 9" "$launch" -n 3 sh -c '[ "$PADDLE_RANK" = 1 ] && kill -9 $$; exec sleep 1'
 expect 7 "rank 2 has been stopped" "$launch" -n 3 --dead-after 0.5 sh -c '[ "$PADDLE_RANK" = 2 ] && kill -STOP $$; exec sleep 2'
 "$launch" -n 2 paddle-train "$folder/gpt.yaml" parallel.data=2 train.steps=1000000 train.evaluate_every=never train.checkpoint_every=never \
