@@ -389,7 +389,7 @@ void ProgramImporter::import_operations() {
       ++unknown[operation.type];
       continue;
     }
-    // What unknown operations compute is not there for those that read it.
+    // Results of unknown operations do not exist for those that read them.
     if (!unknown.empty() || !refused.empty()) continue;
     operation_ = &operation;
     try {

@@ -1,5 +1,5 @@
 #pragma once
-// What the rules for operations of PaddlePaddle's programs are written with: the operation at hand,
+// The interface of rules for operations of PaddlePaddle's programs: the operation at hand,
 // read by the names of its slots (.pdmodel) or their positions (PIR), and the graph under
 // construction.
 
