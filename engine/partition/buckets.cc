@@ -88,13 +88,13 @@ void Localizer::flush(Bucket bucket) {
     for (const int axis : bucket.axes)
       sums = ops::comm_all_reduce(sums, options_.mesh.group(options_.rank, axis), "sum");
   } else {
-    // The first wait keeps what the exchange reads and writes.
+    // The first wait is the one for the exchange: it keeps what that reads and writes.
     Tensors used = std::move(sums);
     used.push_back(bucket.begun.back());
     sums.clear();
     for (size_t i = 0; i < bucket.sums.size(); ++i) {
       sums.push_back(ops::comm_wait(bucket.begun[i], used));
-      used.clear();
+      used = {bucket.begun.back()};
     }
   }
   for (size_t i = 0; i < sums.size(); ++i) {

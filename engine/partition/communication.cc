@@ -24,9 +24,12 @@ std::map<std::string, Traffic> communication(const ir::Function& function) {
     for (const ir::Value* v : o.operands) bytes += bytes_of(*v);
     Traffic& traffic = out[name];
     ++traffic.calls;
-    if (name == "comm.all_reduce" || name == "comm.start_all_reduce")
+    if (name == "comm.all_reduce")
       traffic.bytes += comm::Communicator::all_reduce_sent_bytes(
           bytes, CommAllReduceAttrs(o.attrs).ranks.size());
+    else if (name == "comm.start_all_reduce")
+      traffic.bytes += comm::Communicator::all_reduce_sent_bytes(
+          bytes, CommStartAllReduceAttrs(o.attrs).ranks.size());
     else if (name == "comm.reduce_scatter")
       traffic.bytes += bytes - bytes_of(*o.results[0]);
     else

@@ -83,7 +83,7 @@ losses() { python3 -c '
 import json, sys
 for line in open(sys.argv[1] + "/metrics.jsonl"):
     line = json.loads(line)
-    if line["kind"] == "train": print(line["step"], f"{line[\"loss\"]:.9g}")' "$1"; }
+    if line["kind"] == "train": print(line["step"], "%.9g" % line["loss"])' "$1"; }
 run() {  # run NAME COMMAND…
   local name="$1"
   shift
@@ -163,10 +163,13 @@ same_files deep.parts deep.interleaved
 pipe again 2 parallel.pipeline=2 parallel.recompute=full
 grep -qE "recompute: 4 layers; the stages keep .* for each micro-batch" "$folder/out" || fail "recompute within a pipeline does not say what it saves"
 pipe again.bubble 4 parallel.pipeline=2 parallel.data=2 parallel.schedule=zero_bubble 'parallel.recompute={layers: ["*.feed_forward"]}'
-pipe budget 4 parallel.pipeline=2 parallel.data=2 'parallel.recompute={budget: 120 KiB}'
+wide=(params.layers=4 data.batch_size=256 train.steps=1 parallel.micro_batches=4 parallel.pipeline=2 parallel.data=2 --simulate 4)
+run wide "$train" "$folder/gpt.yaml" "${wide[@]}"
+run wide.budget "$train" "$folder/gpt.yaml" "${wide[@]}" 'parallel.recompute={budget: 6 MiB}'
 grep -qE "recompute: [123] of 4 layers; the stages keep" "$folder/out" || fail "a budget within a pipeline does not say what it does: $(grep recompute "$folder/out")"
+same_losses 1e-10 "$folder/wide" "$folder/wide.budget"
 pipe budget.least 2 parallel.pipeline=2 'parallel.recompute={budget: 1 KiB}'
-grep -qE "recompute: 4 of 4 layers; .* more than the budget of 1.0 KiB" "$folder/out" || fail "a budget that is too small should be told"
+grep -qE "recompute: 4 of 4 layers; .* more than the budget of 1 KiB" "$folder/out" || fail "a budget that is too small should be told"
 pipe exact 2 parallel.pipeline=2 compile.exact=true
 pipe exact.again 2 parallel.pipeline=2 compile.exact=true parallel.recompute=full
 same_files deep.exact deep.exact.again
@@ -200,6 +203,7 @@ step: |
 data:
   batch_size: 8
   train: {kind: digits, size: 64, seed: 1}
+  transforms: [{scale: {fields: image, factor: 0.00392156862745098}}]
 train: {steps: 5, log_every: 1, accumulate: 2}
 precision: float64
 Y
@@ -257,7 +261,7 @@ expect 3 "leave one of them out" "$train" "$folder/gpt.yaml" parallel.pipeline=2
 expect 3 "orders a pipeline, whose size is 1" "$train" "$folder/gpt.yaml" parallel.schedule=interleaved --output "$folder/bad"
 expect 3 "only 'schedule: interleaved' has several stages" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.chunks=2 parallel.micro_batches=5 --simulate 2 --output "$folder/bad"
 expect 3 "expected an amount of memory such as 4 MiB, found 'much'" "$train" "$folder/gpt.yaml" parallel.bucket=much --output "$folder/bad"
-expect 3 "there is no operation 'inw'; did you mean 'inv'" "$train" "$folder/gpt.yaml" 'parallel.rules={inw: "[a] -> [a]"}' --output "$folder/bad"
+expect 3 "there is no operation 'inw' (did you mean 'inv'?)" "$train" "$folder/gpt.yaml" 'parallel.rules={inw: "[a] -> [a]"}' --output "$folder/bad"
 expect 3 "rule '[a] > [a]': there is no '->'" "$train" "$folder/gpt.yaml" 'parallel.rules={inv: "[a] > [a]"}' --output "$folder/bad"
 expect 3 "the step has no operation 'inv'" "$train" "$folder/gpt.yaml" 'parallel.rules={inv: "[n, ...] -> [n, ...]"}' parallel.data=2 --simulate 2 --output "$folder/bad"
 [[ ! -e "$folder/bad" ]] || fail "a refused run left a folder: $(ls -A "$folder/bad")"

@@ -148,7 +148,6 @@ refused both "a config has either 'model' or 'models'" '$a model: mlp.yaml'
 refused name "'update' is a function of the language" 's/^  g: {file/  update: {file/'
 refused export "there is no model 'e'" '$a export: e'
 refused params "with 'models', each has its own" '$a params: {sizes: [3]}'
-refused accumulate "train.accumulate: is not possible with 'optimizers'" '$a train: {accumulate: 2}'
 refused loss "'optimizers' needs a 'step'" 's/^step: |/loss: |/; s/^  update.*//'
 refused branch "update(loss) is not possible inside of a condition or loop on tensors" \
   's/^  update(g_loss.*/  if g_loss > 0:\n    update(g_loss, optimizer="g")/'

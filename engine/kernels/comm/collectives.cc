@@ -58,6 +58,7 @@ struct Sums {
   comm::Reduction reduction;
   DType dtype;
   std::vector<comm::Summand> tensors;
+  std::vector<void*> sources;  ///< room for the operands, or the copies of them that are summed
   int64_t count = 0;
 
   Sums(const KernelRequest& request, const std::vector<int64_t>& of_ranks, const std::string& word)
@@ -66,6 +67,7 @@ struct Sums {
       tensors.push_back({nullptr, nullptr, x.size()});
       count += x.size();
     }
+    sources.resize(tensors.size());
   }
   void point_to(void* const* operands, void* const* results) {
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -118,12 +120,11 @@ std::unique_ptr<Kernel> prepare_comm_start_all_reduce(const KernelRequest& reque
   }
   return make_kernel(
       [sums, copies](const RunContext& context, void* const* operands, void* const* results) {
-        std::vector<void*> sources(operands, operands + copies.size());
-        for (size_t i = 0; i < copies.size(); ++i)
-          if (copies[i]) {
-            copies[i]->run(context, &operands[i], &results[i]);
-            sources[i] = results[i];
-          }
+        std::vector<void*>& sources = sums->sources;
+        for (size_t i = 0; i < copies.size(); ++i) {
+          sources[i] = copies[i] ? results[i] : operands[i];
+          if (copies[i]) copies[i]->run(context, &operands[i], &results[i]);
+        }
         sums->point_to(sources.data(), results);
         if (sums->ranks.size() > 1)
           communicator(sums->ranks)
