@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <fstream>
 #include <functional>
 
 #include "base/files.h"
@@ -199,7 +200,14 @@ std::vector<std::string> PaddleProgram::parameters() const {
 }
 
 bool is_paddle_program(const std::string& path) {
-  return path.ends_with(".pdmodel") || path.ends_with(".json");
+  if (!path.ends_with(".json")) return path.ends_with(".pdmodel");
+  // Models in JSON have the same ending; a program begins with its format.
+  constexpr size_t kBeginning = 256;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kBeginning, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text.find("\"base_code\"") != std::string::npos;
 }
 
 PaddleProgram read_paddle_program(const std::string& path) {

@@ -44,7 +44,7 @@ struct PaddleProgram {
   std::vector<std::string> parameters() const;
 };
 
-/// Whether the name of a file is that of a program.
+/// Whether a file is a program: by its name, and for .json by its beginning.
 bool is_paddle_program(const std::string& path);
 /// Reads a .pdmodel or .json file; kModel if it is damaged.
 PaddleProgram read_paddle_program(const std::string& path);

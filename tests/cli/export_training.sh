@@ -29,7 +29,7 @@ grep -q "^decomposed *sgd_update" "$folder/forms" || fail "--list-ops does not l
 expect 2 "accumulates gradients" "$export_model" --training configs/quickstart/digits.yaml train.accumulate=2 \
   -o "$folder/x.onnx"
 cat > "$folder/every.yaml" <<'Y'
-models: {d: {model: net.yaml}}
+models: {d: net.yaml}
 step: |
   logits = d(image)
   update(cross_entropy(logits, label), optimizer="d", every=2)
