@@ -13,6 +13,13 @@
 
 namespace paddle::cli {
 
+std::string only_config(const std::vector<std::string>& arguments, const char* command) {
+  if (arguments.size() != 1)
+    fail(ErrorCode::kUsage, arguments.empty() ? "no config is given" : "one config is expected",
+         " (see ", command, " --help)");
+  return arguments[0];
+}
+
 int run_trainer(const std::vector<std::string>& arguments, const std::string& log) {
   const std::string program =
       (std::filesystem::path(program_path()).parent_path() / "paddle-train").string();

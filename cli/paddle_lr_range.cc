@@ -37,11 +37,9 @@ int run(int argc, char** argv) {
   app.add_flag("--json", as_json, "print one JSON object at the end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   std::vector<std::string> overrides = cli::take_overrides(arguments);
-  if (arguments.size() != 1)
-    fail(ErrorCode::kUsage, arguments.empty() ? "no config is given" : "one config is expected",
-         " (see paddle-lr-range --help)");
+  const std::string config = cli::only_config(arguments, "paddle-lr-range");
   if (!(low < high)) fail(ErrorCode::kUsage, "--from ", low, " is not below --to ", high);
-  const train::RunConfig given = train::read_config(arguments[0], overrides);
+  const train::RunConfig given = train::read_config(config, overrides);
   if (given.optimizers.size() != 1)
     fail(ErrorCode::kConfig, "a range test needs one optimizer; this config has ",
          given.optimizers.size());
@@ -53,15 +51,15 @@ int run(int argc, char** argv) {
         std::string("train.best=null"), std::string("train.early_stop=null"),
         std::string("train.evaluate_every=never"), std::string("train.checkpoint_every=never")})
     overrides.push_back(setting);
-  train::read_config(arguments[0], overrides);
+  train::read_config(config, overrides);
   if (output.empty()) output = (fs::path("runs") / (given.name + "-lr-range")).string();
   ensure_directory(output);
   const std::string folder = (fs::path(output) / "run").string(), log = folder + ".log";
-  std::vector<std::string> words = {arguments[0]};
+  std::vector<std::string> words = {config};
   words.insert(words.end(), overrides.begin(), overrides.end());
   words.insert(words.end(), {"--output", folder, "--overwrite"});
   watch_for_interrupts();
-  cli::print(str(steps, " steps of ", arguments[0], ", rates from ", cli::short_number(low), " to ",
+  cli::print(str(steps, " steps of ", config, ", rates from ", cli::short_number(low), " to ",
                  cli::short_number(high), "\n"));
   const int status = cli::run_trainer(words, log);
   if (status > 128 || pending_interrupt()) return status > 128 ? status : 128 + pending_interrupt();

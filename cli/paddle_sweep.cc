@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/printf.h"
 #include "common.h"
 #include "common_table.h"
 #include "common_trial.h"
@@ -61,11 +61,7 @@ train::WatchedMetric choose_metric(const train::RunConfig& config, const std::st
 }
 
 /// "11.1%"
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g%%", 100 * share);
-  return text;
-}
+std::string percent(double share) { return format("%.3g%%", 100 * share); }
 
 /// Trains the trials of a sweep and keeps its record, sweep.json.
 class Sweep {
@@ -244,10 +240,7 @@ int run(int argc, char** argv) {
   app.add_flag("--json", as_json, "print one JSON object at the end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   const std::vector<std::string> settings = cli::take_overrides(arguments);
-  if (arguments.size() != 1)
-    fail(ErrorCode::kUsage, arguments.empty() ? "no config is given" : "one config is expected",
-         " (see paddle-sweep --help)");
-  sweep.config = arguments[0];
+  sweep.config = cli::only_config(arguments, "paddle-sweep");
   std::vector<train::SweptKey> keys;
   for (const std::string& text : settings) {
     train::SweptKey key = train::parse_swept(text);

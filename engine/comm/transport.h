@@ -12,7 +12,7 @@
 
 namespace paddle::comm {
 
-/// A message to a peer. Its bytes may lie in several pieces of memory.
+/// A message to a peer, gathered from several buffers.
 struct Outgoing {
   int peer = 0;
   std::span<const std::span<const std::byte>> pieces;

@@ -237,8 +237,8 @@ uint64_t parse_size(const std::string& given) {
 
 void run(const Options& options, const Printer& printer) {
   runtime::register_backends();
-  if (formats::is_paddle_program(options.in) && !options.in.ends_with(".index.json") &&
-      options.from.empty() && options.out.ends_with(".onnx"))
+  if (options.from.empty() && options.out.ends_with(".onnx") &&
+      formats::is_paddle_program(options.in))
     return convert_program(options, printer);
   const Format from = format_of(options.in, options.from);
   TargetOptions target{.path = options.out,

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "comm/communicator.h"
-#include "ops/generated/comm.h"
+#include "partition/rules.h"
 
 namespace paddle::partition {
 
@@ -24,16 +24,13 @@ std::map<std::string, Traffic> communication(const ir::Function& function) {
     for (const ir::Value* v : o.operands) bytes += bytes_of(*v);
     Traffic& traffic = out[name];
     ++traffic.calls;
-    if (name == "comm.all_reduce")
-      traffic.bytes += comm::Communicator::all_reduce_sent_bytes(
-          bytes, CommAllReduceAttrs(o.attrs).ranks.size());
-    else if (name == "comm.start_all_reduce")
-      traffic.bytes += comm::Communicator::all_reduce_sent_bytes(
-          bytes, CommStartAllReduceAttrs(o.attrs).ranks.size());
+    const size_t ranks = attribute(o, "ranks").as_ints().size();
+    if (name == "comm.all_reduce" || name == "comm.start_all_reduce")
+      traffic.bytes += comm::Communicator::all_reduce_sent_bytes(bytes, ranks);
     else if (name == "comm.reduce_scatter")
       traffic.bytes += bytes - bytes_of(*o.results[0]);
     else
-      traffic.bytes += bytes * (CommAllGatherAttrs(o.attrs).ranks.size() - 1);
+      traffic.bytes += bytes * (ranks - 1);
   });
   return out;
 }

@@ -10,16 +10,6 @@
 namespace paddle::train {
 namespace {
 
-bool parse_number(const std::string& text, double& out) {
-  try {
-    size_t used = 0;
-    out = std::stod(text, &used);
-    return used == text.size() && std::isfinite(out);
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
 bool is_integer(const std::string& text) {
   return !text.empty() &&
          text.find_first_not_of("0123456789", text[0] == '-' ? 1 : 0) == std::string::npos;
@@ -49,6 +39,16 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 }  // namespace
+
+bool parse_number(const std::string& text, double& out) {
+  try {
+    size_t used = 0;
+    out = std::stod(text, &used);
+    return used == text.size() && std::isfinite(out);
+  } catch (const std::exception&) {
+    return false;
+  }
+}
 
 SweptKey parse_swept(const std::string& text) {
   if (!config::is_override(text))

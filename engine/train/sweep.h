@@ -17,6 +17,8 @@ struct SweptKey {
   bool is_log = false;      ///< of a range: from 10 times the low bound on, drawn by logarithm
 };
 
+/// Whether a value is a finite number, which goes to `out`.
+bool parse_number(const std::string& text, double& out);
 /// kUsage for text that is no `key=value,…`. Commas in brackets, braces and quotes separate
 /// nothing.
 SweptKey parse_swept(const std::string& text);

@@ -16,16 +16,6 @@ constexpr size_t kMostCurves = 12;
 std::string key_of(const std::string& setting) { return setting.substr(0, setting.find('=')); }
 std::string value_of(const std::string& setting) { return setting.substr(setting.find('=') + 1); }
 
-std::optional<double> number_in(const std::string& text) {
-  try {
-    size_t used = 0;
-    const double value = std::stod(text, &used);
-    if (used == text.size() && std::isfinite(value)) return value;
-  } catch (const std::exception&) {
-  }
-  return std::nullopt;
-}
-
 std::string trials_table(const std::string& metric, const std::vector<SweptRun>& runs) {
   std::string out = str("<table><tr><th>", escape_markup(metric), "</th>");
   for (const std::string& setting : runs[0].trial)
@@ -63,12 +53,12 @@ std::string against(size_t key, const std::string& metric, const std::vector<Swe
   Curve points{metric, curve_color(0), {}};
   double low = INFINITY, high = -INFINITY;
   for (const SweptRun& run : runs) {
-    const auto x = number_in(value_of(run.trial[key]));
-    if (!x) return "";
+    double x = 0;
+    if (!parse_number(value_of(run.trial[key]), x)) return "";
     if (!run.first) continue;
-    points.points.push_back({*x, *run.first});
-    low = std::min(low, *x);
-    high = std::max(high, *x);
+    points.points.push_back({x, *run.first});
+    low = std::min(low, x);
+    high = std::max(high, x);
   }
   if (points.points.size() < 2) return "";
   const bool is_log = low > 0 && high >= 10 * low;

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/parallel.h"
+#include "formats/onnx/attributes.h"
 #include "onnx/ops/conv.h"
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/window.h"
@@ -159,11 +160,7 @@ Values conv_transpose_with_dynamic_pads(NodeCall& c) {
   formats::onnx::Node node = c.node();
   if (c.has_input(2)) {
     std::erase_if(node.attributes, [](const auto& a) { return a.name == "pads"; });
-    formats::onnx::Attribute pads;
-    pads.name = "pads";
-    pads.kind = formats::onnx::AttributeKind::kInts;
-    pads.ints = c.constant_ints(2);
-    node.attributes.push_back(std::move(pads));
+    node.attributes.push_back(formats::onnx::ints_attribute("pads", c.constant_ints(2)));
   }
   Values inputs = {c.value(0), c.value(1), c.has_input(3) ? c.value(3) : Value()};
   NodeCall standard_call(node, 11, inputs, c.evaluator(), c.scope());

@@ -9,45 +9,11 @@
 
 namespace paddle::onnx {
 
-using formats::onnx::Attribute;
-using formats::onnx::AttributeKind;
 using formats::onnx::Graph;
 using formats::onnx::Node;
 using formats::onnx::TensorData;
 using formats::onnx::ValueInfo;
 using formats::onnx::ValueType;
-
-Attribute int_attribute(std::string name, int64_t value) {
-  Attribute out;
-  out.name = std::move(name);
-  out.kind = AttributeKind::kInt;
-  out.i = value;
-  return out;
-}
-
-Attribute float_attribute(std::string name, double value) {
-  Attribute out;
-  out.name = std::move(name);
-  out.kind = AttributeKind::kFloat;
-  out.f = static_cast<float>(value);
-  return out;
-}
-
-Attribute string_attribute(std::string name, std::string value) {
-  Attribute out;
-  out.name = std::move(name);
-  out.kind = AttributeKind::kString;
-  out.s = std::move(value);
-  return out;
-}
-
-Attribute ints_attribute(std::string name, std::vector<int64_t> values) {
-  Attribute out;
-  out.name = std::move(name);
-  out.kind = AttributeKind::kInts;
-  out.ints = std::move(values);
-  return out;
-}
 
 std::vector<int64_t> onnx_pads(const std::vector<int64_t>& pairs) {
   std::vector<int64_t> out;

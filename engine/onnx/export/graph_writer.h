@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "formats/onnx/attributes.h"
 #include "formats/onnx/model.h"
 #include "ir/module.h"
 #include "onnx/export/export.h"
@@ -18,10 +19,10 @@ namespace paddle::onnx {
 using Names = std::vector<std::string>;
 using ExportAttributes = std::vector<formats::onnx::Attribute>;
 
-formats::onnx::Attribute int_attribute(std::string name, int64_t value);
-formats::onnx::Attribute float_attribute(std::string name, double value);
-formats::onnx::Attribute string_attribute(std::string name, std::string value);
-formats::onnx::Attribute ints_attribute(std::string name, std::vector<int64_t> values);
+using formats::onnx::float_attribute;
+using formats::onnx::int_attribute;
+using formats::onnx::ints_attribute;
+using formats::onnx::string_attribute;
 /// Padding in the order of ONNX: the beginnings of all axes, then their ends.
 std::vector<int64_t> onnx_pads(const std::vector<int64_t>& pairs);
 

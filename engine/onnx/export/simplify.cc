@@ -5,11 +5,12 @@
 #include <set>
 #include <unordered_map>
 
+#include "formats/onnx/attributes.h"
+
 namespace paddle::onnx {
 namespace {
 
 using formats::onnx::Attribute;
-using formats::onnx::AttributeKind;
 using formats::onnx::Graph;
 using formats::onnx::Node;
 using formats::onnx::TensorData;
@@ -136,13 +137,9 @@ void gather_single_elements(Graph& graph) {
       index = indices.emplace(*start, scalar.name).first;
       added.push_back(std::move(scalar));
     }
-    Attribute along;
-    along.name = "axis";
-    along.kind = AttributeKind::kInt;
-    along.i = *axis;
     node.op_type = "Gather";
     node.inputs = {slice.inputs[0], index->second};
-    node.attributes = {along};
+    node.attributes = {formats::onnx::int_attribute("axis", *axis)};
   }
   for (TensorData& each : added) graph.initializers.push_back(std::move(each));
 }

@@ -14,44 +14,10 @@ namespace paddle::onnx {
 using formats::PaddleAttribute;
 using formats::PaddleOperation;
 using formats::PaddleVariable;
-using formats::onnx::Attribute;
-using formats::onnx::AttributeKind;
 using formats::onnx::Node;
 using formats::onnx::TensorData;
 using formats::onnx::ValueInfo;
 using formats::onnx::ValueType;
-
-Attribute import_int(std::string name, int64_t value) {
-  Attribute out;
-  out.name = std::move(name);
-  out.kind = AttributeKind::kInt;
-  out.i = value;
-  return out;
-}
-
-Attribute import_float(std::string name, double value) {
-  Attribute out;
-  out.name = std::move(name);
-  out.kind = AttributeKind::kFloat;
-  out.f = static_cast<float>(value);
-  return out;
-}
-
-Attribute import_ints(std::string name, std::vector<int64_t> values) {
-  Attribute out;
-  out.name = std::move(name);
-  out.kind = AttributeKind::kInts;
-  out.ints = std::move(values);
-  return out;
-}
-
-Attribute import_text(std::string name, std::string value) {
-  Attribute out;
-  out.name = std::move(name);
-  out.kind = AttributeKind::kString;
-  out.s = std::move(value);
-  return out;
-}
 
 namespace {
 
@@ -68,6 +34,12 @@ const std::unordered_map<std::string_view, ImportRule>& rules() {
 
 bool is_input(const PaddleOperation& operation) {
   return operation.type == "feed" || operation.type == "data";
+}
+
+std::vector<int64_t> integers_of(const Array& array) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < array.size(); ++i) out.push_back(static_cast<int64_t>(array.number(i)));
+  return out;
 }
 
 ValueInfo info_of(const std::string& name, DType dtype) {
@@ -203,8 +175,8 @@ std::optional<std::vector<int64_t>> ProgramImporter::known_ints(const char* slot
   for (const std::string& name : values) {
     const auto known = constants_.find(name);
     if (known == constants_.end()) return std::nullopt;
-    for (int64_t i = 0; i < known->second.size(); ++i)
-      out.push_back(static_cast<int64_t>(known->second.number(i)));
+    const std::vector<int64_t> numbers = integers_of(known->second);
+    out.insert(out.end(), numbers.begin(), numbers.end());
   }
   return out;
 }
@@ -218,16 +190,10 @@ std::string ProgramImporter::int_values(const char* slot, const char* list_slot,
     ImportNames parts;
     for (const std::string& name : values) {
       const auto known = constants_.find(name);
-      if (known != constants_.end()) {
-        std::vector<int64_t> numbers;
-        for (int64_t i = 0; i < known->second.size(); ++i)
-          numbers.push_back(static_cast<int64_t>(known->second.number(i)));
-        parts.push_back(constant_ints(numbers));
-      } else {
-        parts.push_back(add("Reshape", {cast(name, DType::kI64), one}));
-      }
+      parts.push_back(known != constants_.end() ? constant_ints(integers_of(known->second))
+                                                : add("Reshape", {cast(name, DType::kI64), one}));
     }
-    return parts.size() == 1 ? parts[0] : add("Concat", parts, {import_int("axis", 0)});
+    return parts.size() == 1 ? parts[0] : add("Concat", parts, {int_attribute("axis", 0)});
   }
   return constant_ints(ints(keys));
 }
@@ -293,7 +259,7 @@ std::string ProgramImporter::scalar(double value, DType dtype) {
 }
 
 std::string ProgramImporter::cast(const std::string& name, DType to) {
-  return add("Cast", {name}, {import_int("to", formats::onnx::number_of_dtype(to))});
+  return add("Cast", {name}, {int_attribute("to", formats::onnx::number_of_dtype(to))});
 }
 
 std::string ProgramImporter::transposed(const std::string& name, int64_t rank) {
@@ -301,7 +267,7 @@ std::string ProgramImporter::transposed(const std::string& name, int64_t rank) {
   std::vector<int64_t> order;
   for (int64_t i = 0; i < rank; ++i) order.push_back(i);
   std::swap(order[static_cast<size_t>(rank - 1)], order[static_cast<size_t>(rank - 2)]);
-  return add("Transpose", {name}, {import_ints("perm", order)});
+  return add("Transpose", {name}, {ints_attribute("perm", order)});
 }
 
 void ProgramImporter::result(const char* slot, size_t position, const std::string& name) {

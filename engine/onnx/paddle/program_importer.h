@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/onnx/attributes.h"
 #include "formats/onnx/model.h"
 #include "formats/paddle_params.h"
 #include "formats/paddle_program.h"
@@ -100,10 +101,10 @@ class ProgramImporter {
   std::set<std::string> used_;
 };
 
-formats::onnx::Attribute import_int(std::string name, int64_t value);
-formats::onnx::Attribute import_float(std::string name, double value);
-formats::onnx::Attribute import_ints(std::string name, std::vector<int64_t> values);
-formats::onnx::Attribute import_text(std::string name, std::string value);
+using formats::onnx::float_attribute;
+using formats::onnx::int_attribute;
+using formats::onnx::ints_attribute;
+using formats::onnx::string_attribute;
 
 using ImportRule = std::function<void(ProgramImporter&)>;
 struct ImportRuleEntry {

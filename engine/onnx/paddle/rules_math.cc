@@ -108,17 +108,18 @@ void clip(Importer& p) {
 void leaky_relu(Importer& p) {
   p.result("Out", 0,
            p.add("LeakyRelu", {p.in("X", 0)},
-                 {import_float("alpha", p.real({"alpha", "negative_slope"}, 0.02))}));
+                 {float_attribute("alpha", p.real({"alpha", "negative_slope"}, 0.02))}));
 }
 
 void elu(Importer& p) {
-  p.result("Out", 0, p.add("Elu", {p.in("X", 0)}, {import_float("alpha", p.real({"alpha"}, 1))}));
+  p.result("Out", 0,
+           p.add("Elu", {p.in("X", 0)}, {float_attribute("alpha", p.real({"alpha"}, 1))}));
 }
 
 void hard_sigmoid_of(Importer& p, double slope, double offset) {
   p.result("Out", 0,
            p.add("HardSigmoid", {p.in("X", 0)},
-                 {import_float("alpha", slope), import_float("beta", offset)}));
+                 {float_attribute("alpha", slope), float_attribute("beta", offset)}));
 }
 
 void hard_sigmoid(Importer& p) {
@@ -129,11 +130,10 @@ void hard_swish(Importer& p) {
   const double scale = p.real({"scale"}, 6), offset = p.real({"offset"}, 3);
   if (p.real({"threshold"}, 6) != scale) p.refuse("threshold and scale differ");
   const std::string x = p.in("X", 0);
-  p.result(
-      "Out", 0,
-      p.add("Mul",
-            {x, p.add("HardSigmoid", {x},
-                      {import_float("alpha", 1 / scale), import_float("beta", offset / scale)})}));
+  p.result("Out", 0,
+           p.add("Mul", {x, p.add("HardSigmoid", {x},
+                                  {float_attribute("alpha", 1 / scale),
+                                   float_attribute("beta", offset / scale)})}));
 }
 
 void swish(Importer& p) {
@@ -171,12 +171,12 @@ void gelu(Importer& p) {
 
 void softmax(Importer& p) {
   p.result("Out", 0,
-           p.add("Softmax", {p.in("X", 0)}, {import_int("axis", p.integer({"axis"}, -1))}));
+           p.add("Softmax", {p.in("X", 0)}, {int_attribute("axis", p.integer({"axis"}, -1))}));
 }
 
 void log_softmax(Importer& p) {
   p.result("Out", 0,
-           p.add("LogSoftmax", {p.in("X", 0)}, {import_int("axis", p.integer({"axis"}, -1))}));
+           p.add("LogSoftmax", {p.in("X", 0)}, {int_attribute("axis", p.integer({"axis"}, -1))}));
 }
 
 void reduce_by(Importer& p, const std::string& type) {
@@ -184,7 +184,7 @@ void reduce_by(Importer& p, const std::string& type) {
   if (!axes) p.refuse("its axes are only known when the program runs");
   if (p.flag({"reduce_all"}, false)) axes->clear();
   ImportAttributes attributes = {
-      import_int("keepdims", p.flag({"keep_dim", "keepdim"}, false) ? 1 : 0)};
+      int_attribute("keepdims", p.flag({"keep_dim", "keepdim"}, false) ? 1 : 0)};
   ImportNames inputs = {p.in("X", 0)};
   const auto dtype = p.dtype_attr({"out_dtype", "dtype"});
   if (dtype && *dtype != p.dtype("X", 0) && p.integer({"out_dtype"}, 0) >= 0)
@@ -193,7 +193,7 @@ void reduce_by(Importer& p, const std::string& type) {
   if (!axes->empty() && type == "ReduceSum")
     inputs.push_back(p.constant_ints(*axes));
   else if (!axes->empty())
-    attributes.push_back(import_ints("axes", *axes));
+    attributes.push_back(ints_attribute("axes", *axes));
   p.result("Out", 0, p.add(type, inputs, std::move(attributes)));
 }
 
@@ -203,7 +203,7 @@ ImportRule reduce(const char* type) {
 
 /// The mean of all elements.
 void mean_of_all(Importer& p) {
-  p.result("Out", 0, p.add("ReduceMean", {p.in("X", 0)}, {import_int("keepdims", 0)}));
+  p.result("Out", 0, p.add("ReduceMean", {p.in("X", 0)}, {int_attribute("keepdims", 0)}));
 }
 
 void index_of(Importer& p, const char* type) {
@@ -214,7 +214,7 @@ void index_of(Importer& p, const char* type) {
   const std::string x =
       flat ? p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}) : p.in("X", 0);
   const std::string index =
-      p.add(type, {x}, {import_int("axis", flat ? 0 : axis), import_int("keepdims", keeps)});
+      p.add(type, {x}, {int_attribute("axis", flat ? 0 : axis), int_attribute("keepdims", keeps)});
   const DType wanted = p.dtype_attr({"dtype"}).value_or(DType::kI64);
   p.result("Out", 0, wanted == DType::kI64 ? index : p.cast(index, wanted));
 }
@@ -228,9 +228,9 @@ void top_k(Importer& p) {
   k = k.empty() ? p.constant_ints({p.integer({"k"}, 1)})
                 : p.add("Reshape", {p.cast(k, DType::kI64), p.constant_ints({1})});
   const ImportNames out = p.add_several("TopK", {p.in("X", 0), k}, 2,
-                                        {import_int("axis", p.integer({"axis"}, -1)),
-                                         import_int("largest", p.flag({"largest"}, true)),
-                                         import_int("sorted", p.flag({"sorted"}, true))});
+                                        {int_attribute("axis", p.integer({"axis"}, -1)),
+                                         int_attribute("largest", p.flag({"largest"}, true)),
+                                         int_attribute("sorted", p.flag({"sorted"}, true))});
   p.result("Out", 0, out[0]);
   p.result("Indices", 1, out[1]);
 }
@@ -253,7 +253,7 @@ void flattened_product(Importer& p) {
   if (rows == p.rank("X", 0) - 1)
     return p.result("Out", 0, p.add("MatMul", {p.in("X", 0), p.in("Y", 1)}));
   if (rows != 1) p.refuse("the first operand is flattened to several axes");
-  const std::string x = p.add("Flatten", {p.in("X", 0)}, {import_int("axis", 1)});
+  const std::string x = p.add("Flatten", {p.in("X", 0)}, {int_attribute("axis", 1)});
   p.result("Out", 0, p.add("MatMul", {x, p.in("Y", 1)}));
 }
 
@@ -270,8 +270,8 @@ void cumulative_sum(Importer& p) {
       flat ? p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}) : p.in("X", 0);
   p.result("Out", 0,
            p.add("CumSum", {x, p.constant(Array::scalar(flat ? int64_t{0} : axis))},
-                 {import_int("exclusive", p.flag({"exclusive"}, false)),
-                  import_int("reverse", p.flag({"reverse"}, false))}));
+                 {int_attribute("exclusive", p.flag({"exclusive"}, false)),
+                  int_attribute("reverse", p.flag({"reverse"}, false))}));
 }
 
 }  // namespace

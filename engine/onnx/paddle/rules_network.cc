@@ -19,7 +19,7 @@ void require_channels_first(Importer& p) {
 /// Paddle's padding of spatial axes, [h, w] or [top, bottom, left, right], as ONNX has it.
 void add_padding(Importer& p, ImportAttributes& attributes, size_t spatial) {
   const std::string algorithm = p.text({"padding_algorithm"}, "EXPLICIT");
-  if (algorithm == "SAME") return attributes.push_back(import_text("auto_pad", "SAME_UPPER"));
+  if (algorithm == "SAME") return attributes.push_back(string_attribute("auto_pad", "SAME_UPPER"));
   if (algorithm == "VALID") return;
   const auto given = p.ints({"paddings"});
   std::vector<int64_t> begin, end;
@@ -34,14 +34,14 @@ void add_padding(Importer& p, ImportAttributes& attributes, size_t spatial) {
     p.refuse("expected a padding for each spatial axis");
   }
   begin.insert(begin.end(), end.begin(), end.end());
-  attributes.push_back(import_ints("pads", begin));
+  attributes.push_back(ints_attribute("pads", begin));
 }
 
 ImportAttributes convolution_attributes(Importer& p, size_t spatial) {
   require_channels_first(p);
-  ImportAttributes out = {import_ints("strides", p.ints({"strides"})),
-                          import_ints("dilations", p.ints({"dilations"})),
-                          import_int("group", p.integer({"groups"}, 1))};
+  ImportAttributes out = {ints_attribute("strides", p.ints({"strides"})),
+                          ints_attribute("dilations", p.ints({"dilations"})),
+                          int_attribute("group", p.integer({"groups"}, 1))};
   add_padding(p, out, spatial);
   return out;
 }
@@ -63,9 +63,9 @@ void transposed_convolution(Importer& p) {
   const auto size = p.known_ints("OutputSizeTensor", 2, {"output_size"});
   if (!size) p.refuse("its output size is only known when the program runs");
   if (const auto padding = p.ints({"output_padding"}); !padding.empty())
-    attributes.push_back(import_ints("output_padding", padding));
+    attributes.push_back(ints_attribute("output_padding", padding));
   else if (!size->empty())
-    attributes.push_back(import_ints("output_shape", *size));
+    attributes.push_back(ints_attribute("output_shape", *size));
   p.result("Output", 0,
            p.add("ConvTranspose", {p.in("Input", 0), p.in("Filter", 1)}, std::move(attributes)));
 }
@@ -92,15 +92,15 @@ void pool(Importer& p) {
         p.refuse("adaptive pooling needs sizes that are multiples of its output");
       window[i] = size / window[i];
     }
-    attributes.push_back(import_ints("strides", window));
+    attributes.push_back(ints_attribute("strides", window));
   } else {
-    attributes.push_back(import_ints("strides", p.ints({"strides"})));
-    attributes.push_back(import_int("ceil_mode", p.flag({"ceil_mode"}, false)));
+    attributes.push_back(ints_attribute("strides", p.ints({"strides"})));
+    attributes.push_back(int_attribute("ceil_mode", p.flag({"ceil_mode"}, false)));
     add_padding(p, attributes, spatial);
     if (!is_max)
-      attributes.push_back(import_int("count_include_pad", !p.flag({"exclusive"}, true)));
+      attributes.push_back(int_attribute("count_include_pad", !p.flag({"exclusive"}, true)));
   }
-  attributes.push_back(import_ints("kernel_shape", window));
+  attributes.push_back(ints_attribute("kernel_shape", window));
   p.result("Out", 0, p.add(is_max ? "MaxPool" : "AveragePool", {p.in("X", 0)}, attributes));
 }
 
@@ -112,7 +112,7 @@ void batch_norm(Importer& p) {
       "Y", 0,
       p.add("BatchNormalization",
             {p.in("X", 0), p.in("Scale", 3), p.in("Bias", 4), p.in("Mean", 1), p.in("Variance", 2)},
-            {import_float("epsilon", p.real({"epsilon"}, 1e-5))}));
+            {float_attribute("epsilon", p.real({"epsilon"}, 1e-5))}));
 }
 
 /// Values of the normalized axes, [prod], in their shape.
@@ -131,10 +131,11 @@ void layer_norm(Importer& p) {
   const std::string bias = p.in("Bias", 2);
   scale = scale.empty() ? p.add("Expand", {p.scalar(1, p.dtype("X", 0)), p.constant_ints(sizes)})
                         : over_axes(p, scale, sizes);
-  p.result("Y", 0,
-           p.add("LayerNormalization",
-                 {p.in("X", 0), scale, bias.empty() ? "" : over_axes(p, bias, sizes)},
-                 {import_int("axis", axis), import_float("epsilon", p.real({"epsilon"}, 1e-5))}));
+  p.result(
+      "Y", 0,
+      p.add("LayerNormalization",
+            {p.in("X", 0), scale, bias.empty() ? "" : over_axes(p, bias, sizes)},
+            {int_attribute("axis", axis), float_attribute("epsilon", p.real({"epsilon"}, 1e-5))}));
 }
 
 /// One value for each channel, for an operand of this rank.
@@ -153,7 +154,7 @@ void group_norm(Importer& p) {
   std::string out = p.add("InstanceNormalization",
                           {grouped, p.add("Expand", {p.scalar(1, dtype), count}),
                            p.add("Expand", {p.scalar(0, dtype), count})},
-                          {import_float("epsilon", p.real({"epsilon"}, 1e-5))});
+                          {float_attribute("epsilon", p.real({"epsilon"}, 1e-5))});
   out = p.add("Reshape", {out, p.add("Shape", {x})});
   if (p.has("Scale", 1)) out = p.add("Mul", {out, by_channel(p, p.in("Scale", 1), rank)});
   if (p.has("Bias", 2)) out = p.add("Add", {out, by_channel(p, p.in("Bias", 2), rank)});
@@ -164,7 +165,7 @@ void instance_norm(Importer& p) {
   if (!p.has("Scale", 1) || !p.has("Bias", 2)) p.refuse("has no scale and bias");
   p.result("Y", 0,
            p.add("InstanceNormalization", {p.in("X", 0), p.in("Scale", 1), p.in("Bias", 2)},
-                 {import_float("epsilon", p.real({"epsilon"}, 1e-5))}));
+                 {float_attribute("epsilon", p.real({"epsilon"}, 1e-5))}));
 }
 
 void dropout(Importer& p) {
@@ -192,17 +193,18 @@ void resize(Importer& p, const std::string& mode) {
   const bool corners = p.flag({"align_corners"}, false);
   const bool shifted = mode == "nearest" || (mode == "linear" && p.integer({"align_mode"}, 1) == 1);
   ImportAttributes attributes = {
-      import_text("mode", mode),
-      import_text("coordinate_transformation_mode", corners   ? "align_corners"
-                                                    : shifted ? "asymmetric"
-                                                              : "half_pixel")};
+      string_attribute("mode", mode),
+      string_attribute("coordinate_transformation_mode", corners   ? "align_corners"
+                                                         : shifted ? "asymmetric"
+                                                                   : "half_pixel")};
   if (mode == "nearest")
-    attributes.push_back(import_text("nearest_mode", corners ? "round_prefer_ceil" : "floor"));
-  if (mode == "cubic") attributes.push_back(import_float("cubic_coeff_a", -0.75));
+    attributes.push_back(string_attribute("nearest_mode", corners ? "round_prefer_ceil" : "floor"));
+  if (mode == "cubic") attributes.push_back(float_attribute("cubic_coeff_a", -0.75));
   const std::string x = p.in("X", 0);
   const auto with_sizes = [&](const std::string& sizes) {
-    const std::string first = p.add("Shape", {x}, {import_int("start", 0), import_int("end", 2)});
-    const std::string all = p.add("Concat", {first, sizes}, {import_int("axis", 0)});
+    const std::string first =
+        p.add("Shape", {x}, {int_attribute("start", 0), int_attribute("end", 2)});
+    const std::string all = p.add("Concat", {first, sizes}, {int_attribute("axis", 0)});
     return p.add("Resize", {x, "", "", all}, attributes);
   };
   const bool computed = !p.in_list("SizeTensor", 2).empty() || p.has("OutSize", 1);
@@ -251,7 +253,7 @@ void pad_spatial(Importer& p) {
            p.add("Pad",
                  {p.in("X", 0), p.constant_ints(pads),
                   p.scalar(p.real({"value", "pad_value"}, 0), p.dtype("X", 0))},
-                 {import_text("mode", mode == "replicate" ? "edge" : mode)}));
+                 {string_attribute("mode", mode == "replicate" ? "edge" : mode)}));
 }
 
 /// Paddings are pairs for all axes.
@@ -273,8 +275,8 @@ void pixel_shuffle(Importer& p) {
   require_channels_first(p);
   p.result("Out", 0,
            p.add("DepthToSpace", {p.in("X", 0)},
-                 {import_int("blocksize", p.integer({"upscale_factor"}, 1)),
-                  import_text("mode", "CRD")}));
+                 {int_attribute("blocksize", p.integer({"upscale_factor"}, 1)),
+                  string_attribute("mode", "CRD")}));
 }
 
 /// Blocks of rows in the order of ONNX.
@@ -284,7 +286,7 @@ std::string reordered(Importer& p, const std::string& value, const std::vector<i
   for (const int64_t i : order)
     blocks.push_back(p.add("Slice", {value, p.constant_ints({i * hidden}),
                                      p.constant_ints({(i + 1) * hidden}), p.constant_ints({0})}));
-  return blocks.size() == 1 ? value : p.add("Concat", blocks, {import_int("axis", 0)});
+  return blocks.size() == 1 ? value : p.add("Concat", blocks, {int_attribute("axis", 0)});
 }
 
 /// Layers of LSTM, GRU or RNN, time first. Weights are w_ih and w_hh of each layer and direction,
@@ -305,7 +307,7 @@ void rnn(Importer& p) {
                                            : std::vector<int64_t>{0};
   const auto first_bias = static_cast<size_t>(2 * layers * sides);
   const auto join = [&](const ImportNames& parts) {
-    return parts.size() == 1 ? parts[0] : p.add("Concat", parts, {import_int("axis", 0)});
+    return parts.size() == 1 ? parts[0] : p.add("Concat", parts, {int_attribute("axis", 0)});
   };
   const auto part = [&](const std::string& state, int64_t layer) {
     return p.add("Slice", {state, p.constant_ints({layer * sides}),
@@ -325,15 +327,15 @@ void rnn(Importer& p) {
       recurrent.push_back(one(in_order(at + 1)));
       biases.push_back(
           one(p.add("Concat", {in_order(first_bias + at), in_order(first_bias + at + 1)},
-                    {import_int("axis", 0)})));
+                    {int_attribute("axis", 0)})));
     }
     ImportNames inputs = {x,  join(inner),           join(recurrent), join(biases),
                           "", part(states[0], layer)};
     if (lstm) inputs.push_back(part(states[1], layer));
     ImportAttributes attributes = {
-        import_int("hidden_size", hidden),
-        import_text("direction", sides == 2 ? "bidirectional" : "forward")};
-    if (gru) attributes.push_back(import_int("linear_before_reset", 1));
+        int_attribute("hidden_size", hidden),
+        string_attribute("direction", sides == 2 ? "bidirectional" : "forward")};
+    if (gru) attributes.push_back(int_attribute("linear_before_reset", 1));
     if (!lstm && !gru) {
       formats::onnx::Attribute activations;
       activations.name = "activations";
@@ -346,7 +348,7 @@ void rnn(Importer& p) {
                                                 : "RNN",
                                           inputs, lstm ? 3 : 2, std::move(attributes));
     // [time, sides, batch, hidden] → [time, batch, sides * hidden]
-    x = p.add("Transpose", {out[0]}, {import_ints("perm", {0, 2, 1, 3})});
+    x = p.add("Transpose", {out[0]}, {ints_attribute("perm", {0, 2, 1, 3})});
     x = p.add("Reshape", {x, p.constant_ints({0, 0, sides * hidden})});
     last_h.push_back(out[1]);
     if (lstm) last_c.push_back(out[2]);

@@ -16,7 +16,7 @@ void reshape(Importer& p) {
 
 void transpose(Importer& p) {
   p.result("Out", 0,
-           p.add("Transpose", {p.in("X", 0)}, {import_ints("perm", p.ints({"axis", "perm"}))}));
+           p.add("Transpose", {p.in("X", 0)}, {ints_attribute("perm", p.ints({"axis", "perm"}))}));
 }
 
 void flatten(Importer& p) {
@@ -71,7 +71,7 @@ int64_t known_axis(Importer& p, const char* slot, size_t position) {
 void concat(Importer& p) {
   p.result(
       "Out", 0,
-      p.add("Concat", p.in_list("X", 0), {import_int("axis", known_axis(p, "AxisTensor", 1))}));
+      p.add("Concat", p.in_list("X", 0), {int_attribute("axis", known_axis(p, "AxisTensor", 1))}));
 }
 
 void stack(Importer& p) {
@@ -82,14 +82,14 @@ void stack(Importer& p) {
   ImportNames parts;
   for (const std::string& value : values)
     parts.push_back(p.add("Unsqueeze", {value, p.constant_ints({axis})}));
-  p.result("Y", 0, p.add("Concat", parts, {import_int("axis", axis)}));
+  p.result("Y", 0, p.add("Concat", parts, {int_attribute("axis", axis)}));
 }
 
 void unstack(Importer& p) {
   const int64_t axis = p.integer({"axis"}, 0), count = p.integer({"num"}, 0);
   if (count < 1 || count > 4096) p.refuse("expected 1 to 4096 parts");
   ImportNames parts = p.add_several("Split", {p.in("X", 0)}, static_cast<size_t>(count),
-                                    {import_int("axis", axis)});
+                                    {int_attribute("axis", axis)});
   for (std::string& part : parts) part = p.add("Squeeze", {part, p.constant_ints({axis})});
   p.result_list("Y", 0, parts);
 }
@@ -98,7 +98,7 @@ void split_equally(Importer& p, int64_t count, int64_t axis) {
   if (count < 1 || count > 4096) p.refuse("expected 1 to 4096 parts");
   p.result_list("Out", 0,
                 p.add_several("Split", {p.in("X", 0)}, static_cast<size_t>(count),
-                              {import_int("axis", axis)}));
+                              {int_attribute("axis", axis)}));
 }
 
 /// Parts of the sizes `sections`, of which one may be -1.
@@ -120,7 +120,7 @@ void split(Importer& p) {
   }
   p.result_list("Out", 0,
                 p.add_several("Split", {p.in("X", 0), p.constant_ints(sizes)}, sizes.size(),
-                              {import_int("axis", axis)}));
+                              {int_attribute("axis", axis)}));
 }
 
 void split_with_num(Importer& p) {
@@ -178,7 +178,8 @@ void tile(Importer& p) {
 void gather(Importer& p) {
   const int64_t axis =
       p.is_pir() || p.has("Axis", 2) ? known_axis(p, "Axis", 2) : p.integer({"axis"}, 0);
-  p.result("Out", 0, p.add("Gather", {p.in("X", 0), p.in("Index", 1)}, {import_int("axis", axis)}));
+  p.result("Out", 0,
+           p.add("Gather", {p.in("X", 0), p.in("Index", 1)}, {int_attribute("axis", axis)}));
 }
 
 void gather_nd(Importer& p) {
@@ -188,7 +189,7 @@ void gather_nd(Importer& p) {
 void index_select(Importer& p) {
   p.result("Out", 0,
            p.add("Gather", {p.in("X", 0), p.in("Index", 1)},
-                 {import_int("axis", p.integer({"dim", "axis"}, 0))}));
+                 {int_attribute("axis", p.integer({"dim", "axis"}, 0))}));
 }
 
 /// Rows of a table; those of `padding_idx` are 0.
@@ -197,7 +198,7 @@ void embedding(Importer& p) {
   const std::string table = p.is_pir() ? p.in("", 1) : p.in("W", 0);
   const DType id_type = p.is_pir() ? p.dtype("", 0) : p.dtype("Ids", 0);
   const DType type = p.is_pir() ? p.dtype("", 1) : p.dtype("W", 0);
-  std::string rows = p.add("Gather", {table, ids}, {import_int("axis", 0)});
+  std::string rows = p.add("Gather", {table, ids}, {int_attribute("axis", 0)});
   if (const int64_t padding = p.integer({"padding_idx"}, -1); padding >= 0) {
     const std::string is_padding =
         p.add("Equal", {ids, p.scalar(static_cast<double>(padding), id_type)});
@@ -217,7 +218,7 @@ void one_hot(Importer& p) {
       "Out", 0,
       p.add("OneHot",
             {p.in("X", 0), p.constant_ints({depth}), p.constant(Array::from<float>({0, 1}, {2}))},
-            {import_int("axis", -1)}));
+            {int_attribute("axis", -1)}));
 }
 
 void shape(Importer& p) {
@@ -283,12 +284,12 @@ void full_batch_size_like(Importer& p) {
   std::vector<int64_t> sizes = p.ints({"shape"});
   const int64_t from = p.integer({"input_dim_idx"}, 0), to = p.integer({"output_dim_idx"}, 0);
   if (to < 0 || to >= static_cast<int64_t>(sizes.size())) p.refuse("an axis is out of range");
-  const std::string size =
-      p.add("Shape", {p.in("Input", 0)}, {import_int("start", from), import_int("end", from + 1)});
+  const std::string size = p.add("Shape", {p.in("Input", 0)},
+                                 {int_attribute("start", from), int_attribute("end", from + 1)});
   ImportNames parts;
   for (size_t i = 0; i < sizes.size(); ++i)
     parts.push_back(static_cast<int64_t>(i) == to ? size : p.constant_ints({sizes[i]}));
-  const std::string shape = p.add("Concat", parts, {import_int("axis", 0)});
+  const std::string shape = p.add("Concat", parts, {int_attribute("axis", 0)});
   p.result("Out", 0, p.add("Expand", {p.scalar(p.real({"value"}, 0), *dtype), shape}));
 }
 
