@@ -119,7 +119,10 @@ int run(int argc, char** argv) {
   };
   options.notice = [](const std::string& line) { cli::print_error("note: " + line); };
   const launch::LaunchResult result = launch::launch(options);
-  if (!result.error.empty()) cli::print_error(result.error);
+  if (!result.error.empty()) {
+    const bool quotes_rank = result.error.find("error: ") != std::string::npos;
+    cli::print_error((quotes_rank ? "" : "error: ") + result.error);
+  }
   return result.status;
 }
 

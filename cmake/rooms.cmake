@@ -146,7 +146,7 @@ paddle_room(base LIBRARIES Threads::Threads ${CMAKE_DL_LIBS}
 # tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
 paddle_room(config DEPENDS base LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
-paddle_room(comm DEPENDS base tensor)
+paddle_room(comm DEPENDS base tensor EXCLUDE "/engine/comm/mpi/")
 paddle_room(launch DEPENDS base comm)
 paddle_add_opgen()
 paddle_room(ops DEPENDS base tensor
@@ -255,6 +255,9 @@ target_compile_definitions(paddle_compiler PRIVATE PADDLE_GENERATOR="${PADDLE_GE
   $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
 if(PADDLE_WITH_LLVM)
   add_dependencies(paddle_compiler paddle_codegen_module)
+endif()
+if(TARGET paddle_mpi_module)
+  add_dependencies(paddle_comm paddle_mpi_module)
 endif()
 if(TARGET paddle_hdf5_module)
   add_dependencies(paddle_formats paddle_hdf5_module)

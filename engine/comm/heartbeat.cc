@@ -58,4 +58,33 @@ void Heartbeat::run() {
   }
 }
 
+void Liveness::start(Socket rendezvous, std::unique_ptr<RendezvousThread> host) {
+  host_ = std::move(host);
+  heartbeat_ = std::make_unique<Heartbeat>(std::move(rendezvous), activity_,
+                                           [this](const std::string& reason) {
+                                             const std::lock_guard lock(end_mutex_);
+                                             end_reason_ = reason;
+                                             ended_ = true;
+                                           });
+}
+
+void Liveness::check() {
+  if (!ended_) return;
+  const std::lock_guard lock(end_mutex_);
+  fail(ErrorCode::kPeer, end_reason_);
+}
+
+void Liveness::refuse_lost(int rank, int peer, Exchange kind, const std::string& why) {
+  check();
+  fail(ErrorCode::kPeer, "rank ", rank, " lost rank ", peer, " during ", text(kind), ": ", why);
+}
+
+void Liveness::Scope::wait_for(int rank, int missing) const {
+  life_.activity_.wait_for(missing);
+  if (std::chrono::steady_clock::now() > until_)
+    fail(ErrorCode::kPeer, "rank ", rank, " has waited for rank ", missing, " in ",
+         life_.activity_.text(), " for ",
+         std::chrono::duration_cast<std::chrono::seconds>(life_.timeout_).count(), " seconds");
+}
+
 }  // namespace paddle::comm

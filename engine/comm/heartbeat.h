@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -55,6 +56,54 @@ class Heartbeat {
   std::condition_variable wake_;
   bool ends_ = false;
   std::thread thread_;
+};
+
+/// The part of a transport between processes that moves no bytes: signs of life, and the end of
+/// the run when a rank is lost.
+class Liveness {
+ public:
+  explicit Liveness(std::chrono::milliseconds timeout) : timeout_(timeout) {}
+  ~Liveness() { stop(); }
+  Liveness(const Liveness&) = delete;
+  Liveness& operator=(const Liveness&) = delete;
+
+  /// Starts signs of life over the connection `rendezvous`; `host` is the rendezvous if it is in
+  /// this process.
+  void start(Socket rendezvous, std::unique_ptr<RendezvousThread> host);
+  void stop() { heartbeat_.reset(); }
+  void at_step(int64_t step) { activity_.at_step(step); }
+
+  /// The scope of an exchange: what the rank is doing, and how long it may wait.
+  class Scope {
+   public:
+    Scope(Liveness& life, Exchange kind)
+        : life_(life), until_(std::chrono::steady_clock::now() + life.timeout_) {
+      life_.activity_.enter(kind);
+    }
+    ~Scope() { life_.activity_.leave(); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    /// Notes that nothing comes from rank `missing`. kPeer if the time is up.
+    void wait_for(int rank, int missing) const;
+
+   private:
+    Liveness& life_;
+    std::chrono::steady_clock::time_point until_;
+  };
+
+  /// kPeer with the reason if the run has lost a rank.
+  void check();
+  /// kPeer: why the run has ended, else that rank `peer` is gone.
+  [[noreturn]] void refuse_lost(int rank, int peer, Exchange kind, const std::string& why);
+
+ private:
+  std::chrono::milliseconds timeout_;
+  Activity activity_;
+  std::mutex end_mutex_;
+  std::string end_reason_;
+  std::atomic<bool> ended_ = false;
+  std::unique_ptr<RendezvousThread> host_;
+  std::unique_ptr<Heartbeat> heartbeat_;
 };
 
 }  // namespace paddle::comm

@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "comm/mpi_transport.h"
 #include "comm/tcp_transport.h"
 
 namespace paddle::comm {
@@ -24,6 +25,16 @@ std::chrono::milliseconds seconds_in_environment(const char* name,
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * kMilliseconds));
 }
 
+/// How messages travel, as PADDLE_TRANSPORT says: "auto" (from memory to memory between processes
+/// of one machine, else TCP), "tcp" or "mpi".
+std::string transport_in_environment() {
+  const char* const value = std::getenv("PADDLE_TRANSPORT");
+  const std::string chosen = value && *value ? value : "auto";
+  if (chosen != "auto" && chosen != "tcp" && chosen != "mpi")
+    fail(ErrorCode::kUsage, "PADDLE_TRANSPORT: expected auto, tcp or mpi, found '", chosen, "'");
+  return chosen;
+}
+
 }  // namespace
 
 JoinOptions JoinOptions::from_environment() {
@@ -35,6 +46,7 @@ JoinOptions JoinOptions::from_environment() {
 }
 
 std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options) {
+  const std::string kind = transport_in_environment();
   std::unique_ptr<RendezvousThread> host;
   if (!m.source.empty() && m.rank == 0)
     host = std::make_unique<RendezvousThread>(m.size, m.rendezvous, m.token, options.dead_after,
@@ -65,7 +77,7 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
     hosts.push_back(address.substr(0, address.rfind(':')));
     if (peer >= m.rank) continue;  // those call here
     Socket& socket = peers[static_cast<size_t>(peer)] = connect_to(address, options.patience);
-    socket.send_line(str(m.token, " ", m.rank));
+    socket.send_line(str(m.token, " ", m.rank, " ", kind));
   }
   for (int waiting = m.size - m.rank - 1; waiting > 0;) {
     if (!listener.wait_readable(options.patience))
@@ -76,10 +88,13 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
     constexpr auto kGreeting = std::chrono::seconds(5);
     if (!caller.wait_readable(kGreeting)) continue;
     std::istringstream line(caller.receive_line());
-    std::string token;
+    std::string token, other;
     int peer = -1;
-    line >> token >> peer;
+    line >> token >> peer >> other;
     if (token != m.token || peer <= m.rank || peer >= m.size) continue;  // not one of ours
+    if (other != kind)
+      fail(ErrorCode::kUsage, "PADDLE_TRANSPORT is ", kind, " for rank ", m.rank, " and ", other,
+           " for rank ", peer, ": all ranks need the same one");
     peers[static_cast<size_t>(peer)] = std::move(caller);
     --waiting;
   }
@@ -88,8 +103,12 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
   const bool has_network = std::any_of(hosts.begin(), hosts.end(), [&](const std::string& other) {
     return other != hosts[static_cast<size_t>(m.rank)];
   });
-  const TcpOptions tcp{options.timeout, cores > 0 ? kSpin : std::chrono::microseconds(0),
-                       has_network || cores > 1};
+  const auto spin = cores > 0 ? kSpin : std::chrono::microseconds(0);
+  const bool leaves_time = has_network || cores > 1;
+  if (kind == "mpi")
+    return make_mpi_transport(m.rank, m.size, {options.timeout, spin, leaves_time},
+                              std::move(rendezvous), std::move(host));
+  const TcpOptions tcp{options.timeout, spin, leaves_time};
   return make_tcp_transport(m.rank, std::move(peers), hosts, tcp, std::move(rendezvous),
                             std::move(host));
 }

@@ -54,23 +54,17 @@ class TcpTransport final : public Transport {
  public:
   TcpTransport(int rank, std::vector<Socket> peers, const std::vector<std::string>& hosts,
                const TcpOptions& options)
-      : rank_(rank), peers_(std::move(peers)), options_(options) {
+      : rank_(rank), peers_(std::move(peers)), options_(options), life_(options.timeout) {
     near_.meet(rank_, peers_, hosts);
     for (const Socket& peer : peers_)
       if (peer.descriptor() >= 0) peer.prepare_for_messages();
   }
-  ~TcpTransport() override { heartbeat_.reset(); }
-
-  /// Starts signs of life.
-  void watch(Socket rendezvous, std::unique_ptr<RendezvousThread> host) {
-    host_ = std::move(host);
-    heartbeat_ = std::make_unique<Heartbeat>(std::move(rendezvous), activity_,
-                                             [this](const std::string& reason) { end(reason); });
-  }
+  ~TcpTransport() override { life_.stop(); }
+  Liveness& life() { return life_; }
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(peers_.size()); }
-  void at_step(int64_t step) override { activity_.at_step(step); }
+  void at_step(int64_t step) override { life_.at_step(step); }
   bool leaves_time() const override { return options_.leaves_time; }
 
   void exchange(Exchange kind, std::span<const Outgoing> sends,
@@ -92,8 +86,7 @@ class TcpTransport final : public Transport {
       t.pieces = r.pieces;
       t.size = size_of(r.pieces);
     }
-    const Entered entered(activity_, kind);
-    const Deadline deadline(options_.timeout);
+    const Liveness::Scope scope(life_, kind);
     while (true) {
       waits_.clear();
       int missing = -1;
@@ -108,7 +101,7 @@ class TcpTransport final : public Transport {
         if (t.by_address && !is_taken(t, kind)) wait_for(t.peer, POLLIN, missing);
       flushed = flush() && flushed;  // that messages have been taken
       if (waits_.empty() && flushed) return;
-      wait(missing, deadline);
+      wait(missing, scope);
     }
   }
 
@@ -123,8 +116,7 @@ class TcpTransport final : public Transport {
   }
 
   void take(int peer, uint32_t tag, std::span<std::byte> bytes) override {
-    const Entered entered(activity_, Exchange::kMessage);
-    const Deadline deadline(options_.timeout);
+    const Liveness::Scope scope(life_, Exchange::kMessage);
     auto& kept = connection(peer).stash[tag];
     if (!kept.empty()) {
       const std::vector<std::byte> message = std::move(kept.front());
@@ -145,7 +137,7 @@ class TcpTransport final : public Transport {
       if (receive_some(wanted, Exchange::kMessage, tag)) return;
       int missing = -1;
       wait_for(peer, POLLIN, missing);
-      wait(missing, deadline);
+      wait(missing, scope);
     }
   }
 
@@ -155,18 +147,6 @@ class TcpTransport final : public Transport {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Says for the scope of a call what the rank is doing.
-  struct Entered {
-    Entered(Activity& activity, Exchange kind) : activity_(activity) { activity_.enter(kind); }
-    ~Entered() { activity_.leave(); }
-    Entered(const Entered&) = delete;
-    Entered& operator=(const Entered&) = delete;
-    Activity& activity_;
-  };
-  struct Deadline {
-    explicit Deadline(std::chrono::milliseconds patience) : at(Clock::now() + patience) {}
-    Clock::time_point at;
-  };
   struct Posted {
     std::vector<std::byte> bytes;
     size_t done = 0;
@@ -194,15 +174,7 @@ class TcpTransport final : public Transport {
   Connection& connection(int peer) { return connections_[index(peer)]; }
 
   [[noreturn]] void refuse_lost(int peer, Exchange kind, const std::string& why) {
-    const std::lock_guard lock(end_mutex_);
-    if (!end_reason_.empty()) fail(ErrorCode::kPeer, end_reason_);
-    fail(ErrorCode::kPeer, "rank ", rank_, " lost rank ", peer, " during ", text(kind), ": ", why);
-  }
-
-  void end(const std::string& reason) {
-    const std::lock_guard lock(end_mutex_);
-    end_reason_ = reason;
-    ended_ = true;
+    life_.refuse_lost(rank_, peer, kind, why);
   }
 
   void wait_for(int peer, short event, int& missing) {
@@ -210,11 +182,8 @@ class TcpTransport final : public Transport {
     if (missing < 0 || event == POLLIN) missing = peer;
   }
 
-  void wait(int missing, const Deadline& deadline) {
-    if (ended_) {
-      const std::lock_guard lock(end_mutex_);
-      fail(ErrorCode::kPeer, end_reason_);
-    }
+  void wait(int missing, const Liveness::Scope& scope) {
+    life_.check();
     const auto begun = Clock::now();
     int ready = 0;
     do {
@@ -225,11 +194,7 @@ class TcpTransport final : public Transport {
     if (ready < 0 && errno != EINTR)
       fail(ErrorCode::kPeer, "waiting for other ranks: ", std::strerror(errno));
     if (ready > 0) return;
-    activity_.wait_for(missing);
-    if (Clock::now() > deadline.at)
-      fail(ErrorCode::kPeer, "rank ", rank_, " has waited for rank ", missing, " in ",
-           activity_.text(), " for ",
-           std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count(), " seconds");
+    scope.wait_for(rank_, missing);
   }
 
   /// Sends what was posted, as far as the sockets take it now; true if that is all.
@@ -392,12 +357,7 @@ class TcpTransport final : public Transport {
   std::vector<Connection> connections_ = std::vector<Connection>(peers_.size());
   std::vector<Transfer> outgoing_, incoming_;  ///< kept, so that a step allocates nothing
   std::vector<pollfd> waits_;
-  Activity activity_;
-  std::mutex end_mutex_;
-  std::string end_reason_;
-  std::atomic<bool> ended_ = false;
-  std::unique_ptr<RendezvousThread> host_;
-  std::unique_ptr<Heartbeat> heartbeat_;
+  Liveness life_;
 };
 
 }  // namespace
@@ -407,7 +367,7 @@ std::shared_ptr<Transport> make_tcp_transport(int rank, std::vector<Socket> peer
                                               const TcpOptions& options, Socket rendezvous,
                                               std::unique_ptr<RendezvousThread> host) {
   auto transport = std::make_shared<TcpTransport>(rank, std::move(peers), hosts, options);
-  transport->watch(std::move(rendezvous), std::move(host));
+  transport->life().start(std::move(rendezvous), std::move(host));
   return transport;
 }
 

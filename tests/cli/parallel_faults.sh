@@ -105,7 +105,7 @@ for _ in $(seq 200); do grep -q "step 1 " "$folder/out" && break; sleep 0.1; don
 kill -STOP "$(tr ' ' '\n' < "/proc/$launcher/task/$launcher/children" | sed -n 2p)"
 wait "$launcher"
 [[ $? == 7 ]] || fail "a run with a stopped rank should exit with 7"
-grep -qE "^rank 1 has (been stopped|given no sign of life)" "$folder/error" || fail "the stopped rank should be named:"
+grep -qE "^error: rank 1 has (been stopped|given no sign of life)" "$folder/error" || fail "the stopped rank should be named:"
 (($(wc -l < "$folder/error") == 1)) || fail "a stopped rank should be told in one line:"
 grep -q "step 0" "$folder/error" && fail "the step of the stopped rank is wrong:"
 no_orphans "a stopped peer"
