@@ -43,6 +43,20 @@ std::string sizes_text(const std::map<std::string, int64_t>& sizes) {
   return out.empty() ? "fixed sizes" : out;
 }
 
+/// The newest opset of a runtime, "ort-1.17".
+/// https://onnxruntime.ai/docs/reference/compatibility.html
+int64_t opset_of_target(const std::string& target) {
+  static const std::map<std::string, int64_t> known = {
+      {"ort-1.15", 19}, {"ort-1.16", 19}, {"ort-1.17", 20}, {"ort-1.18", 21}, {"ort-1.19", 21},
+      {"ort-1.20", 21}, {"ort-1.21", 22}, {"ort-1.22", 22}, {"ort-1.23", 23}, {"ort-1.24", 25}};
+  const auto found = known.find(target);
+  if (found != known.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, opset] : known) names.push_back(name);
+  fail(ErrorCode::kUsage, "--target: '", target, "' is not known", did_you_mean(target, names),
+       "; expected one of ", join(names, ", "));
+}
+
 void print_result(const exporter::ExportResult& result) {
   const auto& written = result.written;
   cli::print(str(result.file, ": opset ", result.opset,
@@ -52,6 +66,10 @@ void print_result(const exporter::ExportResult& result) {
                      ? ""
                      : str(" and ", human_bytes(written.data_bytes), " in ", written.data_file),
                  "\n"));
+  if (result.quantized_layers > 0)
+    cli::print(str(result.quantized_layers, " quantized ",
+                   result.quantized_layers == 1 ? "layer is an integer operator\n"
+                                                : "layers are integer operators\n"));
   for (const auto& check : result.checks)
     if (check.ran)
       cli::print(str(check.difference.empty() ? "agrees with the model: " : "differs: ",
@@ -88,13 +106,20 @@ int run(int argc, char** argv) {
       "MODEL is a run folder, a checkpoint, a model file (file.yaml[:variant] params.x=…), an ONNX "
       "file, a Hugging Face folder or a GGUF file; with --training a config of paddle-train.");
   std::vector<std::string> arguments, dims, metadata;
-  std::string family, external = "auto", labels, dtype, check_with = "self";
+  std::string family, format = "qdq", external = "auto", labels, dtype, check_with = "self";
   exporter::ExportJob job;
   bool no_check = false, dry_run = false, list_ops = false, json = false;
   app.add_option("MODEL", arguments, "the model, then params.x=value of a model file");
   app.add_option("-o,--output", job.output, "the file to write, FILE.onnx");
   app.add_option("--opset", job.opset, "ONNX opset (default: the lowest from 17 on that fits)")
       ->check(CLI::Range(int64_t{17}, int64_t{26}));
+  app.add_option("--target", job.target,
+                 "the runtime that must read the file: ort-1.17 and others; refuses what is newer");
+  app.add_option(
+         "--format", format,
+         "of quantized layers: qdq, qoperator (QLinearConv and the like) or nbits (weights of "
+         "4 bits in MatMulNBits)")
+      ->check(CLI::IsMember({"qdq", "qoperator", "nbits"}));
   app.add_option(
          "--function", job.functions,
          "an entry of a model file (default: model); several go to FILE.NAME.onnx each, with "
@@ -150,6 +175,10 @@ int run(int argc, char** argv) {
   } else if (!family.empty()) {
     fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
   }
+  if (!job.target.empty()) job.most_opset = opset_of_target(job.target);
+  if (job.most_opset != 0 && job.opset > job.most_opset)
+    fail(ErrorCode::kUsage, "--opset ", job.opset, ": ", job.target, " has ", job.most_opset);
+  job.format = *onnx::parse_format(format);
   job.dims = cli::parse_dims(dims);
   job.metadata = parse_metadata(metadata);
   if (!labels.empty()) job.labels = read_labels(labels);
@@ -160,9 +189,10 @@ int run(int argc, char** argv) {
   job.write.external = external == "always"  ? External::kAlways
                        : external == "never" ? External::kNever
                                              : External::kAuto;
-  if (job.training && (job.preprocess || job.low || !job.labels.empty() || !job.functions.empty()))
+  if (job.training && (job.preprocess || job.low || !job.labels.empty() || !job.functions.empty() ||
+                       job.format != onnx::QuantizedFormat::kQdq))
     fail(ErrorCode::kUsage,
-         "--training excludes --with-preprocess, --dtype, --labels and --function");
+         "--training excludes --with-preprocess, --dtype, --format, --labels and --function");
   for (size_t i = 0; i < job.functions.size(); ++i)
     if (std::find(job.functions.begin(), job.functions.begin() + static_cast<ptrdiff_t>(i),
                   job.functions[i]) != job.functions.begin() + static_cast<ptrdiff_t>(i))

@@ -171,7 +171,7 @@ std::string default_output(const quant::QuantJob& job) {
 
 struct QuantizeOptions : Options {
   bool dry_run = false, dump = false, no_check = false;
-  std::string time_limit;
+  std::string time_limit, format = "qdq";
 
   void add_to(CLI::App& app) {
     Options::add_to(app);
@@ -182,6 +182,10 @@ struct QuantizeOptions : Options {
     app.add_option("--target", target,
                    "cpu: layers that are slower in integers here stay float; onnxruntime: they are "
                    "not timed");
+    app.add_option("--format", format,
+                   "of the ONNX file: qdq, qoperator (QLinearConv and the like) or nbits (weights "
+                   "of 4 bits in MatMulNBits)")
+        ->check(CLI::IsMember({"qdq", "qoperator", "nbits"}));
     app.add_option("--statistics", statistics,
                    "file of histograms: read if it fits the model, else written");
     app.add_option("--max-drop", drop,
@@ -240,6 +244,7 @@ int run_quantize(QuantizeOptions& options) {
   if (formats::gguf::find_block_type(options.scheme)) return run_gguf(options);
   quant::QuantJob& job = options.read("paddle-quant");
   job.check = !options.no_check;
+  job.format = *onnx::parse_format(options.format);
   if (!options.time_limit.empty()) {
     job.time_limit = parse_duration(options.time_limit);
     if (!job.time_limit)

@@ -98,6 +98,7 @@ Json report_of(const ExportJob& job, const ExportResult& result) {
               {"nodes", result.nodes},
               {"operations", result.operations},
               {"bytes", result.written.model_bytes}};
+  if (job.format != onnx::QuantizedFormat::kQdq) out["quantized_layers"] = result.quantized_layers;
   if (!result.written.data_file.empty()) out["data_bytes"] = result.written.data_bytes;
   out["checks"] = checks;
   return out;
@@ -178,6 +179,12 @@ onnx::ExportedModel graph_of(const ExportJob& job, const Exportable& source) {
   if (job.opset != 0 && job.opset < source.least_opset)
     fail(ErrorCode::kUsage, job.model, ": ", source.least_opset_reason, " needs opset ",
          source.least_opset, ", --opset is ", job.opset);
+  if (job.most_opset != 0 && job.most_opset < source.least_opset)
+    fail(ErrorCode::kUsage, job.model, ": ", source.least_opset_reason, " needs opset ",
+         source.least_opset, ", ", job.target, " has ", job.most_opset);
+  options.most_opset = job.most_opset;
+  options.target = job.target;
+  options.format = job.format;
   options.low = job.low;
   options.keep_float = job.keep_float;
   options.defer_weights = true;
@@ -197,6 +204,7 @@ class Candidates {
       each.result.file = source.output;
       each.result.opset = each.exported.opset;
       each.result.opset_reason = each.exported.opset_reason;
+      each.result.quantized_layers = each.exported.quantized_layers;
       each.result.operations = each.exported.native;
       each.result.nodes = count_nodes(each.exported.model.graph);
       for (const auto& [initializer, weight] : each.exported.weights)

@@ -22,6 +22,10 @@ struct ExportJob {
   std::vector<std::string> functions;
   program::LoadOptions load;
   int64_t opset = 0;  ///< 0: the lowest that fits
+  /// The newest opset that the runtime `target` reads; 0: any.
+  int64_t most_opset = 0;
+  std::string target;
+  onnx::QuantizedFormat format = onnx::QuantizedFormat::kQdq;
   std::map<std::string, int64_t> dims;
   formats::onnx::WriteOptions write;
   std::vector<std::string> labels;
@@ -55,6 +59,7 @@ struct ExportResult {
   formats::onnx::WrittenModel written;
   int64_t opset = 0, nodes = 0;
   std::string opset_reason;
+  int64_t quantized_layers = 0;  ///< that have another form than QDQ
   std::map<std::string, int64_t> operations;
   std::vector<CheckResult> checks;
   bool passed() const;

@@ -292,8 +292,9 @@ void Attempt::note_failure(int status, const std::string& message, const std::st
   if (!failed_at_) failed_at_ = Clock::now();
   if (link_) link_->tell(str("failed ", status, " ", message));
   if (rendezvous_) rendezvous_->tell_nodes("end");
-  if (result_.status != 0 && (result_.status != kLost || status == kLost || explained_)) return;
-  explained_ = status != kLost || is_cause(message);
+  const bool explains = status != kLost || is_cause(message);
+  if (result_.status != 0 && (explained_ || !explains)) return;
+  explained_ = explains;
   result_.status = status;
   result_.error = status > 128 ? "" : message;  // ranks that a signal stopped say so themselves
   failure_line_ = line;

@@ -269,6 +269,7 @@ int64_t write_model(const QuantJob& job, const program::TracedModel& source,
                     onnx::ExportOptions options = {}) {
   options.name = source.name.empty() ? "model" : source.name;
   options.producer = job.producer;
+  options.format = job.format;
   const auto weight = [&](const std::string& name) {
     const auto found = quantized.weights.find(name);
     return found == quantized.weights.end() ? source.weight(name) : found->second;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "onnx/export/quantized_format.h"
 #include "quant/compare.h"
 #include "quant/layers.h"
 #include "quant_common/quant_config.h"
@@ -25,6 +26,7 @@ struct QuantJob {
   std::optional<double> time_limit;
   /// Continues in an output folder with the statistics of an interrupted job.
   bool resume = false;
+  onnx::QuantizedFormat format = onnx::QuantizedFormat::kQdq;  ///< of the ONNX file
   std::string producer;
 };
 

@@ -1,12 +1,14 @@
 #include "onnx/export/export.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "ir/replay.h"
 #include "onnx/export/graph_writer.h"
 #include "onnx/export/precision.h"
 #include "ops/core/call.h"
+#include "runtime/execute.h"
 
 namespace paddle::onnx {
 namespace {
@@ -39,6 +41,8 @@ class ExportDecomposer final : public PassingInterpreter {
 };
 
 std::unique_ptr<ir::Function> decomposed(const ir::Function& function) {
+  // A trace keeps operations that have a kernel.
+  runtime::register_backends();
   ExportDecomposer decomposer;
   return ir::retraced(function, decomposer);
 }
@@ -56,6 +60,32 @@ std::vector<Unsupported> without_rule(const ir::Function& function) {
                      export_support(*operation.op).note});
   });
   return out;
+}
+
+/// Gives quantized layers the form that was asked for.
+void use_quantized_format(ExportedModel& exported, const WeightLookup& weights,
+                          const ExportOptions& options) {
+  const auto value = [&](const formats::onnx::TensorData& data) {
+    const auto deferred = exported.weights.find(data.name);
+    return deferred == exported.weights.end() ? data.array : weights(deferred->second);
+  };
+  exported.quantized_layers = use_format(exported.model, options.format, value);
+  std::set<std::string> kept;
+  bool four_bits = false;
+  for (const auto& each : exported.model.graph.initializers) {
+    kept.insert(each.name);
+    four_bits = four_bits || info(each.dtype).bits < 8;
+  }
+  std::erase_if(exported.weights, [&](const auto& each) { return !kept.contains(each.first); });
+  constexpr int64_t kFourBits = 21;
+  if (!four_bits || exported.opset >= kFourBits) return;
+  const int64_t most = options.opset != 0 ? options.opset : options.most_opset;
+  if (most != 0 && most < kFourBits)
+    fail(ErrorCode::kUsage, "weights of 4 bits that MatMulNBits cannot hold need opset ", kFourBits,
+         ", ", options.opset != 0 ? "--opset is " : options.target + " has ", most);
+  exported.opset = exported.model.opsets[""] = kFourBits;
+  exported.opset_reason = "weights of 4 bits";
+  exported.model.ir_version = ir_version_of(kFourBits);
 }
 
 }  // namespace
@@ -99,6 +129,7 @@ ExportedModel export_function(const ir::Function& function, const WeightLookup& 
          missing[0].operation, ": has no ONNX form: ", missing[0].note);
   ExportedModel out = GraphWriter(options, weights).write(*lowered);
   out.function = lowered;
+  if (options.format != QuantizedFormat::kQdq) use_quantized_format(out, weights, options);
   return out;
 }
 

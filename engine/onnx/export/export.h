@@ -12,6 +12,7 @@
 
 #include "formats/onnx/model.h"
 #include "ir/module.h"
+#include "onnx/export/quantized_format.h"
 
 namespace paddle::onnx {
 
@@ -21,6 +22,9 @@ struct ExportOptions {
   /// Without `opset`: the least one, and what needs it.
   int64_t least_opset = 17;
   std::string least_opset_reason;
+  /// The newest that the runtime `target` reads; 0: any.
+  int64_t most_opset = 0;
+  std::string target;
   std::string name = "model";
   std::string producer;
   std::vector<std::pair<std::string, std::string>> metadata;
@@ -32,6 +36,7 @@ struct ExportOptions {
   /// Computes in this type where operations allow it (precision.h), and stores weights in it.
   std::optional<DType> low;
   std::vector<std::string> keep_float = {};  ///< patterns of operations and parameters
+  QuantizedFormat format = QuantizedFormat::kQdq;
   /// Weights are not read: their arrays only have types and shapes (ExportedModel::weights).
   bool defer_weights = false;
 };
@@ -62,6 +67,7 @@ struct ExportedModel {
   std::map<std::string, std::string> next;    ///< outputs with the next value, by the same names
   /// With `defer_weights`: the function's names of weights by the names of their initializers.
   std::map<std::string, std::string> weights;
+  int64_t quantized_layers = 0;           ///< that have another form than QDQ
   std::map<std::string, int64_t> native;  ///< operations of the function that were written, counted
   /// The function as it was written, after decomposition, and the names of its values in the file.
   std::shared_ptr<const ir::Function> function;

@@ -43,12 +43,11 @@ ValueInfo info_of(const std::string& name, const TensorType& type, const ExportO
   return out;
 }
 
-/// IR versions that hold an opset.
+}  // namespace
+
 int64_t ir_version_of(int64_t opset) {
   return opset >= 25 ? 12 : opset >= 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
 }
-
-}  // namespace
 
 GraphWriter::GraphWriter(const ExportOptions& options, const WeightLookup& weights)
     : options_(options),
@@ -162,6 +161,9 @@ void GraphWriter::require_opset(int64_t opset, const std::string& operator_name)
   if (opset <= opset_) return;
   if (options_.opset != 0)
     refuse(str(operator_name, " needs opset ", opset, ", --opset is ", options_.opset));
+  if (options_.most_opset != 0 && opset > options_.most_opset)
+    refuse(str(operator_name, " needs opset ", opset, ", ", options_.target, " has ",
+               options_.most_opset));
   opset_ = opset;
   out_.opset_reason = operator_name;
 }

@@ -16,9 +16,9 @@ struct Scales {
   int64_t block = 0;  ///< elements along the axis that share a scale
 };
 
-/// Whether a value is a constant of integers that are all 0.
+/// Whether a value is a constant of zeros.
 bool is_zero(const ir::Value& value) {
-  if (!value.constant || !is_integer(value.type.dtype)) return false;
+  if (!value.constant) return false;
   const Array packed = value.constant->contiguous();
   const auto* const bytes = static_cast<const std::byte*>(packed.raw());
   const auto size = static_cast<size_t>(storage_bytes(packed.dtype, packed.size()));
@@ -38,7 +38,27 @@ std::optional<size_t> block_axis(const Shape& x, const Shape& scale) {
   return axis;
 }
 
-Scales scales_of(Writer& w) {
+/// An operand in a type and shape, with a lone number for all of them. Runtimes that fuse these
+/// operators expect initializers, so constants are converted here.
+std::string operand_as(Writer& w, const char* operand, DType dtype, const Shape& to) {
+  const ir::Value* const value = w.operand(operand);
+  if (!value) return {};
+  const Shape& shape = value->type.shape;
+  const bool expands = shape.empty() && !to.empty();
+  if (value->constant && is_constant(to) &&
+      (value->type.dtype != dtype || !same_shape(shape, to))) {
+    Array array = value->constant->cast(dtype).contiguous();
+    array.shape = concrete(to);
+    array.strides = Dims(array.shape.size(), expands ? 0 : 1);
+    return w.constant(array.contiguous(), operand);
+  }
+  const std::string name = w.cast(w.in(operand), value->type.dtype, dtype);
+  if (same_shape(shape, to)) return name;
+  return expands ? w.add("Expand", {name, w.shape(to)}) : w.reshape(name, to);
+}
+
+/// `integers`: the type of the quantized values, which ONNX wants for their zero points too.
+Scales scales_of(Writer& w, DType integers) {
   const Shape& shape = w.type("scale").shape;
   const auto rank = w.type("x").shape.size();
   Scales out;
@@ -47,14 +67,14 @@ Scales scales_of(Writer& w) {
   if (const auto axis = block_axis(x, shape);
       axis && std::count_if(shape.begin(), shape.end(),
                             [](const Dim& d) { return d.constant() != 1; }) > 1) {
-    w.require_opset(21, "scales by blocks");
+    if (w.options().format != QuantizedFormat::kNBits) w.require_opset(21, "scales by blocks");
     out.axis = static_cast<int64_t>(*axis);
     out.block = *x[*axis].constant();
     out.scale = w.in("scale");
     // Without a zero point it is 0.
     if (const ir::Value* zero = w.operand("zero_point"); zero && !is_zero(*zero)) {
       if (!same_shape(zero->type.shape, shape)) w.refuse("a zero point needs the scale's shape");
-      out.zero_point = w.in("zero_point");
+      out.zero_point = operand_as(w, "zero_point", integers, shape);
     }
     return out;
   }
@@ -65,26 +85,11 @@ Scales scales_of(Writer& w) {
     }
   const Shape to = along ? Shape{shape[*along]} : Shape{};
   if (along) out.axis = static_cast<int64_t>(rank - shape.size() + *along);
-  // Runtimes that fuse these operators expect initializers, so constants are reshaped here.
-  const auto reshaped = [&](const char* operand) {
-    const ir::Value* const value = w.operand(operand);
-    if (!value) return std::string();
-    if (same_shape(value->type.shape, to)) return w.in(operand);
-    if (!value->constant || !is_constant(to)) return w.reshape(w.in(operand), to);
-    Array array = value->constant->contiguous();
-    array.shape = concrete(to);
-    array.strides = Dims(array.shape.size(), 1);
-    return w.constant(array, operand);
-  };
-  out.scale = reshaped("scale");
-  out.zero_point = reshaped("zero_point");
+  out.scale = operand_as(w, "scale", DType::kF32, to);
   const ir::Value* const zero = w.operand("zero_point");
-  if (zero && info(zero->type.dtype).bits < 8 && is_zero(*zero))
-    out.zero_point.clear();  // Expand has no integers of 4 bits
-  else if (zero && zero->type.shape.size() == 0 && along)
-    out.zero_point = is_zero(*zero) && to[0].is_constant()
-                         ? w.constant(Array::zeros(zero->type.dtype, concrete(to)), "zero_point")
-                         : w.add("Expand", {w.in("zero_point"), w.shape(to)});
+  // Expand has no integers of 4 bits; without a zero point it is 0.
+  if (!zero || info(integers).bits >= 8 || !is_zero(*zero))
+    out.zero_point = operand_as(w, "zero_point", integers, to);
   return out;
 }
 
@@ -96,19 +101,21 @@ ExportAttributes axis_of(const Scales& scales) {
 }
 
 void need_opset(Writer& w, DType dtype) {
-  if (info(dtype).bits < 8) w.require_opset(21, "QuantizeLinear of 4-bit integers");
+  // Those of MatMulNBits are not in the file.
+  const bool replaced = w.options().format == QuantizedFormat::kNBits && info(dtype).bits == 4;
+  if (info(dtype).bits < 8 && !replaced) w.require_opset(21, "QuantizeLinear of 4-bit integers");
   if (info(dtype).bits == 16) w.require_opset(21, "QuantizeLinear of 16-bit integers");
 }
 
 void quantize(Writer& w) {
   need_opset(w, w.result_type().dtype);
-  const Scales scales = scales_of(w);
+  const Scales scales = scales_of(w, w.result_type().dtype);
   w.emit("QuantizeLinear", {w.in("x"), scales.scale, scales.zero_point}, axis_of(scales));
 }
 
 void dequantize(Writer& w) {
   need_opset(w, w.type("x").dtype);
-  const Scales scales = scales_of(w);
+  const Scales scales = scales_of(w, w.type("x").dtype);
   w.emit("DequantizeLinear", {w.in("x"), scales.scale, scales.zero_point}, axis_of(scales));
 }
 

@@ -144,6 +144,8 @@ void gather_single_elements(Graph& graph) {
   for (TensorData& each : added) graph.initializers.push_back(std::move(each));
 }
 
+}  // namespace
+
 void remove_unused(Graph& graph) {
   for (bool changed = true; changed;) {
     std::set<std::string> read;
@@ -157,8 +159,6 @@ void remove_unused(Graph& graph) {
                   [&](const TensorData& each) { return !read.contains(each.name); });
   }
 }
-
-}  // namespace
 
 void simplify(Graph& graph) {
   merge_equal_nodes(graph);

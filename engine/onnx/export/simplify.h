@@ -7,5 +7,7 @@
 namespace paddle::onnx {
 
 void simplify(formats::onnx::Graph& graph);
+/// Nodes and initializers that no output needs.
+void remove_unused(formats::onnx::Graph& graph);
 
 }  // namespace paddle::onnx
