@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "exporter/bisect.h"
 #include "exporter/onnxruntime.h"
 #include "exporter/sample_run.h"
@@ -114,9 +115,13 @@ std::vector<CheckResult> check_export(const ExportJob& job, const std::string& f
   std::vector<CheckResult> out;
   for (int64_t binding = 0; binding < job.checks; ++binding) {
     CheckResult result;
-    const auto reference = run_on_samples(*source, job.dims, binding);
+    std::string refusal;
+    const auto reference = run_on_samples(*source, job.dims, binding, &refusal);
     if (!reference) {
-      note("the model takes none of the inputs that were tried; the file is not compared with it");
+      note(
+          str("the model takes none of the inputs that were tried, so the file is not compared "
+              "with it (--dim NAME=SIZE fixes a size): ",
+              refusal));
       out.push_back(result);
       break;
     }

@@ -79,22 +79,33 @@ std::vector<std::string> free_symbols(const program::Model& model) {
 
 std::optional<SampleRun> run_on_samples(program::Model& model,
                                         const std::map<std::string, int64_t>& fixed,
-                                        int64_t binding) {
+                                        int64_t binding, std::string* refusal) {
   const std::vector<std::string> symbols = free_symbols(model);
   struct Scale {
     int64_t leading, others;
+    // Different sizes for different symbols, so that none can stand for another. A model may want
+    // them equal without saying so.
+    bool distinct = true;
   };
-  for (const Scale scale : {Scale{1, 1}, {1, 8}, {1, 32}, {1, 112}, {1, 224}, {8, 8}, {32, 32}})
+  for (const Scale scale : {Scale{1, 1},
+                            {1, 8},
+                            {1, 32},
+                            {1, 112},
+                            {1, 224},
+                            {8, 8},
+                            {32, 32},
+                            {2, 4, false},
+                            {1, 32, false},
+                            {1, 224, false}})
     for (const int64_t limit : {16, 2, 1}) {
       SampleRun out;
       for (size_t i = 0; i < symbols.size(); ++i) {
         const auto given = fixed.find(symbols[i]);
-        // Different sizes for different symbols, so that none can stand for another.
         out.sizes[symbols[i]] =
             given != fixed.end()
                 ? given->second
                 : (binding + 1) * (is_leading(model, symbols[i]) ? scale.leading : scale.others) +
-                      static_cast<int64_t>(i);
+                      (scale.distinct ? static_cast<int64_t>(i) : 0);
       }
       if (input_elements(model, out.sizes) > kMostElements) continue;
       out.inputs = random_inputs(model, out.sizes, static_cast<uint64_t>(binding), limit);
@@ -105,6 +116,7 @@ std::optional<SampleRun> run_on_samples(program::Model& model,
         return out;
       } catch (const Error& e) {
         if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
+        if (refusal && refusal->empty()) *refusal = e.message();
       }
     }
   return std::nullopt;

@@ -101,6 +101,8 @@ for form in words_program.pdmodel words_pir.json; do
   expect 2 "is converted whole" "$convert" "$program" words.onnx --overwrite --dtype float16
   quiet 0 "$convert" "$program" words.npz --overwrite
   says "9 tensors"
+  quiet 0 "$bin/paddle-export" "$program" -o exported.onnx --overwrite
+  says "agrees with the model"
 done
 expect 2 "there is no such file" "$convert" nowhere.pdmodel words.onnx --overwrite
 

@@ -5,6 +5,7 @@
 
 #include "onnx/graph/session.h"
 #include "onnx/operator_registry.h"
+#include "onnx/paddle/import.h"
 
 namespace paddle::onnx {
 namespace {
@@ -81,7 +82,7 @@ std::string flops_text(const std::string& path, const std::map<std::string, int6
 }  // namespace
 
 std::string summarize(const std::string& path, const std::map<std::string, int64_t>& dims) {
-  const Model model = formats::onnx::read_model(path);
+  const Model model = read_graph_file(path);
   std::string out = str(path, "\n");
   if (!model.producer.empty()) out += "producer: " + model.producer + "\n";
   out += str("ir version: ", model.ir_version, "\nopset:");
