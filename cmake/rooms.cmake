@@ -135,6 +135,13 @@ function(paddle_room room)
     target_link_libraries(paddle_${room} PUBLIC paddle_${other})
   endforeach()
   paddle_use_common_headers(paddle_${room} ${room})
+  # Kernels are compiled file by file: what the compiler inlines must not depend on other files.
+  # launch and partition are small, and give equal names to things in several files.
+  if(PADDLE_UNITY AND NOT room MATCHES "^(kernels|launch|partition)$")
+    set_target_properties(paddle_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # A .cc file may use its own anonymous namespace in a class that it defines.
+    target_compile_options(paddle_${room} PRIVATE -Wno-subobject-linkage)
+  endif()
   if(TARGET paddle_generated)
     add_dependencies(paddle_${room} paddle_generated)
   endif()
