@@ -386,7 +386,7 @@ int run(int argc, char** argv) {
       for (const std::string& line : model->onnx()->fallbacks()) cli::print_error("note: " + line);
     cli::report_host_fallbacks();
     if (!profile) return;
-    if (!trace.empty()) profile::write_trace(*load.profile, {}, trace);
+    if (!trace.empty()) profile::write_trace({profile::timeline_of(*load.profile, {}, 0)}, trace);
     cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
   };
   // A model that needs the values of dims loads its weights with the first batch.

@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "base/span.h"
+#include "comm/clock.h"
 #include "comm/join.h"
 #include "comm/simulation.h"
 #include "common.h"
@@ -77,19 +78,54 @@ std::vector<profile::Communication> communication_of(
   return out;
 }
 
+/// The timeline of a rank, from its result.
+profile::RankTimeline timeline_of_rank(const train::TrainResult& result, comm::Communicator* peers,
+                                       const SpanRecorder& spans, int rank, int spans_of) {
+  profile::RankTimeline t = profile::timeline_of(*result.profile, spans.records(), spans_of);
+  t.rank = rank;
+  for (const train::TimedStep& s : result.benchmark.loaded)
+    t.steps.push_back({s.begin, s.loaded, s.end, s.samples});
+  if (!peers) return t;
+  for (const comm::ExchangeRecord& e : peers->take_records())
+    t.exchanges.push_back(
+        {comm::text(e.kind), e.begin, e.end, e.bytes, e.group, e.sends_only, e.background});
+  return t;
+}
+
+/// The timelines of all processes on the clock of rank 0, on rank 0; its own on the others.
+std::vector<profile::RankTimeline> gather_timelines(comm::Communicator& peers,
+                                                    profile::RankTimeline own) {
+  const std::vector<int64_t> offsets = comm::clock_offsets(peers);
+  const std::string bytes = peers.is_root() ? "" : profile::to_bytes(own);
+  std::vector<std::string> received;
+  std::vector<std::span<std::byte>> places;
+  for (const int64_t size : peers.gather_numbers(static_cast<int64_t>(bytes.size())))
+    received.emplace_back(peers.is_root() ? static_cast<size_t>(size) : 0, '\0');
+  for (std::string& text : received) places.push_back(std::as_writable_bytes(std::span(text)));
+  peers.gather(std::as_bytes(std::span(bytes)), places, 0);
+  std::vector<profile::RankTimeline> out;
+  out.push_back(std::move(own));
+  for (size_t rank = 1; peers.is_root() && rank < received.size(); ++rank) {
+    out.push_back(profile::timeline_from_bytes(received[rank]));
+    profile::shift(out.back(), offsets[rank]);
+  }
+  return out;
+}
+
 /// Runs the steps of a config on its ranks: of this process, with --simulate, or of several, where
-/// this one is `transport`'s. The result is that of rank 0.
+/// this one is `transport`'s. The result is that of rank 0, with the timelines of all ranks.
 train::TrainResult run_ranks(const std::string& path, const std::vector<std::string>& overrides,
                              const Options& options,
                              const std::shared_ptr<comm::Transport>& transport,
                              train::RunConfig config, train::TrainOptions train_options,
-                             train::TrainObserver& observer) {
+                             train::TrainObserver& observer,
+                             std::vector<profile::RankTimeline>& timelines) {
   Silence silence;
+  const SpanRecorder spans;
   const auto run = [&](train::RunConfig own, const std::shared_ptr<comm::Communicator>& peers) {
     train::TrainOptions mine = train_options;
     mine.peers = peers;
     const bool is_root = !peers || peers->is_root();
-    mine.profile = is_root;
     train::Trainer trainer(std::move(own), mine, is_root ? observer : silence);
     return trainer.run();
   };
@@ -97,19 +133,29 @@ train::TrainResult run_ranks(const std::string& path, const std::vector<std::str
     const auto peers = std::make_shared<comm::Communicator>(transport);
     const comm::CommunicatorScope scope(*peers);
     try {
-      return run(std::move(config), peers);
+      train::TrainResult own = run(std::move(config), peers);
+      timelines = gather_timelines(
+          *peers, timeline_of_rank(own, peers.get(), spans, peers->rank(), span_rank()));
+      return own;
     } catch (...) {
       peers->abort("another rank has failed");
       throw;
     }
   }
-  if (options.simulated == 1) return run(std::move(config), nullptr);
+  timelines.resize(static_cast<size_t>(options.simulated));
+  if (options.simulated == 1) {
+    train::TrainResult own = run(std::move(config), nullptr);
+    timelines[0] = timeline_of_rank(own, nullptr, spans, 0, 0);
+    return own;
+  }
   std::vector<train::RunConfig> configs;
   for (int rank = 0; rank < options.simulated; ++rank)
     configs.push_back(train::read_config(path, overrides));
   train::TrainResult result;
   comm::simulate(options.simulated, [&](const std::shared_ptr<comm::Communicator>& peers) {
     train::TrainResult own = run(std::move(configs[static_cast<size_t>(peers->rank())]), peers);
+    timelines[static_cast<size_t>(peers->rank())] =
+        timeline_of_rank(own, peers.get(), spans, peers->rank(), peers->rank());
     if (peers->is_root()) result = std::move(own);
   });
   return result;
@@ -119,7 +165,8 @@ profile::Measurement measure_training(const std::string& path, const Options& op
                                       const std::vector<std::string>& overrides,
                                       const comm::Membership& membership,
                                       const std::shared_ptr<comm::Transport>& transport,
-                                      runtime::Profile& profile) {
+                                      runtime::Profile& profile,
+                                      std::vector<profile::RankTimeline>& timelines) {
   std::optional<Phase> phase(std::in_place, "reading the config");
   train::RunConfig config = train::read_config(path, overrides);
   for (const std::string& w : config.warnings)
@@ -139,23 +186,23 @@ profile::Measurement measure_training(const std::string& path, const Options& op
   train_options.loaded_warm_up = range.first;
   train_options.profile = true;
   Warnings observer;
-  const SpanRecorder spans;
   phase.emplace("measuring");
   m.ranks = std::max(options.simulated, membership.size);
-  const train::TrainResult result =
-      run_ranks(path, overrides, options, transport, std::move(config), train_options, observer);
+  const train::TrainResult result = run_ranks(
+      path, overrides, options, transport, std::move(config), train_options, observer, timelines);
   m.communication = communication_of(result.benchmark.communication);
-  if (!result.profile) return m;  // of another rank than 0
-  for (const train::TimedStep& s : result.benchmark.loaded)
-    m.steps.push_back({s.begin, s.loaded, s.end, s.samples});
-  m.spans = spans.records();
+  m.steps = timelines[0].steps;
+  m.spans = timelines[0].spans;
+  profile::match(timelines);
+  if (m.ranks > 1) m.shares = profile::share_of_ranks(timelines);
   profile = *result.profile;
   return m;
 }
 
 profile::Measurement measure_model(const std::string& path, const Options& options,
                                    const std::vector<std::string>& overrides,
-                                   runtime::Profile& profile) {
+                                   runtime::Profile& profile,
+                                   std::vector<profile::RankTimeline>& timelines) {
   const StepRange range = parse_steps(options.steps);
   program::LoadOptions load;
   load.overrides = overrides;
@@ -198,10 +245,10 @@ profile::Measurement measure_model(const std::string& path, const Options& optio
     step.samples = samples;
     if (i >= range.first) m.steps.push_back(step);
   }
-  m.spans = spans.records();
   if (model->onnx())
     for (const std::string& line : model->onnx()->fallbacks()) cli::print_error("note: " + line);
   profile = std::move(*load.profile);
+  timelines = {profile::timeline_of(profile, spans.records(), 0)};
   return m;
 }
 
@@ -244,9 +291,11 @@ int profile_subject(Options& options) {
   if (membership.rank == 0) check_writable(folder);
   watch_for_interrupts();
   runtime::Profile profile;
+  std::vector<profile::RankTimeline> timelines;
   profile::Measurement m =
-      training ? measure_training(subject, options, overrides, membership, transport, profile)
-               : measure_model(subject, options, overrides, profile);
+      training
+          ? measure_training(subject, options, overrides, membership, transport, profile, timelines)
+          : measure_model(subject, options, overrides, profile, timelines);
   const int signal = pending_interrupt();
   if (membership.rank > 0) return signal == 0 ? 0 : 128 + signal;
   if (m.steps.empty()) {
@@ -258,7 +307,7 @@ int profile_subject(Options& options) {
   m.peaks = profile::measure_peaks();
   m.bfloat16_gflops = profile::measure_bfloat16_gflops();
   const profile::Analysis analysis = profile::analyze(std::move(m), profile);
-  profile::write_folder(analysis, profile, folder);
+  profile::write_folder(analysis, timelines, folder);
   if (options.json)
     cli::print(profile::json(analysis));
   else

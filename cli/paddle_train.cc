@@ -126,7 +126,7 @@ void print_benchmark(const train::BenchmarkResult& r, const train::RunConfig& co
 void print_profile(const runtime::Profile& profile, const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "trace.json").string();
   ensure_directory(folder);
-  profile::write_trace(profile, {}, path);
+  profile::write_trace({profile::timeline_of(profile, {}, 0)}, path);
   const std::string table = profile::table(profile, profile::measure_peaks());
   std::fputs((table + "timeline: " + path + " (open in a trace viewer)\n").c_str(), stderr);
 }

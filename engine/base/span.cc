@@ -12,6 +12,8 @@ namespace {
 std::mutex recorder_mutex;
 std::atomic<SpanRecorder*> recorder = nullptr;
 
+thread_local int rank_of_thread = 0;
+
 int thread_number() {
   static std::atomic<int> next = 0;
   thread_local const int number = next++;
@@ -25,6 +27,10 @@ int64_t steady_nanoseconds() {
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
+
+void set_span_rank(int rank) { rank_of_thread = rank; }
+
+int span_rank() { return rank_of_thread; }
 
 SpanRecorder::SpanRecorder() {
   const std::lock_guard lock(recorder_mutex);
@@ -45,7 +51,7 @@ std::vector<SpanRecord> SpanRecorder::records() const {
 void SpanRecorder::add(const char* name, int64_t begin, int64_t end) {
   const int thread = thread_number();
   const std::lock_guard lock(mutex_);
-  records_.push_back({name, thread, begin, end});
+  records_.push_back({name, thread, begin, end, rank_of_thread});
 }
 
 Span::Span(const char* name)

@@ -15,6 +15,7 @@ struct SpanRecord {
   const char* name;
   int thread;          ///< threads are numbered in the order of their first span
   int64_t begin, end;  ///< nanoseconds of the steady clock
+  int rank = 0;        ///< as `set_span_rank` said on the thread
 };
 
 /// Records the spans of all threads while it exists; there can be one at a time.
@@ -45,6 +46,11 @@ class Span {
   const char* name_;
   int64_t begin_;  ///< -1: not recorded
 };
+
+/// Spans of this thread belong to a rank of a simulated run. Threads that it starts take over its
+/// rank by hand.
+void set_span_rank(int rank);
+int span_rank();
 
 /// Nanoseconds of the steady clock.
 int64_t steady_nanoseconds();

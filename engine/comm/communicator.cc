@@ -58,6 +58,40 @@ void combine(T* into, const T* other, int64_t count, Reduction reduction) {
 
 size_t index_of(Exchange kind) { return static_cast<size_t>(kind); }
 
+/// A number of the kind of an exchange and numbers that describe its ends (FNV-1a); never 0.
+class GroupNumber {
+ public:
+  explicit GroupNumber(Exchange kind) { add(index_of(kind)); }
+  void add(uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3u; }
+  uint64_t value() const { return hash_ == 0 ? 1 : hash_; }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+/// The group of an exchange between `self` and peers that are in ascending order.
+uint64_t group_number(Exchange kind, int self, const std::vector<std::pair<int, size_t>>& peers) {
+  GroupNumber number(kind);
+  bool added = false;
+  for (const auto& [peer, pieces] : peers) {
+    if (!added && self < peer) {
+      number.add(static_cast<uint64_t>(self));
+      added = true;
+    }
+    number.add(static_cast<uint64_t>(peer));
+  }
+  if (!added) number.add(static_cast<uint64_t>(self));
+  return number.value();
+}
+
+uint64_t message_number(int from, int to, uint32_t tag) {
+  GroupNumber number(Exchange::kMessage);
+  for (const uint64_t part :
+       {static_cast<uint64_t>(from), static_cast<uint64_t>(to), uint64_t{tag}})
+    number.add(part);
+  return number.value();
+}
+
 /// Adds the time of a scope to a cost.
 class CostClock {
  public:
@@ -178,12 +212,38 @@ void Communicator::start_all_reduce(std::span<const Summand> tensors, DType dtyp
   background_->add(
       {{tensors.begin(), tensors.end()}, dtype, reduction, {group.begin(), group.end()}, scratch},
       [this](const Background::Job& job) {
+        in_background_ = background_->has_thread();
         reduce_now(job.tensors, job.dtype, job.reduction, job.group, job.scratch);
+        in_background_ = false;
       });
 }
 
 void Communicator::finish() {
-  if (background_) background_->finish();
+  if (!background_) return;
+  if (!records_exchanges_ || !background_->has_thread() || background_->idle())
+    return background_->finish();
+  const int64_t begin = steady_nanoseconds();
+  background_->finish();
+  note({.kind = Exchange::kAllReduce}, begin);
+}
+
+void Communicator::record_exchanges() {
+  finish();
+  records_exchanges_ = true;
+  exchange_records_.clear();
+}
+
+std::vector<ExchangeRecord> Communicator::take_records() {
+  finish();
+  records_exchanges_ = false;
+  return std::exchange(exchange_records_, {});
+}
+
+void Communicator::note(ExchangeRecord record, int64_t begin) {
+  if (!records_exchanges_ || exchange_records_.size() >= kMaxRecords) return;
+  record.begin = begin;
+  record.end = steady_nanoseconds();
+  exchange_records_.push_back(record);
 }
 
 const ExchangeCosts& Communicator::costs() {
@@ -469,7 +529,18 @@ void Communicator::exchange(Exchange kind, int calls) {
     receives_.push_back({peer, std::span(received_pieces_).subspan(at, pieces)});
     at += pieces;
   }
+  const int64_t begin = steady_nanoseconds();
   transport_->exchange(kind, sends_, receives_);
+  if (!records_exchanges_) return;
+  int64_t bytes = 0;
+  for (const Outgoing& message : sends_) bytes += static_cast<int64_t>(size_of(message.pieces));
+  // Of a broadcast or a gather each rank but the root knows only the root.
+  const bool mutual = sent_to_.size() == received_from_.size();
+  note({.kind = kind,
+        .bytes = bytes,
+        .group = mutual ? group_number(kind, rank_, sent_to_) : 0,
+        .background = in_background_},
+       begin);
 }
 
 uint64_t Communicator::sent_bytes() {
@@ -493,13 +564,21 @@ void Communicator::post(int peer, uint32_t tag, std::span<const std::byte> bytes
   const CostClock clock(cost);
   ++cost.calls;
   cost.bytes += static_cast<int64_t>(bytes.size());
+  const int64_t begin = steady_nanoseconds();
   transport_->post(peer, tag, bytes);
+  note({.kind = Exchange::kMessage,
+        .bytes = static_cast<int64_t>(bytes.size()),
+        .group = message_number(rank_, peer, tag),
+        .sends_only = true},
+       begin);
 }
 
 void Communicator::take(int peer, uint32_t tag, std::span<std::byte> bytes) {
   finish();
   const CostClock clock(costs_[index_of(Exchange::kMessage)]);
+  const int64_t begin = steady_nanoseconds();
   transport_->take(peer, tag, bytes);
+  note({.kind = Exchange::kMessage, .group = message_number(peer, rank_, tag)}, begin);
 }
 
 void Communicator::at_step(int64_t step) {

@@ -31,6 +31,17 @@ struct ExchangeCost {
 };
 using ExchangeCosts = std::array<ExchangeCost, kExchangeKinds>;
 
+/// An exchange in time, for timelines. The n-th record of a rank with some `group` belongs to the
+/// n-th of each other rank with the same one.
+struct ExchangeRecord {
+  Exchange kind = Exchange::kBarrier;
+  int64_t begin = 0, end = 0;  ///< nanoseconds of the steady clock
+  int64_t bytes = 0;           ///< sent
+  uint64_t group = 0;       ///< of the kind and its ranks, or of a message's ends; 0: of no group
+  bool sends_only = false;  ///< a message that was posted, which waits for nobody
+  bool background = false;  ///< beside what the rank computed
+};
+
 /// A tensor of an all-reduce of several.
 struct Summand {
   const void* in = nullptr;
@@ -106,6 +117,10 @@ class Communicator {
   /// The calls of this rank since the last reset, by kind. The time includes waiting for others.
   const ExchangeCosts& costs();
   void reset_costs();
+  /// Keeps a record of each exchange from now on, of at most kMaxRecords.
+  void record_exchanges();
+  std::vector<ExchangeRecord> take_records();
+  static constexpr size_t kMaxRecords = size_t{1} << 20;
   uint64_t sent_bytes();  ///< in all kinds
   /// The costs of all ranks, in order. All of them must call it.
   std::vector<ExchangeCosts> gather_costs();
@@ -123,6 +138,8 @@ class Communicator {
   void receive(int peer, std::span<std::byte> piece);
   /// `calls`: 0 for a further part of a collective.
   void exchange(Exchange kind, int calls = 1);
+  /// Adds a record that begins at `begin` and ends now.
+  void note(ExchangeRecord record, int64_t begin);
   void reduce_parts(std::byte* parts, size_t stride, int64_t count, DType dtype,
                     Reduction reduction, size_t ranks) const;
 
@@ -130,6 +147,8 @@ class Communicator {
   std::unique_ptr<Background> background_;
   int rank_ = 0, size_ = 1;
   ExchangeCosts costs_ = {};
+  bool records_exchanges_ = false, in_background_ = false;
+  std::vector<ExchangeRecord> exchange_records_;
   std::vector<int> all_ = {0};
   // Kept, so that a steady step allocates nothing.
   std::vector<std::span<const std::byte>> sent_pieces_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "base/span.h"
 #include "comm/local_transport.h"
 
 namespace paddle::comm {
@@ -36,6 +37,7 @@ void simulate(int ranks, const std::function<void(const std::shared_ptr<Communic
   FirstError first;
   const auto run = [&](int rank) {
     forbid_parallel_regions_on_this_thread();
+    set_span_rank(rank);
     const auto communicator = std::make_shared<Communicator>(transports[static_cast<size_t>(rank)]);
     const CommunicatorScope scope(*communicator);
     try {

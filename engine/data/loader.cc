@@ -237,7 +237,11 @@ class Loader::Impl {
     failure_ = nullptr;
     skips_in_epoch_ = 0;
     empty_since_ = -1;
-    for (int i = 0; i < options_.workers; ++i) threads_.emplace_back([this] { work(); });
+    for (int i = 0; i < options_.workers; ++i)
+      threads_.emplace_back([this, rank = span_rank()] {
+        set_span_rank(rank);
+        work();
+      });
   }
 
   void stop() {

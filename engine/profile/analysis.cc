@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/source_location.h"
+#include "base/span.h"
 
 namespace paddle::profile {
 namespace {
@@ -153,8 +154,8 @@ Analysis analyze(Measurement measured, const runtime::Profile& profile) {
     a.waiting += static_cast<double>(s.loaded - s.begin) * kNano;
     a.samples += s.samples;
   }
-  for (const SpanRecord& span : measured.spans) {
-    if (std::string_view(span.name) != "make batch" || measured.steps.empty() ||
+  for (const TimelineSpan& span : measured.spans) {
+    if (span.name != "make batch" || measured.steps.empty() ||
         span.end < measured.steps.front().begin || span.begin > measured.steps.back().end)
       continue;
     ++a.batches;

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/span.h"
 #include "profile/peaks.h"
 #include "runtime/profile.h"
 
@@ -19,12 +18,32 @@ struct Step {
   int64_t samples = 0;
 };
 
+/// A named interval of a thread, such as a step.
+struct TimelineSpan {
+  std::string name;
+  int thread = 0;
+  int64_t begin = 0, end = 0;  ///< nanoseconds of the steady clock
+};
+
 /// Exchanges of one kind that a rank made with others in the measured steps.
 struct Communication {
   int rank = 0;
   std::string operation;         ///< "all_reduce", …
   int64_t calls = 0, bytes = 0;  ///< bytes that the rank sent
   double seconds = 0;            ///< with waiting for the other ranks
+};
+
+/// The measured steps of a rank by what it did, in seconds.
+struct RankShare {
+  int rank = 0;
+  double wall = 0;       ///< of the steps, with waiting for data
+  double data = 0;       ///< waiting for data
+  double computing = 0;  ///< operations without exchanges
+  double waiting = 0;    ///< in exchanges, until the last of their ranks has come
+  double exchanging = 0;
+  double hidden = 0;  ///< exchanges beside what the rank computed, not part of `wall`
+
+  double other() const { return wall - data - computing - waiting - exchanging; }
 };
 
 /// The measured steps and their conditions; the input of `analyze`.
@@ -36,9 +55,10 @@ struct Measurement {
   int loader_workers = 0;
   std::string dtype;  ///< "": the one that most of the arithmetic is in
   std::vector<Step> steps;
-  std::vector<SpanRecord> spans;
+  std::vector<TimelineSpan> spans;
   std::vector<Communication> communication;  ///< of all ranks; the rest is of rank 0
   int ranks = 1;
+  std::vector<RankShare> shares;  ///< of all ranks, if there are several
   Peaks peaks;
   double bfloat16_gflops = 0;  ///< of a large bfloat16 matrix product; 0: not measured
 };

@@ -1,8 +1,7 @@
-// The files of a profile for other programs: JSON, CSV and the timeline.
+// The files of a profile for other programs: JSON and CSV.
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -105,6 +104,19 @@ std::string json(const Analysis& a) {
                                {"sent_bytes", static_cast<double>(c.bytes) / steps_measured},
                                {"ms", 1e3 * c.seconds / steps_measured}});
     o["communication"] = communication;
+    Json shares = Json::array();
+    for (const RankShare& s : m.shares) {
+      const double ms = 1e3 / steps_measured;
+      shares.push_back({{"rank", s.rank},
+                        {"step_ms", ms * s.wall},
+                        {"computing_ms", ms * s.computing},
+                        {"waiting_for_data_ms", ms * s.data},
+                        {"waiting_for_ranks_ms", ms * s.waiting},
+                        {"exchanging_ms", ms * s.exchanging},
+                        {"other_ms", ms * s.other()},
+                        {"hidden_exchange_ms", ms * s.hidden}});
+    }
+    o["rank_shares"] = shares;
   }
   Json suggestions = Json::array();
   for (const Suggestion& s : a.suggestions)
@@ -137,51 +149,6 @@ std::string memory_csv(const Analysis& a) {
     out += str(p.position, ",", number(1e3 * p.seconds), ",", p.bytes, ",", quoted(p.operation),
                ",", quoted(p.layer), ",", p.phase, "\n");
   return out;
-}
-
-void write_trace(const runtime::Profile& profile, const std::vector<SpanRecord>& spans,
-                 const std::string& path) {
-  int64_t origin = profile.events.empty() ? 0 : profile.events.front().begin;
-  int main_thread = 0;
-  std::set<int> threads;
-  for (const SpanRecord& span : spans) {
-    origin = std::min(origin, span.begin);
-    threads.insert(span.thread);
-    if (std::string_view(span.name) == "step") main_thread = span.thread;
-  }
-  threads.insert(main_thread);
-  std::string out = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
-  for (const int thread : threads)
-    out += Json{{"name", "thread_name"},
-                {"ph", "M"},
-                {"pid", 1},
-                {"tid", thread + 1},
-                {"args", {{"name", thread == main_thread ? "steps" : "data loader"}}}}
-               .dump() +
-           ",\n";
-  const auto add = [&](const Json& common, int64_t begin, int64_t end, int thread) {
-    Json o = common;
-    o["ph"] = "X";
-    o["ts"] = static_cast<double>(begin - origin) * 1e-3;
-    o["dur"] = static_cast<double>(end - begin) * 1e-3;
-    o["pid"] = 1;
-    o["tid"] = thread + 1;
-    out += o.dump(-1, ' ', false, kReplace) + ",\n";
-  };
-  for (const SpanRecord& span : spans)
-    add({{"name", span.name}, {"cat", "step"}}, span.begin, span.end, span.thread);
-  for (const auto& event : profile.events) {
-    const auto& info = profile.instructions[static_cast<size_t>(event.instruction)];
-    add({{"name", info.operation},
-         {"cat", info.function},
-         {"args",
-          {{"implementation", info.implementation},
-           {"shapes", info.shapes},
-           {"origin", info.origin}}}},
-        event.begin, event.end, main_thread);
-  }
-  out.resize(out.size() - 2);  // the last comma
-  write_file_atomically(path, out + "\n]}\n");
 }
 
 }  // namespace paddle::profile

@@ -31,7 +31,7 @@ th.n, td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabul
 .grid { stroke: var(--line); } .roof { stroke: var(--roof); stroke-width: 1.5; }
 .area { fill: var(--forward); } .point { fill-opacity: .6; stroke: var(--back); }
 .forward { fill: var(--forward); } .backward { fill: var(--backward); }
-.update { fill: var(--update); } .waiting { fill: var(--waiting); }
+.rest { fill: var(--line); } .update { fill: var(--update); } .waiting { fill: var(--waiting); }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
 )";
 
@@ -176,6 +176,24 @@ std::string html(const Analysis& a) {
                        "for data"
                      : "") +
          "</p>\n" + step_chart(a);
+  if (!m.shares.empty()) {
+    const auto entry = [](const char* color, const char* what) {
+      return str("<span class=\"key\" style=\"background: var(--", color, ")\"></span>", what);
+    };
+    out += str("<h2>What the ", m.ranks, " ranks do in a step</h2>\n<p>",
+               entry("forward", "computing"), entry("backward", "exchanging"),
+               entry("waiting", "waiting for other ranks"), entry("update", "waiting for data"),
+               entry("line", "other"), "</p>\n", rank_chart(a));
+    Table table({"#rank", "#step ms", "#computing", "#exchanging", "#waiting for ranks",
+                 "#waiting for data", "#other", "#exchanged meanwhile"});
+    const double ms = 1e3 / a.steps();
+    for (const RankShare& s : m.shares)
+      table.row({std::to_string(s.rank), format("%.3f", ms * s.wall),
+                 format("%.3f", ms * s.computing), format("%.3f", ms * s.exchanging),
+                 format("%.3f", ms * s.waiting), format("%.3f", ms * s.data),
+                 format("%.3f", ms * s.other()), format("%.3f", ms * s.hidden)});
+    out += table.html();
+  }
   if (!m.communication.empty()) {
     out += str("<h2>Communication of the ", m.ranks,
                " ranks</h2>\n<p class=\"soft\">In a step; the time includes waiting for other "

@@ -94,6 +94,20 @@ std::string communication(const Analysis& a) {
   return out;
 }
 
+/// The step of each rank by what it did, as shares.
+std::string ranks(const Analysis& a) {
+  const double steps = std::max(1.0, a.steps());
+  std::string out =
+      "\n  rank    step ms  computing  waiting for data  for ranks  exchanging  other  hidden ms\n";
+  for (const RankShare& s : a.measured.shares) {
+    const auto share = [&](double seconds) { return s.wall > 0 ? 100 * seconds / s.wall : 0; };
+    out += line("%6d %10.3f %9.1f%% %16.1f%% %9.1f%% %10.1f%% %5.1f%% %10.3f\n", s.rank,
+                1e3 * s.wall / steps, share(s.computing), share(s.data), share(s.waiting),
+                share(s.exchanging), share(s.other()), 1e3 * s.hidden / steps);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string table(const runtime::Profile& profile, const Peaks& peaks, size_t count) {
@@ -150,6 +164,7 @@ std::string tables(const Analysis& a, size_t count) {
   section("operation  implementation  phase", operations);
   section("layer  phase  place", layers);
   section("operation  layer  phase  shapes", instructions);
+  if (!a.measured.shares.empty()) out += ranks(a);
   if (!a.measured.communication.empty()) out += communication(a);
   if (!a.suggestions.empty()) out += "\nsuggestions, with the predicted share of the step\n";
   for (const Suggestion& s : a.suggestions)
@@ -157,7 +172,7 @@ std::string tables(const Analysis& a, size_t count) {
   return out;
 }
 
-void write_folder(const Analysis& analysis, const runtime::Profile& profile,
+void write_folder(const Analysis& analysis, const std::vector<RankTimeline>& timelines,
                   const std::string& folder) {
   const auto path = [&](const char* name) {
     return (std::filesystem::path(folder) / name).string();
@@ -166,7 +181,7 @@ void write_folder(const Analysis& analysis, const runtime::Profile& profile,
   write_file_atomically(path("operations.csv"), operations_csv(analysis));
   write_file_atomically(path("memory.csv"), memory_csv(analysis));
   write_file_atomically(path("report.html"), html(analysis));
-  write_trace(profile, analysis.measured.spans, path("trace.json"));
+  write_trace(timelines, path("trace.json"));
 }
 
 }  // namespace paddle::profile

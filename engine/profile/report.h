@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "profile/analysis.h"
+#include "profile/ranks.h"
 
 namespace paddle::profile {
 
@@ -21,13 +21,9 @@ std::string memory_csv(const Analysis& analysis);
 /// One page without external resources.
 std::string html(const Analysis& analysis);
 
-/// The events, and spans of all threads, in the JSON form that chrome://tracing and Perfetto read.
-/// Throws kDevice if the file can't be written.
-void write_trace(const runtime::Profile& profile, const std::vector<SpanRecord>& spans,
-                 const std::string& path);
-
-/// Writes report.html, trace.json, operations.csv, memory.csv and profile.json into a folder.
-void write_folder(const Analysis& analysis, const runtime::Profile& profile,
+/// Writes report.html, trace.json with these timelines, operations.csv, memory.csv and profile.json
+/// into a folder.
+void write_folder(const Analysis& analysis, const std::vector<RankTimeline>& timelines,
                   const std::string& folder);
 
 }  // namespace paddle::profile

@@ -55,6 +55,24 @@ std::vector<Suggestion> suggest(const Analysis& a) {
     add(a.waiting, str("set data.workers to ", useful), reason);
   }
 
+  // The rank that the others wait for: at best all take the mean of what they compute.
+  double most = 0, sum = 0;
+  int slowest = 0;
+  for (const RankShare& s : a.measured.shares) {
+    const double own = s.wall - s.waiting;
+    sum += own;
+    if (own > most) {
+      most = own;
+      slowest = s.rank;
+    }
+  }
+  if (!a.measured.shares.empty()) {
+    const double mean = sum / static_cast<double>(a.measured.shares.size());
+    add(most - mean, str("give rank ", slowest, " less to do, or its cores to it alone"),
+        str("it is busy for ", milliseconds(most / a.steps()), " of a step, the ranks for ",
+            milliseconds(mean / a.steps()), " in the mean; the others wait for it"));
+  }
+
   // Instructions that are too short for the machine: their time beyond the peaks is overhead.
   double short_time = 0, short_bound = 0;
   int64_t short_calls = 0, calls = 0;
@@ -83,7 +101,7 @@ std::vector<Suggestion> suggest(const Analysis& a) {
             " of the time, and this machine multiplies bfloat16 ",
             static_cast<int64_t>(10 * a.measured.bfloat16_gflops / peaks.gflops) / 10.0,
             " times as fast as float32"));
-  if (const int cores = available_cores(); a.measured.threads < cores) {
+  if (const int cores = available_cores(); a.measured.ranks == 1 && a.measured.threads < cores) {
     const double share = 1 - static_cast<double>(a.measured.threads) / cores;
     add(0.7 * share * a.operation_seconds(), str("use ", cores, " threads (--threads ", cores, ")"),
         str("the run uses ", a.measured.threads, " of ", cores,

@@ -214,6 +214,37 @@ std::string memory_chart(const Analysis& a) {
   return out + "</svg>\n";
 }
 
+std::string rank_chart(const Analysis& a) {
+  const std::vector<RankShare>& shares = a.measured.shares;
+  constexpr double kRow = 22, kLeft = 70;
+  double longest = 0;
+  for (const RankShare& s : shares) longest = std::max(longest, s.wall);
+  if (longest <= 0) return "";
+  const double steps = std::max(1.0, a.steps());
+  std::string out =
+      open_svg(kRow * static_cast<double>(shares.size()) + 4, "what each rank does in a step");
+  double y = 0;
+  for (const RankShare& s : shares) {
+    out += label(kLeft - 6, y + 15, "end", str("rank ", s.rank));
+    double x = kLeft;
+    const auto bar = [&](double seconds, const char* style, const char* what) {
+      const double width = (kWidth - 10 - kLeft) * std::max(0.0, seconds) / longest;
+      out += format(
+          "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" class=\"%s\"><title>%s "
+          "%.3f ms, %.1f%%</title></rect>\n",
+          x, y, width, kRow - 3, style, what, 1e3 * seconds / steps, 100 * seconds / s.wall);
+      x += width;
+    };
+    bar(s.computing, "forward", "computing");
+    bar(s.exchanging, "backward", "exchanging");
+    bar(s.waiting, "waiting", "waiting for other ranks");
+    bar(s.data, "update", "waiting for data");
+    bar(s.other(), "rest", "other");
+    y += kRow;
+  }
+  return out + "</svg>\n";
+}
+
 std::string step_chart(const Analysis& a) {
   const std::vector<Step>& steps = a.measured.steps;
   if (steps.empty()) return "";

@@ -14,6 +14,8 @@ std::string flame_graph(const Analysis& analysis);
 std::string roofline(const Analysis& analysis);
 /// Bytes of live values over the step.
 std::string memory_chart(const Analysis& analysis);
+/// The step of each rank by what it does, as shares of its time.
+std::string rank_chart(const Analysis& analysis);
 /// Waiting for data and computing, step by step.
 std::string step_chart(const Analysis& analysis);
 

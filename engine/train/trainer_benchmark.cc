@@ -11,7 +11,10 @@
 namespace paddle::train {
 
 void Trainer::Impl::begin_timing() {
-  if (profile_) profile_->recording = true;
+  if (profile_) {
+    profile_->recording = true;
+    peers_->record_exchanges();
+  }
   peers_->reset_costs();
 }
 

@@ -24,7 +24,34 @@ for report in reports:
     assert [c["rank"] for c in sums] == [0, 1], sums
     assert sums[0]["sent_bytes"] == sums[1]["sent_bytes"] > 4 * 20000 and sums[0]["ms"] > 0, sums
 assert reports[0]["communication"][0]["sent_bytes"] == reports[1]["communication"][0]["sent_bytes"]
+# The timelines of both ranks are one, and the shares of a step add up.
+for name, report in zip(("ranks", "real"), reports):
+    trace = json.load(open(f"{sys.argv[1]}/{name}/trace.json"))["traceEvents"]
+    steps = {}
+    for e in trace:
+        if e["name"] == "step":
+            steps.setdefault(e["pid"], []).append((e["ts"], e["ts"] + e["dur"]))
+    assert sorted(steps) == [1, 2], steps.keys()
+    assert len(steps[1]) == len(steps[2]) >= 4
+    # One clock: a step of one rank overlaps the same step of the other, since they sum gradients.
+    for a, b in zip(sorted(steps[1])[-4:], sorted(steps[2])[-4:]):
+        assert max(a[0], b[0]) < min(a[1], b[1]), (name, a, b)
+    assert {e["pid"] for e in trace if e["name"] == "make batch"} == {1, 2}
+    sums = [e for e in trace if e.get("cat") == "exchange" and e["name"] == "all_reduce"]
+    assert {e["pid"] for e in sums} == {1, 2}
+    names = {e["args"]["name"] for e in trace if e["name"] == "process_name"}
+    assert names == {"rank 0", "rank 1"}, names
+    shares = report["rank_shares"]
+    assert [s["rank"] for s in shares] == [0, 1]
+    for s in shares:
+        parts = sum(s[k] for k in ("computing_ms", "waiting_for_data_ms", "waiting_for_ranks_ms", "exchanging_ms", "other_ms"))
+        assert abs(parts - s["step_ms"]) < 1e-6 * s["step_ms"] and min(s.values()) >= 0, s
+        assert s["exchanging_ms"] > 0 and s["computing_ms"] > 0, s
 P
+ok "$profile" configs/quickstart/digits.yaml -o "$folder/pipeline" --steps 2:4 parallel.pipeline=2 \
+  parallel.micro_batches=4 --simulate 2
+python3 -c "import json, sys; a, b = json.load(open(sys.argv[1]))['rank_shares']; assert a['waiting_for_ranks_ms'] + b['waiting_for_ranks_ms'] > 0" \
+  "$folder/pipeline/profile.json" || fail "waits within a pipeline"
 expect 2 "ranks share training steps" "$profile" models/digits_cnn.yaml --simulate 2
 ok "$profile" models/digits_cnn.yaml --batch 8 -o "$folder/model" --steps 2:12
 ok "$bin/paddle-export" models/digits_cnn.yaml -o "$folder/digits.onnx"

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "comm/clock.h"
 #include "comm/simulation.h"
 
 namespace paddle::comm {
@@ -221,6 +222,51 @@ TEST(Simulation, RanksOfDifferentProgramsAreToldApart) {
     EXPECT_EQ(e.code(), ErrorCode::kInternal);
     EXPECT_NE(e.message().find("do not run the same program"), std::string::npos) << e.message();
   }
+}
+
+TEST(Communicator, RecordsExchangesThatBelongTogether) {
+  std::vector<std::vector<ExchangeRecord>> records(2);
+  simulate(2, [&](const Peers& peers) {
+    const std::vector<int64_t> large(10007, 1);
+    peers->barrier();  // before recording
+    peers->record_exchanges();
+    all_reduced<int64_t>(*peers, {1, 2}, Reduction::kSum, peers->all());
+    all_reduced(*peers, large, Reduction::kSum, peers->all());
+    int64_t number = peers->rank();
+    const auto bytes = std::as_writable_bytes(std::span(&number, 1));
+    if (peers->is_root())
+      peers->post(1, 3, bytes);
+    else
+      peers->take(0, 3, bytes);
+    records[static_cast<size_t>(peers->rank())] = peers->take_records();
+    peers->barrier();
+    EXPECT_TRUE(peers->take_records().empty());
+  });
+  ASSERT_EQ(records[0].size(), 4u);  // a large sum has two parts
+  ASSERT_EQ(records[1].size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const ExchangeRecord &a = records[0][i], &b = records[1][i];
+    EXPECT_EQ(a.group, b.group) << i;
+    EXPECT_NE(a.group, 0u);
+    EXPECT_EQ(a.kind, i < 3 ? Exchange::kAllReduce : Exchange::kMessage);
+    EXPECT_LE(a.begin, a.end);
+    if (i < 3) {
+      // Each waits for the other.
+      EXPECT_LE(std::max(a.begin, b.begin), std::min(a.end, b.end)) << i;
+    }
+  }
+  EXPECT_EQ(records[0][0].group, records[0][1].group);
+  EXPECT_NE(records[0][0].group, records[0][3].group);
+  EXPECT_EQ(records[0][0].bytes, 16);
+  EXPECT_TRUE(records[0][3].sends_only);
+  EXPECT_FALSE(records[1][3].sends_only);
+}
+
+TEST(Communicator, ClocksOfOneMachineAgree) {
+  simulate(3, [](const Peers& peers) {
+    const std::vector<int64_t> offsets = clock_offsets(*peers);
+    EXPECT_EQ(offsets, peers->is_root() ? std::vector<int64_t>(3, 0) : std::vector<int64_t>());
+  });
 }
 
 }  // namespace
