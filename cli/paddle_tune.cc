@@ -203,7 +203,8 @@ int run(int argc, char** argv) {
   app.add_flag("--json", options.json, "print report.json, and progress to standard error");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (!options.check_runs.empty()) {
-    cli::print(tune::published_text(tune::check_published(options.check_runs)));
+    const tune::PublishedRuns runs = tune::check_published(options.check_runs);
+    cli::print(options.json ? tune::published_json(runs) : tune::published_text(runs));
     return 0;
   }
   const bool plans = std::erase(options.what, "parallel") > 0;

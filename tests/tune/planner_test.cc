@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "tune/parallel/published.h"
 
 namespace paddle::tune {
@@ -81,7 +82,9 @@ TEST(CostModel, StatesOfMixedPrecisionTake18BytesAParameter) {
 
 TEST(CostModel, TheBubbleIsTheTextbooks) {
   // (p - 1) / (v m) of the time without it; the batch of a data rank is 256, in 128 micro-batches.
-  const Transformer m = bloom();
+  Transformer m = bloom();
+  m.layers = 72;  // six for each stage
+  m.vocabulary = 1;
   const Cluster c = a100(48);
   Strategy s{.data = 8, .pipeline = 12, .tensor = 4, .micro_batch = 2};
   const Prediction p = predict(m, c, s);
@@ -90,6 +93,11 @@ TEST(CostModel, TheBubbleIsTheTextbooks) {
   EXPECT_NEAR(p.pipeline, 11 * one, 0.05 * 11 * one);
   EXPECT_GT(predict(m, c, {.data = 8, .pipeline = 12, .tensor = 4, .micro_batch = 8}).pipeline,
             p.pipeline);
+  // Stages have whole layers: 73 take as long as 84, but for filling and draining.
+  m.layers = 73;
+  const Prediction uneven = predict(m, c, s);
+  EXPECT_GT(uneven.seconds, 1.1 * p.seconds);
+  EXPECT_LT(uneven.compute, 1.02 * p.compute);
 }
 
 TEST(CostModel, FullRecomputationCostsAForwardPassAndSavesActivations) {
@@ -105,15 +113,68 @@ TEST(CostModel, FullRecomputationCostsAForwardPassAndSavesActivations) {
 TEST(Planner, PlansOfATeamThatSearchedAreAmongTheBest) {
   // BLOOM trained with tensor 4, pipeline 12, data 8, micro-batch 2 and full recomputation.
   const Transformer m = bloom();
-  const std::vector<std::string> full = {"recompute=full"};
-  const double best = plan_parallel(m, a100(48), full, 1).plans[0].prediction.seconds;
+  const std::vector<std::string> full = {"recompute=full", "chunks=1"};
+  Cluster theirs_hosts = *known_device("A100-80GB (Jean Zay)");
+  theirs_hosts.hosts = 48;
+  theirs_hosts.devices = 8;
+  const double best = plan_parallel(m, theirs_hosts, full, 1).plans[0].prediction.seconds;
   const Plan theirs =
       plan_parallel(
-          m, a100(48),
+          m, theirs_hosts,
           {"recompute=full", "tensor=4", "pipeline=12", "data=8", "micro_batch=2", "chunks=1"}, 1)
           .plans[0];
   EXPECT_TRUE(theirs.fits);
   EXPECT_LE(theirs.prediction.seconds, 1.03 * best);
+}
+
+TEST(Cluster, ARingSharesTheAdaptersOfAHost) {
+  const Cluster c = a100(4);
+  EXPECT_DOUBLE_EQ(c.ring(8, 1), c.host_link);     // within a host
+  EXPECT_DOUBLE_EQ(c.ring(4, 8), c.network);       // one device of each host
+  EXPECT_DOUBLE_EQ(c.ring(8, 4), 2 * c.network);   // two of each
+  EXPECT_DOUBLE_EQ(c.ring(32, 1), 8 * c.network);  // all
+  EXPECT_DOUBLE_EQ(c.link(32, 1), c.network);      // where each sends for itself
+  Cluster slow = c;
+  slow.host_link = 2 * slow.network;
+  EXPECT_DOUBLE_EQ(slow.ring(32, 1), slow.host_link);
+}
+
+TEST(CostModel, APipelineOutermostLetsGradientsTravelWithinHosts) {
+  // With tensor 4, two neighboring ranks of data share a host.
+  Strategy s{.data = 8, .pipeline = 12, .tensor = 4, .sharding = 1, .micro_batch = 2};
+  s.overlap = false;
+  const Prediction inside = predict(bloom(), a100(48), s);
+  s.pipeline_outermost = true;
+  const Prediction outside = predict(bloom(), a100(48), s);
+  EXPECT_NEAR(outside.data, inside.data / 2, 1e-9 * inside.data);
+  s.overlap = true;
+  EXPECT_LT(predict(bloom(), a100(48), s).data, outside.data);
+}
+
+PublishedRun run_of(const char* group, double seconds, double predicted) {
+  PublishedRun run;
+  run.id = str(group, "-", seconds);
+  run.group = group;
+  run.sequences = 1;
+  run.seconds = seconds;
+  run.predicted = predicted;
+  return run;
+}
+
+TEST(PublishedRuns, TellHowGoodTheChoicesAre) {
+  PublishedRuns runs;
+  runs.runs = {run_of("a", 10, 8),   run_of("a", 11, 9),  // the best one
+               run_of("b", 10.1, 8), run_of("b", 10, 9),  // within 2%
+               run_of("c", 12, 8),   run_of("c", 10, 9),  // 20% more
+               run_of("d", 10, 8),   run_of("d", 20, 8),  // one strategy: no choice
+               run_of("e", 10, 8)};
+  const PublishedChoices c = choices_of(runs);
+  EXPECT_EQ(c.groups, 3);
+  EXPECT_EQ(c.best, 1);
+  EXPECT_EQ(c.within, 2);
+  EXPECT_NEAR(c.worst, 0.2, 1e-12);
+  EXPECT_EQ(c.worst_run, "c-12");
+  EXPECT_NE(published_text(runs).find("within 2% of it in 2 (67%)"), std::string::npos);
 }
 
 TEST(Planner, PlansUseAllDevicesDivideAndFit) {

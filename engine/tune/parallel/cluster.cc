@@ -29,6 +29,9 @@ struct Known {
 constexpr Known kDevices[] = {
     {"V100", 125, 0, 16, 900, 120, 3, 0.65},
     {"A100-40", 312, 0, 40, 1555, 250, 20, 0.84},
+    // The partition of Jean Zay where BLOOM was trained: four Omni-Path adapters of 100 Gbit/s for
+    // the eight devices of a host.
+    {"A100-80GB (Jean Zay)", 312, 0, 80, 2039, 250, 6.25, 0.78},
     {"A100", 312, 0, 80, 2039, 250, 25, 0.83},
     {"H100-96", 989, 1979, 96, 2600, 400, 50, 0.56},
     {"H100", 989, 1979, 80, 3350, 400, 50, 0.70},
@@ -118,6 +121,12 @@ double parse_quantity(const std::string& text, const std::string& unit) {
 double Cluster::peak(const std::string& precision) const {
   if (precision == "float8" && flops8 > 0) return flops8;
   return precision == "float32" ? flops / 2 : flops;
+}
+
+double Cluster::ring(int64_t size, int64_t stride) const {
+  if (size * stride <= devices || hosts == 1) return host_link;
+  const int64_t in_host = std::clamp<int64_t>(devices / stride, 1, size);
+  return std::min(host_link, network * static_cast<double>(in_host));
 }
 
 double Cluster::link(int64_t size, int64_t stride) const {

@@ -22,8 +22,12 @@ struct Cluster {
 
   int64_t all() const { return hosts * devices; }
   double peak(const std::string& precision) const;
-  /// Bandwidth and latency of a group of `size` devices that are `stride` apart.
+  /// Bandwidth of a ring through `size` devices that are `stride` apart. A ring enters and leaves a
+  /// host once for all of its members there, so they share the network adapters of all of them.
+  double ring(int64_t size, int64_t stride) const;
+  /// Bandwidth of a device to others that are `stride` apart, where each sends for itself.
   double link(int64_t size, int64_t stride) const;
+  /// Latency of a message in such a group.
   double latency(int64_t size, int64_t stride) const;
 };
 

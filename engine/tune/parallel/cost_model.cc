@@ -9,16 +9,16 @@ namespace paddle::tune {
 namespace {
 
 // Fitted to the published runs of tests/tune/published_runs.csv (docs/performance/planner.md).
-constexpr double kHalfWidth = 36.173;     ///< products of this width reach half of their rate
-constexpr double kHalfTokens = 708.9;     ///< and those over this number of tokens
-constexpr double kAttention = 0.34974;    ///< rate of attention over that of products
-constexpr double kHalfSequence = 1593.9;  ///< sequences that reach half of attention's rate
-constexpr double kHead = 0.3229;          ///< rate of the product with the vocabulary
-constexpr double kExperts = 1 / 3.4026;   ///< rate of grouped products of experts
-constexpr double kTraffic = 3.2491;       ///< passes over the residual stream in a layer
+constexpr double kHalfWidth = 11.055;     ///< products of this width reach half of their rate
+constexpr double kHalfTokens = 754.75;    ///< and those over this number of tokens
+constexpr double kAttention = 0.34479;    ///< rate of attention over that of products
+constexpr double kHalfSequence = 1917.4;  ///< sequences that reach half of attention's rate
+constexpr double kHead = 0.32882;         ///< rate of the product with the vocabulary
+constexpr double kExperts = 0.28034;      ///< rate of grouped products of experts
+constexpr double kTraffic = 1.0978;       ///< passes over the residual stream in a layer
 constexpr double kLaunch = 3e-5;          ///< seconds that launching a pass of a layer takes
-constexpr double kOverlap = 0.87001;      ///< share of compute that hides communication
-constexpr double kOffloaded = 2.6091e-9;  ///< seconds of the host for a parameter
+constexpr double kOverlap = 0.91011;      ///< share of compute that hides communication
+constexpr double kOffloaded = 2.6272e-9;  ///< seconds of the host for a parameter
 constexpr double kExposed = 0.05;         ///< share of overlapped communication that remains
 constexpr double kLogitTokens = 16384;    ///< whose logits are in memory at the same time
 
@@ -63,9 +63,16 @@ struct MicroBatch {
     return layers * std::max(kLaunch * passes, product_time + attention + traffic);
   }
 
+  /// Seconds of the slowest stage, whose layers take `seconds`: a stage has whole layers, and the
+  /// product with the vocabulary takes the place of some where that evens stages out.
+  double slowest_stage(double seconds, double head) const {
+    if (s.pipeline == 1) return seconds + head;
+    return std::max(seconds, (real(m.layers) / layers * seconds + head) / real(s.pipeline));
+  }
+
   double head() const {
     return 6 * real(m.hidden) * real(m.vocabulary) / real(s.tensor) * tokens /
-           (c.peak("bfloat16") * c.efficiency * kHead) / real(s.pipeline);
+           (c.peak("bfloat16") * c.efficiency * kHead);
   }
 
   /// All-reduces of the residual stream: two in each of forward, backward and recomputation.
@@ -73,13 +80,13 @@ struct MicroBatch {
     if (s.tensor == 1) return 0;
     const double count = s.recompute == Recompute::kFull ? 6 : 4, ranks = real(s.tensor);
     return layers * count * tokens * real(m.hidden) * item_bytes(m) * 2 * (ranks - 1) / ranks /
-           c.link(s.tensor, 1);
+           c.ring(s.tensor, 1);
   }
 
   double experts() const {
     if (m.experts == 0 || s.expert == 1) return 0;
     return layers * tokens * real(m.hidden) * item_bytes(m) * real(m.experts_per_token) * 4 /
-           c.link(s.expert, s.tensor * s.context * s.pipeline);
+           c.link(s.expert, s.data_stride());
   }
 
   /// Keys and values of the other parts of the sequence, behind attention.
@@ -87,13 +94,13 @@ struct MicroBatch {
     if (s.context == 1) return 0;
     const double ranks = real(s.context);
     const double time = layers * passes * 2 * tokens * real(m.kv_heads * m.head_size) /
-                        real(s.tensor) * item_bytes(m) * (ranks - 1) / c.link(s.context, s.tensor);
+                        real(s.tensor) * item_bytes(m) * (ranks - 1) / c.ring(s.context, s.tensor);
     return std::max(0.0, time - 0.9 * layers * attention) + kExposed * time;
   }
 
   double send() const {
     if (s.pipeline == 1) return 0;
-    const int64_t stride = s.tensor * s.context;
+    const int64_t stride = s.pipeline_stride();
     return real(s.chunks) * tokens * real(m.hidden) * item_bytes(m) / real(s.tensor) /
                c.link(s.pipeline, stride) +
            2 * real(s.chunks) * c.latency(s.pipeline, stride);
@@ -188,8 +195,9 @@ Prediction predict(const Transformer& m, const Cluster& c, const Strategy& s) {
   const double layers = micro.compute(), head = micro.head();
   const Parameters parameters(m, s);
   const double shard = parameters.shard(real(s.sharding_ranks()));
-  const int64_t stride = s.tensor * s.context * s.pipeline;
-  const double link = c.link(s.sharding >= 3 ? s.sharding_ranks() : s.data, stride);
+  const int64_t stride = s.data_stride();
+  const double link = c.ring(s.sharding >= 3 ? s.sharding_ranks() : s.data, stride);
+  const double hiding = s.overlap ? kOverlap * layers : 0;
   double gathers = 0, reduction = 0;
   if (s.sharding >= 3) {
     // Parameters are gathered for forward and backward, and gradients scattered, in each
@@ -199,29 +207,35 @@ Prediction predict(const Transformer& m, const Cluster& c, const Strategy& s) {
     const double hosts = std::max(1.0, real(s.sharding_ranks() * stride) / real(c.devices));
     const double time = parameters.all() * item_bytes(m) * 3 * (ranks - 1) / ranks / link +
                         3 * micro.layers * (hosts - 1) * c.network_latency;
-    gathers = std::max(0.0, time - kOverlap * layers) + kExposed * time;
+    gathers = std::max(0.0, time - hiding) + kExposed * time;
     // Groups that shard hold replicas of each other, whose gradients are added once in a step.
     const double replicas = real(s.data) / ranks;
     if (replicas > 1) {
-      const double sum = shard * 4 * 2 * (replicas - 1) / replicas / c.link(s.data, stride);
-      reduction = std::max(0.1 * sum, sum - kOverlap * layers);
+      const double sum = shard * 4 * 2 * (replicas - 1) / replicas /
+                         c.ring(s.data / s.sharding_ranks(), stride * s.sharding_ranks());
+      reduction = std::max(0.1 * sum, sum - hiding);
     }
   } else if (s.data > 1) {
     const double time = parameters.reduced(real(s.data)) * 4 / link;
-    reduction = std::max(0.1 * time, time - kOverlap * layers);
+    reduction = std::max(0.1 * time, time - hiding);
   }
   const double tensor = micro.tensor(), experts = micro.experts(), context = micro.context(),
                send = micro.send();
-  const double one = layers + head + tensor + gathers + experts + context + send;
-  const double bubble = (real(s.pipeline) - 1) / (real(s.chunks) * p.micro_batches);
-  p.compute = p.micro_batches * (layers + head);
+  // The slowest stage sets the pace, and the pipeline fills and drains with the others.
+  const double stage = layers + tensor + gathers + experts + context + send;
+  const double slowest = micro.slowest_stage(stage, head);
+  const double all = real(m.layers) / micro.layers * stage + head;
+  const double bubble = std::max(0.0, all - slowest) / real(s.chunks);
+  // The mean over stages; what uneven ones wait counts as the pipeline's.
+  const double even = real(m.layers) / real(s.pipeline) / micro.layers;
+  p.compute = p.micro_batches * (even * layers + head / real(s.pipeline));
   p.tensor = p.micro_batches * tensor;
   p.experts = p.micro_batches * experts;
   p.context = p.micro_batches * context;
   p.data = p.micro_batches * gathers + reduction;
-  p.pipeline = p.micro_batches * (send + one * bubble);
   p.optimizer = s.offload ? kOffloaded * shard : shard * 16 / c.bandwidth;
-  p.seconds = p.compute + p.tensor + p.experts + p.context + p.data + p.pipeline + p.optimizer;
+  p.seconds = p.micro_batches * slowest + bubble + reduction + p.optimizer;
+  p.pipeline = p.seconds - p.compute - p.tensor - p.experts - p.context - p.data - p.optimizer;
   add_memory(m, s, micro, p);
   return p;
 }

@@ -22,7 +22,15 @@ struct Strategy {
   int64_t micro_batch = 1;  ///< sequences
   Recompute recompute = Recompute::kNone;
   bool offload = false;  ///< the optimizer runs on the host
+  /// The ranks of data are neighbors and the pipeline is outermost, as Megatron-LM and DeepSpeed
+  /// place them.
+  bool pipeline_outermost = false;
+  /// Gradients are added while the last backward pass runs.
+  bool overlap = true;
 
+  /// Devices between neighbors of an axis.
+  int64_t data_stride() const { return tensor * context * (pipeline_outermost ? 1 : pipeline); }
+  int64_t pipeline_stride() const { return tensor * context * (pipeline_outermost ? data : 1); }
   int64_t devices() const { return data * pipeline * context * tensor; }
   int64_t sharding_ranks() const { return sharding == 0 ? 1 : shards > 0 ? shards : data; }
 };

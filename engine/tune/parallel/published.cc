@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/files.h"
+#include "base/printf.h"
 #include "formats/csv.h"
 #include "tune/parallel/cost_model.h"
 
@@ -22,26 +24,26 @@ struct Fitted {
 };
 
 constexpr Fitted kFitted[] = {
-    {"alpa_v100_2022", "V100", false, 0.6453},
-    {"bloom_a100_2022", "A100", false, 0.7788},
-    {"llm_foundry_2023", "A100-40", false, 0.8351},
-    {"llm_foundry_2023", "A100", false, 0.8847},
-    {"llm_foundry_2023", "H100", false, 0.5877},
-    {"llm_foundry_2023", "H100", true, 0.5154},
-    {"maxtext_v4", "TPU v4", false, 0.8525},
-    {"maxtext_v5e", "TPU v5e", false, 1.023},
-    {"maxtext_v5p", "TPU v5p", false, 1.189},
-    {"megatron_a100_2021", "A100", false, 0.6127},
-    {"megatron_bridge", "B200", true, 0.7699},
-    {"megatron_bridge", "B300", true, 1.051},
-    {"megatron_bridge", "GB200", true, 0.7954},
-    {"megatron_bridge", "GB300", true, 1.018},
-    {"megatron_bridge", "H100", true, 0.8889},
-    {"megatron_h100_2024", "H100", false, 1.252},
-    {"ml_engineering_2026", "B200", false, 1.449},
-    {"ml_engineering_2026", "H200", false, 1.55},
-    {"torchtitan_h100_2024", "H100-96", false, 0.5502},
-    {"torchtitan_h100_2024", "H100-96", true, 0.5705},
+    {"alpa_v100_2022", "V100", false, 0.6578},
+    {"bloom_a100_2022", "A100-80GB (Jean Zay)", false, 0.7719},
+    {"llm_foundry_2023", "A100-40", false, 0.8465},
+    {"llm_foundry_2023", "A100", false, 0.8976},
+    {"llm_foundry_2023", "H100", false, 0.5952},
+    {"llm_foundry_2023", "H100", true, 0.5242},
+    {"maxtext_v4", "TPU v4", false, 0.858},
+    {"maxtext_v5e", "TPU v5e", false, 1.0291},
+    {"maxtext_v5p", "TPU v5p", false, 1.1671},
+    {"megatron_a100_2021", "A100", false, 0.6135},
+    {"megatron_bridge", "B200", true, 0.7876},
+    {"megatron_bridge", "B300", true, 1.0734},
+    {"megatron_bridge", "GB200", true, 0.81},
+    {"megatron_bridge", "GB300", true, 1.0327},
+    {"megatron_bridge", "H100", true, 0.8907},
+    {"megatron_h100_2024", "H100", false, 0.6945},
+    {"ml_engineering_2026", "B200", false, 1.4706},
+    {"ml_engineering_2026", "H200", false, 1.5799},
+    {"torchtitan_h100_2024", "H100-96", false, 0.5557},
+    {"torchtitan_h100_2024", "H100-96", true, 0.5769},
 };
 
 double fitted_efficiency(const std::string& set, const Cluster& cluster, bool float8) {
@@ -116,6 +118,10 @@ Strategy strategy_of(const Row& row, int64_t devices) {
   s.sharding = row.count("zero_stage", 0);
   s.shards = row.count("fsdp_shard", 0);
   s.micro_batch = std::max<int64_t>(1, row.count("micro_batch", 1));
+  s.pipeline_outermost = true;
+  // Megatron-LM hides the sum of gradients behind a pipeline's last micro-batch since 2023, and
+  // DeepSpeed's pipelines add them after it.
+  s.overlap = s.pipeline == 1 || row.text("date") >= "2023";
   s.offload = row.text("note").find("CPU-offloaded") != std::string::npos;
   const std::string recompute = row.text("recompute");
   if (recompute.starts_with("full")) s.recompute = Recompute::kFull;
@@ -145,6 +151,16 @@ std::optional<double> step_seconds(const Row& row, const Transformer& m, double 
   return tokens * flops / (*tflops * 1e12);
 }
 
+/// What all runs of a group have in common: software, model, devices, and the batch, unless it
+/// follows from the micro-batch because each rank computes one.
+std::string group_of(const Row& row, const Strategy& s, const Transformer& m) {
+  std::string out;
+  for (const char* column : {"set", "date", "hardware", "gpus", "model", "layers", "hidden",
+                             "heads", "ffn_hidden", "seq_len", "dtype"})
+    out += row.text(column) + "|";
+  return out + (m.batch == s.data * s.micro_batch ? "one micro-batch" : std::to_string(m.batch));
+}
+
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   const double at = q * static_cast<double>(values.size() - 1);
@@ -167,6 +183,7 @@ PublishedRuns check_published(const std::string& path) {
   for (size_t i = 0; i < views.size(); ++i) columns[std::string(views[i])] = i;
   for (const char* name : {"id",
                            "set",
+                           "date",
                            "hardware",
                            "gpus",
                            "fast_domain",
@@ -216,8 +233,10 @@ PublishedRuns check_published(const std::string& path) {
     cluster.devices = std::min(devices, row.count("fast_domain", 8));
     cluster.hosts = (devices + cluster.devices - 1) / cluster.devices;
     cluster.efficiency = fitted_efficiency(row.text("set"), cluster, m.precision == "float8");
-    const Prediction p = predict(m, cluster, strategy_of(row, devices));
-    out.runs.push_back({row.text("id"), row.text("set"), cluster.device, m.precision, *seconds,
+    const Strategy strategy = strategy_of(row, devices);
+    const Prediction p = predict(m, cluster, strategy);
+    out.runs.push_back({row.text("id"), row.text("set"), cluster.device, m.precision,
+                        group_of(row, strategy, m), static_cast<double>(m.batch), *seconds,
                         p.seconds, row.number("mem_gib_per_gpu").value_or(0) * kGib, p.memory});
   }
   return out;
@@ -253,7 +272,71 @@ std::string published_text(const PublishedRuns& runs) {
   if (!runs.without_shape.empty())
     out += str("\n", runs.without_shape.size(),
                " further rows state no shape of the model or are of an unknown device.\n");
+  const PublishedChoices choices = choices_of(runs);
+  if (choices.groups > 0)
+    out += format(
+        "\nOf %d groups of runs that differ in their strategies alone, the predicted best is the "
+        "measured best in %d and within 2%% of it in %d (%.0f%%); the worst choice takes %.0f%% "
+        "longer than the best (%s).\n",
+        choices.groups, choices.best, choices.within, 100.0 * choices.within / choices.groups,
+        100 * choices.worst, choices.worst_run.c_str());
   return out;
+}
+
+PublishedChoices choices_of(const PublishedRuns& runs) {
+  std::map<std::string, std::vector<const PublishedRun*>> groups;
+  for (const PublishedRun& run : runs.runs) groups[run.group].push_back(&run);
+  PublishedChoices out;
+  for (const auto& [name, members] : groups) {
+    const auto predicted = [](const PublishedRun* r) { return r->predicted / r->sequences; };
+    const auto measured = [](const PublishedRun* r) { return r->seconds / r->sequences; };
+    const auto [lowest, highest] = std::minmax_element(
+        members.begin(), members.end(),
+        [&](const auto* a, const auto* b) { return predicted(a) < predicted(b); });
+    // Runs of one strategy have one prediction, and leave nothing to choose.
+    if (predicted(*highest) <= predicted(*lowest) * (1 + 1e-9)) continue;
+    ++out.groups;
+    double best = measured(members[0]), chosen = 0;
+    const PublishedRun* run = nullptr;
+    for (const PublishedRun* r : members) {
+      best = std::min(best, measured(r));
+      if (predicted(r) > predicted(*lowest) * (1 + 1e-9)) continue;
+      if (!run || measured(r) < chosen) {
+        run = r;
+        chosen = measured(r);
+      }
+    }
+    const double loss = chosen / best - 1;
+    out.best += loss <= 0;
+    out.within += loss <= 0.02;
+    if (loss <= out.worst && !out.worst_run.empty()) continue;
+    out.worst = loss;
+    out.worst_run = run->id;
+  }
+  return out;
+}
+
+std::string published_json(const PublishedRuns& runs) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array();
+  for (const PublishedRun& r : runs.runs)
+    rows.push_back({{"id", r.id},
+                    {"set", r.set},
+                    {"group", r.group},
+                    {"step_seconds", r.seconds},
+                    {"predicted_seconds", r.predicted},
+                    {"memory_gib", r.memory / kGib},
+                    {"predicted_memory_gib", r.predicted_memory / kGib}});
+  const PublishedChoices c = choices_of(runs);
+  const Json o = {{"runs", rows},
+                  {"without_shape", runs.without_shape},
+                  {"choices",
+                   {{"groups", c.groups},
+                    {"best", c.best},
+                    {"within_2_percent", c.within},
+                    {"worst_loss", c.worst},
+                    {"worst_run", c.worst_run}}}};
+  return o.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace paddle::tune
