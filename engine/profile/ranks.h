@@ -1,5 +1,5 @@
 #pragma once
-// What each rank of a run did in the measured steps, on the clock of rank 0: for a merged timeline,
+// The measured steps of each rank of a run, on the clock of rank 0: for a merged timeline,
 // and for the share of a step that a rank computes, exchanges, and waits for data or other ranks.
 
 #include <string>
@@ -45,7 +45,7 @@ void shift(RankTimeline& timeline, int64_t nanoseconds);
 /// waits for the last of its ranks.
 void match(std::vector<RankTimeline>& timelines);
 
-/// What each rank did in its steps. Exchanges are matched.
+/// The steps of each rank by what it did. Exchanges are matched.
 std::vector<RankShare> share_of_ranks(const std::vector<RankTimeline>& timelines);
 
 /// The timelines in the JSON form that chrome://tracing and Perfetto read, a process for each rank.

@@ -151,8 +151,8 @@ std::optional<double> step_seconds(const Row& row, const Transformer& m, double 
   return tokens * flops / (*tflops * 1e12);
 }
 
-/// What all runs of a group have in common: software, model, devices, and the batch, unless it
-/// follows from the micro-batch because each rank computes one.
+/// The group of a row: what its runs have in common, software, model, devices, and the batch,
+/// unless it follows from the micro-batch because each rank computes one.
 std::string group_of(const Row& row, const Strategy& s, const Transformer& m) {
   std::string out;
   for (const char* column : {"set", "date", "hardware", "gpus", "model", "layers", "hidden",
