@@ -9,16 +9,16 @@ namespace paddle::tune {
 namespace {
 
 // Fitted to the published runs of tests/tune/published_runs.csv (docs/performance/planner.md).
-constexpr double kHalfWidth = 11.055;     ///< products of this width reach half of their rate
-constexpr double kHalfTokens = 754.75;    ///< and those over this number of tokens
-constexpr double kAttention = 0.34479;    ///< rate of attention over that of products
-constexpr double kHalfSequence = 1917.4;  ///< sequences that reach half of attention's rate
-constexpr double kHead = 0.32882;         ///< rate of the product with the vocabulary
-constexpr double kExperts = 0.28034;      ///< rate of grouped products of experts
-constexpr double kTraffic = 1.0978;       ///< passes over the residual stream in a layer
+constexpr double kHalfWidth = 36.0;       ///< products of this width reach half of their rate
+constexpr double kHalfTokens = 719.44;    ///< and those over this number of tokens
+constexpr double kAttention = 0.34606;    ///< rate of attention over that of products
+constexpr double kHalfSequence = 1813.6;  ///< sequences that reach half of attention's rate
+constexpr double kHead = 0.33036;         ///< rate of the product with the vocabulary
+constexpr double kExperts = 0.28804;      ///< rate of grouped products of experts
+constexpr double kTraffic = 1.4127;       ///< passes over the residual stream in a layer
 constexpr double kLaunch = 3e-5;          ///< seconds that launching a pass of a layer takes
-constexpr double kOverlap = 0.91011;      ///< share of compute that hides communication
-constexpr double kOffloaded = 2.6272e-9;  ///< seconds of the host for a parameter
+constexpr double kOverlap = 0.8692;       ///< share of compute that hides communication
+constexpr double kOffloaded = 2.6265e-9;  ///< seconds of the host for a parameter
 constexpr double kExposed = 0.05;         ///< share of overlapped communication that remains
 constexpr double kLogitTokens = 16384;    ///< whose logits are in memory at the same time
 
