@@ -228,7 +228,7 @@ paddle_room(quant
   LIBRARIES Eigen3::Eigen nlohmann_json::nlohmann_json)
 
 paddle_room(tune
-  DEPENDS base config tensor ops ir runtime formats data program train infer
+  DEPENDS base config tensor ops ir compiler runtime formats data program train infer
   LIBRARIES nlohmann_json::nlohmann_json)
 
 # The configs that recipes fill in, as strings.

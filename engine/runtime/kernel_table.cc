@@ -1,12 +1,10 @@
 #include "runtime/kernel_table.h"
 
 #include <algorithm>
-#include <fstream>
 #include <list>
 
 #include "base/files.h"
-#include "base/instruction_set.h"
-#include "base/parallel.h"
+#include "base/timing_conditions.h"
 
 namespace paddle::runtime {
 namespace {
@@ -26,17 +24,6 @@ std::string layout_text(const Layout& layout) {
   return out;
 }
 
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  std::map<std::string, std::string> fields;
-  for (std::string line; std::getline(file, line) && !line.empty();)
-    if (const size_t colon = line.find(':'); colon != std::string::npos)
-      fields[std::string(trim(line.substr(0, colon)))] = std::string(trim(line.substr(colon + 1)));
-  if (fields["model name"].empty()) return "unknown processor";
-  return fields["model name"] + " (family " + fields["cpu family"] + ", model " + fields["model"] +
-         ")";
-}
-
 }  // namespace
 
 std::string problem_text(const KernelRequest& request, ChoiceLevel level) {
@@ -53,17 +40,6 @@ std::string problem_text(const KernelRequest& request, ChoiceLevel level) {
   if (!attributes.empty()) out += " {" + attributes + "}";
   std::replace(out.begin(), out.end(), '\n', ' ');
   return out;
-}
-
-std::string timing_conditions() {
-  static const std::string name = processor();
-  const InstructionSet allowed = allowed_instructions();
-  const char* used = "sse4";
-#if defined(__x86_64__)
-  if (allowed >= InstructionSet::kAvx2 && __builtin_cpu_supports("avx2")) used = "avx2";
-  if (allowed >= InstructionSet::kAvx512 && __builtin_cpu_supports("avx512f")) used = "avx512";
-#endif
-  return str(name, ", ", used, ", ", thread_count(), " threads");
 }
 
 std::string KernelTable::choose(const KernelRequest& request, ChoiceLevel level,

@@ -16,9 +16,6 @@ namespace paddle::runtime {
 /// The name of a problem in a table.
 std::string problem_text(const KernelRequest& request, ChoiceLevel level);
 
-/// The processor, the instruction sets that are used, and the threads: what timings depend on.
-std::string timing_conditions();
-
 class KernelTable final : public KernelChoices {
  public:
   std::string choose(const KernelRequest& request, ChoiceLevel level,

@@ -10,20 +10,27 @@
 #include "base/text.h"
 #include "infer/random_inputs.h"
 #include "tune/kernel_search.h"
+#include "tune/schedule_search.h"
 
 namespace paddle::tune {
 namespace {
 
 class ModelRunner final : public Runner {
  public:
-  ModelRunner(std::unique_ptr<program::Model> model, std::vector<Array> inputs, int threads)
-      : model_(std::move(model)), inputs_(std::move(inputs)), threads_(threads) {
+  ModelRunner(std::unique_ptr<program::Model> model, std::vector<Array> inputs, int threads,
+              codegen::ScheduleHook* schedules)
+      : model_(std::move(model)),
+        inputs_(std::move(inputs)),
+        threads_(threads),
+        schedules_(schedules) {
     set_thread_count(threads_);
+    const codegen::ScheduleHookScope scope(schedules_);
     for (int i = 0; i < 2; ++i) model_->run(inputs_);
   }
   double block(double seconds) override {
     using Clock = std::chrono::steady_clock;
     set_thread_count(threads_);
+    const codegen::ScheduleHookScope scope(schedules_);
     const int64_t samples =
         inputs_.empty() || inputs_[0].shape.empty() ? 1 : std::max<int64_t>(1, inputs_[0].shape[0]);
     const auto begin = Clock::now();
@@ -41,6 +48,7 @@ class ModelRunner final : public Runner {
   std::unique_ptr<program::Model> model_;
   std::vector<Array> inputs_;
   int threads_;
+  codegen::ScheduleHook* schedules_;
 };
 
 class InferenceSubject final : public Subject {
@@ -54,6 +62,7 @@ class InferenceSubject final : public Subject {
     start_ = {{"threads", std::to_string(thread_count())},
               {"batch", std::to_string(options_.batch)},
               {"kernels", ""},
+              {kSchedules, kAsCached},
               {"no-codegen", "false"},
               {"no-batch-tiling", "false"},
               {"no-winograd", "false"}};
@@ -62,7 +71,9 @@ class InferenceSubject final : public Subject {
 
   std::string name() const override { return name_; }
   std::string kind() const override { return "inference"; }
-  std::vector<std::string> dimensions() const override { return {"threads", "kernels", "batch"}; }
+  std::vector<std::string> dimensions() const override {
+    return {"threads", "kernels", "codegen", "batch"};
+  }
   Settings start() const override { return start_; }
 
   std::vector<Change> candidates(const std::string& dimension, const Settings& now) override {
@@ -84,6 +95,10 @@ class InferenceSubject final : public Subject {
             !table.empty())
           add("kernels", table);
       for (const char* key : {"no-batch-tiling", "no-codegen", "no-winograd"}) add(key, "true");
+    } else if (dimension == "codegen") {
+      if (now.at("no-codegen") == "false" && now.at(kSchedules) == kAsCached &&
+          schedules_.find(groups(now), options_.kernel_seconds))
+        add(kSchedules, kSearched);
     }
     return out;
   }
@@ -93,7 +108,7 @@ class InferenceSubject final : public Subject {
     const int64_t batch = std::stoll(settings.at("batch"));
     std::vector<Array> arrays = inputs(*model, batch);
     return std::make_unique<ModelRunner>(std::move(model), std::move(arrays),
-                                         std::stoi(settings.at("threads")));
+                                         std::stoi(settings.at("threads")), schedules(settings));
   }
 
   std::string objection(const Settings&, const Change&) override { return ""; }
@@ -101,6 +116,7 @@ class InferenceSubject final : public Subject {
     std::vector<std::vector<std::vector<std::byte>>> results;
     for (const Settings* s : {&a, &b}) {
       const auto model = load(*s, kernels_.table(s->at("kernels")));
+      const codegen::ScheduleHookScope scope(schedules(*s));
       results.emplace_back();
       for (const Array& y : model->run(inputs(*model, options_.batch))) {
         const Array packed = y.contiguous();
@@ -112,6 +128,10 @@ class InferenceSubject final : public Subject {
   }
 
   std::string publish(const Change& change, const std::string& folder) override {
+    if (change.key == kSchedules) {
+      schedules_.publish();
+      return "";
+    }
     return change.key == "kernels"
                ? (std::filesystem::path(folder) / kernels_.publish(change.value, folder)).string()
                : change.value;
@@ -140,11 +160,26 @@ class InferenceSubject final : public Subject {
     return recorder.take();
   }
 
+  codegen::ScheduleHook* schedules(const Settings& settings) {
+    return settings.at(kSchedules) == kSearched ? schedules_.hook() : nullptr;
+  }
+
+  /// The groups that the model has under these settings.
+  std::vector<GroupProblem> groups(const Settings& settings) {
+    if (schedules_.searched()) return {};
+    GroupRecorder recorder;
+    const auto model = load(settings, kernels_.table(settings.at("kernels")));
+    const codegen::ScheduleHookScope scope(&recorder);
+    model->run(inputs(*model, std::stoll(settings.at("batch"))));
+    return recorder.take();
+  }
+
   InferenceOptions options_;
   std::string name_;
   bool has_batch_ = false;
   Settings start_;
   KernelSearch kernels_;
+  ScheduleSearch schedules_;
 };
 
 }  // namespace

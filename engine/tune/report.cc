@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "runtime/kernel_table.h"
+#include "base/timing_conditions.h"
 
 namespace paddle::tune {
 namespace {
@@ -67,7 +67,7 @@ Trial trial_of(const Json& o) {
 Json request_json(const Request& request) {
   return {{"subject", request.subject},
           {"arguments", request.arguments},
-          {"machine", runtime::timing_conditions()}};
+          {"machine", timing_conditions()}};
 }
 
 /// Accepted changes, the last of each key, in the order of the search.
@@ -90,7 +90,7 @@ std::string tuned_yaml(const Request& request, Subject& subject, const Result& r
   std::error_code ignored;
   fs::path base = fs::relative(request.subject, folder, ignored);
   if (base.empty()) base = fs::absolute(request.subject);
-  std::string out = str("# Made by paddle-tune on ", runtime::timing_conditions(), ".\n");
+  std::string out = str("# Made by paddle-tune on ", timing_conditions(), ".\n");
   const auto changes = accepted(result);
   if (changes.empty()) {
     out += "# Nothing was faster beyond the noise of measurements.\n";
@@ -104,15 +104,23 @@ std::string tuned_yaml(const Request& request, Subject& subject, const Result& r
       str("extends: ", Json(base.string()).dump(), "\nname: ", Json(subject.name()).dump(), "\n");
   std::vector<std::string> sections;
   std::map<std::string, std::string> lines;
+  std::string unstated;
   for (const Trial* t : changes) {
+    const std::string value = subject.publish(t->change, folder);
+    if (value.empty()) {
+      unstated += str("# ", t->change.key, " ", t->change.value, ": ", text(t->gain),
+                      t->same_bits ? "; same bits" : "; other bits",
+                      "; kept in the cache of this machine, nothing is to be stated\n");
+      continue;
+    }
     const size_t dot = t->change.key.find('.');
     const std::string section = dot == std::string::npos ? "" : t->change.key.substr(0, dot);
     if (lines.try_emplace(section).second) sections.push_back(section);
-    lines[section] += str(section.empty() ? "" : "  ", t->change.key.substr(dot + 1), ": ",
-                          subject.publish(t->change, folder), "  # ", text(t->gain), ", was ",
-                          t->before.empty() ? "none" : t->before,
+    lines[section] += str(section.empty() ? "" : "  ", t->change.key.substr(dot + 1), ": ", value,
+                          "  # ", text(t->gain), ", was ", t->before.empty() ? "none" : t->before,
                           t->same_bits ? "; same bits" : "; other bits", "\n");
   }
+  out += unstated;
   for (const std::string& section : sections)
     out += (section.empty() ? "" : section + ":\n") + lines[section];
   return out;
@@ -120,12 +128,17 @@ std::string tuned_yaml(const Request& request, Subject& subject, const Result& r
 
 std::string tuned_command(const Request& request, Subject& subject, const Result& result,
                           const std::string& folder) {
-  std::string out = "paddle-infer " + request.subject;
-  for (const Trial* t : accepted(result))
-    out += t->change.value == "true"
-               ? str(" --", t->change.key)
-               : str(" --", t->change.key, " ", subject.publish(t->change, folder));
-  return out;
+  std::string out = "paddle-infer " + request.subject, chunk, streams;
+  for (const Trial* t : accepted(result)) {
+    const std::string value = subject.publish(t->change, folder);
+    if (value.empty()) continue;
+    const std::string option =
+        t->change.value == "true" ? " --" + t->change.key : str(" --", t->change.key, " ", value);
+    (t->change.key == "chunk" ? chunk : t->change.key == "streams" ? streams : out) += option;
+  }
+  if (streams.empty()) return out + chunk;
+  // Texts at a time are those of requests, whose prompts share steps.
+  return str(out, chunk, "\n", out, " --requests in.jsonl --output out.jsonl", streams);
 }
 
 std::string report_json(const Request& request, const Subject& subject, const Result& result) {

@@ -18,7 +18,7 @@ struct Request {
 /// A config that extends the tuned one by the accepted changes, with the gain of each.
 std::string tuned_yaml(const Request& request, Subject& subject, const Result& result,
                        const std::string& folder);
-/// The command that predicts with the accepted settings.
+/// The command that predicts with the accepted settings; for several texts at a time a second line.
 std::string tuned_command(const Request& request, Subject& subject, const Result& result,
                           const std::string& folder);
 std::string report_json(const Request& request, const Subject& subject, const Result& result);

@@ -41,7 +41,7 @@ class Subject {
   /// Runs a few steps under both settings and compares their results bit for bit.
   virtual bool same_bits(const Settings& a, const Settings& b) = 0;
   /// Writes what a setting refers to, such as a table of kernels, into the folder of the results,
-  /// and returns the value that a user states.
+  /// and returns the value that a user states; "" for what holds without being stated.
   virtual std::string publish(const Change& change, const std::string& folder) = 0;
 };
 

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <set>
 
+#include "base/limits.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "train/trainer.h"
 #include "tune/kernel_search.h"
+#include "tune/schedule_search.h"
 
 namespace paddle::tune {
 namespace {
@@ -18,8 +20,10 @@ class Silent final : public train::TrainObserver {};
 /// set again before each use.
 class Training {
  public:
-  Training(train::RunConfig config, int threads) : threads_(threads) {
+  Training(train::RunConfig config, int threads, codegen::ScheduleHook* schedules)
+      : threads_(threads), schedules_(schedules) {
     set_thread_count(threads_);
+    const codegen::ScheduleHookScope scope(schedules_);
     train::TrainOptions options;
     options.benchmark = 1;  // no folder, no validation data
     trainer_ = std::make_unique<train::Trainer>(std::move(config), options, observer_);
@@ -31,12 +35,14 @@ class Training {
   }
   train::TimedStep step() {
     set_thread_count(threads_);
+    const codegen::ScheduleHookScope scope(schedules_);
     return trainer_->timed_step();
   }
 
  private:
   Silent observer_;
   int threads_;
+  codegen::ScheduleHook* schedules_;
   std::unique_ptr<train::Trainer> trainer_;
 };
 
@@ -73,12 +79,17 @@ class TrainingSubject final : public Subject {
     start_["compile.codegen"] = config.compile.codegen ? "true" : "false";
     start_["compile.fusion"] = config.compile.fusion ? "true" : "false";
     start_["compile.kernels"] = config.kernel_table;
+    start_[kSchedules] = kAsCached;
+    start_["parallel.recompute"] = !config.parallel.recompute                  ? "none"
+                                   : config.parallel.recompute_budget          ? "a budget"
+                                   : config.parallel.recompute->layers.empty() ? "full"
+                                                                               : "layers";
   }
 
   std::string name() const override { return name_; }
   std::string kind() const override { return "training"; }
   std::vector<std::string> dimensions() const override {
-    return {"threads", "loader", "kernels", "precision", "batch"};
+    return {"threads", "loader", "kernels", "codegen", "recompute", "precision", "batch"};
   }
   Settings start() const override { return start_; }
 
@@ -112,6 +123,20 @@ class TrainingSubject final : public Subject {
       }
       for (const char* key : {"compile.layout", "compile.codegen", "compile.fusion"})
         add(key, start_.at(key) == "true" ? "false" : "true");
+    } else if (dimension == "recompute") {
+      // As little as memory allows: what fits is a matter of trying.
+      if (start_.at("parallel.recompute") == "none") return out;
+      add("parallel.recompute", "none");
+      if (now.at("parallel.recompute") != "none")
+        for (const double share : {0.45, 0.3, 0.2})
+          add("parallel.recompute",
+              str("{budget: ",
+                  static_cast<int64_t>(share * static_cast<double>(limits().memory)) >> 20,
+                  " MiB}"));
+    } else if (dimension == "codegen") {
+      if (now.at("compile.codegen") == "true" && now.at(kSchedules) == kAsCached &&
+          schedules_.find(groups(now), options_.kernel_seconds))
+        add(kSchedules, kSearched);
     }
     return out;
   }
@@ -139,6 +164,10 @@ class TrainingSubject final : public Subject {
   }
 
   std::string publish(const Change& change, const std::string& folder) override {
+    if (change.key == kSchedules) {
+      schedules_.publish();
+      return "";
+    }
     return change.key == "compile.kernels" ? kernels_.publish(change.value, folder) : change.value;
   }
 
@@ -147,7 +176,7 @@ class TrainingSubject final : public Subject {
   train::RunConfig read(const Settings& settings) {
     std::vector<std::string> overrides = options_.overrides;
     for (const auto& [key, value] : settings)
-      if (key != "compile.kernels" && value != start_.at(key))
+      if (key != "compile.kernels" && key != kSchedules && value != start_.at(key))
         overrides.push_back(key + "=" + value);
     return train::read_config(options_.config, overrides);
   }
@@ -159,7 +188,17 @@ class TrainingSubject final : public Subject {
       config.kernel_table.clear();
       config.compile.policy.choices = choices;
     }
-    return std::make_unique<Training>(std::move(config), std::stoi(settings.at("train.threads")));
+    return std::make_unique<Training>(
+        std::move(config), std::stoi(settings.at("train.threads")),
+        settings.at(kSchedules) == kSearched ? schedules_.hook() : nullptr);
+  }
+
+  /// The groups that the compiled step has under these settings.
+  std::vector<GroupProblem> groups(const Settings& settings) {
+    if (schedules_.searched()) return {};
+    GroupRecorder recorder;
+    Training(read(settings), std::stoi(settings.at("train.threads")), &recorder).step();
+    return recorder.take();
   }
 
   /// The requests for kernels of a step under these settings.
@@ -169,7 +208,7 @@ class TrainingSubject final : public Subject {
     train::RunConfig config = read(settings);
     config.kernel_table.clear();
     config.compile.policy.choices = &recorder;
-    Training(std::move(config), std::stoi(settings.at("train.threads"))).step();
+    Training(std::move(config), std::stoi(settings.at("train.threads")), nullptr).step();
     return recorder.take();
   }
 
@@ -188,6 +227,7 @@ class TrainingSubject final : public Subject {
   std::string name_;
   Settings start_;
   KernelSearch kernels_;
+  ScheduleSearch schedules_;
 };
 
 }  // namespace

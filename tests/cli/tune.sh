@@ -8,7 +8,7 @@ tune="$bin/paddle-tune"
 ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 small=("data.train={kind: digits, size: 640, seed: 1}" "data.valid={kind: digits, size: 64, seed: 2}")
 
-ok "$tune" configs/quickstart/digits.yaml -o "$folder/run" --time-limit 12 --what threads,loader "${small[@]}"
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/run" --time-limit 40 --what threads,loader "${small[@]}"
 python3 - "$folder/run" <<'P' || fail "the report of a run"
 import json, re, sys
 folder = sys.argv[1]
@@ -52,6 +52,39 @@ P
 ok "$tune" models/digits_cnn.yaml -o "$folder/model" --time-limit 8 --what threads,kernels --json
 python3 -c "import json, sys; o = json.load(open(sys.argv[1])); assert o['kind'] == 'inference' and o['trials']" \
   "$folder/out" || fail "the report of a model"
+
+# Schedules are kept in the cache, results keep their bits, and a config only mentions them.
+export PADDLE_CACHE_DIR="$folder/cache"
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/schedules" --time-limit 40 --what codegen "${small[@]}"
+python3 - "$folder" <<'P' || fail "schedules"
+import glob, json, re, sys
+folder = sys.argv[1]
+o = json.load(open(folder + "/schedules/report.json"))
+assert {t["key"] for t in o["trials"]} <= {"codegen.schedules"}, o["trials"]
+tables = glob.glob(folder + "/cache/codegen/*.schedules")
+patch = open(folder + "/schedules/tuned.yaml").read()
+assert "codegen" not in re.sub("^#.*", "", patch, flags=re.M), patch
+if o["changes"]:
+    assert o["same_bits"] and "same bits; kept in the cache" in patch, patch
+    lines = open(tables[0]).read().split("\n")
+    assert lines[0] == "paddle-schedules 1" and all(re.fullmatch(r"[0-9a-f]{16} unroll=\d grain=\d+ tile=\d+", l) for l in lines[2:-1]), lines
+else:
+    assert not tables, tables
+P
+unset PADDLE_CACHE_DIR
+
+# Recomputation is given up where memory allows it.
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/recompute" --time-limit 30 --what recompute \
+  parallel.recompute=full "${small[@]}"
+python3 - "$folder/recompute" <<'P' || fail "recomputation"
+import json, sys
+o = json.load(open(sys.argv[1] + "/report.json"))
+t = o["trials"][0]
+assert (t["key"], t["before"], t["value"]) == ("parallel.recompute", "full", "none"), t
+for c in o["changes"]:
+    assert c["same_bits"], c
+P
+ok "$train" "$folder/recompute/tuned.yaml" --output "$folder/recomputed" train.epochs=0 train.steps=1 "${small[@]}"
 
 # A table of kernels from another machine is ignored, and that is said.
 printf 'paddle-kernels 1\nAnother processor, avx2, 4 threads\n' > "$folder/kernels.txt"

@@ -19,6 +19,7 @@
 #include "base/parallel.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "compiler/codegen/compiler.h"
+#include "compiler/codegen/schedule.h"
 #include "kernels/elementwise/loops.h"
 #include "kernels/fusion/block_interpreter.h"
 #include "ops/core/call.h"
@@ -525,6 +526,158 @@ TEST(CodegenModule, IsNotNeeded) {
     EXPECT_NE(compiler.problem().find("/nonexistent/module.so"), std::string::npos);
   }
   EXPECT_TRUE(cpu::prepare_fused_group(example(operands, {64}, DType::kF32)));
+}
+
+// ---- schedules
+
+class Forced final : public codegen::ScheduleHook {
+ public:
+  explicit Forced(codegen::Schedule schedule) : schedule_(schedule) {}
+  std::optional<codegen::Schedule> choose(const FusedRequest&,
+                                          const codegen::ScheduledGroup& group) override {
+    keys.insert(group.key);
+    return schedule_;
+  }
+  std::set<std::string> keys;
+
+ private:
+  codegen::Schedule schedule_;
+};
+
+const codegen::Schedule kSchedules[] = {{2, 0, 0},       {4, 64, 0},     {8, 1 << 20, 0},
+                                        {1, 100, 64},    {2, 777, 1000}, {4, 1, 1},
+                                        {1, 1 << 20, 0}, {8, 5, 1 << 20}};
+
+/// The results of a kernel, whose operands are these.
+std::vector<Array> results_of(const FusedRequest& request, const Kernel& kernel,
+                              const std::vector<Array>& operands) {
+  const auto scratch = Storage::allocate(std::max<size_t>(64, kernel.scratch_bytes()));
+  std::vector<void*> in, to;
+  std::vector<Array> out;
+  for (const Array& a : operands) in.push_back(const_cast<void*>(a.raw()));
+  for (const Layout& result : request.results)
+    to.push_back(out.emplace_back(memory_for(result)).raw());
+  kernel.run({scratch->data(), nullptr}, in.data(), to.data());
+  return out;
+}
+
+TEST_F(Codegen, SchedulesKeepTheBits) {
+  Compiler compiler("", module_path());
+  struct Case {
+    std::string name;
+    FusedRequest request;
+    std::vector<Array> operands;
+  };
+  std::vector<Case> cases;
+  for (const Dims& shape : {Dims{9001}, Dims{40, 257}, Dims{3, 5, 64}, Dims{100, 7}}) {
+    const Dims turned(shape.rbegin(), shape.rend());
+    for (const bool packs : {false, true}) {
+      Case c{str(shape, packs ? " packed" : ""), {}, {}};
+      std::vector<Layout> layouts;
+      for (uint32_t k = 0; k < 4; ++k) {
+        c.operands.push_back(numbers(DType::kF32, packs && k == 1 ? turned : shape, k + 1));
+        layouts.push_back(Layout::of(c.operands.back()));
+      }
+      if (packs) {
+        std::reverse(layouts[1].shape.begin(), layouts[1].shape.end());
+        std::reverse(layouts[1].strides.begin(), layouts[1].strides.end());
+      }
+      c.request = example(layouts, shape, DType::kF32);
+      cases.push_back(std::move(c));
+    }
+  }
+  // Sums over rows, whose accumulators are lanes, and over columns.
+  const Op& sum = get_op("sum");
+  for (const int64_t axis : {0, 1}) {
+    const Dims shape = {70, 1000};
+    Case c{str("sum over axis ", axis), {}, {numbers(DType::kF32, shape, 5)}};
+    Attrs attrs{sum.defaults, {}};
+    for (size_t i = 0; i < sum.attrs().size(); ++i)
+      if (std::string_view(sum.attrs()[i].name) == "axis")
+        attrs.values[i] = std::vector<int64_t>{axis};
+    c.operands.push_back(numbers(DType::kF32, shape, 6));
+    c.request.shape = shape;
+    for (const Array& a : c.operands) c.request.operands.push_back(Layout::of(a));
+    c.request.steps = {{&get_op("minimum"), {}, {0, 1}, DType::kF32},
+                       {&get_op("tanh"), {}, {2}, DType::kF32},
+                       {&sum, attrs, {3}, DType::kF32}};
+    c.request.results = {Layout::contiguous(DType::kF32, {shape[static_cast<size_t>(1 - axis)]})};
+    c.request.result_values = {4};
+    cases.push_back(std::move(c));
+  }
+  const int threads = thread_count();
+  std::set<std::string> keys;
+  for (const Case& c : cases) {
+    const auto usual = codegen::prepare_compiled_group(c.request, compiler);
+    ASSERT_TRUE(usual) << c.name;
+    const std::vector<Array> expected = results_of(c.request, *usual, c.operands);
+    for (const int use : {1, 3}) {
+      set_thread_count(use);
+      for (const codegen::Schedule& schedule : kSchedules) {
+        Forced forced(schedule);
+        const codegen::ScheduleHookScope scope(&forced);
+        const auto kernel = codegen::prepare_compiled_group(c.request, compiler);
+        ASSERT_TRUE(kernel) << c.name << ", " << codegen::text(schedule);
+        keys.insert(forced.keys.begin(), forced.keys.end());
+        const std::vector<Array> got = results_of(c.request, *kernel, c.operands);
+        for (size_t r = 0; r < got.size(); ++r)
+          EXPECT_EQ(difference(expected[r], got[r]), "")
+              << c.name << ", " << codegen::text(schedule) << ", " << use << " threads";
+      }
+    }
+    set_thread_count(threads);
+  }
+  // A key is of one group; in one dimension there is nothing to turn, which makes two the same.
+  EXPECT_EQ(keys.size(), cases.size() - 1);
+}
+
+TEST(Schedules, AreTextAndBack) {
+  for (const codegen::Schedule& schedule : kSchedules)
+    EXPECT_EQ(codegen::parse_schedule(codegen::text(schedule)), schedule);
+  for (const char* wrong :
+       {"", "unroll=2", "unroll=3 grain=0 tile=0", "unroll=2 grain=-1 tile=0",
+        "unroll=2 grain=x tile=0", "grain=0 unroll=2 tile=0", "unroll=2 grain=0 tile=0 x",
+        "unroll=2 grain=99999999999999999999 tile=0", "unroll=16 grain=0 tile=0"})
+    EXPECT_FALSE(codegen::parse_schedule(wrong)) << wrong;
+}
+
+TEST_F(Codegen, SchedulesAreKeptForThisProcessor) {
+  const std::string key(16, 'a'), other(16, 'b');
+  codegen::ScheduleTable table(cache());
+  EXPECT_FALSE(table.find(key));
+  table.keep({{key, {4, 512, 0}}});
+  EXPECT_EQ(table.find(key), (codegen::Schedule{4, 512, 0}));
+  EXPECT_EQ(codegen::ScheduleTable(cache()).find(key), (codegen::Schedule{4, 512, 0}));
+  // Another process adds to the file; the number of threads has a table of its own.
+  codegen::ScheduleTable(cache()).keep({{other, {2, 0, 0}}});
+  table.keep({});
+  EXPECT_EQ(codegen::ScheduleTable(cache()).find(key), (codegen::Schedule{4, 512, 0}));
+  EXPECT_EQ(codegen::ScheduleTable(cache()).find(other), (codegen::Schedule{2, 0, 0}));
+  const fs::path file = table.path();
+  const int threads = thread_count();
+  set_thread_count(threads + 1);
+  EXPECT_FALSE(table.find(key));
+  EXPECT_NE(table.path(), file);
+  set_thread_count(threads);
+  // Lines that are damaged are ignored, and so is a table of another processor.
+  const std::string good = content(file);
+  for (size_t size = 0; size < good.size(); size += 3) {
+    put(file, good.substr(0, size));
+    const auto found = codegen::ScheduleTable(cache()).find(key);
+    EXPECT_TRUE(!found || *found == (codegen::Schedule{4, 512, 0})) << size;
+  }
+  std::string foreign = good;
+  foreign.insert(foreign.find('\n') + 1, "Another processor, ");
+  put(file, foreign);
+  EXPECT_FALSE(codegen::ScheduleTable(cache()).find(key));
+  put(file, good);
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write | fs::perms::others_write);
+  EXPECT_FALSE(codegen::ScheduleTable(cache()).find(key));
+  // Without a folder schedules hold to the end of the process.
+  codegen::ScheduleTable none("");
+  none.keep({{key, {8, 0, 0}}});
+  EXPECT_EQ(none.find(key), (codegen::Schedule{8, 0, 0}));
+  EXPECT_EQ(none.path(), "");
 }
 
 }  // namespace

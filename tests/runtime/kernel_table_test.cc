@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "base/timing_conditions.h"
 #include "runtime/execute.h"
 
 namespace paddle::runtime {

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/timing_conditions.h"
 #include "runtime/execute.h"
 
 namespace paddle::tune {
@@ -70,8 +71,7 @@ TEST(KernelSearch, MakesATableThatReadsBack) {
   ensure_directory(folder.string());
   EXPECT_EQ(search.publish(name, folder.string()), name);
   const std::string path = (folder / name).string();
-  EXPECT_FALSE(
-      runtime::KernelTable::parse(read_file(path), path, runtime::timing_conditions()).empty());
+  EXPECT_FALSE(runtime::KernelTable::parse(read_file(path), path, timing_conditions()).empty());
   std::filesystem::remove_all(folder);
 }
 

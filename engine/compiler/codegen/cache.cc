@@ -39,25 +39,6 @@ class File {
   int descriptor_;
 };
 
-/// "" if the file cannot be read, or if other users could have written it, since it will be
-/// executed.
-std::string read_own_file(const std::string& path) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat status;
-  if (!file.open() || fstat(file.descriptor(), &status) != 0) return {};
-  if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022) != 0 ||
-      status.st_size > kMaxFile)
-    return {};
-  std::string content(static_cast<size_t>(status.st_size), '\0');
-  size_t have = 0;
-  while (have < content.size()) {
-    const ssize_t n = read(file.descriptor(), content.data() + have, content.size() - have);
-    if (n <= 0) return {};
-    have += static_cast<size_t>(n);
-  }
-  return content;
-}
-
 bool write_all(int descriptor, std::string_view content) {
   while (!content.empty()) {
     const ssize_t n = write(descriptor, content.data(), content.size());
@@ -144,15 +125,48 @@ bool make_folders(const std::string& path) {
 
 }  // namespace
 
+std::string read_own_file(const std::string& path) {
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status;
+  if (!file.open() || fstat(file.descriptor(), &status) != 0) return {};
+  if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022) != 0 ||
+      status.st_size > kMaxFile)
+    return {};
+  std::string content(static_cast<size_t>(status.st_size), '\0');
+  size_t have = 0;
+  while (have < content.size()) {
+    const ssize_t n = read(file.descriptor(), content.data() + have, content.size() - have);
+    if (n <= 0) return {};
+    have += static_cast<size_t>(n);
+  }
+  return content;
+}
+
+bool write_own_file(const std::string& folder, const std::string& path, std::string_view content) {
+  if (!make_folders(folder)) return false;
+  const std::string temporary = str(path, ".", getpid());
+  const File file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.open()) return false;
+  if (write_all(file.descriptor(), content) && rename(temporary.c_str(), path.c_str()) == 0)
+    return true;
+  unlink(temporary.c_str());
+  return false;
+}
+
+std::string hex(uint64_t number) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (; out.size() < 16; number >>= 4) out += kDigits[number & 15];
+  return out;
+}
+
 CodeCache::CodeCache(std::string folder, uint64_t limit)
     : folder_(std::move(folder)), limit_(limit) {}
 
 std::string CodeCache::path(const std::string& key) const {
   // The file contains the key, so keys with the same hash merely replace each other.
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string name;
-  for (uint64_t value = fnv1a(key); name.size() < 16; value >>= 4) name += kDigits[value & 15];
-  return folder_ + "/" + name + std::string(kSuffix);
+  return folder_ + "/" + hex(fnv1a(key)) + std::string(kSuffix);
 }
 
 std::optional<CodeImage> CodeCache::find(const std::string& key) const {
@@ -163,21 +177,8 @@ std::optional<CodeImage> CodeCache::find(const std::string& key) const {
 void CodeCache::keep(const std::string& key, const CodeImage& image) {
   if (folder_.empty()) return;
   const std::lock_guard lock(mutex_);
-  if (!make_folders(folder_)) return;
-  const std::string target = path(key);
-  // Written to a temporary name and renamed, so that other processes only see complete files. The
-  // checksum detects a file that a crash of the machine has truncated.
-  const std::string temporary = str(target, ".", getpid());
-  {
-    const File file(
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file.open()) return;
-    if (!write_all(file.descriptor(), file_content(key, image)) ||
-        rename(temporary.c_str(), target.c_str()) != 0) {
-      unlink(temporary.c_str());
-      return;
-    }
-  }
+  // The checksum detects a file that a crash of the machine has truncated.
+  if (!write_own_file(folder_, path(key), file_content(key, image))) return;
   if (written_++ % kWritesBetweenLooks == 0) remove_oldest();
 }
 

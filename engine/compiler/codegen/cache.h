@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "compiler/codegen/code.h"
 
@@ -31,6 +32,14 @@ class CodeCache {
   std::mutex mutex_;
   int written_ = 0;
 };
+
+/// The content of a file; "" if it cannot be read, or if other users could have written it.
+std::string read_own_file(const std::string& path);
+/// Writes a file of the folder, which is made if need be, under a temporary name and renames it, so
+/// that other processes only see complete files. False if that is not possible.
+bool write_own_file(const std::string& folder, const std::string& path, std::string_view content);
+/// A number as 16 hexadecimal digits.
+std::string hex(uint64_t number);
 
 /// `$PADDLE_CACHE_DIR/codegen`, `$XDG_CACHE_HOME/paddle/codegen` or `~/.cache/paddle/codegen`; ""
 /// if PADDLE_CACHE_DIR is empty or none of them is set.

@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/hash.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "compiler/codegen/compiler.h"
+#include "compiler/codegen/schedule.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/fusion/program.h"
 #include "kernels/fusion/reductions.h"
@@ -109,7 +111,8 @@ class CompiledGroup final : public Kernel {
   Place place_of(int64_t at) const;
   int64_t offset_of(const Read& read, const Place& place) const;
   void merge_axes(const Dims& shape);
-  void choose_blocks();
+  ScheduledGroup scheduled(const std::string& program) const;
+  void choose_blocks(const Schedule& schedule);
   std::string describe(const FusedRequest& request, const FusionProgram& program) const;
   Written written_to(void* const* results) const;
   void run_range(void* const* operands, const Written& written, int64_t begin, int64_t end) const;
@@ -248,13 +251,27 @@ bool CompiledGroup::lay_out_folds(const FusedRequest& request, const cpu::Reduce
   return false;
 }
 
+ScheduledGroup CompiledGroup::scheduled(const std::string& program) const {
+  ScheduledGroup out;
+  out.reduces = reductions_.has_value();
+  std::string text = program + str(shape_);
+  for (const Read& read : reads_) {
+    text += str(" ", read.strides, read.buffer >= 0 ? " packed" : "");
+    out.packs |= read.buffer >= 0;
+  }
+  out.key = hex(fnv1a(text));
+  return out;
+}
+
 /// The block size for the packing buffers; a multiple of the period if operands repeat.
-void CompiledGroup::choose_blocks() {
+void CompiledGroup::choose_blocks(const Schedule& schedule) {
   int64_t bytes = 0;
   for (Read& read : reads_)
     if (read.buffer >= 0) bytes += read.item;
   if (bytes > 0) {
     block_ = std::clamp<int64_t>(static_cast<int64_t>(kBufferBytes) / bytes / 64 * 64, 64, 4096);
+    if (schedule.tile > 0 && !reductions_)
+      block_ = std::clamp<int64_t>(schedule.tile / 64 * 64, 64, block_);
     if (shape_.size() == 1 && !reductions_)
       for (const Read& read : reads_)
         if (period_ == 0 && read.buffer >= 0 && read.reader->period() <= block_)
@@ -388,9 +405,11 @@ bool CompiledGroup::build(const FusedRequest& request, Compiler& compiler, bool 
   if (!laid_out) lay_out(request);
   add_stores(request, *program);
   if (reductions_ && !reductions_->is_profitable()) return false;
-  choose_blocks();
-  const std::string text = describe(request, *program);
+  std::string text = describe(request, *program);
   if (text.empty()) return false;
+  const Schedule schedule = schedule_of(request, scheduled(text));
+  choose_blocks(schedule);
+  if (schedule.unroll > 1) text += str("unroll ", schedule.unroll, "\n");
   code_ = compiler.compile(text, vector_bytes);
   if (!code_) return false;
   for (const Read& read : reads_)
@@ -405,7 +424,8 @@ bool CompiledGroup::build(const FusedRequest& request, Compiler& compiler, bool 
         row_strides_.size() + program->reductions.size(),
         (strides.size() > 1 ? strides[strides.size() - 2] : 0) * accumulators_->item);
   }
-  grain_ = std::max<int64_t>(1024, 65536 / std::max(1, program->cost));
+  grain_ = schedule.grain > 0 ? schedule.grain
+                              : std::max<int64_t>(1024, 65536 / std::max(1, program->cost));
   name_ = vector_bytes == 64 ? "codegen:avx512" : "codegen:avx2";
   return true;
 }

@@ -72,10 +72,12 @@ class FunctionWriter {
                             whole = block("whole"), rest = block("rest"), tail = block("tail"),
                             next = block("next"), done = block("done");
     const Value rows = LLVMGetParam(function_, 2), n = LLVMGetParam(function_, 3);
-    // Lane reductions step by two vectors.
+    // Lane reductions have two vectors of accumulators, which the vectors of a step enter in turn.
     const bool lanes_fold = std::any_of(program_.folds.begin(), program_.folds.end(),
                                         [](const Fold& fold) { return fold.lanes; });
-    const uint64_t vectors = lanes_fold ? 2 : 1, step = vectors * vectors_.lanes();
+    const uint64_t lanes = lanes_fold ? 2 : 1,
+                   vectors = lanes * static_cast<uint64_t>(program_.unroll),
+                   step = vectors * vectors_.lanes();
     const Value zero = number(0);
 
     at(entry);
@@ -103,15 +105,15 @@ class FunctionWriter {
     const Value r = LLVMBuildPhi(builder_, i64_, "");
     for (size_t i = 0; i < count; ++i) pointers_[i] = LLVMBuildPhi(builder_, pointer_, "");
     write_nodes(Level::kRow, nullptr, nullptr);
-    const std::vector<Value> before = load_lanes(vectors);
+    const std::vector<Value> before = load_lanes(lanes);
     LLVMBuildCondBr(builder_, compare(LLVMIntSGT, covered, zero), whole, rest);
 
     at(whole);
     const Value i = LLVMBuildPhi(builder_, i64_, "");
     const std::vector<Value> carried = lanes_phi();
     for (uint64_t v = 0; v < vectors; ++v)
-      write_vector(LLVMBuildAdd(builder_, i, number(v * vectors_.lanes()), ""), nullptr, v,
-                   vectors);
+      write_vector(LLVMBuildAdd(builder_, i, number(v * vectors_.lanes()), ""), nullptr, v % lanes,
+                   lanes);
     const std::vector<Value> folded = lanes_;
     const Value after = LLVMBuildAdd(builder_, i, number(step), "");
     LLVMBuildCondBr(builder_, compare(LLVMIntSLT, after, covered), whole, rest);
@@ -127,15 +129,15 @@ class FunctionWriter {
 
     at(tail);
     for (uint64_t v = 0; v < vectors; ++v)
-      write_vector(LLVMBuildAdd(builder_, covered, number(v * vectors_.lanes()), ""), masks[v], v,
-                   vectors);
+      write_vector(LLVMBuildAdd(builder_, covered, number(v * vectors_.lanes()), ""), masks[v],
+                   v % lanes, lanes);
     const std::vector<Value> last = lanes_;
     LLVMBuildBr(builder_, next);
 
     at(next);
     const std::vector<Value> total = lanes_phi();
     for (size_t k = 0; k < total.size(); ++k) enter(total[k], {so_far[k], last[k]}, {rest, tail});
-    store_lanes(vectors);
+    store_lanes(lanes);
     const Value r_after = LLVMBuildAdd(builder_, r, number(1), "");
     for (size_t k = 0; k < count; ++k)
       enter(pointers_[k],
@@ -280,7 +282,7 @@ class FunctionWriter {
     else
       LLVMSetAlignment(LLVMBuildStore(builder_, v, address), bytes_of(Type::kF64));
   }
-  /// Addresses of the accumulators of a row, by fold and vector of a step.
+  /// Addresses of the accumulators of a row, by fold and vector.
   std::vector<Value> lane_addresses(uint64_t vectors) {
     std::vector<Value> addresses;
     for (size_t k = 0; k < program_.folds.size(); ++k)
@@ -303,7 +305,7 @@ class FunctionWriter {
     return lanes_;
   }
 
-  /// Emits the computation of the elements at i, the v-th of `vectors` in a step.
+  /// Emits the computation of the elements at i, which enter the v-th of `vectors` of accumulators.
   void write_vector(Value i, Value mask, uint64_t v, uint64_t vectors) {
     write_nodes(Level::kVector, i, mask);
     write_stores(i, mask);

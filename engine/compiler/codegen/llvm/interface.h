@@ -9,7 +9,8 @@
 //   apply <loop> <type> <inputs> <node>… <parameters> <number>…
 //   store <node> <memory type>             result in memory; pointers follow those of the operands
 //   fold <kind> <node> <form>              into accumulators (f64); pointers follow those of
-//   results
+//                                          results
+//   unroll <number>                        steps of a loop at once, 1 without this line
 //
 // Types are bool, i8 … u64, f16, bf16, f32, f64. Access is `vector` (one element after the other),
 // `row` (one element for a row) or `scalar` (one element for all). Kinds of folds are sum, prod,
@@ -21,7 +22,7 @@
 #include <cstdint>
 
 /// Grows with each change of this interface.
-#define PADDLE_CODEGEN_VERSION 1
+#define PADDLE_CODEGEN_VERSION 2
 
 extern "C" {
 

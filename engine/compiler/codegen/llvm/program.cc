@@ -44,7 +44,7 @@ class Line {
 constexpr std::array<std::string_view, 4> kFolds = {"sum", "prod", "max", "min"};
 constexpr std::array<std::string_view, 2> kForms = {"elements", "lanes"};
 
-constexpr size_t kMaxOperands = 8, kMaxParameters = 16;
+constexpr size_t kMaxOperands = 8, kMaxParameters = 16, kMaxUnroll = 8;
 
 Level level_of(const std::string& access) {
   if (access == "scalar") return Level::kScalar;
@@ -72,6 +72,12 @@ Program parse_program(std::string_view text) {
       if (!is_float(program.nodes[static_cast<size_t>(node)].type))
         throw std::runtime_error("fold of a value that is not a float");
       program.folds.push_back({kind, node, line.one_of(kForms) == 1});
+      continue;
+    }
+    if (word == "unroll") {
+      program.unroll = line.number(kMaxUnroll + 1);
+      if (program.unroll == 0 || (program.unroll & (program.unroll - 1)) != 0)
+        throw std::runtime_error("unroll is not a power of two");
       continue;
     }
     Node node;

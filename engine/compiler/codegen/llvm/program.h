@@ -50,6 +50,7 @@ struct Program {
   std::vector<Store> stores;
   std::vector<Fold> folds;
   int reads = 0;
+  int unroll = 1;  ///< steps of a loop at once
 };
 
 /// Throws std::runtime_error for invalid text.

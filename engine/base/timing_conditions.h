@@ -1,0 +1,11 @@
+#pragma once
+// What timings on this machine depend on, as a text that tables of timings carry.
+
+#include <string>
+
+namespace paddle {
+
+/// The processor, the instruction sets that are used, and the threads.
+std::string timing_conditions();
+
+}  // namespace paddle
