@@ -183,6 +183,7 @@ int run(int argc, char** argv) {
       app.add_option("--regex", pattern, "the text matches this regular expression as a whole")
           ->excludes(schema_option);
   int64_t context = 0;
+  int64_t chunk = 0;
   std::string kv = "f32", activations, weights_as = "as-is";
   auto* context_option =
       app.add_option("--context", context,
@@ -190,6 +191,10 @@ int run(int argc, char** argv) {
           ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   auto* kv_option = app.add_option("--kv", kv, "how a language model's keys and values are cached")
                         ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  auto* chunk_option =
+      app.add_option("--chunk", chunk,
+                     "tokens of a prompt that a language model reads in a step (default: 256)")
+          ->check(CLI::Range(int64_t{1}, llm::Runner::kMostRows));
   auto* activations_option =
       app.add_option(
              "--activations", activations,
@@ -288,8 +293,8 @@ int run(int argc, char** argv) {
     if (option->count() > 0 && prompt->count() == 0 && chat->count() == 0)
       fail(ErrorCode::kUsage, option->get_name(), " needs --prompt or --chat");
   adapter = llm::read_adapter_option(adapter).folder;
-  for (const auto* option : {context_option, kv_option, activations_option, weights_as_option,
-                             adapter_option, schema_option, regex_option})
+  for (const auto* option : {context_option, kv_option, chunk_option, activations_option,
+                             weights_as_option, adapter_option, schema_option, regex_option})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
   if (embed->count() > 0) {
@@ -301,6 +306,9 @@ int run(int argc, char** argv) {
   }
   if (requests->count() > 0) {
     if (output.empty()) fail(ErrorCode::kUsage, "--requests needs --output, the file of answers");
+    if (chunk > 0)
+      fail(ErrorCode::kUsage,
+           "--requests reads prompts of several texts in a step and takes no --chunk");
     if (arguments.size() > 1 || !inputs.empty() || !input.data.empty())
       fail(ErrorCode::kUsage, "--requests takes no --input and --data");
     if (speed.streams.size() != 1)
@@ -353,6 +361,7 @@ int run(int argc, char** argv) {
     watch_for_interrupts();
     speed.repeats = benchmark;
     speed.cache = llm::cache_type(kv);
+    speed.chunk = chunk;
     speed.adapter = adapter;
     cli::print_benchmark(
         arguments[0],
@@ -365,11 +374,12 @@ int run(int argc, char** argv) {
   const auto open = [&] {
     if (llm::is_language_model(arguments[0])) {
       language_model = llm::open_language_model(
-          arguments[0], {family,
-                         load,
-                         llm::activations(activations),
-                         {.context = context, .cache = llm::cache_type(kv), .adapter = adapter},
-                         llm::weight_type(weights_as)});
+          arguments[0],
+          {family,
+           load,
+           llm::activations(activations),
+           {.context = context, .cache = llm::cache_type(kv), .adapter = adapter, .chunk = chunk},
+           llm::weight_type(weights_as)});
       return std::move(language_model.model);
     }
     if (!family.empty())

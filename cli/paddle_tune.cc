@@ -12,6 +12,7 @@
 #include "common.h"
 #include "train/config.h"
 #include "tune/inference.h"
+#include "tune/language_model.h"
 #include "tune/parallel/planner.h"
 #include "tune/parallel/published.h"
 #include "tune/parallel/run_shape.h"
@@ -44,7 +45,7 @@ std::vector<std::string> dimensions(const tune::Subject& subject, const Options&
   if (options.what.empty()) {
     std::vector<std::string> out;
     for (const std::string& name : known)
-      if (name != "precision" && (name != "batch" || subject.kind() == "inference"))
+      if (name != "precision" && name != "kv" && (name != "batch" || subject.kind() == "inference"))
         out.push_back(name);
     return out;
   }
@@ -97,6 +98,14 @@ int tune_subject(Options& options) {
     cli::use_config_threads(train::read_config(request.subject, overrides).threads);
     subject = tune::training_subject(
         {request.subject, overrides, options.loss_tolerance, options.time_limit / 6});
+  } else if (llm::is_language_model(request.subject)) {
+    if (!options.dims.empty() || !options.weights.empty() || options.batch != 1)
+      fail(ErrorCode::kUsage, "--dim, --weights and --batch belong to other models; ",
+           request.subject, " is a language model");
+    tune::LanguageModelOptions language{
+        .model = request.subject, .load = {}, .loss_tolerance = options.loss_tolerance};
+    language.load.load.overrides = overrides;
+    subject = tune::language_model_subject(std::move(language));
   } else {
     tune::InferenceOptions inference{request.subject, {}, options.batch, options.dims};
     inference.kernel_seconds = options.time_limit / 6;
@@ -165,12 +174,16 @@ int run(int argc, char** argv) {
       "For a run the result is DIR/tuned.yaml, a config that extends the given one: "
       "paddle-train DIR/tuned.yaml. For a model it is a command line.");
   Options options;
-  app.add_option("SUBJECT", options.arguments,
-                 "a config, or a model (folder, file or ONNX file), then key=value overrides");
-  app.add_option("--what", options.what,
-                 "dimensions: threads, loader, kernels, precision, batch, or parallel (default: "
-                 "those that keep "
-                 "the batch and the precision of training)")
+  app.add_option(
+      "SUBJECT", options.arguments,
+      "a config, a model (folder, file or ONNX file) or a language model (Hugging Face folder or "
+      "GGUF file), then key=value overrides");
+  app.add_option(
+         "--what", options.what,
+         "dimensions: of a run threads, loader, kernels, codegen, recompute, precision, batch; "
+         "of a model threads, kernels, codegen, batch; of a language model threads, chunk, "
+         "streams, kv; or parallel (default: those that keep the batch of training and all "
+         "precisions)")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--time-limit", options.time_limit, "seconds for the search")
@@ -179,7 +192,7 @@ int run(int argc, char** argv) {
   app.add_option("-o,--output", options.output, "folder of the results (default: tuned/<name>)");
   app.add_flag("--resume", options.resume, "continue the search whose trials are in the folder");
   app.add_option("--loss-tolerance", options.loss_tolerance,
-                 "precision: how much the mean loss of steps 41 to 50 may move")
+                 "precision, kv: how much the mean loss (of steps 41 to 50) may move")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--batch", options.batch, "of a model: samples of a prediction at the start")

@@ -229,6 +229,7 @@ paddle_room(quant
 
 paddle_room(tune
   DEPENDS base config tensor ops ir compiler runtime formats data program train infer
+          llm
   LIBRARIES nlohmann_json::nlohmann_json)
 
 # The configs that recipes fill in, as strings.

@@ -20,15 +20,13 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Any tokens: the time does not depend on them.
 tokenizers::TokenId token_at(int64_t i, int64_t words) {
   return static_cast<tokenizers::TokenId>(i * 7919 % words);
 }
 
 StreamSpeed measure(Runner& runner, const BenchmarkOptions& options, int64_t streams,
                     const std::function<bool()>& proceed) {
-  std::vector<tokenizers::TokenId> prompt;
-  for (int64_t i = 0; i < options.prefill; ++i) prompt.push_back(token_at(i, runner.words()));
+  const std::vector<tokenizers::TokenId> prompt = any_tokens(options.prefill, runner.words());
   std::vector<double> prefill, decode;
   // The first repeat makes the plans.
   for (int64_t repeat = 0; repeat <= options.repeats && proceed(); ++repeat) {
@@ -56,6 +54,12 @@ StreamSpeed measure(Runner& runner, const BenchmarkOptions& options, int64_t str
 
 }  // namespace
 
+std::vector<tokenizers::TokenId> any_tokens(int64_t count, int64_t words) {
+  std::vector<tokenizers::TokenId> tokens;
+  for (int64_t i = 0; i < count; ++i) tokens.push_back(token_at(i, words));
+  return tokens;
+}
+
 BenchmarkResult benchmark(const std::shared_ptr<LoadedModel>& model,
                           const BenchmarkOptions& options, const std::function<bool()>& proceed) {
   const int64_t length = options.prefill + options.decode;
@@ -65,9 +69,11 @@ BenchmarkResult benchmark(const std::shared_ptr<LoadedModel>& model,
   const int64_t most = *std::max_element(options.streams.begin(), options.streams.end());
   if (most > Runner::kMostRows)
     fail(ErrorCode::kUsage, "--streams is ", most, ", expected at most ", Runner::kMostRows);
-  Runner runner(
-      model,
-      {.sequences = most, .context = length, .cache = options.cache, .adapter = options.adapter});
+  Runner runner(model, {.sequences = most,
+                        .context = length,
+                        .cache = options.cache,
+                        .adapter = options.adapter,
+                        .chunk = options.chunk});
   BenchmarkResult out;
   for (const int64_t streams : options.streams)
     if (proceed()) out.speeds.push_back(measure(runner, options, streams, proceed));

@@ -15,12 +15,16 @@ struct BenchmarkOptions {
   std::vector<int64_t> streams = {1};
   CacheType cache = CacheType::kF32;
   std::string adapter = {};  ///< a folder of PEFT
+  int64_t chunk = 0;         ///< as in RunnerOptions
 };
 
 struct StreamSpeed {
   int64_t streams = 1;
   double prefill = 0, decode = 0;  ///< tokens per second of all streams
 };
+
+/// The tokens of a measured prompt: any, since the time does not depend on them.
+std::vector<tokenizers::TokenId> any_tokens(int64_t count, int64_t words);
 
 struct BenchmarkResult {
   std::vector<StreamSpeed> speeds;

@@ -47,6 +47,9 @@ size_t state_bytes(const ir::Function& function) {
 
 Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
     : model_(std::move(model)), lengths_(static_cast<size_t>(options.sequences), 0) {
+  if (options.chunk < 0 || options.chunk > kMostRows)
+    fail(ErrorCode::kUsage, "--chunk is ", options.chunk, ", expected 1 to ", kMostRows);
+  if (options.chunk > 0) chunk_ = options.chunk;
   if (options.context > model_->context())
     fail(ErrorCode::kUsage, "--context is ", options.context, "; the model's context is ",
          model_->context());
@@ -156,7 +159,7 @@ const float* Runner::step(std::span<const StepPart> parts) {
 const float* Runner::append(int64_t sequence, std::span<const tokenizers::TokenId> tokens) {
   const float* logits = nullptr;
   while (!tokens.empty()) {
-    const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(kMostRows)));
+    const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(chunk_)));
     tokens = tokens.subspan(part.size());
     const StepPart one{sequence, part, tokens.empty() ? 1 : 0};
     logits = step({&one, 1});
@@ -166,7 +169,7 @@ const float* Runner::append(int64_t sequence, std::span<const tokenizers::TokenI
 
 void Runner::append_all(int64_t sequence, std::span<const tokenizers::TokenId> tokens, float* out) {
   while (!tokens.empty()) {
-    const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(kMostRows)));
+    const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(chunk_)));
     tokens = tokens.subspan(part.size());
     const StepPart all{sequence, part, static_cast<int64_t>(part.size())};
     const auto count = static_cast<int64_t>(part.size()) * words_;

@@ -17,6 +17,7 @@ struct RunnerOptions {
   int64_t context = 0;  ///< tokens of a sequence; 0: the model's, as far as memory allows
   CacheType cache = CacheType::kF32;
   std::string adapter = {};  ///< a folder of PEFT; empty: none
+  int64_t chunk = 0;  ///< tokens of a prompt that a step reads; 0: kMostRows. No bit depends on it
 };
 
 /// Tokens that continue a sequence in one step.
@@ -32,7 +33,7 @@ class Runner {
   /// memory.
   Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options);
 
-  /// Tokens of a step; longer inputs are computed in chunks of this size.
+  /// Tokens of a step; longer inputs are computed in chunks of at most this size.
   static constexpr int64_t kMostRows = 256;
 
   const LoadedModel& model() const { return *model_; }
@@ -73,6 +74,7 @@ class Runner {
   std::vector<int64_t> lengths_;
   int64_t context_ = 0, capacity_ = 0, words_ = 0;  ///< capacity: slots of a sequence
   size_t token_bytes_ = 0;
+  int64_t chunk_ = kMostRows;
 };
 
 }  // namespace paddle::llm

@@ -86,6 +86,27 @@ for c in o["changes"]:
 P
 ok "$train" "$folder/recompute/tuned.yaml" --output "$folder/recomputed" train.epochs=0 train.steps=1 "${small[@]}"
 
+# A language model: the command that is printed runs.
+make_llama
+ok "$tune" "$model" -o "$folder/words" --time-limit 20 --what threads,chunk,streams,kv
+python3 - "$folder" <<'P' || fail "a language model"
+import json, sys
+o = json.load(open(sys.argv[1] + "/words/report.json"))
+assert o["kind"] == "language model" and o["start"]["kv"] == "f32", o
+assert o["trials"] and {t["dimension"] for t in o["trials"]} <= {"threads", "chunk", "streams", "kv"}
+for t in o["trials"]:
+    if t["accepted"] and t["dimension"] != "kv":
+        assert t["same_bits"], t
+P
+command="$(grep "^paddle-infer" "$folder/out" | head -1)"
+[[ "$(run_bounded bash -c "$bin/$command --prompt 123 --length 3")" == 0 ]] || fail "$command"
+ok "$infer" "$model" --prompt 1234567 --length 3 --temperature 0
+cp "$folder/out" "$folder/whole"
+ok "$infer" "$model" --prompt 1234567 --length 3 --temperature 0 --chunk 2
+cmp -s "$folder/out" "$folder/whole" || fail "--chunk changes a text"
+expect 2 "cannot be tuned for language model" "$tune" "$model" -o "$folder/x" --what loader
+expect 2 "belong to other models" "$tune" "$model" -o "$folder/x" --batch 4
+
 # A table of kernels from another machine is ignored, and that is said.
 printf 'paddle-kernels 1\nAnother processor, avx2, 4 threads\n' > "$folder/kernels.txt"
 [[ "$(run_bounded "$train" configs/quickstart/digits.yaml --output "$folder/foreign" train.epochs=0 \
