@@ -27,6 +27,7 @@ svg { width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; 
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
 th, td { text-align: left; padding: .2em .6em .2em 0; border-bottom: 1px solid var(--line);
   vertical-align: top; overflow-wrap: anywhere; }
+td:not(.n) { min-width: 9em; }
 th.n, td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .grid { stroke: var(--line); } .roof { stroke: var(--roof); stroke-width: 1.5; }
 .area { fill: var(--forward); } .point { fill-opacity: .6; stroke: var(--back); }

@@ -111,7 +111,8 @@ std::vector<Suggestion> suggest(const Analysis& a) {
   // The instructions that are furthest from the roofline, as candidates for other kernels.
   std::vector<const OperationCost*> slow;
   for (const OperationCost& c : a.operations)
-    if (c.seconds / static_cast<double>(c.calls) >= 20e-6) slow.push_back(&c);
+    if (c.seconds / static_cast<double>(c.calls) >= 20e-6 && !c.operation.starts_with("comm."))
+      slow.push_back(&c);
   const auto excess = [&](const OperationCost* c) {
     return c->seconds - 2 * roofline_seconds(c->flops, c->bytes, peaks);
   };
