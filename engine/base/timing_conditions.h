@@ -1,5 +1,5 @@
 #pragma once
-// What timings on this machine depend on, as a text that tables of timings carry.
+// The conditions of timings on this machine, as a text that tables of timings carry.
 
 #include <string>
 

@@ -79,7 +79,7 @@ class ScheduleTable {
   std::map<std::string, std::map<std::string, Schedule>> tables_;  ///< by conditions, then by key
 };
 
-/// What is chosen for a group: by the hook, the table on disk, or the default.
+/// The choice for a group: by the hook, the table on disk, or the default.
 Schedule schedule_of(const FusedRequest& request, const ScheduledGroup& group);
 
 }  // namespace paddle::codegen
