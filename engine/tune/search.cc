@@ -66,7 +66,10 @@ class Search {
         return false;
       }
       report(trial);
-      if (trial.accepted) result_.best[next->key] = next->value;
+      if (trial.accepted) {
+        tried.insert({next->key, trial.before});  // which has just lost
+        result_.best[next->key] = next->value;
+      }
       result_.trials.push_back(std::move(trial));
       options_.save(result_.trials);
     }
