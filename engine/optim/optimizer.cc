@@ -54,6 +54,14 @@ std::vector<StateSlot> Optimizer::slots(const std::string& parameter, const Dims
     case OptimizerKind::kMuon:
     case OptimizerKind::kScheduleFree:
       return composed_slots(options_, parameter, shape);
+    case OptimizerKind::kLbfgs: {
+      Dims rows = {options_.lbfgs.history};
+      rows.insert(rows.end(), shape.begin(), shape.end());
+      return {{.name = "direction"},
+              {.name = "previous_gradient"},
+              {.name = "changes", .shape = rows},
+              {.name = "steps", .shape = rows}};
+    }
   }
   return {};
 }
@@ -65,6 +73,7 @@ bool Optimizer::needs_whole_parameters() const {
     case OptimizerKind::kAdafactor:
     case OptimizerKind::kMuon:
     case OptimizerKind::kScheduleFree:
+    case OptimizerKind::kLbfgs:
       return true;
     default:
       return false;
@@ -165,7 +174,10 @@ Tensors Optimizer::update(const std::string& name, const Tensor& parameter, cons
       with_rate.lr = lr;
       return composed_update(o, name, decay, parameter, gradient, states, with_rate);
     }
+    case OptimizerKind::kLbfgs:
+      break;
   }
+  ensure(false, "the session drives this optimizer");
   return {};
 }
 

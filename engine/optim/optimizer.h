@@ -40,7 +40,18 @@ enum class OptimizerKind {
   kLion,
   kAdafactor,
   kMuon,
-  kScheduleFree
+  kScheduleFree,
+  kLbfgs
+};
+
+/// L-BFGS, which takes many steps in one update of the run; see optim/lbfgs.h.
+struct LbfgsOptions {
+  int64_t iterations = 20;         ///< of an update, at most
+  int64_t evaluations = 25;        ///< of the loss in an update, at most
+  int64_t history = 20;            ///< steps that it remembers
+  double tolerance_grad = 1e-7;    ///< largest element of a gradient at a minimum
+  double tolerance_change = 1e-9;  ///< smallest change of the loss, or of an element
+  bool line_search = true;         ///< else steps have the length of the rate
 };
 
 struct OptimizerOptions {
@@ -66,8 +77,9 @@ struct OptimizerOptions {
   bool match_rms = false;               ///< Muon: updates as large as those of AdamW
   double adamw_lr = 3e-4;               ///< Muon: base rate of the parameters that AdamW updates
   std::vector<std::string> adamw = {};  ///< Muon: patterns of matrices that AdamW updates, too
-  int64_t rising = 0;                   ///< schedule-free: updates in which the rate grows
-  double layer_decay = 1;               ///< factor on the rate from each layer to the one before it
+  LbfgsOptions lbfgs = {};
+  int64_t rising = 0;          ///< schedule-free: updates in which the rate grows
+  double layer_decay = 1;      ///< factor on the rate from each layer to the one before it
   bool decays_vectors = true;  ///< whether weight decay applies to parameters of rank 0 and 1
   std::vector<ParameterGroup> groups = {};
 };
@@ -103,6 +115,8 @@ class Optimizer {
   bool is_frozen(const std::string& parameter) const;
   /// Whether a row-sparse gradient updates the rows that it holds and no others.
   bool is_lazy() const { return options_.kind < OptimizerKind::kRmsProp; }
+  /// Whether an update evaluates the loss several times, so that the session drives it.
+  bool is_minimizer() const { return options_.kind == OptimizerKind::kLbfgs; }
   /// Whether an update reads norms of the whole parameter, so that its parts cannot be updated
   /// apart.
   bool needs_whole_parameters() const;

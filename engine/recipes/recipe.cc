@@ -44,7 +44,8 @@ const std::vector<Recipe>& recipes() {
       {{"diffusion", "images, or digits that the program draws", false, true}, images_alone},
       {{"metric-learning", "images in a folder per class, or digits that the program draws", false,
         true},
-       images_alone}};
+       images_alone},
+      {{"pinn", "a differential equation; points are drawn", false, true}, pinn}};
   return all;
 }
 

@@ -20,6 +20,8 @@ RecipeResult recommender(const RecipeRequest& request);
 RecipeResult time_series(const RecipeRequest& request);
 /// vae, gan, diffusion and metric-learning: a folder of images, or none for drawn digits.
 RecipeResult images_alone(const RecipeRequest& request);
+/// A differential equation; it takes no data.
+RecipeResult pinn(const RecipeRequest& request);
 
 /// The path as a config in the folder of `output` names it, quoted for YAML where needed.
 std::string data_path(const RecipeRequest& request);

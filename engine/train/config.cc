@@ -265,6 +265,28 @@ void check_parts(const RunConfig& config, config::Diagnostics& diagnostics) {
                     config.parallel.where);
 }
 
+/// Refuses settings that an optimizer which searches along lines does not have.
+void check_minimizer(const Section& s, const RunConfig& config, config::Diagnostics& diagnostics) {
+  const auto refuse = [&](const std::string& key, const std::string& what) {
+    diagnostics.add(ErrorCode::kConfig, str(key, ": lbfgs ", what), s.location(key));
+  };
+  for (const OptimizerConfig& optimizer : config.optimizers) {
+    if (!optim::Optimizer(optimizer.options).is_minimizer()) continue;
+    if (!optimizer.name.empty())
+      refuse("optimizers", "is possible as the only optimizer, 'optimizer:', of a run");
+    if (config.mixed)
+      refuse("precision",
+             "compares losses of near points, so that precision is float32 or float64");
+    if (config.clip.value || config.clip.norm || config.clip.global_norm)
+      refuse("clip", "finds the length of its steps itself; leave clip out");
+    if (config.average || !config.keep_zeros.empty())
+      refuse("train", "has neither ema nor keep_zeros");
+    if (config.parallel.mesh().size() > 1)
+      diagnostics.add(ErrorCode::kConfig, "parallel: lbfgs runs on one rank",
+                      config.parallel.where);
+  }
+}
+
 /// Refuses what evaluations decide where there are none.
 void check_evaluated(const Section& s, RunConfig& config, config::Diagnostics& diagnostics) {
   const Section train = s.section("train");
@@ -433,6 +455,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
       scale_rates(section, config.data.loader.batch_size, optimizer);
     });
   check_several(s, config, diagnostics);
+  check_minimizer(s, config, diagnostics);
   check_evaluated(s, config, diagnostics);
   diagnostics.raise();
   config.warnings = diagnostics.warnings();

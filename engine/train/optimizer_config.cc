@@ -23,7 +23,8 @@ Schema group_schema() {
   return s;
 }
 
-Schema optimizer_base(const char* lr) {
+/// The keys of every optimizer.
+Schema rate_keys(const char* lr) {
   Schema s;
   s.add("lr", Spec::real().at_least(0).fallback(lr).doc("base learning rate"));
   s.add("base_batch", Spec::integer().at_least(0).fallback("0").doc(
@@ -31,6 +32,12 @@ Schema optimizer_base(const char* lr) {
   s.add("batch_scaling", Spec::word({"linear", "sqrt"})
                              .fallback("linear")
                              .doc("how lr grows with data.batch_size over base_batch"));
+  s.renamed("learning_rate", "lr");
+  return s;
+}
+
+Schema optimizer_base(const char* lr) {
+  Schema s = rate_keys(lr);
   s.add("weight_decay", Spec::real().at_least(0).fallback("0").doc(
                             "L2 penalty; decoupled from the gradient with adamw"));
   s.add("decay_vectors",
@@ -41,7 +48,6 @@ Schema optimizer_base(const char* lr) {
             "factor on the rate from each layer to the one before it; the last has the base rate"));
   s.add("groups",
         Spec::list(Spec::map(group_schema())).fallback("[]").doc("settings by parameter name"));
-  s.renamed("learning_rate", "lr");
   return s;
 }
 
@@ -81,6 +87,25 @@ void add_composed(Schema& lion, Schema& adafactor, Schema& muon, Schema& schedul
       .add("epsilon", Spec::real().above(0).fallback("1e-8").doc("added to the denominator"))
       .add("rising", Spec::integer().at_least(0).fallback("0").doc(
                          "updates in which the rate grows; they weigh less in the mean"));
+}
+
+Schema lbfgs_schema() {
+  Schema s = rate_keys("1");
+  s.add("iterations",
+        Spec::integer().at_least(1).at_most(1 << 20).fallback("20").doc("in an update, at most"));
+  s.add("evaluations", Spec::integer().at_least(1).at_most(1 << 20).doc(
+                           "of the loss in an update, at most; default: 1.25 times iterations"));
+  s.add("history", Spec::integer().at_least(1).at_most(10000).fallback("20").doc(
+                       "steps that it remembers, each twice the size of the parameters"));
+  s.add("tolerance_grad", Spec::real().at_least(0).fallback("1e-7").doc(
+                              "largest element of the gradient at a minimum"));
+  s.add("tolerance_change",
+        Spec::real().at_least(0).fallback("1e-9").doc(
+            "an update ends where loss or parameters change by less than this"));
+  s.add("line_search", Spec::word({"strong_wolfe", "none"})
+                           .fallback("strong_wolfe")
+                           .doc("how the length of a step is found; none: it is lr"));
+  return s;
 }
 
 /// The keys that every entry has besides those of `base`.
@@ -161,7 +186,8 @@ Spec spec_of(const std::function<Schema(const char* lr)>& optimizer_base) {
                                {"lion", lion},
                                {"adafactor", adafactor},
                                {"muon", muon},
-                               {"schedule_free_adamw", schedule_free}});
+                               {"schedule_free_adamw", schedule_free},
+                               {"lbfgs", lbfgs_schema()}});
 }
 
 optim::OptimizerOptions read_optimizer(const Section& s, const std::string& section) {
@@ -184,8 +210,20 @@ optim::OptimizerOptions read_optimizer(const Section& s, const std::string& sect
       {"lion", optim::OptimizerKind::kLion},
       {"adafactor", optim::OptimizerKind::kAdafactor},
       {"muon", optim::OptimizerKind::kMuon},
-      {"schedule_free_adamw", optim::OptimizerKind::kScheduleFree}};
+      {"schedule_free_adamw", optim::OptimizerKind::kScheduleFree},
+      {"lbfgs", optim::OptimizerKind::kLbfgs}};
   o.kind = kKinds.at(s.text("name"));
+  if (o.kind == optim::OptimizerKind::kLbfgs) {
+    o.lr = s.real("lr");
+    o.lbfgs.iterations = s.integer("iterations");
+    o.lbfgs.evaluations =
+        s.has("evaluations") ? s.integer("evaluations") : o.lbfgs.iterations * 5 / 4;
+    o.lbfgs.history = s.integer("history");
+    o.lbfgs.tolerance_grad = s.real("tolerance_grad");
+    o.lbfgs.tolerance_change = s.real("tolerance_change");
+    o.lbfgs.line_search = s.text("line_search") == "strong_wolfe";
+    return o;
+  }
   const auto maybe = [&](const char* key, double& target) {
     if (s.node().find(key) && s.has(key)) target = s.real(key);
   };

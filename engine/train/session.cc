@@ -21,6 +21,8 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
       store_(store),
       options_(std::move(options)) {
   store_.seed = options_.seed;
+  // A minimizer sums up gradients in every case, and has no other part.
+  if (step_->minimizer()) options_.accumulate = 1;
   module_.name = step_->definition().exported().name;
   for (const NamedOptimizer& each : step_->definition().optimizers)
     if (!each.name.empty()) losses_.push_back(0);
@@ -407,10 +409,12 @@ void Session::prepare() {
   if (options_.eager) {
     // A trace makes the parameters; it is not run.
     if (store_.parameters.empty()) trace(Part::kEvaluate);
+    make_minimizer_states();
     return;
   }
   if (options_.accumulate <= 1 && !is_pipelined()) {
     compiled(Part::kTrain);
+    make_minimizer_states();
     return;
   }
   do {
@@ -441,6 +445,7 @@ double Session::train(std::span<const std::vector<Array>> micro_batches,
                       std::span<const double> weights, const StepScalars& numbers) {
   step_number_ = numbers.step;
   if (options_.peers) options_.peers->at_step(numbers.step);
+  if (step_->minimizer()) return minimize(micro_batches, weights, numbers);
   if (is_pipelined()) return train_pipelined(micro_batches, weights, numbers);
   if (options_.accumulate > 1) return train_by_parts(micro_batches, weights, numbers);
   double loss = 0;

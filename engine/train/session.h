@@ -212,6 +212,11 @@ class Session {
   void share_result(int stage, Array& result);
   /// Adds up the gradients of micro-batches and updates with them, for each update of the step;
   /// gives the loss.
+  /// The states of a minimizer, for all parameters that are not frozen.
+  void make_minimizer_states();
+  /// An update by the optimizer that evaluates the loss several times.
+  double minimize(std::span<const std::vector<Array>> micro_batches,
+                  std::span<const double> weights, const StepScalars& numbers);
   double train_by_parts(std::span<const std::vector<Array>> micro_batches,
                         std::span<const double> weights, const StepScalars& numbers);
   /// The loss of a micro-batch.

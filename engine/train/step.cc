@@ -81,6 +81,17 @@ std::string Step::counter(const std::string& optimizer) {
   return "optimizer:" + optimizer + "/updates";
 }
 
+std::string Step::optimizer_state(const std::string& parameter, const std::string& slot) {
+  return optimizer_slot("", parameter, slot);
+}
+
+std::string Step::gradient_state(const std::string& parameter) { return "gradient/" + parameter; }
+
+const optim::Optimizer* Step::minimizer() const {
+  const optim::Optimizer& only = *d_.optimizers.front().optimizer;
+  return only.is_minimizer() ? &only : nullptr;
+}
+
 Step::Step(StepDefinition definition) : d_(std::move(definition)) {
   if (!d_.mixed) return;
   // Casts come below fake quantization, which sees parameters in full precision.
@@ -280,6 +291,12 @@ std::vector<std::string> Step::copies(const std::string& parameter, const Dims& 
 }
 
 StepOutputs Step::train(program::ParameterBinding& ports, const StepInputs& inputs) const {
+  if (minimizer()) {
+    StepOutputs sums;
+    return run(ports, inputs, true, [&](const UpdateCall& call, size_t, bool is_due) {
+      if (is_due) add_gradients(ports, inputs, call, sums);
+    });
+  }
   return run(ports, inputs, true, [&](const UpdateCall& call, size_t, bool is_due) {
     if (!is_due) return;
     const auto names = trainable(ports, call);
@@ -289,7 +306,7 @@ StepOutputs Step::train(program::ParameterBinding& ports, const StepInputs& inpu
 
 namespace {
 
-std::string sum_slot(const std::string& parameter) { return "gradient/" + parameter; }
+std::string sum_slot(const std::string& parameter) { return Step::gradient_state(parameter); }
 std::string touched_slot(const std::string& parameter) { return "touched_rows/" + parameter; }
 
 }  // namespace
@@ -376,7 +393,11 @@ void Step::apply(program::ParameterBinding& ports, const StepInputs& inputs, siz
 }
 
 StepOutputs Step::evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const {
-  const autograd::NoGradScope no_grad;
+  // A step may differentiate before its updates.
+  std::optional<autograd::NoGradScope> no_grad;
+  if (!calls(d_.loss, "grad") && !calls(d_.loss, "minimize_bfgs") &&
+      !calls(d_.loss, "minimize_lbfgs"))
+    no_grad.emplace();
   return forward(ports, inputs, false);
 }
 

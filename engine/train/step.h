@@ -124,7 +124,10 @@ class Step {
                       bool training) const {
     return run(ports, inputs, training, nullptr);
   }
-  /// A whole step from one batch, with its updates in order.
+  /// The optimizer that evaluates the loss several times in an update; null: none.
+  const optim::Optimizer* minimizer() const;
+  /// A whole step from one batch, with its updates in order. With a minimizer, one evaluation of
+  /// the loss: its gradients, times the weight, are added to the accumulated ones.
   StepOutputs train(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// Adds the gradients of a micro-batch for one of the step's updates, times its weight, to the
   /// accumulated ones; the loss is that of the update. Earlier updates of the step have been
@@ -137,6 +140,10 @@ class Step {
   StepOutputs evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// The state that counts the updates of an optimizer with a name.
   static std::string counter(const std::string& optimizer);
+  /// The name of a state of the optimizer without a name, of a parameter.
+  static std::string optimizer_state(const std::string& parameter, const std::string& slot);
+  /// The state with the accumulated gradient of a parameter.
+  static std::string gradient_state(const std::string& parameter);
   /// The states of a parameter that start as copies of it. They need values before the first step.
   std::vector<std::string> copies(const std::string& parameter, const Dims& shape) const;
 

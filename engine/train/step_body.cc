@@ -8,6 +8,7 @@
 #include "program/scoped_parameters.h"
 #include "tensor/region_depth.h"
 #include "train/step.h"
+#include "train/step_minimize.h"
 
 namespace paddle::train {
 
@@ -212,6 +213,8 @@ void run_step_body(const StepDefinition& definition, Fields fields,
   }
   inside.functions["grad"] = gradient;
   inside.functions["no_grad"] = no_grad;
+  inside.functions["minimize_bfgs"] = minimize_function(false);
+  inside.functions["minimize_lbfgs"] = minimize_function(true);
   StepDepth region;
   int64_t updates = 0;
   inside.functions["update"] = [&](std::vector<lang::Value> positional, lang::NamedValues named,

@@ -33,7 +33,7 @@ class Folder {
 
 /// The model folder of a run of 30 updates on the golden data.
 std::string run(const Folder& folder, const std::string& name, const std::string& optimizer,
-                const std::string& train, bool eager) {
+                const std::string& train, bool eager, int64_t steps = 30) {
   const std::string golden = std::filesystem::absolute(kGolden).string();
   const std::string config = folder.file(name + ".yaml");
   write_file_atomically(config, str(R"(
@@ -55,10 +55,10 @@ data:
   workers: 0
   train: {kind: npz, path: )",
                                     golden, R"(, arrays: {x: x, y: y}}
-train: {steps: 30, checkpoint_every: never, evaluate_every: never)",
-                                    train, "}\n"));
+train: {checkpoint_every: never, evaluate_every: never, steps: )",
+                                    steps, train, "}\n"));
   TrainOptions options;
-  options.output = folder.file(name + (eager ? "-eager" : ""));
+  options.output = folder.file(str(name, eager ? "-eager" : "", train.empty() ? "" : "-more"));
   options.eager = eager;
   TrainObserver silent;
   Trainer trainer(read_config(config, {}), options, silent);
@@ -70,30 +70,36 @@ TEST(Optimizers, AreThoseOfPyTorch) {
   const formats::NpzReader golden(kGolden);
   struct Case {
     const char *name, *optimizer, *train = "";
+    int64_t steps = 30;
   };
-  const Case cases[] = {{"sgd", "{name: sgd, lr: 0.1, weight_decay: 0.01}"},
-                        {"momentum", "{name: momentum, lr: 0.05, nesterov: true}"},
-                        {"adam", "{name: adam, lr: 0.02, weight_decay: 0.01}"},
-                        {"adamw", "{name: adamw, lr: 0.02, weight_decay: 0.1}"},
-                        {"adagrad", "{name: adagrad, lr: 0.1}"},
-                        {"adamax", "{name: adamax, lr: 0.02}"},
-                        {"adadelta", "{name: adadelta, lr: 1}"},
-                        {"asgd", "{name: asgd, lr: 0.1, lambd: 1e-3}"},
-                        {"nadam", "{name: nadam, lr: 0.02}"},
-                        {"radam", "{name: radam, lr: 0.02}"},
-                        {"rprop", "{name: rprop, lr: 0.01}"},
-                        {"adafactor", "{name: adafactor, lr: 0.05, weight_decay: 0.1}"},
-                        {"muon", "{name: muon, lr: 0.02, weight_decay: 0.1, adamw_lr: 0.01}"},
-                        {"lion", "{name: lion, lr: 0.01, weight_decay: 0.1}"},
-                        {"lamb", "{name: lamb, lr: 0.02, weight_decay: 0.1}"},
-                        {"lars", "{name: lars, lr: 1, coefficient: 0.01, weight_decay: 0.1}"},
-                        {"schedule_free_adamw",
-                         "{name: schedule_free_adamw, lr: 0.05, weight_decay: 0.1, rising: 5}"},
-                        {"ema", "{name: sgd, lr: 0.1}", ", ema: {decay: 0.9, warmup: false}"},
-                        {"ema_warmup", "{name: sgd, lr: 0.1}", ", ema: {decay: 0.999}"}};
-  for (const auto& [name, optimizer, train] : cases)
+  const Case cases[] = {
+      {"sgd", "{name: sgd, lr: 0.1, weight_decay: 0.01}"},
+      {"momentum", "{name: momentum, lr: 0.05, nesterov: true}"},
+      {"adam", "{name: adam, lr: 0.02, weight_decay: 0.01}"},
+      {"adamw", "{name: adamw, lr: 0.02, weight_decay: 0.1}"},
+      {"adagrad", "{name: adagrad, lr: 0.1}"},
+      {"adamax", "{name: adamax, lr: 0.02}"},
+      {"adadelta", "{name: adadelta, lr: 1}"},
+      {"asgd", "{name: asgd, lr: 0.1, lambd: 1e-3}"},
+      {"nadam", "{name: nadam, lr: 0.02}"},
+      {"radam", "{name: radam, lr: 0.02}"},
+      {"rprop", "{name: rprop, lr: 0.01}"},
+      {"adafactor", "{name: adafactor, lr: 0.05, weight_decay: 0.1}"},
+      {"muon", "{name: muon, lr: 0.02, weight_decay: 0.1, adamw_lr: 0.01}"},
+      {"lion", "{name: lion, lr: 0.01, weight_decay: 0.1}"},
+      {"lamb", "{name: lamb, lr: 0.02, weight_decay: 0.1}"},
+      {"lars", "{name: lars, lr: 1, coefficient: 0.01, weight_decay: 0.1}"},
+      {"schedule_free_adamw",
+       "{name: schedule_free_adamw, lr: 0.05, weight_decay: 0.1, rising: 5}"},
+      {"lbfgs", "{name: lbfgs, iterations: 1, evaluations: 25, history: 6}"},
+      {"lbfgs_many", "{name: lbfgs, iterations: 8, history: 5}", "", 6},
+      {"lbfgs_many", "{name: lbfgs, iterations: 8, history: 5}", ", accumulate: 4", 6},
+      {"lbfgs_fixed", "{name: lbfgs, lr: 0.2, iterations: 1, history: 10, line_search: none}"},
+      {"ema", "{name: sgd, lr: 0.1}", ", ema: {decay: 0.9, warmup: false}"},
+      {"ema_warmup", "{name: sgd, lr: 0.1}", ", ema: {decay: 0.999}"}};
+  for (const auto& [name, optimizer, train, steps] : cases)
     for (const bool eager : {false, true}) {
-      const std::string model = run(folder, name, optimizer, train, eager);
+      const std::string model = run(folder, name, optimizer, train, eager, steps);
       const formats::SafetensorsReader weights(
           (std::filesystem::path(model) / "model.safetensors").string());
       for (const char* parameter : kParameters) {

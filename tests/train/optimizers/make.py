@@ -155,6 +155,28 @@ train("muon", Muon)
 train("lion", lambda p: Own(p, lion))
 train("lamb", lambda p: Own(p, lamb))
 train("lars", lambda p: Own(p, lars))
+
+
+def train_lbfgs(case, steps=STEPS, **options):
+    """Each update is one step of PyTorch's optimizer, which evaluates the loss several times."""
+    p = [value.clone().requires_grad_() for value in initial]
+    optimizer = o.LBFGS(p, **options)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = loss_of(p)
+        loss.backward()
+        return loss
+
+    for step in range(steps):
+        optimizer.step(closure)
+    for name, value in zip(names, p):
+        out[f"{case}/{name}"] = value.detach().numpy()
+
+
+train_lbfgs("lbfgs", max_iter=1, history_size=6, line_search_fn="strong_wolfe", max_eval=25)
+train_lbfgs("lbfgs_many", steps=6, max_iter=8, history_size=5, line_search_fn="strong_wolfe")
+train_lbfgs("lbfgs_fixed", lr=0.2, max_iter=1, history_size=10)
 free = []
 train("schedule_free_adamw", lambda p: free.append(ScheduleFree(p)) or free[0],
       lambda step, p: free[0].evaluate() if step == STEPS - 1 else None)
