@@ -10,6 +10,8 @@
 #include "autograd/autograd.h"
 #include "inspect/both_modes.h"
 #include "ops/core/operators.h"
+#include "ops/generated/distribution.h"
+#include "ops/generated/linalg.h"
 #include "ops/generated/math.h"
 #include "ops/generated/reduce.h"
 #include "runtime/execute.h"
@@ -119,6 +121,29 @@ TEST(Distributions, DrawVectors) {
   for (size_t i = 0; i + 1 < found.size(); i += 2)
     for (int64_t k = 0; k < found[i]->size(); ++k)
       EXPECT_NEAR(found[i]->number(k), found[i + 1]->number(k), 0.05) << i << " " << k;
+}
+
+/// Each correlation has the mean 0 and the variance 1 / (2 concentration + dim - 1).
+TEST(Distributions, DrawCholeskyFactorsOfCorrelations) {
+  constexpr int64_t kDim = 4;
+  const double concentration = 1.5;
+  for (const inspect::Mode mode : {inspect::Mode::kEager, inspect::Mode::kCompiled}) {
+    const auto found = inspect::run(
+        mode,
+        [](const Tensors& x) {
+          const Tensor factors = ops::lkj_cholesky_sample(x[0], kDim, {Dim(kDraws)});
+          const Tensor products = ops::matmul(factors, factors, false, true);
+          const std::vector<int64_t> draws = {0};
+          return Tensors{ops::mean(products, draws), ops::mean(ops::square(products), draws)};
+        },
+        {Array::scalar(concentration)});
+    const double variance = 1 / (2 * concentration + kDim - 1);
+    for (int64_t i = 0; i < kDim; ++i)
+      for (int64_t k = 0; k < kDim; ++k) {
+        EXPECT_NEAR(found[0]->number(i * kDim + k), i == k, i == k ? 1e-9 : 0.01);
+        EXPECT_NEAR(found[1]->number(i * kDim + k), i == k ? 1 : variance, i == k ? 1e-9 : 0.01);
+      }
+  }
 }
 
 TEST(Distributions, RelaxedBernoulliNearsItsOutcomes) {

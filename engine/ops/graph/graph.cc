@@ -69,7 +69,9 @@ void check_segments(InferContext& c) {
 void infer_segment_reduce(InferContext& c) {
   check_segments(c);
   const Dim count = c.attrs_as<SegmentReduceAttrs>().count;
-  c.check(count.less(0) != true, "count must not be negative, not ", count);
+  constexpr int64_t kMost = int64_t{1} << 40;
+  c.check(count.less(0) != true && Dim(kMost).less(count) != true, "count must be from 0 to ",
+          kMost, ", not ", count);
   Shape shape = c.shape(0);
   shape[0] = count;
   c.result(c.dtype(0), shape);

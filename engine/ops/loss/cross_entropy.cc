@@ -45,7 +45,21 @@ Tensors vjp_softmax_cross_entropy(VjpContext& c) {
   return out;
 }
 
-void infer_softmax_cross_entropy_grad(InferContext& c) { c.result(c.dtype(1), c.shape(1)); }
+void infer_softmax_cross_entropy_grad(InferContext& c) {
+  const auto a = c.attrs_as<SoftmaxCrossEntropyGradAttrs>();
+  c.require_float(0);
+  c.require_float(1);
+  c.require_integer(2);
+  c.require_float(3);
+  c.check(c.rank(1) > 0, "logits must have a class axis");
+  const Shape rows = without_axis(c.shape(1), c.axis(a.axis, c.rank(1)));
+  for (const size_t i : {size_t{0}, size_t{2}, size_t{3}}) {
+    const auto what = str("operand ", i, " is ", c.type(i), ", logits are ", c.type(1));
+    c.check(c.shape(i).size() == rows.size(), what);
+    for (size_t k = 0; k < rows.size(); ++k) c.require_equal(rows[k], c.shape(i)[k], what);
+  }
+  c.result(c.dtype(1), c.shape(1));
+}
 
 Tensors decompose_softmax_cross_entropy_grad(CallContext& c) {
   const auto a = c.attrs_as<SoftmaxCrossEntropyGradAttrs>();

@@ -1,5 +1,7 @@
 #include "ops/nn/window.h"
 
+#include <limits>
+
 #include "base/error.h"
 
 namespace paddle {
@@ -9,6 +11,9 @@ std::vector<int64_t> window_sizes(const AttrValue& value, size_t n, const std::s
   if (out.size() == 1) out.assign(n, out[0]);
   if (out.size() != n)
     fail(ErrorCode::kUsage, what, " must be a number or ", n, " numbers, not ", value);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  for (const int64_t size : out)
+    if (size > kMost) fail(ErrorCode::kUsage, what, " must be ", kMost, " at most, not ", size);
   return out;
 }
 
