@@ -80,7 +80,8 @@ std::unique_ptr<Kernel> append(const KernelRequest& request) {
     auto* const out = static_cast<std::byte*>(results[0]);
     const auto* const value = static_cast<const float*>(operands[1]);
     const auto* const slots = static_cast<const int64_t*>(operands[2]);
-    const int64_t width = cache.width(), grain = std::max<int64_t>(1, 8192 / (cache.heads * width));
+    const int64_t width = cache.width(),
+                  grain = 8192 / std::max<int64_t>(1, cache.heads * width) + 1;
     parallel_for(tokens, grain, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         if (slots[t] < 0) continue;
