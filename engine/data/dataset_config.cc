@@ -227,7 +227,7 @@ CsvField read_csv_field(const Section& s) {
 
 Spec dataset_spec() {
   Schema digits, idx, csv, jsonl, lines, tar, parquet, text, images, coco, yolo, npy, npz, random;
-  Schema hdf5, series, chat, mixture;
+  Schema hdf5, series, chat, mixture, slots;
   const Spec words = Spec::list(Spec::text()).fallback("[]");
   digits.add("size", Spec::integer().at_least(1).fallback("20000").doc("samples"));
   digits.add("seed", Spec::integer().at_least(0).fallback("0").doc("of the samples"));
@@ -255,6 +255,10 @@ Spec dataset_spec() {
       .add("fields", fields());
   tar.add("path", paths("tar shards; * and ? in a name match several")).add("fields", fields());
   parquet.add("path", paths("Parquet files; * and ? in a name match several"))
+      .add("fields", fields());
+  slots.add("path", paths("slot files; * and ? in a name match several"))
+      .add("slots",
+           Spec::list(Spec::text()).required().doc("names of all slots, in the order of a line"))
       .add("fields", fields());
   csv.add("path", paths("files; * and ? in a name match several"))
       .add("delimiter", Spec::text().doc("character between columns; default: by the file name"))
@@ -317,12 +321,12 @@ Spec dataset_spec() {
   random.add("fields",
              Spec::list(Spec::map(random_field())).required().doc("fields made of columns"));
   std::vector<std::pair<std::string, Schema>> kinds = {
-      {"digits", with_part(digits)},   {"idx", with_part(idx)},      {"csv", with_part(csv)},
-      {"jsonl", with_part(jsonl)},     {"lines", with_part(lines)},  {"tar", with_part(tar)},
-      {"parquet", with_part(parquet)}, {"text", with_part(text)},    {"images", with_part(images)},
-      {"coco", with_part(coco)},       {"yolo", with_part(yolo)},    {"npy", with_part(npy)},
-      {"npz", with_part(npz)},         {"hdf5", with_part(hdf5)},    {"series", with_part(series)},
-      {"chat", with_part(chat)},       {"random", with_part(random)}};
+      {"digits", with_part(digits)},   {"idx", with_part(idx)},     {"csv", with_part(csv)},
+      {"jsonl", with_part(jsonl)},     {"lines", with_part(lines)}, {"tar", with_part(tar)},
+      {"parquet", with_part(parquet)}, {"text", with_part(text)},   {"images", with_part(images)},
+      {"coco", with_part(coco)},       {"yolo", with_part(yolo)},   {"npy", with_part(npy)},
+      {"npz", with_part(npz)},         {"hdf5", with_part(hdf5)},   {"series", with_part(series)},
+      {"chat", with_part(chat)},       {"slots", with_part(slots)}, {"random", with_part(random)}};
   Schema named;
   add_named_keys(named);
   kinds.emplace_back("dataset", with_part(named));
@@ -374,11 +378,13 @@ DatasetOptions read_dataset(const Section& s) {
     c.column_names = s.texts("column_names");
     for (const Section& f : s.sections("fields")) c.fields.push_back(read_csv_field(f));
     o.source = c;
-  } else if (kind == "jsonl" || kind == "lines" || kind == "tar" || kind == "parquet") {
+  } else if (kind == "jsonl" || kind == "lines" || kind == "tar" || kind == "parquet" ||
+             kind == "slots") {
     CsvFileOptions c;
     c.format = kind == "jsonl"   ? RecordFormat::kJsonl
                : kind == "lines" ? RecordFormat::kLines
                : kind == "tar"   ? RecordFormat::kTar
+               : kind == "slots" ? RecordFormat::kSlots
                                  : RecordFormat::kParquet;
     if (c.format == RecordFormat::kLines) {
       c.line_files = text_map(s, "files", true);
@@ -387,7 +393,12 @@ DatasetOptions read_dataset(const Section& s) {
     } else {
       read_paths(s, c);
     }
-    for (const Section& f : s.sections("fields")) c.fields.push_back(read_csv_field(f));
+    if (c.format == RecordFormat::kSlots) c.column_names = s.texts("slots");
+    for (const Section& f : s.sections("fields")) {
+      c.fields.push_back(read_csv_field(f));
+      // The values of a slot stand as they do in the file.
+      if (c.format == RecordFormat::kSlots && !f.has("separator")) c.fields.back().separator = " ";
+    }
     o.source = c;
   } else if (kind == "text") {
     TextOptions t;

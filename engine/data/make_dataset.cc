@@ -42,6 +42,8 @@ std::string kind_of(const DatasetOptions& options) {
                 return "tar";
               case RecordFormat::kParquet:
                 return "parquet";
+              case RecordFormat::kSlots:
+                return "slots";
             }
             return "csv";
           },

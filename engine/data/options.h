@@ -115,6 +115,7 @@ enum class RecordFormat {
   kLines,  ///< text files of equally many lines, a column each
   kTar,    ///< WebDataset shards: members of one name are a record, their extensions columns
   kParquet,
+  kSlots,  ///< PaddlePaddle's MultiSlot text; `column_names` are the slots
 };
 
 /// Records with columns, from one file or several that are read as one.

@@ -129,6 +129,8 @@ RecordSourcePtr open_one(const CsvFileOptions& options, const std::string& path)
       return open_tar(path);
     case RecordFormat::kParquet:
       return open_parquet(path, keys_of(options));
+    case RecordFormat::kSlots:
+      return open_slots(path, options.column_names);
     case RecordFormat::kLines:
       break;
   }

@@ -1,7 +1,7 @@
 #pragma once
 // Records with named columns, whatever the file: CSV, JSON lines, parallel text files, tar shards,
-// Parquet, or several files as one. A cell is text or the bytes of a file; record_dataset.cc makes
-// fields of them.
+// slot files, Parquet, or several files as one. A cell is text or the bytes of a file;
+// record_dataset.cc makes fields of them.
 
 #include <cstdint>
 #include <memory>
@@ -42,6 +42,7 @@ RecordSourcePtr open_csv(const CsvFileOptions& options);
 RecordSourcePtr open_jsonl(const std::string& path, const std::vector<std::string>& columns);
 RecordSourcePtr open_lines(const std::vector<std::pair<std::string, std::string>>& files);
 RecordSourcePtr open_tar(const std::string& path);
+RecordSourcePtr open_slots(const std::string& path, const std::vector<std::string>& slots);
 /// `columns`: names and patterns of those that fields ask for; empty: all that can be read.
 RecordSourcePtr open_parquet(const std::string& path, const std::vector<std::string>& columns);
 

@@ -122,6 +122,57 @@ TEST_F(Records, ParallelTexts) {
   EXPECT_HAS(error_of([&] { make(options, {field("en", ColumnKind::kText)}); }), "has 1 lines");
 }
 
+TEST_F(Records, SlotFiles) {
+  CsvFileOptions options;
+  options.format = RecordFormat::kSlots;
+  options.column_names = {"click", "dense", "user", "tags"};
+  options.path = file("part-*");
+  put("part-1", "1 1 2 0.5 -2 1 u7 3 a b a\n1 0  2 1e3 4 1 u8 0 \r\n");
+  put("part-2", "1 1 2 3 4 1 u7 1 c");
+  CsvField label = field("label", ColumnKind::kNumeric, {"click"});
+  label.scalar = true;
+  CsvField dense = field("dense", ColumnKind::kNumbers);
+  dense.shape = {2}, dense.separator = " ";
+  CsvField tags = field("tags", ColumnKind::kText);
+  tags.tokens = TokenKind::kSpaces;
+  const auto data = make(options, {label, dense, field("user", ColumnKind::kCategorical), tags});
+  ASSERT_EQ(data->size(), 3);
+  EXPECT_EQ(read(data, 0)[0].number(0), 1);
+  EXPECT_EQ(read(data, 0)[1].number(1), -2);
+  EXPECT_EQ(read(data, 1)[1].number(0), 1000);
+  EXPECT_EQ(read(data, 0)[2].number(0), read(data, 2)[2].number(0));
+  EXPECT_NE(read(data, 0)[2].number(0), read(data, 1)[2].number(0));
+  EXPECT_EQ(read(data, 0)[3].size(), 3);
+  EXPECT_EQ(read(data, 1)[3].size(), 0);
+  EXPECT_HAS(data->location(2, -1, -1), "part-2:1");
+}
+
+TEST_F(Records, DamagedSlotFiles) {
+  CsvFileOptions options;
+  options.format = RecordFormat::kSlots;
+  options.column_names = {"a", "b"};
+  options.path = put("slots",
+                     "1 2 1 3\n1 2\n1 2 3 4\n1 2 1 3 4\nx 2 1 3\n-1 1 3\n\n"
+                     "9223372036854775807 1\n1 2 1 3\n");
+  const auto data =
+      make(options, {field("a", ColumnKind::kNumeric), field("b", ColumnKind::kNumeric)});
+  ASSERT_EQ(data->size(), 9);
+  const std::pair<int64_t, const char*> wrong[] = {
+      {1, "slots:2: the line ends before slot 'b', 1 of 2 slots are there"},
+      {2, "slots:3: slot 'b' should have 3 values, the line ends after 1"},
+      {3, "slots:4: '4' stands behind the last slot, 'b'"},
+      {4, "slot 'a': expected the number of its values, found 'x'"},
+      {5, "found '-1'"},
+      {6, "the line ends before slot 'a'"},
+      {7, "should have 9223372036854775807 values"}};
+  for (const auto& [row, why] : wrong) EXPECT_HAS(error_of([&, at = row] { read(data, at); }), why);
+  EXPECT_EQ(read(data, 8)[1].number(0), 3);
+  options.path = put("none", "\n \n");
+  EXPECT_HAS(error_of([&] { make(options, {}); }), "the file is empty");
+  options.column_names = {"a", "a"};
+  EXPECT_HAS(error_of([&] { make(options, {}); }, ErrorCode::kConfig), "named twice");
+}
+
 TEST_F(Records, ImagesThatAColumnNames) {
   formats::Image image{.height = 2, .width = 3, .channels = 3};
   for (uint8_t i = 0; i < 18; ++i) image.pixels.push_back(i);

@@ -602,6 +602,8 @@ def record_files():
     yield "jsonl", b'{"a": [1, 2], "b": ["red"]}\n{"a": {"b": 1}, "b": null}\n'
     yield "jsonl-deep", b'{"a": ' + b"[" * 3000
     yield "csv", b'a,b\n1|2,red|big\n"3|4",""\n5\n'
+    yield "slots", b"1 2 2 0.5 7 3 x y z\n1 2 0 0\n2 1\n"
+    yield "slots-count", b"9223372036854775807 1 1 1 1 1\n-3 1\n"
     yield "coco", (b'{"images": [{"id": 1, "file_name": "x.png", "width": 4}], "categories": [{"id": 1, "name": "c"}], '
                    b'"annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 1e300]}]}')
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data/parquet")

@@ -1,4 +1,5 @@
-// Any bytes as each file of records: a tar shard, JSON lines, CSV, Parquet, and COCO's annotations.
+// Any bytes as each file of records: a tar shard, JSON lines, CSV, Parquet, slots, and COCO's
+// annotations.
 
 #include "data/options.h"
 #include "fuzz/fuzz_target.h"
@@ -20,10 +21,12 @@ void read_all_samples(data::DatasetOptions options) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = fuzz::input_file({data, size}, "x.records");
-  for (const auto format : {data::RecordFormat::kTar, data::RecordFormat::kJsonl,
-                            data::RecordFormat::kCsv, data::RecordFormat::kParquet}) {
+  for (const auto format :
+       {data::RecordFormat::kTar, data::RecordFormat::kJsonl, data::RecordFormat::kCsv,
+        data::RecordFormat::kParquet, data::RecordFormat::kSlots}) {
     data::CsvFileOptions records;
     records.format = format;
+    if (format == data::RecordFormat::kSlots) records.column_names = {"a", "b", "c"};
     records.path = path;
     data::DatasetOptions options;
     options.source = records;
