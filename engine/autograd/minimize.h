@@ -19,7 +19,7 @@ struct MinimizeOptions {
   Tensor inverse_hessian = {};     ///< first approximation, [n, n]; undefined: the identity
 };
 
-/// What a minimizer found; no gradient flows into it.
+/// The result of a minimizer; no gradient flows into it.
 struct Minimum {
   Tensor converged;        ///< 0-D bool
   Tensor evaluations;      ///< 0-D int64: of the function
