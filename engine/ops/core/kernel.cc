@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "ops/core/backend.h"
@@ -48,7 +49,9 @@ void register_kernel(std::string_view op, std::string_view backend, PrepareFn pr
   entries.insert(entries.begin(), Entry{std::string(backend), prepare});
 }
 
-std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request) {
+namespace {
+
+std::unique_ptr<Kernel> prepare_first(const KernelRequest& request) {
   const std::span<const Entry> entries = entries_of(request.op, request.device);
   std::string wanted = wanted_backend();
   if (wanted.empty() && request.policy.choices && entries.size() > 1) {
@@ -69,6 +72,18 @@ std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request) {
     if (backend->prepare)
       if (auto kernel = backend->prepare(request)) return kernel;
   return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request) {
+  try {
+    return prepare_first(request);
+  } catch (const std::bad_alloc&) {
+    // Tables of a kernel may be as long as an axis of its result.
+    fail(ErrorCode::kDevice, request.op.name(), ": not enough memory to prepare a kernel for ",
+         request.results.empty() ? "" : str(request.results[0].shape));
+  }
 }
 
 std::vector<std::string> kernel_backends(const Op& op) {
