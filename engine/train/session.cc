@@ -544,7 +544,13 @@ runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {
 
 runtime::MemoryReport Session::plan_training(const std::vector<Dims>& shapes) {
   if (is_pipelined()) return plan_pipeline(Part::kAccumulate, shapes).memory;
-  if (options_.accumulate <= 1) return plan(Part::kTrain, shapes).memory();
+  if (options_.accumulate <= 1) {
+    runtime::MemoryReport report = plan(Part::kTrain, shapes).memory();
+    // The states of a minimizer are none of the function's.
+    if (step_->minimizer())
+      report.inputs += optimizer_bytes([](const std::string&) { return true; });
+    return report;
+  }
   runtime::MemoryReport most;
   for (phase_ = 0; phase_ < phases_.size(); ++phase_)
     if (const auto memory = plan(Part::kAccumulate, shapes).memory(); memory.total() > most.total())
