@@ -112,6 +112,20 @@ Schema search_schema() {
   return s;
 }
 
+Schema teacher_schema() {
+  Schema s;
+  s.add("model", Spec::path().doc("a trained run, its model or a checkpoint, in floats"));
+  s.add("weight", Spec::real().above(0).at_most(1).fallback("0.5").doc(
+                      "of the distance to its outputs in the loss; the rest is that of 'loss'"));
+  s.add("temperature",
+        Spec::real().above(0).fallback("1").doc("by which logits are divided, for kl"));
+  s.add("loss", Spec::word({"kl", "mse"})
+                    .fallback("kl")
+                    .doc("kl: divergence of the softmax of the first outputs over their last axis; "
+                         "mse: mean squared difference"));
+  return s;
+}
+
 Schema training_schema() {
   Schema s;
   s.add("observe", Spec::integer().at_least(1).at_most(1 << 20).fallback("32").doc(
@@ -121,6 +135,9 @@ Schema training_schema() {
   s.add("freeze_norms", Spec::integer().at_least(0).at_most(1e15).doc(
                             "steps after which batch norms use their running statistics and leave "
                             "them; default: never"));
+  s.add("teacher", Spec::map(teacher_schema())
+                       .fallback("null")
+                       .doc("a model in floats whose outputs the loss compares with"));
   return s;
 }
 

@@ -233,7 +233,7 @@ void freeze(const Section& s, const std::vector<program::NamedModel>& models,
 
 /// Refuses settings that a step with several updates does not have.
 void check_several(const Section& s, const RunConfig& config, config::Diagnostics& diagnostics) {
-  if (config.models.size() > 1 && !s.has("step"))
+  if (config.models.size() > 1 && !s.has("step") && !config.distillation)
     diagnostics.add(ErrorCode::kConfig, "'models' needs a 'step' that calls them",
                     s.location("models"));
   if (config.optimizers.empty() || config.optimizers[0].name.empty()) return;
@@ -377,6 +377,16 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     diagnostics.guard([&] { config.metrics = read_metrics(s.at("metrics"), diagnostics); });
   diagnostics.guard([&] { config.optimizers = read_optimizers(s, diagnostics); });
   diagnostics.guard([&] { config.adapters = read_adapters(s); });
+  diagnostics.guard([&] {
+    config.distillation = read_distillation(s);
+    if (!config.distillation) return;
+    if (s.has("step") || config.models.size() > 1)
+      throw Error(
+          ErrorCode::kConfig,
+          "quant.train.teacher: needs 'model' and 'loss'; a 'step' calls its teacher itself",
+          s.node().find("quant")->location());
+    config.models.push_back(config.distillation->model);
+  });
   freeze(s, config.models, config.adapters, config.optimizers);
   const Section clip = s.section("clip");
   if (clip.has("value")) config.clip.value = clip.real("value");

@@ -13,6 +13,7 @@
 #include "program/model_config.h"
 #include "quant_common/fake_quant.h"
 #include "runtime/compile.h"
+#include "train/distillation.h"
 #include "train/features.h"
 #include "train/optimizer_config.h"
 #include "train/parallel_config.h"
@@ -57,7 +58,8 @@ struct RunConfig {
   std::vector<std::string> keep_zeros;  ///< patterns of pruned parameters
   /// quant.train; null: trained in floats.
   std::shared_ptr<const quant::FakeQuantization> quantization;
-  bool deterministic = false;  ///< refuse operations whose bits differ between runs
+  std::optional<Distillation> distillation;  ///< quant.train.teacher
+  bool deterministic = false;                ///< refuse operations whose bits differ between runs
   compiler::CompileOptions compile;
   std::string kernel_table;  ///< file of kernel choices, or ""
   ParallelConfig parallel;

@@ -10,6 +10,7 @@
 #include "ops/generated/math.h"
 #include "ops/generated/nn.h"
 #include "ops/generated/shape.h"
+#include "program/scoped_parameters.h"
 
 namespace paddle::train {
 namespace {
@@ -144,7 +145,20 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
     const lang::Value loss = lang::run_code(d_.loss, names, options);
     if (!loss.is_tensor())
       throw Error(ErrorCode::kConfig, "loss: expected a tensor, found " + loss.describe(), where);
-    reach({.loss = loss.tensor()});
+    Tensor total = loss.tensor();
+    if (d_.distillation && training) {
+      const Distillation& distillation = *d_.distillation;
+      program::ScopedParameters parameters(*options.store, Distillation::kName);
+      lang::EvaluationOptions of_teacher = options;
+      of_teacher.training = false;
+      of_teacher.store = &parameters;
+      const lang::NamedValues taught =
+          run_model(*distillation.model.program, inputs.fields, of_teacher);
+      const Tensor student = names.at(inputs.fields.size() + d_.constants.size()).second.tensor();
+      total = total * (1 - distillation.weight) +
+              distance(distillation, student, taught.at(0).second.tensor()) * distillation.weight;
+    }
+    reach({.loss = total});
   }
   for (size_t i = 0; i < out.losses.size(); ++i)
     if (!out.losses[i].defined())

@@ -18,6 +18,7 @@
 #include "program/model_config.h"
 #include "program/parameter_binding.h"
 #include "train/adapters.h"
+#include "train/distillation.h"
 #include "train/metric_call.h"
 #include "train/step_body.h"
 
@@ -66,7 +67,8 @@ struct StepDefinition {
   /// Patterns of parameters whose elements that are zero stay zero: pruned weights.
   std::vector<std::string> keep_zeros = {};
   std::optional<Adapters> adapters = {};
-  bool keeps_gradient_norm = false;  ///< of each step, in the state kGradientNorm
+  std::optional<Distillation> distillation = {};  ///< the last of `models` teaches the first one
+  bool keeps_gradient_norm = false;               ///< of each step, in the state kGradientNorm
   /// Values from the data that the loss and the metrics may name: `class_weights`.
   std::vector<std::pair<std::string, Array>> constants = {};
   std::vector<InterpreterFactory> interpreters = {};  ///< the last one sees calls first

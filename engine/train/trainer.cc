@@ -433,6 +433,7 @@ void Trainer::Impl::finish(TrainResult& result) {
     write_adapters(folder_.file("adapter.safetensors"), evaluated, *config_.adapters);
   for (const program::NamedModel& model : config_.models) {
     const bool exported = &model == &config_.models.front();
+    if (!exported && config_.distillation) continue;  // the teacher has its own folder
     write_saved_model(exported ? result.model_folder : folder_.file("models/" + model.name), model,
                       evaluated);
   }

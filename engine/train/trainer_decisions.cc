@@ -44,6 +44,11 @@ void Trainer::Impl::write_saved_model(const std::string& path, const program::Na
                                       const program::ParameterStore& whole) const {
   const bool exported = &model == &config_.models.front();
   program::ParameterStore parameters = whole.of_model(model.name);
+  if (config_.distillation) {
+    const auto is_taught = [](const auto& each) { return is_of_teacher(each.first); };
+    std::erase_if(parameters.parameters, is_taught);
+    std::erase_if(parameters.states, is_taught);
+  }
   if (config_.adapters) merge_adapters(parameters, *config_.adapters);
   program::write_model(path, config_.name, *model.program, config_.use_float64, parameters,
                        exported ? config_.quantization.get() : nullptr);

@@ -137,13 +137,20 @@ MemoryPlan Trainer::Impl::prepare() {
                             .average = config_.average,
                             .keep_zeros = config_.keep_zeros,
                             .adapters = config_.adapters,
+                            .distillation = config_.distillation,
                             .keeps_gradient_norm = config_.log_gradient_norm};
   if (config_.quantization)
     definition.interpreters.push_back(
-        [q = config_.quantization](program::ParameterBinding& ports, bool training) {
-          return q->interpreter(
-              {ports, [&ports](const Tensor& tensor) { return ports.name_of(tensor); }, nullptr},
-              training ? quant::FakeQuantMode::kTraining : quant::FakeQuantMode::kEvaluation);
+        [q = config_.quantization, taught = config_.distillation.has_value()](
+            program::ParameterBinding& ports, bool training) {
+          // A teacher computes in floats.
+          const auto name_of = [&ports, taught](const Tensor& tensor) {
+            std::string name = ports.name_of(tensor);
+            return taught && is_of_teacher(name) ? std::string() : name;
+          };
+          return q->interpreter({ports, name_of, nullptr}, training
+                                                               ? quant::FakeQuantMode::kTraining
+                                                               : quant::FakeQuantMode::kEvaluation);
         });
   if (config_.data.class_weights) {
     const std::vector<double> weights = data::with_location(
@@ -204,6 +211,8 @@ MemoryPlan Trainer::Impl::prepare() {
   if (!session_->recompute_summary().empty()) observer_.note(session_->recompute_summary());
   std::vector<std::string> names;
   for (const auto& [name, p] : store_.parameters) names.push_back(name);
+  // An eager run meets the teacher in its first step.
+  if (config_.distillation && options_.eager) names.push_back(str(Distillation::kName, "."));
   for (const std::string& pattern : config_.keep_zeros)
     if (std::none_of(names.begin(), names.end(),
                      [&](const std::string& name) { return matches_pattern(pattern, name); }))
@@ -385,7 +394,9 @@ void Trainer::Impl::examine_loss() {
 
 void Trainer::Impl::load_initial_weights() {
   for (const program::NamedModel& model : config_.models) {
-    if (model.weights.empty() || options_.resume || !options_.initial_weights.empty()) continue;
+    const bool teaches = config_.distillation && model.name == Distillation::kName;
+    if (model.weights.empty() || options_.resume || (!options_.initial_weights.empty() && !teaches))
+      continue;
     program::ParameterStore parameters = store_.of_model(model.name);
     const program::LoadReport report = load_weights(model.weights, parameters);
     program::check_report(report, model.weights, {}, {});
@@ -396,12 +407,15 @@ void Trainer::Impl::load_initial_weights() {
     InitialWeights init = config_.init;
     if (config_.adapters)
       for (const char* pattern : {"*.lora_a", "*.lora_b"}) init.allow_missing.emplace_back(pattern);
-    const program::LoadReport report = train::load_initial_weights(
+    if (config_.distillation) init.allow_missing.push_back(str(Distillation::kName, ".*"));
+    program::LoadReport report = train::load_initial_weights(
         init, store_, [&](const std::string& line) { observer_.warn(line); });
+    if (config_.distillation) std::erase_if(report.missing, is_of_teacher);
     observer_.note(str("init: ", config_.init.file, ": ", report.text()));
   }
   if (options_.initial_weights.empty()) return;
-  const program::LoadReport report = load_weights(options_.initial_weights, store_);
+  program::LoadReport report = load_weights(options_.initial_weights, store_);
+  if (config_.distillation) std::erase_if(report.missing, is_of_teacher);
   program::check_report(report, options_.initial_weights, options_.allow_missing,
                         options_.allow_unused);
   observer_.note("initial weights: " + report.text());

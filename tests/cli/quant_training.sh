@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Training with quantization: evaluation, the saved model, its conversion and its ONNX file give the
 # same classes; resuming and eager execution repeat the losses; formats of 4 bits that are trained
-# lose less than rounded ones; bad sections are refused.
+# lose less than rounded ones; a teacher in floats; bad sections are refused.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
@@ -141,4 +141,57 @@ expect 3 "float64" "$train" "${aware[@]}" precision=float64 --output "$folder/x"
 expect 3 "zero points" "$train" "${aware[@]}" "quant={train: {}, weights: {symmetric: false}}" \
   --output "$folder/x"
 expect 2 "was trained with quantization" "$quant" sensitivity "$folder/aware"
+
+# A teacher in floats: the loss is a sum of that of the labels and of the distance to its outputs.
+cat > "$folder/plain.yaml" <<'Y'
+name: plain
+inputs: {image: "float32[batch, 1, 28, 28]"}
+model:
+  - conv2d: {out_channels: 8, kernel_size: 5, stride: 2}
+  - relu
+  - flatten
+  - linear: 10
+outputs: [logits]
+Y
+plain=(configs/quickstart/digits.yaml "${data[@]}" "model=$folder/plain.yaml")
+ok "$train" "${plain[@]}" --output "$folder/plain" train.steps=60
+taught() { echo "quant={train: {observe: 8, teacher: {model: $folder/plain, $1}}}"; }
+steps=(train.steps=40 train.log_every=1)
+aware=("${plain[@]}" "init={weights: $folder/plain/model/model.safetensors}"
+       "quant={train: {observe: 8}}" optimizer.lr=2e-4 schedule=constant)
+ok "$train" "${aware[@]}" "$(taught 'weight: 1, temperature: 2')" --output "$folder/taught" "${steps[@]}"
+ok "$train" "${aware[@]}" "$(taught 'weight: 1, loss: mse')" --output "$folder/squared" "${steps[@]}"
+ok "$train" "${aware[@]}" "$(taught 'weight: 0.25, temperature: 2')" "${steps[@]}" \
+  --output "$folder/partly_taught"
+ok "$train" "${aware[@]}" --output "$folder/untaught" "${steps[@]}"
+quiet 0 "$train" "${aware[@]}" "$(taught 'weight: 1, temperature: 2')" "${steps[@]}" --eager \
+  --output "$folder/taught_eagerly"
+ok "$train" "${aware[@]}" "$(taught 'weight: 1, temperature: 2')" train.steps=20 train.log_every=1 \
+  --output "$folder/resumed_taught"
+ok "$train" --resume "$folder/resumed_taught" train.steps=40
+cmp -s <(losses "$folder/taught") <(losses "$folder/resumed_taught") || fail "a resumed teacher differs"
+python3 - "$folder" <<'P' || fail "a teacher"
+import json, os, sys
+folder = sys.argv[1]
+def losses(name):
+    lines = [json.loads(l) for l in open(f"{folder}/{name}/metrics.jsonl")]
+    return [l["loss"] for l in lines if l["kind"] == "train"]
+taught, squared, partly, untaught = map(losses, ("taught", "squared", "partly_taught", "untaught"))
+# While ranges are observed, a student with the teacher's weights gives its outputs.
+assert abs(taught[0]) < 1e-6 and abs(squared[0]) < 1e-6, (taught[0], squared[0])
+assert abs(partly[0] - 0.75 * untaught[0]) < 1e-6, (partly[0], untaught[0])
+# Later it differs from it by what rounding costs.
+assert 0 < taught[-1] < 0.1 * untaught[0], (taught[-1], untaught[0])
+assert all(abs(a - b) < 1e-3 for a, b in zip(taught, losses("taught_eagerly")))
+# The teacher is not in the model.
+size = lambda name: os.path.getsize(f"{folder}/{name}/model/model.safetensors")
+assert size("taught") == size("untaught"), (size("taught"), size("untaught"))
+P
+ok "$quant" "$folder/taught" -o "$folder/taught8" --write-anyway
+expect 3 "needs 'model'" "$train" "${aware[@]}" "quant={train: {teacher: {weight: 0.5}}}" \
+  --output "$folder/x"
+expect 3 "/nowhere: is not a model folder" "$train" "${aware[@]}" \
+  "quant={train: {teacher: {model: /nowhere}}}" --output "$folder/x"
+expect 3 "weight': expected a number above 0" "$train" "${aware[@]}" "$(taught 'weight: 0')" \
+  --output "$folder/x"
 finish
