@@ -8,10 +8,12 @@
 
 #include "base/duration.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 #include "common.h"
 #include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
 #include "quant/gguf_job.h"
+#include "quant/interruption.h"
 #include "quant/merge_lora.h"
 #include "quant/prune.h"
 #include "quant/report.h"
@@ -114,6 +116,10 @@ struct Options {
   /// The job of a command line; options are overrides of the configuration.
   quant::QuantJob& read(const char* command) {
     std::vector<std::string> overrides;
+    // A list of files ends where settings begin.
+    for (std::vector<std::string>* words : {&data, &evaluation})
+      for (std::string& each : cli::take_overrides(*words))
+        (file_exists(each) ? *words : arguments).push_back(std::move(each));
     for (const std::string& each : cli::take_overrides(arguments))
       (each.starts_with("params.") ? job.load.overrides : overrides).push_back(each);
     if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see ", command, " --help)");
@@ -198,7 +204,7 @@ struct QuantizeOptions : Options {
                    "time after which the model is written with what has been chosen: seconds, "
                    "'30m' or '1h30m'");
     app.add_flag("--resume", job.resume,
-                 "continue in the output folder of an interrupted call, with its statistics");
+                 "continue an interrupted call in its output, with its statistics and trials");
     app.add_flag("--dry-run", dry_run, "print the layers and what would happen to them");
     app.add_flag("--dump-config", dump, "print the resolved configuration");
   }
@@ -240,6 +246,18 @@ int run_gguf(const QuantizeOptions& options) {
   return 0;
 }
 
+/// Runs what Ctrl-C ends between two steps; then the status of the signal, else 0.
+int resumable(const std::function<void()>& code) {
+  watch_for_interrupts();
+  try {
+    code();
+  } catch (const quant::Interrupted&) {
+    cli::print_error("interrupted; the same command with --resume continues");
+    return 128 + pending_interrupt();
+  }
+  return 0;
+}
+
 int run_quantize(QuantizeOptions& options) {
   if (formats::gguf::find_block_type(options.scheme)) return run_gguf(options);
   quant::QuantJob& job = options.read("paddle-quant");
@@ -262,7 +280,11 @@ int run_quantize(QuantizeOptions& options) {
   }
   if (job.output.empty()) job.output = job.config.output;
   if (job.output.empty()) job.output = default_output(job);
-  const quant::QuantReport report = quant::run_quantization(job, options.progress());
+  quant::QuantReport report;
+  if (const int status =
+          resumable([&] { report = quant::run_quantization(job, options.progress()); });
+      status != 0)
+    return status;
   for (const std::string& line : report.warnings) cli::print_error("warning: " + line);
   if (options.json) {
     cli::print(nlohmann::ordered_json::parse(quant::report_json(job, report)).dump() + "\n");
@@ -284,7 +306,11 @@ int run_quantize(QuantizeOptions& options) {
 
 int run_calibrate(Options& options, const std::string& output) {
   const quant::QuantJob& job = options.read("paddle-quant calibrate");
-  const int64_t samples = quant::run_calibration(job, output, options.progress());
+  int64_t samples = 0;
+  if (const int status =
+          resumable([&] { samples = quant::run_calibration(job, output, options.progress()); });
+      status != 0)
+    return status;
   if (options.json)
     cli::print(nlohmann::ordered_json{{"file", output}, {"samples", samples}}.dump() + "\n");
   else
@@ -485,6 +511,8 @@ int run(int argc, char** argv) {
   calibrate.add_to(*calibrate_app);
   calibrate_app->add_option("-o,--output", statistics,
                             "file to write (default: statistics.safetensors)");
+  calibrate_app->add_flag("--resume", calibrate.job.resume,
+                          "continue an interrupted call, with the samples that it has seen");
   CLI::App* const sensitivity_app = app.add_subcommand(
       "sensitivity", "quantize one layer at a time and print the noise of the model's output");
   sensitivity.add_to(*sensitivity_app);

@@ -1,16 +1,15 @@
 #include "program/checkpoint.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "formats/safetensors.h"
+#include "program/folders.h"
 #include "runtime/execute.h"
 
 namespace paddle::program {
@@ -55,28 +54,6 @@ std::string text_of(const Array& a) { return text(a.dtype) + str(a.shape); }
 bool is_step_name(const std::string& name) {
   return !name.empty() && name.size() < 19 &&
          name.find_first_not_of("0123456789") == std::string::npos;
-}
-
-/// Removes a folder so that a crash on the way leaves nothing that looks like a checkpoint.
-void remove_folder(const fs::path& path) {
-  std::error_code ignored;
-  const std::string name = path.filename().string();
-  const fs::path doomed = name.starts_with('.') ? path : path.parent_path() / (".removing-" + name);
-  if (doomed != path) fs::rename(path, doomed, ignored);
-  fs::remove_all(doomed, ignored);
-}
-
-/// Puts a folder in the place of another, which may be there: at no moment is there none.
-void put_in_place(const fs::path& folder, const fs::path& place) {
-  if (fs::exists(place) &&
-      renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
-    remove_folder(folder);
-    return;
-  }
-  std::error_code error;
-  if (fs::exists(place)) remove_folder(place);  // a file system that cannot exchange
-  fs::rename(folder, place, error);
-  if (error) fail(ErrorCode::kDevice, place.string(), ": ", error.message());
 }
 
 constexpr const char* kCheckedFiles[] = {"config.yaml", "module.txt", "model.safetensors",

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <map>
 
+#include "base/files.h"
 #include "base/hash.h"
 #include "formats/safetensors.h"
 #include "ir/replay.h"
+#include "quant/interruption.h"
 #include "runtime/execute.h"
 #include "tensor/region_depth.h"
 
@@ -57,14 +59,21 @@ CalibrationData::CalibrationData(const program::Model& model, infer::InputOption
 }
 
 int64_t CalibrationData::for_each(const std::function<void(const std::vector<Array>&)>& use) {
+  return for_each([&](const std::vector<Array>& inputs, int64_t) { use(inputs); });
+}
+
+int64_t CalibrationData::for_each(
+    const std::function<void(const std::vector<Array>&, int64_t)>& use, int64_t begin) {
   const auto batches = infer::open_inputs(model_, options_);
   int64_t samples = 0;
   while (samples < samples_) {
     const auto batch = batches->next();
     if (!batch) break;
     if (batch->rows == 0) continue;
-    use(batch->inputs);
     samples += batch->rows;
+    if (samples <= begin) continue;
+    stop_if_interrupted();
+    use(batch->inputs, samples);
     if (is_past(deadline_)) break;
   }
   warnings_ = batches->warnings();
@@ -77,15 +86,18 @@ bool is_past(const CalibrationData::Deadline& deadline) {
 }
 
 Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
-                              const WeightSource& weight) {
+                              const WeightSource& weight, const std::string& begun) {
   FunctionRunner runner(model.with_layer_inputs(), weight);
   const std::vector<LayerInput> inputs_of_layers = model.layer_inputs();
   Statistics out;
+  std::string ignored;
+  if (!begun.empty() && file_exists(begun))
+    if (auto found = read_statistics(begun, model, ignored)) out = std::move(*found);
   out.inputs.resize(model.layers().size());
   for (size_t i = 0; i < out.inputs.size(); ++i)
     if (needs_range(model.layers()[i])) out.inputs[i].resize(model.layers()[i].inputs().size());
   NestedObserver nested(model, out.inputs);
-  out.samples = data.for_each([&](const std::vector<Array>& inputs) {
+  const auto add = [&](const std::vector<Array>& inputs) {
     const auto results = runner.run(inputs);
     for (size_t at = 0; at < inputs_of_layers.size(); ++at) {
       const auto [layer, operand] = inputs_of_layers[at];
@@ -101,7 +113,24 @@ Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
     for (const Array& each : arguments_of(model.function(), inputs, weight))
       arguments.emplace_back(each);
     ir::replay(model.function(), arguments);
-  });
+  };
+  using Clock = std::chrono::steady_clock;
+  auto written = Clock::now();
+  try {
+    out.samples = data.for_each(
+        [&](const std::vector<Array>& inputs, int64_t samples) {
+          add(inputs);
+          out.samples = samples;
+          constexpr auto kEach = std::chrono::seconds(10);
+          if (begun.empty() || Clock::now() - written < kEach) return;
+          write_statistics(begun, model, out);
+          written = Clock::now();
+        },
+        out.samples);
+  } catch (const Interrupted&) {
+    if (!begun.empty() && out.samples > 0) write_statistics(begun, model, out);
+    throw;
+  }
   for (size_t i = 0; i < out.inputs.size(); ++i)
     for (const Observer& observer : out.inputs[i])
       if (observer.not_finite() > 0)

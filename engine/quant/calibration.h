@@ -20,7 +20,10 @@ class CalibrationData {
   /// After the deadline a reading ends with the batch at hand.
   CalibrationData(const program::Model& model, infer::InputOptions options, int64_t samples,
                   Deadline deadline = {});
-  /// Calls `use` with the inputs of each batch. Returns the number of samples; kData if none.
+  /// Calls `use` with the inputs of each batch and the number of samples up to its end; batches
+  /// within the first `begin` samples are left out. Returns the number of samples; kData if none.
+  int64_t for_each(const std::function<void(const std::vector<Array>&, int64_t)>& use,
+                   int64_t begin = 0);
   int64_t for_each(const std::function<void(const std::vector<Array>&)>& use);
   /// Of the last reading: one line each.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -42,9 +45,10 @@ struct Statistics {
 };
 
 /// Statistics of the inputs of all quantized layers with static activations. kData if an input is
-/// not finite.
+/// not finite. The file `begun` keeps, every ten seconds and when Interrupted is thrown, those of
+/// the samples so far; they are read from it if it is there.
 Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
-                              const WeightSource& weight);
+                              const WeightSource& weight, const std::string& begun = "");
 /// The largest magnitude of each feature of the inputs of these layers; empty for others.
 std::vector<std::vector<float>> largest_features(const Quantizable& model,
                                                  const std::vector<size_t>& layers,

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "quant/function_runner.h"
+#include "quant/interruption.h"
 
 namespace paddle::quant {
 namespace {
@@ -42,6 +43,7 @@ Comparison compare_models(program::Model& first, program::Model& second,
   std::vector<Array> timed;
   while (const auto batch = batches->next()) {
     if (batch->rows == 0) continue;
+    stop_if_interrupted();
     if (timed.empty()) timed = first_row(batch->inputs, batch->rows);
     const Array expected = first.run(batch->inputs).at(0).cast(DType::kF32).contiguous();
     const Array found = second.run(batch->inputs).at(0).cast(DType::kF32).contiguous();

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "quant/interruption.h"
 #include "quant/quantize.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
@@ -89,9 +90,11 @@ void measure_layers(Quantizable& model, const std::vector<Array>& inputs,
   std::map<size_t, std::vector<Array>> layer_inputs;
   for (size_t at = 0; at < of_layers.size(); ++at)
     layer_inputs[of_layers[at].layer].push_back(values.at(model.outputs() + at).contiguous());
-  for (const auto& [layer, arrays] : layer_inputs)
+  for (const auto& [layer, arrays] : layer_inputs) {
+    stop_if_interrupted();
     if (can_isolate(model, layer))
       time_layer(model, layer, arrays, expected.at(model.outputs() + layer));
+  }
 }
 
 int64_t keep_slow_layers_float(std::vector<Layer>& layers) {

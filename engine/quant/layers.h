@@ -30,6 +30,8 @@ struct Layer {
   /// Of `inputs()`, chosen from the statistics.
   std::vector<Range> ranges;
   double sqnr_db = 0;  ///< of its result in the quantized model, as far as it was measured
+  /// Of the model's output when this layer alone takes integers, if it was measured.
+  std::optional<double> output_sqnr_db;
   double float_us = 0, quantized_us = 0;  ///< median times of one sample; 0: not measured
   /// Integers that a method chose; else the nearest ones.
   std::shared_ptr<const QuantizedWeight> weight;

@@ -156,7 +156,7 @@ PruneReport prune(const PruneJob& given, const Progress& progress) {
     return found == weights.end() ? traced.weight(name) : found->second;
   };
   progress("writing");
-  paths.begin();
+  paths.begin(false);
   std::string written = (paths.partial / (paths.only_file ? paths.file : "model")).string();
   if (paths.only_file) {
     onnx::ExportOptions options;

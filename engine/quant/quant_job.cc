@@ -11,9 +11,11 @@
 #include "formats/onnx/write.h"
 #include "onnx/export/export.h"
 #include "program/checkpoint.h"
+#include "program/folders.h"
 #include "program/prediction.h"
 #include "program/traced_model.h"
 #include "quant/calibration.h"
+#include "quant/interruption.h"
 #include "quant/layer_times.h"
 #include "quant/methods.h"
 #include "quant/output.h"
@@ -72,6 +74,24 @@ void set_formats(Quantizable& model, const QuantConfig& config) {
   }
 }
 
+/// kModel for a model that computes with integers.
+void check_float(const QuantJob& job, const ir::Function& function) {
+  int64_t count = 0;
+  const ir::Operation* first = nullptr;
+  for (const auto& operation : function.body.operations) {
+    const std::string_view op = operation->op->name();
+    if (op != "quantize" && op != "dequantize" && op != "quantize_dynamic" &&
+        !op.starts_with("quantized_"))
+      continue;
+    if (!first) first = operation.get();
+    ++count;
+  }
+  if (first)
+    fail(ErrorCode::kModel, job.model, ": is quantized already (", count,
+         " operations on integers, the first one ", first->op->name(),
+         "); expected a model of floats");
+}
+
 Source open_source(const QuantJob& job, program::TracedModel traced) {
   Source out;
   out.traced = std::move(traced);
@@ -79,6 +99,7 @@ Source open_source(const QuantJob& job, program::TracedModel traced) {
     fail(ErrorCode::kUsage, job.model,
          ": was trained with quantization, so its ranges are settled; 'paddle quant MODEL' writes "
          "its integers");
+  check_float(job, *out.traced.function);
   const bool products =
       job.config.products && job.config.format.activations == ActivationMode::kStatic;
   out.layers = std::make_unique<Quantizable>(*out.traced.function, out.traced.weight, products);
@@ -197,10 +218,12 @@ void choose_integers(const QuantConfig& config, Quantizable& model, CalibrationD
                            " layers with their nearest integers"));
 }
 
-/// Calibration and the methods: everything before the integers are final.
+/// Calibration and the methods: everything before the integers are final. `begun` keeps statistics
+/// while they are made.
 int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& source,
                 const WeightSource& weight, const CalibrationData::Deadline& deadline,
-                const Progress& progress, std::vector<std::string>& warnings) {
+                const Progress& progress, std::vector<std::string>& warnings,
+                const std::string& begun = "") {
   const QuantConfig& config = job.config;
   CalibrationData data(source, job.calibration, config.samples, deadline);
   scale_weights(config, model, data, weight, progress, warnings);
@@ -214,7 +237,7 @@ int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& s
     }
     if (!statistics) {
       progress("calibrating");
-      statistics = collect_statistics(model, data, weight);
+      statistics = collect_statistics(model, data, weight, begun);
       if (!config.statistics.empty()) {
         if (const auto folder = fs::path(config.statistics).parent_path(); !folder.empty())
           ensure_directory(folder.string());
@@ -358,16 +381,36 @@ void judge(const QuantJob& job, QuantReport& report) {
   report.reason = join(reasons, "; ");
 }
 
+/// Says how little a comparison on few samples tells.
+void warn_of_few(const QuantJob& job, QuantReport& report) {
+  const Comparison& c = report.comparison;
+  const Metric* metric = c.find("accuracy");
+  if (!metric) metric = c.find("agreement");
+  if (!metric || c.samples == 0) return;
+  // Where n samples show no change, it is below 3/n with 95% certainty.
+  const double known = std::max(metric->confidence95.value_or(0),
+                                std::min(1.0, 3.0 / static_cast<double>(c.samples)));
+  constexpr double kMost = 0.01;
+  if (known <= std::min(kMost, job.config.accept.drop.value_or(kMost))) return;
+  report.warnings.push_back(
+      str("the models were compared on ", c.samples, " samples: the change of the ", metric->name,
+          " is known to ±", percent(known), " (95%); --eval-data with more samples tells more"));
+}
+
 /// Puts the result and the reports in their places.
 void finish(const QuantJob& job, const Paths& paths, QuantReport& report) {
+  warn_of_few(job, report);
   const bool in_place = report.accepted || job.write_anyway;
   const fs::path folder = in_place ? paths.base : paths.base / "best";
   report.onnx_file = (folder / paths.file).lexically_normal().string();
   if (fs::exists(paths.partial / "model")) report.model_folder = (folder / "model").string();
+  const auto write = [&](const char* kind, const std::string& text) {
+    write_file_atomically((paths.partial / paths.report(kind).filename()).string(), text);
+  };
+  write("report.json", report_json(job, report));
+  write("report.html", report_html(job, report));
+  write("layers.csv", layers_csv(report));
   paths.publish(in_place);
-  write_file_atomically(paths.report("report.json").string(), report_json(job, report));
-  write_file_atomically(paths.report("report.html").string(), report_html(job, report));
-  write_file_atomically(paths.report("layers.csv").string(), layers_csv(report));
 }
 
 /// A model that was trained with quantization: its integers, compared with its floats.
@@ -376,7 +419,6 @@ QuantReport write_trained(const QuantJob& job, const program::TracedModel& trace
   QuantReport report;
   report.checked = job.check;
   progress("writing");
-  paths.begin();
   const QuantizedFunction trained = with_stored_integers(*traced.function, traced.weight);
   report.layers = trained_layers(trained);
   report.quantized_bytes = write_model(job, traced, trained, paths);
@@ -436,6 +478,7 @@ QuantReport write_half(const QuantJob& job, program::Model& model, program::Trac
                        const Paths& paths, const Progress& progress) {
   Source source = open_source(job, std::move(traced));
   Quantizable& layers = *source.layers;
+  paths.begin(job.resume);
   QuantReport report;
   report.checked = job.check;
   if (job.config.format.half == DType::kF16) {
@@ -452,7 +495,6 @@ QuantReport write_half(const QuantJob& job, program::Model& model, program::Trac
   for (const Layer& layer : report.layers)
     if (!layer.quantized && !layer.parameter.empty()) options.keep_float.push_back(layer.parameter);
   progress("writing");
-  paths.begin();
   report.quantized_bytes =
       write_model(job, source.traced, {source.traced.function, {}}, paths, options);
   if (job.check) {
@@ -465,41 +507,83 @@ QuantReport write_half(const QuantJob& job, program::Model& model, program::Trac
   return report;
 }
 
+/// Layers as they were before they were timed, with their times.
+void put_back(const std::vector<Layer>& before, std::vector<Layer>& layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].quantized = before[i].quantized;
+    layers[i].why = before[i].why;
+  }
+}
+
+/// Identifies a search: the model and the configuration, without the budget.
+std::string search_mark(const QuantJob& job, const Quantizable& model) {
+  config::Node document = job.config.document;
+  if (config::Node* quant = document.find("quant")) quant->erase("search");
+  return str(fingerprint(model), "-", fnv1a(config::dump_yaml(document)));
+}
+
+/// The search that an interrupted job has begun. Layers are then those that it began with.
+std::optional<SearchProgress> begun_search(const QuantJob& job, const Paths& paths,
+                                           Quantizable& model) {
+  auto out = read_progress(paths.report("progress.json"), search_mark(job, model));
+  if (!out || out->trials.empty()) return std::nullopt;
+  for (Layer& layer : model.layers()) {
+    const auto kept = std::find_if(out->kept.begin(), out->kept.end(),
+                                   [&](const auto& each) { return each.first == layer.name; });
+    layer.quantized = kept == out->kept.end();
+    layer.why = layer.quantized ? "" : kept->second;
+  }
+  return out;
+}
+
 /// Returns layers to floats, the most sensitive first, until the model is accepted. `write` writes
-/// the model and fills in the report.
+/// the model and fills in the report. Without `state` the model in `paths.partial` is the first
+/// trial.
 void search_layers(const QuantJob& job, const SearchOptions& options, const Paths& paths,
                    Quantizable& model, const std::vector<Array>& inputs, const WeightSource& weight,
-                   const std::function<void()>& write, QuantReport& report,
-                   const Progress& progress) {
+                   const std::function<void()>& write, std::optional<SearchProgress> state,
+                   QuantReport& report, const Progress& progress) {
   const std::vector<Layer> all = model.layers();
   const fs::path file = paths.report("progress.json");
-  const std::string mark =
-      str(fingerprint(model), "-", fnv1a(config::dump_yaml(job.config.document)));
-  std::optional<SearchProgress> state;
-  if (job.resume) state = read_progress(file, mark);
+  // The report of the model in best/, unless another process wrote it.
+  std::optional<QuantReport> of_best;
+  const auto keep_best = [&] {
+    report.layers = model.layers();
+    report.trials = static_cast<int64_t>(state->trials.size());
+    report.onnx_file = (paths.base / "best" / paths.file).lexically_normal().string();
+    write_file_atomically((paths.partial / paths.report("report.json").filename()).string(),
+                          report_json(job, report));
+    paths.keep_best();
+    of_best = report;
+  };
+  int64_t written = state ? -1 : 0;
   if (!state) {
     state.emplace();
-    state->fingerprint = mark;
-    const std::vector<double> noise = output_noise(model, inputs, weight, progress);
+    state->fingerprint = search_mark(job, model);
+    keep_best();
+    for (const Layer& layer : all)
+      if (!layer.quantized) state->kept.emplace_back(layer.name, layer.why);
+    const auto noise = output_noise(model, inputs, weight, progress);
     std::vector<size_t> order;
     for (size_t i = 0; i < all.size(); ++i)
       if (all[i].quantized) order.push_back(i);
     std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return noise[a] < noise[b]; });
+                     [&](size_t a, size_t b) { return *noise[a] < *noise[b]; });
     for (const size_t i : order) {
       state->order.push_back(all[i].name);
-      state->noise.push_back(noise[i]);
+      state->noise.push_back(*noise[i]);
     }
     state->trials.push_back({0, report.accepted, report.shortfall});
     write_progress(file, *state);
   }
-  int64_t written = 0;
   const auto run = [&](int64_t kept) {
     progress(str("search: ", kept, " of ", state->order.size(), " layers in floats"));
     model.layers() = all;
     for (Layer& layer : model.layers())
-      for (size_t i = 0; i < static_cast<size_t>(kept); ++i) {
+      for (size_t i = 0; i < state->order.size(); ++i) {
         if (layer.name != state->order[i]) continue;
+        layer.output_sqnr_db = state->noise[i];
+        if (i >= static_cast<size_t>(kept)) continue;
         char text[64];
         std::snprintf(text, sizeof text, "search: alone it leaves %.1f dB", state->noise[i]);
         layer.quantized = false;
@@ -510,15 +594,19 @@ void search_layers(const QuantJob& job, const SearchOptions& options, const Path
     return Trial{kept, report.accepted, report.shortfall};
   };
   const Trial best = search(*state, options, run, [&](const Trial&, bool leads) {
-    if (leads) {
-      fs::remove_all(paths.base / "best");
-      fs::copy(paths.partial, paths.base / "best", fs::copy_options::recursive);
-    }
+    if (leads) keep_best();
     write_progress(file, *state);
   });
-  if (written != best.kept_float) run(best.kept_float);
+  if (written != best.kept_float) {
+    if (of_best) {
+      report = *of_best;
+      model.layers() = report.layers;
+      paths.take_best();
+    } else {
+      run(best.kept_float);
+    }
+  }
   report.trials = static_cast<int64_t>(state->trials.size());
-  if (report.accepted || job.write_anyway) fs::remove_all(paths.base / "best");
 }
 
 }  // namespace
@@ -532,62 +620,73 @@ std::vector<Layer> plan_layers(const QuantJob& job) {
   return open_source(job, program::trace_model(job.model, job.load)).layers->layers();
 }
 
-QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
-  QuantJob job = given;
-  const Paths paths(job.output);
+namespace {
+
+QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& progress) {
   const auto search_options = read_search(job.config.document);
   CalibrationData::Deadline deadline;
   if (job.time_limit)
     deadline = std::chrono::steady_clock::now() +
                std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                    std::chrono::duration<double>(*job.time_limit));
-  if (job.resume && fs::exists(paths.base / paths.file))
-    fail(ErrorCode::kUsage, job.output, ": is complete, there is nothing to resume");
-  if (!job.resume) check_output(job.output, job.overwrite);
-  const std::string statistics = (paths.base / "statistics.safetensors").string();
-  if (!paths.only_file && job.config.statistics.empty()) {
-    // Statistics outlive an interruption; those of another job are not read.
-    if (!job.resume) fs::remove(statistics);
-    job.config.statistics = statistics;
+  // Statistics outlive an interruption; those of another job are not read.
+  if (job.config.statistics.empty()) {
+    const fs::path earlier = paths.base / paths.statistics().filename();
+    const bool reads = job.resume && !paths.only_file && !paths.is_interrupted();
+    job.config.statistics = (reads && fs::exists(earlier) ? earlier : paths.statistics()).string();
   }
   // The model that runs; the traced one below is what changes.
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
   program::TracedModel traced = program::trace_model(job.model, job.load);
-  if (is_trained_with_quantization(*traced.function))
+  if (is_trained_with_quantization(*traced.function)) {
+    paths.begin(job.resume);
     return write_trained(job, traced, paths, progress);
+  }
   if (job.config.format.half) return write_half(job, *model, std::move(traced), paths, progress);
   Source source = open_source(job, std::move(traced));
   Quantizable& layers = *source.layers;
   const WeightSource& weight = source.traced.weight;
+  paths.begin(job.resume);
   QuantReport report;
   report.checked = job.check;
-  report.calibration_samples =
-      prepare(job, layers, *model, weight, deadline, progress, report.warnings);
-  progress("measuring layers");
+  report.calibration_samples = prepare(job, layers, *model, weight, deadline, progress,
+                                       report.warnings, paths.begun_statistics().string());
+  const std::vector<Layer> all = layers.layers();
+  const bool decided = job.resume && read_decisions(paths.decisions(), layers.layers());
+  std::optional<SearchProgress> searched;
+  if (search_options && job.check && job.resume) searched = begun_search(job, paths, layers);
+  if (!decided) progress("measuring layers");
   const bool wants_times =
       job.config.measure && job.check && job.config.format.activations != ActivationMode::kNone;
   const bool times = wants_times && !is_past(deadline);
   if (wants_times && !times) report.warnings.push_back("the time limit left layers untimed");
-  measure_layers(layers, some_inputs(job, *model, 1), weight, times);
-  const std::vector<Layer> all = layers.layers();
-  if (times) keep_slow_layers_float(layers.layers());
+  if (!decided) {
+    measure_layers(layers, some_inputs(job, *model, 1), weight, times && !searched);
+    if (times && !searched) keep_slow_layers_float(layers.layers());
+    write_decisions(paths.decisions(), layers.layers());
+  }
   if (std::none_of(layers.layers().begin(), layers.layers().end(),
                    [](const Layer& each) { return each.quantized; })) {
     report.warnings.push_back("no layer is faster in integers on this machine; all are quantized");
-    layers.layers() = all;
+    put_back(all, layers.layers());
   }
 
-  progress("writing");
-  paths.begin();
-  report.quantized_bytes =
-      write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
+  if (searched) {
+    // The first trial was compared before the interruption.
+    report.accepted = false;
+    report.shortfall = searched->trials.front().shortfall;
+  } else {
+    progress("writing");
+    report.quantized_bytes =
+        write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
+  }
   onnx::ExportOptions options;
   const auto float_export =
       onnx::export_function(*source.traced.function, source.traced.weight, options);
   report.float_bytes = static_cast<int64_t>(formats::onnx::encoded_bytes(float_export.model));
 
-  if (job.check) {
+  if (job.check && !searched) {
     progress("comparing");
     const std::string file = (paths.partial / paths.file).string();
     const auto compare = [&] {
@@ -601,15 +700,15 @@ QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
     if (times && slower && layers.layers().size() > 1 &&
         std::any_of(layers.layers().begin(), layers.layers().end(),
                     [](const Layer& each) { return !each.quantized && each.quantized_us > 0; })) {
-      const QuantReport decided = report;
-      const std::vector<Layer> decided_layers = layers.layers();
-      layers.layers() = all;
+      const QuantReport first = report;
+      const std::vector<Layer> first_layers = layers.layers();
+      put_back(all, layers.layers());
       report.quantized_bytes =
           write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
       compare();
-      if (!report.accepted && report.comparison.second_ms > decided.comparison.second_ms) {
-        report = decided;
-        layers.layers() = decided_layers;
+      if (!report.accepted && report.comparison.second_ms > first.comparison.second_ms) {
+        report = first;
+        layers.layers() = first_layers;
         report.quantized_bytes =
             write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
       }
@@ -624,11 +723,50 @@ QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
       judge(job, report);
     };
     search_layers(job, *search_options, paths, layers, some_inputs(job, *model, job.config.batch),
-                  weight, write, report, progress);
+                  weight, write, std::move(searched), report, progress);
+  }
+  if (job.check && report.trials == 0) {
+    // For the report; large models are measured in part.
+    constexpr double kSeconds = 10;
+    const std::vector<Layer> decided_layers = layers.layers();
+    put_back(all, layers.layers());
+    const auto noise = output_noise(
+        layers, some_inputs(job, *model, 1), weight,
+        [](const std::string&) { stop_if_interrupted(); }, kSeconds);
+    layers.layers() = decided_layers;
+    for (size_t i = 0; i < noise.size(); ++i) layers.layers()[i].output_sqnr_db = noise[i];
   }
   report.layers = layers.layers();
   finish(job, paths, report);
+  if (search_options && (report.accepted || job.write_anyway))
+    program::remove_folder(paths.base / "best");
   return report;
+}
+
+}  // namespace
+
+QuantReport run_quantization(const QuantJob& job, const Progress& progress) {
+  const Paths paths(job.output);
+  if (job.resume && !paths.is_interrupted() && fs::exists(paths.base / paths.file))
+    fail(ErrorCode::kUsage, job.output, ": is complete, there is nothing to resume");
+  if (!job.resume) check_output(job.output, job.overwrite);
+  const bool continues = paths.is_interrupted();
+  QuantReport out;
+  try {
+    with_disk_errors([&] {
+      out = run_in_folder(job, paths, [&](const std::string& line) {
+        stop_if_interrupted();
+        progress(line);
+      });
+    });
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& e) {
+    // A full disk leaves what can be resumed.
+    if (e.code() != ErrorCode::kDevice && !continues && !job.resume) paths.abandon();
+    throw;
+  }
+  return out;
 }
 
 int64_t run_calibration(const QuantJob& given, const std::string& output,
@@ -640,9 +778,13 @@ int64_t run_calibration(const QuantJob& given, const std::string& output,
   std::vector<std::string> warnings;
   CalibrationData data(*model, job.calibration, job.config.samples);
   scale_weights(job.config, *source.layers, data, source.traced.weight, progress, warnings);
+  const std::string begun = output + ".begun";
+  if (!job.resume) fs::remove(begun);
   progress("calibrating");
-  const Statistics statistics = collect_statistics(*source.layers, data, source.traced.weight);
+  const Statistics statistics =
+      collect_statistics(*source.layers, data, source.traced.weight, begun);
   write_statistics(output, *source.layers, statistics);
+  fs::remove(begun);
   return statistics.samples;
 }
 
@@ -655,9 +797,10 @@ std::vector<Sensitivity> run_sensitivity(const QuantJob& given, const Progress& 
   std::vector<std::string> warnings;
   prepare(job, layers, *model, source.traced.weight, {}, progress, warnings);
   const std::vector<Array> inputs = some_inputs(job, *model, job.config.batch);
-  const std::vector<double> noise = output_noise(layers, inputs, source.traced.weight, progress);
+  const auto noise = output_noise(layers, inputs, source.traced.weight, progress);
   std::vector<Sensitivity> out;
-  for (size_t i = 0; i < noise.size(); ++i) out.push_back({layers.layers()[i], noise[i]});
+  for (size_t i = 0; i < noise.size(); ++i)
+    out.push_back({layers.layers()[i], noise[i].value_or(0)});
   return out;
 }
 

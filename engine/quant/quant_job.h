@@ -24,7 +24,7 @@ struct QuantJob {
   bool overwrite = false;
   /// Seconds: after them, what is left to choose or to time is left out, and the model is written.
   std::optional<double> time_limit;
-  /// Continues in an output folder with the statistics of an interrupted job.
+  /// Continues an interrupted job: with its statistics, decisions and trials.
   bool resume = false;
   onnx::QuantizedFormat format = onnx::QuantizedFormat::kQdq;  ///< of the ONNX file
   std::string producer;
@@ -49,10 +49,11 @@ using Progress = std::function<void(const std::string&)>;
 
 /// The layers and what happens to them, without reading data.
 std::vector<Layer> plan_layers(const QuantJob& job);
-/// `progress` gets one line a stage.
+/// `progress` gets one line a stage. Interrupted (interruption.h) leaves what `resume` continues.
 QuantReport run_quantization(const QuantJob& job, const Progress& progress);
 
-/// Only calibrates, and writes the statistics to `output`. Returns the number of samples.
+/// Only calibrates, and writes the statistics to `output`. Returns the number of samples. When it
+/// is interrupted, `output`.begun has the statistics of the samples so far.
 int64_t run_calibration(const QuantJob& job, const std::string& output, const Progress& progress);
 
 /// The signal-to-noise ratio of the model's output when only one layer is quantized, on one batch;

@@ -18,34 +18,45 @@ std::string time_text(double microseconds) {
   return microseconds > 0 ? fixed(microseconds, 1) : "";
 }
 
-/// Horizontal bars of the signal-to-noise ratios of quantized layers, as SVG.
-std::string bar_chart(const std::vector<Layer>& layers) {
-  constexpr double kRow = 20, kLabel = 260, kBars = 420, kNumber = 70;
-  double largest = 10;
-  int64_t rows = 0;
-  for (const Layer& layer : layers) {
-    if (!layer.quantized) continue;
-    largest = std::max(largest, std::min(layer.sqnr_db, 100.0));
-    ++rows;
-  }
-  if (rows == 0) return "<p>No layer is quantized.</p>\n";
-  std::string out = str("<svg role=\"img\" viewBox=\"0 0 ", kLabel + kBars + kNumber, " ",
-                        static_cast<double>(rows) * kRow + 4,
+/// The root-mean-square noise at this signal-to-noise ratio, in percent of the signal.
+double noise_percent(double decibels) { return 100 * std::pow(10, -decibels / 20); }
+
+/// Horizontal bars of what each layer alone adds to the output, the most sensitive layer first, as
+/// SVG. Layers that stay float are lighter.
+std::string sensitivity_chart(const std::vector<Layer>& all) {
+  constexpr double kRow = 20, kLabel = 260, kBars = 420, kNumber = 130;
+  constexpr size_t kMost = 60;
+  std::vector<const Layer*> layers;
+  for (const Layer& layer : all)
+    if (layer.output_sqnr_db) layers.push_back(&layer);
+  if (layers.empty()) return "<p>Not measured.</p>\n";
+  std::stable_sort(layers.begin(), layers.end(), [](const Layer* a, const Layer* b) {
+    return *a->output_sqnr_db < *b->output_sqnr_db;
+  });
+  const size_t rows = std::min(kMost, layers.size());
+  const double largest = std::max(1e-9, noise_percent(*layers[0]->output_sqnr_db));
+  std::string out = str("<svg role=\"img\" aria-label=\"sensitivity of layers\" viewBox=\"0 0 ",
+                        kLabel + kBars + kNumber, " ", static_cast<double>(rows) * kRow + 4,
                         "\" style=\"max-width:", kLabel + kBars + kNumber, "px\">\n");
   double y = 2;
-  for (const Layer& layer : layers) {
-    if (!layer.quantized) continue;
-    const double width = std::max(1.0, std::clamp(layer.sqnr_db, 0.0, 100.0) / largest * kBars);
+  for (size_t i = 0; i < rows; ++i) {
+    const Layer& layer = *layers[i];
     std::string name = layer.name;
     if (name.size() > 36) name = name.substr(0, 34) + "…";
+    const double noise = noise_percent(*layer.output_sqnr_db);
+    const double width = std::max(1.0, noise / largest * kBars);
+    char number[64];
+    std::snprintf(number, sizeof number, "%.3g%% (%.1f dB)", noise, *layer.output_sqnr_db);
     out += str("<text x=\"", kLabel - 8, "\" y=\"", y + 14, "\" text-anchor=\"end\">",
                escape_markup(name), "</text><rect x=\"", kLabel, "\" y=\"", y + 3,
-               "\" height=\"14\" width=\"", fixed(width, 1), "\"/><text x=\"",
-               fixed(kLabel + width + 6, 1), "\" y=\"", y + 14, "\">", fixed(layer.sqnr_db, 1),
-               "</text>\n");
+               "\" height=\"14\" width=\"", fixed(width, 1), "\"",
+               layer.quantized ? "" : " class=\"float\"", "/><text x=\"",
+               fixed(kLabel + width + 6, 1), "\" y=\"", y + 14, "\">", number, "</text>\n");
     y += kRow;
   }
-  return out + "</svg>\n";
+  out += "</svg>\n";
+  if (rows < layers.size()) out += str("<p>The first ", rows, " of ", layers.size(), ".</p>\n");
+  return out;
 }
 
 std::string row(const std::vector<std::string>& cells, const char* tag = "td") {
@@ -62,10 +73,11 @@ h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 3px 10px 3px 0; border-bottom: 1px solid #d8dee6; }
 svg text { font: 12px system-ui, sans-serif; fill: #1c2430; } svg rect { fill: #2f6fb2; }
+svg rect.float { fill: #b4c0cd; }
 .no { color: #a32020; } .wide { overflow-x: auto; }
 @media (prefers-color-scheme: dark) {
   body { color: #dfe5ec; background: #14181d; } th, td { border-color: #333c47; }
-  svg text { fill: #dfe5ec; } svg rect { fill: #6aa5e0; } .no { color: #ff9a8f; }
+  svg text { fill: #dfe5ec; } svg rect { fill: #6aa5e0; } svg rect.float { fill: #4c5866; } .no { color: #ff9a8f; }
 }
 </style>
 )";
@@ -110,6 +122,7 @@ std::string report_json(const QuantJob& job, const QuantReport& report) {
   for (const Layer& each : report.layers) {
     Json layer = {{"name", each.name},           {"op", each.op},   {"place", each.location},
                   {"decision", each.decision()}, {"why", each.why}, {"sqnr_db", each.sqnr_db}};
+    if (each.output_sqnr_db) layer["output_sqnr_db"] = *each.output_sqnr_db;
     if (each.quantized && each.has_weight) layer["weights"] = each.format.weights.text();
     if (each.format.activations == ActivationMode::kStatic && !each.ranges.empty()) {
       layer["input_range"] = {each.ranges[0].low, each.ranges[0].high};
@@ -168,22 +181,26 @@ std::string report_html(const QuantJob& job, const QuantReport& report) {
   for (const std::string& warning : report.warnings)
     out += str("<p>Warning: ", escape_markup(warning), "</p>\n");
   out += "<h2>Compared with the float model</h2>\n<table>\n";
-  out += row({"", "float", "quantized", ""}, "th");
+  out += row({"", "float", "quantized", "change"}, "th");
   for (const Metric& each : c.metrics) {
     if (each.name == "output_sqnr_db") {
       out += row({"signal-to-noise ratio of the output", "", fixed(each.quantized, 1) + " dB", ""});
     } else {
-      const std::string interval =
-          each.confidence95 ? "±" + fixed(100 * *each.confidence95, 2) + " (95%, paired)" : "";
-      out += row({each.name, fixed(100 * each.float_value, 2) + "%",
-                  fixed(100 * each.quantized, 2) + "%", interval});
+      const bool is_agreement = each.name == "agreement";
+      const double change = 100 * (each.quantized - each.float_value);
+      std::string text = is_agreement ? "" : (change > 0 ? "+" : "") + fixed(change, 2) + " points";
+      if (each.confidence95)
+        text += " (±" + fixed(100 * *each.confidence95, 2) + " with 95% certainty, paired)";
+      out += row({is_agreement ? "samples with the same class" : each.name,
+                  is_agreement ? "" : fixed(100 * each.float_value, 2) + "%",
+                  fixed(100 * each.quantized, 2) + "%", text});
     }
   }
   if (c.second_ms > 0)
     out += row({"latency of one sample", fixed(c.first_ms, 3) + " ms",
                 fixed(c.second_ms, 3) + " ms", fixed(c.first_ms / c.second_ms, 2) + "× as fast"});
-  out += row({"size of the ONNX file", str(report.float_bytes, " bytes"),
-              str(report.quantized_bytes, " bytes"),
+  out += row({"size of the ONNX file", human_bytes(static_cast<uint64_t>(report.float_bytes)),
+              human_bytes(static_cast<uint64_t>(report.quantized_bytes)),
               fixed(static_cast<double>(report.float_bytes) /
                         static_cast<double>(std::max<int64_t>(1, report.quantized_bytes)),
                     2) +
@@ -192,12 +209,27 @@ std::string report_html(const QuantJob& job, const QuantReport& report) {
   if (report.calibration_samples > 0)
     out += str("; ", report.calibration_samples, " samples calibrated the ranges (",
                escape_markup(job.config.observer), ")");
-  out += ".</p>\n<h2>Signal-to-noise ratio of layers, in dB</h2>\n" + bar_chart(report.layers);
-  out += "<h2>Layers</h2>\n<div class=\"wide\"><table>\n";
-  out += row({"layer", "operation", "decision", "dB", "float µs", "integer µs", "why"}, "th");
+  out +=
+      ".</p>\n<h2>Sensitivity of layers</h2>\n<p>Noise in the output of the model, in percent of "
+      "the signal, when one layer alone takes integers. Light bars: layers that stay "
+      "float.</p>\n" +
+      sensitivity_chart(report.layers);
+  out += "<h2>What stays float</h2>\n";
+  if (report.quantized_layers() == static_cast<int64_t>(report.layers.size())) {
+    out += "<p>No layer.</p>\n";
+  } else {
+    out += "<table>\n" + row({"layer", "operation", "why"}, "th");
+    for (const Layer& each : report.layers)
+      if (!each.quantized) out += row({each.name, each.op, each.why});
+    out += "</table>\n";
+  }
+  out +=
+      "<h2>Layers</h2>\n<p>dB: signal-to-noise ratio of the result in the quantized model.</p>\n"
+      "<div class=\"wide\"><table>\n";
+  out += row({"layer", "operation", "decision", "dB", "float µs", "integer µs"}, "th");
   for (const Layer& each : report.layers)
-    out += row({each.name, each.op, each.decision(), fixed(each.sqnr_db, 1),
-                time_text(each.float_us), time_text(each.quantized_us), each.why});
+    out += row({each.name, each.op, each.decision(), each.sqnr_db > 0 ? fixed(each.sqnr_db, 1) : "",
+                time_text(each.float_us), time_text(each.quantized_us)});
   return out + "</table></div>\n</html>\n";
 }
 

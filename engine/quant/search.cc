@@ -46,9 +46,10 @@ std::optional<SearchOptions> read_search(const config::Node& document) {
   return out;
 }
 
-std::vector<double> output_noise(Quantizable& model, const std::vector<Array>& inputs,
-                                 const WeightSource& weight,
-                                 const std::function<void(const std::string&)>& progress) {
+std::vector<std::optional<double>> output_noise(
+    Quantizable& model, const std::vector<Array>& inputs, const WeightSource& weight,
+    const std::function<void(const std::string&)>& progress, std::optional<double> seconds) {
+  const auto begun = Clock::now();
   const std::vector<Layer> all = model.layers();
   const auto run = [&] {
     const QuantizedFunction quantized = quantize(model, Integers::kBytes);
@@ -60,9 +61,10 @@ std::vector<double> output_noise(Quantizable& model, const std::vector<Array>& i
   };
   for (Layer& layer : model.layers()) layer.quantized = false;
   const Array expected = run();
-  std::vector<double> out(all.size(), 0);
+  std::vector<std::optional<double>> out(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
     if (!all[i].quantized) continue;
+    if (seconds && std::chrono::duration<double>(Clock::now() - begun).count() > *seconds) break;
     progress(str("layer ", i + 1, " of ", all.size(), ": ", all[i].name));
     model.layers()[i].quantized = true;
     Sqnr sqnr;
@@ -87,6 +89,8 @@ std::optional<SearchProgress> read_progress(const std::filesystem::path& file,
       out.order.push_back(layer.at("name").get<std::string>());
       out.noise.push_back(layer.at("output_sqnr_db").get<double>());
     }
+    for (const auto& [name, why] : json.at("kept").items())
+      out.kept.emplace_back(name, why.get<std::string>());
     for (const Json& trial : json.at("trials"))
       out.trials.push_back({trial.at("kept_float").get<int64_t>(), trial.at("accepted").get<bool>(),
                             trial.at("shortfall").get<double>()});
@@ -104,9 +108,49 @@ void write_progress(const std::filesystem::path& file, const SearchProgress& pro
     trials.push_back({{"kept_float", each.kept_float},
                       {"accepted", each.accepted},
                       {"shortfall", each.shortfall}});
-  const Json out = {
-      {"version", 1}, {"fingerprint", progress.fingerprint}, {"order", order}, {"trials", trials}};
+  Json kept = Json::object();
+  for (const auto& [name, why] : progress.kept) kept[name] = why;
+  const Json out = {{"version", 1},
+                    {"fingerprint", progress.fingerprint},
+                    {"order", order},
+                    {"kept", kept},
+                    {"trials", trials}};
   write_file_atomically(file.string(), out.dump(2) + "\n");
+}
+
+void write_decisions(const std::filesystem::path& file, const std::vector<Layer>& layers) {
+  Json out = Json::array();
+  for (const Layer& each : layers)
+    out.push_back({{"name", each.name},
+                   {"quantized", each.quantized},
+                   {"why", each.why},
+                   {"sqnr_db", each.sqnr_db},
+                   {"float_us", each.float_us},
+                   {"quantized_us", each.quantized_us}});
+  write_file_atomically(file.string(), out.dump(2) + "\n");
+}
+
+bool read_decisions(const std::filesystem::path& file, std::vector<Layer>& layers) {
+  if (!file_exists(file.string())) return false;
+  const Json json = Json::parse(read_file(file.string(), kLargestProgress, ErrorCode::kModel),
+                                nullptr, /*allow_exceptions=*/false);
+  std::vector<Layer> out = layers;
+  try {
+    if (!json.is_array() || json.size() != out.size()) return false;
+    for (size_t i = 0; i < out.size(); ++i) {
+      const Json& each = json.at(i);
+      if (each.at("name").get<std::string>() != out[i].name) return false;
+      out[i].quantized = each.at("quantized").get<bool>();
+      out[i].why = each.at("why").get<std::string>();
+      out[i].sqnr_db = each.at("sqnr_db").get<double>();
+      out[i].float_us = each.at("float_us").get<double>();
+      out[i].quantized_us = each.at("quantized_us").get<double>();
+    }
+  } catch (const Json::exception&) {
+    return false;
+  }
+  layers = std::move(out);
+  return true;
 }
 
 Trial search(SearchProgress& progress, const SearchOptions& options,

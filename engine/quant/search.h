@@ -24,10 +24,10 @@ struct SearchOptions {
 std::optional<SearchOptions> read_search(const config::Node& document);
 
 /// The signal-to-noise ratio of the model's first output when only one layer is quantized, on these
-/// inputs; 0 for layers that stay float.
-std::vector<double> output_noise(Quantizable& model, const std::vector<Array>& inputs,
-                                 const WeightSource& weight,
-                                 const std::function<void(const std::string&)>& progress);
+/// inputs; nullopt for layers that stay float, and for those that `seconds` leaves no time for.
+std::vector<std::optional<double>> output_noise(
+    Quantizable& model, const std::vector<Array>& inputs, const WeightSource& weight,
+    const std::function<void(const std::string&)>& progress, std::optional<double> seconds = {});
 
 /// The outcome of a trial.
 struct Trial {
@@ -41,12 +41,19 @@ struct SearchProgress {
   std::string fingerprint;         ///< of the model and the terms
   std::vector<std::string> order;  ///< layers, the most sensitive first
   std::vector<double> noise;       ///< their output_noise
+  /// Layers that were float before the search, with the reasons.
+  std::vector<std::pair<std::string, std::string>> kept;
   std::vector<Trial> trials;
 };
 /// Nullopt if the file is missing or belongs to another search.
 std::optional<SearchProgress> read_progress(const std::filesystem::path& file,
                                             const std::string& fingerprint);
 void write_progress(const std::filesystem::path& file, const SearchProgress& progress);
+
+/// Decisions about layers, with their times: a job that resumes decides the same.
+void write_decisions(const std::filesystem::path& file, const std::vector<Layer>& layers);
+/// False, without a change, if the file is missing or has other layers.
+bool read_decisions(const std::filesystem::path& file, std::vector<Layer>& layers);
 
 /// Finds the fewest layers that have to be float, by halving; accepts what `run(kept_float)` says
 /// and records it with `record`. Trials in `progress` are not run again. Returns the best trial.

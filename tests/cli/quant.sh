@@ -60,6 +60,10 @@ for l in layers:
         assert l["quantized_us"] > l["float_us"] and "slower" in l["why"], l
 P
 
+expect 5 "is quantized already" "$quant" "$folder/int8/model.onnx" -o "$folder/twice" \
+  --data "$folder/run/config.yaml:train" quant.measure=false
+[[ ! -e "$folder/twice" ]] || fail "a refused model leaves a folder"
+
 # A model that misses what is accepted goes to best/, unless it is wanted anyway.
 expect 1 "is in $folder/refused/best/model.onnx" "$quant" "$folder/run" -o "$folder/refused" \
   quant.measure=false quant.accept.speedup=1000 --json
