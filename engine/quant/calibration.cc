@@ -87,13 +87,15 @@ bool is_past(const CalibrationData::Deadline& deadline) {
 
 Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
                               const WeightSource& weight, const std::string& begun) {
-  FunctionRunner runner(model.with_layer_inputs(), weight);
+  FunctionRunner runner(model.with_layer_inputs(/*results=*/true), weight);
   const std::vector<LayerInput> inputs_of_layers = model.layer_inputs();
+  const std::vector<size_t> rounded = model.rounded_results();
   Statistics out;
   std::string ignored;
   if (!begun.empty() && file_exists(begun))
     if (auto found = read_statistics(begun, model, ignored)) out = std::move(*found);
   out.inputs.resize(model.layers().size());
+  out.results.resize(model.layers().size());
   for (size_t i = 0; i < out.inputs.size(); ++i)
     if (needs_range(model.layers()[i])) out.inputs[i].resize(model.layers()[i].inputs().size());
   NestedObserver nested(model, out.inputs);
@@ -106,6 +108,9 @@ Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
       for (size_t k = 0; k < observers.size(); ++k)
         if (operands[k] == operand) observers[k].add(results.at(model.outputs() + at));
     }
+    const size_t first_result = model.outputs() + inputs_of_layers.size();
+    for (size_t k = 0; k < rounded.size(); ++k)
+      out.results[rounded[k]].add(results.at(first_result + k));
     if (!nested.watches()) return;
     runtime::EagerExecutor eager;
     const InterpreterScope below(eager), above(nested);
@@ -189,6 +194,12 @@ void write_statistics(const std::string& path, const Quantizable& model,
                            Array::from<double>(state, {static_cast<int64_t>(state.size())}));
     }
   }
+  for (size_t i = 0; i < statistics.results.size(); ++i) {
+    if (statistics.results[i].empty()) continue;
+    const std::vector<double> state = statistics.results[i].state();
+    tensors.emplace_back("result." + model.layers()[i].name,
+                         Array::from<double>(state, {static_cast<int64_t>(state.size())}));
+  }
   tensors.emplace_back("samples", Array::scalar<int64_t>(statistics.samples));
   formats::write_safetensors(path, tensors, {{kFingerprint, fingerprint(model)}});
 }
@@ -205,7 +216,15 @@ std::optional<Statistics> read_statistics(const std::string& path, const Quantiz
   }
   Statistics out;
   out.inputs.resize(model.layers().size());
+  out.results.resize(model.layers().size());
   out.samples = file.read("samples").integer();
+  const auto observer_of = [&](const std::string& name) {
+    const Array numbers = file.read(name).cast(DType::kF64).contiguous();
+    const double* const first = numbers.data<double>();
+    auto observer = Observer::from_state({first, first + numbers.size()});
+    if (!observer) fail(ErrorCode::kModel, path, ": '", name, "' is not a histogram");
+    return *observer;
+  };
   for (size_t i = 0; i < model.layers().size(); ++i) {
     const Layer& layer = model.layers()[i];
     if (!needs_range(layer)) continue;
@@ -217,12 +236,16 @@ std::optional<Statistics> read_statistics(const std::string& path, const Quantiz
         reason = path + ": has no statistics of '" + layer.name + "'";
         return std::nullopt;
       }
-      const Array numbers = file.read(name).cast(DType::kF64).contiguous();
-      const double* const first = numbers.data<double>();
-      auto observer = Observer::from_state({first, first + numbers.size()});
-      if (!observer) fail(ErrorCode::kModel, path, ": '", layer.name, "' is not a histogram");
-      out.inputs[i][k] = std::move(*observer);
+      out.inputs[i][k] = observer_of(name);
     }
+  }
+  for (const size_t i : model.rounded_results()) {
+    const std::string name = "result." + model.layers()[i].name;
+    if (!file.find(name)) {
+      reason = path + ": has no statistics of the result of '" + model.layers()[i].name + "'";
+      return std::nullopt;
+    }
+    out.results[i] = observer_of(name);
   }
   return out;
 }

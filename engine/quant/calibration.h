@@ -41,6 +41,8 @@ bool is_past(const CalibrationData::Deadline& deadline);
 struct Statistics {
   /// For each layer one for each of its inputs; empty for layers that need none.
   std::vector<std::vector<Observer>> inputs;
+  /// For each layer, of its result if that is rounded.
+  std::vector<Observer> results;
   int64_t samples = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "base/source_location.h"
 #include "compiler/passes/constant_value.h"
 #include "ir/clone.h"
+#include "ir/module.h"
 #include "quant/function_runner.h"
 
 namespace paddle::quant {
@@ -185,7 +186,31 @@ std::vector<LayerInput> Quantizable::layer_inputs() const {
   return out;
 }
 
-std::shared_ptr<ir::Function> Quantizable::with_layer_inputs() const {
+std::vector<size_t> Quantizable::rounded_results() const {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < top_level_layers(); ++i)
+    if (layers_[i].quantized && layers_[i].rounds_result) out.push_back(i);
+  return out;
+}
+
+void Quantizable::round_sums() {
+  std::map<const ir::Value*, std::vector<const ir::Operation*>> readers;
+  for (const auto& operation : function_->body.operations)
+    ir::for_each_read(*operation,
+                      [&](const ir::Value* value) { readers[value].push_back(operation.get()); });
+  for (const ir::Value* result : function_->body.results) readers[result].push_back(nullptr);
+  const auto is_sum = [](const ir::Operation* operation) {
+    return operation && operation->op->name() == "add" && !operation->operands[0]->constant &&
+           !operation->operands[1]->constant;
+  };
+  for (size_t i = 0; i < top_level_layers(); ++i) {
+    const auto& found = readers[operations_[i]->results[0]];
+    layers_[i].rounds_result = layers_[i].op == "conv2d" && !found.empty() &&
+                               std::all_of(found.begin(), found.end(), is_sum);
+  }
+}
+
+std::shared_ptr<ir::Function> Quantizable::with_layer_inputs(bool results) const {
   std::shared_ptr<ir::Function> out = ir::clone(*function_);
   size_t top = 0;
   const auto operations = layer_operations(*out, products_, top);
@@ -193,6 +218,9 @@ std::shared_ptr<ir::Function> Quantizable::with_layer_inputs() const {
   for (const LayerInput& each : layer_inputs())
     out->add_output({ir::PortKind::kValue, str("layer.", each.layer, ".", each.operand)},
                     operations[each.layer]->operands[each.operand]);
+  if (results)
+    for (const size_t i : rounded_results())
+      out->add_output({ir::PortKind::kValue, str("result.", i)}, operations[i]->results[0]);
   return out;
 }
 

@@ -29,6 +29,10 @@ struct Layer {
   LayerFormat format;
   /// Of `inputs()`, chosen from the statistics.
   std::vector<Range> ranges;
+  /// A convolution of integers whose result only a sum reads: for runtimes that add integers, the
+  /// result becomes integers of this range.
+  bool rounds_result = false;
+  Range result_range;
   double sqnr_db = 0;  ///< of its result in the quantized model, as far as it was measured
   /// Of the model's output when this layer alone takes integers, if it was measured.
   std::optional<double> output_sqnr_db;
@@ -72,8 +76,13 @@ class Quantizable {
 
   /// The outputs that with_layer_inputs adds, in order: inputs of quantized layers.
   std::vector<LayerInput> layer_inputs() const;
-  /// The function with the inputs of all quantized layers at the top level as further outputs.
-  std::shared_ptr<ir::Function> with_layer_inputs() const;
+  /// The function with the inputs of all quantized layers at the top level as further outputs, and
+  /// behind them, if asked for, the results of `rounded_results()`.
+  std::shared_ptr<ir::Function> with_layer_inputs(bool results = false) const;
+  /// The quantized layers with `rounds_result`.
+  std::vector<size_t> rounded_results() const;
+  /// Sets `rounds_result` of the convolutions whose results only sums of two activations read.
+  void round_sums();
   /// The layers whose results with_layer_results adds: those at the top level, 0 to n - 1.
   size_t top_level_layers() const;
   /// The function with the results of these layers as further outputs.

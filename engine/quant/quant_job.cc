@@ -105,6 +105,10 @@ Source open_source(const QuantJob& job, program::TracedModel traced) {
   out.layers = std::make_unique<Quantizable>(*out.traced.function, out.traced.weight, products);
   if (out.layers->layers().empty())
     fail(ErrorCode::kModel, job.model, ": has no layer with constant weights to quantize");
+  // ONNX Runtime fuses convolutions and sums whose results are quantized at once.
+  if (job.config.target.starts_with("onnxruntime") &&
+      job.config.format.activations == ActivationMode::kStatic)
+    out.layers->round_sums();
   set_formats(*out.layers, job.config);
   return out;
 }
@@ -251,6 +255,9 @@ int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& s
       for (size_t k = 0; k < statistics->inputs[i].size(); ++k)
         model.layers()[i].ranges[k] =
             statistics->inputs[i][k].range(config.range, 256, config.percentile);
+    for (const size_t i : model.rounded_results())
+      model.layers()[i].result_range =
+          statistics->results[i].range(config.range, 256, config.percentile);
     for (size_t i = model.top_level_layers(); i < model.layers().size(); ++i) {
       Layer& layer = model.layers()[i];
       if (!layer.quantized || statistics->inputs[i].empty() || !statistics->inputs[i][0].empty())

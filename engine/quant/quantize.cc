@@ -187,6 +187,8 @@ class Quantizer final : public PassingInterpreter {
             bias(layer, operands[2].array(), affine_of(layer.ranges[0]).scale, q.scales.scales);
     }
     Tensors results = next().apply({call.op, operands, call.attrs, call.results, call.constraints});
+    if (layer.rounds_result && layer.format.activations == ActivationMode::kStatic)
+      results[0] = rounded(results[0], affine_of(layer.result_range));
     if (row_scales.defined()) results[0] = results[0] * row_scales;
     if (bias_behind.defined()) results[0] = results[0] + bias_behind;
     return results;

@@ -165,4 +165,44 @@ expect 3 "search.budget.time" "$quant" "$folder/attention.yaml" "${common[@]}" \
   "quant.search={budget: {time: soon}}" quant.accept.sqnr_db=400 -o "$folder/x"
 expect 3 "without 'accuracy'" "$quant" "$folder/attention.yaml" "${common[@]}" \
   quant.accept.confidence=95 -o "$folder/x"
+
+# For ONNX Runtime the result of a convolution that goes into a sum becomes integers too.
+cat > "$folder/residual.yaml" <<'Y'
+name: residual
+inputs: {image: "float32[batch, 4, 12, 12]"}
+model: |
+  x = relu(conv2d(image, 8, 3, padding=1))
+  y = relu(conv2d(x, 8, 3, padding=1))
+  x = relu(x + conv2d(y, 8, 3, padding=1))
+  logits = linear(mean(relu(conv2d(x, 8, 3)), [2, 3]), 5)
+outputs: [logits]
+Y
+python3 - "$folder/images.npz" <<'P'
+import random, struct, sys, zipfile
+random.seed(2)
+header = str({"descr": "<f4", "fortran_order": False, "shape": (48, 4, 12, 12)})
+header += " " * (63 - (len(header) + 10) % 64) + "\n"
+body = struct.pack("<27648f", *(random.gauss(0, 1) for _ in range(27648)))
+with zipfile.ZipFile(sys.argv[1], "w") as z:
+    z.writestr("image.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + body)
+P
+residual=("$quant" "$folder/residual.yaml" --seed 5 --data "$folder/images.npz" --samples 48 --write-anyway)
+ok "${residual[@]}" -o "$folder/sums_here" quant.measure=false
+ok "${residual[@]}" -o "$folder/sums_there" --target onnxruntime
+python3 - "$folder" <<'P' || fail "sums of integers"
+import json, sys
+folder = sys.argv[1]
+def quantizers(name):
+    data = open(f"{folder}/{name}/model.onnx", "rb").read()
+    return data.count(b"QuantizeLinear")
+here, there = quantizers("sums_here"), quantizers("sums_there")
+assert there == here + 1, (here, there)
+for name in ("sums_here", "sums_there"):
+    noise = json.load(open(f"{folder}/{name}/report.json"))["metrics"]["output_sqnr_db"]["quantized"]
+    assert noise > 30, (name, noise)
+P
+# Statistics have the results of convolutions, so another call needs no data pass.
+ok "${residual[@]}" -o "$folder/sums_again" --target onnxruntime \
+  --statistics "$folder/sums_there/statistics.safetensors"
+cmp -s "$folder/sums_there/model.onnx" "$folder/sums_again/model.onnx" || fail "statistics of results"
 finish
