@@ -78,7 +78,7 @@ for text in "" calibrating measuring writing comparing "layer 3 of" "search: 1 o
       INT130)
         interrupted=$((interrupted + 1))
         [[ ! -e "$out" ]] || grep -q -- "--resume continues" "$folder/error" ||
-          fail "Ctrl-C does not say how to go on" ;;
+          fail "Ctrl-C does not name --resume" ;;
       *0) continue ;;  # it was faster
       *) fail "$signal at '$text' gave $status" ;;
     esac
