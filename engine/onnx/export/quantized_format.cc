@@ -48,7 +48,7 @@ class Rewriter {
 
   int64_t run(QuantizedFormat format) {
     int64_t changed = 0;
-    // What is added goes before the node that reads it.
+    // An added node goes before the one that reads it.
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
     nodes_ = &nodes;

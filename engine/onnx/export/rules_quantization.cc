@@ -87,8 +87,11 @@ Scales scales_of(Writer& w, DType integers) {
   if (along) out.axis = static_cast<int64_t>(rank - shape.size() + *along);
   out.scale = operand_as(w, "scale", DType::kF32, to);
   const ir::Value* const zero = w.operand("zero_point");
-  // Expand has no integers of 4 bits; without a zero point it is 0.
-  if (!zero || info(integers).bits >= 8 || !is_zero(*zero))
+  // Without a zero point it is 0. Expand has no integers of 4 bits, and ONNX Runtime cannot convert
+  // a zero point that several weights share.
+  const ir::Value* const x_value = w.operand("x");
+  const bool is_weight = x_value->constant || !x_value->producer;
+  if (!zero || !is_zero(*zero) || !(is_weight || info(integers).bits < 8))
     out.zero_point = operand_as(w, "zero_point", integers, to);
   return out;
 }

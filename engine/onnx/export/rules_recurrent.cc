@@ -26,15 +26,16 @@ std::string reordered(Writer& w, const std::string& x, const std::vector<int64_t
   return sorted ? x : w.add("Concat", blocks, {int_attribute("axis", axis)});
 }
 
-/// Row r of the result picks the element of the gates that ONNX has at r.
-Array permutation_matrix(const std::vector<int64_t>& order, int64_t hidden, DType dtype) {
-  const int64_t n = static_cast<int64_t>(order.size()) * hidden;
-  std::vector<double> values(static_cast<size_t>(n * n), 0.0);
-  for (int64_t row = 0; row < n; ++row) {
-    const int64_t column = order[static_cast<size_t>(row / hidden)] * hidden + row % hidden;
-    values[static_cast<size_t>(row * n + column)] = 1;
-  }
-  return Array::from<double>(values, {1, n, n}).cast(dtype);
+/// Row r of the matrix picks the element of the gates that ONNX has at r. Made by the graph, since
+/// it would be as large as a weight.
+std::string permutation_matrix(Writer& w, const std::vector<int64_t>& order, int64_t hidden,
+                               DType dtype) {
+  std::vector<int64_t> columns;
+  for (const int64_t block : order)
+    for (int64_t i = 0; i < hidden; ++i) columns.push_back(block * hidden + i);
+  const auto size = static_cast<int64_t>(columns.size());
+  return w.add("OneHot", {w.ints(columns), w.scalar(static_cast<double>(size), DType::kI64),
+                          w.constant(Array::from<double>({0, 1}, {2}).cast(dtype), "zero_one")});
 }
 
 /// The product that made the gates: x times the transpose of `weight`, plus biases.
@@ -99,7 +100,7 @@ void recurrent_scan(Writer& w) {
       input_bias = input_bias.empty() ? bias : w.add("Add", {input_bias, bias});
   } else {
     x = w.in("gates");
-    weight = w.constant(permutation_matrix(order, hidden, dtype), "gate_order");
+    weight = one_direction(permutation_matrix(w, order, hidden, dtype));
   }
   const std::string recurrence = one_direction(reordered(w, w.in("weight"), order, hidden, 0));
   std::string bias;
