@@ -10,8 +10,6 @@
 namespace paddle::profile {
 namespace {
 
-constexpr double kNano = 1e-9;
-
 std::string phase_of(const std::string& operation, const Origin& origin, bool training) {
   if (operation.find("_update") != std::string::npos) return "update";
   if (origin.gradient) return "backward";

@@ -18,6 +18,9 @@ struct Step {
   int64_t samples = 0;
 };
 
+/// Seconds of a nanosecond.
+inline constexpr double kNano = 1e-9;
+
 /// A named interval of a thread, such as a step.
 struct TimelineSpan {
   std::string name;

@@ -10,9 +10,7 @@
 namespace paddle::profile {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr double kNano = 1e-9;
+using Json = nlohmann::ordered_json;
 
 /// Calls `visit(exchange, key)` for each exchange of a group, where those that belong together have
 /// the same key: the group and the number of the exchange in it.

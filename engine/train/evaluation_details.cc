@@ -1,8 +1,8 @@
 #include "train/evaluation_details.h"
 
-#include <cmath>
-
 #include <nlohmann/json.hpp>
+
+#include "train/metrics_log.h"
 
 namespace paddle::train {
 namespace {
@@ -10,8 +10,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kPoints = 100, kWorst = 20;
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 }  // namespace
 
@@ -57,8 +55,8 @@ std::string EvaluationDetails::json(const std::string& data, int64_t step,
   for (size_t i = 0; i < curves.size(); ++i)
     out["curves"].push_back(
         {{"class", name_of(static_cast<int64_t>(curves.size() == 1 ? classes - 1 : i))},
-         {"roc_auc", number(curves[i].area)},
-         {"average_precision", number(curves[i].average_precision)},
+         {"roc_auc", number_or_null(curves[i].area)},
+         {"average_precision", number_or_null(curves[i].average_precision)},
          {"thresholds", curves[i].thresholds},
          {"false_positive_rates", curves[i].false_positives},
          {"recalls", curves[i].recalls},

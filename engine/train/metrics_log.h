@@ -5,9 +5,14 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace paddle::train {
 
 struct LogLine;
+
+/// JSON has no NaN; it becomes null.
+nlohmann::ordered_json number_or_null(double value);
 
 /// The lines of a log of JSON objects up to a step, without damaged ones and without its end; with
 /// `evaluates_again` without the evaluation of that very step either. "" if the file is missing.
