@@ -55,8 +55,8 @@ std::string EvaluationDetails::json(const std::string& data, int64_t step,
   for (size_t i = 0; i < curves.size(); ++i)
     out["curves"].push_back(
         {{"class", name_of(static_cast<int64_t>(curves.size() == 1 ? classes - 1 : i))},
-         {"roc_auc", number_or_null(curves[i].area)},
-         {"average_precision", number_or_null(curves[i].average_precision)},
+         {"roc_auc", number_or_null<Json>(curves[i].area)},
+         {"average_precision", number_or_null<Json>(curves[i].average_precision)},
          {"thresholds", curves[i].thresholds},
          {"false_positive_rates", curves[i].false_positives},
          {"recalls", curves[i].recalls},

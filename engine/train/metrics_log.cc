@@ -1,17 +1,16 @@
 #include "train/metrics_log.h"
 
-#include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "train/trainer.h"
 
 namespace paddle::train {
+namespace {
 
-nlohmann::ordered_json number_or_null(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-}
+using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 std::string kept_lines(const std::string& path, int64_t step, bool evaluates_again) {
   std::string out;
@@ -43,16 +42,16 @@ void MetricsLog::write(const LogLine& line) {
   o["kind"] = line.kind;
   o["step"] = line.step;
   o["epoch"] = line.epoch;
-  o["loss"] = number_or_null(line.loss);
-  for (const auto& [name, value] : line.metrics) o[name] = number_or_null(value);
-  o["learning_rate"] = number_or_null(line.learning_rate);
-  if (line.gradient_norm) o["gradient_norm"] = number_or_null(*line.gradient_norm);
+  o["loss"] = number_or_null<Json>(line.loss);
+  for (const auto& [name, value] : line.metrics) o[name] = number_or_null<Json>(value);
+  o["learning_rate"] = number_or_null<Json>(line.learning_rate);
+  if (line.gradient_norm) o["gradient_norm"] = number_or_null<Json>(*line.gradient_norm);
   if (line.loss_scale) {
-    o["loss_scale"] = number_or_null(*line.loss_scale);
+    o["loss_scale"] = number_or_null<Json>(*line.loss_scale);
     o["skipped_updates"] = line.skipped_updates;
   }
-  o["samples_per_second"] = number_or_null(line.samples_per_second);
-  o["seconds"] = number_or_null(line.seconds);
+  o["samples_per_second"] = number_or_null<Json>(line.samples_per_second);
+  o["seconds"] = number_or_null<Json>(line.seconds);
   append(o.dump());
 }
 
@@ -64,7 +63,7 @@ void MetricsLog::end(int64_t step, int64_t traces, int64_t plans, size_t planned
   o["traces"] = traces;
   o["plans"] = plans;
   o["planned_bytes"] = planned_bytes;
-  o["seconds"] = number_or_null(seconds);
+  o["seconds"] = number_or_null<Json>(seconds);
   o["skipped_samples"] = skipped;
   if (skipped_updates) o["skipped_updates"] = *skipped_updates;
   append(o.dump());

@@ -1,18 +1,20 @@
 #pragma once
 // metrics.jsonl: one JSON object a line, appended and flushed line by line.
 
+#include <cmath>
 #include <fstream>
 #include <optional>
 #include <string>
-
-#include <nlohmann/json_fwd.hpp>
 
 namespace paddle::train {
 
 struct LogLine;
 
 /// JSON has no NaN; it becomes null.
-nlohmann::ordered_json number_or_null(double value);
+template <class Json>
+Json number_or_null(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
 
 /// The lines of a log of JSON objects up to a step, without damaged ones and without its end; with
 /// `evaluates_again` without the evaluation of that very step either. "" if the file is missing.
