@@ -1,5 +1,4 @@
 #include "train/metrics_log.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
