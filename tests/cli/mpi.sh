@@ -22,7 +22,11 @@ data:
     fields: [{name: x, shape: [16]}, {name: label, dtype: int64, low: 0, high: 4}]
 train: {steps: 12, log_every: 1}
 Y
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# On this machine only, with more ranks than cores.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=isolated
+export OMPI_MCA_hwloc_base_binding_policy=none
+timeout 60 mpirun --oversubscribe -n 3 true > "$folder/out" 2>&1 ||
+  { echo "mpirun starts no processes here"; exit 77; }
 over_mpi() {
   timeout 60 mpirun --oversubscribe -n "$1" env PADDLE_TRANSPORT=mpi "$train" "$folder/net.yaml" \
     "${@:2}" > "$folder/out" 2> "$folder/error"
