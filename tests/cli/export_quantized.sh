@@ -61,6 +61,14 @@ ok "$bin/paddle-onnx" diff "$folder/four_qdq.onnx" "$folder/four.onnx" --check 2
 ok "$quant" "$folder/run" -o "$folder/groups.onnx" --scheme int4_weights --format nbits --no-check \
   quant.measure=false quant.weights.group=16 quant.weights.symmetric=false
 has groups.onnx zero_points
+# Weights of 4 bits that are read back stay integers, also in groups.
+ok "$quant" "$folder/run" -o "$folder/groups_qdq.onnx" --scheme int4_weights --no-check \
+  quant.measure=false quant.weights.group=16 quant.weights.symmetric=false
+for name in four_qdq groups_qdq; do
+  ok "$export" "$folder/$name.onnx" -o "$folder/again.onnx" --overwrite
+  has again.onnx DequantizeLinear
+  ok "$bin/paddle-onnx" diff "$folder/$name.onnx" "$folder/again.onnx" --check 2 --rtol 1e-4 --atol 1e-5
+done
 
 # Targets refuse what is too new for them.
 ok "$export" "$folder/run" -o "$folder/target.onnx" --target ort-1.17

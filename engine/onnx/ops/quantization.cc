@@ -128,10 +128,38 @@ Values quantize_linear(NodeCall& c) {
   return {quantized(c, ops::cast(x, work), scale, zero, to)};
 }
 
+/// x with a scale for each block along an axis, which becomes two: the blocks and their elements.
+Tensor dequantized_blocks(const NodeCall& c, const Tensor& x, int64_t block) {
+  const int64_t axis = c.axis(c.int_attr("axis", 1), x.ndim()), size = constant_dim(x, axis);
+  const auto at = static_cast<size_t>(axis);
+  Tensor scale = c.tensor(1), zero = c.has_input(2) ? c.tensor(2) : Tensor();
+  if (zero && info(zero.dtype()).bits == 4) zero = ops::cast(zero, DType::kI8);
+  if (!zero) zero = scalar(0, DType::kF32);
+  if (scale.dim(axis).equals(1).value_or(false) || size % block != 0) {
+    // One block, or a last one that is shorter.
+    if (size % block != 0) {
+      scale = broadcast_to(c, scale, x);
+      if (zero.ndim() > 0) zero = broadcast_to(c, zero, x);
+    }
+    return ops::dequantize(x, scale, zero);
+  }
+  Shape blocks = x.shape();
+  blocks[at] = Dim(size / block);
+  blocks.insert(blocks.begin() + axis + 1, Dim(block));
+  scale = ops::unsqueeze(scale, {axis + 1});
+  if (zero.ndim() > 0) zero = ops::unsqueeze(zero, {axis + 1});
+  return ops::reshape(ops::dequantize(ops::reshape(x, blocks), scale, zero), x.shape());
+}
+
 Values dequantize_linear(NodeCall& c) {
-  const Tensor& x = c.tensor(0);
+  Tensor x = c.tensor(0);
+  // Weights of 4 bits, which have no kernels, stay integers.
+  if (is_integer(x.dtype()) && info(x.dtype()).bits == 4) x = ops::cast(x, DType::kI8);
   const DType to = c.dtype_attr("output_dtype", c.tensor(1).dtype());
   if (to == DType::kF32 && c.tensor(1).dtype() == DType::kF32 && has_direct_kernels(x.dtype())) {
+    if (const int64_t block = c.int_attr("block_size", 0);
+        block > 0 && c.tensor(1).ndim() == x.ndim())
+      return {dequantized_blocks(c, x, block)};
     const Tensor zero = c.has_input(2) ? broadcast_to(c, ops::cast(c.tensor(2), DType::kF32), x)
                                        : scalar(0, DType::kF32);
     return {ops::dequantize(x, broadcast_to(c, c.tensor(1), x), zero)};
