@@ -136,10 +136,7 @@ class MpiTransport final : public Transport {
 
   void post(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
     Posted& posted = posted_.emplace_back();
-    posted.message.resize(sizeof(Header) + bytes.size());
-    const Header header{static_cast<uint32_t>(Exchange::kMessage), tag, bytes.size()};
-    std::memcpy(posted.message.data(), &header, sizeof header);
-    std::copy(bytes.begin(), bytes.end(), posted.message.begin() + sizeof header);
+    posted.message = posted_message(tag, bytes);
     const paddle_mpi_piece piece{posted.message.data(), posted.message.size()};
     posted.request = mpi_.begin(true, peer, kPosts, {&piece, 1});
     flush();
@@ -154,12 +151,7 @@ class MpiTransport final : public Transport {
       }
       return kept.empty() ? peer : -1;
     });
-    const std::vector<std::byte> message = std::move(kept.front());
-    kept.pop_front();
-    if (message.size() != bytes.size())
-      refuse_mismatch(rank_, Exchange::kMessage, bytes.size(), peer, Exchange::kMessage,
-                      message.size());
-    std::copy(message.begin(), message.end(), bytes.begin());
+    take_kept(kept, rank_, peer, bytes);
   }
 
   void abort(const std::string&) noexcept override { broken_ = true; }

@@ -18,7 +18,7 @@ struct MpiOptions {
 };
 
 /// The transport of rank `rank` of `size`. `rendezvous` and `host` as in make_tcp_transport.
-/// kDevice if there is no module or MPI, kUsage if MPI has started other ranks.
+/// kDevice if the module cannot be opened, kUsage if MPI has started other ranks.
 std::shared_ptr<Transport> make_mpi_transport(int rank, int size, const MpiOptions& options,
                                               Socket rendezvous,
                                               std::unique_ptr<RendezvousThread> host);

@@ -106,11 +106,7 @@ class TcpTransport final : public Transport {
   }
 
   void post(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
-    const Header header{static_cast<uint32_t>(Exchange::kMessage), tag, bytes.size()};
-    std::vector<std::byte> message(sizeof header + bytes.size());
-    std::memcpy(message.data(), &header, sizeof header);
-    std::copy(bytes.begin(), bytes.end(), message.begin() + sizeof header);
-    connection(peer).posted.push_back({std::move(message), 0});
+    connection(peer).posted.push_back({posted_message(tag, bytes), 0});
     waits_.clear();
     flush();
   }
@@ -119,12 +115,7 @@ class TcpTransport final : public Transport {
     const Liveness::Scope scope(life_, Exchange::kMessage);
     auto& kept = connection(peer).stash[tag];
     if (!kept.empty()) {
-      const std::vector<std::byte> message = std::move(kept.front());
-      kept.pop_front();
-      if (message.size() != bytes.size())
-        refuse_mismatch(rank_, Exchange::kMessage, bytes.size(), peer, Exchange::kMessage,
-                        message.size());
-      std::copy(message.begin(), message.end(), bytes.begin());
+      take_kept(kept, rank_, peer, bytes);
       return;
     }
     Transfer wanted;

@@ -2,9 +2,16 @@
 // A message on its way over a connection: a header, then its bytes, or, where the receiver reads
 // the sender's memory, the addresses of their pieces.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <deque>
 #include <span>
+#include <utility>
+#include <vector>
+
+#include "comm/transport.h"
 
 namespace paddle::comm {
 
@@ -52,5 +59,26 @@ struct Transfer {
     done = 0;
   }
 };
+
+/// A posted message as it travels: its header, then its bytes.
+inline std::vector<std::byte> posted_message(uint32_t tag, std::span<const std::byte> bytes) {
+  const Header header{static_cast<uint32_t>(Exchange::kMessage), tag, bytes.size()};
+  std::vector<std::byte> message(sizeof header + bytes.size());
+  std::memcpy(message.data(), &header, sizeof header);
+  std::copy(bytes.begin(), bytes.end(), message.begin() + sizeof header);
+  return message;
+}
+
+/// Moves the first of the messages of a peer that arrived before they were asked for to `bytes`;
+/// kInternal for another size.
+inline void take_kept(std::deque<std::vector<std::byte>>& kept, int rank, int peer,
+                      std::span<std::byte> bytes) {
+  const std::vector<std::byte> message = std::move(kept.front());
+  kept.pop_front();
+  if (message.size() != bytes.size())
+    refuse_mismatch(rank, Exchange::kMessage, bytes.size(), peer, Exchange::kMessage,
+                    message.size());
+  std::copy(message.begin(), message.end(), bytes.begin());
+}
 
 }  // namespace paddle::comm

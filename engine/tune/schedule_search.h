@@ -43,7 +43,7 @@ class ScheduleSearch {
   codegen::ScheduleHook* hook() { return &found_; }
   bool searched() const { return searched_; }
   size_t size() const { return found_.schedules.size(); }
-  /// Keeps what was found on disk and returns the path of the table; "" if there is no cache.
+  /// Writes the table to disk and returns its path; "" without a cache folder.
   std::string publish() const;
 
  private:

@@ -26,8 +26,7 @@ struct Schedule {
 std::string text(const Schedule& schedule);
 std::optional<Schedule> parse_schedule(const std::string& text);
 
-/// A group as schedules know it: its program, the sizes that it runs over and how operands lie in
-/// memory.
+/// The program, sizes and memory layout of a group, which decide its schedule.
 struct ScheduledGroup {
   std::string key;       ///< 16 hexadecimal digits
   bool packs = false;    ///< operands are brought into order

@@ -75,18 +75,14 @@ class Rewriter {
       names_.insert(graph_.initializers[i].name);
     }
     for (const auto& input : graph_.inputs) names_.insert(input.name);
-    for (const auto& output : graph_.outputs) ++reads_[output.name];
-    count_reads(graph_);
+    reads_ = count_reads(graph_);
+    add_names(graph_);
   }
-  void count_reads(const Graph& graph) {
+  void add_names(const Graph& graph) {
     for (const Node& node : graph.nodes) {
-      for (const std::string& name : node.inputs) ++reads_[name];
-      for (const std::string& name : node.outputs) names_.insert(name);
+      names_.insert(node.outputs.begin(), node.outputs.end());
       for (const Attribute& attribute : node.attributes)
-        for (const auto& inner : attribute.graphs) {
-          count_reads(*inner);
-          for (const auto& output : inner->outputs) ++reads_[output.name];
-        }
+        for (const auto& inner : attribute.graphs) add_names(*inner);
     }
   }
   void index_nodes() {

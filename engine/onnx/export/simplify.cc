@@ -37,6 +37,16 @@ void for_each_read(const Graph& graph, const Visit& visit) {
   for (const auto& output : graph.outputs) visit(output.name);
 }
 
+}  // namespace
+
+std::unordered_map<std::string, int> count_reads(const Graph& graph) {
+  std::unordered_map<std::string, int> reads;
+  for_each_read(graph, [&](const std::string& name) { ++reads[name]; });
+  return reads;
+}
+
+namespace {
+
 void rename_reads(Graph& graph, const std::unordered_map<std::string, std::string>& renamed) {
   const auto update = [&](std::string& name) {
     if (const auto found = renamed.find(name); found != renamed.end()) name = found->second;
@@ -105,8 +115,7 @@ std::optional<int64_t> one_integer(const std::unordered_map<std::string, const T
 void gather_single_elements(Graph& graph) {
   std::unordered_map<std::string, const TensorData*> constants;
   for (const TensorData& each : graph.initializers) constants[each.name] = &each;
-  std::unordered_map<std::string, int> reads;
-  for_each_read(graph, [&](const std::string& name) { ++reads[name]; });
+  const auto reads = count_reads(graph);
   std::unordered_map<std::string, Node*> producers;
   std::vector<TensorData> added;
   std::map<int64_t, std::string> indices;
@@ -114,8 +123,8 @@ void gather_single_elements(Graph& graph) {
     for (const std::string& name : node.outputs) producers[name] = &node;
     if (node.op_type != "Squeeze" || node.inputs.size() != 2) continue;
     const auto from = producers.find(node.inputs[0]);
-    if (from == producers.end() || from->second->op_type != "Slice" || reads[node.inputs[0]] != 1 ||
-        from->second->inputs.size() < 4)
+    if (from == producers.end() || from->second->op_type != "Slice" ||
+        reads.at(node.inputs[0]) != 1 || from->second->inputs.size() < 4)
       continue;
     const Node& slice = *from->second;
     const auto start = one_integer(constants, slice.inputs[1]),

@@ -114,7 +114,7 @@ Tensors decompose_clip_grad_norm(CallContext& c) {
 }
 
 Tensors decompose_parameters_to_vector(CallContext& c) {
-  if (c.list(0).empty()) refuse("parameters_to_vector", "there are no parameters");
+  if (c.list(0).empty()) refuse("parameters_to_vector", "the list of parameters is empty");
   return {joined_flat(c.list(0))};
 }
 
