@@ -153,7 +153,7 @@ paddle_room(base LIBRARIES Threads::Threads ${CMAKE_DL_LIBS}
 # tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
 paddle_room(config DEPENDS base LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
-paddle_room(comm DEPENDS base tensor EXCLUDE "/engine/comm/mpi/")
+paddle_room(comm DEPENDS base tensor EXCLUDE "/engine/comm/(gloo|mpi)/")
 paddle_room(launch DEPENDS base comm)
 paddle_add_opgen()
 paddle_room(ops DEPENDS base tensor

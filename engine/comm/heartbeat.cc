@@ -58,14 +58,18 @@ void Heartbeat::run() {
   }
 }
 
-void Liveness::start(Socket rendezvous, std::unique_ptr<RendezvousThread> host) {
+void Liveness::start(Socket rendezvous, std::unique_ptr<RendezvousThread> host,
+                     std::function<void()> wake) {
   host_ = std::move(host);
-  heartbeat_ = std::make_unique<Heartbeat>(std::move(rendezvous), activity_,
-                                           [this](const std::string& reason) {
-                                             const std::lock_guard lock(end_mutex_);
-                                             end_reason_ = reason;
-                                             ended_ = true;
-                                           });
+  const auto end = [this, wake = std::move(wake)](const std::string& reason) {
+    {
+      const std::lock_guard lock(end_mutex_);
+      end_reason_ = reason;
+      ended_ = true;
+    }
+    if (wake) wake();
+  };
+  heartbeat_ = std::make_unique<Heartbeat>(std::move(rendezvous), activity_, end);
 }
 
 void Liveness::check() {

@@ -68,8 +68,10 @@ class Liveness {
   Liveness& operator=(const Liveness&) = delete;
 
   /// Starts signs of life over the connection `rendezvous`; `host` is the rendezvous if it is in
-  /// this process.
-  void start(Socket rendezvous, std::unique_ptr<RendezvousThread> host);
+  /// this process. When the run has lost a rank, `wake` is called in another thread, for transports
+  /// whose waits do not ask `check` again and again.
+  void start(Socket rendezvous, std::unique_ptr<RendezvousThread> host,
+             std::function<void()> wake = {});
   void stop() { heartbeat_.reset(); }
   void at_step(int64_t step) { activity_.at_step(step); }
 

@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "comm/gloo_transport.h"
 #include "comm/mpi_transport.h"
 #include "comm/tcp_transport.h"
 
@@ -26,12 +27,13 @@ std::chrono::milliseconds seconds_in_environment(const char* name,
 }
 
 /// How messages travel, as PADDLE_TRANSPORT says: "auto" (from memory to memory between processes
-/// of one machine, else TCP), "tcp" or "mpi".
+/// of one machine, else TCP), "tcp", "gloo" or "mpi".
 std::string transport_in_environment() {
   const char* const value = std::getenv("PADDLE_TRANSPORT");
   const std::string chosen = value && *value ? value : "auto";
-  if (chosen != "auto" && chosen != "tcp" && chosen != "mpi")
-    fail(ErrorCode::kUsage, "PADDLE_TRANSPORT: expected auto, tcp or mpi, found '", chosen, "'");
+  if (chosen != "auto" && chosen != "tcp" && chosen != "gloo" && chosen != "mpi")
+    fail(ErrorCode::kUsage, "PADDLE_TRANSPORT: expected auto, tcp, gloo or mpi, found '", chosen,
+         "'");
   return chosen;
 }
 
@@ -108,6 +110,9 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
   if (kind == "mpi")
     return make_mpi_transport(m.rank, m.size, {options.timeout, spin, leaves_time},
                               std::move(rendezvous), std::move(host));
+  if (kind == "gloo")
+    return make_gloo_transport(m.rank, peers, {options.timeout, options.patience, leaves_time},
+                               std::move(rendezvous), std::move(host));
   const TcpOptions tcp{options.timeout, spin, leaves_time};
   return make_tcp_transport(m.rank, std::move(peers), hosts, tcp, std::move(rendezvous),
                             std::move(host));

@@ -1,5 +1,5 @@
-// Ranks that find each other through a rendezvous and exchange messages over TCP; the ranks are
-// threads here.
+// Ranks that find each other through a rendezvous and exchange messages from memory to memory, over
+// TCP or over Gloo; the ranks are threads here.
 
 #include "comm/join.h"
 
@@ -9,8 +9,10 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
+#include "base/module.h"
 #include "base/text.h"
 #include "comm/communicator.h"
 #include "comm/rendezvous.h"
@@ -20,9 +22,9 @@
 namespace paddle::comm {
 namespace {
 
-/// Runs `body` on ranks that joined over TCP.
+/// Runs `body` on ranks that joined.
 template <class Body>
-void run_over_tcp(int ranks, Body&& body, const std::function<void(Rendezvous&)>& meanwhile = {}) {
+void run_ranks(int ranks, Body&& body, const std::function<void(Rendezvous&)>& meanwhile = {}) {
   Rendezvous rendezvous(ranks);
   if (meanwhile) meanwhile(rendezvous);
   std::vector<std::thread> threads;
@@ -40,6 +42,19 @@ void run_over_tcp(int ranks, Body&& body, const std::function<void(Rendezvous&)>
   for (std::thread& thread : threads) thread.join();
 }
 
+/// The parameter is a value of PADDLE_TRANSPORT.
+class JoinedRanks : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == std::string("gloo") && !std::filesystem::exists(Module::default_path("gloo")))
+      GTEST_SKIP() << "built without Gloo";
+    ::setenv("PADDLE_TRANSPORT", GetParam(), 1);
+  }
+  void TearDown() override { ::unsetenv("PADDLE_TRANSPORT"); }
+};
+INSTANTIATE_TEST_SUITE_P(Transports, JoinedRanks, testing::Values("auto", "tcp", "gloo"),
+                         [](const auto& info) { return std::string(info.param); });
+
 std::vector<float> sums(Communicator& peers, int64_t count) {
   std::vector<float> mine, out(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
@@ -51,7 +66,7 @@ std::vector<float> sums(Communicator& peers, int64_t count) {
   return out;
 }
 
-TEST(TcpTransport, SumsHaveTheBitsOfASimulation) {
+TEST_P(JoinedRanks, SumsHaveTheBitsOfASimulation) {
   for (const int ranks : {2, 3, 5})
     for (const int64_t count : {int64_t{5}, int64_t{300001}}) {
       std::vector<float> simulated;
@@ -59,12 +74,12 @@ TEST(TcpTransport, SumsHaveTheBitsOfASimulation) {
         const auto result = sums(*peers, count);
         if (peers->is_root()) simulated = result;
       });
-      run_over_tcp(ranks, [&](Communicator& peers) { EXPECT_EQ(sums(peers, count), simulated); });
+      run_ranks(ranks, [&](Communicator& peers) { EXPECT_EQ(sums(peers, count), simulated); });
     }
 }
 
-// By address, and over the connection: in pieces that end elsewhere on both sides.
-TEST(TcpTransport, SeveralTensorsAreSummedTogether) {
+// In pieces that end elsewhere on both sides.
+TEST_P(JoinedRanks, SeveralTensorsAreSummedTogether) {
   const auto together = [](Communicator& peers) {
     std::vector<std::vector<float>> in, out;
     std::vector<Summand> tensors;
@@ -83,24 +98,21 @@ TEST(TcpTransport, SeveralTensorsAreSummedTogether) {
     peers.all_reduce(tensors, DType::kF32, Reduction::kSum, peers.all(), scratch.data());
     return out;
   };
-  for (const char* transport : {"", "tcp"})
-    for (const int ranks : {2, 3}) {
-      ::setenv("PADDLE_TRANSPORT", transport, 1);
-      std::vector<std::vector<float>> simulated;
-      simulate(ranks, [&](const std::shared_ptr<Communicator>& peers) {
-        auto result = together(*peers);
-        if (peers->is_root()) simulated = std::move(result);
-      });
-      run_over_tcp(ranks, [&](Communicator& peers) {
-        for (int i = 0; i < 3; ++i) EXPECT_EQ(together(peers), simulated);
-      });
-    }
-  ::unsetenv("PADDLE_TRANSPORT");
+  for (const int ranks : {2, 3}) {
+    std::vector<std::vector<float>> simulated;
+    simulate(ranks, [&](const std::shared_ptr<Communicator>& peers) {
+      auto result = together(*peers);
+      if (peers->is_root()) simulated = std::move(result);
+    });
+    run_ranks(ranks, [&](Communicator& peers) {
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(together(peers), simulated);
+    });
+  }
 }
 
-TEST(TcpTransport, StrangersAreTurnedAway) {
+TEST_P(JoinedRanks, StrangersAreTurnedAway) {
   Socket stranger;
-  run_over_tcp(
+  run_ranks(
       2, [](Communicator& peers) { EXPECT_EQ(peers.max(peers.rank()), 1); },
       [&](Rendezvous& rendezvous) {
         stranger = connect_to(rendezvous.address());
@@ -108,8 +120,8 @@ TEST(TcpTransport, StrangersAreTurnedAway) {
       });
 }
 
-TEST(TcpTransport, ALostPeerIsNamed) {
-  run_over_tcp(2, [](Communicator& peers) {
+TEST_P(JoinedRanks, ALostPeerIsNamed) {
+  run_ranks(2, [](Communicator& peers) {
     if (peers.rank() == 1) return peers.abort("");  // its connections close
     try {
       peers.barrier();
@@ -122,8 +134,8 @@ TEST(TcpTransport, ALostPeerIsNamed) {
   });
 }
 
-TEST(TcpTransport, PostedMessagesAreTakenByTag) {
-  run_over_tcp(2, [](Communicator& peers) {
+TEST_P(JoinedRanks, PostedMessagesAreTakenByTag) {
+  run_ranks(2, [](Communicator& peers) {
     // Larger than the buffers of a socket: `post` must not wait for the other rank.
     constexpr size_t kCount = 3 << 20;
     const auto message = [](int number) {
@@ -143,8 +155,8 @@ TEST(TcpTransport, PostedMessagesAreTakenByTag) {
   });
 }
 
-TEST(TcpTransport, MessagesMayOvertakeCollectives) {
-  run_over_tcp(2, [](Communicator& peers) {
+TEST_P(JoinedRanks, MessagesMayOvertakeCollectives) {
+  run_ranks(2, [](Communicator& peers) {
     const int other = 1 - peers.rank();
     std::vector<std::byte> bytes(5, std::byte{7}), found(5);
     peers.post(other, 1, bytes);
@@ -155,7 +167,7 @@ TEST(TcpTransport, MessagesMayOvertakeCollectives) {
   });
 }
 
-TEST(TcpTransport, RankZeroHoldsTheRendezvousWithoutALauncher) {
+TEST_P(JoinedRanks, RankZeroHoldsTheRendezvousWithoutALauncher) {
   const int port = listen_on("127.0.0.1", 0).port();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank)
@@ -166,7 +178,7 @@ TEST(TcpTransport, RankZeroHoldsTheRendezvousWithoutALauncher) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(TcpTransport, RanksThatDoNotComeAreNamed) {
+TEST(Join, RanksThatDoNotComeAreNamed) {
   const int port = listen_on("127.0.0.1", 0).port();
   JoinOptions options;
   options.patience = std::chrono::milliseconds(300);
@@ -179,7 +191,7 @@ TEST(TcpTransport, RanksThatDoNotComeAreNamed) {
   }
 }
 
-TEST(TcpTransport, AWaitEndsAtTheTimeout) {
+TEST_P(JoinedRanks, AWaitEndsAtTheTimeout) {
   Rendezvous rendezvous(2);
   std::atomic<bool> failed = false;
   std::vector<std::thread> threads;
