@@ -174,7 +174,8 @@ paddle_room(optim DEPENDS tensor ops LIBRARIES yaml-cpp)
 paddle_room(decoding DEPENDS base)
 paddle_room(text DEPENDS base formats
   LIBRARIES nlohmann_json::nlohmann_json paddle_utf8proc paddle_pcre2)
-paddle_room(onnx DEPENDS base tensor ops ir autograd compiler runtime formats decoding)
+paddle_room(onnx DEPENDS base tensor ops ir autograd compiler runtime formats decoding
+  LIBRARIES paddle_pcre2)
 paddle_room(lang DEPENDS base config tensor ops ir runtime
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(data DEPENDS base config tensor formats text

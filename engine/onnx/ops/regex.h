@@ -1,6 +1,6 @@
 #pragma once
-// RE2 patterns of string operators, matched by the POSIX regex of the C library: leftmost-longest
-// matches on UTF-8 characters.
+// RE2 patterns of string operators, matched by PCRE2's algorithm for the longest match, which does
+// not backtrack.
 
 #include <memory>
 #include <optional>
@@ -10,7 +10,7 @@ namespace paddle::onnx {
 
 class Regex {
  public:
-  /// kModel if the pattern is invalid, or too long with repetition counts expanded.
+  /// kModel if the pattern is invalid or too long.
   explicit Regex(const std::string& pattern);
   /// Whether the pattern matches the whole string.
   bool matches(const std::string& s) const;
@@ -18,7 +18,7 @@ class Regex {
   struct Match {
     size_t begin = 0, end = 0;
   };
-  /// The first match at or after `from`.
+  /// The longest of the first matches at or after `from`; none in a string that is not UTF-8.
   std::optional<Match> find(const std::string& s, size_t from) const;
 
  private:
