@@ -54,6 +54,27 @@ bool stands_alone(uint32_t c) {
          (c >= 0xf900 && c <= 0xfaff) || (c >= 0x20000 && c <= 0x3ffff);
 }
 
+/// Whether it makes words of several characters.
+bool is_letter(uint32_t c) { return is_word_part(c) && !stands_alone(c); }
+
+/// A bracket expression of the characters for which `f` holds, or of all others. Strings of C
+/// cannot hold character 0, so it counts as one of the others.
+template <class F>
+std::string bracket(F&& f, bool others) {
+  constexpr uint32_t kLast = 0x10ffff, kFirstSurrogate = 0xd800, kLastSurrogate = 0xdfff;
+  std::string out = others ? "[^" : "[";
+  for (uint32_t first = 1; first <= kLast; ++first) {
+    if (!f(first)) continue;
+    uint32_t last = first;
+    while (last < kLast && f(last + 1) && last + 1 != kFirstSurrogate) ++last;
+    if (first >= kFirstSurrogate && last <= kLastSurrogate) continue;
+    append_utf8(out, first);
+    if (last > first) append_utf8(out += '-', last);
+    first = last;
+  }
+  return out + ']';
+}
+
 }  // namespace
 
 std::string name_of(TokenKind kind) {
@@ -95,7 +116,7 @@ std::vector<std::string_view> split_tokens(std::string_view text, TokenKind kind
     } else if (kind == TokenKind::kSpaces) {
       if (is_space(c)) close(at), begin = next;
     } else if (is_apostrophe(c) && at > begin && next < text.size() &&
-               is_word_part(character(text, next).code)) {
+               is_letter(character(text, next).code)) {
       // inside of a word: "don't"
     } else if (!is_word_part(c) || stands_alone(c)) {
       close(at);
@@ -107,6 +128,14 @@ std::vector<std::string_view> split_tokens(std::string_view text, TokenKind kind
   }
   if (static_cast<int64_t>(out.size()) < limit) close(at);
   return out;
+}
+
+std::string token_pattern(TokenKind kind) {
+  if (kind == TokenKind::kCharacters) return ".";
+  const std::string sign = bracket(is_space, true);
+  if (kind == TokenKind::kSpaces) return sign + '+';
+  const std::string letter = bracket([](uint32_t c) { return !is_letter(c); }, true);
+  return letter + "+(?:['\u2019]" + letter + "+)*|" + sign;
 }
 
 }  // namespace paddle::data

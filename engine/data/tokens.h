@@ -26,4 +26,8 @@ std::string lowercase(std::string_view text);
 /// At most `limit` tokens; the text must be UTF-8. White space separates words and is dropped.
 std::vector<std::string_view> split_tokens(std::string_view text, TokenKind kind, int64_t limit);
 
+/// A regular expression in RE2's syntax whose matches in a text, one after the other, are its
+/// tokens.
+std::string token_pattern(TokenKind kind);
+
 }  // namespace paddle::data

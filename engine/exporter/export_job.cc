@@ -327,9 +327,7 @@ std::vector<ExportResult> run_export(const ExportJob& job,
     Exportable source{
         outputs[i], model.name, *model.function, model.weight, metadata_of(job, model), {}};
     if (preprocess) {
-      source.finish = [&](onnx::ExportedModel& exported) {
-        preprocess->insert(exported.model.graph);
-      };
+      source.finish = [&](onnx::ExportedModel& exported) { preprocess->insert(exported.model); };
       source.least_opset = preprocess->least_opset();
       if (source.least_opset > 17) source.least_opset_reason = "Resize with antialiasing";
       source.check = [&](const std::string& file, const onnx::ExportedModel&) {

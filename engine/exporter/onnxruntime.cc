@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "formats/onnx/model.h"
+#include "onnx/graph/session.h"
+#include "onnx/graph/value_io.h"
 
 namespace paddle::exporter {
 namespace {
@@ -19,13 +21,16 @@ enum Place : size_t {
   kCreateSession = 7,
   kRun = 9,
   kCreateSessionOptions = 10,
+  kCreateTensor = 48,
   kCreateTensorWithData = 49,
   kGetTensorData = 51,
+  kFillStrings = 52,
   kGetElementType = 60,
   kGetDimensionsCount = 61,
   kGetDimensions = 62,
   kGetTypeAndShape = 65,
   kCreateCpuMemoryInfo = 69,
+  kGetDefaultAllocator = 78,
   kReleaseEnv = 92,
   kReleaseStatus = 93,
   kReleaseMemoryInfo = 94,
@@ -128,19 +133,21 @@ class OnnxRuntimeModel final : public program::Model {
   double flops(const std::vector<Array>& inputs) override { return described_->flops(inputs); }
 
   const std::vector<Array>& run(const std::vector<Array>& inputs) override {
+    return run_values(onnx::to_values(inputs));
+  }
+
+  const std::vector<Array>& run_values(const onnx::Values& inputs) {
     const Library& ort = Library::get();
     std::vector<Array> packed;
     std::vector<Object> values, results;
     std::vector<const char*> input_names, output_names;
     std::vector<void*> given, found(outputs_.size(), nullptr);
     for (size_t i = 0; i < inputs.size(); ++i) {
-      packed.push_back(inputs[i].contiguous());
-      const Array& array = packed.back();
       Object& value = values.emplace_back(kReleaseValue);
-      ort.call(kCreateTensorWithData, memory_.get(), array.raw(),
-               static_cast<size_t>(storage_bytes(array.dtype, array.size())), array.shape.data(),
-               array.shape.size(), static_cast<int>(formats::onnx::number_of_dtype(array.dtype)),
-               value.out());
+      if (inputs[i].kind() == onnx::Value::Kind::kStrings)
+        create_texts(inputs[i].strings(), value);
+      else
+        create_view(packed.emplace_back(inputs[i].tensor().array().contiguous()), value);
       given.push_back(value.get());
       input_names.push_back(inputs_[i].first.c_str());
     }
@@ -154,6 +161,22 @@ class OnnxRuntimeModel final : public program::Model {
   }
 
  private:
+  void create_view(const Array& array, Object& value) const {
+    Library::get().call(kCreateTensorWithData, memory_.get(), array.raw(),
+                        static_cast<size_t>(storage_bytes(array.dtype, array.size())),
+                        array.shape.data(), array.shape.size(),
+                        static_cast<int>(formats::onnx::number_of_dtype(array.dtype)), value.out());
+  }
+  static void create_texts(const onnx::StringArray& texts, Object& value) {
+    const Library& ort = Library::get();
+    void* allocator = nullptr;  // belongs to the library
+    ort.call(kGetDefaultAllocator, &allocator);
+    ort.call(kCreateTensor, allocator, texts.shape.data(), texts.shape.size(),
+             static_cast<int>(formats::onnx::number_of_dtype(DType::kString)), value.out());
+    std::vector<const char*> items;
+    for (const std::string& item : texts.items) items.push_back(item.c_str());
+    ort.call(kFillStrings, value.get(), items.data(), items.size());
+  }
   static Array copied(void* value) {
     const Library& ort = Library::get();
     Object type(kReleaseTypeAndShape);
@@ -185,6 +208,18 @@ class OnnxRuntimeModel final : public program::Model {
 std::unique_ptr<program::Model> open_with_onnxruntime(const std::string& file,
                                                       const program::LoadOptions& options) {
   return std::make_unique<OnnxRuntimeModel>(file, options);
+}
+
+std::vector<Array> run_values(program::Model& model, const onnx::Values& inputs) {
+  if (auto* const peer = dynamic_cast<OnnxRuntimeModel*>(&model)) return peer->run_values(inputs);
+  std::vector<Array> out;
+  if (onnx::Session* const session = model.onnx()) {
+    for (auto& [name, array] : onnx::plain_arrays(*session, session->run(inputs)))
+      out.push_back(array);
+    return out;
+  }
+  for (const onnx::Value& value : inputs) out.push_back(value.tensor().array());
+  return model.run(out);
 }
 
 std::unique_ptr<program::Model> open_exported(const ExportJob& job, const std::string& file,

@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "exporter/export_job.h"
+#include "onnx/graph/value.h"
 
 namespace paddle::exporter {
 
@@ -18,5 +20,8 @@ std::unique_ptr<program::Model> open_with_onnxruntime(const std::string& file,
 /// An exported file as the job wants it to be run.
 std::unique_ptr<program::Model> open_exported(const ExportJob& job, const std::string& file,
                                               const program::LoadOptions& options = {});
+
+/// Runs a model on values that may be texts; `model` as it was opened here or by load_model.
+std::vector<Array> run_values(program::Model& model, const onnx::Values& inputs);
 
 }  // namespace paddle::exporter

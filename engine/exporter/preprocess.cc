@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "data/open_data.h"
+#include "data/tokens.h"
 #include "exporter/check.h"
 #include "exporter/onnxruntime.h"
 #include "inspect/compare.h"
@@ -21,6 +23,9 @@ using formats::onnx::TensorData;
 using onnx::int_attribute;
 using onnx::ints_attribute;
 using onnx::string_attribute;
+
+constexpr const char* kContrib = "com.microsoft";
+constexpr const char* kMl = "ai.onnx.ml";
 
 /// Nodes that prepare one input, in order.
 class Nodes {
@@ -40,9 +45,10 @@ class Nodes {
     return constant(Array::from<int64_t>(values, {static_cast<int64_t>(values.size())}));
   }
   std::string add(const std::string& type, std::vector<std::string> inputs,
-                  onnx::ExportAttributes attributes = {}) {
+                  onnx::ExportAttributes attributes = {}, const std::string& domain = "") {
     Node node;
     node.op_type = type;
+    node.domain = domain;
     node.inputs = std::move(inputs);
     node.attributes = std::move(attributes);
     node.name = str(prefix_, ".", type, count_++);
@@ -238,6 +244,52 @@ std::string scaled(Nodes& n, std::string x, data::Field& field, const data::Fitt
   return n.add("Mul", {n.add("Sub", {x, columns(fitted.shift)}), columns(fitted.factor)});
 }
 
+onnx::ExportAttributes encoder(std::vector<std::string> keys, std::vector<int64_t> values,
+                               int64_t otherwise) {
+  formats::onnx::Attribute names;
+  names.name = "keys_strings";
+  names.kind = formats::onnx::AttributeKind::kStrings;
+  names.strings = std::move(keys);
+  return {names, ints_attribute("values_int64s", std::move(values)),
+          int_attribute("default_int64", otherwise)};
+}
+
+/// The numbers of the tokens of each text, padded with zeros to the longest of the batch and to one
+/// at least, and where they are.
+struct Tokenized {
+  std::string ids, mask;
+};
+Tokenized tokenized(Nodes& n, std::string x, const data::Fitted& fitted) {
+  const auto kind = data::parse_token_kind(fitted.token_kind);
+  if (!kind || fitted.unknown_shares_zero)
+    fail(ErrorCode::kUsage, "--with-preprocess: the tokens of '", fitted.field,
+         "' have no ONNX form");
+  if (fitted.lowercase)
+    x = n.add(
+        "StringNormalizer", {x},
+        {string_attribute("case_change_action", "LOWER"), string_attribute("locale", "C.UTF-8")});
+  x = n.add(
+      "Tokenizer", {x},
+      {string_attribute("tokenexp", data::token_pattern(*kind)), string_attribute("pad_value", ""),
+       int_attribute("mark", 0), int_attribute("mincharnum", 1)},
+      kContrib);
+  // Tokens are numbered from 0, which is "<unknown>".
+  std::vector<int64_t> numbers(fitted.tokens.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::string ids = n.add("LabelEncoder", {x}, encoder(fitted.tokens, numbers, 0), kMl);
+  std::string mask = n.add("LabelEncoder", {x}, encoder({""}, {0}, 1), kMl);
+  const std::string one = n.ints({1});
+  const std::string length = n.add("Gather", {n.add("Shape", {x}), one});
+  const std::string missing = n.add("Sub", {one, n.add("Min", {length, one})});
+  const std::string pads =
+      n.add("Concat", {n.ints({0, 0, 0}), missing}, {int_attribute("axis", 0)});
+  const auto finished = [&](const std::string& of) {
+    const std::string cut = n.add("Slice", {of, n.ints({0}), n.ints({fitted.max_length}), one});
+    return n.add("Pad", {cut, pads, n.constant(Array::scalar<int64_t>(0))});
+  };
+  return {finished(ids), n.cast(finished(mask), DType::kBool)};
+}
+
 void rename_reads(Graph& graph, const std::string& from, const std::string& to) {
   for (Node& node : graph.nodes) {
     for (std::string& input : node.inputs)
@@ -272,6 +324,7 @@ Preprocess::Preprocess(const std::string& model, const program::ModelMetadata& m
       field.log = false;
       field.shift.clear();
       field.factor.clear();
+      if (field.kind == data::ColumnKind::kText) text_columns_[field.name] = field.columns.at(0);
     }
   raw_ = data::make_dataset(options);
   transforms_ = run.valid_loader.transforms;
@@ -295,7 +348,8 @@ std::vector<Preprocess::Input> Preprocess::inputs_of(const Graph& graph) const {
     if (at < 0) continue;
     Input input{value.name, raw_->fields()[static_cast<size_t>(at)], nullptr, {}};
     const data::Fitted* fitted = data::find_fitted(fitted_, value.name);
-    if (fitted && (fitted->log || !fitted->shift.empty())) input.fitted = fitted;
+    if (fitted && (fitted->log || !fitted->shift.empty() || !fitted->token_kind.empty()))
+      input.fitted = fitted;
     for (const TransformOptions& each : transforms_)
       if (std::find(each.fields.begin(), each.fields.end(), value.name) != each.fields.end())
         input.transforms.push_back(each);
@@ -304,28 +358,64 @@ std::vector<Preprocess::Input> Preprocess::inputs_of(const Graph& graph) const {
   return out;
 }
 
-void Preprocess::insert(Graph& graph) const {
+void Preprocess::insert(formats::onnx::Model& model) const {
+  Graph& graph = model.graph;
   std::vector<Node> before;
   for (const Input& input : inputs_of(graph)) {
     Nodes nodes(graph, input.name);
     data::Field field = input.raw;
     std::string x = input.name;
-    if (input.fitted) x = scaled(nodes, x, field, *input.fitted);
+    if (input.is_text()) {
+      const Tokenized tokens = tokenized(nodes, x, *input.fitted);
+      x = tokens.ids;
+      const std::string mask = input.name + "_mask";
+      std::erase_if(graph.inputs, [&](const auto& value) { return value.name == mask; });
+      rename_reads(graph, mask, tokens.mask);
+      model.opsets[kContrib] = 1;
+      model.opsets[kMl] = 2;
+    } else if (input.fitted) {
+      x = scaled(nodes, x, field, *input.fitted);
+    }
     for (const TransformOptions& each : input.transforms) x = transformed(nodes, x, field, each);
     auto& declared = *std::find_if(graph.inputs.begin(), graph.inputs.end(),
                                    [&](const auto& value) { return value.name == input.name; });
     if (field.dtype != *declared.type.dtype) x = nodes.cast(x, *declared.type.dtype);
     rename_reads(graph, input.name, x);
     Shape shape = {declared.type.shape->at(0)};
-    for (size_t i = 0; i < input.raw.shape.size(); ++i) {
+    for (size_t i = 0; i < input.raw.shape.size() && !input.is_text(); ++i) {
       const int64_t size = input.raw.shape[i];
       shape.push_back(size < 0 ? Dim::symbol(symbol_for(input.raw, i)) : Dim(size));
     }
-    declared.type.dtype = input.raw.dtype;
+    declared.type.dtype = input.is_text() ? DType::kString : input.raw.dtype;
     declared.type.shape = shape;
     before.insert(before.end(), nodes.nodes().begin(), nodes.nodes().end());
   }
   graph.nodes.insert(graph.nodes.begin(), before.begin(), before.end());
+}
+
+Array Preprocess::batch_of_one(const data::Sample& sample, const std::string& input,
+                               DType dtype) const {
+  int64_t field = raw_->find_field(input);
+  const std::string suffix = "_mask";
+  const bool is_mask = field < 0 && input.ends_with(suffix);
+  if (is_mask) field = raw_->find_field(input.substr(0, input.size() - suffix.size()));
+  if (field < 0) fail(ErrorCode::kUsage, "the data has no field '", input, "'");
+  const auto at = static_cast<size_t>(field);
+  Array array = sample[at].array().cast(dtype);
+  Dims shape = {1};
+  shape.insert(shape.end(), array.shape.begin(), array.shape.end());
+  if (raw_->fields()[at].max_length > 0 && shape[1] == 0) {  // as the loader pads it
+    shape[1] = 1;
+    return Array::zeros(dtype, shape);
+  }
+  if (is_mask) {
+    Array mask = Array::empty(DType::kBool, {shape[0], shape[1]});
+    std::fill_n(mask.data<bool>(), mask.size(), true);
+    return mask;
+  }
+  array.shape = shape;
+  array.strides = contiguous_strides(shape);
+  return array;
 }
 
 std::vector<CheckResult> Preprocess::check(
@@ -345,30 +435,22 @@ std::vector<CheckResult> Preprocess::check(
     raw_->read(i, {}, raw);
     scaled_->read(i, {}, prepared);
     pipeline.apply(prepared, i, {}, scratch);
-    const auto batch_of_one = [](const data::Value& value, DType dtype) {
-      Array array = value.array().cast(dtype);
-      Dims shape = {1};
-      shape.insert(shape.end(), array.shape.begin(), array.shape.end());
-      array.shape = shape;
-      array.strides = contiguous_strides(shape);
-      return array;
-    };
     const auto inputs = [&](const program::Model& model, const data::Sample& sample) {
-      std::vector<Array> arrays;
-      for (const auto& [name, type] : model.inputs()) {
-        const int64_t field = raw_->find_field(name);
-        if (field < 0) fail(ErrorCode::kUsage, job.model, ": the data has no field '", name, "'");
-        arrays.push_back(batch_of_one(sample[static_cast<size_t>(field)], type.dtype));
-      }
-      return arrays;
+      onnx::Values values;
+      for (const auto& [name, type] : model.inputs())
+        values.push_back(
+            type.dtype == DType::kString
+                ? onnx::Value::of_strings({1}, {*raw_->key_of(i, text_columns_.at(name))})
+                : onnx::Value(Tensor(batch_of_one(sample, name, type.dtype))));
+      return values;
     };
     CheckResult check;
     check.ran = true;
     check.dims["sample"] = i;
     std::vector<Array> expected;
-    for (const Array& each : source->run(inputs(*source, prepared)))
+    for (const Array& each : run_values(*source, inputs(*source, prepared)))
       expected.push_back(runtime::copied(each));
-    const auto& found = exported->run(inputs(*exported, raw));
+    const std::vector<Array> found = run_values(*exported, inputs(*exported, raw));
     for (size_t k = 0; k < expected.size() && check.difference.empty(); ++k) {
       // A rounded pixel may be the next one.
       const double largest = largest_of(expected[k]);

@@ -2,6 +2,7 @@
 // The transforms of a run inside of its ONNX file: inputs are then fields as the data has them,
 // such as decoded pixels of any size, and not as the model takes them.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ class Preprocess {
 
   /// The opset that its operators need: antialiased resizing came with 18.
   int64_t least_opset() const;
-  /// Puts nodes before the inputs of the graph. An input keeps its name and becomes the raw field.
-  void insert(formats::onnx::Graph& graph) const;
+  /// Puts nodes before the inputs of the graph. An input keeps its name and becomes the raw field;
+  /// a field of tokens becomes a vector of texts, and its mask is computed.
+  void insert(formats::onnx::Model& model) const;
   /// Runs the file on raw samples beside the model on prepared ones.
   std::vector<CheckResult> check(const ExportJob& job, const std::string& file,
                                  const std::function<void(const std::string&)>& note) const;
@@ -30,14 +32,19 @@ class Preprocess {
   struct Input {
     std::string name;
     data::Field raw;
-    const data::Fitted* fitted = nullptr;  ///< column scaling
+    const data::Fitted* fitted = nullptr;  ///< column scaling or a vocabulary
+    bool is_text() const { return fitted && !fitted->token_kind.empty(); }
     std::vector<data::TransformOptions> transforms;
   };
   std::vector<Input> inputs_of(const formats::onnx::Graph& graph) const;
 
+  /// A field of a sample, or the mask of one, as a batch; kUsage if the data has none.
+  Array batch_of_one(const data::Sample& sample, const std::string& input, DType dtype) const;
+
   data::DatasetPtr raw_, scaled_;
   std::vector<data::Fitted> fitted_;
   std::vector<data::TransformOptions> transforms_;
+  std::map<std::string, std::string> text_columns_;  ///< by field of tokens
 };
 
 }  // namespace paddle::exporter

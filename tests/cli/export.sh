@@ -53,6 +53,8 @@ ok "$export_model" "$folder/run" -o "$folder/raw.onnx" --with-preprocess
 source "$(dirname "${BASH_SOURCE[0]}")/export_transforms.bash"
 ok "$export_model" "$folder/pictures" -o "$folder/pictures.onnx" --with-preprocess
 grep -q "Resize with antialiasing" "$folder/out" || fail "the reason for the opset is not said"
+ok "$export_model" "$folder/texts" -o "$folder/texts.onnx" --with-preprocess --check 8
+"$bin/paddle-show" "$folder/texts.onnx" | grep -q "text.*string" || fail "the input is not a text"
 expect 2 "needs opset 18" "$export_model" "$folder/pictures" -o "$folder/x.onnx" --with-preprocess --opset 17
 expect 2 "--with-preprocess is for the models of runs" "$export_model" models/lenet.yaml -o "$folder/x.onnx" \
   --with-preprocess

@@ -36,4 +36,5 @@ done
 agrees integer "$folder/int8/model" --format qoperator
 source tests/cli/export_transforms.bash
 agrees transforms "$folder/pictures" --with-preprocess
+agrees texts "$folder/texts" --with-preprocess --check 8
 finish
