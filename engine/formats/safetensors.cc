@@ -203,10 +203,12 @@ Array SafetensorsReader::read(const SafetensorsEntry& entry) const {
 
 bool safetensors_has(DType dtype) { return !name_of(dtype).empty(); }
 
-SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> entries,
-                                     const std::map<std::string, std::string>& metadata)
-    : entries_(std::move(entries)), file_(path) {
-  std::sort(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+namespace {
+
+/// Sorts the entries, assigns their offsets, and gives what the file begins with.
+std::string begin_file(const std::string& path, std::vector<SafetensorsEntry>& entries,
+                       const std::map<std::string, std::string>& metadata) {
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     const int64_t wa = item_size(a.dtype), wb = item_size(b.dtype);
     return wa != wb ? wa > wb : a.name < b.name;
   });
@@ -215,7 +217,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Safete
   uint64_t at = 0;
   try {
     if (!metadata.empty()) text += "\"__metadata__\":" + json(metadata).dump() + ",";
-    for (SafetensorsEntry& e : entries_) {
+    for (SafetensorsEntry& e : entries) {
       if (!safetensors_has(e.dtype))
         fail(ErrorCode::kUsage, "safetensors has no type for ", paddle::text(e.dtype), " (tensor '",
              e.name, "')");
@@ -235,8 +237,15 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Safete
   text += '}';
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
-  file_.write(&length, 8);
-  file_.write(text);
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+}  // namespace
+
+SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> entries,
+                                     const std::map<std::string, std::string>& metadata)
+    : entries_(std::move(entries)), file_(path) {
+  file_.write(begin_file(path, entries_, metadata));
 }
 
 void SafetensorsWriter::add(const Array& array) {
@@ -251,6 +260,30 @@ void SafetensorsWriter::add(const Array& array) {
 void SafetensorsWriter::close() {
   ensure(next_ == entries_.size(), "SafetensorsWriter: tensors are missing");
   file_.commit();
+}
+
+SafetensorsParts::SafetensorsParts(std::string path, std::vector<SafetensorsEntry> entries)
+    : path_(std::move(path)), header_(begin_file(path_, entries, {})) {
+  for (SafetensorsEntry& e : entries) {
+    data_bytes_ = e.end;
+    entries_[e.name] = std::move(e);
+  }
+}
+
+void SafetensorsParts::create() const {
+  SharedFile::create(path_, bytes());
+  SharedFile file(path_);
+  file.write(0, std::as_bytes(std::span(header_)));
+}
+
+void SafetensorsParts::open() { file_.emplace(path_); }
+
+void SafetensorsParts::write(const std::string& name, int64_t first,
+                             std::span<const std::byte> elements) {
+  const SafetensorsEntry& entry = entries_.at(name);
+  const uint64_t begin = entry.begin + static_cast<uint64_t>(first * item_size(entry.dtype));
+  ensure(begin + elements.size() <= entry.end, "SafetensorsParts: past the end of a tensor");
+  file_->write(header_.size() + begin, elements);
 }
 
 void write_safetensors(const std::string& path,

@@ -6,11 +6,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/files.h"
+#include "base/shared_file.h"
 #include "tensor/tensor.h"
 
 namespace paddle::formats {
@@ -66,6 +69,27 @@ class SafetensorsWriter {
   std::vector<SafetensorsEntry> entries_;
   AtomicFile file_;
   size_t next_ = 0;
+};
+
+/// A file that several processes write: one makes it, and each puts in what it has of the tensors.
+class SafetensorsParts {
+ public:
+  /// Assigns the offsets of all tensors, in the order of SafetensorsWriter.
+  SafetensorsParts(std::string path, std::vector<SafetensorsEntry> entries);
+  uint64_t bytes() const { return header_.size() + data_bytes_; }
+  /// Makes the file and writes its header.
+  void create() const;
+  /// Opens the file; then each process may `write`.
+  void open();
+  /// Elements of a tensor, from number `first` on.
+  void write(const std::string& name, int64_t first, std::span<const std::byte> elements);
+  void sync() { file_->sync(); }
+
+ private:
+  std::string path_, header_;
+  uint64_t data_bytes_ = 0;
+  std::map<std::string, SafetensorsEntry> entries_;
+  std::optional<SharedFile> file_;
 };
 
 /// Writes all tensors at once.

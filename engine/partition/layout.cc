@@ -24,40 +24,6 @@ std::vector<int64_t> positions(int64_t size, int dim, const Placement& placement
   return out;
 }
 
-/// Calls `copy(offset in the logical array, offset in the part, count)` for runs of elements.
-template <class Copy>
-void for_each_run(const Dims& shape, const Placement& placement, const Mesh& mesh, int rank,
-                  Copy&& copy) {
-  std::vector<std::vector<int64_t>> here;
-  for (size_t d = 0; d < shape.size(); ++d)
-    here.push_back(positions(shape[d], static_cast<int>(d), placement, mesh, rank));
-  // Dims after the last split one are copied as a whole.
-  size_t last = 0;
-  for (const Split& split : placement) last = std::max(last, static_cast<size_t>(split.dim));
-  const Dims strides = contiguous_strides(shape);
-  const int64_t inner = strides[last];
-  std::vector<size_t> at(last + 1, 0);
-  for (const auto& list : here)
-    if (list.empty()) return;
-  for (int64_t done = 0;;) {
-    int64_t offset = 0;
-    for (size_t d = 0; d < last; ++d) offset += here[d][at[d]] * strides[d];
-    // Adjacent positions of the last split dim form one run.
-    const auto& line = here[last];
-    for (size_t begin = 0; begin < line.size();) {
-      size_t end = begin + 1;
-      while (end < line.size() && line[end] == line[end - 1] + 1) ++end;
-      const auto count = static_cast<int64_t>(end - begin) * inner;
-      copy(offset + line[begin] * inner, done, count);
-      done += count;
-      begin = end;
-    }
-    size_t d = last;
-    while (d > 0 && ++at[d - 1] == here[d - 1].size()) at[--d] = 0;
-    if (d == 0) return;
-  }
-}
-
 }  // namespace
 
 std::string text(const Placement& placement, const Dims& shape, const Mesh& mesh) {
@@ -95,6 +61,39 @@ Array shard(const Array& logical, const Placement& placement, const Mesh& mesh, 
                 static_cast<size_t>(count) * item);
   });
   return out;
+}
+
+void for_each_run(const Dims& shape, const Placement& placement, const Mesh& mesh, int rank,
+                  const std::function<void(int64_t, int64_t, int64_t)>& run) {
+  if (placement.empty()) return run(0, 0, element_count(std::span(shape)));
+  std::vector<std::vector<int64_t>> here;
+  for (size_t d = 0; d < shape.size(); ++d)
+    here.push_back(positions(shape[d], static_cast<int>(d), placement, mesh, rank));
+  // Dims after the last split one are copied as a whole.
+  size_t last = 0;
+  for (const Split& split : placement) last = std::max(last, static_cast<size_t>(split.dim));
+  const Dims strides = contiguous_strides(shape);
+  const int64_t inner = strides[last];
+  std::vector<size_t> at(last + 1, 0);
+  for (const auto& list : here)
+    if (list.empty()) return;
+  for (int64_t done = 0;;) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < last; ++d) offset += here[d][at[d]] * strides[d];
+    // Adjacent positions of the last split dim form one run.
+    const auto& line = here[last];
+    for (size_t begin = 0; begin < line.size();) {
+      size_t end = begin + 1;
+      while (end < line.size() && line[end] == line[end - 1] + 1) ++end;
+      const auto count = static_cast<int64_t>(end - begin) * inner;
+      run(offset + line[begin] * inner, done, count);
+      done += count;
+      begin = end;
+    }
+    size_t d = last;
+    while (d > 0 && ++at[d - 1] == here[d - 1].size()) at[--d] = 0;
+    if (d == 0) return;
+  }
 }
 
 void unshard(const Array& part, Array& logical, const Placement& placement, const Mesh& mesh,

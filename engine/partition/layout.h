@@ -3,6 +3,7 @@
 // and the part of a host array that a rank has.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -34,6 +35,10 @@ std::string text(const Placement& placement, const Dims& shape, const Mesh& mesh
 Dims shard_shape(const Dims& shape, const Placement& placement, const Mesh& mesh, int rank);
 /// The rank's part of a logical array, contiguous. Without splits the array itself.
 Array shard(const Array& logical, const Placement& placement, const Mesh& mesh, int rank);
+/// Calls `run(first element in the logical tensor, first element in the part, elements)` for the
+/// pieces of the rank's part that lie together in both.
+void for_each_run(const Dims& shape, const Placement& placement, const Mesh& mesh, int rank,
+                  const std::function<void(int64_t, int64_t, int64_t)>& run);
 /// Copies the rank's part into its place in the logical array, which is contiguous.
 void unshard(const Array& part, Array& logical, const Placement& placement, const Mesh& mesh,
              int rank);

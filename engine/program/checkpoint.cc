@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "formats/safetensors.h"
+#include "program/checkpoint_files.h"
 #include "program/folders.h"
 #include "runtime/execute.h"
 
@@ -32,41 +33,11 @@ Named weights_of(const ParameterStore& store) {
   return out;
 }
 
-Named optimizer_of(const ParameterStore& store) {
-  Named out;
-  for (const auto& [name, value] : store.states)
-    if (!is_model_state(name) && !is_master(name) && !is_accumulated(name))
-      out.push_back({name, value});
-  for (const auto& [name, start] : store.sequence_starts)
-    out.push_back({str(kSequencePrefix, name), store.states.at(name)});
-  return out;
-}
-
-uint64_t bytes_of(const Named& tensors) {
-  uint64_t bytes = 0;
-  for (const auto& [name, a] : tensors)
-    bytes += static_cast<uint64_t>(storage_bytes(a.dtype, a.size()));
-  return bytes;
-}
-
 std::string text_of(const Array& a) { return text(a.dtype) + str(a.shape); }
 
 bool is_step_name(const std::string& name) {
   return !name.empty() && name.size() < 19 &&
          name.find_first_not_of("0123456789") == std::string::npos;
-}
-
-constexpr const char* kCheckedFiles[] = {"config.yaml", "module.txt", "model.safetensors",
-                                         "optimizer.safetensors"};
-
-/// Size and checksum of each file, to tell a damaged checkpoint from a good one.
-nlohmann::json checksums(const fs::path& folder) {
-  auto out = nlohmann::json::object();
-  for (const char* name : kCheckedFiles) {
-    const auto file = MappedFile::open((folder / name).string(), ErrorCode::kModel);
-    out[name] = {{"bytes", file->size()}, {"crc32", crc32(file->bytes())}};
-  }
-  return out;
 }
 
 void check_files(const fs::path& folder, const nlohmann::json& state) {
@@ -157,13 +128,6 @@ Staged stage(const std::string& path, ParameterStore& store,
   return staged;
 }
 
-nlohmann::json to_json(const Watch& watch) {
-  nlohmann::json out = {
-      {"waited", watch.waited}, {"cooldown", watch.cooldown}, {"factor", watch.factor}};
-  if (watch.best) out["best"] = *watch.best;
-  return out;
-}
-
 Watch watch_of(const nlohmann::json& json) {
   Watch out;
   out.waited = json.at("waited").get<int64_t>();
@@ -174,57 +138,6 @@ Watch watch_of(const nlohmann::json& json) {
 }
 
 }  // namespace
-
-std::string write_checkpoint(const std::string& folder, const ParameterStore& store,
-                             const CheckpointContent& content) {
-  ensure_directory(folder);
-  const Named weights = weights_of(store), optimizer = optimizer_of(store);
-  const uint64_t needed =
-      bytes_of(weights) + bytes_of(optimizer) + content.module.size() + (1 << 20);
-  const uint64_t free = free_space(folder);
-  if (free < needed)
-    fail(ErrorCode::kDevice, folder, ": a checkpoint needs ", human_bytes(needed),
-         ", the disk has ", human_bytes(free), " left; nothing was written");
-  const std::string name = std::to_string(content.state.step);
-  const fs::path final_path = fs::path(folder) / name;
-  const fs::path temporary = fs::path(folder) / (".writing-" + name);
-  remove_folder(temporary);
-  try {
-    ensure_directory(temporary.string());
-    write_file_atomically((temporary / "config.yaml").string(), content.config);
-    write_file_atomically((temporary / "module.txt").string(), content.module);
-    formats::write_safetensors((temporary / "model.safetensors").string(), weights);
-    formats::write_safetensors((temporary / "optimizer.safetensors").string(), optimizer);
-    if (content.further) content.further((temporary / "inference").string());
-    const RunState& s = content.state;
-    nlohmann::json state = {{"version", 1},
-                            {"step", s.step},
-                            {"epoch", s.position.epoch},
-                            {"sample", s.position.sample},
-                            {"samples", s.samples},
-                            {"seconds", s.seconds},
-                            {"seed", store.seed},
-                            {"train_loss_sum", s.train_loss_sum},
-                            {"train_loss_count", s.train_loss_count},
-                            {"best_step", s.best_step},
-                            {"evaluation_due", s.evaluation_due},
-                            {"evaluated_step", s.evaluated_step},
-                            {"files", checksums(temporary)}};
-    if (s.best) state["best"] = *s.best;
-    if (!s.loss_sums.empty()) state["loss_sums"] = s.loss_sums;
-    state["early_stop"] = to_json(s.early_stop);
-    for (const Watch& each : s.plateaus) state["plateaus"].push_back(to_json(each));
-    write_file_atomically((temporary / "state.json").string(), state.dump(2) + "\n");
-    sync_directory(temporary.string());
-    put_in_place(temporary, final_path);
-    sync_directory(folder);
-    point_latest(folder, content.state.step);
-  } catch (...) {
-    remove_folder(temporary);
-    throw;
-  }
-  return final_path.string();
-}
 
 void point_latest(const std::string& folder, int64_t step) {
   const fs::path temporary = fs::path(folder) / (".latest-" + std::to_string(getpid()));

@@ -114,14 +114,21 @@ ModelMetadata read_metadata(const std::string& path) {
 
 void write_model(const std::string& path, const std::string& name, const lang::Program& program,
                  bool use_float64, const ParameterStore& kept,
-                 const quant::FakeQuantization* quantization) {
+                 const quant::FakeQuantization* quantization, const std::string& weights) {
   ParameterStore store = kept.in_full_precision();
   const fs::path folder(path);
   ensure_directory(path);
   // A model that asks for the values of dims is traced when they are known.
   StaticDims dims;
   auto function = trace_prediction(program, program.model, store, use_float64, &dims, quantization);
-  write_weights((folder / "model.safetensors").string(), store);
+  const std::string file = (folder / "model.safetensors").string();
+  if (weights.empty()) {
+    write_weights(file, store);
+  } else {
+    std::error_code error;
+    fs::copy_file(weights, file, fs::copy_options::overwrite_existing, error);
+    if (error) fail(ErrorCode::kDevice, "cannot write '", file, "': ", error.message());
+  }
   write_file_atomically((folder / "module.txt").string(),
                         ir::print(prediction_module(function, name, store)));
 }

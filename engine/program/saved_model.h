@@ -42,9 +42,10 @@ void write_metadata(const std::string& folder, const std::string& name, const co
                     const std::vector<data::Field>& fields, const data::Dataset& dataset,
                     const FieldUse& use);
 /// Writes the function of prediction and the weights; those kept in 16 bits as their masters.
-/// `quantization`: of a run that trains with it, else null.
+/// `quantization`: of a run that trains with it, else null. `weights`: a file that has the weights
+/// and is copied, for a store without values; "": those of the store.
 void write_model(const std::string& folder, const std::string& name, const lang::Program& program,
                  bool use_float64, const ParameterStore& store,
-                 const quant::FakeQuantization* quantization);
+                 const quant::FakeQuantization* quantization, const std::string& weights = "");
 
 }  // namespace paddle::program

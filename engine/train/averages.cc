@@ -7,16 +7,22 @@
 
 namespace paddle::train {
 
-void swap_averages(program::ParameterStore& store) {
+std::map<std::string, std::string> averages_of(const program::ParameterStore& store) {
   const std::string suffix = str("/", optim::kEvaluationSlot);
-  for (auto& [state, average] : store.states) {
+  std::map<std::string, std::string> out;
+  for (const auto& [state, average] : store.states) {
     if (!state.ends_with(suffix) || program::is_model_state(state)) continue;
     const size_t begin = state.find('/') + 1;
     const std::string name = state.substr(begin, state.size() - suffix.size() - begin);
-    const auto parameter = store.parameters.find(name);
-    if (parameter == store.parameters.end()) continue;
+    if (store.parameters.count(name)) out[name] = state;
+  }
+  return out;
+}
+
+void swap_averages(program::ParameterStore& store) {
+  for (const auto& [name, state] : averages_of(store)) {
     Array* exact = store.master(name);
-    std::swap(exact ? *exact : parameter->second.value, average);
+    std::swap(exact ? *exact : store.parameters.at(name).value, store.states.at(state));
     if (exact) store.round_from_master(name);
   }
 }

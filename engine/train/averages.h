@@ -3,10 +3,15 @@
 // averages (train.ema) and those of schedule-free AdamW. The averages are states of the optimizer;
 // exchanging them with the parameters makes every part of the program use them.
 
+#include <map>
+#include <string>
+
 #include "program/parameter_store.h"
 
 namespace paddle::train {
 
+/// The states that hold averages, by parameter.
+std::map<std::string, std::string> averages_of(const program::ParameterStore& store);
 /// Exchanges parameters with their averages; nothing happens without averages. Doing it twice
 /// restores every bit.
 void swap_averages(program::ParameterStore& store);

@@ -96,6 +96,8 @@ Schema make_schema() {
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
   train.add("checkpoint_every",
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
+  train.add("checkpoint_async", Spec::boolean().fallback("false").doc(
+                                    "go on while a checkpoint is written from a copy"));
   train.add("keep_checkpoints",
             Spec::integer().at_least(1).fallback("3").doc("newest ones that are kept"));
   train.add("keep_zeros", Spec::list(Spec::text())
@@ -412,6 +414,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   diagnostics.guard([&] { config.evaluate = read_interval(train, "evaluate_every"); });
   diagnostics.guard([&] { config.checkpoint = read_interval(train, "checkpoint_every"); });
   config.keep_checkpoints = train.integer("keep_checkpoints");
+  config.checkpoint_async = train.boolean("checkpoint_async");
   if (const std::string& best = train.text("best"); !best.empty())
     config.best = read_watched(best, train.text("best_mode"), config.metrics, train, "best",
                                "train", diagnostics);

@@ -44,6 +44,7 @@ struct RunConfig {
   int64_t log_every = 50;
   Interval evaluate, checkpoint;
   int64_t keep_checkpoints = 3;
+  bool checkpoint_async = false;
   WatchedMetric best;  ///< whose best checkpoint is kept
   std::optional<EarlyStop> early_stop;
   double max_time = 0;  ///< seconds of training; 0: no bound

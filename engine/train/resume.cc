@@ -63,6 +63,7 @@ const std::vector<std::string>& changeable_keys() {
                                                  "train.log_every",
                                                  "train.evaluate_every",
                                                  "train.checkpoint_every",
+                                                 "train.checkpoint_async",
                                                  "train.keep_checkpoints",
                                                  "train.best",
                                                  "train.best_mode",

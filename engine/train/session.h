@@ -18,6 +18,7 @@
 #include "partition/schedule.h"
 #include "program/field_use.h"
 #include "program/parameter_binding.h"
+#include "program/tensor_part.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "train/batch_sizes.h"
@@ -148,6 +149,9 @@ class Session {
   /// memory of the host.
   /// All ranks must call it; on the others the result is not complete.
   program::ParameterStore whole_store();
+  /// What this rank writes of a parameter or state when all ranks write a checkpoint: each element
+  /// is written by one rank that has it.
+  std::optional<program::TensorPart> written_part(const std::string& name);
   /// Takes this rank's parts of the store's values anew and gives up the whole arrays.
   void take_parts();
   /// Whether this rank reads the rows of a batch that `shard_bounds` gives it on the axis `data`,
@@ -274,6 +278,9 @@ class Session {
   /// A part's function, which is not compiled yet.
   std::unique_ptr<Compiled> traced(Part part, bool constant_dims);
   std::unique_ptr<Compiled> trace(Part part);
+  /// Whether a rank is the one that gives a part to others: of ranks with the same part, the first
+  /// one along each other axis. `owner`: see pipeline_owner.
+  bool sends_part(int rank, const partition::Placement& placement, int owner) const;
   /// An array that ranks have parts of, on rank 0; the others get nothing. `mine`: null where this
   /// rank sends nothing.
   Array gather_array(const Array& mine, DType dtype, const Dims& shape,

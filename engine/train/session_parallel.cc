@@ -131,6 +131,41 @@ program::ParameterStore Session::whole_store() {
   return out;
 }
 
+std::optional<program::TensorPart> Session::written_part(const std::string& name) {
+  const Array& whole = whole_in(store_, name);
+  program::TensorPart part;
+  const auto take = [&](const Array& values) { part.values = values.on_host().contiguous(); };
+  if (!options_.peers || options_.peers->size() == 1) {
+    take(whole);
+    part.runs = {{0, 0, whole.size()}};
+    return part;
+  }
+  const auto placed = placements_.find(name);
+  const partition::Placement placement =
+      placed == placements_.end() ? partition::Placement{} : placed->second;
+  const int rank = options_.peers->rank();
+  if (!sends_part(rank, placement, pipeline_owner(name))) return std::nullopt;
+  const auto here = parts_here_.find(name);
+  take(here != parts_here_.end() ? here->second
+                                 : partition::shard(whole, placement, options_.mesh, rank));
+  partition::for_each_run(whole.shape, placement, options_.mesh, rank,
+                          [&](int64_t in_whole, int64_t in_part, int64_t count) {
+                            part.runs.push_back({in_whole, in_part, count});
+                          });
+  return part;
+}
+
+bool Session::sends_part(int rank, const partition::Placement& placement, int owner) const {
+  const int pipeline = options_.mesh.axis("pipeline");
+  for (int axis = 0; axis < static_cast<int>(options_.mesh.axes().size()); ++axis) {
+    const bool splits = std::any_of(placement.begin(), placement.end(),
+                                    [&](const auto& s) { return s.axis == axis; });
+    const int wanted = axis == pipeline ? owner : 0;
+    if (!splits && options_.mesh.coordinate(rank, axis) != wanted) return false;
+  }
+  return true;
+}
+
 void Session::gather_whole(const std::string& name, program::ParameterStore& out) {
   const auto placed = placements_.find(name);
   const partition::Placement placement =
@@ -146,17 +181,7 @@ void Session::gather_whole(const std::string& name, program::ParameterStore& out
 
 Array Session::gather_array(const Array& mine, DType dtype, const Dims& shape,
                             const partition::Placement& placement, int owner) {
-  const int pipeline = options_.mesh.axis("pipeline");
-  // Of ranks with the same part, the first one along each other axis sends it.
-  const auto sends = [&](int rank) {
-    for (int axis = 0; axis < static_cast<int>(options_.mesh.axes().size()); ++axis) {
-      const bool splits = std::any_of(placement.begin(), placement.end(),
-                                      [&](const auto& s) { return s.axis == axis; });
-      const int wanted = axis == pipeline ? owner : 0;
-      if (!splits && options_.mesh.coordinate(rank, axis) != wanted) return false;
-    }
-    return true;
-  };
+  const auto sends = [&](int rank) { return sends_part(rank, placement, owner); };
   comm::Communicator& peers = *options_.peers;
   std::vector<Array> arrived(peers.all().size());
   std::vector<std::span<std::byte>> places(peers.all().size());

@@ -241,35 +241,6 @@ void Trainer::Impl::write_details(const EvaluationDetails& details, const LogLin
   write_file_atomically(file, details.json(line.kind, line.step, dataset) + "\n");
 }
 
-std::string Trainer::Impl::checkpoint() {
-  const std::string path = (fs::path(folder_.checkpoints()) / std::to_string(state_.step)).string();
-  if (written_) return path;
-  const Phase phase("writing a checkpoint");
-  state_.position = loader_->position();
-  state_.seconds = seconds_before_ + seconds_since(started_);
-  // The weights of a checkpoint are those that evaluation uses.
-  program::ParameterStore whole = session_->whole_store();
-  swap_averages(whole);
-  written_ = true;
-  if (!peers_->is_root()) {
-    peers_->barrier();
-    return path;
-  }
-  program::CheckpointContent content;
-  content.config = config::dump_yaml(config_.document);
-  content.module = ir::print(session_->module());
-  content.state = state_;
-  content.further = [&](const std::string& folder) {
-    program::write_metadata(folder, config_.name, config_.document, loader_->fields(),
-                            loader_->dataset(), use_);
-  };
-  program::write_checkpoint(folder_.checkpoints(), whole, content);
-  program::prune_checkpoints(folder_.checkpoints(), config_.keep_checkpoints,
-                             {state_.best_step, state_.step});
-  peers_->barrier();
-  return path;
-}
-
 /// `skipped.jsonl`: the samples that on_bad_sample left out, each once.
 void Trainer::Impl::write_skipped() const {
   std::set<std::string> reasons;
@@ -378,10 +349,12 @@ TrainResult Trainer::Impl::run() {
       for (size_t i = 0; i < losses.size(); ++i) state_.loss_sums[i] += losses[i];
     }
     window_samples_ += batch->samples;
-    if (!finite && !skipped)
+    if (!finite && !skipped) {
+      complete_checkpoint();
       fail(ErrorCode::kData, "the loss is ", last_loss_, " at step ", state_.step,
            "; training stopped, the last checkpoint is unchanged. A lower optimizer.lr or "
            "clip.global_norm may help");
+    }
     write_digests();
     const bool logs = state_.step % config_.log_every == 0;
     report_progress(logs);
@@ -391,6 +364,7 @@ TrainResult Trainer::Impl::run() {
         (last && (config_.evaluate.steps || config_.evaluate.epochs)))
       run_evaluation();
     if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
+    advance_checkpoint();
   }
   // A limit of time falls anywhere between two evaluations.
   if (!end_reason_.empty() && config_.evaluate.steps + config_.evaluate.epochs > 0 &&
@@ -405,6 +379,7 @@ TrainResult Trainer::Impl::run() {
 void Trainer::Impl::finish(TrainResult& result) {
   if (!result.stopped_by) log_train();
   result.checkpoint = checkpoint();
+  complete_checkpoint();
   if (peers_->is_root()) write_skipped();
   for (const data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
     if (loader)
@@ -425,10 +400,8 @@ void Trainer::Impl::finish(TrainResult& result) {
   const Phase phase("writing the model");
   result.last_valid = last_valid_;
   result.model_folder = folder_.file("model");
-  const program::ParameterStore whole = session_->whole_store();
+  const program::ParameterStore evaluated = saved_store();
   if (!peers_->is_root()) return;
-  program::ParameterStore evaluated = whole;
-  swap_averages(evaluated);
   if (config_.adapters)
     write_adapters(folder_.file("adapter.safetensors"), evaluated, *config_.adapters);
   for (const program::NamedModel& model : config_.models) {

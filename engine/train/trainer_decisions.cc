@@ -34,10 +34,21 @@ void Trainer::Impl::keep_best(const LogLine& line) {
   state_.best = value;
   state_.best_step = state_.step;
   checkpoint();
-  program::ParameterStore whole = session_->whole_store();
-  if (!peers_->is_root()) return;
-  swap_averages(whole);
-  write_best(whole);
+  if (copies_weights()) complete_checkpoint();
+  const program::ParameterStore saved = saved_store();
+  if (peers_->is_root()) write_best(saved);
+}
+
+bool Trainer::Impl::copies_weights() const {
+  return peers_->size() > 1 && config_.models.size() == 1 && config_.models.front().name.empty() &&
+         !config_.adapters;
+}
+
+program::ParameterStore Trainer::Impl::saved_store() {
+  if (copies_weights()) return store_;
+  program::ParameterStore out = session_->whole_store();
+  if (peers_->is_root()) swap_averages(out);
+  return out;
 }
 
 void Trainer::Impl::write_saved_model(const std::string& path, const program::NamedModel& model,
@@ -51,7 +62,11 @@ void Trainer::Impl::write_saved_model(const std::string& path, const program::Na
   }
   if (config_.adapters) merge_adapters(parameters, *config_.adapters);
   program::write_model(path, config_.name, *model.program, config_.use_float64, parameters,
-                       exported ? config_.quantization.get() : nullptr);
+                       exported ? config_.quantization.get() : nullptr,
+                       copies_weights() ? (fs::path(folder_.checkpoints()) /
+                                           std::to_string(state_.step) / "model.safetensors")
+                                              .string()
+                                        : std::string());
   program::write_metadata(path, config_.name, config_.document, loader_->fields(),
                           loader_->dataset(), exported ? use_ : program::FieldUse{});
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "train/checkpoint_in_progress.h"
 #include "train/digests.h"
 #include "train/evaluation_details.h"
 #include "train/evaluator.h"
@@ -71,6 +72,12 @@ class Trainer::Impl {
   /// Where the caller wants the run to end; 0: at its end.
   int64_t last_wanted_step() const;
   /// The exported model with its metadata, or all models of the run.
+  /// Whether the weights of the saved model are those of a checkpoint, whose file is copied: runs
+  /// of several ranks then need no rank that holds all weights.
+  bool copies_weights() const;
+  /// The parameters for saved models, with averages in their places; on rank 0. Without values if
+  /// `copies_weights`. All ranks must call it.
+  program::ParameterStore saved_store();
   void write_best(const program::ParameterStore& whole);
   void write_saved_model(const std::string& path, const program::NamedModel& model,
                          const program::ParameterStore& whole) const;
@@ -106,7 +113,15 @@ class Trainer::Impl {
   void log_train();
   /// Notes the digests of this step, where the config asks for them. All ranks must call it.
   void write_digests();
+  /// Writes a checkpoint of this step, or begins to where `train.checkpoint_async` is set. All
+  /// ranks must call it, as well as the two below. The path of the checkpoint.
   std::string checkpoint();
+  /// Lets a checkpoint that has begun go on if this part of it is done on all ranks.
+  void advance_checkpoint();
+  /// Waits for it.
+  void complete_checkpoint();
+  /// Begins the next part of it: after the tensors, on rank 0, checksums and its final place.
+  void continue_checkpoint();
   void write_skipped() const;
   void report_progress(bool always);
   bool due(const Interval& every, bool epoch_ended) const;
@@ -161,6 +176,7 @@ class Trainer::Impl {
   int64_t other_metrics_ = 0;  ///< 1: what evaluations watched before the resume no longer counts
   std::string end_reason_;     ///< of a run that ended before its last update
   bool written_ = false;       ///< the checkpoint of this step, with all that belongs to it
+  std::unique_ptr<CheckpointInProgress> pending_;
 };
 
 }  // namespace paddle::train

@@ -70,11 +70,13 @@ if [[ ! -e "$bin/../lib/libpaddle_gloo.so" ]]; then
 else
   all_layouts gloo
   PADDLE_TRANSPORT=gloo "$launch" -n 2 "$train" "$folder/net.yaml" parallel.data=2 \
-    train.steps=1000000 train.log_every=1000 --output "$folder/killed" \
+    train.steps=1000000 train.log_every=10 --output "$folder/killed" \
     > "$folder/out" 2> "$folder/error" &
   launcher=$!
-  until [[ -s "$folder/killed/metrics.jsonl" ]]; do sleep 0.1; done
-  kill -KILL "$(pgrep -P "$launcher" | tail -n 1)"
+  while [[ ! -s "$folder/killed/metrics.jsonl" ]] && kill -0 "$launcher" 2> "$folder/ignored"; do
+    sleep 0.1
+  done
+  kill -KILL "$(pgrep -P "$launcher" | tail -n 1)" || fail "the run to be killed has ended"
   status=0
   wait "$launcher" || status=$?
   ((status == 7)) || fail "a killed rank gives $status, expected 7"

@@ -1,0 +1,61 @@
+#pragma once
+// Writes a checkpoint by several processes: one makes the files, and each puts in the parts of the
+// tensors that it has, so no process has to hold whole ones. Writing needs neither the store nor
+// the other processes and can happen while training goes on.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/safetensors.h"
+#include "program/checkpoint.h"
+#include "program/parameter_store.h"
+#include "program/tensor_part.h"
+
+namespace paddle::program {
+
+class CheckpointWriter {
+ public:
+  /// The store says which tensors there are, with their whole shapes; values may be missing.
+  /// `averages`: states whose values the file has in the place of those of parameters, and the
+  /// other way round.
+  CheckpointWriter(const std::string& folder, const ParameterStore& store,
+                   CheckpointContent content, const std::map<std::string, std::string>& averages);
+  /// Removes what `create` has made, unless it was finished.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Makes the folder and all files beside their final place; one process calls it, before the
+  /// others go on. kDevice if there is not enough space.
+  void create();
+  /// Takes the parts of this process; `copied` if the store changes before they are written.
+  void take(const PartOf& part_of, bool copied);
+  /// Writes what was taken.
+  void write();
+  /// Puts the checkpoint in its place and points `latest` at it; the process that made it calls
+  /// this when all have written. The path of the checkpoint.
+  std::string finish();
+
+ private:
+  struct Tensor {
+    std::string name, source;  ///< in the file, in the store
+    bool start = false;        ///< the initial value of a sequence state
+    TensorPart part;           ///< of this process, if it writes any
+  };
+  struct File {
+    formats::SafetensorsParts parts;
+    std::vector<Tensor> tensors;
+  };
+  static File file_of(const std::string& path, std::vector<Tensor> tensors,
+                      const ParameterStore& store);
+
+  std::string folder_, temporary_;
+  CheckpointContent content_;
+  uint64_t seed_ = 0;
+  std::map<std::string, Array> starts_;
+  std::vector<File> files_;
+  bool created_ = false;
+};
+
+}  // namespace paddle::program
