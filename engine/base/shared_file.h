@@ -22,7 +22,7 @@ class SharedFile {
   SharedFile& operator=(const SharedFile&) = delete;
 
   void write(uint64_t at, std::span<const std::byte> bytes);
-  /// What was written is on the disk afterwards.
+  /// Returns when everything written is on the disk.
   void sync();
 
  private:

@@ -107,17 +107,10 @@ class CostClock {
 
 }  // namespace
 
-/// All-reduces that have begun, in their order.
+/// Collectives that have begun, in their order.
 class Communicator::Background {
  public:
-  struct Job {
-    std::vector<Summand> tensors;
-    DType dtype = DType::kF32;
-    Reduction reduction = Reduction::kSum;
-    std::vector<int> group;
-    std::byte* scratch = nullptr;
-  };
-  using Run = std::function<void(const Job& job)>;
+  using Job = std::function<void()>;
 
   explicit Background(bool has_thread) {
     if (has_thread) thread_ = std::thread([this] { work(); });
@@ -134,9 +127,8 @@ class Communicator::Background {
   Background& operator=(const Background&) = delete;
 
   bool has_thread() const { return thread_.joinable(); }
-  void add(Job job, Run run) {
+  void add(Job job) {
     const std::lock_guard lock(mutex_);
-    run_ = std::move(run);
     jobs_.push_back(std::move(job));
     changed_.notify_all();
   }
@@ -147,7 +139,7 @@ class Communicator::Background {
   void finish() {
     std::unique_lock lock(mutex_);
     if (!has_thread())
-      for (; !jobs_.empty(); jobs_.pop_front()) run_(jobs_.front());
+      for (; !jobs_.empty(); jobs_.pop_front()) jobs_.front()();
     changed_.wait(lock, [&] { return jobs_.empty(); });
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
@@ -163,7 +155,7 @@ class Communicator::Background {
       lock.unlock();
       std::exception_ptr failure;
       try {
-        if (works) run_(job);
+        if (works) job();
       } catch (...) {
         failure = std::current_exception();
       }
@@ -177,7 +169,6 @@ class Communicator::Background {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;  ///< the first one is being computed
-  Run run_;
   std::exception_ptr failure_;
   bool ends_ = false;
   std::thread thread_;
@@ -205,17 +196,38 @@ void Communicator::overlap(bool on) {
   if (size_ > 1) background_ = std::make_unique<Background>(on);
 }
 
+void Communicator::start(std::function<void()> job) {
+  if (!background_) background_ = std::make_unique<Background>(false);
+  background_->add([this, job = std::move(job)] {
+    in_background_ = background_->has_thread();
+    job();
+    in_background_ = false;
+  });
+}
+
 void Communicator::start_all_reduce(std::span<const Summand> tensors, DType dtype,
                                     Reduction reduction, std::span<const int> group,
                                     std::byte* scratch) {
-  if (!background_) background_ = std::make_unique<Background>(false);
-  background_->add(
-      {{tensors.begin(), tensors.end()}, dtype, reduction, {group.begin(), group.end()}, scratch},
-      [this](const Background::Job& job) {
-        in_background_ = background_->has_thread();
-        reduce_now(job.tensors, job.dtype, job.reduction, job.group, job.scratch);
-        in_background_ = false;
-      });
+  start([this, kept = std::vector(tensors.begin(), tensors.end()), dtype, reduction,
+         ranks = std::vector(group.begin(), group.end()),
+         scratch] { reduce_now(kept, dtype, reduction, ranks, scratch); });
+}
+
+void Communicator::start_reduce_scatter(const void* in, void* out, std::span<const int64_t> counts,
+                                        DType dtype, Reduction reduction,
+                                        std::span<const int> group, std::byte* scratch) {
+  start([this, in, out, kept = std::vector(counts.begin(), counts.end()), dtype, reduction,
+         ranks = std::vector(group.begin(), group.end()),
+         scratch] { scatter_now(in, out, kept, dtype, reduction, ranks, scratch); });
+}
+
+void Communicator::start_all_gather(const void* in, void* out, std::span<const size_t> bytes,
+                                    std::span<const int> group, std::function<void()> then) {
+  start([this, in, out, kept = std::vector(bytes.begin(), bytes.end()),
+         ranks = std::vector(group.begin(), group.end()), then = std::move(then)] {
+    gather_now(in, out, kept, ranks);
+    if (then) then();
+  });
 }
 
 void Communicator::finish() {
@@ -425,6 +437,12 @@ void Communicator::reduce_scatter(const void* in, void* out, std::span<const int
                                   DType dtype, Reduction reduction, std::span<const int> group,
                                   std::byte* scratch) {
   finish();
+  scatter_now(in, out, counts, dtype, reduction, group, scratch);
+}
+
+void Communicator::scatter_now(const void* in, void* out, std::span<const int64_t> counts,
+                               DType dtype, Reduction reduction, std::span<const int> group,
+                               std::byte* scratch) {
   const auto self =
       static_cast<size_t>(std::find(group.begin(), group.end(), rank_) - group.begin());
   const size_t mine = bytes_of(dtype, counts[self]);
@@ -452,6 +470,11 @@ void Communicator::reduce_scatter(const void* in, void* out, std::span<const int
 void Communicator::all_gather(const void* in, void* out, std::span<const size_t> bytes,
                               std::span<const int> group) {
   finish();
+  gather_now(in, out, bytes, group);
+}
+
+void Communicator::gather_now(const void* in, void* out, std::span<const size_t> bytes,
+                              std::span<const int> group) {
   begin_messages();
   auto* place = static_cast<std::byte*>(out);
   for (size_t i = 0; i < group.size(); ++i) {

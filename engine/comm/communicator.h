@@ -83,12 +83,18 @@ class Communicator {
                   std::span<const int> group, std::byte* scratch);
   /// See Transport.
   bool leaves_time() const;
-  /// Computes the collectives that `start_all_reduce` begins in a thread of their own, beside what
+  /// Computes the collectives that are begun (`start_…`) in a thread of their own, beside what
   /// the rank computes meanwhile; else they are computed when they are waited for.
   void overlap(bool on);
   /// Begins an all-reduce of tensors, which with the scratch memory must stay until `finish`.
   void start_all_reduce(std::span<const Summand> tensors, DType dtype, Reduction reduction,
                         std::span<const int> group, std::byte* scratch);
+  /// The same of a reduce_scatter.
+  void start_reduce_scatter(const void* in, void* out, std::span<const int64_t> counts, DType dtype,
+                            Reduction reduction, std::span<const int> group, std::byte* scratch);
+  /// The same of an all_gather; `then` is called when it is complete, in the same thread.
+  void start_all_gather(const void* in, void* out, std::span<const size_t> bytes,
+                        std::span<const int> group, std::function<void()> then = {});
   /// Returns when all that was begun is complete. All other calls do so first.
   void finish();
   /// Gives up what was begun, and the other ranks with it: its memory is about to go. For ranks
@@ -130,6 +136,11 @@ class Communicator {
 
  private:
   class Background;
+  void start(std::function<void()> job);
+  void scatter_now(const void* in, void* out, std::span<const int64_t> counts, DType dtype,
+                   Reduction reduction, std::span<const int> group, std::byte* scratch);
+  void gather_now(const void* in, void* out, std::span<const size_t> bytes,
+                  std::span<const int> group);
   void reduce_now(std::span<const Summand> tensors, DType dtype, Reduction reduction,
                   std::span<const int> group, std::byte* scratch);
   // The messages of the next exchange: each has a peer and at least one piece.

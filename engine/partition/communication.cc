@@ -18,14 +18,17 @@ uint64_t bytes_of(const ir::Value& value) {
 std::map<std::string, Traffic> communication(const ir::Function& function) {
   std::map<std::string, Traffic> out;
   ir::for_each_operation(function.body, [&](const ir::Operation& o) {
-    const std::string name(o.op->name());
+    std::string name(o.op->name());
     if (!name.starts_with("comm.") || name == "comm.wait") return;
+    // An exchange that begins early is the same exchange.
+    if (const size_t early = name.find("start_"); early != name.npos)
+      name.erase(early, std::string_view("start_").size());
     uint64_t bytes = 0;
     for (const ir::Value* v : o.operands) bytes += bytes_of(*v);
     Traffic& traffic = out[name];
     ++traffic.calls;
     const size_t ranks = attribute(o, "ranks").as_ints().size();
-    if (name == "comm.all_reduce" || name == "comm.start_all_reduce")
+    if (name == "comm.all_reduce")
       traffic.bytes += comm::Communicator::all_reduce_sent_bytes(bytes, ranks);
     else if (name == "comm.reduce_scatter")
       traffic.bytes += bytes - bytes_of(*o.results[0]);

@@ -1,7 +1,7 @@
 #pragma once
 // Writes a checkpoint by several processes: one makes the files, and each puts in the parts of the
 // tensors that it has, so no process has to hold whole ones. Writing needs neither the store nor
-// the other processes and can happen while training goes on.
+// the other processes and can happen while training continues.
 
 #include <map>
 #include <string>
@@ -27,7 +27,7 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   /// Makes the folder and all files beside their final place; one process calls it, before the
-  /// others go on. kDevice if there is not enough space.
+  /// others write. kDevice if there is not enough space.
   void create();
   /// Takes the parts of this process; `copied` if the store changes before they are written.
   void take(const PartOf& part_of, bool copied);

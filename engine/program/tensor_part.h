@@ -1,5 +1,5 @@
 #pragma once
-// What one of several processes writes of a tensor.
+// The part of a tensor that one of several processes writes.
 
 #include <cstdint>
 #include <functional>

@@ -97,7 +97,7 @@ Schema make_schema() {
   train.add("checkpoint_every",
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
   train.add("checkpoint_async", Spec::boolean().fallback("false").doc(
-                                    "go on while a checkpoint is written from a copy"));
+                                    "train on while a checkpoint is written from a copy"));
   train.add("keep_checkpoints",
             Spec::integer().at_least(1).fallback("3").doc("newest ones that are kept"));
   train.add("keep_zeros", Spec::list(Spec::text())

@@ -82,8 +82,8 @@ Schema parallel_schema() {
   s.add("overlap",
         Spec::word({"auto", "always", "never"})
             .fallback("auto")
-            .doc("whether full buckets are summed in a thread of their own; auto: between "
-                 "machines, and where ranks have cores to spare"));
+            .doc("whether ranks exchange full buckets and sharded values in a thread of their own; "
+                 "auto: between machines, and where ranks have cores to spare"));
   s.add("place",
         Spec::list(Spec::map(place))
             .fallback("[]")

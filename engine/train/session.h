@@ -149,8 +149,8 @@ class Session {
   /// memory of the host.
   /// All ranks must call it; on the others the result is not complete.
   program::ParameterStore whole_store();
-  /// What this rank writes of a parameter or state when all ranks write a checkpoint: each element
-  /// is written by one rank that has it.
+  /// The part of a parameter or state that this rank writes into a checkpoint of all ranks: each
+  /// element is written by one rank that has it.
   std::optional<program::TensorPart> written_part(const std::string& name);
   /// Takes this rank's parts of the store's values anew and gives up the whole arrays.
   void take_parts();

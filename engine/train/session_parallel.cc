@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "partition/communication.h"
+#include "partition/overlap.h"
 #include "train/compiled_part.h"
 #include "train/session.h"
 
@@ -31,6 +32,10 @@ void Session::partition(Compiled& c) {
   options.placements = placements_;
   if (options_.observe) options_.observe(*c.function, "logical");
   partition::Partitioned parted = partition::partition(*c.function, options);
+  // All ranks make the same choice, as their exchanges must have one order.
+  if (options_.sharding > 0 && options_.overlap.value_or(true) &&
+      options_.mesh.axis_size_of("pipeline") == 1)
+    partition::overlap_exchanges(*parted.function);
   for (auto& [name, placement] : parted.placements) placements_.emplace(name, std::move(placement));
   if (first) {
     gathered_ = std::move(parted.gathered);

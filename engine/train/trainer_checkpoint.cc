@@ -1,4 +1,4 @@
-// Checkpoints of a run: written by all ranks, at once or while training goes on.
+// Checkpoints of a run: written by all ranks, at once or while training continues.
 
 #include <filesystem>
 

@@ -116,7 +116,7 @@ class Trainer::Impl {
   /// Writes a checkpoint of this step, or begins to where `train.checkpoint_async` is set. All
   /// ranks must call it, as well as the two below. The path of the checkpoint.
   std::string checkpoint();
-  /// Lets a checkpoint that has begun go on if this part of it is done on all ranks.
+  /// Begins the next part of a checkpoint if this one is done on all ranks.
   void advance_checkpoint();
   /// Waits for it.
   void complete_checkpoint();

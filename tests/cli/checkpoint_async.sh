@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checkpoints that are written while training goes on, and by several ranks: the same files as those
-# of a run that waits, at any layout; killed runs go on from the last whole one.
+# Checkpoints that are written while training continues, and by several ranks: the same files as
+# those of a run that waits, at any layout; killed runs resume from the last whole one.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 cat > "$folder/net.yaml" <<'Y'
@@ -54,7 +54,7 @@ for i in "${!layouts[@]}"; do
   run "layout$i" "${layout[@]}" --simulate 4
   run "layout$i-async" "${layout[@]}" train.checkpoint_async=true --simulate 4
   compare "layout$i" "layout$i-async"
-  # Another layout goes on from the middle of it.
+  # Another layout resumes in the middle of it.
   cp -r "$folder/layout$i" "$folder/resumed$i"
   rm -rf "$folder/resumed$i"/checkpoints/{12,15,18,20} "$folder/resumed$i/model"
   ln -sfn 9 "$folder/resumed$i/checkpoints/latest"
@@ -66,7 +66,7 @@ for i in "${!layouts[@]}"; do
   compare "layout$i" "launched$i"
 done
 
-# A killed run goes on with the bits of one that was never stopped.
+# A killed run resumes with the bits of one that was never stopped.
 "$train" "$folder/net.yaml" train.checkpoint_async=true train.checkpoint_every=1 \
   train.keep_checkpoints=3 train.steps=400 --output "$folder/whole" > "$folder/out" 2>&1 || fail whole
 for delay in 0.1 0.3 0.5; do
@@ -89,6 +89,6 @@ status=0
 (trap "" XFSZ; ulimit -f 12; exec "$train" "$folder/wide.yaml" train.checkpoint_async=true \
   --output "$folder/full") > "$folder/out" 2> "$folder/error" || status=$?
 ((status == 6)) || fail "a full disk gives $status, expected 6"
-(($(wc -l < "$folder/error") == 1)) || fail "a full disk is told in other than one line"
+(($(wc -l < "$folder/error") == 1)) || fail "a full disk should be reported in one line"
 ls -A "$folder/full/checkpoints" | grep -q "writing" && fail "a full disk leaves files"
 finish

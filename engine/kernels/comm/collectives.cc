@@ -145,80 +145,163 @@ std::unique_ptr<Kernel> prepare_comm_wait(const KernelRequest& request) {
       0, "comm");
 }
 
+namespace {
+
+/// A reduce-scatter: what it needs besides its memory.
+struct Scatter {
+  std::vector<int> ranks;
+  comm::Reduction reduction;
+  DType dtype;
+  Rows rows;
+  std::vector<int64_t> counts;
+  size_t reducing = 0, total = 0;
+  bool packs = false;
+
+  template <class A>
+  Scatter(const Layout& x, const A& attrs, comm::Reduction of)
+      : ranks(as_ranks(attrs.ranks)),
+        reduction(of),
+        dtype(x.dtype),
+        rows(x, attrs.axis, attrs.sizes) {
+    for (const int64_t size : attrs.sizes) counts.push_back(size * rows.outer * rows.inner);
+    reducing = comm::Communicator::reduce_scatter_scratch(
+        static_cast<size_t>(storage_bytes(dtype, counts[static_cast<size_t>(attrs.position)])),
+        ranks.size());
+    total = static_cast<size_t>(storage_bytes(dtype, x.size()));
+    packs = rows.outer > 1 && ranks.size() > 1;
+  }
+  size_t scratch() const { return reducing + (packs ? total : 0); }
+  /// The parts of the ranks one behind the other.
+  const void* packed(const void* in, std::byte* scratch) const {
+    if (!packs) return in;
+    std::byte* const out = scratch + reducing;
+    const auto* from = static_cast<const std::byte*>(in);
+    for (int64_t row = 0; row < rows.outer; ++row) {
+      std::byte* part = out;
+      for (const size_t bytes : rows.bytes) {
+        std::memcpy(part + static_cast<size_t>(row) * bytes, from, bytes);
+        from += bytes;
+        part += bytes * static_cast<size_t>(rows.outer);
+      }
+    }
+    return out;
+  }
+};
+
+/// An all-gather: what it needs besides its memory.
+struct Gather {
+  std::vector<int> ranks;
+  int64_t outer = 1;
+  std::vector<size_t> rows, bytes;  ///< of each rank in a row, in all rows
+  size_t total = 0;
+
+  template <class A>
+  Gather(const KernelRequest& request, const A& attrs) : ranks(as_ranks(attrs.ranks)) {
+    const Rows all(request.operands[0], attrs.axis, attrs.sizes);
+    outer = all.outer;
+    rows = all.bytes;
+    for (const size_t row : rows) bytes.push_back(row * static_cast<size_t>(outer));
+    const Layout& out = request.results[0];
+    total = static_cast<size_t>(storage_bytes(out.dtype, out.size()));
+  }
+  bool packs() const { return outer > 1 && ranks.size() > 1; }
+  size_t scratch() const { return packs() ? total : 0; }
+  /// Rows of all ranks from the parts of the ranks one behind the other.
+  void unpack(const std::byte* parts, void* out) const {
+    auto* to = static_cast<std::byte*>(out);
+    for (int64_t row = 0; row < outer; ++row) {
+      const std::byte* part = parts;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        std::memcpy(to, part + static_cast<size_t>(row) * rows[i], rows[i]);
+        to += rows[i];
+        part += bytes[i];
+      }
+    }
+  }
+};
+
+void check_scratch(const char* op, int64_t given, size_t needed) {
+  if (static_cast<size_t>(given) < needed)
+    fail(ErrorCode::kUsage, op, ": scratch is ", given, " bytes, the exchange needs ", needed);
+}
+
+}  // namespace
+
 std::unique_ptr<Kernel> prepare_comm_reduce_scatter(const KernelRequest& request) {
   const CommReduceScatterAttrs attrs(request.attrs);
-  const Layout& x = request.operands[0];
-  const Rows rows(x, attrs.axis, attrs.sizes);
-  const size_t group = attrs.ranks.size();
-  std::vector<int64_t> counts;
-  for (const int64_t size : attrs.sizes) counts.push_back(size * rows.outer * rows.inner);
-  const auto mine =
-      static_cast<size_t>(storage_bytes(x.dtype, counts[static_cast<size_t>(attrs.position)]));
-  const size_t reducing = comm::Communicator::reduce_scatter_scratch(mine, group);
-  const auto total = static_cast<size_t>(storage_bytes(x.dtype, x.size()));
-  const bool packs = rows.outer > 1 && group > 1;
+  const Scatter scatter(request.operands[0], attrs, reduction_of(attrs.reduction));
   return make_kernel(
-      [ranks = as_ranks(attrs.ranks), reduction = reduction_of(attrs.reduction), dtype = x.dtype,
-       rows, counts, reducing, packs,
-       total](const RunContext& context, void* const* operands, void* const* results) {
-        if (ranks.size() == 1) {
-          std::memcpy(results[0], operands[0], total);
+      [scatter](const RunContext& context, void* const* operands, void* const* results) {
+        if (scatter.ranks.size() == 1) {
+          std::memcpy(results[0], operands[0], scatter.total);
           return;
         }
-        const void* in = operands[0];
-        if (packs) {
-          // The parts one behind the other.
-          std::byte* const packed = context.scratch + reducing;
-          const auto* from = static_cast<const std::byte*>(operands[0]);
-          for (int64_t row = 0; row < rows.outer; ++row) {
-            std::byte* part = packed;
-            for (const size_t bytes : rows.bytes) {
-              std::memcpy(part + static_cast<size_t>(row) * bytes, from, bytes);
-              from += bytes;
-              part += bytes * static_cast<size_t>(rows.outer);
-            }
-          }
-          in = packed;
-        }
-        communicator(ranks).reduce_scatter(in, results[0], counts, dtype, reduction, ranks,
-                                           context.scratch);
+        communicator(scatter.ranks)
+            .reduce_scatter(scatter.packed(operands[0], context.scratch), results[0],
+                            scatter.counts, scatter.dtype, scatter.reduction, scatter.ranks,
+                            context.scratch);
       },
-      reducing + (packs ? total : 0), "comm");
+      scatter.scratch(), "comm");
+}
+
+std::unique_ptr<Kernel> prepare_comm_start_reduce_scatter(const KernelRequest& request) {
+  const CommStartReduceScatterAttrs attrs(request.attrs);
+  const Scatter scatter(request.operands[0], attrs, comm::Reduction::kSum);
+  check_scratch("comm.start_reduce_scatter", attrs.scratch, scatter.scratch());
+  return make_kernel(
+      [scatter](const RunContext&, void* const* operands, void* const* results) {
+        if (scatter.ranks.size() == 1) {
+          std::memcpy(results[0], operands[0], scatter.total);
+          return;
+        }
+        auto* const memory = static_cast<std::byte*>(results[1]);
+        communicator(scatter.ranks)
+            .start_reduce_scatter(scatter.packed(operands[0], memory), results[0], scatter.counts,
+                                  scatter.dtype, scatter.reduction, scatter.ranks, memory);
+      },
+      0, "comm");
 }
 
 std::unique_ptr<Kernel> prepare_comm_all_gather(const KernelRequest& request) {
   const CommAllGatherAttrs attrs(request.attrs);
-  const Layout &x = request.operands[0], &out = request.results[0];
-  const Rows in_rows(x, attrs.axis, attrs.sizes);
-  const std::vector<size_t>& rows = in_rows.bytes;
-  const int64_t outer = in_rows.outer;
-  std::vector<size_t> bytes;  // of each rank in all rows
-  for (const size_t row : rows) bytes.push_back(row * static_cast<size_t>(outer));
-  const auto total = static_cast<size_t>(storage_bytes(out.dtype, out.size()));
+  const Gather gather(request, attrs);
   return make_kernel(
-      [ranks = as_ranks(attrs.ranks), rows, bytes, outer, total](
-          const RunContext& context, void* const* operands, void* const* results) {
-        if (ranks.size() == 1) {
-          std::memcpy(results[0], operands[0], total);
+      [gather](const RunContext& context, void* const* operands, void* const* results) {
+        if (gather.ranks.size() == 1) {
+          std::memcpy(results[0], operands[0], gather.total);
           return;
         }
-        comm::Communicator& peers = communicator(ranks);
-        if (outer == 1) {
-          peers.all_gather(operands[0], results[0], bytes, ranks);
+        comm::Communicator& peers = communicator(gather.ranks);
+        if (!gather.packs()) {
+          peers.all_gather(operands[0], results[0], gather.bytes, gather.ranks);
           return;
         }
-        peers.all_gather(operands[0], context.scratch, bytes, ranks);
-        auto* to = static_cast<std::byte*>(results[0]);
-        for (int64_t row = 0; row < outer; ++row) {
-          const std::byte* part = context.scratch;
-          for (size_t i = 0; i < rows.size(); ++i) {
-            std::memcpy(to, part + static_cast<size_t>(row) * rows[i], rows[i]);
-            to += rows[i];
-            part += bytes[i];
-          }
-        }
+        peers.all_gather(operands[0], context.scratch, gather.bytes, gather.ranks);
+        gather.unpack(context.scratch, results[0]);
       },
-      outer == 1 ? 0 : total, "comm");
+      gather.scratch(), "comm");
+}
+
+std::unique_ptr<Kernel> prepare_comm_start_all_gather(const KernelRequest& request) {
+  const CommStartAllGatherAttrs attrs(request.attrs);
+  const auto gather = std::make_shared<const Gather>(request, attrs);
+  check_scratch("comm.start_all_gather", attrs.scratch, gather->scratch());
+  return make_kernel(
+      [gather](const RunContext&, void* const* operands, void* const* results) {
+        if (gather->ranks.size() == 1) {
+          std::memcpy(results[0], operands[0], gather->total);
+          return;
+        }
+        comm::Communicator& peers = communicator(gather->ranks);
+        if (!gather->packs()) {
+          peers.start_all_gather(operands[0], results[0], gather->bytes, gather->ranks);
+          return;
+        }
+        auto* const memory = static_cast<std::byte*>(results[1]);
+        peers.start_all_gather(operands[0], memory, gather->bytes, gather->ranks,
+                               [gather, memory, out = results[0]] { gather->unpack(memory, out); });
+      },
+      0, "comm");
 }
 
 }  // namespace paddle::cpu

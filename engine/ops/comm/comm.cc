@@ -15,6 +15,11 @@ void check_ranks(InferContext& c, const std::vector<int64_t>& ranks) {
           "ranks must be ascending numbers from 0, not ", str(ranks));
 }
 
+void infer_scratch(InferContext& c, int64_t bytes) {
+  c.check(bytes >= 0, "scratch is a number of bytes, not ", bytes);
+  c.result(DType::kU8, {Dim(bytes)});
+}
+
 void infer_sums(InferContext& c, const std::vector<int64_t>& ranks) {
   check_ranks(c, ranks);
   c.check(c.list_size(0) > 0, "no tensors are given");
@@ -30,14 +35,15 @@ void infer_comm_all_reduce(InferContext& c) {
 void infer_comm_start_all_reduce(InferContext& c) {
   const auto attrs = c.attrs_as<CommStartAllReduceAttrs>();
   infer_sums(c, attrs.ranks);
-  c.check(attrs.scratch >= 0, "scratch is a number of bytes, not ", attrs.scratch);
-  c.result(DType::kU8, {Dim(attrs.scratch)});
+  infer_scratch(c, attrs.scratch);
 }
 
 void infer_comm_wait(InferContext& c) { c.result(c.dtype(0), c.shape(0)); }
 
-void infer_comm_reduce_scatter(InferContext& c) {
-  const auto attrs = c.attrs_as<CommReduceScatterAttrs>();
+namespace {
+
+template <class A>
+void infer_part(InferContext& c, const A& attrs) {
   check_ranks(c, attrs.ranks);
   c.check(attrs.sizes.size() == attrs.ranks.size(), "expected a size for each of the ",
           attrs.ranks.size(), " ranks, found ", attrs.sizes.size());
@@ -52,8 +58,8 @@ void infer_comm_reduce_scatter(InferContext& c) {
   c.result(c.dtype(0), std::move(shape));
 }
 
-void infer_comm_all_gather(InferContext& c) {
-  const auto attrs = c.attrs_as<CommAllGatherAttrs>();
+template <class A>
+void infer_whole(InferContext& c, const A& attrs) {
   check_ranks(c, attrs.ranks);
   c.check(attrs.sizes.size() == attrs.ranks.size(), "expected a size for each of the ",
           attrs.ranks.size(), " ranks, found ", attrs.sizes.size());
@@ -61,6 +67,26 @@ void infer_comm_all_gather(InferContext& c) {
   const auto axis = static_cast<size_t>(c.axis(attrs.axis, c.rank(0)));
   shape[axis] = Dim(std::accumulate(attrs.sizes.begin(), attrs.sizes.end(), int64_t{0}));
   c.result(c.dtype(0), std::move(shape));
+}
+
+}  // namespace
+
+void infer_comm_reduce_scatter(InferContext& c) {
+  infer_part(c, c.attrs_as<CommReduceScatterAttrs>());
+}
+
+void infer_comm_all_gather(InferContext& c) { infer_whole(c, c.attrs_as<CommAllGatherAttrs>()); }
+
+void infer_comm_start_reduce_scatter(InferContext& c) {
+  const auto attrs = c.attrs_as<CommStartReduceScatterAttrs>();
+  infer_part(c, attrs);
+  infer_scratch(c, attrs.scratch);
+}
+
+void infer_comm_start_all_gather(InferContext& c) {
+  const auto attrs = c.attrs_as<CommStartAllGatherAttrs>();
+  infer_whole(c, attrs);
+  infer_scratch(c, attrs.scratch);
 }
 
 }  // namespace paddle::rules
