@@ -115,6 +115,9 @@ endfunction()
 # scripts/check-includes reads these declarations and checks each #include against them. LIBRARIES
 # are third-party, SOURCES are generated files, EXCLUDE leaves out files that other targets compile.
 set(PADDLE_ROOMS "")
+# Rooms whose code takes no part of a step's or a request's time: they compile a fifth faster with
+# less optimization.
+set(PADDLE_COLD_ROOMS config convert exporter inspect launch profile recipes train tune)
 function(paddle_room room)
   cmake_parse_arguments(arg "" "EXCLUDE" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/${room}/*.cc)
@@ -141,6 +144,9 @@ function(paddle_room room)
     set_target_properties(paddle_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     # A .cc file may use its own anonymous namespace in a class that it defines.
     target_compile_options(paddle_${room} PRIVATE -Wno-subobject-linkage)
+  endif()
+  if(room IN_LIST PADDLE_COLD_ROOMS)
+    target_compile_options(paddle_${room} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   if(TARGET paddle_generated)
     add_dependencies(paddle_${room} paddle_generated)

@@ -6,6 +6,8 @@ add_custom_target(tools)
 set(PADDLE_PROGRAMS "")
 if(cli_common)
   add_library(paddle_cli_common STATIC ${cli_common})
+  # Most of a command is reading its arguments.
+  target_compile_options(paddle_cli_common PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(paddle_cli_common PUBLIC paddle_engine CLI11::CLI11 yaml-cpp
     nlohmann_json::nlohmann_json PRIVATE paddle_flags)
   # Public: a program that reuses its compiled headers must have the same macros.
@@ -17,6 +19,7 @@ foreach(source IN LISTS cli_sources)
   get_filename_component(name ${source} NAME_WE)
   string(REPLACE "_" "-" program ${name})
   add_executable(${program} ${source})
+  target_compile_options(${program} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(${program} PRIVATE
     paddle_flags paddle_engine CLI11::CLI11 yaml-cpp nlohmann_json::nlohmann_json)
   if(cli_common)
