@@ -77,10 +77,11 @@ void Weights::add(const std::string& name, const Entry& entry) {
   }
 }
 
-/// In the file.
+/// In the file. A matrix of one row may be stored as a vector.
 Dims Weights::shape_of(const Entry& entry) const {
   Dims shape = source_->tensors()[entry.index].shape;
   if (entry.part >= 0) shape.erase(shape.begin());
+  if (entry.transposed && shape.size() == 1) shape.insert(shape.begin(), 1);
   return shape;
 }
 
@@ -95,7 +96,12 @@ formats::gguf::TensorInfo Weights::blocks_of(const Entry& entry) const {
 }
 
 Array Weights::value_of(const Entry& entry) const {
-  if (entry.part < 0) return source_->read(entry.index);
+  if (entry.part < 0) {
+    Array value = source_->read(entry.index).contiguous();
+    value.shape = shape_of(entry);
+    value.strides = contiguous_strides(value.shape);
+    return value;
+  }
   if (gguf_) return gguf_->read_float(blocks_of(entry)).cast(source_->tensors()[entry.index].dtype);
   Array value = source_->read(entry.index);
   value.offset += entry.part * value.strides[0];

@@ -91,9 +91,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"yarn", "yarn"}, Case{"dynamic", "dynamic"},
                     Case{"mixtral.gguf", "mixtral"}, Case{"ernie4_5", "ernie4_5"},
                     Case{"mixtral", "mixtral"}, Case{"qwen2_moe", "qwen2_moe"},
-                    Case{"qwen3_moe", "qwen3_moe"}, Case{"opt", "opt", "opt"},
-                    Case{"bloom", "bloom", "bloom"}, Case{"falcon", "falcon", "falcon"},
-                    Case{"falcon_new", "falcon_new", "falcon"},
+                    Case{"qwen2_moe.gguf", "qwen2_moe"}, Case{"qwen3_moe", "qwen3_moe"},
+                    Case{"opt", "opt", "opt"}, Case{"bloom", "bloom", "bloom"},
+                    Case{"falcon", "falcon", "falcon"}, Case{"falcon_new", "falcon_new", "falcon"},
                     Case{"falcon_rw", "falcon_rw", "falcon"}, Case{"glm4", "glm4", "glm4"},
                     Case{"starcoder2", "starcoder2", "starcoder2"}),
     [](const auto& info) {

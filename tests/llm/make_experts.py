@@ -1,8 +1,8 @@
 """Writes GGUF files of the tiny mixtures of experts of make_families.py: make_experts.py FOLDER
 
-Needs the Python packages torch, transformers and gguf. Of the folders mixtral and qwen3_moe it makes
-mixtral.gguf, with the same weights, and qwen3_moe.gguf, with shares that sum to 1, some experts in q8_0
-and the logits of these weights in qwen3_moe_gguf/golden.npz.
+Needs the Python packages torch, transformers and gguf. Of the folders mixtral, qwen2_moe and qwen3_moe it
+makes mixtral.gguf and qwen2_moe.gguf, with the same weights, and qwen3_moe.gguf, with shares that sum to 1,
+some experts in q8_0 and the logits of these weights in qwen3_moe_gguf/golden.npz.
 """
 
 import os
@@ -38,7 +38,10 @@ def write(name, architecture, model, quantized):
     if architecture == "qwen3moe":
         writer.add_key_length(c.head_dim)
         writer.add_value_length(c.head_dim)
+    if architecture != "llama":
         writer.add_expert_feed_forward_length(c.moe_intermediate_size)
+    if architecture == "qwen2moe":
+        writer.add_expert_shared_feed_forward_length(c.shared_expert_intermediate_size)
 
     def add(key, value):
         if key in quantized:
@@ -57,6 +60,8 @@ def write(name, architecture, model, quantized):
         for theirs, heads in (("q", c.num_attention_heads), ("k", c.num_key_value_heads), ("v", 0)):
             value = weights[layer + f"self_attn.{theirs}_proj.weight"]
             add(block + f"attn_{theirs}.weight", neighbors(value, heads) if heads and architecture == "llama" else value)
+            if architecture == "qwen2moe":
+                add(block + f"attn_{theirs}.bias", weights[layer + f"self_attn.{theirs}_proj.bias"])
         add(block + "attn_output.weight", weights[layer + "self_attn.o_proj.weight"])
         for key in ("q_norm", "k_norm"):
             if layer + f"self_attn.{key}.weight" in weights:
@@ -65,6 +70,12 @@ def write(name, architecture, model, quantized):
         gate, up = np.split(weights[layer + "mlp.experts.gate_up_proj"], 2, axis=1)
         for key, value in (("gate", gate), ("up", up), ("down", weights[layer + "mlp.experts.down_proj"])):
             add(block + f"ffn_{key}_exps.weight", value)
+        if architecture == "qwen2moe":
+            # The gate of the shared expert is a vector in some files, a matrix of one row in others.
+            gate = weights[layer + "mlp.shared_expert_gate.weight"]
+            add(block + "ffn_gate_inp_shexp.weight", gate[0] if i == 0 else gate)
+            for key in ("gate", "up", "down"):
+                add(block + f"ffn_{key}_shexp.weight", weights[layer + f"mlp.shared_expert.{key}_proj.weight"])
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -73,6 +84,8 @@ def write(name, architecture, model, quantized):
 
 model = transformers.MixtralForCausalLM.from_pretrained(os.path.join(folder, "mixtral"), dtype=torch.float32).eval()
 write("mixtral", "llama", model, ())
+model = transformers.Qwen2MoeForCausalLM.from_pretrained(os.path.join(folder, "qwen2_moe"), dtype=torch.float32).eval()
+write("qwen2_moe", "qwen2moe", model, ())
 model = transformers.Qwen3MoeForCausalLM.from_pretrained(os.path.join(folder, "qwen3_moe"), dtype=torch.float32, norm_topk_prob=True).eval()
 quantized = [f"blk.{i}.ffn_{key}_exps.weight" for i in range(model.config.num_hidden_layers) for key in ("gate", "up")]
 for i in range(model.config.num_hidden_layers):
