@@ -40,8 +40,8 @@ class CachedAttention : public testing::TestWithParam<Case> {
   }
   void store(const Array& key, const Array& value, const std::vector<int64_t>& slots) {
     const Tensor where(Array::from(slots, {static_cast<int64_t>(slots.size())}));
-    keys_ = ops::cache_append(Tensor(keys_), Tensor(key), where, true).array();
-    values_ = ops::cache_append(Tensor(values_), Tensor(value), where).array();
+    keys_ = ops::cache_append(Tensor(keys_), Tensor(key), where, blocks_, true).array();
+    values_ = ops::cache_append(Tensor(values_), Tensor(value), where, blocks_).array();
   }
   Array attend(const Array& query, const std::vector<int64_t>& starts,
                const std::vector<int64_t>& lengths) {
@@ -55,7 +55,7 @@ class CachedAttention : public testing::TestWithParam<Case> {
     }
     return ops::cached_attention(Tensor(query), Tensor(keys_), Tensor(values_),
                                  Tensor(Array::from(starts, {tokens})),
-                                 Tensor(Array::from(lengths, {tokens})), slopes, 0.3,
+                                 Tensor(Array::from(lengths, {tokens})), slopes, blocks_, 0.3,
                                  GetParam().window, GetParam().softcap)
         .array()
         .contiguous();
@@ -64,6 +64,7 @@ class CachedAttention : public testing::TestWithParam<Case> {
   InterpreterScope scope_;
   std::mt19937 random_{2};
   Array keys_, values_;
+  Tensor blocks_;  ///< of a paged cache
 };
 
 /// The row of one token and head, of keys and values [tokens, groups, width].
@@ -140,6 +141,49 @@ TEST_P(CachedAttention, IsTheFormulaAndATokenDoesNotDependOnItsCompany) {
               0)
         << t;
   }
+}
+
+TEST_P(CachedAttention, OfAPagedCacheIsTheSame) {
+  const int64_t tokens = 45;
+  const Array key = drawn(tokens, kGroups), value = drawn(tokens, kGroups);
+  const Array query = drawn(tokens, kHeads);
+  std::vector<int64_t> slots, starts(tokens, 16), lengths;
+  for (int64_t i = 0; i < tokens; ++i) {
+    slots.push_back(16 + i);
+    lengths.push_back(i + 1);
+  }
+  store(key, value, slots);
+  const Array plain = attend(query, starts, lengths);
+  blocks_ = Tensor(Array::from(std::vector<int64_t>{0, 5, 2, 4, 3, 3, 3, 3}, {8}));
+  // The blocks hold other keys and values before.
+  store(drawn(tokens, kGroups), drawn(tokens, kGroups), slots);
+  store(key, value, slots);
+  const Array paged = attend(query, starts, lengths);
+  EXPECT_EQ(std::memcmp(paged.data<float>(), plain.data<float>(),
+                        static_cast<size_t>(plain.size()) * sizeof(float)),
+            0);
+  // Two sequences share their first block.
+  blocks_ = Tensor(Array::from(std::vector<int64_t>{5, 1, 1, 1, 5, 2, 4, 1}, {8}));
+  Array last = Array::empty(DType::kF32, {1, kHeads, kWidth});
+  std::copy_n(query.data<float>() + (tokens - 1) * kHeads * kWidth, kHeads * kWidth,
+              last.data<float>());
+  const Array shared = attend(last, {64}, {tokens});
+  EXPECT_EQ(std::memcmp(shared.data<float>(), plain.data<float>() + (tokens - 1) * kHeads * kWidth,
+                        kHeads * kWidth * sizeof(float)),
+            0);
+}
+
+TEST_P(CachedAttention, BlocksOutsideOfTheCacheAreRefused) {
+  const Array one = drawn(1, kGroups), query = drawn(1, kHeads);
+  for (const int64_t block : {int64_t{-1}, kSlots / 16, int64_t{1} << 60}) {
+    blocks_ = Tensor(Array::from(std::vector<int64_t>{0, block}, {2}));
+    EXPECT_NO_THROW(store(one, one, {15}));
+    EXPECT_THROW(store(one, one, {16}), Error);
+    EXPECT_NO_THROW(attend(query, {0}, {16}));
+    EXPECT_THROW(attend(query, {0}, {17}), Error);
+  }
+  EXPECT_THROW(store(one, one, {32}), Error);
+  EXPECT_THROW(attend(query, {16}, {17}), Error);
 }
 
 TEST_P(CachedAttention, PlacesOutsideOfTheCacheAreRefused) {

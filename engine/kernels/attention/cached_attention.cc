@@ -54,6 +54,23 @@ struct CacheShape {
   int64_t slots, heads, stored;
 };
 
+/// Where slots are in a cache: at their own number, or by the blocks of a paged one.
+struct SlotMap {
+  SlotMap(const Layout& table, int64_t cache_slots)
+      : paged(table.present), slots(table.present ? table.shape[0] * kKeyBlock : cache_slots) {}
+
+  bool paged;
+  int64_t slots;  ///< that can be named
+};
+
+/// The block of a paged cache; kData if the cache does not have it.
+int64_t checked_block(const char* op, int64_t block, int64_t cache_slots) {
+  if (block < 0 || block >= cache_slots / kKeyBlock)
+    fail(ErrorCode::kData, op, ": block ", block, " is not in a cache of ", cache_slots / kKeyBlock,
+         " blocks");
+  return block;
+}
+
 template <class T>
 void store_head(const float* x, int64_t n, const HeadPlace& place) {
   T* const to = reinterpret_cast<T*>(place.data);
@@ -72,6 +89,7 @@ void store_head(const float* x, int64_t n, const HeadPlace& place) {
 template <class T>
 std::unique_ptr<Kernel> append(const KernelRequest& request) {
   const CacheShape cache(request.operands[0], CacheAppendAttrs(request.attrs).keys);
+  const SlotMap map(request.operands[3], cache.slots);
   const int64_t tokens = request.operands[1].shape[0];
   const auto bytes =
       static_cast<size_t>(storage_bytes(request.operands[0].dtype, request.operands[0].size()));
@@ -80,16 +98,21 @@ std::unique_ptr<Kernel> append(const KernelRequest& request) {
     auto* const out = static_cast<std::byte*>(results[0]);
     const auto* const value = static_cast<const float*>(operands[1]);
     const auto* const slots = static_cast<const int64_t*>(operands[2]);
+    const auto* const blocks = static_cast<const int64_t*>(operands[3]);
     const int64_t width = cache.width(),
                   grain = 8192 / std::max<int64_t>(1, cache.heads * width) + 1;
     parallel_for(tokens, grain, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         if (slots[t] < 0) continue;
-        if (slots[t] >= cache.slots)
+        if (slots[t] >= map.slots)
           fail(ErrorCode::kData, "cache_append: slot ", slots[t], " is out of range for ",
-               cache.slots, " slots");
+               map.slots, " slots");
+        int64_t place = slots[t];
+        if (map.paged)
+          place = place % kKeyBlock +
+                  kKeyBlock * checked_block("cache_append", blocks[place / kKeyBlock], cache.slots);
         for (int64_t h = 0; h < cache.heads; ++h)
-          store_head<T>(value + (t * cache.heads + h) * width, width, cache.at(out, slots[t], h));
+          store_head<T>(value + (t * cache.heads + h) * width, width, cache.at(out, place, h));
       }
     });
   });
@@ -106,6 +129,7 @@ class CachedAttention final : public Kernel {
       : attrs_(request.attrs),
         keys_(request.operands[1], true),
         values_(request.operands[2], false),
+        map_(request.operands[6], keys_.slots),
         loops_(cached_loops(request.operands[1].dtype)) {
     const Dims& query = request.operands[0].shape;
     tokens_ = query[0];
@@ -113,7 +137,7 @@ class CachedAttention final : public Kernel {
     width_ = query[2];
     value_width_ = values_.width();
     group_ = heads_ / keys_.heads;
-    pitch_ = keys_.slots + kKeyBlock;
+    pitch_ = std::min(map_.slots, keys_.slots) + kKeyBlock;
     tiles_bytes_ = round_up_to_cache_line(static_cast<size_t>(tokens_ * group_) * sizeof(RowTile));
     scores_bytes_ =
         round_up_to_cache_line(static_cast<size_t>(kCachedRows * pitch_) * sizeof(float));
@@ -132,7 +156,7 @@ class CachedAttention final : public Kernel {
         static_cast<const float*>(operands[0]),   static_cast<std::byte*>(operands[1]),
         static_cast<std::byte*>(operands[2]),     static_cast<const int64_t*>(operands[3]),
         static_cast<const int64_t*>(operands[4]), static_cast<const float*>(operands[5]),
-        static_cast<float*>(results[0])};
+        static_cast<const int64_t*>(operands[6]), static_cast<float*>(results[0])};
     check(in);
     auto* const tiles = reinterpret_cast<RowTile*>(context.scratch);
     const int64_t count = make_tiles(in, tiles);
@@ -152,18 +176,31 @@ class CachedAttention final : public Kernel {
     const float* query;
     std::byte *keys, *values;
     const int64_t *starts, *lengths;
-    const float* slopes;  ///< [heads], or null
+    const float* slopes;    ///< [heads], or null
+    const int64_t* blocks;  ///< of a paged cache, or null
     float* out;
   };
 
   void check(const Operands& in) const {
     for (int64_t t = 0; t < tokens_; ++t) {
       const int64_t start = in.starts[t], length = in.lengths[t];
-      if (length < 0 || start < 0 || start % kKeyBlock != 0 || start > keys_.slots - length)
+      if (length < 0 || start < 0 || start % kKeyBlock != 0 || start > map_.slots - length ||
+          length > keys_.slots)
         fail(ErrorCode::kData, "cached_attention: ", length, " keys from slot ", start,
-             " are not in a cache of ", keys_.slots, " slots, or do not begin with a block of ",
-             kKeyBlock);
+             " are not in a cache of ", std::min(map_.slots, keys_.slots),
+             " slots, or do not begin with a block of ", kKeyBlock);
+      // Consecutive tokens of a sequence have the same blocks.
+      const bool continues = t > 0 && in.starts[t - 1] == start && in.lengths[t - 1] <= length;
+      if (map_.paged)
+        check_blocks(in.blocks + start / kKeyBlock, continues ? in.lengths[t - 1] : 0, length);
     }
+  }
+
+  /// Checks the blocks of the slots from `first` to `last`, but those that are before the block of
+  /// `first`.
+  void check_blocks(const int64_t* blocks, int64_t first, int64_t last) const {
+    for (int64_t b = first / kKeyBlock; b * kKeyBlock < last; ++b)
+      checked_block("cached_attention", blocks[b], keys_.slots);
   }
 
   int64_t make_tiles(const Operands& in, RowTile* tiles) const {
@@ -199,7 +236,11 @@ class CachedAttention final : public Kernel {
     task.rows = tile.rows;
     task.width = width_;
     task.scale = static_cast<float>(attrs_.scale);
-    task.keys = keys_.at(in.keys, start + first, head).data;
+    // The slot from which blocks are counted, and the blocks of a paged cache.
+    const int64_t base = map_.paged ? 0 : start + first;
+    const int64_t* const table = map_.paged ? in.blocks + (start + first) / kKeyBlock : nullptr;
+    task.keys = keys_.at(in.keys, base, head).data;
+    task.table = table;
     task.block_bytes = keys_.step_bytes();
     task.blocks = (last - first + kKeyBlock - 1) / kKeyBlock;
     task.scores = scores;
@@ -224,9 +265,8 @@ class CachedAttention final : public Kernel {
       std::fill(row, begin, 0.0F);
       std::fill(end, row + (last - first), 0.0F);
     }
-    loops_.sum({scores, pitch_, tile.rows, value_width_,
-                values_.at(in.values, start + first, head).data, values_.step_bytes(), last - first,
-                sums});
+    loops_.sum({scores, pitch_, tile.rows, value_width_, values_.at(in.values, base, head).data,
+                table, values_.step_bytes(), last - first, sums});
     for (int64_t r = 0; r < tile.rows; ++r) {
       const int64_t row = tile.first + r;
       loops.scale(sums + r * value_width_,
@@ -243,6 +283,7 @@ class CachedAttention final : public Kernel {
 
   CachedAttentionAttrs attrs_;
   CacheShape keys_, values_;
+  SlotMap map_;
   CachedLoops loops_;
   int64_t tokens_ = 0, heads_ = 0, width_ = 0, value_width_ = 0, group_ = 1, pitch_ = 0;
   int64_t workers_ = 1;

@@ -41,7 +41,8 @@ template <class T, int kRows>
 void score_rows(const CachedScores& t, int64_t first) {
   const D d;
   for (int64_t b = 0; b < t.blocks; ++b) {
-    const T* const keys = reinterpret_cast<const T*>(t.keys + b * t.block_bytes);
+    const int64_t block = t.table ? t.table[b] : b;
+    const T* const keys = reinterpret_cast<const T*>(t.keys + block * t.block_bytes);
     Vector sum[kRows][kVectors];
     for (int r = 0; r < kRows; ++r)
       for (int64_t v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(d);
@@ -82,6 +83,18 @@ void scores(const CachedScores& t) {
   }
 }
 
+/// Calls body(key, value) for all keys in their order.
+template <class T, class Body>
+HWY_INLINE void for_each_value(const CachedSum& t, Body body) {
+  for (int64_t first = 0; first < t.keys; first += kKeyBlock) {
+    const int64_t block = t.table ? t.table[first / kKeyBlock] : first / kKeyBlock;
+    const std::byte* value = t.values + block * kKeyBlock * t.slot_bytes;
+    const int64_t last = std::min(t.keys, first + kKeyBlock);
+    for (int64_t k = first; k < last; ++k, value += t.slot_bytes)
+      body(k, reinterpret_cast<const T*>(value));
+  }
+}
+
 template <class T>
 HWY_INLINE float weight_of(const CachedSum& t, int64_t row, int64_t key, const T* value) {
   float weight = t.weights[row * t.pitch + key];
@@ -100,15 +113,14 @@ HWY_INLINE void sum_columns(const CachedSum& t, int64_t begin) {
   Vector sum[kRows][kColumns];
   for (int r = 0; r < kRows; ++r)
     for (int c = 0; c < kColumns; ++c) sum[r][c] = hn::Zero(d);
-  for (int64_t k = 0; k < t.keys; ++k) {
-    const T* const value = reinterpret_cast<const T*>(t.values + k * t.slot_bytes);
+  for_each_value<T>(t, [&](int64_t k, const T* value) HWY_ATTR {
     Vector v[kColumns];
     for (int c = 0; c < kColumns; ++c) v[c] = load(value + begin + c * lanes());
     for (int r = 0; r < kRows; ++r) {
       const Vector w = hn::Set(d, weight_of(t, r, k, value));
       for (int c = 0; c < kColumns; ++c) sum[r][c] = hn::MulAdd(w, v[c], sum[r][c]);
     }
-  }
+  });
   for (int r = 0; r < kRows; ++r)
     for (int c = 0; c < kColumns; ++c)
       hn::StoreU(sum[r][c], d, t.out + r * t.width + begin + c * lanes());
@@ -123,10 +135,9 @@ void sum_rows(const CachedSum& t) {
   for (; column < t.width; ++column)
     for (int r = 0; r < kRows; ++r) {
       float sum = 0;
-      for (int64_t k = 0; k < t.keys; ++k) {
-        const T* const value = reinterpret_cast<const T*>(t.values + k * t.slot_bytes);
+      for_each_value<T>(t, [&](int64_t k, const T* value) HWY_ATTR {
         sum += weight_of(t, r, k, value) * static_cast<float>(value[column]);
-      }
+      });
       t.out[r * t.width + column] = sum;
     }
 }

@@ -16,7 +16,8 @@ struct CachedScores {
   const float* query[kCachedRows];
   int64_t rows, width;
   float scale;
-  const std::byte* keys;  ///< of the first block
+  const std::byte* keys;  ///< of the first block, or of block 0 with `table`
+  const int64_t* table;   ///< the numbers of the blocks, or null if they follow each other
   int64_t block_bytes;    ///< from block to block
   int64_t blocks;
   float* scores;  ///< [rows][pitch]
@@ -28,7 +29,8 @@ struct CachedSum {
   const float* weights;  ///< [rows][pitch]
   int64_t pitch;
   int64_t rows, width;
-  const std::byte* values;  ///< of the first key
+  const std::byte* values;  ///< of the first key, or of block 0 with `table`
+  const int64_t* table;     ///< as above; keys begin with a block
   int64_t slot_bytes;
   int64_t keys;
   float* out;  ///< [rows][width]

@@ -37,6 +37,13 @@ Dim cached_width(const Dim& width, DType dtype) {
   return dtype == DType::kI8 ? width - kCacheScaleBytes : width;
 }
 
+/// Checks the blocks of a paged cache, where they are given.
+void check_blocks(InferContext& c, size_t operand) {
+  if (c.has(operand))
+    c.check(c.shape(operand).size() == 1 && c.dtype(operand) == DType::kI64,
+            "blocks must be int64 [blocks], not ", c.type(operand));
+}
+
 /// Checks rows of `features` weights in this format.
 void check_weight(InferContext& c, size_t operand, const std::string& format, int64_t features) {
   const Shape& weight = c.shape(operand);
@@ -72,6 +79,7 @@ void infer_cache_append(InferContext& c) {
   c.require_equal(cache[1], value[1], "cache and value differ in heads");
   c.require_equal(cached_width(cache[2], c.dtype(0)), value[2], "cache and value differ in dim");
   if (keys) c.require_equal(cache[3], kKeyBlock, "a cache of keys has blocks of 16 tokens");
+  check_blocks(c, 3);
   c.result(c.dtype(0), cache);
 }
 
@@ -101,6 +109,7 @@ void infer_cached_attention(InferContext& c) {
             "slopes must be float32 [heads], not ", c.type(5));
     c.require_equal(c.shape(5)[0], query[1], "slopes and query differ in heads");
   }
+  check_blocks(c, 6);
   c.check(attrs.window >= 0, "window must not be negative, but is ", attrs.window);
   c.check(attrs.softcap >= 0, "softcap must not be negative, but is ", attrs.softcap);
   c.result(DType::kF32, {query[0], query[1], cached_width(values[2], c.dtype(2))});
