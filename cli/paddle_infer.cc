@@ -191,6 +191,13 @@ int run(int argc, char** argv) {
           ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   auto* kv_option = app.add_option("--kv", kv, "how a language model's keys and values are cached")
                         ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  std::string cache;
+  auto* cache_option =
+      app.add_option(
+             "--cache", cache,
+             "plain: a place for each text; paged: blocks of tokens that texts take as they "
+             "grow and share (default: paged for --requests, else plain)")
+          ->check(CLI::IsMember({"plain", "paged"}));
   auto* chunk_option =
       app.add_option("--chunk", chunk,
                      "tokens of a prompt that a language model reads in a step (default: 256)")
@@ -293,8 +300,9 @@ int run(int argc, char** argv) {
     if (option->count() > 0 && prompt->count() == 0 && chat->count() == 0)
       fail(ErrorCode::kUsage, option->get_name(), " needs --prompt or --chat");
   adapter = llm::read_adapter_option(adapter).folder;
-  for (const auto* option : {context_option, kv_option, chunk_option, activations_option,
-                             weights_as_option, adapter_option, schema_option, regex_option})
+  for (const auto* option :
+       {context_option, kv_option, cache_option, chunk_option, activations_option,
+        weights_as_option, adapter_option, schema_option, regex_option})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
   if (embed->count() > 0) {
@@ -318,6 +326,7 @@ int run(int argc, char** argv) {
     serve::ModelEntry entry{.name = serve::served_name(arguments[0]), .path = arguments[0]};
     entry.family = family;
     entry.kv = kv;
+    if (!cache.empty()) entry.cache = cache;
     entry.context = context;
     if (!activations.empty()) entry.activations = activations;
     entry.weights_as = weights_as;
@@ -363,6 +372,7 @@ int run(int argc, char** argv) {
     speed.cache = llm::cache_type(kv);
     speed.chunk = chunk;
     speed.adapter = adapter;
+    speed.paged = cache == "paged";
     cli::print_benchmark(
         arguments[0],
         {family, load, llm::activations(activations), {}, llm::weight_type(weights_as)}, speed);
@@ -373,13 +383,15 @@ int run(int argc, char** argv) {
   llm::LanguageModel language_model;
   const auto open = [&] {
     if (llm::is_language_model(arguments[0])) {
-      language_model = llm::open_language_model(
-          arguments[0],
-          {family,
-           load,
-           llm::activations(activations),
-           {.context = context, .cache = llm::cache_type(kv), .adapter = adapter, .chunk = chunk},
-           llm::weight_type(weights_as)});
+      language_model = llm::open_language_model(arguments[0], {family,
+                                                               load,
+                                                               llm::activations(activations),
+                                                               {.context = context,
+                                                                .cache = llm::cache_type(kv),
+                                                                .adapter = adapter,
+                                                                .chunk = chunk,
+                                                                .paged = cache == "paged"},
+                                                               llm::weight_type(weights_as)});
       return std::move(language_model.model);
     }
     if (!family.empty())

@@ -20,9 +20,9 @@ constexpr auto kDrainTime = std::chrono::seconds(30);
 int run(int argc, char** argv) {
   CLI::App app{"Serves language models over HTTP, with the interface of OpenAI."};
   std::vector<std::string> models, adapters;
-  std::string file, kv, activations, weights_as, draft;
+  std::string file, kv, cache, activations, weights_as, draft;
   serve::ServeConfig given;
-  int64_t context = 0;
+  int64_t context = 0, cache_tokens = 0;
   bool dry_run = false;
   app.add_option("MODEL", models,
                  "Hugging Face folders and GGUF files, served under the names of their files");
@@ -41,6 +41,14 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--kv", kv, "how keys and values are cached")
       ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  app.add_option("--cache", cache,
+                 "paged: blocks of tokens that texts take as they grow and share (default); plain: "
+                 "a place for each text")
+      ->check(CLI::IsMember({"plain", "paged"}));
+  app.add_option("--cache-tokens", cache_tokens,
+                 "that a paged cache holds (default: the context of all texts, as far as half of "
+                 "the memory holds them)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--activations", activations,
                  "of products with block-quantized weights (default: int16)")
       ->check(CLI::IsMember({"float32", "int16", "int8"}));
@@ -80,6 +88,8 @@ int run(int argc, char** argv) {
   }
   for (serve::ModelEntry& model : config.models) {
     if (!kv.empty()) model.kv = kv;
+    if (!cache.empty()) model.cache = cache;
+    if (cache_tokens > 0) model.cache_tokens = cache_tokens;
     if (!activations.empty()) model.activations = activations;
     if (!weights_as.empty()) model.weights_as = weights_as;
     if (!draft.empty()) model.draft = draft;

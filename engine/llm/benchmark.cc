@@ -73,7 +73,8 @@ BenchmarkResult benchmark(const std::shared_ptr<LoadedModel>& model,
                         .context = length,
                         .cache = options.cache,
                         .adapter = options.adapter,
-                        .chunk = options.chunk});
+                        .chunk = options.chunk,
+                        .paged = options.paged});
   BenchmarkResult out;
   for (const int64_t streams : options.streams)
     if (proceed()) out.speeds.push_back(measure(runner, options, streams, proceed));

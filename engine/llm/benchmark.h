@@ -16,6 +16,7 @@ struct BenchmarkOptions {
   CacheType cache = CacheType::kF32;
   std::string adapter = {};  ///< a folder of PEFT
   int64_t chunk = 0;         ///< as in RunnerOptions
+  bool paged = false;        ///< as in RunnerOptions
 };
 
 struct StreamSpeed {

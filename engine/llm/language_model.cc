@@ -97,9 +97,11 @@ LanguageModel open_language_model(const std::string& path, const ModelOptions& o
   // Another function of the family's file computes whole texts.
   if (!family.has_step || options.load.function != "model") {
     if (options.runner.context > 0 || options.runner.cache != CacheType::kF32 ||
-        options.weights != WeightType::kAsIs || !options.runner.adapter.empty())
+        options.runner.paged || options.weights != WeightType::kAsIs ||
+        !options.runner.adapter.empty())
       fail(ErrorCode::kUsage,
-           "--context, --kv, --weights-as and --adapter need a model family with a function "
+           "--context, --kv, --cache, --weights-as and --adapter need a model family with a "
+           "function "
            "'step'; ",
            family.file, " has none");
     out.model = load_whole(files, family, path, options.load);

@@ -44,6 +44,17 @@ std::optional<MatrixUse> matrix_use(const ir::Operation& operation) {
   return MatrixUse{1, !attrs.transpose_y, false};
 }
 
+/// Makes the caches of a function paged: adds the table of blocks to its inputs.
+void use_blocks(ir::Function& function, int64_t blocks) {
+  ir::Value* const table =
+      function.add_input({ir::PortKind::kValue, "blocks"}, {DType::kI64, {Dim(blocks)}});
+  ir::for_each_operation(function.body, [&](ir::Operation& operation) {
+    const std::string_view op = operation.op->name();
+    if (op == "cache_append") operation.operands.at(3) = table;
+    if (op == "cached_attention") operation.operands.at(6) = table;
+  });
+}
+
 }  // namespace
 
 CacheType cache_type(const std::string& word) {
@@ -74,14 +85,14 @@ LoadedModel::LoadedModel(const ModelFiles& files, Family family, const std::stri
   options_.compile.batch_tiling = false;
 }
 
-std::shared_ptr<ir::Function> LoadedModel::trace(int64_t slots, CacheType cache, Adapter* adapter) {
+std::shared_ptr<ir::Function> LoadedModel::trace(const CacheLayout& cache, Adapter* adapter) {
   program::LoadOptions options = options_;
   options.function = "step";
   options.overrides = family_.overrides;
   options.overrides.insert(options.overrides.end(), options_.overrides.begin(),
                            options_.overrides.end());
-  options.overrides.push_back(str("params.cache_slots=", slots));
-  options.overrides.push_back(str("params.cache_type=\"'", cache_dtype(cache), "'\""));
+  options.overrides.push_back(str("params.cache_slots=", cache.slots));
+  options.overrides.push_back(str("params.cache_type=\"'", cache_dtype(cache.type), "'\""));
   const program::ModelFile file = program::open_model_file(family_.file, options);
   program::ParameterStore store;
   store.initializes_random = false;
@@ -106,6 +117,7 @@ std::shared_ptr<ir::Function> LoadedModel::trace(int64_t slots, CacheType cache,
   pack(packing, function->body);
   if (adapter) adapter->check_all_used();
   bind(*function);
+  if (cache.blocks > 0) use_blocks(*function, cache.blocks);
   weights_.check_all_used();
   return function;
 }

@@ -27,6 +27,13 @@ enum class Activations : uint8_t { kInt8, kInt16, kFloat32 };
 /// From "int8", "int16" or "float32"; kUsage for another word.
 Activations activations(const std::string& word);
 
+/// The caches of a traced function.
+struct CacheLayout {
+  int64_t slots = 0;  ///< tokens of all sequences
+  CacheType type = CacheType::kF32;
+  int64_t blocks = 0;  ///< of the table of a paged cache; 0: a plain one
+};
+
 class LoadedModel {
  public:
   LoadedModel(const ModelFiles& files, Family family, const std::string& path,
@@ -39,9 +46,10 @@ class LoadedModel {
   const Family& family() const { return family_; }
   int64_t parameter_count() const { return parameter_count_; }
 
-  /// The function `step` with a cache of this many slots, and with an adapter unless that is null.
-  /// Weights are constants that all traces share; the caches are its states.
-  std::shared_ptr<ir::Function> trace(int64_t slots, CacheType cache, Adapter* adapter = nullptr);
+  /// The function `step` with these caches, and with an adapter unless that is null. Weights are
+  /// constants that all traces share; the caches are its states. With a paged cache it has a
+  /// further input `blocks`: starts are slots of the table, whose entries are blocks of the cache.
+  std::shared_ptr<ir::Function> trace(const CacheLayout& cache, Adapter* adapter = nullptr);
 
  private:
   /// The state of packing one function.

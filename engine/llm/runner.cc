@@ -1,5 +1,8 @@
 #include "llm/runner.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -46,29 +49,19 @@ size_t state_bytes(const ir::Function& function) {
 }  // namespace
 
 Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
-    : model_(std::move(model)), lengths_(static_cast<size_t>(options.sequences), 0) {
+    : model_(std::move(model)), lengths_(static_cast<size_t>(options.sequences + options.kept), 0) {
   if (options.chunk < 0 || options.chunk > kMostRows)
     fail(ErrorCode::kUsage, "--chunk is ", options.chunk, ", expected 1 to ", kMostRows);
   if (options.chunk > 0) chunk_ = options.chunk;
   if (options.context > model_->context())
     fail(ErrorCode::kUsage, "--context is ", options.context, "; the model's context is ",
          model_->context());
-  const auto memory = static_cast<size_t>(limits().memory);
-  context_ = options.context > 0 ? options.context : model_->context();
-  const auto count = static_cast<size_t>(options.sequences);
   std::unique_ptr<Adapter> adapter;
   if (!options.adapter.empty())
     adapter = std::make_unique<Adapter>(options.adapter, model_->family());
-  auto function = model_->trace(kKeyBlock, options.cache, adapter.get());
-  token_bytes_ = state_bytes(*function) / kKeyBlock;
-  const auto fitting = static_cast<int64_t>(memory / 2 / std::max<size_t>(1, token_bytes_ * count));
-  if (options.context == 0) context_ = std::min(context_, fitting);
-  capacity_ = round_up(context_, kKeyBlock);
-  if (context_ < 1 || static_cast<size_t>(capacity_) * token_bytes_ * count > memory)
-    fail(ErrorCode::kDevice, "a context of ", context_, " tokens needs ",
-         human_bytes(static_cast<size_t>(capacity_) * token_bytes_ * count),
-         " for keys and values, more than the memory of ", human_bytes(memory));
-  function = model_->trace(capacity_ * options.sequences, options.cache, adapter.get());
+  choose_sizes(options, adapter.get());
+  const int64_t table = blocks_ ? std::ssize(blocks_->table()) : 0;
+  const auto function = model_->trace({slots_, options.cache, table}, adapter.get());
   tokens_ = input_of(*function, "tokens");
   positions_ = input_of(*function, "positions");
   starts_ = input_of(*function, "starts");
@@ -80,6 +73,15 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
       arrays_[i] = Array::reserve(type.dtype, concrete(type.shape));
     else if (function->inputs[i].kind == ir::PortKind::kRandom)
       arrays_[i] = Array::zeros(DType::kU64, {2});
+  }
+  if (blocks_) {
+    const std::span<const int64_t> entries = blocks_->table();
+    Array& array = arrays_[input_of(*function, "blocks")];
+    array.dtype = DType::kI64;
+    array.shape = {table};
+    array.strides = {1};
+    array.storage =
+        Storage::borrow(const_cast<int64_t*>(entries.data()), entries.size_bytes(), nullptr);
   }
   const program::LoadOptions& load = model_->options();
   executable_ = runtime::compile(
@@ -96,30 +98,106 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
   words_ = shape[1].value();
 }
 
+/// The context, the slots of the caches, and the blocks of a paged one.
+void Runner::choose_sizes(const RunnerOptions& options, Adapter* adapter) {
+  token_bytes_ = state_bytes(*model_->trace({kKeyBlock, options.cache, 0}, adapter)) / kKeyBlock;
+  const auto memory = static_cast<size_t>(limits().memory);
+  // Tokens that half of the memory holds.
+  const auto fitting = static_cast<int64_t>(memory / 2 / std::max<size_t>(1, token_bytes_));
+  context_ = options.context > 0 ? options.context : model_->context();
+  if (options.paged && options.tokens > 0) {
+    if (options.context > options.tokens)
+      fail(ErrorCode::kUsage, "--context is ", options.context, ", more than the ", options.tokens,
+           " tokens of the cache");
+    context_ = std::min(context_, options.tokens);
+  } else if (options.context == 0) {
+    context_ = std::min(context_, fitting / (options.paged ? 1 : options.sequences));
+  }
+  capacity_ = round_up(context_, kKeyBlock);
+  slots_ = capacity_ * options.sequences;
+  if (options.paged && options.tokens > 0)
+    slots_ = round_up(options.tokens, kKeyBlock);
+  else if (options.paged)
+    slots_ = round_up(std::clamp(fitting, std::min(capacity_, slots_), slots_), kKeyBlock);
+  if (context_ < 1 || static_cast<size_t>(slots_) * token_bytes_ > memory)
+    fail(ErrorCode::kDevice, options.paged ? "a cache of " : "a context of ",
+         options.paged ? slots_ : context_, " tokens needs ",
+         human_bytes(static_cast<size_t>(slots_) * token_bytes_),
+         " for keys and values, more than the memory of ", human_bytes(memory));
+  if (options.paged)
+    blocks_ = std::make_unique<CacheBlocks>(slots_ / kKeyBlock, sequences(), capacity_ / kKeyBlock);
+}
+
 void Runner::truncate(int64_t sequence, int64_t length) {
   int64_t& current = lengths_.at(static_cast<size_t>(sequence));
   current = std::min(current, length);
+  if (blocks_) blocks_->shrink(sequence, current);
+}
+
+std::vector<const Array*> Runner::caches() const {
+  std::vector<const Array*> out;
+  for (size_t i = 0; i < arrays_.size(); ++i)
+    if (executable_->function().inputs[i].kind == ir::PortKind::kState) out.push_back(&arrays_[i]);
+  return out;
 }
 
 void Runner::copy(int64_t from, int64_t to, int64_t length) {
   ensure(length <= this->length(from), "copy: tokens of a sequence");
   if (from == to) return truncate(to, length);
-  std::vector<const Array*> caches;
-  for (size_t i = 0; i < arrays_.size(); ++i)
-    if (executable_->function().inputs[i].kind == ir::PortKind::kState)
-      caches.push_back(&arrays_[i]);
+  if (blocks_) {
+    blocks_->share(from, to, length);
+    lengths_[static_cast<size_t>(to)] = length;
+    return;
+  }
   // The slots of a sequence lie together, in whole blocks of keys.
-  const int64_t slots = round_up(length, kKeyBlock);
-  parallel_for(std::ssize(caches), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Array& cache = *caches[static_cast<size_t>(i)];
-      const int64_t bytes = storage_bytes(cache.dtype, cache.size()) / sequences();
-      auto* const data = static_cast<std::byte*>(cache.raw());
-      std::memcpy(data + to * bytes, data + from * bytes,
-                  static_cast<size_t>(bytes / capacity_ * slots));
-    }
-  });
+  copy_slots(from * capacity_, to * capacity_, round_up(length, kKeyBlock));
   lengths_[static_cast<size_t>(to)] = length;
+}
+
+/// Copies keys and values; all numbers are multiples of kKeyBlock.
+void Runner::copy_slots(int64_t from, int64_t to, int64_t count) {
+  const auto all = caches();
+  constexpr int64_t kWorthAThread = 256;
+  parallel_for(std::ssize(all), count < kWorthAThread ? std::ssize(all) : 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const Array& cache = *all[static_cast<size_t>(i)];
+                   const int64_t bytes = storage_bytes(cache.dtype, cache.size()) / slots_;
+                   auto* const data = static_cast<std::byte*>(cache.raw());
+                   std::memcpy(data + to * bytes, data + from * bytes,
+                               static_cast<size_t>(count * bytes));
+                 }
+               });
+}
+
+void Runner::trim() {
+  if (!blocks_) return;
+  const int64_t begin = blocks_->extent(), end = blocks_->touched();
+  if (begin == end) return;
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  for (const Array* cache : caches()) {
+    const int64_t bytes = storage_bytes(cache->dtype, cache->size()) / blocks_->total();
+    const auto data = reinterpret_cast<uintptr_t>(cache->raw());
+    const auto first = (data + static_cast<uintptr_t>(begin * bytes) + page - 1) / page * page;
+    const auto last = (data + static_cast<uintptr_t>(end * bytes)) / page * page;
+    // Advice: what fails changes nothing.
+    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
+  blocks_->forget_touched();
+}
+
+/// Gives the sequences of a step the blocks for their tokens.
+void Runner::grow(std::span<const StepPart> parts) {
+  int64_t needed = 0;
+  for (const StepPart& part : parts)
+    needed += blocks_needed(part.sequence, length(part.sequence) + std::ssize(part.tokens));
+  if (needed > blocks_->free())
+    fail(ErrorCode::kDevice, "the cache of ", slots_, " tokens has no room for ",
+         needed * kKeyBlock, " more");
+  for (const StepPart& part : parts)
+    blocks_->grow(
+        part.sequence, length(part.sequence), length(part.sequence) + std::ssize(part.tokens),
+        [&](int64_t from, int64_t to) { copy_slots(from * kKeyBlock, to * kKeyBlock, kKeyBlock); });
 }
 
 /// Rows that are not set compute nothing that is read.
@@ -142,6 +220,7 @@ const float* Runner::step(std::span<const StepPart> parts) {
     results += part.wanted;
   }
   ensure(rows > 0 && rows <= kMostRows, "step: rows");
+  if (blocks_) grow(parts);
   set_rows(bin_of(rows), bin_of(results));
   int64_t row = 0, result = 0;
   for (const StepPart& part : parts) {

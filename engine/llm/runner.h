@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "llm/cache_blocks.h"
 #include "llm/loaded_model.h"
 #include "runtime/executable.h"
 #include "text/tokenizer.h"
@@ -18,6 +19,13 @@ struct RunnerOptions {
   CacheType cache = CacheType::kF32;
   std::string adapter = {};  ///< a folder of PEFT; empty: none
   int64_t chunk = 0;  ///< tokens of a prompt that a step reads; 0: kMostRows. No bit depends on it
+  /// The cache has blocks of tokens, which sequences take as they grow and share, instead of a
+  /// place of `context` tokens for each sequence. No bit depends on it.
+  bool paged = false;
+  /// Of a paged cache, in all; 0: `context` for each of the sequences, as far as memory allows.
+  int64_t tokens = 0;
+  int64_t kept =
+      0;  ///< further sequences of a paged cache, for texts that stay while there is room
 };
 
 /// Tokens that continue a sequence in one step.
@@ -29,8 +37,8 @@ struct StepPart {
 
 class Runner {
  public:
-  /// kUsage for a context that is above the model's, kDevice for caches that do not fit into
-  /// memory.
+  /// kUsage for a context that is above the model's or the tokens of a paged cache, kDevice for
+  /// caches that do not fit into memory.
   Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options);
 
   /// Tokens of a step; longer inputs are computed in chunks of at most this size.
@@ -40,16 +48,27 @@ class Runner {
   int64_t context() const { return context_; }
   int64_t sequences() const { return static_cast<int64_t>(lengths_.size()); }
   size_t cache_bytes_of_token() const { return token_bytes_; }
+  int64_t cache_tokens() const { return slots_; }  ///< that all caches can hold
   /// Tokens of the sequence that are in the cache.
   int64_t length(int64_t sequence) const { return lengths_.at(static_cast<size_t>(sequence)); }
   /// Drops the tokens from `length` on.
   void truncate(int64_t sequence, int64_t length);
-  /// Makes the first `length` tokens of `from`, which it has, those of `to`, by copying their keys
-  /// and values.
+  /// Makes the first `length` tokens of `from`, which it has, those of `to`. Keys and values are
+  /// copied; those of a paged cache are shared until one of the two writes to them.
   void copy(int64_t from, int64_t to, int64_t length);
 
+  /// The blocks of a paged cache; null for a plain one, which has always room.
+  const CacheBlocks* blocks() const { return blocks_.get(); }
+  /// Blocks that the sequence takes from the free ones to have `length` tokens.
+  int64_t blocks_needed(int64_t sequence, int64_t length) const {
+    return blocks_ ? blocks_->needed(sequence, this->length(sequence), length) : 0;
+  }
+  /// Gives the memory behind the last block that is in use back to the system.
+  void trim();
+
   /// Computes at most kMostRows tokens; each sequence is in one part at most. Returns the wanted
-  /// logits, float32 [wanted, words], in the order of the parts; valid until the next step.
+  /// logits, float32 [wanted, words], in the order of the parts; valid until the next step. kDevice
+  /// if a paged cache has too few free blocks.
   const float* step(std::span<const StepPart> parts);
   /// Appends tokens to a sequence in chunks; returns the logits of the last one.
   const float* append(int64_t sequence, std::span<const tokenizers::TokenId> tokens);
@@ -63,6 +82,10 @@ class Runner {
   std::vector<std::string> kernels(int64_t rows);
 
  private:
+  void choose_sizes(const RunnerOptions& options, Adapter* adapter);
+  void copy_slots(int64_t from, int64_t to, int64_t count);
+  std::vector<const Array*> caches() const;
+  void grow(std::span<const StepPart> parts);
   void set_rows(int64_t rows, int64_t results);
   runtime::Plan& plan();  ///< for the rows that are set
 
@@ -72,7 +95,9 @@ class Runner {
   size_t tokens_ = 0, positions_ = 0, starts_ = 0, wanted_ = 0;  ///< inputs
   size_t logits_ = 0;                                            ///< output
   std::vector<int64_t> lengths_;
-  int64_t context_ = 0, capacity_ = 0, words_ = 0;  ///< capacity: slots of a sequence
+  int64_t context_ = 0, words_ = 0;
+  int64_t capacity_ = 0, slots_ = 0;  ///< of a sequence, and of the caches
+  std::unique_ptr<CacheBlocks> blocks_;
   size_t token_bytes_ = 0;
   int64_t chunk_ = kMostRows;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/parallel.h"
 
@@ -15,6 +16,16 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+/// Ended texts that a paged cache keeps for each text that is generated, beside those that a plain
+/// one keeps too. They take the room that running texts do not need.
+constexpr int64_t kKeptTexts = 3;
+
+llm::RunnerOptions with_places(llm::RunnerOptions options, int64_t streams) {
+  options.sequences = streams;
+  options.kept = options.paged ? kKeptTexts * streams : 0;
+  return options;
+}
+
 size_t common_prefix(const std::vector<tokenizers::TokenId>& a,
                      const std::vector<tokenizers::TokenId>& b) {
   size_t n = 0;
@@ -24,67 +35,16 @@ size_t common_prefix(const std::vector<tokenizers::TokenId>& a,
 
 }  // namespace
 
-// --- jobs ---
-
-Job::State Job::take(int milliseconds) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
-                    [&] { return state_.done || !state_.pieces.empty(); });
-  State out = state_;
-  state_.pieces.clear();
-  return out;
-}
-
-void Job::add(Piece piece) {
-  const std::lock_guard lock(mutex_);
-  if (piece.token && !piece.of_prompt) ++state_.generated;
-  state_.pieces.push_back(std::move(piece));
-  changed_.notify_all();
-}
-
-void Job::set_cached(int64_t tokens) {
-  const std::lock_guard lock(mutex_);
-  state_.cached = tokens;
-}
-
-void Job::add_drafts(int64_t drafts, int64_t accepted) {
-  const std::lock_guard lock(mutex_);
-  state_.drafts += drafts;
-  state_.accepted += accepted;
-}
-
-void Job::wait_for_news(int milliseconds) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
-                    [&] { return state_.done || !state_.pieces.empty(); });
-}
-
-bool Job::is_done() {
-  const std::lock_guard lock(mutex_);
-  return state_.done;
-}
-
-void Job::finish(llm::Generation::End end, std::optional<Error> error) {
-  const std::lock_guard lock(mutex_);
-  if (state_.done) return;
-  state_.done = true;
-  state_.end = end;
-  state_.error = std::move(error);
-  changed_.notify_all();
-}
-
-// --- engine ---
-
 Engine::Engine(std::string name, std::shared_ptr<llm::LoadedModel> model,
                tokenizers::Tokenizer tokenizer, llm::RunnerOptions runner,
                const EngineLimits& limits, Metrics& metrics)
     : name_(std::move(name)),
       tokenizer_(std::move(tokenizer)),
       model_(std::move(model)),
-      runner_(model_, runner),
+      runner_(model_, with_places(std::move(runner), limits.streams)),
       limits_(limits),
       metrics_(metrics),
-      slots_(static_cast<size_t>(limits.streams)) {
+      slots_(static_cast<size_t>(runner_.sequences())) {
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].sequence = static_cast<int64_t>(i);
 }
 
@@ -100,6 +60,8 @@ void Engine::release(Slot& slot) {
   if (slot.job) --running_;
   slot.job = nullptr;
   slot.leader = nullptr;
+  slot.paused = false;
+  slot.scored = 0;
   slot.speculation = {};
   slot.generation.reset();
 }
@@ -133,18 +95,26 @@ void Engine::admit() {
 /// The first job of the queue continues what a slot holds of its prompt: in this slot if it is free
 /// and little of it would be lost, else as a copy in the one that was used least recently.
 bool Engine::admit_first() {
+  if (running_ >= limits_.streams || has_paused()) return false;
   const std::shared_ptr<Job> job = queue_.front().first;
   Slot *oldest = nullptr, *source = nullptr;
   size_t most = 0;
   for (Slot& slot : slots_) {
     if (!slot.job && (!oldest || slot.used < oldest->used)) oldest = &slot;
-    const size_t same = common_prefix(slot.cached, job->prompt);
+    const size_t same = job->scores_prompt ? 0 : common_prefix(slot.cached, job->prompt);
     if (!source || same > most || (same == most && !slot.job && source->job)) {
       source = &slot;
       most = same;
     }
   }
   if (!oldest) return false;
+  const int64_t length = std::min(std::ssize(job->prompt) + 1, runner_.context());
+  if (!has_room(llm::CacheBlocks::count_for(length) -
+                    static_cast<int64_t>(most) / llm::CacheBlocks::kTokens,
+                source)) {
+    if (running_ > 0 || !has_room(llm::CacheBlocks::count_for(length), nullptr)) return false;
+    most = common_prefix(source->cached, job->prompt);
+  }
   constexpr size_t kFewTokens = 64;
   const bool continues = !source->job && most > 0 && source->cached.size() <= most + kFewTokens;
   Slot& target = continues ? *source : *oldest;
@@ -180,13 +150,15 @@ void Engine::start(Slot& slot, std::shared_ptr<Job> job) {
 
 /// Copies what another slot holds of the prompt, if that is more than the slot has.
 void Engine::take_prefix(Slot& slot, const Slot& from) {
-  const auto& prompt = slot.job->prompt;
-  const size_t same = std::min(common_prefix(from.cached, prompt), prompt.size() - 1);
+  const auto& text = slot.generation->tokens();
+  const size_t same = std::min(common_prefix(from.cached, text), text.size() - 1);
   if (same <= slot.cached.size()) return;
-  metrics_.add("cached_tokens_total", static_cast<double>(same - slot.cached.size()));
   runner_.copy(from.sequence, slot.sequence, static_cast<int64_t>(same));
-  slot.cached.assign(prompt.begin(), prompt.begin() + static_cast<ptrdiff_t>(same));
-  slot.job->set_cached(static_cast<int64_t>(same));
+  if (slot.generation->generated() == 0) {
+    metrics_.add("cached_tokens_total", static_cast<double>(same - slot.cached.size()));
+    slot.job->set_cached(static_cast<int64_t>(same));
+  }
+  slot.cached.assign(text.begin(), text.begin() + static_cast<ptrdiff_t>(same));
 }
 
 /// The slot that reads most of this one's prompt, and began before it.
@@ -195,7 +167,7 @@ void Engine::find_leader(Slot& slot) {
   slot.leader = nullptr;
   slot.shared = static_cast<int64_t>(slot.cached.size()) + kWorthWaiting;
   for (Slot& other : slots_) {
-    if (!other.job || other.used >= slot.used || other.missing() <= 1) continue;
+    if (!other.job || other.paused || other.used >= slot.used || other.missing() <= 1) continue;
     const auto same = static_cast<int64_t>(common_prefix(other.job->prompt, slot.job->prompt));
     if (same <= slot.shared) continue;
     slot.leader = &other;
@@ -231,7 +203,7 @@ std::vector<Engine::Work> Engine::choose() {
     rows += count;
   };
   for (Slot& slot : slots_) {
-    if (!slot.job || slot.leader) continue;
+    if (!slot.job || slot.leader || slot.paused) continue;
     if (slot.missing() > 1)
       reading.push_back(&slot);
     else
@@ -279,11 +251,15 @@ void Engine::score_prompt(Work& work, size_t first) {
   Slot& slot = *work.slot;
   const auto& prompt = slot.job->prompt;
   const auto words = static_cast<size_t>(runner_.words());
-  for (size_t i = 0; i < work.tokens.size() && first + i + 1 < prompt.size(); ++i)
+  for (size_t i = 0; i < work.tokens.size() && first + i + 1 < prompt.size(); ++i) {
+    // Those of a text that was paused are known.
+    if (static_cast<int64_t>(first + i) < slot.scored) continue;
     slot.job->add({"",
                    llm::score_token({work.logits + i * words, words}, prompt[first + i + 1],
                                     slot.job->options.logprobs),
                    true});
+    slot.scored = static_cast<int64_t>(first + i) + 1;
+  }
   // Only the last token has one to choose.
   work.logits += (work.wanted - 1) * runner_.words();
 }
@@ -348,14 +324,24 @@ void Engine::report() const {
   metrics_.set(str("requests_running{model=\"", name_, "\"}"),
                static_cast<double>(running_.load()));
   metrics_.set(str("requests_waiting{model=\"", name_, "\"}"), static_cast<double>(queue_.size()));
+  if (!runner_.blocks()) return;
+  metrics_.set(str("cache_tokens{model=\"", name_, "\"}"),
+               static_cast<double>(runner_.cache_tokens()));
+  metrics_.set(str("cache_tokens_used{model=\"", name_, "\"}"),
+               static_cast<double>(blocks_used_.load() * llm::CacheBlocks::kTokens));
 }
 
 bool Engine::step() {
   drop_cancelled();
+  resume();
   admit();
   share_prefixes();
   std::vector<Work> work = choose();
-  if (work.empty()) return false;
+  make_room(work);
+  if (work.empty()) {
+    rest();
+    return false;
+  }
   std::vector<llm::StepPart> parts;
   int64_t rows = 0;
   bool generates = true;  // and reads no prompt
@@ -401,6 +387,7 @@ bool Engine::step() {
     for (int64_t i = first; i < last; ++i) advance(work[static_cast<size_t>(i)]);
   });
   for (Work& each : work) settle(each);
+  if (const auto* blocks = runner_.blocks()) blocks_used_ = blocks->total() - blocks->free();
   return true;
 }
 

@@ -14,64 +14,13 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
 #include "llm/generation.h"
 #include "llm/runner.h"
 #include "llm/speculation.h"
+#include "serve/job.h"
 #include "serve/metrics.h"
 
 namespace paddle::serve {
-
-/// The news of a generated text after a step.
-struct Piece {
-  std::string text;
-  std::optional<llm::GeneratedToken> token;
-  bool of_prompt = false;  ///< the token is one of the prompt, after its first
-};
-
-/// One text to generate. The thread that asks for it waits for pieces; the engine makes them.
-class Job {
- public:
-  Job(std::vector<tokenizers::TokenId> prompt_tokens, llm::GenerateOptions generate_options,
-      bool scores_the_prompt = false)
-      : prompt(std::move(prompt_tokens)),
-        options(std::move(generate_options)),
-        scores_prompt(scores_the_prompt) {}
-
-  const std::vector<tokenizers::TokenId> prompt;
-  const llm::GenerateOptions options;
-  const bool scores_prompt;  ///< log-probabilities of the prompt's tokens are wanted too
-
-  /// The engine drops the job before its next step.
-  void cancel() { cancelled_ = true; }
-  bool is_cancelled() const { return cancelled_; }
-
-  struct State {
-    std::vector<Piece> pieces;  ///< those since the last call
-    bool done = false;
-    llm::Generation::End end = llm::Generation::End::kNone;
-    std::optional<Error> error;
-    int64_t generated = 0, cached = 0;  ///< tokens
-    int64_t drafts = 0, accepted = 0;   ///< tokens that were guessed, and those that were right
-  };
-  /// Waits until there is something new, or for `milliseconds`.
-  State take(int milliseconds);
-  /// The same wait, and takes nothing.
-  void wait_for_news(int milliseconds);
-
-  // For the engine.
-  void add(Piece piece);
-  void set_cached(int64_t tokens);
-  void add_drafts(int64_t drafts, int64_t accepted);
-  bool is_done();
-  void finish(llm::Generation::End end, std::optional<Error> error = std::nullopt);
-
- private:
-  std::atomic<bool> cancelled_{false};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  State state_;
-};
 
 struct EngineLimits {
   int64_t streams = 8;         ///< texts that are generated at a time
@@ -83,6 +32,7 @@ struct EngineLimits {
 /// The texts of one model.
 class Engine {
  public:
+  /// `runner.sequences` and `runner.kept` follow from `limits`.
   Engine(std::string name, std::shared_ptr<llm::LoadedModel> model, tokenizers::Tokenizer tokenizer,
          llm::RunnerOptions runner, const EngineLimits& limits, Metrics& metrics);
 
@@ -95,7 +45,7 @@ class Engine {
   std::shared_ptr<const grammar::TokenTexts> token_texts();
   /// False if the queue is full, for any of the jobs.
   bool submit(const std::vector<std::shared_ptr<Job>>& jobs);
-  /// Runs a step; false if there was nothing to do. Only the steps' thread calls it.
+  /// Runs a step; false if there was nothing to do. Only the steps' thread calls this.
   bool step();
   /// Updates the gauges.
   void report() const;
@@ -115,6 +65,9 @@ class Engine {
     uint64_t leader_used = 0;
     int64_t shared = 0;
     std::chrono::steady_clock::time_point asked;
+    /// Other texts have taken the blocks of a paged cache; it is read again when there is room.
+    bool paused = false;
+    int64_t scored = 0;  ///< tokens of the prompt whose log-probabilities are known
     /// Tokens that are not in the cache yet.
     int64_t missing() const {
       return static_cast<int64_t>(generation->tokens().size() - cached.size());
@@ -135,6 +88,14 @@ class Engine {
   void take_prefix(Slot& slot, const Slot& from);
   void find_leader(Slot& slot);
   void share_prefixes();
+  int64_t promised_blocks() const;
+  bool drop_ended_text(const Slot* kept);
+  bool has_room(int64_t blocks, const Slot* kept);
+  void pause(Slot& slot);
+  bool has_paused() const;
+  void resume();
+  void make_room(std::vector<Work>& work);
+  void rest();
   std::vector<Work> choose();
   void add_guesses(std::vector<Work>& work);
   void score_prompt(Work& work, size_t first);
@@ -154,7 +115,7 @@ class Engine {
   mutable std::mutex mutex_;  ///< of the queue; slots belong to the steps' thread
   std::deque<std::pair<std::shared_ptr<Job>, std::chrono::steady_clock::time_point>> queue_;
   std::vector<Slot> slots_;
-  std::atomic<int64_t> running_{0};
+  std::atomic<int64_t> running_{0}, blocks_used_{0};
   uint64_t clock_ = 0;
   double rows_per_second_ = 0;  ///< of steps that read prompts; 0: not known yet
   llm::StepTimes step_times_;   ///< of steps that only generate

@@ -30,8 +30,12 @@ std::optional<HostedModel> host_model(const ModelEntry& entry, const EngineLimit
   HostedModel out;
   if (!tokenizer.chat_template.empty())
     out.chat_template = std::make_unique<jinja::Template>(tokenizer.chat_template, "chat template");
-  const llm::RunnerOptions runner{limits.streams, entry.context, llm::cache_type(entry.kv),
-                                  entry.adapter};
+  const llm::RunnerOptions runner{.sequences = limits.streams,
+                                  .context = entry.context,
+                                  .cache = llm::cache_type(entry.kv),
+                                  .adapter = entry.adapter,
+                                  .paged = entry.cache == "paged",
+                                  .tokens = entry.cache_tokens};
   out.entry = entry;
   EngineLimits of_model = limits;
   of_model.speculate = entry.draft == "ngram";

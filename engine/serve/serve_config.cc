@@ -13,6 +13,8 @@ namespace paddle::serve {
 
 namespace {
 
+constexpr int64_t kMostTokens = int64_t{1} << 40;
+
 using config::Node;
 using Readers = std::vector<std::pair<std::string, std::function<void(const Node&)>>>;
 
@@ -80,6 +82,8 @@ ServeConfig read_serve_config(const std::string& path) {
                   {"activations", text_to(model.activations)},
                   {"weights_as", text_to(model.weights_as)},
                   {"draft", text_to(model.draft)},
+                  {"cache", text_to(model.cache)},
+                  {"cache_tokens", integer_to(model.cache_tokens)},
                   {"adapter", text_to(model.adapter)},
                   {"context", integer_to(model.context)},
                   {"family", text_to(model.family)}});
@@ -131,6 +135,15 @@ void check_serve_config(const ServeConfig& config) {
     if (model.draft != "ngram" && model.draft != "none")
       fail(ErrorCode::kUsage, "the draft of '", model.name, "' is '", model.draft,
            "', expected ngram or none");
+    if (model.cache != "plain" && model.cache != "paged")
+      fail(ErrorCode::kUsage, "the cache of '", model.name, "' is '", model.cache,
+           "', expected plain or paged");
+    if (model.cache_tokens < 0 || model.cache_tokens > kMostTokens)
+      fail(ErrorCode::kUsage, "cache_tokens of '", model.name, "' is ", model.cache_tokens,
+           ", expected 0 to ", kMostTokens);
+    if (model.cache_tokens > 0 && model.cache == "plain")
+      fail(ErrorCode::kUsage, "cache_tokens of '", model.name,
+           "' is for a paged cache; a plain one has --context tokens for each text");
     if (model.context < 0) fail(ErrorCode::kUsage, "the context of '", model.name, "' is negative");
     if (!names.insert(model.name).second)
       fail(ErrorCode::kUsage, "two models are named '", model.name,

@@ -11,7 +11,9 @@ namespace paddle::serve {
 struct ModelEntry {
   std::string name = {}, path = {};
   std::string kv = "f32", activations = "int16", weights_as = "as-is", draft = "ngram";
-  int64_t context = 0;  ///< 0: the model's
+  std::string cache = "paged";
+  int64_t context = 0;       ///< 0: the model's
+  int64_t cache_tokens = 0;  ///< of a paged cache, in all; 0: as RunnerOptions
   std::string family = {};
   std::string adapter = {};  ///< a folder of PEFT
 

@@ -87,11 +87,11 @@ std::vector<std::string> Server::description() const {
   std::vector<std::string> out;
   for (const HostedModel& model : models_) {
     const llm::Runner& runner = model.engine->runner();
-    const auto tokens = static_cast<uint64_t>(runner.context() * runner.sequences());
-    out.push_back(str(model.engine->name(), ": ", runner.sequences(), " texts at a time of up to ",
-                      runner.context(), " tokens, whose cache takes ",
-                      human_bytes(tokens * runner.cache_bytes_of_token()), " when it is full; ",
-                      model.chat_template ? "chats" : "no chat template"));
+    const auto tokens = static_cast<uint64_t>(runner.cache_tokens());
+    out.push_back(str(model.engine->name(), ": ", config_.streams, " texts at a time of up to ",
+                      runner.context(), " tokens, whose ", runner.blocks() ? "paged " : "",
+                      "cache takes ", human_bytes(tokens * runner.cache_bytes_of_token()),
+                      " when it is full; ", model.chat_template ? "chats" : "no chat template"));
   }
   for (const HostedEncoder& encoder : encoders_)
     out.push_back(str(encoder.name, ": embeddings of texts of up to ", encoder.embedder->context(),

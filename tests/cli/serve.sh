@@ -37,6 +37,12 @@ expect 2 "--adapter is 'tests', expected NAME=DIR" "$serve" "$model" --adapter t
 expect 2 "tests/none: is not a folder with adapter_config.json" "$serve" "$model" --adapter legal=tests/none
 printf 'models: {a: {path: llama, draft: no}}\n' > "$folder/bad.yaml"
 expect 2 "the draft of 'a' is 'no', expected ngram or none" "$serve" --config "$folder/bad.yaml"
+quiet 0 "$serve" "$model" --cache plain --dry-run
+grep -q "tokens, whose cache takes" "$folder/out" || fail "a plain cache: $(cat "$folder/out")"
+quiet 0 "$serve" "$model" --cache-tokens 40 --streams 2 --dry-run
+grep -q "llama: 2 texts at a time of up to 40 tokens, whose paged cache takes" "$folder/out" || fail "a paged cache: $(cat "$folder/out")"
+expect 2 "--context is 60, more than the 40 tokens of the cache" "$serve" "$model" --cache-tokens 40 --context 60
+expect 2 "cache_tokens of 'llama' is for a paged cache" "$serve" "$model" --cache plain --cache-tokens 40
 expect 2 "streams is 0, expected 1 to 128" "$serve" "$model" --streams 0
 expect 2 "two models are named 'llama'" "$serve" "$model" "$model"
 printf 'models: {a: llama}\nlimits: {stream: 3}\n' > "$folder/bad.yaml"

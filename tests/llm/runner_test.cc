@@ -20,6 +20,7 @@ struct Case {
   const char* model;
   CacheType cache;
   const char* family = "llama";
+  bool paged = false;
 };
 
 class Steps : public testing::TestWithParam<Case> {
@@ -30,7 +31,10 @@ class Steps : public testing::TestWithParam<Case> {
                          {.family = str("models/llm/", GetParam().family, ".yaml")});
   }
   Runner runner(int64_t sequences, int64_t context = 0) {
-    return Runner(model_, {sequences, context, GetParam().cache});
+    return Runner(model_, {.sequences = sequences,
+                           .context = context,
+                           .cache = GetParam().cache,
+                           .paged = GetParam().paged});
   }
   static Tokens text(int64_t seed, size_t length) {
     Tokens out;
@@ -94,6 +98,37 @@ TEST_P(Steps, LogitsDoNotDependOnCompany) {
   expect_same(logits, of_c, 49 * words, words, "another text in the same place");
 }
 
+TEST_P(Steps, SequencesShareABeginning) {
+  const Tokens a = text(1, 60);
+  Tokens b = a, c = a;
+  for (size_t i = 37; i < 60; ++i) b[i] = static_cast<tokenizers::TokenId>((b[i] + 1) % 50);
+  for (size_t i = 32; i < 60; ++i) c[i] = static_cast<tokenizers::TokenId>((c[i] + 2) % 50);
+  const auto of_a = one_by_one(a), of_b = one_by_one(b), of_c = one_by_one(c);
+  Runner runner = this->runner(3);
+  const auto words = static_cast<size_t>(runner.words());
+  for (int round = 0; round < 2; ++round) {
+    runner.append(0, std::span(a).first(40));
+    runner.copy(0, 1, 37);
+    runner.copy(0, 2, 32);
+    const CacheBlocks* const blocks = runner.blocks();
+    EXPECT_EQ(blocks ? blocks->total() - blocks->free() : 3, 3);
+    for (size_t i = 40; i < 60; ++i) {
+      expect_same(runner.append(1, std::span(b).subspan(i - 3, 1)), of_b, (i - 3) * words, words,
+                  "the second");
+      expect_same(runner.append(0, std::span(a).subspan(i, 1)), of_a, i * words, words,
+                  "the first");
+      expect_same(runner.append(2, std::span(c).subspan(i - 8, 1)), of_c, (i - 8) * words, words,
+                  "the third");
+    }
+    // The last token is taken back and computed again.
+    runner.truncate(1, 56);
+    expect_same(runner.append(1, std::span(b).subspan(56, 1)), of_b, 56 * words, words, "again");
+    for (int64_t s = 0; s < 3; ++s) runner.truncate(s, 0);
+    EXPECT_TRUE(!blocks || blocks->free() == blocks->total());
+    runner.trim();
+  }
+}
+
 TEST_P(Steps, RunnersShareAModelAndHaveTheirOwnSequences) {
   const Tokens a = text(1, 20), b = text(2, 20);
   const auto of_a = one_by_one(a), of_b = one_by_one(b);
@@ -115,16 +150,37 @@ TEST_P(Steps, FewPlansAreMade) {
   EXPECT_EQ(runner.plans_made(), 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Steps,
-                         testing::Values(Case{"llama", "llama", CacheType::kF32},
-                                         Case{"llama_bf16_cache", "llama", CacheType::kBF16},
-                                         Case{"llama_int8_cache", "llama", CacheType::kI8},
-                                         Case{"qwen3", "qwen3", CacheType::kF32},
-                                         Case{"gemma3", "gemma3", CacheType::kF32, "gemma"},
-                                         Case{"gpt2", "gpt2", CacheType::kF32, "gpt2"},
-                                         Case{"gpt_neox", "gpt_neox", CacheType::kBF16, "gpt_neox"},
-                                         Case{"q8_0", "llama_q8_0.gguf", CacheType::kF32}),
-                         [](const auto& info) { return std::string(info.param.name); });
+TEST(Runner, APagedCacheHoldsSoManyTokens) {
+  runtime::register_backends();
+  const auto model = load_shared("tests/llm/data/llama", {.family = "models/llm/llama.yaml"});
+  Runner runner(model, {.sequences = 4, .paged = true, .tokens = 70});
+  EXPECT_EQ(runner.cache_tokens(), 80);
+  EXPECT_EQ(runner.context(), 64);
+  const Tokens tokens(50, 7);
+  runner.append(0, tokens);
+  EXPECT_THROW(runner.append(1, tokens), Error);
+  runner.truncate(0, 30);
+  runner.append(1, std::span(tokens).first(48));
+  EXPECT_EQ(runner.blocks()->free(), 0);
+  EXPECT_EQ(Runner(model, {.sequences = 4, .paged = true, .tokens = 33}).context(), 33);
+  EXPECT_THROW(Runner(model, {.sequences = 4, .context = 40, .paged = true, .tokens = 33}), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Steps,
+    testing::Values(Case{"llama", "llama", CacheType::kF32},
+                    Case{"llama_bf16_cache", "llama", CacheType::kBF16},
+                    Case{"llama_int8_cache", "llama", CacheType::kI8},
+                    Case{"llama_paged", "llama", CacheType::kF32, "llama", true},
+                    Case{"llama_bf16_paged", "llama", CacheType::kBF16, "llama", true},
+                    Case{"llama_int8_paged", "llama", CacheType::kI8, "llama", true},
+                    Case{"gemma3_paged", "gemma3", CacheType::kF32, "gemma", true},
+                    Case{"qwen3", "qwen3", CacheType::kF32},
+                    Case{"gemma3", "gemma3", CacheType::kF32, "gemma"},
+                    Case{"gpt2", "gpt2", CacheType::kF32, "gpt2"},
+                    Case{"gpt_neox", "gpt_neox", CacheType::kBF16, "gpt_neox"},
+                    Case{"q8_0", "llama_q8_0.gguf", CacheType::kF32}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace paddle::llm

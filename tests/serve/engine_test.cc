@@ -27,19 +27,25 @@ tokenizers::Tokenizer characters() {
       "characters");
 }
 
-class Texts : public testing::TestWithParam<const char*> {
+struct Case {
+  const char* model;
+  bool paged;
+};
+
+class Texts : public testing::TestWithParam<Case> {
  protected:
   Texts() {
     runtime::register_backends();
-    const std::string name = GetParam();
+    const std::string name = GetParam().model;
     model_ = llm::load_shared(
         "tests/llm/data/" + name,
         {.family = name == "gemma3" ? "models/llm/gemma.yaml" : "models/llm/llama.yaml"});
   }
-  std::unique_ptr<Engine> engine(int64_t streams) {
-    return std::make_unique<Engine>("test", model_, characters(),
-                                    llm::RunnerOptions{streams, 64, llm::CacheType::kF32},
-                                    EngineLimits{.streams = streams}, metrics_);
+  std::unique_ptr<Engine> engine(int64_t streams, int64_t tokens = 0) {
+    return std::make_unique<Engine>(
+        "test", model_, characters(),
+        llm::RunnerOptions{.context = 64, .paged = GetParam().paged, .tokens = tokens},
+        EngineLimits{.streams = streams}, metrics_);
   }
   static std::shared_ptr<Job> job(Tokens prompt, int64_t length, bool speculate = true) {
     llm::GenerateOptions options;
@@ -157,8 +163,70 @@ TEST_P(Texts, GuessesChangeNoText) {
   EXPECT_NE(metrics_.text().find(str("paddle_draft_tokens_total ", drafts)), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Texts, testing::Values("llama", "gemma3", "mistral"),
-                         [](const auto& info) { return std::string(info.param); });
+TEST_P(Texts, EndedTextsStayInAPagedCache) {
+  const auto single = engine(1, GetParam().paged ? 256 : 0);
+  const auto ask = [&](const Tokens& text) {
+    const auto one = job(text, 1);
+    EXPECT_TRUE(single->submit({one}));
+    run(*single);
+    return one->take(0).cached;
+  };
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(ask(prompt(0, 40, 3 * i + 1)), 0) << i;
+  EXPECT_EQ(ask(prompt(0, 40, 1)), GetParam().paged ? 39 : 0);
+}
+
+/// Texts that need more tokens than the cache has wait, or are computed again.
+TEST_P(Texts, ASmallCacheChangesNoText) {
+  if (!GetParam().paged) GTEST_SKIP() << "a plain cache has a place for each text";
+  for (const int64_t tokens : {64, 80, 128}) {
+    const auto small = engine(4, tokens);
+    std::vector<std::shared_ptr<Job>> jobs;
+    for (int64_t i = 0; i < 6; ++i)
+      jobs.push_back(job(prompt(i < 3 ? 10 : 0, 7 + i, 11 * i + 1), 30 - i));
+    llm::GenerateOptions scored;
+    scored.length = 12;
+    scored.sampling.temperature = 0;
+    scored.logprobs = 0;
+    jobs.push_back(std::make_shared<Job>(prompt(0, 50, 5), scored, true));
+    ASSERT_TRUE(small->submit(jobs));
+    run(*small);
+    for (int64_t i = 0; i < 6; ++i) {
+      const auto state = jobs[static_cast<size_t>(i)]->take(0);
+      ASSERT_TRUE(state.done) << i;
+      EXPECT_EQ(tokens_of(state), alone(prompt(i < 3 ? 10 : 0, 7 + i, 11 * i + 1), 30 - i))
+          << i << " with " << tokens;
+    }
+    // 49 tokens of the prompt and 12 others, each once.
+    const auto state = jobs.back()->take(0);
+    ASSERT_TRUE(state.done);
+    EXPECT_EQ(state.pieces.size(), 61U);
+  }
+  EXPECT_NE(metrics_.text().find("paddle_texts_paused_total"), std::string::npos);
+}
+
+TEST_P(Texts, ATextOfTheWholeCacheIsAnswered) {
+  if (!GetParam().paged) GTEST_SKIP() << "a plain cache has a place for each text";
+  const auto small = engine(3, 64);
+  const std::vector<Tokens> prompts = {prompt(0, 40, 1), prompt(0, 63, 2), prompt(20, 43, 3)};
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (const Tokens& text : prompts) jobs.push_back(job(text, 100));
+  ASSERT_TRUE(small->submit(jobs));
+  run(*small);
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const auto state = jobs[i]->take(0);
+    EXPECT_EQ(state.end, llm::Generation::End::kLength);
+    EXPECT_EQ(tokens_of(state), alone(prompts[i], 100)) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Texts,
+                         testing::Values(Case{"llama", false}, Case{"gemma3", false},
+                                         Case{"mistral", false}, Case{"llama", true},
+                                         Case{"gemma3", true}, Case{"mistral", true}),
+                         [](const auto& info) {
+                           return std::string(info.param.model) +
+                                  (info.param.paged ? "_paged" : "");
+                         });
 
 }  // namespace
 }  // namespace paddle::serve

@@ -1,0 +1,69 @@
+#pragma once
+// A text that a request asks for, between the thread of the request and that of the engine.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "llm/generation.h"
+
+namespace paddle::serve {
+
+/// The news of a generated text after a step.
+struct Piece {
+  std::string text;
+  std::optional<llm::GeneratedToken> token;
+  bool of_prompt = false;  ///< the token is one of the prompt, after its first
+};
+
+/// One text to generate. The thread that asks for it waits for pieces; the engine makes them.
+class Job {
+ public:
+  Job(std::vector<tokenizers::TokenId> prompt_tokens, llm::GenerateOptions generate_options,
+      bool scores_the_prompt = false)
+      : prompt(std::move(prompt_tokens)),
+        options(std::move(generate_options)),
+        scores_prompt(scores_the_prompt) {}
+
+  const std::vector<tokenizers::TokenId> prompt;
+  const llm::GenerateOptions options;
+  const bool scores_prompt;  ///< log-probabilities of the prompt's tokens are wanted too
+
+  /// The engine drops the job before its next step.
+  void cancel() { cancelled_ = true; }
+  bool is_cancelled() const { return cancelled_; }
+
+  struct State {
+    std::vector<Piece> pieces;  ///< those since the last call
+    bool done = false;
+    llm::Generation::End end = llm::Generation::End::kNone;
+    std::optional<Error> error;
+    int64_t generated = 0, cached = 0;  ///< tokens
+    int64_t drafts = 0, accepted = 0;   ///< tokens that were guessed, and those that were right
+  };
+  /// Waits until there is something new, or for `milliseconds`.
+  State take(int milliseconds);
+  /// The same wait, and takes nothing.
+  void wait_for_news(int milliseconds);
+
+  // For the engine.
+  void add(Piece piece);
+  void set_cached(int64_t tokens);
+  void add_drafts(int64_t drafts, int64_t accepted);
+  bool is_done();
+  void finish(llm::Generation::End end, std::optional<Error> error = std::nullopt);
+
+ private:
+  std::atomic<bool> cancelled_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_;
+};
+
+}  // namespace paddle::serve
