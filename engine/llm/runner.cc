@@ -18,13 +18,21 @@ namespace paddle::llm {
 
 namespace {
 
-/// Plans that are kept: for each bin of rows with few and with all results.
+/// Plans that are kept: as many as there are sizes of steps.
 constexpr size_t kPlans = 32;
 
 int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 int64_t bin_of(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, n))));
+}
+
+/// Wanted logits are rounded up by more than rows are: there are few of them beside many rows of
+/// prompts, and as many as rows where no prompt is read.
+int64_t results_bin_of(int64_t results, int64_t rows) {
+  int64_t bin = 1;
+  while (bin < results) bin *= 4;
+  return std::min(bin, rows);
 }
 
 size_t input_of(const ir::Function& function, std::string_view name) {
@@ -221,7 +229,7 @@ const float* Runner::step(std::span<const StepPart> parts) {
   }
   ensure(rows > 0 && rows <= kMostRows, "step: rows");
   if (blocks_) grow(parts);
-  set_rows(bin_of(rows), bin_of(results));
+  set_rows(bin_of(rows), results_bin_of(results, bin_of(rows)));
   int64_t row = 0, result = 0;
   for (const StepPart& part : parts) {
     int64_t& length = lengths_[static_cast<size_t>(part.sequence)];
@@ -265,6 +273,19 @@ double Runner::flops(int64_t length) {
     total += plan().flops();
   }
   return total;
+}
+
+bool Runner::prepare_next() {
+  for (; prepared_rows_ <= kMostRows; prepared_rows_ *= 2, prepared_results_ = 1) {
+    if (prepared_results_ > prepared_rows_) continue;
+    set_rows(prepared_rows_, prepared_results_);
+    plan();
+    prepared_results_ = prepared_results_ == prepared_rows_
+                            ? 2 * prepared_rows_
+                            : std::min(4 * prepared_results_, prepared_rows_);
+    return true;
+  }
+  return false;
 }
 
 runtime::Plan& Runner::plan() {

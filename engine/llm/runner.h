@@ -77,6 +77,9 @@ class Runner {
   /// Floating-point operations for the logits of a text of this length.
   double flops(int64_t length);
   int64_t words() const { return words_; }
+  /// Makes the plan for one size of steps, so that no step has to; false if all are made. Plans are
+  /// made where they are needed in any case.
+  bool prepare_next();
   int64_t plans_made() const { return executable_->plans_made(); }
   /// Names of the kernels of a step with this many rows.
   std::vector<std::string> kernels(int64_t rows);
@@ -100,6 +103,7 @@ class Runner {
   std::unique_ptr<CacheBlocks> blocks_;
   size_t token_bytes_ = 0;
   int64_t chunk_ = kMostRows;
+  int64_t prepared_rows_ = 1, prepared_results_ = 1;  ///< the next size of `prepare_next`
 };
 
 }  // namespace paddle::llm

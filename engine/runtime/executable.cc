@@ -74,6 +74,16 @@ bool Executable::adapts_threads() const {
 Plan& Executable::chosen_plan(Entry& entry, const std::vector<Array>& inputs) {
   if (!adapts_threads() || !entry.threads.single()) return *entry.plan;
   if (!entry.single) {
+    // Of the bindings that are used most; others are found to need one again.
+    constexpr int64_t kMostSingle = 4;
+    const auto has_single = [](const Entry& each) { return each.single != nullptr; };
+    if (std::count_if(plans_.begin(), plans_.end(), has_single) >= kMostSingle) {
+      Entry& oldest = *std::find_if(plans_.rbegin(), plans_.rend(), has_single);
+      oldest.outputs.clear();
+      oldest.ran = nullptr;
+      oldest.single = nullptr;
+      oldest.threads = {};
+    }
     const SerialScope serial(true);  // kernels are prepared for a number of threads
     std::vector<Layout> layouts;
     for (const Array& input : inputs) layouts.push_back(Layout::of(input));

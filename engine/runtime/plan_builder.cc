@@ -11,7 +11,6 @@ PlanBuilder::PlanBuilder(Plan& plan, const std::vector<Layout>& inputs)
     : plan_(plan), function_(plan.function_), inputs_(inputs) {
   const size_t count = static_cast<size_t>(function_.value_count());
   plan_.value_buffers_.resize(count);
-  plan_.dynamic_.resize(count);
   last_use_.assign(count, -1);
   for (const ir::Value& v : function_.values()) plan_.values_.push_back(&v);
 }
@@ -44,6 +43,9 @@ void PlanBuilder::build() {
   place_outputs(copies, end);
   if (plan_.streams_) set_waits();
   extend_buffers();
+  const auto is_dynamic = [](const ValueBuffer& value) { return value.dynamic; };
+  if (std::any_of(plan_.value_buffers_.begin(), plan_.value_buffers_.end(), is_dynamic))
+    plan_.dynamic_.resize(plan_.value_buffers_.size());
   const bool check = plan_.options_.check_memory;
   plan_.arena_bytes_ = assign_offsets(plan_.buffers_, check ? kGuard : 0);
   if (check) plan_.check_ = std::make_unique<MemoryCheck>(plan_.buffers_, end + 2);
@@ -245,7 +247,6 @@ void PlanBuilder::place_new(const ir::Value* value, int first, const std::string
 int PlanBuilder::add_value(ValueBuffer buffer, int last_use) {
   plan_.value_buffers_.push_back(std::move(buffer));
   plan_.values_.push_back(nullptr);
-  plan_.dynamic_.emplace_back();
   last_use_.push_back(last_use);
   return static_cast<int>(plan_.value_buffers_.size()) - 1;
 }

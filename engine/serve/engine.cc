@@ -417,6 +417,8 @@ void EngineThread::run() {
   for (;;) {
     bool worked = false;
     for (Engine* engine : engines_) worked = engine->step() || worked;
+    for (auto engine = engines_.begin(); !worked && engine != engines_.end(); ++engine)
+      worked = (*engine)->prepare();
     std::unique_lock lock(mutex_);
     if (!worked) changed_.wait(lock, [&] { return woken_ || stopping_; });
     woken_ = false;

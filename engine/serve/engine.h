@@ -47,6 +47,8 @@ class Engine {
   bool submit(const std::vector<std::shared_ptr<Job>>& jobs);
   /// Runs a step; false if there was nothing to do. Only the steps' thread calls this.
   bool step();
+  /// Makes a plan that further steps may need; false if there is none. Also for that thread.
+  bool prepare() { return runner_.prepare_next(); }
   /// Updates the gauges.
   void report() const;
 
