@@ -123,6 +123,25 @@ TEST_P(Texts, ACancelledLeaderIsReplaced) {
   EXPECT_EQ(tokens_of(last), alone(prompt(45, 3, 23), 6));
 }
 
+TEST_P(Texts, OfACancelledTextThePromptStays) {
+  const auto shared = engine(2);
+  const auto first = job(prompt(30, 5, 1), 20, false);
+  ASSERT_TRUE(shared->submit({first}));
+  for (int i = 0; i < 8; ++i) shared->step();
+  Tokens longer = prompt(30, 5, 1);
+  const Tokens generated = tokens_of(first->take(0));
+  ASSERT_GE(generated.size(), 5U);
+  longer.insert(longer.end(), generated.begin(), generated.end());
+  first->cancel();
+  run(*shared);
+  const auto second = job(longer, 4);
+  ASSERT_TRUE(shared->submit({second}));
+  run(*shared);
+  const auto state = second->take(0);
+  EXPECT_EQ(state.cached, 35);
+  EXPECT_EQ(tokens_of(state), alone(longer, 4));
+}
+
 TEST_P(Texts, AConversationContinuesInItsPlace) {
   const auto shared = engine(2);
   const auto ask = [&](const Tokens& text) {
