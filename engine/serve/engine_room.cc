@@ -29,7 +29,7 @@ bool Engine::drop_ended_text(const Slot* kept) {
   return true;
 }
 
-/// Whether so many blocks are free beside those that are promised, without some ended texts.
+/// Whether this number of blocks is free beside those that are promised, without some ended texts.
 bool Engine::has_room(int64_t blocks, const Slot* kept) {
   if (!runner_.blocks()) return true;
   const int64_t needed = promised_blocks() + blocks;

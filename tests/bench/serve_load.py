@@ -89,8 +89,10 @@ def prefix(server, count, context):
     # While the text that has it is running.
     other = text(shared_length)
     running = threading.Thread(target=server.post, args=({"prompt": other + text(own), "max_tokens": 150, "temperature": 0},))
+    before = server.metric("paddle_generated_tokens_total")
     running.start()
-    time.sleep(cold + 0.3)
+    while server.metric("paddle_generated_tokens_total") < before + 2:  # until the prompt is read
+        time.sleep(0.02)
     beside, cached = server.first_token(other + text(own))
     running.join()
     print(json.dumps({"what": "prefix", "shared_tokens": shared_length, "cold_s": round(cold, 4), "ended_over_cold": round(ended / cold, 4), "running_over_cold": round(beside / cold, 4), "cached_beside": cached}), flush=True)
