@@ -36,13 +36,10 @@ void ClassReport::update(const std::vector<Array>& operands, std::span<const int
   const Settings settings(spec_);
   const ScoreRows rows(spec_.name, operands[0], operands[1], *spec_.layout);
   const int64_t classes = rows.binary() ? 2 : rows.classes();
-  if (classes > kMostClasses) return;
-  if (classes_ == 0) {
-    classes_ = classes;
-    confusion_.assign(static_cast<size_t>(classes * classes), 0);
-  }
-  if (classes != classes_) return;
-  one_row_per_sample_ = one_row_per_sample_ && rows.rows() == static_cast<int64_t>(indices.size());
+  if (classes < 1 || classes > kMostClasses) return;
+  if (this->classes() != 0 && this->classes() != classes) return;
+  state_.count(kConfusion, static_cast<size_t>(classes * classes - 1)) += 0;  // all of it exists
+  const bool one_row_per_sample = rows.rows() == static_cast<int64_t>(indices.size());
   const double binary_threshold =
       settings.real("threshold")
           .value_or(spec_.scores == ScoreKind::kLogits          ? 0
@@ -56,22 +53,21 @@ void ClassReport::update(const std::vector<Array>& operands, std::span<const int
     if (std::any_of(scores.begin(), scores.end(), [](double s) { return std::isnan(s); })) continue;
     const auto predicted =
         static_cast<int64_t>(rows.binary() ? scores[0] > binary_threshold : arg_max(scores));
-    ++confusion_[static_cast<size_t>(*label * classes_ + predicted)];
-    ++rows_;
-    is_complete_ = is_complete_ && one_row_per_sample_ &&
-                   (seen_.size() + 1) * static_cast<size_t>(classes_) <= kMostScores;
-    if (!is_complete_) {
-      seen_.clear();
+    ++state_.count(kConfusion, static_cast<size_t>(*label * classes + predicted));
+    ++state_.count(kSeen, kRows);
+    if (!one_row_per_sample) ++state_.count(kSeen, kUnkept);
+    if (!is_complete()) {
+      for (const List list : {kIndices, kLabels, kProbabilities}) state_.list(list) = {};
       continue;
     }
-    Seen& seen = seen_.emplace_back();
-    seen.index = indices[static_cast<size_t>(r)];
-    seen.label = *label;
+    state_.list(kIndices).push_back(static_cast<double>(indices[static_cast<size_t>(r)]));
+    state_.list(kLabels).push_back(static_cast<double>(*label));
+    std::vector<double>& probabilities = state_.list(kProbabilities);
     if (rows.binary()) {
       const double p = spec_.scores == ScoreKind::kLogits          ? logistic(scores[0])
                        : spec_.scores == ScoreKind::kProbabilities ? scores[0]
                                                                    : std::exp(scores[0]);
-      seen.scores = {1 - p, p};
+      probabilities.insert(probabilities.end(), {1 - p, p});
       continue;
     }
     const double top = *std::max_element(scores.begin(), scores.end());
@@ -80,21 +76,39 @@ void ClassReport::update(const std::vector<Array>& operands, std::span<const int
       if (spec_.scores != ScoreKind::kProbabilities) s = std::exp(s - top);
       sum += s;
     }
-    for (const double s : scores) seen.scores.push_back(s / sum);
+    for (const double s : scores) probabilities.push_back(s / sum);
   }
 }
 
+bool ClassReport::is_complete() const {
+  return state_.count(kSeen, kUnkept) == 0 &&
+         static_cast<size_t>(rows() * classes()) <= kMostScores;
+}
+
+int64_t ClassReport::classes() const {
+  return std::lround(std::sqrt(static_cast<double>(state_.counts(kConfusion))));
+}
+
+int64_t ClassReport::rows() const { return state_.count(kSeen, kRows); }
+
+std::vector<int64_t> ClassReport::confusion() const {
+  std::vector<int64_t> out(state_.counts(kConfusion));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = state_.count(kConfusion, i);
+  return out;
+}
+
 std::vector<ClassRow> ClassReport::table() const {
-  std::vector<ClassRow> out(static_cast<size_t>(classes_));
-  for (int64_t a = 0; a < classes_; ++a)
-    for (int64_t p = 0; p < classes_; ++p) {
-      const int64_t count = confusion_[static_cast<size_t>(a * classes_ + p)];
+  const int64_t classes = this->classes();
+  std::vector<ClassRow> out(static_cast<size_t>(classes));
+  for (int64_t a = 0; a < classes; ++a)
+    for (int64_t p = 0; p < classes; ++p) {
+      const int64_t count = state_.count(kConfusion, static_cast<size_t>(a * classes + p));
       out[static_cast<size_t>(a)].support += count;
       out[static_cast<size_t>(p)].predicted += count;
     }
-  for (int64_t c = 0; c < classes_; ++c) {
+  for (int64_t c = 0; c < classes; ++c) {
     ClassRow& row = out[static_cast<size_t>(c)];
-    const int64_t hits = confusion_[static_cast<size_t>(c * classes_ + c)];
+    const int64_t hits = state_.count(kConfusion, static_cast<size_t>(c * classes + c));
     row.precision = share(hits, row.predicted);
     row.recall = share(hits, row.support);
     row.f1 = share(2 * hits, row.support + row.predicted);
@@ -104,12 +118,14 @@ std::vector<ClassRow> ClassReport::table() const {
 
 std::vector<RateCurve> ClassReport::curves(size_t points) const {
   std::vector<RateCurve> out;
-  if (!is_complete_ || seen_.empty()) return out;
-  const int64_t first = classes_ == 2 ? 1 : 0;
-  for (int64_t c = first; c < classes_; ++c) {
+  const std::span<const double> labels = state_.list(kLabels);
+  const std::span<const double> probabilities = state_.list(kProbabilities);
+  if (!is_complete() || labels.empty()) return out;
+  const auto classes = static_cast<size_t>(this->classes());
+  for (size_t c = classes == 2 ? 1 : 0; c < classes; ++c) {
     std::vector<std::pair<double, bool>> scored;
-    for (const Seen& each : seen_)
-      scored.emplace_back(each.scores[static_cast<size_t>(c)], each.label == c);
+    for (size_t i = 0; i < labels.size(); ++i)
+      scored.emplace_back(probabilities[i * classes + c], labels[i] == static_cast<double>(c));
     std::sort(scored.begin(), scored.end(),
               [](const auto& a, const auto& b) { return a.first > b.first; });
     const auto positives = static_cast<double>(
@@ -146,14 +162,16 @@ std::vector<RateCurve> ClassReport::curves(size_t points) const {
 
 std::vector<WorstSample> ClassReport::worst(size_t count) const {
   std::vector<WorstSample> out;
-  if (!is_complete_) return out;
-  for (const Seen& each : seen_) {
+  if (!is_complete()) return out;
+  const std::span<const double> indices = state_.list(kIndices), labels = state_.list(kLabels);
+  const auto classes = static_cast<size_t>(this->classes());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const auto scores = state_.list(kProbabilities).subspan(i * classes, classes);
     WorstSample sample;
-    sample.index = each.index;
-    sample.label = each.label;
-    sample.predicted =
-        std::max_element(each.scores.begin(), each.scores.end()) - each.scores.begin();
-    sample.probability = each.scores[static_cast<size_t>(each.label)];
+    sample.index = static_cast<int64_t>(indices[i]);
+    sample.label = static_cast<int64_t>(labels[i]);
+    sample.predicted = std::max_element(scores.begin(), scores.end()) - scores.begin();
+    sample.probability = scores[static_cast<size_t>(sample.label)];
     out.push_back(sample);
   }
   count = std::min(count, out.size());

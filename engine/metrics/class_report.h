@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "metrics/metric.h"
+#include "metrics/metric_state.h"
 
 namespace paddle::metrics {
 
@@ -39,11 +40,14 @@ class ClassReport {
 
   /// Operands of one batch, and the numbers of its samples in the dataset. kData as the metric.
   void update(const std::vector<Array>& operands, std::span<const int64_t> indices);
+  /// The state, to be merged with that of another report of the same metric.
+  const MetricState& state() const { return state_; }
+  MetricState& state() { return state_; }
 
-  int64_t classes() const { return classes_; }
-  int64_t rows() const { return rows_; }
+  int64_t classes() const;
+  int64_t rows() const;
   /// [label, prediction], row by row.
-  const std::vector<int64_t>& confusion() const { return confusion_; }
+  std::vector<int64_t> confusion() const;
   std::vector<ClassRow> table() const;
   /// One curve for two classes, else one for each class against the rest, of at most `points`
   /// points. Empty where a sample has several labels, or if there were too many to keep.
@@ -52,15 +56,14 @@ class ClassReport {
   std::vector<WorstSample> worst(size_t count) const;
 
  private:
-  struct Seen {
-    int64_t index = 0, label = 0;
-    std::vector<double> scores;  ///< probabilities of the classes
-  };
+  enum Group : size_t { kSeen, kConfusion };
+  enum SeenEntry : size_t { kRows, kUnkept };
+  enum List : size_t { kIndices, kLabels, kProbabilities };
+  /// Whether each row that was counted is in the lists.
+  bool is_complete() const;
+
   MetricSpec spec_;
-  int64_t classes_ = 0, rows_ = 0;
-  bool one_row_per_sample_ = true, is_complete_ = true;
-  std::vector<int64_t> confusion_;
-  std::vector<Seen> seen_;
+  MetricState state_;
 };
 
 }  // namespace paddle::metrics

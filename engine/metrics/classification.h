@@ -69,10 +69,6 @@ class Settings {
 class Classification : public Metric {
  public:
   explicit Classification(const MetricSpec& spec) : settings_(spec) {}
-  void reset() override {
-    rows_ = 0;
-    has_nan_ = all_in_unit_ = false;
-  }
   void update(const std::vector<Array>& operands, int64_t /*samples*/) override {
     const MetricSpec& spec = settings_.spec();
     const ScoreLayout layout =
@@ -89,29 +85,28 @@ class Classification : public Metric {
       const auto label = rows.label(i, settings_.ignored());
       if (!label) continue;
       rows.scores(i, scores);
-      if (rows_++ == 0) all_in_unit_ = true;
+      ++state_.count(kSeen, kRows);
+      state_.count(kSeen, kDecisions) += rows.binary();
       for (const double s : scores) {
-        has_nan_ = has_nan_ || std::isnan(s);
-        all_in_unit_ = all_in_unit_ && s >= 0 && s <= 1;
+        state_.count(kSeen, kNaNs) += std::isnan(s);
+        state_.count(kSeen, kOutsideOfUnit) += !(s >= 0 && s <= 1);
       }
       add(scores, *label, rows.binary());
     }
   }
-  void merge(const Metric& other) override {
-    const auto& o = dynamic_cast<const Classification&>(other);
-    all_in_unit_ = o.rows_ == 0 ? all_in_unit_
-                   : rows_ == 0 ? o.all_in_unit_
-                                : all_in_unit_ && o.all_in_unit_;
-    rows_ += o.rows_;
-    has_nan_ = has_nan_ || o.has_nan_;
+  double result() const override {
+    return rows() == 0 || state_.count(kSeen, kNaNs) > 0 ? kNaN : value();
   }
-  double result() const override { return rows_ == 0 || has_nan_ ? kNaN : value(); }
 
  protected:
+  /// Groups of counts. Those from kOwn on belong to the metric.
+  enum Group : size_t { kSeen, kOwn };
+
   /// Called once for each batch, before its rows.
   virtual void begin(int64_t classes, bool binary) = 0;
   virtual void add(const std::vector<double>& scores, int64_t label, bool binary) = 0;
   virtual double value() const = 0;
+  int64_t rows() const { return state_.count(kSeen, kRows); }
   double threshold() const {
     if (const auto given = settings_.real("threshold")) return *given;
     switch (settings_.spec().scores) {
@@ -125,9 +120,10 @@ class Classification : public Metric {
     return 0;
   }
   /// For metrics that compare single scores with the threshold.
-  std::string doubt_of_threshold(bool used) const {
+  std::string doubt_of_threshold() const {
     constexpr int64_t kEnough = 32;
-    if (!used || !all_in_unit_ || rows_ < kEnough || settings_.given("threshold") ||
+    if (state_.count(kSeen, kDecisions) == 0 || state_.count(kSeen, kOutsideOfUnit) > 0 ||
+        rows() < kEnough || settings_.given("threshold") ||
         settings_.spec().scores != ScoreKind::kLogits)
       return {};
     return settings_.spec().name +
@@ -138,8 +134,7 @@ class Classification : public Metric {
   int64_t column_ = 0;  ///< with multilabel: which label the row at hand is about
 
  private:
-  int64_t rows_ = 0;
-  bool has_nan_ = false, all_in_unit_ = false;
+  enum SeenEntry : size_t { kRows, kDecisions, kNaNs, kOutsideOfUnit };
 };
 
 inline size_t arg_max(const std::vector<double>& scores) {

@@ -3,7 +3,8 @@
 namespace paddle::metrics {
 namespace {
 
-/// Area under the ROC curve, or the average precision, exact: all scores are kept and ranked.
+/// Area under the ROC curve, or the average precision, exact: all scores are kept and ranked, those
+/// of curve c as list 2 c (of negatives) and 2 c + 1 (of positives).
 /// Several classes: the mean over the curves of one class against the rest, by probabilities. With
 /// `multilabel` and `average` the mean over labels.
 class CurveArea final : public Classification {
@@ -13,17 +14,6 @@ class CurveArea final : public Classification {
         precision_(precision),
         average_(settings_.choice("average")),
         by_label_(settings_.flag("multilabel") && !average_.empty()) {}
-  void reset() override {
-    Classification::reset();
-    curves_.clear();
-  }
-  void merge(const Metric& other) override {
-    Classification::merge(other);
-    const auto& o = dynamic_cast<const CurveArea&>(other);
-    curves_.resize(std::max(curves_.size(), o.curves_.size()));
-    for (size_t c = 0; c < o.curves_.size(); ++c)
-      curves_[c].insert(curves_[c].end(), o.curves_[c].begin(), o.curves_[c].end());
-  }
 
  private:
   using Curve = std::vector<std::pair<double, bool>>;  ///< score, and whether it is a positive
@@ -34,27 +24,30 @@ class CurveArea final : public Classification {
            " classes need average=\"macro\" or \"weighted\" (the mean over one class against the "
            "rest), found none");
   }
-  Curve& curve(size_t c) {
-    if (curves_.size() <= c) curves_.resize(c + 1);
-    return curves_[c];
+  void keep(size_t curve, double score, bool is_positive) {
+    state_.list(2 * curve + (is_positive ? 1 : 0)).push_back(score);
   }
   void add(const std::vector<double>& scores, int64_t label, bool binary) override {
     if (binary) {
-      curve(by_label_ ? static_cast<size_t>(column_) : 0).emplace_back(scores[0], label == 1);
+      keep(by_label_ ? static_cast<size_t>(column_) : 0, scores[0], label == 1);
     } else if (scores.size() == 2) {
-      curve(0).emplace_back(scores[1] - scores[0], label == 1);
+      keep(0, scores[1] - scores[0], label == 1);
     } else {
       const bool logits = settings_.spec().scores == ScoreKind::kLogits;
       const double top = *std::max_element(scores.begin(), scores.end());
       double sum = 0;
       for (const double s : scores) sum += std::exp(s - top);
       for (size_t c = 0; c < scores.size(); ++c)
-        curve(c).emplace_back(logits ? std::exp(scores[c] - top) / sum : scores[c],
-                              label == static_cast<int64_t>(c));
+        keep(c, logits ? std::exp(scores[c] - top) / sum : scores[c],
+             label == static_cast<int64_t>(c));
     }
   }
   /// NaN if the curve is not defined: no positives, or, for ROC, no negatives.
-  double area(Curve sorted) const {
+  double area(size_t curve) const {
+    Curve sorted;
+    for (const bool is_positive : {false, true})
+      for (const double score : state_.list(2 * curve + (is_positive ? 1 : 0)))
+        sorted.emplace_back(score, is_positive);
     std::sort(sorted.begin(), sorted.end());
     return precision_ ? average_precision(sorted) : roc_area(sorted);
   }
@@ -94,14 +87,13 @@ class CurveArea final : public Classification {
     return sum;
   }
   double value() const override {
-    if (curves_.size() == 1) return area(curves_[0]);
+    const size_t curves = (state_.lists() + 1) / 2;
+    if (curves == 1) return area(0);
     double sum = 0, weights = 0;
-    for (const Curve& each : curves_) {
-      const double weight = average_ == "macro"
-                                ? 1
-                                : static_cast<double>(std::count_if(
-                                      each.begin(), each.end(), [](auto& s) { return s.second; }));
-      sum += weight * area(each);  // NaN if the class does not occur
+    for (size_t c = 0; c < curves; ++c) {
+      const double weight =
+          average_ == "macro" ? 1 : static_cast<double>(state_.list(2 * c + 1).size());
+      sum += weight * area(c);  // NaN if the class does not occur
       weights += weight;
     }
     return sum / weights;
@@ -109,7 +101,6 @@ class CurveArea final : public Classification {
   bool precision_;
   std::string average_;
   bool by_label_;
-  std::vector<Curve> curves_;
 };
 
 }  // namespace

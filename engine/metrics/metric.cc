@@ -14,22 +14,12 @@ class Accuracy final : public Classification {
       : Classification(spec), k_(settings_.integer("k").value_or(1)) {
     if (k_ < 1) fail(ErrorCode::kConfig, "accuracy: k must be at least 1, found ", k_);
   }
-  void reset() override {
-    Classification::reset();
-    right_ = counted_ = 0;
-  }
-  void merge(const Metric& other) override {
-    Classification::merge(other);
-    const auto& o = dynamic_cast<const Accuracy&>(other);
-    right_ += o.right_;
-    counted_ += o.counted_;
-    binary_ = binary_ || o.binary_;
-  }
-  std::string doubt() const override { return doubt_of_threshold(binary_); }
+  std::string doubt() const override { return doubt_of_threshold(); }
 
  private:
+  enum Entry : size_t { kRight };
+
   void begin(int64_t classes, bool binary) override {
-    binary_ = binary;
     if (binary && k_ != 1)
       fail(ErrorCode::kConfig, "accuracy: k=", k_,
            " needs several classes, found one score per label");
@@ -40,9 +30,9 @@ class Accuracy final : public Classification {
            " classes");
   }
   void add(const std::vector<double>& scores, int64_t label, bool binary) override {
-    ++counted_;
+    int64_t& right = state_.count(kOwn, kRight);
     if (binary) {
-      right_ += (scores[0] > threshold()) == (label == 1);
+      right += (scores[0] > threshold()) == (label == 1);
       return;
     }
     // The rank of the label: higher scores, and equal ones of lower classes.
@@ -50,29 +40,18 @@ class Accuracy final : public Classification {
     int64_t above = 0;
     for (size_t c = 0; c < scores.size(); ++c)
       above += scores[c] > scores[own] || (scores[c] == scores[own] && c < own);
-    right_ += above < k_;
+    right += above < k_;
   }
   double value() const override {
-    return static_cast<double>(right_) / static_cast<double>(counted_);
+    return static_cast<double>(state_.count(kOwn, kRight)) / static_cast<double>(rows());
   }
-  int64_t k_, right_ = 0, counted_ = 0;
-  bool binary_ = false;
+  int64_t k_;
 };
 
 /// exp of the mean negative log probability of the labels.
 class Perplexity final : public Classification {
  public:
   using Classification::Classification;
-  void reset() override {
-    Classification::reset();
-    sum_ = counted_ = 0;
-  }
-  void merge(const Metric& other) override {
-    Classification::merge(other);
-    const auto& o = dynamic_cast<const Perplexity&>(other);
-    sum_ += o.sum_;
-    counted_ += o.counted_;
-  }
 
  private:
   void begin(int64_t /*classes*/, bool binary) override {
@@ -82,18 +61,16 @@ class Perplexity final : public Classification {
   }
   void add(const std::vector<double>& scores, int64_t label, bool /*binary*/) override {
     const double own = scores[static_cast<size_t>(label)];
-    counted_ += 1;
     if (settings_.spec().scores == ScoreKind::kProbabilities) {
-      sum_ -= std::log(own);
+      state_.sum(0) += -std::log(own);
       return;
     }
     const double top = *std::max_element(scores.begin(), scores.end());
     double sum = 0;
     for (const double s : scores) sum += std::exp(s - top);
-    sum_ += std::log(sum) + (top - own);
+    state_.sum(0) += std::log(sum) + (top - own);
   }
-  double value() const override { return std::exp(sum_ / counted_); }
-  double sum_ = 0, counted_ = 0;
+  double value() const override { return std::exp(state_.sum(0) / static_cast<double>(rows())); }
 };
 
 const OptionInfo kAxis = {"axis", OptionKind::kInteger, {}, {}};

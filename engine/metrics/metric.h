@@ -1,7 +1,8 @@
 #pragma once
-// Metrics as accumulators: `update` consumes the operands of one batch, `merge` joins the
-// accumulator of another process or shard, `result` is the value over everything seen. A short last
-// batch, the batch size and the number of processes do not change the value.
+// Metrics as accumulators: `update` consumes the operands of one batch, `merge` joins what another
+// process or shard has seen, `result` is the value over everything seen. What they keep is a
+// MetricState of counts, exact sums and lists, so neither the batch size nor the number of
+// processes changes a bit of the value.
 //
 // A metric computes what its definition covers and refuses everything else: operands of other
 // shapes, labels out of range, class labels for an option that is meant for binary decisions.
@@ -13,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "metrics/metric_state.h"
 #include "tensor/tensor.h"
 
 namespace paddle::metrics {
@@ -68,16 +70,21 @@ struct MetricSpec {
 class Metric {
  public:
   virtual ~Metric() = default;
-  virtual void reset() = 0;
+  void reset() { state_.clear(); }
   /// Operands in the order of the signature, of a batch of `samples`. Throws kData for values and
   /// shapes that the metric is not defined for.
   virtual void update(const std::vector<Array>& operands, int64_t samples) = 0;
-  /// Adds another accumulator of the same spec.
-  virtual void merge(const Metric& other) = 0;
+  /// Adds the state of another accumulator of the same spec.
+  void merge(const MetricState& other) { state_.merge(other); }
+  const MetricState& state() const { return state_; }
+  MetricState& state() { return state_; }
   /// NaN where the metric is not defined: nothing was counted, a score is NaN, AUC of one class.
   virtual double result() const = 0;
   /// A reason to doubt the result, such as logits that all look like probabilities; or "".
   virtual std::string doubt() const { return {}; }
+
+ protected:
+  MetricState state_;
 };
 
 /// Checks the options (kConfig) and makes the accumulator.

@@ -19,20 +19,12 @@ class PrecisionRecall final : public Classification {
     if (!average_.empty() && settings_.given("positive"))
       fail(ErrorCode::kConfig, spec.name, ": give either average or positive");
   }
-  void reset() override {
-    Classification::reset();
-    counts_.clear();
-  }
-  void merge(const Metric& other) override {
-    Classification::merge(other);
-    const auto& o = dynamic_cast<const PrecisionRecall&>(other);
-    counts_.resize(std::max(counts_.size(), o.counts_.size()));
-    for (size_t c = 0; c < o.counts_.size(); ++c) counts_[c] += o.counts_[c];
-    binary_ = binary_ || o.binary_;
-  }
-  std::string doubt() const override { return doubt_of_threshold(binary_); }
+  std::string doubt() const override { return doubt_of_threshold(); }
 
  private:
+  /// Groups of counts, each with an entry for a class or label.
+  enum Outcome : size_t { kHits = kOwn, kFalsePositives, kMisses };
+
   struct Counts {
     double hits = 0, false_positives = 0, misses = 0;
     Counts& operator+=(const Counts& o) {
@@ -45,7 +37,6 @@ class PrecisionRecall final : public Classification {
   };
 
   void begin(int64_t classes, bool binary) override {
-    binary_ = binary;
     if (by_label_) return;
     const int64_t decisions = binary ? 2 : classes;
     const std::string& name = settings_.spec().name;
@@ -58,26 +49,29 @@ class PrecisionRecall final : public Classification {
     if (positive_ < 0 || positive_ >= decisions)
       fail(ErrorCode::kConfig, name, ": positive=", positive_, " is not a class in 0 … ",
            decisions - 1);
-    counts_.resize(std::max(counts_.size(), static_cast<size_t>(decisions)));
   }
   void add(const std::vector<double>& scores, int64_t label, bool binary) override {
     if (by_label_) {
       const auto at = static_cast<size_t>(column_);
-      counts_.resize(std::max(counts_.size(), at + 1));
       const bool is_predicted = scores[0] > threshold(), is_actual = label == 1;
-      counts_[at].hits += is_predicted && is_actual;
-      counts_[at].false_positives += is_predicted && !is_actual;
-      counts_[at].misses += !is_predicted && is_actual;
+      state_.count(kHits, at) += is_predicted && is_actual;
+      state_.count(kFalsePositives, at) += is_predicted && !is_actual;
+      state_.count(kMisses, at) += !is_predicted && is_actual;
       return;
     }
     const size_t predicted = binary ? scores[0] > threshold() : arg_max(scores);
     const auto actual = static_cast<size_t>(label);
     if (predicted == actual) {
-      ++counts_[actual].hits;
+      ++state_.count(kHits, actual);
     } else {
-      ++counts_[predicted].false_positives;
-      ++counts_[actual].misses;
+      ++state_.count(kFalsePositives, predicted);
+      ++state_.count(kMisses, actual);
     }
+  }
+  Counts counts(size_t c) const {
+    return {static_cast<double>(state_.count(kHits, c)),
+            static_cast<double>(state_.count(kFalsePositives, c)),
+            static_cast<double>(state_.count(kMisses, c))};
   }
   double of(const Counts& c) const {
     const auto ratio = [](double a, double b) { return b > 0 ? a / b : 0.0; };
@@ -87,14 +81,17 @@ class PrecisionRecall final : public Classification {
     return ratio(2 * c.hits, 2 * c.hits + c.false_positives + c.misses);
   }
   double value() const override {
-    if (average_.empty()) return of(counts_[static_cast<size_t>(positive_)]);
+    if (average_.empty()) return of(counts(static_cast<size_t>(positive_)));
+    const size_t classes =
+        std::max({state_.counts(kHits), state_.counts(kFalsePositives), state_.counts(kMisses)});
     if (average_ == "micro") {
       Counts sum;
-      for (const Counts& c : counts_) sum += c;
+      for (size_t c = 0; c < classes; ++c) sum += counts(c);
       return of(sum);
     }
     double sum = 0, weights = 0;
-    for (const Counts& c : counts_) {
+    for (size_t i = 0; i < classes; ++i) {
+      const Counts c = counts(i);
       if (!by_label_ && !c.occurs()) continue;
       const double weight = average_ == "macro" ? 1 : c.hits + c.misses;
       sum += weight * of(c);
@@ -106,8 +103,6 @@ class PrecisionRecall final : public Classification {
   std::string average_;
   int64_t positive_;
   bool by_label_;
-  bool binary_ = false;
-  std::vector<Counts> counts_;
 };
 
 }  // namespace

@@ -3,19 +3,17 @@
 namespace paddle::metrics {
 namespace {
 
-/// A ratio of two sums.
+/// A sum over a count.
 class RatioMetric : public Metric {
  public:
-  void reset() override { numerator_ = denominator_ = 0; }
-  void merge(const Metric& other) override {
-    const auto& o = dynamic_cast<const RatioMetric&>(other);
-    numerator_ += o.numerator_;
-    denominator_ += o.denominator_;
+  double result() const override {
+    const int64_t below = state_.count(0, 0);
+    return below > 0 ? state_.sum(0) / static_cast<double>(below) : kNaN;
   }
-  double result() const override { return denominator_ > 0 ? numerator_ / denominator_ : kNaN; }
 
  protected:
-  double numerator_ = 0, denominator_ = 0;
+  ExactSum& numerator() { return state_.sum(0); }
+  int64_t& denominator() { return state_.count(0, 0); }
 };
 
 /// Mean absolute error, or the root of the mean squared one.
@@ -27,11 +25,12 @@ class MeanError final : public RatioMetric {
                             ErrorCode::kData);
     const Array a = operands[0].cast(DType::kF64).contiguous();
     const Array b = operands[1].cast(DType::kF64).contiguous();
+    ExactSum& sum = numerator();
     for (int64_t i = 0; i < a.size(); ++i) {
       const double d = a.data<double>()[i] - b.data<double>()[i];
-      numerator_ += squared_ ? d * d : std::abs(d);
+      sum += squared_ ? d * d : std::abs(d);
     }
-    denominator_ += static_cast<double>(a.size());
+    denominator() += a.size();
   }
   double result() const override {
     const double mean = RatioMetric::result();
@@ -51,9 +50,9 @@ class MeanPercentage final : public RatioMetric {
                             ErrorCode::kData);
     for (int64_t i = 0; i < operands[0].size(); ++i) {
       const double label = operands[1].number(i);
-      numerator_ += std::abs((operands[0].number(i) - label) / label);
+      numerator() += std::abs((operands[0].number(i) - label) / label);
     }
-    denominator_ += static_cast<double>(operands[0].size());
+    denominator() += operands[0].size();
   }
 };
 
@@ -61,31 +60,39 @@ class MeanPercentage final : public RatioMetric {
 /// labels from their mean.
 class Determination final : public Metric {
  public:
-  void reset() override { count_ = mean_ = deviations_ = errors_ = 0; }
   void update(const std::vector<Array>& operands, int64_t /*samples*/) override {
     check_regression_shapes("r2", to_shape(operands[0].shape), to_shape(operands[1].shape),
                             ErrorCode::kData);
     for (int64_t i = 0; i < operands[0].size(); ++i) {
       const double label = operands[1].number(i), error = operands[0].number(i) - label;
-      errors_ += error * error;
-      const double delta = label - mean_;  // Welford's update
-      mean_ += delta / ++count_;
-      deviations_ += delta * (label - mean_);
+      state_.sum(kErrors) += error * error;
+      state_.sum(kLabels) += label;
+      state_.sum(kSquares).add_product(label, label);
+      state_.note_largest(0, label);
+      state_.note_largest(1, -label);
     }
+    state_.count(0, 0) += operands[0].size();
   }
-  void merge(const Metric& other) override {
-    const auto& o = dynamic_cast<const Determination&>(other);
-    const double count = count_ + o.count_, delta = o.mean_ - mean_;
-    if (count == 0) return;
-    deviations_ += o.deviations_ + delta * delta * count_ * o.count_ / count;
-    mean_ += delta * o.count_ / count;
-    errors_ += o.errors_;
-    count_ = count;
+  double result() const override {
+    if (!(state_.largest(0) > -state_.largest(1))) return kNaN;  // all labels are equal
+    const double deviations = this->deviations();
+    return deviations > 0 ? 1 - state_.sum(kErrors) / deviations : kNaN;
   }
-  double result() const override { return deviations_ > 0 ? 1 - errors_ / deviations_ : kNaN; }
 
  private:
-  double count_ = 0, mean_ = 0, deviations_ = 0, errors_ = 0;
+  enum Sum : size_t { kErrors, kLabels, kSquares };
+
+  /// The squared deviations from the mean, as (n Σ y² - (Σ y)²) / n. Most digits of the two terms
+  /// may cancel, so both have twice the precision.
+  double deviations() const {
+    const auto n = static_cast<double>(state_.count(0, 0));
+    const auto [sum, sum_rest] = state_.sum_parts(kLabels);
+    const auto [squares, squares_rest] = state_.sum_parts(kSquares);
+    const double scaled = n * squares, square = sum * sum;
+    const double scaled_rest = std::fma(n, squares, -scaled) + n * squares_rest;
+    const double square_rest = std::fma(sum, sum, -square) + 2 * sum * sum_rest;
+    return ((scaled - square) + (scaled_rest - square_rest)) / n;
+  }
 };
 
 /// Mean of a tensor's elements, for any quantity that the expression computes. A value of the whole
@@ -96,8 +103,9 @@ class Average final : public RatioMetric {
   void update(const std::vector<Array>& operands, int64_t samples) override {
     const Array a = operands[0].cast(DType::kF64).contiguous();
     const double weight = per_sample_ ? 1 : static_cast<double>(samples);
-    for (int64_t i = 0; i < a.size(); ++i) numerator_ += weight * a.data<double>()[i];
-    denominator_ += weight * static_cast<double>(a.size());
+    ExactSum& sum = numerator();
+    for (int64_t i = 0; i < a.size(); ++i) sum += weight * a.data<double>()[i];
+    denominator() += a.size() * (per_sample_ ? 1 : samples);
   }
 
  private:
@@ -118,8 +126,8 @@ class EditRate final : public RatioMetric {
            str(operands[0].shape), " and ", str(operands[1].shape));
     for (int64_t row = 0; row < operands[0].shape[0]; ++row) {
       const std::vector<double> a = sequence(operands[0], row), b = sequence(operands[1], row);
-      numerator_ += static_cast<double>(distance(a, b));
-      denominator_ += static_cast<double>(b.size());
+      numerator() += static_cast<double>(distance(a, b));
+      denominator() += static_cast<int64_t>(b.size());
     }
   }
 

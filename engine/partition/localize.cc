@@ -348,6 +348,28 @@ SplitAtoms Localizer::like_input(const Value& value, const Value& input) {
   return split;
 }
 
+bool Localizer::begins_with_batch(const Value& value) const {
+  if (value.type.shape.empty()) return false;
+  const AtomList atoms = analysis_.dim(value, 0);
+  const int data = options_.mesh.axis("data");
+  if (data < 0 || atoms.empty() || analysis_.axis(atoms[0]) != data) return false;
+  for (size_t i = 0; i < logical_.inputs.size(); ++i)
+    if (options_.batch_inputs.contains(logical_.inputs[i].name))
+      return logical_.body.arguments[i]->type.shape[0].constant() == analysis_.size(atoms[0]);
+  return false;
+}
+
+std::vector<bool> Localizer::outputs_by_rows() const {
+  std::vector<bool> out(logical_.outputs.size());
+  for (const std::vector<size_t>& group : options_.row_outputs) {
+    const bool all = std::all_of(group.begin(), group.end(), [&](size_t i) {
+      return begins_with_batch(*logical_.body.results.at(i));
+    });
+    for (const size_t i : group) out.at(i) = all;
+  }
+  return out;
+}
+
 Partitioned Localizer::run() {
   Partitioned out;
   const InterpreterScope scope(tracer_);
@@ -386,16 +408,19 @@ Partitioned Localizer::run() {
     localize(o);
   }
   localize_waiting();
+  const std::vector<bool> by_rows = outputs_by_rows();
   for (size_t i = 0; i < logical_.outputs.size(); ++i) {
     const Value& value = *logical_.body.results[i];
     const ir::Port& port = logical_.outputs[i];
     SplitAtoms split = whole(value);
+    if (by_rows[i]) split[0] = true;
     // A new version is placed as the old one.
     for (size_t j = 0; j < logical_.inputs.size(); ++j)
       if (port.kind != ir::PortKind::kValue && logical_.inputs[j].kind == port.kind &&
           logical_.inputs[j].name == port.name)
         split = like_input(value, *logical_.body.arguments[j]);
     tracer_.output(port, placed(value, split));
+    out.outputs.push_back(placement(value, split));
   }
   // A sum that has begun must end, whether it is read or not.
   while (!buckets_.empty()) {

@@ -110,6 +110,10 @@ class Localizer {
   SplitAtoms settled_atoms(const ir::Value& value, const Placement& placement) const;
   /// The split of an input for its new version.
   SplitAtoms like_input(const ir::Value& value, const ir::Value& input);
+  /// Of each output, whether the rank keeps its rows of the batch alone.
+  std::vector<bool> outputs_by_rows() const;
+  /// Whether the outermost atom of the first dim is the batch, split over the axis `data`.
+  bool begins_with_batch(const ir::Value& value) const;
 
   void localize(const AnalyzedOperation& analyzed);
   void choose_factors();

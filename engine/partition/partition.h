@@ -40,7 +40,10 @@ struct PartitionOptions {
   Mesh mesh;
   int rank = 0;
   std::set<std::string> batch_inputs;  ///< inputs whose first dim is the batch
-  std::vector<PlaceRule> place;        ///< the first match decides
+  /// Outputs, by number, of which each rank keeps the rows of its part of the batch: those of a
+  /// group either all or, if one of them has no such rows, none. Other outputs are whole.
+  std::vector<std::vector<size_t>> row_outputs;
+  std::vector<PlaceRule> place;  ///< the first match decides
   std::vector<OperationRule> rules;
   /// Splits what parameters and states store over the axis `data`, besides other splits.
   bool shards_storage = false;
@@ -74,8 +77,9 @@ struct LocalPart {
 
 struct Partitioned {
   std::unique_ptr<ir::Function> function;
-  Placements placements;          ///< of all parameters and states of the function's inputs
-  std::vector<Placement> inputs;  ///< of each input
+  Placements placements;           ///< of all parameters and states of the function's inputs
+  std::vector<Placement> inputs;   ///< of each input
+  std::vector<Placement> outputs;  ///< of each output
   std::vector<Gathered> gathered;
   std::vector<LocalPart> parts;  ///< of the results of all operations, in order
 };

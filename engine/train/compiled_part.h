@@ -30,6 +30,7 @@ struct Session::Compiled {
   std::vector<int> learning_rates;  ///< inputs, in the order of the optimizers
   int step = -1, weight = -1, random = -1;
   std::vector<size_t> metric_sizes;         ///< operands per metric
+  std::vector<RowRange> metric_rows;        ///< per metric, of a partitioned function
   std::map<std::string, int64_t> fixed;     ///< dims that the trace is valid for
   std::vector<UpdateCondition> conditions;  ///< steps that the trace is valid for
   size_t phase = 0;                         ///< the update that it accumulates for or applies

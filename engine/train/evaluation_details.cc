@@ -25,9 +25,13 @@ EvaluationDetails::EvaluationDetails(const std::vector<MetricBinding>& bindings,
   }
 }
 
-void EvaluationDetails::update(const std::vector<std::vector<Array>>& operands,
-                               std::span<const int64_t> indices) {
-  if (report_) report_->update(operands.at(call_), indices);
+void EvaluationDetails::update(const EvaluationResult& batch, std::span<const int64_t> indices) {
+  if (!report_) return;
+  const RowRange rows = batch.metric_rows.at(call_);
+  if (rows.count() == 0) return;  // another rank counts them
+  report_->update(
+      batch.metric_operands.at(call_),
+      indices.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count())));
 }
 
 std::string EvaluationDetails::json(const std::string& data, int64_t step,
@@ -46,8 +50,9 @@ std::string EvaluationDetails::json(const std::string& data, int64_t step,
                               {"recall", table[c].recall},
                               {"f1", table[c].f1}});
   const auto classes = static_cast<size_t>(report_->classes());
+  const std::vector<int64_t> confusion = report_->confusion();
   for (size_t a = 0; a < classes; ++a) {
-    const auto row = report_->confusion().begin() + static_cast<std::ptrdiff_t>(a * classes);
+    const auto row = confusion.begin() + static_cast<std::ptrdiff_t>(a * classes);
     out["confusion"].push_back(
         std::vector<int64_t>(row, row + static_cast<std::ptrdiff_t>(classes)));
   }

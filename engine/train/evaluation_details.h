@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "metrics/class_report.h"
 #include "train/metric_call.h"
+#include "train/session.h"
 
 namespace paddle::train {
 
@@ -19,8 +20,11 @@ class EvaluationDetails {
   EvaluationDetails(const std::vector<MetricBinding>& bindings,
                     const std::vector<data::Field>& fields);
   bool empty() const { return !report_ || report_->rows() == 0; }
-  /// Operands of each call of a metric, as Evaluator::update.
-  void update(const std::vector<std::vector<Array>>& operands, std::span<const int64_t> indices);
+  /// Operands of each call of a metric, as Evaluator::update, and the numbers of the batch's
+  /// samples in the dataset.
+  void update(const EvaluationResult& batch, std::span<const int64_t> indices);
+  /// The state of the report, to be merged with that of other ranks; null if there is none.
+  metrics::MetricState* state() { return report_ ? &report_->state() : nullptr; }
   /// One JSON object: data, step, rows, classes (name, support, predicted, precision, recall, f1),
   /// confusion [label][prediction], curves, worst.
   std::string json(const std::string& data, int64_t step, const data::Dataset& dataset) const;

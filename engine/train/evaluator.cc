@@ -28,17 +28,26 @@ Evaluator::Evaluator(const std::vector<MetricDefinition>& definitions,
       });
 }
 
-void Evaluator::update(const std::vector<std::vector<Array>>& operands, int64_t samples) {
+void Evaluator::update(const EvaluationResult& batch) {
   size_t at = 0;
   for (const MetricDefinition& metric : definitions_)
-    for (size_t i = 0; i < metric.calls.size(); ++i, ++at)
+    for (size_t i = 0; i < metric.calls.size(); ++i, ++at) {
+      const std::vector<Array>& operands = batch.metric_operands.at(at);
+      const int64_t samples = batch.metric_rows.at(at).count();
+      if (samples == 0) continue;  // another rank counts them
       at_metric(metric, [&] {
-        if (scales_[at].is_identity()) return accumulators_[at]->update(operands.at(at), samples);
+        if (scales_[at].is_identity()) return accumulators_[at]->update(operands, samples);
         std::vector<Array> restored;
-        for (const Array& operand : operands.at(at))
-          restored.push_back(scales_[at].restored(operand));
+        for (const Array& operand : operands) restored.push_back(scales_[at].restored(operand));
         accumulators_[at]->update(restored, samples);
       });
+    }
+}
+
+std::vector<metrics::MetricState*> Evaluator::states() {
+  std::vector<metrics::MetricState*> out;
+  for (const auto& accumulator : accumulators_) out.push_back(&accumulator->state());
+  return out;
 }
 
 std::vector<std::pair<std::string, double>> Evaluator::results() const {

@@ -10,6 +10,7 @@
 #include "data/target_scale.h"
 #include "metrics/metric.h"
 #include "train/metric_call.h"
+#include "train/session.h"
 
 namespace paddle::train {
 
@@ -21,8 +22,10 @@ class Evaluator {
   Evaluator(const std::vector<MetricDefinition>& definitions,
             const std::vector<MetricBinding>& bindings, std::vector<data::TargetScale> scales);
 
-  /// Operands of each call, of a batch of `samples`. Errors carry the place of the metric.
-  void update(const std::vector<std::vector<Array>>& operands, int64_t samples);
+  /// Operands of each call, of a batch. Errors carry the place of the metric.
+  void update(const EvaluationResult& batch);
+  /// The states of the accumulators, to be merged with those of other ranks.
+  std::vector<metrics::MetricState*> states();
   /// Names and values in the order of the config.
   std::vector<std::pair<std::string, double>> results() const;
   /// Reasons to doubt a result, one line each.

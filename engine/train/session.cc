@@ -498,6 +498,7 @@ double Session::train_by_parts(std::span<const std::vector<Array>> micro_batches
 
 EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
   EvaluationResult result;
+  const RowRange all = {0, batch.at(0).shape.at(0)};
   if (options_.eager) {
     const StepOutputs out = run_eager(Part::kEvaluate, batch, {}, 1, 0);
     result.loss = out.loss.array().on_host().number();
@@ -505,6 +506,7 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
       auto& arrays = result.metric_operands.emplace_back();
       for (const Tensor& t : metric.operands) arrays.push_back(t.array().on_host());
     }
+    result.metric_rows.assign(result.metric_operands.size(), all);
     return result;
   }
   bind_sizes(batch);
@@ -521,6 +523,8 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
                                         out.begin() + static_cast<ptrdiff_t>(at + count));
     at += count;
   }
+  result.metric_rows = c.metric_rows;
+  result.metric_rows.resize(c.metric_sizes.size(), all);
   return result;
 }
 

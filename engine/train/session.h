@@ -76,9 +76,18 @@ struct StepScalars {
   std::span<const double> learning_rates;  ///< of each optimizer; empty in an evaluation
 };
 
+/// Rows of a batch, [begin, end).
+struct RowRange {
+  int64_t begin = 0, end = 0;
+  int64_t count() const { return end - begin; }
+};
+
 struct EvaluationResult {
-  double loss = 0;
+  double loss = 0;  ///< of the whole batch
   std::vector<std::vector<Array>> metric_operands;
+  /// For each metric, the rows of the batch that its operands are about and that this rank counts;
+  /// empty if another one does.
+  std::vector<RowRange> metric_rows;
 };
 
 /// A result of an operation of a step, or a field of its batch.
@@ -114,7 +123,8 @@ class Session {
   /// then all results to `visit`, on rank 0. Parameters and states stay as they are.
   void replay(const std::vector<Array>& batch, const StepScalars& numbers,
               const std::function<void(const ReplayedValue&)>& visit);
-  /// Loss and metric operands of a batch; the arrays are valid until the next call.
+  /// Loss and metric operands of a batch; the arrays are valid until the next call. Each rank of
+  /// the axis `data` has the operands of its own rows, where they have rows.
   EvaluationResult evaluate(const std::vector<Array>& batch);
 
   /// Which integers of the fields the model and the loss take.

@@ -30,6 +30,10 @@ void Session::partition(Compiled& c) {
     return stage >= (program::is_accumulated(port.name) ? 2 : 1);
   };
   options.placements = placements_;
+  for (size_t at = 1; const size_t size : c.metric_sizes) {  // behind the loss
+    std::vector<size_t>& group = options.row_outputs.emplace_back();
+    for (size_t i = 0; i < size; ++i) group.push_back(at++);
+  }
   if (options_.observe) options_.observe(*c.function, "logical");
   partition::Partitioned parted = partition::partition(*c.function, options);
   // All ranks make the same choice, as their exchanges must have one order.
@@ -48,6 +52,16 @@ void Session::partition(Compiled& c) {
   c.placement = std::move(parted.inputs);
   c.parts = std::move(parted.parts);
   c.shapes = shapes_;
+  c.metric_rows.clear();
+  for (const std::vector<size_t>& group : options.row_outputs) {
+    const bool by_rows = !parted.outputs.at(group[0]).empty();
+    const int here = data < 0 ? 0 : options.mesh.coordinate(options.rank, data);
+    const int64_t rows = shapes_.at(0).at(0);
+    const auto [begin, end] =
+        by_rows ? partition::shard_bounds(rows, here, options.mesh.axis_size(data))
+                : std::pair<int64_t, int64_t>{0, here == 0 ? rows : 0};
+    c.metric_rows.push_back({begin, end});
+  }
   const bool trains = c.logical->name == "train" || c.logical->name == "accumulate";
   ensure(!has_own_rows_alone_ || !trains || splits_rows(c),
          "a batch of another size is not split by rows");

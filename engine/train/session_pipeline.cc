@@ -281,6 +281,7 @@ EvaluationResult Session::evaluate_pipelined(Compiled& c) {
     result.metric_operands.emplace_back(first, first + static_cast<ptrdiff_t>(size));
     at += size;
   }
+  result.metric_rows = c.metric_rows;
   return result;
 }
 

@@ -208,10 +208,11 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
     if (weight != 0) loss += r.loss * weight;
     counted += weight;
     samples += batch->samples;
-    metrics.update(r.metric_operands, batch->samples);
-    details.update(r.metric_operands, batch->indices);
+    metrics.update(r);
+    details.update(r, batch->indices);
     if (stop_signal()) return std::nullopt;
   }
+  merge_over_ranks(metrics, details);
   LogLine line;
   line.kind = kind;
   line.samples = samples;

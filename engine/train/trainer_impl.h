@@ -107,6 +107,8 @@ class Trainer::Impl {
   /// run before the first step.
   void try_first_batches();
   std::optional<LogLine> evaluate(data::Loader& loader, const std::string& kind);
+  /// Adds what the other ranks have counted.
+  void merge_over_ranks(Evaluator& metrics, EvaluationDetails& details);
   void write_details(const EvaluationDetails& details, const LogLine& line,
                      const data::Dataset& dataset) const;
   void log(LogLine line);

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "train/averages.h"
+#include "train/merge_states.h"
 #include "train/trainer_impl.h"
 
 namespace paddle::train {
@@ -48,6 +49,16 @@ void Trainer::Impl::report_partition() {
                        : str("parallel: ", g.operation, at, " has no partition rule: it gathers ",
                              size, " and runs whole on each rank"));
   }
+}
+
+void Trainer::Impl::merge_over_ranks(Evaluator& metrics, EvaluationDetails& details) {
+  if (peers_->size() == 1) return;
+  std::vector<metrics::MetricState*> states = metrics.states();
+  if (metrics::MetricState* const state = details.state()) states.push_back(state);
+  // Ranks that differ along other axes have counted the same rows.
+  const partition::Mesh mesh = config_.parallel.mesh();
+  const std::vector<int64_t> group = mesh.group(peers_->rank(), mesh.axis("data"));
+  merge_states(*peers_, std::vector<int>(group.begin(), group.end()), states);
 }
 
 std::vector<std::string> Trainer::Impl::placement_lines() const {

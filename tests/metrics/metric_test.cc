@@ -21,7 +21,7 @@ double value(const MetricSpec& spec, const std::vector<Operands>& shards) {
     auto metric = make_metric(spec);
     metric->reset();
     metric->update(shard, shard[0].shape.empty() ? 1 : shard[0].shape[0]);
-    whole->merge(*metric);
+    whole->merge(metric->state());
   }
   return whole->result();
 }

@@ -114,6 +114,35 @@ TEST(Partition, WhatCannotWorkOnPartsIsGathered) {
       << ir::print(*local.function);
 }
 
+// Outputs of a group stay parts of the rows if all of them have rows, else all are whole.
+TEST(Partition, GroupsOfOutputsStayPartsOfTheBatch) {
+  const std::string text = R"(module 'm' {
+  func 'f'(
+      %0 : float32[5, 3] 'x') {
+    %1 = relu(%0) : float32[5, 3]
+    %2 = sum(%1) {axis = [1]} : float32[5]
+    %3 = mean(%1) : float32[]
+    %4 = transpose(%1) {perm = [1, 0]} : float32[3, 5]
+    return %3 'loss', %1 'a', %2 'b', %2 'c', %4 'd', %1 'e'
+  }
+}
+)";
+  runtime::register_backends();
+  const ir::Module module = ir::parse(text, "test.ir");
+  PartitionOptions options = mesh(2, 1, 1);
+  options.row_outputs = {{1, 2}, {3, 4}, {0}};
+  const Partitioned local = partition(*module.functions[0], options);
+  const Placement rows = {{.axis = 0, .dim = 0, .outer = 1, .units = 5}};
+  const std::vector<Placement> wanted = {{}, rows, rows, {}, {}, {}};
+  EXPECT_EQ(local.outputs, wanted);
+  const auto& results = local.function->body.results;
+  EXPECT_EQ(results[1]->type.text(), "float32[3, 3]");  // rows 2 to 4
+  EXPECT_EQ(results[2]->type.text(), "float32[3]");
+  EXPECT_EQ(results[3]->type.text(), "float32[5]");
+  EXPECT_EQ(results[4]->type.text(), "float32[3, 5]");
+  EXPECT_EQ(results[5]->type.text(), "float32[5, 3]");
+}
+
 // With storage in parts over data a gradient is summed in parts, and only the part is updated. A
 // small one is summed whole.
 TEST(Partition, GradientsAreScatteredWhereTheyAreStoredInParts) {
