@@ -2,6 +2,24 @@
 
 namespace paddle::ir {
 
+void annotate(Value& to, const Value& from) {
+  if (to.name.empty()) to.name = from.name;
+  if (to.placement.empty() && same_type(to.type, from.type)) to.placement = from.placement;
+}
+
+std::string text(SlotScope scope) {
+  return scope == SlotScope::kSequence   ? "sequence"
+         : scope == SlotScope::kTraining ? "training"
+                                         : "model";
+}
+
+std::string text(const Placement& placement) {
+  std::string out;
+  for (const Split& s : placement)
+    out += str(out.empty() ? "split[" : "; ", s.dim, ": ", s.outer, "x", s.units, " over ", s.axis);
+  return out.empty() ? out : out + "]";
+}
+
 Value* Function::new_value(TensorType type) {
   Value& value = values_.emplace_back();
   value.type = std::move(type);
@@ -29,6 +47,7 @@ Value* Function::add_constant(Array array) {
 
 void Function::bind_input(size_t input, Array array) {
   const auto at = static_cast<ptrdiff_t>(input);
+  if (body.arguments[input]->name.empty()) body.arguments[input]->name = inputs[input].name;
   body.arguments[input]->constant = array.contiguous();
   body.arguments.erase(body.arguments.begin() + at);
   inputs.erase(inputs.begin() + at);

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/placement.h"
 #include "ops/core/op.h"
 #include "tensor/interpreter.h"
 
@@ -28,7 +29,13 @@ struct Value {
   size_t index = 0;               ///< among the producer's results, or the region's arguments
   int id = 0;                     ///< unique in the function, in order of creation
   std::optional<Array> constant;  ///< set for constants
+  std::string name = {};     ///< for readers: of a variable or an ONNX value; need not be unique
+  Placement placement = {};  ///< in the function of one rank, which part of the whole it is
 };
+
+/// Notes the name and, for a value of the same type, the placement of `from` at `to`, where it has
+/// none of its own: `to` takes the place of `from`.
+void annotate(Value& to, const Value& from);
 
 /// A list of operations with arguments and results.
 struct Region {
@@ -86,6 +93,7 @@ class Function {
                     const std::vector<TensorType>& types);
   void add_output(Port port, Value* value);
   const std::deque<Value>& values() const { return values_; }
+  std::deque<Value>& values() { return values_; }
   int value_count() const { return static_cast<int>(values_.size()); }
   void swap(Function& other);
   /// Number of operations, regions included.
@@ -96,12 +104,23 @@ class Function {
   int64_t next_sequence_ = 0;
 };
 
+/// How long the value of a slot lives.
+enum class SlotScope : uint8_t {
+  kModel,     ///< with the model, in all its files
+  kSequence,  ///< for one sequence; files hold what sequences start with
+  kTraining,  ///< while the model is trained: in checkpoints alone
+};
+/// "model", "sequence" or "training".
+std::string text(SlotScope scope);
+
 /// A parameter or state of a module.
 struct Slot {
   std::string name;
   TensorType type;
-  std::string initializer;  ///< of a parameter, in the model language, such as "xavier_uniform"
+  std::string initializer;  ///< the first value in the model language, such as "xavier_uniform"
   bool trainable = true;
+  SlotScope scope = SlotScope::kModel;
+  Placement placement = {};  ///< in a run of several ranks
 };
 
 class Module {

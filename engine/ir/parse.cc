@@ -117,15 +117,16 @@ class Parser {
     ++at_;
     return AttrValue::parse(text_.substr(start, at_ - start)).as_string();
   }
-  int number() {
+  int64_t number_below(int64_t bound) {
     space();
     int64_t value = 0;
     const size_t start = at_;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && value < (1 << 30))
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && value < bound)
       value = value * 10 + (text_[at_++] - '0');
-    if (start == at_ || value >= (1 << 30)) bad("expected a number");
-    return static_cast<int>(value);
+    if (start == at_ || value >= bound) bad("expected a number");
+    return value;
   }
+  int number() { return static_cast<int>(number_below(1 << 30)); }
   /// The text up to one of `ends` outside brackets and quotes.
   std::string_view until(std::string_view ends) {
     const size_t start = at_;
@@ -169,14 +170,40 @@ class Parser {
       if (t.shape.size() > 64) bad("more than 64 dimensions");
     }
   }
+  /// Of a type that was read; nothing if each rank has all of it.
+  Placement placement(const TensorType& type) {
+    Placement out;
+    blanks();  // a location may follow
+    if (!text_.substr(std::min(at_, text_.size())).starts_with("split[")) return out;
+    word("split");
+    constexpr int64_t kMostUnits = int64_t{1} << 50;
+    expect("[");
+    do {
+      Split& s = out.emplace_back();
+      s.dim = number();
+      expect(":");
+      s.outer = number_below(kMostUnits);
+      expect("x");
+      s.units = number_below(kMostUnits);
+      word("over");
+      s.axis = number();
+      if (static_cast<size_t>(s.dim) >= type.shape.size() || s.outer < 1 || s.units < 1)
+        bad("a split of dim " + std::to_string(s.dim) + " does not fit " + type.text());
+    } while (take(";"));
+    expect("]");
+    return out;
+  }
   Slot slot() {
     Slot s;
     s.name = string();
     expect(":");
     s.type = type();
+    s.placement = placement(s.type);
     expect("=");
     s.initializer = string();
     s.trainable = !take_word("frozen");
+    for (const SlotScope scope : {SlotScope::kSequence, SlotScope::kTraining})
+      if (take_word(text(scope))) s.scope = scope;
     return s;
   }
   Port port() {
@@ -200,9 +227,23 @@ class Parser {
   void define(int id, Value* value) {
     if (!values_.emplace(id, value).second) bad("%" + std::to_string(id) + " is defined twice");
   }
-  int new_id() {
+  /// A value where it is defined: its number and, if it has one, its name.
+  struct Definition {
+    int id = 0;
+    std::string name;
+  };
+  Definition definition() {
+    Definition out;
     expect("%");
-    return number();
+    out.id = number();
+    space();
+    if (at_ < text_.size() && text_[at_] == '\'') out.name = string();
+    return out;
+  }
+  void define(Definition definition, Value* value, Placement placement) {
+    value->name = std::move(definition.name);
+    value->placement = std::move(placement);
+    define(definition.id, value);
   }
 
   // --- functions ---
@@ -213,10 +254,11 @@ class Parser {
     expect("(");
     if (!take(")")) {
       do {
-        const int id = new_id();
+        Definition defined = definition();
         expect(":");
         TensorType t = type();
-        define(id, f->add_input(port(), std::move(t)));
+        Placement place = placement(t);
+        define(std::move(defined), f->add_input(port(), std::move(t)), std::move(place));
       } while (take(","));
       expect(")");
     }
@@ -257,12 +299,13 @@ class Parser {
       at_ = before;
       return false;
     }
-    const int id = new_id();
+    Definition defined = definition();
     if (!take("=") || !take_word("constant")) {
       at_ = before;
       return false;
     }
     const TensorType t = type();
+    Placement place = placement(t);
     if (!is_constant(t.shape) || t.dtype == DType::kString)
       bad("a constant of the type " + t.text());
     if (take_word("elided")) bad("the elements of this constant were elided");
@@ -276,7 +319,7 @@ class Parser {
     if (!info(t.dtype).has_kernels) {
       word("bytes");
       store_bytes(a, string());
-      define(id, function_->add_constant(std::move(a)));
+      define(std::move(defined), function_->add_constant(std::move(a)), std::move(place));
       return true;
     }
     expect("[");
@@ -287,7 +330,7 @@ class Parser {
       with_location([&] { store(a, i, AttrValue::parse(token)); });
     }
     expect("]");
-    define(id, function_->add_constant(std::move(a)));
+    define(std::move(defined), function_->add_constant(std::move(a)), std::move(place));
     return true;
   }
 
@@ -335,10 +378,10 @@ class Parser {
   }
 
   void operation(Region& region, int depth) {
-    std::vector<int> ids;
+    std::vector<Definition> defined;
     space();
     if (at_ < text_.size() && text_[at_] == '%') {
-      do ids.push_back(new_id());
+      do defined.push_back(definition());
       while (take(","));
       expect("=");
     }
@@ -384,12 +427,15 @@ class Parser {
     }
     expect(":");
     std::vector<TensorType> types;
-    for (size_t i = 0; i < ids.size(); ++i) {
+    std::vector<Placement> places;
+    for (size_t i = 0; i < defined.size(); ++i) {
       if (i) expect(",");
       types.push_back(type());
+      places.push_back(placement(types.back()));
     }
     Operation* made = function_->append(region, *op, std::move(operands), std::move(attrs), types);
-    for (size_t i = 0; i < ids.size(); ++i) define(ids[i], made->results[i]);
+    for (size_t i = 0; i < defined.size(); ++i)
+      define(std::move(defined[i]), made->results[i], std::move(places[i]));
     while (true) {
       blanks();
       if (at_ >= text_.size() || text_[at_] != '(') break;
@@ -408,9 +454,12 @@ class Parser {
     expect("(");
     if (!take(")")) {
       do {
-        const int id = new_id();
+        Definition defined = definition();
         expect(":");
-        define(id, function_->add_argument(*region, type()));
+        TensorType t = type();
+        Placement place = placement(t);
+        define(std::move(defined), function_->add_argument(*region, std::move(t)),
+               std::move(place));
       } while (take(","));
       expect(")");
     }

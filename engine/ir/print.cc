@@ -9,6 +9,16 @@ std::string reference(const Value* value) { return value ? "%" + std::to_string(
 
 std::string quoted(const std::string& name) { return AttrValue(name).text(); }
 
+/// A value where it is defined: "%3 'name'".
+std::string defined(const Value& value) {
+  return reference(&value) + (value.name.empty() ? "" : " " + quoted(value.name));
+}
+
+std::string placed(const TensorType& type, const Placement& placement) {
+  return type.text() + (placement.empty() ? "" : " " + text(placement));
+}
+std::string placed(const Value& value) { return placed(value.type, value.placement); }
+
 std::string port_text(const Port& port) {
   switch (port.kind) {
     case PortKind::kValue:
@@ -51,7 +61,7 @@ class Printer {
   void module_around(const Function& f, const std::string& name) {
     open(name);
     for (size_t i = 0; i < f.inputs.size(); ++i) {
-      const Slot s{f.inputs[i].name, f.body.arguments[i]->type, "", true};
+      const Slot s{.name = f.inputs[i].name, .type = f.body.arguments[i]->type, .initializer = ""};
       if (f.inputs[i].kind == PortKind::kParameter) slot("parameter", s);
       if (f.inputs[i].kind == PortKind::kState) slot("state", s);
     }
@@ -64,7 +74,7 @@ class Printer {
     for (size_t i = 0; i < f.inputs.size(); ++i) {
       if (i) out_ += ", ";
       const Value* v = f.body.arguments[i];
-      out_ += "\n      " + reference(v) + " : " + v->type.text() + " " + port_text(f.inputs[i]);
+      out_ += "\n      " + defined(*v) + " : " + placed(*v) + " " + port_text(f.inputs[i]);
     }
     out_ += ") {\n";
     for (const Value& v : f.values())
@@ -86,12 +96,14 @@ class Printer {
   void open(const std::string& name) { out_ += "module " + quoted(name) + " {\n"; }
 
   void slot(const char* kind, const Slot& s) {
-    out_ += str("  ", kind, " ", quoted(s.name), " : ", s.type, " = ", quoted(s.initializer),
-                s.trainable ? "" : " frozen", "\n");
+    out_ += str("  ", kind, " ", quoted(s.name), " : ", placed(s.type, s.placement), " = ",
+                quoted(s.initializer), s.trainable ? "" : " frozen");
+    if (s.scope != SlotScope::kModel) out_ += " " + text(s.scope);
+    out_ += "\n";
   }
 
   void constant(const Value& v) {
-    out_ += "    " + reference(&v) + " = constant " + v.type.text();
+    out_ += "    " + defined(v) + " = constant " + placed(v);
     const Array& a = *v.constant;
     if (a.size() > longest_) {
       out_ += " elided\n";
@@ -150,7 +162,7 @@ class Printer {
     for (const auto& o : region.operations) {
       out_ += pad;
       for (size_t i = 0; i < o->results.size(); ++i)
-        out_ += (i ? ", " : "") + reference(o->results[i]);
+        out_ += (i ? ", " : "") + defined(*o->results[i]);
       if (!o->results.empty()) out_ += " = ";
       out_ += std::string(o->op->name()) + "(";
       operands(*o);
@@ -158,12 +170,12 @@ class Printer {
       attributes(*o);
       out_ += " : ";
       for (size_t i = 0; i < o->results.size(); ++i)
-        out_ += (i ? ", " : "") + o->results[i]->type.text();
+        out_ += (i ? ", " : "") + placed(*o->results[i]);
       for (const auto& nested : o->regions) {
         out_ += " (";
         for (size_t i = 0; i < nested->arguments.size(); ++i)
-          out_ += (i ? ", " : "") + reference(nested->arguments[i]) + " : " +
-                  nested->arguments[i]->type.text();
+          out_ += (i ? ", " : "") + defined(*nested->arguments[i]) + " : " +
+                  placed(*nested->arguments[i]);
         out_ += ") {\n";
         operations(*nested, indent + 2);
         out_ += pad + "  yield ";

@@ -46,12 +46,40 @@ Tensors replay_operation(const Operation& operation, ValueMap& values, RunTimeSi
   return current_interpreter().branch(operands[0], nested(0), nested(1));
 }
 
+/// The number of values of the trace that holds one of the operands; 0 without a trace.
+int traced_count(const Operation& operation, const ValueMap& values) {
+  for (const Value* v : operation.operands) {
+    const auto it = values.find(v);
+    if (it == values.end() || !it->second.defined()) continue;
+    if (const Function* function = traced_function(it->second)) return function->value_count();
+  }
+  return 0;
+}
+
+/// Notes the name and placement of the original at what took its place. `first`: the number of the
+/// first value that was traced for it. A pass may compute a value in another layout and give a view
+/// of it; then the computed value has the name, too, since nothing may read the view.
+void annotate_traced(const Tensor& result, const Value& original, int first) {
+  if (original.name.empty() && original.placement.empty()) return;
+  Value* to = result.defined() ? traced_value(result) : nullptr;
+  while (to && to->producer) {
+    annotate(*to, original);
+    const bool is_view = to->producer->op->def->view && to->producer->operands[0];
+    to = is_view && to->producer->operands[0]->id >= first && first > 0 ? to->producer->operands[0]
+                                                                        : nullptr;
+  }
+}
+
 /// The same, and keeps the results.
 Tensors replay_and_keep(const Operation& operation, ValueMap& values, RunTimeSizes sizes) {
+  const int first = traced_count(operation, values);
   Tensors results = replay_operation(operation, values, sizes);
   ensure(results.size() == operation.results.size(), "replay: result count of ",
          operation.op->name());
-  for (size_t i = 0; i < results.size(); ++i) values[operation.results[i]] = results[i];
+  for (size_t i = 0; i < results.size(); ++i) {
+    annotate_traced(results[i], *operation.results[i], first);
+    values[operation.results[i]] = results[i];
+  }
   return results;
 }
 
@@ -89,8 +117,10 @@ std::unique_ptr<Function> retraced(const Function& function, Interpreter& interp
   Tracer tracer(*fresh);
   const InterpreterScope below(tracer), above(interpreter);
   Tensors inputs;
-  for (size_t i = 0; i < function.inputs.size(); ++i)
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
     inputs.push_back(tracer.input(function.inputs[i], function.body.arguments[i]->type));
+    annotate(*traced_value(inputs.back()), *function.body.arguments[i]);
+  }
   const Tensors results = replay_function(function, inputs, RunTimeSizes::kSame);
   for (size_t i = 0; i < results.size(); ++i) tracer.output(function.outputs[i], results[i]);
   return fresh;

@@ -8,25 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "ir/placement.h"
 #include "partition/mesh.h"
 #include "tensor/tensor.h"
 
 namespace paddle::partition {
 
-/// A dim split over an axis of the mesh. The dim is seen as [outer, units, rest]; a rank has the
-/// same range of the units (shard_bounds) in each of the outer parts. In the fused weight of
-/// queries, keys and values, for example, the columns are [3, heads, width] and the heads are
-/// split.
-struct Split {
-  int axis = 0;  ///< of the mesh
-  int dim = 0;
-  int64_t outer = 1, units = 1;
-  bool operator==(const Split&) const = default;
-};
-
-/// The splits of a tensor, in the order of dims and, within a dim, from the outermost to the
-/// innermost. Empty: each rank has all of it.
-using Placement = std::vector<Split>;
+using ir::Placement;
+using ir::Split;
 using Placements = std::map<std::string, Placement>;
 
 /// "[128, 384 tensor in each of 3 parts]": the shape with its splits, for messages.

@@ -392,6 +392,9 @@ Partitioned Localizer::run() {
     values_[&value] = {tracer_.input(port, {value.type.dtype, to_shape(local_shape(value, split))}),
                        split};
     out.inputs.push_back(placement(value, split));
+    Value& here = *ir::traced_value(values_.at(&value).tensor);
+    here.name = value.name;
+    here.placement = out.inputs.back();
     if (port.kind == ir::PortKind::kParameter || port.kind == ir::PortKind::kState)
       out.placements[port.name] = out.inputs.back();
   }
@@ -432,7 +435,10 @@ Partitioned Localizer::run() {
     for (const Value* v : o.operation->results) {
       const LocalValue& part = values_.at(v);
       if (part.is_postponed) continue;  // nobody reads it
-      out.parts.push_back({v, ir::traced_value(part.tensor), placement(*v, part.split)});
+      Value* const here = ir::traced_value(part.tensor);
+      out.parts.push_back({v, here, placement(*v, part.split)});
+      if (here->name.empty()) here->name = v->name;
+      if (here->placement.empty()) here->placement = out.parts.back().placement;
     }
   function_->constraints = logical_.constraints;
   out.function = std::move(function_);

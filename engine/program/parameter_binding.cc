@@ -75,6 +75,7 @@ Tensor ParameterBinding::state(const std::string& path, const Dims& shape, DType
   const DType wanted = widened(dtype);
   if (scope == lang::StateScope::kSequence && !store_.sequence_starts.contains(path))
     store_.sequence_starts[path] = first_value(path, shape, wanted, init);
+  store_.state_initializers.try_emplace(path, init.text());
   return open_state(path, shape, wanted, [&] { return first_value(path, shape, wanted, init); })
       .value;
 }
@@ -104,9 +105,9 @@ int64_t ParameterBinding::static_value(const Dim& dim) {
 
 Tensor ParameterBinding::slot(const std::string& name, const Dims& shape, DType dtype,
                               double initial) {
-  return open_state(
-             name, shape, dtype,
-             [&] { return first_value(name, shape, dtype, lang::Initializer::constant(initial)); })
+  const auto init = lang::Initializer::constant(initial);
+  store_.state_initializers.try_emplace(name, init.text());
+  return open_state(name, shape, dtype, [&] { return first_value(name, shape, dtype, init); })
       .value;
 }
 

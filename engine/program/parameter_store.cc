@@ -86,6 +86,7 @@ ParameterStore ParameterStore::of_model(const std::string& name) const {
   out.initializes_random = initializes_random;
   out.parameters = below(parameters, name + ".");
   out.states = below(states, name + ".");
+  out.state_initializers = below(state_initializers, name + ".");
   out.sequence_starts = below(sequence_starts, name + ".");
   for (auto& [path, value] : below(states, "master/" + name + "."))
     out.states["master/" + path] = value;

@@ -25,6 +25,8 @@ struct ParameterStore {
   uint64_t seed = 0;
   std::map<std::string, Parameter> parameters;
   std::map<std::string, Array> states;
+  /// How states get their first values, as the model language writes it; "" or absent: otherwise.
+  std::map<std::string, std::string> state_initializers;
   /// Initial values of the states that live for one sequence (`scope="sequence"`), by path. Files
   /// of weights hold these; a checkpoint has the current values beside them.
   std::map<std::string, Array> sequence_starts;

@@ -92,6 +92,17 @@ OutputScale output_scale(const ir::Function& function, size_t output) {
                                  : OutputScale::kUnknown;
 }
 
+ir::Slot state_slot(const ParameterStore& store, const std::string& path) {
+  const Array& value = store.states.at(path);
+  const auto initializer = store.state_initializers.find(path);
+  return {.name = path,
+          .type = {value.dtype, to_shape(value.shape)},
+          .initializer = initializer == store.state_initializers.end() ? "" : initializer->second,
+          .scope = store.sequence_starts.contains(path) ? ir::SlotScope::kSequence
+                   : is_model_state(path)               ? ir::SlotScope::kModel
+                                                        : ir::SlotScope::kTraining};
+}
+
 ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,
                              const ParameterStore& store) {
   ir::Module module;
@@ -100,8 +111,7 @@ ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::
     module.parameters.push_back(
         {path, {p.value.dtype, to_shape(p.value.shape)}, p.initializer, true});
   for (const auto& [path, value] : store.states)
-    if (is_model_state(path))
-      module.states.push_back({path, {value.dtype, to_shape(value.shape)}, "", true});
+    if (is_model_state(path)) module.states.push_back(state_slot(store, path));
   if (function) module.functions.push_back(std::move(function));
   return module;
 }

@@ -36,6 +36,9 @@ enum class OutputScale { kUnknown, kSoftmax, kLogSoftmax, kSigmoid };
 /// `output` counts the results of the function.
 OutputScale output_scale(const ir::Function& function, size_t output);
 
+/// The slot of a state in a module.
+ir::Slot state_slot(const ParameterStore& store, const std::string& path);
+
 /// A module with this one function (or none) and the store's parameters and model states.
 ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,
                              const ParameterStore& store);

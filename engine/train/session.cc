@@ -8,6 +8,7 @@
 #include "autograd/autograd.h"
 #include "compiler/passes/passes.h"
 #include "ops/core/call.h"
+#include "program/prediction.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
 #include "train/compiled_part.h"
@@ -289,13 +290,20 @@ Session::Compiled& Session::compiled(Part part) {
   if (first) module_.functions.push_back(made.logical ? made.logical : made.function);
   module_.parameters.clear();
   module_.states.clear();
+  const auto placement = [&](const std::string& name) {
+    const auto it = placements_.find(name);
+    return it == placements_.end() ? partition::Placement{} : it->second;
+  };
   for (const auto& [name, p] : store_.parameters)
-    module_.parameters.push_back({name,
-                                  {p.value.dtype, to_shape(p.value.shape)},
-                                  p.initializer,
-                                  !step_->definition().is_frozen(name)});
-  for (const auto& [name, value] : store_.states)
-    module_.states.push_back({name, {value.dtype, to_shape(value.shape)}, "", true});
+    module_.parameters.push_back({.name = name,
+                                  .type = {p.value.dtype, to_shape(p.value.shape)},
+                                  .initializer = p.initializer,
+                                  .trainable = !step_->definition().is_frozen(name),
+                                  .placement = placement(name)});
+  for (const auto& [name, value] : store_.states) {
+    module_.states.push_back(program::state_slot(store_, name));
+    module_.states.back().placement = placement(name);
+  }
   return *traces.front();
 }
 

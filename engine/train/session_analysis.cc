@@ -141,6 +141,7 @@ uint32_t Session::forward_digest() {
   program::TraceBinding ports(store_, options_.use_float64, tracer);
   ports.known_dims = sizes_;
   tracer.output({ir::PortKind::kValue, "loss"}, step_->forward(ports, inputs, true).loss);
+  for (ir::Value& value : f.values()) value.name.clear();  // those of variables may change
   std::istringstream lines(ir::print(f));
   uint32_t digest = 0;
   for (std::string line; std::getline(lines, line);) {

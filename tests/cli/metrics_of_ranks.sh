@@ -103,4 +103,5 @@ python3 "$folder/same.py" "$folder"/{one,two,three,processes,tensor,pipeline} > 
 run dumped "$train" "$folder/run.yaml" parallel.data=2 --simulate 2 --dump-ir "$folder/dump"
 trace="$(ls "$folder"/dump/evaluate.*.trace.txt | head -1)"
 [[ "$(grep -c 'comm.all_gather' "$trace")" == 1 ]] || fail "operands of metrics are gathered: $(grep all_gather "$trace")"
+grep -q "'h' = multiply(%0, .*split\[0: 1x7 over 0\]" "$trace" || fail "values have no names or placements in the dump"
 finish

@@ -16,6 +16,9 @@ std::string local_text(const std::string& text, const PartitionOptions& options)
   ir::verify(*local.function);
   std::string printed = ir::print(*local.function);
   for (size_t at; (at = printed.find(", \n")) != std::string::npos;) printed.erase(at + 1, 1);
+  // Placements have a test of their own.
+  for (size_t at; (at = printed.find(" split[")) != std::string::npos;)
+    printed.erase(at, printed.find(']', at) + 1 - at);
   return printed;
 }
 
@@ -112,6 +115,33 @@ TEST(Partition, WhatCannotWorkOnPartsIsGathered) {
           .find("comm.all_gather(%0) {ranks = [0, 1], axis = 0, sizes = [2, 2]} : float32[4, 3]"),
       std::string::npos)
       << ir::print(*local.function);
+}
+
+// Values keep their names and say which part of the whole they are; the text form holds both.
+TEST(Partition, ValuesSayWhatPartTheyAre) {
+  const std::string text = R"(module 'm' {
+  parameter 'w' : float32[3, 6] = ''
+  func 'f'(
+      %0 : float32[4, 3] 'x',
+      %1 : float32[3, 6] parameter 'w') {
+    %2 'hidden' = matmul(%0, %1) : float32[4, 6]
+    %3 'total' = sum(%2) {axis = [1]} : float32[4]
+    return %3 'y'
+  }
+}
+)";
+  runtime::register_backends();
+  const ir::Module module = ir::parse(text, "test.ir");
+  PartitionOptions options = mesh(2, 2, 1);
+  options.place = {{.match = {"w"}, .shard = {{1, "tensor"}}}};
+  const Partitioned local = partition(*module.functions[0], options);
+  const std::string printed = ir::print(*local.function);
+  for (const char* wanted :
+       {"%0 : float32[2, 3] split[0: 1x4 over 0] 'x'",
+        "%1 : float32[3, 3] split[1: 1x6 over 1] parameter 'w'",
+        " 'hidden' = matmul(%0, %1) : float32[2, 3] split[0: 1x4 over 0; 1: 1x6 over 1]",
+        " 'total' = comm.all_reduce("})
+    EXPECT_NE(printed.find(wanted), std::string::npos) << wanted << " in\n" << printed;
 }
 
 // Outputs of a group stay parts of the rows if all of them have rows, else all are whole.

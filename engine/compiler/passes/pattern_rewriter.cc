@@ -58,6 +58,7 @@ void PatternRewriter::insert(Iterator before, const Operation& like, const Op& o
 }
 
 void PatternRewriter::replace(Value* from, Value* to) {
+  ir::annotate(*to, *from);
   std::vector<Operation*> consumers = std::move(consumers_[from]);
   consumers_.erase(from);
   const std::function<void(Operation&)> change = [&](Operation& o) {

@@ -30,7 +30,7 @@ class PatternRewriter {
   /// `like`.
   void insert(Iterator before, const ir::Operation& like, const Op& op,
               std::vector<ir::Value*> operands, Attrs attrs, ir::Value* result);
-  /// Replaces all uses of `from` by `to`.
+  /// Replaces all uses of `from` by `to`, which gets its name unless it has one.
   void replace(ir::Value* from, ir::Value* to);
   /// Records the operands of `consumer` as uses; `forget_uses` before its operands change.
   void note_uses(ir::Operation& consumer);

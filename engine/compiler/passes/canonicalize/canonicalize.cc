@@ -42,7 +42,7 @@ void drop_no_ops(Region& region, Replacement& map) {
     for (const auto& nested : operation.regions) drop_no_ops(*nested, map);
     if (operation.op->has(kSameElements) && operation.operands[0] &&
         same_type(operation.operands[0]->type, operation.results[0]->type)) {
-      map[operation.results[0]] = operation.operands[0];
+      replace(map, *operation.results[0], *operation.operands[0]);
       it = region.operations.erase(it);
     } else {
       ++it;

@@ -37,7 +37,7 @@ void merge(Region& region, Replacement& map, std::map<std::string, Operation*> k
       continue;
     }
     for (size_t i = 0; i < operation.results.size(); ++i)
-      map[operation.results[i]] = found->second->results[i];
+      replace(map, *operation.results[i], *found->second->results[i]);
     it = region.operations.erase(it);
   }
   replace_results(region, map);
@@ -53,7 +53,7 @@ void merge_constants(Function& function, Replacement& map) {
     key.append(static_cast<const char*>(a.raw()),
                static_cast<size_t>(storage_bytes(a.dtype, a.size())));
     auto [found, inserted] = known.try_emplace(key, const_cast<Value*>(&v));
-    if (!inserted) map[&v] = found->second;
+    if (!inserted) replace(map, v, *found->second);
   }
 }
 

@@ -58,7 +58,7 @@ void fold(Function& function, Region& region, Replacement& map, const Evaluate& 
       continue;
     }
     for (size_t i = 0; i < results.size(); ++i)
-      map[operation.results[i]] = function.add_constant(results[i]);
+      replace(map, *operation.results[i], *function.add_constant(results[i]));
     it = region.operations.erase(it);
   }
   replace_results(region, map);

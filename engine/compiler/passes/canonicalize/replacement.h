@@ -9,6 +9,12 @@ namespace paddle::passes {
 
 using Replacement = std::unordered_map<const ir::Value*, ir::Value*>;
 
+/// From now on `to` is read in place of `from`, and has its name unless it has one.
+inline void replace(Replacement& map, const ir::Value& from, ir::Value& to) {
+  ir::annotate(to, from);
+  map[&from] = &to;
+}
+
 inline ir::Value* replaced(const Replacement& map, ir::Value* value) {
   const auto it = map.find(value);
   return it == map.end() ? value : it->second;

@@ -23,12 +23,14 @@ std::unique_ptr<Operation> make_fused(ir::Function& function, std::vector<FusedM
     for (Value* v : member.operation->operands) {
       if (!v || produced.count(v) > 0 || inside.count(v) > 0) continue;
       inside[v] = function.add_argument(*inner, v->type);
+      ir::annotate(*inside[v], *v);
       fused->operands.push_back(v);
     }
   for (FusedMember& member : members) {
     if (!member.used_outside) continue;
     Value* const result = member.operation->results[0];
     Value* const within = function.new_value(result->type);
+    ir::annotate(*within, *result);
     within->producer = member.operation.get();
     member.operation->results[0] = within;
     inside[result] = within;
