@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "common.h"
 #include "common_table.h"
+#include "sections/sections.h"
 #include "train/compare_runs.h"
 #include "train/config.h"
 #include "train/digests.h"
@@ -161,5 +162,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

@@ -9,6 +9,7 @@
 #include "common.h"
 #include "data/named_dataset.h"
 #include "data/report.h"
+#include "sections/sections.h"
 
 namespace {
 
@@ -139,5 +140,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

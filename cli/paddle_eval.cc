@@ -10,6 +10,7 @@
 #include "base/interrupt.h"
 #include "common.h"
 #include "program/saved_model.h"
+#include "sections/sections.h"
 #include "train/trainer.h"
 
 namespace {
@@ -128,5 +129,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

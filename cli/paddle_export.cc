@@ -12,6 +12,7 @@
 #include "exporter/training.h"
 #include "llm/language_model.h"
 #include "llm/whole_model.h"
+#include "sections/sections.h"
 
 namespace {
 
@@ -236,5 +237,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

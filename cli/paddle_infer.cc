@@ -23,6 +23,7 @@
 #include "runtime/dump.h"
 #include "runtime/execute.h"
 #include "runtime/kernel_table.h"
+#include "sections/sections.h"
 #include "text/load.h"
 
 namespace {
@@ -525,5 +526,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

@@ -11,6 +11,7 @@
 #include "common.h"
 #include "common_table.h"
 #include "common_trial.h"
+#include "sections/sections.h"
 #include "train/config.h"
 #include "train/rate_test.h"
 
@@ -99,5 +100,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

@@ -19,6 +19,7 @@
 #include "lang/syntax/program.h"
 #include "profile/diff.h"
 #include "profile/report.h"
+#include "sections/sections.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
@@ -367,5 +368,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

@@ -17,6 +17,7 @@
 #include "quant/merge_lora.h"
 #include "quant/prune.h"
 #include "quant/report.h"
+#include "sections/sections.h"
 #include "train/config.h"
 
 namespace {
@@ -539,5 +540,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

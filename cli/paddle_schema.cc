@@ -6,8 +6,8 @@
 
 #include "common.h"
 #include "config/json_schema.h"
-#include "data/data_config.h"
-#include "quant_common/quant_config.h"
+#include "config/sections.h"
+#include "sections/sections.h"
 #include "train/config.h"
 
 namespace {
@@ -15,16 +15,17 @@ namespace {
 using namespace paddle;
 
 struct Document {
-  const char* title;
+  std::string title;
   config::Schema (*schema)();
 };
 
-const std::map<std::string, Document>& documents() {
-  static const std::map<std::string, Document> all = {
-      {"train", {"a config of paddle-train", [] { return train::run_schema(); }}},
-      {"data", {"the data section of a config", [] { return data::data_schema(); }}},
-      {"quant", {"the quant section of a config", [] { return quant::quant_schema(); }}},
-  };
+/// The config of a run, and each of the sections that tools read.
+std::map<std::string, Document> documents() {
+  std::map<std::string, Document> all = {
+      {"train", {"a config of paddle-train", [] { return train::run_schema(); }}}};
+  for (const config::TopSection& section : config::registered_sections())
+    all[section.name] = {"the section " + section.name + " of a config: " + section.doc,
+                         section.schema};
   return all;
 }
 
@@ -32,11 +33,12 @@ int run(int argc, char** argv) {
   CLI::App app{"Prints the JSON Schema of a kind of config, for completion and checks in editors."};
   std::string name = "train";
   std::vector<std::string> names;
-  for (const auto& [known, document] : documents()) names.push_back(known);
+  const std::map<std::string, Document> all = documents();
+  for (const auto& [known, document] : all) names.push_back(known);
   app.add_option("NAME", name, "one of " + join(names, ", "));
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  const auto found = documents().find(name);
-  if (found == documents().end())
+  const auto found = all.find(name);
+  if (found == all.end())
     fail(ErrorCode::kUsage, "unknown schema '", name, "'", did_you_mean(name, names),
          "; there are ", join(names, ", "));
   cli::print(config::json_schema(found->second.schema(), found->second.title));
@@ -46,5 +48,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

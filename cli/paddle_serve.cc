@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "common.h"
 #include "runtime/execute.h"
+#include "sections/sections.h"
 #include "serve/server.h"
 
 namespace {
@@ -116,5 +117,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

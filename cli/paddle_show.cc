@@ -12,6 +12,7 @@
 #include "llm/language_model.h"
 #include "onnx/graph/summary.h"
 #include "onnx/paddle/import.h"
+#include "sections/sections.h"
 #include "train/config.h"
 
 namespace {
@@ -95,5 +96,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

@@ -23,6 +23,7 @@
 #include "data/report.h"
 #include "ir/module.h"
 #include "profile/report.h"
+#include "sections/sections.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
@@ -426,5 +427,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

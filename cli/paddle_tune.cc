@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common.h"
+#include "sections/sections.h"
 #include "train/config.h"
 #include "tune/inference.h"
 #include "tune/language_model.h"
@@ -18,6 +19,7 @@
 #include "tune/parallel/run_shape.h"
 #include "tune/report.h"
 #include "tune/training.h"
+#include "tune/tune_section.h"
 
 namespace {
 
@@ -59,9 +61,28 @@ std::vector<std::string> dimensions(const tune::Subject& subject, const Options&
   return out;
 }
 
+/// Options that the config of a run states in `tune:` and the command line leaves out.
+void take_section(Options& options, const std::vector<std::string>& overrides, CLI::App& app) {
+  if (options.arguments.size() != 1 || !train::is_config(options.arguments[0])) return;
+  const tune::TuneSection section =
+      tune::read_tune_section(train::read_config(options.arguments[0], overrides).document);
+  const auto left_out = [&](const char* option) { return app[option]->count() == 0; };
+  if (left_out("--what")) options.what = section.what;
+  if (left_out("--time-limit"))
+    options.time_limit = section.time_limit.value_or(options.time_limit);
+  if (left_out("--loss-tolerance"))
+    options.loss_tolerance = section.loss_tolerance.value_or(options.loss_tolerance);
+  if (left_out("--output") && !section.output.empty()) options.output = section.output;
+  if (left_out("--plans")) options.plans = section.plans.value_or(options.plans);
+  // Of planning, which other searches do not take.
+  if (!options.parallel && std::count(options.what.begin(), options.what.end(), "parallel") == 0)
+    return;
+  if (left_out("--cluster")) options.cluster = section.cluster;
+  if (left_out("--fix")) options.fixed = section.fix;
+}
+
 /// Plans a parallel strategy; measures nothing.
-int plan(Options& options) {
-  const auto overrides = cli::take_overrides(options.arguments);
+int plan(Options& options, const std::vector<std::string>& overrides) {
   if (options.arguments.size() != 1)
     fail(ErrorCode::kUsage, "one config, or a file with 'transformer:', is expected, found ",
          options.arguments.size());
@@ -79,8 +100,7 @@ int plan(Options& options) {
   return 0;
 }
 
-int tune_subject(Options& options) {
-  const auto overrides = cli::take_overrides(options.arguments);
+int tune_subject(Options& options, const std::vector<std::string>& overrides) {
   if (options.arguments.size() != 1)
     fail(ErrorCode::kUsage, "one config or model is expected, found ", options.arguments.size(),
          " (see paddle-tune --help)");
@@ -220,21 +240,26 @@ int run(int argc, char** argv) {
     cli::print(options.json ? tune::published_json(runs) : tune::published_text(runs));
     return 0;
   }
+  const std::vector<std::string> overrides = cli::take_overrides(options.arguments);
+  take_section(options, overrides, app);
   const bool plans = std::erase(options.what, "parallel") > 0;
   if (plans && !options.what.empty())
     fail(ErrorCode::kUsage,
          "--what: 'parallel' plans for a described cluster and cannot be "
          "combined with '",
          options.what[0], "', which is measured here");
-  if (plans || options.parallel) return plan(options);
+  if (plans || options.parallel) return plan(options, overrides);
   if (!options.cluster.empty() || !options.fixed.empty())
     fail(ErrorCode::kUsage, "--cluster and --fix belong to --parallel");
   restart_with_short_spin_waits(argv);
-  return tune_subject(options);
+  return tune_subject(options, overrides);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+  return paddle::cli::run_tool([&] {
+    paddle::register_sections();
+    return run(argc, argv);
+  });
 }

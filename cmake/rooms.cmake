@@ -142,6 +142,12 @@ function(paddle_room room)
   # launch and partition are small, and give equal names to things in several files.
   if(PADDLE_UNITY AND NOT room MATCHES "^(kernels|launch|partition)$")
     set_target_properties(paddle_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # Programs that only check a section of a config need nothing else of its room.
+    set(separate ${sources})
+    list(FILTER separate INCLUDE REGEX "_section\\.cc$|/quant_common/observer\\.cc$")
+    if(separate)
+      set_source_files_properties(${separate} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
     # A .cc file may use its own anonymous namespace in a class that it defines.
     target_compile_options(paddle_${room} PRIVATE -Wno-subobject-linkage)
   endif()
@@ -215,17 +221,6 @@ inline constexpr char kChatPage[] = R"PAGE(@PADDLE_CHAT_PAGE_TEXT@)PAGE";
 paddle_room(serve DEPENDS base config text llm LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats onnx profile
   LIBRARIES nlohmann_json::nlohmann_json)
-paddle_room(api DEPENDS base config tensor ops autograd runtime onnx program train)
-
-# The implementation of include/paddle; cmake/install.cmake makes the shared library of it.
-set_target_properties(paddle_api PROPERTIES CXX_VISIBILITY_PRESET hidden
-  VISIBILITY_INLINES_HIDDEN ON)
-target_compile_definitions(paddle_api PRIVATE PADDLE_BUILDING_LIBRARY)
-target_include_directories(paddle_api PUBLIC
-  ${CMAKE_SOURCE_DIR}/include ${PADDLE_GENERATED_ROOT}/include)
-configure_file(${CMAKE_SOURCE_DIR}/include/paddle/version.h.in
-  ${PADDLE_GENERATED_ROOT}/include/paddle/version.h @ONLY)
-
 paddle_room(exporter
   DEPENDS base tensor ops ir runtime data formats onnx lang program inspect train
   LIBRARIES nlohmann_json::nlohmann_json)
@@ -238,6 +233,19 @@ paddle_room(tune
   DEPENDS base config tensor ops ir compiler runtime formats data program train infer
           llm
   LIBRARIES nlohmann_json::nlohmann_json)
+
+paddle_room(sections DEPENDS data quant_common serve train tune)
+
+paddle_room(api DEPENDS base config tensor ops autograd runtime onnx program train sections)
+
+# The implementation of include/paddle; cmake/install.cmake makes the shared library of it.
+set_target_properties(paddle_api PROPERTIES CXX_VISIBILITY_PRESET hidden
+  VISIBILITY_INLINES_HIDDEN ON)
+target_compile_definitions(paddle_api PRIVATE PADDLE_BUILDING_LIBRARY)
+target_include_directories(paddle_api PUBLIC
+  ${CMAKE_SOURCE_DIR}/include ${PADDLE_GENERATED_ROOT}/include)
+configure_file(${CMAKE_SOURCE_DIR}/include/paddle/version.h.in
+  ${PADDLE_GENERATED_ROOT}/include/paddle/version.h @ONLY)
 
 # The configs that recipes fill in, as strings.
 set(PADDLE_RECIPE_TEXTS "")

@@ -2,10 +2,17 @@
 
 #include "api/access.h"
 #include "config/document.h"
+#include "sections/sections.h"
 #include "train/trainer.h"
 
 namespace paddle::v0 {
 namespace {
+
+/// The sections of tools that the library does not have are checked all the same.
+train::RunConfig read(const std::string& path, const std::vector<std::string>& overrides) {
+  register_sections();
+  return train::read_config(path, overrides);
+}
 
 LogLine public_line(const train::LogLine& line) {
   LogLine out;
@@ -45,7 +52,7 @@ class Observer final : public train::TrainObserver {
 class Trainer::Impl {
  public:
   Impl(const std::string& path, TrainOptions options)
-      : options_(std::move(options)), config_(train::read_config(path, options_.overrides)) {
+      : options_(std::move(options)), config_(read(path, options_.overrides)) {
     name_ = config_.name;
     yaml_ = config::dump_yaml(config_.document);
     for (const std::string& line : config_.warnings)

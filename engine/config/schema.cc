@@ -66,6 +66,10 @@ Spec& Spec::required() {
   required_ = true;
   return *this;
 }
+Spec& Spec::optional() {
+  optional_ = true;
+  return *this;
+}
 Spec& Spec::fallback(std::string yaml) {
   fallback_ = std::move(yaml);
   return *this;
@@ -382,7 +386,7 @@ void Schema::resolve(Node& map, const std::string& path, Diagnostics& diagnostic
       Node value = default_node(*key.spec.fallback());
       if (!value.is_null()) key.spec.resolve(value, inner_path(path, key.name), diagnostics);
       map.set(key.name, std::move(value));
-    } else if (key.spec.type() == Spec::Type::kMap) {
+    } else if (key.spec.type() == Spec::Type::kMap && !key.spec.is_optional()) {
       // A section that is left out has the defaults of its keys, unless one of them is required.
       Node value = make_map(default_node("{}").source);
       Diagnostics inner;

@@ -44,6 +44,8 @@ class Spec {
   static Spec any() { return Spec(Type::kAny); }
 
   Spec& required();
+  /// Of a map: it stays absent where it is left out, in place of having the defaults of its keys.
+  Spec& optional();
   /// The value when the key is absent, as YAML. Without one the key is then absent (or `null`).
   Spec& fallback(std::string yaml);
   Spec& at_least(double bound);
@@ -60,6 +62,7 @@ class Spec {
   const std::string& doc() const { return doc_; }
   const std::optional<std::string>& fallback() const { return fallback_; }
   bool is_required() const { return required_; }
+  bool is_optional() const { return optional_; }
   /// Whether `key:` without a value is a mistake. Sections may be empty: `data.valid=` removes one.
   /// A required value has a message of its own.
   bool needs_value() const;
@@ -79,7 +82,7 @@ class Spec {
   void resolve_choice(Node& node, const std::string& path, Diagnostics& diagnostics) const;
 
   Type type_;
-  bool required_ = false;
+  bool required_ = false, optional_ = false;
   std::optional<std::string> fallback_;
   std::string doc_;
   std::optional<double> low_, high_;

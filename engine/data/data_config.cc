@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/overrides.h"
+#include "config/sections.h"
 #include "data/dataset_config.h"
 #include "data/named_dataset.h"
 #include "data/transform_config.h"
@@ -12,6 +13,16 @@ using config::Node;
 using config::Schema;
 using config::Section;
 using config::Spec;
+
+void register_section() {
+  config::register_section({.name = "data",
+                            .owner = "paddle-train",
+                            .doc = "what is trained and validated on",
+                            .schema = data_schema,
+                            .prepare = [](Node& section, config::Diagnostics& diagnostics) {
+                              if (section.is_map()) expand_datasets(section, diagnostics);
+                            }});
+}
 
 Schema data_schema() {
   Schema s;
@@ -167,6 +178,7 @@ DataConfig read_data_section(Node document) {
   if (section->is_map()) expand_datasets(*section, diagnostics);
   data_schema().resolve(*section, "data", diagnostics);
   if (section->is_map()) make_data_paths_absolute(*section, diagnostics);
+  config::check_other_sections(document, {"data"}, diagnostics);
   diagnostics.raise();
   const Node* seed = document.find("seed");
   DataConfig data =

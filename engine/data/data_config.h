@@ -24,6 +24,8 @@ struct DataConfig {
 };
 
 config::Schema data_schema();
+/// Registers the section (config/sections.h).
+void register_section();
 /// Replaces the paths of a `data:` section by absolute ones, so that the resolved config means the
 /// same wherever it is read.
 void make_data_paths_absolute(config::Node& section, config::Diagnostics& diagnostics);

@@ -58,6 +58,8 @@ struct QuantConfig {
 std::vector<std::string> scheme_names();
 /// Keys of `quant:`.
 config::Schema quant_schema();
+/// Registers the section (config/sections.h).
+void register_section();
 /// Reads a resolved section `quant`.
 QuantConfig read_quant_section(const config::Section& section, config::Diagnostics& diagnostics);
 /// Reads `file` ("" for none) with overrides; keys named in `other_keys`, those of training

@@ -1,13 +1,14 @@
 #include "serve/serve_config.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "config/document.h"
+#include "config/overrides.h"
+#include "config/sections.h"
+#include "serve/serve_section.h"
 
 namespace paddle::serve {
 
@@ -15,41 +16,9 @@ namespace {
 
 constexpr int64_t kMostTokens = int64_t{1} << 40;
 
-using config::Node;
-using Readers = std::vector<std::pair<std::string, std::function<void(const Node&)>>>;
-
-/// Reads the keys of a map; others are refused.
-void read_map(const Node& node, const std::string& what, const Readers& readers) {
-  if (!node.is_map())
-    throw Error(ErrorCode::kConfig, str(what, " is ", node.describe(), ", expected a map"),
-                node.location());
-  for (const config::Entry& entry : node.entries) {
-    const auto found = std::find_if(readers.begin(), readers.end(), [&](const auto& reader) {
-      return reader.first == entry.key.text;
-    });
-    if (found == readers.end()) {
-      std::vector<std::string> names;
-      for (const auto& [name, read] : readers) names.push_back(name);
-      throw Error(
-          ErrorCode::kConfig,
-          str(what, ": unknown key '", entry.key.text, "'", did_you_mean(entry.key.text, names)),
-          entry.key.location());
-    }
-    found->second(entry.value);
-  }
-}
-
-std::function<void(const Node&)> text_to(std::string& out) {
-  return [&out](const Node& node) { out = node.as_string(); };
-}
-std::function<void(const Node&)> integer_to(int64_t& out) {
-  return [&out](const Node& node) { out = node.as_int(); };
-}
-std::function<void(const Node&)> number_to(double& out) {
-  return [&out](const Node& node) { out = node.as_double(); };
-}
-
 }  // namespace
+
+using config::Section;
 
 std::string served_name(const std::string& path) {
   std::string name = path;
@@ -60,59 +29,69 @@ std::string served_name(const std::string& path) {
 }
 
 ServeConfig read_serve_config(const std::string& path) {
+  config::Diagnostics diagnostics;
+  config::Node document = config::read_extended(path, diagnostics);
+  config::resolve_references(document, diagnostics);
+  diagnostics.raise();
+  // A config that other tools read, too, has these keys in a section.
+  config::Node* const section = document.find("serve");
+  config::check_other_sections(document, {"serve"}, diagnostics);
+  diagnostics.raise();
+  config::Node& root = section ? *section : document;
+  const config::Schema schema = serve_schema();
+  const auto is_known = [&](const config::Entry& entry) { return schema.find(entry.key.text); };
+  if (!section && root.is_map() && !root.entries.empty() &&
+      std::none_of(root.entries.begin(), root.entries.end(), is_known))
+    throw Error(ErrorCode::kConfig,
+                "expected models, listen and limits, or a section 'serve' with them, found '" +
+                    root.entries[0].key.text + "'",
+                root.location());
+  schema.resolve(root, section ? "serve" : "", diagnostics);
+  diagnostics.raise();
   ServeConfig out;
-  const Node root = config::parse_document(config::read_text_file(path), path);
-  const size_t slash = path.rfind('/');
-  const auto resolve = [&](std::string& file) {
-    if (!file.empty() && slash != std::string::npos) file = join_path(path.substr(0, slash), file);
+  const auto take_text = [](const Section& from, const char* key, std::string& to) {
+    if (from.has(key)) to = from.text(key);
   };
-  const auto read_models = [&](const Node& models) {
-    if (!models.is_map())
-      throw Error(ErrorCode::kConfig, str("models is ", models.describe(), ", expected a map"),
-                  models.location());
-    for (const config::Entry& entry : models.entries) {
-      ModelEntry model;
+  const auto take_path = [](const Section& from, const char* key, std::string& to) {
+    if (from.has(key)) to = config::resolve_path(from.at(key));
+  };
+  const auto take_integer = [](const Section& from, const char* key, int64_t& to) {
+    if (from.has(key)) to = from.integer(key);
+  };
+  const Section s(root);
+  if (s.has("models"))
+    for (const config::Entry& entry : s.at("models").entries) {
+      ModelEntry& model = out.models.emplace_back();
       model.name = entry.key.text;
-      if (entry.value.is_scalar())
-        model.path = entry.value.as_string();
-      else
-        read_map(entry.value, str("models.", model.name),
-                 {{"path", text_to(model.path)},
-                  {"kv", text_to(model.kv)},
-                  {"activations", text_to(model.activations)},
-                  {"weights_as", text_to(model.weights_as)},
-                  {"draft", text_to(model.draft)},
-                  {"cache", text_to(model.cache)},
-                  {"cache_tokens", integer_to(model.cache_tokens)},
-                  {"adapter", text_to(model.adapter)},
-                  {"context", integer_to(model.context)},
-                  {"family", text_to(model.family)}});
-      if (model.path.empty())
-        throw Error(ErrorCode::kConfig, str("models.", model.name, " has no path"),
-                    entry.value.location());
-      resolve(model.path);
-      resolve(model.family);
-      resolve(model.adapter);
-      out.models.push_back(std::move(model));
+      if (!entry.value.is_map()) {
+        model.path = config::resolve_path(entry.value);
+        continue;
+      }
+      const Section m(entry.value);
+      take_path(m, "path", model.path);
+      take_text(m, "kv", model.kv);
+      take_text(m, "activations", model.activations);
+      take_text(m, "weights_as", model.weights_as);
+      take_text(m, "draft", model.draft);
+      take_text(m, "cache", model.cache);
+      take_integer(m, "cache_tokens", model.cache_tokens);
+      take_path(m, "adapter", model.adapter);
+      take_integer(m, "context", model.context);
+      take_path(m, "family", model.family);
     }
-  };
-  read_map(root, "the config",
-           {{"models", read_models},
-            {"listen",
-             [&](const Node& node) {
-               read_map(node, "listen",
-                        {{"host", text_to(out.host)},
-                         {"port", integer_to(out.port)},
-                         {"keys", text_to(out.keys)}});
-               resolve(out.keys);
-             }},
-            {"limits", [&](const Node& node) {
-               read_map(node, "limits",
-                        {{"streams", integer_to(out.streams)},
-                         {"queue", integer_to(out.queue)},
-                         {"step_ms", number_to(out.step_ms)},
-                         {"request_s", number_to(out.request_s)}});
-             }}});
+  if (s.has("listen")) {
+    const Section listen = s.section("listen");
+    take_text(listen, "host", out.host);
+    take_integer(listen, "port", out.port);
+    take_path(listen, "keys", out.keys);
+  }
+  if (s.has("limits")) {
+    const Section limits = s.section("limits");
+    take_integer(limits, "streams", out.streams);
+    take_integer(limits, "queue", out.queue);
+    if (limits.has("step_ms")) out.step_ms = limits.real("step_ms");
+    if (limits.has("request_s")) out.request_s = limits.real("request_s");
+  }
   return out;
 }
 

@@ -36,8 +36,9 @@ struct ServeConfig {
 /// The name under which a model is served unless the config gives one: of its file or folder.
 std::string served_name(const std::string& path);
 
-/// Reads a config over the defaults. kConfig with the place for unknown keys and values out of
-/// their range. Paths are relative to the file.
+/// Reads a config over the defaults: a serve.yaml, or the section `serve:` of a config that other
+/// tools read as well. kConfig with the place for unknown keys and values out of their range. Paths
+/// are relative to the file.
 ServeConfig read_serve_config(const std::string& path);
 
 /// kUsage for values out of their range, two models of one name, or no model.

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "config/sections.h"
 #include "data/named_dataset.h"
 #include "program/model_config.h"
 #include "program/prediction.h"
@@ -135,6 +136,7 @@ Schema make_schema() {
                      .doc("what paddle-quant does; with 'train', paddle-train prepares for it"));
   s.add("parallel",
         Spec::map(parallel_schema()).fallback("{}").doc("how ranks share batches and weights"));
+  config::add_other_sections(s);
   return s;
 }
 

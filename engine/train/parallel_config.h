@@ -34,6 +34,8 @@ struct ParallelConfig {
 };
 
 config::Schema parallel_schema();
+/// Registers the section (config/sections.h).
+void register_section();
 ParallelConfig read_parallel(const config::Section& section, const SourceLocation& where,
                              config::Diagnostics& diagnostics);
 /// The micro-batches of a step: those of `parallel`, or train.accumulate.

@@ -230,7 +230,7 @@ TEST(Annotations, PassesOfEachCategoryKeepNames) {
       "1.0, 1.0, 1.0, 1.0]\n    %95 = constant float32[] [2.0]\n";
   const std::string image = "float32[2, 32, 8, 8]";
   const std::vector<PassCase> cases = {
-      // What is dropped leaves its name at the value that is read instead.
+      // A dropped value leaves its name at the one that is read instead.
       {"canonicalize",
        "%1 = relu(%0) : I\n %2 'kept' = reshape(%1) {shape = [2, 32, 8, 8]} : I\n "
        "%3 'end' = tanh(%2) : I\n",

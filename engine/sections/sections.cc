@@ -1,0 +1,19 @@
+#include "sections/sections.h"
+
+#include "data/data_config.h"
+#include "quant_common/quant_config.h"
+#include "serve/serve_section.h"
+#include "train/parallel_config.h"
+#include "tune/tune_section.h"
+
+namespace paddle {
+
+void register_sections() {
+  data::register_section();
+  train::register_section();
+  quant::register_section();
+  serve::register_section();
+  tune::register_section();
+}
+
+}  // namespace paddle
