@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "base/serial_scope.h"
+#include "runtime/execute.h"
 
 namespace paddle::runtime {
 
@@ -115,7 +116,7 @@ double seconds_of(clockid_t clock) {
 
 }  // namespace
 
-const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
+Executable::Entry& Executable::launch(const std::vector<Array>& inputs) {
   ensure(inputs.size() == function_->inputs.size(), "run: ", function_->name, " expects ",
          function_->inputs.size(), " inputs, got ", inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -141,6 +142,12 @@ const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
   } else {
     plan.run(pointers_);
   }
+  return e;
+}
+
+const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
+  Entry& e = launch(inputs);
+  const Plan& plan = *e.ran;
   const bool first = e.outputs.empty();
   e.outputs.resize(function_->outputs.size());
   for (size_t i = 0; i < e.outputs.size(); ++i)
@@ -148,6 +155,20 @@ const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
         (first || !options_.plan.device.is_cpu() || plan.output_moves(i)))
       e.outputs[i] = plan.output(i).on_host();
   return e.outputs;
+}
+
+std::shared_ptr<OutputCopies> Executable::start(const std::vector<Array>& inputs) {
+  const Entry& e = launch(inputs);
+  std::vector<Array> outputs;
+  for (size_t i = 0; i < function_->outputs.size(); ++i)
+    if (function_->outputs[i].kind == ir::PortKind::kValue)
+      outputs.push_back(packed(e.ran->output(i)));
+  auto unused = std::find_if(copies_.begin(), copies_.end(),
+                             [](const auto& each) { return each.use_count() == 1; });
+  if (unused == copies_.end())
+    unused = copies_.insert(copies_.end(), std::make_shared<OutputCopies>(options_.plan.device));
+  (*unused)->queue(outputs);
+  return *unused;
 }
 
 }  // namespace paddle::runtime

@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 
+#include "runtime/output_copies.h"
 #include "runtime/plan.h"
 #include "runtime/thread_choice.h"
 
@@ -25,6 +26,10 @@ class Executable {
   /// anywhere. Parameters and states that the function updates are overwritten in place. Outputs
   /// are on the host and valid until the next run.
   const std::vector<Array>& run(const std::vector<Array>& inputs);
+  /// The same, but for waiting: on a device with streams the run and copies of its outputs are only
+  /// queued. Parameters, states and other inputs may be used for the next call at once. Errors of
+  /// kernels are reported by the next `synchronize` of the device.
+  std::shared_ptr<OutputCopies> start(const std::vector<Array>& inputs);
   /// The plan for inputs of these shapes, created if needed; throws as `Plan` does.
   Plan& prepare(const std::vector<Array>& inputs) { return *entry(inputs).plan; }
   /// The plan for inputs of these layouts, created if needed.
@@ -46,6 +51,8 @@ class Executable {
   Plan& chosen_plan(Entry& entry, const std::vector<Array>& inputs);
   void move_to_arena(Plan& plan);
   void* address_of(size_t input, const Array& array);
+  /// Runs or, on devices with streams, queues the plan that fits.
+  Entry& launch(const std::vector<Array>& inputs);
   Entry& entry(const std::vector<Array>& inputs);
   Entry& make_entry(std::vector<Dims> shapes, const std::vector<Layout>& layouts);
 
@@ -55,6 +62,7 @@ class Executable {
   std::shared_ptr<Storage> arena_;
   std::vector<void*> pointers_;
   std::vector<Array> from_device_;  ///< values that were on a device, on the host
+  std::vector<std::shared_ptr<OutputCopies>> copies_;  ///< those that nobody holds are used again
   int64_t plans_made_ = 0;
   size_t planned_bytes_ = 0;
 };

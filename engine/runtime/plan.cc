@@ -237,7 +237,7 @@ void* Plan::address(int value) const {
       base = b.on_device ? b.on_device->address() : static_cast<std::byte*>(b.constant->raw());
       break;
     case BufferKind::kStaged:
-      base = b.on_device->address();
+      base = b.staged[turn_]->address();
       break;
     case BufferKind::kArena:
       base = arena_ + b.offset;
@@ -255,7 +255,8 @@ void Plan::resolve(std::vector<Instruction>& block, bool inputs_only) {
       const ValueBuffer& p = value_buffers_[static_cast<size_t>(ids[i])];
       if (p.buffer < 0) continue;
       const Buffer& buffer = buffers_[static_cast<size_t>(p.buffer)];
-      if (inputs_only && buffer.kind != BufferKind::kInput) continue;
+      if (inputs_only && buffer.kind != BufferKind::kInput && buffer.kind != BufferKind::kStaged)
+        continue;
       if (buffer.kind == BufferKind::kConstant && reader && !reader->reads(i)) continue;
       data[i] = address(ids[i]);
     }
@@ -275,13 +276,15 @@ void Plan::set_arena(std::byte* base) {
 }
 
 void Plan::run(const std::vector<void*>& inputs) {
-  if (inputs != inputs_) {
+  const bool turns = streams_ && streams_->stages();
+  if (turns) turn_ = 1 - turn_;
+  if (turns || inputs != inputs_) {
     inputs_ = inputs;
     resolve(instructions_, true);
   }
   run_time_symbols_.clear();
   if (check_) check_->begin(arena_, arena_bytes());
-  if (streams_) streams_->begin(inputs_);
+  if (streams_) streams_->begin(inputs_, turn_);
   run_block(instructions_);
   if (streams_) streams_->join_copies();
   for (const auto& [value, input] : write_back_) copy_to(inputs_[input], packed(array_of(value)));

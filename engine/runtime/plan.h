@@ -3,6 +3,7 @@
 // operation a prepared kernel, and buffers whose lifetimes do not overlap share memory in one
 // arena. Running a plan executes its instructions in order.
 
+#include <array>
 #include <map>
 #include <memory>
 #include <span>
@@ -27,8 +28,11 @@ struct Buffer {
   size_t bytes = 0;
   size_t input = 0;  ///< position among the function's inputs, for kInput and kStaged
   const Array* constant = nullptr;
-  /// Memory of kStaged, and of a kConstant that has been read on another device.
+  /// Memory of a kConstant that has been read on another device.
   mutable std::shared_ptr<Storage> on_device;
+  /// Memory of kStaged: runs use the two in turn, so that the copy for one run need not wait for
+  /// the kernels of the one before.
+  std::array<std::shared_ptr<Storage>, 2> staged;
   int first = 0, last = 0;  ///< positions of definition and last use
   size_t offset = 0;        ///< in the arena
   std::string label;        ///< the operation or port it was created for, for reports
@@ -164,6 +168,7 @@ class Plan {
   std::shared_ptr<Storage> constant_on_device(const Buffer& buffer) const;
   Array array_of(int value) const;
   bool truth(int value);
+  /// Fills in the addresses of all values, or of those in input and staging memory alone.
   void resolve(std::vector<Instruction>& block, bool inputs_only);
   void execute(Instruction& instruction, const RunContext& context);
   void describe(std::vector<Instruction>& block);
@@ -187,6 +192,7 @@ class Plan {
   std::byte* arena_ = nullptr;
   size_t arena_bytes_ = 0, scratch_bytes_ = 0;
   std::unique_ptr<PlanStreams> streams_;  ///< null on the CPU
+  size_t turn_ = 0;                       ///< which memory of staged buffers this run uses
 };
 
 /// Chooses offsets for arena buffers so that buffers alive at the same time do not overlap.

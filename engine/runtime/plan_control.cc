@@ -92,7 +92,8 @@ void PlanBuilder::build_copies_in(std::vector<Instruction>& out) {
     const int id = at(value).buffer;
     Buffer& buffer = plan_.buffers_[static_cast<size_t>(id)];
     if (buffer.kind != BufferKind::kStaged) continue;
-    buffer.on_device = Storage::allocate(buffer.bytes, plan_.options_.device);
+    for (auto& memory : buffer.staged)
+      memory = Storage::allocate(buffer.bytes, plan_.options_.device);
     const int event = plan_.streams_->new_event();
     plan_.streams_->add_staging(i, buffer.bytes, event);
     copied_[id] = event;

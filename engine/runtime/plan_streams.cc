@@ -9,7 +9,7 @@ PlanStreams::PlanStreams(Device device)
       api_(device_api(device)),
       compute_(compute_stream(device)),
       copy_(copy_stream(device)) {
-  check(api_.create_event(device.index, &finished_));
+  for (paddle_event& event : finished_) check(api_.create_event(device.index, &event));
 }
 
 PlanStreams::~PlanStreams() {
@@ -17,8 +17,11 @@ PlanStreams::~PlanStreams() {
   api_.synchronize_stream(copy_);
   api_.synchronize_stream(compute_);
   for (const paddle_event event : events_) api_.destroy_event(event);
-  api_.destroy_event(finished_);
-  for (const auto& [input, staging] : staging_) api_.release_host(staging.memory);
+  for (const paddle_event event : finished_) api_.destroy_event(event);
+  for (const auto& [input, staging] : staging_) {
+    for (const paddle_event event : staging.read) api_.destroy_event(event);
+    for (void* const memory : staging.memory) api_.release_host(memory);
+  }
   for (const auto& [value, memory] : conditions_) api_.release_host(memory);
 }
 
@@ -30,9 +33,13 @@ int PlanStreams::new_event() {
 }
 
 void PlanStreams::add_staging(size_t input, size_t bytes, int copied) {
-  Staging staging{nullptr, bytes, copied};
-  check(api_.allocate_host(bytes, &staging.memory));
-  staging_[input] = staging;
+  Staging& staging = staging_[input];
+  staging.bytes = bytes;
+  staging.copied = copied;
+  for (size_t i = 0; i < staging.memory.size(); ++i) {
+    check(api_.allocate_host(bytes, &staging.memory[i]));
+    check(api_.create_event(device_.index, &staging.read[i]));
+  }
 }
 
 void PlanStreams::add_condition(int value) {
@@ -43,11 +50,12 @@ void PlanStreams::add_condition(int value) {
   conditions_[value] = memory;
 }
 
-void PlanStreams::begin(const std::vector<void*>& inputs) {
-  if (!staging_.empty()) check(api_.wait_event(copy_, finished_));
+void PlanStreams::begin(const std::vector<void*>& inputs, size_t turn) {
+  turn_ = turn;
+  if (!staging_.empty()) check(api_.wait_event(copy_, finished_[turn]));
   for (const auto& [input, staging] : staging_) {
-    check(api_.synchronize_event(events_[static_cast<size_t>(staging.copied)]));
-    if (staging.bytes > 0) std::memcpy(staging.memory, inputs[input], staging.bytes);
+    check(api_.synchronize_event(staging.read[turn]));
+    if (staging.bytes > 0) std::memcpy(staging.memory[turn], inputs[input], staging.bytes);
   }
 }
 
@@ -56,7 +64,7 @@ void PlanStreams::join_copies() {
     check(api_.wait_event(compute_, events_[static_cast<size_t>(staging.copied)]));
 }
 
-void PlanStreams::finish() { check(api_.record_event(finished_, compute_)); }
+void PlanStreams::finish() { check(api_.record_event(finished_[turn_], compute_)); }
 
 void PlanStreams::before(const Instruction& instruction) {
   for (const int event : instruction.waits)
@@ -71,8 +79,9 @@ void PlanStreams::after(const Instruction& instruction) {
 
 void PlanStreams::copy_in(size_t input, void* to) {
   const Staging& staging = staging_.at(input);
-  if (staging.bytes > 0)
-    check(api_.copy(copy_, to, staging.memory, staging.bytes, PADDLE_COPY_TO_DEVICE));
+  if (staging.bytes == 0) return;
+  check(api_.copy(copy_, to, staging.memory[turn_], staging.bytes, PADDLE_COPY_TO_DEVICE));
+  check(api_.record_event(staging.read[turn_], copy_));
 }
 
 void PlanStreams::read_back(int value, const void* from, size_t bytes) {

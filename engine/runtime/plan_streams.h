@@ -2,6 +2,7 @@
 // The events of a plan on a device with streams, the host memory that its copies read and write,
 // and the queueing of copies.
 
+#include <array>
 #include <map>
 #include <vector>
 
@@ -33,10 +34,13 @@ class PlanStreams {
   paddle_stream stream(const Instruction& instruction) const {
     return instruction.copies ? copy_ : compute_;
   }
-  /// Before the first instruction: copies inputs of the host into their staging memory, as soon as
-  /// the copies of the last run have read it. Copies to the device wait until the last run has
-  /// read what they overwrite.
-  void begin(const std::vector<void*>& inputs);
+  /// Whether there are inputs of the host.
+  bool stages() const { return !staging_.empty(); }
+  /// Before the first instruction: copies inputs of the host into their staging memory, of which
+  /// there are two; `turn` (0 or 1) says which. That waits for the copies of the run before the
+  /// last alone, and copies to the device wait for its kernels, which have read what they
+  /// overwrite.
+  void begin(const std::vector<void*>& inputs, size_t turn);
   /// Behind the last instruction: makes kernels wait for the copies that none of them read.
   void join_copies();
   /// Behind all that reads the inputs.
@@ -51,9 +55,10 @@ class PlanStreams {
 
  private:
   struct Staging {
-    void* memory;
-    size_t bytes;
-    int copied;
+    std::array<void*, 2> memory = {};
+    std::array<paddle_event, 2> read = {};  ///< recorded behind the copy of each
+    size_t bytes = 0;
+    int copied = 0;
   };
   void check(int status) const { check_device(device_, status); }
 
@@ -61,7 +66,8 @@ class PlanStreams {
   const paddle_device_api& api_;
   paddle_stream compute_, copy_;
   std::vector<paddle_event> events_;
-  paddle_event finished_ = nullptr;  ///< recorded behind each run
+  std::array<paddle_event, 2> finished_ = {};  ///< recorded behind the runs of each turn
+  size_t turn_ = 0;
   std::map<size_t, Staging> staging_;
   std::map<int, void*> conditions_;
 };

@@ -74,8 +74,7 @@ Schema parallel_schema() {
         Spec::word({"auto", "always", "never"})
             .fallback("auto")
             .doc("whether ranks exchange full buckets and sharded values in a thread of their own; "
-                 "auto: between machines, and where ranks have cores to spare")); auto: between "
-                 "machines, and where ranks have cores to spare"));
+                 "auto: between machines, and where ranks have cores to spare"));
   s.add("place",
         Spec::list(Spec::map(place))
             .fallback("[]")

@@ -466,6 +466,37 @@ double Session::train(std::span<const std::vector<Array>> micro_batches,
   return loss;
 }
 
+StartedStep Session::start(std::span<const std::vector<Array>> micro_batches,
+                           std::span<const double> weights, const StepScalars& numbers) {
+  StartedStep out;
+  const bool queues = !options_.compile.device.is_cpu() && !options_.eager && !step_->minimizer() &&
+                      !is_pipelined() && options_.accumulate <= 1 && micro_batches.size() == 1 &&
+                      weights[0] == 1;
+  if (!queues) {
+    out.loss = train(micro_batches, weights, numbers);
+    out.losses = losses_;
+    return out;
+  }
+  step_number_ = numbers.step;
+  if (options_.peers) options_.peers->at_step(numbers.step);
+  bind_sizes(micro_batches[0]);
+  Compiled& c = compiled(Part::kTrain);
+  fill_inputs(c, micro_batches[0], numbers, weights[0], random_counter(numbers, 0));
+  out.queued = c.executable->start(c.inputs);
+  out.losses.resize(losses_.size());
+  return out;
+}
+
+void Session::finish(StartedStep& step) {
+  if (!step.queued) return;
+  const std::vector<Array>& outputs = step.queued->wait();
+  step.loss = outputs[0].number();
+  for (size_t k = 0; k < step.losses.size(); ++k) step.losses[k] = outputs[k + 1].number();
+  step.queued = nullptr;
+}
+
+void Session::check_device_errors() const { synchronize(options_.compile.device); }
+
 double Session::run_micro_batch(Part part, const std::vector<Array>& batch,
                                 const StepScalars& numbers, double weight, uint64_t counter) {
   const bool all = part == Part::kTrain;

@@ -76,6 +76,14 @@ struct StepScalars {
   std::span<const double> learning_rates;  ///< of each optimizer; empty in an evaluation
 };
 
+/// A step that a device may still compute.
+struct StartedStep {
+  double loss = 0;             ///< of what was not left to the device
+  std::vector<double> losses;  ///< by optimizer, if these have names
+  /// The outputs of a step that is queued: the loss, and those by optimizer; else null.
+  std::shared_ptr<runtime::OutputCopies> queued;
+};
+
 /// Rows of a batch, [begin, end).
 struct RowRange {
   int64_t begin = 0, end = 0;
@@ -117,6 +125,16 @@ class Session {
   /// its share in the batch, or 1 where the loss is a sum. Gives the loss of the batch.
   double train(std::span<const std::vector<Array>> micro_batches, std::span<const double> weights,
                const StepScalars& numbers);
+  /// The same, without waiting for a device with streams, where the step is one function; else it
+  /// computes the step. The device continues with the next step while the host reads the loss.
+  StartedStep start(std::span<const std::vector<Array>> micro_batches,
+                    std::span<const double> weights, const StepScalars& numbers);
+  /// Waits for a started step and completes its losses. Errors of kernels are in the record of the
+  /// device, which `check_device_errors` reads.
+  static void finish(StartedStep& step);
+  /// Waits for the device and throws the first error of a kernel since the last call, such as an
+  /// index out of range, with its place in the model.
+  void check_device_errors() const;
   /// The losses of the last step by optimizer; empty unless these have names.
   std::span<const double> losses() const { return losses_; }
   /// Computes a step on a batch, in one part and operation by operation, and gives its fields and

@@ -73,12 +73,18 @@ double Trainer::Impl::rate_of(const OptimizerConfig& optimizer, int64_t updates)
 }
 
 double Trainer::Impl::train_batch(const data::Batch& batch) {
-  const double loss = train_parts(batch);
-  if (const auto problem = codegen::take_problem(); !problem.empty()) observer_.warn(problem);
-  return loss;
+  StartedStep step = start_step(batch);
+  Session::finish(step);
+  return step.loss;
 }
 
-double Trainer::Impl::train_parts(const data::Batch& batch) {
+StartedStep Trainer::Impl::start_step(const data::Batch& batch) {
+  StartedStep step = start_parts(batch);
+  if (const auto problem = codegen::take_problem(); !problem.empty()) observer_.warn(problem);
+  return step;
+}
+
+StartedStep Trainer::Impl::start_parts(const data::Batch& batch) {
   StepScalars numbers;
   numbers.step = state_.step + 1;
   rates_.resize(config_.optimizers.size());
@@ -88,7 +94,7 @@ double Trainer::Impl::train_parts(const data::Batch& batch) {
   const int64_t parts = std::min(config_.accumulate, batch.samples);
   if (parts == 1) {
     constexpr double kWhole = 1;
-    return session_->train({&batch.arrays, 1}, {&kWhole, 1}, numbers);
+    return session_->start({&batch.arrays, 1}, {&kWhole, 1}, numbers);
   }
   std::vector<std::vector<Array>> micro;
   for (int64_t i = 0; i < parts; ++i)
@@ -102,7 +108,7 @@ double Trainer::Impl::train_parts(const data::Batch& batch) {
       weight = whole != 0 ? weight / whole : 1 / static_cast<double>(weights.size());
     if (whole != 0 && !loss_form_.guarded) leave_out_empty(micro, weights);
   }
-  return session_->train(micro, weights, numbers);
+  return session_->start(micro, weights, numbers);
 }
 
 std::optional<Array> Trainer::Impl::scaling(const char* name) const {
@@ -110,7 +116,7 @@ std::optional<Array> Trainer::Impl::scaling(const char* name) const {
   return it == store_.states.end() ? std::nullopt : std::optional(it->second.on_host());
 }
 
-bool Trainer::Impl::overflowed() {
+bool Trainer::Impl::overflowed(int64_t step) {
   const auto skipped = scaling("skipped");
   if (!skipped) return false;
   const double before = std::exchange(last_scale_, scaling("scale")->number(0));
@@ -121,16 +127,17 @@ bool Trainer::Impl::overflowed() {
   constexpr int64_t kMaxFutileOverflows = 20;
   const bool can_fall = config_.mixed->scaling->dynamic && before > optim::LossScaling::kMinimum;
   futile_overflows_ = can_fall ? 0 : futile_overflows_ + 1;
-  if (futile_overflows_ == kMaxFutileOverflows)
+  if (futile_overflows_ == kMaxFutileOverflows) {
+    complete_checkpoint();
     fail(ErrorCode::kData, "gradients overflow in ", text(config_.mixed->cast.low), " in ",
          kMaxFutileOverflows, " updates in a row, even at the loss scale ", format_double(before),
          config_.mixed->scaling->dynamic ? ", the smallest" : "",
          "; training stopped, the last checkpoint is unchanged. precision: bfloat16 has the range "
          "of float32; amp.custom_full names operations that stay in float32; a lower optimizer.lr "
          "may help");
-  observer_.note(str("step ", state_.step, ": gradients overflow in ",
-                     text(config_.mixed->cast.low), ", the update is skipped; loss scale ",
-                     format_double(before),
+  }
+  observer_.note(str("step ", step, ": gradients overflow in ", text(config_.mixed->cast.low),
+                     ", the update is skipped; loss scale ", format_double(before),
                      last_scale_ != before ? " → " + format_double(last_scale_) : ""));
   return true;
 }
@@ -270,6 +277,28 @@ bool Trainer::Impl::due(const Interval& every, bool epoch_ended) const {
   return every.epochs > 0 && epoch_ended && state_.position.epoch % every.epochs == 0;
 }
 
+void Trainer::Impl::read_losses(size_t left) {
+  for (; started_steps_.size() > left; started_steps_.pop_front()) {
+    auto& [number, step] = started_steps_.front();
+    Session::finish(step);
+    last_loss_ = step.loss;
+    const bool skipped = overflowed(number), finite = std::isfinite(last_loss_);
+    if (finite) {
+      state_.train_loss_sum += last_loss_;
+      ++state_.train_loss_count;
+      state_.loss_sums.resize(step.losses.size());
+      for (size_t i = 0; i < step.losses.size(); ++i) state_.loss_sums[i] += step.losses[i];
+    }
+    if (finite || skipped) continue;
+    session_->check_device_errors();  // a kernel may have failed, which is the reason
+    complete_checkpoint();
+    fail(ErrorCode::kData, "the loss is ", last_loss_, " at step ", number,
+         "; training stopped, the last checkpoint is unchanged. A lower optimizer.lr or "
+         "clip.global_norm may help");
+  }
+  if (left == 0) session_->check_device_errors();
+}
+
 void Trainer::Impl::report_progress(bool always) {
   if (!always && seconds_since(last_progress_) < 0.1) return;
   last_progress_ = Clock::now();
@@ -333,7 +362,15 @@ TrainResult Trainer::Impl::run() {
     auto batch = loader_->next();
     if (!batch) break;
     const auto loaded = Clock::now();
-    last_loss_ = train_batch(*batch);
+    started_steps_.emplace_back(state_.step + 1, start_step(*batch));
+    // A device computes this step while the host reads the loss of the one before.
+    const bool logs = (state_.step + 1) % config_.log_every == 0;
+    const auto ends = [&](int64_t steps) { return steps > 0 && (state_.step + 1) % steps == 0; };
+    const bool waits = !started_steps_.back().second.queued || logs ||
+                       ends(config_.evaluate.steps) || ends(config_.checkpoint.steps) ||
+                       batch->last_of_epoch || state_.step + 1 == total || config_.digests ||
+                       config_.mixed;
+    read_losses(waits ? 0 : 1);
     if (batch->last_of_epoch) store_.reset_sequences();
     times_.data += std::chrono::duration<double>(loaded - before).count();
     times_.compute += seconds_since(loaded);
@@ -341,23 +378,8 @@ TrainResult Trainer::Impl::run() {
     written_ = false;
     state_.samples += batch->samples;
     state_.position = batch->next;
-    const bool skipped = overflowed(), finite = std::isfinite(last_loss_);
-    if (finite) {
-      state_.train_loss_sum += last_loss_;
-      ++state_.train_loss_count;
-      const auto losses = session_->losses();
-      state_.loss_sums.resize(losses.size());
-      for (size_t i = 0; i < losses.size(); ++i) state_.loss_sums[i] += losses[i];
-    }
     window_samples_ += batch->samples;
-    if (!finite && !skipped) {
-      complete_checkpoint();
-      fail(ErrorCode::kData, "the loss is ", last_loss_, " at step ", state_.step,
-           "; training stopped, the last checkpoint is unchanged. A lower optimizer.lr or "
-           "clip.global_norm may help");
-    }
     write_digests();
-    const bool logs = state_.step % config_.log_every == 0;
     report_progress(logs);
     if (logs) log_train();
     const bool last = state_.step == total;
@@ -367,6 +389,7 @@ TrainResult Trainer::Impl::run() {
     if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
     advance_checkpoint();
   }
+  read_losses(0);
   // A limit of time falls anywhere between two evaluations.
   if (!end_reason_.empty() && config_.evaluate.steps + config_.evaluate.epochs > 0 &&
       state_.evaluated_step != state_.step)

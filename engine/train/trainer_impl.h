@@ -3,6 +3,7 @@
 // loop with evaluation and checkpoints (trainer.cc), and the benchmark (trainer_benchmark.cc).
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -96,17 +97,22 @@ class Trainer::Impl {
   /// `optimizer` is one of the config.
   double rate_of(const OptimizerConfig& optimizer, int64_t updates) const;
   double train_batch(const data::Batch& batch);
-  double train_parts(const data::Batch& batch);
+  StartedStep start_parts(const data::Batch& batch);
   /// The loss scale or one of its counters; none without loss scaling.
   std::optional<Array> scaling(const char* name) const;
   /// Whether the last update was skipped because gradients overflowed; reports it. kData if this
   /// repeats while the scale cannot fall.
-  bool overflowed();
+  bool overflowed(int64_t step);
   Evaluator make_evaluator() const;
   /// Runs validation, its metrics and prediction on one batch, so that what cannot work ends the
   /// run before the first step.
   void try_first_batches();
   std::optional<LogLine> evaluate(data::Loader& loader, const std::string& kind);
+  /// Starts the step of a batch; see Session::start.
+  StartedStep start_step(const data::Batch& batch);
+  /// Reads the losses of started steps, but of the last `left` ones, and stops the run at one that
+  /// is not finite.
+  void read_losses(size_t left);
   /// Adds what the other ranks have counted.
   void merge_over_ranks(Evaluator& metrics, EvaluationDetails& details);
   void write_details(const EvaluationDetails& details, const LogLine& line,
@@ -148,6 +154,8 @@ class Trainer::Impl {
   RunConfig config_;
   TrainOptions options_;
   TrainObserver& observer_;
+  /// Steps whose losses were not read yet, with their numbers.
+  std::deque<std::pair<int64_t, StartedStep>> started_steps_;
   std::shared_ptr<comm::Communicator> peers_;
   program::ParameterStore store_;
   std::shared_ptr<Step> step_;

@@ -52,6 +52,32 @@ same lenet_eager "${lenet[@]}" train.steps=2 --eager
 same gpt_accumulated "${gpt[@]}" train.accumulate=2 "clip={global_norm: 1.0}"
 same gpt_f16 "${gpt[@]}" precision=f16 amp.level=O2
 
+# Between log lines losses are read one step late; what is logged is the same.
+for device in cpu mirror; do
+  "$train" "${lenet[@]}" train.steps=9 train.log_every=4 train.evaluate_every=9 train.checkpoint_every=never \
+    --device "$device" --output "$folder/late-$device" > "$folder/out" 2> "$folder/error" || fail "late losses on $device:"
+  losses "$folder/late-$device/metrics.jsonl" > "$folder/late-$device.losses"
+done
+cmp -s "$folder/late-cpu.losses" "$folder/late-mirror.losses" || fail "losses that are read late differ"
+(($(wc -l < "$folder/late-mirror.losses") >= 4)) || fail "late losses: lines are missing"
+# An index out of range stops the run at the next line of the log, with its place in the model.
+printf 'i,y\n0,1\n1,0\n1,1\n2,0\n1,1\n0,1\n1,0\n0,0\n' > "$folder/indices.csv"
+cat > "$folder/indices.yaml" <<'Y'
+model:
+  inputs: {i: "int64[batch]"}
+  model: "p = embedding(i * i, 2, 3)[:, 0]"
+  outputs: [p]
+loss: mse_loss(p, y)
+optimizer: {name: sgd, lr: 0.1}
+data:
+  batch_size: 1
+  shuffle: false
+  train: {kind: csv, path: indices.csv, fields: [{name: i, scalar: true, dtype: int64}, {name: y, scalar: true}]}
+train: {epochs: 1, log_every: 3}
+Y
+for device in cpu mirror; do
+  expect 4 "indices.yaml:3:15: " "$train" "$folder/indices.yaml" --device "$device" --output "$folder/bad-$device"
+done
 # A run that began on the CPU continues on mirror, and vice versa.
 train_on half cpu "${lenet[@]}" train.steps=2
 "$train" --resume "$folder/half-cpu" train.steps=5 --device mirror > /dev/null 2> "$folder/error" ||

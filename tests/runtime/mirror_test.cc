@@ -257,6 +257,65 @@ TEST(Mirror, ErrorsOfKernelsHaveTheirLocation) {
             (std::vector<float>{3, 4}));
 }
 
+// A state that counts runs, and an input of the host that differs from run to run. Reading what a
+// run returned computes nothing of the runs behind it.
+TEST(Mirror, StartedRunsGoOnWhileTheHostReads) {
+  const Device device = mirror();
+  auto function = std::make_shared<ir::Function>("f");
+  {
+    ir::Tracer tracer(*function);
+    const InterpreterScope scope(tracer);
+    const Tensor x = tracer.input({ir::PortKind::kValue, "x"}, {DType::kF32, {Dim(2)}});
+    const Tensor s = tracer.input({ir::PortKind::kState, "s"}, {DType::kF32, {Dim(2)}});
+    const Tensor next = s * 2 + x;
+    tracer.output({ir::PortKind::kValue, "y"}, ops::sum(next));
+    tracer.output({ir::PortKind::kState, "s"}, next);
+  }
+  const auto executable = runtime::compile(function, {.device = device});
+  const Array state = Array::from<float>({1, 0}, {2}).to(device);
+  Array x = Array::from<float>({0, 0}, {2});
+  std::vector<std::shared_ptr<runtime::OutputCopies>> started;
+  std::vector<float> found, wanted;
+  float sum = 1;
+  for (int run = 0; run < 9; ++run) {
+    x.data<float>()[0] = static_cast<float>(run);  // read by the run that is started next alone
+    started.push_back(executable->start({x, state}));
+    sum = 2 * sum + static_cast<float>(run);
+    wanted.push_back(sum);
+    if (run == 0) continue;
+    found.push_back(static_cast<float>(started[started.size() - 2]->wait()[0].number()));
+    EXPECT_GT(mirror::queued_work(), 0u) << "reading run " << run - 1 << " waited for " << run;
+  }
+  found.push_back(static_cast<float>(started.back()->wait()[0].number()));
+  EXPECT_EQ(found, wanted);
+  EXPECT_EQ(numbers(state.on_host())[0] + numbers(state.on_host())[1], sum);
+  // Copies are there after the executable, and both ways of running mix.
+  const auto last = executable->start({x, state});
+  sum = 2 * sum + 8;
+  EXPECT_EQ(executable->run({x, state})[0].number(), 2 * sum + 8);
+  EXPECT_EQ(last->wait()[0].number(), sum);
+}
+
+TEST(Mirror, ErrorsOfStartedRunsAreInTheRecordOfTheDevice) {
+  const Device device = mirror();
+  auto function = std::make_shared<ir::Function>("f");
+  {
+    ir::Tracer tracer(*function);
+    const InterpreterScope scope(tracer);
+    const ir::LocationScope location("model.yaml:3:5");
+    const Tensor i = tracer.input({ir::PortKind::kValue, "i"}, {DType::kI64, {Dim(1)}});
+    tracer.output({ir::PortKind::kValue, "y"},
+                  ops::embedding(i, Tensor(Array::from<float>({1, 2}, {2, 1}))));
+  }
+  const auto executable = runtime::compile(function, {.device = device});
+  const auto bad = executable->start({Array::from<int64_t>({7}, {1})});
+  const auto good = executable->start({Array::from<int64_t>({1}, {1})});
+  EXPECT_EQ(message_of([&] { bad->wait(); }), "no error");
+  EXPECT_EQ(good->wait()[0].number(), 2);
+  EXPECT_EQ(message_of([&] { synchronize(device); }).substr(0, 16), "model.yaml:3:5: ");
+  EXPECT_EQ(message_of([&] { synchronize(device); }), "no error");
+}
+
 /// Operations without kernels for a scope.
 struct Missing {
   explicit Missing(std::vector<std::string> names) {

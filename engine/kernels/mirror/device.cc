@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "kernels/mirror/address.h"
+#include "kernels/mirror/mirror.h"
 #include "kernels/mirror/stream.h"
 #include "tensor/device.h"
 
@@ -190,6 +191,8 @@ const paddle_device_api& device_functions() {
                                              .last_error_location = last_error_location};
   return kApi;
 }
+
+uint64_t queued_work() { return Stream::queued(); }
 
 void launch(paddle_stream stream, std::function<void()> work, std::string location) {
   stream->stream->push(std::move(work), std::move(location));

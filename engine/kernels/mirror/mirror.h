@@ -13,5 +13,7 @@ namespace paddle::mirror {
 void register_device();
 /// Operations that have no kernel on the device from now on, to test what happens then.
 void set_missing_kernels(std::vector<std::string> operations);
+/// Pieces of work that are queued on all streams and that nobody has waited for.
+uint64_t queued_work();
 
 }  // namespace paddle::mirror

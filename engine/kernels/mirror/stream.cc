@@ -125,6 +125,14 @@ void Stream::synchronize(const Event& event) {
   if (event.stream) Runner::get().request(event.stream, event.count, lock);
 }
 
+uint64_t Stream::queued() {
+  const std::lock_guard lock(Runner::get().mutex);
+  uint64_t out = 0;
+  for (const auto& each : Runner::get().streams)
+    if (const auto stream = each.lock()) out += stream->pushed_ - stream->done_;
+  return out;
+}
+
 void Stream::after_all(const std::function<void()>& work) {
   // The last copy of `last` to go runs the work.
   struct Last {

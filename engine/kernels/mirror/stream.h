@@ -38,6 +38,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void synchronize();
   /// Queues work on all streams that are not idle; it runs when the last of them gets there.
   static void after_all(const std::function<void()>& work);
+  /// Pieces of work that are queued on all streams.
+  static uint64_t queued();
   /// Has the thread run the work before the event.
   static void synchronize(const Event& event);
 
