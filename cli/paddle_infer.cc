@@ -144,7 +144,7 @@ int run(int argc, char** argv) {
                  "predict a config's data: 'valid', 'train', or CONFIG.yaml[:train|valid]");
   app.add_option("--batch", input.batch, "samples at a time");
   app.add_option("--weights", load.weights, "weights of a model file (safetensors)");
-  app.add_option("--function", load.function, "entry of a model file");
+  app.add_option("--function", load.function, "entry of a model file or a trained model");
   app.add_option("--family", family,
                  "the model file of a Hugging Face folder or a GGUF file (default: by its type)");
   app.add_option("--allow-missing", load.allow_missing,

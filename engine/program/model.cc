@@ -14,9 +14,6 @@ std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& op
            " is a trained model");
     if (!options.weights.empty())
       fail(ErrorCode::kUsage, "--weights belongs to model files; ", path, " has its own weights");
-    if (options.function != "model")
-      fail(ErrorCode::kUsage, "--function belongs to model files; ", path,
-           " is a trained model with one function");
     return NativeModel::open_folder(find_model_folder(path), options);
   }
   if (onnx::is_graph_file(path)) return std::make_unique<OnnxModel>(path, options);

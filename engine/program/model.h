@@ -21,7 +21,7 @@ namespace paddle::program {
 struct LoadOptions {
   std::vector<std::string> overrides;  ///< params.x=value, for model files
   std::string weights;                 ///< safetensors, for model files; "" for random ones
-  std::string function = "model";      ///< entry of a model file
+  std::string function = "model";      ///< entry of a model file or a trained model
   std::vector<std::string> allow_missing, allow_unused;
   /// Values of a model file's parameters, in place of `weights`.
   std::function<std::optional<Array>(const std::string& name, const Dims& shape, DType dtype)>

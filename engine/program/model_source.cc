@@ -1,5 +1,6 @@
 #include "program/model_source.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/files.h"
@@ -12,7 +13,24 @@ namespace paddle::program {
 
 namespace fs = std::filesystem;
 
-ModelFolder open_model_folder(const std::string& path) {
+namespace {
+
+[[noreturn]] void refuse_function(const std::string& place, const std::string& wanted,
+                                  const std::vector<std::string>& names) {
+  fail(ErrorCode::kUsage, place, ": has no function '", wanted, "'", did_you_mean(wanted, names),
+       "; it has ", join(names, ", "));
+}
+
+/// "model" and the further functions of a program.
+std::vector<std::string> function_names(const lang::Program& program) {
+  std::vector<std::string> names = {"model"};
+  for (const lang::EntryPoint& each : program.functions) names.push_back(each.name);
+  return names;
+}
+
+}  // namespace
+
+ModelFolder open_model_folder(const std::string& path, const std::string& function) {
   const fs::path folder(path);
   const std::string file = (folder / "module.txt").string();
   const ir::Module module = ir::parse(read_file(file, uint64_t{1} << 30, ErrorCode::kModel), file);
@@ -23,9 +41,17 @@ ModelFolder open_model_folder(const std::string& path) {
   out.metadata = read_metadata(is_directory(inference) ? inference : path);
   out.weights =
       std::make_shared<const formats::SafetensorsReader>((folder / "model.safetensors").string());
-  for (const auto& function : module.functions)
-    if (function->name == "predict") out.predict = function;
-  if (out.predict) return out;
+  const bool predicts = std::any_of(module.functions.begin(), module.functions.end(),
+                                    [](const auto& each) { return each->name == kPrediction; });
+  if (predicts) {
+    for (const auto& each : module.functions) {
+      const std::string name = each->name == kPrediction ? "model" : each->name;
+      out.functions.push_back(name);
+      if (name == function) out.predict = each;
+    }
+    if (!out.predict) refuse_function(path, function, out.functions);
+    return out;
+  }
   if (!out.metadata.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
   const std::vector<NamedModel> models = read_models(*out.metadata.config);
   if (!models[0].name.empty())
@@ -33,6 +59,9 @@ ModelFolder open_model_folder(const std::string& path) {
          ": is a checkpoint of several models; the run's model/ and models/ "
          "hold each of them when it has ended");
   out.program = models[0].program;
+  out.functions = function_names(*out.program);
+  out.entry = out.program->find_entry(function);
+  if (!out.entry) refuse_function(path, function, out.functions);
   const config::Node* precision = out.metadata.config->find("precision");
   out.use_float64 = precision && precision->text == "float64";
   out.quantization = read_quantization(*out.metadata.config);
@@ -69,12 +98,7 @@ ModelFile open_model_file(const std::string& path, const LoadOptions& options) {
   out.program = lang::read_program(file, program_options);
   lang::check_program(*out.program);
   out.entry = out.program->find_entry(options.function);
-  if (!out.entry) {
-    std::vector<std::string> names = {"model"};
-    for (const lang::EntryPoint& each : out.program->functions) names.push_back(each.name);
-    fail(ErrorCode::kUsage, file, ": has no function '", options.function, "'",
-         did_you_mean(options.function, names), "; it has ", join(names, ", "));
-  }
+  if (!out.entry) refuse_function(file, options.function, function_names(*out.program));
   if (!options.weights.empty() && !file_exists(options.weights))
     fail(ErrorCode::kUsage, options.weights, ": there is no such file");
   return out;

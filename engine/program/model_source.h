@@ -19,16 +19,20 @@ namespace paddle::program {
 struct ModelFolder {
   std::string name;
   ModelMetadata metadata;
-  std::shared_ptr<ir::Function> predict;  ///< null: to be traced from `program`
+  std::shared_ptr<ir::Function> predict;  ///< the wanted function; null: to be traced
+  std::vector<std::string> functions;     ///< "model" and the others that there are
   /// A checkpoint holds the functions of training, and a model that asks for the values of dims has
   /// a function for each of them; then the config says how to predict.
   std::shared_ptr<const lang::Program> program;
+  const lang::EntryPoint* entry = nullptr;  ///< of `program`: the wanted function
   bool use_float64 = false;
   /// Of a run that trains with quantization; the trace then needs the values of the weights.
   std::shared_ptr<const quant::FakeQuantization> quantization;
   std::shared_ptr<const formats::SafetensorsReader> weights;  ///< used where they lie in the file
 };
-ModelFolder open_model_folder(const std::string& path);
+/// `function`: "model", the prediction, or another function of the model over the same weights.
+/// kUsage if there is none of that name.
+ModelFolder open_model_folder(const std::string& path, const std::string& function = "model");
 /// Reads the parameters and states of the function into the store; kModel if one does not fit.
 void read_weights(const formats::SafetensorsReader& weights, const ir::Function& function,
                   ParameterStore& store);

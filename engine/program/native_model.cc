@@ -40,7 +40,7 @@ NativeModel::NativeModel(const LoadOptions& options)
 std::unique_ptr<Model> NativeModel::open_folder(const std::string& path,
                                                 const LoadOptions& options) {
   std::unique_ptr<NativeModel> model(new NativeModel(options));
-  model->read_model_folder(path);
+  model->read_model_folder(path, options.function);
   return model;
 }
 
@@ -50,8 +50,8 @@ std::unique_ptr<Model> NativeModel::open_file(const std::string& path, const Loa
   return model;
 }
 
-void NativeModel::read_model_folder(const std::string& path) {
-  ModelFolder folder = open_model_folder(path);
+void NativeModel::read_model_folder(const std::string& path, const std::string& function) {
+  ModelFolder folder = open_model_folder(path, function);
   name_ = folder.name;
   metadata_ = std::move(folder.metadata);
   fill_store_ = [this, weights = folder.weights](const ir::Function& function) {
@@ -59,7 +59,7 @@ void NativeModel::read_model_folder(const std::string& path) {
   };
   if (folder.predict) return add_trace(folder.predict, {});
   program_ = folder.program;
-  entry_ = &program_->model;
+  entry_ = folder.entry;
   use_float64_ = folder.use_float64;
   quantization_ = folder.quantization;
   if (quantization_) preset_weights(store_, folder.weights->path());

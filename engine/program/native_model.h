@@ -45,7 +45,7 @@ class NativeModel final : public Model {
     void set_inputs(const std::vector<Array>& inputs);
   };
   explicit NativeModel(const LoadOptions& options);
-  void read_model_folder(const std::string& path);
+  void read_model_folder(const std::string& path, const std::string& function);
   void read_model_file(const std::string& path, const LoadOptions& options);
   /// Traces the program with these values for `static(dim)`; false if it asks for more.
   bool trace(const std::map<std::string, int64_t>& known);

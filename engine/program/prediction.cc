@@ -18,7 +18,7 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
                                                const quant::FakeQuantization* quantization,
                                                DeferredValues* deferred) {
   runtime::register_backends();
-  auto function = std::make_shared<ir::Function>("predict");
+  auto function = std::make_shared<ir::Function>(std::string(kPrediction));
   {
     ir::Tracer tracer(*function);
     const InterpreterScope scope(tracer);

@@ -15,6 +15,10 @@
 
 namespace paddle::program {
 
+/// The name that a saved model's module gives to the prediction; its other functions have those of
+/// the model file.
+inline constexpr std::string_view kPrediction = "predict";
+
 /// Values of dims that `static(dim)` may take in a trace, and those that it took: the trace is good
 /// for these alone.
 struct StaticDims {

@@ -1,5 +1,6 @@
 #include "program/saved_model.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -50,6 +51,37 @@ void write_fitted_into(const fs::path& folder, Node& document, const data::Fitte
   }
 }
 
+/// Of the folder. In version 2 the module may have further functions over the same weights, names
+/// and placements of values, and scopes of states.
+constexpr int kVersion = 2;
+
+/// The functions beside the prediction that compute on its parameters and states: others have
+/// weights that nobody has trained. States of sequences that the prediction lacks are added to the
+/// store, with what sequences start with.
+std::vector<std::shared_ptr<ir::Function>> further_functions(
+    const lang::Program& program, bool use_float64, ParameterStore& store,
+    const quant::FakeQuantization* quantization) {
+  std::vector<std::shared_ptr<ir::Function>> out;
+  for (const lang::EntryPoint& entry : program.functions) {
+    if (entry.name == kPrediction) continue;
+    ParameterStore own = store;  // arrays are shared
+    own.initializes_random = false;
+    StaticDims dims;
+    auto function = trace_prediction(program, entry, own, use_float64, &dims, quantization);
+    if (!function || own.parameters.size() != store.parameters.size()) continue;
+    if (std::any_of(own.states.begin(), own.states.end(), [&](const auto& state) {
+          return !store.states.contains(state.first) && !own.sequence_starts.contains(state.first);
+        }))
+      continue;
+    store.states.insert(own.states.begin(), own.states.end());
+    store.sequence_starts.insert(own.sequence_starts.begin(), own.sequence_starts.end());
+    store.state_initializers.insert(own.state_initializers.begin(), own.state_initializers.end());
+    function->name = entry.name;
+    out.push_back(std::move(function));
+  }
+  return out;
+}
+
 Scores scores_of(const std::string& kind) {
   return kind == "logits"              ? Scores::kLogits
          : kind == "probabilities"     ? Scores::kProbabilities
@@ -85,7 +117,7 @@ ModelMetadata read_metadata(const std::string& path) {
   const auto json =
       nlohmann::json::parse(read_file(file, 1 << 24, ErrorCode::kModel), nullptr, false);
   try {
-    if (json.at("version").get<int>() != 1)
+    if (const int version = json.at("version").get<int>(); version < 1 || version > kVersion)
       fail(ErrorCode::kModel, file, ": needs a newer version of this program");
     const std::string label = json.value("label", "");
     for (const auto& field : json.at("fields")) {
@@ -121,6 +153,8 @@ void write_model(const std::string& path, const std::string& name, const lang::P
   // A model that asks for the values of dims is traced when they are known.
   StaticDims dims;
   auto function = trace_prediction(program, program.model, store, use_float64, &dims, quantization);
+  std::vector<std::shared_ptr<ir::Function>> others;
+  if (function) others = further_functions(program, use_float64, store, quantization);
   const std::string file = (folder / "model.safetensors").string();
   if (weights.empty()) {
     write_weights(file, store);
@@ -129,8 +163,9 @@ void write_model(const std::string& path, const std::string& name, const lang::P
     fs::copy_file(weights, file, fs::copy_options::overwrite_existing, error);
     if (error) fail(ErrorCode::kDevice, "cannot write '", file, "': ", error.message());
   }
-  write_file_atomically((folder / "module.txt").string(),
-                        ir::print(prediction_module(function, name, store)));
+  ir::Module module = prediction_module(function, name, store);
+  module.functions.insert(module.functions.end(), others.begin(), others.end());
+  write_file_atomically((folder / "module.txt").string(), ir::print(module));
 }
 
 void write_metadata(const std::string& path, const std::string& name, const config::Node& config,
@@ -142,7 +177,8 @@ void write_metadata(const std::string& path, const std::string& name, const conf
   for (const data::Fitted& fitted : dataset.fitted()) write_fitted_into(folder, document, fitted);
   write_file_atomically((folder / "config.yaml").string(), config::dump_yaml(document));
   write_file_atomically((folder / "fitted.json").string(), data::fitted_json(dataset.fitted()));
-  nlohmann::json metadata = {{"version", 1}, {"name", name}, {"fields", nlohmann::json::array()}};
+  nlohmann::json metadata = {
+      {"version", kVersion}, {"name", name}, {"fields", nlohmann::json::array()}};
   for (const data::Field& f : fields) {
     nlohmann::json field = {{"name", f.name}, {"dtype", text(f.dtype)}, {"shape", f.shape}};
     const int64_t classes = f.name == use.label ? use.classes : f.class_count;

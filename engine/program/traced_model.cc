@@ -41,16 +41,15 @@ TracedModel trace_program(const lang::Program& program, const lang::EntryPoint& 
   return out;
 }
 
-TracedModel trace_folder(const std::string& path, const std::map<std::string, int64_t>& dims,
-                         WeightValues values) {
-  ModelFolder folder = open_model_folder(path);
+TracedModel trace_folder(const std::string& path, const std::string& function,
+                         const std::map<std::string, int64_t>& dims, WeightValues values) {
+  ModelFolder folder = open_model_folder(path, function);
   TracedModel out;
   if (folder.predict) {
     out.function = folder.predict;
     out.weight = [weights = folder.weights](const std::string& name) {
       return weights->read(name);
     };
-    out.functions = {"model"};
   } else {
     const auto store = std::make_shared<ParameterStore>();
     // The trace of quantized layers needs values.
@@ -58,11 +57,12 @@ TracedModel trace_folder(const std::string& path, const std::map<std::string, in
       preset_weights(*store, folder.weights->path());
       values = WeightValues::kTraced;
     }
-    out = trace_program(*folder.program, folder.program->model, store, folder.use_float64, dims,
-                        values, folder.quantization.get());
+    out = trace_program(*folder.program, *folder.entry, store, folder.use_float64, dims, values,
+                        folder.quantization.get());
     read_weights(*folder.weights, *out.function, *store);
     out.weight = weights_of(store);
   }
+  out.functions = folder.functions;
   out.name = folder.name;
   out.metadata = std::move(folder.metadata);
   return out;
@@ -103,7 +103,8 @@ TracedModel trace_file(const std::string& path, const LoadOptions& options,
 
 TracedModel trace_model(const std::string& path, const LoadOptions& options,
                         const std::map<std::string, int64_t>& dims, WeightValues values) {
-  if (is_directory(path)) return trace_folder(find_model_folder(path), dims, values);
+  if (is_directory(path))
+    return trace_folder(find_model_folder(path), options.function, dims, values);
   if (!onnx::is_graph_file(path)) return trace_file(path, options, dims, values);
   if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
   const auto program = read_onnx_program(path);
