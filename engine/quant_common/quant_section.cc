@@ -42,7 +42,7 @@ Schema rule_schema() {
                      .doc("patterns of layer names; none: all layers"));
   s.add("op", Spec::text().doc("only layers of this operation"));
   s.add("keep", Spec::word({"float32"}).doc("these layers stay float"));
-  s.add("weights", Spec::map(weights_schema()).doc("another format of the weights"));
+  s.add("weights", Spec::map(weights_schema()).optional().doc("another format of the weights"));
   return s;
 }
 

@@ -35,6 +35,10 @@ expect 0 "" "$bin/paddle-quant" "$folder/run" --config "$folder/all.yaml" -o "$f
 config plain.yaml
 "$train" "$folder/plain.yaml" --dump-config > "$folder/dump" 2> "$folder/error" || fail "--dump-config"
 ! grep -Eq '^(serve|tune):' "$folder/dump" || fail "absent sections are in the dump"
+# A config that was written with all defaults reads back, exceptions of layers included.
+"$train" "$folder/all.yaml" "quant.layers=[{match: 'linear*', keep: float32}]" --dump-config > "$folder/whole.yaml" 2> "$folder/error" || fail "--dump-config"
+"$train" "$folder/whole.yaml" --dump-config > "$folder/again.yaml" 2> "$folder/error" || fail "a dumped config:"
+cmp -s "$folder/whole.yaml" "$folder/again.yaml" || fail "a dumped config changes: $(diff "$folder/whole.yaml" "$folder/again.yaml" | head -4)"
 expect 0 "" "$train" --resume "$folder/run" train.epochs=2 serve.limits.streams=4 tune.time_limit=9
 # tune: says what the command line leaves out.
 expect 2 "planning needs the cluster" "$bin/paddle-tune" "$folder/all.yaml" tune.what=parallel

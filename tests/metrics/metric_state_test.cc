@@ -86,7 +86,7 @@ TEST(ExactSum, AnyOrderAndAnyPartsHaveTheSameBits) {
     whole += parts[2];
     EXPECT_EQ(whole.value(), wanted);
   }
-  // What cancels leaves nothing.
+  // Terms that cancel leave nothing.
   ExactSum rest;
   for (const double term : terms) rest += term;
   for (const double term : terms) rest += -term;
@@ -163,7 +163,7 @@ Array rows(const Array& whole, int64_t begin, int64_t end) {
   return out;
 }
 
-/// What a rank has seen of rows [begin, end), in batches of `batch`.
+/// Updates the accumulator of a rank with rows [begin, end), in batches of `batch`.
 void see(Metric& metric, const Case& c, int64_t begin, int64_t end, int64_t batch) {
   for (; begin < end; begin += batch) {
     const int64_t stop = std::min(end, begin + batch);
