@@ -36,7 +36,7 @@ endif()
 
 install(TARGETS ${PADDLE_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS paddle_shared EXPORT paddle-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-foreach(module codegen gloo hdf5 mpi)
+foreach(module codegen lapack gloo hdf5 mpi)
   if(TARGET paddle_${module}_module)
     install(TARGETS paddle_${module}_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()

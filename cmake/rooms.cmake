@@ -175,7 +175,8 @@ paddle_room(formats DEPENDS base tensor
   LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
   SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/hdf5/module/")
 paddle_room(kernels DEPENDS base tensor ops comm formats
-  LIBRARIES paddle_highway paddle_dnnl Eigen3::Eigen m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
+  EXCLUDE "/engine/kernels/linalg/module/"
+  LIBRARIES paddle_highway paddle_dnnl m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
 paddle_room(autograd DEPENDS base tensor ops ir)
 paddle_room(compiler DEPENDS base tensor ops ir kernels
   EXCLUDE "/engine/compiler/codegen/llvm/")
@@ -279,6 +280,7 @@ target_compile_definitions(paddle_compiler PRIVATE PADDLE_GENERATOR="${PADDLE_GE
 if(PADDLE_WITH_LLVM)
   add_dependencies(paddle_compiler paddle_codegen_module)
 endif()
+add_dependencies(paddle_kernels paddle_lapack_module)
 if(TARGET paddle_mpi_module)
   add_dependencies(paddle_comm paddle_mpi_module)
 endif()

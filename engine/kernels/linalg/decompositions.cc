@@ -1,9 +1,6 @@
 // QR and LU factors.
 
-#include <Eigen/QR>
-#include <cmath>
-
-#include "kernels/linalg/matrices-inl.h"
+#include "kernels/linalg/matrices.h"
 #include "ops/generated/linalg.h"
 
 namespace paddle::cpu {
@@ -11,104 +8,45 @@ namespace paddle::cpu {
 std::unique_ptr<Kernel> prepare_qr_factors(const KernelRequest& request) {
   const MatrixSizes sizes(request.operands[0].shape);
   const int64_t width = QrFactorsAttrs(request.attrs).complete ? sizes.rows : sizes.least();
-  return visit_matrix(request.operands[0].dtype, [&](auto tag) {
+  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
     using T = typename decltype(tag)::type;
+    using C = typename decltype(computed)::type;
     return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+      const Lapack<C> lapack("qr");
       for_each_of(sizes.count, sizes.cost(), [&](int64_t i) {
-        auto q = matrix_out<T>(results[0], i, sizes.rows, width);
-        auto r = matrix_out<T>(results[1], i, width, sizes.columns);
-        if (sizes.least() == 0) {
-          q.setIdentity();
-          r.setZero();
-          return;
+        const T* const x = matrix_at<T>(operands[0], i, sizes.rows, sizes.columns);
+        Qr<C> qr;
+        if (sizes.least() > 0) {
+          qr = lapack.qr(load<C>(x, sizes.rows, sizes.columns), width);
+        } else {
+          qr = {{sizes.rows, width}, {width, sizes.columns}};
+          for (int64_t k = 0; k < width; ++k) qr.q.column(k)[k] = C(1);
         }
-        using C = Computed<T>;
-        const Eigen::HouseholderQR<Matrix<C>> qr(
-            computed_in<T>(operands[0], i, sizes.rows, sizes.columns));
-        const Matrix<C> basis = qr.householderQ() * Matrix<C>::Identity(sizes.rows, width);
-        q = basis.template cast<T>();
-        Matrix<C> upper = Matrix<C>::Zero(width, sizes.columns);
-        upper.topRows(sizes.least()) =
-            qr.matrixQR().topRows(sizes.least()).template triangularView<Eigen::Upper>();
-        r = upper.template cast<T>();
+        store(qr.q, matrix_at<T>(results[0], i, sizes.rows, width));
+        store(qr.r, matrix_at<T>(results[1], i, width, sizes.columns));
       });
     });
   });
 }
 
-namespace {
-
-/// |re| + |im|, by which LAPACK chooses pivots.
-template <class T>
-Real<T> size_of(T z) {
-  if constexpr (kIsComplex<T>)
-    return std::abs(z.real()) + std::abs(z.imag());
-  else
-    return std::abs(z);
-}
-
-/// row -= factor * other, n elements.
-template <class T>
-void subtract_multiple(T* row, T factor, const T* other, int64_t n) {
-  if constexpr (kIsComplex<T>) {
-    const auto re = factor.real(), im = factor.imag();
-    auto* const to = reinterpret_cast<Real<T>*>(row);
-    const auto* const from = reinterpret_cast<const Real<T>*>(other);
-    for (int64_t j = 0; j < n; ++j) {
-      to[2 * j] -= re * from[2 * j] - im * from[2 * j + 1];
-      to[2 * j + 1] -= re * from[2 * j + 1] + im * from[2 * j];
-    }
-  } else {
-    for (int64_t j = 0; j < n; ++j) row[j] -= factor * other[j];
-  }
-}
-
-/// LU factors in place, by panels of columns: rows below a panel are updated with all of it at
-/// once, while it is in cache. Returns the first pivot that is 0, counted from 1, or 0.
-template <class T>
-int32_t factor_lu(T* a, int64_t m, int64_t n, int32_t* pivots) {
-  constexpr int64_t kPanel = 48;
-  const int64_t steps = std::min(m, n);
-  int32_t singular = 0;
-  for (int64_t first = 0; first < steps; first += kPanel) {
-    const int64_t last = std::min(steps, first + kPanel);
-    for (int64_t k = first; k < last; ++k) {
-      int64_t pivot = k;
-      for (int64_t i = k + 1; i < m; ++i)
-        if (size_of(a[i * n + k]) > size_of(a[pivot * n + k])) pivot = i;
-      pivots[k] = static_cast<int32_t>(pivot + 1);
-      if (pivot != k) std::swap_ranges(a + k * n, a + (k + 1) * n, a + pivot * n);
-      const T top = a[k * n + k];
-      if (top == T(0)) {
-        if (singular == 0) singular = static_cast<int32_t>(k + 1);
-        continue;
-      }
-      for (int64_t i = k + 1; i < m; ++i) {
-        a[i * n + k] /= top;
-        subtract_multiple(a + i * n + k + 1, a[i * n + k], a + k * n + k + 1, last - k - 1);
-      }
-    }
-    for (int64_t i = first + 1; i < m; ++i)
-      for (int64_t k = first; k < std::min(i, last); ++k)
-        subtract_multiple(a + i * n + last, a[i * n + k], a + k * n + last, n - last);
-  }
-  return singular;
-}
-
-}  // namespace
-
 std::unique_ptr<Kernel> prepare_lu_factors(const KernelRequest& request) {
   const MatrixSizes sizes(request.operands[0].shape);
-  return visit_matrix(request.operands[0].dtype, [&](auto tag) {
+  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
     using T = typename decltype(tag)::type;
+    using C = typename decltype(computed)::type;
     return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
       auto* const pivots = static_cast<int32_t*>(results[1]);
       auto* const infos = static_cast<int32_t*>(results[2]);
+      const Lapack<C> lapack("lu");
       for_each_of(sizes.count, sizes.cost(), [&](int64_t i) {
-        const int64_t size = sizes.rows * sizes.columns;
-        T* const out = static_cast<T*>(results[0]) + i * size;
-        std::copy_n(static_cast<const T*>(operands[0]) + i * size, size, out);
-        infos[i] = factor_lu(out, sizes.rows, sizes.columns, pivots + i * sizes.least());
+        if (sizes.least() == 0) {
+          infos[i] = 0;
+          return;
+        }
+        ColumnMatrix<C> x = load<C>(matrix_at<T>(operands[0], i, sizes.rows, sizes.columns),
+                                    sizes.rows, sizes.columns);
+        infos[i] = lapack.lu(x, pivots + i * sizes.least());
+        store(x, matrix_at<T>(results[0], i, sizes.rows, sizes.columns));
       });
     });
   });

@@ -1,48 +1,45 @@
 // Eigenvalues and eigenvectors. Vectors have length 1, and their largest component is real and
-// positive, so that they do not depend on the algorithm. Computed in float64, whatever the type.
+// positive, so that they do not depend on the algorithm.
 
-#include <Eigen/Eigenvalues>
-
-#include "kernels/linalg/matrices-inl.h"
+#include "kernels/linalg/matrices.h"
 #include "ops/generated/linalg.h"
 
 namespace paddle::cpu {
 namespace {
 
-template <class Derived>
-void normalize_columns(Eigen::MatrixBase<Derived>& vectors) {
-  for (Eigen::Index k = 0; k < vectors.cols(); ++k) {
-    auto column = vectors.col(k);
-    Eigen::Index largest = 0;
-    column.cwiseAbs().maxCoeff(&largest);
-    const auto size = std::abs(column(largest));
-    if (size > 0) column *= Eigen::numext::conj(column(largest)) / size;
-    column /= column.norm();
+template <class T>
+Real<T> squared_size(T v) {
+  if constexpr (kIsComplex<T>)
+    return std::norm(v);
+  else
+    return v * v;
+}
+
+template <class T>
+void normalize_columns(ColumnMatrix<T>& vectors) {
+  for (int64_t k = 0; k < vectors.columns; ++k) {
+    T* const column = vectors.column(k);
+    Real<T> squares = 0, most = -1;
+    T largest(0);
+    for (int64_t i = 0; i < vectors.rows; ++i) {
+      const Real<T> square = squared_size(column[i]);
+      squares += square;
+      if (square > most) {
+        most = square;
+        largest = column[i];
+      }
+    }
+    if (!(most > 0)) continue;
+    T factor = std::abs(largest) / largest;
+    factor /= std::sqrt(squares);
+    for (int64_t i = 0; i < vectors.rows; ++i) column[i] *= factor;
   }
 }
 
-/// Eigenvalues in ascending order and vectors of the Hermitian matrix with this lower triangle.
 template <class T>
-void solve_hermitian(const Matrix<T>& x, Eigen::VectorXd& values, Matrix<T>& vectors) {
-  const Eigen::SelfAdjointEigenSolver<Matrix<T>> solver(x);
-  if (solver.info() != Eigen::Success)
-    fail(ErrorCode::kData, "eigh: the iteration does not converge");
-  values = solver.eigenvalues();
-  vectors = solver.eigenvectors();
-  normalize_columns(vectors);
-}
-
-template <class T>
-void solve_general(const Matrix<T>& x, Eigen::VectorXcd& values,
-                   Matrix<std::complex<double>>& vectors) {
-  using Solver = std::conditional_t<kIsComplex<T>, Eigen::ComplexEigenSolver<Matrix<T>>,
-                                    Eigen::EigenSolver<Matrix<T>>>;
-  const Solver solver(x);
-  if (solver.info() != Eigen::Success)
-    fail(ErrorCode::kData, "eig: the iteration does not converge");
-  values = solver.eigenvalues();
-  vectors = solver.eigenvectors();
-  normalize_columns(vectors);
+void require_finite(std::string_view op, const T* x, int64_t n) {
+  if (!all_finite(x, n * n))
+    fail(ErrorCode::kData, op, ": a matrix has elements that are not finite");
 }
 
 }  // namespace
@@ -51,20 +48,25 @@ std::unique_ptr<Kernel> prepare_eigh_factors(const KernelRequest& request) {
   const MatrixSizes sizes(request.operands[0].shape);
   const int64_t n = sizes.rows;
   const bool upper = EighFactorsAttrs(request.attrs).upper;
-  return visit_matrix(request.operands[0].dtype, [&](auto tag) {
+  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
     using T = typename decltype(tag)::type;
+    using C = typename decltype(computed)::type;
     return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
       if (n == 0) return;
+      const Lapack<C> lapack("eigh");
       for_each_of(sizes.count, 10 * sizes.cost(), [&](int64_t i) {
-        const auto x = matrix_in<T>(operands[0], i, n, n);
-        if (!x.allFinite())
-          fail(ErrorCode::kData, "eigh: a matrix has elements that are not finite");
-        Matrix<Wide<T>> wide = x.template cast<Wide<T>>(), vectors;
-        if (upper) wide = Matrix<Wide<T>>(wide.adjoint());
-        Eigen::VectorXd values;
-        solve_hermitian<Wide<T>>(wide, values, vectors);
-        matrix_out<Real<T>>(results[0], i, n, 1) = values.template cast<Real<T>>();
-        matrix_out<T>(results[1], i, n, n) = vectors.template cast<T>();
+        const T* const x = matrix_at<T>(operands[0], i, n, n);
+        require_finite("eigh", x, n);
+        // The upper triangle of rows is the lower one of columns, conjugated.
+        ColumnMatrix<C> vectors = upper ? load_transposed<C>(x, n, n) : load<C>(x, n, n);
+        if constexpr (kIsComplex<C>)
+          if (upper)
+            for (C& v : vectors.values) v = std::conj(v);
+        const auto found = lapack.eigh(vectors);
+        normalize_columns(vectors);
+        Real<T>* const values = matrix_at<Real<T>>(results[0], i, n, 1);
+        for (size_t k = 0; k < found.size(); ++k) values[k] = static_cast<Real<T>>(found[k]);
+        store(vectors, matrix_at<T>(results[1], i, n, n));
       });
     });
   });
@@ -73,20 +75,22 @@ std::unique_ptr<Kernel> prepare_eigh_factors(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_eig_factors(const KernelRequest& request) {
   const MatrixSizes sizes(request.operands[0].shape);
   const int64_t n = sizes.rows;
-  return visit_matrix(request.operands[0].dtype, [&](auto tag) {
+  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
     using T = typename decltype(tag)::type;
+    using C = typename decltype(computed)::type;
     using Complex = std::complex<Real<T>>;
     return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
       if (n == 0) return;
+      const Lapack<C> lapack("eig");
       for_each_of(sizes.count, 25 * sizes.cost(), [&](int64_t i) {
-        const auto x = matrix_in<T>(operands[0], i, n, n);
-        if (!x.allFinite())
-          fail(ErrorCode::kData, "eig: a matrix has elements that are not finite");
-        Eigen::VectorXcd values;
-        Matrix<std::complex<double>> vectors;
-        solve_general<Wide<T>>(x.template cast<Wide<T>>(), values, vectors);
-        matrix_out<Complex>(results[0], i, n, 1) = values.template cast<Complex>();
-        matrix_out<Complex>(results[1], i, n, n) = vectors.template cast<Complex>();
+        const T* const x = matrix_at<T>(operands[0], i, n, n);
+        require_finite("eig", x, n);
+        Eig<C> found = lapack.eig(load<C>(x, n, n));
+        normalize_columns(found.vectors);
+        Complex* const values = matrix_at<Complex>(results[0], i, n, 1);
+        for (size_t k = 0; k < found.values.size(); ++k)
+          values[k] = static_cast<Complex>(found.values[k]);
+        store(found.vectors, matrix_at<Complex>(results[1], i, n, n));
       });
     });
   });

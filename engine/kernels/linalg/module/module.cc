@@ -1,0 +1,271 @@
+// The module that decomposes matrices with LAPACK: workspaces around its routines. Sums are taken
+// on the calling thread alone, so results do not depend on the number of threads.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+#include <vector>
+
+#include "kernels/linalg/module/interface.h"
+#include "kernels/linalg/module/routines.h"
+
+namespace {
+
+using namespace paddle::lapack;
+
+template <class T>
+struct Tag {
+  using type = T;
+};
+
+/// What `body(tag)` returns for the element type `type`.
+template <class Body>
+int for_type(char type, Body&& body) {
+  try {
+    switch (type) {
+      case 's':
+        return body(Tag<float>());
+      case 'd':
+        return body(Tag<double>());
+      case 'c':
+        return body(Tag<Complex64>());
+      default:
+        return body(Tag<Complex128>());
+    }
+  } catch (const std::bad_alloc&) {
+    return PADDLE_LAPACK_NO_MEMORY;
+  }
+}
+
+/// The size of workspace that a routine has written into the first element. One that float cannot
+/// represent was rounded, perhaps down.
+template <class T>
+int workspace_size(T first) {
+  const auto size =
+      static_cast<double>(std::nextafter(std::real(first), std::numeric_limits<Real<T>>::max()));
+  if (size > std::numeric_limits<int>::max()) throw std::bad_alloc();
+  return std::max(1, static_cast<int>(std::ceil(size)));
+}
+
+/// Calls `routine(work, lwork)`, first to ask for the size of the workspace, then with it.
+template <class T, class Routine>
+void with_workspace(Routine&& routine) {
+  T first(0);
+  routine(&first, -1);
+  const int size = workspace_size(first);
+  std::vector<T> work(static_cast<size_t>(size));
+  routine(work.data(), size);
+}
+
+size_t square(int n) { return static_cast<size_t>(n) * static_cast<size_t>(n); }
+
+template <class T>
+int svd(int rows, int columns, T* a, Real<T>* values, T* u, T* vh) {
+  const int least = std::min(rows, columns);
+  std::vector<int> integers(8 * static_cast<size_t>(least));
+  int info = 0;
+  if constexpr (kComplex<T>) {
+    const size_t low = static_cast<size_t>(least),
+                 high = static_cast<size_t>(std::max(rows, columns));
+    std::vector<Real<T>> reals(low * std::max(5 * low + 7, 2 * high + 2 * low + 1));
+    with_workspace<T>([&](T* work, int size) {
+      select<T>(sgesdd_, dgesdd_, cgesdd_, zgesdd_)("S", &rows, &columns, a, &rows, values, u,
+                                                    &rows, vh, &least, work, &size, reals.data(),
+                                                    integers.data(), &info, 1);
+    });
+  } else {
+    with_workspace<T>([&](T* work, int size) {
+      select<T>(sgesdd_, dgesdd_, cgesdd_, zgesdd_)("S", &rows, &columns, a, &rows, values, u,
+                                                    &rows, vh, &least, work, &size, integers.data(),
+                                                    &info, 1);
+    });
+  }
+  return info;
+}
+
+template <class T>
+int eigh(int n, T* a, Real<T>* values) {
+  const int integer_count = 3 + 5 * n;
+  std::vector<int> integers(static_cast<size_t>(integer_count));
+  int info = 0;
+  if constexpr (kComplex<T>) {
+    const size_t real_count = 1 + 5 * static_cast<size_t>(n) + 2 * square(n);
+    if (real_count > static_cast<size_t>(std::numeric_limits<int>::max())) throw std::bad_alloc();
+    const int real_size = static_cast<int>(real_count);
+    std::vector<Real<T>> reals(real_count);
+    with_workspace<T>([&](T* work, int size) {
+      select<T>(ssyevd_, dsyevd_, cheevd_, zheevd_)("V", "L", &n, a, &n, values, work, &size,
+                                                    reals.data(), &real_size, integers.data(),
+                                                    &integer_count, &info, 1, 1);
+    });
+  } else {
+    with_workspace<T>([&](T* work, int size) {
+      select<T>(ssyevd_, dsyevd_, cheevd_, zheevd_)("V", "L", &n, a, &n, values, work, &size,
+                                                    integers.data(), &integer_count, &info, 1, 1);
+    });
+  }
+  return info;
+}
+
+template <class T>
+int eig(int n, T* a, std::complex<Real<T>>* values, std::complex<Real<T>>* vectors) {
+  const int one = 1;
+  int info = 0;
+  if constexpr (kComplex<T>) {
+    std::vector<Real<T>> reals(2 * static_cast<size_t>(n));
+    with_workspace<T>([&](T* work, int size) {
+      select<T>(sgeev_, dgeev_, cgeev_, zgeev_)("N", "V", &n, a, &n, values, nullptr, &one, vectors,
+                                                &n, work, &size, reals.data(), &info, 1, 1);
+    });
+  } else {
+    std::vector<T> real(static_cast<size_t>(n)), imaginary(real.size()), columns(square(n));
+    with_workspace<T>([&](T* work, int size) {
+      select<T>(sgeev_, dgeev_, cgeev_, zgeev_)("N", "V", &n, a, &n, real.data(), imaginary.data(),
+                                                nullptr, &one, columns.data(), &n, work, &size,
+                                                &info, 1, 1);
+    });
+    // Of a pair of conjugate values the first has a positive imaginary part; two columns hold the
+    // real and imaginary parts of its vector.
+    const auto size = static_cast<size_t>(n);
+    for (size_t j = 0; j < size; ++j) {
+      values[j] = {real[j], imaginary[j]};
+      const T* const column = columns.data() + j * size;
+      std::complex<T>* const out = vectors + j * size;
+      if (imaginary[j] > 0 && j + 1 < size) {
+        for (size_t i = 0; i < size; ++i) {
+          out[i] = {column[i], column[size + i]};
+          out[size + i] = std::conj(out[i]);
+        }
+        values[j + 1] = {real[j + 1], imaginary[j + 1]};
+        ++j;
+      } else {
+        std::copy_n(column, size, out);
+      }
+    }
+  }
+  return info;
+}
+
+template <class T>
+int qr(int rows, int columns, int width, T* a, T* q, T* r) {
+  const int least = std::min(rows, columns);
+  std::vector<T> tau(static_cast<size_t>(least));
+  int info = 0;
+  with_workspace<T>([&](T* work, int size) {
+    select<T>(sgeqrf_, dgeqrf_, cgeqrf_, zgeqrf_)(&rows, &columns, a, &rows, tau.data(), work,
+                                                  &size, &info);
+  });
+  const auto height = static_cast<size_t>(rows), r_height = static_cast<size_t>(width);
+  for (size_t j = 0; j < static_cast<size_t>(columns); ++j)
+    std::copy_n(a + j * height, std::min(j + 1, static_cast<size_t>(least)), r + j * r_height);
+  std::copy_n(a, height * static_cast<size_t>(least), q);
+  with_workspace<T>([&](T* work, int size) {
+    select<T>(sorgqr_, dorgqr_, cungqr_, zungqr_)(&rows, &width, &least, q, &rows, tau.data(), work,
+                                                  &size, &info);
+  });
+  return info;
+}
+
+const paddle_lapack_table kTable = {
+    .svd =
+        [](char type, int rows, int columns, void* a, void* values, void* u, void* vh) {
+          return for_type(type, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            return svd(rows, columns, static_cast<T*>(a), static_cast<Real<T>*>(values),
+                       static_cast<T*>(u), static_cast<T*>(vh));
+          });
+        },
+    .eigh =
+        [](char type, int n, void* a, void* values) {
+          return for_type(type, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            return eigh(n, static_cast<T*>(a), static_cast<Real<T>*>(values));
+          });
+        },
+    .eig =
+        [](char type, int n, void* a, void* values, void* vectors) {
+          return for_type(type, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            using C = std::complex<Real<T>>;
+            return eig(n, static_cast<T*>(a), static_cast<C*>(values), static_cast<C*>(vectors));
+          });
+        },
+    .qr =
+        [](char type, int rows, int columns, int width, void* a, void* q, void* r) {
+          return for_type(type, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            return qr(rows, columns, width, static_cast<T*>(a), static_cast<T*>(q),
+                      static_cast<T*>(r));
+          });
+        },
+    .lu =
+        [](char type, int rows, int columns, void* a, int* pivots) {
+          return for_type(type, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            int info = 0;
+            select<T>(sgetrf_, dgetrf_, cgetrf_, zgetrf_)(&rows, &columns, static_cast<T*>(a),
+                                                          &rows, pivots, &info);
+            return info;
+          });
+        },
+    .inverse =
+        [](char type, int n, void* factors, const int* pivots) {
+          return for_type(type, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            int info = 0;
+            with_workspace<T>([&](T* work, int size) {
+              select<T>(sgetri_, dgetri_, cgetri_, zgetri_)(&n, static_cast<T*>(factors), &n,
+                                                            pivots, work, &size, &info);
+            });
+            return info;
+          });
+        },
+    .solve =
+        [](char type, int n, int columns, const void* factors, const int* pivots, void* b) {
+          return for_type(type, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            int info = 0;
+            select<T>(sgetrs_, dgetrs_, cgetrs_, zgetrs_)("N", &n, &columns,
+                                                          static_cast<const T*>(factors), &n,
+                                                          pivots, static_cast<T*>(b), &n, &info, 1);
+            return info;
+          });
+        },
+    .cholesky =
+        [](char type, char side, int n, void* a) {
+          return for_type(type, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            int info = 0;
+            select<T>(spotrf_, dpotrf_, cpotrf_, zpotrf_)(&side, &n, static_cast<T*>(a), &n, &info,
+                                                          1);
+            return info;
+          });
+        },
+    .product =
+        [](char type, int adjoint, int rows, int columns, int depth, const void* x, const void* y,
+           void* out) {
+          return for_type(type, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            const T one(1), zero(0);
+            const char* const trans = adjoint ? "C" : "N";
+            const int x_rows = adjoint ? depth : rows, y_rows = adjoint ? columns : depth;
+            select<T>(sgemm_, dgemm_, cgemm_, zgemm_)(
+                trans, trans, &rows, &columns, &depth, &one, static_cast<const T*>(x), &x_rows,
+                static_cast<const T*>(y), &y_rows, &zero, static_cast<T*>(out), &rows, 1, 1);
+            return 0;
+          });
+        },
+};
+
+}  // namespace
+
+extern "C" {
+
+[[gnu::visibility("default")]] int paddle_module_version() { return PADDLE_LAPACK_VERSION; }
+
+[[gnu::visibility("default")]] const paddle_lapack_table* paddle_lapack() {
+  if (openblas_set_num_threads) openblas_set_num_threads(1);
+  return &kTable;
+}
+}
