@@ -1,5 +1,6 @@
 #include "autograd/autograd.h"
 
+#include "autograd/derivatives.h"
 #include "autograd/history.h"
 #include "ops/core/operators.h"
 #include "ops/core/row_sparse.h"
@@ -52,39 +53,17 @@ Tensors vjp(const TensorFn& fn, const Tensors& inputs, const Tensors& cotangents
 }
 
 Tensors jvp(const TensorFn& fn, const Tensors& inputs, const Tensors& tangents) {
-  // vjp is linear in its cotangents, so its own vjp for them gives the jvp.
   Tensors leaves;
   for (const Tensor& t : inputs) leaves.push_back(variable(t));
-  const Tensors outputs = fn(leaves);
-  Tensors seeds;
-  for (const Tensor& t : outputs) seeds.push_back(variable(zeros_like(t)));
-  Tensors pulled = grad(outputs, leaves, seeds);
-  Tensors defined, matching;
-  for (size_t i = 0; i < pulled.size(); ++i)
-    if (pulled[i].defined()) {
-      defined.push_back(pulled[i]);
-      matching.push_back(tangents[i]);
-    }
-  Tensors out = grad(defined, seeds, matching);
-  out.resize(outputs.size());
-  for (size_t i = 0; i < out.size(); ++i)
-    if (!out[i].defined()) out[i] = zeros_like(outputs[i]);
-  return out;
+  return forward_products(fn(leaves), leaves, tangents);
 }
 
 Tensor jacobian(const TensorFn& fn, const Tensor& input) {
   const Tensor leaf = variable(input);
   const Tensor output = fn({leaf})[0];
-  const int64_t n = element_count(std::span<const Dim>(output.shape())).value();
-  const Dim width = element_count(std::span<const Dim>(input.shape()));
-  const Tensor flat = ops::reshape(output, {Dim(n)});
-  Tensors rows;
-  for (int64_t i = 0; i < n; ++i) {
-    const Tensor one = ops::strided_slice(flat, {0}, {Dim(i)}, {Dim(i + 1)}, {1});
-    const Tensor g = grad({one}, {leaf})[0];
-    rows.push_back(ops::reshape(g.defined() ? g : zeros_like(input), {width}));
-  }
-  return ops::stack(rows, 0);
+  return ops::reshape(jacobian_between(output, leaf),
+                      {element_count(std::span<const Dim>(output.shape())),
+                       element_count(std::span<const Dim>(input.shape()))});
 }
 
 Tensor hessian(const TensorFn& fn, const Tensor& input) {

@@ -132,7 +132,8 @@ std::string weights_file(const config::Node& entry) {
 /// Refuses a name that a step could not call.
 void check_model_name(const config::Node& key) {
   const std::string& name = key.text;
-  static const std::vector<std::string> kReserved = {"model", "update", "grad", "no_grad"};
+  static const std::vector<std::string> kReserved = {"model", "update", "no_grad",  "grad",
+                                                     "vjp",   "jvp",    "jacobian", "hessian"};
   const bool identifier = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
                           std::all_of(name.begin(), name.end(),
                                       [](unsigned char c) { return std::isalnum(c) || c == '_'; });

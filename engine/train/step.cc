@@ -11,6 +11,7 @@
 #include "ops/generated/nn.h"
 #include "ops/generated/shape.h"
 #include "program/scoped_parameters.h"
+#include "train/step_derivatives.h"
 
 namespace paddle::train {
 namespace {
@@ -409,9 +410,7 @@ void Step::apply(program::ParameterBinding& ports, const StepInputs& inputs, siz
 StepOutputs Step::evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const {
   // A step may differentiate before its updates.
   std::optional<autograd::NoGradScope> no_grad;
-  if (!calls(d_.loss, "grad") && !calls(d_.loss, "minimize_bfgs") &&
-      !calls(d_.loss, "minimize_lbfgs"))
-    no_grad.emplace();
+  if (!differentiates(d_.loss)) no_grad.emplace();
   return forward(ports, inputs, false);
 }
 

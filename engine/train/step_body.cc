@@ -8,6 +8,7 @@
 #include "program/scoped_parameters.h"
 #include "tensor/region_depth.h"
 #include "train/step.h"
+#include "train/step_derivatives.h"
 #include "train/step_minimize.h"
 
 namespace paddle::train {
@@ -84,26 +85,6 @@ lang::HostFunction model_function(const program::NamedModel& model, const Fields
       values.push_back(value);
     return values.size() == 1 ? values[0] : lang::Value::tuple(std::move(values));
   };
-}
-
-/// `grad(y, x)`: the gradient of the sum of y, by a tensor or a list of them.
-lang::Value gradient(std::vector<lang::Value> positional, lang::NamedValues named,
-                     const config::SourcePosition&) {
-  if (positional.size() != 2 || !named.empty() || !positional[0].is_tensor())
-    fail(ErrorCode::kConfig, "grad takes a tensor and what to differentiate it by: grad(y, x)");
-  const bool list = positional[1].items() != nullptr;
-  const lang::ValueList by = list ? *positional[1].items() : lang::ValueList{positional[1]};
-  Tensors inputs;
-  for (const lang::Value& value : by) {
-    if (!value.is_tensor())
-      fail(ErrorCode::kConfig, "grad: expected a tensor, found ", value.describe());
-    inputs.push_back(value.tensor());
-  }
-  const Tensors gradients = autograd::grad({positional[0].tensor()}, inputs);
-  lang::ValueList out;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    out.push_back(gradients[i].defined() ? gradients[i] : zeros_like(inputs[i]));
-  return list ? lang::Value::list(std::move(out)) : out[0];
 }
 
 /// The value with every tensor in it detached.
@@ -211,7 +192,7 @@ void run_step_body(const StepDefinition& definition, Fields fields,
     inside.functions[model.name.empty() ? "model" : model.name] =
         model_function(model, fields, options);
   }
-  inside.functions["grad"] = gradient;
+  add_derivatives(inside.functions);
   inside.functions["no_grad"] = no_grad;
   inside.functions["minimize_bfgs"] = minimize_function(false);
   inside.functions["minimize_lbfgs"] = minimize_function(true);

@@ -302,6 +302,10 @@ TEST(Evaluator, NumbersAndLists) {
                             "not training",
                             "round(1.25, 1) == 1.2",
                             "sqrt(16) == 4 and log(1) == 0",
+                            "calculate_gain('relu') == sqrt(2)",
+                            "calculate_gain('leaky_relu', 1) == 1",
+                            "calculate_gain('leaky_relu', param=1) == 1",
+                            "calculate_gain('tanh') == 5 / 3",
                             "[] or [1]",
                             "x.shape == [n, 4]"}) {
     const std::string text = std::string(

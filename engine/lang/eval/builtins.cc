@@ -1,5 +1,6 @@
 // The closed list of built-in functions, on numbers, dims and lists. A call that holds a tensor
 // means the operation of that name.
+#include <array>
 #include <cmath>
 
 #include "lang/eval/evaluation.h"
@@ -169,6 +170,41 @@ Value length(const Value& value) {
   refuse_value("len", "a list", value);
 }
 
+/// The factor of standard deviations that keeps values before an activation as large as before the
+/// previous one.
+Value calculate_gain(const ValueList& args) {
+  constexpr std::string_view kCallee = "calculate_gain";
+  need(kCallee, args, 1, 2);
+  const auto* name = args[0].get<std::string>();
+  if (!name) refuse_value(kCallee, "the name of an activation", args[0]);
+  const bool sloped = args.size() == 2 && !args[1].is_none();
+  if (*name == "leaky_relu") {
+    const double slope = sloped ? number_of(kCallee, args[1]) : 0.01;
+    return std::sqrt(2 / (1 + slope * slope));
+  }
+  constexpr std::array<std::pair<const char*, double>, 11> kGains = {{{"linear", 1},
+                                                                      {"sigmoid", 1},
+                                                                      {"conv1d", 1},
+                                                                      {"conv2d", 1},
+                                                                      {"conv3d", 1},
+                                                                      {"conv1d_transpose", 1},
+                                                                      {"conv2d_transpose", 1},
+                                                                      {"conv3d_transpose", 1},
+                                                                      {"tanh", 5.0 / 3},
+                                                                      {"relu", M_SQRT2},
+                                                                      {"selu", 0.75}}};
+  std::vector<std::string> known = {"leaky_relu"};
+  for (const auto& [known_name, gain] : kGains) {
+    if (*name == known_name) {
+      if (sloped) fail(ErrorCode::kConfig, kCallee, ": '", *name, "' has no parameter");
+      return gain;
+    }
+    known.emplace_back(known_name);
+  }
+  fail(ErrorCode::kConfig, kCallee, ": no gain is known for '", *name, "'",
+       did_you_mean(*name, known), "; known are ", join(known, ", "));
+}
+
 bool any_tensor(const Arguments& arguments) {
   for (const Value& value : arguments.positional) {
     if (holds_tensor(value)) return true;
@@ -214,6 +250,11 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
     if (!operation) refuse(where, str("'", name, "' does not take a tensor"));
     return call_op(*operation, std::move(arguments), site, frame);
   }
+  if (name == "calculate_gain" && args.size() == 1 && arguments.named.size() == 1 &&
+      arguments.named[0].first == "param") {
+    args.push_back(arguments.named[0].second);
+    arguments.named.clear();
+  }
   if (!arguments.named.empty()) {
     const bool start = name == "enumerate" && arguments.named.size() == 1 &&
                        arguments.named[0].first == "start" && args.size() == 1;
@@ -221,6 +262,7 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
     args.push_back(arguments.named[0].second);
   }
   return with_location_scope(where, [&]() -> Value {
+    if (name == "calculate_gain") return calculate_gain(args);
     if (name == "range") return range(args);
     if (name == "enumerate") return enumerate(args);
     if (name == "zip") return zip(args);
