@@ -17,6 +17,7 @@
 #include "ops/generated/random.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
+#include "ops/generated/vision.h"
 
 namespace paddle::rules {
 namespace {
@@ -32,6 +33,11 @@ Tensor joined_flat(const Tensors& tensors) {
 /// x over its length.
 Tensor unit(const Tensor& x, double epsilon) {
   return x / (ops::sqrt(ops::sum(ops::square(x))) + epsilon);
+}
+
+/// The padding of a convolution: sizes, or the name of a rule.
+AttrValue padding_of(const std::string& algorithm, const std::vector<int64_t>& sizes) {
+  return algorithm == "EXPLICIT" ? AttrValue(sizes) : AttrValue(algorithm);
 }
 
 }  // namespace
@@ -229,6 +235,41 @@ Tensors decompose_print(CallContext&) {
 Tensors decompose_py_func(CallContext&) {
   refuse("py_func",
          "the engine runs no Python; write the function in the model language, of operations");
+}
+
+Tensors decompose_hard_sigmoid(CallContext& c) {
+  const auto a = c.attrs_as<HardSigmoidAttrs>();
+  return {ops::hardsigmoid(c.operand(0), a.slope, a.offset)};
+}
+
+Tensors decompose_depthwise_conv2d(CallContext& c) {
+  const auto a = c.attrs_as<DepthwiseConv2dAttrs>();
+  return {ops::conv2d(c.operand(0), c.operand(1), {}, AttrValue(a.strides),
+                      padding_of(a.padding_algorithm, a.paddings), AttrValue(a.dilations), a.groups,
+                      a.data_format)};
+}
+
+Tensors decompose_depthwise_conv2d_transpose(CallContext& c) {
+  const auto a = c.attrs_as<DepthwiseConv2dTransposeAttrs>();
+  return {ops::conv2d_transpose(
+      c.operand(0), c.operand(1), {}, AttrValue(a.strides),
+      padding_of(a.padding_algorithm, a.paddings),
+      a.output_padding.empty() ? AttrValue(0) : AttrValue(a.output_padding), AttrValue(a.dilations),
+      a.groups, a.output_size.empty() ? AttrValue() : AttrValue(a.output_size), a.data_format)};
+}
+
+Tensors decompose_deformable_conv(CallContext& c) {
+  const auto a = c.attrs_as<DeformableConvAttrs>();
+  return {ops::deform_conv2d(c.operand(0), c.operand(1), c.operand(2), {}, AttrValue(a.strides),
+                             AttrValue(a.paddings), AttrValue(a.dilations), a.deformable_groups,
+                             a.groups, c.operand(3))};
+}
+
+Tensors decompose_warpctc(CallContext& c) {
+  const auto a = c.attrs_as<WarpctcAttrs>();
+  return {ops::unsqueeze(ops::ctc_loss(c.operand(0), c.operand(1), c.operand(2), c.operand(3),
+                                       a.blank, "none", a.norm_by_times),
+                         {1})};
 }
 
 }  // namespace paddle::rules
