@@ -214,10 +214,18 @@ const paddle_lapack_table kTable = {
           return for_type(type, [&](auto tag) {
             using T = typename decltype(tag)::type;
             int info = 0;
-            with_workspace<T>([&](T* work, int size) {
+            const auto invert = [&](T* work, int size) {
               select<T>(sgetri_, dgetri_, cgetri_, zgetri_)(&n, static_cast<T*>(factors), &n,
                                                             pivots, work, &size, &info);
-            });
+            };
+            // Batches of small matrices spend no time on their workspace.
+            constexpr int kSmall = 32;
+            if (n <= kSmall) {
+              T work[kSmall];
+              invert(work, kSmall);
+            } else {
+              with_workspace<T>(invert);
+            }
             return info;
           });
         },
