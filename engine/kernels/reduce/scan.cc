@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/parallel.h"
 #include "kernels/common/rows.h"
 #include "kernels/reduce/reduce_simd.h"
 #include "kernels/reduce/scan_simd.h"
@@ -132,37 +133,40 @@ namespace {
 /// Cumulative sums along an axis that others follow: many columns at a time, in A.
 template <class A>
 std::unique_ptr<Kernel> cumulative_columns(const Rows& rows, DType from, DType to) {
-  constexpr int64_t kColumns = 256;
+  // Wide blocks read and write whole rows; narrow ones occupy more threads.
+  constexpr int64_t kMostColumns = 1024, kLeastColumns = 256;
+  const auto blocks_of = [&](int64_t columns) { return (rows.inner + columns - 1) / columns; };
+  const int64_t width =
+      rows.outer * blocks_of(kMostColumns) < thread_count() ? kLeastColumns : kMostColumns;
   constexpr bool kFloats = std::is_same_v<A, double>;
   constexpr DType kSum = kFloats ? DType::kF64 : DType::kI64;
   const bool direct = from == DType::kF32 && to == DType::kF32;
   const ConvertFn load = convert_fn(from, kSum), store = convert_fn(kSum, to);
   const int64_t from_item = item_size(from), to_item = item_size(to);
-  const int64_t blocks = (rows.inner + kColumns - 1) / kColumns;
+  const int64_t blocks = blocks_of(width);
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-    const int64_t work = rows.length * std::min(kColumns, rows.inner);
-    parallel_for(rows.outer * blocks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
-                 [&](int64_t begin, int64_t end) {
-                   A sums[kColumns], values[kColumns];
-                   for (int64_t task = begin; task < end; ++task) {
-                     const int64_t first = task % blocks * kColumns,
-                                   n = std::min(kColumns, rows.inner - first);
-                     int64_t at = task / blocks * rows.length * rows.inner + first;
-                     std::fill_n(sums, n, A(0));
-                     if constexpr (kFloats)
-                       if (direct) {
-                         accumulate_rows(static_cast<const float*>(operands[0]) + at, rows.length,
-                                         rows.inner, sums, static_cast<float*>(results[0]) + at, n);
-                         continue;
-                       }
-                     for (int64_t i = 0; i < rows.length; ++i, at += rows.inner) {
-                       load(static_cast<const std::byte*>(operands[0]) + at * from_item, 1, values,
-                            n);
-                       accumulate_row(values, sums, values, n);
-                       store(values, 1, static_cast<std::byte*>(results[0]) + at * to_item, n);
-                     }
-                   }
-                 });
+    const int64_t work = rows.length * std::min(width, rows.inner);
+    parallel_for(
+        rows.outer * blocks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
+        [&](int64_t begin, int64_t end) {
+          A sums[kMostColumns], values[kMostColumns];
+          for (int64_t task = begin; task < end; ++task) {
+            const int64_t first = task % blocks * width, n = std::min(width, rows.inner - first);
+            int64_t at = task / blocks * rows.length * rows.inner + first;
+            std::fill_n(sums, n, A(0));
+            if constexpr (kFloats)
+              if (direct) {
+                accumulate_rows(static_cast<const float*>(operands[0]) + at, rows.length,
+                                rows.inner, sums, static_cast<float*>(results[0]) + at, n);
+                continue;
+              }
+            for (int64_t i = 0; i < rows.length; ++i, at += rows.inner) {
+              load(static_cast<const std::byte*>(operands[0]) + at * from_item, 1, values, n);
+              accumulate_row(values, sums, values, n);
+              store(values, 1, static_cast<std::byte*>(results[0]) + at * to_item, n);
+            }
+          }
+        });
   });
 }
 
