@@ -15,6 +15,7 @@ namespace paddle {
 namespace {
 
 constexpr int64_t kTile = 16;
+constexpr int64_t kBand = 32;  ///< rows of a band of tiles: two cache lines of each column in turn
 constexpr int64_t kElementsPerThread = 32768;
 
 struct Bytes16 {
@@ -174,24 +175,24 @@ void StridedCopy::copy_rows(const T* from, T* to, int64_t begin, int64_t end) co
 
 template <class T>
 void StridedCopy::copy_tiles(const T* from, T* to, int64_t begin, int64_t end) const {
-  const int64_t bands = (rows_ + kTile - 1) / kTile;
+  const int64_t bands = (rows_ + kBand - 1) / kBand;
   Walk walk(shape_, strides_, places_, shape_.size(), begin / bands);
   for (int64_t task = begin; task < end; ++task) {
-    const int64_t row = task % bands * kTile, rows = std::min(kTile, rows_ - row);
+    const int64_t row = task % bands * kBand, rows = std::min(kBand, rows_ - row);
     for (int64_t column = 0; column < columns_; column += kTile)
       transpose(from + walk.a + row + column * column_stride_, column_stride_,
                 to + walk.b + row * row_stride_ + column, row_stride_, rows,
                 std::min(kTile, columns_ - column));
-    if (row + kTile >= rows_) walk.next();
+    if (row + kBand >= rows_) walk.next();
   }
 }
 
 template <class T>
 void StridedCopy::run_as(const T* from, T* to) const {
   if (tiled_) {
-    const int64_t bands = (rows_ + kTile - 1) / kTile;
+    const int64_t bands = (rows_ + kBand - 1) / kBand;
     const int64_t tasks = size_ / (rows_ * columns_) * bands;
-    parallel_for(tasks, std::max<int64_t>(1, kElementsPerThread / (kTile * columns_)),
+    parallel_for(tasks, std::max<int64_t>(1, kElementsPerThread / (kBand * columns_)),
                  [&](int64_t begin, int64_t end) { copy_tiles(from, to, begin, end); });
     return;
   }
