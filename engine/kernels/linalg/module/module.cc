@@ -19,7 +19,7 @@ struct Tag {
   using type = T;
 };
 
-/// What `body(tag)` returns for the element type `type`.
+/// The result of `body(tag)` for the element type `type`.
 template <class Body>
 int for_type(char type, Body&& body) {
   try {
