@@ -16,7 +16,7 @@ struct TopSection {
   std::string owner;  ///< the program that reads it, "paddle-serve"
   std::string doc;
   Schema (*schema)() = nullptr;
-  /// What happens to the map before it is checked, such as names that stand for other maps; null:
+  /// Changes the map before it is checked, such as names that stand for other maps; null:
   /// nothing.
   void (*prepare)(Node& section, Diagnostics& diagnostics) = nullptr;
 };
