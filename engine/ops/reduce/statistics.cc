@@ -231,7 +231,6 @@ Tensors decompose_normalize(CallContext& c) {
   const Tensor size = vector_norm(x, a.p.as_double(), std::vector<int64_t>{axis}, true);
   return {x / ops::maximum(size, number(a.epsilon))};
 }
-namespace {}  // namespace
 
 Tensors decompose_cdist(CallContext& c) {
   const auto a = c.attrs_as<CdistAttrs>();
