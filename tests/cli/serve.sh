@@ -36,7 +36,7 @@ grep -q "^legal: 8 texts at a time" "$folder/out" || fail "an adapter: $(cat "$f
 expect 2 "--adapter is 'tests', expected NAME=DIR" "$serve" "$model" --adapter tests
 expect 2 "tests/none: is not a folder with adapter_config.json" "$serve" "$model" --adapter legal=tests/none
 printf 'models: {a: {path: llama, draft: no}}\n' > "$folder/bad.yaml"
-expect 2 "the draft of 'a' is 'no', expected ngram or none" "$serve" --config "$folder/bad.yaml"
+expect 3 "bad.yaml:1:34: 'models.a.draft': expected one of ngram, none, found 'no'" "$serve" --config "$folder/bad.yaml"
 quiet 0 "$serve" "$model" --cache plain --dry-run
 grep -q "tokens, whose cache takes" "$folder/out" || fail "a plain cache: $(cat "$folder/out")"
 quiet 0 "$serve" "$model" --cache-tokens 40 --streams 2 --dry-run
@@ -46,7 +46,7 @@ expect 2 "cache_tokens of 'llama' is for a paged cache" "$serve" "$model" --cach
 expect 2 "streams is 0, expected 1 to 128" "$serve" "$model" --streams 0
 expect 2 "two models are named 'llama'" "$serve" "$model" "$model"
 printf 'models: {a: llama}\nlimits: {stream: 3}\n' > "$folder/bad.yaml"
-expect 3 "bad.yaml:2:10: limits: unknown key 'stream' (did you mean 'streams'?)" "$serve" --config "$folder/bad.yaml"
+expect 3 "bad.yaml:2:10: unknown key 'stream' in 'limits' (did you mean 'streams'?)" "$serve" --config "$folder/bad.yaml"
 echo "short" > "$folder/keys.txt"
 expect 3 "a key has 5 characters" "$serve" --config "$folder/serve.yaml"
 finish
