@@ -79,9 +79,8 @@ void print_result(const exporter::ExportResult& result) {
                      check.node.empty() ? "" : check.node + "\n"));
 }
 
-int list(const exporter::ExportJob& job, bool json) {
-  const auto forms =
-      job.training ? exporter::list_training_operations(job) : exporter::list_operations(job);
+/// Prints the forms; whether each operation has one.
+bool list(const std::vector<exporter::OperationForm>& forms, bool json) {
   bool all = true;
   Json lines = Json::array();
   for (const auto& each : forms) {
@@ -93,12 +92,13 @@ int list(const exporter::ExportJob& job, bool json) {
                        {"source", each.source},
                        {"note", each.note}});
     else
-      cli::print(str(each.form, std::string(12 - each.form.size(), ' '), each.operation, "  x",
-                     each.count, each.note.empty() ? "" : "  " + each.note,
+      cli::print(str(each.form, std::string(12 - each.form.size(), ' '), each.operation,
+                     each.count > 0 ? str("  x", each.count) : std::string(),
+                     each.note.empty() ? "" : "  " + each.note,
                      each.form == "none" && !each.source.empty() ? "  " + each.source : "", "\n"));
   }
   if (json) cli::print(lines.dump() + "\n");
-  return all ? 0 : static_cast<int>(ErrorCode::kDifference);
+  return all;
 }
 
 int run(int argc, char** argv) {
@@ -159,10 +159,14 @@ int run(int argc, char** argv) {
   app.add_flag("--no-check", no_check, "do not run the file");
   app.add_flag("--overwrite", job.overwrite, "replace an existing file");
   app.add_flag("--dry-run", dry_run, "say how each operation is exported, write nothing");
-  app.add_flag("--list-ops", list_ops, "the same");
+  app.add_flag("--list-ops", list_ops, "the same; without MODEL, for all operations");
   app.add_flag("--json", json, "one JSON object (or, with --list-ops, an array) on the last line");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   job.load.overrides = cli::take_overrides(arguments);
+  if (arguments.empty() && list_ops) {
+    list(exporter::list_all_operations(), json);
+    return 0;
+  }
   if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-export --help)");
   if (arguments.size() > 1)
     fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '", arguments[1],
@@ -203,7 +207,11 @@ int run(int argc, char** argv) {
   job.check_with_onnxruntime = check_with == "onnxruntime";
   job.producer = cli::version_text();
   job.producer = "paddle " + job.producer.substr(0, job.producer.find('\n'));
-  if (dry_run || list_ops) return list(job, json);
+  if (dry_run || list_ops) {
+    const auto forms =
+        job.training ? exporter::list_training_operations(job) : exporter::list_operations(job);
+    return list(forms, json) ? 0 : static_cast<int>(ErrorCode::kDifference);
+  }
   if (job.output.empty()) fail(ErrorCode::kUsage, "no file is given: -o FILE.onnx");
   if (!job.output.ends_with(".onnx"))
     fail(ErrorCode::kUsage, job.output, ": expected a name that ends in .onnx");

@@ -134,6 +134,20 @@ std::vector<OperationForm> list_operations(const ExportJob& job) {
   return out;
 }
 
+std::vector<OperationForm> list_all_operations() {
+  std::vector<OperationForm> out;
+  for (const Op* const op : all_ops()) {
+    const onnx::ExportSupport support = onnx::export_support(*op);
+    OperationForm& form = out.emplace_back();
+    form.operation = op->name();
+    form.form = onnx::text(support.form);
+    form.note = support.note;
+  }
+  std::sort(out.begin(), out.end(),
+            [](const auto& a, const auto& b) { return a.operation < b.operation; });
+  return out;
+}
+
 std::vector<OperationForm> forms_of(const ir::Function& function) {
   std::vector<OperationForm> out;
   ir::for_each_operation(function.body, [&](const ir::Operation& operation) {

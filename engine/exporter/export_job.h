@@ -67,6 +67,8 @@ struct ExportResult {
 
 /// How each operation of the model is exported, without writing anything.
 std::vector<OperationForm> list_operations(const ExportJob& job);
+/// The same of all operations, without counts.
+std::vector<OperationForm> list_all_operations();
 /// Exports each function, writes FILE.report.json beside the file, and checks. Throws kUsage with
 /// all operations that have no ONNX form as notes.
 std::vector<ExportResult> run_export(const ExportJob& job,

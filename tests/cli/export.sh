@@ -93,6 +93,8 @@ Y
 expect 2 "2 operations have no ONNX form" "$export_model" "$folder/no_form.yaml" -o "$folder/x.onnx"
 grep -q "no_form.yaml:3:.*lgamma" "$folder/error" || fail "the list does not say the line"
 [[ ! -e "$folder/x.onnx" && ! -e "$folder/x.onnx.unchecked.onnx" ]] || fail "a refused export left a file"
+"$export_model" --list-ops > "$folder/forms" || fail "--list-ops without a model"
+(($(grep -cE "^(native|decomposed|none) +[a-z]" "$folder/forms") > 700)) || fail "--list-ops lists all"
 "$export_model" models/char_gpt.yaml --list-ops > "$folder/forms"
 grep -q "^native *attention" "$folder/forms" || fail "--list-ops"
 finish
