@@ -140,7 +140,7 @@ def chosen(text, known, what):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("bin", nargs="?", default=os.path.join(ROOT, "build/bin"))
     for name in ("configs", "layouts", "precisions"):
         parser.add_argument("--" + name, default="")
