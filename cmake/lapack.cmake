@@ -1,13 +1,14 @@
 # lib/libpaddle_lapack.so: engine/kernels/linalg/module, opened by the room kernels when a matrix is
-# decomposed. OpenBLAS without threads of its own is preferred; any LAPACK with Fortran's names does.
-find_library(PADDLE_OPENBLAS openblas PATH_SUFFIXES openblas-serial)
+# decomposed. OpenBLAS built with threads is preferred: only then is it safe for several callers at
+# once (it is told to start no threads itself). Any LAPACK with Fortran's names does.
+find_library(PADDLE_OPENBLAS openblas PATH_SUFFIXES openblas-pthread)
 if(PADDLE_OPENBLAS)
   set(lapack_libraries ${PADDLE_OPENBLAS})
 else()
   find_library(PADDLE_LAPACK lapack)
   find_library(PADDLE_BLAS blas)
   if(NOT PADDLE_LAPACK OR NOT PADDLE_BLAS)
-    message(FATAL_ERROR "LAPACK is missing (Debian: libopenblas-serial-dev)")
+    message(FATAL_ERROR "LAPACK is missing (Debian: libopenblas-pthread-dev)")
   endif()
   set(lapack_libraries ${PADDLE_LAPACK} ${PADDLE_BLAS})
 endif()

@@ -15,6 +15,12 @@ for call in "svd x=f32[40,5,4]" "svd x=f32[6,50,40]" "eigh x=c64[9,33,33]" "eig 
   done
   cmp -s 1.npz 3.npz || fail "$call: other bits on 3 threads than on 1"
 done
+# Calls of LAPACK at the same time do not disturb each other: a race shows in some of many calls.
+quiet 0 "$op" run svd 'x=f32[200,50,40]' --threads 1 -o alone.npz
+for _ in {1..8}; do
+  quiet 0 "$op" run svd 'x=f32[200,50,40]' --threads 6 -o together.npz
+  cmp -s alone.npz together.npz || fail "svd: other bits beside other calls"
+done
 
 for name in svd eigh eig pinv; do
   expect 4 "$name: a matrix has elements that are not finite" "$op" run "$name" 'x=f32[2,2](1,2,3,inf)'

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -19,9 +20,19 @@ struct Tag {
   using type = T;
 };
 
+/// Held during each call where LAPACK takes one caller at a time. OpenBLAS locks its list of
+/// buffers only where it has threads of its own: without, two callers may be given the same buffer,
+/// and both get wrong results.
+std::unique_lock<std::mutex> lock_library() {
+  static std::mutex mutex;
+  static const bool reentrant = !openblas_get_parallel || openblas_get_parallel() == 1;
+  return reentrant ? std::unique_lock<std::mutex>() : std::unique_lock(mutex);
+}
+
 /// The result of `body(tag)` for the element type `type`.
 template <class Body>
 int for_type(char type, Body&& body) {
+  const auto lock = lock_library();
   try {
     switch (type) {
       case 's':

@@ -114,6 +114,8 @@ Gemm<Complex128> zgemm_;
 
 /// Of OpenBLAS alone.
 [[gnu::weak]] void openblas_set_num_threads(int threads);
+/// 0 where it was built without threads, 1 with threads of its own, 2 with those of OpenMP.
+[[gnu::weak]] int openblas_get_parallel();
 }
 
 /// The one of four functions that is for T.
