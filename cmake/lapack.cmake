@@ -1,6 +1,6 @@
 # lib/libpaddle_lapack.so: engine/kernels/linalg/module, opened by the room kernels when a matrix is
 # decomposed. OpenBLAS built with threads is preferred: only then is it safe for several callers at
-# once (it is told to start no threads itself). Any LAPACK with Fortran's names does.
+# once. The module keeps it from starting threads. Any LAPACK with Fortran's names does.
 find_library(PADDLE_OPENBLAS openblas PATH_SUFFIXES openblas-pthread)
 if(PADDLE_OPENBLAS)
   set(lapack_libraries ${PADDLE_OPENBLAS})

@@ -170,7 +170,7 @@ paddle_room(launch DEPENDS base comm)
 paddle_add_opgen()
 paddle_room(ops DEPENDS base tensor
   SOURCES ${PADDLE_GENERATED_OPS_SOURCES} EXCLUDE "/engine/ops/opgen/")
-paddle_room(ir DEPENDS tensor ops)
+paddle_room(ir DEPENDS base tensor ops)
 paddle_room(formats DEPENDS base tensor
   LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
   SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/hdf5/module/")

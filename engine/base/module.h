@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/error.h"
+
 namespace paddle {
 
 class Module {
@@ -19,6 +21,14 @@ class Module {
   /// Null if the file cannot be opened, is of another version or lacks the function; `problem` says
   /// which. Callers warn once and do without.
   void* function(const char* name);
+  /// As `function`, for callers that cannot do without: kDevice, "`lack`: `problem`", if it is
+  /// null.
+  template <class F>
+  F* require(const char* name, const std::string& lack) {
+    void* const address = function(name);
+    if (!address) fail(ErrorCode::kDevice, lack, ": ", problem_);
+    return reinterpret_cast<F*>(address);
+  }
   const std::string& path() const { return path_; }
   const std::string& problem() const { return problem_; }
 

@@ -56,7 +56,7 @@ class Communicator::Background {
     while (true) {
       changed_.wait(lock, [&] { return ends_ || !jobs_.empty(); });
       if (ends_) return;
-      const Job job = jobs_.front();
+      const Job job = std::move(jobs_.front());
       const bool works = !failure_;
       lock.unlock();
       std::exception_ptr failure;

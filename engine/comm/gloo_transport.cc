@@ -7,10 +7,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/hex.h"
 #include "base/module.h"
 #include "base/text.h"
 #include "comm/gloo/interface.h"
-#include "comm/heartbeat.h"
 #include "comm/transfer.h"
 
 namespace paddle::comm {
@@ -39,11 +39,7 @@ class Gloo {
   template <class F>
   static F* find(const char* name) {
     static Module module(Module::default_path("gloo"), PADDLE_GLOO_VERSION);
-    void* const function = module.function(name);
-    if (!function)
-      fail(ErrorCode::kDevice,
-           "PADDLE_TRANSPORT: this installation has no Gloo: ", module.problem());
-    return reinterpret_cast<F*>(function);
+    return module.require<F>(name, "PADDLE_TRANSPORT: this installation has no Gloo");
   }
 };
 
@@ -94,10 +90,8 @@ class Request {
  public:
   Request() = default;
   ~Request() { reset(); }
-  Request(Request&& other) noexcept : gloo_(other.gloo_), request_(other.request_) {
-    other.request_ = nullptr;
-  }
-  Request& operator=(Request&&) = delete;
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
 
   /// False with the reason in `problem` if the connection is lost.
   bool begin(Group& group, bool send, int peer, uint64_t slot, std::span<const std::byte> memory,
@@ -193,40 +187,29 @@ class Outbox {
   std::thread thread_;
 };
 
-/// Bytes as digits, for a line of text.
-std::string to_line(const std::string& bytes) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string line;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    line += {kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-  return line;
-}
-
+/// The bytes of a line that hex_digits made.
 std::string from_line(const std::string& line) {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
   std::string bytes;
   for (size_t i = 0; i + 1 < line.size(); i += 2)
-    bytes += static_cast<char>(digit(line[i]) * 16 + digit(line[i + 1]));
+    bytes += static_cast<char>(hex_value(line[i]) * 16 + hex_value(line[i + 1]));
   return bytes;
 }
 
-class GlooTransport final : public Transport {
+class GlooTransport final : public ProcessTransport {
  public:
   GlooTransport(int rank, const std::vector<Socket>& peers, const std::string& host,
-                const GlooOptions& options)
-      : rank_(rank),
-        size_(static_cast<int>(peers.size())),
-        options_(options),
-        life_(options.timeout),
+                const ProcessOptions& options)
+      : ProcessTransport(rank, static_cast<int>(peers.size()), options),
         group_(host, rank, size_, options.patience),
         outbox_(group_, options.timeout) {
     const auto others = [&](auto&& f) {
       for (int peer = 0; peer < size_; ++peer)
         if (peer != rank_) f(peer, peers[static_cast<size_t>(peer)]);
     };
-    others([&](int peer, const Socket& s) { s.send_line(to_line(group_.address(peer))); });
+    others([&](int peer, const Socket& s) {
+      const std::string address = group_.address(peer);
+      s.send_line(hex_digits(std::as_bytes(std::span(address))));
+    });
     others([&](int peer, const Socket& s) {
       if (!s.wait_readable(options.patience))
         fail(ErrorCode::kPeer, "rank ", rank_, " has waited ", seconds_text(options.patience),
@@ -249,14 +232,6 @@ class GlooTransport final : public Transport {
     outbox_.finish();
     life_.stop();
   }
-  void start(Socket rendezvous, std::unique_ptr<RendezvousThread> host) {
-    life_.start(std::move(rendezvous), std::move(host), [this] { group_.abort(); });
-  }
-
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  void at_step(int64_t step) override { life_.at_step(step); }
-  bool leaves_time() const override { return options_.leaves_time; }
 
   void exchange(Exchange kind, std::span<const Outgoing> sends,
                 std::span<const Incoming> receives) override {
@@ -284,6 +259,11 @@ class GlooTransport final : public Transport {
   void abort(const std::string&) noexcept override {
     broken_ = true;
     group_.abort();
+  }
+
+ protected:
+  std::function<void()> on_lost() override {
+    return [this] { group_.abort(); };
   }
 
  private:
@@ -388,9 +368,6 @@ class GlooTransport final : public Transport {
     refuse_mismatch(rank_, kind, bytes, peer, static_cast<Exchange>(header.kind), header.bytes);
   }
 
-  int rank_, size_;
-  GlooOptions options_;
-  Liveness life_;
   Group group_;
   Outbox outbox_;
   bool broken_ = false;
@@ -399,7 +376,7 @@ class GlooTransport final : public Transport {
 }  // namespace
 
 std::shared_ptr<Transport> make_gloo_transport(int rank, const std::vector<Socket>& peers,
-                                               const GlooOptions& options, Socket rendezvous,
+                                               const ProcessOptions& options, Socket rendezvous,
                                                std::unique_ptr<RendezvousThread> host) {
   auto transport = std::make_shared<GlooTransport>(rank, peers, rendezvous.host(), options);
   transport->start(std::move(rendezvous), std::move(host));

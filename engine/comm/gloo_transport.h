@@ -3,26 +3,18 @@
 // so that programs run where it is not installed. Signs of life go over the rendezvous as with TCP,
 // so a lost rank is named.
 
-#include <chrono>
 #include <memory>
 #include <vector>
 
-#include "comm/rendezvous.h"
-#include "comm/transport.h"
+#include "comm/process_transport.h"
 
 namespace paddle::comm {
-
-struct GlooOptions {
-  std::chrono::milliseconds timeout = std::chrono::minutes(30);  ///< see TcpOptions
-  std::chrono::milliseconds patience = std::chrono::minutes(2);  ///< for connecting
-  bool leaves_time = false;                                      ///< see Transport
-};
 
 /// The transport of rank `rank`. The ranks tell each other the addresses of Gloo's connections over
 /// `peers`, by rank; `rendezvous` and `host` as in make_tcp_transport. kDevice if the module cannot
 /// be opened, kPeer if a connection fails.
 std::shared_ptr<Transport> make_gloo_transport(int rank, const std::vector<Socket>& peers,
-                                               const GlooOptions& options, Socket rendezvous,
+                                               const ProcessOptions& options, Socket rendezvous,
                                                std::unique_ptr<RendezvousThread> host);
 
 }  // namespace paddle::comm

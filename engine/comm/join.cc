@@ -106,15 +106,12 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
     return other != hosts[static_cast<size_t>(m.rank)];
   });
   const auto spin = cores > 0 ? kSpin : std::chrono::microseconds(0);
-  const bool leaves_time = has_network || cores > 1;
+  const ProcessOptions process{options.timeout, options.patience, spin, has_network || cores > 1};
   if (kind == "mpi")
-    return make_mpi_transport(m.rank, m.size, {options.timeout, spin, leaves_time},
-                              std::move(rendezvous), std::move(host));
+    return make_mpi_transport(m.rank, m.size, process, std::move(rendezvous), std::move(host));
   if (kind == "gloo")
-    return make_gloo_transport(m.rank, peers, {options.timeout, options.patience, leaves_time},
-                               std::move(rendezvous), std::move(host));
-  const TcpOptions tcp{options.timeout, spin, leaves_time};
-  return make_tcp_transport(m.rank, std::move(peers), hosts, tcp, std::move(rendezvous),
+    return make_gloo_transport(m.rank, peers, process, std::move(rendezvous), std::move(host));
+  return make_tcp_transport(m.rank, std::move(peers), hosts, process, std::move(rendezvous),
                             std::move(host));
 }
 

@@ -10,7 +10,6 @@
 
 #include "base/module.h"
 #include "base/text.h"
-#include "comm/heartbeat.h"
 #include "comm/mpi/interface.h"
 #include "comm/transfer.h"
 
@@ -48,11 +47,7 @@ class Mpi {
  private:
   template <class F>
   F* find(const char* name) {
-    void* const function = module_.function(name);
-    if (!function)
-      fail(ErrorCode::kDevice,
-           "PADDLE_TRANSPORT: this installation has no MPI: ", module_.problem());
-    return reinterpret_cast<F*>(function);
+    return module_.require<F>(name, "PADDLE_TRANSPORT: this installation has no MPI");
   }
   void check(int status) const {
     if (status != 0) fail(ErrorCode::kPeer, "MPI: ", message_);
@@ -81,10 +76,10 @@ struct Moving {
   bool truncated = false;
 };
 
-class MpiTransport final : public Transport {
+class MpiTransport final : public ProcessTransport {
  public:
-  MpiTransport(int rank, int size, const MpiOptions& options)
-      : rank_(rank), size_(size), options_(options), life_(options.timeout), mpi_(Mpi::get()) {
+  MpiTransport(int rank, int size, const ProcessOptions& options)
+      : ProcessTransport(rank, size, options), mpi_(Mpi::get()) {
     int mpi_rank = 0, mpi_size = 1;
     mpi_.start(mpi_rank, mpi_size);
     if (mpi_rank != rank || mpi_size != size)
@@ -98,12 +93,6 @@ class MpiTransport final : public Transport {
     if (broken_ || std::uncaught_exceptions() > 0) return;
     mpi_.finish();
   }
-  Liveness& life() { return life_; }
-
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  void at_step(int64_t step) override { life_.at_step(step); }
-  bool leaves_time() const override { return options_.leaves_time; }
 
   void exchange(Exchange kind, std::span<const Outgoing> sends,
                 std::span<const Incoming> receives) override {
@@ -230,9 +219,6 @@ class MpiTransport final : public Transport {
     return true;
   }
 
-  int rank_, size_;
-  MpiOptions options_;
-  Liveness life_;
   Mpi& mpi_;
   std::vector<Moving> moving_;  ///< kept, so that a step allocates little
   std::vector<paddle_mpi_piece> pieces_;
@@ -243,11 +229,11 @@ class MpiTransport final : public Transport {
 
 }  // namespace
 
-std::shared_ptr<Transport> make_mpi_transport(int rank, int size, const MpiOptions& options,
+std::shared_ptr<Transport> make_mpi_transport(int rank, int size, const ProcessOptions& options,
                                               Socket rendezvous,
                                               std::unique_ptr<RendezvousThread> host) {
   auto transport = std::make_shared<MpiTransport>(rank, size, options);
-  transport->life().start(std::move(rendezvous), std::move(host));
+  transport->start(std::move(rendezvous), std::move(host));
   return transport;
 }
 

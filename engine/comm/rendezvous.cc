@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/text.h"
 
 namespace paddle::comm {
@@ -19,15 +20,10 @@ constexpr size_t kLongestLine = 4096;
 constexpr size_t kMostStrangers = 64;
 
 std::string random_token() {
-  unsigned char bytes[16];
+  std::byte bytes[16];
   if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
     fail(ErrorCode::kDevice, "the system has no random numbers");
-  std::string out;
-  for (const unsigned char b : bytes) {
-    out += "0123456789abcdef"[b >> 4];
-    out += "0123456789abcdef"[b & 15];
-  }
-  return out;
+  return hex_digits(bytes);
 }
 
 /// "1, 2 and 5 more".

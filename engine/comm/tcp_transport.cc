@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "comm/heartbeat.h"
 #include "comm/near_memory.h"
 #include "comm/transfer.h"
 
@@ -50,22 +49,16 @@ class Inbox {
   size_t begin_ = 0, end_ = 0;
 };
 
-class TcpTransport final : public Transport {
+class TcpTransport final : public ProcessTransport {
  public:
   TcpTransport(int rank, std::vector<Socket> peers, const std::vector<std::string>& hosts,
-               const TcpOptions& options)
-      : rank_(rank), peers_(std::move(peers)), options_(options), life_(options.timeout) {
+               const ProcessOptions& options)
+      : ProcessTransport(rank, static_cast<int>(peers.size()), options), peers_(std::move(peers)) {
     near_.meet(rank_, peers_, hosts);
     for (const Socket& peer : peers_)
       if (peer.descriptor() >= 0) peer.prepare_for_messages();
   }
   ~TcpTransport() override { life_.stop(); }
-  Liveness& life() { return life_; }
-
-  int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(peers_.size()); }
-  void at_step(int64_t step) override { life_.at_step(step); }
-  bool leaves_time() const override { return options_.leaves_time; }
 
   void exchange(Exchange kind, std::span<const Outgoing> sends,
                 std::span<const Incoming> receives) override {
@@ -341,24 +334,21 @@ class TcpTransport final : public Transport {
     t.start_over();
   }
 
-  int rank_;
   std::vector<Socket> peers_;  ///< by rank; that of this rank is empty
-  TcpOptions options_;
   NearMemory near_;
   std::vector<Connection> connections_ = std::vector<Connection>(peers_.size());
   std::vector<Transfer> outgoing_, incoming_;  ///< kept, so that a step allocates nothing
   std::vector<pollfd> waits_;
-  Liveness life_;
 };
 
 }  // namespace
 
 std::shared_ptr<Transport> make_tcp_transport(int rank, std::vector<Socket> peers,
                                               const std::vector<std::string>& hosts,
-                                              const TcpOptions& options, Socket rendezvous,
+                                              const ProcessOptions& options, Socket rendezvous,
                                               std::unique_ptr<RendezvousThread> host) {
   auto transport = std::make_shared<TcpTransport>(rank, std::move(peers), hosts, options);
-  transport->life().start(std::move(rendezvous), std::move(host));
+  transport->start(std::move(rendezvous), std::move(host));
   return transport;
 }
 

@@ -57,12 +57,12 @@ bool stands_alone(uint32_t c) {
 /// Whether it makes words of several characters.
 bool is_letter(uint32_t c) { return is_word_part(c) && !stands_alone(c); }
 
-/// A bracket expression of the characters for which `f` holds, or of all others. Strings of C
-/// cannot hold character 0, so it counts as one of the others.
+/// A bracket expression of the characters for which `f` does not hold. Strings of C cannot hold
+/// character 0, so it counts as one of these.
 template <class F>
-std::string bracket(F&& f, bool others) {
+std::string all_but(F&& f) {
   constexpr uint32_t kLast = 0x10ffff, kFirstSurrogate = 0xd800, kLastSurrogate = 0xdfff;
-  std::string out = others ? "[^" : "[";
+  std::string out = "[^";
   for (uint32_t first = 1; first <= kLast; ++first) {
     if (!f(first)) continue;
     uint32_t last = first;
@@ -132,9 +132,9 @@ std::vector<std::string_view> split_tokens(std::string_view text, TokenKind kind
 
 std::string token_pattern(TokenKind kind) {
   if (kind == TokenKind::kCharacters) return ".";
-  const std::string sign = bracket(is_space, true);
+  const std::string sign = all_but(is_space);
   if (kind == TokenKind::kSpaces) return sign + '+';
-  const std::string letter = bracket([](uint32_t c) { return !is_letter(c); }, true);
+  const std::string letter = all_but([](uint32_t c) { return !is_letter(c); });
   return letter + "+(?:['\u2019]" + letter + "+)*|" + sign;
 }
 

@@ -307,7 +307,8 @@ std::string symbol_for(const data::Field& field, size_t axis) {
 
 }  // namespace
 
-Preprocess::Preprocess(const std::string& model, const program::ModelMetadata& metadata) {
+Preprocess::Preprocess(const std::string& model, const program::ModelMetadata& metadata)
+    : model_(model) {
   if (!metadata.config || !metadata.config->find("data"))
     fail(ErrorCode::kUsage, model,
          ": --with-preprocess is for the models of runs, whose config says ",
@@ -399,7 +400,7 @@ Array Preprocess::batch_of_one(const data::Sample& sample, const std::string& in
   const std::string suffix = "_mask";
   const bool is_mask = field < 0 && input.ends_with(suffix);
   if (is_mask) field = raw_->find_field(input.substr(0, input.size() - suffix.size()));
-  if (field < 0) fail(ErrorCode::kUsage, "the data has no field '", input, "'");
+  if (field < 0) fail(ErrorCode::kUsage, model_, ": the data has no field '", input, "'");
   const auto at = static_cast<size_t>(field);
   Array array = sample[at].array().cast(dtype);
   Dims shape = {1};

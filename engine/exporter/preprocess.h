@@ -41,6 +41,7 @@ class Preprocess {
   /// A field of a sample, or the mask of one, as a batch; kUsage if the data has none.
   Array batch_of_one(const data::Sample& sample, const std::string& input, DType dtype) const;
 
+  std::string model_;  ///< its path, for messages
   data::DatasetPtr raw_, scaled_;
   std::vector<data::Fitted> fitted_;
   std::vector<data::TransformOptions> transforms_;

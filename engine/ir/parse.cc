@@ -5,6 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "base/hex.h"
 #include "ir/module.h"
 #include "ops/core/call.h"
 
@@ -339,9 +340,9 @@ class Parser {
     if (digits.size() != 2 * size)
       bad(str("expected ", 2 * size, " hexadecimal digits, found ", digits.size()));
     const auto digit = [&](char c) {
-      if (c >= '0' && c <= '9') return c - '0';
-      if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-      bad(str("'", c, "' is not a hexadecimal digit"));
+      const int value = hex_value(c);
+      if (value < 0) bad(str("'", c, "' is not a hexadecimal digit"));
+      return value;
     };
     auto* bytes = static_cast<uint8_t*>(a.raw());
     for (size_t i = 0; i < size; ++i)

@@ -1,5 +1,6 @@
 // The text form of modules.
 
+#include "base/hex.h"
 #include "ir/module.h"
 
 namespace paddle::ir {
@@ -35,14 +36,8 @@ std::string port_text(const Port& port) {
 
 /// The memory of an array of a storage type, whose elements may have fewer than 8 bits.
 std::string hexadecimal(const Array& a) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  const auto* bytes = static_cast<const uint8_t*>(a.raw());
-  for (int64_t i = 0; i < storage_bytes(a.dtype, a.size()); ++i) {
-    out += kDigits[bytes[i] >> 4];
-    out += kDigits[bytes[i] & 15];
-  }
-  return out;
+  return hex_digits({static_cast<const std::byte*>(a.raw()),
+                     static_cast<size_t>(storage_bytes(a.dtype, a.size()))});
 }
 
 class Printer {

@@ -29,6 +29,11 @@ Value* traced_value(const Tensor& tensor) {
   return content ? content->value : nullptr;
 }
 
+void name_traced(const Tensor& tensor, const std::string& name) {
+  Value* const value = traced_value(tensor);
+  if (value && value->producer && value->name.empty()) value->name = name;
+}
+
 Function* traced_function(const Tensor& tensor) {
   const auto* content = dynamic_cast<const TracedValue*>(tensor.content().get());
   return content ? content->function : nullptr;

@@ -16,6 +16,9 @@ struct TracedValue : Content {
 
 /// The SSA value behind a tensor, or null if it is not traced.
 Value* traced_value(const Tensor& tensor);
+/// Names the value of a traced operation that has no name yet. Inputs, parameters and states have
+/// those of their ports.
+void name_traced(const Tensor& tensor, const std::string& name);
 Function* traced_function(const Tensor& tensor);
 
 class Tracer final : public Interpreter {

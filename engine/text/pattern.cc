@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include "base/error.h"
+#include "base/free_with.h"
 #include "base/utf8.h"
 #include "text/unicode.h"
 
@@ -82,19 +83,11 @@ std::string translate(std::string_view e) {
   return out;
 }
 
-template <auto function>
-struct Free {
-  template <class T>
-  void operator()(T* pointer) const {
-    function(pointer);
-  }
-};
-
 }  // namespace
 
 struct Pattern::Compiled {
   std::string expression;
-  std::unique_ptr<pcre2_code, Free<pcre2_code_free>> code;
+  std::unique_ptr<pcre2_code, FreeWith<pcre2_code_free>> code;
 };
 
 Pattern::Pattern(std::string_view expression) {
@@ -130,9 +123,9 @@ Pattern Pattern::literal(std::string_view text) {
 
 void Pattern::for_each_match(std::string_view text,
                              const std::function<void(size_t, size_t)>& callback) const {
-  const std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>> data(
+  const std::unique_ptr<pcre2_match_data, FreeWith<pcre2_match_data_free>> data(
       pcre2_match_data_create(1, nullptr));
-  const std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>> context(
+  const std::unique_ptr<pcre2_match_context, FreeWith<pcre2_match_context_free>> context(
       pcre2_match_context_create(nullptr));
   if (!data || !context) fail(ErrorCode::kDevice, "out of memory for a pattern");
   pcre2_set_match_limit(context.get(), kMatchLimit);

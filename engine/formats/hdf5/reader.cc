@@ -21,12 +21,8 @@ class Functions {
   std::mutex mutex;
 
   template <class F>
-  F find(const char* name, const std::string& path) {
-    void* const function = module_.function(name);
-    if (!function)
-      fail(ErrorCode::kDevice, path,
-           ": this installation cannot read HDF5 files: ", module_.problem());
-    return reinterpret_cast<F>(function);
+  F* find(const char* name, const std::string& path) {
+    return module_.require<F>(name, path + ": this installation cannot read HDF5 files");
   }
 
  private:
@@ -66,9 +62,9 @@ constexpr size_t kMessage = 512;
 Hdf5Reader::Hdf5Reader(const std::string& path) : path_(path) {
   Functions& functions = Functions::get();
   const std::lock_guard lock(functions.mutex);
-  const auto open = functions.find<decltype(&paddle_hdf5_open)>("paddle_hdf5_open", path);
-  const auto close = functions.find<decltype(&paddle_hdf5_close)>("paddle_hdf5_close", path);
-  const auto list = functions.find<decltype(&paddle_hdf5_list)>("paddle_hdf5_list", path);
+  const auto open = functions.find<decltype(paddle_hdf5_open)>("paddle_hdf5_open", path);
+  const auto close = functions.find<decltype(paddle_hdf5_close)>("paddle_hdf5_close", path);
+  const auto list = functions.find<decltype(paddle_hdf5_list)>("paddle_hdf5_list", path);
   char message[kMessage] = {};
   void* const file = open(path.c_str(), message, kMessage);
   if (!file) fail(ErrorCode::kModel, path, ": ", message);
@@ -112,7 +108,7 @@ Array Hdf5Reader::read(size_t index) const {
   Array out = Array::empty(dataset.dtype, dataset.shape);
   Functions& functions = Functions::get();
   const std::lock_guard lock(functions.mutex);
-  const auto read_function = functions.find<decltype(&paddle_hdf5_read)>("paddle_hdf5_read", path_);
+  const auto read_function = functions.find<decltype(paddle_hdf5_read)>("paddle_hdf5_read", path_);
   char message[kMessage] = {};
   if (read_function(file_.get(), dataset.name.c_str(), out.raw(), static_cast<size_t>(bytes),
                     message, kMessage) != 0)

@@ -10,20 +10,13 @@ namespace paddle::cpu {
 namespace {
 
 const paddle_lapack_table& open_lapack(std::string_view op) {
-  struct Opened {
-    const paddle_lapack_table* table = nullptr;
-    std::string problem;
-    Opened() {
-      Module module(Module::default_path("lapack"), PADDLE_LAPACK_VERSION);
-      if (void* const function = module.function("paddle_lapack"))
-        table = reinterpret_cast<const paddle_lapack_table* (*)()>(function)();
-      problem = module.problem();
-    }
+  const auto open = [&] {
+    Module module(Module::default_path("lapack"), PADDLE_LAPACK_VERSION);
+    return module.require<decltype(paddle_lapack)>("paddle_lapack",
+                                                   str(op, ": this installation has no LAPACK"))();
   };
-  static const Opened opened;
-  if (!opened.table)
-    fail(ErrorCode::kDevice, op, ": this installation has no LAPACK: ", opened.problem);
-  return *opened.table;
+  static const paddle_lapack_table& table = *open();
+  return table;
 }
 
 template <class T>

@@ -250,16 +250,13 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
     if (!operation) refuse(where, str("'", name, "' does not take a tensor"));
     return call_op(*operation, std::move(arguments), site, frame);
   }
-  if (name == "calculate_gain" && args.size() == 1 && arguments.named.size() == 1 &&
-      arguments.named[0].first == "param") {
-    args.push_back(arguments.named[0].second);
-    arguments.named.clear();
-  }
   if (!arguments.named.empty()) {
-    const bool start = name == "enumerate" && arguments.named.size() == 1 &&
-                       arguments.named[0].first == "start" && args.size() == 1;
-    if (!start) refuse(where, str("'", name, "' has no argument '", arguments.named[0].first, "'"));
-    args.push_back(arguments.named[0].second);
+    const auto& [argument, value] = arguments.named[0];
+    const bool known = args.size() == 1 && arguments.named.size() == 1 &&
+                       ((name == "enumerate" && argument == "start") ||
+                        (name == "calculate_gain" && argument == "param"));
+    if (!known) refuse(where, str("'", name, "' has no argument '", argument, "'"));
+    args.push_back(value);
   }
   return with_location_scope(where, [&]() -> Value {
     if (name == "calculate_gain") return calculate_gain(args);

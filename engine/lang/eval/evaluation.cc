@@ -163,22 +163,13 @@ void Evaluation::augment(const Stmt& statement, Frame& frame) {
 
 // --- names ---
 
-namespace {
-
-/// A value of a trace has the name of the first variable that it is assigned to. Inputs, parameters
-/// and states have those of their ports.
-void name_traced(const Value& value, const std::string& name) {
-  ir::Value* const traced = value.is_tensor() ? ir::traced_value(value.tensor()) : nullptr;
-  if (traced && traced->producer && traced->name.empty()) traced->name = name;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void Evaluation::assign(const Expr& target, Value value, Frame& frame) {
   switch (target.kind) {
     case ExprKind::kName:
       frame.unavailable.erase(target.text);
-      name_traced(value, target.text);
+      if (value.is_tensor()) ir::name_traced(value.tensor(), target.text);
       if (const auto* reference = value.get<Callable>())
         frame.references[target.text].insert(reference->name);
       frame.locals[target.text] = std::move(value);

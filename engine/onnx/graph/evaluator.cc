@@ -23,12 +23,6 @@ namespace {
 constexpr int kMaxDepth = 64;
 
 /// Gives a traced value its name in the file. Values that are kept as dims are not traced.
-void name_traced(const Value& value, const std::string& name) {
-  if (!value.is_tensor() || value.dims()) return;
-  ir::Value* const traced = ir::traced_value(value.tensor());
-  if (traced && traced->producer && traced->name.empty()) traced->name = name;
-}
-
 /// Bounds the nesting of graphs and functions; exception-safe.
 class DepthScope {
  public:
@@ -244,7 +238,8 @@ void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std:
       if (k >= outputs.size())
         fail(ErrorCode::kModel, node_title(node), ": has no output ", k, " ('", node.outputs[k],
              "')");
-      if (traced) name_traced(outputs[k], node.outputs[k]);
+      if (traced && outputs[k].is_tensor() && !outputs[k].dims())
+        ir::name_traced(outputs[k].tensor(), node.outputs[k]);
       set(scope, node.outputs[k], std::move(outputs[k]));
     }
     if (partitions) Partitions::mark_outputs(node, scope);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/free_with.h"
 
 namespace paddle::onnx {
 namespace {
@@ -30,23 +31,15 @@ std::string translate(const std::string& pattern) {
   return out;
 }
 
-template <auto function>
-struct Free {
-  template <class T>
-  void operator()(T* pointer) const {
-    function(pointer);
-  }
-};
-
 }  // namespace
 
 struct Regex::Compiled {
-  std::unique_ptr<pcre2_code, Free<pcre2_code_free>> code;
+  std::unique_ptr<pcre2_code, FreeWith<pcre2_code_free>> code;
 
   std::optional<Match> match(const std::string& s, size_t from, uint32_t options) const {
-    const std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>> data(
+    const std::unique_ptr<pcre2_match_data, FreeWith<pcre2_match_data_free>> data(
         pcre2_match_data_create(1, nullptr));
-    const std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>> context(
+    const std::unique_ptr<pcre2_match_context, FreeWith<pcre2_match_context_free>> context(
         pcre2_match_context_create(nullptr));
     if (!data || !context) fail(ErrorCode::kDevice, "out of memory for a pattern");
     pcre2_set_match_limit(context.get(), kMatchLimit);

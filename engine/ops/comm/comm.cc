@@ -26,22 +26,6 @@ void infer_sums(InferContext& c, const std::vector<int64_t>& ranks) {
   for (size_t i = 0; i < c.list_size(0); ++i) c.result(c.list_type(0, i));
 }
 
-}  // namespace
-
-void infer_comm_all_reduce(InferContext& c) {
-  infer_sums(c, c.attrs_as<CommAllReduceAttrs>().ranks);
-}
-
-void infer_comm_start_all_reduce(InferContext& c) {
-  const auto attrs = c.attrs_as<CommStartAllReduceAttrs>();
-  infer_sums(c, attrs.ranks);
-  infer_scratch(c, attrs.scratch);
-}
-
-void infer_comm_wait(InferContext& c) { c.result(c.dtype(0), c.shape(0)); }
-
-namespace {
-
 template <class A>
 void infer_part(InferContext& c, const A& attrs) {
   check_ranks(c, attrs.ranks);
@@ -70,6 +54,18 @@ void infer_whole(InferContext& c, const A& attrs) {
 }
 
 }  // namespace
+
+void infer_comm_all_reduce(InferContext& c) {
+  infer_sums(c, c.attrs_as<CommAllReduceAttrs>().ranks);
+}
+
+void infer_comm_start_all_reduce(InferContext& c) {
+  const auto attrs = c.attrs_as<CommStartAllReduceAttrs>();
+  infer_sums(c, attrs.ranks);
+  infer_scratch(c, attrs.scratch);
+}
+
+void infer_comm_wait(InferContext& c) { c.result(c.dtype(0), c.shape(0)); }
 
 void infer_comm_reduce_scatter(InferContext& c) {
   infer_part(c, c.attrs_as<CommReduceScatterAttrs>());

@@ -1,0 +1,49 @@
+#pragma once
+// What the transports between processes have in common: rank and size, options, and signs of life.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "comm/heartbeat.h"
+#include "comm/rendezvous.h"
+#include "comm/transport.h"
+
+namespace paddle::comm {
+
+struct ProcessOptions {
+  /// The longest wait for another rank in an exchange.
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  /// The longest wait for a connection.
+  std::chrono::milliseconds patience = std::chrono::minutes(2);
+  /// How long a rank asks again and again for a message before it sleeps. To fall asleep and to
+  /// wake up takes longer than most waits for a rank that has a core of its own.
+  std::chrono::microseconds spin = {};
+  bool leaves_time = false;  ///< see Transport
+};
+
+class ProcessTransport : public Transport {
+ public:
+  /// As Liveness::start.
+  void start(Socket rendezvous, std::unique_ptr<RendezvousThread> host) {
+    life_.start(std::move(rendezvous), std::move(host), on_lost());
+  }
+
+  int rank() const final { return rank_; }
+  int size() const final { return size_; }
+  void at_step(int64_t step) final { life_.at_step(step); }
+  bool leaves_time() const final { return options_.leaves_time; }
+
+ protected:
+  ProcessTransport(int rank, int size, const ProcessOptions& options)
+      : rank_(rank), size_(size), options_(options), life_(options.timeout) {}
+  /// What is called in another thread when the run has lost a rank; see Liveness::start.
+  virtual std::function<void()> on_lost() { return {}; }
+
+  const int rank_, size_;
+  const ProcessOptions options_;
+  Liveness life_;  ///< destructors stop it before what it wakes up ends
+};
+
+}  // namespace paddle::comm
