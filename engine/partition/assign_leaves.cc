@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "ops/core/cost.h"
+#include "partition/communication.h"
 #include "partition/stages.h"
 
 namespace paddle::partition {
@@ -16,21 +17,16 @@ namespace {
 using ir::Operation;
 using ir::Value;
 
-double bytes_of(const Value& v) {
-  const Dims shape = concrete(v.type.shape);
-  return static_cast<double>(storage_bytes(v.type.dtype, element_count(std::span(shape))));
-}
-
 double cost_of(const Operation& operation) {
   std::vector<Dims> operands, results;
   double bytes = 0;
   for (const Value* v : operation.operands) {
     operands.push_back(v ? concrete(v->type.shape) : Dims{});
-    if (v) bytes += bytes_of(*v);
+    if (v) bytes += static_cast<double>(bytes_of(*v));
   }
   for (const Value* v : operation.results) {
     results.push_back(concrete(v->type.shape));
-    bytes += bytes_of(*v);
+    bytes += static_cast<double>(bytes_of(*v));
   }
   // A byte that moves takes as long as a few operations of a product.
   constexpr double kPerByte = 4;
@@ -83,7 +79,8 @@ Line line_up(const ir::Function& function) {
   line.crossing.assign(line.operations.size(), 0);
   for (const auto& [v, at] : made)
     if (const auto it = last.find(v); it != last.end() && !free.contains(v))
-      for (size_t i = at; i < it->second; ++i) line.crossing[i] += bytes_of(*v);
+      for (size_t i = at; i < it->second; ++i)
+        line.crossing[i] += static_cast<double>(bytes_of(*v));
   return line;
 }
 

@@ -6,14 +6,10 @@
 
 namespace paddle::partition {
 
-namespace {
-
-uint64_t bytes_of(const ir::Value& value) {
+int64_t bytes_of(const ir::Value& value) {
   const Dims shape = concrete(value.type.shape);
-  return static_cast<uint64_t>(storage_bytes(value.type.dtype, element_count(std::span(shape))));
+  return storage_bytes(value.type.dtype, element_count(std::span(shape)));
 }
-
-}  // namespace
 
 std::map<std::string, Traffic> communication(const ir::Function& function) {
   std::map<std::string, Traffic> out;
@@ -24,14 +20,14 @@ std::map<std::string, Traffic> communication(const ir::Function& function) {
     if (const size_t early = name.find("start_"); early != name.npos)
       name.erase(early, std::string_view("start_").size());
     uint64_t bytes = 0;
-    for (const ir::Value* v : o.operands) bytes += bytes_of(*v);
+    for (const ir::Value* v : o.operands) bytes += static_cast<uint64_t>(bytes_of(*v));
     Traffic& traffic = out[name];
     ++traffic.calls;
     const size_t ranks = attribute(o, "ranks").as_ints().size();
     if (name == "comm.all_reduce")
       traffic.bytes += comm::Communicator::all_reduce_sent_bytes(bytes, ranks);
     else if (name == "comm.reduce_scatter")
-      traffic.bytes += bytes - bytes_of(*o.results[0]);
+      traffic.bytes += bytes - static_cast<uint64_t>(bytes_of(*o.results[0]));
     else
       traffic.bytes += bytes * (ranks - 1);
   });

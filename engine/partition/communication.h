@@ -14,6 +14,9 @@ struct Traffic {
   uint64_t bytes = 0;  ///< that one rank sends in all of them
 };
 
+/// Of a value whose dims are constants.
+int64_t bytes_of(const ir::Value& value);
+
 /// By operation: "comm.all_reduce", "comm.reduce_scatter", "comm.all_gather". Dims must be
 /// constants.
 std::map<std::string, Traffic> communication(const ir::Function& function);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "partition/communication.h"
 #include "partition/rules.h"
 
 namespace paddle::partition {
@@ -18,11 +18,6 @@ using ir::Value;
 
 /// Operations before a gather that compute what it gathers; more are not moved with it.
 constexpr size_t kLongestChain = 3;
-
-int64_t bytes_of(const Value& value) {
-  const Dims shape = concrete(value.type.shape);
-  return storage_bytes(value.type.dtype, element_count(std::span(shape)));
-}
 
 int64_t rows_before(const Value& value, int64_t axis) {
   const Dims shape = concrete(value.type.shape);

@@ -19,20 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Named = std::vector<std::pair<std::string, Array>>;
 
-Named weights_of(const ParameterStore& store) {
-  Named out;
-  for (const auto& [name, p] : store.parameters) {
-    const Array* master = store.master(name);
-    out.push_back({name, master ? *master : p.value});
-  }
-  for (const auto& [name, value] : store.states)
-    if (is_model_state(name)) {
-      const auto start = store.sequence_starts.find(name);
-      out.push_back({name, start == store.sequence_starts.end() ? value : start->second});
-    }
-  return out;
-}
-
 std::string text_of(const Array& a) { return text(a.dtype) + str(a.shape); }
 
 bool is_step_name(const std::string& name) {
@@ -299,7 +285,11 @@ void check_report(const LoadReport& report, const std::string& file,
 }
 
 void write_weights(const std::string& file, const ParameterStore& store) {
-  formats::write_safetensors(file, weights_of(store));
+  Named weights;
+  for (const CheckpointTensor& each : stored_weights(store))
+    weights.emplace_back(
+        each.name, each.start ? store.sequence_starts.at(each.name) : store.array(each.source));
+  formats::write_safetensors(file, weights);
 }
 
 }  // namespace paddle::program

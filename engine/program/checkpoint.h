@@ -45,10 +45,6 @@ struct CheckpointContent {
   RunState state;
 };
 
-/// Writes `folder/<step>` and points `folder/latest` at it. Free space is checked first.
-/// kDevice with path and cause if the disk refuses; what was there stays.
-std::string write_checkpoint(const std::string& folder, const ParameterStore& store,
-                             const CheckpointContent& content);
 /// Removes all but the newest `keep` and those named in `spare`.
 void prune_checkpoints(const std::string& folder, int64_t keep, const std::vector<int64_t>& spare);
 

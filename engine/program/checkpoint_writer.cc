@@ -16,11 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Array& array_in(const ParameterStore& store, const std::string& name) {
-  const auto parameter = store.parameters.find(name);
-  return parameter != store.parameters.end() ? parameter->second.value : store.states.at(name);
-}
-
 nlohmann::json to_json(const Watch& watch) {
   nlohmann::json out = {
       {"waited", watch.waited}, {"cooldown", watch.cooldown}, {"factor", watch.factor}};
@@ -62,12 +57,14 @@ std::string state_text(const RunState& s, uint64_t seed, const fs::path& folder)
 }  // namespace
 
 CheckpointWriter::File CheckpointWriter::file_of(const std::string& path,
-                                                 std::vector<Tensor> tensors,
+                                                 std::vector<CheckpointTensor> stored,
                                                  const ParameterStore& store) {
   std::vector<formats::SafetensorsEntry> entries;
-  for (const Tensor& each : tensors) {
-    const Array& array = array_in(store, each.source);
+  std::vector<Tensor> tensors;
+  for (CheckpointTensor& each : stored) {
+    const Array& array = store.array(each.source);
     entries.push_back({.name = each.name, .dtype = array.dtype, .shape = array.shape});
+    tensors.push_back({std::move(each), {}});
   }
   return {formats::SafetensorsParts(path, std::move(entries)), std::move(tensors)};
 }
@@ -81,26 +78,16 @@ CheckpointWriter::CheckpointWriter(const std::string& folder, const ParameterSto
       starts_(store.sequence_starts) {
   const std::string step = std::to_string(content_.state.step);
   temporary_ = (fs::path(folder) / (".writing-" + step)).string();
-  std::vector<Tensor> weights, optimizer;
+  std::vector<CheckpointTensor> weights = stored_weights(store),
+                                optimizer = stored_optimizer(store);
   std::map<std::string, std::string> exchanged;
-  for (const auto& [name, p] : store.parameters) {
-    std::string source = store.master(name) ? "master/" + name : name;
-    if (const auto average = averages.find(name); average != averages.end()) {
-      exchanged[average->second] = source;
-      source = average->second;
+  for (CheckpointTensor& each : weights)
+    if (const auto average = averages.find(each.name); average != averages.end()) {
+      exchanged[average->second] = each.source;
+      each.source = average->second;
     }
-    weights.push_back({name, source, false, {}});
-  }
-  for (const auto& [name, value] : store.states) {
-    if (is_model_state(name)) {
-      weights.push_back({name, name, starts_.count(name) > 0, {}});
-    } else if (!is_master(name) && !is_accumulated(name)) {
-      const auto at = exchanged.find(name);
-      optimizer.push_back({name, at == exchanged.end() ? name : at->second, false, {}});
-    }
-  }
-  for (const auto& [name, start] : starts_)
-    optimizer.push_back({str(kSequencePrefix, name), name, false, {}});
+  for (CheckpointTensor& each : optimizer)
+    if (const auto at = exchanged.find(each.name); at != exchanged.end()) each.source = at->second;
   const auto path = [&](const char* name) { return (fs::path(temporary_) / name).string(); };
   files_.push_back(file_of(path("model.safetensors"), std::move(weights), store));
   files_.push_back(file_of(path("optimizer.safetensors"), std::move(optimizer), store));
@@ -131,12 +118,9 @@ void CheckpointWriter::create() {
 void CheckpointWriter::take(const PartOf& part_of, bool copied) {
   for (File& file : files_)
     for (Tensor& each : file.tensors) {
-      auto part = part_of(each.source);
+      auto part = part_of(each.stored.source);
       if (!part) continue;
-      if (each.start) {
-        part->values = starts_.at(each.name).contiguous();
-        part->runs = {{0, 0, part->values.size()}};
-      }
+      if (each.stored.start) *part = whole_part(starts_.at(each.stored.name));
       if (copied) part->values = runtime::copied(part->values);
       each.part = std::move(*part);
     }
@@ -150,7 +134,7 @@ void CheckpointWriter::write() {
       const auto* const bytes = static_cast<const std::byte*>(each.part.values.raw());
       const auto item = static_cast<size_t>(item_size(each.part.values.dtype));
       for (const TensorPart::Run& run : each.part.runs)
-        file.parts.write(each.name, run.in_whole,
+        file.parts.write(each.stored.name, run.in_whole,
                          {bytes + static_cast<size_t>(run.in_part) * item,
                           static_cast<size_t>(run.count) * item});
       each.part = {};
@@ -170,21 +154,6 @@ std::string CheckpointWriter::finish() {
   sync_directory(folder_);
   point_latest(folder_, content_.state.step);
   return place.string();
-}
-
-std::string write_checkpoint(const std::string& folder, const ParameterStore& store,
-                             const CheckpointContent& content) {
-  CheckpointWriter writer(folder, store, content, {});
-  writer.create();
-  writer.take(
-      [&](const std::string& name) {
-        TensorPart part{array_in(store, name).contiguous(), {}};
-        part.runs = {{0, 0, part.values.size()}};
-        return std::optional(part);
-      },
-      false);
-  writer.write();
-  return writer.finish();
 }
 
 }  // namespace paddle::program

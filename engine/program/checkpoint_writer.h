@@ -9,6 +9,7 @@
 
 #include "formats/safetensors.h"
 #include "program/checkpoint.h"
+#include "program/checkpoint_files.h"
 #include "program/parameter_store.h"
 #include "program/tensor_part.h"
 
@@ -27,7 +28,8 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   /// Makes the folder and all files beside their final place; one process calls it, before the
-  /// others write. kDevice if there is not enough space.
+  /// others write. kDevice with path and cause if there is not enough space or the disk refuses;
+  /// what was there stays.
   void create();
   /// Takes the parts of this process; `copied` if the store changes before they are written.
   void take(const PartOf& part_of, bool copied);
@@ -39,15 +41,14 @@ class CheckpointWriter {
 
  private:
   struct Tensor {
-    std::string name, source;  ///< in the file, in the store
-    bool start = false;        ///< the initial value of a sequence state
-    TensorPart part;           ///< of this process, if it writes any
+    CheckpointTensor stored;
+    TensorPart part;  ///< of this process, if it writes any
   };
   struct File {
     formats::SafetensorsParts parts;
     std::vector<Tensor> tensors;
   };
-  static File file_of(const std::string& path, std::vector<Tensor> tensors,
+  static File file_of(const std::string& path, std::vector<CheckpointTensor> stored,
                       const ParameterStore& store);
 
   std::string folder_, temporary_;

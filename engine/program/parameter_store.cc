@@ -6,6 +6,14 @@
 
 namespace paddle::program {
 
+Array& ParameterStore::array(const std::string& name) {
+  const auto parameter = parameters.find(name);
+  return parameter != parameters.end() ? parameter->second.value : states.at(name);
+}
+const Array& ParameterStore::array(const std::string& name) const {
+  return const_cast<ParameterStore&>(*this).array(name);
+}
+
 int64_t ParameterStore::parameter_count() const {
   int64_t count = 0;
   for (const auto& [name, p] : parameters) count += p.value.size();

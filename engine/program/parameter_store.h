@@ -38,6 +38,9 @@ struct ParameterStore {
   /// Whether initial values of this many elements are computed.
   bool initializes(int64_t elements) const;
 
+  /// The value of the parameter or state of this name, which must exist.
+  Array& array(const std::string& name);
+  const Array& array(const std::string& name) const;
   int64_t parameter_count() const;  ///< elements of all parameters
   /// Keeps the parameter in `low` from now on, beside a float32 master.
   void keep_in_16_bits(const std::string& parameter, DType low);

@@ -19,6 +19,10 @@ struct TensorPart {
   Array values;  ///< contiguous, on the host
   std::vector<Run> runs;
 };
+/// All of a tensor.
+inline TensorPart whole_part(const Array& array) {
+  return {array.on_host().contiguous(), {{0, 0, array.size()}}};
+}
 /// The part that this process writes of a parameter or state of the store; nullopt: none.
 using PartOf = std::function<std::optional<TensorPart>(const std::string& name)>;
 

@@ -290,19 +290,15 @@ Session::Compiled& Session::compiled(Part part) {
   if (first) module_.functions.push_back(made.logical ? made.logical : made.function);
   module_.parameters.clear();
   module_.states.clear();
-  const auto placement = [&](const std::string& name) {
-    const auto it = placements_.find(name);
-    return it == placements_.end() ? partition::Placement{} : it->second;
-  };
   for (const auto& [name, p] : store_.parameters)
     module_.parameters.push_back({.name = name,
                                   .type = {p.value.dtype, to_shape(p.value.shape)},
                                   .initializer = p.initializer,
                                   .trainable = !step_->definition().is_frozen(name),
-                                  .placement = placement(name)});
+                                  .placement = placement_of(name)});
   for (const auto& [name, value] : store_.states) {
     module_.states.push_back(program::state_slot(store_, name));
-    module_.states.back().placement = placement(name);
+    module_.states.back().placement = placement_of(name);
   }
   return *traces.front();
 }

@@ -187,8 +187,8 @@ class Session {
   bool reads_own_rows_alone() const;
   /// From now on the other rows of training batches have no meaning.
   void expect_own_rows() { has_own_rows_alone_ = true; }
-  /// Where parameters and states are split.
-  const partition::Placements& placements() const { return placements_; }
+  /// Where a parameter or state is split; empty: all ranks have the whole.
+  partition::Placement placement_of(const std::string& name) const;
   /// Values that some operation of the training step needs whole, although they are split.
   const std::vector<partition::Gathered>& gathered() const { return gathered_; }
   /// The effect of recomputation in one line; "" without it.
@@ -297,8 +297,6 @@ class Session {
   uint64_t random_counter(const StepScalars& numbers, size_t micro_batch) const;
   /// The array of the store that an input takes, or this rank's part of it.
   Array* stored(const ir::Port& port, const partition::Placement& placement);
-  /// An array of a store by the name of a parameter or state.
-  static Array& whole_in(program::ParameterStore& store, const std::string& name);
   /// Gathers a parameter or state that rank 0 lacks there.
   void gather_whole(const std::string& name, program::ParameterStore& out);
   /// An array of the store by port.

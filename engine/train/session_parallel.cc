@@ -106,7 +106,7 @@ Array* Session::stored(const ir::Port& port, const partition::Placement& placeme
 
 void Session::take_parts() {
   for (auto& [name, part] : parts_here_) {
-    Array& whole = whole_in(store_, name);
+    Array& whole = store_.array(name);
     part = partition::shard(whole, placements_.at(name), options_.mesh, options_.peers->rank());
     whole = Array::reserve(whole.dtype, whole.shape);
   }
@@ -123,21 +123,16 @@ int64_t Session::stored_bytes() const {
   int64_t bytes = 0;
   const auto add = [&](const std::string& name, const Array& whole) {
     if (!is_held(name)) return;
-    const auto placed = placements_.find(name);
-    const Dims shape = placed == placements_.end()
-                           ? whole.shape
-                           : partition::shard_shape(whole.shape, placed->second, options_.mesh,
-                                                    options_.peers->rank());
+    const partition::Placement placement = placement_of(name);
+    const Dims shape =
+        placement.empty()
+            ? whole.shape
+            : partition::shard_shape(whole.shape, placement, options_.mesh, options_.peers->rank());
     bytes += storage_bytes(whole.dtype, element_count(std::span(shape)));
   };
   for (const auto& [name, parameter] : store_.parameters) add(name, parameter.value);
   for (const auto& [name, value] : store_.states) add(name, value);
   return bytes;
-}
-
-Array& Session::whole_in(program::ParameterStore& store, const std::string& name) {
-  const auto parameter = store.parameters.find(name);
-  return parameter != store.parameters.end() ? parameter->second.value : store.states.at(name);
 }
 
 program::ParameterStore Session::whole_store() {
@@ -150,23 +145,23 @@ program::ParameterStore Session::whole_store() {
   return out;
 }
 
-std::optional<program::TensorPart> Session::written_part(const std::string& name) {
-  const Array& whole = whole_in(store_, name);
-  program::TensorPart part;
-  const auto take = [&](const Array& values) { part.values = values.on_host().contiguous(); };
-  if (!options_.peers || options_.peers->size() == 1) {
-    take(whole);
-    part.runs = {{0, 0, whole.size()}};
-    return part;
-  }
+partition::Placement Session::placement_of(const std::string& name) const {
   const auto placed = placements_.find(name);
-  const partition::Placement placement =
-      placed == placements_.end() ? partition::Placement{} : placed->second;
+  return placed == placements_.end() ? partition::Placement{} : placed->second;
+}
+
+std::optional<program::TensorPart> Session::written_part(const std::string& name) {
+  const Array& whole = store_.array(name);
+  if (!options_.peers || options_.peers->size() == 1) return program::whole_part(whole);
+  const partition::Placement placement = placement_of(name);
   const int rank = options_.peers->rank();
   if (!sends_part(rank, placement, pipeline_owner(name))) return std::nullopt;
   const auto here = parts_here_.find(name);
-  take(here != parts_here_.end() ? here->second
-                                 : partition::shard(whole, placement, options_.mesh, rank));
+  program::TensorPart part;
+  const Array values = here != parts_here_.end()
+                           ? here->second
+                           : partition::shard(whole, placement, options_.mesh, rank);
+  part.values = values.on_host().contiguous();
   partition::for_each_run(whole.shape, placement, options_.mesh, rank,
                           [&](int64_t in_whole, int64_t in_part, int64_t count) {
                             part.runs.push_back({in_whole, in_part, count});
@@ -186,14 +181,12 @@ bool Session::sends_part(int rank, const partition::Placement& placement, int ow
 }
 
 void Session::gather_whole(const std::string& name, program::ParameterStore& out) {
-  const auto placed = placements_.find(name);
-  const partition::Placement placement =
-      placed == placements_.end() ? partition::Placement{} : placed->second;
+  const partition::Placement placement = placement_of(name);
   const int owner = pipeline_owner(name);
   if (placement.empty() && owner == 0) return;  // rank 0 has it
   const auto part = parts_here_.find(name);
-  const Array& mine = part != parts_here_.end() ? part->second : whole_in(store_, name);
-  Array& whole = whole_in(out, name);
+  const Array& mine = part != parts_here_.end() ? part->second : store_.array(name);
+  Array& whole = out.array(name);
   Array gathered = gather_array(mine, whole.dtype, whole.shape, placement, owner);
   if (options_.peers->is_root()) whole = std::move(gathered);
 }

@@ -31,11 +31,6 @@ Array empty_like(const ir::Value& value) {
   return Array::empty(value.type.dtype, concrete(value.type.shape));
 }
 
-size_t bytes_of(const ir::Value& value) {
-  const Dims shape = concrete(value.type.shape);
-  return static_cast<size_t>(storage_bytes(value.type.dtype, element_count(std::span(shape))));
-}
-
 /// Adds what a job sends: in its collectives, and to other stages.
 void add_traffic(const ir::Function& function, const partition::StageCut& cut,
                  const std::vector<int>& sends,
@@ -47,7 +42,8 @@ void add_traffic(const ir::Function& function, const partition::StageCut& cut,
   for (const int t : sends) {
     const int value = cut.transfers()[static_cast<size_t>(t)].value;
     traffic["comm.send"].calls += 1;
-    traffic["comm.send"].bytes += bytes_of(*cut.values()[static_cast<size_t>(value)]);
+    traffic["comm.send"].bytes +=
+        static_cast<uint64_t>(partition::bytes_of(*cut.values()[static_cast<size_t>(value)]));
   }
 }
 
@@ -312,7 +308,9 @@ Session::PipelinePlan Session::plan_jobs(const partition::StageCut& cut, StageJo
     out.memory.constants += memory.constants;
     out.flops += plan.flops();
     for (const auto& source : job.part.outputs)
-      if (source.value >= 0) kept += bytes_of(*cut.values()[static_cast<size_t>(source.value)]);
+      if (source.value >= 0)
+        kept += static_cast<size_t>(
+            partition::bytes_of(*cut.values()[static_cast<size_t>(source.value)]));
   }
   if (trains) {
     const partition::PipelineShape shape{options_.schedule, options_.mesh.axis_size_of("pipeline"),

@@ -34,10 +34,7 @@ namespace {
 /// Bytes of the values that ranks keep between the jobs of a micro-batch, in all stages.
 size_t kept_bytes(const partition::StageCut& cut) {
   size_t bytes = 0;
-  for (const ir::Value* v : cut.values()) {
-    const Dims shape = concrete(v->type.shape);
-    bytes += static_cast<size_t>(storage_bytes(v->type.dtype, element_count(std::span(shape))));
-  }
+  for (const ir::Value* v : cut.values()) bytes += static_cast<size_t>(partition::bytes_of(*v));
   return bytes;
 }
 

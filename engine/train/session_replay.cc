@@ -53,7 +53,7 @@ void Session::replay(const std::vector<Array>& batch, const StepScalars& numbers
   const std::unique_ptr<Compiled> c = traced(Part::kTrain, true);
   connect(*c, Part::kTrain);
   for (auto& [name, part] : parts_here_)
-    part = partition::shard(whole_in(store_, name), placements_.at(name), options_.mesh,
+    part = partition::shard(store_.array(name), placements_.at(name), options_.mesh,
                             options_.peers->rank());
   fill_inputs(*c, batch, numbers, 1, random_counter(numbers, 0));
   const bool is_root = !options_.peers || options_.peers->is_root();

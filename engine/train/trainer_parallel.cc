@@ -64,10 +64,10 @@ void Trainer::Impl::merge_over_ranks(Evaluator& metrics, EvaluationDetails& deta
 std::vector<std::string> Trainer::Impl::placement_lines() const {
   std::vector<std::string> lines = session_->pipeline_lines();
   for (const auto& [name, parameter] : store_.parameters) {
-    const auto it = session_->placements().find(name);
-    if (it != session_->placements().end() && !it->second.empty())
+    const partition::Placement placement = session_->placement_of(name);
+    if (!placement.empty())
       lines.push_back("split: " + name + "  " +
-                      partition::text(it->second, parameter.value.shape, config_.parallel.mesh()));
+                      partition::text(placement, parameter.value.shape, config_.parallel.mesh()));
   }
   if (!session_->communication_summary().empty())
     lines.push_back(session_->communication_summary());

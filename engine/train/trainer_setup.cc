@@ -560,10 +560,8 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
   }
   if (peers_->size() > 1) {
     const auto split = std::count_if(
-        store_.parameters.begin(), store_.parameters.end(), [&](const auto& parameter) {
-          const auto it = session_->placements().find(parameter.first);
-          return it != session_->placements().end() && !it->second.empty();
-        });
+        store_.parameters.begin(), store_.parameters.end(),
+        [&](const auto& parameter) { return !session_->placement_of(parameter.first).empty(); });
     lines.push_back(str(peers_->size(), " ranks: ", config_.parallel.mesh().text(), "; ", split,
                         " of ", store_.parameters.size(), " parameters are split"));
   }

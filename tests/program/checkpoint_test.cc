@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "program/checkpoint_writer.h"
 
 namespace paddle::program {
 namespace {
@@ -41,7 +42,12 @@ class Checkpoints : public testing::Test {
     content.state.best = 0.5;
     content.state.best_step = 3;
     content.state.evaluation_due = true;
-    return write_checkpoint(folder_, store(value), content);
+    const ParameterStore values = store(value);
+    CheckpointWriter writer(folder_, values, content, {});
+    writer.create();
+    writer.take([&](const std::string& name) { return whole_part(values.array(name)); }, false);
+    writer.write();
+    return writer.finish();
   }
   std::string folder_;
 };
