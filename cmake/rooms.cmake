@@ -107,6 +107,27 @@ function(paddle_use_common_headers target room)
   endif()
 endfunction()
 
+# --- groups of sources ---
+
+# paddle_group_sources(file...)
+# Compiles the sources of a room in groups of at most 25. A group that has half of them ends with its
+# folder, so few groups hold files of several folders.
+function(paddle_group_sources)
+  set(group 0)
+  set(count 0)
+  set(last_folder "")
+  foreach(file IN LISTS ARGN)
+    get_filename_component(folder ${file} DIRECTORY)
+    if(count EQUAL 25 OR (count GREATER_EQUAL 12 AND NOT folder STREQUAL last_folder))
+      math(EXPR group "${group} + 1")
+      set(count 0)
+    endif()
+    set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${group})
+    math(EXPR count "${count} + 1")
+    set(last_folder ${folder})
+  endforeach()
+endfunction()
+
 # --- rooms ---
 
 # paddle_room(NAME DEPENDS room... LIBRARIES target... SOURCES file... EXCLUDE regex)
@@ -141,7 +162,8 @@ function(paddle_room room)
   # Kernels are compiled file by file: what the compiler inlines must not depend on other files.
   # launch and partition are small, and give equal names to things in several files.
   if(PADDLE_UNITY AND NOT room MATCHES "^(kernels|launch|partition)$")
-    set_target_properties(paddle_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(paddle_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    paddle_group_sources(${sources} ${arg_SOURCES})
     # Programs that only check a section of a config need nothing else of its room.
     set(separate ${sources})
     list(FILTER separate INCLUDE REGEX "_section\\.cc$|/quant_common/observer\\.cc$")

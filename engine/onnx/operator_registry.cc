@@ -92,6 +92,11 @@ bool is_known_operator(const formats::onnx::Node& node, int64_t opset) {
   return lookup(node, opset) != nullptr;
 }
 
+bool is_random(const formats::onnx::Node& node) {
+  return node.op_type.starts_with("Random") || node.op_type == "Bernoulli" ||
+         node.op_type == "Multinomial" || node.op_type == "Dropout";
+}
+
 const Operator& find_operator(const formats::onnx::Node& node, int64_t& opset) {
   if (const Operator* op = lookup(node, opset)) return *op;
   std::vector<std::string> names;

@@ -13,5 +13,7 @@ constexpr int64_t kNewestOpset = 28;
 /// `opset` is then set to kNewestOpset.
 const Operator& find_operator(const formats::onnx::Node& node, int64_t& opset);
 bool is_known_operator(const formats::onnx::Node& node, int64_t opset);
+/// Whether the operator draws random numbers, so that its value differs between calls.
+bool is_random(const formats::onnx::Node& node);
 
 }  // namespace paddle::onnx

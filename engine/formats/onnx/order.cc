@@ -1,5 +1,6 @@
 #include "formats/onnx/order.h"
 
+#include <algorithm>
 #include <functional>
 #include <queue>
 #include <unordered_map>
@@ -36,6 +37,11 @@ Dependences dependences(const std::vector<Node>& nodes) {
 }
 
 }  // namespace
+
+bool has_graphs(const Node& node) {
+  return std::any_of(node.attributes.begin(), node.attributes.end(),
+                     [](const Attribute& a) { return !a.graphs.empty(); });
+}
 
 void add_reads(const Node& node, std::unordered_set<std::string>& names) {
   names.insert(node.inputs.begin(), node.inputs.end());

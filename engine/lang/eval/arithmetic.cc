@@ -185,8 +185,6 @@ bool ordered(std::string_view op, const Value& a, const Value& b) {
   fail(ErrorCode::kConfig, "'", op, "' of ", a.describe(), " and ", b.describe());
 }
 
-bool is_scalar(const Value& value) { return value.is_number() || value.is_dim(); }
-
 }  // namespace
 
 Tensor Evaluation::to_tensor(const Value& value, const SourcePosition& where,
@@ -212,7 +210,7 @@ Value Evaluation::binary(std::string_view op, const Value& a, const Value& b,
   return with_location_scope(where, [&]() -> Value {
     if (op == "@")
       fail(ErrorCode::kConfig, "'@' needs tensors, found ", a.describe(), " and ", b.describe());
-    if (is_scalar(a) && is_scalar(b)) {
+    if (a.is_scalar() && b.is_scalar()) {
       if (a.is_dim() || b.is_dim()) return dims(op, a, b);
       if (a.is_integer() && b.is_integer()) return integers(op, a.integer(), b.integer());
       return reals(op, a.number(), b.number());
@@ -235,7 +233,7 @@ Value Evaluation::unary(std::string_view op, const Value& a, const SourcePositio
   }
   return with_location_scope(where, [&]() -> Value {
     if (op == "not") return !truth(a);
-    if (!is_scalar(a)) fail(ErrorCode::kConfig, "'", op, "' of ", a.describe());
+    if (!a.is_scalar()) fail(ErrorCode::kConfig, "'", op, "' of ", a.describe());
     if (op == "+") return a;
     if (a.is_dim()) return Dim(0) - *a.get<Dim>();
     if (a.is<double>()) return -a.number();
@@ -255,7 +253,7 @@ Value Evaluation::compare(std::string_view op, const Value& a, const Value& b,
     const bool equality = op == "==" || op == "!=";
     if (a.is_tensor() || b.is_tensor()) {
       const Value& other = a.is_tensor() ? b : a;
-      if (!other.is_tensor() && !is_scalar(other)) {
+      if (!other.is_tensor() && !other.is_scalar()) {
         if (equality) return op == "!=";
         fail(ErrorCode::kConfig, "'", op, "' of ", a.describe(), " and ", b.describe());
       }

@@ -9,7 +9,6 @@ namespace paddle::lang {
 namespace {
 
 using distribution::Distribution;
-using distribution::Kind;
 using distribution::Transform;
 
 constexpr std::string_view kFunctions[] = {
@@ -113,7 +112,7 @@ std::vector<Value> arranged(Evaluation& ev, const Arguments& arguments,
 }
 
 /// Whether a call of a random operation's name has the arguments of the distribution.
-bool means_distribution(const Kind& kind, const Arguments& arguments) {
+bool means_distribution(const distribution::Kind& kind, const Arguments& arguments) {
   for (const auto& [name, value] : arguments.named)
     if (is_among(kind.parameters, name) || name == "logits") return true;
   const auto& args = arguments.positional;
@@ -125,7 +124,7 @@ bool means_distribution(const Kind& kind, const Arguments& arguments) {
 }
 
 /// Whether the drawn tensor of a random operation has the shape of its parameters.
-bool draws_one_each(const Kind& kind, const Arguments& arguments) {
+bool draws_one_each(const distribution::Kind& kind, const Arguments& arguments) {
   if (kind.name == "normal") {
     for (const auto& [name, value] : arguments.named)
       if (name != "mean" && name != "std") return false;
@@ -136,7 +135,7 @@ bool draws_one_each(const Kind& kind, const Arguments& arguments) {
          arguments.positional.size() == count && arguments.named.empty();
 }
 
-Value make_distribution(Evaluation& ev, const Kind& kind, const Arguments& arguments,
+Value make_distribution(Evaluation& ev, const distribution::Kind& kind, const Arguments& arguments,
                         const SourcePosition& where) {
   return ev.with_location_scope(where, [&] {
     Tensors positional;
@@ -254,7 +253,7 @@ std::vector<std::string> distribution_words() {
 
 std::optional<Value> call_distribution(Evaluation& ev, const Callable& target, Arguments& arguments,
                                        const Site& site, Frame& frame) {
-  const Kind* kind = distribution::find_kind(target.name);
+  const distribution::Kind* kind = distribution::find_kind(target.name);
   if (!kind) {
     ev.step(site.where);
     if (const Transform::Kind* transform = Transform::find_kind(target.name))

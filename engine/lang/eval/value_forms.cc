@@ -21,8 +21,6 @@ TensorType merged_type(const TensorType& a, const TensorType& b) {
 
 namespace {
 
-bool is_scalar(const Value& value) { return value.is_number() || value.is_dim(); }
-
 TensorType scalar_type(const Value& value) {
   TensorType type;
   type.dtype = value.is<bool>() ? DType::kBool : value.is<double>() ? DType::kF32 : DType::kI64;
@@ -30,7 +28,7 @@ TensorType scalar_type(const Value& value) {
 }
 
 bool is_same_constant(const Value& a, const Value& b) {
-  if (is_scalar(a) != is_scalar(b)) return false;
+  if (a.is_scalar() != b.is_scalar()) return false;
   if (a.is<bool>() != b.is<bool>() || a.is<double>() != b.is<double>()) return false;
   if (a.is_dim() || b.is_dim()) {
     return a.is_dim() && b.is_dim() && a.get<Dim>()->same(*b.get<Dim>());
@@ -61,7 +59,7 @@ Value join_values(const std::string& name, const Value& a, const Value& b, std::
     return a.is<Value::List>() ? Value::list(std::move(out)) : Value::tuple(std::move(out));
   }
   if (!a.is_tensor() && !b.is_tensor() && !left && !right && is_same_constant(a, b)) return a;
-  const bool tensors = (a.is_tensor() || is_scalar(a)) && (b.is_tensor() || is_scalar(b));
+  const bool tensors = (a.is_tensor() || a.is_scalar()) && (b.is_tensor() || b.is_scalar());
   if (!tensors) different_kinds(name, a, b, what);
   const TensorType x = a.is_tensor() ? a.tensor().type() : scalar_type(a);
   const TensorType y = b.is_tensor() ? b.tensor().type() : scalar_type(b);
@@ -75,7 +73,7 @@ Value join_values(const std::string& name, const Value& a, const Value& b, std::
 
 Value with_tensor_leaves(const Value& value, WalkBudget& budget, int depth) {
   budget.take();
-  if (is_scalar(value)) return abstract_tensor(scalar_type(value));
+  if (value.is_scalar()) return abstract_tensor(scalar_type(value));
   if (value.is_tensor()) {
     TensorType type = value.tensor().type();
     if (type.weak && type.dtype == DType::kF64) type.dtype = DType::kF32;

@@ -98,6 +98,7 @@ class Value {
   bool is_dim() const { return is<Dim>(); }
   bool is_integer() const { return is<int64_t>() || is<bool>(); }
   bool is_number() const { return is_integer() || is<double>(); }
+  bool is_scalar() const { return is_number() || is_dim(); }
   const Tensor& tensor() const { return std::get<Tensor>(data_); }
   int64_t integer() const { return is<bool>() ? std::get<bool>(data_) : std::get<int64_t>(data_); }
   double number() const {

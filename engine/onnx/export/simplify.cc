@@ -6,6 +6,8 @@
 #include <unordered_map>
 
 #include "formats/onnx/attributes.h"
+#include "formats/onnx/order.h"
+#include "onnx/operator_registry.h"
 
 namespace paddle::onnx {
 namespace {
@@ -14,16 +16,6 @@ using formats::onnx::Attribute;
 using formats::onnx::Graph;
 using formats::onnx::Node;
 using formats::onnx::TensorData;
-
-bool has_graph(const Node& node) {
-  return std::any_of(node.attributes.begin(), node.attributes.end(),
-                     [](const Attribute& a) { return !a.graphs.empty(); });
-}
-
-bool is_random(const Node& node) {
-  return node.op_type.starts_with("Random") || node.op_type == "Bernoulli" ||
-         node.op_type == "Multinomial" || node.op_type == "Dropout";
-}
 
 /// Calls `visit` for every name that a graph reads, in nested graphs too.
 template <class Visit>
@@ -83,7 +75,7 @@ void merge_equal_nodes(Graph& graph) {
   for (Node& node : graph.nodes) {
     for (std::string& name : node.inputs)
       if (const auto found = renamed.find(name); found != renamed.end()) name = found->second;
-    const bool fixed = has_graph(node) || is_random(node) ||
+    const bool fixed = formats::onnx::has_graphs(node) || is_random(node) ||
                        std::any_of(node.outputs.begin(), node.outputs.end(),
                                    [&](const std::string& name) { return outputs.contains(name); });
     const bool has_tensor = std::any_of(node.attributes.begin(), node.attributes.end(),

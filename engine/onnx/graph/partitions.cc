@@ -7,6 +7,7 @@
 #include "formats/onnx/order.h"
 #include "ir/tracer.h"
 #include "onnx/graph/constant_folding.h"
+#include "onnx/operator_registry.h"
 #include "ops/core/call.h"
 #include "runtime/execute.h"
 
@@ -49,16 +50,6 @@ bool same_constant(const Value& a, const Value& b) {
     return a.tensor().is_same_cell(b.tensor());
   }
   return a.is_none();
-}
-
-bool is_random(const Node& node) {
-  return node.op_type.starts_with("Random") || node.op_type == "Bernoulli" ||
-         node.op_type == "Multinomial" || node.op_type == "Dropout";
-}
-
-bool has_graphs(const Node& node) {
-  return std::any_of(node.attributes.begin(), node.attributes.end(),
-                     [](const auto& a) { return !a.graphs.empty(); });
 }
 
 /// True if an operation at index `from` or later draws random numbers.
@@ -130,7 +121,7 @@ void Partitions::note_internal(const Error& error) {
 }
 
 void Partitions::mark_outputs(const Node& node, Scope& scope) {
-  Origin origin = is_random(node) || has_graphs(node) ? Origin::kData : Origin::kConstants;
+  Origin origin = is_random(node) || formats::onnx::has_graphs(node) ? Origin::kData : Origin::kConstants;
   for (const std::string& name : node.inputs)
     if (!name.empty()) origin = std::min(origin, find(scope, name).origin);
   if (node.op_type == "Shape" || node.op_type == "Size") origin = std::max(origin, Origin::kTypes);

@@ -68,7 +68,7 @@ Values normalize(NodeCall& c) {
 }
 
 /// Shapes broadcast as in arithmetic.
-Values concat(NodeCall& c) {
+Values concat_strings(NodeCall& c) {
   const StringArray &x = c.value(0).strings(), &y = c.value(1).strings();
   const size_t rank = std::max(x.shape.size(), y.shape.size());
   const auto size_of = [&](const StringArray& s, size_t i) {
@@ -124,7 +124,7 @@ std::vector<std::string> split_string(const std::string& s, const std::string& d
   return out;
 }
 
-Values split(NodeCall& c) {
+Values split_strings(NodeCall& c) {
   const StringArray& x = c.value(0).strings();
   const std::string delimiter = c.string_attr("delimiter", "");
   const int64_t most = c.int_attr("maxsplit", -1);
@@ -250,8 +250,9 @@ Values tf_idf(NodeCall& c) {
 
 OperatorTable string_operators() {
   static constexpr Operator operators[] = {
-      {"StringNormalizer", 1, normalize}, {"StringConcat", 1, concat},    {"StringSplit", 1, split},
-      {"RegexFullMatch", 1, full_match},  {"TfIdfVectorizer", 1, tf_idf},
+      {"StringNormalizer", 1, normalize}, {"StringConcat", 1, concat_strings},
+      {"StringSplit", 1, split_strings},  {"RegexFullMatch", 1, full_match},
+      {"TfIdfVectorizer", 1, tf_idf},
   };
   return operators;
 }

@@ -156,7 +156,7 @@ Lattice lattice_of(std::string_view op, const Tensor& x) {
   return out;
 }
 
-Tensor joined(const Lattice& x) {
+Tensor stacked(const Lattice& x) {
   Tensors rows;
   for (const Tensors& row : x) rows.push_back(ops::stack(row, 1));
   return ops::stack(rows, 1);
@@ -301,7 +301,7 @@ Tensors decompose_rnnt_alignment(CallContext& c) {
   const std::string_view op = c.op().name();
   const Lattice blank = lattice_of(op, c.operand(0)), label = lattice_of(op, c.operand(1));
   if (blank.empty()) refuse(op, "there are no steps");
-  const Tensor all = joined(rnnt_forward(blank, label)) + c.operand(0);
+  const Tensor all = stacked(rnnt_forward(blank, label)) + c.operand(0);
   return {-ops::sum(all * rnnt_end(c.operand(0), c.operand(2), c.operand(3)), Axes{1, 2})};
 }
 
@@ -321,7 +321,7 @@ Tensors decompose_rnnt_occupancy(CallContext& c) {
   if (blank.empty()) refuse(op, "there are no steps");
   const Tensor end = rnnt_end(c.operand(0), c.operand(2), c.operand(3));
   const Lattice alpha = rnnt_forward(blank, label), ends = lattice_of(op, end);
-  const Tensor total = ops::sum((joined(alpha) + c.operand(0)) * end, Axes{1, 2});
+  const Tensor total = ops::sum((stacked(alpha) + c.operand(0)) * end, Axes{1, 2});
   const auto share = [&](const Tensor& log) {
     return ops::exp(ops::minimum(log - total, number(0.0)));
   };
@@ -341,8 +341,8 @@ Tensors decompose_rnnt_occupancy(CallContext& c) {
       labels[t][u] = share(alpha[t][u] + right);
       beta[t][u] = log_sum({through, right});
     }
-  const Tensor second = label[0].empty() ? zeros_like(c.operand(1)) : joined(labels);
-  return {joined(blanks), second};
+  const Tensor second = label[0].empty() ? zeros_like(c.operand(1)) : stacked(labels);
+  return {stacked(blanks), second};
 }
 
 }  // namespace paddle::rules
