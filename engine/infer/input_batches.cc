@@ -172,7 +172,9 @@ class DatasetBatches final : public Batches {
              "; the model takes ", expected_inputs(model), did_you_mean(name, names));
       fields_.push_back(static_cast<size_t>(it - names.begin()));
       const data::Field& f = loader_.fields()[fields_.back()];
-      if (f.dtype != type.dtype)
+      // A model that was trained in float64 reads its data's float32 as training did.
+      widened_.push_back(f.dtype == DType::kF32 && type.dtype == DType::kF64);
+      if (f.dtype != type.dtype && !widened_.back())
         fail(ErrorCode::kData, "the data's field ", f, " does not fit the model's input '", name,
              "' ", type);
     }
@@ -200,7 +202,10 @@ class DatasetBatches final : public Batches {
       if (out.skipped.empty()) return std::nullopt;
       return out;
     }
-    for (const size_t f : fields_) out.inputs.push_back(batch->arrays[f]);
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      const Array& field = batch->arrays[fields_[i]];
+      out.inputs.push_back(widened_[i] ? field.cast(DType::kF64) : field);
+    }
     out.rows = batch->samples;
     out.indices = batch->indices;
     for (int64_t row = 0; row < out.rows; ++row) {
@@ -234,6 +239,7 @@ class DatasetBatches final : public Batches {
   bool may_skip_;
   data::Loader loader_;
   std::vector<size_t> fields_;
+  std::vector<bool> widened_;
   int label_ = -1;
   std::optional<data::TargetScale> label_scale_;
   int64_t next_ = 0;
