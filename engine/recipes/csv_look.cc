@@ -11,11 +11,11 @@
 namespace paddle::recipes {
 namespace {
 
-constexpr size_t kMostRecords = 20000;
+constexpr size_t kMostRecords = 200000;
 
-/// Calls `use` with the cells of the first records, the header included, and the line. Gives the
-/// number of records of the file.
-size_t for_each_record(const std::string& path,
+/// Calls `use` with the cells of the first `most` records, the header included, and the line. Gives
+/// the number of records of the file.
+size_t for_each_record(const std::string& path, size_t most,
                        const std::function<void(size_t record, size_t line,
                                                 const std::vector<std::string_view>&)>& use) {
   if (is_directory(path)) fail(ErrorCode::kData, path, ": expected a CSV file");
@@ -28,7 +28,7 @@ size_t for_each_record(const std::string& path,
   if (records.size() < 3) fail(ErrorCode::kData, path, ": expected a header and some rows");
   std::vector<std::string_view> cells;
   std::string scratch;
-  for (size_t r = 0; r < std::min(records.size(), kMostRecords); ++r) {
+  for (size_t r = 0; r < std::min(records.size(), most); ++r) {
     parser.fields(records[r], cells, scratch);
     use(r, static_cast<size_t>(records[r].line), cells);
   }
@@ -63,17 +63,18 @@ CsvLook look_at_csv(const std::string& path) {
       column.bytes += static_cast<int64_t>(cells[c].size());
       if (column.values.size() <= kMostValues) column.values.emplace(cells[c]);
     }
-    ++out.looked_at;
   };
-  out.rows = static_cast<int64_t>(for_each_record(path, use)) - 1;
+  // All rows: a class may come late.
+  out.rows = static_cast<int64_t>(for_each_record(path, SIZE_MAX, use)) - 1;
   return out;
 }
 
 std::vector<std::string> cells_of(const std::string& path, size_t column) {
   std::vector<std::string> out;
-  for_each_record(path, [&](size_t record, size_t, const std::vector<std::string_view>& cells) {
-    if (record > 0 && column < cells.size()) out.emplace_back(cells[column]);
-  });
+  for_each_record(path, kMostRecords,
+                  [&](size_t record, size_t, const std::vector<std::string_view>& cells) {
+                    if (record > 0 && column < cells.size()) out.emplace_back(cells[column]);
+                  });
   return out;
 }
 

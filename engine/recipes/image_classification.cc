@@ -52,11 +52,13 @@ RecipeResult image_classification(const RecipeRequest& request) {
   }
   std::sort(sides.begin(), sides.end());
   const int64_t side = sides[sides.size() / 2];
-  int64_t size = 32;
+  // Small images stay as large as they are; a narrow network that halves them at once suits them.
+  const bool is_small = side < 64;
+  int64_t size = std::clamp<int64_t>((side + 3) / 4 * 4, 16, 64);
   for (const int64_t each : {64, 96, 128, 160, 192, 224})
     if (side >= each) size = each;
-  const int64_t stages = size >= 128 ? 5 : size >= 64 ? 4 : 3;
-  const int64_t batch = std::clamp<int64_t>(images / 20, 4, 32);
+  const int64_t stages = size >= 128 ? 5 : is_small ? 3 : 4;
+  const int64_t batch = std::clamp<int64_t>(images / 20, 4, is_small ? 64 : 32);
 
   RecipeResult out;
   out.found = {str(images, " images in ", classes.size(), " classes, the smallest of ", least),
@@ -71,8 +73,8 @@ name: )",
           run_name(request), R"(
 
 # A residual network. `params.width=64` on the command line makes it wider.
-params: {width: 32, classes: )",
-          classes.size(), R"(}
+params: {width: )",
+          is_small ? 16 : 32, ", classes: ", classes.size(), R"(}
 model:
   params: {width: 32, classes: 10}
   inputs: {image: "float32[batch, 3, )",
@@ -89,11 +91,14 @@ model:
     x = relu(conv_bn(image, width, )",
           size >= 96 ? 2 : 1, R"())
     for stage in range()",
-          stages, R"():
-      channels = width * min(2 ** stage, 8)
+          stages, "):\n",
+          is_small ? R"(      x = residual(x, width * 2 ** (stage + 1), 2)
+)"
+                   : R"(      channels = width * min(2 ** stage, 8)
       x = residual(x, channels, 2 if stage > 0 else 1)
       x = residual(x, channels, 1)
-    x = mean(x, [2, 3])
+)",
+          R"(    x = mean(x, [2, 3])
     logits = linear(dropout(x, 0.2), classes)
   outputs: [logits]
 
@@ -101,7 +106,8 @@ loss: cross_entropy(logits, label)
 metrics:
   accuracy: accuracy(logits, label)
 
-optimizer: {name: adamw, lr: 1e-3, weight_decay: 0.05}
+optimizer: {name: adamw, lr: )",
+          is_small ? "3e-3" : "1e-3", R"(, weight_decay: 0.05}
 schedule: {name: cosine, warmup: 20, end_factor: 0.01}
 
 data:
@@ -114,7 +120,7 @@ data:
           data_path(request), R"(, split: {train: 0.8, valid: 0.2}, part: valid}
   augment:                               # of training images alone
     - random_resized_crop: {fields: image, height: )",
-          size, ", width: ", size, R"(, area: [0.4, 1]}
+          size, ", width: ", size, R"(, area: [)", is_small ? "0.7" : "0.4", R"(, 1]}
     - horizontal_flip: {fields: image}
   transforms:                            # of all images
     - resize: {fields: image, height: )",
@@ -123,7 +129,8 @@ data:
     - normalize: {fields: image, mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}
 
 train:
-  epochs: 20
+  epochs: )",
+          epochs_for(images * 4 / 5, 280000, 6), R"(
   log_every: 20
   evaluate_every: 1 epochs
   best: accuracy

@@ -112,4 +112,8 @@ std::string run_name(const RecipeRequest& request) {
   return out.empty() || out == "_" ? request.recipe : out;
 }
 
+int64_t epochs_for(int64_t samples, int64_t seen, int64_t least) {
+  return std::clamp<int64_t>(seen / std::max<int64_t>(samples, 1), least, 60);
+}
+
 }  // namespace paddle::recipes

@@ -1,6 +1,8 @@
 #pragma once
 // The recipes behind make_config, and what they share.
 
+#include <cstdint>
+
 #include "recipes/recipe.h"
 
 namespace paddle::recipes {
@@ -27,6 +29,9 @@ RecipeResult pinn(const RecipeRequest& request);
 std::string data_path(const RecipeRequest& request);
 /// A name for the run, from the last part of the data's path.
 std::string run_name(const RecipeRequest& request);
+/// How often training goes over `samples`, so that about `seen` are seen in all: few data are seen
+/// often, many a few times each. At least `least` and at most 60 times.
+int64_t epochs_for(int64_t samples, int64_t seen, int64_t least);
 /// A text as a YAML scalar.
 std::string yaml_text(const std::string& text);
 

@@ -70,6 +70,7 @@ RecipeResult tagging(const RecipeRequest& request) {
                    " different words; ", tag_count - 1, " tags in '", look.columns[tags].name,
                    "'")};
   out.config = fill_template(request, {{"words", str(words)},
+                                       {"epochs", str(epochs_for(look.rows * 4 / 5, 150000, 8))},
                                        {"vocabulary", str(words - 1)},
                                        {"tags", str(tag_count)},
                                        {"text", yaml_text(look.columns[text].name)},
@@ -105,6 +106,7 @@ RecipeResult sequence_to_sequence(const RecipeRequest& request) {
                    "', read as ", by_character ? "characters" : "words", ", up to ", longest,
                    " of them")};
   out.config = fill_template(request, {{"tokens", by_character ? "characters" : "words"},
+                                       {"epochs", str(epochs_for(look.rows * 9 / 10, 1200000, 8))},
                                        {"source", yaml_text(look.columns[0].name)},
                                        {"target", yaml_text(look.columns[1].name)},
                                        {"source_tokens", tokens(0)},
@@ -153,6 +155,8 @@ RecipeResult speech_commands(const RecipeRequest& request) {
                    "', up to ", longest / std::max<int64_t>(1, rate), " seconds; ", classes,
                    " classes in '", label->name, "'")};
   out.config = fill_template(request, {{"count", str(classes)},
+                                       {"epochs", str(epochs_for(look.rows * 4 / 5, 25000, 10))},
+                                       {"strides", request.small ? "[1, 1, 1]" : "[2, 2, 1]"},
                                        {"sound", yaml_text(look.columns[sound].name)},
                                        {"label", yaml_text(label->name)},
                                        {"rate", str(rate)},

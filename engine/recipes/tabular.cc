@@ -41,6 +41,8 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
   const int64_t rows = look.rows;
   const int64_t batch = std::clamp<int64_t>(rows / 50, 8, 256);
   const int64_t buckets = 100;
+  // A wide network learns few rows by heart; a linear part does most of the work there.
+  const bool few = rows < 10000, very_few = rows < 2000;
 
   std::string inputs, parts, fields;
   if (!numbers.empty()) {
@@ -73,44 +75,60 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
                classification ? str("'", target.name, "' has ", outputs, " classes")
                               : str("'", target.name, "' is the number to predict")};
   const std::string name = run_name(request);
-  out.config = str(
-      "# ", classification ? "Classification" : "Regression", " of '", target.name,
-      "' from the other columns of a CSV file.\n#   paddle-train ",
-      std::filesystem::path(request.output).filename().string(),
-      "        trains, paddle-eval runs/", name, " repeats the last numbers\nname: ", name,
-      "\n\nmodel:\n  params: {width: 64, dropout: 0.1}\n  inputs: {", inputs, "}\n  model: |\n");
+  out.config =
+      str("# ", classification ? "Classification" : "Regression", " of '", target.name,
+          "' from the other columns of a CSV file.\n#   paddle-train ",
+          std::filesystem::path(request.output).filename().string(),
+          "        trains, paddle-eval runs/", name, " repeats the last numbers\nname: ", name,
+          "\n\nmodel:\n  params: {width: ", few ? "64, layers: 1" : "256, layers: 2", ", dropout: ",
+          !few             ? "0.05"
+          : classification ? "0.5"
+                           : "0.1",
+          "}\n  inputs: {", inputs, "}\n  model: |\n");
+  if (!numbers.empty())
+    out.config +=
+        "    numbers = asinh(2 * numbers)       # far from the mean, the logarithm counts\n";
   if (!categories.empty())
     out.config +=
         str("    e = embedding(categories, ", buckets * static_cast<int64_t>(categories.size()),
-            ", 8)\n    e = reshape(e, [batch, ", 8 * categories.size(), "])\n");
-  out.config += str("    x = concat([", parts,
-                    "], 1)\n"
-                    "    for i in range(2):\n"
-                    "      x = dropout(relu(linear(x, width)), dropout)\n");
-  out.config += classification
-                    ? str("    logits = linear(x, ", outputs,
-                          ")\n  outputs: [logits]\n\nloss: cross_entropy(logits, label)\n"
-                          "metrics:\n  accuracy: accuracy(logits, label)\n")
-                    : std::string(
-                          "    value = squeeze(linear(x, 1), 1)\n  outputs: [value]\n\n"
-                          "loss: mse_loss(value, label)\n"
-                          "metrics:                              # in the units of the file\n"
-                          "  mae: mae(value, label)\n  rmse: rmse(value, label)\n");
+            ", 8, weight_init=normal(0, 0.1))\n    e = reshape(e, [batch, ", 8 * categories.size(),
+            "])\n");
+  const std::string joined = str("concat([", parts, "], 1)");
+  out.config += str("    x = ", few && classification ? str("dropout(", joined, ", 0.2)") : joined,
+                    "\n    h = x\n    for i in range(layers):\n"
+                    "      h = dropout(relu(linear(h, width)), dropout)\n");
+  out.config +=
+      classification
+          ? str("    logits = linear(x, ", outputs, ") + linear(h, ", outputs,
+                ")\n  outputs: [logits]\n\nloss: cross_entropy(logits, label)\n"
+                "metrics:\n  accuracy: accuracy(logits, label)\n",
+                outputs == 2 ? "  auc: auc(logits[:, 1] - logits[:, 0], label)\n" : "")
+          : std::string(
+                "    value = squeeze(linear(x, 1) + linear(h, 1), 1)\n  outputs: [value]\n\n"
+                "loss: mse_loss(value, label)\n"
+                "metrics:                              # in the units of the file\n"
+                "  mae: mae(value, label)\n  rmse: rmse(value, label)\n");
   const auto part = [&](const char* which) {
     return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request),
                "\n    split: {train: 0.8, valid: 0.2}\n    part: ", which, "\n    fields:\n",
                fields);
   };
-  out.config +=
-      str("\noptimizer: {name: adamw, lr: 1e-3, weight_decay: 0.01}\n"
-          "schedule: {name: cosine, end_factor: 0.01}\n\n"
-          "data:\n  batch_size: ",
-          batch,
-          "\n  # Four fifths train, the rest validates; the split is the same in every "
-          "run.\n",
-          part("train"), part("valid"),
-          "\ntrain:\n  epochs: 30\n  log_every: 20\n  evaluate_every: 1 epochs\n  best: ",
-          classification ? "accuracy" : "rmse", "\n");
+  out.config += str("\noptimizer: {name: adamw, lr: ",
+                    very_few ? "1e-3"
+                    : few    ? "2e-3"
+                             : "3e-3",
+                    ", weight_decay: ", few ? "0.1}" : "0.01}",
+                    "\nschedule: {name: cosine, end_factor: 0.01}\n\n"
+                    "data:\n  batch_size: ",
+                    batch,
+                    "\n  # Four fifths train, the rest validates; the split is the same in every "
+                    "run.\n",
+                    part("train"), part("valid"), "\ntrain:\n  epochs: ",
+                    very_few ? 15
+                    : few    ? 40
+                             : 30,
+                    "\n  log_every: 20\n  evaluate_every: 1 epochs\n  best: ",
+                    classification ? "accuracy" : "rmse", "\n");
   return out;
 }
 

@@ -111,7 +111,8 @@ model:
 loss: cross_entropy(logits, label)
 metrics:
   accuracy: accuracy(logits, label)
-
+)",
+      classes > 2 ? "  macro_f1: f1(logits, label, average=\"macro\")\n" : "", R"(
 optimizer: {name: adamw, lr: 3e-3, weight_decay: 0.01}
 schedule: {name: cosine, end_factor: 0.01}
 

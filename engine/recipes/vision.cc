@@ -48,6 +48,32 @@ data::DatasetPtr open_fields(const RecipeRequest& request, std::vector<data::Csv
   return data::make_dataset(options);
 }
 
+/// Size and color of the images of a dataset, from a look at some.
+struct ImageLook {
+  int64_t side = 64;     ///< half of them are at least so high and wide; 28 to 64, a multiple of 4
+  bool is_gray = false;  ///< all of them
+};
+
+ImageLook look_at_images(const data::Dataset& dataset) {
+  ImageLook out;
+  out.is_gray = true;
+  std::vector<int64_t> sides;
+  data::Sample sample;
+  const int64_t looks = std::min<int64_t>(dataset.size(), 50);
+  for (int64_t i = 0; i < looks; ++i) {
+    dataset.read(i * dataset.size() / looks, {}, sample);
+    const auto& image = sample[0];
+    const int64_t height = image.shape()[1], width = image.shape()[2], area = height * width;
+    sides.push_back(std::min(height, width));
+    for (int64_t p = 0; p < area && out.is_gray; ++p)
+      out.is_gray = image.number(p) == image.number(p + area) &&
+                    image.number(p) == image.number(p + 2 * area);
+  }
+  std::sort(sides.begin(), sides.end());
+  if (!sides.empty()) out.side = std::clamp<int64_t>((sides[sides.size() / 2] + 3) / 4 * 4, 28, 64);
+  return out;
+}
+
 }  // namespace
 
 RecipeResult detection(const RecipeRequest& request) {
@@ -73,9 +99,11 @@ RecipeResult detection(const RecipeRequest& request) {
   RecipeResult out;
   out.found = {str(dataset->size(), " images with boxes of ", count, " classes")};
   for (const std::string& line : dataset->warnings()) out.found.push_back(line);
-  out.config = fill_template(request, {{"count", str(count)},
-                                       {"data", path_from_config(request, annotations)},
-                                       {"images", path_from_config(request, images)}});
+  out.config =
+      fill_template(request, {{"count", str(count)},
+                              {"epochs", str(epochs_for(dataset->size() * 4 / 5, 40000, 10))},
+                              {"data", path_from_config(request, annotations)},
+                              {"images", path_from_config(request, images)}});
   return out;
 }
 
@@ -104,6 +132,7 @@ RecipeResult segmentation(const RecipeRequest& request) {
     out.found.push_back(
         "if the masks use few of these values, name them with `values: {0: background, 255: …}`");
   out.config = fill_template(request, {{"count", str(largest + 1)},
+                                       {"epochs", str(epochs_for(look.rows * 4 / 5, 25000, 8))},
                                        {"image", yaml_text(look.columns[image].name)},
                                        {"mask", yaml_text(look.columns[mask].name)}});
   return out;
@@ -134,12 +163,13 @@ RecipeResult text_lines(const RecipeRequest& request) {
   // Two columns of the image make one of the output, and CTC needs more of them than characters.
   const auto wide = static_cast<int64_t>(ratio * static_cast<double>(rows));
   const int64_t columns =
-      std::clamp<int64_t>((std::max(wide, longest * 5) + 15) / 16 * 16, 32, 1024);
+      std::clamp<int64_t>((std::clamp(wide, longest * 5, longest * 10) + 15) / 16 * 16, 32, 1024);
   const int64_t characters = dataset->fields()[0].class_count;
   RecipeResult out;
   out.found = {str(look.rows, " lines with up to ", longest, " characters, ", characters - 1,
                    " different ones; images are resized to ", rows, "x", columns)};
   out.config = fill_template(request, {{"count", str(characters - 1)},
+                                       {"epochs", str(epochs_for(look.rows * 9 / 10, 90000, 8))},
                                        {"characters", str(characters)},
                                        {"columns", str(columns)},
                                        {"longest", str(longest)},
@@ -152,6 +182,7 @@ RecipeResult images_alone(const RecipeRequest& request) {
   RecipeResult out;
   Values values;
   const bool is_full = !request.small;
+  int64_t images = 20000, side = 28;
   if (request.data.empty()) {
     out.found = {"no data is given: the digits that the program draws itself"};
     values["channels"] = "1", values["side"] = "28", values["count"] = "10";
@@ -168,20 +199,31 @@ RecipeResult images_alone(const RecipeRequest& request) {
     const bool has_classes = dataset->fields().size() > 1;
     if (!has_classes && request.recipe == "metric-learning")
       fail(ErrorCode::kData, request.data, ": expected a folder per class with images");
-    const int64_t side = is_full ? 64 : 28;
+    const ImageLook look = look_at_images(*dataset);
+    if (is_full) side = look.side;
     const int64_t classes = has_classes ? dataset->fields()[1].class_count : 0;
     out.found = {str(dataset->size(), " images",
                      has_classes ? str(" in ", classes, " classes") : "", ", resized to ", side,
-                     "x", side)};
-    values["channels"] = "3", values["side"] = str(side), values["count"] = str(classes);
+                     "x", side, look.is_gray ? ", gray" : "")};
+    images = dataset->size() * 9 / 10;
+    values["channels"] = look.is_gray ? "1" : "3", values["side"] = str(side),
+    values["count"] = str(classes);
     const auto part = [&](const char* name) {
       return str("  ", name, ": {kind: images, path: ", data_path(request),
+                 look.is_gray ? ", channels: 1" : "",
                  ", split: {train: 0.9, valid: 0.1}, part: ", name, "}");
     };
     values["image_data"] = part("train") + "\n" + part("valid");
     values["image_transforms"] =
         str("    - resize: {fields: image, height: ", side, ", width: ", side, "}\n");
   }
+  values["epochs"] =
+      str(epochs_for(images,
+                     request.recipe == "gan" || request.recipe == "diffusion" ? 1000000
+                     : request.recipe == "vae"                                ? 500000
+                                                                              : 150000,
+                     3));
+  values["width"] = side > 32 ? "32" : "16";
   out.config = fill_template(request, values);
   return out;
 }

@@ -127,6 +127,15 @@ recipe time-series sales.csv mae "< 20"
 recipe vae "" loss "< 265"
 recipe diffusion "" loss "< 0.7"
 recipe metric-learning "" accuracy "> 0.7"
+# The solution of an equation is trained in float64 and read from a table.
+recipe pinn "" loss "< 0.1"
+printf 'x,t\n0.5,0\n1,0.7\n-0.3,0.4\n' > points.csv
+ok "$infer" run-pinn/model --input points.csv --output values.csv
+python3 - <<'P' || fail "values of the solution: $(cat values.csv)"
+rows = [line.split(",") for line in open("values.csv").read().split()[1:]]
+value = [float(row[-1]) for row in rows]
+assert abs(value[0] + 1) < 1e-9 and abs(value[1]) < 1e-9 and 0.4 < value[2] < 1.1, value
+P
 ok "$new" gan --small -o gan.yaml
 ok "$train" gan.yaml --output run-gan
 # The full forms fit the same data.

@@ -118,6 +118,10 @@ expect 4 "no column with text" "$new" text-classification --data prices.csv -o x
 sed 's/,[15]$/,/' reviews.csv > unrated.csv
 cut -d, -f2- unrated.csv > unrated-only.csv
 expect 4 "no column of classes" "$new" text-classification --data unrated-only.csv -o x.yaml
+# A class that comes late in a long file counts.
+{ echo words,kind; for i in {1..21000}; do echo "some words $((i % 7)),$((i % 2))"; done; echo "other words,late"; echo "more words,late"; } > long.csv
+ok "$new" text-classification --data long.csv -o long.yaml
+grep -q "linear(h, 3)" long.yaml || fail "a late class is not counted: $(grep linear long.yaml)"
 expect 4 "at least two columns" "$new" tabular-regression --data text.txt -o x.yaml
 [[ ! -e x.yaml ]] || fail "a refused call wrote a config"
 expect 2 "no such run" "$evaluate" nowhere
