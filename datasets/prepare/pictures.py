@@ -81,27 +81,34 @@ def draw_scene(pick, images, labels, size=128):
     return bytes(pixels), bytes(mask), boxes
 
 
-def scenes(root, folder):
-    """The same clothes on larger images: boxes in scenes/scenes.json (COCO), masks in scenes/masks.csv."""
-    size, pick = 128, random.Random(1)
-    images, labels = read_clothes(root, "train")
-    os.makedirs(f"{folder}/scenes/images", exist_ok=True)
-    os.makedirs(f"{folder}/scenes/masks", exist_ok=True)
+def write_scenes(folder, images, labels, count, seed, size=128):
+    """Scenes of these articles: images/, masks/, masks.csv and scenes.json in `folder`."""
+    pick = random.Random(seed)
+    os.makedirs(f"{folder}/images", exist_ok=True)
+    os.makedirs(f"{folder}/masks", exist_ok=True)
     pictures, annotations, rows = [], [], []
-    for i in range(4000):
+    for i in range(count):
         pixels, mask, boxes = draw_scene(pick, images, labels, size)
-        write_png(f"{folder}/scenes/images/{i:04}.png", size, size, 3, pixels)
-        write_png(f"{folder}/scenes/masks/{i:04}.png", size, size, 1, mask)
+        write_png(f"{folder}/images/{i:04}.png", size, size, 3, pixels)
+        write_png(f"{folder}/masks/{i:04}.png", size, size, 1, mask)
         rows.append([f"images/{i:04}.png", f"masks/{i:04}.png"])
         pictures.append({"id": i, "file_name": f"{i:04}.png", "width": size, "height": size})
         for left, top, right, bottom, label in boxes:
             annotations.append({"id": len(annotations) + 1, "image_id": i, "category_id": label + 1,
                                 "bbox": [left, top, right - left, bottom - top],
                                 "area": (right - left) * (bottom - top), "iscrowd": 0})
-    with open(f"{folder}/scenes/scenes.json", "w") as file:
+    with open(f"{folder}/scenes.json", "w") as file:
         json.dump({"images": pictures, "annotations": annotations,
                    "categories": [{"id": i + 1, "name": n} for i, n in enumerate(CLOTHES)]}, file)
-    write_table(f"{folder}/scenes/masks.csv", ["image", "mask"], rows)
+    write_table(f"{folder}/masks.csv", ["image", "mask"], rows)
+
+
+def scenes(root, folder):
+    """The same clothes on larger images: 4,000 in scenes/, 500 of the test clothes in scenes-test/; boxes in
+    scenes.json (COCO), masks in masks.csv."""
+    for part, name, count in (("train", "scenes", 4000), ("t10k", "scenes-test", 500)):
+        images, labels = read_clothes(root, part)
+        write_scenes(f"{folder}/{name}", images, labels, count, seed=1)
 
 
 # Fonts that only the test lines are drawn in.
@@ -109,7 +116,7 @@ HELD_OUT = ("FreeSans.ttf", "LiberationSerif-Italic.ttf", "DejaVuSerif.ttf")
 
 
 def lines(root, folder):
-    """Debian wamerican, fonts-dejavu-core, fonts-liberation, fonts-freefont-ttf: words drawn in 26 fonts
+    """Debian wamerican, fonts-dejavu-core, fonts-liberation, fonts-freefont-ttf: words drawn in 31 fonts
     in lines.csv, and in three others in lines-test.csv; needs Pillow."""
     try:
         from PIL import Image, ImageDraw, ImageFont
