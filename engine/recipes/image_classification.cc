@@ -130,7 +130,7 @@ data:
 
 train:
   epochs: )",
-          epochs_for(images * 4 / 5, 280000, 6), R"(
+          epochs_for(images * 4 / 5, 200000, 4), R"(
   log_every: 20
   evaluate_every: 1 epochs
   best: accuracy
