@@ -1,21 +1,51 @@
 #include "tensor/random.h"
 
-#include <numbers>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 
 #include "base/hash.h"
 
 namespace paddle {
 namespace {
 
-/// Two normals from two 64-bit words; the first uniform is moved into (0, 1].
-std::array<double, 2> box_muller(uint64_t first, uint64_t second) {
-  const double radius = std::sqrt(-2.0 * std::log(1.0 - Random::to_double(first)));
-  const double angle = 2.0 * std::numbers::pi * Random::to_double(second);
-  return {radius * std::cos(angle), radius * std::sin(angle)};
-}
+#include "tensor/box_muller-inl.h"
+
+/// Doubles one by one.
+struct ScalarLanes {
+  using Number = double;
+  using Bits = uint64_t;
+
+  static Number number(double value) { return value; }
+  static Bits bits(uint64_t value) { return value; }
+  static Number add(Number a, Number b) { return a + b; }
+  static Number sub(Number a, Number b) { return a - b; }
+  static Number mul(Number a, Number b) { return a * b; }
+  static Number div(Number a, Number b) { return a / b; }
+  static Number root(Number a) { return std::sqrt(a); }
+  static Bits as_bits(Number a) { return std::bit_cast<Bits>(a); }
+  static Number as_number(Bits a) { return std::bit_cast<Number>(a); }
+  static Bits add(Bits a, Bits b) { return a + b; }
+  static Bits both(Bits a, Bits b) { return a & b; }
+  static Bits either(Bits a, Bits b) { return a | b; }
+  static Bits flip(Bits a, Bits b) { return a ^ b; }
+  template <int kCount>
+  static Bits left(Bits a) {
+    return a << kCount;
+  }
+  template <int kCount>
+  static Bits right(Bits a) {
+    return a >> kCount;
+  }
+  /// a where the lowest bit of `which` is set, else b.
+  static Number choose(Bits which, Number a, Number b) { return (which & 1) != 0 ? a : b; }
+};
 
 std::array<double, 2> normals_of(const PhiloxCounter& words) {
-  return box_muller(words[0] | uint64_t{words[1]} << 32, words[2] | uint64_t{words[3]} << 32);
+  const auto [first, second] =
+      BoxMuller<ScalarLanes>::normals(Random::to_double(words[0] | uint64_t{words[1]} << 32),
+                                      Random::to_double(words[2] | uint64_t{words[3]} << 32));
+  return {first, second};
 }
 
 template <class T, class Pair>

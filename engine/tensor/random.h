@@ -46,6 +46,8 @@ class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t step = 0);
 
+  const PhiloxKey& key() const { return key_; }
+  uint64_t step() const { return step_; }
   /// Four words of block `index`.
   PhiloxCounter block(uint64_t index) const {
     return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
@@ -62,7 +64,7 @@ class Random {
   float uniform_float(uint64_t index) const { return to_float(bits32(index)); }
   /// In [0, 1), a multiple of 2^-53.
   double uniform(uint64_t index) const { return to_double(bits64(index)); }
-  /// Standard normal by Box and Muller, computed in double.
+  /// Standard normal by Box and Muller, computed in double (tensor/box_muller-inl.h).
   double normal(uint64_t index) const;
   /// In [0, n) for n >= 1; the bias is below n / 2^64.
   uint64_t below(uint64_t index, uint64_t n) const { return scale(bits64(index), n); }
@@ -108,9 +110,12 @@ class Permutation {
   Permutation(uint64_t n, uint64_t seed, uint64_t stream = 0, uint64_t step = 0);
   uint64_t size() const { return n_; }
   uint64_t operator()(uint64_t index) const;  ///< index < n
+  static constexpr size_t kRounds = 12;
+  uint64_t rows() const { return rows_; }        ///< at most 2^32
+  uint64_t columns() const { return columns_; }  ///< likewise
+  const std::array<uint64_t, kRounds>& keys() const { return keys_; }
 
  private:
-  static constexpr size_t kRounds = 12;
   uint64_t n_, rows_, columns_;
   std::array<uint64_t, kRounds> keys_;
 };
