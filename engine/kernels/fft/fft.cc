@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "kernels/common/rows.h"
+#include "kernels/fft/passes_simd.h"
 #include "kernels/fft/plan.h"
 #include "ops/generated/fft.h"
 #include "tensor/complex.h"
@@ -35,6 +36,7 @@ class AxisTransform {
     lanes_ = std::clamp<int64_t>(kBufferBytes / std::max<int64_t>(1, each), least, most);
     const int64_t line = rows.inner > 1 ? rows.inner : rows.count();
     lanes_ = std::min(lanes_, std::max<int64_t>(1, (line + per_lane_ - 1) / per_lane_));
+    if (rows.inner == 1 && plan_->by_row()) lanes_ = 1;
     line_ = line;
     groups_per_line_ = (line + lanes_ * per_lane_ - 1) / (lanes_ * per_lane_);
     groups_ = line == 0 ? 0 : rows.count() / line * groups_per_line_;
@@ -122,10 +124,12 @@ template <class T>
 void transform_complex(const AxisTransform<T>& axis, const std::complex<T>* in,
                        std::complex<T>* out, std::byte* scratch) {
   const Rows rows = axis.rows();
+  const FftRowLoops<T> loops = fft_row_loops<T>();
   axis.run(
       scratch,
       [&](Parts<T> x, int64_t lanes, int64_t first, int64_t count) {
         const RowStarts start(rows, first, count);
+        if (lanes == 1 && rows.inner == 1) return loops.split(in + start[0], rows.length, x);
         for_each_element(count, rows.length, rows.inner, [&](int64_t l, int64_t k) {
           const std::complex<T> z = in[start[l] + k * rows.inner];
           x.re[k * lanes + l] = z.real();
@@ -135,6 +139,7 @@ void transform_complex(const AxisTransform<T>& axis, const std::complex<T>* in,
       [&](Parts<T> y, int64_t lanes, int64_t first, int64_t count) {
         const T scale = axis.scale();
         const RowStarts start(rows, first, count);
+        if (lanes == 1 && rows.inner == 1) return loops.join(y, rows.length, scale, out + start[0]);
         for_each_element(count, rows.length, rows.inner, [&](int64_t l, int64_t k) {
           out[start[l] + k * rows.inner] = {y.re[k * lanes + l] * scale,
                                             y.im[k * lanes + l] * scale};
@@ -147,6 +152,7 @@ template <class T>
 void transform_real(const AxisTransform<T>& axis, const T* in, std::complex<T>* out, int64_t bins,
                     bool forward, std::byte* scratch) {
   const Rows rows = axis.rows(), to = with_length(rows, bins);
+  const FftRowLoops<T> loops = fft_row_loops<T>();
   const int64_t n = rows.length;
   axis.run(
       scratch,
@@ -154,6 +160,11 @@ void transform_real(const AxisTransform<T>& axis, const T* in, std::complex<T>* 
         if (count % 2 != 0)
           for (int64_t k = 0; k < n; ++k) x.im[k * lanes + lanes - 1] = 0;
         const RowStarts start(rows, first, count);
+        if (lanes == 1 && rows.inner == 1) {
+          std::copy_n(in + start[0], n, x.re);
+          if (count == 2) std::copy_n(in + start[1], n, x.im);
+          return;
+        }
         for_each_element(count, n, rows.inner, [&](int64_t i, int64_t k) {
           T* part = i % 2 == 0 ? x.re : x.im;
           part[k * lanes + i / 2] = in[start[i] + k * rows.inner];
@@ -162,6 +173,9 @@ void transform_real(const AxisTransform<T>& axis, const T* in, std::complex<T>* 
       [&](Parts<T> y, int64_t lanes, int64_t first, int64_t count) {
         const T half = axis.scale() / 2, sign = forward ? T(1) : T(-1);
         const RowStarts start(to, first, count);
+        if (lanes == 1 && to.inner == 1)
+          return loops.split_pair(y, n, bins, half, sign, out + start[0],
+                                  count == 2 ? out + start[1] : nullptr);
         for_each_element(count, bins, to.inner, [&](int64_t i, int64_t k) {
           const int64_t a = k * lanes + i / 2, b = (k == 0 ? 0 : n - k) * lanes + i / 2;
           const T real = i % 2 == 0 ? y.re[a] + y.re[b] : y.im[a] + y.im[b];

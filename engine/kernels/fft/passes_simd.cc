@@ -32,10 +32,10 @@ template <class V>
 HWY_INLINE Z<V> scaled(Z<V> a, V by) {
   return {a.re * by, a.im * by};
 }
-/// How a loop step reads, writes and repeats numbers: vectors, or single ones.
-template <class T>
+/// How a loop step reads, writes and repeats numbers: vectors of up to kLanes, or single ones.
+template <class T, size_t kLanes>
 struct Vectors {
-  using D = hn::ScalableTag<T>;
+  using D = hn::CappedTag<T, kLanes>;
   using V = hn::Vec<D>;
   static HWY_INLINE V load(const T* p) { return hn::LoadU(D(), p); }
   static HWY_INLINE void store(V v, T* p) { hn::StoreU(v, D(), p); }
@@ -87,7 +87,8 @@ HWY_INLINE void butterfly(const Z<typename M::V>* a, Z<typename M::V>* b) {
   }
 }
 
-template <class T, class M, int kRadix>
+/// With kTurned unless all twiddles are 1.
+template <class T, class M, int kRadix, bool kTurned>
 HWY_INLINE void step(const FftPass<T>& pass, int64_t p, int64_t q, const T* twiddles) {
   using C = Z<typename M::V>;
   const int64_t s = pass.stride, m = pass.count;
@@ -98,22 +99,62 @@ HWY_INLINE void step(const FftPass<T>& pass, int64_t p, int64_t q, const T* twid
   }
   butterfly<M, kRadix>(a, b);
   for (int k = 0; k < kRadix; ++k) {
-    if (k > 0) b[k] = b[k] * C{M::repeat(twiddles[2 * k - 2]), M::repeat(twiddles[2 * k - 1])};
+    if (kTurned && k > 0)
+      b[k] = b[k] * C{M::repeat(twiddles[2 * k - 2]), M::repeat(twiddles[2 * k - 1])};
     const int64_t at = q + s * (kRadix * p + k);
     M::store(b[k].re, pass.y.re + at);
     M::store(b[k].im, pass.y.im + at);
   }
 }
 
+template <class T, int kRadix, size_t kLanes, bool kTurned>
+HWY_INLINE void row_of_steps(const FftPass<T>& pass, int64_t p, const T* twiddles) {
+  using M = Vectors<T, kLanes>;
+  const auto width = static_cast<int64_t>(hn::Lanes(typename M::D()));
+  int64_t q = 0;
+  for (; q + width <= pass.stride; q += width) step<T, M, kRadix, kTurned>(pass, p, q, twiddles);
+  for (; q < pass.stride; ++q) step<T, Singles<T>, kRadix, kTurned>(pass, p, q, twiddles);
+}
+
+template <class T, int kRadix, size_t kLanes>
+void run_pass_of(const FftPass<T>& pass) {
+  row_of_steps<T, kRadix, kLanes, false>(pass, 0, pass.twiddles);
+  for (int64_t p = 1; p < pass.count; ++p)
+    row_of_steps<T, kRadix, kLanes, true>(pass, p, pass.twiddles + 2 * p * (kRadix - 1));
+}
+
 template <class T, int kRadix>
 void run_pass(const FftPass<T>& pass) {
-  const auto width = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  for (int64_t p = 0; p < pass.count; ++p) {
-    const T* const twiddles = pass.twiddles + 2 * p * (kRadix - 1);
-    int64_t q = 0;
-    for (; q + width <= pass.stride; q += width) step<T, Vectors<T>, kRadix>(pass, p, q, twiddles);
-    for (; q < pass.stride; ++q) step<T, Singles<T>, kRadix>(pass, p, q, twiddles);
+  constexpr size_t kMost = hn::MaxLanes(hn::ScalableTag<T>());
+  const auto stride = static_cast<size_t>(pass.stride);
+  if (stride < kMost && kMost > 8 && stride >= 8) return run_pass_of<T, kRadix, 8>(pass);
+  if (stride < kMost && kMost > 4 && stride >= 4) return run_pass_of<T, kRadix, 4>(pass);
+  run_pass_of<T, kRadix, kMost>(pass);
+}
+
+/// A pass of radix 4 and stride 1, over vectors of butterflies. The results of one are neighbors.
+template <class T>
+void run_first_pass(const FftPass<T>& pass) {
+  const int64_t m = pass.count;
+  int64_t p = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<hn::ScalableTag<T>>;
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  for (; p + width <= m; p += width) {
+    Z<V> a[4], b[4];
+    for (int j = 0; j < 4; ++j)
+      a[j] = {hn::LoadU(d, pass.x.re + p + m * j), hn::LoadU(d, pass.x.im + p + m * j)};
+    butterfly<Vectors<T, hn::MaxLanes(hn::ScalableTag<T>())>, 4>(a, b);
+    for (int k = 1; k < 4; ++k) {
+      const T* const w = pass.columns + 2 * (k - 1) * m + p;
+      b[k] = b[k] * Z<V>{hn::LoadU(d, w), hn::LoadU(d, w + m)};
+    }
+    hn::StoreInterleaved4(b[0].re, b[1].re, b[2].re, b[3].re, d, pass.y.re + 4 * p);
+    hn::StoreInterleaved4(b[0].im, b[1].im, b[2].im, b[3].im, d, pass.y.im + 4 * p);
   }
+#endif
+  for (; p < m; ++p) step<T, Singles<T>, 4, true>(pass, p, 0, pass.twiddles + 6 * p);
 }
 
 /// Any radix, by its definition.
@@ -148,6 +189,7 @@ void run_general_pass(const FftPass<T>& pass) {
 
 template <class T>
 void run_any(const FftPass<T>& pass) {
+  if (pass.stride == 1 && pass.radix == 4 && pass.columns) return run_first_pass<T>(pass);
   switch (pass.radix) {
     case 2:
       return run_pass<T, 2>(pass);
@@ -176,8 +218,87 @@ void multiply_each(Parts<T> x, const T* factors, int64_t count, int64_t lanes) {
   }
 }
 
+template <class T>
+void split_complex(const std::complex<T>* in, int64_t n, Parts<T> out) {
+  const auto* const x = reinterpret_cast<const T*>(in);
+  int64_t k = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  for (; k + width <= n; k += width) {
+    hn::Vec<hn::ScalableTag<T>> re, im;
+    hn::LoadInterleaved2(d, x + 2 * k, re, im);
+    hn::StoreU(re, d, out.re + k);
+    hn::StoreU(im, d, out.im + k);
+  }
+#endif
+  for (; k < n; ++k) {
+    out.re[k] = x[2 * k];
+    out.im[k] = x[2 * k + 1];
+  }
+}
+
+template <class T>
+void join_complex(Parts<T> in, int64_t n, T scale, std::complex<T>* out) {
+  auto* const y = reinterpret_cast<T*>(out);
+  int64_t k = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  const auto by = hn::Set(d, scale);
+  for (; k + width <= n; k += width)
+    hn::StoreInterleaved2(hn::Mul(hn::LoadU(d, in.re + k), by),
+                          hn::Mul(hn::LoadU(d, in.im + k), by), d, y + 2 * k);
+#endif
+  for (; k < n; ++k) {
+    y[2 * k] = in.re[k] * scale;
+    y[2 * k + 1] = in.im[k] * scale;
+  }
+}
+
+/// y(k) and y(n - k) give the bin k of both spectra.
+template <class T>
+void split_pair(Parts<T> y, int64_t n, int64_t bins, T half, T sign, std::complex<T>* even,
+                std::complex<T>* odd) {
+  auto *const first = reinterpret_cast<T*>(even), *const second = reinterpret_cast<T*>(odd);
+  const T turned = half * sign;
+  const auto one = [&](int64_t k) {
+    const int64_t b = k == 0 ? 0 : n - k;
+    first[2 * k] = (y.re[k] + y.re[b]) * half;
+    first[2 * k + 1] = (y.im[k] - y.im[b]) * turned;
+    if (!odd) return;
+    second[2 * k] = (y.im[k] + y.im[b]) * half;
+    second[2 * k + 1] = (y.re[b] - y.re[k]) * turned;
+  };
+  if (bins > 0) one(0);
+  int64_t k = 1;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  const auto h = hn::Set(d, half), t = hn::Set(d, turned);
+  for (; k + width <= bins; k += width) {
+    const auto re = hn::LoadU(d, y.re + k), im = hn::LoadU(d, y.im + k);
+    const auto other_re = hn::Reverse(d, hn::LoadU(d, y.re + n - k - width + 1));
+    const auto other_im = hn::Reverse(d, hn::LoadU(d, y.im + n - k - width + 1));
+    hn::StoreInterleaved2(hn::Mul(hn::Add(re, other_re), h), hn::Mul(hn::Sub(im, other_im), t), d,
+                          first + 2 * k);
+    if (odd)
+      hn::StoreInterleaved2(hn::Mul(hn::Add(im, other_im), h), hn::Mul(hn::Sub(other_re, re), t), d,
+                            second + 2 * k);
+  }
+#endif
+  for (; k < bins; ++k) one(k);
+}
+
+template <class T>
+FftRowLoops<T> row_loops() {
+  return {&split_complex<T>, &join_complex<T>, &split_pair<T>};
+}
+
 }  // namespace
 
+FftRowLoops<float> rows_f32() { return row_loops<float>(); }
+FftRowLoops<double> rows_f64() { return row_loops<double>(); }
 void pass_f32(const FftPass<float>& pass) { run_any(pass); }
 void pass_f64(const FftPass<double>& pass) { run_any(pass); }
 void multiply_f32(Parts<float> x, const float* factors, int64_t count, int64_t lanes) {
@@ -196,6 +317,16 @@ HWY_EXPORT(pass_f32);
 HWY_EXPORT(pass_f64);
 HWY_EXPORT(multiply_f32);
 HWY_EXPORT(multiply_f64);
+HWY_EXPORT(rows_f32);
+HWY_EXPORT(rows_f64);
+template <>
+FftRowLoops<float> fft_row_loops<float>() {
+  return HWY_DYNAMIC_DISPATCH(rows_f32)();
+}
+template <>
+FftRowLoops<double> fft_row_loops<double>() {
+  return HWY_DYNAMIC_DISPATCH(rows_f64)();
+}
 void fft_pass(const FftPass<float>& pass) { HWY_DYNAMIC_DISPATCH(pass_f32)(pass); }
 void fft_pass(const FftPass<double>& pass) { HWY_DYNAMIC_DISPATCH(pass_f64)(pass); }
 void multiply_by(Parts<float> x, const float* factors, int64_t count, int64_t lanes) {

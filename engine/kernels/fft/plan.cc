@@ -98,6 +98,14 @@ FftPlan<T>::FftPlan(int64_t n) : n_(n) {
       for (int64_t k = 0; k < radix; ++k) put(roots, root_of_one(k, radix));
     rest /= radix;
   }
+  by_row_ = n >= 64 && n % 8 == 0;
+  if (!by_row_) return;
+  const Pass& first = passes_.front();
+  columns_.resize(first.twiddles.size());
+  for (int64_t p = 0; p < first.count; ++p)
+    for (int64_t i = 0; i < 2 * (first.radix - 1); ++i)
+      columns_[static_cast<size_t>(i * first.count + p)] =
+          first.twiddles[static_cast<size_t>(2 * (first.radix - 1) * p + i)];
 }
 
 template <class T>
@@ -105,8 +113,8 @@ Parts<T> FftPlan<T>::run_passes(Parts<T> x, Parts<T> y, int64_t lanes) const {
   int64_t stride = lanes;
   for (size_t i = 0; i < passes_.size(); ++i) {
     const Pass& pass = passes_[i];
-    fft_pass(
-        FftPass<T>{pass.radix, pass.count, stride, x, y, pass.twiddles.data(), roots_[i].data()});
+    fft_pass(FftPass<T>{pass.radix, pass.count, stride, x, y, pass.twiddles.data(),
+                        roots_[i].data(), i == 0 && by_row_ ? columns_.data() : nullptr});
     std::swap(x, y);
     stride *= pass.radix;
   }

@@ -29,6 +29,10 @@ class FftPlan {
   /// Elements per lane of each of the two buffers that `forward` works in: at least n.
   int64_t buffer_length() const { return inner_ ? inner_->n_ : n_; }
 
+  /// True if single rows are transformed as fast as several side by side: their passes soon have
+  /// strides that fill vectors.
+  bool by_row() const { return by_row_; }
+
   /// x[k] = Σ_j x[j] exp(-2πi jk / n) for each lane. Overwrites both buffers; returns the one that
   /// holds the result.
   Parts<T> forward(Parts<T> x, Parts<T> other, int64_t lanes) const;
@@ -44,6 +48,8 @@ class FftPlan {
 
   int64_t n_;
   std::vector<Pass> passes_;
+  bool by_row_ = false;
+  std::vector<T> columns_;  ///< twiddles of the first pass (FftPass::columns), for single rows
   std::vector<std::vector<T>> roots_;  ///< per pass of a radix above 5: the radix-th roots of one
   // Bluestein: a convolution of chirps by transforms of a power of two.
   std::unique_ptr<FftPlan> inner_;
