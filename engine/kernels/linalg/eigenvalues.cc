@@ -1,6 +1,8 @@
 // Eigenvalues and eigenvectors. Vectors have length 1, and their largest component is real and
 // positive, so that they do not depend on the algorithm.
 
+#include <algorithm>
+
 #include "kernels/linalg/matrices.h"
 #include "ops/generated/linalg.h"
 
@@ -42,7 +44,60 @@ void require_finite(std::string_view op, const T* x, int64_t n) {
     fail(ErrorCode::kData, op, ": a matrix has elements that are not finite");
 }
 
+/// A matrix whose lower or upper triangle is given by rows, with its lower triangle. The upper
+/// triangle of rows is the lower one of columns, conjugated.
+template <class C, class T>
+ColumnMatrix<C> load_hermitian(const T* x, int64_t n, bool upper) {
+  ColumnMatrix<C> out = upper ? load_transposed<C>(x, n, n) : load<C>(x, n, n);
+  if constexpr (kIsComplex<C>)
+    if (upper)
+      for (C& v : out.values) v = std::conj(v);
+  return out;
+}
+
 }  // namespace
+
+std::unique_ptr<Kernel> prepare_eigvalsh(const KernelRequest& request) {
+  const MatrixSizes sizes(request.operands[0].shape);
+  const int64_t n = sizes.rows;
+  const bool upper = EigvalshAttrs(request.attrs).UPLO == "U";
+  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
+    using T = typename decltype(tag)::type;
+    using C = typename decltype(computed)::type;
+    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+      if (n == 0) return;
+      const Lapack<C> lapack("eigh");
+      for_each_of(sizes.count, 5 * sizes.cost(), [&](int64_t i) {
+        const T* const x = matrix_at<T>(operands[0], i, n, n);
+        require_finite("eigh", x, n);
+        const auto found = lapack.eigvalsh(load_hermitian<C>(x, n, upper));
+        std::transform(found.begin(), found.end(), matrix_at<Real<T>>(results[0], i, n, 1),
+                       [](auto v) { return static_cast<Real<T>>(v); });
+      });
+    });
+  });
+}
+
+std::unique_ptr<Kernel> prepare_eigvals(const KernelRequest& request) {
+  const MatrixSizes sizes(request.operands[0].shape);
+  const int64_t n = sizes.rows;
+  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
+    using T = typename decltype(tag)::type;
+    using C = typename decltype(computed)::type;
+    using Complex = std::complex<Real<T>>;
+    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+      if (n == 0) return;
+      const Lapack<C> lapack("eig");
+      for_each_of(sizes.count, 15 * sizes.cost(), [&](int64_t i) {
+        const T* const x = matrix_at<T>(operands[0], i, n, n);
+        require_finite("eig", x, n);
+        const auto found = lapack.eigvals(load<C>(x, n, n));
+        std::transform(found.begin(), found.end(), matrix_at<Complex>(results[0], i, n, 1),
+                       [](auto v) { return static_cast<Complex>(v); });
+      });
+    });
+  });
+}
 
 std::unique_ptr<Kernel> prepare_eigh_factors(const KernelRequest& request) {
   const MatrixSizes sizes(request.operands[0].shape);
@@ -57,11 +112,7 @@ std::unique_ptr<Kernel> prepare_eigh_factors(const KernelRequest& request) {
       for_each_of(sizes.count, 10 * sizes.cost(), [&](int64_t i) {
         const T* const x = matrix_at<T>(operands[0], i, n, n);
         require_finite("eigh", x, n);
-        // The upper triangle of rows is the lower one of columns, conjugated.
-        ColumnMatrix<C> vectors = upper ? load_transposed<C>(x, n, n) : load<C>(x, n, n);
-        if constexpr (kIsComplex<C>)
-          if (upper)
-            for (C& v : vectors.values) v = std::conj(v);
+        ColumnMatrix<C> vectors = load_hermitian<C>(x, n, upper);
         const auto found = lapack.eigh(vectors);
         normalize_columns(vectors);
         Real<T>* const values = matrix_at<Real<T>>(results[0], i, n, 1);

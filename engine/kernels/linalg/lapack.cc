@@ -61,9 +61,24 @@ Svd<T> Lapack<T>::svd(ColumnMatrix<T> x) const {
 }
 
 template <class T>
+std::vector<Real<T>> Lapack<T>::singular_values(ColumnMatrix<T> x) const {
+  std::vector<Real<T>> values(static_cast<size_t>(std::min(x.rows, x.columns)));
+  check_convergence(functions_.svd(kType<T>, size(x.rows), size(x.columns), x.data(), values.data(),
+                                   nullptr, nullptr));
+  return values;
+}
+
+template <class T>
 std::vector<Real<T>> Lapack<T>::eigh(ColumnMatrix<T>& x) const {
   std::vector<Real<T>> values(static_cast<size_t>(x.rows));
-  check_convergence(functions_.eigh(kType<T>, size(x.rows), x.data(), values.data()));
+  check_convergence(functions_.eigh(kType<T>, 1, size(x.rows), x.data(), values.data()));
+  return values;
+}
+
+template <class T>
+std::vector<Real<T>> Lapack<T>::eigvalsh(ColumnMatrix<T> x) const {
+  std::vector<Real<T>> values(static_cast<size_t>(x.rows));
+  check_convergence(functions_.eigh(kType<T>, 0, size(x.rows), x.data(), values.data()));
   return values;
 }
 
@@ -73,6 +88,13 @@ Eig<T> Lapack<T>::eig(ColumnMatrix<T> x) const {
   check_convergence(
       functions_.eig(kType<T>, size(x.rows), x.data(), out.values.data(), out.vectors.data()));
   return out;
+}
+
+template <class T>
+std::vector<std::complex<Real<T>>> Lapack<T>::eigvals(ColumnMatrix<T> x) const {
+  std::vector<std::complex<Real<T>>> values(static_cast<size_t>(x.rows));
+  check_convergence(functions_.eig(kType<T>, size(x.rows), x.data(), values.data(), nullptr));
+  return values;
 }
 
 template <class T>

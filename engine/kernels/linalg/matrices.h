@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "base/parallel.h"
 #include "kernels/linalg/lapack.h"
 #include "ops/core/kernel.h"
+#include "tensor/strided_copy.h"
 
 namespace paddle::cpu {
 
@@ -86,6 +88,10 @@ T* matrix_at(void* base, int64_t i, int64_t rows, int64_t columns) {
 /// to[j, i] = from[i, j] of row-major matrices, with a conversion.
 template <class From, class To>
 void transpose(const From* from, int64_t rows, int64_t columns, To* to) {
+  if constexpr (std::is_same_v<From, To>) {
+    StridedCopy({columns, rows}, {1, columns}, sizeof(To)).run(from, to);
+    return;
+  }
   constexpr int64_t kBlock = 32;
   for (int64_t i0 = 0; i0 < rows; i0 += kBlock)
     for (int64_t j0 = 0; j0 < columns; j0 += kBlock)

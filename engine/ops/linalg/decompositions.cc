@@ -14,6 +14,7 @@
 #include "ops/generated/random.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
+#include "ops/generated/spectrum.h"
 #include "ops/linalg/adjoint.h"
 #include "tensor/complex.h"
 
@@ -60,7 +61,7 @@ Tensors svd_of(const Tensor& x) { return call(get_op("singular_values"), {x}, {}
 
 /// The singular values of x; the sizes of its eigenvalues if it is Hermitian.
 Tensor singular_values_of(const Tensor& x, bool hermitian) {
-  return hermitian ? ops::abs(ops::eigvalsh(x)) : ops::singular_values(x);
+  return hermitian ? ops::abs(ops::eigvalsh(x)) : ops::svdvals(x);
 }
 
 /// The spacing of numbers above 1.
@@ -361,7 +362,7 @@ Tensors decompose_lstsq(CallContext& c) {
     const Tensor rest = ops::abs(y - product(x, solution));
     residuals = ops::sum(ops::square(rest), Axes{-2});
   }
-  const Tensor values = ops::detach(ops::singular_values(x));
+  const Tensor values = ops::detach(ops::svdvals(x));
   Tensor rank = full_of({Dim(0)}, 0, DType::kI32);
   if (driver != "gels") {
     const Tensor kept = ops::greater_than(values, ops::max(values, kLast, true) * cutoff);
@@ -441,7 +442,7 @@ Tensors decompose_cond(CallContext& c) {
   const bool spectral = p.is_none() || (!p.is_string() && std::abs(p.as_double()) == 2);
   require_matrices("cond", x, !spectral);
   if (spectral) {
-    const Tensor values = ops::singular_values(x);
+    const Tensor values = ops::svdvals(x);
     if (values.dim(-1).equals(0) == true) refuse("cond", "a matrix without elements");
     const Tensor largest = ops::max(values, kLast), smallest = ops::min(values, kLast);
     const bool inverse = !p.is_none() && p.as_double() < 0;

@@ -9,7 +9,7 @@
 // PADDLE_LAPACK_NO_MEMORY.
 
 /// Grows with each change of this interface.
-#define PADDLE_LAPACK_VERSION 1
+#define PADDLE_LAPACK_VERSION 2
 #define PADDLE_LAPACK_NO_MEMORY (-1000)
 
 extern "C" {
@@ -18,21 +18,22 @@ extern "C" {
 int paddle_module_version();
 
 /// gesdd: a = u diag(values) vh, with k = min(rows, columns) values, the largest first. u is
-/// [rows, k], vh [k, columns]; `a` is overwritten.
+/// [rows, k], vh [k, columns], or both null for the values alone; `a` is overwritten.
 typedef int paddle_lapack_svd_function(char type, int rows, int columns, void* a, void* values,
                                        void* u, void* vh);
 /// syevd and heevd: values in ascending order; `a`, of which the lower triangle is read, becomes
-/// the vectors.
-typedef int paddle_lapack_eigh_function(char type, int n, void* a, void* values);
-/// geev: n complex values and [n, n] complex right vectors; `a` is overwritten.
+/// the vectors, or is overwritten if they are not wanted.
+typedef int paddle_lapack_eigh_function(char type, int vectors, int n, void* a, void* values);
+/// geev: n complex values and [n, n] complex right vectors, or null for the values alone; `a` is
+/// overwritten.
 typedef int paddle_lapack_eig_function(char type, int n, void* a, void* values, void* vectors);
-/// geqrf and orgqr: a = q r; `width` is min(rows, columns) or rows. `a` is overwritten, q is
+/// geqrt and gemqrt: a = q r; `width` is min(rows, columns) or rows. `a` is overwritten, q is
 /// [rows, width], and the upper triangle of r, [width, columns], is written.
 typedef int paddle_lapack_qr_function(char type, int rows, int columns, int width, void* a, void* q,
                                       void* r);
 /// getrf: `a` becomes its factors; pivots count from 1. Positive: the first pivot that is 0.
 typedef int paddle_lapack_lu_function(char type, int rows, int columns, void* a, int* pivots);
-/// getri: the factors of a matrix become its inverse.
+/// getri or getrs: the factors of a matrix become its inverse.
 typedef int paddle_lapack_inverse_function(char type, int n, void* factors, const int* pivots);
 /// getrs: b, [n, columns], becomes the solution x of a x = b.
 typedef int paddle_lapack_solve_function(char type, int n, int columns, const void* factors,

@@ -75,19 +75,20 @@ template <class T>
 int svd(int rows, int columns, T* a, Real<T>* values, T* u, T* vh) {
   const int least = std::min(rows, columns);
   std::vector<int> integers(8 * static_cast<size_t>(least));
+  const char* const job = u ? "S" : "N";
   int info = 0;
   if constexpr (kComplex<T>) {
     const size_t low = static_cast<size_t>(least),
                  high = static_cast<size_t>(std::max(rows, columns));
     std::vector<Real<T>> reals(low * std::max(5 * low + 7, 2 * high + 2 * low + 1));
     with_workspace<T>([&](T* work, int size) {
-      select<T>(sgesdd_, dgesdd_, cgesdd_, zgesdd_)("S", &rows, &columns, a, &rows, values, u,
+      select<T>(sgesdd_, dgesdd_, cgesdd_, zgesdd_)(job, &rows, &columns, a, &rows, values, u,
                                                     &rows, vh, &least, work, &size, reals.data(),
                                                     integers.data(), &info, 1);
     });
   } else {
     with_workspace<T>([&](T* work, int size) {
-      select<T>(sgesdd_, dgesdd_, cgesdd_, zgesdd_)("S", &rows, &columns, a, &rows, values, u,
+      select<T>(sgesdd_, dgesdd_, cgesdd_, zgesdd_)(job, &rows, &columns, a, &rows, values, u,
                                                     &rows, vh, &least, work, &size, integers.data(),
                                                     &info, 1);
     });
@@ -96,7 +97,8 @@ int svd(int rows, int columns, T* a, Real<T>* values, T* u, T* vh) {
 }
 
 template <class T>
-int eigh(int n, T* a, Real<T>* values) {
+int eigh(bool vectors, int n, T* a, Real<T>* values) {
+  const char* const job = vectors ? "V" : "N";
   const int integer_count = 3 + 5 * n;
   std::vector<int> integers(static_cast<size_t>(integer_count));
   int info = 0;
@@ -106,13 +108,13 @@ int eigh(int n, T* a, Real<T>* values) {
     const int real_size = static_cast<int>(real_count);
     std::vector<Real<T>> reals(real_count);
     with_workspace<T>([&](T* work, int size) {
-      select<T>(ssyevd_, dsyevd_, cheevd_, zheevd_)("V", "L", &n, a, &n, values, work, &size,
+      select<T>(ssyevd_, dsyevd_, cheevd_, zheevd_)(job, "L", &n, a, &n, values, work, &size,
                                                     reals.data(), &real_size, integers.data(),
                                                     &integer_count, &info, 1, 1);
     });
   } else {
     with_workspace<T>([&](T* work, int size) {
-      select<T>(ssyevd_, dsyevd_, cheevd_, zheevd_)("V", "L", &n, a, &n, values, work, &size,
+      select<T>(ssyevd_, dsyevd_, cheevd_, zheevd_)(job, "L", &n, a, &n, values, work, &size,
                                                     integers.data(), &integer_count, &info, 1, 1);
     });
   }
@@ -122,17 +124,19 @@ int eigh(int n, T* a, Real<T>* values) {
 template <class T>
 int eig(int n, T* a, std::complex<Real<T>>* values, std::complex<Real<T>>* vectors) {
   const int one = 1;
+  const char* const job = vectors ? "V" : "N";
   int info = 0;
   if constexpr (kComplex<T>) {
     std::vector<Real<T>> reals(2 * static_cast<size_t>(n));
     with_workspace<T>([&](T* work, int size) {
-      select<T>(sgeev_, dgeev_, cgeev_, zgeev_)("N", "V", &n, a, &n, values, nullptr, &one, vectors,
+      select<T>(sgeev_, dgeev_, cgeev_, zgeev_)("N", job, &n, a, &n, values, nullptr, &one, vectors,
                                                 &n, work, &size, reals.data(), &info, 1, 1);
     });
   } else {
-    std::vector<T> real(static_cast<size_t>(n)), imaginary(real.size()), columns(square(n));
+    std::vector<T> real(static_cast<size_t>(n)), imaginary(real.size());
+    std::vector<T> columns(vectors ? square(n) : 0);
     with_workspace<T>([&](T* work, int size) {
-      select<T>(sgeev_, dgeev_, cgeev_, zgeev_)("N", "V", &n, a, &n, real.data(), imaginary.data(),
+      select<T>(sgeev_, dgeev_, cgeev_, zgeev_)("N", job, &n, a, &n, real.data(), imaginary.data(),
                                                 nullptr, &one, columns.data(), &n, work, &size,
                                                 &info, 1, 1);
     });
@@ -141,6 +145,7 @@ int eig(int n, T* a, std::complex<Real<T>>* values, std::complex<Real<T>>* vecto
     const auto size = static_cast<size_t>(n);
     for (size_t j = 0; j < size; ++j) {
       values[j] = {real[j], imaginary[j]};
+      if (!vectors) continue;
       const T* const column = columns.data() + j * size;
       std::complex<T>* const out = vectors + j * size;
       if (imaginary[j] > 0 && j + 1 < size) {
@@ -158,23 +163,61 @@ int eig(int n, T* a, std::complex<Real<T>>* values, std::complex<Real<T>>* vecto
   return info;
 }
 
+/// geqrf and orgqr work column by column up to 128 columns; geqrt multiplies matrices from a few
+/// columns on.
 template <class T>
 int qr(int rows, int columns, int width, T* a, T* q, T* r) {
-  const int least = std::min(rows, columns);
-  std::vector<T> tau(static_cast<size_t>(least));
-  int info = 0;
-  with_workspace<T>([&](T* work, int size) {
-    select<T>(sgeqrf_, dgeqrf_, cgeqrf_, zgeqrf_)(&rows, &columns, a, &rows, tau.data(), work,
-                                                  &size, &info);
-  });
+  constexpr int kBlock = 32;
+  const int least = std::min(rows, columns), block = std::min(kBlock, least);
   const auto height = static_cast<size_t>(rows), r_height = static_cast<size_t>(width);
+  // A triangular factor for each block of columns, and work for one block.
+  std::vector<T> factors(static_cast<size_t>(block) * static_cast<size_t>(least));
+  std::vector<T> work(static_cast<size_t>(block) * static_cast<size_t>(std::max(width, columns)));
+  int info = 0;
+  select<T>(sgeqrt_, dgeqrt_, cgeqrt_, zgeqrt_)(&rows, &columns, &block, a, &rows, factors.data(),
+                                                &block, work.data(), &info);
+  if (info != 0) return info;
   for (size_t j = 0; j < static_cast<size_t>(columns); ++j)
     std::copy_n(a + j * height, std::min(j + 1, static_cast<size_t>(least)), r + j * r_height);
-  std::copy_n(a, height * static_cast<size_t>(least), q);
-  with_workspace<T>([&](T* work, int size) {
-    select<T>(sorgqr_, dorgqr_, cungqr_, zungqr_)(&rows, &width, &least, q, &rows, tau.data(), work,
-                                                  &size, &info);
-  });
+  // The identity from the left by the reflections, of which the last ones leave the first columns.
+  std::fill_n(q, height * static_cast<size_t>(width), T(0));
+  for (size_t j = 0; j < static_cast<size_t>(width); ++j) q[j * height + j] = T(1);
+  for (int first = (least - 1) / block * block; first >= 0; first -= block) {
+    const int below = rows - first, right = width - first, count = std::min(block, least - first);
+    const size_t corner = static_cast<size_t>(first) * (height + 1);
+    select<T>(sgemqrt_, dgemqrt_, cgemqrt_, zgemqrt_)(
+        "L", "N", &below, &right, &count, &count, a + corner, &rows,
+        factors.data() + static_cast<size_t>(first) * static_cast<size_t>(block), &block,
+        q + corner, &rows, work.data(), &info, 1, 1);
+    if (info != 0) return info;
+  }
+  return 0;
+}
+
+/// By getri, or as the solution for the identity where that takes less time.
+template <class T>
+int inverse(int n, T* factors, const int* pivots) {
+  constexpr int kSmall = 32, kSolved = 256;
+  int info = 0;
+  if (!kComplex<T> && n > kSmall && n <= kSolved) {
+    const std::vector<T> copy(factors, factors + square(n));
+    std::fill_n(factors, square(n), T(0));
+    for (size_t j = 0; j < static_cast<size_t>(n); ++j)
+      factors[j * (static_cast<size_t>(n) + 1)] = T(1);
+    select<T>(sgetrs_, dgetrs_, cgetrs_, zgetrs_)("N", &n, &n, copy.data(), &n, pivots, factors, &n,
+                                                  &info, 1);
+    return info;
+  }
+  const auto invert = [&](T* work, int size) {
+    select<T>(sgetri_, dgetri_, cgetri_, zgetri_)(&n, factors, &n, pivots, work, &size, &info);
+  };
+  // Batches of small matrices spend no time on their workspace.
+  if (n <= kSmall) {
+    T work[kSmall];
+    invert(work, kSmall);
+  } else {
+    with_workspace<T>(invert);
+  }
   return info;
 }
 
@@ -188,10 +231,10 @@ const paddle_lapack_table kTable = {
           });
         },
     .eigh =
-        [](char type, int n, void* a, void* values) {
+        [](char type, int vectors, int n, void* a, void* values) {
           return for_type(type, [&](auto tag) {
             using T = typename decltype(tag)::type;
-            return eigh(n, static_cast<T*>(a), static_cast<Real<T>*>(values));
+            return eigh(vectors != 0, n, static_cast<T*>(a), static_cast<Real<T>*>(values));
           });
         },
     .eig =
@@ -224,20 +267,7 @@ const paddle_lapack_table kTable = {
         [](char type, int n, void* factors, const int* pivots) {
           return for_type(type, [&](auto tag) {
             using T = typename decltype(tag)::type;
-            int info = 0;
-            const auto invert = [&](T* work, int size) {
-              select<T>(sgetri_, dgetri_, cgetri_, zgetri_)(&n, static_cast<T*>(factors), &n,
-                                                            pivots, work, &size, &info);
-            };
-            // Batches of small matrices spend no time on their workspace.
-            constexpr int kSmall = 32;
-            if (n <= kSmall) {
-              T work[kSmall];
-              invert(work, kSmall);
-            } else {
-              with_workspace<T>(invert);
-            }
-            return info;
+            return inverse(n, static_cast<T*>(factors), pivots);
           });
         },
     .solve =

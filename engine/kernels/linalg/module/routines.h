@@ -50,11 +50,12 @@ using ComplexGeev = void(const char* left, const char* right, const int* n, T* a
                          T* w, T* vl, const int* ldvl, T* vr, const int* ldvr, T* work,
                          const int* lwork, Real<T>* rwork, int* info, size_t, size_t);
 template <class T>
-using Geqrf = void(const int* m, const int* n, T* a, const int* lda, T* tau, T* work,
-                   const int* lwork, int* info);
+using Geqrt = void(const int* m, const int* n, const int* nb, T* a, const int* lda, T* t,
+                   const int* ldt, T* work, int* info);
 template <class T>
-using Orgqr = void(const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau,
-                   T* work, const int* lwork, int* info);
+using Gemqrt = void(const char* side, const char* trans, const int* m, const int* n, const int* k,
+                    const int* nb, const T* v, const int* ldv, const T* t, const int* ldt, T* c,
+                    const int* ldc, T* work, int* info, size_t, size_t);
 template <class T>
 using Getrf = void(const int* m, const int* n, T* a, const int* lda, int* pivots, int* info);
 template <class T>
@@ -83,14 +84,14 @@ Geev<float> sgeev_;
 Geev<double> dgeev_;
 ComplexGeev<Complex64> cgeev_;
 ComplexGeev<Complex128> zgeev_;
-Geqrf<float> sgeqrf_;
-Geqrf<double> dgeqrf_;
-Geqrf<Complex64> cgeqrf_;
-Geqrf<Complex128> zgeqrf_;
-Orgqr<float> sorgqr_;
-Orgqr<double> dorgqr_;
-Orgqr<Complex64> cungqr_;
-Orgqr<Complex128> zungqr_;
+Geqrt<float> sgeqrt_;
+Geqrt<double> dgeqrt_;
+Geqrt<Complex64> cgeqrt_;
+Geqrt<Complex128> zgeqrt_;
+Gemqrt<float> sgemqrt_;
+Gemqrt<double> dgemqrt_;
+Gemqrt<Complex64> cgemqrt_;
+Gemqrt<Complex128> zgemqrt_;
 Getrf<float> sgetrf_;
 Getrf<double> dgetrf_;
 Getrf<Complex64> cgetrf_;
