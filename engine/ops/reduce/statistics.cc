@@ -1,15 +1,19 @@
 // Rules of statistics.yaml.
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "ops/core/compose.h"
 #include "ops/generated/complex.h"
+#include "ops/generated/distance.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/math.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/reduce_rules.h"
 #include "ops/generated/shape.h"
+#include "ops/generated/spectrum.h"
 
 namespace paddle::rules {
 namespace {
@@ -24,8 +28,37 @@ Tensor squares(const Tensor& x) {
   return ops::square(ops::real(x)) + ops::square(ops::imag(x));
 }
 
+bool is_full_float(DType d) { return d == DType::kF32 || d == DType::kF64; }
+
+/// Whether the axes, which may be all, are the last ones of `rank` axes.
+bool are_last(const OptionalAxes& axes, int64_t rank) {
+  if (rank == 0) return false;
+  if (!axes) return true;
+  std::vector<int64_t> sorted;
+  for (const int64_t axis : *axes) sorted.push_back(axis < 0 ? axis + rank : axis);
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i)
+    if (sorted[i] != rank - std::ssize(sorted) + static_cast<int64_t>(i)) return false;
+  return true;
+}
+
+/// The Euclidean norm over the last axes, or all.
+Tensor norm_over_last(const Tensor& x, const OptionalAxes& axes, bool keepdim) {
+  const int64_t count = axes ? std::ssize(*axes) : x.ndim();
+  Shape rows(x.shape().begin(), x.shape().end() - count), result = rows;
+  Dim each = 1;
+  for (int64_t i = x.ndim() - count; i < x.ndim(); ++i) each = each * x.dim(i);
+  rows.push_back(each);
+  const Tensor norm = ops::euclidean_norm(count == 1 ? x : ops::reshape(x, rows));
+  if (!keepdim) return norm;
+  result.insert(result.end(), static_cast<size_t>(count), Dim(1));
+  return ops::reshape(norm, result);
+}
+
 /// Σ |x|^p to the power 1/p; the gradient at 0 is 0.
 Tensor vector_norm(const Tensor& x, double p, const OptionalAxes& axes, bool keepdim) {
+  if (p == 2 && is_full_float(x.dtype()) && are_last(axes, x.ndim()))
+    return norm_over_last(x, axes, keepdim);
   const Tensor size = ops::abs(x);
   if (p == INFINITY) return ops::max(size, axes, keepdim);
   if (p == -INFINITY) return ops::min(size, axes, keepdim);
@@ -48,7 +81,7 @@ Tensor spectral_norm(const Tensor& x, const AttrValue& p, const std::vector<int6
   for (int64_t i = 0; i < x.ndim(); ++i)
     if (i != both[0] && i != both[1]) order.push_back(i);
   order.insert(order.end(), both.begin(), both.end());
-  const Tensor values = ops::singular_values(ops::transpose(x, order));
+  const Tensor values = ops::svdvals(ops::transpose(x, order));
   const std::vector<int64_t> last = {-1};
   const Tensor norm = p.is_string()       ? ops::sum(values, last)
                       : p.as_double() > 0 ? ops::max(values, last)
@@ -240,6 +273,7 @@ Tensors decompose_cdist(CallContext& c) {
   if (x.dim(-1).equals(y.dim(-1)) == false)
     refuse("cdist", "rows differ in length: ", x.type(), " and ", y.type());
   if (!(a.p.as_double() >= 0)) refuse("cdist", "p must not be negative, not ", a.p);
+  if (a.p.as_double() == 2 && is_full_float(x.dtype())) return {ops::euclidean_distances(x, y)};
   return {ops::vector_norm(ops::unsqueeze(x, {-2}) - ops::unsqueeze(y, {-3}), a.p, {{-1}})};
 }
 
