@@ -11,15 +11,6 @@
 namespace paddle::cpu {
 namespace {
 
-/// An optional vector of any float type in C: the vector itself, or a copy in `buffer`.
-template <class C>
-const C* as_compute_type(const void* source, DType dtype, int64_t n, std::byte* buffer) {
-  if (!source) return nullptr;
-  if (dtype == dtype_of<C>()) return static_cast<const C*>(source);
-  convert_fn(dtype, dtype_of<C>())(source, 1, buffer, n);
-  return reinterpret_cast<const C*>(buffer);
-}
-
 /// n elements of T in C: in place, or a copy in `buffer`.
 template <class C, class T>
 const C* load_run(const T* source, int64_t n, C* buffer) {
