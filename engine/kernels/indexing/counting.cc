@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/common/rows.h"
@@ -19,6 +21,43 @@ T element(ConvertFn load, const void* data, int64_t item, int64_t i) {
   return value;
 }
 
+constexpr int64_t kCounted = 512;  // elements converted at a time
+
+/// The order of distinct elements, and which is which.
+struct Distinct {
+  std::vector<int64_t> firsts;   ///< of each distinct element, where it is first
+  std::vector<int64_t> counts;   ///< how often it is there
+  std::vector<int64_t> inverse;  ///< of each element, the number of its distinct one
+};
+
+/// The integers of a narrow range, in ascending order, by counting; false for others.
+template <class T>
+bool count_distinct(const T* x, int64_t n, Distinct& out) {
+  if constexpr (!std::is_integral_v<T>) {
+    return false;
+  } else {
+    if (n == 0) return false;
+    const auto [least, most] = std::minmax_element(x, x + n);
+    const uint64_t low = static_cast<uint64_t>(*least), range = static_cast<uint64_t>(*most) - low;
+    if (range > static_cast<uint64_t>(4 * n) + 1024) return false;
+    // First how often each is there, then its number.
+    std::vector<int64_t> table(range + 1), first(range + 1);
+    const auto place = [&](int64_t i) { return static_cast<uint64_t>(x[i]) - low; };
+    for (int64_t i = n; i-- > 0;) {
+      ++table[place(i)];
+      first[place(i)] = i;
+    }
+    for (uint64_t k = 0; k <= range; ++k) {
+      if (table[k] == 0) continue;
+      out.counts.push_back(table[k]);
+      out.firsts.push_back(first[k]);
+      table[k] = std::ssize(out.firsts) - 1;
+    }
+    for (int64_t i = 0; i < n; ++i) out.inverse[static_cast<size_t>(i)] = table[place(i)];
+    return true;
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
@@ -26,33 +65,48 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
   const Layout& x = request.operands[0];
   const bool weighted = request.operands.size() > 1 && request.operands[1].present;
   const DType weight_type = weighted ? request.operands[1].dtype : DType::kF64;
-  const ConvertFn load = convert_fn(x.dtype, DType::kI64),
+  const ConvertFn load = x.dtype == DType::kI64 ? nullptr : convert_fn(x.dtype, DType::kI64),
                   load_weight = convert_fn(weight_type, DType::kF64);
   const int64_t size = x.size(), item = item_size(x.dtype), weight_item = item_size(weight_type);
   const bool single = weight_type == DType::kF32;
   return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
-    int64_t bins = minlength;
-    for (int64_t i = 0; i < size; ++i) {
-      const int64_t value = element<int64_t>(load, operands[0], item, i);
-      if (value < 0) fail(ErrorCode::kData, "bincount: x must not be negative, found ", value);
-      if (value >= (int64_t{1} << 40))
-        fail(ErrorCode::kData, "bincount: ", value, " would need too many bins");
-      bins = std::max(bins, value + 1);
-    }
+    int64_t buffer[kCounted];
+    // Calls `each(values, first, n)` for parts of x.
+    const auto for_each_part = [&](const auto& each) {
+      for (int64_t first = 0; first < size; first += kCounted) {
+        const int64_t n = std::min(kCounted, size - first);
+        const std::byte* const from = static_cast<const std::byte*>(operands[0]) + first * item;
+        if (load) load(from, 1, buffer, n);
+        each(load ? buffer : reinterpret_cast<const int64_t*>(from), first, n);
+      }
+    };
+    int64_t least = 0, most = -1;
+    for_each_part([&](const int64_t* values, int64_t, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        least = std::min(least, values[i]);
+        most = std::max(most, values[i]);
+      }
+    });
+    if (least < 0) fail(ErrorCode::kData, "bincount: x must not be negative, found ", least);
+    if (most >= (int64_t{1} << 40))
+      fail(ErrorCode::kData, "bincount: ", most, " would need too many bins");
+    const int64_t bins = std::max(minlength, most + 1);
     void* const out = context.allocator->allocate(0, {bins});
     std::memset(out, 0, static_cast<size_t>(bins) * (weighted && single ? 4 : 8));
-    for (int64_t i = 0; i < size; ++i) {
-      const int64_t value = element<int64_t>(load, operands[0], item, i);
+    for_each_part([&](const int64_t* values, int64_t first, int64_t n) {
       if (!weighted) {
-        ++static_cast<int64_t*>(out)[value];
-        continue;
+        auto* const counts = static_cast<int64_t*>(out);
+        for (int64_t i = 0; i < n; ++i) ++counts[values[i]];
+        return;
       }
-      const double weight = element<double>(load_weight, operands[1], weight_item, i);
-      if (single)
-        static_cast<float*>(out)[value] += static_cast<float>(weight);
-      else
-        static_cast<double*>(out)[value] += weight;
-    }
+      for (int64_t i = 0; i < n; ++i) {
+        const double weight = element<double>(load_weight, operands[1], weight_item, first + i);
+        if (single)
+          static_cast<float*>(out)[values[i]] += static_cast<float>(weight);
+        else
+          static_cast<double*>(out)[values[i]] += weight;
+      }
+    });
   });
 }
 
@@ -127,6 +181,9 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
     using T = typename decltype(tag)::type;
     return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
       const T* const data = static_cast<const T*>(operands[0]);
+      Distinct distinct;
+      distinct.inverse.resize(static_cast<size_t>(rows.length));
+      auto& [firsts, counts, inverse] = distinct;
       const auto compare = [&](int64_t a, int64_t b) {  // -1, 0 or 1; NaNs are equal and sort last
         for (int64_t o = 0; o < rows.outer; ++o)
           for (int64_t i = 0; i < rows.inner; ++i) {
@@ -138,21 +195,23 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
           }
         return 0;
       };
-      std::vector<int64_t> order(static_cast<size_t>(rows.length));
-      std::iota(order.begin(), order.end(), int64_t{0});
-      if (!consecutive)
-        std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-          const int c = compare(a, b);
-          return c < 0 || (c == 0 && a < b);
-        });
-      std::vector<int64_t> firsts, counts, inverse(static_cast<size_t>(rows.length));
-      for (size_t i = 0; i < order.size(); ++i) {
-        if (i == 0 || compare(order[i - 1], order[i]) != 0) {
-          firsts.push_back(order[i]);
-          counts.push_back(0);
+      const bool single = rows.outer == 1 && rows.inner == 1;
+      if (consecutive || !single || !count_distinct(data, rows.length, distinct)) {
+        std::vector<int64_t> order(static_cast<size_t>(rows.length));
+        std::iota(order.begin(), order.end(), int64_t{0});
+        if (!consecutive)
+          std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+            const int c = compare(a, b);
+            return c < 0 || (c == 0 && a < b);
+          });
+        for (size_t i = 0; i < order.size(); ++i) {
+          if (i == 0 || compare(order[i - 1], order[i]) != 0) {
+            firsts.push_back(order[i]);
+            counts.push_back(0);
+          }
+          ++counts.back();
+          inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(firsts.size()) - 1;
         }
-        ++counts.back();
-        inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(firsts.size()) - 1;
       }
       Dims result = shape;
       result[axis] = static_cast<int64_t>(firsts.size());
