@@ -100,9 +100,21 @@ void transpose(const T* from, int64_t from_stride, T* to, int64_t to_stride, int
   }
 }
 
+/// to[i] = from[-i]
+template <class T>
+void copy_backwards(const T* from, T* to, int64_t n) {
+  int64_t i = 0;
+  if constexpr (sizeof(T) == 4)
+    for (; i + 4 <= n; i += 4)
+      store(__builtin_shuffle(load(from - i - 3), Four{3, 2, 1, 0}), to + i);
+  for (; i < n; ++i) to[i] = from[-i];
+}
+
 template <class T>
 void copy_run(const T* from, int64_t stride, T* to, int64_t n) {
-  if (stride != 1) {
+  if (stride == -1) {
+    copy_backwards(from, to, n);
+  } else if (stride != 1) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
   } else if (n * static_cast<int64_t>(sizeof(T)) <= 64) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i];

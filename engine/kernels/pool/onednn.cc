@@ -96,6 +96,10 @@ std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
   const auto p =
       pooling<AvgPool2dAttrs>(request, request.operands[0].shape, request.results[0].shape);
   if (!p) return nullptr;
+  // Sums of neighbors are faster than windows.
+  if (p->s.covers_planes() && p->type == dnnl::memory::data_type::f32 &&
+      !request.policy.backend_pinned)
+    return nullptr;
   const auto description = p->forward();
   if (!description || !accepts(request, description.impl_info_str())) return nullptr;
   return single<dnnl::pooling_forward>(description,

@@ -10,6 +10,7 @@
 #include "kernels/pool/max_planes.h"
 #include "kernels/pool/pool_shape.h"
 #include "kernels/pool/pool_simd.h"
+#include "kernels/reduce/reduce_simd.h"
 #include "ops/generated/nn.h"
 
 namespace paddle::cpu {
@@ -295,6 +296,21 @@ std::unique_ptr<Kernel> max_pool_take(const PoolShape& s) {
 template <class T>
 std::unique_ptr<Kernel> avg_pool(const PoolShape& s, const Average& average) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  if constexpr (std::is_same_v<T, C>)
+    if (s.covers_planes() && s.height * s.width > 0)
+      return make_kernel(
+          [s, average](const RunContext&, void* const* operands, void* const* results) {
+            const int64_t size = s.height * s.width;
+            const double divisor = average.at(s, 0, 0).divisor;
+            const RowLoops<T>& loops = row_loops<T>();
+            const auto* const x = static_cast<const T*>(operands[0]);
+            auto* const out = static_cast<T*>(results[0]);
+            parallel_for(s.batch * s.channels, std::max<int64_t>(1, 16384 / size),
+                         [&](int64_t begin, int64_t end) {
+                           for (int64_t p = begin; p < end; ++p)
+                             out[p] = static_cast<T>(loops.sum(x + p * size, size) / divisor);
+                         });
+          });
   return make_kernel([s, average](const RunContext&, void* const* operands, void* const* results) {
     const ImageStrides i = s.in(), o = s.out();
     s.for_each_plane(s.out_height * s.out_width * s.kernel_height * s.kernel_width,

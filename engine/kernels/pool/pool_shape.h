@@ -26,6 +26,12 @@ struct PoolShape {
            top == 0 && left == 0 && 2 * out_height <= height && 2 * out_width <= width;
   }
 
+  /// True for windows that are whole planes of neighbors.
+  bool covers_planes() const {
+    return !channels_last && out_height == 1 && out_width == 1 && top == 0 && left == 0 &&
+           kernel_height == height && kernel_width == width;
+  }
+
   ImageStrides in() const { return ImageStrides::of(channels, height, width, channels_last); }
   ImageStrides out() const {
     return ImageStrides::of(channels, out_height, out_width, channels_last);

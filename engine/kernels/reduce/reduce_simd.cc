@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "hwy/highway.h"
 
@@ -93,6 +94,44 @@ void run(void* accumulators, const void* source, int64_t n) {
   for (int64_t lane = 0; i < n; ++lane, ++i) to[lane] = f(to[lane], static_cast<double>(x[i]));
 }
 
+/// The largest (MaxOf) or smallest (MinOf) of n elements, as T; NaN if there is one.
+template <class F, class T>
+T row_extremum(const T* x, int64_t n) {
+  constexpr bool kLargest = std::is_same_v<F, MaxOf>;
+  const Tag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr T kLowest = static_cast<T>(F::kStart);
+  Vec<T> best = hn::Set(d, kLowest), second = best, third = best, fourth = best;
+  const F f;
+  const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); };
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    best = f(best, at(i));
+    second = f(second, at(i + lanes));
+    third = f(third, at(i + 2 * lanes));
+    fourth = f(fourth, at(i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) best = f(best, at(i));
+  if (i < n && n >= lanes) {  // overlaps the vector before
+    second = f(second, at(n - lanes));
+    i = n;
+  }
+  best = f(f(best, second), f(third, fourth));
+  // A NaN lane stays NaN here, but the extremum of lanes would drop it.
+  if (!hn::AllTrue(d, hn::Eq(best, best))) return std::numeric_limits<T>::quiet_NaN();
+  T result = hn::GetLane(kLargest ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best));
+  for (; i < n; ++i)
+    if ((kLargest ? x[i] > result : x[i] < result) || x[i] != x[i]) result = x[i];
+  return result;
+}
+
+/// A run of floats needs no accumulators in double but one.
+template <class F>
+void extremum_run(void* accumulators, const void* source, int64_t n) {
+  double* const to = static_cast<double*>(accumulators);
+  to[0] = F()(to[0], static_cast<double>(row_extremum<F>(static_cast<const float*>(source), n)));
+}
+
 template <class F>
 void fold(void* accumulators, int64_t used) {
   const F f;
@@ -133,7 +172,10 @@ void clear(void* accumulators, int64_t n) {
 template <class F>
 ReduceLoops float_loops(bool f64) {
   static_assert(4 * hn::MaxLanes(D64()) <= kMaxRunLanes);
-  return {f64 ? &run<F, double> : &run<F, float>,
+  constexpr bool kExtremum = std::is_same_v<F, MaxOf> || std::is_same_v<F, MinOf>;
+  void (*narrow_run)(void*, const void*, int64_t) = &run<F, float>;
+  if constexpr (kExtremum) narrow_run = &extremum_run<F>;
+  return {f64 ? &run<F, double> : narrow_run,
           &fold<F>,
           f64 ? &rows<F, double> : &rows<F, float>,
           &combine<F>,
@@ -145,31 +187,7 @@ ReduceLoops float_loops(bool f64) {
 
 template <class T>
 T row_max(const T* x, int64_t n) {
-  const Tag<T> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  constexpr T kLowest = -std::numeric_limits<T>::infinity();
-  Vec<T> best = hn::Set(d, kLowest), second = best, third = best, fourth = best;
-  const MaxOf f;
-  const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); };
-  int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    best = f(best, at(i));
-    second = f(second, at(i + lanes));
-    third = f(third, at(i + 2 * lanes));
-    fourth = f(fourth, at(i + 3 * lanes));
-  }
-  for (; i + lanes <= n; i += lanes) best = f(best, at(i));
-  if (i < n && n >= lanes) {  // overlaps the vector before
-    second = f(second, at(n - lanes));
-    i = n;
-  }
-  best = f(f(best, second), f(third, fourth));
-  // A NaN lane stays NaN here, but the maximum over lanes would drop it.
-  if (!hn::AllTrue(d, hn::Eq(best, best))) return std::numeric_limits<T>::quiet_NaN();
-  T result = hn::GetLane(hn::MaxOfLanes(d, best));
-  for (; i < n; ++i)
-    if (x[i] > result || x[i] != x[i]) result = x[i];
-  return result;
+  return row_extremum<MaxOf>(x, n);
 }
 
 template <class T>
@@ -236,12 +254,27 @@ template <class T>
 void subtract_both(const T* x, T* y, int64_t n, T first, T second) {
   for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - first) - second;
 }
+/// The sum that `run` and `fold` give, with the accumulators in registers.
 template <class T>
 double row_sum(const T* x, int64_t n) {
-  HWY_ALIGN double lanes[4 * hn::MaxLanes(D64())] = {};
-  run<SumOf, T>(lanes, x, n);
-  fold<SumOf>(lanes, std::min(n, run_lanes()));
-  return lanes[0];
+  const D64 d;
+  const Narrow<T> dn;
+  const SumOf f;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  Vec<double> sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes)
+    for (int k = 0; k < 4; ++k) sums[k] = f(sums[k], widen(hn::LoadU(dn, x + i + k * lanes)));
+  for (int k = 0; i < n; ++k, i += lanes) {
+    const auto rest = hn::FirstN(dn, static_cast<size_t>(std::min(lanes, n - i)));
+    sums[k] = f(sums[k], widen(hn::MaskedLoad(rest, dn, x + i)));
+  }
+  if (n >= run_lanes()) return fold_lanes(f, f(f(sums[0], sums[1]), f(sums[2], sums[3])));
+  HWY_ALIGN double each[4 * hn::MaxLanes(D64())];
+  for (int k = 0; k < 4; ++k) hn::Store(sums[k], d, each + k * lanes);
+  double total = each[0];
+  for (int64_t k = 1; k < n; ++k) total += each[k];
+  return total;
 }
 template <class T>
 double dot(const T* x, const T* y, int64_t n) {

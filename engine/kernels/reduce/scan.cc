@@ -170,6 +170,41 @@ std::unique_ptr<Kernel> cumulative_columns(const Rows& rows, DType from, DType t
   });
 }
 
+/// Sums along rows of neighbors. The additions of a row wait for each other; those of several rows
+/// overlap.
+template <int kRows, class T>
+void accumulate_together(const T* x, int64_t n, T* out) {
+  double sums[kRows] = {};
+  for (int64_t i = 0; i < n; ++i)
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] += static_cast<double>(x[r * n + i]);
+      out[r * n + i] = static_cast<T>(sums[r]);
+    }
+}
+
+template <class T>
+std::unique_ptr<Kernel> cumulative_rows(const Rows& rows) {
+  constexpr int64_t kRows = 4;
+  const int64_t count = rows.count(), groups = (count + kRows - 1) / kRows, n = rows.length;
+  return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+    const auto* const x = static_cast<const T*>(operands[0]);
+    auto* const out = static_cast<T*>(results[0]);
+    parallel_for(groups, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, n)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t row = begin * kRows; row < std::min(count, end * kRows);) {
+                     const int64_t at = row * n;
+                     if (row + kRows <= count) {
+                       accumulate_together<kRows>(x + at, n, out + at);
+                       row += kRows;
+                     } else {
+                       accumulate_together<1>(x + at, n, out + at);
+                       ++row;
+                     }
+                   }
+                 });
+  });
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
@@ -187,6 +222,10 @@ std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
   if (rows.inner >= kFewColumns)
     return is_float(to) ? cumulative_columns<double>(rows, from, to)
                         : cumulative_columns<uint64_t>(rows, from, to);
+  if (rows.inner == 1 && from == to) {
+    if (to == DType::kF32) return cumulative_rows<float>(rows);
+    if (to == DType::kF64) return cumulative_rows<double>(rows);
+  }
   const DType compute = is_float(to) ? DType::kF64 : DType::kU64;
   const ConvertFn load = is_float(to) ? convert_fn(from, compute) : convert_fn(from, DType::kI64);
   const ConvertFn store = is_float(to) ? convert_fn(compute, to) : convert_fn(DType::kI64, to);

@@ -49,6 +49,13 @@ struct Axis {
   void find(T x, int64_t* index, T* weight) const {
     const T last = static_cast<T>(size - 1), low = corners ? T(0) : T(-0.5),
             span = corners ? last : last + 1;
+    if (filter == Filter::kLinear && x >= 0 && x < last) {  // between elements, as most points are
+      index[0] = static_cast<int64_t>(x);
+      index[1] = index[0] + 1;
+      weight[1] = x - static_cast<T>(index[0]);
+      weight[0] = 1 - weight[1];
+      return;
+    }
     if (filter == Filter::kNearest) x = std::nearbyint(x);
     if (border == Border::kClamp && filter != Filter::kCubic && !std::isnan(x))
       x = std::clamp(x, T(0), last);
@@ -72,6 +79,18 @@ struct Axis {
     }
   }
 };
+
+/// The four neighbors of bilinear interpolation in one go.
+template <class T>
+void add_four_taps(const T* plane, const T* weights, const int32_t* indices, int64_t count, T* to) {
+  const T *const w0 = weights, *const w1 = w0 + kBlock, *const w2 = w1 + kBlock,
+                 *const w3 = w2 + kBlock;
+  const int32_t *const i0 = indices, *const i1 = i0 + kBlock, *const i2 = i1 + kBlock,
+                       *const i3 = i2 + kBlock;
+  for (int64_t p = 0; p < count; ++p)
+    to[p] =
+        w0[p] * plane[i0[p]] + w1[p] * plane[i1[p]] + w2[p] * plane[i2[p]] + w3[p] * plane[i3[p]];
+}
 
 template <class T>
 std::unique_ptr<Kernel> sample(const KernelRequest& request) {
@@ -132,6 +151,10 @@ std::unique_ptr<Kernel> sample(const KernelRequest& request) {
           for (int64_t c = 0; c < channels; ++c) {
             const T* const plane = x + (n * channels + c) * volume;
             T* const to = out + (n * channels + c) * points + begin;
+            if (taps == 4) {
+              add_four_taps(plane, weights, indices, count, to);
+              continue;
+            }
             for (int64_t p = 0; p < count; ++p) to[p] = weights[p] * plane[indices[p]];
             for (int64_t k = 1; k < taps; ++k) {
               const T* const w = weights + k * kBlock;
