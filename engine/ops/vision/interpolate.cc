@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "ops/core/compose.h"
+#include "ops/generated/indexing.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/math.h"
 #include "ops/generated/shape.h"
@@ -25,20 +26,36 @@ double cubic(double t) {
   return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
 }
 
-std::vector<double> resampling(const std::string& mode, int64_t in, int64_t out, double ratio,
+/// The distance in x of neighbors in the result; `factor` is 0 if the size of the result was given.
+double step_of(const InterpolateAttrs& a, int64_t in, int64_t out, double factor) {
+  if (a.align_corners)
+    return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
+  return factor == 0 || a.recompute_scale_factor.value_or(false)
+             ? static_cast<double>(in) / static_cast<double>(out)
+             : 1 / factor;
+}
+
+/// Where the nearest elements of x are.
+Tensor nearest_places(const InterpolateAttrs& a, int64_t in, int64_t out, double factor) {
+  if (out > limits().memory / 16)
+    refuse("interpolate", "indices of ", out, " places would take more than half of the memory");
+  const double step = step_of(a, in, out, factor), shift = a.align_corners ? 0.5 : 0.0;
+  std::vector<int64_t> places(static_cast<size_t>(out));
+  for (int64_t o = 0; o < out; ++o)
+    places[static_cast<size_t>(o)] =
+        std::min(in - 1, static_cast<int64_t>(step * static_cast<double>(o) + shift));
+  return Tensor(Array::from(places, {out}));
+}
+
+std::vector<double> resampling(const std::string& mode, int64_t in, int64_t out, double step,
                                bool corners, int64_t align_mode) {
   std::vector<double> matrix(static_cast<size_t>(out * in), 0.0);
   const auto add = [&](int64_t o, int64_t k, double w) {
     matrix[static_cast<size_t>(o * in + std::clamp<int64_t>(k, 0, in - 1))] += w;
   };
-  const double step =
-      corners ? (out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0)
-              : ratio;
   for (int64_t o = 0; o < out; ++o) {
     const double at = static_cast<double>(o);
-    if (mode == "nearest") {
-      add(o, corners ? static_cast<int64_t>(step * at + 0.5) : static_cast<int64_t>(step * at), 1);
-    } else if (mode == "area") {
+    if (mode == "area") {
       const int64_t begin = o * in / out, end = ((o + 1) * in + out - 1) / out;
       for (int64_t k = begin; k < end; ++k) add(o, k, 1.0 / static_cast<double>(end - begin));
     } else if (mode == "bicubic") {
@@ -84,20 +101,16 @@ std::vector<double> smooth_resampling(const std::string& mode, int64_t in, int64
   return matrix;
 }
 
-/// Weights [out, in] of known sizes; `factor` is 0 if the size of the result was given.
+/// Weights [out, in] of known sizes.
 Tensor resampling_weights(const InterpolateAttrs& a, int64_t in, int64_t out, double factor) {
   if (in > limits().memory / 16 / out)
     refuse("interpolate", "weights for ", out, " places of ", in,
            " each would take more than half of the memory");
-  const auto quotient = static_cast<double>(in) / static_cast<double>(out);
-  const double ratio =
-      factor == 0 || a.recompute_scale_factor.value_or(false) ? quotient : 1 / factor;
-  const double corner_step =
-      out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
-  return Tensor(Array::from(
-      a.antialias ? smooth_resampling(a.mode, in, out, a.align_corners ? corner_step : ratio)
-                  : resampling(a.mode, in, out, ratio, a.align_corners, a.align_mode),
-      {out, in}));
+  const double step = step_of(a, in, out, factor);
+  return Tensor(Array::from(a.antialias
+                                ? smooth_resampling(a.mode, in, out, step)
+                                : resampling(a.mode, in, out, step, a.align_corners, a.align_mode),
+                            {out, in}));
 }
 
 /// floor(size * factor). A factor of a symbolic size must be a fraction whose denominator is a
@@ -156,12 +169,19 @@ Tensors decompose_interpolate(CallContext& c) {
   if (a.antialias && a.mode != "bilinear" && a.mode != "bicubic")
     refuse(op, "antialias is for the modes bilinear and bicubic, not ", a.mode);
   const int64_t first = last ? 1 : 2;
-  for (size_t i = 0; i < n; ++i) {
+  const bool nearest = a.mode == "nearest";
+  for (size_t turn = 0; turn < n; ++turn) {
+    // Nearest elements from the last axis on, so that whole rows of a larger image are copied.
+    const size_t i = nearest ? n - 1 - turn : turn;
     const int64_t axis = first + static_cast<int64_t>(i);
     const Dim in = x.dim(axis);
     if (in.less(1).value_or(false)) refuse(op, "axis ", axis, " of ", x.type(), " is empty");
     const auto [out, factor] = result_size(a, i, n, in);
     if (out.less(1).value_or(false)) refuse(op, "the result would be empty");
+    if (nearest && in.is_constant() && out.is_constant()) {
+      x = ops::index_select(x, nearest_places(a, in.value(), out.value(), factor), axis);
+      continue;
+    }
     x = map_axis(x, axis,
                  in.is_constant() && out.is_constant()
                      ? resampling_weights(a, in.value(), out.value(), factor)
