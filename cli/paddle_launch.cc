@@ -46,7 +46,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Starts a command on N ranks, which share the work as its config says."};
   app.footer("Example: paddle-launch -n 4 paddle-train config.yaml parallel.data=4");
   launch::LaunchOptions options;
-  double dead_after = 10, timeout = 1800, patience = 120;
+  double dead_after = 10, timeout = 1800, join_timeout = 120;
   constexpr double kDay = 86400;
   std::string hosts, ssh;
   bool check = false;
@@ -77,7 +77,7 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(0.1, kDay));
   app.add_option("--timeout", timeout, "longest wait of a rank for another one, in seconds")
       ->check(CLI::Range(1.0, 365 * kDay));
-  app.add_option("--join-timeout", patience, "seconds for all launchers and ranks to come")
+  app.add_option("--join-timeout", join_timeout, "seconds for all launchers and ranks to come")
       ->check(CLI::Range(1.0, kDay));
   app.add_flag("--check", check,
                "no command: compare the versions of the ranks and measure their connections");
@@ -110,7 +110,7 @@ int run(int argc, char** argv) {
   if (!ssh.empty()) options.ssh = split(ssh, ' ');
   options.dead_after = milliseconds(dead_after);
   options.timeout = milliseconds(timeout);
-  options.patience = milliseconds(patience);
+  options.join_timeout = milliseconds(join_timeout);
   options.output = [](const std::string& bytes, bool is_error) {
     if (is_error)
       std::fputs(bytes.c_str(), stderr);

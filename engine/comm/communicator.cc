@@ -203,7 +203,7 @@ Communicator::Communicator(std::shared_ptr<Transport> transport)
   std::iota(all_.begin(), all_.end(), 0);
 }
 
-bool Communicator::leaves_time() const { return transport_ && transport_->leaves_time(); }
+bool Communicator::can_overlap() const { return transport_ && transport_->can_overlap(); }
 
 void Communicator::barrier() {
   if (size_ == 1) return;

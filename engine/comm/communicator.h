@@ -82,7 +82,7 @@ class Communicator {
   void all_reduce(std::span<const Summand> tensors, DType dtype, Reduction reduction,
                   std::span<const int> group, std::byte* scratch);
   /// See Transport.
-  bool leaves_time() const;
+  bool can_overlap() const;
   /// Computes the collectives that are begun (`start_…`) in a thread of their own, beside what
   /// the rank computes meanwhile; else they are computed when they are waited for.
   void overlap(bool on);

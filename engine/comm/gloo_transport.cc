@@ -51,10 +51,10 @@ struct Problem {
 /// The connections of a rank.
 class Group {
  public:
-  Group(const std::string& host, int rank, int size, std::chrono::milliseconds patience)
+  Group(const std::string& host, int rank, int size, std::chrono::milliseconds timeout)
       : gloo_(Gloo::get()) {
     Problem problem;
-    if (gloo_.open(host.c_str(), rank, size, patience.count(), &group_, problem.text,
+    if (gloo_.open(host.c_str(), rank, size, timeout.count(), &group_, problem.text,
                    sizeof problem.text))
       fail(ErrorCode::kPeer, "Gloo: ", problem.text);
   }
@@ -200,7 +200,7 @@ class GlooTransport final : public ProcessTransport {
   GlooTransport(int rank, const std::vector<Socket>& peers, const std::string& host,
                 const ProcessOptions& options)
       : ProcessTransport(rank, static_cast<int>(peers.size()), options),
-        group_(host, rank, size_, options.patience),
+        group_(host, rank, size_, options.join_timeout),
         outbox_(group_, options.timeout) {
     const auto others = [&](auto&& f) {
       for (int peer = 0; peer < size_; ++peer)
@@ -211,8 +211,8 @@ class GlooTransport final : public ProcessTransport {
       s.send_line(hex_digits(std::as_bytes(std::span(address))));
     });
     others([&](int peer, const Socket& s) {
-      if (!s.wait_readable(options.patience))
-        fail(ErrorCode::kPeer, "rank ", rank_, " has waited ", seconds_text(options.patience),
+      if (!s.wait_readable(options.join_timeout))
+        fail(ErrorCode::kPeer, "rank ", rank_, " has waited ", seconds_text(options.join_timeout),
              " seconds for the address of rank ", peer);
       group_.connect(rank_, peer, from_line(s.receive_line()));
     });

@@ -41,7 +41,7 @@ std::string transport_in_environment() {
 
 JoinOptions JoinOptions::from_environment() {
   JoinOptions o;
-  o.patience = seconds_in_environment("PADDLE_JOIN_TIMEOUT", o.patience);
+  o.join_timeout = seconds_in_environment("PADDLE_JOIN_TIMEOUT", o.join_timeout);
   o.dead_after = seconds_in_environment("PADDLE_DEAD_AFTER", o.dead_after);
   o.timeout = seconds_in_environment("PADDLE_TIMEOUT", o.timeout);
   return o;
@@ -53,10 +53,11 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
   if (!m.source.empty() && m.rank == 0)
     host = std::make_unique<RendezvousThread>(m.size, m.rendezvous, m.token, options.dead_after,
                                               options.notice);
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.patience).count();
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(options.join_timeout).count();
   Socket rendezvous;
   try {
-    rendezvous = connect_to(m.rendezvous, options.patience);
+    rendezvous = connect_to(m.rendezvous, options.join_timeout);
   } catch (const Error& e) {
     if (m.rank == 0 || e.code() != ErrorCode::kPeer) throw;
     fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds,
@@ -66,7 +67,7 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
   rendezvous.send_line(
       str(m.token, " rank ", m.rank, " ", rendezvous.host(), ":", listener.port(), " ", m.attempt));
   // "HOST:PORT HOST:PORT …" of all ranks, when they have come.
-  if (!rendezvous.wait_readable(options.patience))
+  if (!rendezvous.wait_readable(options.join_timeout))
     fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ",
          host ? "rank " + host->missing() : "the other ranks", " at ", m.rendezvous);
   std::istringstream answer(rendezvous.receive_line());
@@ -78,11 +79,11 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
       fail(ErrorCode::kPeer, "rank ", m.rank, ": the launcher ended before all ranks had come");
     hosts.push_back(address.substr(0, address.rfind(':')));
     if (peer >= m.rank) continue;  // those call here
-    Socket& socket = peers[static_cast<size_t>(peer)] = connect_to(address, options.patience);
+    Socket& socket = peers[static_cast<size_t>(peer)] = connect_to(address, options.join_timeout);
     socket.send_line(str(m.token, " ", m.rank, " ", kind));
   }
   for (int waiting = m.size - m.rank - 1; waiting > 0;) {
-    if (!listener.wait_readable(options.patience))
+    if (!listener.wait_readable(options.join_timeout))
       fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ", waiting,
            " ranks to connect to ", listener.host(), ":", listener.port());
     Socket caller = listener.accept();
@@ -106,7 +107,8 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
     return other != hosts[static_cast<size_t>(m.rank)];
   });
   const auto spin = cores > 0 ? kSpin : std::chrono::microseconds(0);
-  const ProcessOptions process{options.timeout, options.patience, spin, has_network || cores > 1};
+  const ProcessOptions process{options.timeout, options.join_timeout, spin,
+                               has_network || cores > 1};
   if (kind == "mpi")
     return make_mpi_transport(m.rank, m.size, process, std::move(rendezvous), std::move(host));
   if (kind == "gloo")

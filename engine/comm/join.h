@@ -14,7 +14,7 @@ namespace paddle::comm {
 
 struct JoinOptions {
   /// Time for all ranks to come; PADDLE_JOIN_TIMEOUT, in seconds.
-  std::chrono::milliseconds patience = std::chrono::minutes(2);
+  std::chrono::milliseconds join_timeout = std::chrono::minutes(2);
   /// A rank without a sign of life for this long counts as lost, where rank 0 holds the
   /// rendezvous; PADDLE_DEAD_AFTER.
   std::chrono::milliseconds dead_after = std::chrono::seconds(10);

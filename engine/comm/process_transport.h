@@ -1,5 +1,5 @@
 #pragma once
-// What the transports between processes have in common: rank and size, options, and signs of life.
+// The common base of transports between processes: rank and size, options, and signs of life.
 
 #include <chrono>
 #include <functional>
@@ -16,11 +16,11 @@ struct ProcessOptions {
   /// The longest wait for another rank in an exchange.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   /// The longest wait for a connection.
-  std::chrono::milliseconds patience = std::chrono::minutes(2);
+  std::chrono::milliseconds join_timeout = std::chrono::minutes(2);
   /// How long a rank asks again and again for a message before it sleeps. To fall asleep and to
   /// wake up takes longer than most waits for a rank that has a core of its own.
   std::chrono::microseconds spin = {};
-  bool leaves_time = false;  ///< see Transport
+  bool can_overlap = false;  ///< see Transport
 };
 
 class ProcessTransport : public Transport {
@@ -33,12 +33,12 @@ class ProcessTransport : public Transport {
   int rank() const final { return rank_; }
   int size() const final { return size_; }
   void at_step(int64_t step) final { life_.at_step(step); }
-  bool leaves_time() const final { return options_.leaves_time; }
+  bool can_overlap() const final { return options_.can_overlap; }
 
  protected:
   ProcessTransport(int rank, int size, const ProcessOptions& options)
       : rank_(rank), size_(size), options_(options), life_(options.timeout) {}
-  /// What is called in another thread when the run has lost a rank; see Liveness::start.
+  /// The function that another thread calls when the run has lost a rank; see Liveness::start.
   virtual std::function<void()> on_lost() { return {}; }
 
   const int rank_, size_;

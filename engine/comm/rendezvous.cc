@@ -199,12 +199,12 @@ std::string Rendezvous::last_place(const Guest& lost) {
   return lost.status->step > 0 ? str("; it was at step ", lost.status->step) : "";
 }
 
-std::optional<Rendezvous::Lost> Rendezvous::find_lost(std::chrono::milliseconds patience) {
+std::optional<Rendezvous::Lost> Rendezvous::find_lost(std::chrono::milliseconds timeout) {
   for (const auto& guest : guests_) {
-    if (!guest->status || guest->lost || Clock::now() - guest->heard < patience) continue;
+    if (!guest->status || guest->lost || Clock::now() - guest->heard < timeout) continue;
     guest->lost = true;
     const Lost lost{guest->rank, str("rank ", guest->rank, " has given no sign of life for ",
-                                     seconds_text(patience), " seconds", last_place(*guest))};
+                                     seconds_text(timeout), " seconds", last_place(*guest))};
     for (const auto& other : guests_)
       if (other->rank >= 0 && other != guest) other->send("end " + lost.message);
     return lost;
@@ -212,10 +212,10 @@ std::optional<Rendezvous::Lost> Rendezvous::find_lost(std::chrono::milliseconds 
   return std::nullopt;
 }
 
-std::optional<std::string> Rendezvous::find_delay(std::chrono::milliseconds patience) {
+std::optional<std::string> Rendezvous::find_delay(std::chrono::milliseconds timeout) {
   for (const auto& guest : guests_) {
     if (!guest->status || guest->status->waits_for < 0 ||
-        std::chrono::seconds(guest->status->seconds) < patience)
+        std::chrono::seconds(guest->status->seconds) < timeout)
       continue;
     Guest* const late = rank(guest->status->waits_for);
     // A rank that waits itself is not the reason, and the end of one, or its silence, is reported

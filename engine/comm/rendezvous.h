@@ -64,10 +64,10 @@ class Rendezvous {
     int rank = 0;
     std::string message;
   };
-  /// A rank whose signs of life have stopped for longer than `patience`; tells the others.
-  std::optional<Lost> find_lost(std::chrono::milliseconds patience);
-  /// One line, once, when ranks have waited for another one longer than `patience`.
-  std::optional<std::string> find_delay(std::chrono::milliseconds patience);
+  /// A rank whose signs of life have stopped for longer than `timeout`; tells the others.
+  std::optional<Lost> find_lost(std::chrono::milliseconds timeout);
+  /// One line, once, when ranks have waited for another one longer than `timeout`.
+  std::optional<std::string> find_delay(std::chrono::milliseconds timeout);
 
   /// A line from the launcher of another machine; empty when it is gone.
   struct NodeLine {

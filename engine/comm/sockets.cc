@@ -111,8 +111,8 @@ std::string Socket::host() const {
   return buffer;
 }
 
-bool Socket::wait_readable(std::chrono::milliseconds patience) const {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+bool Socket::wait_readable(std::chrono::milliseconds timeout) const {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
@@ -187,9 +187,9 @@ Socket listen_on(const std::string& host, int port) {
   return socket;
 }
 
-Socket connect_to(const std::string& text, std::chrono::milliseconds patience) {
+Socket connect_to(const std::string& text, std::chrono::milliseconds timeout) {
   const Address address = parse_address(text, "address");
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (true) {
     int reason = 0;
     for (const sockaddr_in& to : resolve(address.host, address.port)) {

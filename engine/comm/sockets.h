@@ -31,8 +31,8 @@ class Socket {
   int port() const;          ///< that it is bound to
   std::string host() const;  ///< numeric address of this end
   Socket accept() const;
-  /// Waits for something to read, or for a caller; false after the patience.
-  bool wait_readable(std::chrono::milliseconds patience) const;
+  /// Waits for something to read, or for a caller; false after the timeout.
+  bool wait_readable(std::chrono::milliseconds timeout) const;
   void send_line(const std::string& line) const;
   std::string receive_line() const;  ///< without its end; kPeer if the other side closes
 
@@ -53,7 +53,7 @@ std::string seconds_text(std::chrono::milliseconds time);
 /// Listens on a port of the interface that has this address, 0 for a free one; kDevice if another
 /// program has the port.
 Socket listen_on(const std::string& host, int port);
-/// Connects to "host:port"; kPeer if nobody listens there within the patience.
-Socket connect_to(const std::string& address, std::chrono::milliseconds patience = {});
+/// Connects to "host:port"; kPeer if nobody listens there within the timeout.
+Socket connect_to(const std::string& address, std::chrono::milliseconds timeout = {});
 
 }  // namespace paddle::comm

@@ -61,7 +61,7 @@ class Transport {
   virtual void take(int peer, uint32_t tag, std::span<std::byte> bytes) = 0;
   /// Whether exchanges take little of the time of the cores that compute: over a network, or where
   /// ranks have cores to spare.
-  virtual bool leaves_time() const { return false; }
+  virtual bool can_overlap() const { return false; }
   /// Tells others, where there are signs of life, which update this rank computes, from 1.
   virtual void at_step(int64_t) {}
   /// Wakes up all ranks that wait for this one, with kPeer and `reason`.

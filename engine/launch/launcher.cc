@@ -162,7 +162,7 @@ class FirstNode {
   /// Waits for the launchers of all other nodes; a failure if they do not come.
   std::optional<LaunchResult> meet_nodes() {
     const SignalScope signals;
-    const auto deadline = Clock::now() + options_.patience;
+    const auto deadline = Clock::now() + options_.join_timeout;
     while (true) {
       std::string missing;
       const std::vector<int> counts = rendezvous_.node_ranks(options_.nodes);
@@ -172,7 +172,7 @@ class FirstNode {
       if (SignalScope::count() > 0) return LaunchResult{128 + SignalScope::last(), ""};
       if (Clock::now() > deadline)
         return LaunchResult{
-            kLost, str("node 0 has waited ", seconds_text(options_.patience), " seconds at ",
+            kLost, str("node 0 has waited ", seconds_text(options_.join_timeout), " seconds at ",
                        rendezvous_.address(), " for the launcher of node ", missing)};
       wait();
       rendezvous_.advance();
@@ -208,7 +208,7 @@ class FirstNode {
 /// Another node, which does what node 0 says.
 LaunchResult run_further_node(const LaunchOptions& options) {
   const std::string token = shared_token(options.rendezvous);
-  NodeLink link(options.rendezvous, token, options.node, options.ranks, options.patience);
+  NodeLink link(options.rendezvous, token, options.node, options.ranks, options.join_timeout);
   std::string line;
   {
     const SignalScope signals;

@@ -38,7 +38,7 @@ struct LaunchOptions {
   /// The longest wait of a rank for another one.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   /// Time for all launchers and ranks to come.
-  std::chrono::milliseconds patience = std::chrono::minutes(2);
+  std::chrono::milliseconds join_timeout = std::chrono::minutes(2);
   /// Time for the other ranks to end by themselves after one has failed.
   std::chrono::milliseconds grace = std::chrono::seconds(5);
   /// Called with the output of rank 0, standard output or standard error.

@@ -9,8 +9,8 @@
 namespace paddle::launch {
 
 NodeLink::NodeLink(const std::string& rendezvous, const std::string& token, int node, int ranks,
-                   std::chrono::milliseconds patience)
-    : socket_(comm::connect_to(rendezvous, patience)) {
+                   std::chrono::milliseconds timeout)
+    : socket_(comm::connect_to(rendezvous, timeout)) {
   tell(str(token, " node ", node, " ", ranks));
   socket_.set_blocking(false);
 }

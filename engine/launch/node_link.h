@@ -16,7 +16,7 @@ class NodeLink {
  public:
   /// Connects to node 0 and says how many ranks this node starts. kPeer if it does not come.
   NodeLink(const std::string& rendezvous, const std::string& token, int node, int ranks,
-           std::chrono::milliseconds patience);
+           std::chrono::milliseconds timeout);
   int descriptor() const { return socket_.descriptor(); }
   /// The next line that has arrived; "" once node 0 is gone.
   std::optional<std::string> next_line();

@@ -29,7 +29,7 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
     if (!each.name.empty()) losses_.push_back(0);
   bind_sizes(options_.shapes);
   if (comm::Communicator* const peers = options_.peers.get())
-    peers->overlap(options_.overlap.value_or(peers->leaves_time()));
+    peers->overlap(options_.overlap.value_or(peers->can_overlap()));
   runtime::register_backends();
 }
 

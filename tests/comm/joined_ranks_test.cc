@@ -181,7 +181,7 @@ TEST_P(JoinedRanks, RankZeroHoldsTheRendezvousWithoutALauncher) {
 TEST(Join, RanksThatDoNotComeAreNamed) {
   const int port = listen_on("127.0.0.1", 0).port();
   JoinOptions options;
-  options.patience = std::chrono::milliseconds(300);
+  options.join_timeout = std::chrono::milliseconds(300);
   try {
     join({0, 3, str("127.0.0.1:", port), "job", "a test"}, options);
     ADD_FAILURE() << "expected an error";

@@ -16,7 +16,7 @@ extern "C" {
 int paddle_module_version();
 
 /// Makes a group of `size` ranks that listens on the interface with the address `host`.
-int paddle_gloo_open(const char* host, int rank, int size, int64_t patience_ms, void** group,
+int paddle_gloo_open(const char* host, int rank, int size, int64_t timeout_ms, void** group,
                      char* message, size_t message_size);
 /// Copies the address under which rank `peer` reaches this one, and gives its size.
 int paddle_gloo_address(void* group, int peer, char* address, size_t capacity, size_t* size,

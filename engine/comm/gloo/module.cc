@@ -68,7 +68,7 @@ extern "C" {
 __attribute__((visibility("default"))) int paddle_module_version() { return PADDLE_GLOO_VERSION; }
 
 __attribute__((visibility("default"))) int paddle_gloo_open(const char* host, int rank, int size,
-                                                            int64_t patience_ms, void** group,
+                                                            int64_t timeout_ms, void** group,
                                                             char* message, size_t message_size) {
   return guarded(message, message_size, [&] {
     auto made = std::make_unique<Group>();
@@ -76,7 +76,7 @@ __attribute__((visibility("default"))) int paddle_gloo_open(const char* host, in
     options.hostname = host;
     made->device = gloo::transport::tcp::CreateDevice(options);
     made->context = made->device->createContext(rank, size);
-    made->context->setTimeout(std::chrono::milliseconds(patience_ms));
+    made->context->setTimeout(std::chrono::milliseconds(timeout_ms));
     for (int peer = 0; peer < size; ++peer)
       if (peer != rank) made->context->createPair(peer);
     *group = made.release();

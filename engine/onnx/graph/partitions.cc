@@ -121,7 +121,8 @@ void Partitions::note_internal(const Error& error) {
 }
 
 void Partitions::mark_outputs(const Node& node, Scope& scope) {
-  Origin origin = is_random(node) || formats::onnx::has_graphs(node) ? Origin::kData : Origin::kConstants;
+  Origin origin =
+      is_random(node) || formats::onnx::has_graphs(node) ? Origin::kData : Origin::kConstants;
   for (const std::string& name : node.inputs)
     if (!name.empty()) origin = std::min(origin, find(scope, name).origin);
   if (node.op_type == "Shape" || node.op_type == "Size") origin = std::max(origin, Origin::kTypes);
