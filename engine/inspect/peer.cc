@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxLine = 1 << 16;
+constexpr size_t kMaxAnswer = 1 << 16;
 
 /// Reads calls as JSON lines from standard input and answers each with its median time.
 constexpr const char* kScript = R"py(
@@ -148,7 +148,7 @@ class Peer {
       char bytes[4096];
       const ssize_t n = ::read(socket_, bytes, sizeof bytes);
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0 || buffer_.size() > kMaxLine)
+      if (n <= 0 || buffer_.size() > kMaxAnswer)
         fail(ErrorCode::kDevice, "the Python process ended without an answer");
       buffer_.append(bytes, static_cast<size_t>(n));
     }

@@ -7,14 +7,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "llm/family.h"
+#include "llm/logits.h"
 #include "text/json_value.h"
 #include "text/load.h"
 
 namespace paddle::llm {
 
 namespace {
-
-constexpr int64_t kSmallestBin = 16;
 
 /// The settings of sentence-transformers beside the model, if there are any.
 void read_pooling(const std::string& path, Pooling& pooling, bool& normalize, int64_t& context) {

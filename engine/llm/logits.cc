@@ -7,12 +7,6 @@
 
 namespace paddle::llm {
 
-namespace {
-
-constexpr int64_t kSmallestBin = 16;
-
-}  // namespace
-
 Array padded_logits(LanguageModel& model, std::span<const tokenizers::TokenId> tokens) {
   if (model.runner) {
     model.cached.clear();

@@ -17,11 +17,11 @@ namespace paddle::quant {
 namespace {
 
 namespace fs = std::filesystem;
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using FloatMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-Matrix matrix_of(const Array& array) {
+FloatMatrix matrix_of(const Array& array) {
   const Array values = array.cast(DType::kF32).contiguous();
-  return Eigen::Map<const Matrix>(values.data<float>(), values.shape[0], values.shape[1]);
+  return Eigen::Map<const FloatMatrix>(values.data<float>(), values.shape[0], values.shape[1]);
 }
 
 class Merger {
@@ -54,12 +54,12 @@ class Merger {
       fail(ErrorCode::kModel, adapter_.path(), ": '", name, "' has A ", str(delta.down->shape),
            " and B ", str(delta.up->shape), ", which do not fit the weight ", str(weight.shape));
     const auto scale = static_cast<float>(scale_.value_or(adapter_.scale_of(name)));
-    Matrix change =
+    FloatMatrix change =
         scale * (matrix_of(adapter_.read(*delta.up)) * matrix_of(adapter_.read(*delta.down)));
-    if (transposed) change = Matrix(change.transpose());
-    const Matrix before = matrix_of(weight), sum = before + change;
+    if (transposed) change = FloatMatrix(change.transpose());
+    const FloatMatrix before = matrix_of(weight), sum = before + change;
     Array exact = Array::empty(DType::kF32, weight.shape);
-    Eigen::Map<Matrix>(exact.data<float>(), sum.rows(), sum.cols()) = sum;
+    Eigen::Map<FloatMatrix>(exact.data<float>(), sum.rows(), sum.cols()) = sum;
     const Array stored = exact.cast(weight.dtype);
     const double size = before.norm(), added = change.norm();
     entry.change = size > 0 ? added / size : 0;

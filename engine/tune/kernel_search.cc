@@ -18,14 +18,10 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kTableName = "kernels.txt";
 constexpr int64_t kMaxBytes = int64_t{1} << 30;  ///< of the operands and results of a problem
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 /// Names one alternative at one level.
-class Forced final : public KernelChoices {
+class ForcedChoice final : public KernelChoices {
  public:
-  Forced(ChoiceLevel level, std::string name) : level_(level), name_(std::move(name)) {}
+  ForcedChoice(ChoiceLevel level, std::string name) : level_(level), name_(std::move(name)) {}
   std::string choose(const KernelRequest&, ChoiceLevel level,
                      std::span<const std::string>) override {
     return level == level_ ? name_ : "";
@@ -118,7 +114,7 @@ std::string best_alternative(const KernelProblem& p, const Buffers& buffers, Con
   std::string best;
   double best_gain = 0;
   for (const std::string& name : p.names) {
-    Forced forced(p.level, name);
+    ForcedChoice forced(p.level, name);
     Contestant other(p, &forced, buffers);
     if (!other.usable() || other.implementation() == usual.implementation()) continue;
     const Race result =

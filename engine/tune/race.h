@@ -2,10 +2,15 @@
 // A race of two configurations: blocks of work of both alternate, so that what else the machine
 // does affects both alike, and the race ends as soon as the outcome is clear.
 
+#include <chrono>
 #include <functional>
 #include <vector>
 
 namespace paddle::tune {
+
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 /// The gain in throughput of one configuration over another: 0.05 is 5% more work in the same time.
 /// `low` and `high` bound the 95% confidence interval.

@@ -17,13 +17,9 @@ using codegen::Schedule;
 
 constexpr int64_t kMaxElements = int64_t{1} << 28;  ///< of an operand
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-class Forced final : public codegen::ScheduleHook {
+class ForcedSchedule final : public codegen::ScheduleHook {
  public:
-  explicit Forced(Schedule schedule) : schedule_(schedule) {}
+  explicit ForcedSchedule(Schedule schedule) : schedule_(schedule) {}
   std::optional<Schedule> choose(const FusedRequest&, const codegen::ScheduledGroup&) override {
     return schedule_;
   }
@@ -45,11 +41,11 @@ std::optional<int64_t> extent(const Layout& layout) {
 }
 
 /// Made-up operands of a group, and its results.
-class Buffers {
+class GroupBuffers {
  public:
   /// Nothing if the group cannot be run alone.
-  static std::optional<Buffers> of(const FusedRequest& request) {
-    Buffers out;
+  static std::optional<GroupBuffers> of(const FusedRequest& request) {
+    GroupBuffers out;
     for (const auto* list : {&request.operands, &request.results})
       for (const Layout& layout : *list) {
         const auto elements = extent(layout);
@@ -72,12 +68,12 @@ class Buffers {
 };
 
 /// A compiled group with a schedule.
-class Contestant {
+class GroupContestant {
  public:
-  Contestant(const FusedRequest& request, const Schedule& schedule, codegen::Compiler& compiler,
-             const Buffers& buffers)
+  GroupContestant(const FusedRequest& request, const Schedule& schedule,
+                  codegen::Compiler& compiler, const GroupBuffers& buffers)
       : buffers_(buffers) {
-    Forced forced(schedule);
+    ForcedSchedule forced(schedule);
     const codegen::ScheduleHookScope scope(&forced);
     kernel_ = codegen::prepare_compiled_group(request, compiler);
     if (!kernel_) return;
@@ -96,7 +92,7 @@ class Contestant {
 
  private:
   void run() { kernel_->run({scratch_->data(), nullptr}, buffers_.operands(), buffers_.results()); }
-  const Buffers& buffers_;
+  const GroupBuffers& buffers_;
   std::unique_ptr<Kernel> kernel_;
   std::shared_ptr<Storage> scratch_;
   int repeats_ = 1;
@@ -129,15 +125,15 @@ std::vector<std::vector<Schedule>> moves(const Schedule& s, const codegen::Sched
 Schedule best_schedule(const GroupProblem& problem, codegen::Compiler& compiler,
                        const std::function<bool()>& stop) {
   Schedule best;
-  const auto buffers = Buffers::of(problem.request);
+  const auto buffers = GroupBuffers::of(problem.request);
   if (!buffers) return best;
   const size_t parts = moves(best, problem.group).size();
   for (size_t part = 0; part < parts && !stop(); ++part) {
     const std::vector<Schedule> candidates = moves(best, problem.group)[part];
     for (const Schedule& candidate : candidates) {
       if (stop()) break;
-      Contestant usual(problem.request, best, compiler, *buffers);
-      Contestant other(problem.request, candidate, compiler, *buffers);
+      GroupContestant usual(problem.request, best, compiler, *buffers);
+      GroupContestant other(problem.request, candidate, compiler, *buffers);
       if (!usual.usable() || !other.usable()) return {};
       const Race result =
           race([&] { return usual.block(); }, [&] { return other.block(); },
@@ -181,9 +177,9 @@ bool ScheduleSearch::find(const std::vector<GroupProblem>& problems, double seco
   std::vector<std::pair<double, const GroupProblem*>> order;
   for (const GroupProblem& p : problems) {
     if (seconds_since(begin) > seconds / 3) break;
-    const auto buffers = Buffers::of(p.request);
+    const auto buffers = GroupBuffers::of(p.request);
     if (!buffers) continue;
-    Contestant usual(p.request, {}, compiler, *buffers);
+    GroupContestant usual(p.request, {}, compiler, *buffers);
     if (usual.usable()) order.emplace_back(usual.block() * static_cast<double>(p.uses), &p);
   }
   std::stable_sort(order.begin(), order.end(),

@@ -14,8 +14,6 @@
 namespace paddle::tune {
 namespace {
 
-class Silent final : public train::TrainObserver {};
-
 /// A trainer that only makes steps. Plans and scratch are made for a number of threads, which is
 /// set again before each use.
 class Training {
@@ -40,7 +38,7 @@ class Training {
   }
 
  private:
-  Silent observer_;
+  train::TrainObserver observer_;
   int threads_;
   codegen::ScheduleHook* schedules_;
   std::unique_ptr<train::Trainer> trainer_;

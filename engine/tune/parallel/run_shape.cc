@@ -15,8 +15,6 @@ namespace {
 
 using train::RunConfig;
 
-class Silent final : public train::TrainObserver {};
-
 /// Parameters whose paths have a number: "layer.3.attention.weight" belongs to block 3 of "layer".
 struct Blocks {
   std::set<std::string> numbers;
@@ -98,7 +96,7 @@ Transformer transformer_of_run(const std::string& path, const std::vector<std::s
   train::TrainOptions options;
   options.benchmark = 1;  // no folder, no validation data
   options.dry_run = true;
-  Silent observer;
+  train::TrainObserver observer;
   train::Trainer trainer(train::read_config(path, overrides), options, observer);
   trainer.prepare();
   const ir::Module& module = trainer.module();
