@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "ops/core/compose.h"
@@ -169,23 +171,28 @@ Tensors decompose_interpolate(CallContext& c) {
   if (a.antialias && a.mode != "bilinear" && a.mode != "bicubic")
     refuse(op, "antialias is for the modes bilinear and bicubic, not ", a.mode);
   const int64_t first = last ? 1 : 2;
+  std::vector<std::pair<Dim, double>> sizes;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t axis = first + static_cast<int64_t>(i);
+    const Dim in = x.dim(axis);
+    if (in.less(1).value_or(false)) refuse(op, "axis ", axis, " of ", x.type(), " is empty");
+    sizes.push_back(result_size(a, i, n, in));
+    if (sizes.back().first.less(1).value_or(false)) refuse(op, "the result would be empty");
+  }
   const bool nearest = a.mode == "nearest";
   for (size_t turn = 0; turn < n; ++turn) {
     // Nearest elements from the last axis on, so that whole rows of a larger image are copied.
     const size_t i = nearest ? n - 1 - turn : turn;
     const int64_t axis = first + static_cast<int64_t>(i);
     const Dim in = x.dim(axis);
-    if (in.less(1).value_or(false)) refuse(op, "axis ", axis, " of ", x.type(), " is empty");
-    const auto [out, factor] = result_size(a, i, n, in);
-    if (out.less(1).value_or(false)) refuse(op, "the result would be empty");
-    if (nearest && in.is_constant() && out.is_constant()) {
+    const auto& [out, factor] = sizes[i];
+    const bool known = in.is_constant() && out.is_constant();
+    if (nearest && known)
       x = ops::index_select(x, nearest_places(a, in.value(), out.value(), factor), axis);
-      continue;
-    }
-    x = map_axis(x, axis,
-                 in.is_constant() && out.is_constant()
-                     ? resampling_weights(a, in.value(), out.value(), factor)
-                     : symbolic_resampling_weights(a, in, out, factor));
+    else
+      x = map_axis(x, axis,
+                   known ? resampling_weights(a, in.value(), out.value(), factor)
+                         : symbolic_resampling_weights(a, in, out, factor));
   }
   return {x};
 }
