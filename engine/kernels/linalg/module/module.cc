@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -71,8 +72,71 @@ void with_workspace(Routine&& routine) {
 
 size_t square(int n) { return static_cast<size_t>(n) * static_cast<size_t>(n); }
 
+/// The QR factors of a matrix as products of reflections. geqrf and orgqr work column by column up
+/// to 128 columns; geqrt multiplies matrices from a few columns on.
 template <class T>
-int svd(int rows, int columns, T* a, Real<T>* values, T* u, T* vh) {
+class Reflections {
+ public:
+  /// `a`, [rows, columns], becomes the triangle and the reflections, and must outlive this. `most`
+  /// columns are multiplied at a time.
+  Reflections(int rows, int columns, T* a, int most)
+      : rows_(rows),
+        least_(std::min(rows, columns)),
+        block_(std::min(32, least_)),
+        a_(a),
+        factors_(area(block_, least_)),
+        work_(area(block_, std::max(most, columns))) {
+    select<T>(sgeqrt_, dgeqrt_, cgeqrt_, zgeqrt_)(&rows, &columns, &block_, a, &rows,
+                                                  factors_.data(), &block_, work_.data(), &info_);
+  }
+
+  /// What LAPACK says of the calls so far, 0 if nothing.
+  int info() const { return info_; }
+
+  /// c becomes q c, for c [rows, columns].
+  void multiply(int columns, T* c) { multiply(0, least_, columns, c); }
+
+  /// c becomes the first `columns` columns of q.
+  void write(int columns, T* c) {
+    const auto height = static_cast<size_t>(rows_);
+    std::fill_n(c, height * static_cast<size_t>(columns), T(0));
+    for (size_t j = 0; j < static_cast<size_t>(columns); ++j) c[j * height + j] = T(1);
+    // The last reflections leave the first columns of the identity.
+    for (int first = (least_ - 1) / block_ * block_; first >= 0; first -= block_)
+      multiply(first, std::min(block_, least_ - first), columns - first,
+               c + static_cast<size_t>(first) * (height + 1));
+  }
+
+ private:
+  static size_t area(int rows, int columns) {
+    return static_cast<size_t>(rows) * static_cast<size_t>(columns);
+  }
+
+  /// By `count` reflections from `first` on, which leave the rows above.
+  void multiply(int first, int count, int columns, T* c) {
+    const int below = rows_ - first, block = std::min(block_, count);
+    int info = 0;
+    select<T>(sgemqrt_, dgemqrt_, cgemqrt_, zgemqrt_)(
+        "L", "N", &below, &columns, &count, &block,
+        a_ + static_cast<size_t>(first) * (static_cast<size_t>(rows_) + 1), &rows_,
+        factors_.data() + area(block_, first), &block_, c, &rows_, work_.data(), &info, 1, 1);
+    if (info_ == 0) info_ = info;
+  }
+
+  int rows_, least_, block_, info_ = 0;
+  T* a_;
+  std::vector<T> factors_, work_;
+};
+
+/// The upper triangle of a, with zeros below, in r of `height` rows and as many columns.
+template <class T>
+void copy_triangle(const T* a, size_t rows, size_t columns, size_t height, T* r) {
+  for (size_t j = 0; j < columns; ++j)
+    std::copy_n(a + j * rows, std::min(j + 1, height), r + j * height);
+}
+
+template <class T>
+int svd_of_any(int rows, int columns, T* a, Real<T>* values, T* u, T* vh) {
   const int least = std::min(rows, columns);
   std::vector<int> integers(8 * static_cast<size_t>(least));
   const char* const job = u ? "S" : "N";
@@ -94,6 +158,25 @@ int svd(int rows, int columns, T* a, Real<T>* values, T* u, T* vh) {
     });
   }
   return info;
+}
+
+/// Of a tall matrix through the square triangle of its QR factors, as gesdd does from 11 rows for 6
+/// columns on.
+template <class T>
+int svd(int rows, int columns, T* a, Real<T>* values, T* u, T* vh) {
+  if (columns < 64 || 6 * int64_t{rows} < 11 * int64_t{columns})
+    return svd_of_any(rows, columns, a, values, u, vh);
+  const auto height = static_cast<size_t>(rows), width = static_cast<size_t>(columns);
+  Reflections<T> q(rows, columns, a, columns);
+  if (q.info() != 0) return q.info();
+  std::vector<T> triangle(square(columns)), left(u ? square(columns) : 0);
+  copy_triangle(a, height, width, width, triangle.data());
+  const int info = svd_of_any(columns, columns, triangle.data(), values, u ? left.data() : u, vh);
+  if (info != 0 || !u) return info;
+  std::fill_n(u, height * width, T(0));
+  for (size_t j = 0; j < width; ++j) std::copy_n(left.data() + j * width, width, u + j * height);
+  q.multiply(columns, u);
+  return q.info();
 }
 
 template <class T>
@@ -163,35 +246,14 @@ int eig(int n, T* a, std::complex<Real<T>>* values, std::complex<Real<T>>* vecto
   return info;
 }
 
-/// geqrf and orgqr work column by column up to 128 columns; geqrt multiplies matrices from a few
-/// columns on.
 template <class T>
 int qr(int rows, int columns, int width, T* a, T* q, T* r) {
-  constexpr int kBlock = 32;
-  const int least = std::min(rows, columns), block = std::min(kBlock, least);
-  const auto height = static_cast<size_t>(rows), r_height = static_cast<size_t>(width);
-  // A triangular factor for each block of columns, and work for one block.
-  std::vector<T> factors(static_cast<size_t>(block) * static_cast<size_t>(least));
-  std::vector<T> work(static_cast<size_t>(block) * static_cast<size_t>(std::max(width, columns)));
-  int info = 0;
-  select<T>(sgeqrt_, dgeqrt_, cgeqrt_, zgeqrt_)(&rows, &columns, &block, a, &rows, factors.data(),
-                                                &block, work.data(), &info);
-  if (info != 0) return info;
-  for (size_t j = 0; j < static_cast<size_t>(columns); ++j)
-    std::copy_n(a + j * height, std::min(j + 1, static_cast<size_t>(least)), r + j * r_height);
-  // The identity from the left by the reflections, of which the last ones leave the first columns.
-  std::fill_n(q, height * static_cast<size_t>(width), T(0));
-  for (size_t j = 0; j < static_cast<size_t>(width); ++j) q[j * height + j] = T(1);
-  for (int first = (least - 1) / block * block; first >= 0; first -= block) {
-    const int below = rows - first, right = width - first, count = std::min(block, least - first);
-    const size_t corner = static_cast<size_t>(first) * (height + 1);
-    select<T>(sgemqrt_, dgemqrt_, cgemqrt_, zgemqrt_)(
-        "L", "N", &below, &right, &count, &count, a + corner, &rows,
-        factors.data() + static_cast<size_t>(first) * static_cast<size_t>(block), &block,
-        q + corner, &rows, work.data(), &info, 1, 1);
-    if (info != 0) return info;
-  }
-  return 0;
+  Reflections<T> reflections(rows, columns, a, width);
+  if (reflections.info() != 0) return reflections.info();
+  copy_triangle(a, static_cast<size_t>(rows), static_cast<size_t>(columns),
+                static_cast<size_t>(width), r);
+  reflections.write(width, q);
+  return reflections.info();
 }
 
 /// By getri, or as the solution for the identity where that takes less time.
