@@ -120,7 +120,8 @@ data:
           data_path(request), R"(, split: {train: 0.8, valid: 0.2}, part: valid}
   augment:                               # of training images alone
     - random_resized_crop: {fields: image, height: )",
-          size, ", width: ", size, R"(, area: [)", is_small ? "0.7" : "0.4", R"(, 1]}
+          size, ", width: ", size, R"(, area: [)",
+          is_small ? "0.9, 1], ratio: [0.95, 1.05" : "0.4, 1", R"(]}
     - horizontal_flip: {fields: image}
   transforms:                            # of all images
     - resize: {fields: image, height: )",
