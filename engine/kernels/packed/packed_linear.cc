@@ -67,12 +67,12 @@ class PackedLinear final : public Kernel {
       values_bytes_ = round_up_to_cache_line(rows * static_cast<size_t>(features_));
       if (attrs.activation_bits == 16) low_bytes_ = values_bytes_;
       scale_bytes_ = round_up_to_cache_line(rows * units * sizeof(float));
-      sums_bytes_ = round_up_to_cache_line(rows * units * 2 * sizeof(int32_t));
+      correction_bytes_ = round_up_to_cache_line(rows * units * 2 * sizeof(int32_t));
     }
   }
 
   size_t scratch_bytes() const override {
-    return panel_bytes_ + values_bytes_ + low_bytes_ + 2 * scale_bytes_ + sums_bytes_;
+    return panel_bytes_ + values_bytes_ + low_bytes_ + 2 * scale_bytes_ + correction_bytes_;
   }
   bool reads(size_t i) const override { return i != 1 || !panels_; }
   std::string implementation() const override { return loops_.name; }
@@ -123,14 +123,14 @@ class PackedLinear final : public Kernel {
     scratch += values_bytes_ + low_bytes_;
     auto* const scales = reinterpret_cast<float*>(scratch);
     auto* const totals = reinterpret_cast<float*>(scratch + scale_bytes_);
-    auto* const sums = reinterpret_cast<int32_t*>(scratch + 2 * scale_bytes_);
+    auto* const corrections = reinterpret_cast<int32_t*>(scratch + 2 * scale_bytes_);
     parallel_for(rows_, std::max<int64_t>(1, kGrain / features_), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
-        loops_.quantize(x + r * features_, units, values + r * features_,
+        loops_.quantize(*layout_.packed, x + r * features_, units, values + r * features_,
                         low ? low + r * features_ : nullptr, scales + r * units,
-                        sums + r * units * 2, totals + r * units);
+                        corrections + r * units * 2, totals + r * units);
     });
-    return {values, low, scales, sums, totals};
+    return {values, low, scales, corrections, totals};
   }
 
   const PackedLoops& loops_;
@@ -138,7 +138,8 @@ class PackedLinear final : public Kernel {
   std::shared_ptr<Storage> panels_;
   DType dtype_ = DType::kF32;
   int64_t rows_ = 0, features_ = 0, columns_ = 0, row_bytes_ = 0;
-  size_t panel_bytes_ = 0, values_bytes_ = 0, low_bytes_ = 0, scale_bytes_ = 0, sums_bytes_ = 0;
+  size_t panel_bytes_ = 0, values_bytes_ = 0, low_bytes_ = 0, scale_bytes_ = 0,
+         correction_bytes_ = 0;
 };
 
 }  // namespace

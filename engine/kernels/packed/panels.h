@@ -40,8 +40,10 @@ struct QuantizedRows {
   const int8_t* values;  ///< [rows][features]
   const int8_t* low;     ///< [rows][features], or null
   const float* scales;   ///< [rows][units]
-  const int32_t* sums;   ///< [rows][units][2], of the integers of each half
-  const float* totals;   ///< [rows][units]: scale * sum
+  /// [rows][units][2]: −offset * sum of the integers, which products with quants add; of each half
+  /// for scales per 16, else of both in the first.
+  const int32_t* corrections;
+  const float* totals;  ///< [rows][units]: scale * sum
 };
 
 /// Products of a tile of rows with a group of a panel (or several, for floats).
@@ -62,9 +64,9 @@ struct PackedLoops {
   const char* name;
   /// All rows with consecutive groups. The sums of a row do not depend on the other rows.
   void (*multiply)(const TileProduct& product);
-  /// Quantizes one row; `low` is null for 8 bits.
-  void (*quantize)(const float* x, int64_t units, int8_t* values, int8_t* low, float* scales,
-                   int32_t* sums, float* totals);
+  /// Quantizes one row for products with weights in `format`; `low` is null for 8 bits.
+  void (*quantize)(const UnpackedFormat& format, const float* x, int64_t units, int8_t* values,
+                   int8_t* low, float* scales, int32_t* corrections, float* totals);
 };
 /// For the best instruction set that is allowed.
 const PackedLoops& packed_loops();

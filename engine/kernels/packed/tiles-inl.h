@@ -1,13 +1,15 @@
 // Products of rows with panels, over the vectors V of an instruction set: 16 floats, 16 int32 sums,
-// or 64 bytes. The sums of a row are made in the same order whatever rows are beside it. Included
-// once in each of the files that define V.
+// or 64 bytes. V::Products sums V::kRun products of bytes in the way that is fastest for the range
+// of the weights; these sums are exact. The sums of a row are made in the same order whatever rows
+// are beside it. Included once in each of the files that define V.
 
 namespace paddle::cpu {
 namespace {
 
-/// The products of kRows rows with one group of integer panels.
-template <PanelScales kScales, int kBits, bool kFullRange, bool kWide, int kRows>
+/// The products of kRows rows with one group of integer panels, whose quants are kMost at most.
+template <PanelScales kScales, int kMost, bool kWide, int kRows>
 void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Floats* out) {
+  constexpr bool kNibbles = kMost == 15;
   const int64_t units = p.layout->units();
   const QuantizedRows& x = p.quantized;
   const int8_t* values[kRows];
@@ -15,8 +17,7 @@ void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Float
   [[maybe_unused]] const ptrdiff_t low = kWide ? x.low - x.values : 0;
   const float* const row_scales = x.scales + row * units;
   const float* const totals = x.totals + row * units;
-  const int32_t* const sums = x.sums + row * units * 2;
-  const int32_t offset = kFullRange && V::kSignsFullRange ? 0 : p.layout->packed->offset;
+  const int32_t* const corrections = x.corrections + row * units * 2;
   V::Floats acc[kRows];
   for (int r = 0; r < kRows; ++r) acc[r] = V::set(0);
   [[maybe_unused]] V::Floats super = V::set(0), super_minimum = super;
@@ -33,37 +34,43 @@ void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Float
       V::Ints sum[kRows];
       [[maybe_unused]] V::Ints high[kRows];  // products with the high bytes of 16 bits
       for (int r = 0; r < kRows; ++r) {
+        sum[r] = V::set_int(corrections[(r * units + u) * 2 + half]);
         if constexpr (kWide) high[r] = V::set_int(0);
-        const int32_t* const s = sums + (r * units + u) * 2;
-        sum[r] = V::set_int(-offset * (kHalves == 2 ? s[half] : s[0] + s[1]));
       }
-      if constexpr (kBits == 8) {
-#pragma GCC unroll 8
-        for (int g = 0; g < 8 / kHalves; ++g) {
-          const int at_group = half * 4 + g;
-          const V::Bytes w = V::load_bytes(quants + at_group * 64);
+      constexpr int kVectors = (kNibbles ? 4 : 8) / kHalves;  // of 64 bytes
+      constexpr int kRun = std::min(V::kRun<kMost> / (kNibbles ? 2 : 1), kVectors);
+      for (int begin = 0; begin < kVectors; begin += kRun) {
+        V::Products<kMost> run[kRows];
+        [[maybe_unused]] V::Products<kMost> high_run[kRows];
+        for (int r = 0; r < kRows; ++r) {
+          run[r].begin(sum[r]);
+          if constexpr (kWide) high_run[r].begin(high[r]);
+        }
+        const auto add_vector = [&](int i) {
+          const V::Bytes w = V::load_bytes(quants + i * 64);
+          [[maybe_unused]] const V::Bytes nibbles[2] = {V::low_nibbles(w), V::high_nibbles(w)};
           for (int r = 0; r < kRows; ++r) {
-            const int8_t* const four = values[r] + at_group * 4;
-            if constexpr (kWide) high[r] = V::dot<kFullRange>(high[r], w, four);
-            sum[r] = V::dot<kFullRange>(sum[r], w, four + low);
-          }
-        }
-      } else {
-#pragma GCC unroll 4
-        for (int g = 0; g < 4; ++g) {
-          const V::Bytes w = V::load_bytes(quants + g * 64);
-          const V::Bytes parts[2] = {V::low_nibbles(w), V::high_nibbles(w)};
-#pragma GCC unroll 2
-          for (int part = 0; part < 2; ++part)
-            for (int r = 0; r < kRows; ++r) {
-              const int8_t* const four = values[r] + part * 16 + g * 4;
-              if constexpr (kWide) high[r] = V::dot<false>(high[r], parts[part], four);
-              sum[r] = V::dot<false>(sum[r], parts[part], four + low);
+            const int8_t* const four = values[r] + i * 4;
+            const auto add = [&](const V::Bytes& part, int feature) {
+              if constexpr (kWide) high_run[r].add(part, four + feature);
+              run[r].add(part, four + feature + low);
+            };
+            if constexpr (kNibbles) {
+              add(nibbles[0], 0);
+              add(nibbles[1], kUnit / 2);
+            } else {
+              add(w, 0);
             }
+          }
+        };
+        const int first = half * kVectors + begin;
+#pragma GCC unroll 8
+        for (int i = 0; i < kRun; ++i) add_vector(first + i);
+        for (int r = 0; r < kRows; ++r) {
+          sum[r] = run[r].end(sum[r]);
+          if constexpr (kWide) high[r] = high_run[r].end(high[r]);
         }
       }
-      if constexpr (kWide)
-        for (int r = 0; r < kRows; ++r) sum[r] = V::add_times_128(sum[r], high[r]);
       V::Floats scale;
       if constexpr (kScales == PanelScales::kSuper)
         scale = V::mul(super, V::load_u8(at));
@@ -71,9 +78,11 @@ void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Float
         scale = V::mul(super, V::load_i8(at + half * 16));
       else
         scale = V::load_half(at);
-      for (int r = 0; r < kRows; ++r)
+      for (int r = 0; r < kRows; ++r) {
+        if constexpr (kWide) sum[r] = V::add_times_128(sum[r], high[r]);
         acc[r] =
             V::fma(V::to_float(sum[r]), V::mul(scale, V::set(row_scales[r * units + u])), acc[r]);
+      }
     }
     if constexpr (kScales == PanelScales::kHalfMinimum || kScales == PanelScales::kSuper) {
       V::Floats minimum;
@@ -85,7 +94,7 @@ void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Float
         acc[r] = V::fma(minimum, V::set(totals[r * units + u]), acc[r]);
     }
     for (int r = 0; r < kRows; ++r) values[r] += kUnit;
-    at = quants + kPanelColumns * kUnit * kBits / 8;
+    at = quants + kPanelColumns * kUnit * (kNibbles ? 4 : 8) / 8;
   }
   for (int r = 0; r < kRows; ++r) out[r] = acc[r];
 }
@@ -127,35 +136,35 @@ inline void store_columns(const TileProduct& p, int64_t row, int64_t group, V::F
     out[c] = values[c] + (p.bias ? p.bias[column + c] : 0);
 }
 
-template <PanelScales kScales, int kBits, bool kFullRange, bool kWide, int kRows>
+template <PanelScales kScales, int kMost, bool kWide, int kRows>
 void integer_rows(const TileProduct& p, const uint8_t* panel, int64_t group, int64_t& row) {
   for (; row + kRows <= p.rows; row += kRows) {
     V::Floats out[kRows];
-    integer_tile<kScales, kBits, kFullRange, kWide, kRows>(p, panel, row, out);
+    integer_tile<kScales, kMost, kWide, kRows>(p, panel, row, out);
     for (int r = 0; r < kRows; ++r) store_columns(p, row + r, group, out[r]);
   }
 }
 
-template <PanelScales kScales, int kBits, bool kFullRange, bool kWide>
+template <PanelScales kScales, int kMost, bool kWide>
 void multiply_groups(const TileProduct& p) {
   for (int64_t g = 0; g < p.groups; ++g) {
     const auto* const panel =
         reinterpret_cast<const uint8_t*>(p.panels + static_cast<size_t>(g) * p.layout->group_bytes);
     int64_t row = 0;
-    constexpr int kMost = kWide ? V::kWideRows : V::kIntegerRows;
-    integer_rows<kScales, kBits, kFullRange, kWide, kMost>(p, panel, g, row);
-    if constexpr (kMost > 4) integer_rows<kScales, kBits, kFullRange, kWide, 4>(p, panel, g, row);
-    if constexpr (kMost > 2) integer_rows<kScales, kBits, kFullRange, kWide, 2>(p, panel, g, row);
-    integer_rows<kScales, kBits, kFullRange, kWide, 1>(p, panel, g, row);
+    constexpr int kRows = kWide ? V::kWideRows : V::kIntegerRows;
+    integer_rows<kScales, kMost, kWide, kRows>(p, panel, g, row);
+    if constexpr (kRows > 4) integer_rows<kScales, kMost, kWide, 4>(p, panel, g, row);
+    if constexpr (kRows > 2) integer_rows<kScales, kMost, kWide, 2>(p, panel, g, row);
+    integer_rows<kScales, kMost, kWide, 1>(p, panel, g, row);
   }
 }
 
-template <PanelScales kScales, int kBits, bool kFullRange>
+template <PanelScales kScales, int kMost>
 void multiply_integers(const TileProduct& p) {
   if (p.quantized.low)
-    multiply_groups<kScales, kBits, kFullRange, true>(p);
+    multiply_groups<kScales, kMost, true>(p);
   else
-    multiply_groups<kScales, kBits, kFullRange, false>(p);
+    multiply_groups<kScales, kMost, false>(p);
 }
 
 template <class T, int kRows, int kGroups>
@@ -190,68 +199,60 @@ void multiply(const TileProduct& p) {
   if (!format)
     return p.layout->floats == DType::kBF16 ? multiply_floats<bfloat16>(p)
                                             : multiply_floats<float>(p);
-  const bool nibbles = format->bits == 4;
+  const int most = format->most;
   switch (format->scales) {
     case PanelScales::kHalf:
-      if (nibbles) return multiply_integers<PanelScales::kHalf, 4, false>(p);
-      return format->offset == 128 ? multiply_integers<PanelScales::kHalf, 8, true>(p)
-                                   : multiply_integers<PanelScales::kHalf, 8, false>(p);
+      if (most == 15) return multiply_integers<PanelScales::kHalf, 15>(p);
+      return most == 31 ? multiply_integers<PanelScales::kHalf, 31>(p)
+                        : multiply_integers<PanelScales::kHalf, 255>(p);
     case PanelScales::kHalfMinimum:
-      return nibbles ? multiply_integers<PanelScales::kHalfMinimum, 4, false>(p)
-                     : multiply_integers<PanelScales::kHalfMinimum, 8, false>(p);
+      return most == 15 ? multiply_integers<PanelScales::kHalfMinimum, 15>(p)
+                        : multiply_integers<PanelScales::kHalfMinimum, 31>(p);
     case PanelScales::kSuper:
-      return nibbles ? multiply_integers<PanelScales::kSuper, 4, false>(p)
-                     : multiply_integers<PanelScales::kSuper, 8, false>(p);
+      return most == 15 ? multiply_integers<PanelScales::kSuper, 15>(p)
+                        : multiply_integers<PanelScales::kSuper, 31>(p);
     case PanelScales::kSuper16:
-      return multiply_integers<PanelScales::kSuper16, 8, false>(p);
+      return multiply_integers<PanelScales::kSuper16, 63>(p);
   }
 }
 
 /// Each unit is scaled so that its largest value becomes 127, or 127 * 128 in 16 bits. A value that
 /// is not finite makes the scale NaN.
-void quantize(const float* x, int64_t units, int8_t* values, int8_t* low, float* scales,
-              int32_t* sums, float* totals) {
+void quantize(const UnpackedFormat& format, const float* x, int64_t units, int8_t* values,
+              int8_t* low, float* scales, int32_t* corrections, float* totals) {
   const float limit = low ? 127.0F * 128.0F : 127.0F;
+  const bool halves = format.scales == PanelScales::kSuper16;
+  const int32_t offset = V::drops_offset(format.most) ? 0 : format.offset;
   for (int64_t u = 0; u < units; ++u, x += kUnit, values += kUnit) {
-    float largest[16], finite[16];
-    for (int i = 0; i < 16; ++i) {
-      const float a = x[i] < 0 ? -x[i] : x[i], b = x[i + 16] < 0 ? -x[i + 16] : x[i + 16];
-      largest[i] = a > b ? a : b;
-      finite[i] = x[i] * 0.0F + x[i + 16] * 0.0F;
-    }
-    float top = 0, probe = 0;
-    for (int i = 0; i < 16; ++i) {
-      top = largest[i] > top ? largest[i] : top;
-      probe += finite[i];
-    }
+    const V::Floats first = V::load(x), second = V::load(x + kUnit / 2);
+    const float top = V::largest_magnitude(first, second);
     // Below the first, the scale or its inverse would not be normal numbers.
-    const float scale = top > 1e-30F ? top / limit : 0.0F,
-                inverse = top > 1e-30F ? limit / top : 0.0F;
-    // Adding 1.5 * 2^23 rounds to an integer in the low bits.
-    constexpr float kRound = 12582912.0F;
-    int32_t integers[kUnit];
-    for (int i = 0; i < kUnit; ++i) {
-      const float shifted = x[i] * inverse + kRound;
-      int32_t bits;
-      __builtin_memcpy(&bits, &shifted, sizeof bits);
-      integers[i] = bits - 0x4B400000;
+    float scale = 0, inverse = 0;
+    if (top > 1e-30F) {
+      scale = top / limit;
+      inverse = limit / top;
     }
-    if (low) {
-      for (int i = 0; i < kUnit; ++i) {
-        const int32_t high = (integers[i] + 64) >> 7;
-        values[i] = static_cast<int8_t>(high);
-        low[i] = static_cast<int8_t>(integers[i] - high * 128);
+    if (!(top <= std::numeric_limits<float>::max()))
+      scale = std::numeric_limits<float>::quiet_NaN();
+    const V::Floats factor = V::set(inverse);
+    const V::Ints integers[2] = {V::to_integers(V::mul(first, factor)),
+                                 V::to_integers(V::mul(second, factor))};
+    for (int half = 0; half < 2; ++half) {
+      const int64_t place = half * kUnit / 2;
+      if (low) {
+        const V::Ints high = V::divide_by_128(integers[half]);
+        V::store_bytes(values + place, high);
+        V::store_bytes(low + place, V::sub_times_128(integers[half], high));
+      } else {
+        V::store_bytes(values + place, integers[half]);
       }
-      low += kUnit;
-    } else {
-      for (int i = 0; i < kUnit; ++i) values[i] = static_cast<int8_t>(integers[i]);
     }
-    int32_t half[2] = {0, 0};
-    for (int i = 0; i < kUnit; ++i) half[i / 16] += integers[i];
-    scales[u] = scale + probe;
-    sums[2 * u] = half[0];
-    sums[2 * u + 1] = half[1];
-    totals[u] = scales[u] * static_cast<float>(half[0] + half[1]);
+    if (low) low += kUnit;
+    const int32_t sums[2] = {V::sum(integers[0]), V::sum(integers[1])}, sum = sums[0] + sums[1];
+    scales[u] = scale;
+    corrections[2 * u] = -offset * (halves ? sums[0] : sum);
+    corrections[2 * u + 1] = -offset * sums[1];
+    totals[u] = scale * static_cast<float>(sum);
   }
 }
 

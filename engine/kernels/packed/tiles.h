@@ -1,7 +1,9 @@
 #pragma once
 // The loops of each instruction set.
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "kernels/packed/panels.h"
 #include "tensor/dtype.h"

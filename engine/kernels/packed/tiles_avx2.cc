@@ -12,9 +12,6 @@ namespace {
 
 struct V {
   static constexpr int kIntegerRows = 4, kWideRows = 2, kFloatRows = 4, kFloatGroups = 1;
-  /// Pairs of products of unsigned bytes above 127 do not fit into 16 bits; such weights are
-  /// multiplied as signed ones.
-  static constexpr bool kSignsFullRange = true;
   struct Floats {
     __m256 low, high;
   };
@@ -60,7 +57,6 @@ struct V {
   static Floats fma(Floats a, Floats b, Floats c) {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
   }
-  static Ints set_int(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
   static Ints add_times_128(Ints a, Ints b) {
     return {_mm256_add_epi32(a.low, _mm256_slli_epi32(b.low, 7)),
             _mm256_add_epi32(a.high, _mm256_slli_epi32(b.high, 7))};
@@ -77,24 +73,95 @@ struct V {
   static Bytes high_nibbles(Bytes x) {
     return low_nibbles({_mm256_srli_epi16(x.low, 4), _mm256_srli_epi16(x.high, 4)});
   }
-  template <bool kFullRange>
-  static __m256i products(__m256i w, __m256i x) {
-    if constexpr (kFullRange) {
-      const __m256i sign = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
-      return _mm256_maddubs_epi16(_mm256_abs_epi8(sign), _mm256_sign_epi8(x, sign));
-    }
-    return _mm256_maddubs_epi16(w, x);
-  }
-  template <bool kFullRange>
-  static Ints dot(Ints sum, Bytes w, const int8_t* x) {
+
+  static Ints set_int(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+  // Sums in assembly, so that the compiler does not add products to each other first, for which
+  // there are too few registers.
+  static void add_words(__m256i& sum, __m256i x) { asm("vpaddw %1, %0, %0" : "+x"(sum) : "x"(x)); }
+  static void add_ints(__m256i& sum, __m256i x) { asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(x)); }
+  static __m256i four_features(const int8_t* x) {
     int32_t four;
     std::memcpy(&four, x, sizeof four);
-    const __m256i both = _mm256_set1_epi32(four), ones = _mm256_set1_epi16(1);
-    const auto add = [&](__m256i s, __m256i part) {
-      return _mm256_add_epi32(s, _mm256_madd_epi16(products<kFullRange>(part, both), ones));
-    };
-    return {add(sum.low, w.low), add(sum.high, w.high)};
+    return _mm256_set1_epi32(four);
   }
+
+  /// How many products of four features 16 bits hold the sum of.
+  template <int kMost>
+  static constexpr int kRun = kMost > 127 ? 8 : 32767 / (2 * kMost * 127);
+  /// Sums of kRun products, in 16 bits.
+  template <int kMost>
+  struct Products {
+    __m256i low, high;
+    void begin(const Ints& /*sum*/) { low = high = _mm256_setzero_si256(); }
+    void add(const Bytes& w, const int8_t* x) {
+      const __m256i both = four_features(x);
+      add_words(low, _mm256_maddubs_epi16(w.low, both));
+      add_words(high, _mm256_maddubs_epi16(w.high, both));
+    }
+    Ints end(Ints sum) const {
+      const __m256i ones = _mm256_set1_epi16(1);
+      add_ints(sum.low, _mm256_madd_epi16(low, ones));
+      add_ints(sum.high, _mm256_madd_epi16(high, ones));
+      return sum;
+    }
+  };
+  /// Whether quants are multiplied without their offset.
+  static constexpr bool drops_offset(int most) { return most > 127; }
+
+  static float largest_magnitude(Floats a, Floats b) {
+    // As integers, which are in the same order.
+    const __m256i mask = _mm256_set1_epi32(0x7FFFFFFF);
+    const auto bits = [&](__m256 x) { return _mm256_and_si256(_mm256_castps_si256(x), mask); };
+    const __m256i eight = _mm256_max_epi32(_mm256_max_epi32(bits(a.low), bits(a.high)),
+                                           _mm256_max_epi32(bits(b.low), bits(b.high)));
+    __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+    four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0xB1));
+    return _mm_cvtss_f32(_mm_castsi128_ps(four));
+  }
+  static Ints to_integers(Floats x) {
+    return {_mm256_cvtps_epi32(x.low), _mm256_cvtps_epi32(x.high)};
+  }
+  /// Rounded to the nearest.
+  static Ints divide_by_128(Ints x) {
+    const __m256i half = _mm256_set1_epi32(64);
+    return {_mm256_srai_epi32(_mm256_add_epi32(x.low, half), 7),
+            _mm256_srai_epi32(_mm256_add_epi32(x.high, half), 7)};
+  }
+  static Ints sub_times_128(Ints a, Ints b) {
+    return {_mm256_sub_epi32(a.low, _mm256_slli_epi32(b.low, 7)),
+            _mm256_sub_epi32(a.high, _mm256_slli_epi32(b.high, 7))};
+  }
+  static void store_bytes(int8_t* to, Ints x) {
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.low, x.high), 0xD8);
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(to),
+        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+  }
+  static int32_t sum(Ints x) {
+    const __m256i eight = _mm256_add_epi32(x.low, x.high);
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+    return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xB1)));
+  }
+};
+
+/// 16 bits hold a pair of these, and of signed bytes only: they are multiplied as weights.
+template <>
+struct V::Products<255> {
+  Ints sums;
+  void begin(const Ints& sum) { sums = sum; }
+  void add(const Bytes& w, const int8_t* x) {
+    const __m256i both = four_features(x);
+    sums.low = _mm256_add_epi32(sums.low, products(w.low, both));
+    sums.high = _mm256_add_epi32(sums.high, products(w.high, both));
+  }
+  static __m256i products(__m256i w, __m256i x) {
+    const __m256i signs = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(signs), _mm256_sign_epi8(x, signs));
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  }
+  Ints end(const Ints& /*sum*/) const { return sums; }
 };
 
 }  // namespace

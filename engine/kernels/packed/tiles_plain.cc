@@ -1,5 +1,8 @@
 // Products with packed panels on any processor.
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/packed/tiles.h"
 
 namespace paddle::cpu {
@@ -7,7 +10,6 @@ namespace {
 
 struct V {
   static constexpr int kIntegerRows = 4, kWideRows = 4, kFloatRows = 4, kFloatGroups = 1;
-  static constexpr bool kSignsFullRange = false;
   struct Floats {
     float at[16];
   };
@@ -56,11 +58,6 @@ struct V {
   static Floats fma(const Floats& a, const Floats& b, const Floats& c) {
     return each([&](int i) { return a.at[i] * b.at[i] + c.at[i]; });
   }
-  static Ints set_int(int32_t x) {
-    Ints out;
-    for (int32_t& v : out.at) v = x;
-    return out;
-  }
   static Ints add_times_128(Ints a, const Ints& b) {
     for (int i = 0; i < 16; ++i) a.at[i] += b.at[i] * 128;
     return a;
@@ -83,11 +80,62 @@ struct V {
     for (int i = 0; i < 64; ++i) out.at[i] = static_cast<uint8_t>(x.at[i] >> 4);
     return out;
   }
-  template <bool kFullRange>
-  static Ints dot(Ints sum, const Bytes& w, const int8_t* x) {
-    for (int i = 0; i < 16; ++i)
-      for (int k = 0; k < 4; ++k) sum.at[i] += w.at[4 * i + k] * x[k];
-    return sum;
+
+  static Ints set_int(int32_t x) {
+    Ints out;
+    std::fill_n(out.at, 16, x);
+    return out;
+  }
+  template <int kMost>
+  static constexpr int kRun = 8;
+  /// Sums of kRun products of four features.
+  template <int kMost>
+  struct Products {
+    Ints sums;
+    void begin(const Ints& sum) { sums = sum; }
+    void add(const Bytes& w, const int8_t* x) {
+      for (int i = 0; i < 16; ++i)
+        for (int k = 0; k < 4; ++k) sums.at[i] += w.at[4 * i + k] * x[k];
+    }
+    const Ints& end(const Ints& /*sum*/) const { return sums; }
+  };
+  static constexpr bool drops_offset(int /*most*/) { return false; }
+
+  static float largest_magnitude(const Floats& a, const Floats& b) {
+    float most = 0, probe = 0;
+    for (int i = 0; i < 16; ++i) {
+      most = std::max({most, std::abs(a.at[i]), std::abs(b.at[i])});
+      probe += a.at[i] * 0.0F + b.at[i] * 0.0F;
+    }
+    return most + probe;  // which is not finite if a value is not
+  }
+  /// Of values below 2^22, rounded to the nearest.
+  static Ints to_integers(const Floats& x) {
+    Ints out;
+    for (int i = 0; i < 16; ++i) {
+      const float shifted = x.at[i] + 12582912.0F;  // 1.5 * 2^23: the integer is in the low bits
+      int32_t bits;
+      std::memcpy(&bits, &shifted, sizeof bits);
+      out.at[i] = bits - 0x4B400000;
+    }
+    return out;
+  }
+  /// Rounded to the nearest.
+  static Ints divide_by_128(Ints x) {
+    for (int32_t& v : x.at) v = (v + 64) >> 7;
+    return x;
+  }
+  static Ints sub_times_128(Ints a, const Ints& b) {
+    for (int i = 0; i < 16; ++i) a.at[i] -= b.at[i] * 128;
+    return a;
+  }
+  static void store_bytes(int8_t* to, const Ints& x) {
+    for (int i = 0; i < 16; ++i) to[i] = static_cast<int8_t>(x.at[i]);
+  }
+  static int32_t sum(const Ints& x) {
+    int32_t out = 0;
+    for (const int32_t v : x.at) out += v;
+    return out;
   }
 };
 

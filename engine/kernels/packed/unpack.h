@@ -28,7 +28,8 @@ struct UnpackedFormat {
   std::string_view name;
   PanelScales scales;
   int bits;    ///< of a quant in a panel: 4 or 8
-  int offset;  ///< of quants; 128 where they have all values of a byte
+  int most;    ///< the largest quant
+  int offset;  ///< of quants
   UnpackFn unpack;
 };
 
