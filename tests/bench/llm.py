@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Times language models here and in llama.cpp, in turns in one run, and prints a table.
 
-  llm.py MODEL.gguf [MODEL.gguf ...] --peer LLAMA_BENCH [--rounds N] [--prefill N] [--decode N] [--threads N]
+  llm.py MODEL.gguf [MODEL.gguf ...] --peer LLAMA_BENCH [--rounds N] [--prefill N] [--decode N] [--threads N] [--page FILE]
   llm.py --make FOLDER [--shape 1.1b|tiny]     writes shape.q8_0.gguf and shape.q4_0.gguf with random weights
 
 LLAMA_BENCH is the program llama-bench of llama.cpp. The ratio is our best rate over the peer's: above 1 ours is
-faster. Every round runs both once, and the one that begins alternates. PADDLE_BIN names the folder of our tools
+faster. Every round runs both once, and the one that begins alternates. With one thread other programs disturb both
+alike; with several they mostly disturb threads that wait for each other. --page writes the table as Markdown. PADDLE_BIN names the folder of our tools
 (build/bin). --make needs the Python packages numpy and gguf.
 """
 import argparse
@@ -13,6 +14,8 @@ import json
 import os
 import subprocess
 import sys
+
+import processor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("PADDLE_BIN", os.path.join(ROOT, "build", "bin"))
@@ -62,11 +65,11 @@ def make(folder, shape):
 
 
 def ours(model, args):
-    """Tokens per second of reading a prompt and of generating."""
+    """Tokens per second of reading a prompt and of generating, and the largest memory in MiB."""
     environment = dict(os.environ, PADDLE_NUM_THREADS=str(args.threads)) if args.threads else None
     command = [os.path.join(BIN, "paddle-infer"), model, "--benchmark", "1", "--prefill", str(args.prefill), "--decode", str(args.decode), "--activations", args.activations]
     line = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
-    return line["prefill_tokens_per_second"], line["decode_tokens_per_second"]
+    return line["prefill_tokens_per_second"], line["decode_tokens_per_second"], line["peak_mib"]
 
 
 def theirs(model, args):
@@ -78,6 +81,33 @@ def theirs(model, args):
     return rate[True], rate[False]
 
 
+def compare(model, args):
+    """Rows of the table: model, what, ours, llama.cpp's and the ratio."""
+    runs = {ours: [], theirs: []}
+    for round_ in range(args.rounds):
+        for program in (ours, theirs) if round_ % 2 == 0 else (theirs, ours):
+            runs[program].append(program(model, args))
+    name = os.path.basename(model)
+    rows = []
+    for index, what in enumerate(("prefill %d, tokens/s" % args.prefill, "decode %d, tokens/s" % args.decode)):
+        best = [max(rates[index] for rates in runs[program]) for program in (ours, theirs)]
+        rows.append((name, what, "%.1f" % best[0], "%.1f" % best[1], "%.2f" % (best[0] / best[1])))
+    peak, size = max(run[2] for run in runs[ours]), os.path.getsize(model) / 2**20
+    rows.append((name, "our largest memory over the file, MiB", "%.0f" % peak, "%.0f" % size, "%.2f" % (peak / size)))
+    return rows
+
+
+def page(rows, args):
+    """Markdown with the rows."""
+    name = "%s, family %s, model %s" % tuple(processor.fact("/proc/cpuinfo", key) for key in ("model name", "cpu family", "model\t"))
+    wider = [flag for flag in ("avx512_vnni", "avx_vnni", "avx2") if flag in processor.flags()]
+    lines = ["<!-- Made by tests/bench/llm.py --page; do not edit. -->", "", "# Language models beside llama.cpp", ""]
+    lines.append(f"Files with random weights in the shape of a model of 1.1 billion, run here (`--activations {args.activations}`) and by llama.cpp's `llama-bench`, in turns: the best of {args.rounds} rounds with {args.threads or 'all'} thread{'' if args.threads == 1 else 's'} on {name} ({wider[0] if wider else 'no avx2'}), beside other programs. Above 1, ours is faster; for memory the second number is the file.")
+    lines += ["", "| model | | ours | llama.cpp | ratio |", "| --- | --- | --- | --- | --- |"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*")
@@ -87,6 +117,7 @@ def main():
     parser.add_argument("--decode", type=int, default=64)
     parser.add_argument("--threads", type=int, default=0, help="0: what each program chooses")
     parser.add_argument("--activations", default="int8", help="of ours; llama.cpp's are 8 bits (default: int8)")
+    parser.add_argument("--page", metavar="FILE", help="writes the table as Markdown")
     parser.add_argument("--make", metavar="FOLDER")
     parser.add_argument("--shape", choices=SHAPES, default="1.1b")
     args = parser.parse_args()
@@ -94,15 +125,15 @@ def main():
         return make(args.make, args.shape)
     if not args.models or not args.peer:
         parser.error("MODEL and --peer are needed")
-    print("%-32s %-14s %10s %10s %7s" % ("model", "tokens/s", "ours", "llama.cpp", "ratio"))
+    rows = []
     for model in args.models:
-        runs = {ours: [], theirs: []}
-        for round_ in range(args.rounds):
-            for program in (ours, theirs) if round_ % 2 == 0 else (theirs, ours):
-                runs[program].append(program(model, args))
-        for index, what in enumerate(("prefill %d" % args.prefill, "decode %d" % args.decode)):
-            best = [max(rates[index] for rates in runs[program]) for program in (ours, theirs)]
-            print("%-32s %-14s %10.1f %10.1f %7.2f" % (os.path.basename(model)[-32:], what, *best, best[0] / best[1]), flush=True)
+        for row in compare(model, args):
+            rows.append(row)
+            print("%-24s %-38s %8s %8s %6s" % row, flush=True)
+    if args.page:
+        with open(args.page, "w") as file:
+            file.write(page(rows, args))
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
