@@ -136,6 +136,8 @@ void Runner::choose_sizes(const RunnerOptions& options, Adapter* adapter) {
     blocks_ = std::make_unique<CacheBlocks>(slots_ / kKeyBlock, sequences(), capacity_ / kKeyBlock);
 }
 
+int64_t Runner::planned_rows(int64_t rows) { return bin_of(rows); }
+
 void Runner::truncate(int64_t sequence, int64_t length) {
   int64_t& current = lengths_.at(static_cast<size_t>(sequence));
   current = std::min(current, length);

@@ -43,6 +43,8 @@ class Runner {
 
   /// Tokens of a step; longer inputs are computed in chunks of at most this size.
   static constexpr int64_t kMostRows = 256;
+  /// The rows of the plan that computes a step of `rows`: more tokens up to these take no time.
+  static int64_t planned_rows(int64_t rows);
 
   const LoadedModel& model() const { return *model_; }
   int64_t context() const { return context_; }

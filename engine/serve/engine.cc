@@ -1,6 +1,7 @@
 #include "serve/engine.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -217,9 +218,12 @@ std::vector<Engine::Work> Engine::choose() {
             [](const Slot* a, const Slot* b) { return a->used < b->used; });
   constexpr int64_t kFewest = 16;  // so that prompts are read however slow steps are
   int64_t budget = llm::Runner::kMostRows;
-  if (rows > 0 && rows_per_second_ > 0)
-    budget = std::clamp(static_cast<int64_t>(rows_per_second_ * limits_.step_seconds),
-                        rows + kFewest, budget);
+  if (rows > 0 && rows_per_second_ > 0) {
+    // Steps take the time of their plan, so its rows are filled.
+    const auto fitting = static_cast<uint64_t>(rows_per_second_ * limits_.step_seconds);
+    budget = std::clamp(static_cast<int64_t>(std::bit_floor(fitting)),
+                        std::min(llm::Runner::planned_rows(rows + kFewest), budget), budget);
+  }
   for (Slot* slot : reading) {
     const int64_t count = std::min(slot->missing(), budget - rows);
     if (count <= 0) break;
@@ -368,7 +372,7 @@ bool Engine::step() {
   if (generates) step_times_.report(rows, elapsed);
   if (rows >= 64) {
     constexpr double kNew = 0.3;
-    const double rate = static_cast<double>(rows) / elapsed;
+    const double rate = static_cast<double>(llm::Runner::planned_rows(rows)) / elapsed;
     rows_per_second_ += rows_per_second_ == 0 ? rate : kNew * (rate - rows_per_second_);
   }
   for (Work& each : work) {

@@ -41,11 +41,11 @@ class Texts : public testing::TestWithParam<Case> {
         "tests/llm/data/" + name,
         {.family = name == "gemma3" ? "models/llm/gemma.yaml" : "models/llm/llama.yaml"});
   }
-  std::unique_ptr<Engine> engine(int64_t streams, int64_t tokens = 0) {
+  std::unique_ptr<Engine> engine(int64_t streams, int64_t tokens = 0, double step_seconds = 0.06) {
     return std::make_unique<Engine>(
         "test", model_, characters(),
         llm::RunnerOptions{.context = 64, .paged = GetParam().paged, .tokens = tokens},
-        EngineLimits{.streams = streams}, metrics_);
+        EngineLimits{.streams = streams, .step_seconds = step_seconds}, metrics_);
   }
   static std::shared_ptr<Job> job(Tokens prompt, int64_t length, bool speculate = true) {
     llm::GenerateOptions options;
@@ -108,6 +108,29 @@ TEST_P(Texts, ABeginningIsTakenFromARunningText) {
   EXPECT_EQ(state.cached, 40);
   EXPECT_EQ(tokens_of(state), alone(prompt(40, 3, 7), 8));
   EXPECT_EQ(tokens_of(first->take(0)), alone(prompt(40, 2, 5), 20));
+}
+
+TEST_P(Texts, StepsThatReadPromptsFillTheirPlan) {
+  const auto shared = engine(3, 0, 1e-9);  // less time than any step takes
+  // A step of 80 rows tells the engine how long rows take.
+  ASSERT_TRUE(shared->submit({job(prompt(0, 40, 5), 1), job(prompt(0, 40, 6), 1)}));
+  run(*shared);
+  const auto running = job(prompt(0, 4, 9), 30, false);
+  ASSERT_TRUE(shared->submit({running}));
+  ASSERT_TRUE(shared->step());
+  for (const int64_t length : {31, 32}) {  // beside the running text, in plans of 32 rows
+    const auto second = job(prompt(0, length, 11 + length), 1);
+    ASSERT_TRUE(shared->submit({second}));
+    int64_t steps = 0;
+    while (!second->is_done()) {
+      ASSERT_TRUE(shared->step());
+      ++steps;
+    }
+    EXPECT_EQ(steps, length == 31 ? 1 : 2);
+    EXPECT_EQ(tokens_of(second->take(0)), alone(prompt(0, length, 11 + length), 1));
+  }
+  run(*shared);
+  EXPECT_EQ(tokens_of(running->take(0)), alone(prompt(0, 4, 9), 30));
 }
 
 TEST_P(Texts, ACancelledLeaderIsReplaced) {
