@@ -101,7 +101,7 @@ RecipeResult detection(const RecipeRequest& request) {
   for (const std::string& line : dataset->warnings()) out.found.push_back(line);
   out.config =
       fill_template(request, {{"count", str(count)},
-                              {"epochs", str(epochs_for(dataset->size() * 4 / 5, 40000, 10))},
+                              {"epochs", str(epochs_for(dataset->size() * 4 / 5, 100000, 10))},
                               {"data", path_from_config(request, annotations)},
                               {"images", path_from_config(request, images)}});
   return out;
@@ -169,7 +169,7 @@ RecipeResult text_lines(const RecipeRequest& request) {
   out.found = {str(look.rows, " lines with up to ", longest, " characters, ", characters - 1,
                    " different ones; images are resized to ", rows, "x", columns)};
   out.config = fill_template(request, {{"count", str(characters - 1)},
-                                       {"epochs", str(epochs_for(look.rows * 9 / 10, 90000, 8))},
+                                       {"epochs", str(epochs_for(look.rows * 9 / 10, 55000, 5))},
                                        {"characters", str(characters)},
                                        {"columns", str(columns)},
                                        {"longest", str(longest)},
