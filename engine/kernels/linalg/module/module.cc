@@ -90,7 +90,7 @@ class Reflections {
                                                   factors_.data(), &block_, work_.data(), &info_);
   }
 
-  /// What LAPACK says of the calls so far, 0 if nothing.
+  /// The first code that LAPACK has returned; 0 if all calls succeeded.
   int info() const { return info_; }
 
   /// c becomes q c, for c [rows, columns].
