@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "tensor/random.h"
-#include "tune/race.h"
+#include "tune/timed_kernel.h"
 
 namespace paddle::tune {
 namespace {
@@ -78,48 +78,22 @@ class Buffers {
   std::vector<void*> operands_, results_;
 };
 
-/// A prepared kernel with its scratch.
-class Contestant {
- public:
-  Contestant(const KernelProblem& p, KernelChoices* choices, const Buffers& buffers)
-      : buffers_(buffers) {
-    ExecutionPolicy policy = p.policy;
-    policy.choices = choices;
-    kernel_ = prepare_kernel({*p.op, p.attrs, p.operands, p.results, policy});
-    if (!kernel_) return;
-    scratch_ = Storage::allocate(std::max<size_t>(64, kernel_->scratch_bytes()));
-    run();
-    const auto begin = Clock::now();
-    run();
-    repeats_ = std::clamp(static_cast<int>(1e-3 / std::max(1e-7, seconds_since(begin))), 1, 1000);
-  }
-  bool usable() const { return kernel_ != nullptr; }
-  std::string implementation() const { return kernel_->implementation(); }
-  double block() {
-    const auto begin = Clock::now();
-    for (int i = 0; i < repeats_; ++i) run();
-    return seconds_since(begin) / repeats_;
-  }
-
- private:
-  void run() { kernel_->run({scratch_->data(), nullptr}, buffers_.operands(), buffers_.results()); }
-  const Buffers& buffers_;
-  std::unique_ptr<Kernel> kernel_;
-  std::shared_ptr<Storage> scratch_;
-  int repeats_ = 1;
-};
+TimedKernel prepare(const KernelProblem& p, KernelChoices* choices, const Buffers& buffers) {
+  ExecutionPolicy policy = p.policy;
+  policy.choices = choices;
+  return {prepare_kernel({*p.op, p.attrs, p.operands, p.results, policy}), buffers.operands(),
+          buffers.results()};
+}
 
 /// The fastest alternative that beats the default beyond noise; "" if none does.
-std::string best_alternative(const KernelProblem& p, const Buffers& buffers, Contestant& usual) {
+std::string best_alternative(const KernelProblem& p, const Buffers& buffers, TimedKernel& usual) {
   std::string best;
   double best_gain = 0;
   for (const std::string& name : p.names) {
     ForcedChoice forced(p.level, name);
-    Contestant other(p, &forced, buffers);
+    TimedKernel other = prepare(p, &forced, buffers);
     if (!other.usable() || other.implementation() == usual.implementation()) continue;
-    const Race result =
-        race([&] { return usual.block(); }, [&] { return other.block(); },
-             {.min_rounds = 6, .max_rounds = 30, .worth = 0.03}, [] { return false; });
+    const Race result = race_kernels(usual, other);
     if (result.verdict != Verdict::kFaster || result.gain.mean <= best_gain) continue;
     best = name;
     best_gain = result.gain.mean;
@@ -173,7 +147,7 @@ std::string KernelSearch::find(const std::vector<KernelProblem>& problems, doubl
   for (const KernelProblem& p : problems) {
     if (!can_run_alone(p) || seconds_since(begin) > seconds / 2) continue;
     const Buffers buffers(p);
-    Contestant usual(p, nullptr, buffers);
+    TimedKernel usual = prepare(p, nullptr, buffers);
     if (usual.usable()) order.push_back({&p, usual.block() * static_cast<double>(p.uses)});
   }
   std::stable_sort(order.begin(), order.end(),
@@ -182,7 +156,7 @@ std::string KernelSearch::find(const std::vector<KernelProblem>& problems, doubl
     if (seconds_since(begin) > seconds) break;
     const KernelProblem& p = *entry.problem;
     const Buffers buffers(p);
-    Contestant usual(p, nullptr, buffers);
+    TimedKernel usual = prepare(p, nullptr, buffers);
     const std::string best = best_alternative(p, buffers, usual);
     if (!best.empty())
       table_.set(runtime::problem_text({*p.op, p.attrs, p.operands, p.results, p.policy}, p.level),

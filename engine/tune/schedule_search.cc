@@ -7,7 +7,7 @@
 #include "compiler/codegen/compiled_fusion.h"
 #include "compiler/codegen/compiler.h"
 #include "tensor/random.h"
-#include "tune/race.h"
+#include "tune/timed_kernel.h"
 
 namespace paddle::tune {
 namespace {
@@ -67,36 +67,14 @@ class GroupBuffers {
   std::vector<void*> operands_, results_;
 };
 
-/// A compiled group with a schedule.
-class GroupContestant {
- public:
-  GroupContestant(const FusedRequest& request, const Schedule& schedule,
-                  codegen::Compiler& compiler, const GroupBuffers& buffers)
-      : buffers_(buffers) {
-    ForcedSchedule forced(schedule);
-    const codegen::ScheduleHookScope scope(&forced);
-    kernel_ = codegen::prepare_compiled_group(request, compiler);
-    if (!kernel_) return;
-    scratch_ = Storage::allocate(std::max<size_t>(64, kernel_->scratch_bytes()));
-    run();
-    const auto begin = Clock::now();
-    run();
-    repeats_ = std::clamp(static_cast<int>(1e-3 / std::max(1e-7, seconds_since(begin))), 1, 1000);
-  }
-  bool usable() const { return kernel_ != nullptr; }
-  double block() {
-    const auto begin = Clock::now();
-    for (int i = 0; i < repeats_; ++i) run();
-    return seconds_since(begin) / repeats_;
-  }
-
- private:
-  void run() { kernel_->run({scratch_->data(), nullptr}, buffers_.operands(), buffers_.results()); }
-  const GroupBuffers& buffers_;
-  std::unique_ptr<Kernel> kernel_;
-  std::shared_ptr<Storage> scratch_;
-  int repeats_ = 1;
-};
+/// A group compiled with a schedule.
+TimedKernel compile(const FusedRequest& request, const Schedule& schedule,
+                    codegen::Compiler& compiler, const GroupBuffers& buffers) {
+  ForcedSchedule forced(schedule);
+  const codegen::ScheduleHookScope scope(&forced);
+  return {codegen::prepare_compiled_group(request, compiler), buffers.operands(),
+          buffers.results()};
+}
 
 /// Changes of a schedule in one of its parts.
 std::vector<std::vector<Schedule>> moves(const Schedule& s, const codegen::ScheduledGroup& group) {
@@ -132,13 +110,10 @@ Schedule best_schedule(const GroupProblem& problem, codegen::Compiler& compiler,
     const std::vector<Schedule> candidates = moves(best, problem.group)[part];
     for (const Schedule& candidate : candidates) {
       if (stop()) break;
-      GroupContestant usual(problem.request, best, compiler, *buffers);
-      GroupContestant other(problem.request, candidate, compiler, *buffers);
+      TimedKernel usual = compile(problem.request, best, compiler, *buffers);
+      TimedKernel other = compile(problem.request, candidate, compiler, *buffers);
       if (!usual.usable() || !other.usable()) return {};
-      const Race result =
-          race([&] { return usual.block(); }, [&] { return other.block(); },
-               {.min_rounds = 6, .max_rounds = 30, .worth = 0.03}, [] { return false; });
-      if (result.verdict == Verdict::kFaster) best = candidate;
+      if (race_kernels(usual, other).verdict == Verdict::kFaster) best = candidate;
     }
   }
   return best;
@@ -179,7 +154,7 @@ bool ScheduleSearch::find(const std::vector<GroupProblem>& problems, double seco
     if (seconds_since(begin) > seconds / 3) break;
     const auto buffers = GroupBuffers::of(p.request);
     if (!buffers) continue;
-    GroupContestant usual(p.request, {}, compiler, *buffers);
+    TimedKernel usual = compile(p.request, {}, compiler, *buffers);
     if (usual.usable()) order.emplace_back(usual.block() * static_cast<double>(p.uses), &p);
   }
   std::stable_sort(order.begin(), order.end(),

@@ -1,0 +1,36 @@
+#pragma once
+// Kernels that run alone, for races between them.
+
+#include <memory>
+#include <string>
+
+#include "ops/core/kernel.h"
+#include "tune/race.h"
+
+namespace paddle::tune {
+
+/// A kernel with its scratch memory.
+class TimedKernel {
+ public:
+  /// `kernel` may be null, and is then not usable. It runs twice; the arrays must stay.
+  TimedKernel(std::unique_ptr<Kernel> kernel, void* const* operands, void* const* results);
+
+  bool usable() const { return kernel_ != nullptr; }
+  std::string implementation() const { return kernel_->implementation(); }
+  /// Seconds of a run, the mean of as many as take about a millisecond.
+  double block();
+
+ private:
+  void run() { kernel_->run({scratch_->data(), nullptr}, operands_, results_); }
+
+  std::unique_ptr<Kernel> kernel_;
+  std::shared_ptr<Storage> scratch_;
+  void* const* operands_;
+  void* const* results_;
+  int repeats_ = 1;
+};
+
+/// A race of usable kernels, in which gains below 3% do not count.
+Race race_kernels(TimedKernel& base, TimedKernel& candidate);
+
+}  // namespace paddle::tune
