@@ -30,7 +30,7 @@ def python_file(package, path):
 
 
 def write_table(path, header, rows):
-    """Writes a CSV file and says so."""
+    """Writes a CSV file and prints its path and size."""
     count = 0
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -127,8 +127,8 @@ template <class T, int kRadix>
 void run_pass(const FftPass<T>& pass) {
   constexpr size_t kMost = hn::MaxLanes(hn::ScalableTag<T>());
   const auto stride = static_cast<size_t>(pass.stride);
-  if (stride < kMost && kMost > 8 && stride >= 8) return run_pass_of<T, kRadix, 8>(pass);
-  if (stride < kMost && kMost > 4 && stride >= 4) return run_pass_of<T, kRadix, 4>(pass);
+  if (stride < kMost && stride >= 8) return run_pass_of<T, kRadix, 8>(pass);
+  if (stride < kMost && stride >= 4) return run_pass_of<T, kRadix, 4>(pass);
   run_pass_of<T, kRadix, kMost>(pass);
 }
 

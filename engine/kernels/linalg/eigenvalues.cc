@@ -1,7 +1,7 @@
 // Eigenvalues and eigenvectors. Vectors have length 1, and their largest component is real and
 // positive, so that they do not depend on the algorithm.
 
-#include <algorithm>
+#include <complex>
 
 #include "kernels/linalg/matrices.h"
 #include "ops/generated/linalg.h"
@@ -38,12 +38,6 @@ void normalize_columns(ColumnMatrix<T>& vectors) {
   }
 }
 
-template <class T>
-void require_finite(std::string_view op, const T* x, int64_t n) {
-  if (!all_finite(x, n * n))
-    fail(ErrorCode::kData, op, ": a matrix has elements that are not finite");
-}
-
 /// A matrix whose lower or upper triangle is given by rows, with its lower triangle. The upper
 /// triangle of rows is the lower one of columns, conjugated.
 template <class C, class T>
@@ -58,93 +52,51 @@ ColumnMatrix<C> load_hermitian(const T* x, int64_t n, bool upper) {
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_eigvalsh(const KernelRequest& request) {
-  const MatrixSizes sizes(request.operands[0].shape);
-  const int64_t n = sizes.rows;
+  const int64_t n = request.operands[0].shape.back();
   const bool upper = EigvalshAttrs(request.attrs).UPLO == "U";
-  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
-    using T = typename decltype(tag)::type;
-    using C = typename decltype(computed)::type;
-    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-      if (n == 0) return;
-      const Lapack<C> lapack("eigh");
-      for_each_of(sizes.count, 5 * sizes.cost(), [&](int64_t i) {
-        const T* const x = matrix_at<T>(operands[0], i, n, n);
-        require_finite("eigh", x, n);
-        const auto found = lapack.eigvalsh(load_hermitian<C>(x, n, upper));
-        std::transform(found.begin(), found.end(), matrix_at<Real<T>>(results[0], i, n, 1),
-                       [](auto v) { return static_cast<Real<T>>(v); });
+  return for_each_finite(
+      "eigh", 5, request,
+      [=]<class C, class T>(const Lapack<C>& lapack, const T* x, int64_t i, void* const* results) {
+        store_values(lapack.eigvalsh(load_hermitian<C>(x, n, upper)),
+                     matrix_at<Real<T>>(results[0], i, n, 1));
       });
-    });
-  });
 }
 
 std::unique_ptr<Kernel> prepare_eigvals(const KernelRequest& request) {
-  const MatrixSizes sizes(request.operands[0].shape);
-  const int64_t n = sizes.rows;
-  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
-    using T = typename decltype(tag)::type;
-    using C = typename decltype(computed)::type;
-    using Complex = std::complex<Real<T>>;
-    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-      if (n == 0) return;
-      const Lapack<C> lapack("eig");
-      for_each_of(sizes.count, 15 * sizes.cost(), [&](int64_t i) {
-        const T* const x = matrix_at<T>(operands[0], i, n, n);
-        require_finite("eig", x, n);
-        const auto found = lapack.eigvals(load<C>(x, n, n));
-        std::transform(found.begin(), found.end(), matrix_at<Complex>(results[0], i, n, 1),
-                       [](auto v) { return static_cast<Complex>(v); });
+  const int64_t n = request.operands[0].shape.back();
+  return for_each_finite(
+      "eig", 15, request,
+      [=]<class C, class T>(const Lapack<C>& lapack, const T* x, int64_t i, void* const* results) {
+        store_values(lapack.eigvals(load<C>(x, n, n)),
+                     matrix_at<std::complex<Real<T>>>(results[0], i, n, 1));
       });
-    });
-  });
 }
 
 std::unique_ptr<Kernel> prepare_eigh_factors(const KernelRequest& request) {
-  const MatrixSizes sizes(request.operands[0].shape);
-  const int64_t n = sizes.rows;
+  const int64_t n = request.operands[0].shape.back();
   const bool upper = EighFactorsAttrs(request.attrs).upper;
-  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
-    using T = typename decltype(tag)::type;
-    using C = typename decltype(computed)::type;
-    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-      if (n == 0) return;
-      const Lapack<C> lapack("eigh");
-      for_each_of(sizes.count, 10 * sizes.cost(), [&](int64_t i) {
-        const T* const x = matrix_at<T>(operands[0], i, n, n);
-        require_finite("eigh", x, n);
+  return for_each_finite(
+      "eigh", 10, request,
+      [=]<class C, class T>(const Lapack<C>& lapack, const T* x, int64_t i, void* const* results) {
         ColumnMatrix<C> vectors = load_hermitian<C>(x, n, upper);
         const auto found = lapack.eigh(vectors);
         normalize_columns(vectors);
-        Real<T>* const values = matrix_at<Real<T>>(results[0], i, n, 1);
-        for (size_t k = 0; k < found.size(); ++k) values[k] = static_cast<Real<T>>(found[k]);
+        store_values(found, matrix_at<Real<T>>(results[0], i, n, 1));
         store(vectors, matrix_at<T>(results[1], i, n, n));
       });
-    });
-  });
 }
 
 std::unique_ptr<Kernel> prepare_eig_factors(const KernelRequest& request) {
-  const MatrixSizes sizes(request.operands[0].shape);
-  const int64_t n = sizes.rows;
-  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
-    using T = typename decltype(tag)::type;
-    using C = typename decltype(computed)::type;
-    using Complex = std::complex<Real<T>>;
-    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-      if (n == 0) return;
-      const Lapack<C> lapack("eig");
-      for_each_of(sizes.count, 25 * sizes.cost(), [&](int64_t i) {
-        const T* const x = matrix_at<T>(operands[0], i, n, n);
-        require_finite("eig", x, n);
+  const int64_t n = request.operands[0].shape.back();
+  return for_each_finite(
+      "eig", 25, request,
+      [=]<class C, class T>(const Lapack<C>& lapack, const T* x, int64_t i, void* const* results) {
+        using Complex = std::complex<Real<T>>;
         Eig<C> found = lapack.eig(load<C>(x, n, n));
         normalize_columns(found.vectors);
-        Complex* const values = matrix_at<Complex>(results[0], i, n, 1);
-        for (size_t k = 0; k < found.values.size(); ++k)
-          values[k] = static_cast<Complex>(found.values[k]);
+        store_values(found.values, matrix_at<Complex>(results[0], i, n, 1));
         store(found.vectors, matrix_at<Complex>(results[1], i, n, n));
       });
-    });
-  });
 }
 
 }  // namespace paddle::cpu

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <string_view>
 #include <type_traits>
 
 #include "base/parallel.h"
@@ -133,6 +135,34 @@ bool all_finite(const T* values, int64_t count) {
       return std::isfinite(v);
   };
   return std::all_of(values, values + count, finite);
+}
+
+/// A kernel that calls `use(lapack, x, i, results)` for each matrix i of the operand, whose
+/// elements are x and finite; kData otherwise. A call costs `work` times MatrixSizes::cost. `op`
+/// begins the messages of errors.
+template <class Use>
+std::unique_ptr<Kernel> for_each_finite(std::string_view op, double work,
+                                        const KernelRequest& request, Use use) {
+  const MatrixSizes sizes(request.operands[0].shape);
+  return visit_matrix(request.operands[0].dtype, sizes, [&](auto tag, auto computed) {
+    using T = typename decltype(tag)::type;
+    using C = typename decltype(computed)::type;
+    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+      if (sizes.least() == 0) return;
+      const Lapack<C> lapack(op);
+      for_each_of(sizes.count, work * sizes.cost(), [&](int64_t i) {
+        const T* const x = matrix_at<T>(operands[0], i, sizes.rows, sizes.columns);
+        if (!all_finite(x, sizes.rows * sizes.columns))
+          fail(ErrorCode::kData, op, ": a matrix has elements that are not finite");
+        use(lapack, x, i, results);
+      });
+    });
+  });
+}
+
+template <class Values, class T>
+void store_values(const Values& values, T* to) {
+  std::transform(values.begin(), values.end(), to, [](auto v) { return static_cast<T>(v); });
 }
 
 }  // namespace paddle::cpu
