@@ -11,7 +11,7 @@ namespace paddle::cpu {
 namespace {
 
 size_t unit_bytes(const UnpackedFormat& format) {
-  const auto quants = static_cast<size_t>(kPanelColumns * kUnit * format.bits / 8);
+  const auto quants = static_cast<size_t>(kPanelColumns * kUnit * format.bits() / 8);
   return quants + (format.scales == PanelScales::kHalfMinimum ? 64 : 32);
 }
 
@@ -54,7 +54,7 @@ void pack_group(const PanelLayout& layout, const std::byte* rows, int64_t row_by
             static_cast<std::byte>(scales == PanelScales::kSuper ? unit.minimum : unit.scales[1]);
       }
       const uint8_t* const q = unit.quants;
-      if (format.bits == 8) {
+      if (format.bits() == 8) {
         for (int64_t g = 0; g < 8; ++g) std::memcpy(quants + (g * 16 + c) * 4, q + g * 4, 4);
       } else {
         for (int64_t g = 0; g < 4; ++g)
@@ -63,7 +63,7 @@ void pack_group(const PanelLayout& layout, const std::byte* rows, int64_t row_by
                 static_cast<std::byte>(q[g * 4 + i] | q[16 + g * 4 + i] << 4);
       }
     }
-    out = quants + kPanelColumns * kUnit * format.bits / 8;
+    out = quants + kPanelColumns * kUnit * format.bits() / 8;
   }
 }
 

@@ -122,14 +122,10 @@ void q6_k(const uint8_t* b, int64_t unit, WeightUnit& out) {
 }
 
 constexpr UnpackedFormat kFormats[] = {
-    {"q4_0", PanelScales::kHalf, 4, 15, 8, q4_0},
-    {"q4_1", PanelScales::kHalfMinimum, 4, 15, 0, q4_1},
-    {"q5_0", PanelScales::kHalf, 8, 31, 16, q5_0},
-    {"q5_1", PanelScales::kHalfMinimum, 8, 31, 0, q5_1},
-    {"q8_0", PanelScales::kHalf, 8, 255, 128, q8_0},
-    {"q4_k", PanelScales::kSuper, 4, 15, 0, q4_k},
-    {"q5_k", PanelScales::kSuper, 8, 31, 0, q5_k},
-    {"q6_k", PanelScales::kSuper16, 8, 63, 32, q6_k},
+    {"q4_0", PanelScales::kHalf, 15, 8, q4_0},    {"q4_1", PanelScales::kHalfMinimum, 15, 0, q4_1},
+    {"q5_0", PanelScales::kHalf, 31, 16, q5_0},   {"q5_1", PanelScales::kHalfMinimum, 31, 0, q5_1},
+    {"q8_0", PanelScales::kHalf, 255, 128, q8_0}, {"q4_k", PanelScales::kSuper, 15, 0, q4_k},
+    {"q5_k", PanelScales::kSuper, 31, 0, q5_k},   {"q6_k", PanelScales::kSuper16, 63, 32, q6_k},
 };
 
 }  // namespace

@@ -27,10 +27,11 @@ enum class PanelScales : uint8_t {
 struct UnpackedFormat {
   std::string_view name;
   PanelScales scales;
-  int bits;    ///< of a quant in a panel: 4 or 8
   int most;    ///< the largest quant
   int offset;  ///< of quants
   UnpackFn unpack;
+  /// Of a quant in a panel.
+  int bits() const { return most <= 15 ? 4 : 8; }
 };
 
 /// Null for a name that is not in ops/generation/packed_format.h.
