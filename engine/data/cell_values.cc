@@ -254,9 +254,14 @@ std::vector<std::string> list_of(std::string_view cell, const std::string& separ
 void store_image(const formats::Image& image, Value& out) {
   const auto store = [&](const auto& pixels, auto* to) {
     const int64_t plane = image.height * image.width;
-    for (int64_t c = 0; c < image.channels; ++c)
+    const auto* from = pixels.data();
+    if (image.channels == 3) {
       for (int64_t i = 0; i < plane; ++i)
-        to[c * plane + i] = pixels[static_cast<size_t>(i * image.channels + c)];
+        for (int64_t c = 0; c < 3; ++c) to[c * plane + i] = from[i * 3 + c];
+      return;
+    }
+    for (int64_t c = 0; c < image.channels; ++c)
+      for (int64_t i = 0; i < plane; ++i) to[c * plane + i] = from[i * image.channels + c];
   };
   const Dims shape = {image.channels, image.height, image.width};
   if (image.wide.empty()) {

@@ -78,6 +78,27 @@ class Crop : public ImageTransform {
   }
 };
 
+/// Copies `width` elements of `item` bytes in reverse order.
+void reverse_row(const std::byte* from, std::byte* to, int64_t width, size_t item) {
+  const auto reverse = [&](auto element) {
+    using E = decltype(element);
+    const E* begin = reinterpret_cast<const E*>(from);
+    std::reverse_copy(begin, begin + width, reinterpret_cast<E*>(to));
+  };
+  switch (item) {
+    case 1:
+      return reverse(uint8_t{});
+    case 2:
+      return reverse(uint16_t{});
+    case 4:
+      return reverse(uint32_t{});
+    default: {
+      const size_t row = static_cast<size_t>(width) * item;
+      for (size_t x = 0; x < row; x += item) std::memcpy(to + row - item - x, from + x, item);
+    }
+  }
+}
+
 class Flip : public ImageTransform {
  public:
   explicit Flip(const TransformOptions& options) : ImageTransform(options) {
@@ -111,11 +132,10 @@ class Flip : public ImageTransform {
         const int64_t source = plane * frame.height + (vertical ? frame.height - 1 - y : y);
         const std::byte* from = in.raw() + static_cast<size_t>(source) * row;
         std::byte* to = out.raw() + static_cast<size_t>(plane * frame.height + y) * row;
-        if (vertical) {
+        if (vertical)
           std::memcpy(to, from, row);
-        } else {
-          for (size_t x = 0; x < row; x += item) std::memcpy(to + row - item - x, from + x, item);
-        }
+        else
+          reverse_row(from, to, frame.width, item);
       }
   }
 };

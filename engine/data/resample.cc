@@ -16,6 +16,23 @@ struct Taps {
   };
   std::vector<Pixel> pixels;
   std::vector<float> weights;
+
+  size_t most() const {
+    size_t out = 0;
+    for (const Pixel& pixel : pixels) out = std::max(out, pixel.count);
+    return out;
+  }
+  /// Gives every pixel `count` inputs, with zero weights behind its own.
+  void pad_to(size_t count) {
+    std::vector<float> padded(pixels.size() * count);
+    for (size_t i = 0; i < pixels.size(); ++i) {
+      std::copy_n(weights.begin() + static_cast<ptrdiff_t>(pixels[i].begin), pixels[i].count,
+                  padded.begin() + static_cast<ptrdiff_t>(i * count));
+      pixels[i].begin = i * count;
+      pixels[i].count = count;
+    }
+    weights = std::move(padded);
+  }
 };
 
 /// Bilinear with half-pixel centers; when shrinking the triangle widens by the factor, so that
@@ -49,6 +66,79 @@ Taps taps_of(int64_t from, int64_t to, bool nearest) {
   return taps;
 }
 
+/// Resizes rows of `from` elements to `to`.
+template <class T>
+class RowResizer {
+ public:
+  RowResizer(int64_t from, int64_t to, bool nearest)
+      : from_(from), taps_(taps_of(from, to, nearest)), count_(taps_.most()) {
+    row_.resize(static_cast<size_t>(from) + count_);
+    // Not for floats: a zero weight would spread infinity and NaN.
+    if (std::is_integral_v<T>) taps_.pad_to(count_);
+  }
+  void resize(const T* in, float* out) {
+    for (int64_t i = 0; i < from_; ++i) row_[static_cast<size_t>(i)] = static_cast<float>(in[i]);
+    if constexpr (std::is_integral_v<T>) {
+      switch (count_) {
+        case 1:
+          return sum_taps<1>(out);
+        case 2:
+          return sum_taps<2>(out);
+        case 3:
+          return sum_taps<3>(out);
+        case 4:
+          return sum_taps<4>(out);
+        case 5:
+          return sum_taps<5>(out);
+        default:
+          break;
+      }
+    }
+    sum_taps<0>(out);
+  }
+
+ private:
+  /// With kCount inputs a pixel; 0: as many as each one has.
+  template <size_t kCount>
+  void sum_taps(float* out) const {
+    for (const Taps::Pixel& pixel : taps_.pixels) {
+      const float* in = row_.data() + pixel.first;
+      const float* weights = taps_.weights.data() + pixel.begin;
+      const size_t count = kCount > 0 ? kCount : pixel.count;
+      float sum = 0;
+      for (size_t k = 0; k < count; ++k) sum += weights[k] * in[k];
+      *out++ = sum;
+    }
+  }
+
+  int64_t from_;
+  Taps taps_;
+  size_t count_;  ///< the most inputs of a pixel
+  std::vector<float> row_;
+};
+
+void add_scaled(const float* row, float weight, std::vector<float>& sums) {
+  for (size_t x = 0; x < sums.size(); ++x) sums[x] += weight * row[x];
+}
+
+template <class T>
+void store_sums(const std::vector<float>& sums, T* out) {
+  for (size_t x = 0; x < sums.size(); ++x) {
+    const float sum = sums[x];
+    if constexpr (std::is_unsigned_v<T> && sizeof(T) <= 2) {
+      // std::round of numbers that are not negative, in a form that compilers vectorize.
+      const auto whole = static_cast<int32_t>(sum);
+      const bool up = sum - static_cast<float>(whole) >= 0.5F;
+      out[x] = static_cast<T>(whole + (up ? 1 : 0));
+    } else if constexpr (std::is_integral_v<T>) {
+      // float32 rounds the largest values of wide integers beyond their range.
+      out[x] = clamped<T>(std::round(sum));
+    } else {
+      out[x] = static_cast<T>(sum);
+    }
+  }
+}
+
 }  // namespace
 
 Frame frame_of(const Value& image) {
@@ -70,39 +160,29 @@ void resize_window(const Value& in, const Window& window, int64_t height, int64_
   const Frame from = frame_of(in);
   out.reset(in.dtype(), with_size(in.shape(), height, width));
   if (window.height == 0 || window.width == 0) fail(ErrorCode::kData, "resize: the image is empty");
-  const Taps columns = taps_of(window.width, width, nearest);
   const Taps rows = taps_of(window.height, height, nearest);
-  std::vector<float> middle(static_cast<size_t>(window.height * width));
   visit_dtype(in.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
+    RowResizer<T> resizer(window.width, width, nearest);
+    // The last rows that were resized along x, by their number modulo `kept`.
+    const auto kept = static_cast<int64_t>(rows.most());
+    std::vector<float> ring(static_cast<size_t>(kept * width)), sums(static_cast<size_t>(width));
     for (int64_t plane = 0; plane < from.planes; ++plane) {
       const T* source =
           in.data<T>() + (plane * from.height + window.top) * from.width + window.left;
       T* target = out.data<T>() + plane * height * width;
-      for (int64_t y = 0; y < window.height; ++y)
-        for (int64_t x = 0; x < width; ++x) {
-          const Taps::Pixel& pixel = columns.pixels[static_cast<size_t>(x)];
-          float sum = 0;
-          for (size_t k = 0; k < pixel.count; ++k)
-            sum +=
-                columns.weights[pixel.begin + k] *
-                static_cast<float>(source[y * from.width + pixel.first + static_cast<int64_t>(k)]);
-          middle[static_cast<size_t>(y * width + x)] = sum;
-        }
-      for (int64_t y = 0; y < height; ++y) {
-        const Taps::Pixel& pixel = rows.pixels[static_cast<size_t>(y)];
-        for (int64_t x = 0; x < width; ++x) {
-          float sum = 0;
-          for (size_t k = 0; k < pixel.count; ++k)
-            sum += rows.weights[pixel.begin + k] *
-                   middle[static_cast<size_t>((pixel.first + static_cast<int64_t>(k)) * width + x)];
-          if constexpr (std::is_integral_v<T>) sum = std::round(sum);
-          // float32 rounds the largest values of wide integers beyond their range.
-          if constexpr (std::is_integral_v<T> && sizeof(T) >= 4)
-            target[y * width + x] = clamped<T>(sum);
-          else
-            target[y * width + x] = static_cast<T>(sum);
-        }
+      int64_t next = 0;
+      for (const Taps::Pixel& row : rows.pixels) {
+        next = std::max(next, row.first);
+        const int64_t end = row.first + static_cast<int64_t>(row.count);
+        for (; next < end; ++next)
+          resizer.resize(source + next * from.width, ring.data() + next % kept * width);
+        std::fill(sums.begin(), sums.end(), 0.0F);
+        for (size_t k = 0; k < row.count; ++k)
+          add_scaled(ring.data() + (row.first + static_cast<int64_t>(k)) % kept * width,
+                     rows.weights[row.begin + k], sums);
+        store_sums(sums, target);
+        target += width;
       }
     }
   });

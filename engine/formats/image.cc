@@ -17,7 +17,7 @@ T grey_of(uint32_t r, uint32_t g, uint32_t b) {
 
 /// Grey, grey and alpha, RGB, RGBA or inverted CMYK to 1, 3 or 4 channels.
 template <class T>
-std::vector<T> with_channels(const std::vector<T>& from, size_t given, size_t wanted, bool cmyk) {
+std::vector<T> with_channels(std::vector<T> from, size_t given, size_t wanted, bool cmyk) {
   constexpr uint32_t kMax = std::numeric_limits<T>::max();
   if (given == wanted && !cmyk) return from;
   const size_t count = from.size() / given;
@@ -107,8 +107,9 @@ Image decode_image(std::span<const std::byte> content, int channels, const std::
   Image& image = decoded.image;
   apply_depth(image, depth, name);
   const auto given = static_cast<size_t>(image.channels), wanted = static_cast<size_t>(channels);
-  if (!image.pixels.empty()) image.pixels = with_channels(image.pixels, given, wanted, cmyk);
-  if (!image.wide.empty()) image.wide = with_channels(image.wide, given, wanted, cmyk);
+  if (!image.pixels.empty())
+    image.pixels = with_channels(std::move(image.pixels), given, wanted, cmyk);
+  if (!image.wide.empty()) image.wide = with_channels(std::move(image.wide), given, wanted, cmyk);
   image.channels = channels;
   apply_orientation(decoded.orientation, image, image.pixels);
   apply_orientation(decoded.orientation, image, image.wide);
