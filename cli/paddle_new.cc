@@ -16,6 +16,7 @@ int run(int argc, char** argv) {
   bool list = false, overwrite = false;
   app.add_option("RECIPE", request.recipe, "the task; --list shows all");
   app.add_option("--data", request.data, "the data: a folder or a file");
+  app.add_option("--base", request.base, "the run to continue from, of the recipe lora");
   app.add_option("-o,--output", request.output, "the config to write (default: RECIPE.yaml)");
   app.add_flag("--small", request.small, "a small model that trains in seconds, for a first try");
   app.add_flag("--overwrite", overwrite, "replace an existing file");

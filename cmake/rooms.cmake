@@ -294,7 +294,7 @@ inline constexpr std::pair<const char*, const char*> kTemplates[] = {
 @PADDLE_RECIPE_TEXTS@};
 }  // namespace paddle::recipes
 ]=])
-paddle_room(recipes DEPENDS base formats data)
+paddle_room(recipes DEPENDS base config formats data)
 
 add_library(paddle_engine INTERFACE)
 foreach(room IN LISTS PADDLE_ROOMS)

@@ -51,7 +51,8 @@ RecipeResult image_classification(const RecipeRequest& request) {
     least = std::min(least, count);
   }
   std::sort(sides.begin(), sides.end());
-  const int64_t side = sides[sides.size() / 2];
+  const int64_t middle = sides[sides.size() / 2];
+  const int64_t side = request.small ? std::min<int64_t>(middle, 32) : middle;
   // Small images stay as large as they are; a narrow network that halves them at once suits them.
   const bool is_small = side < 64;
   int64_t size = std::clamp<int64_t>((side + 3) / 4 * 4, 16, 64);
@@ -62,23 +63,26 @@ RecipeResult image_classification(const RecipeRequest& request) {
 
   RecipeResult out;
   out.found = {str(images, " images in ", classes.size(), " classes, the smallest of ", least),
-               str("images of about ", side, " pixels; the model sees ", size, "x", size)};
-  out.config =
-      str(R"(# Image classification: )", classes.size(), " classes, ", images,
-          R"( images in a folder per class.
+               str("images of about ", middle, " pixels; the model sees ", size, "x", size)};
+  out.config = str(
+      R"(# Image classification: )", classes.size(), " classes, ", images,
+      R"( images in a folder per class.
 #   paddle-train )",
-          fs::path(request.output).filename().string(), R"(        trains, paddle-eval runs/)",
-          run_name(request), R"( repeats the last numbers
+      fs::path(request.output).filename().string(), R"(        trains, paddle-eval runs/)",
+      run_name(request), R"( repeats the last numbers
 name: )",
-          run_name(request), R"(
+      run_name(request), R"(
 
 # A residual network. `params.width=64` on the command line makes it wider.
 params: {width: )",
-          is_small ? 16 : 32, ", classes: ", classes.size(), R"(}
+      request.small ? 8
+      : is_small    ? 16
+                    : 32,
+      ", classes: ", classes.size(), R"(}
 model:
   params: {width: 32, classes: 10}
   inputs: {image: "float32[batch, 3, )",
-          size, ", ", size, R"(]"}
+      size, ", ", size, R"(]"}
   blocks:
     conv_bn(x, channels, stride): |
       return batch_norm(conv2d(x, channels, 3, stride=stride, padding=1, bias=false))
@@ -89,16 +93,16 @@ model:
       return relu(x + y)
   model: |
     x = relu(conv_bn(image, width, )",
-          size >= 96 ? 2 : 1, R"())
+      size >= 96 ? 2 : 1, R"())
     for stage in range()",
-          stages, "):\n",
-          is_small ? R"(      x = residual(x, width * 2 ** (stage + 1), 2)
+      stages, "):\n",
+      is_small ? R"(      x = residual(x, width * 2 ** (stage + 1), 2)
 )"
-                   : R"(      channels = width * min(2 ** stage, 8)
+               : R"(      channels = width * min(2 ** stage, 8)
       x = residual(x, channels, 2 if stage > 0 else 1)
       x = residual(x, channels, 1)
 )",
-          R"(    x = mean(x, [2, 3])
+      R"(    x = mean(x, [2, 3])
     logits = linear(dropout(x, 0.2), classes)
   outputs: [logits]
 
@@ -107,31 +111,32 @@ metrics:
   accuracy: accuracy(logits, label)
 
 optimizer: {name: adamw, lr: )",
-          is_small ? "3e-3" : "1e-3", R"(, weight_decay: 0.05}
+      is_small ? "3e-3" : "1e-3", R"(, weight_decay: 0.05}
 schedule: {name: cosine, warmup: 20, end_factor: 0.01}
 
 data:
   batch_size: )",
-          batch, R"(
+      batch, R"(
   # Four fifths train, the rest validates; the split is the same in every run.
   train: {kind: images, path: )",
-          data_path(request), R"(, split: {train: 0.8, valid: 0.2}, part: train}
+      data_path(request), R"(, split: {train: 0.8, valid: 0.2}, part: train}
   valid: {kind: images, path: )",
-          data_path(request), R"(, split: {train: 0.8, valid: 0.2}, part: valid}
+      data_path(request), R"(, split: {train: 0.8, valid: 0.2}, part: valid}
   augment:                               # of training images alone
     - random_resized_crop: {fields: image, height: )",
-          size, ", width: ", size, R"(, area: [)",
-          is_small ? "0.9, 1], ratio: [0.95, 1.05" : "0.4, 1", R"(]}
+      size, ", width: ", size, R"(, area: [)", is_small ? "0.9, 1], ratio: [0.95, 1.05" : "0.4, 1",
+      R"(]}
     - horizontal_flip: {fields: image}
   transforms:                            # of all images
     - resize: {fields: image, height: )",
-          size, ", width: ", size, R"(}
+      size, ", width: ", size, R"(}
     - scale: {fields: image, factor: 0.00392156862745098}   # 0…255 to 0…1
     - normalize: {fields: image, mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}
 
 train:
   epochs: )",
-          epochs_for(images * 4 / 5, 200000, 4), R"(
+      request.small ? epochs_for(images * 4 / 5, 4000, 1) : epochs_for(images * 4 / 5, 200000, 4),
+      R"(
   log_every: 20
   evaluate_every: 1 epochs
   best: accuracy

@@ -19,15 +19,16 @@ struct Recipe {
 
 const std::vector<Recipe>& recipes() {
   static const std::vector<Recipe> all = {
-      {{"image-classification", "photos in a folder per class"}, image_classification},
-      {{"tabular-classification", "a CSV file whose last column is a class"},
+      {{"image-classification", "photos in a folder per class", true, true}, image_classification},
+      {{"tabular-classification", "a CSV file whose last column is a class", true, true},
        [](const RecipeRequest& request) { return tabular(request, true); }},
-      {{"tabular-regression", "a CSV file whose last column is a number"},
+      {{"tabular-regression", "a CSV file whose last column is a number", true, true},
        [](const RecipeRequest& request) { return tabular(request, false); }},
-      {{"text-classification", "a CSV file with a column of texts and one of classes"},
+      {{"text-classification", "a CSV file with a column of texts and one of classes", true, true},
        text_classification},
       {{"language-model", "a text file, continued character by character"},
        character_language_model},
+      {{"lora", "data like that of a trained run, and the run (--base)", true, true, true}, lora},
       {{"detection", "a COCO file of images and boxes", true, true}, detection},
       {{"segmentation", "a CSV file of images and masks", true, true}, segmentation},
       {{"text-lines", "a CSV file of images of lines and their text (OCR)", true, true},
@@ -64,6 +65,10 @@ RecipeResult make_config(const RecipeRequest& request) {
       if (request.small && !each.info.has_small)
         fail(ErrorCode::kUsage, "--small: the recipe ", each.info.name,
              " has one size; make it smaller with params and train.epochs");
+      if (each.info.needs_base && request.base.empty())
+        fail(ErrorCode::kUsage, "no run is given: --base RUN (", each.info.doc, ")");
+      if (!each.info.needs_base && !request.base.empty())
+        fail(ErrorCode::kUsage, "--base: the recipe ", each.info.name, " begins with new weights");
       if (request.data.empty() && !each.info.needs_data) return each.make(request);
       if (request.data.empty())
         fail(ErrorCode::kUsage, "no data is given: --data PATH (", each.info.doc, ")");
@@ -91,9 +96,9 @@ std::string yaml_text(const std::string& text) {
   return out + "\"";
 }
 
-std::string data_path(const RecipeRequest& request) {
+std::string relative_path(const RecipeRequest& request, const std::string& path) {
   std::error_code error;
-  const fs::path data = fs::weakly_canonical(request.data, error);
+  const fs::path data = fs::weakly_canonical(path, error);
   const fs::path folder =
       fs::weakly_canonical(fs::absolute(request.output, error).parent_path(), error);
   const fs::path relative = data.lexically_relative(folder);
@@ -101,6 +106,8 @@ std::string data_path(const RecipeRequest& request) {
   const std::string text = relative.string();
   return yaml_text(text.empty() || text.starts_with("../../..") ? data.string() : text);
 }
+
+std::string data_path(const RecipeRequest& request) { return relative_path(request, request.data); }
 
 std::string run_name(const RecipeRequest& request) {
   if (request.data.empty()) return request.recipe;

@@ -9,12 +9,14 @@ namespace paddle::recipes {
 struct RecipeInfo {
   std::string name, doc;
   bool needs_data = true, has_small = false;
+  bool needs_base = false;  ///< a run whose model is trained further
 };
 std::vector<RecipeInfo> list_recipes();
 
 struct RecipeRequest {
   std::string recipe;
   std::string data;    ///< file or folder
+  std::string base;    ///< folder of the run to continue from, of recipes that need one
   std::string output;  ///< where the config will be: paths in it are relative to its folder
   bool small = false;  ///< a model and a run of seconds, of recipes that have them
 };

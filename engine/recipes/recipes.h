@@ -22,10 +22,14 @@ RecipeResult recommender(const RecipeRequest& request);
 RecipeResult time_series(const RecipeRequest& request);
 /// vae, gan, diffusion and metric-learning: a folder of images, or none for drawn digits.
 RecipeResult images_alone(const RecipeRequest& request);
+/// Low-rank adapters beside the model of another run.
+RecipeResult lora(const RecipeRequest& request);
 /// A differential equation; it takes no data.
 RecipeResult pinn(const RecipeRequest& request);
 
-/// The path as a config in the folder of `output` names it, quoted for YAML where needed.
+/// A path as a config in the folder of `output` names it, quoted for YAML where needed.
+std::string relative_path(const RecipeRequest& request, const std::string& path);
+/// That of the data.
 std::string data_path(const RecipeRequest& request);
 /// A name for the run, from the last part of the data's path.
 std::string run_name(const RecipeRequest& request);

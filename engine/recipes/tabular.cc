@@ -75,16 +75,19 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
                classification ? str("'", target.name, "' has ", outputs, " classes")
                               : str("'", target.name, "' is the number to predict")};
   const std::string name = run_name(request);
-  out.config =
-      str("# ", classification ? "Classification" : "Regression", " of '", target.name,
-          "' from the other columns of a CSV file.\n#   paddle-train ",
-          std::filesystem::path(request.output).filename().string(),
-          "        trains, paddle-eval runs/", name, " repeats the last numbers\nname: ", name,
-          "\n\nmodel:\n  params: {width: ", few ? "64, layers: 1" : "256, layers: 2", ", dropout: ",
-          !few             ? "0.05"
-          : classification ? "0.5"
-                           : "0.1",
-          "}\n  inputs: {", inputs, "}\n  model: |\n");
+  out.config = str("# ", classification ? "Classification" : "Regression", " of '", target.name,
+                   "' from the other columns of a CSV file.\n#   paddle-train ",
+                   std::filesystem::path(request.output).filename().string(),
+                   "        trains, paddle-eval runs/", name,
+                   " repeats the last numbers\nname: ", name, "\n\nmodel:\n  params: {width: ",
+                   request.small ? "16, layers: 1"
+                   : few         ? "64, layers: 1"
+                                 : "256, layers: 2",
+                   ", dropout: ",
+                   !few             ? "0.05"
+                   : classification ? "0.5"
+                                    : "0.1",
+                   "}\n  inputs: {", inputs, "}\n  model: |\n");
   if (!numbers.empty())
     out.config +=
         "    numbers = asinh(2 * numbers)       # far from the mean, the logarithm counts\n";
@@ -124,9 +127,10 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
                     "\n  # Four fifths train, the rest validates; the split is the same in every "
                     "run.\n",
                     part("train"), part("valid"), "\ntrain:\n  epochs: ",
-                    very_few ? 15
-                    : few    ? 40
-                             : 30,
+                    request.small ? 5
+                    : very_few    ? 15
+                    : few         ? 40
+                                  : 30,
                     "\n  log_every: 20\n  evaluate_every: 1 epochs\n  best: ",
                     classification ? "accuracy" : "rmse", "\n");
   return out;

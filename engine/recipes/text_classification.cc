@@ -91,7 +91,8 @@ RecipeResult text_classification(const RecipeRequest& request) {
       "        trains, paddle-eval runs/", name, " repeats the last numbers\nname: ", name,
       R"(
 
-params: {width: 64}
+params: {width: )",
+      request.small ? 16 : 64, R"(}
 model:
   params: {width: 64, words: )",
       vocabulary + 1, ", dropout: 0.3}\n", R"(  inputs:
@@ -121,8 +122,8 @@ data:
       batch,
       "\n  # Batches of texts of similar lengths. Four fifths train, the rest validates; the split "
       "is the\n  # same in every run.\n",
-      part("train"), part("valid"),
-      "\ntrain:\n  epochs: 10\n  log_every: 20\n  evaluate_every: 1 epochs\n  best: accuracy\n");
+      part("train"), part("valid"), "\ntrain:\n  epochs: ", request.small ? 3 : 10,
+      "\n  log_every: 20\n  evaluate_every: 1 epochs\n  best: accuracy\n");
   return out;
 }
 

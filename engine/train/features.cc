@@ -53,6 +53,9 @@ Spec init_spec() {
   Schema init;
   init.add("weights", Spec::path().required().doc("file or folder of any format of paddle-convert"))
       .add("map", Spec::path().doc("rules that rename tensors, as of paddle-convert --map"))
+      .add("fitted",
+           Spec::path().doc("fitted.json of a saved model: the data uses its vocabularies, "
+                            "classes and scaling instead of its own"))
       .add("allow_missing", Spec::list(Spec::text())
                                 .or_else(Spec::text())
                                 .fallback("[]")
@@ -140,6 +143,7 @@ InitialWeights read_init(const Section& config) {
   const Section s = config.section("init");
   out.file = config::resolve_path(s.at("weights"));
   if (s.has("map")) out.rules = config::resolve_path(s.at("map"));
+  if (s.has("fitted")) out.fitted = config::resolve_path(s.at("fitted"));
   out.allow_missing = s.texts("allow_missing");
   out.allow_unused = s.texts("allow_unused");
   return out;

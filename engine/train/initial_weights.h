@@ -10,8 +10,9 @@
 namespace paddle::train {
 
 struct InitialWeights {
-  std::string file = {};   ///< "" for none
-  std::string rules = {};  ///< of paddle-convert --map, or ""
+  std::string file = {};    ///< "" for none
+  std::string rules = {};   ///< of paddle-convert --map, or ""
+  std::string fitted = {};  ///< fitted.json of the run whose vocabularies and scaling hold, or ""
   std::vector<std::string> allow_missing = {}, allow_unused = {};  ///< patterns of names
 };
 

@@ -123,8 +123,10 @@ MemoryPlan Trainer::Impl::prepare() {
     fail(ErrorCode::kUsage, "--eager keeps all values: recompute is for the compiled step");
   if (options_.resume) {
     keep_fitted();
-  } else if (!options_.fitted.empty()) {
-    data::apply_fitted(config_.data.train, data::read_fitted(options_.fitted));
+  } else if (const std::string& file =
+                 options_.fitted.empty() ? config_.init.fitted : options_.fitted;
+             !file.empty()) {
+    data::apply_fitted(config_.data.train, data::read_fitted(file));
   }
   open_loaders();
   std::optional<Phase> phase(std::in_place, "tracing the step");

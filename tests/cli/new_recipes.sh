@@ -127,6 +127,32 @@ recipe time-series sales.csv mae "< 20"
 recipe vae "" loss "< 265"
 recipe diffusion "" loss "< 0.7"
 recipe metric-learning "" accuracy "> 0.7"
+# Adapters on the model of another run, with its vocabulary: other names, more places.
+python3 - <<'P'
+import random
+random.seed(8)
+names, places, other = "Bob Max".split(), "Bern Oslo Rome Lima".split(), "goes to from by".split()
+rows = ["sentence,tags"]
+for _ in range(200):
+    words = [random.choice(random.choice([names, places, other])) for _ in range(random.randrange(3, 9))]
+    rows.append(" ".join(words) + "," + " ".join("PER" if w in places else "LOC" if w in names else "O" for w in words))
+open("swapped.csv", "w").write("\n".join(rows) + "\n")
+P
+ok "$new" lora --small --base run-tagging --data swapped.csv -o lora.yaml
+ok "$train" lora.yaml --output run-lora train.epochs=60
+ok "$evaluate" run-lora
+python3 - <<'P' || fail "lora: $(tail -2 run-lora/metrics.jsonl | cut -c1-300)"
+import json
+valid = [l for l in map(json.loads, open("run-lora/metrics.jsonl")) if l.get("kind") == "valid"]
+assert valid[-1]["accuracy"] > 0.9, valid[-1]
+fitted = [json.load(open(f"run-{r}/model/fitted.json")) for r in ("tagging", "lora")]
+assert fitted[0] == fitted[1], "the vocabulary is another one"
+P
+[[ -f run-lora/adapter.safetensors ]] || fail "lora: no adapter"
+expect 2 "no run is given" "$new" lora --data swapped.csv -o x.yaml
+expect 2 "not the folder of a finished run" "$new" lora --base nowhere --data swapped.csv -o x.yaml
+expect 2 "begins with new weights" "$new" tagging --base run-tagging --data swapped.csv -o x.yaml
+expect 4 'data.train has no `path`' "$new" lora --base run-vae --data swapped.csv -o x.yaml
 # The solution of an equation is trained in float64 and read from a table.
 recipe pinn "" loss "< 0.1"
 printf 'x,t\n0.5,0\n1,0.7\n-0.3,0.4\n' > points.csv

@@ -97,6 +97,13 @@ ok "$infer" run-text-classification/model --input some.csv --output some-out.csv
 [[ "$(cut -d, -f4 some-out.csv | tr '\n' ' ')" == "class 1 5 1 " ]] || fail "classes of reviews: $(cat some-out.csv)"
 ok "$train" text-classification.yaml --check-data
 grep -q "text_mask: bool" "$folder/out" || fail "no mask in --check-data"
+for each in image-classification:photos/ tabular-classification:people.csv tabular-regression:prices.csv \
+  text-classification:reviews.csv; do
+  name="${each%%:*}"
+  ok "$new" "$name" --small --data "${each#*:}" -o "small-$name.yaml"
+  ok "$train" "small-$name.yaml" --output "run-small-$name"
+  check_run "run-small-$name"
+done
 train_recipe language-model text.txt train.steps=6 train.evaluate_every=3 model.params.layers=1 model.params.width=32
 # A checkpoint, another part, and the test data at the end of a run.
 ok "$evaluate" run-tabular-regression/checkpoints/latest --data train
