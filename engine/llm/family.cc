@@ -45,6 +45,74 @@ std::string find_family_file(const ModelFiles& files) {
        "'; name a model file with --family");
 }
 
+/// Keys that transformers writes into the config of any model: how to generate, train, report and
+/// store, but nothing of what the model computes.
+constexpr const char* kKeysOfAllConfigs[] = {
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_commit_hash",
+    "_flash_attn_2_enabled",
+    "_name_or_path",
+    "_num_labels",
+    "architectures",
+    "auto_map",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "custom_pipelines",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
+    "id2label",
+    "initializer_range",
+    "label2id",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "pad_token_id",
+    "prefix",
+    "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers.js_config",
+    "transformers_version",
+    "typical_p",
+    "unk_token_id",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_bfloat16",
+    "use_cache",
+};
+
 /// Names in an expression.
 std::set<std::string> names_of(const std::string& expression) {
   std::set<std::string> out;
@@ -80,12 +148,27 @@ int64_t integer_of(const Node& expression, const std::string& value) {
   return out;
 }
 
+/// Refuses a key, at `path` in the model's files, that no expression names, and such keys of its
+/// value.
+void check_known(const ModelFiles& files, const std::set<std::string>& known,
+                 const std::string& key, const std::string& path, const jinja::Value* value) {
+  if (!known.contains(key))
+    fail(ErrorCode::kModel, files.config, ": the family does not know the key '", path,
+         "', which may change the model; list it in `unread` of its `sources` if it does not");
+  if (!value || !value->is_dict()) return;
+  for (const auto& [inner, inner_value] : value->dict().entries)
+    if (inner.is_string())
+      check_known(files, known, inner.string(), str(path, ".", inner.string()), &inner_value);
+}
+
 /// Reads the params of the family, as overrides; every key of the model's files must have been
 /// read.
 void read_params(const Node& section, const ModelFiles& files, Family& family) {
   const jinja::Value variables = std::make_shared<const jinja::Dict>(files.variables);
   std::vector<std::string>& out = family.overrides;
-  std::set<std::string> known = {"model_type"};
+  std::set<std::string> known, ignored = {"model_type"};
+  if (files.kind == "huggingface")
+    ignored.insert(std::begin(kKeysOfAllConfigs), std::end(kKeysOfAllConfigs));
   const auto read = [&](const Node& expression) {
     known.merge(names_of(expression.as_string()));
     return evaluate(expression, variables);
@@ -115,11 +198,10 @@ void read_params(const Node& section, const ModelFiles& files, Family& family) {
     family.reordered_head = integer_of(*head, read(*head));
   }
   if (const Node* unread = section.find("unread"))
-    for (const Node& key : unread->items) known.insert(key.text);
+    for (const Node& key : unread->items) ignored.insert(key.text);
   for (const std::string& key : files.keys)
-    if (!known.contains(key))
-      fail(ErrorCode::kModel, files.config, ": the family does not know the key '", key,
-           "', which may change the model; list it in `unread` of its `sources` if it does not");
+    if (!ignored.contains(key))
+      check_known(files, known, key, key, files.variables.find(std::string_view(key)));
 }
 
 }  // namespace

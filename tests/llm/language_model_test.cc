@@ -349,7 +349,26 @@ std::string refusal(const std::string& what, const std::string& with) {
   return message;
 }
 
+TEST(LanguageModel, KeysOfPublishedConfigsAreKnown) {
+  // As in the folder of SmolLM2-135M-Instruct.
+  EXPECT_EQ(refusal("\"vocab_size\"",
+                    "\"is_llama_config\": true, \"rope_interleaved\": false, "
+                    "\"transformers.js_config\": {\"kv_cache_dtype\": {\"q4f16\": \"float16\"}}, "
+                    "\"vocab_size\""),
+            "accepted");
+  // As older versions of transformers wrote every option of generation.
+  EXPECT_EQ(refusal("\"vocab_size\"",
+                    "\"do_sample\": false, \"top_p\": 1.0, \"return_dict\": true, "
+                    "\"id2label\": {\"0\": \"LABEL_0\"}, \"vocab_size\""),
+            "accepted");
+  EXPECT_EQ(refusal("\"vocab_size\"", "\"rope_interleaved\": true, \"vocab_size\""),
+            "config.json: models of type 'llama' are supported only where not rope_interleaved");
+}
+
 TEST(LanguageModel, WhatTheFamilyDoesNotKnowIsRefused) {
+  EXPECT_NE(refusal("\"rope_type\"", "\"truncate\": false, \"rope_type\"")
+                .find("does not know the key 'rope_parameters.truncate', which may change"),
+            std::string::npos);
   EXPECT_EQ(refusal("\"vocab_size\"", "\"new_trick\": 3, \"vocab_size\""),
             "config.json: the family does not know the key 'new_trick', which may change the "
             "model; list it in `unread` of its `sources` if it does not");
