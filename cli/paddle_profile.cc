@@ -17,6 +17,8 @@
 #include "infer/batches.h"
 #include "infer/random_inputs.h"
 #include "lang/syntax/program.h"
+#include "llm/benchmark.h"
+#include "llm/language_model.h"
 #include "profile/diff.h"
 #include "profile/report.h"
 #include "sections/sections.h"
@@ -29,11 +31,11 @@ using namespace paddle;
 namespace fs = std::filesystem;
 
 struct Options {
-  std::vector<std::string> arguments, dims;
+  std::vector<std::string> arguments, dims, overrides;
   std::string output, steps = "5:25", input, weights;
-  int64_t batch = 1, rows = 20;
+  int64_t batch = 1, rows = 20, prompt = 0, generate = 0;
   int simulated = 1;
-  bool json = false;
+  bool json = false, dry_run = false;
 };
 
 /// "A:B": A steps of warm-up, then the steps up to B are measured.
@@ -200,11 +202,72 @@ profile::Measurement measure_training(const std::string& path, const Options& op
   return m;
 }
 
+/// Runs the warm-up and the measured steps of a model, of so many samples each.
+template <class F>
+void measure_steps(const StepRange& range, int64_t samples, profile::Measurement& m,
+                   runtime::Profile& recorded, F&& run) {
+  m.warm_up = range.first;
+  for (int64_t i = 0; i < range.last && pending_interrupt() == 0; ++i) {
+    if (i == range.first) recorded.recording = true;
+    profile::Step step;
+    step.begin = step.loaded = steady_nanoseconds();
+    {
+      const Span span("step");
+      run();
+    }
+    step.end = steady_nanoseconds();
+    step.samples = samples;
+    if (i >= range.first) m.steps.push_back(step);
+  }
+}
+
+/// A step of a language model reads a prompt and generates tokens; its samples are these tokens.
+profile::Measurement measure_language_model(const std::string& path, const Options& options,
+                                            const std::vector<std::string>& overrides,
+                                            runtime::Profile& profile,
+                                            std::vector<profile::RankTimeline>& timelines) {
+  if (!options.input.empty() || !options.dims.empty() || !options.weights.empty() ||
+      !overrides.empty() || options.batch != 1)
+    fail(ErrorCode::kUsage, path,
+         ": a language model has --prompt and --generate in place of --input, --dim, --weights, "
+         "--batch and overrides");
+  llm::ModelOptions load;
+  load.load.profile = std::make_shared<runtime::Profile>();
+  load.load.profile->recording = false;
+  std::optional<Phase> phase(std::in_place, "loading the model");
+  const auto model = llm::load_shared(path, load);
+  if (!model)
+    fail(ErrorCode::kUsage, path,
+         ": the model's family has no function 'step', which is what would be measured");
+  const int64_t prompt = options.prompt > 0 ? options.prompt : 256;
+  const int64_t generate = options.generate > 0 ? options.generate : 32;
+  if (prompt + generate > model->context())
+    fail(ErrorCode::kUsage, "--prompt ", prompt, " and --generate ", generate,
+         " are more than the context of the model, ", model->context(), " tokens");
+  llm::Runner runner(model, {.context = prompt + generate});
+  const auto tokens = llm::any_tokens(prompt, runner.words());
+  profile::Measurement m;
+  m.subject = model->name().empty() ? fs::path(path).stem().string() : model->name();
+  phase.emplace("measuring");
+  const SpanRecorder spans;
+  measure_steps(parse_steps(options.steps), prompt + generate, m, *load.load.profile, [&] {
+    runner.truncate(0, 0);
+    runner.append(0, tokens);
+    for (int64_t i = 0; i < generate; ++i)
+      runner.append(0, std::span(tokens).subspan(static_cast<size_t>(i % prompt), 1));
+  });
+  profile = std::move(*load.load.profile);
+  timelines = {profile::timeline_of(profile, spans.records(), 0)};
+  return m;
+}
+
 profile::Measurement measure_model(const std::string& path, const Options& options,
                                    const std::vector<std::string>& overrides,
                                    runtime::Profile& profile,
                                    std::vector<profile::RankTimeline>& timelines) {
-  const StepRange range = parse_steps(options.steps);
+  if (options.prompt > 0 || options.generate > 0)
+    fail(ErrorCode::kUsage, "--prompt and --generate are for language models; ", path,
+         " is another model");
   program::LoadOptions load;
   load.overrides = overrides;
   load.weights = options.weights;
@@ -230,22 +293,10 @@ profile::Measurement measure_model(const std::string& path, const Options& optio
   }
   profile::Measurement m;
   m.subject = model->name().empty() ? fs::path(path).stem().string() : model->name();
-  m.warm_up = range.first;
   const int64_t samples = inputs.empty() || inputs[0].shape.empty() ? 1 : inputs[0].shape[0];
   phase.emplace("measuring");
   const SpanRecorder spans;
-  for (int64_t i = 0; i < range.last && pending_interrupt() == 0; ++i) {
-    if (i == range.first) load.profile->recording = true;
-    profile::Step step;
-    step.begin = step.loaded = steady_nanoseconds();
-    {
-      const Span span("step");
-      model->run(inputs);
-    }
-    step.end = steady_nanoseconds();
-    step.samples = samples;
-    if (i >= range.first) m.steps.push_back(step);
-  }
+  measure_steps(parse_steps(options.steps), samples, m, *load.profile, [&] { model->run(inputs); });
   if (model->onnx())
     for (const std::string& line : model->onnx()->fallbacks()) cli::print_error("note: " + line);
   profile = std::move(*load.profile);
@@ -259,8 +310,17 @@ void check_writable(const std::string& folder) {
   const AtomicFile probe((fs::path(folder) / "profile.json").string());
 }
 
+/// For --dry-run; the config of a run is checked as a whole.
+std::string what_would_be_measured(const std::string& subject, const Options& options,
+                                   bool training, const std::string& folder) {
+  const StepRange range = parse_steps(options.steps);
+  if (training) train::read_config(subject, options.overrides);
+  return str("would measure ", range.last - range.first, training ? " steps" : " predictions",
+             " of ", subject, " after ", range.first, " of warm-up and write ", folder, "\n");
+}
+
 int profile_subject(Options& options) {
-  const auto overrides = cli::take_overrides(options.arguments);
+  const auto overrides = options.overrides = cli::take_overrides(options.arguments);
   if (options.arguments.empty())
     fail(ErrorCode::kUsage, "no config or model is given (see paddle-profile --help)");
   if (options.arguments.size() > 1)
@@ -270,15 +330,18 @@ int profile_subject(Options& options) {
   if (is_directory(subject) && file_exists((fs::path(subject) / "run.json").string()))
     subject = train::config_of_run(subject);
   const bool training = train::is_config(subject);
-  if (training && (!options.input.empty() || !options.dims.empty() || !options.weights.empty()))
-    fail(ErrorCode::kUsage, "--input, --dim and --weights belong to models; ", subject,
-         " is the config of a run");
+  const bool language_model = !training && llm::is_language_model(subject);
+  if (training && (!options.input.empty() || !options.dims.empty() || !options.weights.empty() ||
+                   options.prompt > 0 || options.generate > 0))
+    fail(ErrorCode::kUsage, "--input, --dim, --weights, --prompt and --generate belong to models; ",
+         subject, " is the config of a run");
   const std::string folder =
       !options.output.empty()
           ? options.output
           : (fs::path("profiles") / fs::path(options.arguments[0]).stem()).string();
   parse_steps(options.steps);
-  if (const std::string file = lang::split_variant(subject).first; !file_exists(file))
+  if (const std::string file = lang::split_variant(subject).first;
+      !file_exists(file) && !is_directory(file))
     fail(ErrorCode::kUsage, file, ": there is no such file or folder");
   const comm::Membership membership = comm::membership_from_environment();
   const bool several = membership.size > 1 || options.simulated > 1;
@@ -289,6 +352,11 @@ int profile_subject(Options& options) {
          " of them");
   const auto transport =
       membership.size > 1 ? comm::join(membership, comm::JoinOptions::from_environment()) : nullptr;
+  if (options.dry_run) {
+    if (membership.rank == 0)
+      cli::print(what_would_be_measured(subject, options, training, folder));
+    return 0;
+  }
   if (membership.rank == 0) check_writable(folder);
   watch_for_interrupts();
   runtime::Profile profile;
@@ -296,7 +364,8 @@ int profile_subject(Options& options) {
   profile::Measurement m =
       training
           ? measure_training(subject, options, overrides, membership, transport, profile, timelines)
-          : measure_model(subject, options, overrides, profile, timelines);
+      : language_model ? measure_language_model(subject, options, overrides, profile, timelines)
+                       : measure_model(subject, options, overrides, profile, timelines);
   const int signal = pending_interrupt();
   if (membership.rank > 0) return signal == 0 ? 0 : 128 + signal;
   if (m.steps.empty()) {
@@ -327,8 +396,8 @@ int run(int argc, char** argv) {
       "memory.csv and profile.json.");
   Options options;
   app.add_option("SUBJECT", options.arguments,
-                 "a config or run folder (a training step), or a model, checkpoint, model file or "
-                 "ONNX file (a prediction), then key=value overrides");
+                 "a config or run folder (a training step), or a model, checkpoint, model file, "
+                 "ONNX file or language model (a prediction), then key=value overrides");
   app.add_option("-o,--output", options.output,
                  "folder of the report (default: profiles/<name>); files of an earlier one there "
                  "are replaced");
@@ -341,6 +410,12 @@ int run(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--input", options.input, "of a model: predict this file, not random numbers");
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
+  app.add_option("--prompt", options.prompt,
+                 "of a language model: tokens of the prompt that each step reads (256)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--generate", options.generate,
+                 "of a language model: tokens that each step generates after it (32)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--rows", options.rows, "rows of each table")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{100000}));
@@ -348,6 +423,7 @@ int run(int argc, char** argv) {
                  "of a config: run N ranks as threads of this process; paddle-launch starts real "
                  "ones")
       ->check(CLI::Range(1, 1024));
+  app.add_flag("--dry-run", options.dry_run, "say what would be measured; write nothing");
   app.add_flag("--json", options.json, "print profile.json in place of tables");
   CLI::App* diff = app.add_subcommand("diff", "compare two reports: what became slower");
   std::string before, after;

@@ -31,7 +31,7 @@ struct Options {
   std::string output, weights;
   double time_limit = 300, loss_tolerance = 0.02;
   int64_t batch = 1;
-  bool resume = false, json = false, parallel = false;
+  bool resume = false, json = false, parallel = false, dry_run = false;
   std::string cluster, check_runs;  ///< of planning
   std::vector<std::string> fixed;
   int64_t plans = 10;
@@ -100,6 +100,20 @@ int plan(Options& options, const std::vector<std::string>& overrides) {
   return 0;
 }
 
+/// The first candidates of each dimension; later ones follow from what wins.
+std::string what_would_be_tried(tune::Subject& subject, const std::vector<std::string>& names,
+                                double time_limit, const std::string& folder) {
+  std::string out = str(subject.name(), ", a ", subject.kind(), ": at most ", time_limit,
+                        " seconds, results in ", folder, "\n");
+  for (const std::string& name : names) {
+    std::vector<std::string> changes;
+    for (const tune::Change& c : subject.candidates(name, subject.start()))
+      changes.push_back(str(c.key, "=", c.value));
+    out += str("  ", name, ": ", changes.empty() ? "nothing to try" : join(changes, ", "), "\n");
+  }
+  return out;
+}
+
 int tune_subject(Options& options, const std::vector<std::string>& overrides) {
   if (options.arguments.size() != 1)
     fail(ErrorCode::kUsage, "one config or model is expected, found ", options.arguments.size(),
@@ -134,6 +148,11 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
     for (const std::string& dim : options.dims) request.arguments.push_back("--dim " + dim);
     request.arguments.push_back(str("--batch ", options.batch));
     subject = tune::inference_subject(std::move(inference));
+  }
+  if (options.dry_run) {
+    cli::print(
+        what_would_be_tried(*subject, dimensions(*subject, options), options.time_limit, folder));
+    return 0;
   }
   ensure_directory(folder);
   { const AtomicFile probe(path_in(folder, "report.json")); }
@@ -233,6 +252,7 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(int64_t{1}, int64_t{100000}));
   app.add_option("--check-runs", options.check_runs,
                  "print the errors of the cost model on published runs (CSV)");
+  app.add_flag("--dry-run", options.dry_run, "say what would be tried; measure and write nothing");
   app.add_flag("--json", options.json, "print report.json, and progress to standard error");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (!options.check_runs.empty()) {

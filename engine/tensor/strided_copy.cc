@@ -69,17 +69,19 @@ Four load(const uint32_t* from) {
 }
 void store(Four values, uint32_t* to) { std::memcpy(to, &values, sizeof values); }
 
+Four reversed(Four values) { return __builtin_shufflevector(values, values, 3, 2, 1, 0); }
+
 void transpose_4x4(const uint32_t* from, int64_t from_stride, uint32_t* to, int64_t to_stride) {
   const Four a = load(from), b = load(from + from_stride), c = load(from + 2 * from_stride),
              d = load(from + 3 * from_stride);
-  const Four ab = __builtin_shuffle(a, b, Four{0, 4, 1, 5}),
-             cd = __builtin_shuffle(c, d, Four{0, 4, 1, 5});
-  const Four ab2 = __builtin_shuffle(a, b, Four{2, 6, 3, 7}),
-             cd2 = __builtin_shuffle(c, d, Four{2, 6, 3, 7});
-  store(__builtin_shuffle(ab, cd, Four{0, 1, 4, 5}), to);
-  store(__builtin_shuffle(ab, cd, Four{2, 3, 6, 7}), to + to_stride);
-  store(__builtin_shuffle(ab2, cd2, Four{0, 1, 4, 5}), to + 2 * to_stride);
-  store(__builtin_shuffle(ab2, cd2, Four{2, 3, 6, 7}), to + 3 * to_stride);
+  const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+             cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+             cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  store(__builtin_shufflevector(ab, cd, 0, 1, 4, 5), to);
+  store(__builtin_shufflevector(ab, cd, 2, 3, 6, 7), to + to_stride);
+  store(__builtin_shufflevector(ab2, cd2, 0, 1, 4, 5), to + 2 * to_stride);
+  store(__builtin_shufflevector(ab2, cd2, 2, 3, 6, 7), to + 3 * to_stride);
 }
 
 /// rows × columns of the result at `to`, whose rows are columns of the source.
@@ -105,8 +107,7 @@ template <class T>
 void copy_backwards(const T* from, T* to, int64_t n) {
   int64_t i = 0;
   if constexpr (sizeof(T) == 4)
-    for (; i + 4 <= n; i += 4)
-      store(__builtin_shuffle(load(from - i - 3), Four{3, 2, 1, 0}), to + i);
+    for (; i + 4 <= n; i += 4) store(reversed(load(from - i - 3)), to + i);
   for (; i < n; ++i) to[i] = from[-i];
 }
 

@@ -154,7 +154,7 @@ std::string report_json(const Request& request, const Subject& subject, const Re
   o["same_bits"] = result.best == result.start || result.same_bits;
   o["finished"] = result.finished;
   o["trials"] = trials;
-  return o.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return o.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 void write_trials(const Request& request, const std::vector<Trial>& trials,

@@ -175,7 +175,7 @@ expect 2 "no config or model is given" "$profile"
 expect 2 "there is no such file" "$profile" nowhere -o "$folder/none"
 [[ ! -e "$folder/none" ]] || fail "a refused call left a folder"
 expect 2 "expected A:B with A < B" "$profile" configs/quickstart/digits.yaml -o "$folder/x" --steps 5:5
-expect 2 "--input, --dim and --weights belong to models" "$profile" configs/quickstart/digits.yaml \
+expect 2 "--weights, --prompt and --generate belong to models" "$profile" configs/quickstart/digits.yaml \
   -o "$folder/x" --dim batch=3
 expect 2 "holds no profile" "$profile" diff "$folder" "$folder/train"
 expect 3 "unknown key" "$profile" configs/quickstart/digits.yaml -o "$folder/x" optimizer.speed=1
@@ -185,6 +185,22 @@ echo "{" > "$folder/train/profile.json"
 expect 4 "is not a profile" "$profile" diff "$folder/train" "$folder/again"
 touch "$folder/file"
 expect 6 "$folder/file" "$profile" configs/quickstart/digits.yaml -o "$folder/file/report"
+
+# A language model: the prompt and the generated tokens are the samples of a step.
+ok "$profile" tests/llm/data/llama -o "$folder/language" --steps 1:4 --prompt 24 --generate 3 --json
+[[ "$(wc -l < "$folder/out")" == 1 ]] || fail "--json prints more than one line"
+python3 - "$folder" <<'P' || fail "the profile of a language model"
+import json, sys
+o = json.loads(open(sys.argv[1] + "/out").read())
+assert o["steps"] == 3 and o["kind"] == "inference", o
+assert any("attention" in row["operation"] for row in o["operations"]), o["operations"]
+P
+expect 2 "are for language models" "$profile" models/digits_cnn.yaml -o "$folder/x" --prompt 3
+expect 2 "more than the context" "$profile" tests/llm/data/llama -o "$folder/x" --prompt 100000
+expect 2 "has --prompt and --generate in place of" "$profile" tests/llm/data/llama -o "$folder/x" --batch 2
+ok "$profile" configs/quickstart/digits.yaml -o "$folder/dry" --dry-run
+[[ ! -e "$folder/dry" ]] || fail "--dry-run writes"
+grep -q "would measure 20 steps" "$folder/out" || fail "--dry-run: $(cat "$folder/out")"
 
 # An interrupted measurement reports the steps that it has.
 "$profile" configs/quickstart/digits.yaml -o "$folder/cut" --steps 1:100000 > /dev/null 2> "$folder/error" &

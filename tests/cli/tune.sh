@@ -115,6 +115,10 @@ grep -q "warning: compile.kernels: .*the table is ignored" "$folder/error" || fa
 [[ "$(run_bounded "$infer" models/digits_cnn.yaml --benchmark 2 --kernels "$folder/none.txt")" == 0 ]] || fail "no table"
 grep -q "warning: --kernels: .*the table is ignored" "$folder/error" || fail "a missing table is not said"
 
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/dry" --dry-run --what loader,batch "${small[@]}"
+[[ ! -e "$folder/dry" ]] || fail "--dry-run writes"
+grep -q "  batch: data.batch_size=" "$folder/out" || fail "--dry-run: $(cat "$folder/out")"
+
 expect 2 "one config or model is expected" "$tune"
 expect 2 "there is no such file" "$tune" nowhere -o "$folder/none"
 [[ ! -e "$folder/none" ]] || fail "a refused call left a folder"

@@ -240,6 +240,26 @@ std::string plans_text(const Transformer& model, const Cluster& cluster,
   return out;
 }
 
+/// The strategy as the section `parallel` of a config; `context` and `expert`, which training does
+/// not have, only where the plan uses them.
+nlohmann::ordered_json parallel_section(const Strategy& s, const Prediction& p) {
+  nlohmann::ordered_json out = {{"data", s.data},
+                                {"tensor", s.tensor},
+                                {"sequence", s.tensor > 1},
+                                {"pipeline", s.pipeline},
+                                {"schedule", s.chunks > 1 ? "interleaved" : "1f1b"},
+                                {"micro_batches", static_cast<int64_t>(p.micro_batches)},
+                                {"chunks", s.chunks},
+                                {"sharding", s.sharding}};
+  if (s.recompute == Recompute::kSelective)
+    out["recompute"] = {{"layers", {"*attention*"}}};
+  else
+    out["recompute"] = name_of(s.recompute);
+  if (s.context > 1) out["context"] = s.context;
+  if (s.expert > 1) out["expert"] = s.expert;
+  return out;
+}
+
 std::string plans_json(const Transformer& model, const Cluster& cluster,
                        const PlanningResult& result) {
   using Json = nlohmann::ordered_json;
@@ -249,19 +269,8 @@ std::string plans_json(const Transformer& model, const Cluster& cluster,
     const Prediction& p = plan.prediction;
     const double tokens = static_cast<double>(model.batch * model.sequence);
     plans.push_back(
-        {{"parallel",
-          {{"data", s.data},
-           {"tensor", s.tensor},
-           {"pipeline", s.pipeline},
-           {"context", s.context},
-           {"expert", s.expert},
-           {"sharding", s.sharding},
-           {"sequence", s.tensor > 1},
-           {"micro_batches", static_cast<int64_t>(p.micro_batches)},
-           {"schedule", s.chunks > 1 ? "interleaved" : "1f1b"},
-           {"recompute", name_of(s.recompute)}}},
+        {{"parallel", parallel_section(s, p)},
          {"micro_batch", s.micro_batch},
-         {"chunks", s.chunks},
          {"sharding_group", s.sharding_ranks()},
          {"step_seconds", p.seconds},
          {"memory_gib", p.memory / kGib},
@@ -280,7 +289,7 @@ std::string plans_json(const Transformer& model, const Cluster& cluster,
   const Json o = {
       {"model", model.name},      {"parameters", model.parameters()}, {"devices", cluster.all()},
       {"device", cluster.device}, {"considered", result.considered},  {"plans", plans}};
-  return o.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return o.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace paddle::tune

@@ -336,7 +336,7 @@ std::string published_json(const PublishedRuns& runs) {
                     {"within_2_percent", c.within},
                     {"worst_loss", c.worst},
                     {"worst_run", c.worst_run}}}};
-  return o.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return o.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace paddle::tune
