@@ -20,6 +20,9 @@ template <class T>
 std::vector<T> with_channels(std::vector<T> from, size_t given, size_t wanted, bool cmyk) {
   constexpr uint32_t kMax = std::numeric_limits<T>::max();
   if (given == wanted && !cmyk) return from;
+  const auto inked = [](uint32_t color, uint32_t black) {
+    return (color * black + kMax / 2) / kMax;  // rounded, as in Pillow
+  };
   const size_t count = from.size() / given;
   std::vector<T> out(count * wanted);
   for (size_t i = 0; i < count; ++i) {
@@ -28,7 +31,7 @@ std::vector<T> with_channels(std::vector<T> from, size_t given, size_t wanted, b
     uint32_t r = p[0], g = p[0], b = p[0], alpha = kMax;
     if (given >= 3) g = p[1], b = p[2];
     if (cmyk)
-      r = r * p[3] / kMax, g = g * p[3] / kMax, b = b * p[3] / kMax;
+      r = inked(r, p[3]), g = inked(g, p[3]), b = inked(b, p[3]);
     else if (given == 2 || given == 4)
       alpha = p[given - 1];
     if (wanted == 1) {
