@@ -18,8 +18,9 @@ target_include_directories(paddle_highway SYSTEM INTERFACE
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
+find_package(TIFF 4.5 REQUIRED)  # the first with handlers of messages for each file
 find_package(Protobuf REQUIRED)
-# Unicode tables and regular expressions of tokenizers; their packages have no CMake files.
+# The packages of these have no CMake files.
 function(paddle_find_library target header library)
   find_path(${target}_INCLUDE ${header} REQUIRED)
   find_library(${target}_LIBRARY ${library} REQUIRED)
@@ -27,6 +28,9 @@ function(paddle_find_library target header library)
   target_include_directories(${target} SYSTEM INTERFACE ${${target}_INCLUDE})
   target_link_libraries(${target} INTERFACE ${${target}_LIBRARY})
 endfunction()
+paddle_find_library(paddle_webp webp/decode.h webp)
+paddle_find_library(paddle_webpdemux webp/demux.h webpdemux)
+# Unicode tables and regular expressions of tokenizers.
 paddle_find_library(paddle_utf8proc utf8proc.h utf8proc)
 paddle_find_library(paddle_pcre2 pcre2.h pcre2-8)
 if(PADDLE_USE_OPENMP)

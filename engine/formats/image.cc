@@ -1,5 +1,6 @@
 #include "formats/image.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -80,7 +81,7 @@ void apply_depth(Image& image, SampleDepth depth, const std::string& name) {
   if (image.wide.empty()) return;
   if (depth == SampleDepth::kEight)
     fail(ErrorCode::kData, name,
-         ": a PNG of 16 bits a sample, expected 8; set `dtype: uint16` to keep them or "
+         ": 16 bits a sample, expected 8; set `dtype: uint16` to keep them or "
          "`reduce_16_bit: true` to divide by 257");
   image.pixels.resize(image.wide.size());
   for (size_t i = 0; i < image.wide.size(); ++i)
@@ -88,31 +89,55 @@ void apply_depth(Image& image, SampleDepth depth, const std::string& name) {
   image.wide.clear();
 }
 
+enum class ImageFormat { kJpeg, kPng, kTiff, kWebp, kBmp, kUnknown };
+
+ImageFormat format_of(std::span<const std::byte> content) {
+  const auto has = [&](size_t at, std::string_view magic) {
+    return content.size() >= at + magic.size() &&
+           std::memcmp(content.data() + at, magic.data(), magic.size()) == 0;
+  };
+  using namespace std::string_view_literals;
+  if (has(0, "\xff\xd8\xff")) return ImageFormat::kJpeg;
+  if (has(0, "\x89PNG\r\n\x1a\n")) return ImageFormat::kPng;
+  // 42, and 43 for files of 64-bit offsets.
+  for (const std::string_view magic : {"II\x2a\0"sv, "MM\0\x2a"sv, "II\x2b\0"sv, "MM\0\x2b"sv})
+    if (has(0, magic)) return ImageFormat::kTiff;
+  if (has(0, "RIFF") && has(8, "WEBP")) return ImageFormat::kWebp;
+  return has(0, "BM") ? ImageFormat::kBmp : ImageFormat::kUnknown;
+}
+
 }  // namespace
 
 Image decode_image(std::span<const std::byte> content, int channels, const std::string& name,
                    SampleDepth depth) {
   ensure(channels == 1 || channels == 3 || channels == 4, "decode_image: channels");
-  const auto starts = [&](std::string_view magic) {
-    return content.size() >= magic.size() &&
-           std::memcmp(content.data(), magic.data(), magic.size()) == 0;
-  };
   DecodedImage decoded;
-  bool cmyk = false;
-  if (starts("\xff\xd8\xff")) {
-    decoded = decode_jpeg(content, channels == 1, name);
-    cmyk = decoded.image.channels == 4;
-  } else if (starts("\x89PNG\r\n\x1a\n")) {
-    decoded = decode_png(content, name);
-  } else {
-    fail(ErrorCode::kData, name, ": neither JPEG nor PNG");
+  switch (format_of(content)) {
+    case ImageFormat::kJpeg:
+      decoded = decode_jpeg(content, channels == 1, name);
+      break;
+    case ImageFormat::kPng:
+      decoded = decode_png(content, name);
+      break;
+    case ImageFormat::kTiff:
+      decoded = decode_tiff(content, name);
+      break;
+    case ImageFormat::kWebp:
+      decoded = decode_webp(content, name);
+      break;
+    case ImageFormat::kBmp:
+      decoded = decode_bmp(content, name);
+      break;
+    case ImageFormat::kUnknown:
+      fail(ErrorCode::kData, name, ": neither JPEG, PNG, TIFF, WebP nor BMP");
   }
   Image& image = decoded.image;
   apply_depth(image, depth, name);
   const auto given = static_cast<size_t>(image.channels), wanted = static_cast<size_t>(channels);
   if (!image.pixels.empty())
-    image.pixels = with_channels(std::move(image.pixels), given, wanted, cmyk);
-  if (!image.wide.empty()) image.wide = with_channels(std::move(image.wide), given, wanted, cmyk);
+    image.pixels = with_channels(std::move(image.pixels), given, wanted, decoded.is_cmyk);
+  if (!image.wide.empty())
+    image.wide = with_channels(std::move(image.wide), given, wanted, decoded.is_cmyk);
   image.channels = channels;
   apply_orientation(decoded.orientation, image, image.pixels);
   apply_orientation(decoded.orientation, image, image.wide);
@@ -120,11 +145,21 @@ Image decode_image(std::span<const std::byte> content, int channels, const std::
 }
 
 Image decode_indices(std::span<const std::byte> content, const std::string& name) {
-  constexpr std::string_view kMagic = "\x89PNG\r\n\x1a\n";
-  if (content.size() < kMagic.size() ||
-      std::memcmp(content.data(), kMagic.data(), kMagic.size()) != 0)
-    fail(ErrorCode::kData, name, ": not a PNG file; masks are PNG files with one number per pixel");
-  DecodedImage decoded = decode_png(content, name, true);
+  DecodedImage decoded;
+  switch (format_of(content)) {
+    case ImageFormat::kPng:
+      decoded = decode_png(content, name, true);
+      break;
+    case ImageFormat::kTiff:
+      decoded = decode_tiff(content, name, true);
+      break;
+    case ImageFormat::kBmp:
+      decoded = decode_bmp(content, name, true);
+      break;
+    default:
+      fail(ErrorCode::kData, name,
+           ": not a PNG, TIFF or BMP file; masks are such files with one number per pixel");
+  }
   Image& image = decoded.image;
   if (image.channels != 1)
     fail(ErrorCode::kData, name, ": has ", image.channels,
@@ -132,6 +167,18 @@ Image decode_indices(std::span<const std::byte> content, const std::string& name
   apply_orientation(decoded.orientation, image, image.pixels);
   apply_orientation(decoded.orientation, image, image.wide);
   return std::move(image);
+}
+
+bool has_image_ending(std::string_view name) {
+  const auto same = [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
+  };
+  for (const std::string_view ending : {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".webp", ".bmp"})
+    if (name.size() >= ending.size() &&
+        std::equal(name.end() - static_cast<ptrdiff_t>(ending.size()), name.end(), ending.begin(),
+                   same))
+      return true;
+  return false;
 }
 
 Image read_image(const std::string& path, int channels, SampleDepth depth) {

@@ -11,8 +11,9 @@ namespace paddle::formats {
 /// A decoded file before conversion of channels and orientation.
 struct DecodedImage {
   Image image;
-  int orientation = 1;       ///< EXIF
+  int orientation = 1;       ///< as in EXIF
   bool stored_grey = false;  ///< a JPEG with one component
+  bool is_cmyk = false;      ///< four inks, inverted: 0 is full ink
 };
 
 /// Grey, RGB or CMYK (inverted, as Adobe writes it), 8 bits.
@@ -20,6 +21,15 @@ DecodedImage decode_jpeg(std::span<const std::byte> content, bool grey, const st
 /// Grey and alpha, or RGBA, with 8 or 16 bits as stored. With `indices` palettes are not looked up,
 /// and samples of fewer than 8 bits keep their values: grey, indices, or several channels.
 DecodedImage decode_png(std::span<const std::byte> content, const std::string& name,
+                        bool indices = false);
+/// The first page: grey, RGB or inverted CMYK, with or without alpha, of 8 or 16 bits. With
+/// `indices` palettes and grey samples of up to 16 bits keep their values.
+DecodedImage decode_tiff(std::span<const std::byte> content, const std::string& name,
+                         bool indices = false);
+/// RGB or RGBA of 8 bits. Animations are refused.
+DecodedImage decode_webp(std::span<const std::byte> content, const std::string& name);
+/// RGB or RGBA of 8 bits, or the indices of a palette.
+DecodedImage decode_bmp(std::span<const std::byte> content, const std::string& name,
                         bool indices = false);
 
 /// Upper bound of the pixels that a file of this size can hold, at `per_byte` in the best case,

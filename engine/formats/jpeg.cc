@@ -76,6 +76,7 @@ bool decode_unprotected(std::span<const std::byte> content, bool grey, jpeg_deco
   info.out_color_space = four_inks ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_start_decompress(&info);
   image.channels = info.output_components;
+  out.is_cmyk = four_inks;
   image.pixels.resize(static_cast<size_t>(image.height * image.width * image.channels));
   while (info.output_scanline < info.output_height) {
     JSAMPROW row = image.pixels.data() +

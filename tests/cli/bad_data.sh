@@ -86,7 +86,7 @@ images() {
 images "damaged PNG" cut_png
 images "damaged JPEG" cut_jpeg
 images "pixels" huge_png
-images "neither JPEG nor PNG" text_png
+images "neither JPEG, PNG, TIFF, WebP nor BMP" text_png
 images "no .jpg" empty_folder
 images "No such file or folder" no_folder
 

@@ -113,7 +113,7 @@ expect 4 "0.png: 'image' has shape [3, 20, 60] after the transforms, the model t
 # 16 bits a sample are kept, reduced or refused; x * 40 * 257 in this file.
 mkdir -p "$folder/deep/a" && cp tests/data/formats/sixteen_bit.png "$folder/deep/a/"
 deep=("$folder/one_size.yaml" "data.train.path=$folder/deep" data.train.channels=1 "model.inputs.image=float32[batch, 1, 4, 6]")
-expect 4 "sixteen_bit.png: a PNG of 16 bits a sample, expected 8; set \`dtype: uint16\`" "$train" "${deep[@]}" --output "$folder/deep_run"
+expect 4 "sixteen_bit.png: 16 bits a sample, expected 8; set \`dtype: uint16\`" "$train" "${deep[@]}" --output "$folder/deep_run"
 quiet 0 "$train" "${deep[@]}" data.train.dtype=uint16 --check-data
 grep -qF "image: uint16[1, 4, 6] from 0 to 51400" "$folder/out" || fail "16-bit samples are kept"
 quiet 0 "$train" "${deep[@]}" data.train.reduce_16_bit=true --check-data
