@@ -584,6 +584,21 @@ def sound_files():
             yield f"changed-{at}-{name}", content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1:]
 
 
+def image_files():
+    here = os.path.dirname(os.path.abspath(__file__))
+    names = [f"../formats/data/images/{name}" for name in sorted(os.listdir(os.path.join(here, "../formats/data/images")))]
+    names += [f"../data/formats/{name}" for name in ("rgb.jpg", "grey.jpg", "cmyk.jpg", "rgb.png", "palette.png", "one_bit.png", "sixteen_bit.png")]
+    for name in names:
+        with open(os.path.join(here, name), "rb") as f:
+            content = f.read()
+        name = os.path.basename(name)
+        yield name, content
+        yield "cut-" + name, content[: len(content) // 2]
+        # Headers, and the directory of a TIFF at either end.
+        for at in [*range(4, min(len(content), 60), 3), *range(max(60, len(content) - 60), len(content), 3)]:
+            yield f"changed-{at}-{name}", content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1:]
+
+
 def record_files():
     import io
     import tarfile
@@ -619,7 +634,8 @@ def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
                            ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())), ("hdf5", list(hdf5_files())), ("paddle", list(paddle_files())),
-                           ("sound", list(sound_files())), ("records", list(record_files()))):
+                           ("sound", list(sound_files())), ("records", list(record_files())),
+                           ("image", list(image_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:
