@@ -1,4 +1,4 @@
-// ImageDecoder. JPEG and PNG use the decoders of formats/; uncompressed BMP and PNM are read here.
+// ImageDecoder. It uses the decoders of formats/; binary PNM is read here.
 
 #include <algorithm>
 #include <cctype>
@@ -12,39 +12,6 @@ namespace {
 
 using formats::Image;
 using Bytes = std::span<const std::byte>;
-
-uint32_t little_endian(Bytes bytes, size_t at, size_t count) {
-  if (at + count > bytes.size()) fail(ErrorCode::kData, "the image is cut short");
-  uint32_t out = 0;
-  for (size_t i = count; i-- > 0;) out = out << 8 | std::to_integer<uint32_t>(bytes[at + i]);
-  return out;
-}
-
-Image sized(int64_t height, int64_t width) {
-  if (height < 1 || width < 1 || height > formats::kMaxImagePixels / width)
-    fail(ErrorCode::kData, "the image declares ", width, " x ", height, " pixels");
-  return {height, width, 3, {}};
-}
-
-/// Uncompressed BMP of 24 or 32 bits.
-Image decode_bitmap(Bytes bytes) {
-  const size_t start = little_endian(bytes, 10, 4), bits = little_endian(bytes, 28, 2);
-  const auto rows = static_cast<int32_t>(little_endian(bytes, 22, 4));
-  Image image = sized(std::abs(int64_t{rows}), static_cast<int32_t>(little_endian(bytes, 18, 4)));
-  if ((bits != 24 && bits != 32) || little_endian(bytes, 30, 4) != 0)
-    fail(ErrorCode::kData, "only uncompressed bitmaps of 24 or 32 bits are supported");
-  const size_t each = bits / 8, row = (static_cast<size_t>(image.width) * each + 3) / 4 * 4;
-  if (start > bytes.size() || row * static_cast<size_t>(image.height) > bytes.size() - start)
-    fail(ErrorCode::kData, "the bitmap is cut short");
-  for (int64_t y = 0; y < image.height; ++y) {
-    const int64_t line = rows > 0 ? image.height - 1 - y : y;
-    for (int64_t x = 0; x < image.width; ++x)
-      for (size_t k = 3; k-- > 0;)
-        image.pixels.push_back(std::to_integer<uint8_t>(
-            bytes[start + static_cast<size_t>(line) * row + static_cast<size_t>(x) * each + k]));
-  }
-  return image;
-}
 
 /// Binary PPM and PGM of 8 bits.
 Image decode_pixmap(Bytes bytes) {
@@ -65,7 +32,9 @@ Image decode_pixmap(Bytes bytes) {
     return value;
   };
   const int64_t width = number(), height = number(), most = number();
-  Image image = sized(height, width);
+  if (height < 1 || width < 1 || height > formats::kMaxImagePixels / width)
+    fail(ErrorCode::kData, "the image declares ", width, " x ", height, " pixels");
+  Image image{height, width, 3, {}};
   const auto count = static_cast<size_t>(height * width) * (grey ? 1 : 3);
   ++at;
   if (most != 255 || at > bytes.size() || count > bytes.size() - at)
@@ -93,10 +62,8 @@ Values image_decoder(NodeCall& c) {
     return std::memcmp(bytes.data(), magic, std::strlen(magic)) == 0;
   };
   const bool grey = format == "Grayscale";
-  const bool is_bmp_or_pnm = begins("BM") || begins("P6") || begins("P5");
-  Image image = begins("BM")    ? decode_bitmap(bytes)
-                : is_bmp_or_pnm ? decode_pixmap(bytes)
-                                : formats::decode_image(bytes, 3, "the encoded image");
+  Image image = begins("P6") || begins("P5") ? decode_pixmap(bytes)
+                                             : formats::decode_image(bytes, 3, "the encoded image");
   if (grey && image.channels == 3) {
     std::vector<uint8_t> one;
     for (size_t i = 0; i < image.pixels.size(); i += 3) one.push_back(grey_of(&image.pixels[i]));
