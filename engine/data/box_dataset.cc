@@ -235,12 +235,7 @@ class BoxDataset final : public Dataset {
     if (!is_directory(labels))
       fail(ErrorCode::kData, labels, ": no such folder of labels; name it with `labels`");
     for (const std::string& name : list_directory(options_.images)) {
-      std::string extension = std::filesystem::path(name).extension().string();
-      for (char& c : extension)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-      if (name.starts_with('.') ||
-          (extension != ".jpg" && extension != ".jpeg" && extension != ".png"))
-        continue;
+      if (name.starts_with('.') || !formats::has_image_ending(name)) continue;
       Item item;
       item.path = join_path(options_.images, name);
       const std::string text =
@@ -251,7 +246,8 @@ class BoxDataset final : public Dataset {
         ++without_labels_;
       items_.push_back(std::move(item));
     }
-    if (items_.empty()) fail(ErrorCode::kData, options_.images, ": no .jpg, .jpeg or .png files");
+    if (items_.empty())
+      fail(ErrorCode::kData, options_.images, ": no ", formats::kImageEndings, " files");
     if (without_labels_ == items_.size())
       fail(ErrorCode::kData, labels, ": has no text file for any image of ", options_.images);
   }

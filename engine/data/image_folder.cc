@@ -1,4 +1,4 @@
-// Folders of JPEG and PNG files, a sub-folder for each class.
+// Folders of image files, a sub-folder for each class.
 
 #include <algorithm>
 #include <filesystem>
@@ -23,11 +23,6 @@ std::string lower_extension(const std::string& name) {
   return out;
 }
 
-bool is_image(const std::string& name) {
-  const std::string extension = lower_extension(name);
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
 bool is_hidden(const std::string& name) { return name.starts_with('.'); }
 
 /// Images of a folder, and the files that are not read, by extension.
@@ -36,7 +31,7 @@ struct Listing {
   std::map<std::string, std::vector<std::string>> others = {};
 
   void add_file(const std::string& folder, const std::string& name) {
-    if (is_image(name))
+    if (formats::has_image_ending(name))
       images.push_back(join_path(folder, name));
     else
       others[lower_extension(name)].push_back(join_path(folder, name));
@@ -156,7 +151,8 @@ class ImageFolder : public Dataset {
               extension.empty() ? std::string(" without extension") : " " + extension,
               " not read, such as ", files[0]));
     if (items_.empty())
-      fail(ErrorCode::kData, options_.path, ": no .jpg, .jpeg or .png files in it or its folders",
+      fail(ErrorCode::kData, options_.path, ": no ", formats::kImageEndings,
+           " files in it or its folders",
            passed_over_.empty() ? "" : " (" + join(passed_over_, "; ") + ")");
   }
 
@@ -168,8 +164,8 @@ class ImageFolder : public Dataset {
       Listing images;
       images.add_folder(folder_of(name));
       if (images.images.empty() && options_.known_classes.empty())
-        fail(ErrorCode::kData, folder_of(name),
-             ": no .jpg, .jpeg or .png files in this class folder",
+        fail(ErrorCode::kData, folder_of(name), ": no ", formats::kImageEndings,
+             " files in this class folder",
              images.others.empty() ? "" : " (it has " + images.others.begin()->first + " files)",
              "; remove it, or name the class folders with `classes`");
       const int64_t label = std::find(names.begin(), names.end(), name) - names.begin();

@@ -154,14 +154,14 @@ struct TextOptions {
   std::string vocabulary_file = {};
 };
 
-/// JPEG and PNG files, a folder for each class (with sub-folders); without class folders, images
+/// Image files, a folder for each class (with sub-folders); without class folders, images
 /// without labels.
 struct ImageFolderOptions {
   std::string path = {};
   std::vector<std::string> files = {};  ///< instead of a folder: these files, without labels
   int channels = 3;                     ///< 1 (grey) or 3 (RGB); images are [channels, h, w]
-  DType dtype = DType::kU8;             ///< uint8, or uint16 to keep PNG files of 16 bits
-  bool reduce_16_bit = false;  ///< with uint8: PNG files of 16 bits become 8; else an error
+  DType dtype = DType::kU8;             ///< uint8, or uint16 to keep files of 16 bits
+  bool reduce_16_bit = false;           ///< with uint8: files of 16 bits become 8; else an error
   std::string image_field = "image";
   std::string label_field = "label";
   std::vector<std::string> classes = {};  ///< folder names in order; empty: all, sorted

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "data/data_config.h"
+#include "formats/image.h"
 #include "formats/npz.h"
 #include "infer/input_batches.h"
 #include "onnx/graph/value_io.h"
@@ -44,11 +45,6 @@ std::vector<data::Fitted> fitted_of(const program::Model& model,
   return fitted;
 }
 
-bool is_image(const std::string& path) {
-  const std::string e = extension(path);
-  return e == ".png" || e == ".jpg" || e == ".jpeg";
-}
-
 bool is_npz(const std::string& path) { return extension(path) == ".npz"; }
 bool is_onnx(const std::string& model) { return extension(model) == ".onnx"; }
 
@@ -62,7 +58,8 @@ const std::string* only_path(const InputOptions& options) {
 bool is_one_batch(const std::string& model, const InputOptions& options) {
   const std::string* const path = only_path(options);
   if (!path) return false;
-  return is_image(*path) || (is_onnx(model) && (is_npz(*path) || onnx::has_input_files(*path)));
+  return formats::has_image_ending(*path) ||
+         (is_onnx(model) && (is_npz(*path) || onnx::has_input_files(*path)));
 }
 
 std::set<std::string> provided_arrays(const std::string& model, const InputOptions& options) {
@@ -222,7 +219,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
       prediction_loader(run ? run->valid_loader : data::LoaderOptions(), options.batch);
   data::DatasetOptions source;
   const auto names = input_names(model);
-  if (is_directory(first) || is_image(first)) {
+  if (is_directory(first) || formats::has_image_ending(first)) {
     data::ImageFolderOptions images = image_options(model, options, run);
     const Shape& shape = model.inputs()[0].second.shape;
     // A model without a run has no transforms: pictures get the size that it declares.

@@ -10,17 +10,7 @@
 #include "recipes/recipes.h"
 
 namespace paddle::recipes {
-namespace {
-
 namespace fs = std::filesystem;
-
-bool is_image(const std::string& name) {
-  std::string lower;
-  for (const char c : name) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower.ends_with(".jpg") || lower.ends_with(".jpeg") || lower.ends_with(".png");
-}
-
-}  // namespace
 
 RecipeResult image_classification(const RecipeRequest& request) {
   if (!is_directory(request.data))
@@ -32,7 +22,7 @@ RecipeResult image_classification(const RecipeRequest& request) {
     if (!is_directory(folder)) continue;
     int64_t count = 0;
     for (const std::string& file : list_directory(folder)) {
-      if (!is_image(file)) continue;
+      if (!formats::has_image_ending(file)) continue;
       // A look at some images of each class is enough for the size.
       if (count++ < 5) {
         const formats::Image image = formats::read_image(folder + "/" + file, 3);
@@ -43,8 +33,8 @@ RecipeResult image_classification(const RecipeRequest& request) {
   }
   if (classes.size() < 2)
     fail(ErrorCode::kData, request.data,
-         ": expected a folder per class with JPEG or PNG images, found ", classes.size(),
-         classes.size() == 1 ? " class" : " classes");
+         ": expected a folder per class with images (JPEG, PNG, TIFF, WebP or BMP), found ",
+         classes.size(), classes.size() == 1 ? " class" : " classes");
   int64_t images = 0, least = INT64_MAX;
   for (const auto& [name, count] : classes) {
     images += count;

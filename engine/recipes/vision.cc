@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/options.h"
+#include "formats/image.h"
 #include "recipes/csv_look.h"
 #include "recipes/recipes.h"
 #include "recipes/template.h"
@@ -28,14 +29,10 @@ size_t image_column(const CsvLook& look, const RecipeRequest& request, size_t af
   for (size_t c = after; c < look.columns.size(); ++c) {
     const auto cells = cells_of(request.data, c);
     if (cells.empty()) continue;
-    std::string name = cells[0];
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
-    for (const char* ending : {".png", ".jpg", ".jpeg"})
-      if (name.ends_with(ending)) return c;
+    if (formats::has_image_ending(cells[0])) return c;
   }
   fail(ErrorCode::kData, request.data, ": found no ", after ? "second " : "",
-       "column with names of JPEG or PNG files");
+       "column with names of ", formats::kImageEndings, " files");
 }
 
 /// Fields of a file as a dataset, for a look at what they hold.

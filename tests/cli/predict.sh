@@ -88,6 +88,7 @@ expect 4 "no column 'length'" "$infer" "$folder/csv/model" "$folder/lacking.csv"
 mkdir -p "$folder/pictures"/{cats,dogs} "$folder/flat"
 for name in rgb.png grey.png palette.png; do cp "tests/data/formats/$name" "$folder/pictures/cats/"; cp "tests/data/formats/$name" "$folder/flat/"; done
 for name in rgb.jpg grey.jpg; do cp "tests/data/formats/$name" "$folder/pictures/dogs/"; cp "tests/data/formats/$name" "$folder/flat/"; done
+for name in rgb_lzw.tif lossy.webp palette.bmp; do cp "tests/formats/data/images/$name" "$folder/pictures/dogs/"; cp "tests/formats/data/images/$name" "$folder/flat/"; done
 cat > "$folder/pictures.yaml" <<'Y'
 model:
   inputs: {image: "float32[batch, 3, 16, 16]"}
@@ -109,12 +110,12 @@ Y
 "$train" "$folder/pictures.yaml" --output "$folder/look" > "$folder/out" || cat "$folder/out"
 quiet 0 "$infer" "$folder/look/model" "$folder/flat" --output "$folder/flat.jsonl"
 quiet 0 "$infer" "$folder/look/model" "$folder/pictures" --output "$folder/sorted.jsonl"
-quiet 0 "$infer" "$folder/look/model" "$folder/flat/rgb.jpg" "$folder/flat/grey.png" --output "$folder/two.jsonl"
+quiet 0 "$infer" "$folder/look/model" "$folder/flat/rgb_lzw.tif" "$folder/flat/grey.png" --output "$folder/two.jsonl"
 python3 - "$folder" <<'P' || fail "predictions from pictures"
 import json, os, sys
 read = lambda n: {os.path.basename(r["source"]): r for r in map(json.loads, open(f"{sys.argv[1]}/{n}.jsonl"))}
 flat, sorted_, two = read("flat"), read("sorted"), read("two")
-assert len(flat) == 5 and set(flat) == set(sorted_) and set(two) == {"rgb.jpg", "grey.png"}
+assert len(flat) == 8 and set(flat) == set(sorted_) and set(two) == {"rgb_lzw.tif", "grey.png"}
 for name, row in flat.items():
     assert row["class"] in ("cats", "dogs")
     for other in (sorted_, two):

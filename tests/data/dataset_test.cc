@@ -266,8 +266,8 @@ TEST(ImageFolder, NestedFoldersUnreadFilesAndEmptyClasses) {
     ensure_directory(root + "/" + folder);
     formats::write_png(root + "/" + folder + "/1.png", image);
   }
-  write_file_atomically(root + "/dog/2.bmp", "");
-  write_file_atomically(root + "/dog/3.bmp", "");
+  write_file_atomically(root + "/dog/2.gif", "");
+  write_file_atomically(root + "/dog/3.gif", "");
   formats::write_png(root + "/loose.png", image);
   const auto data = make(ImageFolderOptions{.path = root});
   EXPECT_EQ(data->size(), 4);
@@ -276,13 +276,14 @@ TEST(ImageFolder, NestedFoldersUnreadFilesAndEmptyClasses) {
   EXPECT_EQ(data->class_of(3, 1), 1);
   const std::string report = check_data(*data).text();
   EXPECT_NE(report.find("samples per label: cat 3, dog 1"), std::string::npos) << report;
-  EXPECT_NE(report.find("passed over: 2 files .bmp not read, such as " + root + "/dog/2.bmp"),
+  EXPECT_NE(report.find("passed over: 2 files .gif not read, such as " + root + "/dog/2.gif"),
             std::string::npos)
       << report;
   EXPECT_NE(report.find("outside of class folders not read"), std::string::npos) << report;
   ensure_directory(root + "/empty");
-  EXPECT_TRUE(mentions(error_of([&] { make(ImageFolderOptions{.path = root}); }),
-                       "/empty: no .jpg, .jpeg or .png files in this class folder"));
+  EXPECT_TRUE(mentions(
+      error_of([&] { make(ImageFolderOptions{.path = root}); }),
+      "/empty: no .jpg, .jpeg, .png, .tif, .tiff, .webp or .bmp files in this class folder"));
   EXPECT_EQ(make(ImageFolderOptions{.path = root, .classes = {"dog", "cat"}})->size(), 4);
   std::filesystem::remove_all(root);
 }
