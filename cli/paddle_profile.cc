@@ -202,7 +202,7 @@ profile::Measurement measure_training(const std::string& path, const Options& op
   return m;
 }
 
-/// Runs the warm-up and the measured steps of a model, of so many samples each.
+/// Runs the warm-up and the measured steps of a model; each has `samples` samples.
 template <class F>
 void measure_steps(const StepRange& range, int64_t samples, profile::Measurement& m,
                    runtime::Profile& recorded, F&& run) {

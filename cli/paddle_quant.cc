@@ -83,7 +83,7 @@ void print_metric(const quant::Metric& metric) {
 /// The options of all commands.
 struct Options {
   std::vector<std::string> arguments, data, evaluation, keep_float;
-  std::string file, scheme, observer, drop, target, statistics;
+  std::string file, scheme, observer, drop, target, statistics, scales = "plain";
   int64_t samples = 0, batch = 0;
   double percentile = 0;
   bool json = false;
@@ -193,6 +193,11 @@ struct QuantizeOptions : Options {
                    "of the ONNX file: qdq, qoperator (QLinearConv and the like) or nbits (weights "
                    "of 4 bits in MatMulNBits)")
         ->check(CLI::IsMember({"qdq", "qoperator", "nbits"}));
+    app.add_option(
+           "--scales", scales,
+           "of the blocks of a GGUF file: plain (the bytes of ggml's quantizer) or searched "
+           "(least squared error); those of q4_k, q5_k and q6_k are always searched")
+        ->check(CLI::IsMember({"plain", "searched"}));
     app.add_option("--statistics", statistics,
                    "file of histograms: read if it fits the model, else written");
     app.add_option("--max-drop", drop,
@@ -215,8 +220,13 @@ struct QuantizeOptions : Options {
 int run_gguf(const QuantizeOptions& options) {
   if (options.arguments.size() != 1)
     fail(ErrorCode::kUsage, "one GGUF file is expected with --scheme ", options.scheme);
-  quant::GgufJob job{options.arguments[0], options.job.output, options.scheme, options.keep_float,
-                     options.job.overwrite};
+  quant::GgufJob job{options.arguments[0],
+                     options.job.output,
+                     options.scheme,
+                     options.keep_float,
+                     options.job.overwrite,
+                     options.scales == "searched" ? formats::gguf::BlockScales::kSearched
+                                                  : formats::gguf::BlockScales::kPlain};
   if (!formats::gguf::is_gguf(job.model))
     fail(ErrorCode::kUsage, job.model, ": --scheme ", job.type, " needs a GGUF file");
   if (job.output.empty()) {

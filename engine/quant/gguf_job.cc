@@ -68,9 +68,10 @@ uint32_t file_type(const gguf::BlockType& type) {
   }
 }
 
-double sqnr_of(const gguf::BlockType& type, const Array& values) {
+double sqnr_of(const gguf::BlockType& type, const Array& values, gguf::BlockScales scales) {
   const auto blocks = gguf::quantize(
-      type, std::span<const float>(values.data<float>(), static_cast<size_t>(values.size())));
+      type, std::span<const float>(values.data<float>(), static_cast<size_t>(values.size())),
+      scales);
   const gguf::BlockFormat& format = *gguf::find_block_format(type.type);
   Array found = Array::empty(DType::kF32, values.shape);
   for (int64_t b = 0; b < values.size() / type.values; ++b)
@@ -126,8 +127,9 @@ GgufReport quantize_gguf(const GgufJob& job, bool dry_run,
     }
     progress(str(tensor.name, " (", i + 1, " of ", written.size(), ")"));
     const Array values = file.read_float(tensor).contiguous();
-    report.tensors[i].sqnr_db = sqnr_of(*gguf::find_block_type(written[i].type), values);
-    writer.add(values);
+    report.tensors[i].sqnr_db =
+        sqnr_of(*gguf::find_block_type(written[i].type), values, job.scales);
+    writer.add(values, job.scales);
   }
   writer.close();
   return report;
@@ -145,6 +147,7 @@ std::string gguf_report_json(const GgufJob& job, const GgufReport& report) {
   return nlohmann::ordered_json{
       {"version", 1},
       {"scheme", job.type},
+      {"scales", job.scales == gguf::BlockScales::kSearched ? "searched" : "plain"},
       {"model", job.model},
       {"output", job.output},
       {"bytes", {{"float", report.bytes_before}, {"quantized", report.bytes_after}}},

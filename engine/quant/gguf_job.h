@@ -1,10 +1,12 @@
 #pragma once
-// Quantizes the weights of a GGUF file to a type of blocks, with the bytes of ggml's plain rule.
-// Its metadata, which holds the tokenizer, is kept.
+// Quantizes the weights of a GGUF file to a type of blocks, with the bytes of ggml's plain rule or
+// with searched scales. Its metadata, which holds the tokenizer, is kept.
 
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "formats/gguf/quantize.h"
 
 namespace paddle::quant {
 
@@ -13,6 +15,7 @@ struct GgufJob {
   std::string type;                     ///< "q4_0"; one of formats::gguf::block_type_names()
   std::vector<std::string> keep_float;  ///< patterns of tensors that stay as they are
   bool overwrite = false;
+  formats::gguf::BlockScales scales = formats::gguf::BlockScales::kPlain;
 };
 
 struct GgufTensor {

@@ -183,6 +183,17 @@ for type in q4_k q5_k q6_k; do  # rows of less than 256 values take blocks of 32
   ok "$quant" tests/llm/data/llama.gguf --scheme $type -o "$folder/$type.gguf" --json
   ok "$infer" "$folder/$type.gguf" --input tests/llm/data/llama/golden.npz --output "$folder/k.npz" --quiet
 done
+for scales in plain searched; do
+  ok "$quant" tests/llm/data/llama.gguf --scheme q4_0 --scales $scales -o "$folder/$scales.gguf" --json
+  cp "$folder/out" "$folder/$scales.json"
+done
+python3 - "$folder" <<'P' || fail "searched scales"
+import json, sys
+plain, searched = ({t["name"]: t.get("sqnr_db", 0) for t in json.load(open(f"{sys.argv[1]}/{s}.json"))["tensors"]}
+                   for s in ("plain", "searched"))
+assert all(searched[n] >= plain[n] for n in plain) and sum(searched.values()) > sum(plain.values()) + 1, (plain, searched)
+P
+expect 2 "in {plain,searched}" "$quant" tests/llm/data/llama.gguf --scheme q4_0 --scales best -o "$folder/x.gguf"
 ok "$infer" "$folder/q8_0.gguf" --input tests/llm/data/llama/golden.npz --output "$folder/gguf.npz" --quiet
 # Packing while loading gives the logits of the packed file.
 ok "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/packed.gguf"

@@ -44,9 +44,10 @@ TEST(Gguf, BlocksAreThoseOfTheReferenceQuantizer) {
 }
 
 /// The relative error of values that are quantized and read back.
-double error_of(const char* name, const std::vector<float>& values) {
+double error_of(const char* name, const std::vector<float>& values,
+                BlockScales scales = BlockScales::kPlain) {
   const BlockType& type = *find_block_type(name);
-  const auto blocks = quantize(type, values);
+  const auto blocks = quantize(type, values, scales);
   const BlockFormat& format = *find_block_format(type.type);
   std::vector<float> found(values.size());
   for (size_t b = 0; b < values.size() / static_cast<size_t>(type.values); ++b)
@@ -60,6 +61,28 @@ double error_of(const char* name, const std::vector<float>& values) {
     size += wanted * wanted;
   }
   return std::sqrt(error / std::max(size, 1e-300));
+}
+
+TEST(Gguf, SearchedScalesLoseLess) {
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(32 * 512);
+  for (float& x : values) x = normal(random);
+  for (const auto& [name, share] :
+       {std::pair{"q4_0", 0.95}, std::pair{"q4_1", 0.95}, std::pair{"q5_0", 0.95},
+        std::pair{"q5_1", 0.95}, std::pair{"q8_0", 0.995}}) {
+    EXPECT_LT(error_of(name, values, BlockScales::kSearched), share * error_of(name, values))
+        << name;
+    // Constants, zeros, numbers that are not finite and very small ones.
+    for (const float x : {0.0f, 1.5f, -3.0f, 1e-38f, 65000.0f}) {
+      const std::vector<float> same(64, x);
+      EXPECT_LE(error_of(name, same, BlockScales::kSearched), error_of(name, same)) << name << x;
+    }
+    std::vector<float> odd(32, 0.25f);
+    odd[3] = std::numeric_limits<float>::quiet_NaN();
+    odd[4] = std::numeric_limits<float>::infinity();
+    EXPECT_LT(error_of(name, odd, BlockScales::kSearched), 0.1) << name;
+  }
 }
 
 TEST(Gguf, KQuantsLoseLessThanBlocksOfTheSameSize) {

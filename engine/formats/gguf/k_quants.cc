@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "formats/gguf/block_fit.h"
 #include "tensor/dtype.h"
 
 namespace paddle::formats::gguf {
@@ -16,78 +17,11 @@ constexpr int kSignedPart = 16, kSignedParts = kBlock / kSignedPart;
 
 using Values = std::array<float, kBlock>;
 
-/// Larger values do not fit a block, and smaller ranges have no inverse.
-constexpr float kLargest = 1e7f, kSmallestRange = 1e-30f;
-
-Values finite_values(const float* values) {
-  Values out;
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = std::isfinite(values[i]) ? std::clamp(values[i], -kLargest, kLargest) : 0;
-  return out;
-}
-
 /// Writes a value as float16 and returns what that holds. Scales beyond float16 are cut.
 float put_clamped_half(uint8_t* to, float value) {
   const float16 half(std::clamp(value, -65504.0f, 65504.0f));
   std::memcpy(to, &half, sizeof half);
   return static_cast<float>(half);
-}
-
-int level_of(float x, float inverse, float offset, int low, int high) {
-  return static_cast<int>(std::clamp(std::nearbyint((x + offset) * inverse),
-                                     static_cast<float>(low), static_cast<float>(high)));
-}
-
-/// x ≈ scale * level - offset, with levels from 0 and an offset of at least 0.
-struct Affine {
-  float scale = 0, offset = 0;
-};
-
-/// The squared error of a part, each value at its nearest level.
-float affine_error(const float* x, int most, Affine fit) {
-  const float inverse = fit.scale > 0 ? 1 / fit.scale : 0;
-  float error = 0;
-  for (int i = 0; i < kAffinePart; ++i) {
-    const auto level = static_cast<float>(level_of(x[i], inverse, fit.offset, 0, most));
-    const float difference = fit.scale * level - fit.offset - x[i];
-    error += difference * difference;
-  }
-  return error;
-}
-
-/// Tries ranges around that of the values; scale and offset follow from the levels by least
-/// squares.
-Affine fit_affine(const float* x, int most) {
-  const auto [least, largest] = std::minmax_element(x, x + kAffinePart);
-  const float low = std::min(*least, 0.0f), high = *largest;
-  if (!(high - low > kSmallestRange)) return {0, -low};
-  Affine best{(high - low) / static_cast<float>(most), -low};
-  float best_error = affine_error(x, most, best);
-  constexpr int kTries = 20;
-  for (int t = 0; t <= kTries; ++t) {
-    const float inverse =
-        (static_cast<float>(most) - 1 + 0.1f * static_cast<float>(t)) / (high - low);
-    float levels = 0, squares = 0, values = 0, products = 0;
-    for (int i = 0; i < kAffinePart; ++i) {
-      const auto level = static_cast<float>(level_of(x[i], inverse, -low, 0, most));
-      levels += level;
-      squares += level * level;
-      values += x[i];
-      products += level * x[i];
-    }
-    constexpr float kCount = kAffinePart;
-    const float determinant = kCount * squares - levels * levels;
-    if (!(determinant > 0)) continue;
-    Affine fit{(kCount * products - levels * values) / determinant,
-               (levels * products - squares * values) / determinant};
-    if (fit.offset < 0) fit = {products / squares, 0};
-    if (!(fit.scale > 0)) continue;
-    if (const float error = affine_error(x, most, fit); error < best_error) {
-      best = fit;
-      best_error = error;
-    }
-  }
-  return best;
 }
 
 /// Eight scales and eight offsets of 6 bits in 12 bytes: the first four of each take the low bits
@@ -107,11 +41,11 @@ struct AffineBlock {
 };
 
 AffineBlock affine_block(const float* values, int most, uint8_t* head) {
-  const Values x = finite_values(values);
+  const Values x = finite_values<kBlock>(values);
   Affine fits[kAffineParts];
   float scale = 0, offset = 0;
   for (int p = 0; p < kAffineParts; ++p) {
-    fits[p] = fit_affine(x.data() + p * kAffinePart, most);
+    fits[p] = fit_affine(x.data() + p * kAffinePart, kAffinePart, most, true);
     scale = std::max(scale, fits[p].scale);
     offset = std::max(offset, fits[p].offset);
   }
@@ -129,7 +63,7 @@ AffineBlock affine_block(const float* values, int most, uint8_t* head) {
     for (int s = std::max(0, near_scale - 1); s <= std::min(kMost, near_scale + 1); ++s)
       for (int o = std::max(0, near_offset - 1); o <= std::min(kMost, near_offset + 1); ++o) {
         const Affine tried{d * static_cast<float>(s), m * static_cast<float>(o)};
-        const float error = affine_error(part, most, tried);
+        const float error = affine_error(part, kAffinePart, most, tried);
         if (!(error < best)) continue;
         best = error;
         fit = tried;
@@ -158,43 +92,6 @@ void put_low_bits(const std::array<uint8_t, kBlock>& levels, uint8_t* to) {
 /// scale * level, with levels from -32 to 31.
 constexpr int kLowest = -32, kHighest = 31;
 
-float signed_error(const float* x, float scale) {
-  const float inverse = scale != 0 ? 1 / scale : 0;
-  float error = 0;
-  for (int i = 0; i < kSignedPart; ++i) {
-    const float difference =
-        scale * static_cast<float>(level_of(x[i], inverse, 0, kLowest, kHighest)) - x[i];
-    error += difference * difference;
-  }
-  return error;
-}
-
-/// The value of the largest size becomes about -32, so that its sign is in the scale.
-float fit_signed(const float* x) {
-  float largest = 0;
-  for (int i = 0; i < kSignedPart; ++i)
-    if (std::abs(x[i]) > std::abs(largest)) largest = x[i];
-  if (!(std::abs(largest) > kSmallestRange)) return 0;
-  float best = largest / static_cast<float>(kLowest), best_error = signed_error(x, best);
-  constexpr int kTries = 9;
-  for (int t = -kTries; t <= kTries; ++t) {
-    const float inverse = (static_cast<float>(kLowest) + 0.1f * static_cast<float>(t)) / largest;
-    float squares = 0, products = 0;
-    for (int i = 0; i < kSignedPart; ++i) {
-      const auto level = static_cast<float>(level_of(x[i], inverse, 0, kLowest, kHighest));
-      squares += level * level;
-      products += level * x[i];
-    }
-    if (!(squares > 0)) continue;
-    const float scale = products / squares;
-    if (const float error = signed_error(x, scale); error < best_error) {
-      best = scale;
-      best_error = error;
-    }
-  }
-  return best;
-}
-
 }  // namespace
 
 void quantize_q4_k(const float* values, uint8_t* block) {
@@ -216,10 +113,10 @@ void quantize_q5_k(const float* values, uint8_t* block) {
 
 void quantize_q6_k(const float* values, uint8_t* block) {
   uint8_t *const low = block, *const high = block + 128, *const scales = block + 192;
-  const Values x = finite_values(values);
+  const Values x = finite_values<kBlock>(values);
   float fits[kSignedParts], largest = 0;
   for (int p = 0; p < kSignedParts; ++p) {
-    fits[p] = fit_signed(x.data() + p * kSignedPart);
+    fits[p] = fit_signed(x.data() + p * kSignedPart, kSignedPart, kLowest, kHighest);
     if (std::abs(fits[p]) > std::abs(largest)) largest = fits[p];
   }
   const float d = put_clamped_half(block + 208, largest / -128);
@@ -230,7 +127,9 @@ void quantize_q6_k(const float* values, uint8_t* block) {
     int best = 0;
     float best_error = INFINITY;
     for (int s = std::max(-128, near - 1); s <= std::min(127, near + 1); ++s)
-      if (const float error = signed_error(part, d * static_cast<float>(s)); error < best_error) {
+      if (const float error =
+              signed_error(part, kSignedPart, d * static_cast<float>(s), kLowest, kHighest);
+          error < best_error) {
         best = s;
         best_error = error;
       }

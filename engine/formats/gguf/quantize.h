@@ -1,5 +1,6 @@
 #pragma once
-// Quantization of float32 values to blocks of GGUF files, as ggml's plain rule does it.
+// Quantization of float32 values to blocks of GGUF files: as ggml's plain rule does it, or with
+// scales that are searched for the least squared error.
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +17,14 @@ struct BlockType {
   const char* name;  ///< "q8_0"
   int64_t type;      ///< ggml's number
   int64_t values, bytes;
-  void (*quantize)(const float* values, uint8_t* block);
+  void (*plain)(const float* values, uint8_t* block);     ///< null for k-quants
+  void (*searched)(const float* values, uint8_t* block);  ///< never a larger error than `plain`
+};
+
+/// How scales of blocks are chosen. Those of k-quants are always searched.
+enum class BlockScales : uint8_t {
+  kPlain,     ///< from the largest value, with ggml's bytes
+  kSearched,  ///< for the least squared error; takes some 20 times as long
 };
 
 /// By ggml's number or by name; null if there is none.
@@ -25,6 +33,7 @@ const BlockType* find_block_type(std::string_view name);
 std::vector<std::string> block_type_names();
 
 /// Blocks of rows of values whose number is a multiple of the block's. NaN becomes 0.
-std::vector<uint8_t> quantize(const BlockType& type, std::span<const float> values);
+std::vector<uint8_t> quantize(const BlockType& type, std::span<const float> values,
+                              BlockScales scales = BlockScales::kPlain);
 
 }  // namespace paddle::formats::gguf

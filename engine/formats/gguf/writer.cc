@@ -139,7 +139,7 @@ void Writer::add_bytes(std::span<const uint8_t> bytes) {
   pad(bytes.size());
 }
 
-void Writer::add(const Array& given) {
+void Writer::add(const Array& given, BlockScales scales) {
   const WrittenTensor& tensor = tensors_.at(next_++);
   const Array values = given.contiguous();
   ensure(values.shape == tensor.shape, "GGUF: '", tensor.name, "' has another shape");
@@ -147,7 +147,8 @@ void Writer::add(const Array& given) {
   if (const BlockType* type = find_block_type(tensor.type)) {
     ensure(values.dtype == DType::kF32, "GGUF: values to quantize are not float32");
     const auto blocks = quantize(
-        *type, std::span<const float>(values.data<float>(), static_cast<size_t>(values.size())));
+        *type, std::span<const float>(values.data<float>(), static_cast<size_t>(values.size())),
+        scales);
     file_.write(blocks.data(), blocks.size());
   } else {
     ensure(type_of_dtype(values.dtype) == tensor.type, "GGUF: '", tensor.name, "' is ",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
 #include "tensor/tensor.h"
 
@@ -32,8 +33,8 @@ class Writer {
   /// The bytes of the next tensor as the file holds them.
   void add_bytes(std::span<const uint8_t> bytes);
   /// The values of the next tensor: float32, float16 or bfloat16 as its type says; float32 for a
-  /// type of blocks.
-  void add(const Array& values);
+  /// type of blocks, whose scales are chosen as `scales` says.
+  void add(const Array& values, BlockScales scales = BlockScales::kPlain);
   void close();
 
  private:
