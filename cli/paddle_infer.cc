@@ -421,7 +421,7 @@ int run(int argc, char** argv) {
   };
   report_weights();
   if (!dims.empty() && benchmark == 0)
-    fail(ErrorCode::kUsage, "--dim gives sizes for --benchmark, which is not asked for");
+    fail(ErrorCode::kUsage, "--dim sets sizes for --benchmark, which is missing");
   const bool of_values =
       model->onnx() && input.paths.size() == 1 && takes_values(*model->onnx(), input.paths[0]);
   const bool of_nothing =

@@ -206,16 +206,16 @@ paddle_room(compiler DEPENDS base tensor ops ir kernels
 paddle_room(partition DEPENDS base tensor ops comm ir)
 paddle_room(runtime DEPENDS base tensor ops ir kernels compiler)
 paddle_room(metrics DEPENDS base tensor)
-paddle_room(optim DEPENDS tensor ops LIBRARIES yaml-cpp)
+paddle_room(optim DEPENDS tensor ops)
 paddle_room(decoding DEPENDS base)
 paddle_room(text DEPENDS base formats
   LIBRARIES nlohmann_json::nlohmann_json paddle_utf8proc paddle_pcre2)
 paddle_room(onnx DEPENDS base tensor ops ir autograd compiler runtime formats decoding
   LIBRARIES paddle_pcre2)
 paddle_room(lang DEPENDS base config tensor ops ir runtime
-  LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+  LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(data DEPENDS base config tensor formats text
-  LIBRARIES nlohmann_json::nlohmann_json yaml-cpp)
+  LIBRARIES nlohmann_json::nlohmann_json)
 # Their loops are for the auto-vectorizer, as those of kernels are.
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/engine/data/resample.cc ${CMAKE_SOURCE_DIR}/engine/data/transforms.cc PROPERTIES
@@ -225,15 +225,15 @@ paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_j
 paddle_room(quant_common DEPENDS base config tensor ops runtime lang)
 paddle_room(program
   DEPENDS base config tensor ops ir autograd compiler runtime formats onnx lang data quant_common
-  LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+  LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(convert DEPENDS base config tensor runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(train
   DEPENDS base config tensor ops ir autograd compiler comm partition runtime formats metrics optim
           lang data program convert quant_common
-  LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+  LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(infer DEPENDS base tensor formats decoding onnx data program
-  LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+  LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(llm DEPENDS base config tensor ops ir runtime formats decoding text program convert)
 # The page of paddle-serve as a string.
 set(PADDLE_CHAT_PAGE ${CMAKE_SOURCE_DIR}/engine/serve/chat_page.html)

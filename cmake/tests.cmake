@@ -19,7 +19,7 @@ set(PADDLE_TEST_CACHE "PADDLE_CACHE_DIR=set:${CMAKE_BINARY_DIR}/test-cache")
 function(paddle_add_test program label sources)
   add_executable(${program} ${sources})
   target_link_libraries(${program} PRIVATE
-    ${ARGN} paddle_flags paddle_test_support yaml-cpp nlohmann_json::nlohmann_json
+    ${ARGN} paddle_flags paddle_test_support nlohmann_json::nlohmann_json
     ZLIB::ZLIB PNG::PNG JPEG::JPEG)
   if(NOT program STREQUAL "test_api")  # whose headers have other types with the same names
     paddle_reuse_headers(${program} paddle_test_support)

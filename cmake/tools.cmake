@@ -8,7 +8,7 @@ if(cli_common)
   add_library(paddle_cli_common STATIC ${cli_common})
   # Most of a command is reading its arguments.
   target_compile_options(paddle_cli_common PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_link_libraries(paddle_cli_common PUBLIC paddle_engine CLI11::CLI11 yaml-cpp
+  target_link_libraries(paddle_cli_common PUBLIC paddle_engine CLI11::CLI11
     nlohmann_json::nlohmann_json PRIVATE paddle_flags)
   # Public: a program that reuses its compiled headers must have the same macros.
   target_compile_definitions(paddle_cli_common PUBLIC PADDLE_VERSION="${PROJECT_VERSION}"
@@ -21,7 +21,7 @@ foreach(source IN LISTS cli_sources)
   add_executable(${program} ${source})
   target_compile_options(${program} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(${program} PRIVATE
-    paddle_flags paddle_engine CLI11::CLI11 yaml-cpp nlohmann_json::nlohmann_json)
+    paddle_flags paddle_engine CLI11::CLI11 nlohmann_json::nlohmann_json)
   if(cli_common)
     target_link_libraries(${program} PRIVATE paddle_cli_common)
     paddle_reuse_headers(${program} paddle_cli_common)

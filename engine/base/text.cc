@@ -93,11 +93,6 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-bool starts_with_any(std::string_view text, std::span<const std::string> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](const std::string& prefix) { return text.starts_with(prefix); });
-}
-
 bool matches_pattern(std::string_view pattern, std::string_view text) {
   // Greedy with a single backtracking point; linear for practical patterns.
   size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;

@@ -84,7 +84,6 @@ template <class... Parts>
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
-bool starts_with_any(std::string_view text, std::span<const std::string> prefixes);
 
 /// Glob match with `*` (any characters) and `?`.
 bool matches_pattern(std::string_view pattern, std::string_view text);

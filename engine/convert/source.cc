@@ -34,7 +34,7 @@ std::map<std::string, std::string> weight_map(const std::string& index) {
     if (!file.is_string()) bad("the file of '", name, "' is not a string");
     const std::string& shard = file.get_ref<const std::string&>();
     if (shard.empty() || shard.find('/') != std::string::npos || shard == "." || shard == "..")
-      bad("the file '", shard, "' of '", name, "' does not lie beside the index");
+      bad("the file '", shard, "' of '", name, "' is not in the folder of the index");
     out[name] = shard;
   }
   return out;

@@ -25,7 +25,7 @@ struct StaticDims {
   std::map<std::string, int64_t> known, fixed;
 };
 
-/// Traces an entry in evaluation mode. Makes parameters that the store lacks. With `dims`, gives
+/// Traces an entry in evaluation mode. Makes parameters that the store lacks. With `dims`, returns
 /// null if the model asks for the value of a dim that is not known. With `quantization`, layers
 /// compute on quantized values, with constant scales from the values of the store. With `deferred`,
 /// parameters that the store lacks get no values there, but in this map.

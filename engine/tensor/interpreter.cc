@@ -44,8 +44,6 @@ Interpreter& current_interpreter() {
   return *current;
 }
 
-bool has_interpreter() { return current != nullptr; }
-
 InterpreterScope::InterpreterScope(Interpreter& interpreter) : previous_(current) {
   interpreter.next_ = current;
   current = &interpreter;

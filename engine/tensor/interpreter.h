@@ -73,7 +73,6 @@ class PassingInterpreter : public Interpreter {
 
 /// The innermost interpreter of this thread; throws kInternal if none is installed.
 Interpreter& current_interpreter();
-bool has_interpreter();
 
 /// Installs an interpreter for a scope.
 class InterpreterScope {

@@ -96,8 +96,7 @@ const ir::Value* BatchDependence::behind_guard(const ir::Value* divisor) {
   return guards ? sum : divisor;
 }
 
-// ---- sizes and equal values
-// -------------------------------------------------------------------------
+// --- sizes and equal values ---
 
 bool BatchDependence::counts_samples(const Dim& dim) const {
   std::vector<std::string> names;
@@ -166,8 +165,7 @@ bool BatchDependence::aligned(const Dependence& a, const ir::Value* x, const Dep
          (!a.mask ? !b.mask : b.mask && number_of(a.mask) == number_of(b.mask));
 }
 
-// ---- operations
-// -------------------------------------------------------------------------------------
+// --- operations ---
 
 Dependence BatchDependence::whole(const Operation& operation) const {
   Dependence out;

@@ -23,7 +23,7 @@ const std::vector<std::string>& changeable_keys();
 
 /// All differences between two resolved configs, in the order of the new one.
 std::vector<ConfigChange> config_changes(const config::Node& before, const config::Node& after);
-/// Throws kConfig, naming each, if some may not change; gives the others.
+/// Throws kConfig, naming each, if some may not change; returns the others.
 std::vector<ConfigChange> check_changes(const config::Node& before, const config::Node& after);
 
 }  // namespace paddle::train

@@ -88,8 +88,7 @@ std::string rate_name(const std::string& optimizer) {
 
 }  // namespace
 
-// ---- compiled
-// ------------------------------------------------------------------------------------
+// --- compiled ---
 
 StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, bool constant_dims,
                                  Tensor& random) const {
@@ -349,8 +348,7 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
   return c.executable->run(c.inputs);
 }
 
-// ---- eager
-// ---------------------------------------------------------------------------------------
+// --- eager ---
 
 StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
                                const StepScalars& numbers, double weight, uint64_t counter) {
@@ -382,8 +380,7 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
   return out;
 }
 
-// ---- steps
-// ---------------------------------------------------------------------------------------
+// --- steps ---
 
 void Session::decorate() {
   for (const NamedOptimizer& each : step_->definition().optimizers)

@@ -137,7 +137,7 @@ class Session {
   void check_device_errors() const;
   /// The losses of the last step by optimizer; empty unless these have names.
   std::span<const double> losses() const { return losses_; }
-  /// Computes a step on a batch, in one part and operation by operation, and gives its fields and
+  /// Computes a step on a batch, in one part and operation by operation, and passes its fields and
   /// then all results to `visit`, on rank 0. Parameters and states stay as they are.
   void replay(const std::vector<Array>& batch, const StepScalars& numbers,
               const std::function<void(const ReplayedValue&)>& visit);
@@ -243,7 +243,7 @@ class Session {
   /// Gives the result of the rank with this stage to all ranks of the axis.
   void share_result(int stage, Array& result);
   /// Adds up the gradients of micro-batches and updates with them, for each update of the step;
-  /// gives the loss.
+  /// returns the loss.
   /// The states of a minimizer, for all parameters that are not frozen.
   void make_minimizer_states();
   /// An update by the optimizer that evaluates the loss several times.

@@ -78,7 +78,7 @@ expect 2 "there is no such file" "$convert" nowhere.npz y.npz
 expect 2 "the name does not tell the format" "$convert" plain.safetensors y.bin
 expect 2 "files of the format 'onnx' are read, not written" "$convert" plain.safetensors y.onnx
 expect 2 "--shard-size" "$convert" plain.safetensors y.safetensors --shard-size lots
-expect 5 "does not lie beside the index" "$convert" escaping.safetensors.index.json y.npz
+expect 5 "is not in the folder of the index" "$convert" escaping.safetensors.index.json y.npz
 expect 5 "which swapped.safetensors.index.json does not name" "$convert" swapped.safetensors.index.json y.npz
 head -c 200 plain.safetensors > cut.safetensors
 expect 5 "cut.safetensors" "$convert" cut.safetensors y.npz

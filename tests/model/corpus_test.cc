@@ -226,7 +226,7 @@ TEST(Corpus, HostileModelsEndSoonAndSmall) {
            "model: return x",
        "more than a million values"},
       {"calls of calls", x + call_twice("x", "x * f60(1)"),
-       "more than a million operations and loop turns"},
+       "more than a million operations and loop iterations"},
       {"blocks in blocks",
        x + "blocks:\n  f0(x): return x\n" +
            counted(400,

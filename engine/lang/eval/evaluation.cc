@@ -36,7 +36,7 @@ void Evaluation::refuse(const SourcePosition& where, std::string message) const 
 void Evaluation::step(const SourcePosition& where) {
   // Runs on types alone come on top, and have a bound of their own.
   if (is_abstract() ? ++abstract_steps_ > 4 * kMaxTraceSteps : ++steps_ > kMaxTraceSteps) {
-    refuse(where, "more than a million operations and loop turns in one trace");
+    refuse(where, "more than a million operations and loop iterations in one trace");
   }
 }
 

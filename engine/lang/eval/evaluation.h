@@ -111,7 +111,7 @@ class Evaluation {
   Frame make_frame(const Code& code, const std::string& file);
   Value evaluate_name(const Expr& name, Frame& frame);
   void assign(const Expr& target, Value value, Frame& frame);
-  /// Counts a loop turn or operation.
+  /// Counts a loop iteration or operation.
   void step(const SourcePosition& where);
   [[noreturn]] void refuse(const SourcePosition& where, std::string message) const;
   /// Calls `f` with operations marked by this place; errors without a place get it, and kUsage
@@ -203,7 +203,7 @@ class Evaluation {
                        Frame& frame);
 
   // --- loops.cc ---
-  /// Runs turns until `next` gives none or all paths have left the loop.
+  /// Runs iterations until `next` gives none or all paths have left the loop.
   Outcome run_iterations(const Stmt& statement, Frame& frame,
                          const std::function<std::optional<Side>()>& next);
   Outcome run_for(const Stmt& statement, Frame& frame);
@@ -277,7 +277,7 @@ class Evaluation {
   Outcome run_statement(const Stmt& statement, Frame& frame);
   Outcome run_if(const Stmt& statement, size_t branch, const Continuation* rest, Frame& frame);
   Outcome run_continuation(Outcome outcome, const Continuation& rest, Frame& frame);
-  /// Whether a `while` on numbers turned out, after its first turn, to stand on tensors.
+  /// Whether a `while` on numbers turned out, after its first iteration, to stand on tensors.
   bool becomes_tensor_loop(const Stmt& statement, Outcome outcome, Frame& frame);
   /// Tells the store of states that control flow changed, once outside of it.
   void publish(const std::set<std::string>& paths);

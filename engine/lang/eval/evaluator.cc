@@ -245,15 +245,6 @@ Value run_code(const Code& code, const NamedValues& names, const EvaluationOptio
   return result;
 }
 
-Value param_value(const Program& program, const std::string& name) {
-  NoParameters store;
-  EvaluationOptions options;
-  options.store = &store;
-  const Param* param = program.find_param(name);
-  if (!param) fail(ErrorCode::kUsage, "the model has no param '", name, "'");
-  return Evaluation(&program, options).param(*param, param->name.where);
-}
-
 void check_program(const Program& program, const EvaluationOptions& options) {
   Diagnostics diagnostics;
   check_names(program, known_names(options), diagnostics);

@@ -60,9 +60,6 @@ std::vector<NamedTensor> run_entry(const Program& program, const EntryPoint& ent
 Value run_code(const Code& code, const NamedValues& names, const EvaluationOptions& options,
                std::map<std::string, Value>* assigned = nullptr);
 
-/// The value of a param (after variant and overrides), for tools that print it.
-Value param_value(const Program& program, const std::string& name);
-
 /// check_names against the registry of operations; throws all errors as one.
 void check_program(const Program& program, const EvaluationOptions& options = {});
 

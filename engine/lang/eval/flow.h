@@ -25,7 +25,8 @@ Value flow_number(const Outcome& outcome, const Frame& frame);
 /// The outcome for a set of flows that are possible; the frame's locals say which and what.
 Outcome mixed_outcome(unsigned flows, Frame& frame);
 
-/// A side of control flow, or a turn of a loop, while it is written: states go back at its end.
+/// A side of control flow, or an iteration of a loop, while it is written: states go back at its
+/// end.
 class RegionScope {
  public:
   explicit RegionScope(Evaluation& evaluation);

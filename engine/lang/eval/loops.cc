@@ -1,6 +1,6 @@
-// Loops. On numbers each turn is run while tracing; on tensors the loop becomes one of the
-// interpreter's, with what it changes carried from turn to turn. A `break` under a tensor in a loop
-// on numbers leaves its further turns under a condition.
+// Loops. On numbers each iteration is run while tracing; on tensors the loop becomes one of the
+// interpreter's, with what it changes carried from iteration to iteration. A `break` under a tensor
+// in a loop on numbers leaves its further iterations under a condition.
 #include <utility>
 
 #include "lang/eval/assigned_values.h"
@@ -32,13 +32,13 @@ Outcome Evaluation::run_iterations(const Stmt& statement, Frame& frame,
   const SourcePosition& where = statement.where;
   std::optional<Changes> changes;
   Outcome outcome;
-  while (const auto turn = next()) {
+  while (const auto iteration = next()) {
     step(where);
     if (outcome.flow == Flow::kMixed) {
       if (!changes) changes = changes_of(statement);
-      outcome = run_unless_jumped(outcome, where, *changes, frame, *turn);
+      outcome = run_unless_jumped(outcome, where, *changes, frame, *iteration);
     } else {
-      outcome = (*turn)(frame);
+      outcome = (*iteration)(frame);
     }
     outcome = resolve_flow(outcome, Flow::kContinue, where, frame);
     if (!(outcome.flows() & kNormalBit)) break;
@@ -75,7 +75,7 @@ Outcome Evaluation::run_while(const Stmt& statement, Frame& frame) {
   bool on_tensor = false, first = true;
   frame.iterations.push_back(-1);
   Outcome outcome = run_iterations(statement, frame, [&]() -> std::optional<Side> {
-    // The condition counts to the turn that it starts, and to none when it stands on a tensor.
+    // The condition counts to the iteration that it starts, and to none when it stands on a tensor.
     ++frame.iterations.back();
     // Without a call, nothing happens that a second evaluation would repeat.
     const Value holds =
@@ -93,13 +93,13 @@ Outcome Evaluation::run_while(const Stmt& statement, Frame& frame) {
     if (holds_call(condition)) evaluate(condition, frame);
     return [&, is_first](Frame& own) {
       if (!is_first || !is_abstract()) return run(statement.branches[0].body, own);
-      // On types alone, the first turn itself shows it; it is taken back if it does.
+      // On types alone, the first iteration itself shows it; it is taken back if it does.
       Frame before = Copier().copy(own);
       States states = states_;
-      Outcome turn = run(statement.branches[0].body, own);
+      Outcome iteration = run(statement.branches[0].body, own);
       Frame after = Copier().copy(own);
-      on_tensor = becomes_tensor_loop(statement, turn, after);
-      if (!on_tensor) return turn;
+      on_tensor = becomes_tensor_loop(statement, iteration, after);
+      if (!on_tensor) return iteration;
       own = std::move(before);
       states_ = std::move(states);
       return Outcome{Flow::kBreak, {}};
@@ -119,7 +119,7 @@ bool Evaluation::becomes_tensor_loop(const Stmt& statement, Outcome outcome, Fra
 
 // --- loops on tensors ---
 
-/// One `while` on tensors: what it carries, and how its turns are written.
+/// One `while` on tensors: what it carries, and how its iterations are written.
 class Evaluation::Loop {
  public:
   Loop(Evaluation& evaluation, const Stmt& loop, Frame& frame)
@@ -133,7 +133,8 @@ class Evaluation::Loop {
       (frame_.locals.count(name) ? carried_ : inside_).push_back(name);
     for (const std::string& name : carried_)
       forms_.push_back(with_tensor_leaves(frame_.locals.at(name)));
-    // Types may widen from turn to turn (an integer start, a float afterwards) until they settle.
+    // Types may widen from iteration to iteration (an integer start, a float afterwards) until they
+    // settle.
     for (int round = 0; !try_turn(); ++round) {
       if (round == 4)
         ev_.refuse(where_, "the types of the values that this loop carries do not settle");
@@ -159,7 +160,8 @@ class Evaluation::Loop {
     if (returned_) flatten_zeros(ev_, *returned_, where_, start);
     const Tensors flat = ev_.with_location_scope(where_, [&] {
       return current_interpreter().loop([&](const Tensors& now) { return Tensors{condition(now)}; },
-                                        [&](const Tensors& now) { return turn(now); }, start, -1);
+                                        [&](const Tensors& now) { return iteration(now); }, start,
+                                        -1);
     });
     size_t next = 0;
     std::vector<Value> values;
@@ -187,7 +189,7 @@ class Evaluation::Loop {
     return copy;
   }
 
-  /// Runs a turn on types; false if it widens what is carried.
+  /// Runs an iteration on types; false if it widens what is carried.
   bool try_turn() {
     const ShapeScope dry(ev_);
     const RegionScope region(ev_);
@@ -208,7 +210,7 @@ class Evaluation::Loop {
         const auto reason = copy.unavailable.find(carried_[i]);
         ev_.refuse(where_, reason != copy.unavailable.end()
                                ? reason->second
-                               : str("'", carried_[i], "' has no value after a turn"));
+                               : str("'", carried_[i], "' has no value after an iteration"));
       }
       const Value next = ev_.with_location_scope(where_, [&] {
         return join_values("'" + carried_[i] + "'", forms_[i], now->second, "while");
@@ -254,7 +256,7 @@ class Evaluation::Loop {
                    ": a value that a loop on tensors carries keeps its shape"));
   }
 
-  /// The frame and the states at the start of a turn; gives the place after them in `flat`.
+  /// The frame and the states at the start of an iteration; gives the place after them in `flat`.
   size_t enter(const Tensors& flat, Frame& copy) {
     size_t next = 0;
     std::vector<Value> values;
@@ -280,7 +282,7 @@ class Evaluation::Loop {
         [&](const Tensors&) { return Tensors{ev_.condition_tensor(Value(false), where_)}; })[0];
   }
 
-  Tensors turn(const Tensors& flat) {
+  Tensors iteration(const Tensors& flat) {
     const RegionScope region(ev_);
     Frame copy;
     enter(flat, copy);
@@ -310,7 +312,7 @@ class Evaluation::Loop {
       store_local(frame_, carried_[i], values[i], changes_.bound);
     for (const std::string& name : inside_) {
       frame_.unavailable[name] = str("'", name, "' is assigned only inside the loop in line ",
-                                     where_.line, ", which may run no turn");
+                                     where_.line, ", which may run zero times");
     }
     if (!returned) return {};
     frame_.locals[kReturned] = *returned;
@@ -328,7 +330,7 @@ class Evaluation::Loop {
   const Changes changes_;
   Names carried_, inside_;
   std::vector<Value> forms_;  ///< of the carried names
-  unsigned flows_ = 0;        ///< how a turn may end
+  unsigned flows_ = 0;        ///< how an iteration may end
   bool endless_ = false;      ///< the condition is the number true
   std::optional<Value> returned_;
   std::set<std::string> states_;

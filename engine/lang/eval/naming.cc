@@ -1,5 +1,5 @@
 // Paths of layers, parameters and states. A path is the caller's path and the callee's name with
-// the number of its occurrence in the text, then the turns of the enclosing loops.
+// the number of its occurrence in the text, then the iterations of the enclosing loops.
 #include <algorithm>
 
 #include "lang/eval/evaluation.h"

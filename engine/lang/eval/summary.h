@@ -36,7 +36,7 @@ struct Summary {
 };
 
 /// Runs an entry on types. Dims that `dims` does not give count as 1 in `flops`; loops on tensors
-/// count as one turn, and of branches on tensors both sides.
+/// count as one iteration, and of branches on tensors both sides.
 Summary summarize(const Program& program, const EntryPoint& entry,
                   const std::map<std::string, int64_t>& dims = {}, bool training = false);
 

@@ -153,7 +153,7 @@ class WalkBudget {
 
 /// Longest list.
 inline constexpr size_t kMaxListItems = 1'000'000;
-/// Loop turns and operations of one trace.
+/// Loop iterations and operations of one trace.
 inline constexpr int64_t kMaxTraceSteps = 1'000'000;
 
 }  // namespace paddle::lang

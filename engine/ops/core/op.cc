@@ -30,7 +30,6 @@ class Registry {
     by_name_[def.name] = &op;
     return op;
   }
-  void alias(const char* alias, const char* name) { by_name_[alias] = by_name_.at(name); }
   const Op* find(std::string_view name) const {
     const auto it = by_name_.find(name);
     return it == by_name_.end() ? nullptr : it->second;
@@ -100,8 +99,6 @@ std::vector<std::string> op_names() {
   return names;
 }
 
-const Op& register_op(const OpDef& def) { return registry().add(def); }
-void register_alias(const char* alias, const char* name) { registry().alias(alias, name); }
 const Op& op_at(int id) { return *all_ops()[static_cast<size_t>(id)]; }
 
 }  // namespace paddle

@@ -209,8 +209,6 @@ const Op& get_op(std::string_view name);
 /// All operations in the order of registration.
 std::span<const Op* const> all_ops();
 std::vector<std::string> op_names();
-const Op& register_op(const OpDef& def);
-void register_alias(const char* alias, const char* name);
 /// The operation with index `id` of the generated table, for generated code.
 const Op& op_at(int id);
 
