@@ -105,6 +105,33 @@ def stress(root, folder):
     write_table(f"{folder}/stress.csv", ["sounds", "stress"], (rows[word] for word in chosen))
 
 
+# The characters of tinyshakespeare, so that a model of it can read the text.
+CHARACTERS = re.compile(r"[A-Za-z \n!$&',\-.:;?3]+")
+
+
+def sayings(root, folder):
+    """Debian fortunes and fortunes-min: quotations without digits and brackets, in a fixed random order,
+    as one text."""
+    files = sorted(glob.glob(os.path.join(root, "usr/share/games/fortunes/*")))
+    if not files:
+        raise Missing(f"{root}/usr/share/games/fortunes is missing: apt-get install fortunes")
+    found = set()
+    for path in files:
+        if path.endswith((".dat", ".u8")):
+            continue
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for saying in re.split(r"\n%\n", file.read()):
+                saying = re.sub(r"[ \t]+", " ", saying.replace('"', "").replace("`", "'")).strip()
+                if CHARACTERS.fullmatch(saying):
+                    found.add(saying)
+    sayings = sorted(found)
+    random.Random(1).shuffle(sayings)
+    path = f"{folder}/sayings.txt"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n\n".join(sayings) + "\n")
+    print(f"{path}: {len(sayings)} sayings, {os.path.getsize(path)} bytes")
+
+
 def packages(root, folder):
     """Lists of apt (apt-get update): descriptions of Debian packages and the section of each; those of
     one source package stay on one side of the split into packages.csv and packages-test.csv."""

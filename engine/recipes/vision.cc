@@ -129,7 +129,7 @@ RecipeResult segmentation(const RecipeRequest& request) {
     out.found.push_back(
         "if the masks use few of these values, name them with `values: {0: background, 255: …}`");
   out.config = fill_template(request, {{"count", str(largest + 1)},
-                                       {"epochs", str(epochs_for(look.rows * 4 / 5, 25000, 8))},
+                                       {"epochs", str(epochs_for(look.rows * 4 / 5, 64000, 8))},
                                        {"image", yaml_text(look.columns[image].name)},
                                        {"mask", yaml_text(look.columns[mask].name)}});
   return out;
