@@ -1,12 +1,17 @@
-// paddle tokenize MODEL: texts to token ids and back, one JSON value a line.
+// paddle tokenize: texts to token ids and back, one JSON value a line; files of texts to files of
+// tokens; and training of a tokenizer.
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "common.h"
+#include "text/bpe_trainer.h"
 #include "text/load.h"
+#include "text/token_file.h"
 
 namespace {
 
@@ -30,22 +35,7 @@ std::vector<tokenizers::TokenId> ids_of(const nlohmann::json& value, int64_t num
   return ids;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app{
-      "Turns texts into token ids: reads one JSON string a line from standard input and writes one "
-      "JSON list of ids a line."};
-  std::string model;
-  bool decode = false, special = false;
-  app.add_option("MODEL", model,
-                 "a Hugging Face folder, tokenizer.json, SentencePiece's .model, tekken.json or a "
-                 "GGUF file")
-      ->required();
-  app.add_flag("--decode", decode, "read JSON lists of ids and write JSON strings");
-  app.add_flag("--special", special,
-               "parse special tokens and add the tokenizer's own beginning and end; with --decode, "
-               "keep special tokens in the text");
-  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  const tokenizers::Tokenizer tokenizer = tokenizers::load_tokenizer(model);
+void answer_lines(const tokenizers::Tokenizer& tokenizer, bool decode, bool special) {
   std::string line;
   for (int64_t number = 1; std::getline(std::cin, line); ++number) {
     const nlohmann::json value = parse_line(line, number);
@@ -60,6 +50,98 @@ int run(int argc, char** argv) {
     // In ASCII: some readers take U+0085 or U+2028 as the end of a line.
     cli::print(result.dump(-1, ' ', true) + "\n");
   }
+}
+
+void train(const std::vector<std::string>& files, tokenizers::BpeTrainingOptions options,
+           const std::string& output) {
+  const int64_t wanted = options.vocabulary_size;
+  tokenizers::BpeTrainer trainer(std::move(options));
+  uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    const auto text = MappedFile::open(file);
+    trainer.add(text->view());
+    bytes += text->size();
+  }
+  const tokenizers::TrainedBpe trained = trainer.train();
+  write_file_atomically(output, tokenizers::tokenizer_json(trained));
+  cli::print(str(output, ": ", trained.tokens.size(), " tokens, ", trained.merges.size(),
+                 " merges, from ", bytes, " bytes and ", trained.distinct_words, " words\n"));
+  if (trained.dropped_words > 0)
+    cli::print_error(str("warning: ", trained.dropped_words,
+                         " rare words were left out: there are too many different ones"));
+  if (static_cast<int64_t>(trained.tokens.size()) < wanted)
+    cli::print_error(str("warning: the text gives ", trained.tokens.size(), " tokens, not ", wanted,
+                         ": no further pair occurs often enough"));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{
+      "Turns texts into token ids: reads one JSON string a line from standard input and writes one "
+      "JSON list of ids a line. With --input, files of text become a file of tokens. With --train, "
+      "learns a byte-level BPE tokenizer from files of text."};
+  std::string model, output, key, end;
+  std::vector<std::string> training, inputs;
+  bool decode = false, special = false, overwrite = false;
+  tokenizers::BpeTrainingOptions options;
+  app.add_option("MODEL", model,
+                 "a Hugging Face folder, tokenizer.json, SentencePiece's .model, tekken.json or a "
+                 "GGUF file");
+  auto* decodes = app.add_flag("--decode", decode, "read JSON lists of ids and write JSON strings");
+  app.add_flag("--special", special,
+               "parse special tokens and add the tokenizer's own beginning and end; with --decode, "
+               "keep special tokens in the text; with --input, parse them without adding any");
+  auto* input = app.add_option("--input", inputs, "files of text that become one file of tokens")
+                    ->excludes(decodes);
+  app.add_option("--jsonl", key,
+                 "with --input: the files are JSON lines, and this key of a record is a document")
+      ->needs(input);
+  app.add_option("--end", end,
+                 "with --input: the token behind each document (default: none behind a file, the "
+                 "tokenizer's end token behind a record of --jsonl)")
+      ->needs(input);
+  auto* trains = app.add_option("--train", training, "learn a tokenizer from these files of text")
+                     ->excludes(input)
+                     ->excludes(decodes);
+  app.add_option("--vocabulary-size", options.vocabulary_size,
+                 "with --train: tokens, the 256 bytes and special ones included (default: 8000)")
+      ->needs(trains);
+  app.add_option("--min-count", options.min_count,
+                 "with --train: how often a pair must occur to become a token (default: 2)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->needs(trains);
+  app.add_option(
+         "--special-token", options.special_tokens,
+         "with --train: a token that is not written in texts, repeatable (default: <|endoftext|>)")
+      ->needs(trains);
+  auto* out = app.add_option("-o,--output", output,
+                             "the file of --train (tokenizer.json) or of --input (tokens.bin)");
+  app.add_flag("--overwrite", overwrite, "replace an existing file")->needs(out);
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  const bool writes = trains->count() > 0 || input->count() > 0;
+  if (writes != (out->count() > 0))
+    fail(ErrorCode::kUsage,
+         writes ? "no file to write is given: -o FILE" : "--output is for --train and --input");
+  if (writes && !overwrite && file_exists(output))
+    fail(ErrorCode::kUsage, output, ": is there already (--overwrite replaces it)");
+  if (trains->count() > 0) {
+    if (!model.empty())
+      fail(ErrorCode::kUsage, "--train learns a tokenizer and takes no MODEL, found '", model, "'");
+    train(training, std::move(options), output);
+    return 0;
+  }
+  if (model.empty()) fail(ErrorCode::kUsage, "no tokenizer is given (see paddle-tokenize --help)");
+  const tokenizers::Tokenizer tokenizer = tokenizers::load_tokenizer(model);
+  if (inputs.empty()) {
+    answer_lines(tokenizer, decode, special);
+    return 0;
+  }
+  const tokenizers::TokenFileOptions written{.json_key = key, .end_token = end, .special = special};
+  const tokenizers::TokenFileSummary summary =
+      tokenizers::write_token_file(tokenizer, inputs, written, output);
+  cli::print(str(output, ": ", summary.tokens, " tokens of ", summary.documents,
+                 summary.documents == 1 ? " document as " : " documents as ",
+                 summary.bytes_each == 2 ? "uint16" : "uint32", ", vocabulary_size ",
+                 tokenizer.vocabulary_size(), "\n"));
   return 0;
 }
 

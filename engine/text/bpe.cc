@@ -79,10 +79,6 @@ void append_symbol(std::vector<Symbol>& symbols, TokenId id, size_t begin, size_
   symbols.push_back({id, i - 1, -1, static_cast<uint32_t>(begin), static_cast<uint32_t>(length)});
 }
 
-uint64_t pair_key(TokenId left, TokenId right) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
-}
-
 class MergeBpe final : public TokenModel {
  public:
   MergeBpe(const Vocabulary& vocabulary, std::vector<Merge> merges, const BpeOptions& options)

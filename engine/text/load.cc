@@ -36,7 +36,8 @@ void read_folder_settings(Tokenizer& tokenizer, const std::string& folder) {
 }
 
 Tokenizer load_folder(const std::string& folder) {
-  for (const char* name : {"/tokenizer.json", "/tokenizer.model", "/tekken.json"})
+  for (const char* name :
+       {"/tokenizer.json", "/tokenizer.model", "/tekken.json", "/tokenizer.gguf"})
     if (file_exists(folder + name)) {
       Tokenizer tokenizer = load_tokenizer(folder + name);
       read_folder_settings(tokenizer, folder);

@@ -42,6 +42,27 @@ size_t space_after(std::string_view text, size_t begin) {
   return begin;
 }
 
+/// Words of a long text come again and again: their ids are copied from the first time.
+void encode_pieces(const TokenModel& model, const Pieces& pieces, std::vector<TokenId>& ids) {
+  constexpr size_t kFew = 32;
+  std::unordered_map<std::string_view, std::pair<size_t, size_t>> known;
+  for (const Piece& piece : pieces) {
+    if (piece.text.empty()) continue;
+    if (pieces.size() < kFew) {
+      model.encode(piece.text, ids);
+      continue;
+    }
+    const auto [it, added] = known.try_emplace(piece.text, ids.size(), 0);
+    if (added) {
+      model.encode(piece.text, ids);
+      it->second.second = ids.size();
+      continue;
+    }
+    const auto [begin, end] = it->second;
+    for (size_t i = begin; i < end; ++i) ids.push_back(ids[i]);
+  }
+}
+
 }  // namespace
 
 const std::string* Tokenizer::token(TokenId id) const {
@@ -92,8 +113,7 @@ void Tokenizer::encode_section(std::string_view text, bool begins_text, bool spe
       [&](std::string_view part, bool first) {
         Pieces pieces = {{std::string(part), begins_text && first}};
         for (const PreTokenizer& step : pre_tokenizers_) step(pieces);
-        for (const Piece& piece : pieces)
-          if (!piece.text.empty()) model_->encode(piece.text, ids);
+        encode_pieces(*model_, pieces, ids);
       },
       ids);
 }

@@ -47,6 +47,9 @@ class Tokenizer {
   bool is_special(TokenId id) const;
   int64_t vocabulary_size() const { return size_; }  ///< largest id + 1
   const std::vector<AddedToken>& added_tokens() const { return added_; }
+  /// The tokenizer's own tokens around a text.
+  const std::vector<TokenId>& beginning_tokens() const { return prefix_; }
+  const std::vector<TokenId>& end_tokens() const { return suffix_; }
 
   // Settings of the files for the tokenizer's use.
   std::optional<TokenId> beginning, end;

@@ -16,6 +16,11 @@ using TokenId = int32_t;
 /// Largest accepted id: a hostile file must not make a table of billions of entries.
 inline constexpr int64_t kMaxTokenId = (int64_t{1} << 22) - 1;
 
+/// Two ids as one key.
+inline uint64_t pair_key(TokenId left, TokenId right) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+}
+
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# paddle tokenize and paddle chat-template: both directions, special tokens, and input that is wrong.
+# paddle tokenize and paddle chat-template: both directions, special tokens, training, files of tokens,
+# and input that is wrong.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 tokenize="$bin/paddle-tokenize"
@@ -39,6 +40,50 @@ printf '{"model": ' > "$folder/t.json"
 refuses 5 "t.json: parse error at line 1" '' "$tokenize" "$folder/t.json"
 head -c 1000 "$data/spm_bpe.model" > "$folder/t.model"
 refuses 5 "not a SentencePiece model" '' "$tokenize" "$folder/t.model"
+
+# Training: the merges are those of the unit test's reference; the file is a tokenizer like others.
+ok() { quiet 0 "$@"; }
+ok "$tokenize" --train "$data/trained_bpe.txt" --vocabulary-size 700 --special-token '<|endoftext|>' --special-token '<pad>' -o "$folder/bpe.json"
+grep -qF "bpe.json: 700 tokens, 442 merges, from 35139 bytes" "$folder/out" || fail "no summary: $(cat "$folder/out")"
+python3 - "$data/trained_bpe.json" "$folder/bpe.json" <<'P' || fail "other merges than the reference"
+import json, sys
+wanted, got = (json.load(open(path)) for path in sys.argv[1:])
+assert got["model"]["merges"] == wanted["merges"] and got["model"]["vocab"] == wanted["vocab"]
+assert [t["content"] for t in got["added_tokens"]] == ["<|endoftext|>", "<pad>"]
+P
+gives '"Kamister don'"'"'t 2024"' "$(printf '"Kamister don'"'"'t 2024"' | "$tokenize" "$folder/bpe.json")" "$tokenize" "$folder/bpe.json" --decode
+expect 2 "bpe.json: is there already (--overwrite replaces it)" "$tokenize" --train "$data/trained_bpe.txt" -o "$folder/bpe.json"
+expect 0 "tokens, not 20000: no further pair occurs often enough" "$tokenize" --train "$data/trained_bpe.txt" --vocabulary-size 20000 -o "$folder/all.json"
+expect 2 "the vocabulary size is 100, expected 257" "$tokenize" --train "$data/trained_bpe.txt" --vocabulary-size 100 -o "$folder/x.json"
+expect 2 "takes no MODEL" "$tokenize" "$folder/bpe.json" --train "$data/trained_bpe.txt" -o "$folder/x.json"
+expect 2 "no file to write is given" "$tokenize" --train "$data/trained_bpe.txt"
+expect 4 "none.txt" "$tokenize" --train "$folder/none.txt" -o "$folder/x.json"
+
+# Files of tokens: uint16, documents with their end, special tokens in the text.
+ok "$tokenize" "$folder/bpe.json" --input "$data/trained_bpe.txt" -o "$folder/t.bin"
+printf '{"text": "ka lo"}\n\n{"text": "mi<|endoftext|>"}\n' > "$folder/d.jsonl"
+ok "$tokenize" "$folder/bpe.json" --input "$folder/d.jsonl" --jsonl text -o "$folder/d.bin"
+grep -q "of 2 documents as uint16, vocabulary_size 700" "$folder/out" || fail "no summary: $(cat "$folder/out")"
+ok "$tokenize" "$folder/bpe.json" --input "$folder/d.jsonl" --jsonl text --special --end '<pad>' -o "$folder/s.bin"
+python3 - "$folder" "$tokenize" <<'P' || fail "wrong files of tokens"
+import json, struct, subprocess, sys
+folder, tool = sys.argv[1:]
+def read(name):
+    data = open(f"{folder}/{name}", "rb").read()
+    return list(struct.unpack(f"<{len(data) // 2}H", data))
+def ids(text):
+    out = subprocess.run([tool, f"{folder}/bpe.json"], input=json.dumps(text), capture_output=True, text=True, check=True)
+    return json.loads(out.stdout)
+assert read("t.bin") == ids(open("tests/text/data/trained_bpe.txt", newline="").read())
+assert read("d.bin") == ids("ka lo") + [0] + ids("mi<|endoftext|>") + [0]
+assert read("s.bin") == ids("ka lo") + [1] + ids("mi") + [0, 1]
+P
+printf '{"text": 1}' > "$folder/bad.jsonl"
+expect 4 "bad.jsonl:1: expected a text at 'text'" "$tokenize" "$folder/bpe.json" --input "$folder/bad.jsonl" --jsonl text -o "$folder/x.bin"
+[[ ! -e "$folder/x.bin" ]] || fail "a failed run left its file"
+expect 2 "the end token '<none>' is not in the vocabulary" "$tokenize" "$folder/bpe.json" --input "$folder/d.jsonl" --end '<none>' -o "$folder/x.bin"
+expect 2 "name it with --end" "$tokenize" "$data/bert.json" --input "$folder/d.jsonl" --jsonl text -o "$folder/x.bin"
+expect 2 "--output is for --train and --input" "$tokenize" "$folder/bpe.json" -o "$folder/x.bin"
 
 # A folder has the template beside the tokenizer.
 mkdir "$folder/model"
