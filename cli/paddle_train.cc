@@ -152,9 +152,11 @@ int check_data(const train::RunConfig& config, const std::string& pictures) {
   show("train", *opened.train, *opened.train_loader);
   if (opened.valid) show("valid", *opened.valid, *opened.valid_loader);
   // Windows of one text share their contents by design, and drawn samples have no files.
-  const bool has_contents = !opened.train->paths().empty() &&
-                            !std::holds_alternative<data::TextOptions>(config.data.train.source) &&
-                            !std::holds_alternative<data::SeriesOptions>(config.data.train.source);
+  const bool has_contents =
+      !opened.train->paths().empty() &&
+      !std::holds_alternative<data::TextOptions>(config.data.train.source) &&
+      !std::holds_alternative<data::TokensOptions>(config.data.train.source) &&
+      !std::holds_alternative<data::SeriesOptions>(config.data.train.source);
   for (const auto& [part, dataset] : {std::pair("valid", opened.valid), {"test", opened.test}})
     if (dataset && has_contents)
       if (const auto same = data::find_duplicates(*dataset, *opened.train); same.count > 0)

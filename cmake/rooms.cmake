@@ -232,7 +232,7 @@ paddle_room(train
   DEPENDS base config tensor ops ir autograd compiler comm partition runtime formats metrics optim
           lang data program convert quant_common
   LIBRARIES nlohmann_json::nlohmann_json)
-paddle_room(infer DEPENDS base tensor formats decoding onnx data program
+paddle_room(infer DEPENDS base tensor formats decoding text onnx data program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(llm DEPENDS base config tensor ops ir runtime formats decoding text program convert)
 # The page of paddle-serve as a string.

@@ -19,7 +19,15 @@ void apply_to_field(CsvField& field, const Fitted& known) {
     field.shift = known.shift;
     field.factor = known.factor;
     field.log = known.log;
+  } else if (field.kind == ColumnKind::kText && known.tokenizer) {
+    field.tokenizer = {{}, known.tokenizer};
+    field.special_tokens = known.special_tokens;
+    field.max_length = known.max_length;
+    field.lowercase = false;
+    field.vocabulary.clear();
+    field.vocabulary_file.clear();
   } else if (field.kind == ColumnKind::kText) {
+    field.tokenizer = {};
     if (known.token_kind.empty())
       fail(ErrorCode::kConfig, "field '", field.name,
            "': the training data has no text of that name");
@@ -51,6 +59,13 @@ void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted) {
     text->level = known->bytes ? TextLevel::kBytes : TextLevel::kCharacters;
     text->vocabulary = known->tokens;
     text->vocabulary_file.clear();
+    text->tokenizer = {{}, known->tokenizer};
+  } else if (auto* tokens = std::get_if<TokensOptions>(&options.source)) {
+    const Fitted* known = find_fitted(fitted, tokens->windows.token_field);
+    if (known && known->tokenizer) tokens->tokenizer = {{}, known->tokenizer};
+  } else if (auto* chat = std::get_if<ChatOptions>(&options.source)) {
+    const Fitted* known = find_fitted(fitted, "tokens");
+    if (known && known->tokenizer) chat->tokenizer = {{}, known->tokenizer};
   } else if (auto* images = std::get_if<ImageFolderOptions>(&options.source)) {
     const Fitted* known = find_fitted(fitted, images->label_field);
     if (known && images->files.empty()) images->known_classes = known->tokens;
@@ -73,6 +88,29 @@ void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted) {
   } else {
     for (const Fitted& each : fitted)
       if (!each.shift.empty() || each.log) options.scales.push_back(each);
+  }
+}
+
+void choose_packing(DatasetOptions& options, bool takes_segments) {
+  const auto refuse = [&](bool shared, const char* what, const char* instead) {
+    if (shared && !takes_segments)
+      fail(ErrorCode::kConfig, kind_of(options), ": ", what, " share samples, and the model has ",
+           "no input `segments` to keep them apart; ", instead);
+  };
+  if (auto* chat = std::get_if<ChatOptions>(&options.source)) {
+    refuse(chat->pack.value_or(false), "records", "remove `pack: true` or give the model one");
+    if (!chat->pack) chat->pack = takes_segments;
+  } else if (const auto* text = std::get_if<TextOptions>(&options.source)) {
+    refuse(text->documents != TextDocuments::kNone, "documents",
+           "remove `documents` or give the model one");
+  } else if (const auto* tokens = std::get_if<TokensOptions>(&options.source)) {
+    refuse(!tokens->end_token.empty(), "documents", "remove `end_token` or give the model one");
+  } else if (auto* mixture = std::get_if<MixtureOptions>(&options.source)) {
+    for (auto& [name, source] : mixture->sources) {
+      DatasetOptions own = *source;
+      choose_packing(own, takes_segments);
+      source = std::make_shared<const DatasetOptions>(std::move(own));
+    }
   }
 }
 

@@ -8,7 +8,7 @@
 #include "data/record_source.h"
 #include "data/sources.h"
 #include "text/chat_template.h"
-#include "text/load.h"
+#include "text/tokenizer.h"
 
 namespace paddle::data {
 namespace {
@@ -25,19 +25,18 @@ struct Conversation {
 class Encoder {
  public:
   explicit Encoder(const ChatOptions& options)
-      : options_(options), tokenizer_(tokenizers::load_tokenizer(options.tokenizer)) {
+      : options_(options), kept_(options.tokenizer.open()), tokenizer_(kept_->tokenizer()) {
     const std::string source = options.chat_template.empty()
                                    ? tokenizer_.chat_template
                                    : read_file(options.chat_template, uint64_t{1} << 20);
     if (is_instruction()) return;
     if (source.empty())
-      fail(ErrorCode::kConfig, "chat: ", options.tokenizer,
+      fail(ErrorCode::kConfig, "chat: ", kept_->path(),
            " has no chat template; give one with `chat_template`");
-    template_.emplace(source, options.chat_template.empty()
-                                  ? "chat template of " + options.tokenizer
-                                  : options.chat_template);
+    template_.emplace(source, options.chat_template.empty() ? "chat template of " + kept_->path()
+                                                            : options.chat_template);
   }
-  const tokenizers::Tokenizer& tokenizer() const { return tokenizer_; }
+  const TextTokenizerPtr& kept() const { return kept_; }
   bool is_instruction() const { return !options_.prompt.empty(); }
 
   void encode(const Json& record, Conversation& out) const {
@@ -111,7 +110,8 @@ class Encoder {
   }
 
   ChatOptions options_;
-  tokenizers::Tokenizer tokenizer_;
+  TextTokenizerPtr kept_;
+  const tokenizers::Tokenizer& tokenizer_;
   std::optional<jinja::Template> template_;
 };
 
@@ -122,7 +122,7 @@ class ChatDataset final : public Dataset {
     if (options.prompt.empty() != options.completion.empty())
       fail(ErrorCode::kConfig, "chat: `prompt` and `completion` belong together");
     const Encoder encoder(options);
-    tokens_in_vocabulary_ = encoder.tokenizer().vocabulary_size();
+    tokenizer_ = encoder.kept();
     std::vector<std::string> files = expand_pattern(options.path);
     for (const std::string& more : options.more_paths)
       for (std::string& path : expand_pattern(more)) files.push_back(std::move(path));
@@ -137,7 +137,7 @@ class ChatDataset final : public Dataset {
       field.name = name;
       field.dtype = DType::kI64;
       field.shape = {options.context};
-      if (fields_.empty()) field.class_count = tokens_in_vocabulary_;
+      if (fields_.empty()) field.class_count = tokenizer_->size();
       fields_.push_back(std::move(field));
     }
   }
@@ -176,6 +176,12 @@ class ChatDataset final : public Dataset {
         .text();
   }
   std::vector<std::string> paths() const override { return paths_; }
+  std::vector<Fitted> fitted() const override {
+    Fitted fitted;
+    fitted.field = fields_[0].name;
+    fitted.tokenizer = tokenizer_;
+    return {fitted};
+  }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     int64_t tokens = 0, targets = 0, cut = 0;
     for (const Conversation& record : records_) {
@@ -239,7 +245,7 @@ class ChatDataset final : public Dataset {
     int64_t room = 0;
     for (size_t r = 0; r < records_.size(); ++r) {
       const int64_t length = length_of_record(records_[r]);
-      if (r == 0 || !options_.pack || length > room) {
+      if (r == 0 || !options_.pack.value_or(false) || length > room) {
         begins_.push_back(r);
         room = options_.context;
       }
@@ -254,7 +260,7 @@ class ChatDataset final : public Dataset {
   }
 
   ChatOptions options_;
-  int64_t tokens_in_vocabulary_ = 0;
+  TextTokenizerPtr tokenizer_;
   std::vector<std::string> paths_;
   std::vector<size_t> file_ends_;  ///< records up to the end of each file
   std::vector<Conversation> records_;

@@ -1,4 +1,4 @@
-// Datasets that are made of others or of windows: series, chat and mixture.
+// Datasets that are made of others or of windows: series and mixture.
 
 #include <algorithm>
 
@@ -10,18 +10,10 @@ using config::Schema;
 using config::Section;
 using config::Spec;
 
-namespace {
-
-Spec paths(const char* doc) {
-  return Spec::list(Spec::text()).or_else(Spec::text()).required().doc(doc);
-}
-
-}  // namespace
-
 void add_series_keys(Schema& s) {
   const Spec names = Spec::list(Spec::text()).or_else(Spec::text());
   Spec targets = names, others = names, known = names;
-  s.add("path", paths("CSV, JSON lines or Parquet files, rows in the order of time"));
+  s.add("path", paths_spec("CSV, JSON lines or Parquet files, rows in the order of time"));
   s.add("targets", targets.required().doc("columns to forecast"));
   s.add("covariates", others.fallback("[]").doc("columns known up to the present"));
   s.add("known", known.fallback("[]").doc("columns known for the future, too"));
@@ -38,7 +30,7 @@ void add_series_keys(Schema& s) {
 
 SeriesOptions read_series(const Section& s) {
   SeriesOptions o;
-  read_paths(s, o.file);
+  read_paths(s, o.file.path, o.file.more_paths);
   const std::string& path = o.file.path;
   o.file.format = path.ends_with(".jsonl") || path.ends_with(".ndjson") ? RecordFormat::kJsonl
                   : path.ends_with(".parquet")                          ? RecordFormat::kParquet
@@ -54,37 +46,6 @@ SeriesOptions read_series(const Section& s) {
   o.scaling = s.text("scaling") == "min_max"    ? Scaling::kMinMax
               : s.text("scaling") == "standard" ? Scaling::kStandard
                                                 : Scaling::kNone;
-  return o;
-}
-
-void add_chat_keys(Schema& s) {
-  s.add("path", paths("JSON lines: a conversation or an instruction a line"));
-  s.add("tokenizer", Spec::text().required().doc("model folder, tokenizer.json or .model file"));
-  s.add("chat_template", Spec::text().doc("Jinja file; default: the tokenizer's template"));
-  s.add("messages", Spec::text().fallback("messages").doc("key with the messages"));
-  s.add("prompt", Spec::text().doc("key with the text of an instruction, instead of messages"));
-  s.add("completion", Spec::text().doc("key with the answer to it"));
-  s.add("context", Spec::integer().at_least(2).at_most(1 << 20).fallback("1024").doc(
-                       "tokens of a sample; longer records are cut"));
-  s.add("pack", Spec::boolean().fallback("true").doc("several records in one sample"));
-  s.add("train_on",
-        Spec::word({"assistant", "all"}).fallback("assistant").doc("the tokens that are targets"));
-}
-
-ChatOptions read_chat(const Section& s) {
-  CsvFileOptions files;
-  read_paths(s, files);
-  ChatOptions o;
-  o.path = files.path;
-  o.more_paths = files.more_paths;
-  o.tokenizer = path_of(s, "tokenizer");
-  o.chat_template = path_of(s, "chat_template");
-  o.messages = s.text("messages");
-  if (s.has("prompt")) o.prompt = s.text("prompt");
-  if (s.has("completion")) o.completion = s.text("completion");
-  o.context = s.integer("context");
-  o.pack = s.boolean("pack");
-  o.train_all = s.text("train_on") == "all";
   return o;
 }
 

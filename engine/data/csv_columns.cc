@@ -104,6 +104,7 @@ void check_csv_options(const CsvField& field) {
   const char* why =
       is_text ? "has no effect on a text field" : "has no effect on a categorical field";
   if (is_text) {
+    refuse(field.tokenizer.given() && vocabulary, "vocabulary", "has no effect with `tokenizer`");
     refuse(field.buckets > 0, "buckets", why);
     refuse(field.per_column, "per_column", why);
     refuse(field.unknown_is_zero, "unknown_is_zero", why);

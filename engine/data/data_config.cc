@@ -100,7 +100,7 @@ void make_paths_absolute(Node& dataset, config::Diagnostics& diagnostics) {
   }
   if (Node* fields = dataset.find("fields"))
     for (Node& field : fields->items)
-      for (const char* key : {"vocabulary_file", "folder"})
+      for (const char* key : {"vocabulary_file", "tokenizer", "folder"})
         if (Node* n = field.find(key)) absolute(*n);
   if (Node* sources = dataset.find("sources"))
     for (config::Entry& e : sources->entries)

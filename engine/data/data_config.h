@@ -21,6 +21,8 @@ struct DataConfig {
   LoaderOptions loader;
   /// For validation: no shuffling, no random transforms, short last batch kept.
   LoaderOptions valid_loader;
+  /// Whether the model takes `segments`, by which it keeps documents of one sample apart.
+  bool takes_segments = false;
 };
 
 config::Schema data_schema();

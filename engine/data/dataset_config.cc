@@ -43,15 +43,19 @@ std::string path_of(const Section& s, const char* key) {
   return s.has(key) ? resolved_path(s.at(key)) : "";
 }
 
-void read_paths(const Section& s, CsvFileOptions& out) {
+void read_paths(const Section& s, std::string& path, std::vector<std::string>& more_paths) {
   const Node& node = s.at("path");
   if (!node.is_sequence()) {
-    out.path = resolved_path(node);
+    path = resolved_path(node);
     return;
   }
   for (const Node& item : node.items)
-    (out.path.empty() ? out.path : out.more_paths.emplace_back()) = resolved_path(item);
-  if (out.path.empty()) throw Error(ErrorCode::kConfig, "path: the list is empty", node.location());
+    (path.empty() ? path : more_paths.emplace_back()) = resolved_path(item);
+  if (path.empty()) throw Error(ErrorCode::kConfig, "path: the list is empty", node.location());
+}
+
+Spec paths_spec(const char* doc) {
+  return Spec::list(Spec::text()).or_else(Spec::text()).required().doc(doc);
 }
 
 namespace {
@@ -96,6 +100,10 @@ Schema csv_field() {
   s.add("shape", Spec::list(Spec::integer().at_least(1)).doc("numbers: shape of the field"));
   s.add("tokens",
         Spec::word({"words", "characters", "spaces"}).doc("text: what a token is; default: words"));
+  s.add("tokenizer", Spec::text().doc("text: subwords of a model folder, tokenizer.json or .model "
+                                      "file, instead of words and a vocabulary"));
+  s.add("special_tokens",
+        Spec::boolean().doc("tokenizer: add its beginning and end tokens; default: true"));
   s.add("lowercase", Spec::boolean().doc("text: without capitals; default: true"));
   s.add("max_length", Spec::integer().at_least(1).at_most(1 << 20).doc(
                           "text and audio: tokens or samples at which it is cut; default: 256 "
@@ -172,6 +180,8 @@ CsvField read_csv_field(const Section& s) {
   using K = ColumnKind;
   const std::pair<const char*, std::vector<K>> suited[] = {
       {"tokens", {K::kText}},
+      {"tokenizer", {K::kText}},
+      {"special_tokens", {K::kText}},
       {"lowercase", {K::kText}},
       {"max_length", {K::kText, K::kAudio}},
       {"vocabulary_size", {K::kText}},
@@ -190,6 +200,19 @@ CsvField read_csv_field(const Section& s) {
           ErrorCode::kConfig,
           str("field '", f.name, "': `", key, "` has no effect with `kind: ", s.text("kind"), "`"),
           s.location(key));
+  f.tokenizer.path = path_of(s, "tokenizer");
+  for (const char* key : {"tokens", "lowercase", "vocabulary_size", "min_count"})
+    if (s.has(key) && s.has("tokenizer"))
+      throw Error(ErrorCode::kConfig,
+                  str("field '", f.name, "': `", key, "` has no effect with `tokenizer`"),
+                  s.location(key));
+  if (s.has("special_tokens")) {
+    f.special_tokens = s.boolean("special_tokens");
+    if (!s.has("tokenizer"))
+      throw Error(ErrorCode::kConfig,
+                  str("field '", f.name, "': `special_tokens` has no effect without `tokenizer`"),
+                  s.location("special_tokens"));
+  }
   f.folder = path_of(s, "folder");
   if (s.has("channels")) f.channels = static_cast<int>(s.integer("channels"));
   if (s.has("reduce_16_bit")) f.reduce_16_bit = s.boolean("reduce_16_bit");
@@ -227,7 +250,7 @@ CsvField read_csv_field(const Section& s) {
 
 Spec dataset_spec() {
   Schema digits, idx, csv, jsonl, lines, tar, parquet, text, images, coco, yolo, npy, npz, random;
-  Schema hdf5, series, chat, mixture, slots;
+  Schema hdf5, series, tokens, chat, mixture, slots;
   const Spec words = Spec::list(Spec::text()).fallback("[]");
   digits.add("size", Spec::integer().at_least(1).fallback("20000").doc("samples"));
   digits.add("seed", Spec::integer().at_least(0).fallback("0").doc("of the samples"));
@@ -238,29 +261,23 @@ Spec dataset_spec() {
   idx.add("image_field", Spec::text().fallback("image").doc("name of the field with the image"))
       .add("label_field", Spec::text().fallback("label").doc("name of the field with the class"));
   idx.add("classes", Spec(words).doc("class names in the order of their numbers"));
-  const Spec files = Spec::list(Spec::text()).or_else(Spec::text());
-  const auto paths = [&](const char* what) {
-    Spec spec = files;
-    return spec.required().doc(what);
-  };
   const auto fields = [&] {
     return Spec::list(Spec::map(csv_field())).fallback("[]").doc("fields made of columns");
   };
-  jsonl.add("path", paths("files of a JSON object a line; * and ? in a name match several"))
+  jsonl.add("path", paths_spec("files of a JSON object a line; * and ? match several"))
       .add("fields", fields());
   lines
       .add("files", Spec::map_of(Spec::text())
                         .required()
                         .doc("text files of equally many lines, by the name of their column"))
       .add("fields", fields());
-  tar.add("path", paths("tar shards; * and ? in a name match several")).add("fields", fields());
-  parquet.add("path", paths("Parquet files; * and ? in a name match several"))
-      .add("fields", fields());
-  slots.add("path", paths("slot files; * and ? in a name match several"))
+  tar.add("path", paths_spec("tar shards; * and ? match several")).add("fields", fields());
+  parquet.add("path", paths_spec("Parquet files; * and ? match several")).add("fields", fields());
+  slots.add("path", paths_spec("slot files; * and ? match several"))
       .add("slots",
            Spec::list(Spec::text()).required().doc("names of all slots, in the order of a line"))
       .add("fields", fields());
-  csv.add("path", paths("files; * and ? in a name match several"))
+  csv.add("path", paths_spec("files; * and ? match several"))
       .add("delimiter", Spec::text().doc("character between columns; default: by the file name"))
       .add("quote", Spec::text().doc("character around text"));
   csv.add("header",
@@ -268,21 +285,8 @@ Spec dataset_spec() {
       .add("column_names", Spec(words).doc("names of the columns of a file without a header"));
   csv.add("fields",
           Spec::list(Spec::map(csv_field())).fallback("[]").doc("fields made of columns"));
-  text.add("path", Spec::text().required().doc("file or folder"));
-  text.add("level",
-           Spec::word({"characters", "bytes"}).fallback("characters").doc("what a token is"));
-  text.add("context", Spec::integer().at_least(1).fallback("64").doc("tokens per sample"));
-  text.add("windows",
-           Spec::word({"random", "consecutive"}).fallback("random").doc("where samples begin"));
-  text.add("samples", Spec::integer().at_least(0).fallback("0").doc(
-                          "samples per epoch; 0: the length of the text decides"));
-  text.add("stride", Spec::integer().at_least(0).fallback("0").doc(
-                         "tokens between the starts of consecutive windows; 0: context"));
-  text.add("token_field", Spec::text().fallback("tokens").doc("name of the field with the tokens"))
-      .add("target_field",
-           Spec::text().fallback("targets").doc("name of the field with the next tokens"));
-  text.add("vocabulary", Spec(words).doc("the categories or tokens"))
-      .add("vocabulary_file", Spec::text().doc("file with the vocabulary"));
+  add_text_keys(text);
+  add_tokens_keys(tokens);
   images.add("path", Spec::text().doc("file or folder"))
       .add("files", Spec(words).doc("single files instead of a folder"));
   images.add("channels",
@@ -326,7 +330,8 @@ Spec dataset_spec() {
       {"parquet", with_part(parquet)}, {"text", with_part(text)},   {"images", with_part(images)},
       {"coco", with_part(coco)},       {"yolo", with_part(yolo)},   {"npy", with_part(npy)},
       {"npz", with_part(npz)},         {"hdf5", with_part(hdf5)},   {"series", with_part(series)},
-      {"chat", with_part(chat)},       {"slots", with_part(slots)}, {"random", with_part(random)}};
+      {"tokens", with_part(tokens)},   {"chat", with_part(chat)},   {"slots", with_part(slots)},
+      {"random", with_part(random)}};
   Schema named;
   add_named_keys(named);
   kinds.emplace_back("dataset", with_part(named));
@@ -359,7 +364,7 @@ DatasetOptions read_dataset(const Section& s) {
                           s.text("label_field"), s.texts("classes")};
   } else if (kind == "csv") {
     CsvFileOptions c;
-    read_paths(s, c);
+    read_paths(s, c.path, c.more_paths);
     const auto character = [&](const char* key, char& target) {
       if (!s.has(key)) return;
       const std::string& t = s.text(key);
@@ -391,7 +396,7 @@ DatasetOptions read_dataset(const Section& s) {
       if (c.line_files.empty())
         throw Error(ErrorCode::kConfig, "lines: give files", s.node().location());
     } else {
-      read_paths(s, c);
+      read_paths(s, c.path, c.more_paths);
     }
     if (c.format == RecordFormat::kSlots) c.column_names = s.texts("slots");
     for (const Section& f : s.sections("fields")) {
@@ -401,18 +406,9 @@ DatasetOptions read_dataset(const Section& s) {
     }
     o.source = c;
   } else if (kind == "text") {
-    TextOptions t;
-    t.path = path_of(s, "path");
-    t.level = s.text("level") == "bytes" ? TextLevel::kBytes : TextLevel::kCharacters;
-    t.context = s.integer("context");
-    t.windows = s.text("windows") == "random" ? TextWindows::kRandom : TextWindows::kConsecutive;
-    t.samples = s.integer("samples");
-    t.stride = s.integer("stride");
-    t.token_field = s.text("token_field");
-    t.target_field = s.text("target_field");
-    t.vocabulary = s.texts("vocabulary");
-    t.vocabulary_file = path_of(s, "vocabulary_file");
-    o.source = t;
+    o.source = read_text(s);
+  } else if (kind == "tokens") {
+    o.source = read_tokens(s);
   } else if (kind == "images") {
     ImageFolderOptions i;
     i.path = path_of(s, "path");

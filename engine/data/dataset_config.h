@@ -2,6 +2,7 @@
 // One dataset of a config (`data.train`, a source of a mixture): its schema, and its options.
 
 #include <string>
+#include <vector>
 
 #include "config/schema.h"
 #include "data/options.h"
@@ -17,13 +18,20 @@ std::string resolved_path(const config::Node& node);
 /// The path that a key names; "" without one.
 std::string path_of(const config::Section& section, const char* key);
 /// The files of a `path`, which may be a list.
-void read_paths(const config::Section& section, CsvFileOptions& out);
+void read_paths(const config::Section& section, std::string& path,
+                std::vector<std::string>& more_paths);
+/// A required `path` that may be a list.
+config::Spec paths_spec(const char* doc);
 
-// Kinds with a file of their own (composed_config.cc).
+// Kinds with a file of their own (composed_config.cc, token_config.cc).
 void add_series_keys(config::Schema& schema);
+void add_text_keys(config::Schema& schema);
+void add_tokens_keys(config::Schema& schema);
 void add_chat_keys(config::Schema& schema);
 void add_mixture_keys(config::Schema& schema, config::Spec source);
 SeriesOptions read_series(const config::Section& section);
+TextOptions read_text(const config::Section& section);
+TokensOptions read_tokens(const config::Section& section);
 ChatOptions read_chat(const config::Section& section);
 MixtureOptions read_mixture(const config::Section& section);
 

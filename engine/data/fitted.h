@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "data/text_tokenizer.h"
+
 namespace paddle::data {
 
 /// The fitted values of one field.
@@ -23,13 +25,19 @@ struct Fitted {
   std::string token_kind = {};
   bool lowercase = false;
   int64_t max_length = 0;
+  /// Of text in subwords, with `max_length` for columns: a copy of the tokenizer lies beside the
+  /// file.
+  TextTokenizerPtr tokenizer = {};
+  bool special_tokens = false;
   /// Models written before unknown strings had an id of their own: they share id 0 with token 0.
   bool unknown_shares_zero = false;
 };
 
 /// JSON: {"version": 1, "fields": [...]}. Tokens must be UTF-8.
 std::string fitted_json(std::span<const Fitted> fitted);
-/// Reads what `fitted_json` wrote; kModel if the file is damaged or from a newer version.
+/// Writes it as `fitted.json` into a folder, with the tokenizers in folders beside it.
+void write_fitted(const std::string& folder, std::span<const Fitted> fitted);
+/// Reads what these wrote; kModel if the file is damaged or from a newer version.
 std::vector<Fitted> read_fitted(const std::string& path);
 
 /// The entry of a field, or null.

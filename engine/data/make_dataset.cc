@@ -54,7 +54,8 @@ std::string kind_of(const DatasetOptions& options) {
           },
           [](const NpyOptions&) { return "npy"; }, [](const NpzOptions&) { return "npz"; },
           [](const RandomOptions&) { return "random"; }, [](const Hdf5Options&) { return "hdf5"; },
-          [](const SeriesOptions&) { return "series"; }, [](const ChatOptions&) { return "chat"; },
+          [](const SeriesOptions&) { return "series"; },
+          [](const TokensOptions&) { return "tokens"; }, [](const ChatOptions&) { return "chat"; },
           [](const MixtureOptions&) { return "mixture"; }},
       options.source);
 }
@@ -119,6 +120,7 @@ DatasetPtr part_of(DatasetPtr whole, const DatasetOptions& options) {
 DatasetPtr make_dataset(const DatasetOptions& options) {
   // Windows are laid over what range and split leave, not the other way round.
   const bool is_cut = std::holds_alternative<TextOptions>(options.source) ||
+                      std::holds_alternative<TokensOptions>(options.source) ||
                       std::holds_alternative<SeriesOptions>(options.source);
   if (is_cut && splits_by_samples(options))
     fail(ErrorCode::kConfig, kind_of(options), ": windows can be split by shares in order alone");
@@ -135,6 +137,7 @@ DatasetPtr make_dataset(const DatasetOptions& options) {
                    return learner;
                  },
                  [&](const TextOptions& o) { return make_text(o, options); },
+                 [&](const TokensOptions& o) { return make_tokens(o, options); },
                  [](const ImageFolderOptions& o) { return make_image_folder(o); },
                  [](const BoxOptions& o) { return make_boxes(o); },
                  [](const NpyOptions& o) { return make_npy(o); },

@@ -81,7 +81,11 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
   if (config.valid) check_paths(node("valid"));
   if (config.test) check_paths(node("test"));
   OpenData out;
-  out.train = with_location(node("train"), [&] { return make_dataset(config.train); });
+  out.train = with_location(node("train"), [&] {
+    DatasetOptions options = config.train;
+    choose_packing(options, config.takes_segments);
+    return make_dataset(options);
+  });
   LoaderOptions options = config.loader;
   if (options.shuffle) options.weights = mixture_weights(config.train, *out.train);
   if (!options.weights.empty()) {
@@ -103,6 +107,7 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
     DatasetOptions options = *given;
     with_location(node(key), [&] {
       apply_fitted(options, out.train->fitted());
+      choose_packing(options, config.takes_segments);
       dataset = make_dataset(options);
       return 0;
     });

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/text_tokenizer.h"
 #include "data/tokens.h"
 
 namespace paddle::data {
@@ -90,6 +91,10 @@ struct CsvField {
   TokenKind tokens = TokenKind::kWords;
   bool lowercase = true;
   int64_t max_length = 256;  ///< longer texts are cut
+  /// Instead of words and a vocabulary: subwords, with the tokenizer's own tokens around a text if
+  /// `special_tokens`.
+  TokenizerChoice tokenizer = {};
+  bool special_tokens = true;
   /// Of the vocabulary taken from the training rows: the most frequent tokens, and how often a
   /// token must occur.
   int64_t vocabulary_size = 30000, min_count = 1;
@@ -138,20 +143,55 @@ enum class TextWindows {
   kConsecutive,  ///< starts 0, stride, 2*stride, …
 };
 
-/// Windows of text: `context` tokens, and the same shifted by one as targets. Range and split
-/// count tokens here, and a split cuts the text in order.
+/// Windows of a row of tokens: `context` tokens, and the same shifted by one as targets. Range and
+/// split count tokens here, and a split cuts the row in order.
+struct WindowOptions {
+  int64_t context = 64;
+  TextWindows windows = TextWindows::kRandom;
+  int64_t samples = 0;  ///< random windows in an epoch; 0: as many as cover the row once
+  int64_t stride = 0;   ///< of consecutive windows; 0: context
+  std::string token_field = "tokens";
+  std::string target_field = "targets";
+  /// The id behind each document: windows then tell documents apart (data/token_windows.h).
+  std::optional<int64_t> end_token = {};
+};
+
+/// The documents of text files.
+enum class TextDocuments {
+  kNone,     ///< the files are one text
+  kFiles,    ///< each file is one
+  kRecords,  ///< each record of JSON lines has one
+};
+
+/// Windows of text.
 struct TextOptions {
   std::string path = {};
+  std::vector<std::string> more_paths = {};
   TextLevel level = TextLevel::kCharacters;
   int64_t context = 64;
   TextWindows windows = TextWindows::kRandom;
-  int64_t samples = 0;  ///< random windows in an epoch; 0: as many as cover the text once
-  int64_t stride = 0;   ///< of consecutive windows; 0: context
+  int64_t samples = 0;  ///< as in WindowOptions
+  int64_t stride = 0;
   std::string token_field = "tokens";
   std::string target_field = "targets";
   std::vector<std::string> vocabulary =
       {};  ///< empty: from the file below, or the text's characters
   std::string vocabulary_file = {};
+  TokenizerChoice tokenizer = {};  ///< instead of a vocabulary
+  TextDocuments documents = TextDocuments::kNone;
+  std::string key = {};        ///< of the text in a record
+  std::string end_token = {};  ///< of a document; "": the tokenizer's
+};
+
+/// Windows of token ids in files: little-endian integers without a header.
+struct TokensOptions {
+  std::string path = {};
+  std::vector<std::string> more_paths = {};
+  int width = 2;                   ///< bytes of an id: 2 or 4
+  int64_t vocabulary_size = 0;     ///< 0: that of the tokenizer
+  TokenizerChoice tokenizer = {};  ///< that made the files, for text that is generated later
+  std::string end_token = {};      ///< an id, or a token of the tokenizer; "": one document
+  WindowOptions windows = {};
 };
 
 /// Image files, a folder for each class (with sub-folders); without class folders, images
@@ -207,12 +247,13 @@ struct SeriesOptions {
 struct ChatOptions {
   std::string path = {};  ///< of JSON lines
   std::vector<std::string> more_paths = {};
-  std::string tokenizer = {};      ///< whatever paddle-tokenize reads
+  TokenizerChoice tokenizer = {};
   std::string chat_template = {};  ///< Jinja file; "": that of the tokenizer
   std::string messages = "messages";
   std::string prompt = {}, completion = {};  ///< columns of plain instructions instead
   int64_t context = 1024;
-  bool pack = true;        ///< several records in one sample
+  /// Several records in one sample. Not stated: if the model takes `segments`.
+  std::optional<bool> pack = {};
   bool train_all = false;  ///< all tokens are targets, not only those of the assistant
 };
 
@@ -251,7 +292,7 @@ struct DigitsOptions {
 struct DatasetOptions {
   std::variant<DigitsOptions, IdxOptions, CsvFileOptions, TextOptions, ImageFolderOptions,
                BoxOptions, NpyOptions, NpzOptions, RandomOptions, Hdf5Options, SeriesOptions,
-               ChatOptions, MixtureOptions>
+               TokensOptions, ChatOptions, MixtureOptions>
       source = {};
   /// Samples [begin, end); negative numbers count from the end.
   std::optional<int64_t> begin = {}, end = {};
@@ -282,6 +323,9 @@ DatasetPtr make_dataset(const DatasetOptions& options);
 /// vocabularies, class lists. Fields are matched by name. An explicit `shift` and `factor` stays.
 /// kConfig where the options ask for statistics that the training data does not have.
 void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted);
+/// Decides whether records share samples, for a model that takes a field `segments` or not. kConfig
+/// for samples of several documents if it does not: they would attend to each other.
+void choose_packing(DatasetOptions& options, bool takes_segments);
 /// Known from the options of a training dataset without opening it: statistics and vocabularies
 /// that are written there. For models that were saved without `fitted.json`.
 std::vector<Fitted> stated_fitted(const DatasetOptions& options);

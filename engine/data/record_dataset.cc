@@ -35,6 +35,7 @@ struct FieldPlan {
   std::vector<Scale> scales;         ///< per column; empty without scaling
   std::vector<uint64_t> hash_seeds;  ///< per column
   Vocabulary vocabulary;
+  TextTokenizerPtr tokenizer;  ///< of text in subwords, instead of a vocabulary
 };
 
 bool is_file_kind(ColumnKind kind) {
@@ -68,7 +69,7 @@ class RecordDataset : public LearningDataset {
       if (each.options.kind == ColumnKind::kText) {
         field.shape = {-1};
         field.max_length = each.options.max_length;
-        field.class_count = each.vocabulary.size();
+        field.class_count = each.tokenizer ? each.tokenizer->size() : each.vocabulary.size();
         fields_.push_back(std::move(field));
         continue;
       }
@@ -180,6 +181,12 @@ class RecordDataset : public LearningDataset {
       }
       field.tokens = each.vocabulary.tokens();
       if (each.options.kind != ColumnKind::kText) continue;
+      if (each.tokenizer) {
+        field.tokenizer = each.tokenizer;
+        field.special_tokens = each.options.special_tokens;
+        field.max_length = each.options.max_length;
+        continue;
+      }
       field.token_kind = name_of(each.options.tokens);
       field.lowercase = each.options.lowercase;
       field.max_length = each.options.max_length;
@@ -196,10 +203,7 @@ class RecordDataset : public LearningDataset {
       return 0;  // `read` reports it
     }
     for (const FieldPlan& each : plans_)
-      if (each.options.kind == ColumnKind::kText)
-        length += static_cast<int64_t>(
-            split_tokens(cells[each.columns[0]], each.options.tokens, each.options.max_length)
-                .size());
+      if (each.options.kind == ColumnKind::kText) length += tokens_in(each, cells[each.columns[0]]);
     return length;
   }
   std::vector<std::string> warnings() const override { return warnings_.lines(); }
@@ -251,7 +255,9 @@ class RecordDataset : public LearningDataset {
     if (is_text && each.columns.size() != 1)
       fail(ErrorCode::kConfig, "field '", field.name, "': text is one column, ",
            each.columns.size(), " are named");
-    if ((categorical && field.buckets == 0) || is_text) {
+    if (is_text && field.tokenizer.given()) {
+      each.tokenizer = field.tokenizer.open();
+    } else if ((categorical && field.buckets == 0) || is_text) {
       each.vocabulary = stated_vocabulary(field);
       if (is_text && each.vocabulary.size() > 0)
         each.vocabulary = Vocabulary(with_unknown(each.vocabulary.tokens()));
@@ -363,10 +369,28 @@ class RecordDataset : public LearningDataset {
     return tokens;
   }
 
+  /// About as many tokens as a text has.
+  static int64_t tokens_in(const FieldPlan& each, std::string_view cell) {
+    constexpr int64_t kBytesPerSubword = 4;
+    if (each.tokenizer)
+      return std::min(each.options.max_length,
+                      static_cast<int64_t>(cell.size()) / kBytesPerSubword + 1);
+    return static_cast<int64_t>(
+        split_tokens(cell, each.options.tokens, each.options.max_length).size());
+  }
+
   void read_text(const FieldPlan& each, std::string_view cell, int64_t index, Value& out) const {
     if (invalid_utf8(cell))
       bad_cell(each, 0, index,
                str(quoted(cell), " is not UTF-8; convert the file (iconv -t UTF-8)"));
+    if (each.tokenizer) {
+      const auto ids =
+          each.tokenizer->encode(cell, each.options.max_length, each.options.special_tokens);
+      const int64_t count = static_cast<int64_t>(ids.size());
+      out.reset(each.dtype, {&count, 1});
+      for (size_t i = 0; i < ids.size(); ++i) store(out, i, ids[i]);
+      return;
+    }
     const std::string text = each.options.lowercase ? lowercase(cell) : std::string(cell);
     const auto tokens = split_tokens(text, each.options.tokens, each.options.max_length);
     const int64_t length = static_cast<int64_t>(tokens.size());
@@ -378,9 +402,10 @@ class RecordDataset : public LearningDataset {
 
   /// True for a field whose vocabulary is taken from the file.
   static bool collects(const FieldPlan& each) {
-    return each.options.kind != ColumnKind::kNumeric && !is_file_kind(each.options.kind) &&
-           each.options.kind != ColumnKind::kNumbers && each.options.buckets == 0 &&
-           each.options.vocabulary.empty() && each.options.vocabulary_file.empty();
+    return !each.tokenizer && each.options.kind != ColumnKind::kNumeric &&
+           !is_file_kind(each.options.kind) && each.options.kind != ColumnKind::kNumbers &&
+           each.options.buckets == 0 && each.options.vocabulary.empty() &&
+           each.options.vocabulary_file.empty();
   }
   static double transformed(const FieldPlan& each, double x) {
     return each.options.log ? std::copysign(std::log1p(std::abs(x)), x) : x;

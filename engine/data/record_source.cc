@@ -139,16 +139,35 @@ RecordSourcePtr open_one(const CsvFileOptions& options, const std::string& path)
 
 }  // namespace
 
+namespace {
+
+/// The files below `folder` whose paths match the parts of a pattern from `next` on.
+void match_below(const std::string& folder, const std::vector<std::string>& parts, size_t next,
+                 std::vector<std::string>& out) {
+  const std::string& part = parts[next];
+  const bool last = next + 1 == parts.size();
+  std::vector<std::string> names = {part};
+  if (part.find_first_of("*?") != part.npos) {
+    names = list_directory(folder.empty() ? "." : folder);
+    std::erase_if(names, [&](const std::string& name) {
+      return name.starts_with('.') || !matches_pattern(part, name);
+    });
+  }
+  for (const std::string& name : names) {
+    const std::string path = folder.empty() ? name : join_path(folder, name);
+    if (last ? file_exists(path) : is_directory(path))
+      last ? out.push_back(path) : match_below(path, parts, next + 1, out);
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> expand_pattern(const std::string& path) {
   if (path.find_first_of("*?") == std::string::npos || file_exists(path)) return {path};
   const std::filesystem::path pattern(path);
-  const std::string folder = pattern.parent_path().string(), last = pattern.filename().string();
-  if (folder.find_first_of("*?") != std::string::npos)
-    fail(ErrorCode::kConfig, path, ": `*` and `?` are possible in the name of the file alone");
-  std::vector<std::string> out;
-  for (const std::string& name : list_directory(folder.empty() ? "." : folder))
-    if (!name.starts_with('.') && matches_pattern(last, name))
-      out.push_back(join_path(folder, name));
+  std::vector<std::string> parts, out;
+  for (const auto& part : pattern.relative_path()) parts.push_back(part.string());
+  match_below(pattern.root_path().string(), parts, 0, out);
   std::sort(out.begin(), out.end());
   if (out.empty()) fail(ErrorCode::kData, path, ": no file matches");
   return out;

@@ -57,8 +57,8 @@ inline void split_cells(std::string_view text, const std::vector<size_t>& ends,
   }
 }
 
-/// The paths that a pattern with `*` and `?` in its last part matches, sorted; the path itself
-/// without either. kData if nothing matches.
+/// The files that a pattern with `*` and `?` in any part of its path matches, sorted; the path
+/// itself without either. kData if nothing matches.
 std::vector<std::string> expand_pattern(const std::string& path);
 
 }  // namespace paddle::data

@@ -1,7 +1,7 @@
 #pragma once
 // The kinds of dataset behind make_dataset, one function each. Range and split are applied by
-// make_dataset, except for text and series, which are cut before
-// windows are laid over them.
+// make_dataset, except for text, tokens and series, which are cut before windows are laid over
+// them.
 
 #include <vector>
 
@@ -22,6 +22,7 @@ std::shared_ptr<LearningDataset> make_csv(const CsvFileOptions& options);
 /// `(x - shift) * factor` for the fields that `scales` names; integers become float32.
 DatasetPtr make_scaled(DatasetPtr base, const std::vector<Fitted>& scales);
 DatasetPtr make_text(const TextOptions& options, const DatasetOptions& part);
+DatasetPtr make_tokens(const TokensOptions& options, const DatasetOptions& part);
 DatasetPtr make_image_folder(const ImageFolderOptions& options);
 DatasetPtr make_boxes(const BoxOptions& options);
 DatasetPtr make_hdf5(const Hdf5Options& options);

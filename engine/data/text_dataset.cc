@@ -1,153 +1,262 @@
-// Windows of text: tokens and the same shifted by one.
+// Windows of text: its characters, bytes, or the subwords of a tokenizer.
 
 #include <algorithm>
-#include <filesystem>
+#include <mutex>
+#include <set>
 
 #include "base/files.h"
+#include "data/record_source.h"
 #include "data/sources.h"
+#include "data/token_windows.h"
+#include "text/json_value.h"
+#include "text/sections.h"
+#include "text/token_file.h"
 
 namespace paddle::data {
 namespace {
 
-/// The tokens of a text, in as few bytes each as the vocabulary needs; bytes stay in the file.
-class Tokens {
- public:
-  Tokens(std::shared_ptr<MappedFile> file, const Vocabulary& vocabulary) : file_(std::move(file)) {
-    if (vocabulary.is_bytes()) {
-      count_ = static_cast<int64_t>(file_->size());
-      return;
+TokenRow row_of_characters(const std::vector<std::string>& paths, const Vocabulary& vocabulary) {
+  TokenRow::Builder out(vocabulary.size());
+  for (const std::string& path : paths) {
+    const auto file = MappedFile::open(path);
+    const std::string_view text = file->view();
+    int line = 1, column = 1;
+    for (size_t at = 0; at < text.size();) {
+      const std::string_view character = text.substr(at, character_length(text, at));
+      const auto id = vocabulary.find(character);
+      if (!id)
+        throw Error(ErrorCode::kData,
+                    str("character '", printable(character), "' is not in the vocabulary of ",
+                        vocabulary.size(), " characters"),
+                    {path, line, column});
+      out.add(*id);
+      ++column;
+      if (character == "\n") ++line, column = 1;
+      at += character.size();
     }
-    mapped_ = false;
-    const std::string_view text = file_->view();
-    const auto encode = [&](auto& out) {
-      out.reserve(text.size());
-      int64_t line = 1, column = 1;
-      for (size_t at = 0; at < text.size();) {
-        const size_t length = character_length(text, at);
-        const std::string_view character = text.substr(at, length);
-        const auto id = vocabulary.find(character);
-        if (!id)
-          throw Error(ErrorCode::kData,
-                      str("character '", printable(character), "' is not in the vocabulary of ",
-                          vocabulary.size(), " characters"),
-                      {file_->path(), static_cast<int>(line), static_cast<int>(column)});
-        out.push_back(static_cast<typename std::decay_t<decltype(out)>::value_type>(*id));
-        ++column;
-        if (character == "\n") ++line, column = 1;
-        at += length;
-      }
-      count_ = static_cast<int64_t>(out.size());
-    };
-    if (vocabulary.size() <= 256)
-      encode(narrow_);
-    else
-      encode(wide_);
   }
-  int64_t count() const { return count_; }
-  int64_t operator[](int64_t i) const {
-    if (mapped_) return static_cast<int64_t>(file_->data()[i]);
-    return narrow_.empty() ? int64_t{wide_[static_cast<size_t>(i)]}
-                           : int64_t{narrow_[static_cast<size_t>(i)]};
-  }
+  return std::move(out).build(paths[0]);
+}
 
- private:
-  std::shared_ptr<MappedFile> file_;
-  std::vector<uint8_t> narrow_;
-  std::vector<uint32_t> wide_;
-  bool mapped_ = true;
-  int64_t count_ = 0;
-};
+/// Calls `add` with each document of JSON lines.
+void for_each_record(const std::string& path, const std::string& key,
+                     const std::function<void(std::string_view)>& add) {
+  const auto file = MappedFile::open(path);
+  const std::string_view text = file->view();
+  int line = 1;
+  for (size_t at = 0; at < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view row = text.substr(at, end - at);
+    at = end + 1;
+    if (trim(row).empty()) continue;
+    const SourceLocation place{path, line};
+    Json record;
+    try {
+      record = parse_json(row, "the record");
+    } catch (const Error& e) {
+      throw Error(ErrorCode::kData, e.message(), place);
+    }
+    const Json* value = record.find(key);
+    if (!value || value->kind != Json::Kind::kString)
+      throw Error(ErrorCode::kData, str("expected a text at '", key, "'"), place);
+    add(value->text);
+  }
+}
 
-class TextDataset : public Dataset {
- public:
-  TextDataset(const TextOptions& options, const DatasetOptions& part)
-      : options_(options),
-        vocabulary_(choose_vocabulary(options)),
-        tokens_(MappedFile::open(options.path), vocabulary_) {
-    if (options.context < 1) fail(ErrorCode::kConfig, "text: context is ", options.context);
-    if (tokens_.count() == 0) fail(ErrorCode::kData, options.path, ": the text is empty");
-    const Part kept = resolve_part(part, tokens_.count(), true);
-    begin_ = kept.begin, end_ = kept.end;
-    starts_ = end_ - begin_ - options.context;
-    if (starts_ < 1)
-      fail(ErrorCode::kData, options.path, ": ", end_ - begin_,
-           " tokens are too few for windows of ", options.context, " tokens and a target");
-    stride_ = options.stride > 0 ? options.stride : options.context;
-    if (options.windows == TextWindows::kConsecutive)
-      size_ = (starts_ - 1) / stride_ + 1;
+TokenRow row_of_subwords(const TextOptions& options, const std::vector<std::string>& paths,
+                         const TextTokenizer& tokenizer, std::optional<int64_t> end) {
+  TokenRow::Builder out(tokenizer.size());
+  const auto add = [&](std::string_view text) {
+    tokenizers::encode_sections(tokenizer.tokenizer(), text, {},
+                                [&](std::span<const tokenizers::TokenId> ids) {
+                                  for (const tokenizers::TokenId id : ids) out.add(id);
+                                });
+    if (end) out.add(*end);
+  };
+  for (const std::string& path : paths)
+    if (options.documents == TextDocuments::kRecords)
+      for_each_record(path, options.key, add);
     else
-      size_ = options.samples > 0 ? options.samples
-                                  : std::max<int64_t>(1, (end_ - begin_ - 1) / options.context);
-    for (const std::string& name : {options.token_field, options.target_field}) {
-      Field field;
-      field.name = name;
-      field.dtype = DType::kI64;
-      field.shape = {options.context};
-      field.class_count = vocabulary_.size();
-      fields_.push_back(std::move(field));
-    }
+      add(MappedFile::open(path)->view());
+  return std::move(out).build(paths[0]);
+}
+
+/// The row of a text in subwords. Parts of one text share it: encoding takes its time.
+std::shared_ptr<const TokenRow> shared_row(const TextOptions& options,
+                                           const std::vector<std::string>& paths,
+                                           const TextTokenizerPtr& tokenizer,
+                                           std::optional<int64_t> end) {
+  struct Encoded {
+    std::string name;
+    std::weak_ptr<const TextTokenizer> tokenizer;
+    std::weak_ptr<const TokenRow> row;
+  };
+  static std::mutex mutex;
+  static std::vector<Encoded> known;
+  std::string name =
+      str(static_cast<int>(options.documents), '\0', options.key, '\0', end.value_or(-1));
+  for (const std::string& path : paths) name += str('\0', path, '\0', file_size(path));
+  const std::lock_guard lock(mutex);
+  std::erase_if(known, [](const Encoded& each) { return each.row.expired(); });
+  for (const Encoded& each : known)
+    if (each.name == name && each.tokenizer.lock() == tokenizer)
+      if (auto row = each.row.lock()) return row;
+  auto row = std::make_shared<const TokenRow>(row_of_subwords(options, paths, *tokenizer, end));
+  known.push_back({std::move(name), tokenizer, row});
+  return row;
+}
+
+/// The id of the token behind each document, if there are documents.
+std::optional<int64_t> end_token_of(const TextOptions& options, const TextTokenizer& tokenizer) {
+  if (options.documents == TextDocuments::kNone) return std::nullopt;
+  const auto& own = tokenizer.tokenizer();
+  const auto id =
+      options.end_token.empty() ? tokenizers::end_of_document(own) : own.find(options.end_token);
+  if (!id && options.end_token.empty())
+    fail(ErrorCode::kConfig, "text: the tokenizer does not say which token ends a document; name ",
+         "it with `end_token`");
+  if (!id)
+    fail(ErrorCode::kConfig, "text: the end token '", options.end_token,
+         "' is not in the vocabulary of ", tokenizer.path());
+  return *id;
+}
+
+WindowOptions windows_of(const TextOptions& o, std::optional<int64_t> end) {
+  return {o.context, o.windows, o.samples, o.stride, o.token_field, o.target_field, end};
+}
+
+Vocabulary characters_of_files(const std::vector<std::string>& paths) {
+  std::set<std::string, std::less<>> all;  // UTF-8 sorts as its code points do
+  for (const std::string& path : paths) {
+    const auto file = MappedFile::open(path);
+    const Vocabulary own = Vocabulary::characters_of(file->view(), path);
+    all.insert(own.tokens().begin(), own.tokens().end());
   }
-  int64_t size() const override { return size_; }
-  const std::vector<Field>& fields() const override { return fields_; }
-  void read(int64_t index, const ReadContext& context, Sample& out) const override {
-    out.resize(2);
-    int64_t start = begin_ + index * stride_;
-    if (options_.windows == TextWindows::kRandom)
-      start = begin_ + static_cast<int64_t>(Random(context.seed, kStream, context.epoch)
-                                                .below(static_cast<uint64_t>(index),
-                                                       static_cast<uint64_t>(starts_)));
-    for (int64_t shift = 0; shift < 2; ++shift) {
-      Value& value = out[static_cast<size_t>(shift)];
-      value.reset(DType::kI64, fields_[0].shape);
-      int64_t* ids = value.data<int64_t>();
-      for (int64_t i = 0; i < options_.context; ++i) ids[i] = tokens_[start + shift + i];
-    }
-  }
-  std::string location(int64_t index, int64_t, int64_t) const override {
-    return str(options_.path, ": window ", index);
-  }
-  std::vector<std::string> paths() const override {
-    return {std::filesystem::absolute(options_.path).lexically_normal().string()};
-  }
+  return Vocabulary({all.begin(), all.end()});
+}
+
+class CharacterDataset final : public WindowDataset {
+ public:
+  CharacterDataset(const TextOptions& options, const std::vector<std::string>& paths,
+                   Vocabulary vocabulary, const DatasetOptions& part)
+      : WindowDataset("text", paths, windows_of(options, std::nullopt), row_of(paths, vocabulary),
+                      part),
+        token_field_(options.token_field),
+        vocabulary_(std::move(vocabulary)) {}
   const Vocabulary* vocabulary(int64_t) const override { return &vocabulary_; }
   std::vector<Fitted> fitted() const override {
     Fitted fitted;
-    fitted.field = options_.token_field;
+    fitted.field = token_field_;
     fitted.bytes = vocabulary_.is_bytes();
     if (!fitted.bytes) fitted.tokens = vocabulary_.tokens();
     return {fitted};
   }
-  std::vector<bool> used_sources() const override {
-    std::vector<bool> used(static_cast<size_t>(tokens_.count()));
-    std::fill(used.begin() + begin_, used.begin() + end_, true);
-    return used;
-  }
   std::vector<std::pair<std::string, std::string>> facts() const override {
-    return {
-        {"tokens", str(end_ - begin_, " of ", tokens_.count())},
-        {"vocabulary", str(vocabulary_.size(), vocabulary_.is_bytes() ? " bytes" : " characters")}};
+    auto out = WindowDataset::facts();
+    out.emplace_back("vocabulary",
+                     str(vocabulary_.size(), vocabulary_.is_bytes() ? " bytes" : " characters"));
+    return out;
   }
 
  private:
-  static Vocabulary choose_vocabulary(const TextOptions& options) {
-    if (!options.vocabulary.empty()) return Vocabulary(options.vocabulary);
-    if (!options.vocabulary_file.empty()) return Vocabulary::read(options.vocabulary_file);
-    if (options.level == TextLevel::kBytes) return Vocabulary::bytes();
-    return Vocabulary::characters_of(MappedFile::open(options.path)->view(), options.path);
+  static std::shared_ptr<const TokenRow> row_of(const std::vector<std::string>& paths,
+                                                const Vocabulary& vocabulary) {
+    return std::make_shared<const TokenRow>(vocabulary.is_bytes()
+                                                ? TokenRow::of_files(paths, 1, 256)
+                                                : row_of_characters(paths, vocabulary));
+  }
+  std::string token_field_;
+  Vocabulary vocabulary_;
+};
+
+/// Windows of tokens that a tokenizer made, now or before.
+class SubwordDataset final : public WindowDataset {
+ public:
+  SubwordDataset(std::string kind, const std::vector<std::string>& paths,
+                 const WindowOptions& windows, std::shared_ptr<const TokenRow> row,
+                 TextTokenizerPtr tokenizer, const DatasetOptions& part)
+      : WindowDataset(std::move(kind), paths, windows, std::move(row), part),
+        token_field_(windows.token_field),
+        vocabulary_size_(fields()[0].class_count),
+        tokenizer_(std::move(tokenizer)) {}
+  std::vector<Fitted> fitted() const override {
+    if (!tokenizer_) return {};
+    Fitted fitted;
+    fitted.field = token_field_;
+    fitted.tokenizer = tokenizer_;
+    return {fitted};
+  }
+  std::vector<std::pair<std::string, std::string>> facts() const override {
+    auto out = WindowDataset::facts();
+    out.emplace_back("vocabulary", str(vocabulary_size_, " tokens"));
+    return out;
   }
 
-  inline static const uint64_t kStream = stream_of("text windows");
-  TextOptions options_;
-  Vocabulary vocabulary_;
-  Tokens tokens_;
-  int64_t begin_ = 0, end_ = 0, starts_ = 0, stride_ = 0, size_ = 0;
-  std::vector<Field> fields_;
+ private:
+  std::string token_field_;
+  int64_t vocabulary_size_;
+  TextTokenizerPtr tokenizer_;
 };
+
+std::vector<std::string> expand_all(const std::string& path, const std::vector<std::string>& more) {
+  std::vector<std::string> out = expand_pattern(path);
+  for (const std::string& each : more)
+    for (std::string& file : expand_pattern(each)) out.push_back(std::move(file));
+  return out;
+}
+
+/// The id that a config names, as a number or a token.
+std::optional<int64_t> end_token_of(const TokensOptions& options, const TextTokenizer* tokenizer) {
+  const std::string& text = options.end_token;
+  if (text.empty()) return std::nullopt;
+  if (tokenizer)
+    if (const auto id = tokenizer->tokenizer().find(text)) return *id;
+  if (text.size() < 10 &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return std::stoll(text);
+  fail(ErrorCode::kConfig, "tokens: end_token is '", text, "', expected an id",
+       tokenizer ? " or a token of the tokenizer" : "; tokens need a `tokenizer`");
+}
 
 }  // namespace
 
 DatasetPtr make_text(const TextOptions& options, const DatasetOptions& part) {
-  return std::make_shared<TextDataset>(options, part);
+  const std::vector<std::string> paths = expand_all(options.path, options.more_paths);
+  if (options.tokenizer.given()) {
+    const TextTokenizerPtr tokenizer = options.tokenizer.open();
+    const auto end = end_token_of(options, *tokenizer);
+    return std::make_shared<SubwordDataset>("text", paths, windows_of(options, end),
+                                            shared_row(options, paths, tokenizer, end), tokenizer,
+                                            part);
+  }
+  if (options.documents != TextDocuments::kNone)
+    fail(ErrorCode::kConfig, "text: `documents` needs a `tokenizer`, whose end token is between ",
+         "them");
+  Vocabulary vocabulary = !options.vocabulary.empty() ? Vocabulary(options.vocabulary)
+                          : !options.vocabulary_file.empty()
+                              ? Vocabulary::read(options.vocabulary_file)
+                          : options.level == TextLevel::kBytes ? Vocabulary::bytes()
+                                                               : characters_of_files(paths);
+  return std::make_shared<CharacterDataset>(options, paths, std::move(vocabulary), part);
+}
+
+DatasetPtr make_tokens(const TokensOptions& options, const DatasetOptions& part) {
+  const std::vector<std::string> paths = expand_all(options.path, options.more_paths);
+  const TextTokenizerPtr tokenizer =
+      options.tokenizer.given() ? options.tokenizer.open() : TextTokenizerPtr();
+  const int64_t size = options.vocabulary_size > 0 ? options.vocabulary_size
+                       : tokenizer                 ? tokenizer->size()
+                                                   : 0;
+  if (size < 1)
+    fail(ErrorCode::kConfig, "tokens: give `vocabulary_size`, or the `tokenizer` of the files");
+  if (tokenizer && size < tokenizer->size())
+    fail(ErrorCode::kConfig, "tokens: vocabulary_size is ", size, ", the tokenizer has ",
+         tokenizer->size(), " tokens");
+  WindowOptions windows = options.windows;
+  windows.end_token = end_token_of(options, tokenizer.get());
+  auto row = std::make_shared<const TokenRow>(TokenRow::of_files(paths, options.width, size));
+  return std::make_shared<SubwordDataset>("tokens", paths, windows, std::move(row), tokenizer,
+                                          part);
 }
 
 }  // namespace paddle::data

@@ -316,6 +316,10 @@ Preprocess::Preprocess(const std::string& model, const program::ModelMetadata& m
   const data::DataConfig run = data::read_data_section(*metadata.config);
   data::DatasetOptions options = run.valid ? *run.valid : run.train;
   fitted_ = metadata.fitted;
+  for (const data::Fitted& each : fitted_)
+    if (each.tokenizer)
+      fail(ErrorCode::kUsage, model, ": --with-preprocess: the tokenizer of '", each.field,
+           "' has no ONNX form");
   data::apply_fitted(options, fitted_);
   scaled_ = data::make_dataset(options);
   options.scales.clear();

@@ -250,6 +250,8 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
     if (run)
       if (const auto* trained = std::get_if<data::TextOptions>(&run->train.source)) t = *trained;
     t.path = first;
+    t.more_paths.clear();
+    t.documents = data::TextDocuments::kNone;
     t.windows = data::TextWindows::kConsecutive;
     source.source = t;
   } else {

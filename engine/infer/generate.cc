@@ -7,6 +7,7 @@
 #include <span>
 
 #include "decoding/stop_text.h"
+#include "infer/text_codec.h"
 #include "tensor/random.h"
 
 namespace paddle::infer {
@@ -22,12 +23,46 @@ int64_t context_of(const program::Model& model, const GenerateOptions& options) 
   return 256;
 }
 
+/// The inputs of a model of text: its tokens, and what may stand beside them.
+struct TextInputs {
+  std::string tokens;
+  std::optional<int64_t> length;  ///< if the model takes texts of one length alone
+};
+
+bool stands_beside_tokens(const std::string& name) {
+  return name == "segments" || name == "positions";
+}
+
+/// kUsage for a model with other inputs.
+TextInputs text_inputs(const program::Model& model) {
+  TextInputs out;
+  for (const auto& [name, type] : model.inputs()) {
+    const bool fits = is_integer(type.dtype) && type.shape.size() == 2;
+    if (!fits || (!stands_beside_tokens(name) && !out.tokens.empty()))
+      fail(ErrorCode::kUsage, "'", model.name(), "' takes '", name,
+           "', which is not the tokens of a text; it generates no text");
+    if (stands_beside_tokens(name)) continue;
+    out.tokens = name;
+    out.length = type.shape[1].constant();
+  }
+  if (out.tokens.empty())
+    fail(ErrorCode::kUsage, "'", model.name(), "' takes no tokens; it generates no text");
+  return out;
+}
+
 /// Runs a model on texts of growing length. Texts are padded to a power of two, so that few plans
 /// are made, if the logits of a token do not depend on what follows it.
 class TextRunner {
  public:
-  TextRunner(program::Model& model, int64_t context, int64_t words)
-      : model_(model), context_(context), words_(words) {}
+  TextRunner(program::Model& model, const TextInputs& inputs, int64_t context,
+             const TextCodec& codec)
+      : model_(model),
+        fixed_(inputs.length),
+        context_(context),
+        words_(codec.size()),
+        may_be_padded_(codec.may_be_padded()) {
+    if (fixed_) pads_ = true;
+  }
 
   /// The logits of the last of these tokens.
   std::vector<double> last_logits(std::span<const int64_t> tokens) {
@@ -38,24 +73,40 @@ class TextRunner {
 
  private:
   int64_t bin_of(int64_t length) const {
+    if (fixed_) return *fixed_;
     constexpr int64_t kSmallest = 16;
     const auto bin = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
     return std::min(std::max(bin, kSmallest), std::max(context_, length));
   }
 
-  std::vector<double> logits(std::span<const int64_t> tokens, int64_t length, int64_t padding) {
-    Array input = Array::empty(model_.inputs()[0].second.dtype, {1, length});
-    visit_dtype(input.dtype, [&](auto tag) {
+  /// The input of this name for the tokens, padded to a length: all of one document.
+  Array input_array(const std::string& name, DType dtype, std::span<const int64_t> tokens,
+                    int64_t length, int64_t padding) const {
+    Array input = Array::empty(dtype, {1, length});
+    visit_dtype(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      std::fill_n(input.data<T>(), length, static_cast<T>(padding));
-      for (size_t t = 0; t < tokens.size(); ++t) input.data<T>()[t] = static_cast<T>(tokens[t]);
+      T* const to = input.data<T>();
+      for (int64_t t = 0; t < length; ++t) {
+        const bool is_text = t < static_cast<int64_t>(tokens.size());
+        to[t] = static_cast<T>(name == "segments"    ? 1
+                               : name == "positions" ? t
+                               : is_text             ? tokens[static_cast<size_t>(t)]
+                                                     : padding);
+      }
     });
-    const Array all = model_.run({input})[0];
-    if (all.ndim() != 3 || all.shape[2] != words_)
+    return input;
+  }
+
+  std::vector<double> logits(std::span<const int64_t> tokens, int64_t length, int64_t padding) {
+    std::vector<Array> inputs;
+    for (const auto& [name, type] : model_.inputs())
+      inputs.push_back(input_array(name, type.dtype, tokens, length, padding));
+    const Array all = model_.run(inputs)[0];
+    if (all.ndim() != 3 || (may_be_padded_ ? all.shape[2] < words_ : all.shape[2] != words_))
       fail(ErrorCode::kModel, "the model's first output is ", str(all.shape),
            ", expected logits of ", words_, " tokens for each position");
     std::vector<double> last(static_cast<size_t>(words_));
-    const int64_t row = (static_cast<int64_t>(tokens.size()) - 1) * words_;
+    const int64_t row = (static_cast<int64_t>(tokens.size()) - 1) * all.shape[2];
     for (int64_t w = 0; w < words_; ++w) {
       last[static_cast<size_t>(w)] = all.number(row + w);
       if (std::isnan(last[static_cast<size_t>(w)]))
@@ -86,50 +137,51 @@ class TextRunner {
   }
 
   program::Model& model_;
+  std::optional<int64_t> fixed_;
   int64_t context_, words_;
+  bool may_be_padded_;
   std::optional<bool> pads_;
 };
 
 }  // namespace
 
 void check_options(const program::Model& model, const GenerateOptions& options) {
-  const auto& vocabulary = model.metadata().vocabulary;
-  if (!vocabulary)
-    fail(ErrorCode::kUsage, "'", model.name(), "' has no vocabulary; it generates no text");
-  if (model.inputs().size() != 1 || !is_integer(model.inputs()[0].second.dtype) ||
-      model.inputs()[0].second.shape.size() != 2)
-    fail(ErrorCode::kUsage, "'", model.name(),
-         "' takes more than one array of tokens; it generates no text");
+  const TextCodec codec(model, text_inputs(model).tokens);
   options.sampling.check();
   if (options.length < 0)
     fail(ErrorCode::kUsage, "length is ", options.length, ", expected at least 0");
   const decoding::StopFilter checked(options.stops);
-  vocabulary->encode(options.prompt);
+  codec.encode(options.prompt);
 }
 
 void generate(program::Model& model, const GenerateOptions& options,
               const std::function<bool(const std::string&)>& emit) {
   check_options(model, options);
-  const auto& vocabulary = model.metadata().vocabulary;
+  const TextInputs inputs = text_inputs(model);
+  TextCodec codec(model, inputs.tokens);
   model.reset();
   decoding::StopFilter filter(options.stops);
-  const int64_t context = context_of(model, options);
-  std::vector<int64_t> tokens = vocabulary->encode(options.prompt);
-  // Without a prompt the text begins as a line does, or with the first token.
-  if (tokens.empty()) tokens.push_back(vocabulary->find("\n").value_or(0));
+  int64_t context = context_of(model, options);
+  if (inputs.length) context = std::min(context, *inputs.length);
+  std::vector<int64_t> tokens = codec.encode(options.prompt);
+  codec.begin(tokens);
   const Random random(options.seed, stream_of("generate"));
-  TextRunner runner(model, context, vocabulary->size());
+  TextRunner runner(model, inputs, context, codec);
   for (int64_t i = 0; i < options.length; ++i) {
     const size_t length = std::min(static_cast<size_t>(context), tokens.size());
     std::vector<double> last = runner.last_logits(std::span(tokens).last(length));
     decoding::penalize_repetitions(last, tokens, options.sampling.repetition_penalty);
     const int64_t token =
         decoding::sample_token(last, options.sampling, random.uniform(static_cast<uint64_t>(i)));
+    if (codec.is_end(token)) break;
     tokens.push_back(token);
-    const std::string piece = filter.add(vocabulary->token(token));
+    const std::string piece = filter.add(codec.add(token));
     if ((!piece.empty() && !emit(piece)) || filter.is_stopped()) return;
   }
-  if (const std::string rest = filter.finish(); !rest.empty()) emit(rest);
+  const std::string held = codec.finish();
+  std::string rest = held.empty() ? std::string() : filter.add(held);
+  if (!filter.is_stopped()) rest += filter.finish();
+  if (!rest.empty()) emit(rest);
 }
 
 }  // namespace paddle::infer

@@ -176,7 +176,7 @@ void write_metadata(const std::string& path, const std::string& name, const conf
   Node document = config;
   for (const data::Fitted& fitted : dataset.fitted()) write_fitted_into(folder, document, fitted);
   write_file_atomically((folder / "config.yaml").string(), config::dump_yaml(document));
-  write_file_atomically((folder / "fitted.json").string(), data::fitted_json(dataset.fitted()));
+  data::write_fitted(path, dataset.fitted());
   nlohmann::json metadata = {
       {"version", kVersion}, {"name", name}, {"fields", nlohmann::json::array()}};
   for (const data::Field& f : fields) {

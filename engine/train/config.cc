@@ -459,6 +459,9 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   check_parts(config, diagnostics);
   diagnostics.guard(
       [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
+  for (const program::NamedModel& model : config.models)
+    for (const lang::Input& input : model.program->model.inputs)
+      config.data.takes_segments = config.data.takes_segments || input.name.text == "segments";
   config.accumulate =
       micro_batches(config.parallel, config.accumulate, config.data.loader.batch_size,
                     train.location("accumulate"), diagnostics);

@@ -106,7 +106,9 @@ const std::vector<std::string>& changeable_keys() {
                                                  "data.train.labels",
                                                  "data.train.files.*",
                                                  "data.train.vocabulary_file",
-                                                 "data.train.fields.*.vocabulary_file"};
+                                                 "data.train.fields.*.vocabulary_file",
+                                                 "data.train.tokenizer",
+                                                 "data.train.fields.*.tokenizer"};
   return kKeys;
 }
 

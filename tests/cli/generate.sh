@@ -38,7 +38,7 @@ for option in "--temperature -1" "--temperature nan" "--top-p 0" "--top-p 1.5" "
   expect 2 "" "$infer" "$model" --prompt "a" $option
 done
 "$train" configs/quickstart/digits.yaml "data.train={kind: digits, size: 64}" data.valid= train.epochs=1 --output "$folder/digits" > /dev/null
-expect 2 "no vocabulary" "$infer" "$folder/digits/model" --prompt a
+expect 2 "takes 'image', which is not the tokens of a text" "$infer" "$folder/digits/model" --prompt a
 
 # A model of bytes reads and writes bytes.
 "$train" configs/text/char_gpt.yaml "${net[@]}" params.words=256 data.train.level=bytes train.steps=2 --output "$folder/bytes" > /dev/null || fail "bytes"

@@ -361,13 +361,14 @@ constexpr const char* kTemplate =
 
 TEST_F(Sources, ConversationsTrainTheAssistantAlone) {
   ChatOptions c;
-  c.tokenizer = put("tokenizer.json", kTokenizer);
+  c.tokenizer.path = put("tokenizer.json", kTokenizer);
   c.chat_template = put("chat.jinja", kTemplate);
   const std::string turn =
       R"({"role":"user","content":"hi you"},{"role":"assistant","content":"ho me"})";
   c.path = put("chat.jsonl",
                str("{\"messages\":[", turn, "]}\n\n{\"messages\":[", turn, ",", turn, "]}\n"));
   c.context = 24;
+  c.pack = true;
   DatasetOptions o;
   o.source = c;
   const DatasetPtr data = make_dataset(o);
@@ -408,7 +409,7 @@ TEST_F(Sources, ConversationsTrainTheAssistantAlone) {
 
 TEST_F(Sources, InstructionsOfTwoColumns) {
   ChatOptions c;
-  c.tokenizer = put("tokenizer.json", kTokenizer);
+  c.tokenizer.path = put("tokenizer.json", kTokenizer);
   c.path = put("pairs.jsonl", "{\"question\":\"hi you\",\"answer\":\"ho me\"}\n");
   c.prompt = "question", c.completion = "answer";
   c.context = 6;

@@ -1,0 +1,82 @@
+#include "data/text_tokenizer.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/files.h"
+#include "formats/gguf/writer.h"
+#include "text/load.h"
+#include "text/sections.h"
+
+namespace paddle::data {
+namespace {
+
+constexpr uint64_t kLargestTokenizer = uint64_t{256} << 20;
+constexpr char kGgufName[] = "tokenizer.gguf";
+
+/// The files of a tokenizer that may lie in one folder, the first of which decides what it is.
+constexpr const char* kMainFiles[] = {"tokenizer.json", "tokenizer.model", "tekken.json",
+                                      kGgufName};
+constexpr const char* kSettings[] = {"tokenizer_config.json", "chat_template.jinja"};
+
+/// The name under which a single file is found in a folder again.
+std::string name_in_folder(const std::string& path, const std::string& content) {
+  if (!path.ends_with(".json")) return "tokenizer.model";
+  const Json json = parse_json(content, path);
+  return json.find("config") && json.find("vocab") ? "tekken.json" : "tokenizer.json";
+}
+
+}  // namespace
+
+TextTokenizerPtr TextTokenizer::load(const std::string& path) {
+  auto out = std::make_shared<TextTokenizer>();
+  out->path_ = path;
+  out->tokenizer_ = tokenizers::load_tokenizer(path);
+  std::string main = path;
+  if (is_directory(path)) {
+    for (const char* name : kMainFiles)
+      if (main == path && file_exists(join_path(path, name))) main = join_path(path, name);
+    for (const char* name : kSettings)
+      if (const std::string file = join_path(path, name); file_exists(file))
+        out->files_.emplace_back(name, read_file(file, kLargestTokenizer, ErrorCode::kModel));
+  }
+  if (formats::gguf::is_gguf(main)) {
+    const auto reader = formats::gguf::Reader::open(main);
+    for (const auto& [key, bytes] : reader.raw_metadata())
+      if (key.starts_with("tokenizer.")) out->metadata_.emplace_back(key, bytes);
+    return out;
+  }
+  std::string content = read_file(main, kLargestTokenizer, ErrorCode::kModel);
+  std::string name = name_in_folder(main, content);
+  out->files_.emplace_back(std::move(name), std::move(content));
+  return out;
+}
+
+void TextTokenizer::save(const std::string& folder) const {
+  ensure_directory(folder);
+  for (const auto& [name, content] : files_)
+    write_file_atomically(join_path(folder, name), content);
+  if (metadata_.empty()) return;
+  std::vector<formats::gguf::RawValue> values;
+  for (const auto& [key, bytes] : metadata_) values.push_back({key, bytes});
+  formats::gguf::Writer(join_path(folder, kGgufName), {}, values, 32).close();
+}
+
+std::vector<tokenizers::TokenId> TextTokenizer::encode(std::string_view text, int64_t limit,
+                                                       bool surrounded) const {
+  std::vector<tokenizers::TokenId> ids, end;
+  if (surrounded) ids = tokenizer_.beginning_tokens(), end = tokenizer_.end_tokens();
+  const auto room = static_cast<size_t>(limit);
+  // Of a text far longer than the limit the beginning is enough.
+  constexpr size_t kBytesPerToken = 128;
+  if (text.size() / kBytesPerToken > room)
+    text = text.substr(0, tokenizers::section_length(text, room * kBytesPerToken));
+  const std::vector<tokenizers::TokenId> own = tokenizer_.encode(text);
+  ids.insert(ids.end(), own.begin(), own.end());
+  ids.resize(std::min(ids.size(), room > end.size() ? room - end.size() : 0));
+  ids.insert(ids.end(), end.begin(), end.end());
+  ids.resize(std::min(ids.size(), room));
+  return ids;
+}
+
+}  // namespace paddle::data
