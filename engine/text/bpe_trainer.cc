@@ -18,7 +18,7 @@ namespace {
 
 /// Longer runs without a boundary are cut, so that no word costs more than others by far.
 constexpr size_t kLongestWord = 1024;
-/// What an entry of the table of words costs besides the word.
+/// Bytes of an entry of the table of words besides the word.
 constexpr size_t kWordOverhead = 64;
 
 /// The ids of the 256 bytes in the order of their characters, and the texts of these.
