@@ -18,6 +18,14 @@ int run(int argc, char** argv) {
   app.add_option("--data", request.data, "the data: a folder or a file");
   app.add_option("--base", request.base, "the run to continue from, of the recipe lora");
   app.add_option("-o,--output", request.output, "the config to write (default: RECIPE.yaml)");
+  app.add_option(
+         "--tokens", request.tokens,
+         "language-model: characters (default), bytes, or bpe: subwords of a byte-level BPE "
+         "tokenizer that is trained on the text and written beside the config")
+      ->check(CLI::IsMember({"characters", "bytes", "bpe"}));
+  app.add_option("--vocabulary-size", request.vocabulary_size,
+                 "with --tokens bpe: its tokens (default: by the size of the text, at most 8000)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 22));
   app.add_flag("--small", request.small, "a small model that trains in seconds, for a first try");
   app.add_flag("--overwrite", overwrite, "replace an existing file");
   app.add_flag("--list", list, "list the recipes");
@@ -35,8 +43,13 @@ int run(int argc, char** argv) {
   if (!overwrite && file_exists(request.output))
     fail(ErrorCode::kUsage, request.output, ": is there already (--overwrite replaces it)");
   const recipes::RecipeResult result = recipes::make_config(request);
+  for (const auto& [path, content] : result.files)
+    if (!overwrite && file_exists(path))
+      fail(ErrorCode::kUsage, path, ": is there already (--overwrite replaces it)");
+  for (const auto& [path, content] : result.files) write_file_atomically(path, content);
   write_file_atomically(request.output, result.config);
   for (const std::string& line : result.found) cli::print(line + "\n");
+  for (const auto& [path, content] : result.files) cli::print(path + ": the tokenizer\n");
   cli::print(request.output + ": train with `paddle-train " + request.output + "`\n");
   return 0;
 }

@@ -295,7 +295,7 @@ inline constexpr std::pair<const char*, const char*> kTemplates[] = {
 @PADDLE_RECIPE_TEXTS@};
 }  // namespace paddle::recipes
 ]=])
-paddle_room(recipes DEPENDS base config formats data)
+paddle_room(recipes DEPENDS base config formats text data)
 
 add_library(paddle_engine INTERFACE)
 foreach(room IN LISTS PADDLE_ROOMS)

@@ -1,4 +1,4 @@
-// A text file, continued character by character by a small GPT.
+// A text file, continued by a small GPT: character by character, byte by byte, or by subwords.
 
 #include <algorithm>
 #include <filesystem>
@@ -8,14 +8,30 @@
 #include "base/files.h"
 #include "data/vocabulary.h"
 #include "recipes/recipes.h"
+#include "text/bpe_trainer.h"
+#include "text/load.h"
+#include "text/sections.h"
 
 namespace paddle::recipes {
 
-RecipeResult character_language_model(const RecipeRequest& request) {
-  if (is_directory(request.data)) fail(ErrorCode::kData, request.data, ": expected a text file");
-  const std::string text = read_file(request.data, uint64_t{1} << 31, ErrorCode::kData);
-  // Text that is not UTF-8 is read as bytes.
-  const bool bytes = data::invalid_utf8(text).has_value();
+namespace {
+
+/// The tokens of a text: their kind and number.
+struct TokenLook {
+  std::string unit = {};    ///< "character by character"
+  std::string option = {};  ///< of the data, as YAML
+  std::string found = {};   ///< for the user
+  int64_t vocabulary = 0;   ///< different tokens
+  int64_t count = 0;        ///< tokens in the text
+};
+
+/// Text that is not UTF-8 is read as bytes.
+TokenLook look_at_characters(const RecipeRequest& request, const std::string& text) {
+  const auto invalid = data::invalid_utf8(text);
+  if (invalid && request.tokens == "characters")
+    fail(ErrorCode::kData, request.data, ": byte ", *invalid,
+         " is not UTF-8; convert the file (iconv -t UTF-8) or use --tokens bytes");
+  const bool bytes = invalid || request.tokens == "bytes";
   std::set<std::string> tokens;
   for (size_t i = 0; i < text.size() && !bytes;) {
     const auto lead = static_cast<unsigned char>(text[i]);
@@ -24,21 +40,73 @@ RecipeResult character_language_model(const RecipeRequest& request) {
     i += length;
   }
   const int64_t words = bytes ? 256 : static_cast<int64_t>(tokens.size());
+  const auto size = static_cast<int64_t>(text.size());
+  return {.unit = bytes ? "byte by byte" : "character by character",
+          .option = bytes ? "\n    level: bytes" : "",
+          .found = str(size, " bytes, ", words,
+                       !bytes    ? " different characters"
+                       : invalid ? " byte values (the text is not UTF-8)"
+                                 : " byte values"),
+          .vocabulary = words,
+          .count = size};
+}
+
+/// Trains a tokenizer on the text, which becomes a file beside the config.
+TokenLook look_at_subwords(const RecipeRequest& request, const std::string& text,
+                           RecipeResult& out) {
+  // A token for some hundred bytes: fewer examples of one teach little.
+  constexpr int64_t kBytesPerToken = 256, kFewest = 512, kMost = 8000;
+  const auto size = static_cast<int64_t>(text.size());
+  tokenizers::BpeTrainer trainer(
+      {.vocabulary_size = request.vocabulary_size > 0
+                              ? request.vocabulary_size
+                              : std::clamp(size / kBytesPerToken, kFewest, kMost)});
+  trainer.add(text);
+  const tokenizers::TrainedBpe trained = trainer.train();
+  const std::string json = tokenizers::tokenizer_json(trained);
+  const std::string name = run_name(request) + "-tokenizer.json";
+  out.files.emplace_back((std::filesystem::path(request.output).parent_path() / name).string(),
+                         json);
+  const auto tokenizer =
+      tokenizers::read_tokenizer_json(parse_json(json, "tokenizer.json"), "tokenizer.json");
+  TokenLook look{.unit = "by the subwords of a byte-level BPE tokenizer",
+                 .option = "\n    tokenizer: " + yaml_text(name)};
+  tokenizers::encode_sections(tokenizer, text, {}, [&](std::span<const tokenizers::TokenId> ids) {
+    look.count += static_cast<int64_t>(ids.size());
+  });
+  look.vocabulary = tokenizer.vocabulary_size();
+  look.found = str(size, " bytes, ", look.count, " subwords, ", look.vocabulary, " different ones");
+  return look;
+}
+
+}  // namespace
+
+RecipeResult language_model(const RecipeRequest& request) {
+  if (is_directory(request.data)) fail(ErrorCode::kData, request.data, ": expected a text file");
+  const bool subwords = request.tokens == "bpe";
+  if (!subwords && request.vocabulary_size > 0)
+    fail(ErrorCode::kUsage, "--vocabulary-size is for --tokens bpe");
+  const std::string text = read_file(request.data, uint64_t{1} << 31, ErrorCode::kData);
   if (text.size() < 2000)
     fail(ErrorCode::kData, request.data, ": expected a text of at least 2000 characters, found ",
          text.size());
-  const int64_t context = text.size() > 100000 ? 128 : 64;
+  RecipeResult out;
+  const TokenLook look =
+      subwords ? look_at_subwords(request, text, out) : look_at_characters(request, text);
+  if (look.count < 2000)
+    fail(ErrorCode::kData, request.data, ": the text has ", look.count,
+         " subwords, expected at least 2000; use --tokens characters");
+  const int64_t words = look.vocabulary;
+  const int64_t context = look.count > 100000 ? 128 : 64;
   const std::string name = run_name(request);
   const auto part = [&](const char* which, const char* windows) {
-    return str(
-        "  ", which, ":\n    kind: text\n    path: ", data_path(request),
-        bytes ? "\n    level: bytes" : "", "\n    context: ", context, "\n    windows: ", windows,
-        "\n    split: {train: 0.9, valid: 0.1}\n    part: ", which, "\n    split_in_order: true\n");
+    return str("  ", which, ":\n    kind: text\n    path: ", data_path(request), look.option,
+               "\n    context: ", context, "\n    windows: ", windows,
+               "\n    split: {train: 0.9, valid: 0.1}\n    part: ", which,
+               "\n    split_in_order: true\n");
   };
-  RecipeResult out;
-  out.found = {str(text.size(), " bytes, ", words,
-                   bytes ? " byte values (the text is not UTF-8)" : " different characters")};
-  out.config = str(R"(# A small GPT on a text, character by character.
+  out.found = {look.found};
+  out.config = str("# A small GPT on a text, ", look.unit, R"(.
 #   paddle-train )",
                    std::filesystem::path(request.output).filename().string(), R"(        trains
 #   paddle-infer runs/)",

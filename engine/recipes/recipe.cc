@@ -12,6 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kLanguageModel[] = "language-model";
+
 struct Recipe {
   RecipeInfo info;
   RecipeResult (*make)(const RecipeRequest&);
@@ -26,9 +28,8 @@ const std::vector<Recipe>& recipes() {
        [](const RecipeRequest& request) { return tabular(request, false); }},
       {{"text-classification", "a CSV file with a column of texts and one of classes", true, true},
        text_classification},
-      {{"language-model", "a text file, continued character by character"},
-       character_language_model},
       {{"lora", "data like that of a trained run, and the run (--base)", true, true, true}, lora},
+      {{kLanguageModel, "a text file, continued by characters, bytes or subwords"}, language_model},
       {{"detection", "a COCO file of images and boxes", true, true}, detection},
       {{"segmentation", "a CSV file of images and masks", true, true}, segmentation},
       {{"text-lines", "a CSV file of images of lines and their text (OCR)", true, true},
@@ -69,6 +70,10 @@ RecipeResult make_config(const RecipeRequest& request) {
         fail(ErrorCode::kUsage, "no run is given: --base RUN (", each.info.doc, ")");
       if (!each.info.needs_base && !request.base.empty())
         fail(ErrorCode::kUsage, "--base: the recipe ", each.info.name, " begins with new weights");
+      if ((!request.tokens.empty() || request.vocabulary_size > 0) &&
+          request.recipe != kLanguageModel)
+        fail(ErrorCode::kUsage, "--tokens and --vocabulary-size are for the recipe ",
+             kLanguageModel);
       if (request.data.empty() && !each.info.needs_data) return each.make(request);
       if (request.data.empty())
         fail(ErrorCode::kUsage, "no data is given: --data PATH (", each.info.doc, ")");

@@ -1,7 +1,9 @@
 #pragma once
 // Recipes: commented configs for a task, filled in from a look at the user's data.
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace paddle::recipes {
@@ -19,11 +21,16 @@ struct RecipeRequest {
   std::string base;    ///< folder of the run to continue from, of recipes that need one
   std::string output;  ///< where the config will be: paths in it are relative to its folder
   bool small = false;  ///< a model and a run of seconds, of recipes that have them
+  /// Of language models: "characters", "bytes" or "bpe"; "": characters of UTF-8, else bytes.
+  std::string tokens = {};
+  int64_t vocabulary_size = 0;  ///< of "bpe"; 0: by the size of the text
 };
 
 struct RecipeResult {
   std::string config;              ///< YAML with comments
   std::vector<std::string> found;  ///< what the look at the data saw, one line each
+  /// Files that belong to the config, by path, to be written before it.
+  std::vector<std::pair<std::string, std::string>> files = {};
 };
 
 /// kUsage for an unknown recipe or a path that does not exist, kData if the data does not fit the

@@ -10,7 +10,7 @@ namespace paddle::recipes {
 RecipeResult image_classification(const RecipeRequest& request);
 RecipeResult tabular(const RecipeRequest& request, bool classification);
 RecipeResult text_classification(const RecipeRequest& request);
-RecipeResult character_language_model(const RecipeRequest& request);
+RecipeResult language_model(const RecipeRequest& request);
 // Recipes with a template (templates/NAME.yaml).
 RecipeResult detection(const RecipeRequest& request);
 RecipeResult segmentation(const RecipeRequest& request);
