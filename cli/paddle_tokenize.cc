@@ -2,7 +2,6 @@
 // tokens; and training of a tokenizer.
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -74,71 +73,86 @@ void train(const std::vector<std::string>& files, tokenizers::BpeTrainingOptions
                          ": no further pair occurs often enough"));
 }
 
+struct Arguments {
+  std::string model, output;
+  std::vector<std::string> training, inputs;
+  bool decode = false, special = false, overwrite = false;
+  tokenizers::BpeTrainingOptions trained;
+  tokenizers::TokenFileOptions written;
+};
+
+void add_arguments(CLI::App& app, Arguments& a) {
+  app.add_option("MODEL", a.model,
+                 "a Hugging Face folder, tokenizer.json, SentencePiece's .model, tekken.json or a "
+                 "GGUF file");
+  auto* decodes =
+      app.add_flag("--decode", a.decode, "read JSON lists of ids and write JSON strings");
+  app.add_flag("--special", a.special,
+               "parse special tokens and add the tokenizer's own beginning and end; with --decode, "
+               "keep special tokens in the text; with --input, parse them without adding any");
+  auto* input = app.add_option("--input", a.inputs, "files of text that become one file of tokens")
+                    ->excludes(decodes);
+  app.add_option("--jsonl", a.written.json_key,
+                 "with --input: the files are JSON lines, and this key of a record is a document")
+      ->needs(input);
+  app.add_option("--end", a.written.end_token,
+                 "with --input: the token behind each document (default: none behind a file, the "
+                 "tokenizer's end token behind a record of --jsonl)")
+      ->needs(input);
+  auto* trains = app.add_option("--train", a.training, "learn a tokenizer from these files of text")
+                     ->excludes(input)
+                     ->excludes(decodes);
+  app.add_option("--vocabulary-size", a.trained.vocabulary_size,
+                 "with --train: tokens, the 256 bytes and special ones included (default: 8000)")
+      ->needs(trains);
+  app.add_option("--min-count", a.trained.min_count,
+                 "with --train: how often a pair must occur to become a token (default: 2)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->needs(trains);
+  app.add_option("--special-token", a.trained.special_tokens,
+                 "with --train: a token that is not written in texts, repeatable (default: "
+                 "<|endoftext|>)")
+      ->needs(trains);
+  auto* out = app.add_option("-o,--output", a.output,
+                             "the file of --train (tokenizer.json) or of --input (tokens.bin)");
+  app.add_flag("--overwrite", a.overwrite, "replace an existing file")->needs(out);
+}
+
+void check_output(const Arguments& a) {
+  const bool writes = !a.training.empty() || !a.inputs.empty();
+  if (writes == a.output.empty())
+    fail(ErrorCode::kUsage,
+         writes ? "no file to write is given: -o FILE" : "--output is for --train and --input");
+  if (writes && !a.overwrite && file_exists(a.output))
+    fail(ErrorCode::kUsage, a.output, ": is there already (--overwrite replaces it)");
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Turns texts into token ids: reads one JSON string a line from standard input and writes one "
       "JSON list of ids a line. With --input, files of text become a file of tokens. With --train, "
       "learns a byte-level BPE tokenizer from files of text."};
-  std::string model, output, key, end;
-  std::vector<std::string> training, inputs;
-  bool decode = false, special = false, overwrite = false;
-  tokenizers::BpeTrainingOptions options;
-  app.add_option("MODEL", model,
-                 "a Hugging Face folder, tokenizer.json, SentencePiece's .model, tekken.json or a "
-                 "GGUF file");
-  auto* decodes = app.add_flag("--decode", decode, "read JSON lists of ids and write JSON strings");
-  app.add_flag("--special", special,
-               "parse special tokens and add the tokenizer's own beginning and end; with --decode, "
-               "keep special tokens in the text; with --input, parse them without adding any");
-  auto* input = app.add_option("--input", inputs, "files of text that become one file of tokens")
-                    ->excludes(decodes);
-  app.add_option("--jsonl", key,
-                 "with --input: the files are JSON lines, and this key of a record is a document")
-      ->needs(input);
-  app.add_option("--end", end,
-                 "with --input: the token behind each document (default: none behind a file, the "
-                 "tokenizer's end token behind a record of --jsonl)")
-      ->needs(input);
-  auto* trains = app.add_option("--train", training, "learn a tokenizer from these files of text")
-                     ->excludes(input)
-                     ->excludes(decodes);
-  app.add_option("--vocabulary-size", options.vocabulary_size,
-                 "with --train: tokens, the 256 bytes and special ones included (default: 8000)")
-      ->needs(trains);
-  app.add_option("--min-count", options.min_count,
-                 "with --train: how often a pair must occur to become a token (default: 2)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
-      ->needs(trains);
-  app.add_option(
-         "--special-token", options.special_tokens,
-         "with --train: a token that is not written in texts, repeatable (default: <|endoftext|>)")
-      ->needs(trains);
-  auto* out = app.add_option("-o,--output", output,
-                             "the file of --train (tokenizer.json) or of --input (tokens.bin)");
-  app.add_flag("--overwrite", overwrite, "replace an existing file")->needs(out);
+  Arguments a;
+  add_arguments(app, a);
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  const bool writes = trains->count() > 0 || input->count() > 0;
-  if (writes != (out->count() > 0))
-    fail(ErrorCode::kUsage,
-         writes ? "no file to write is given: -o FILE" : "--output is for --train and --input");
-  if (writes && !overwrite && file_exists(output))
-    fail(ErrorCode::kUsage, output, ": is there already (--overwrite replaces it)");
-  if (trains->count() > 0) {
-    if (!model.empty())
-      fail(ErrorCode::kUsage, "--train learns a tokenizer and takes no MODEL, found '", model, "'");
-    train(training, std::move(options), output);
+  check_output(a);
+  if (!a.training.empty()) {
+    if (!a.model.empty())
+      fail(ErrorCode::kUsage, "--train learns a tokenizer and takes no MODEL, found '", a.model,
+           "'");
+    train(a.training, std::move(a.trained), a.output);
     return 0;
   }
-  if (model.empty()) fail(ErrorCode::kUsage, "no tokenizer is given (see paddle-tokenize --help)");
-  const tokenizers::Tokenizer tokenizer = tokenizers::load_tokenizer(model);
-  if (inputs.empty()) {
-    answer_lines(tokenizer, decode, special);
+  if (a.model.empty())
+    fail(ErrorCode::kUsage, "no tokenizer is given (see paddle-tokenize --help)");
+  const tokenizers::Tokenizer tokenizer = tokenizers::load_tokenizer(a.model);
+  if (a.inputs.empty()) {
+    answer_lines(tokenizer, a.decode, a.special);
     return 0;
   }
-  const tokenizers::TokenFileOptions written{.json_key = key, .end_token = end, .special = special};
-  const tokenizers::TokenFileSummary summary =
-      tokenizers::write_token_file(tokenizer, inputs, written, output);
-  cli::print(str(output, ": ", summary.tokens, " tokens of ", summary.documents,
+  a.written.special = a.special;
+  const auto summary = tokenizers::write_token_file(tokenizer, a.inputs, a.written, a.output);
+  cli::print(str(a.output, ": ", summary.tokens, " tokens of ", summary.documents,
                  summary.documents == 1 ? " document as " : " documents as ",
                  summary.bytes_each == 2 ? "uint16" : "uint32", ", vocabulary_size ",
                  tokenizer.vocabulary_size(), "\n"));

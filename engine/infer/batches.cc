@@ -94,6 +94,9 @@ std::unique_ptr<Batches> open_section(const program::Model& model, const InputOp
     data::apply_fitted(source, fitted_of(model, run));
   else if (part == "valid")  // as in a training of that config
     data::apply_fitted(source, data::make_dataset(data.train)->fitted());
+  const std::vector<std::string> names = input_names(model);
+  if (std::find(names.begin(), names.end(), "segments") == names.end())
+    data::choose_packing(source, false);
   return dataset_batches(model, data::make_dataset(source),
                          prediction_loader(data.valid_loader, options.batch), source);
 }
