@@ -29,6 +29,7 @@ struct Item {
   std::string path;
   int64_t height = 0, width = 0;  ///< as the file states; 0 if it does not
   std::vector<Box> boxes;
+  std::optional<Error> problem = {};  ///< the first annotation that cannot be read
 };
 
 class BoxDataset final : public Dataset {
@@ -59,35 +60,45 @@ class BoxDataset final : public Dataset {
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, const ReadContext&, Sample& out) const override {
     const Item& item = items_[static_cast<size_t>(index)];
+    check_annotations(item);
     const formats::Image image = formats::read_image(item.path, options_.channels);
     if (!image.warning.empty()) warnings_.add(item.path, image.warning);
     if (item.width > 0 && (item.width != image.width || item.height != image.height))
       fail(ErrorCode::kData, item.path, ": is ", image.width, " x ", image.height,
            " pixels, the annotations say ", item.width, " x ", item.height);
-    if (static_cast<int64_t>(item.boxes.size()) > options_.max_boxes)
-      fail(ErrorCode::kData, item.path, ": has ", item.boxes.size(), " boxes, `max_boxes` is ",
-           options_.max_boxes);
     out.resize(3);
     store_image(image, out[0]);
-    const auto count = static_cast<int64_t>(item.boxes.size());
+    const auto width = static_cast<double>(image.width), height = static_cast<double>(image.height);
+    std::vector<Box> boxes;
+    for (size_t i = 0; i < item.boxes.size(); ++i) {
+      const Box box = in_pixels(item.boxes[i], width, height);
+      if (is_outside(item, i, box, width, height)) continue;
+      boxes.push_back({std::max(box.left, 0.0), std::max(box.top, 0.0), std::min(box.right, width),
+                       std::min(box.bottom, height), box.label});
+    }
+    const auto count = static_cast<int64_t>(boxes.size());
     out[1].reset(DType::kF32, Dims{count, 4});
     out[2].reset(DType::kI64, Dims{count});
-    const auto width = static_cast<double>(image.width), height = static_cast<double>(image.height);
-    for (size_t i = 0; i < item.boxes.size(); ++i) {
-      const Box& box = item.boxes[i];
-      const double x = is_coco() ? 1 : width, y = is_coco() ? 1 : height;
-      const double left = box.left * x, right = box.right * x, top = box.top * y,
-                   bottom = box.bottom * y;
-      if (left >= width || top >= height || right <= 0 || bottom <= 0)
-        fail(ErrorCode::kData, item.path, ": box ", i, " [", left, ", ", top, ", ", right, ", ",
-             bottom, "] is outside of the image of ", image.width, " x ", image.height);
+    for (size_t i = 0; i < boxes.size(); ++i) {
       float* to = out[1].data<float>() + i * 4;
-      to[0] = static_cast<float>(std::max(left, 0.0));
-      to[1] = static_cast<float>(std::max(top, 0.0));
-      to[2] = static_cast<float>(std::min(right, width));
-      to[3] = static_cast<float>(std::min(bottom, height));
-      out[2].data<int64_t>()[i] = box.label;
+      to[0] = static_cast<float>(boxes[i].left);
+      to[1] = static_cast<float>(boxes[i].top);
+      to[2] = static_cast<float>(boxes[i].right);
+      to[3] = static_cast<float>(boxes[i].bottom);
+      out[2].data<int64_t>()[i] = boxes[i].label;
     }
+  }
+  void check(int64_t index) const override {
+    const Item& item = items_[static_cast<size_t>(index)];
+    check_annotations(item);
+    if (!file_exists(item.path)) MappedFile::open(item.path);  // refuses it
+    // Shares of the sides need no size; the message of `read` has the pixels.
+    const bool known = item.width > 0 && item.height > 0;
+    if (is_coco() && !known) return;
+    const auto width = known ? static_cast<double>(item.width) : 1,
+               height = known ? static_cast<double>(item.height) : 1;
+    for (size_t i = 0; i < item.boxes.size(); ++i)
+      is_outside(item, i, in_pixels(item.boxes[i], width, height), width, height);
   }
   std::string location(int64_t index, int64_t, int64_t) const override {
     return items_[static_cast<size_t>(index)].path;
@@ -130,6 +141,29 @@ class BoxDataset final : public Dataset {
 
  private:
   bool is_coco() const { return options_.format == BoxOptions::Format::kCoco; }
+
+  void check_annotations(const Item& item) const {
+    if (item.problem) throw Error(*item.problem);
+    if (static_cast<int64_t>(item.boxes.size()) > options_.max_boxes)
+      fail(ErrorCode::kData, item.path, ": has ", item.boxes.size(), " boxes, `max_boxes` is ",
+           options_.max_boxes);
+  }
+
+  Box in_pixels(const Box& box, double width, double height) const {
+    if (is_coco()) return box;
+    return {box.left * width, box.top * height, box.right * width, box.bottom * height, box.label};
+  }
+
+  /// Whether box number `i` of an image of this size is to be left out. kData if no part of it is
+  /// in the image and the options do not say so.
+  bool is_outside(const Item& item, size_t i, const Box& box, double width, double height) const {
+    if (box.left < width && box.top < height && box.right > 0 && box.bottom > 0) return false;
+    const std::string what = str("box ", i, " [", box.left, ", ", box.top, ", ", box.right, ", ",
+                                 box.bottom, "] is outside of the image of ", width, " x ", height);
+    if (!options_.drops_outside) fail(ErrorCode::kData, item.path, ": ", what);
+    warnings_.add(item.path, what + "; it is left out");
+    return true;
+  }
 
   /// The number of a class by its name; the names of the training data count.
   int64_t class_number(const std::string& name, const std::string& place) {
@@ -205,11 +239,15 @@ class BoxDataset final : public Dataset {
         ++left_out_["they are of crowds (iscrowd)"];
         continue;
       }
-      const auto box = each.at("bbox").get<std::vector<double>>();
-      if (box.size() != 4 ||
-          !std::all_of(box.begin(), box.end(), [](double x) { return std::isfinite(x); }))
-        fail(ErrorCode::kData, path, ": the annotation ", each.value("id", json()).dump(),
-             " has a bbox that is not four numbers");
+      const std::vector<double> box = read_bbox(each);
+      if (box.empty()) {
+        note_problem(
+            items_[image->second],
+            Error(ErrorCode::kData,
+                  str(path, ": the annotation ", each.value("id", json()).dump(),
+                      " has a bbox that is not four numbers, of ", items_[image->second].path)));
+        continue;
+      }
       if (!(box[2] > 0) || !(box[3] > 0)) {
         ++left_out_["their boxes have no area"];
         continue;
@@ -217,6 +255,22 @@ class BoxDataset final : public Dataset {
       items_[image->second].boxes.push_back(
           {box[0], box[1], box[0] + box[2], box[1] + box[3], category->second});
     }
+  }
+
+  /// The four numbers of an annotation; empty if it has others.
+  static std::vector<double> read_bbox(const json& annotation) {
+    const auto found = annotation.find("bbox");
+    if (found == annotation.end() || !found->is_array() || found->size() != 4) return {};
+    std::vector<double> out;
+    for (const json& number : *found) {
+      if (!number.is_number() || !std::isfinite(number.get<double>())) return {};
+      out.push_back(number.get<double>());
+    }
+    return out;
+  }
+
+  static void note_problem(Item& item, const Error& problem) {
+    if (!item.problem) item.problem = problem;
   }
 
   void open_yolo() {
@@ -240,10 +294,15 @@ class BoxDataset final : public Dataset {
       item.path = join_path(options_.images, name);
       const std::string text =
           join_path(labels, std::filesystem::path(name).stem().string() + ".txt");
-      if (file_exists(text))
-        read_yolo(text, numbers, item);
-      else
-        ++without_labels_;
+      try {
+        if (file_exists(text))
+          read_yolo(text, numbers, item);
+        else
+          ++without_labels_;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kData) throw;
+        note_problem(item, error);
+      }
       items_.push_back(std::move(item));
     }
     if (items_.empty())

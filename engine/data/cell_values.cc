@@ -23,7 +23,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 /// The class of each stored value; kNoClass for those that are ignored, -1 for others.
 class MaskClasses {
  public:
-  explicit MaskClasses(const CsvField& field) : listed_(!field.values.empty()) {
+  explicit MaskClasses(const CsvField& field)
+      : listed_(!field.values.empty()), other_(field.ignores_others ? kNoClass : -1) {
     for (size_t i = 0; i < field.values.size(); ++i)
       map_[field.values[i].first] = static_cast<int64_t>(i);
     for (const int64_t value : field.ignored) map_[value] = kNoClass;
@@ -31,11 +32,12 @@ class MaskClasses {
   int64_t operator()(int64_t stored) const {
     const auto it = map_.find(stored);
     if (it != map_.end()) return it->second;
-    return listed_ ? -1 : stored;
+    return listed_ ? other_ : stored;
   }
 
  private:
   bool listed_;
+  int64_t other_;
   std::map<int64_t, int64_t> map_;
 };
 
@@ -94,8 +96,8 @@ void check_cell_field(const CsvField& field, size_t columns) {
   };
   refuse(columns != 1, str("is one column, ", columns, " are named"));
   refuse(field.log || field.scaling != Scaling::kNone || !field.shift.empty() ||
-             field.missing != MissingPolicy::kError || field.buckets > 0 || field.per_column ||
-             field.unknown_is_zero || field.scalar,
+             (field.missing != MissingPolicy::kDefault && field.missing != MissingPolicy::kError) ||
+             field.buckets > 0 || field.per_column || field.unknown_is_zero || field.scalar,
          "options of numbers and categories have no effect on this kind");
   const bool has_vocabulary = !field.vocabulary.empty() || !field.vocabulary_file.empty();
   refuse(has_vocabulary && field.kind != ColumnKind::kMultiLabel,
@@ -154,6 +156,28 @@ bool describe_cell_field(const CsvField& field, const Vocabulary& vocabulary, Fi
   }
 }
 
+namespace {
+
+/// The file that a cell names. kData for a cell without a path.
+std::string path_in_cell(const CsvField& field, std::string_view cell,
+                         const SourceLocation& place) {
+  if (cell.empty()) fail(ErrorCode::kData, "the file is missing");
+  if (cell.find('\0') != std::string_view::npos) fail(ErrorCode::kData, "the path holds a zero");
+  const std::string folder = field.folder.empty()
+                                 ? std::filesystem::path(place.file).parent_path().string()
+                                 : field.folder;
+  return join_path(folder, std::string(trim(cell)));
+}
+
+}  // namespace
+
+void check_file_cell(const CsvField& field, std::string_view cell, bool is_content,
+                     const SourceLocation& place) {
+  if (is_content && !cell.empty()) return;
+  const std::string path = path_in_cell(field, cell, place);
+  if (!file_exists(path)) MappedFile::open(path);  // refuses it
+}
+
 std::string read_file_cell(const CsvField& field, std::string_view cell, bool is_content,
                            const SourceLocation& place, Value& out) {
   std::string name = place.text();
@@ -161,11 +185,7 @@ std::string read_file_cell(const CsvField& field, std::string_view cell, bool is
   std::span<const std::byte> content = bytes_of(cell);
   if (cell.empty()) fail(ErrorCode::kData, "the file is missing");
   if (!is_content) {
-    if (cell.find('\0') != std::string_view::npos) fail(ErrorCode::kData, "the path holds a zero");
-    const std::string folder = field.folder.empty()
-                                   ? std::filesystem::path(place.file).parent_path().string()
-                                   : field.folder;
-    name = join_path(folder, std::string(trim(cell)));
+    name = path_in_cell(field, cell, place);
     file = MappedFile::open(name);
     content = file->bytes();
   }

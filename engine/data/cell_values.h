@@ -22,6 +22,9 @@ bool describe_cell_field(const CsvField& field, const Vocabulary& vocabulary, Fi
 /// kData for what cannot be decoded. Gives a warning about a file that was decoded nevertheless.
 std::string read_file_cell(const CsvField& field, std::string_view cell, bool is_content,
                            const SourceLocation& place, Value& out);
+/// Refuses a cell as `read_file_cell` does, without reading the file: no path, or no file there.
+void check_file_cell(const CsvField& field, std::string_view cell, bool is_content,
+                     const SourceLocation& place);
 /// Labels as 0 and 1. kData for one that the vocabulary lacks.
 void read_labels(const CsvField& field, const Vocabulary& vocabulary, std::string_view cell,
                  Value& out);

@@ -130,6 +130,8 @@ class ChatDataset final : public Dataset {
       paths_.push_back(std::filesystem::absolute(path).lexically_normal().string());
       read(path, encoder);
     }
+    if (records_.empty() && !left_out_.empty())
+      fail(ErrorCode::kData, "no record can be used; the first: ", left_out_[0]);
     if (records_.empty()) fail(ErrorCode::kData, options.path, ": the file is empty");
     pack();
     for (const char* name : {"tokens", "targets", "segments", "positions"}) {
@@ -182,6 +184,7 @@ class ChatDataset final : public Dataset {
     fitted.tokenizer = tokenizer_;
     return {fitted};
   }
+  std::vector<std::string> left_out() const override { return left_out_; }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     int64_t tokens = 0, targets = 0, cut = 0;
     for (const Conversation& record : records_) {
@@ -214,11 +217,17 @@ class ChatDataset final : public Dataset {
       const SourceLocation place{path, static_cast<int>(line)};
       Conversation record{.line = line};
       try {
-        encoder.encode(parse_json(row, "the record"), record);
+        try {
+          encoder.encode(parse_json(row, "the record"), record);
+        } catch (const Error& e) {
+          throw Error(ErrorCode::kData, e.message(), place);
+        }
+        check_targets(record, place);
       } catch (const Error& e) {
-        throw Error(ErrorCode::kData, e.message(), place);
+        if (!options_.skips_bad) throw;
+        left_out_.emplace_back(e.what());
+        continue;
       }
-      check_targets(record, place);
       records_.push_back(std::move(record));
     }
     file_ends_.push_back(records_.size());
@@ -264,7 +273,8 @@ class ChatDataset final : public Dataset {
   std::vector<std::string> paths_;
   std::vector<size_t> file_ends_;  ///< records up to the end of each file
   std::vector<Conversation> records_;
-  std::vector<size_t> begins_;  ///< the first record of each sample, and the end
+  std::vector<std::string> left_out_;  ///< records, with place and reason
+  std::vector<size_t> begins_;         ///< the first record of each sample, and the end
   std::vector<Field> fields_;
 };
 

@@ -96,6 +96,7 @@ void check_csv_options(const CsvField& field) {
     refuse(field.per_column, "per_column", why);
     refuse(vocabulary, "vocabulary", why);
     refuse(field.unknown_is_zero, "unknown_is_zero", why);
+    refuse(field.missing == MissingPolicy::kCategory, "missing: category", why);
     refuse(field.fill != 0 && field.missing != MissingPolicy::kFill, "fill",
            "has no effect without `missing: fill`");
     return;
@@ -110,7 +111,11 @@ void check_csv_options(const CsvField& field) {
     refuse(field.unknown_is_zero, "unknown_is_zero", why);
     refuse(field.scalar, "scalar", why);
   }
-  refuse(field.missing != MissingPolicy::kError, "missing", why);
+  const bool is_error =
+      field.missing == MissingPolicy::kDefault || field.missing == MissingPolicy::kError;
+  refuse(is_text ? !is_error : field.missing == MissingPolicy::kFill,
+         is_text ? "missing" : "missing: fill", why);
+  refuse(field.missing == MissingPolicy::kNan, "missing: nan", why);
   refuse(field.fill != 0, "fill", why);
   refuse(field.log, "log", why);
   refuse(field.scaling != Scaling::kNone, "scaling", why);

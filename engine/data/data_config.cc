@@ -4,6 +4,7 @@
 
 #include "config/overrides.h"
 #include "config/sections.h"
+#include "data/bad_samples.h"
 #include "data/dataset_config.h"
 #include "data/named_dataset.h"
 #include "data/transform_config.h"
@@ -70,9 +71,12 @@ Schema data_schema() {
                               .doc("memory for batches that are loaded ahead"));
   s.add("valid_batch_size",
         Spec::integer().at_least(1).at_most(1 << 24).doc("default: batch_size"));
-  s.add("on_bad_sample", Spec::word({"error", "skip"})
-                             .fallback("error")
-                             .doc("what a sample that cannot be read does"));
+  s.add(
+      "on_bad_sample",
+      Spec::word({"error", "skip", "keep"})
+          .fallback("error")
+          .doc("what a bad sample does; keep is for boxes outside of images, mask values that are "
+               "not listed and empty labels"));
   s.add("max_bad_rate", Spec::real().at_least(0).at_most(1).fallback("0.01").doc(
                             "share of skipped samples above which training stops"));
   s.add("nan",
@@ -115,6 +119,34 @@ void make_data_paths_absolute(Node& section, config::Diagnostics& diagnostics) {
       make_paths_absolute(*dataset, diagnostics);
 }
 
+namespace {
+
+/// Reads `on_bad_sample` and makes the datasets follow it.
+BadSamplePolicy read_policy(const Section& s, DataConfig& config) {
+  const std::string& name = s.text("on_bad_sample");
+  if (name == "error") return BadSamplePolicy::kError;
+  const bool keeps = name == "keep";
+  bool any = false;
+  const auto apply = [&](DatasetOptions& part) {
+    if (keeps)
+      any = keep_bad_samples(part) || any;
+    else
+      skip_bad_records(part);
+  };
+  apply(config.train);
+  if (config.valid) apply(*config.valid);
+  if (config.test) apply(*config.test);
+  if (keeps && !any)
+    throw Error(ErrorCode::kConfig,
+                "data.on_bad_sample: keep is for boxes outside of images, mask values that are not "
+                "listed and empty labels, and the data has no boxes, masks with `values` or "
+                "categorical fields; use error or skip (NaN is kept by `nan: keep`)",
+                s.location("on_bad_sample"));
+  return keeps ? BadSamplePolicy::kKeep : BadSamplePolicy::kSkip;
+}
+
+}  // namespace
+
 DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagnostics) {
   DataConfig c;
   diagnostics.guard([&] { c.train = read_dataset(s.section("train")); });
@@ -142,8 +174,7 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
   l.seed = seed;
   l.workers = static_cast<int>(s.integer("workers"));
   l.prefetch_bytes = static_cast<uint64_t>(s.integer("prefetch_bytes"));
-  l.on_bad_sample =
-      s.text("on_bad_sample") == "skip" ? BadSamplePolicy::kSkip : BadSamplePolicy::kError;
+  diagnostics.guard([&] { l.on_bad_sample = read_policy(s, c); });
   l.max_bad_rate = s.real("max_bad_rate");
   l.nan = s.text("nan") == "skip"   ? NanPolicy::kSkip
           : s.text("nan") == "keep" ? NanPolicy::kKeep

@@ -86,6 +86,11 @@ class Dataset {
   /// Reads sample `index`, one value per field. Called from many threads at once. A bad sample is
   /// an Error (kData) that names the file and the place in it.
   virtual void read(int64_t index, const ReadContext& context, Sample& out) const = 0;
+  /// Refuses, as `read` would, a sample whose fault shows without decoding files: an empty cell, a
+  /// file that is not there, a box outside of the image.
+  virtual void check(int64_t /*index*/) const {}
+  /// Records that were left out when the data was opened, with file, row and reason.
+  virtual std::vector<std::string> left_out() const { return {}; }
   /// Where sample `index` comes from, for messages: "train.csv:17". With a field and an element of
   /// it, that too: "train.csv:17, column 'price'".
   virtual std::string location(int64_t index, int64_t field = -1, int64_t element = -1) const = 0;
@@ -139,6 +144,8 @@ class Subset : public Dataset {
   void read(int64_t index, const ReadContext& context, Sample& out) const override {
     base_->read(at(index), context, out);
   }
+  void check(int64_t index) const override { base_->check(at(index)); }
+  std::vector<std::string> left_out() const override { return base_->left_out(); }
   std::string location(int64_t index, int64_t field, int64_t element) const override {
     return base_->location(at(index), field, element);
   }

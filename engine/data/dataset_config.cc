@@ -117,7 +117,9 @@ Schema csv_field() {
         Spec::boolean().fallback("false").doc("one number per sample instead of a vector of one"));
   s.add("dtype", Spec::text().doc("dtype of the field"));
   s.add("missing",
-        Spec::word({"error", "fill", "nan"}).fallback("error").doc("what an empty cell means"));
+        Spec::word({"error", "fill", "nan", "category"})
+            .doc("what an empty cell is: a bad sample, `fill`, NaN or a category of its own; "
+                 "default: category for inputs of kind categorical, else error"));
   s.add("fill", Spec::real().fallback("0").doc("value for missing cells"));
   s.add("log", Spec::boolean().fallback("false").doc("take log(1 + x)"));
   s.add("scaling", Spec::word({"none", "min_max", "standard"})
@@ -228,9 +230,14 @@ CsvField read_csv_field(const Section& s) {
   if (s.has("vocabulary_size")) f.vocabulary_size = s.integer("vocabulary_size");
   if (s.has("min_count")) f.min_count = s.integer("min_count");
   if (s.has("dtype")) f.dtype = dtype_of_key(s, "dtype");
-  f.missing = s.text("missing") == "fill"  ? MissingPolicy::kFill
-              : s.text("missing") == "nan" ? MissingPolicy::kNan
-                                           : MissingPolicy::kError;
+  if (s.has("missing")) {
+    static const std::map<std::string, MissingPolicy> kMissing = {
+        {"error", MissingPolicy::kError},
+        {"fill", MissingPolicy::kFill},
+        {"nan", MissingPolicy::kNan},
+        {"category", MissingPolicy::kCategory}};
+    f.missing = kMissing.at(s.text("missing"));
+  }
   f.fill = s.real("fill");
   f.log = s.boolean("log");
   f.scaling = s.text("scaling") == "min_max"    ? Scaling::kMinMax
@@ -239,6 +246,9 @@ CsvField read_csv_field(const Section& s) {
   f.shift = s.reals("shift");
   f.factor = s.reals("factor");
   f.buckets = s.integer("buckets");
+  // The empty text has a hash as any other; configs of older versions state `error` for all fields.
+  if (f.kind == K::kCategorical && f.buckets > 0 && f.missing == MissingPolicy::kError)
+    f.missing = MissingPolicy::kDefault;
   f.per_column = s.boolean("per_column");
   f.vocabulary = s.texts("vocabulary");
   f.vocabulary_file = path_of(s, "vocabulary_file");

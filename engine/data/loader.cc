@@ -102,6 +102,7 @@ class Loader::Impl {
             field.dtype,
             checked_multiply(local_rows(), element_count(std::span<const int64_t>(field.shape)))));
     }
+    for (std::string& reason : dataset_->left_out()) count_left_out(std::move(reason));
     start({});
   }
   ~Impl() { stop(); }
@@ -541,6 +542,16 @@ class Loader::Impl {
     std::byte* to = static_cast<std::byte*>(array.raw()) + static_cast<size_t>(row) * row_bytes;
     if (value.bytes() > 0) std::memcpy(to, value.raw(), value.bytes());
     std::memset(to + value.bytes(), 0, row_bytes - value.bytes());
+  }
+
+  /// Records that are in no sample, as the dataset found when it was opened.
+  void count_left_out(std::string reason) {
+    const double allowed = options_.max_bad_rate * static_cast<double>(epoch_size());
+    if (static_cast<double>(++skipped_count_) > allowed)
+      fail(ErrorCode::kData, skipped_count_, " records were bad, beside ", epoch_size(),
+           " samples; this is more than the rate of ", options_.max_bad_rate,
+           " that max_bad_rate allows; the last: ", reason);
+    if (skipped_.size() < kListedSkips) skipped_.push_back({0, -1, std::move(reason)});
   }
 
   /// In the order of batches, so that the limit is hit at the same place with any worker count.

@@ -31,6 +31,11 @@ class Mixture final : public Dataset {
     const auto [part, own] = find(index);
     part->read(own, context, out);
   }
+  void check(int64_t index) const override {
+    const auto [part, own] = find(index);
+    part->check(own);
+  }
+  std::vector<std::string> left_out() const override { return gather(&Dataset::left_out); }
   std::string location(int64_t index, int64_t field, int64_t element) const override {
     const auto [part, own] = find(index);
     return part->location(own, field, element);

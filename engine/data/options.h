@@ -40,8 +40,14 @@ struct NpyOptions {
   std::vector<std::pair<std::string, std::string>> files = {};  ///< field and path
 };
 
-/// Handling of an empty cell of a numeric column.
-enum class MissingPolicy { kError, kFill, kNan };
+/// Handling of an empty cell of a column of numbers or categories, or of a key that JSON lacks.
+enum class MissingPolicy {
+  kDefault,   ///< numbers: kError; categories: kCategory, but kError for targets
+  kError,     ///< makes the sample a bad one
+  kFill,      ///< numbers: `fill`
+  kNan,       ///< numbers
+  kCategory,  ///< categories: the empty string is one
+};
 enum class Scaling {
   kNone,
   kMinMax,    ///< to 0 … 1 by the column's smallest and largest value in the rows that are used
@@ -68,16 +74,17 @@ struct CsvField {
   ColumnKind kind = ColumnKind::kNumeric;
   std::optional<DType> dtype = {};  ///< default: float32 for numeric, int64 for categorical
 
+  MissingPolicy missing = MissingPolicy::kDefault;
+
   // Numeric columns.
-  MissingPolicy missing = MissingPolicy::kError;
   double fill = 0;
   bool log = false;  ///< sign(x) * log(1 + |x|), before scaling
   Scaling scaling = Scaling::kNone;
   /// Per column, where they are known already (from the training rows): (x - shift) * factor.
   std::vector<double> shift = {}, factor = {};
 
-  // Categorical columns. Buckets > 0: hashed; else by vocabulary. A missing cell is the category
-  // of the empty string.
+  // Categorical columns. Buckets > 0: hashed; else by vocabulary. A vocabulary that lists the empty
+  // string has it as a category whatever `missing` says.
   int64_t buckets = 0;
   bool per_column = false;  ///< column c uses numbers c*buckets … (c+1)*buckets - 1
   std::vector<std::string> vocabulary = {};
@@ -107,6 +114,7 @@ struct CsvField {
   /// are an error. Empty: stored values are the classes.
   std::vector<std::pair<int64_t, std::string>> values = {};
   std::vector<int64_t> ignored = {};  ///< masks: stored values that become -100, as no class
+  bool ignores_others = false;        ///< masks: so do values that are not listed
   int64_t sample_rate = 0;            ///< audio: files with another rate are an error
   /// Lists in a cell of CSV are separated by it; in JSONL they are JSON lists.
   std::string separator = "|";
@@ -221,7 +229,8 @@ struct BoxOptions {
   std::vector<std::string> classes = {};        ///< YOLO: names, by number
   std::vector<std::string> known_classes = {};  ///< the training data's, which number the classes
   int channels = 3;
-  int64_t max_boxes = 100;  ///< of an image; more are bad samples
+  int64_t max_boxes = 100;     ///< of an image; more are bad samples
+  bool drops_outside = false;  ///< boxes outside of the image are left out; else a bad sample
   std::string image_field = "image", box_field = "boxes", label_field = "labels";
 };
 
@@ -255,6 +264,7 @@ struct ChatOptions {
   /// Several records in one sample. Not stated: if the model takes `segments`.
   std::optional<bool> pack = {};
   bool train_all = false;  ///< all tokens are targets, not only those of the assistant
+  bool skips_bad = false;  ///< records that cannot be used are left out; else an error
 };
 
 struct DatasetOptions;

@@ -94,30 +94,11 @@ class RecordDataset : public LearningDataset {
   int64_t size() const override { return records_->size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, const ReadContext&, Sample& out) const override {
-    thread_local std::vector<std::string_view> cells;
-    thread_local std::string scratch;
-    records_->cells(index, cells, scratch);
-    out.resize(plans_.size());
-    for (size_t f = 0; f < plans_.size(); ++f) {
-      const FieldPlan& each = plans_[f];
-      Value& value = out[f];
-      if (each.options.kind == ColumnKind::kText) {
-        read_text(each, cells[each.columns[0]], index, value);
-        continue;
-      }
-      if (is_cell_kind(each.options.kind)) {
-        read_cell(each, fields_[f], cells[each.columns[0]], index, value);
-        continue;
-      }
-      value.reset(each.dtype, fields_[f].shape);
-      for (size_t c = 0; c < each.columns.size(); ++c) {
-        const std::string_view cell = cells[each.columns[c]];
-        if (is_float(each.dtype))
-          store(value, c, number(each, c, cell, index));
-        else
-          store(value, c, integer(each, c, cell, index));
-      }
-    }
+    read_fields(index, true, out);
+  }
+  void check(int64_t index) const override {
+    thread_local Sample sample;
+    read_fields(index, false, sample);
   }
   std::string location(int64_t index, int64_t field, int64_t element) const override {
     std::string out = records_->location(index).text();
@@ -212,6 +193,34 @@ class RecordDataset : public LearningDataset {
   }
 
  private:
+  /// Without `decodes`, files are looked for and not read: their fields have no values.
+  void read_fields(int64_t index, bool decodes, Sample& out) const {
+    thread_local std::vector<std::string_view> cells;
+    thread_local std::string scratch;
+    records_->cells(index, cells, scratch);
+    out.resize(plans_.size());
+    for (size_t f = 0; f < plans_.size(); ++f) {
+      const FieldPlan& each = plans_[f];
+      Value& value = out[f];
+      if (each.options.kind == ColumnKind::kText) {
+        read_text(each, cells[each.columns[0]], index, value);
+        continue;
+      }
+      if (is_cell_kind(each.options.kind)) {
+        read_cell(each, fields_[f], cells[each.columns[0]], index, decodes, value);
+        continue;
+      }
+      value.reset(each.dtype, fields_[f].shape);
+      for (size_t c = 0; c < each.columns.size(); ++c) {
+        const std::string_view cell = cells[each.columns[c]];
+        if (is_float(each.dtype))
+          store(value, c, number(each, c, cell, index));
+        else
+          store(value, c, integer(each, c, cell, index));
+      }
+    }
+  }
+
   void plan(const CsvField& field) {
     FieldPlan each;
     each.options = field;
@@ -308,7 +317,8 @@ class RecordDataset : public LearningDataset {
               if (!invalid_utf8(label)) strings[f].insert(std::move(label));
         } else if (collects(each))
           for (const size_t c : each.columns)
-            if (!strings[f].contains(cells[c]) && !invalid_utf8(cells[c]))
+            if (!strings[f].contains(cells[c]) && !invalid_utf8(cells[c]) &&
+                !(trim(cells[c]).empty() && each.options.missing == MissingPolicy::kError))
               strings[f].emplace(cells[c]);
         for (size_t c = 0; used[row] && c < statistics[f].size(); ++c) {
           double x = 0;
@@ -413,9 +423,12 @@ class RecordDataset : public LearningDataset {
 
   /// A cell that is more than a number or a text.
   void read_cell(const FieldPlan& each, const Field& field, std::string_view cell, int64_t index,
-                 Value& out) const {
+                 bool decodes, Value& out) const {
     try {
-      if (is_file_kind(each.options.kind)) {
+      if (is_file_kind(each.options.kind) && !decodes) {
+        check_file_cell(each.options, cell, options_.format == RecordFormat::kTar,
+                        records_->location(index));
+      } else if (is_file_kind(each.options.kind)) {
         const std::string warning =
             read_file_cell(each.options, cell, options_.format == RecordFormat::kTar,
                            records_->location(index), out);
@@ -441,7 +454,9 @@ class RecordDataset : public LearningDataset {
     double x = 0;
     if (trim(cell).empty()) {
       switch (each.options.missing) {
+        case MissingPolicy::kDefault:
         case MissingPolicy::kError:
+        case MissingPolicy::kCategory:
           bad_cell(
               each, c, index,
               "the value is missing; to use a number instead set `missing: fill` and `fill: 0`");
@@ -489,6 +504,10 @@ class RecordDataset : public LearningDataset {
   }
 
   int64_t category(const FieldPlan& each, size_t c, std::string_view cell, int64_t index) const {
+    if (each.options.missing == MissingPolicy::kError && trim(cell).empty() &&
+        !each.vocabulary.find(cell))
+      bad_cell(each, c, index,
+               "the value is missing; `missing: category` makes an empty cell a category");
     if (each.options.buckets > 0) {
       const uint64_t hash = mix64(stream_of(cell) ^ each.hash_seeds[c]);
       const auto bucket =

@@ -43,6 +43,10 @@ void SampleReader::read(int64_t index, const ReadContext& context, Workspace& wo
     dataset_->read(index, context, workspace.sample);
   } catch (const Error& error) {
     if (may_skip && error.code() == ErrorCode::kData) throw BadSample{error.what()};
+    if (on_bad_sample_ == BadSamplePolicy::kKeep && error.code() == ErrorCode::kData)
+      throw Error(error.code(),
+                  error.message() + " (`on_bad_sample: keep` cannot keep this sample)",
+                  error.location());
     throw;
   }
   check_finite(index, workspace.sample);

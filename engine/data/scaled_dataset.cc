@@ -34,6 +34,8 @@ class ScaledDataset : public Dataset {
     for (size_t f = 0; f < fields_.size(); ++f)
       if (scaled_[f]) apply(scales_[f], fields_[f].dtype, out[f]);
   }
+  void check(int64_t index) const override { base_->check(index); }
+  std::vector<std::string> left_out() const override { return base_->left_out(); }
   std::string location(int64_t index, int64_t field, int64_t element) const override {
     return base_->location(index, field, element);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 #include "data/record_source.h"
@@ -36,6 +37,7 @@ class SeriesDataset final : public Dataset {
   void read(int64_t index, const ReadContext&, Sample& out) const override {
     const Window& window = windows_[static_cast<size_t>(index)];
     const std::vector<int64_t>& rows = series_[window.series].rows;
+    check(index);
     out.resize(fields_.size());
     const auto fill = [&](size_t field, int64_t begin, int64_t count, size_t first, size_t width) {
       out[field].reset(DType::kF32, Dims{count, static_cast<int64_t>(width)});
@@ -49,6 +51,15 @@ class SeriesDataset final : public Dataset {
     fill(1, window.begin + options_.history, options_.horizon, 0, targets);
     if (known > 0)
       fill(2, window.begin + options_.history, options_.horizon, columns_.size() - known, known);
+  }
+  void check(int64_t index) const override {
+    if (bad_rows_.empty()) return;
+    const Window& window = windows_[static_cast<size_t>(index)];
+    const auto first = series_[window.series].rows.begin() + window.begin;
+    // Rows of a series stand in the order of the file.
+    const auto last = first + (options_.history + options_.horizon - 1);
+    for (auto at = bad_rows_.lower_bound(*first); at != bad_rows_.end() && at->first <= *last; ++at)
+      if (std::binary_search(first, last + 1, at->first)) throw Error(at->second);
   }
   std::string location(int64_t index, int64_t field, int64_t element) const override {
     const Window& window = windows_[static_cast<size_t>(index)];
@@ -139,7 +150,14 @@ class SeriesDataset final : public Dataset {
     std::vector<std::string_view> cells;
     std::string scratch;
     for (int64_t row = 0; row < records_->size(); ++row) {
-      records_->cells(row, cells, scratch);
+      try {
+        records_->cells(row, cells, scratch);
+      } catch (const Error& error) {
+        // Its group is not known, so that it could be missing from any series.
+        if (error.code() != ErrorCode::kData || !options_.group.empty()) throw;
+        cells.assign(names.size(), {});
+        bad_rows_.emplace(row, error);
+      }
       const std::string_view key = options_.group.empty() ? std::string_view() : cells[group];
       const auto [at, is_new] = known.emplace(std::string(key), series_.size());
       if (is_new) series_.emplace_back();
@@ -147,13 +165,16 @@ class SeriesDataset final : public Dataset {
       for (size_t c = 0; c < wanted.size(); ++c) {
         double value = 0;
         const std::string_view cell = cells[wanted[c]];
-        if (!formats::parse_number(cell, value))
-          throw Error(ErrorCode::kData,
-                      str("column '", columns_[c], "': ",
-                          trim(cell).empty()
-                              ? "the value is missing; series need one in every row"
-                              : str("'", printable(cell.substr(0, 40)), "' is not a number")),
-                      records_->location(row));
+        if (!formats::parse_number(cell, value)) {
+          value = std::numeric_limits<double>::quiet_NaN();
+          bad_rows_.emplace(
+              row, Error(ErrorCode::kData,
+                         str("column '", columns_[c], "': ",
+                             trim(cell).empty()
+                                 ? "the value is missing; series need one in every row"
+                                 : str("'", printable(cell.substr(0, 40)), "' is not a number")),
+                         records_->location(row)));
+        }
         values_.push_back(value);
       }
     }
@@ -231,8 +252,9 @@ class SeriesDataset final : public Dataset {
 
   SeriesOptions options_;
   RecordSourcePtr records_;
-  std::vector<std::string> columns_;  ///< targets, covariates, known
-  std::vector<double> values_;        ///< [rows, columns]
+  std::vector<std::string> columns_;   ///< targets, covariates, known
+  std::vector<double> values_;         ///< [rows, columns]; NaN in bad cells
+  std::map<int64_t, Error> bad_rows_;  ///< with the first thing that is wrong in each
   std::vector<Series> series_;
   std::vector<Window> windows_;
   std::vector<Field> fields_;

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "config/sections.h"
+#include "data/bad_samples.h"
 #include "data/named_dataset.h"
 #include "program/model_config.h"
 #include "program/prediction.h"
@@ -321,6 +322,13 @@ void check_evaluated(const Section& s, RunConfig& config, config::Diagnostics& d
 
 }  // namespace
 
+std::vector<std::string> model_inputs(const RunConfig& config) {
+  std::vector<std::string> names;
+  for (const program::NamedModel& model : config.models)
+    for (const lang::Input& input : model.program->model.inputs) names.push_back(input.name.text);
+  return names;
+}
+
 std::string precision_name(const RunConfig& config) {
   return config.use_float64 ? "float64" : config.mixed ? text(config.mixed->cast.low) : "float32";
 }
@@ -459,9 +467,9 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   check_parts(config, diagnostics);
   diagnostics.guard(
       [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
-  for (const program::NamedModel& model : config.models)
-    for (const lang::Input& input : model.program->model.inputs)
-      config.data.takes_segments = config.data.takes_segments || input.name.text == "segments";
+  const std::vector<std::string> inputs = model_inputs(config);
+  config.data.takes_segments = std::find(inputs.begin(), inputs.end(), "segments") != inputs.end();
+  data::require_targets(config.data, inputs);
   config.accumulate =
       micro_batches(config.parallel, config.accumulate, config.data.loader.batch_size,
                     train.location("accumulate"), diagnostics);

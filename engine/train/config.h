@@ -68,6 +68,8 @@ struct RunConfig {
   const lang::Program& exported() const { return *models.front().program; }
 };
 
+/// The fields of the data that models take.
+std::vector<std::string> model_inputs(const RunConfig& config);
 /// "float32", "float64", "bfloat16" or "float16", for records of the run.
 std::string precision_name(const RunConfig& config);
 /// The schema of the whole document.

@@ -100,6 +100,7 @@ const std::vector<std::string>& changeable_keys() {
                                                  "data.valid_batch_size",
                                                  "data.train.path",
                                                  "data.train.path.*",
+                                                 "data.train.fields.*.missing",
                                                  "data.train.annotations",
                                                  "data.train.fields.*.folder",
                                                  "data.train.images",

@@ -353,7 +353,7 @@ TEST_F(Records, YoloBoxes) {
   EXPECT_NEAR(sample[1].number(3), 7, 1e-5);
   EXPECT_EQ(sample[2].number(0), 1);
   put("labels/a.txt", "2 0.5 0.5 0.2 0.4\n");
-  EXPECT_HAS(error_of([&] { make_dataset(all); }), "a.txt:1");
+  EXPECT_HAS(error_of([&] { read(make_dataset(all), 0); }), "a.txt:1");
 }
 
 TEST_F(Records, WeightsOfClasses) {
