@@ -15,12 +15,10 @@
 #include "comm/join.h"
 #include "comm/simulation.h"
 #include "common.h"
+#include "common_check_data.h"
 #include "common_device.h"
 #include "common_table.h"
 #include "config/document.h"
-#include "data/open_data.h"
-#include "data/pictures.h"
-#include "data/report.h"
 #include "ir/module.h"
 #include "profile/report.h"
 #include "sections/sections.h"
@@ -130,48 +128,6 @@ void print_profile(const runtime::Profile& profile, const std::string& folder) {
   profile::write_trace({profile::timeline_of(profile, {}, 0)}, path);
   const std::string table = profile::table(profile, profile::measure_peaks());
   std::fputs((table + "timeline: " + path + " (open in a trace viewer)\n").c_str(), stderr);
-}
-
-int check_data(const train::RunConfig& config, const std::string& pictures) {
-  data::DataConfig data = config.data;
-  for (data::LoaderOptions* options : {&data.loader, &data.valid_loader}) {
-    options->workers = 0;
-    options->shuffle = false;
-  }
-  const data::OpenData opened = data::open_data(config.document, data);
-  for (const std::string& line : opened.warnings) cli::print_error("warning: " + line);
-  const bool skips = data.loader.on_bad_sample == data::BadSamplePolicy::kSkip;
-  const auto show = [&](const char* part, const data::Dataset& dataset, data::Loader& loader) {
-    const data::DataReport report = data::check_data(dataset);
-    cli::print(std::string(part) + "\n" + report.text());
-    if (!skips && !report.bad.empty()) fail(ErrorCode::kData, report.bad[0]);
-    loader.next();  // the transforms are checked with the first batch
-    for (const data::Field& field : loader.fields()) cli::print(str("in a batch: ", field, "\n"));
-    for (const std::string& line : dataset.warnings()) cli::print_error("warning: " + line);
-  };
-  show("train", *opened.train, *opened.train_loader);
-  if (opened.valid) show("valid", *opened.valid, *opened.valid_loader);
-  // Windows of one text share their contents by design, and drawn samples have no files.
-  const bool has_contents =
-      !opened.train->paths().empty() &&
-      !std::holds_alternative<data::TextOptions>(config.data.train.source) &&
-      !std::holds_alternative<data::TokensOptions>(config.data.train.source) &&
-      !std::holds_alternative<data::SeriesOptions>(config.data.train.source);
-  for (const auto& [part, dataset] : {std::pair("valid", opened.valid), {"test", opened.test}})
-    if (dataset && has_contents)
-      if (const auto same = data::find_duplicates(*dataset, *opened.train); same.count > 0)
-        cli::print_error("warning: " + same.text(part, "train"));
-  if (pictures.empty()) return 0;
-  for (data::Loader* loader : {opened.train_loader.get(), opened.valid_loader.get()})
-    if (loader) loader->seek({});
-  constexpr int64_t kMost = 24;
-  cli::print("pictures: " +
-             data::write_pictures(
-                 pictures,
-                 {{"train", opened.train_loader.get()}, {"valid", opened.valid_loader.get()}},
-                 kMost) +
-             "\n");
-  return 0;
 }
 
 bool is_same_path(const std::string& a, const std::string& b) {
@@ -390,7 +346,10 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (!pictures.empty() && !only_data) fail(ErrorCode::kUsage, "--pictures needs --check-data");
-  if (only_data) return check_data(config, pictures);
+  if (only_data) {
+    cli::check_data(config, pictures);
+    return 0;
+  }
   cli::use_config_threads(config.threads > 0 || membership.size == 1
                               ? config.threads
                               : std::max(1, available_cores() / membership.local_size));

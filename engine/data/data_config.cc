@@ -77,6 +77,9 @@ Schema data_schema() {
           .fallback("error")
           .doc("what a bad sample does; keep is for boxes outside of images, mask values that are "
                "not listed and empty labels"));
+  s.add("check_seconds",
+        Spec::real().at_least(0).fallback("1").doc(
+            "how long samples are looked at before the first step; 0: not at all"));
   s.add("max_bad_rate", Spec::real().at_least(0).at_most(1).fallback("0.01").doc(
                             "share of skipped samples above which training stops"));
   s.add("nan",
@@ -176,6 +179,7 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
   l.prefetch_bytes = static_cast<uint64_t>(s.integer("prefetch_bytes"));
   diagnostics.guard([&] { l.on_bad_sample = read_policy(s, c); });
   l.max_bad_rate = s.real("max_bad_rate");
+  c.check_seconds = s.real("check_seconds");
   l.nan = s.text("nan") == "skip"   ? NanPolicy::kSkip
           : s.text("nan") == "keep" ? NanPolicy::kKeep
                                     : NanPolicy::kError;

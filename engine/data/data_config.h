@@ -19,6 +19,7 @@ struct DataConfig {
   std::optional<ClassWeightOptions> class_weights;
   /// For training; batch_size is the global batch, the seed is the run's.
   LoaderOptions loader;
+  double check_seconds = 1;  ///< of looking at samples before the first step (data/scan.h)
   /// For validation: no shuffling, no random transforms, short last batch kept.
   LoaderOptions valid_loader;
   /// Whether the model takes `segments`, by which it keeps documents of one sample apart.

@@ -170,6 +170,22 @@ class Loader::Impl {
     fail(ErrorCode::kData, "no sample can be read; the first: ", reason);
   }
 
+  std::optional<Refusal> examine(int64_t index, Sample& sample) const {
+    Workspace workspace;
+    workspace.sample = std::move(sample);
+    std::optional<Refusal> refusal;
+    try {
+      reader_.read(index, {options_.seed, 0}, workspace);
+    } catch (const BadSample& bad) {
+      refusal = {bad.reason, true};
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kData) throw;
+      refusal = {error.what(), false};
+    }
+    sample = std::move(workspace.sample);
+    return refusal;
+  }
+
   void seek(LoaderPosition position) {
     if (position.epoch < 0 || position.sample < 0 || position.sample > epoch_size())
       fail(ErrorCode::kData, "cannot continue at sample ", position.sample, " of epoch ",
@@ -608,6 +624,9 @@ std::optional<Batch> Loader::next() { return impl_->next(); }
 LoaderPosition Loader::position() const { return impl_->position_; }
 std::vector<Dims> Loader::sample_shapes() const { return impl_->sample_shapes(); }
 void Loader::require(std::vector<ValueRange> ranges) { impl_->require(std::move(ranges)); }
+std::optional<Loader::Refusal> Loader::examine(int64_t index, Sample& sample) const {
+  return impl_->examine(index, sample);
+}
 void Loader::seek(LoaderPosition position) { impl_->seek(position); }
 int64_t Loader::skipped_count() const { return impl_->skipped_count_; }
 const std::vector<SkippedSample>& Loader::skipped() const { return impl_->skipped_; }

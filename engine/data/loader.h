@@ -115,6 +115,14 @@ class Loader {
   /// other sizes that differ by sample are those of the first sample that the policies accept;
   /// kData if there is none.
   std::vector<Dims> sample_shapes() const;
+  /// Why a sample cannot be used, and whether a policy says to leave it out.
+  struct Refusal {
+    std::string reason;  ///< with the file and the row
+    bool skipped = false;
+  };
+  /// Reads sample `index` as epoch 0 does, up to batches; nullopt if it is good. Its position and
+  /// what is skipped stay as they are. May be called while batches are made.
+  std::optional<Refusal> examine(int64_t index, Sample& sample) const;
   /// Checks integers against these ranges from the current position on.
   void require(std::vector<ValueRange> ranges);
   /// Reads only the rows of a batch that `wanted(row, rows)` says; the others keep their places and

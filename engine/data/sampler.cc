@@ -36,10 +36,13 @@ std::vector<int64_t> classes_of(const Dataset& dataset, const std::string& key,
   Sample sample;
   for (int64_t i = 0; i < dataset.size(); ++i) {
     auto id = dataset.class_of(i, field);
-    if (!id) {
-      dataset.read(i, {}, sample);
-      id = static_cast<int64_t>(sample[static_cast<size_t>(field)].number(0));
-    }
+    if (!id) try {
+        dataset.read(i, {}, sample);
+        id = static_cast<int64_t>(sample[static_cast<size_t>(field)].number(0));
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kData) throw;
+        id = -1;  // a bad sample, which the loader reports
+      }
     if (*id >= kMostClasses)
       fail(ErrorCode::kData, dataset.location(i, field), ": class ", *id, " of ", key, ", at most ",
            kMostClasses - 1, " is possible");

@@ -95,6 +95,7 @@ const std::vector<std::string>& changeable_keys() {
                                                  "data.on_bad_sample",
                                                  "data.max_bad_rate",
                                                  "data.nan",
+                                                 "data.check_seconds",
                                                  "data.valid",
                                                  "data.valid.*",
                                                  "data.valid_batch_size",

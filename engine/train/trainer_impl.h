@@ -1,6 +1,7 @@
 #pragma once
-// The state of a training job and its parts, behind Trainer: setting up (trainer_setup.cc), the
-// loop with evaluation and checkpoints (trainer.cc), and the benchmark (trainer_benchmark.cc).
+// The state of a training job and its parts, behind Trainer: setting up (trainer_setup.cc,
+// trainer_data.cc), the loop with evaluation and checkpoints (trainer.cc), and the benchmark
+// (trainer_benchmark.cc).
 
 #include <chrono>
 #include <deque>
@@ -60,6 +61,9 @@ class Trainer::Impl {
     double data = 0, compute = 0;
   };
   void open_loaders();
+  /// Looks for bad samples before the first step, for `data.check_seconds`, and treats them by the
+  /// policies of the data.
+  void scan_data();
   void start_folder();
   void run_evaluation();
   /// The value of a metric, or of the loss, in a line.

@@ -1,4 +1,4 @@
-// Setting up a run: data, the traced step, the memory plan, the run folder, and the lines that
+// Setting up a run: the traced step, the memory plan, the run folder, and the lines that
 // describe them.
 
 #include <algorithm>
@@ -59,23 +59,6 @@ std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
   return out;
 }
 
-/// Images whose size the data does not declare must come in the size that the model takes.
-void check_image_sizes(const lang::Program& program, const data::Loader& loader) {
-  const std::vector<Dims> shapes = loader.sample_shapes();
-  for (const auto& [name, type] : lang::input_types(program, program.model)) {
-    const int64_t field = loader.dataset().find_field(name);
-    if (field < 0 || !type.ranked) continue;
-    const Dims& declared = loader.fields()[static_cast<size_t>(field)].shape;
-    const Dims& sample = shapes[static_cast<size_t>(field)];
-    if (declared == sample || type.shape.size() != sample.size() + 1) continue;
-    for (size_t d = 0; d < sample.size(); ++d)
-      if (const auto size = type.shape[d + 1].constant(); size && *size != sample[d])
-        fail(ErrorCode::kData, loader.dataset().location(0), ": '", name, "' has shape ",
-             str(sample), " after the transforms, the model takes ", type,
-             "; add a transform, such as resize, or declare another input");
-  }
-}
-
 }  // namespace
 
 void Trainer::Impl::claim_folder() {
@@ -84,22 +67,6 @@ void Trainer::Impl::claim_folder() {
   folder_.claim(options_.resume, options_.overwrite);
   if (!folder_.has_checkpoints() && !options_.resume)
     write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
-}
-
-void Trainer::Impl::open_loaders() {
-  const Phase phase("opening the data");
-  if (options_.benchmark) {
-    config_.data.valid.reset();
-    config_.data.test.reset();
-  }
-  data::OpenData opened = data::open_data(config_.document, config_.data);
-  loader_ = std::move(opened.train_loader);
-  valid_loader_ = std::move(opened.valid_loader);
-  test_loader_ = std::move(opened.test_loader);
-  for (const std::string& line : opened.warnings) observer_.warn(line);
-  for (const program::NamedModel& model : config_.models)
-    for (const data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
-      if (loader) check_image_sizes(*model.program, *loader);
 }
 
 std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
@@ -260,6 +227,7 @@ MemoryPlan Trainer::Impl::prepare() {
   }
   plan_ = plan;
   phase.reset();
+  if (options_.benchmark == 0) scan_data();
   if (options_.benchmark == 0 && plan.fits()) try_first_batches();
   return plan;
 }

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Bad samples are found before the first step, wherever they are, and policies decide what becomes
+# of them: error, skip and keep.
+set -uo pipefail
+command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
+cd "$folder" || exit 1
+ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*: $(tail -2 "$folder/error")"; }
+says() { grep -qF -- "$1" "$folder/$2" || fail "no '$1' in: $(head -c 600 "$folder/$2")"; }
+
+# The last of 600 rows is bad; a step sees 8 of them.
+python3 - <<'P'
+import json, random
+random.seed(0)
+rows = [(random.random(), i % 3) for i in range(600)]
+def table(name, change):
+    with open(name, "w") as f:
+        f.write("x,label\n")
+        for i, (x, y) in enumerate(rows):
+            f.write(",".join(change(i, f"{x:.4f}", "abc"[y])) + "\n")
+table("good.csv", lambda i, x, y: (x, y))
+table("late.csv", lambda i, x, y: ("word" if i == 599 else x, y))
+table("empty.csv", lambda i, x, y: (x, "" if i in (500, 501) else y))
+def numbers(name, change):
+    with open(name, "w") as f:
+        f.write("x,label\n")
+        for i, (x, y) in enumerate(rows):
+            f.write(f"{x:.4f},{change(i, y)}\n")
+numbers("gap.csv", lambda i, y: [0, 1, 3][y])
+numbers("one.csv", lambda i, y: y + 1)
+numbers("far.csv", lambda i, y: 9 if i == 400 else y)
+with open("rows.jsonl", "w") as f:
+    for i, (x, y) in enumerate(rows):
+        f.write(json.dumps({"x": x, "label": "abc"[y]} if i != 300 else {"x": x}) + "\n")
+P
+cat > c.yaml <<'Y'
+model: {params: {classes: 4}, inputs: {x: "float32[batch, 1]"}, model: [{linear: classes}], outputs: [logits]}
+loss: cross_entropy(logits, label)
+optimizer: sgd
+data:
+  batch_size: 8
+  shuffle: false
+  train: {kind: csv, path: good.csv, fields: [{name: x}, {name: label, kind: categorical, scalar: true}]}
+train: {steps: 2}
+Y
+run() { expect "$1" "$2" "$train" c.yaml --output run --overwrite "${@:3}"; }
+plain='data.train.fields=[{name: x}, {name: label, scalar: true, dtype: int64}]'
+ok "$train" c.yaml --output run --overwrite
+says "data.train: all 600 samples were read" out
+rm -r run
+run 4 "late.csv:601: column 'x': 'word' is not a number" data.train.path=late.csv
+[[ ! -e run/metrics.jsonl ]] || fail "a step was done before the check"
+ok "$train" c.yaml --output run --overwrite data.train.path=late.csv data.check_seconds=0
+run 0 "1 of 600 samples are bad and will be skipped; the first: " data.train.path=late.csv data.on_bad_sample=skip
+run 4 "that max_bad_rate allows" data.train.path=late.csv data.on_bad_sample=skip data.max_bad_rate=0.001
+expect 4 "late.csv:601" "$train" c.yaml --dry-run data.train.path=late.csv
+
+# Targets that are missing.
+run 4 "empty.csv:502: column 'label': the value is missing; \`missing: category\`" data.train.path=empty.csv
+run 4 "(and 1 more bad samples in data.train; --check-data lists them)" data.train.path=empty.csv
+run 0 "2 of 600 samples are bad" data.train.path=empty.csv data.on_bad_sample=skip
+quiet 0 "$train" c.yaml --output run --overwrite data.train.path=empty.csv data.on_bad_sample=keep
+quiet 0 "$train" c.yaml --output run --overwrite data.train.path=empty.csv data.train.fields.1.missing=category
+run 4 "rows.jsonl:301: column 'label': the value is missing" "data.train={kind: jsonl, path: rows.jsonl, fields: [{name: x}, {name: label, kind: categorical, scalar: true}]}"
+expect 4 "empty.csv:502" "$train" c.yaml --check-data data.train.path=empty.csv
+says "looked at: all 600 samples were read, 2 are bad" out
+says "bad: " out
+[[ "$(grep -c '^bad: .*empty.csv:50[23]' out)" == 2 ]] || fail "--check-data lists: $(grep bad: out)"
+
+# Labels.
+run 0 "data.train: 'label' skips numbers: no sample has 2 of 0 to 3" data.train.path=gap.csv "$plain"
+run 0 "'label' starts at 1, classes are numbered from 0: 0 has no samples" data.train.path=one.csv "$plain"
+run 4 "far.csv:402, column 'label': label 9 is outside 0..3, which the model takes" data.train.path=far.csv "$plain"
+expect 0 "skips numbers: no sample has 2 of 0 to 3" "$train" c.yaml --check-data data.train.path=gap.csv "$plain"
+
+# keep is for what can be kept.
+run 3 "data.on_bad_sample: keep is for boxes" data.on_bad_sample=keep "$plain"
+run 4 "cannot keep this sample" data.on_bad_sample=keep data.train.path=late.csv
+run 3 "expected one of error, skip, keep" data.on_bad_sample=drop
+
+# Conversations: a bad line is left out, up to the rate.
+python3 - <<'P'
+import json
+words = ["<s>", "<u>", "<a>", "<e>"] + list("abcdefgh")
+tokens = {word: i for i, word in enumerate(words)}
+json.dump({"added_tokens": [{"id": i, "content": words[i], "special": True} for i in range(4)],
+           "model": {"type": "BPE", "vocab": tokens, "merges": []}}, open("tokenizer.json", "w"))
+open("chat.jinja", "w").write("{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}<e>{% endfor %}"
+                              "{% if add_generation_prompt %}<a>{% endif %}")
+with open("chat.jsonl", "w") as f:
+    for i in range(40):
+        line = {"messages": [{"role": "user", "content": "abcd"[i % 4]}, {"role": "assistant", "content": "efgh"[i % 4]}]}
+        f.write("{broken\n" if i == 7 else json.dumps(line) + "\n")
+P
+cat > chat.yaml <<'Y'
+model: {inputs: {tokens: "int64[batch, 32]"}, model: "logits = linear(embedding(tokens, 12, 4), 12)\n", outputs: [logits]}
+loss: cross_entropy(logits, targets, ignore_index=-100)
+optimizer: sgd
+data:
+  batch_size: 2
+  train: {kind: chat, path: chat.jsonl, tokenizer: tokenizer.json, chat_template: chat.jinja, context: 32}
+train: {steps: 2}
+Y
+expect 4 "chat.jsonl:8" "$train" chat.yaml --output chat
+expect 0 "chat.jsonl:8" "$train" chat.yaml --output chat --overwrite data.on_bad_sample=skip data.max_bad_rate=0.5
+grep -q "chat.jsonl:8" chat/skipped.jsonl || fail "the line is not listed: $(cat chat/skipped.jsonl)"
+expect 4 "more than the rate of 0.01 that max_bad_rate allows" "$train" chat.yaml --output chat --overwrite data.on_bad_sample=skip
+finish
