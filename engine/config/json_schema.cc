@@ -126,6 +126,9 @@ class JsonSchemaWriter {
       case Spec::Type::kChoice:
         add_choices(spec, forms);
         break;
+      case Spec::Type::kNamed:
+        forms.push_back(one_of_names(spec));
+        break;
       case Spec::Type::kAny:
         forms.push_back(Json::object());
         break;
@@ -140,6 +143,17 @@ class JsonSchemaWriter {
       out[spec.low_open_ ? "exclusiveMinimum" : "minimum"] = number(*spec.low_, integral);
     if (spec.high_)
       out[spec.high_open_ ? "exclusiveMaximum" : "maximum"] = number(*spec.high_, integral);
+    return out;
+  }
+
+  /// A map of one key out of several.
+  static Json one_of_names(const Spec& spec) {
+    Json out = {{"type", "object"}, {"properties", Json::object()}};
+    for (size_t i = 0; i < spec.words_.size(); ++i)
+      out["properties"][spec.words_[i]] = value(spec.inner_[i], false);
+    out["minProperties"] = 1;
+    out["maxProperties"] = 1;
+    out["additionalProperties"] = false;
     return out;
   }
 

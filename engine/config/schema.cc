@@ -62,6 +62,16 @@ Spec Spec::choice(std::string key, std::vector<std::pair<std::string, Schema>> s
   return spec;
 }
 
+Spec Spec::named(std::string what, std::vector<std::pair<std::string, Spec>> values) {
+  Spec spec(Type::kNamed);
+  spec.key_ = std::move(what);
+  for (auto& [name, value] : values) {
+    spec.words_.push_back(name);
+    spec.inner_.push_back(std::move(value));
+  }
+  return spec;
+}
+
 Spec& Spec::required() {
   required_ = true;
   return *this;
@@ -139,6 +149,9 @@ std::string Spec::expectation() const {
     case Type::kChoice:
       out = "a map with '" + key_ + "'";
       break;
+    case Type::kNamed:
+      out = "a " + key_ + " as `name: {key: value}`";
+      break;
     case Type::kAny:
       out = "a value";
       break;
@@ -166,6 +179,7 @@ bool Spec::fits_kind(const Node& node) const {
       return node.is_sequence();
     case Type::kMap:
     case Type::kMapOf:
+    case Type::kNamed:
       return node.is_map();
     case Type::kChoice:
       return node.is_map() || node.is_scalar();
@@ -194,6 +208,8 @@ void Spec::resolve(Node& node, const std::string& path, Diagnostics& diagnostics
       return schemas_.front().second->resolve(node, path, diagnostics);
     case Type::kChoice:
       return resolve_choice(node, path, diagnostics);
+    case Type::kNamed:
+      return resolve_named(node, path, diagnostics);
     default:
       break;
   }
@@ -287,6 +303,24 @@ void Spec::resolve_choice(Node& node, const std::string& path, Diagnostics& diag
   const std::string hint = chosen->is_scalar() ? did_you_mean(chosen->text, names) : "";
   refuse(*chosen, str("expected one of ", join(names, ", "), " as '", key_, "', found ",
                       chosen->describe(), hint));
+}
+
+void Spec::resolve_named(Node& node, const std::string& path, Diagnostics& diagnostics) const {
+  if (!node.is_map() || node.entries.size() != 1)
+    return diagnostics.add(
+        ErrorCode::kConfig,
+        str("'", path, "': a ", key_, " reads `- name: {key: value}`, found ", node.describe()),
+        node.location());
+  Entry& entry = node.entries[0];
+  const auto at = std::find(words_.begin(), words_.end(), entry.key.text);
+  if (at == words_.end())
+    return diagnostics.add(
+        ErrorCode::kConfig,
+        str("'", path, "': unknown ", key_, " '", entry.key.text, "'",
+            did_you_mean(entry.key.text, words_), "; there are: ", join(words_, ", ")),
+        entry.key.location());
+  inner_[static_cast<size_t>(at - words_.begin())].resolve(
+      entry.value, inner_path(path, entry.key.text), diagnostics);
 }
 
 Schema& Schema::add(std::string name, Spec spec) {

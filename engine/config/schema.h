@@ -24,7 +24,20 @@ class JsonSchemaWriter;
 /// The values that a key accepts.
 class Spec {
  public:
-  enum class Type { kInt, kFloat, kBool, kText, kWord, kPath, kList, kMap, kMapOf, kChoice, kAny };
+  enum class Type {
+    kInt,
+    kFloat,
+    kBool,
+    kText,
+    kWord,
+    kPath,
+    kList,
+    kMap,
+    kMapOf,
+    kChoice,
+    kNamed,
+    kAny
+  };
 
   static Spec integer() { return Spec(Type::kInt); }
   static Spec real() { return Spec(Type::kFloat); }
@@ -40,6 +53,9 @@ class Spec {
   static Spec map_of(Spec value);
   /// A map whose `key` decides the schema of its other keys; a bare word stands for `{key: word}`.
   static Spec choice(std::string key, std::vector<std::pair<std::string, Schema>> schemas);
+  /// A map of one key out of several, each with values of its own: `{resize: {height: 8}}`. `what`
+  /// is what the keys are, for messages: "transform".
+  static Spec named(std::string what, std::vector<std::pair<std::string, Spec>> values);
   /// Anything; somebody else checks it.
   static Spec any() { return Spec(Type::kAny); }
 
@@ -80,6 +96,7 @@ class Spec {
   void check_range(const Node& node, double value, const std::string& path,
                    Diagnostics& diagnostics) const;
   void resolve_choice(Node& node, const std::string& path, Diagnostics& diagnostics) const;
+  void resolve_named(Node& node, const std::string& path, Diagnostics& diagnostics) const;
 
   Type type_;
   bool required_ = false, optional_ = false;
@@ -89,9 +106,9 @@ class Spec {
   bool low_open_ = false, high_open_ = false;
   size_t least_ = 0, most_ = SIZE_MAX;
   std::vector<std::string> words_;
-  std::string key_;
+  std::string key_;  ///< of kChoice; of kNamed what its keys, which are words_, are
   std::vector<std::pair<std::string, std::shared_ptr<Schema>>> schemas_;  ///< kMap has one
-  std::vector<Spec> inner_;                                               ///< kList, kMapOf
+  std::vector<Spec> inner_;  ///< of kList, kMapOf, kNamed
   std::vector<Spec> others_;
 };
 

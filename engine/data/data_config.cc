@@ -33,12 +33,12 @@ Schema data_schema() {
   s.add("valid", dataset_spec().doc("the data to validate on"));
   s.add("test", dataset_spec().doc("the data to evaluate on once, at the end"));
   s.add("transforms",
-        Spec::list(Spec::any()).fallback("[]").doc("preprocessing of samples, in order"));
-  s.add("augment", Spec::list(Spec::any())
+        Spec::list(transform_spec()).fallback("[]").doc("preprocessing of samples, in order"));
+  s.add("augment", Spec::list(transform_spec())
                        .fallback("[]")
                        .doc("transforms for training alone, before the others"));
   s.add("batch_augment",
-        Spec::list(Spec::any())
+        Spec::list(batch_transform_spec())
             .fallback("[]")
             .doc("for training alone: mixing of the samples of a batch, after all transforms"));
   s.add("shuffle", Spec::boolean().fallback("true").doc("a new order in every epoch"));

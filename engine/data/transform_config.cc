@@ -8,6 +8,150 @@ using config::Schema;
 using config::Section;
 using config::Spec;
 
+/// The doc line of a transform.
+const char* doc_of(TransformKind kind) {
+  using K = TransformKind;
+  switch (kind) {
+    case K::kCast:
+      return "to another dtype; numbers that do not fit are clamped";
+    case K::kScale:
+      return "x * factor + offset, as float32";
+    case K::kNormalize:
+      return "(x - mean) / std by channel or for all, as float32";
+    case K::kOneHot:
+      return "a class number as a vector of 0 and 1";
+    case K::kReshape:
+      return "the same elements in another shape";
+    case K::kResize:
+      return "images of another size";
+    case K::kCenterCrop:
+      return "the middle of images";
+    case K::kRandomCrop:
+      return "a random window of images";
+    case K::kRandomResizedCrop:
+      return "a window of random area and ratio, resized";
+    case K::kRandomRotation:
+      return "rotated about the center";
+    case K::kHorizontalFlip:
+      return "left and right exchanged at random";
+    case K::kVerticalFlip:
+      return "top and bottom exchanged at random";
+    case K::kPad:
+      return "pixels around images";
+    case K::kRandomAffine:
+      return "rotated, moved, scaled and sheared at random";
+    case K::kColorJitter:
+      return "brightness, contrast, saturation and hue changed at random";
+    case K::kGrayscale:
+      return "colors removed at random";
+    case K::kGaussianBlur:
+      return "blurred at random";
+    case K::kGaussianNoise:
+      return "noise added";
+    case K::kCutout:
+      return "a random rectangle filled";
+    case K::kRandAugment:
+      return "several random changes of one magnitude";
+    case K::kTrivialAugment:
+      return "one random change of random strength";
+    case K::kLogMel:
+      return "sounds as logarithms of mel spectrograms";
+    case K::kSpecAugment:
+      return "bands of spectrograms filled at random";
+  }
+  return "";
+}
+
+Spec two_numbers(const char* fallback, const char* doc) {
+  return Spec::list(Spec::real().above(0)).length(2, 2).fallback(fallback).doc(doc);
+}
+Spec probability(const char* fallback, const char* doc) {
+  return Spec::real().at_least(0).at_most(1).fallback(fallback).doc(doc);
+}
+Spec outside() { return Spec::real().fallback("0").doc("of pixels that have no source"); }
+
+void add_size(Schema& s) {
+  s.add("height", Spec::integer().at_least(1).required().doc("of the result, in pixels"))
+      .add("width", Spec::integer().at_least(1).required().doc("of the result, in pixels"));
+}
+Spec interpolation() {
+  return Spec::word({"bilinear", "nearest"}).fallback("bilinear").doc("interpolation");
+}
+
+void add_sound_keys(TransformKind kind, Schema& s) {
+  if (kind == TransformKind::kLogMel) {
+    s.add("sample_rate",
+          Spec::integer().at_least(1).at_most(1 << 20).required().doc("samples a second"))
+        .add("mels", Spec::integer().at_least(1).at_most(1024).fallback("64").doc("bands"))
+        .add("window",
+             Spec::integer().at_least(2).at_most(1 << 16).fallback("400").doc("in samples"))
+        .add("hop", Spec::integer().at_least(1).at_most(1 << 16).fallback("160").doc(
+                        "samples between frames"))
+        .add("low_frequency", Spec::real().at_least(0).fallback("0").doc("in Hz"))
+        .add("high_frequency",
+             Spec::real().at_least(0).fallback("0").doc("in Hz; 0: half the rate"));
+    return;
+  }
+  s.add("time_masks", Spec::integer().at_least(0).at_most(4).fallback("2").doc("bands of frames"))
+      .add("time_width", Spec::integer().at_least(0).fallback("30").doc("largest number of frames"))
+      .add("frequency_masks",
+           Spec::integer().at_least(0).at_most(4).fallback("2").doc("bands of frequencies"))
+      .add("frequency_width",
+           Spec::integer().at_least(0).fallback("10").doc("largest number of frequencies"))
+      .add("value", Spec::real().fallback("0").doc("that the bands become"));
+}
+
+void add_color_keys(TransformKind kind, Schema& s) {
+  using K = TransformKind;
+  if (kind == K::kColorJitter) {
+    for (const char* key : {"brightness", "contrast", "saturation"})
+      s.add(key, Spec::real().at_least(0).fallback("0").doc("largest change, either way"));
+    s.add("hue", Spec::real().at_least(0).at_most(0.5).fallback("0").doc(
+                     "largest change, as a share of the circle"));
+  } else if (kind == K::kGrayscale) {
+    s.add("probability", probability("0.1", "of a sample"));
+  } else if (kind == K::kGaussianBlur) {
+    s.add("sigma", two_numbers("[0.1, 2]", "smallest and largest, in pixels"));
+  } else if (kind == K::kGaussianNoise) {
+    s.add("strength", Spec::real().at_least(0).at_most(10).fallback("0.05").doc(
+                          "deviation, as a share of the range"));
+  } else {  // cutout
+    s.add("probability", probability("0.5", "of a sample"))
+        .add("area", Spec::list(Spec::real().above(0).at_most(1))
+                         .length(2, 2)
+                         .fallback("[0.02, 0.33]")
+                         .doc("smallest and largest share of the image"))
+        .add("ratio", two_numbers("[0.3, 3.3]", "smallest and largest, of width to height"))
+        .add("value", Spec::real().fallback("0").doc("of the rectangle"));
+  }
+}
+
+void add_random_view_keys(TransformKind kind, Schema& s) {
+  using K = TransformKind;
+  if (kind == K::kRandomResizedCrop) {
+    add_size(s);
+    s.add("mode", interpolation());
+    s.add("area", Spec::list(Spec::real().above(0).at_most(1))
+                      .length(2, 2)
+                      .fallback("[0.08, 1]")
+                      .doc("smallest and largest share of the image"));
+    s.add("ratio",
+          two_numbers("[0.75, 1.3333333333333333]", "smallest and largest, of width to height"));
+  } else if (kind == K::kRandomRotation) {
+    s.add("degrees", Spec::real().at_least(0).at_most(180).required().doc("largest, either way"));
+    s.add("value", outside());
+  } else {  // random_affine
+    s.add("degrees", Spec::real().at_least(0).at_most(180).fallback("0").doc("largest, either way"))
+        .add("translate", Spec::list(Spec::real().at_least(0).at_most(1))
+                              .length(2, 2)
+                              .fallback("[0, 0]")
+                              .doc("largest shares of width and height, either way"))
+        .add("zoom", two_numbers("[1, 1]", "smallest and largest"))
+        .add("shear", Spec::real().at_least(0).below(90).fallback("0").doc("largest, in degrees"))
+        .add("value", outside());
+  }
+}
+
 Schema transform_schema(TransformKind kind) {
   using K = TransformKind;
   Schema s;
@@ -15,119 +159,104 @@ Schema transform_schema(TransformKind kind) {
         Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
   switch (kind) {
     case K::kCast:
-      s.add("dtype", Spec::text().required());
+      s.add("dtype", Spec::text().required().doc("of the result"));
       break;
     case K::kScale:
-      s.add("factor", Spec::real().fallback("1")).add("offset", Spec::real().fallback("0"));
+      s.add("factor", Spec::real().fallback("1").doc("of x"))
+          .add("offset", Spec::real().fallback("0").doc("that is added"));
       break;
     case K::kNormalize:
-      s.add("mean", Spec::list(Spec::real()).or_else(Spec::real()).required());
-      s.add("std", Spec::list(Spec::real().above(0)).or_else(Spec::real().above(0)).required());
+      s.add("mean", Spec::list(Spec::real())
+                        .or_else(Spec::real())
+                        .required()
+                        .doc("one number, or one for each channel"));
+      s.add("std", Spec::list(Spec::real().above(0))
+                       .or_else(Spec::real().above(0))
+                       .required()
+                       .doc("one number, or one for each channel"));
       break;
     case K::kOneHot:
-      s.add("classes", Spec::integer().at_least(0).fallback("0")).add("dtype", Spec::text());
+      s.add("classes", Spec::integer().at_least(0).fallback("0").doc("0: as the field states"))
+          .add("dtype", Spec::text().doc("of the result; default: float32"));
       break;
     case K::kReshape:
-      s.add("shape", Spec::list(Spec::integer().at_least(-1)).required());
+      s.add("shape", Spec::list(Spec::integer().at_least(-1)).required().doc("one size may be -1"));
       break;
     case K::kResize:
     case K::kCenterCrop:
     case K::kRandomCrop:
-      s.add("height", Spec::integer().at_least(1).required())
-          .add("width", Spec::integer().at_least(1).required());
-      if (kind == K::kResize)
-        s.add("mode", Spec::word({"bilinear", "nearest"}).fallback("bilinear"));
+      add_size(s);
+      if (kind == K::kResize) s.add("mode", interpolation());
       break;
     case K::kRandomResizedCrop:
-      s.add("height", Spec::integer().at_least(1).required())
-          .add("width", Spec::integer().at_least(1).required());
-      s.add("mode", Spec::word({"bilinear", "nearest"}).fallback("bilinear"));
-      s.add("area",
-            Spec::list(Spec::real().above(0).at_most(1)).length(2, 2).fallback("[0.08, 1]"));
-      s.add("ratio",
-            Spec::list(Spec::real().above(0)).length(2, 2).fallback("[0.75, 1.3333333333333333]"));
-      break;
     case K::kRandomRotation:
-      s.add("degrees", Spec::real().at_least(0).at_most(180).required());
-      s.add("value", Spec::real().fallback("0"));
+    case K::kRandomAffine:
+      add_random_view_keys(kind, s);
       break;
     case K::kHorizontalFlip:
     case K::kVerticalFlip:
-      s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.5"));
+      s.add("probability", probability("0.5", "of a sample"));
       break;
     case K::kPad:
-      s.add(
-          "pad",
-          Spec::list(Spec::integer().at_least(0)).or_else(Spec::integer().at_least(0)).required());
-      s.add("value", Spec::real().fallback("0"));
-      break;
-    case K::kRandomAffine:
-      s.add("degrees", Spec::real().at_least(0).at_most(180).fallback("0"))
-          .add("translate",
-               Spec::list(Spec::real().at_least(0).at_most(1)).length(2, 2).fallback("[0, 0]"))
-          .add("zoom", Spec::list(Spec::real().above(0)).length(2, 2).fallback("[1, 1]"))
-          .add("shear", Spec::real().at_least(0).below(90).fallback("0"))
-          .add("value", Spec::real().fallback("0"));
+      s.add("pad", Spec::list(Spec::integer().at_least(0))
+                       .or_else(Spec::integer().at_least(0))
+                       .required()
+                       .doc("pixels: one number, or left, right, top, bottom"));
+      s.add("value", Spec::real().fallback("0").doc("of the pixels"));
       break;
     case K::kColorJitter:
-      for (const char* key : {"brightness", "contrast", "saturation"})
-        s.add(key, Spec::real().at_least(0).fallback("0"));
-      s.add("hue", Spec::real().at_least(0).at_most(0.5).fallback("0"));
-      break;
     case K::kGrayscale:
-      s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.1"));
-      break;
     case K::kGaussianBlur:
-      s.add("sigma", Spec::list(Spec::real().above(0)).length(2, 2).fallback("[0.1, 2]"));
-      break;
     case K::kGaussianNoise:
-      s.add("strength", Spec::real().at_least(0).at_most(10).fallback("0.05"));
-      break;
     case K::kCutout:
-      s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.5"))
-          .add("area",
-               Spec::list(Spec::real().above(0).at_most(1)).length(2, 2).fallback("[0.02, 0.33]"))
-          .add("ratio", Spec::list(Spec::real().above(0)).length(2, 2).fallback("[0.3, 3.3]"))
-          .add("value", Spec::real().fallback("0"));
+      add_color_keys(kind, s);
       break;
     case K::kRandAugment:
-      s.add("count", Spec::integer().at_least(1).at_most(4).fallback("2"))
-          .add("magnitude", Spec::integer().at_least(0).at_most(30).fallback("9"))
-          .add("value", Spec::real().fallback("0"));
+      s.add("count", Spec::integer().at_least(1).at_most(4).fallback("2").doc("of changes"))
+          .add("magnitude",
+               Spec::integer().at_least(0).at_most(30).fallback("9").doc("of each change"))
+          .add("value", outside());
       break;
     case K::kTrivialAugment:
-      s.add("value", Spec::real().fallback("0"));
+      s.add("value", outside());
       break;
     case K::kLogMel:
-      s.add("sample_rate", Spec::integer().at_least(1).at_most(1 << 20).required())
-          .add("mels", Spec::integer().at_least(1).at_most(1024).fallback("64"))
-          .add("window", Spec::integer().at_least(2).at_most(1 << 16).fallback("400"))
-          .add("hop", Spec::integer().at_least(1).at_most(1 << 16).fallback("160"))
-          .add("low_frequency", Spec::real().at_least(0).fallback("0"))
-          .add("high_frequency", Spec::real().at_least(0).fallback("0"));
-      break;
     case K::kSpecAugment:
-      s.add("time_masks", Spec::integer().at_least(0).at_most(4).fallback("2"))
-          .add("time_width", Spec::integer().at_least(0).fallback("30"))
-          .add("frequency_masks", Spec::integer().at_least(0).at_most(4).fallback("2"))
-          .add("frequency_width", Spec::integer().at_least(0).fallback("10"))
-          .add("value", Spec::real().fallback("0"));
+      add_sound_keys(kind, s);
       break;
   }
   return s;
+}
+
+const char* doc_of(BatchTransformKind kind) {
+  switch (kind) {
+    case BatchTransformKind::kMixup:
+      return "means of two samples";
+    case BatchTransformKind::kCutmix:
+      return "a rectangle of another image";
+    case BatchTransformKind::kMosaic:
+      return "four images around a random point";
+  }
+  return "";
 }
 
 Schema batch_transform_schema(BatchTransformKind kind) {
   Schema s;
   s.add("fields",
         Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
-  s.add("probability", Spec::real().at_least(0).at_most(1).fallback("1"));
+  s.add("probability", probability("1", "of a sample"));
   if (kind == BatchTransformKind::kMosaic) {
-    s.add("zoom", Spec::list(Spec::real().above(0).at_most(4)).length(2, 2).fallback("[0.5, 1]"));
-    s.add("value", Spec::real().fallback("0"));
+    s.add("zoom", Spec::list(Spec::real().above(0).at_most(4))
+                      .length(2, 2)
+                      .fallback("[0.5, 1]")
+                      .doc("smallest and largest size of an image"));
+    s.add("value", outside());
   } else {
-    s.add("alpha", Spec::real().above(0).at_most(64).fallback(
-                       kind == BatchTransformKind::kMixup ? "0.2" : "1"));
+    s.add("alpha", Spec::real()
+                       .above(0)
+                       .at_most(64)
+                       .fallback(kind == BatchTransformKind::kMixup ? "0.2" : "1")
+                       .doc("shares are of the distribution Beta(alpha, alpha)"));
   }
   return s;
 }
@@ -155,6 +284,24 @@ void resolve_options(const Schema& schema, config::Entry& entry, const std::stri
 }
 
 }  // namespace
+
+Spec transform_spec() {
+  std::vector<std::pair<std::string, Spec>> values;
+  for (const std::string& name : transform_names()) {
+    const TransformKind kind = *parse_transform(name);
+    values.emplace_back(name, Spec::map(transform_schema(kind)).doc(doc_of(kind)));
+  }
+  return Spec::named("transform", std::move(values));
+}
+
+Spec batch_transform_spec() {
+  std::vector<std::pair<std::string, Spec>> values;
+  for (const std::string& name : batch_transform_names()) {
+    const BatchTransformKind kind = *parse_batch_transform(name);
+    values.emplace_back(name, Spec::map(batch_transform_schema(kind)).doc(doc_of(kind)));
+  }
+  return Spec::named("transform of batches", std::move(values));
+}
 
 DType dtype_of_key(const Section& s, const char* key) {
   const std::string& name = s.text(key);

@@ -10,6 +10,10 @@
 
 namespace paddle::data {
 
+/// The form of an item: a map from the name of a transform to its options.
+config::Spec transform_spec();
+config::Spec batch_transform_spec();
+
 /// Checks and completes `{name: {fields: …, …}}`; `path` is the dotted path of its list, for
 /// messages. Errors of its keys are added to `diagnostics` and the first is thrown.
 TransformOptions read_transform(config::Node& item, const std::string& path,

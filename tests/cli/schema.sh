@@ -25,6 +25,12 @@ check("forms of adamw", len(adamw), 1)
 check("its beta1", adamw[0]["properties"]["beta1"]["default"], 0.9)
 check("bounds of beta1", adamw[0]["properties"]["beta1"]["anyOf"][0],
       {"type": "number", "minimum": 0.0, "exclusiveMaximum": 1.0})
+resize = keys["data"]["properties"]["transforms"]["items"]["properties"]["resize"]
+check("keys of resize", sorted(resize["properties"]), ["fields", "height", "mode", "width"])
+check("keys that it needs", resize["required"], ["fields", "height", "width"])
+mixing = keys["data"]["properties"]["batch_augment"]["items"]
+check("other transforms of batches", (sorted(mixing["properties"]), mixing["additionalProperties"], mixing["maxProperties"]),
+      (["cutmix", "mixup", "mosaic"], False, 1))
 check("the old name of lr", adamw[0]["properties"]["learning_rate"]["deprecated"], True)
 def undocumented(schema, path):
     for key, value in schema.get("properties", {}).items():

@@ -256,15 +256,31 @@ TEST(DataConfig, ErrorsHavePlacesAndSuggestions) {
   EXPECT_NE(std::string(e.what()).find("data.yaml:1:15"), std::string::npos) << e.what();
   EXPECT_NE(std::string(e.what()).find("did you mean 'digits'"), std::string::npos) << e.what();
   e = error_of(kDigits + "transforms:\n  - resise: {fields: image}\n  - cast: {fields: image}\n");
-  EXPECT_NE(std::string(e.what()).find(
-                "data.yaml:3:5: unknown transform 'resise' (did you mean 'resize'"),
-            std::string::npos)
+  EXPECT_NE(
+      std::string(e.what()).find(
+          "data.yaml:3:5: 'data.transforms.0': unknown transform 'resise' (did you mean 'resize'"),
+      std::string::npos)
       << e.what();
   EXPECT_NE(std::string(e.what()).find("'dtype' is missing"), std::string::npos) << e.what();
   e = error_of("train: {kind: images}\n");
   EXPECT_NE(std::string(e.what()).find("either path or files"), std::string::npos);
   e = error_of("train: {kind: csv, path: a.csv, delimiter: ab}\n");
   EXPECT_NE(std::string(e.what()).find("one character"), std::string::npos);
+}
+
+TEST(DataConfig, TransformsAreCheckedByTheSchema) {
+  const auto refused = [](const std::string& transforms, const std::string& text) {
+    const Error e = error_of(kDigits + transforms);
+    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("data.yaml:2"), std::string::npos) << e.what();
+  };
+  refused("augment: [{horizontal_flip: {fields: image, probabilty: 1}}]",
+          "unknown key 'probabilty' in 'data.augment.0.horizontal_flip' (did you mean");
+  refused("transforms: [{resize: {fields: image, height: 5}}]", "'width' is missing");
+  refused("transforms: [{pad: {fields: image, pad: -1}}]", "'data.transforms.0.pad.pad'");
+  refused("transforms: [resize]", "'data.transforms.0': a transform reads `- name: {key: value}`");
+  refused("batch_augment: [{mixupp: {fields: image}}]",
+          "'data.batch_augment.0': unknown transform of batches 'mixupp'");
 }
 
 }  // namespace
