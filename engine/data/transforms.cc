@@ -291,16 +291,65 @@ Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions
         fail(ErrorCode::kConfig, stage.name, ": no field '", name, "'", did_you_mean(name, names),
              "; there are: ", join(names, ", "));
       stage.fields.push_back(static_cast<size_t>(at - names.begin()));
-      Field& field = fields_[stage.fields.back()];
-      if (!boxes_.empty() && stage.fields.back() == image_ && stage.transform->moves())
-        stage.moves_boxes = true;
-      field = stage.transform->infer(field);
+    }
+    follow_image(transforms, t, stage);
+    for (const size_t f : stage.fields) {
+      if (!boxes_.empty() && f == image_ && stage.transform->moves()) stage.moves_boxes = true;
+      fields_[f] = stage.transform->infer(fields_[f]);
     }
     if (stage.moves_boxes && !stage.transform->placement(1, 1, RandomSequence(Random(0))))
       fail(ErrorCode::kConfig, stage.name, ": moves pixels in a way that boxes cannot follow; use ",
            "other transforms for images with boxes");
     stages_.push_back(std::move(stage));
   }
+}
+
+namespace {
+
+/// Whether a transform that moves pixels does so by random numbers.
+bool moves_at_random(const TransformOptions& options) {
+  switch (options.kind) {
+    case TransformKind::kHorizontalFlip:
+    case TransformKind::kVerticalFlip:
+      return options.probability > 0 && options.probability < 1;
+    case TransformKind::kResize:
+    case TransformKind::kCenterCrop:
+    case TransformKind::kPad:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+void Pipeline::follow_image(const std::vector<TransformOptions>& transforms, size_t number,
+                            Stage& stage) {
+  const auto lists = [](const auto& fields, const auto& field) {
+    return std::find(fields.begin(), fields.end(), field) != fields.end();
+  };
+  if (!image_ || !lists(stage.fields, *image_) || !stage.transform->moves()) return;
+  const std::string& image = fields_[*image_].name;
+  std::vector<size_t> left;
+  for (size_t f = 0; f < fields_.size(); ++f) {
+    if (fields_[f].kind != FieldKind::kMask || lists(stage.fields, f)) continue;
+    const auto apart = std::find_if(transforms.begin(), transforms.end(), [&](const auto& other) {
+      return other.kind == transforms[number].kind && lists(other.fields, fields_[f].name) &&
+             !lists(other.fields, image);
+    });
+    if (apart == transforms.end())
+      left.push_back(f);
+    else if (moves_at_random(transforms[number]))
+      fail(ErrorCode::kConfig, stage.name, ": '", image, "' and '", fields_[f].name,
+           "' are in different transforms, which draw different random numbers; list both in the "
+           "`fields` of one");
+  }
+  if (left.size() == 1) stage.fields.push_back(left[0]);
+  if (left.size() < 2) return;
+  std::vector<std::string> names;
+  for (const size_t f : left) names.push_back("'" + fields_[f].name + "'");
+  fail(ErrorCode::kConfig, stage.name, ": moves the pixels of '", image,
+       "', but not those of the masks ", join(names, ", "), "; list them in `fields`");
 }
 
 void Pipeline::apply(Sample& sample, int64_t index, const ReadContext& context,

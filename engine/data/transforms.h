@@ -103,7 +103,9 @@ std::unique_ptr<Transform> make_transform(const TransformOptions& options);
 std::unique_ptr<Transform> make_sound_transform(const TransformOptions& options);
 
 /// A list of transforms for the fields of a dataset (or of inputs given at inference). Boxes move
-/// with the first image: they are clipped to it, and left out where little of them is left.
+/// with the first image: they are clipped to it, and left out where little of them is left. So does
+/// the mask of a sample where a transform does not list it, unless another one of the same kind
+/// does. kConfig where it is not clear what should move.
 class Pipeline {
  public:
   Pipeline(std::vector<Field> fields, const std::vector<TransformOptions>& transforms);
@@ -120,6 +122,8 @@ class Pipeline {
     std::vector<size_t> fields;
     uint64_t stream;
   };
+  /// Adds the mask that has to move with the first image to the fields of a stage.
+  void follow_image(const std::vector<TransformOptions>& transforms, size_t number, Stage& stage);
   void move_boxes(const Placement& placement, Sample& sample) const;
 
   std::vector<Field> fields_;

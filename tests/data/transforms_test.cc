@@ -269,5 +269,84 @@ TEST(Transforms, RandomRotationTurnsAboutTheCentre) {
   });
 }
 
+/// An image of 2 x 4 pixels with masks of the same numbers.
+struct Scene {
+  std::vector<Field> fields;
+  Sample sample;
+  explicit Scene(const std::vector<std::string>& masks) {
+    Field image{.name = "image", .dtype = DType::kU8, .shape = {1, 2, 4}};
+    image.kind = FieldKind::kImage;
+    fields.push_back(image);
+    sample.push_back(value_of<uint8_t>({0, 1, 2, 3, 4, 5, 6, 7}, {1, 2, 4}));
+    for (const std::string& name : masks) {
+      Field mask{.name = name, .dtype = DType::kI64, .shape = {2, 4}};
+      mask.kind = FieldKind::kMask;
+      fields.push_back(mask);
+      sample.push_back(value_of<int64_t>({0, 1, 2, 3, 4, 5, 6, 7}, {2, 4}));
+    }
+  }
+  void run(const std::vector<TransformOptions>& transforms, int64_t index = 0) {
+    Value scratch;
+    Pipeline(fields, transforms).apply(sample, index, {1, 0}, scratch);
+  }
+};
+
+TransformOptions on(Kind kind, std::vector<std::string> fields) {
+  TransformOptions out;
+  out.kind = kind;
+  out.fields = std::move(fields);
+  return out;
+}
+
+TEST(Pipeline, AMaskFollowsItsImage) {
+  TransformOptions flip = on(Kind::kHorizontalFlip, {"image"});
+  TransformOptions crop = on(Kind::kRandomCrop, {"image"});
+  crop.height = 1, crop.width = 2;
+  const TransformOptions brighter = on(Kind::kColorJitter, {"image"});
+  for (int64_t index = 0; index < 20; ++index) {
+    Scene scene({"mask"});
+    scene.run({flip, crop}, index);
+    EXPECT_EQ(scene.sample[1].shape(), (Dims{1, 2}));
+    EXPECT_EQ(numbers(scene.sample[0]), numbers(scene.sample[1])) << index;
+  }
+  // Listed beside the image it moves once, and what does not move pixels leaves it alone.
+  Scene listed({"mask"});
+  flip.probability = 1;
+  flip.fields = {"image", "mask"};
+  listed.run({flip, brighter});
+  EXPECT_EQ(listed.sample[1].number(0), 3);
+  // A mask alone moves alone.
+  Scene alone({"mask"});
+  flip.fields = {"mask"};
+  alone.run({flip});
+  EXPECT_EQ(alone.sample[1].number(0), 3);
+  EXPECT_EQ(alone.sample[0].number(0), 0);
+}
+
+TEST(Pipeline, MasksWithTransformsOfTheirOwn) {
+  // The same transform for each of them, as for a value of its own.
+  TransformOptions image = on(Kind::kPad, {"image"}), mask = on(Kind::kPad, {"mask"});
+  image.pad = mask.pad = {1};
+  mask.value = -100;
+  Scene scene({"mask"});
+  scene.run({image, mask});
+  EXPECT_EQ(scene.sample[1].shape(), (Dims{4, 6}));
+  // Two that draw different numbers cannot agree.
+  EXPECT_EQ(error_of([] {
+              Pipeline(Scene({"mask"}).fields,
+                       {on(Kind::kHorizontalFlip, {"image"}), on(Kind::kHorizontalFlip, {"mask"})});
+            }),
+            "horizontal_flip: 'image' and 'mask' are in different transforms, which draw different "
+            "random numbers; list both in the `fields` of one");
+  // Of two masks it is not clear which are of the image.
+  EXPECT_EQ(error_of([] {
+              Pipeline(Scene({"a", "b"}).fields, {on(Kind::kVerticalFlip, {"image"})});
+            }),
+            "vertical_flip: moves the pixels of 'image', but not those of the masks 'a', 'b'; list "
+            "them in `fields`");
+  EXPECT_NO_THROW(
+      Pipeline(Scene({"a", "b"}).fields, {on(Kind::kVerticalFlip, {"image", "a", "b"})}));
+}
+
 }  // namespace
 }  // namespace paddle::data
