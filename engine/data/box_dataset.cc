@@ -37,11 +37,18 @@ class BoxDataset final : public Dataset {
   explicit BoxDataset(const BoxOptions& options) : options_(options) {
     if (options.channels != 1 && options.channels != 3)
       fail(ErrorCode::kConfig, "channels is ", options.channels, ", expected 1 or 3");
+    if (options.dtype != DType::kU8 && options.dtype != DType::kU16)
+      fail(ErrorCode::kConfig, "dtype is ", text(options.dtype), ", expected uint8 or uint16");
+    if (options.dtype == DType::kU16 && options.reduce_16_bit)
+      fail(ErrorCode::kConfig, "`reduce_16_bit` has no effect with `dtype: uint16`");
+    depth_ = options.dtype == DType::kU16 ? formats::SampleDepth::kSixteen
+             : options.reduce_16_bit      ? formats::SampleDepth::kReduced
+                                          : formats::SampleDepth::kEight;
     if (is_coco())
       open_coco();
     else
       open_yolo();
-    Field image{.name = options.image_field, .dtype = DType::kU8};
+    Field image{.name = options.image_field, .dtype = options.dtype};
     image.shape = {options.channels, -1, -1};
     image.kind = FieldKind::kImage;
     Field boxes{.name = options.box_field, .dtype = DType::kF32};
@@ -61,7 +68,7 @@ class BoxDataset final : public Dataset {
   void read(int64_t index, const ReadContext&, Sample& out) const override {
     const Item& item = items_[static_cast<size_t>(index)];
     check_annotations(item);
-    const formats::Image image = formats::read_image(item.path, options_.channels);
+    const formats::Image image = formats::read_image(item.path, options_.channels, depth_);
     if (!image.warning.empty()) warnings_.add(item.path, image.warning);
     if (item.width > 0 && (item.width != image.width || item.height != image.height))
       fail(ErrorCode::kData, item.path, ": is ", image.width, " x ", image.height,
@@ -350,6 +357,7 @@ class BoxDataset final : public Dataset {
   }
 
   BoxOptions options_;
+  formats::SampleDepth depth_ = formats::SampleDepth::kEight;
   std::vector<Field> fields_;
   std::vector<Item> items_;
   std::vector<std::string> classes_;

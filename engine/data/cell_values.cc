@@ -156,9 +156,6 @@ bool describe_cell_field(const CsvField& field, const Vocabulary& vocabulary, Fi
   }
 }
 
-namespace {
-
-/// The file that a cell names. kData for a cell without a path.
 std::string path_in_cell(const CsvField& field, std::string_view cell,
                          const SourceLocation& place) {
   if (cell.empty()) fail(ErrorCode::kData, "the file is missing");
@@ -168,8 +165,6 @@ std::string path_in_cell(const CsvField& field, std::string_view cell,
                                  : field.folder;
   return join_path(folder, std::string(trim(cell)));
 }
-
-}  // namespace
 
 void check_file_cell(const CsvField& field, std::string_view cell, bool is_content,
                      const SourceLocation& place) {

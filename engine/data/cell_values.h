@@ -18,12 +18,18 @@ void check_cell_field(const CsvField& field, size_t columns);
 /// Type, shape and classes of the field; false if it is of another kind. `vocabulary`: of labels.
 bool describe_cell_field(const CsvField& field, const Vocabulary& vocabulary, Field& out);
 
+/// The file that a cell names. kData for a cell without a path.
+std::string path_in_cell(const CsvField& field, std::string_view cell, const SourceLocation& place);
 /// Reads an image, a mask or a sound: the cell is its path, or with `is_content` the file itself.
 /// kData for what cannot be decoded. Gives a warning about a file that was decoded nevertheless.
 std::string read_file_cell(const CsvField& field, std::string_view cell, bool is_content,
                            const SourceLocation& place, Value& out);
 /// Refuses a cell as `read_file_cell` does, without reading the file: no path, or no file there.
 void check_file_cell(const CsvField& field, std::string_view cell, bool is_content,
+                     const SourceLocation& place);
+/// The samples of a sound, at most `max_length`, as the header of its WAV or FLAC file states; 0
+/// where it does not.
+int64_t sound_length(const CsvField& field, std::string_view cell, bool is_content,
                      const SourceLocation& place);
 /// Labels as 0 and 1. kData for one that the vocabulary lacks.
 void read_labels(const CsvField& field, const Vocabulary& vocabulary, std::string_view cell,

@@ -165,6 +165,19 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
       diagnostics.add(ErrorCode::kConfig, "data.sampler: has no effect with shuffle: false",
                       s.location("sampler"));
   }
+  for (const char* part : {"train", "valid", "test"}) {
+    const Node* weights = s.has(part) ? s.at(part).find("weights") : nullptr;
+    if (!weights || weights->is_null()) continue;
+    if (std::string_view(part) != "train")
+      diagnostics.add(ErrorCode::kConfig,
+                      str("data.", part, ".weights: have no effect, each sample is evaluated once"),
+                      weights->location());
+    else if (!s.boolean("shuffle"))
+      diagnostics.add(ErrorCode::kConfig,
+                      "data.train.weights: have no effect with shuffle: false, which takes each "
+                      "sample once and in order",
+                      weights->location());
+  }
   if (s.has("class_weights")) {
     const Section weights = s.section("class_weights");
     c.class_weights = ClassWeightOptions{weights.text("field"), weights.real("power")};

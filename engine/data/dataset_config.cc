@@ -316,6 +316,9 @@ Spec dataset_spec() {
   for (Schema* each : {&coco, &yolo}) {
     each->add("channels",
               Spec::integer().at_least(1).at_most(3).fallback("3").doc("1: grayscale, 3: RGB"));
+    each->add("dtype", Spec::word({"uint8", "uint16"}).fallback("uint8").doc("dtype of the field"));
+    each->add("reduce_16_bit",
+              Spec::boolean().fallback("false").doc("read 16-bit images as 8-bit ones"));
     each->add("max_boxes", Spec::integer().at_least(1).at_most(1 << 16).fallback("100").doc(
                                "most boxes of an image; more make it a bad sample"));
   }
@@ -444,6 +447,8 @@ DatasetOptions read_dataset(const Section& s) {
       b.classes = s.texts("classes");
     }
     b.channels = static_cast<int>(s.integer("channels"));
+    b.dtype = s.text("dtype") == "uint16" ? DType::kU16 : DType::kU8;
+    b.reduce_16_bit = s.boolean("reduce_16_bit");
     b.max_boxes = s.integer("max_boxes");
     o.source = b;
   } else if (kind == "npy") {

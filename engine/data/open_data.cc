@@ -49,9 +49,9 @@ void warn_passed_over(const char* part, const Dataset& dataset,
     warnings.push_back(str("data.", part, ": ", line));
 }
 
-/// A sample that is trained on says nothing about new ones.
-void warn_overlap(const Dataset& trained, const Dataset& other, const std::string& part,
-                  std::vector<std::string>& warnings) {
+/// A sample that is trained on, or chosen by, says nothing about new ones.
+void warn_overlap(const char* first, const Dataset& trained, const Dataset& other,
+                  const std::string& part, std::vector<std::string>& warnings) {
   const std::string source = trained.source();
   if (source.empty() || source != other.source()) return;
   const std::vector<bool> train = trained.used_sources(), valid = other.used_sources();
@@ -62,7 +62,7 @@ void warn_overlap(const Dataset& trained, const Dataset& other, const std::strin
   }
   if (shared > 0)
     warnings.push_back(str("data.", part, ": ", shared, " of ", total, " samples of ", source,
-                           " are also in data.train; give each its own `range` or `part`"));
+                           " are also in data.", first, "; give each its own `range` or `part`"));
 }
 
 }  // namespace
@@ -117,10 +117,11 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
       return 0;
     });
     warn_passed_over(key, *dataset, out.warnings);
-    warn_overlap(*out.train, *dataset, key, out.warnings);
+    warn_overlap("train", *out.train, *dataset, key, out.warnings);
   };
   open_part("valid", config.valid, out.valid, out.valid_loader);
   open_part("test", config.test, out.test, out.test_loader);
+  if (out.valid && out.test) warn_overlap("valid", *out.valid, *out.test, "test", out.warnings);
   return out;
 }
 

@@ -229,6 +229,8 @@ struct BoxOptions {
   std::vector<std::string> classes = {};        ///< YOLO: names, by number
   std::vector<std::string> known_classes = {};  ///< the training data's, which number the classes
   int channels = 3;
+  DType dtype = DType::kU8;    ///< uint8, or uint16 to keep PNG files of 16 bits
+  bool reduce_16_bit = false;  ///< as in ImageFolderOptions
   int64_t max_boxes = 100;     ///< of an image; more are bad samples
   bool drops_outside = false;  ///< boxes outside of the image are left out; else a bad sample
   std::string image_field = "image", box_field = "boxes", label_field = "labels";

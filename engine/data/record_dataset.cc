@@ -183,8 +183,14 @@ class RecordDataset : public LearningDataset {
     } catch (const Error&) {
       return 0;  // `read` reports it
     }
-    for (const FieldPlan& each : plans_)
-      if (each.options.kind == ColumnKind::kText) length += tokens_in(each, cells[each.columns[0]]);
+    for (const FieldPlan& each : plans_) {
+      const std::string_view cell = cells[each.columns[0]];
+      if (each.options.kind == ColumnKind::kText)
+        length += tokens_in(each, cell);
+      else if (each.options.kind == ColumnKind::kAudio)
+        length += sound_length(each.options, cell, options_.format == RecordFormat::kTar,
+                               records_->location(index));
+    }
     return length;
   }
   std::vector<std::string> warnings() const override { return warnings_.lines(); }

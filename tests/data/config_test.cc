@@ -283,5 +283,18 @@ TEST(DataConfig, TransformsAreCheckedByTheSchema) {
           "'data.batch_augment.0': unknown transform of batches 'mixupp'");
 }
 
+TEST(DataConfig, WeightsOfAMixtureNeedAShuffle) {
+  const std::string mixture =
+      "{kind: mixture, sources: {a: digits, b: digits}, weights: {a: 1, b: 3}}\n";
+  EXPECT_EQ(std::get<MixtureOptions>(read("train: " + mixture).train.source).weights.size(), 2u);
+  Error e = error_of("train: " + mixture + "shuffle: false\n");
+  EXPECT_NE(std::string(e.what()).find("data.train.weights: have no effect with shuffle: false"),
+            std::string::npos)
+      << e.what();
+  e = error_of(kDigits + "valid: " + mixture);
+  EXPECT_NE(std::string(e.what()).find("data.valid.weights: have no effect"), std::string::npos)
+      << e.what();
+}
+
 }  // namespace
 }  // namespace paddle::data

@@ -240,6 +240,57 @@ TEST_F(Records, Sounds) {
   EXPECT_HAS(error_of([&] { read(data, 1); }), "16000 samples a second, expected 8000");
 }
 
+TEST_F(Records, LengthsOfSoundsComeFromTheirHeaders) {
+  put("long.wav", wav(8000, std::vector<int16_t>(500, 7)));
+  put("short.wav", wav(8000, {1, 2, 3}));
+  for (const char* name : {"tone.flac", "tone.wav", "stereo.flac", "stereo.wav"})
+    std::filesystem::copy_file(str("tests/formats/data/", name), file(name));
+  put("none.flac", "fLaC");
+  CsvFileOptions options;
+  options.path = put("s.csv",
+                     "file\nlong.wav\nshort.wav\nnone.flac\nmissing.wav\n"
+                     "tone.flac\ntone.wav\nstereo.flac\nstereo.wav\n");
+  CsvField sound = field("sound", ColumnKind::kAudio, {"file"});
+  sound.sample_rate = 8000, sound.max_length = 80000;
+  const auto data = make(options, {sound});
+  EXPECT_EQ(data->length_of(0), 500);
+  EXPECT_EQ(data->length_of(1), 3);
+  EXPECT_EQ(data->length_of(2), 0);
+  EXPECT_EQ(data->length_of(3), 0);
+  for (const int64_t row : {4, 6}) {  // the same sound twice
+    EXPECT_GT(data->length_of(row), 0);
+    EXPECT_EQ(data->length_of(row), data->length_of(row + 1));
+  }
+  sound.max_length = 100;
+  EXPECT_EQ(make(options, {sound})->length_of(0), 100);
+  EXPECT_EQ(read(make(options, {sound}), 0)[0].shape(), (Dims{100}));
+}
+
+TEST_F(Records, BoxesOnImagesOfSixteenBits) {
+  std::filesystem::create_directories(file("images"));
+  std::filesystem::create_directories(file("labels"));
+  std::filesystem::copy_file("tests/data/formats/sixteen_bit.png", file("images/a.png"));
+  put("labels/a.txt", "0 0.5 0.5 0.2 0.4\n");
+  BoxOptions options{.format = BoxOptions::Format::kYolo,
+                     .images = file("images"),
+                     .classes = {"thing"},
+                     .channels = 1};
+  EXPECT_HAS(error_of([&] { read(make_dataset({.source = options}), 0); }), "reduce_16_bit");
+  options.reduce_16_bit = true;
+  const Sample reduced = read(make_dataset({.source = options}), 0);
+  options.dtype = DType::kU16;
+  EXPECT_HAS(error_of([&] { make_dataset({.source = options}); }, ErrorCode::kConfig),
+             "`reduce_16_bit` has no effect with `dtype: uint16`");
+  options.reduce_16_bit = false;
+  const auto data = make_dataset({.source = options});
+  EXPECT_EQ(data->fields()[0].dtype, DType::kU16);
+  const Sample wide = read(data, 0);
+  EXPECT_EQ(wide[0].dtype(), DType::kU16);
+  ASSERT_EQ(wide[0].size(), reduced[0].size());
+  for (int64_t i = 0; i < wide[0].size(); ++i)
+    EXPECT_NEAR(wide[0].number(i) / 257, reduced[0].number(i), 0.5 + 1e-9);
+}
+
 TEST_F(Records, ListsOfNumbers) {
   CsvField numbers = field("n", ColumnKind::kNumbers);
   numbers.shape = {2, 2};
