@@ -101,7 +101,8 @@ int run(int argc, char** argv) {
   const std::string part = choose_data(config, words);
   config.best = {};
   config.early_stop.reset();
-  config.parallel = {};  // on one rank, however the run was trained
+  config.parallel = {};           // on one rank, however the run was trained
+  config.data.check_seconds = 0;  // all samples of the part are read anyway, and no others
 
   train::TrainOptions options;
   options.eager = eager;

@@ -89,6 +89,7 @@ class PreparedRun {
     };
     train::RunConfig config = read(job);
     name_ = config.name;
+    config.data.check_seconds = 0;  // nothing is trained
     trainer_ = std::make_unique<train::Trainer>(std::move(config), options, observer_);
     trainer_->prepare();
     if (!step_) fail(ErrorCode::kUsage, job.model, ": its step is not one function");

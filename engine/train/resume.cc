@@ -102,6 +102,7 @@ const std::vector<std::string>& changeable_keys() {
                                                  "data.train.path",
                                                  "data.train.path.*",
                                                  "data.train.fields.*.missing",
+                                                 "data.test.fields.*.missing",
                                                  "data.train.annotations",
                                                  "data.train.fields.*.folder",
                                                  "data.train.images",
