@@ -1,6 +1,6 @@
 #pragma once
-// What the policies for bad samples mean to the datasets of a config: which faults of a sample are
-// kept, and which records are left out when the data is opened.
+// The effect of the policies for bad samples on the datasets of a config: which faults of a sample
+// are kept, and which records are left out when the data is opened.
 
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ bool keep_bad_samples(DatasetOptions& options);
 void skip_bad_records(DatasetOptions& options);
 
 /// Makes empty cells of categorical fields bad samples, where the field is none of the models'
-/// inputs and `missing` says nothing else: a target that is missing is no class.
+/// inputs and `missing` says nothing else: a target that is missing is not a class.
 void require_targets(DataConfig& config, const std::vector<std::string>& inputs);
 
 }  // namespace paddle::data

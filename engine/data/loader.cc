@@ -127,6 +127,7 @@ class Loader::Impl {
       }
       position_ = slot->next;
       try {
+        if (batch_check_ && slot->batch.samples > 0) check_rows(*slot);
         count_skips(*slot);
       } catch (...) {
         failure_ = std::current_exception();
@@ -186,6 +187,13 @@ class Loader::Impl {
     return refusal;
   }
 
+  Batch collate(const std::vector<Sample>& samples, const std::vector<int64_t>& indices) {
+    Batch batch;
+    batch.indices = indices;
+    store_together(batch, samples);
+    return batch;
+  }
+
   void seek(LoaderPosition position) {
     if (position.epoch < 0 || position.sample < 0 || position.sample > epoch_size())
       fail(ErrorCode::kData, "cannot continue at sample ", position.sample, " of epoch ",
@@ -214,6 +222,7 @@ class Loader::Impl {
   }
 
   LoaderPosition position_;
+  BatchCheck batch_check_;
   int64_t skipped_count_ = 0;
   std::vector<SkippedSample> skipped_;
   uint64_t batch_bytes() {
@@ -560,6 +569,41 @@ class Loader::Impl {
     std::memset(to + value.bytes(), 0, row_bytes - value.bytes());
   }
 
+  void check_rows(Slot& slot) {
+    Batch& batch = slot.batch;
+    const int64_t rows = batch.samples;
+    std::vector<bool> bad(static_cast<size_t>(rows));
+    for (BadRow& each : batch_check_(batch)) {
+      // Rows that other ranks read have no meaning here.
+      if (wanted_ && !wanted_(each.row, rows)) continue;
+      const int64_t index = batch.indices[static_cast<size_t>(each.row)];
+      std::string reason = str(dataset_->location(index), ": ", each.reason);
+      if (options_.on_bad_sample != BadSamplePolicy::kSkip) fail(ErrorCode::kData, reason);
+      bad[static_cast<size_t>(each.row)] = true;
+      slot.skipped.push_back({slot.from.epoch, index, std::move(reason)});
+    }
+    leave_out(batch, bad);
+  }
+
+  /// Moves the other rows of a batch together.
+  static void leave_out(Batch& batch, const std::vector<bool>& bad) {
+    int64_t kept = 0;
+    for (size_t row = 0; row < bad.size(); ++row) {
+      if (bad[row]) continue;
+      for (const Array& array : batch.arrays) {
+        const auto bytes = static_cast<size_t>(
+            storage_bytes(array.dtype, element_count(std::span<const int64_t>(array.shape)) /
+                                           static_cast<int64_t>(bad.size())));
+        auto* data = static_cast<std::byte*>(array.raw());
+        std::memmove(data + static_cast<size_t>(kept) * bytes, data + row * bytes, bytes);
+      }
+      batch.indices[static_cast<size_t>(kept++)] = batch.indices[row];
+    }
+    batch.indices.resize(static_cast<size_t>(kept));
+    batch.samples = kept;
+    for (Array& array : batch.arrays) array.shape[0] = kept;
+  }
+
   /// Records that are in no sample, as the dataset found when it was opened.
   void count_left_out(std::string reason) {
     const double allowed = options_.max_bad_rate * static_cast<double>(epoch_size());
@@ -627,6 +671,10 @@ void Loader::require(std::vector<ValueRange> ranges) { impl_->require(std::move(
 std::optional<Loader::Refusal> Loader::examine(int64_t index, Sample& sample) const {
   return impl_->examine(index, sample);
 }
+Batch Loader::collate(const std::vector<Sample>& samples, const std::vector<int64_t>& indices) {
+  return impl_->collate(samples, indices);
+}
+void Loader::check_batches(BatchCheck check) { impl_->batch_check_ = std::move(check); }
 void Loader::seek(LoaderPosition position) { impl_->seek(position); }
 int64_t Loader::skipped_count() const { return impl_->skipped_count_; }
 const std::vector<SkippedSample>& Loader::skipped() const { return impl_->skipped_; }

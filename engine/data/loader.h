@@ -123,6 +123,17 @@ class Loader {
   /// Reads sample `index` as epoch 0 does, up to batches; nullopt if it is good. Its position and
   /// what is skipped stay as they are. May be called while batches are made.
   std::optional<Refusal> examine(int64_t index, Sample& sample) const;
+  /// Samples that `examine` gave, as one batch.
+  Batch collate(const std::vector<Sample>& samples, const std::vector<int64_t>& indices);
+  /// A sample that only shows in a batch, by what the model makes of it, to be bad.
+  struct BadRow {
+    int64_t row;
+    std::string reason;  ///< without its place
+  };
+  using BatchCheck = std::function<std::vector<BadRow>(const Batch&)>;
+  /// Calls `check` with each batch that `next` is about to give, in its thread. The rows that it
+  /// names, in rising order, are treated as the policy for bad samples says.
+  void check_batches(BatchCheck check);
   /// Checks integers against these ranges from the current position on.
   void require(std::vector<ValueRange> ranges);
   /// Reads only the rows of a batch that `wanted(row, rows)` says; the others keep their places and

@@ -42,7 +42,7 @@ class SpreadOrder {
 
 class Scan {
  public:
-  Scan(const Loader& loader, const ScanOptions& options)
+  Scan(Loader& loader, const ScanOptions& options)
       : loader_(loader), dataset_(loader.dataset()), options_(options) {
     for (const std::string& name : options.class_fields)
       fields_.push_back(dataset_.find_field(name));
@@ -61,6 +61,7 @@ class Scan {
     const SpreadOrder order(result_.samples);
     result_.checked = order.visit(options_.check_until, [&](int64_t i) { check(i); });
     result_.read = order.visit(options_.read_until, [&](int64_t i) { read(i); });
+    if (!options_.whole_groups) check_group();
     for (auto& [index, bad] : found_) result_.bad.push_back(std::move(bad));
     return std::move(result_);
   }
@@ -95,26 +96,48 @@ class Scan {
       ScanResult::Empty& empty = result_.empty_texts[field.name];
       if (empty.count++ == 0) empty.first = dataset_.location(index);
     }
+    if (!options_.batch_check) return;
+    group_.push_back(std::move(sample_));
+    sample_ = {};
+    numbers_.push_back(index);
+    if (static_cast<int64_t>(group_.size()) == options_.group) check_group();
+  }
+
+  /// Checks the samples at hand as one batch.
+  void check_group() {
+    if (group_.empty()) return;
+    for (Loader::BadRow& bad : options_.batch_check(loader_.collate(group_, numbers_))) {
+      const int64_t index = numbers_[static_cast<size_t>(bad.row)];
+      note_bad(index, {str(dataset_.location(index), ": ", bad.reason), options_.skips});
+    }
+    group_.clear();
+    numbers_.clear();
   }
 
   /// Reads a sample as training does; false if it is bad.
   bool examine(int64_t index) {
     auto bad = loader_.examine(index, sample_);
     if (!bad) return true;
-    is_bad_[static_cast<size_t>(index)] = true;
-    ++result_.bad_count;
-    result_.skipped_count += bad->skipped;
-    found_.emplace(index, BadSampleFound{index, std::move(bad->reason), bad->skipped});
-    if (found_.size() > kMostListed) found_.erase(std::prev(found_.end()));
+    note_bad(index, std::move(*bad));
     return false;
   }
 
-  const Loader& loader_;
+  void note_bad(int64_t index, Loader::Refusal bad) {
+    is_bad_[static_cast<size_t>(index)] = true;
+    ++result_.bad_count;
+    result_.skipped_count += bad.skipped;
+    found_.emplace(index, BadSampleFound{index, std::move(bad.reason), bad.skipped});
+    if (found_.size() > kMostListed) found_.erase(std::prev(found_.end()));
+  }
+
+  Loader& loader_;
   const Dataset& dataset_;
   const ScanOptions& options_;
   std::vector<int64_t> fields_;
   std::vector<const ValueRange*> ranges_;
   Sample sample_;
+  std::vector<Sample> group_;  ///< samples to be checked together, and their numbers
+  std::vector<int64_t> numbers_;
   std::map<int64_t, BadSampleFound> found_;  ///< the first ones
   std::vector<bool> is_bad_;
   ScanResult result_;
@@ -165,7 +188,7 @@ std::string ScanResult::extent() const {
              " samples were checked and ", read, " of them read");
 }
 
-ScanResult scan_samples(const Loader& loader, const ScanOptions& options) {
+ScanResult scan_samples(Loader& loader, const ScanOptions& options) {
   return Scan(loader, options).run();
 }
 

@@ -20,6 +20,11 @@ struct ScanOptions {
   std::vector<std::string> class_fields = {};
   /// The numbers that fields may have; samples with others are read in any case.
   std::vector<ValueRange> ranges = {};
+  /// Checks samples in groups of `group` as batches, if it is set; `skips`: what it finds is left
+  /// out by the policy. The last samples are not checked with `whole_groups`.
+  Loader::BatchCheck batch_check = {};
+  int64_t group = 1;
+  bool whole_groups = false, skips = false;
 };
 
 /// A sample that training would refuse or leave out.
@@ -51,19 +56,19 @@ struct ScanResult {
 /// Reads epoch 0 of the loader's samples without changing its position. Samples are taken in runs
 /// that are spread over the dataset where the time does not suffice for all. Errors that are not
 /// about a sample (kConfig of a transform) are thrown.
-ScanResult scan_samples(const Loader& loader, const ScanOptions& options);
+ScanResult scan_samples(Loader& loader, const ScanOptions& options);
 
 /// Integer fields with one number per sample that `dataset` knows without decoding, by name;
 /// without those that `inputs` names.
 std::vector<std::string> class_fields_of(const Dataset& dataset,
                                          const std::vector<std::string>& inputs);
 
-/// What the policies of a loader make of the bad samples: kData with the first one if they end the
+/// Applies the policies of a loader to the bad samples: kData with the first one if they end the
 /// run, else a line for each kind of finding that deserves a warning. `part`: "train".
 std::vector<std::string> judge_bad_samples(const ScanResult& result, const LoaderOptions& options,
                                            const std::string& part);
 /// Warnings about class numbers that do not occur although larger ones do, and about empty texts.
-/// `ignored`: a number that is no class.
+/// `ignored`: a number that is not a class.
 std::vector<std::string> judge_contents(const ScanResult& result, const Dataset& dataset,
                                         std::optional<int64_t> ignored, const std::string& part);
 

@@ -11,6 +11,7 @@
 #include "program/prediction.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
+#include "train/alignment.h"
 #include "train/compiled_part.h"
 
 namespace paddle::train {
@@ -74,6 +75,7 @@ StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
       return step_->forward(ports, inputs, true);
     case Part::kEvaluate:
     case Part::kDivisor:
+    case Part::kAlignment:
       return step_->evaluate(ports, inputs);
   }
   return {};
@@ -174,7 +176,8 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
   static const std::map<Part, std::string> kNames = {
       {Part::kTrain, "train"},     {Part::kAccumulate, "accumulate"},
       {Part::kApply, "apply"},     {Part::kEvaluate, "evaluate"},
-      {Part::kDivisor, "divisor"}, {Part::kForward, "forward"}};
+      {Part::kDivisor, "divisor"}, {Part::kAlignment, "alignment"},
+      {Part::kForward, "forward"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   c->phase = phase_;
@@ -189,6 +192,10 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
           const LossForm form = train::loss_form(f, *tracer.value_of(out.loss));
           ensure(form.divisor != nullptr, "the loss has no divisor");
           f.add_output({ir::PortKind::kValue, "divisor"}, const_cast<ir::Value*>(form.divisor));
+          return;
+        }
+        if (part == Part::kAlignment) {
+          add_alignment_outputs(f);
           return;
         }
         if (part == Part::kAccumulate) note_phase(out);
@@ -217,7 +224,7 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
 std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   auto c = traced(part, is_partitioned(part));
   ++traces_;
-  if (is_pipelined() && part != Part::kDivisor) cut(*c, part);
+  if (is_pipelined() && !is_of_data(part)) cut(*c, part);
   connect(*c, part);
   if (c->cut) return c;
   compiler::CompileOptions compile = options_.compile;

@@ -166,6 +166,17 @@ class Session {
   LossForm loss_form();
   /// The divisor of this batch, where the form is kWeighted.
   double divisor(const std::vector<Array>& batch);
+  /// Whether the loss aligns labels with steps of an output (CTC), by lengths that are computed
+  /// from the data alone.
+  bool aligns_labels();
+  /// A row of a batch whose labels cannot be aligned: they need more steps than the output has.
+  struct LongLabels {
+    int64_t row = 0;
+    int64_t labels = 0, repeated = 0;  ///< repeated: equal to the one before, with a blank between
+    int64_t steps = 0;                 ///< of the output
+  };
+  /// Those of this batch, in rising order of rows.
+  std::vector<LongLabels> long_labels(const std::vector<Array>& batch);
   /// Plans for a batch of these shapes, so that memory is known before the first step.
   runtime::MemoryReport plan_training(const std::vector<Dims>& shapes);
   runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);
@@ -208,7 +219,7 @@ class Session {
   struct Pipeline;
   struct StageJob;
   using StageJobs = std::map<std::pair<partition::JobKind, int>, StageJob>;
-  enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kForward };
+  enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kAlignment, kForward };
   StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Which parameters and states a step leaves alone.
@@ -222,10 +233,10 @@ class Session {
   using UseTrace = std::function<void(ir::Tracer&, program::TraceBinding&, const StepOutputs&)>;
   void trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch = nullptr,
                   bool constant_dims = false);
+  /// Whether a part computes something from the batch alone.
+  static bool is_of_data(Part part) { return part == Part::kDivisor || part == Part::kAlignment; }
   /// Whether ranks run parts of a function. What depends on the batch alone they all compute whole.
-  bool is_partitioned(Part part) const {
-    return options_.mesh.size() > 1 && part != Part::kDivisor;
-  }
+  bool is_partitioned(Part part) const { return options_.mesh.size() > 1 && !is_of_data(part); }
   /// Replaces the function by this rank's part of it.
   void partition(Compiled& c);
   /// Whether the fields of a partitioned function are split by rows, each rank having adjacent

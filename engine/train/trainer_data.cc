@@ -28,7 +28,7 @@ void check_image_sizes(const lang::Program& program, const data::Loader& loader)
   }
 }
 
-/// The point of time so many seconds from now; the end of time for more than a year.
+/// The time in `seconds` from now; the latest time there is for more than a year.
 Clock::time_point after(double seconds) {
   constexpr double kYear = 365.0 * 24 * 3600;
   if (!(seconds < kYear)) return Clock::time_point::max();
@@ -54,12 +54,31 @@ void Trainer::Impl::open_loaders() {
       if (loader) check_image_sizes(*model.program, *loader);
 }
 
+data::Loader::BatchCheck Trainer::Impl::watch_alignments() {
+  if (!session_->aligns_labels()) return {};
+  const data::Loader::BatchCheck check = [this](const data::Batch& batch) {
+    std::vector<data::Loader::BadRow> out;
+    for (const Session::LongLabels& each : session_->long_labels(batch.arrays))
+      out.push_back({each.row, str("ctc_loss: ", each.labels, " labels",
+                                   each.repeated > 0 ? str(", ", each.repeated,
+                                                           " of them equal to the one before,")
+                                                     : std::string(),
+                                   " need ", each.labels + each.repeated,
+                                   " steps of the output, it has ", each.steps)});
+    return out;
+  };
+  for (data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
+    if (loader) loader->check_batches(check);
+  return check;
+}
+
 void Trainer::Impl::scan_data() {
+  const data::Loader::BatchCheck check = watch_alignments();
   if (config_.data.check_seconds <= 0 || !peers_->is_root()) return;
   const Phase phase("checking the data");
   struct Part {
     const char* name;
-    const data::Loader* loader;
+    data::Loader* loader;
     const data::LoaderOptions* options;
     double share;  ///< of the time
   };
@@ -80,6 +99,12 @@ void Trainer::Impl::scan_data() {
     options.check_until = after(seconds / 2);
     options.read_until = after(seconds);
     options.ranges = use_.ranges;
+    options.batch_check = check;
+    options.group = std::max<int64_t>(1, part.loader == loader_.get()
+                                             ? part.options->batch_size / config_.accumulate
+                                             : part.options->batch_size);
+    options.whole_groups = session_->stated_batch().has_value();
+    options.skips = part.options->on_bad_sample == data::BadSamplePolicy::kSkip;
     const data::Dataset& dataset = part.loader->dataset();
     for (const data::ValueRange& range : use_.ranges) {
       const std::vector<std::string> fields = data::class_fields_of(dataset, {});

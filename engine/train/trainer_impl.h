@@ -64,6 +64,9 @@ class Trainer::Impl {
   /// Looks for bad samples before the first step, for `data.check_seconds`, and treats them by the
   /// policies of the data.
   void scan_data();
+  /// Makes loaders check that labels fit the output of a loss that aligns them; nothing if there is
+  /// no such loss.
+  data::Loader::BatchCheck watch_alignments();
   void start_folder();
   void run_evaluation();
   /// The value of a metric, or of the loss, in a line.

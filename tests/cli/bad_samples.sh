@@ -105,4 +105,46 @@ expect 4 "chat.jsonl:8" "$train" chat.yaml --output chat
 expect 0 "chat.jsonl:8" "$train" chat.yaml --output chat --overwrite data.on_bad_sample=skip data.max_bad_rate=0.5
 grep -q "chat.jsonl:8" chat/skipped.jsonl || fail "the line is not listed: $(cat chat/skipped.jsonl)"
 expect 4 "more than the rate of 0.01 that max_bad_rate allows" "$train" chat.yaml --output chat --overwrite data.on_bad_sample=skip
+
+# CTC: labels that need more steps than the output has, with a blank between equal ones. The output
+# has 6 steps.
+python3 - <<'P'
+import random
+random.seed(1)
+def table(name, change):
+    with open(name, "w") as f:
+        f.write("x,text\n")
+        for i in range(200):
+            f.write("|".join(f"{random.random():.3f}" for _ in range(12)) + "," + change(i) + "\n")
+table("fits.csv", lambda i: ["abcdef", "aabb", "a"][i % 3])
+table("long.csv", lambda i: "abcabca" if i == 150 else "ab")
+table("equal.csv", lambda i: "aabbc" if i == 150 else "ab" if i != 198 else "aaab")
+P
+cat > ctc.yaml <<'Y'
+model: {inputs: {x: "float32[batch, 6, 2]"}, model: "logits = linear(x, 8)\n", outputs: [logits]}
+step: |
+  logits = model(x)
+  lengths = cast(text_mask, "int64").sum(1)
+  update(ctc_loss(transpose(logits, [1, 0, 2]), text, zeros_like(lengths) + logits.shape[1], lengths, zero_infinity=true))
+optimizer: sgd
+data:
+  batch_size: 8
+  train:
+    kind: csv
+    path: fits.csv
+    fields: [{name: x, kind: numbers, shape: [6, 2]}, {name: text, kind: text, tokens: characters}]
+train: {steps: 30}
+Y
+ctc() { expect "$1" "$2" "$train" ctc.yaml --output ctc --overwrite "${@:3}"; }
+quiet 0 "$train" ctc.yaml --output ctc --overwrite
+ctc 4 "long.csv:152: ctc_loss: 7 labels need 7 steps of the output, it has 6" data.train.path=long.csv
+ctc 4 "equal.csv:152: ctc_loss: 5 labels, 2 of them equal to the one before, need 7 steps of the output, it has 6" data.train.path=equal.csv
+ctc 0 "equal.csv:152: ctc_loss" data.train.path=equal.csv data.on_bad_sample=skip
+grep -q "equal.csv:152: ctc_loss" ctc/skipped.jsonl || fail "not listed: $(cat ctc/skipped.jsonl)"
+# Without a look before the first step, the batch with the sample is refused, or left without it.
+ctc 4 "long.csv:152: ctc_loss: 7 labels" data.train.path=long.csv data.check_seconds=0
+ctc 0 "1 bad samples were skipped" data.train.path=long.csv data.check_seconds=0 data.on_bad_sample=skip
+ctc 4 "long.csv:152: ctc_loss: 7 labels" --eager data.train.path=long.csv data.check_seconds=0
+ctc 4 "long.csv:152: ctc_loss: 7 labels" --simulate 2 parallel.data=2 data.train.path=long.csv data.check_seconds=0
+expect 4 "equal.csv:152: ctc_loss" "$train" ctc.yaml --dry-run data.train.path=equal.csv
 finish

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "config/document.h"
 #include "data/bad_samples.h"
 #include "data/loader.h"
+#include "data/open_data.h"
 #include "data/options.h"
 #include "data/scan.h"
 
@@ -196,14 +198,15 @@ TEST_F(BadSamples, WindowsWithBadRowsOfASeriesAreBad) {
   Loader loader(data, {.epochs = 1, .on_bad_sample = BadSamplePolicy::kSkip, .max_bad_rate = 1});
   int64_t good = 0;
   while (const auto batch = loader.next()) good += batch->samples;
-  // An empty line is no row: rows 1 2 3 many 5 6 8 9 10.
+  // An empty line has no row: rows 1 2 3 many 5 6 8 9 10.
   EXPECT_EQ(good, data->size() - 3);
   EXPECT_TRUE(has(loader.skipped()[0].reason, "s.csv:5: column 'sales': 'many' is not a number"));
   EXPECT_EQ(read(data, 0)[0].number(0), 0);  // statistics pass over bad cells
 }
 
 ScanResult scan(const DatasetPtr& data, LoaderOptions loader = {}, ScanOptions options = {}) {
-  return scan_samples(Loader(data, loader), options);
+  Loader opened(data, loader);
+  return scan_samples(opened, options);
 }
 
 TEST_F(BadSamples, TheScanFindsBadSamplesAnywhere) {
@@ -293,6 +296,60 @@ TEST_F(BadSamples, EmptyTextsAreCounted) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(has(lines[0], "data.train: 2 samples with an empty 'text'; the first: ")) << lines[0];
   EXPECT_TRUE(has(lines[0], "t.csv:3")) << lines[0];
+}
+
+TEST_F(BadSamples, RowsThatABatchShowsToBeBad) {
+  std::string text = "x\n";
+  for (int i = 0; i < 10; ++i) text += str(i, "\n");
+  const DatasetPtr data = make_dataset({.source = CsvFileOptions{.path = put("n.csv", text)}});
+  const Loader::BatchCheck thirds = [](const Batch& batch) {
+    std::vector<Loader::BadRow> out;
+    for (int64_t row = 0; row < batch.arrays[0].shape[0]; ++row)
+      if (std::fmod(batch.arrays[0].number(row), 3) == 1) out.push_back({row, "is a third"});
+    return out;
+  };
+  for (const int workers : {0, 2}) {
+    Loader skipping(data, {.batch_size = 4,
+                           .workers = workers,
+                           .epochs = 1,
+                           .on_bad_sample = BadSamplePolicy::kSkip,
+                           .max_bad_rate = 0.5});
+    skipping.check_batches(thirds);
+    const auto first = skipping.next();
+    EXPECT_EQ(first->samples, 3);
+    EXPECT_EQ(first->indices, (std::vector<int64_t>{0, 2, 3}));
+    EXPECT_EQ(first->arrays[0].shape, (Dims{3}));
+    EXPECT_EQ(first->arrays[0].number(2), 3);
+    EXPECT_EQ(skipping.next()->indices, (std::vector<int64_t>{5, 6}));
+    EXPECT_EQ(skipping.skipped_count(), 3);
+    EXPECT_TRUE(has(skipping.skipped()[0].reason, "n.csv:3: is a third"));
+  }
+  Loader refusing(data, {.batch_size = 4});
+  refusing.check_batches(thirds);
+  EXPECT_TRUE(has(error_of([&] { refusing.next(); }), "n.csv:3: is a third"));
+  ScanOptions how;
+  how.batch_check = thirds, how.group = 4;
+  EXPECT_EQ(scan(data, {}, how).bad_count, 3);
+  how.whole_groups = true;  // 0 to 7
+  EXPECT_EQ(scan(data, {}, how).bad_count, 3);
+}
+
+TEST_F(BadSamples, TestDataThatValidatesIsReported) {
+  std::string text = "x\n";
+  for (int i = 0; i < 10; ++i) text += str(i, "\n");
+  const auto part = [&](int64_t begin, int64_t end) {
+    return DatasetOptions{
+        .source = CsvFileOptions{.path = put("n.csv", text)}, .begin = begin, .end = end};
+  };
+  DataConfig config;
+  config.train = part(0, 4);
+  config.valid = part(4, 8);
+  config.test = part(6, 10);
+  config.loader.batch_size = config.valid_loader.batch_size = 2;
+  const OpenData opened = open_data(config::parse_document("data: {}", "c.yaml"), config);
+  ASSERT_EQ(opened.warnings.size(), 1u);
+  EXPECT_TRUE(has(opened.warnings[0], "data.test: 2 of 4 samples of ")) << opened.warnings[0];
+  EXPECT_TRUE(has(opened.warnings[0], "are also in data.valid")) << opened.warnings[0];
 }
 
 }  // namespace
