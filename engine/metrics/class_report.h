@@ -3,18 +3,21 @@
 // each class, ROC and precision-recall curves, and the samples that were furthest from right.
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "metrics/metric.h"
 #include "metrics/metric_state.h"
+#include "metrics/score_layout.h"
 
 namespace paddle::metrics {
 
 struct ClassRow {
-  int64_t support = 0;                       ///< labels of this class
-  int64_t predicted = 0;                     ///< predictions of it
-  double precision = 0, recall = 0, f1 = 0;  ///< 0 where the denominator is
+  int64_t support = 0;                                ///< labels of this class
+  int64_t predicted = 0;                              ///< predictions of it
+  double precision = 0, recall = 0, f1 = 0, iou = 0;  ///< 0 where the denominator is
 };
 
 /// Points of a curve over falling thresholds.
@@ -27,8 +30,10 @@ struct RateCurve {
 /// A sample whose label the scores gave a small probability.
 struct WorstSample {
   int64_t index = 0;  ///< in the dataset
+  /// Classes. With several labels per sample: the label that is decided worst, and the decision, 0
+  /// or 1.
   int64_t label = 0, predicted = 0;
-  double probability = 0;  ///< of the label
+  double probability = 0;  ///< of the label, or of what is true of it
 };
 
 class ClassReport {
@@ -44,14 +49,20 @@ class ClassReport {
   const MetricState& state() const { return state_; }
   MetricState& state() { return state_; }
 
-  int64_t classes() const;
+  /// Whether each sample has several labels, which are decided one by one: `multilabel=true`.
+  bool is_multilabel() const { return is_multilabel_; }
+  int64_t classes() const;  ///< or labels of a sample
   int64_t rows() const;
-  /// [label, prediction], row by row.
+  /// [label, prediction], row by row. Empty with several labels per sample.
   std::vector<int64_t> confusion() const;
+  /// A row for each class, or for each label of the samples.
   std::vector<ClassRow> table() const;
-  /// One curve for two classes, else one for each class against the rest, of at most `points`
-  /// points. Empty where a sample has several labels, or if there were too many to keep.
+  /// One curve for two classes, else one for each class against the rest or for each label, of at
+  /// most `points` points. Empty where predictions are parts of samples, or if there were too many
+  /// to keep.
   std::vector<RateCurve> curves(size_t points) const;
+  /// The curve of the decisions about all classes together, where there are several curves.
+  std::optional<RateCurve> micro_curve(size_t points) const;
   /// The worst `count` samples, the least probable label first. Empty where curves are.
   std::vector<WorstSample> worst(size_t count) const;
 
@@ -61,8 +72,18 @@ class ClassReport {
   enum List : size_t { kIndices, kLabels, kProbabilities };
   /// Whether each row that was counted is in the lists.
   bool is_complete() const;
+  void add_row(const std::vector<double>& scores, int64_t label, int64_t index);
+  void add_labels(const ScoreRows& rows, std::span<const int64_t> indices);
+  void keep(int64_t index);
+  /// Whether class `c` is true of kept row `row`.
+  bool is_true(size_t row, size_t c) const;
+  /// The probabilities of a class over the kept rows, with what is true.
+  void append_scored(size_t c, std::vector<std::pair<double, bool>>& out) const;
 
   MetricSpec spec_;
+  bool is_multilabel_ = false;
+  double threshold_ = 0;  ///< of scores that are decisions of their own
+  int64_t ignored_ = 0;   ///< this label does not count
   MetricState state_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "metrics/class_report.h"
 
+#include <cmath>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -56,9 +57,14 @@ TEST(ClassReport, FourClasses) {
     EXPECT_NEAR(table[c].precision, g["precision"][c], 1e-12);
     EXPECT_NEAR(table[c].recall, g["recall"][c], 1e-12);
     EXPECT_NEAR(table[c].f1, g["f1"][c], 1e-12);
+    EXPECT_NEAR(table[c].iou, g["iou"][c], 1e-12);
     EXPECT_NEAR(curves[c].area, g["auc"][c], 1e-12);
     EXPECT_NEAR(curves[c].average_precision, g["average_precision"][c], 1e-12);
   }
+  const auto micro = report.micro_curve(1000);
+  ASSERT_TRUE(micro.has_value());
+  EXPECT_NEAR(micro->area, g["micro_auc"], 1e-12);
+  EXPECT_NEAR(micro->average_precision, g["micro_average_precision"], 1e-12);
   const auto worst = report.worst(60);
   ASSERT_EQ(worst.size(), 60u);
   EXPECT_LT(worst[0].probability, 0.2);
@@ -93,6 +99,73 @@ TEST(ClassReport, CurvesOfBinaryDecisions) {
   expect_list(curves[0].precisions, "precisions");
   EXPECT_EQ(report.curves(10)[0].recalls.size(), 10u);
   EXPECT_EQ(report.curves(10)[0].recalls.back(), 1);
+}
+
+template <class T>
+Array array_of(const json& values, const Dims& shape) {
+  return Array::from<T>(values.get<std::vector<T>>(), shape);
+}
+
+TEST(ClassReport, LabelsThatAreDecidedOneByOne) {
+  const json g = golden()["many"];
+  const Array logits = array_of<float>(g["logits"], {50, 3});
+  const Array labels = array_of<int64_t>(g["labels"], {50, 3});
+  MetricSpec spec{.name = "f1",
+                  .options = {{"multilabel", true}, {"average", std::string("macro")}}};
+  resolve_operands(spec, {TensorType{DType::kF32, to_shape(logits.shape)},
+                          TensorType{DType::kI64, to_shape(labels.shape)}});
+  ASSERT_TRUE(ClassReport::is_possible(spec));
+  ClassReport report(spec);
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 20}, {20, 50}}) {
+    std::vector<int64_t> indices;
+    for (int64_t i = begin; i < end; ++i) indices.push_back(i);
+    report.update({rows(logits, begin, end), rows(labels, begin, end)}, indices);
+  }
+  EXPECT_TRUE(report.is_multilabel());
+  EXPECT_EQ(report.rows(), 50);
+  EXPECT_EQ(report.classes(), 3);
+  EXPECT_TRUE(report.confusion().empty());
+  const auto table = report.table();
+  const auto curves = report.curves(1000);
+  ASSERT_EQ(curves.size(), 3u);
+  for (size_t c = 0; c < 3; ++c) {
+    EXPECT_EQ(table[c].support, g["support"][c]);
+    EXPECT_NEAR(table[c].precision, g["precision"][c], 1e-12);
+    EXPECT_NEAR(table[c].recall, g["recall"][c], 1e-12);
+    EXPECT_NEAR(table[c].f1, g["f1"][c], 1e-12);
+    EXPECT_NEAR(table[c].iou, g["iou"][c], 1e-12);
+    EXPECT_NEAR(curves[c].area, g["auc"][c], 1e-12);
+    EXPECT_NEAR(curves[c].average_precision, g["average_precision"][c], 1e-12);
+  }
+  EXPECT_NEAR(report.micro_curve(1000)->area, g["micro_auc"], 1e-12);
+  for (const WorstSample& each : report.worst(50)) {
+    const double margin = g["worst"][static_cast<size_t>(each.index)];
+    EXPECT_NEAR(each.probability, 1 / (1 + std::exp(-margin)), 1e-7);
+    if (margin == 0) continue;
+    EXPECT_EQ(each.predicted == labels.number(each.index * 3 + each.label), margin > 0);
+  }
+}
+
+TEST(ClassReport, IntersectionOverUnionOfPixels) {
+  const json g = golden()["segmentation"];
+  const Array scores = array_of<float>(g["scores"], {3, 5, 6, 7});
+  const Array labels = array_of<int64_t>(g["labels"], {3, 6, 7});
+  for (const char* average : {"macro", "micro", "weighted"}) {
+    MetricSpec spec{.name = "iou",
+                    .options = {{"ignore_index", int64_t{255}}, {"average", std::string(average)}}};
+    resolve_operands(spec, {TensorType{DType::kF32, to_shape(scores.shape)},
+                            TensorType{DType::kI64, to_shape(labels.shape)}});
+    const auto metric = make_metric(spec);
+    ClassReport report(spec);
+    for (int64_t i = 0; i < 3; ++i) {
+      const std::vector<Array> image = {rows(scores, i, i + 1), rows(labels, i, i + 1)};
+      metric->update(image, 1);
+      report.update(image, std::vector<int64_t>{i});
+    }
+    EXPECT_NEAR(metric->result(), g[average], 1e-12) << average;
+    const auto table = report.table();
+    for (size_t c = 0; c < 5; ++c) EXPECT_NEAR(table[c].iou, g["iou"][c], 1e-12);
+  }
 }
 
 TEST(ClassReport, SeveralLabelsInASampleGiveTheMatrixAlone) {
