@@ -123,6 +123,8 @@ int run(int argc, char** argv) {
   nlohmann::ordered_json out = {{"model", model}, {"data", part}, {"samples", line->samples}};
   out["loss"] = number(line->loss);
   for (const auto& [name, value] : line->metrics) out[name] = number(value);
+  for (const auto& [name, interval] : line->intervals)
+    out["intervals"][name] = {interval.low, interval.high};
   cli::print(out.dump() + "\n");
   return 0;
 }

@@ -98,6 +98,7 @@ Staged stage(const std::string& path, ParameterStore& store,
       replace(entry.name, state->second, optimizer.read(entry));
       continue;
     }
+    if (is_note(entry.name)) continue;
     // An eager run makes the optimizer's states in its first step.
     const auto owner = store.parameters.find(parameter_of(entry.name));
     if (is_sequence || is_model_state(entry.name) || owner == store.parameters.end() ||
@@ -106,7 +107,7 @@ Staged stage(const std::string& path, ParameterStore& store,
     staged.added.emplace_back(entry.name, runtime::copied(optimizer.read(entry)));
   }
   for (const auto& [name, value] : store.states) {
-    if (is_master(name) || is_accumulated(name)) continue;
+    if (is_master(name) || is_accumulated(name) || is_note(name)) continue;
     const bool there = is_model_state(name) ? weights.find(name) : optimizer.find(name);
     if (!there && (updated || is_model_state(name)))
       refuse_other_model(path, "it lacks the state '" + name + "'");

@@ -82,6 +82,8 @@ class NewSequence {
 };
 
 inline bool is_master(const std::string& name) { return name.starts_with("master/"); }
+/// Notes of steps for logs. No step reads them, so a checkpoint may lack them.
+inline bool is_note(const std::string& name) { return name.starts_with("train/"); }
 /// Sums over micro-batches: zero between updates, and not part of checkpoints.
 inline bool is_accumulated(const std::string& name) {
   return name.starts_with("gradient/") || name.starts_with("touched_rows/");
@@ -90,8 +92,8 @@ inline bool is_accumulated(const std::string& name) {
 inline constexpr std::string_view kSequencePrefix = "sequence/";
 inline bool is_model_state(const std::string& name) {
   return !name.starts_with(kSequencePrefix) && !name.starts_with("optimizer/") &&
-         !name.starts_with("optimizer:") && !name.starts_with("amp/") &&
-         !name.starts_with("train/") && !is_accumulated(name) && !is_master(name);
+         !name.starts_with("optimizer:") && !name.starts_with("amp/") && !is_note(name) &&
+         !is_accumulated(name) && !is_master(name);
 }
 
 }  // namespace paddle::program

@@ -433,7 +433,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.average = read_averaging(train);
   config.keep_zeros = train.texts("keep_zeros");
   config.digests = train.boolean("digests");
-  config.log_gradient_norm = train.boolean("log_gradient_norm");
+  config.log_gradient_norm = train.has("log_gradient_norm") ? train.boolean("log_gradient_norm")
+                                                            : config.clip.global_norm.has_value();
   diagnostics.guard([&] { config.max_time = read_max_time(train); });
   diagnostics.guard([&] { config.init = read_init(s); });
   config.seed = static_cast<uint64_t>(s.integer("seed"));

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/metrics_log.h"
+#include "train/report_picture.h"
 
 namespace paddle::train {
 namespace {
@@ -10,6 +11,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kPoints = 100, kWorst = 20;
+
+Json curve_json(const std::string& name, const metrics::RateCurve& curve) {
+  return {{"class", name},
+          {"roc_auc", number_or_null<Json>(curve.area)},
+          {"average_precision", number_or_null<Json>(curve.average_precision)},
+          {"thresholds", curve.thresholds},
+          {"false_positive_rates", curve.false_positives},
+          {"recalls", curve.recalls},
+          {"precisions", curve.precisions}};
+}
 
 }  // namespace
 
@@ -41,6 +52,7 @@ std::string EvaluationDetails::json(const std::string& data, int64_t step,
     return at < names_.size() ? names_[at] : std::to_string(c);
   };
   Json out = {{"data", data}, {"step", step}, {"rows", report_->rows()}};
+  if (report_->is_multilabel()) out["multilabel"] = true;
   const auto table = report_->table();
   for (size_t c = 0; c < table.size(); ++c)
     out["classes"].push_back({{"name", name_of(static_cast<int64_t>(c))},
@@ -48,30 +60,33 @@ std::string EvaluationDetails::json(const std::string& data, int64_t step,
                               {"predicted", table[c].predicted},
                               {"precision", table[c].precision},
                               {"recall", table[c].recall},
-                              {"f1", table[c].f1}});
+                              {"f1", table[c].f1},
+                              {"iou", table[c].iou}});
   const auto classes = static_cast<size_t>(report_->classes());
   const std::vector<int64_t> confusion = report_->confusion();
-  for (size_t a = 0; a < classes; ++a) {
+  for (size_t a = 0; a < classes && !confusion.empty(); ++a) {
     const auto row = confusion.begin() + static_cast<std::ptrdiff_t>(a * classes);
     out["confusion"].push_back(
         std::vector<int64_t>(row, row + static_cast<std::ptrdiff_t>(classes)));
   }
   const auto curves = report_->curves(kPoints);
-  for (size_t i = 0; i < curves.size(); ++i)
-    out["curves"].push_back(
-        {{"class", name_of(static_cast<int64_t>(curves.size() == 1 ? classes - 1 : i))},
-         {"roc_auc", number_or_null<Json>(curves[i].area)},
-         {"average_precision", number_or_null<Json>(curves[i].average_precision)},
-         {"thresholds", curves[i].thresholds},
-         {"false_positive_rates", curves[i].false_positives},
-         {"recalls", curves[i].recalls},
-         {"precisions", curves[i].precisions}});
-  for (const metrics::WorstSample& each : report_->worst(kWorst))
-    out["worst"].push_back({{"sample", each.index},
-                            {"place", dataset.location(each.index, -1, -1)},
-                            {"label", name_of(each.label)},
-                            {"predicted", name_of(each.predicted)},
-                            {"probability", each.probability}});
+  for (size_t i = 0; i < curves.size(); ++i) {
+    const auto c = static_cast<int64_t>(curves.size() == 1 ? classes - 1 : i);
+    out["curves"].push_back(curve_json(name_of(c), curves[i]));
+  }
+  if (const auto micro = report_->micro_curve(kPoints))
+    out["micro_curve"] = curve_json("micro average", *micro);
+  for (const metrics::WorstSample& each : report_->worst(kWorst)) {
+    const std::string decision = each.predicted ? "yes" : "no";
+    Json sample = {{"sample", each.index},
+                   {"place", dataset.location(each.index, -1, -1)},
+                   {"label", name_of(each.label)},
+                   {"predicted", report_->is_multilabel() ? decision : name_of(each.predicted)},
+                   {"probability", each.probability}};
+    if (std::string picture = picture_of(dataset, each.index); !picture.empty())
+      sample["picture"] = std::move(picture);
+    out["worst"].push_back(std::move(sample));
+  }
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

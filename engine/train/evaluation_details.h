@@ -25,8 +25,10 @@ class EvaluationDetails {
   void update(const EvaluationResult& batch, std::span<const int64_t> indices);
   /// The state of the report, to be merged with that of other ranks; null if there is none.
   metrics::MetricState* state() { return report_ ? &report_->state() : nullptr; }
-  /// One JSON object: data, step, rows, classes (name, support, predicted, precision, recall, f1),
-  /// confusion [label][prediction], curves, worst.
+  /// One JSON object: data, step, rows, classes (name, support, predicted, precision, recall, f1,
+  /// iou), confusion [label][prediction], curves, micro_curve, worst (with a small picture where a
+  /// field of the dataset is an image). `multilabel: true` replaces confusion where samples have
+  /// several labels.
   std::string json(const std::string& data, int64_t step, const data::Dataset& dataset) const;
 
  private:

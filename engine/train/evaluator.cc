@@ -1,7 +1,15 @@
 #include "train/evaluator.h"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 namespace paddle::train {
 namespace {
+
+using metrics::kIntervalGroups;
+
+constexpr size_t kWhole = kIntervalGroups;  ///< the entry of batches that were not divided
 
 /// Calls `part` and gives its errors the name and the place of the metric.
 template <class F>
@@ -14,61 +22,163 @@ auto at_metric(const MetricDefinition& metric, F&& part) {
   }
 }
 
+/// Whether the first axis of each operand consists of equally many rows for each sample.
+bool has_rows(const std::vector<Array>& operands, int64_t samples) {
+  return std::all_of(operands.begin(), operands.end(), [&](const Array& operand) {
+    return !operand.shape.empty() && operand.shape[0] > 0 && operand.shape[0] % samples == 0;
+  });
+}
+
+/// The rows of these samples, of a contiguous array with equally many rows for each of `samples`.
+Array rows_of(const Array& whole, std::span<const int64_t> chosen, int64_t samples) {
+  const int64_t rows = whole.shape[0] / samples;
+  Dims shape = whole.shape;
+  shape[0] = rows * static_cast<int64_t>(chosen.size());
+  Array out = Array::zeros(whole.dtype, shape);
+  const auto bytes = static_cast<size_t>(whole.size() / samples * item_size(whole.dtype));
+  for (size_t i = 0; i < chosen.size(); ++i)
+    std::memcpy(static_cast<std::byte*>(out.raw()) + i * bytes,
+                static_cast<const std::byte*>(whole.raw()) + static_cast<size_t>(chosen[i]) * bytes,
+                bytes);
+  return out;
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const std::vector<MetricDefinition>& definitions,
                      const std::vector<MetricBinding>& bindings,
                      std::vector<data::TargetScale> scales)
-    : definitions_(definitions), scales_(std::move(scales)) {
+    : definitions_(definitions) {
   for (const MetricDefinition& metric : definitions_)
     for (size_t i = 0; i < metric.calls.size(); ++i)
       at_metric(metric, [&] {
-        accumulators_.push_back(metrics::make_metric(bindings.at(accumulators_.size()).spec));
-        accumulators_.back()->reset();
+        const metrics::MetricSpec& spec = bindings.at(calls_.size()).spec;
+        calls_.push_back({.metric = metrics::make_metric(spec),
+                          .scale = std::move(scales.at(calls_.size())),
+                          .per_sample = spec.per_sample,
+                          .groups = std::vector<metrics::MetricState>(kIntervalGroups),
+                          .seen = {}});
       });
 }
 
-void Evaluator::update(const EvaluationResult& batch) {
+template <class Use>
+void Evaluator::for_each(const Use& use) const {
+  size_t at = 0;
+  for (const MetricDefinition& metric : definitions_) {
+    use(metric, std::span(calls_).subspan(at, metric.calls.size()));
+    at += metric.calls.size();
+  }
+}
+
+void Evaluator::update(Call& call, const std::vector<Array>& operands,
+                       std::span<const int64_t> indices) {
+  const auto samples = static_cast<int64_t>(indices.size());
+  const auto add = [&](size_t group, const std::vector<Array>& rows, int64_t count) {
+    std::swap(call.metric->state(), call.groups[group]);
+    call.metric->update(rows, count);
+    std::swap(call.metric->state(), call.groups[group]);
+  };
+  if (!call.per_sample || !has_rows(operands, samples)) {
+    call.seen.count(0, kWhole) += samples;
+    return add(0, operands, samples);
+  }
+  std::vector<Array> whole;
+  for (const Array& operand : operands) whole.push_back(operand.contiguous());
+  std::array<std::vector<int64_t>, kIntervalGroups> members;
+  for (int64_t i = 0; i < samples; ++i)
+    members[metrics::interval_group(indices[static_cast<size_t>(i)])].push_back(i);
+  for (size_t group = 0; group < kIntervalGroups; ++group) {
+    if (members[group].empty()) continue;
+    std::vector<Array> rows;
+    for (const Array& operand : whole) rows.push_back(rows_of(operand, members[group], samples));
+    add(group, rows, static_cast<int64_t>(members[group].size()));
+    call.seen.count(0, group) += static_cast<int64_t>(members[group].size());
+  }
+}
+
+void Evaluator::update(const EvaluationResult& batch, std::span<const int64_t> indices) {
   size_t at = 0;
   for (const MetricDefinition& metric : definitions_)
     for (size_t i = 0; i < metric.calls.size(); ++i, ++at) {
       const std::vector<Array>& operands = batch.metric_operands.at(at);
-      const int64_t samples = batch.metric_rows.at(at).count();
-      if (samples == 0) continue;  // another rank counts them
+      const RowRange rows = batch.metric_rows.at(at);
+      if (rows.count() == 0) continue;  // another rank counts them
+      const auto own =
+          indices.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count()));
       at_metric(metric, [&] {
-        if (scales_[at].is_identity()) return accumulators_[at]->update(operands, samples);
+        Call& call = calls_[at];
+        if (call.scale.is_identity()) return update(call, operands, own);
         std::vector<Array> restored;
-        for (const Array& operand : operands) restored.push_back(scales_[at].restored(operand));
-        accumulators_[at]->update(restored, samples);
+        for (const Array& operand : operands) restored.push_back(call.scale.restored(operand));
+        update(call, restored, own);
       });
     }
 }
 
 std::vector<metrics::MetricState*> Evaluator::states() {
   std::vector<metrics::MetricState*> out;
-  for (const auto& accumulator : accumulators_) out.push_back(&accumulator->state());
+  for (Call& call : calls_) {
+    for (metrics::MetricState& group : call.groups) out.push_back(&group);
+    out.push_back(&call.seen);
+  }
   return out;
+}
+
+double Evaluator::result(const Call& call, size_t left_out) {
+  call.metric->reset();
+  for (size_t group = 0; group < kIntervalGroups; ++group)
+    if (group != left_out) call.metric->merge(call.groups[group]);
+  return call.metric->result();
 }
 
 std::vector<std::pair<std::string, double>> Evaluator::results() const {
   std::vector<std::pair<std::string, double>> out;
-  size_t at = 0;
-  for (const MetricDefinition& metric : definitions_) {
+  for_each([&](const MetricDefinition& metric, std::span<const Call> calls) {
     std::vector<double> values;
-    for (size_t i = 0; i < metric.calls.size(); ++i)
-      values.push_back(accumulators_[at++]->result());
+    for (const Call& call : calls) values.push_back(result(call, kWhole));
     out.emplace_back(metric.name, metric.value(values));
+  });
+  return out;
+}
+
+std::optional<metrics::ConfidenceInterval> Evaluator::interval(const MetricDefinition& metric,
+                                                               std::span<const Call> calls) const {
+  // Each of the values below sorts or joins what a metric keeps.
+  constexpr size_t kMostKept = 500'000;
+  for (const Call& call : calls) {
+    size_t kept = 0;
+    for (const metrics::MetricState& group : call.groups)
+      for (size_t i = 0; i < group.lists(); ++i) kept += group.list(i).size();
+    if (call.seen.count(0, kWhole) > 0 || kept > kMostKept) return std::nullopt;
   }
+  const auto value_without = [&](size_t left_out) {
+    std::vector<double> values;
+    for (const Call& call : calls) values.push_back(result(call, left_out));
+    return metric.value(values);
+  };
+  std::vector<double> without;
+  for (size_t group = 0; group < kIntervalGroups; ++group)
+    if (calls[0].seen.count(0, group) > 0) without.push_back(value_without(group));
+  return metrics::jackknife_interval(value_without(kWhole), without);
+}
+
+std::vector<std::optional<metrics::ConfidenceInterval>> Evaluator::intervals() const {
+  std::vector<std::optional<metrics::ConfidenceInterval>> out;
+  for_each([&](const MetricDefinition& metric, std::span<const Call> calls) {
+    out.push_back(interval(metric, calls));
+  });
   return out;
 }
 
 std::vector<std::string> Evaluator::doubts() const {
   std::vector<std::string> out;
-  size_t at = 0;
-  for (const MetricDefinition& metric : definitions_)
-    for (size_t i = 0; i < metric.calls.size(); ++i)
-      if (const std::string doubt = accumulators_[at++]->doubt(); !doubt.empty())
+  for_each([&](const MetricDefinition& metric, std::span<const Call> calls) {
+    for (const Call& call : calls) {
+      result(call, kWhole);  // leaves the whole state in the metric
+      if (const std::string doubt = call.metric->doubt(); !doubt.empty())
         out.push_back(metric.where.location().text() + ": " + doubt);
+    }
+  });
   return out;
 }
 

@@ -1,13 +1,16 @@
 #pragma once
-// The metrics of a config over a validation set: one accumulator for each call of a metric, and the
-// values of the expressions around them.
+// The metrics of a config over a validation set: accumulators for each call of a metric, and the
+// values of the expressions around them, with confidence intervals.
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "data/target_scale.h"
+#include "metrics/interval.h"
 #include "metrics/metric.h"
 #include "train/metric_call.h"
 #include "train/session.h"
@@ -22,19 +25,41 @@ class Evaluator {
   Evaluator(const std::vector<MetricDefinition>& definitions,
             const std::vector<MetricBinding>& bindings, std::vector<data::TargetScale> scales);
 
-  /// Operands of each call, of a batch. Errors carry the place of the metric.
-  void update(const EvaluationResult& batch);
+  /// Operands of each call, of a batch, and the numbers of its samples in the dataset. Errors carry
+  /// the place of the metric.
+  void update(const EvaluationResult& batch, std::span<const int64_t> indices);
   /// The states of the accumulators, to be merged with those of other ranks.
   std::vector<metrics::MetricState*> states();
   /// Names and values in the order of the config.
   std::vector<std::pair<std::string, double>> results() const;
+  /// Of 95%, in the order of the config; nullopt for values of whole batches, few samples, and
+  /// metrics that keep very many numbers.
+  std::vector<std::optional<metrics::ConfidenceInterval>> intervals() const;
   /// Reasons to doubt a result, one line each.
   std::vector<std::string> doubts() const;
 
  private:
+  /// A call of a metric. Samples are divided into groups (metrics/interval.h), each with a state;
+  /// the value is that of all states together.
+  struct Call {
+    std::unique_ptr<metrics::Metric> metric;  ///< its own state is for use at the moment alone
+    data::TargetScale scale;
+    bool per_sample = true;
+    std::vector<metrics::MetricState> groups;
+    /// Samples of each group, and in the last entry those of undivided batches.
+    metrics::MetricState seen;
+  };
+  void update(Call& call, const std::vector<Array>& operands, std::span<const int64_t> indices);
+  /// The result of a call over all groups but one; `left_out` may be none of them.
+  static double result(const Call& call, size_t left_out);
+  std::optional<metrics::ConfidenceInterval> interval(const MetricDefinition& metric,
+                                                      std::span<const Call> calls) const;
+  /// Calls `use` with each definition and its calls.
+  template <class Use>
+  void for_each(const Use& use) const;
+
   const std::vector<MetricDefinition>& definitions_;
-  std::vector<data::TargetScale> scales_;
-  std::vector<std::unique_ptr<metrics::Metric>> accumulators_;
+  std::vector<Call> calls_;
 };
 
 }  // namespace paddle::train

@@ -33,8 +33,9 @@ void add_feature_keys(Schema& train) {
                             "smallest difference that is an improvement"));
   train.add("early_stop",
             Spec::map(early).fallback("null").doc("end the run when a metric no longer improves"));
-  train.add("log_gradient_norm", Spec::boolean().fallback("false").doc(
-                                     "log the norm of all gradients, before clipping"));
+  train.add("log_gradient_norm",
+            Spec::boolean().doc("log the norm of all gradients, before clipping; "
+                                "default: where clip.global_norm is set"));
   train.add("digests", Spec::boolean().fallback("false").doc(
                            "write digests of all weights after each update into digests.jsonl, "
                            "for paddle compare-runs"));

@@ -7,6 +7,7 @@
 #include "ops/core/op.h"
 #include "program/field_use.h"
 #include "train/loss_form.h"
+#include "train/metrics_log.h"
 
 namespace paddle::train {
 namespace {
@@ -254,20 +255,17 @@ double MetricDefinition::value(std::span<const double> results) const {
 
 std::vector<MetricDefinition> read_metrics(const config::Node& node,
                                            config::Diagnostics& diagnostics) {
-  static const std::set<std::string, std::less<>> kReserved = {
-      "kind",          "step",       "epoch",           "loss",
-      "learning_rate", "loss_scale", "skipped_updates", "samples_per_second",
-      "seconds"};
   std::vector<MetricDefinition> out;
   const auto add = [&](const std::string& name, const config::Node& value,
                        const config::Node& place) {
     diagnostics.guard([&] {
       MetricDefinition metric = read_metric(name, value);
       const std::string where = "metric '" + metric.name + "'";
-      if (kReserved.contains(metric.name))
-        throw Error(ErrorCode::kConfig,
-                    where + ": the name is a key of metrics.jsonl; choose another",
-                    place.location());
+      if (is_reserved_name(metric.name))
+        throw Error(
+            ErrorCode::kConfig,
+            where + ": the name is a key of metrics.jsonl or of paddle-eval; choose another",
+            place.location());
       if (std::any_of(out.begin(), out.end(),
                       [&](const MetricDefinition& m) { return m.name == metric.name; }))
         throw Error(ErrorCode::kConfig,

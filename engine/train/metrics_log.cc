@@ -1,4 +1,7 @@
 #include "train/metrics_log.h"
+
+#include <set>
+
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -10,6 +13,27 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 }  // namespace
+
+bool is_log_key(std::string_view key) {
+  static const std::set<std::string, std::less<>> kKeys = {"kind",
+                                                           "step",
+                                                           "epoch",
+                                                           "loss",
+                                                           "learning_rate",
+                                                           "gradient_norm",
+                                                           "loss_scale",
+                                                           "skipped_updates",
+                                                           "samples_per_second",
+                                                           "data_wait",
+                                                           "seconds",
+                                                           "intervals"};
+  return kKeys.contains(key);
+}
+
+bool is_reserved_name(std::string_view name) {
+  static const std::set<std::string, std::less<>> kKeysOfEval = {"model", "data", "samples"};
+  return is_log_key(name) || kKeysOfEval.contains(name) || name.starts_with("loss.");
+}
 
 std::string kept_lines(const std::string& path, int64_t step, bool evaluates_again) {
   std::string out;
@@ -50,7 +74,10 @@ void MetricsLog::write(const LogLine& line) {
     o["skipped_updates"] = line.skipped_updates;
   }
   o["samples_per_second"] = number_or_null<Json>(line.samples_per_second);
+  if (line.kind == "train") o["data_wait"] = number_or_null<Json>(line.data_wait);
   o["seconds"] = number_or_null<Json>(line.seconds);
+  for (const auto& [name, interval] : line.intervals)
+    o["intervals"][name] = {interval.low, interval.high};
   append(o.dump());
 }
 

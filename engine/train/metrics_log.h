@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace paddle::train {
 
@@ -15,6 +16,12 @@ template <class Json>
 Json number_or_null(double value) {
   return std::isfinite(value) ? Json(value) : Json();
 }
+
+/// Whether a key of metrics.jsonl is not the name of a metric.
+bool is_log_key(std::string_view key);
+/// Whether a metric cannot have this name: it would hide a key of metrics.jsonl, or of the line
+/// that `paddle eval` prints.
+bool is_reserved_name(std::string_view name);
 
 /// The lines of a log of JSON objects up to a step, without damaged ones and without its end; with
 /// `evaluates_again` without the evaluation of that very step either. "" if the file is missing.

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/markup.h"
+#include "train/metrics_log.h"
 #include "train/report_chart.h"
 #include "train/report_details.h"
 
@@ -17,18 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Keys of a log line that are not metrics.
-bool is_record(const std::string& key) {
-  for (const char* each :
-       {"kind", "step", "epoch", "loss", "learning_rate", "loss_scale", "gradient_norm",
-        "skipped_updates", "samples_per_second", "seconds", "samples"})
-    if (key == each) return true;
-  return false;
-}
-
 struct Log {
   std::map<std::string, std::vector<Point>> train, valid;  ///< by name of the value
-  Json last_train, last_valid, test, end;
+  Json last_train, last_valid, test;
 };
 
 Log read_log(const std::string& path) {
@@ -37,7 +29,6 @@ Log read_log(const std::string& path) {
     const Json line = Json::parse(text, nullptr, false);
     if (!line.is_object()) continue;
     const std::string kind = line.value("kind", "");
-    if (kind == "end") out.end = line;
     if (kind == "test") out.test = line;
     if (kind != "train" && kind != "valid") continue;
     auto& curves = kind == "train" ? out.train : out.valid;
@@ -49,6 +40,18 @@ Log read_log(const std::string& path) {
   return out;
 }
 
+/// The confidence interval of a metric of a log line, in parentheses; "" if it has none.
+std::string interval_of(const Json& line, const std::string& metric) {
+  const auto intervals = line.find("intervals");
+  if (intervals == line.end() || !intervals->is_object()) return "";
+  const auto found = intervals->find(metric);
+  if (found == intervals->end() || found->size() != 2 || !(*found)[0].is_number() ||
+      !(*found)[1].is_number())
+    return "";
+  return str(" <span class=\"interval\">(", short_number((*found)[0].get<double>()), " – ",
+             short_number((*found)[1].get<double>()), ")</span>");
+}
+
 std::string numbers_table(const Log& log) {
   std::string out = "<table><tr><th></th>";
   const std::vector<std::pair<const char*, const Json*>> columns = {
@@ -58,7 +61,7 @@ std::string numbers_table(const Log& log) {
     if (!line->is_object()) continue;
     out += str("<th>", name, "</th>");
     for (const auto& [key, value] : line->items())
-      if (value.is_number() && !is_record(key) &&
+      if (value.is_number() && !is_log_key(key) &&
           std::find(rows.begin(), rows.end(), key) == rows.end())
         rows.push_back(key);
   }
@@ -74,16 +77,75 @@ std::string numbers_table(const Log& log) {
                  !has                         ? ""
                  : value->is_number_integer() ? std::to_string(value->get<int64_t>())
                                               : short_number(value->get<double>()),
-                 "</td>");
+                 interval_of(*line, row), "</td>");
     }
     out += "</tr>\n";
+  }
+  out += "</table>\n";
+  if (out.find("class=\"interval\"") != std::string::npos)
+    out +=
+        "<p>In parentheses: 95% confidence intervals, by the delete-a-group jackknife over 20 "
+        "random groups of samples.</p>\n";
+  return out;
+}
+
+/// The mean of a value of the training lines, over steps; NaN without any.
+double mean_over_steps(const Log& log, const std::string& key) {
+  const auto found = log.train.find(key);
+  if (found == log.train.end()) return std::nan("");
+  double sum = 0, last = 0;
+  for (const Point& point : found->second) {
+    sum += point.value * (point.x - last);
+    last = point.x;
+  }
+  return sum / last;
+}
+
+std::string timing_section(const Log& log) {
+  std::string out = "<h2>Timing</h2>\n<table>\n";
+  const auto row = [&](const char* name, double value, const char* unit) {
+    if (std::isfinite(value))
+      out += str("<tr><th>", name, "</th><td>", short_number(value), unit, "</td></tr>\n");
+  };
+  double seconds = 0;
+  for (const Json* line : {&log.last_train, &log.last_valid, &log.test})
+    if (line->is_object()) seconds = std::max(seconds, line->value("seconds", 0.0));
+  row("time", seconds, " s");
+  row("training", mean_over_steps(log, "samples_per_second"), " samples/s");
+  row("waiting for data", 100 * mean_over_steps(log, "data_wait"), " % of the training time");
+  if (log.last_valid.is_object())
+    row("validation", log.last_valid.value("samples_per_second", std::nan("")), " samples/s");
+  return out + "</table>\n";
+}
+
+/// The files of the data with their digests, from run.json.
+std::string data_section(const Json& run) {
+  std::string out =
+      "<h2>Data</h2>\n<table><tr><th>part</th><th>samples</th><th>file</th><th>bytes</th>"
+      "<th>digest</th></tr>\n";
+  const auto text = [](const Json& object, const char* key) {
+    const auto value = object.find(key);
+    if (value == object.end()) return std::string();
+    return escape_markup(value->is_string() ? value->get<std::string>() : value->dump());
+  };
+  for (const char* part : {"train", "valid"}) {
+    const auto found = run.find(part);
+    if (found == run.end() || !found->is_object()) continue;
+    const auto row = [&](const Json& file) {
+      out += str("<tr><th>", part, "</th><td>", text(*found, "samples"), "</td><td>",
+                 text(file, "path"), "</td><td>", text(file, "bytes"), "</td><td>",
+                 text(file, "digest"), "</td></tr>\n");
+    };
+    const Json files = found->value("files", Json::array());
+    if (files.empty()) row(Json::object());
+    for (const Json& file : files) row(file);
   }
   return out + "</table>\n";
 }
 
 }  // namespace
 
-void write_run_report(const std::string& folder) {
+void write_run_report(const std::string& folder, const std::string& ending) {
   const Log log = read_log(folder + "/metrics.jsonl");
   const auto text = [&](const char* name) {
     const std::string path = folder + "/" + name;
@@ -92,8 +154,8 @@ void write_run_report(const std::string& folder) {
   const Json run = Json::parse(text("run.json"), nullptr, false);
   const std::string name = run.is_object() ? run.value("name", "") : "";
   const std::string title = name.empty() ? folder : name;
-  std::string page = str("<h2>Last values</h2>\n", numbers_table(log),
-                         "<h2>Curves</h2>\n<div class=\"charts\">\n");
+  std::string page = str("<p>", escape_markup(ending), "</p>\n<h2>Last values</h2>\n",
+                         numbers_table(log), "<h2>Curves</h2>\n<div class=\"charts\">\n");
   const auto curve = [](const std::map<std::string, std::vector<Point>>& curves,
                         const std::string& key, const std::string& label, size_t color) {
     const auto found = curves.find(key);
@@ -103,11 +165,16 @@ void write_run_report(const std::string& folder) {
   page += chart(
       "loss", {curve(log.train, "loss", "training", 0), curve(log.valid, "loss", "validation", 1)});
   for (const auto& [key, points] : log.valid)
-    if (!is_record(key)) page += chart(key, {curve(log.valid, key, "validation", 1)});
-  for (const char* key : {"learning_rate", "gradient_norm", "loss_scale", "samples_per_second"})
+    if (!is_log_key(key)) page += chart(key, {curve(log.valid, key, "validation", 1)});
+  for (const char* key :
+       {"learning_rate", "gradient_norm", "loss_scale", "samples_per_second", "data_wait"})
     page += chart(key, {curve(log.train, key, key, 2)});
   page += "</div>\n";
+  if (!log.train.contains("gradient_norm"))
+    page += "<p>train.log_gradient_norm: true adds the norm of the gradients.</p>\n";
   page += evaluation_section(text("evaluation.json"));
+  page += timing_section(log);
+  if (run.is_object()) page += data_section(run);
   if (run.is_object()) page += "<h2>Run</h2>\n<pre>" + escape_markup(run.dump(2)) + "</pre>\n";
   if (const std::string config = text("config.yaml"); !config.empty())
     page += "<h2>Config</h2>\n<pre>" + escape_markup(config) + "</pre>\n";

@@ -61,6 +61,7 @@ const std::vector<std::string>& changeable_keys() {
                                                  "train.steps",
                                                  "train.threads",
                                                  "train.log_every",
+                                                 "train.log_gradient_norm",
                                                  "train.evaluate_every",
                                                  "train.checkpoint_every",
                                                  "train.checkpoint_async",

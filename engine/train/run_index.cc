@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "config/document.h"
 #include "train/metric_call.h"
+#include "train/metrics_log.h"
 
 namespace paddle::train {
 namespace {
@@ -60,12 +61,9 @@ double number_at(const ordered_json& object, const char* key) {
 }
 
 NamedNumbers numbers_of(const ordered_json& object) {
-  static const std::set<std::string> kOthers = {
-      "step",       "epoch",          "learning_rate", "seconds", "samples_per_second",
-      "loss_scale", "skipped_updates"};
   NamedNumbers out;
   for (const auto& [key, value] : object.items())
-    if (!kOthers.contains(key) && (value.is_number() || value.is_null()))
+    if ((key == "loss" || !is_log_key(key)) && (value.is_number() || value.is_null()))
       out.emplace_back(key, value.is_null() ? std::nan("") : value.get<double>());
   return out;
 }

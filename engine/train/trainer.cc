@@ -170,6 +170,7 @@ void Trainer::Impl::log_train() {
   line.learning_rate = learning_rate(std::max<int64_t>(0, state_.step - 1));
   const double elapsed = seconds_since(window_start_);
   line.samples_per_second = elapsed > 0 ? static_cast<double>(window_samples_) / elapsed : 0;
+  line.data_wait = times_.data_share();
   line.seconds = seconds_before_ + seconds_since(started_);
   for (size_t i = 0; i < state_.loss_sums.size(); ++i)
     line.metrics.emplace_back("loss." + config_.optimizers[i].name,
@@ -215,7 +216,7 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
     if (weight != 0) loss += r.loss * weight;
     counted += weight;
     samples += batch->samples;
-    metrics.update(r);
+    metrics.update(r, batch->indices);
     details.update(r, batch->indices);
     if (stop_signal()) return std::nullopt;
   }
@@ -231,6 +232,9 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
   line.samples_per_second = static_cast<double>(samples) / std::max(1e-9, seconds_since(begun));
   line.seconds = seconds_before_ + seconds_since(started_);
   line.metrics = metrics.results();
+  const auto intervals = metrics.intervals();
+  for (size_t i = 0; i < intervals.size(); ++i)
+    if (intervals[i]) line.intervals.emplace_back(line.metrics[i].first, *intervals[i]);
   for (const std::string& doubt : metrics.doubts())
     if (doubts_.insert(doubt).second) observer_.warn(doubt);
   log(line);
@@ -313,8 +317,7 @@ void Trainer::Impl::report_progress(bool always) {
     p.seconds_left =
         static_cast<double>((p.total_steps - p.step) * config_.data.loader.batch_size) /
         p.samples_per_second;
-  const double both = times_.data + times_.compute;
-  p.data_share = both > 0 ? times_.data / both : 0;
+  p.data_share = times_.data_share();
   observer_.progress(p);
 }
 
@@ -354,6 +357,16 @@ TrainResult Trainer::Impl::run() {
     skipped_updates_ = scaling("skipped")->integer(0);
   }
   started_ = window_start_ = last_progress_ = Clock::now();
+  try {
+    run_steps(result);
+  } catch (const Error& e) {
+    write_report(str("Stopped behind step ", state_.step, ": ", e.message()));
+    throw;
+  }
+  return result;
+}
+
+void Trainer::Impl::run_steps(TrainResult& result) {
   const Phase phase("training");
   if (state_.evaluation_due) run_evaluation();
   const int64_t total = total_steps();
@@ -397,7 +410,15 @@ TrainResult Trainer::Impl::run() {
   result.steps = state_.step;
   result.stopped_by = stopped_by_;
   finish(result);
-  return result;
+}
+
+void Trainer::Impl::write_report(const std::string& ending) const {
+  if (!peers_->is_root() || !metrics_) return;
+  try {
+    write_run_report(folder_.path(), ending);
+  } catch (const std::exception& e) {
+    observer_.warn(folder_.file("report.html") + ": " + e.what());
+  }
 }
 
 void Trainer::Impl::finish(TrainResult& result) {
@@ -408,12 +429,14 @@ void Trainer::Impl::finish(TrainResult& result) {
   for (const data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
     if (loader)
       for (const std::string& line : loader->dataset().warnings()) observer_.warn(line);
-  if (result.stopped_by) return;
+  const std::string interrupted =
+      str("Interrupted at step ", state_.step, " of ", total_steps(), "; --resume continues.");
+  if (result.stopped_by) return write_report(interrupted);
   if (test_loader_) {
     result.test = evaluate(*test_loader_, "test");
     if (!result.test) {
       result.stopped_by = stopped_by_;
-      return;
+      return write_report(interrupted);
     }
   }
   if (state_.best && !config_.best.name.empty()) {
@@ -437,7 +460,10 @@ void Trainer::Impl::finish(TrainResult& result) {
   metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
                 seconds_before_ + seconds_since(started_), loader_->skipped_count(),
                 scaling("skipped") ? std::optional(skipped_updates_) : std::nullopt);
-  write_run_report(folder_.path());
+  std::string ending =
+      end_reason_.empty() ? str("finished after ", state_.step, " steps") : end_reason_;
+  ending[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(ending[0])));
+  write_report(ending + ".");
 }
 
 Trainer::Trainer(RunConfig config, TrainOptions options, TrainObserver& observer)

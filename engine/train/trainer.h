@@ -9,6 +9,7 @@
 
 #include "comm/communicator.h"
 #include "compiler/pipeline.h"
+#include "metrics/interval.h"
 #include "program/checkpoint.h"
 #include "train/config.h"
 #include "train/memory_plan.h"
@@ -54,7 +55,10 @@ struct LogLine {
   std::optional<double> loss_scale;
   int64_t skipped_updates = 0;
   int64_t samples = 0;                  ///< of an evaluation
-  std::optional<double> gradient_norm;  ///< of the last update, where the config asks for it
+  std::optional<double> gradient_norm;  ///< of the last update, where it is computed
+  /// Of 95%, of metrics that have one.
+  std::vector<std::pair<std::string, metrics::ConfidenceInterval>> intervals;
+  double data_wait = 0;  ///< of a "train" line: the share of the time since the last one
 };
 
 struct Progress {

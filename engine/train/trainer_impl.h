@@ -59,6 +59,8 @@ class Trainer::Impl {
  private:
   struct PartTimes {
     double data = 0, compute = 0;
+    /// The share of the time that went by waiting for data.
+    double data_share() const { return data + compute > 0 ? data / (data + compute) : 0; }
   };
   void open_loaders();
   /// Looks for bad samples before the first step, for `data.check_seconds`, and treats them by the
@@ -89,7 +91,11 @@ class Trainer::Impl {
   void write_best(const program::ParameterStore& whole);
   void write_saved_model(const std::string& path, const program::NamedModel& model,
                          const program::ParameterStore& whole) const;
+  /// The loop of `run`.
+  void run_steps(TrainResult& result);
   void finish(TrainResult& result);
+  /// Writes report.html, on rank 0. A page that cannot be written gives a warning.
+  void write_report(const std::string& ending) const;
   void load_initial_weights();
   void examine_loss();
   void keep_fitted();

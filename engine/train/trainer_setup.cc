@@ -251,7 +251,7 @@ void Trainer::Impl::try_first_batches() {
   if (batch && (!options_.dry_run || plan_->total() < kLargestDryRun)) {
     Evaluator metrics = make_evaluator();
     const program::NewSequence sequence(store_);
-    metrics.update(session_->evaluate(batch->arrays));
+    metrics.update(session_->evaluate(batch->arrays), batch->indices);
     metrics.results();
   }
   valid_loader_->seek({});

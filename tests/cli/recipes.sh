@@ -57,7 +57,8 @@ line = json.loads(open(sys.argv[1]).read().strip().split("\n")[-1])
 run = sys.argv[2]
 last = [json.loads(l) for l in open(run + "/metrics.jsonl")]
 last = [l for l in last if l.get("kind") == "valid"][-1]
-metrics = set(line) - {"model", "data", "samples"}
+assert line.get("intervals") == last.get("intervals"), (line, last)
+metrics = set(line) - {"model", "data", "samples", "intervals"}
 assert "loss" in metrics and len(metrics) >= 2, line
 for key in metrics:
     assert line[key] == last[key], (key, line[key], last[key])
