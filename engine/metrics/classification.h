@@ -145,9 +145,15 @@ inline size_t arg_max(const std::vector<double>& scores) {
 std::unique_ptr<Metric> make_rate(const MetricSpec& spec);        ///< precision_recall.cc
 std::unique_ptr<Metric> make_curve(const MetricSpec& spec);       ///< curves.cc
 std::unique_ptr<Metric> make_regression(const MetricSpec& spec);  ///< regression.cc
+std::unique_ptr<Metric> make_sequence(const MetricSpec& spec);    ///< sequence_metric.cc
+std::unique_ptr<Metric> make_detection(const MetricSpec& spec);   ///< detection_metric.cc
+std::unique_ptr<Metric> make_reduction(const MetricSpec& spec);   ///< reduction.cc
 
 /// Refuses operands of regression whose shapes differ by more than axes of size 1.
 void check_regression_shapes(const std::string& name, const Shape& a, const Shape& b,
                              ErrorCode code);
+
+/// Refuses operands of mean_average_precision, given in its order, that do not fit each other.
+void check_detection_shapes(const std::vector<Shape>& shapes, ErrorCode code);
 
 }  // namespace paddle::metrics

@@ -12,6 +12,8 @@ namespace paddle::metrics {
 
 /// The number of groups of samples.
 inline constexpr size_t kIntervalGroups = 20;
+/// Fewer groups with samples give no interval.
+inline constexpr size_t kFewestGroups = 10;
 /// The group of a sample: depends on its number in the dataset alone.
 size_t interval_group(int64_t sample);
 
@@ -19,8 +21,8 @@ size_t interval_group(int64_t sample);
 struct ConfidenceInterval {
   double low = 0, high = 0;
 };
-/// `without`: the values without each of the groups that have samples. nullopt for less than ten
-/// groups, and where a value is not finite.
+/// `without`: the values without each of the groups that have samples. nullopt for fewer than
+/// kFewestGroups, and where a value is not finite.
 std::optional<ConfidenceInterval> jackknife_interval(double value, std::span<const double> without);
 
 }  // namespace paddle::metrics

@@ -79,6 +79,15 @@ const OptionInfo kThreshold = {"threshold", OptionKind::kReal, {}, {}};
 const OptionInfo kMultilabel = {"multilabel", OptionKind::kBool, false, {}};
 const OptionInfo kPositive = {"positive", OptionKind::kInteger, {}, {}};
 const OptionInfo kAverage = {"average", OptionKind::kChoice, {}, {"macro", "micro", "weighted"}};
+/// "input float32[batch] and label int64[batch]" in parts.
+std::vector<std::string> described(const std::string& name,
+                                   const std::vector<TensorType>& operands) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < operands.size(); ++i)
+    out.push_back(str(find_metric(name)->operands[i], " ", operands[i]));
+  return out;
+}
+
 const OptionInfo kAucAverage = {"average", OptionKind::kChoice, {}, {"macro", "weighted"}};
 
 }  // namespace
@@ -88,6 +97,10 @@ const std::vector<MetricInfo>& metric_infos() {
   static const std::vector<std::string> kPair = {"input", "label"};
   static const std::vector<OptionInfo> kRates = {kThreshold, kPositive, kAverage,
                                                  kAxis,      kIgnore,   kMultilabel};
+  static const std::vector<OptionInfo> kAxes = {{"axis", OptionKind::kIntegers, {}, {}}};
+  static const std::vector<std::string> kDetectionValues = {
+      "map",      "map50",     "map75",      "map_small",    "map_medium",    "map_large",
+      "recall_1", "recall_10", "recall_100", "recall_small", "recall_medium", "recall_large"};
   static const std::vector<MetricInfo> kInfos = {
       {"accuracy",
        "Share of labels among the k highest scores.",
@@ -118,8 +131,21 @@ const std::vector<MetricInfo>& metric_infos() {
        kPair,
        {{"padding", OptionKind::kInteger, int64_t{0}, {}}},
        D::kLower},
+      {"bleu",
+       "BLEU between sequences of numbers, 0 to 100, with exponential smoothing.",
+       kPair,
+       {{"padding", OptionKind::kInteger, int64_t{0}, {}}},
+       D::kHigher},
+      {"mean_average_precision",
+       "COCO's average precision of boxes; those with scores of 0 are left out.",
+       {"boxes", "scores", "labels", "true_boxes", "true_labels", "true_mask"},
+       {{"value", OptionKind::kChoice, std::string("map"), kDetectionValues}},
+       D::kHigher},
       {"perplexity", "exp of the mean cross entropy.", kPair, {kIgnore, kAxis}, D::kLower},
       {"average", "Mean of a tensor's elements.", {"input"}, {}, D::kUnknown},
+      {"sum", "Sum over axes.", {"x"}, kAxes, D::kUnknown, true},
+      {"min", "Smallest element over axes.", {"x"}, kAxes, D::kUnknown, true},
+      {"max", "Largest element over axes.", {"x"}, kAxes, D::kUnknown, true},
   };
   return kInfos;
 }
@@ -134,7 +160,8 @@ std::unique_ptr<Metric> make_metric(const MetricSpec& spec) {
   const Settings settings(spec);  // checks name and options
   if (spec.name == "accuracy") return std::make_unique<Accuracy>(spec);
   if (spec.name == "perplexity") return std::make_unique<Perplexity>(spec);
-  for (const auto make : {make_rate, make_curve, make_regression})
+  for (const auto make :
+       {make_rate, make_curve, make_regression, make_sequence, make_detection, make_reduction})
     if (auto out = make(spec)) return out;
   fail(ErrorCode::kInternal, "no metric '", spec.name, "'");
 }
@@ -147,16 +174,24 @@ void resolve_operands(MetricSpec& spec, const std::vector<TensorType>& operands)
            operands[i], "; expected numbers");
   if (spec.name == "average") return;
   if (!spec.per_sample)
-    fail(ErrorCode::kConfig, spec.name, ": needs values of single samples, found input ",
-         operands[0], " and label ", operands[1], ", which have no batch axis");
+    fail(ErrorCode::kConfig, spec.name, ": needs values of single samples, found ",
+         join(described(spec.name, operands), " and "), ", which have no batch axis");
+  if (find_metric(spec.name)->is_reduction) return;
+  if (spec.name == "mean_average_precision") {
+    std::vector<Shape> shapes;
+    for (const TensorType& operand : operands) shapes.push_back(operand.shape);
+    check_detection_shapes(shapes, ErrorCode::kConfig);
+    return;
+  }
   if (spec.name == "mae" || spec.name == "rmse" || spec.name == "mape" || spec.name == "r2") {
     check_regression_shapes(spec.name, operands[0].shape, operands[1].shape, ErrorCode::kConfig);
     return;
   }
-  if (spec.name == "edit_rate") {
+  if (spec.name == "edit_rate" || spec.name == "bleu") {
     if (operands[0].shape.size() != 2 || operands[1].shape.size() != 2)
-      fail(ErrorCode::kConfig, "edit_rate: expected two arrays [batch, length] of numbers, found ",
-           operands[0], " and ", operands[1]);
+      fail(ErrorCode::kConfig, spec.name,
+           ": expected two arrays [batch, length] of numbers, found ", operands[0], " and ",
+           operands[1]);
     return;
   }
   spec.layout =

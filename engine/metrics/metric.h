@@ -22,8 +22,9 @@ namespace paddle::metrics {
 /// Which value of a metric is better. `kUnknown`: the config must say.
 enum class Direction { kUnknown, kHigher, kLower };
 
-enum class OptionKind { kInteger, kReal, kBool, kChoice };
-using OptionValue = std::variant<std::monostate, bool, int64_t, double, std::string>;
+enum class OptionKind { kInteger, kReal, kBool, kChoice, kIntegers };
+using OptionValue =
+    std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>>;
 using Options = std::map<std::string, OptionValue>;
 
 struct OptionInfo {
@@ -40,6 +41,7 @@ struct MetricInfo {
   std::vector<std::string> operands;
   std::vector<OptionInfo> options;
   Direction direction = Direction::kUnknown;
+  bool is_reduction = false;  ///< a state of metrics of one's own; not a metric in itself
 };
 const std::vector<MetricInfo>& metric_infos();
 const MetricInfo* find_metric(const std::string& name);
@@ -80,6 +82,8 @@ class Metric {
   MetricState& state() { return state_; }
   /// NaN where the metric is not defined: nothing was counted, a score is NaN, AUC of one class.
   virtual double result() const = 0;
+  /// The same of a metric whose value is a vector.
+  virtual std::vector<double> results() const { return {result()}; }
   /// A reason to doubt the result, such as logits that all look like probabilities; or "".
   virtual std::string doubt() const { return {}; }
 
@@ -89,6 +93,10 @@ class Metric {
 
 /// Checks the options (kConfig) and makes the accumulator.
 std::unique_ptr<Metric> make_metric(const MetricSpec& spec);
+
+/// Which axes a reduction over `axes` (without them: all) keeps. `code` for axes out of range.
+std::vector<bool> kept_axes(const std::string& name, const Shape& shape,
+                            const std::optional<std::vector<int64_t>>& axes, ErrorCode code);
 
 /// Settles from the types of the operands, as far as they are known, what the accumulator will
 /// need; kConfig if the metric is not defined for them.

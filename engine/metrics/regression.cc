@@ -112,50 +112,6 @@ class Average final : public RatioMetric {
   bool per_sample_;
 };
 
-/// Edits that turn sequences of predicted numbers into those of the labels, over the length of the
-/// labels: the error rate of words or characters, whatever the numbers stand for.
-class EditRate final : public RatioMetric {
- public:
-  explicit EditRate(const MetricSpec& spec) {
-    padding_ = Settings(spec).integer("padding").value_or(0);
-  }
-  void update(const std::vector<Array>& operands, int64_t /*samples*/) override {
-    if (operands[0].shape.size() != 2 || operands[1].shape.size() != 2 ||
-        operands[0].shape[0] != operands[1].shape[0])
-      fail(ErrorCode::kData, "edit_rate: expected two arrays [batch, length] of numbers, found ",
-           str(operands[0].shape), " and ", str(operands[1].shape));
-    for (int64_t row = 0; row < operands[0].shape[0]; ++row) {
-      const std::vector<double> a = sequence(operands[0], row), b = sequence(operands[1], row);
-      numerator() += static_cast<double>(distance(a, b));
-      denominator() += static_cast<int64_t>(b.size());
-    }
-  }
-
- private:
-  std::vector<double> sequence(const Array& array, int64_t row) const {
-    std::vector<double> out;
-    for (int64_t i = 0; i < array.shape[1]; ++i) {
-      const double number = array.number(row * array.shape[1] + i);
-      if (number != static_cast<double>(padding_) && number >= 0) out.push_back(number);
-    }
-    return out;
-  }
-  static size_t distance(const std::vector<double>& a, const std::vector<double>& b) {
-    std::vector<size_t> row(b.size() + 1);
-    for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= a.size(); ++i) {
-      size_t diagonal = std::exchange(row[0], i);
-      for (size_t j = 1; j <= b.size(); ++j) {
-        const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-        diagonal = row[j];
-        row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-      }
-    }
-    return row[b.size()];
-  }
-  int64_t padding_ = 0;
-};
-
 }  // namespace
 
 void check_regression_shapes(const std::string& name, const Shape& a, const Shape& b,
@@ -180,7 +136,6 @@ std::unique_ptr<Metric> make_regression(const MetricSpec& spec) {
   if (spec.name == "mape") return std::make_unique<MeanPercentage>();
   if (spec.name == "r2") return std::make_unique<Determination>();
   if (spec.name == "average") return std::make_unique<Average>(spec);
-  if (spec.name == "edit_rate") return std::make_unique<EditRate>(spec);
   return nullptr;
 }
 

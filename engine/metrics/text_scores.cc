@@ -11,8 +11,6 @@
 namespace paddle::metrics {
 namespace {
 
-constexpr size_t kOrder = 4;
-
 /// Bytes of the character at the start of a text; a byte that starts none counts by itself.
 size_t character_bytes(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
@@ -110,7 +108,7 @@ using Grams = std::map<std::vector<std::string_view>, int64_t>;
 
 Grams grams_of(const std::vector<std::string>& tokens) {
   Grams out;
-  for (size_t n = 1; n <= kOrder; ++n)
+  for (size_t n = 1; n <= kBleuOrder; ++n)
     for (size_t i = 0; i + n <= tokens.size(); ++i)
       ++out[std::vector<std::string_view>(tokens.begin() + static_cast<ptrdiff_t>(i),
                                           tokens.begin() + static_cast<ptrdiff_t>(i + n))];
@@ -166,56 +164,64 @@ std::vector<std::string> tokens_13a(std::string_view given) {
   return out;
 }
 
+void BleuCounts::add(const std::vector<std::string>& tokens,
+                     const std::vector<std::vector<std::string>>& references) {
+  const auto own_length = static_cast<int64_t>(tokens.size());
+  Grams allowed;
+  int64_t closest = -1;
+  for (const auto& reference : references) {
+    const auto own = static_cast<int64_t>(reference.size());
+    const int64_t gap = std::abs(own - own_length), best = std::abs(closest - own_length);
+    if (closest < 0 || gap < best || (gap == best && own < closest)) closest = own;
+    for (const auto& [gram, count] : grams_of(reference))
+      allowed[gram] = std::max(allowed[gram], count);
+  }
+  for (const auto& [gram, count] : grams_of(tokens)) {
+    total[gram.size() - 1] += count;
+    const auto it = allowed.find(gram);
+    if (it != allowed.end()) correct[gram.size() - 1] += std::min(count, it->second);
+  }
+  length += own_length;
+  reference_length += closest;
+}
+
+BleuScore BleuCounts::score() const {
+  BleuScore out;
+  out.length = length;
+  out.reference_length = reference_length;
+  out.precisions.assign(kBleuOrder, 0);
+  if (length < reference_length)
+    out.brevity_penalty =
+        length > 0
+            ? std::exp(1 - static_cast<double>(reference_length) / static_cast<double>(length))
+            : 0;
+  if (std::all_of(correct.begin(), correct.end(), [](int64_t c) { return c == 0; })) return out;
+  double smoothing = 1, sum = 0;
+  for (size_t n = 0; n < kBleuOrder; ++n) {
+    if (total[n] > 0) {
+      if (correct[n] == 0) smoothing *= 2;
+      const auto right = static_cast<double>(correct[n]), all = static_cast<double>(total[n]);
+      out.precisions[n] = correct[n] == 0 ? 100 / (smoothing * all) : 100 * right / all;
+    }
+    sum += out.precisions[n] > 0 ? std::log(out.precisions[n]) : -9999999999.0;
+  }
+  out.score = out.brevity_penalty * std::exp(sum / kBleuOrder);
+  return out;
+}
+
 BleuScore bleu(const std::vector<std::string>& texts,
                const std::vector<std::vector<std::string>>& references) {
   if (references.empty()) fail(ErrorCode::kData, "bleu: no references");
   for (const auto& set : references)
     if (set.size() != texts.size())
       fail(ErrorCode::kData, texts.size(), " texts against ", set.size(), " references");
-  BleuScore out;
-  double correct[kOrder] = {}, total[kOrder] = {};
+  BleuCounts counts;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const std::vector<std::string> tokens = tokens_13a(texts[i]);
-    const auto length = static_cast<int64_t>(tokens.size());
     std::vector<std::vector<std::string>> sets;
-    Grams allowed;
-    int64_t closest = -1;
-    for (const auto& set : references) {
-      sets.push_back(tokens_13a(set[i]));
-      const auto own = static_cast<int64_t>(sets.back().size());
-      const int64_t gap = std::abs(own - length), best = std::abs(closest - length);
-      if (closest < 0 || gap < best || (gap == best && own < closest)) closest = own;
-    }
-    for (const auto& set : sets)
-      for (const auto& [gram, count] : grams_of(set))
-        allowed[gram] = std::max(allowed[gram], count);
-    for (const auto& [gram, count] : grams_of(tokens)) {
-      total[gram.size() - 1] += static_cast<double>(count);
-      const auto it = allowed.find(gram);
-      if (it != allowed.end())
-        correct[gram.size() - 1] += static_cast<double>(std::min(count, it->second));
-    }
-    out.length += length;
-    out.reference_length += closest;
+    for (const auto& set : references) sets.push_back(tokens_13a(set[i]));
+    counts.add(tokens_13a(texts[i]), sets);
   }
-  out.precisions.assign(kOrder, 0);
-  if (out.length < out.reference_length)
-    out.brevity_penalty = out.length > 0 ? std::exp(1 - static_cast<double>(out.reference_length) /
-                                                            static_cast<double>(out.length))
-                                         : 0;
-  if (std::all_of(std::begin(correct), std::end(correct), [](double c) { return c == 0; }))
-    return out;
-  double smoothing = 1, sum = 0;
-  for (size_t n = 0; n < kOrder; ++n) {
-    if (total[n] > 0) {
-      if (correct[n] == 0) smoothing *= 2;
-      out.precisions[n] =
-          correct[n] == 0 ? 100 / (smoothing * total[n]) : 100 * correct[n] / total[n];
-    }
-    sum += out.precisions[n] > 0 ? std::log(out.precisions[n]) : -9999999999.0;
-  }
-  out.score = out.brevity_penalty * std::exp(sum / kOrder);
-  return out;
+  return counts.score();
 }
 
 std::string bleu_signature(size_t references) {

@@ -2,6 +2,7 @@
 // Scores of texts against references: BLEU as sacreBLEU computes it, and error rates of words and
 // characters. Texts are UTF-8 and detokenized.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,6 +15,17 @@ struct BleuScore {
   std::vector<double> precisions;  ///< of n-grams of 1 to 4 tokens, 0 … 100
   double brevity_penalty = 1;
   int64_t length = 0, reference_length = 0;  ///< in tokens
+};
+
+inline constexpr size_t kBleuOrder = 4;
+/// Counts that add up to BLEU over sentences of tokens.
+struct BleuCounts {
+  std::array<int64_t, kBleuOrder> correct = {}, total = {};  ///< n-grams of 1 to 4 tokens
+  int64_t length = 0, reference_length = 0;                  ///< in tokens
+
+  void add(const std::vector<std::string>& tokens,
+           const std::vector<std::vector<std::string>>& references);
+  BleuScore score() const;  ///< with exponential smoothing
 };
 
 /// BLEU of a whole corpus (Papineni et al., 2002) with mteval's tokens (13a) and exponential

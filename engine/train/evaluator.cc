@@ -56,6 +56,8 @@ Evaluator::Evaluator(const std::vector<MetricDefinition>& definitions,
         calls_.push_back({.metric = metrics::make_metric(spec),
                           .scale = std::move(scales.at(calls_.size())),
                           .per_sample = spec.per_sample,
+                          .is_vector = spec.options.contains("axis") &&
+                                       metrics::find_metric(spec.name)->is_reduction,
                           .groups = std::vector<metrics::MetricState>(kIntervalGroups),
                           .seen = {}});
       });
@@ -124,19 +126,25 @@ std::vector<metrics::MetricState*> Evaluator::states() {
   return out;
 }
 
-double Evaluator::result(const Call& call, size_t left_out) {
+const metrics::Metric& Evaluator::joined(const Call& call, size_t left_out) {
   call.metric->reset();
   for (size_t group = 0; group < kIntervalGroups; ++group)
     if (group != left_out) call.metric->merge(call.groups[group]);
-  return call.metric->result();
+  return *call.metric;
+}
+
+double Evaluator::value(const MetricDefinition& metric, std::span<const Call> calls,
+                        size_t left_out) {
+  std::vector<MetricResult> results;
+  for (const Call& call : calls)
+    results.push_back({joined(call, left_out).results(), call.is_vector});
+  return metric.value(results);
 }
 
 std::vector<std::pair<std::string, double>> Evaluator::results() const {
   std::vector<std::pair<std::string, double>> out;
   for_each([&](const MetricDefinition& metric, std::span<const Call> calls) {
-    std::vector<double> values;
-    for (const Call& call : calls) values.push_back(result(call, kWhole));
-    out.emplace_back(metric.name, metric.value(values));
+    out.emplace_back(metric.name, value(metric, calls, kWhole));
   });
   return out;
 }
@@ -151,15 +159,13 @@ std::optional<metrics::ConfidenceInterval> Evaluator::interval(const MetricDefin
       for (size_t i = 0; i < group.lists(); ++i) kept += group.list(i).size();
     if (call.seen.count(0, kWhole) > 0 || kept > kMostKept) return std::nullopt;
   }
-  const auto value_without = [&](size_t left_out) {
-    std::vector<double> values;
-    for (const Call& call : calls) values.push_back(result(call, left_out));
-    return metric.value(values);
-  };
-  std::vector<double> without;
+  std::vector<size_t> groups;
   for (size_t group = 0; group < kIntervalGroups; ++group)
-    if (calls[0].seen.count(0, group) > 0) without.push_back(value_without(group));
-  return metrics::jackknife_interval(value_without(kWhole), without);
+    if (calls[0].seen.count(0, group) > 0) groups.push_back(group);
+  if (groups.size() < metrics::kFewestGroups) return std::nullopt;
+  std::vector<double> without;
+  for (const size_t group : groups) without.push_back(value(metric, calls, group));
+  return metrics::jackknife_interval(value(metric, calls, kWhole), without);
 }
 
 std::vector<std::optional<metrics::ConfidenceInterval>> Evaluator::intervals() const {
@@ -174,8 +180,7 @@ std::vector<std::string> Evaluator::doubts() const {
   std::vector<std::string> out;
   for_each([&](const MetricDefinition& metric, std::span<const Call> calls) {
     for (const Call& call : calls) {
-      result(call, kWhole);  // leaves the whole state in the metric
-      if (const std::string doubt = call.metric->doubt(); !doubt.empty())
+      if (const std::string doubt = joined(call, kWhole).doubt(); !doubt.empty())
         out.push_back(metric.where.location().text() + ": " + doubt);
     }
   });

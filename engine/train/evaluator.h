@@ -45,13 +45,16 @@ class Evaluator {
     std::unique_ptr<metrics::Metric> metric;  ///< its own state is for use at the moment alone
     data::TargetScale scale;
     bool per_sample = true;
+    bool is_vector = false;  ///< the result
     std::vector<metrics::MetricState> groups;
     /// Samples of each group, and in the last entry those of undivided batches.
     metrics::MetricState seen;
   };
   void update(Call& call, const std::vector<Array>& operands, std::span<const int64_t> indices);
-  /// The result of a call over all groups but one; `left_out` may be none of them.
-  static double result(const Call& call, size_t left_out);
+  /// The metric with the states of all groups but one; `left_out` may be none of them.
+  static const metrics::Metric& joined(const Call& call, size_t left_out);
+  /// The value of an entry of `metrics:` over these groups.
+  static double value(const MetricDefinition& metric, std::span<const Call> calls, size_t left_out);
   std::optional<metrics::ConfidenceInterval> interval(const MetricDefinition& metric,
                                                       std::span<const Call> calls) const;
   /// Calls `use` with each definition and its calls.

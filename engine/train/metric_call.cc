@@ -6,6 +6,7 @@
 #include "ir/tracer.h"
 #include "ops/core/op.h"
 #include "program/field_use.h"
+#include "runtime/execute.h"
 #include "train/loss_form.h"
 #include "train/metrics_log.h"
 
@@ -17,17 +18,24 @@ using metrics::OptionInfo;
 using metrics::OptionKind;
 using metrics::OptionValue;
 
-std::vector<std::string> metric_names() {
+std::vector<std::string> metric_names(bool with_reductions = false) {
   std::vector<std::string> names;
-  for (const MetricInfo& info : metrics::metric_infos()) names.push_back(info.name);
+  for (const MetricInfo& info : metrics::metric_infos())
+    if (with_reductions || !info.is_reduction) names.push_back(info.name);
   return names;
 }
 
-/// The metric that an expression calls, or null.
-const MetricInfo* called_metric(const lang::Expr& e) {
+/// The metric or reduction that an expression calls, or null.
+const MetricInfo* called_state(const lang::Expr& e) {
   const bool is_call = e.kind == lang::ExprKind::kCall && !e.children.empty() &&
                        e.children[0]->kind == lang::ExprKind::kName;
   return is_call ? metrics::find_metric(e.children[0]->text) : nullptr;
+}
+
+/// The metric that an expression calls, or null. Reductions are operations there.
+const MetricInfo* called_metric(const lang::Expr& e) {
+  const MetricInfo* info = called_state(e);
+  return info && !info->is_reduction ? info : nullptr;
 }
 
 template <class Visit>
@@ -51,6 +59,20 @@ void refuse_calls_in(lang::Expr& e, const std::string& outer) {
 /// A name that no text of the language can spell.
 std::string result_name(size_t call) { return str("result ", call); }
 
+MetricCall metric_call(const MetricInfo& info, std::string name, lang::ExprPtr call,
+                       const lang::Code& code) {
+  MetricCall out;
+  out.metric = info.name;
+  out.name = std::move(name);
+  out.code.where = call->where;
+  out.code.sites = code.sites;
+  lang::Stmt& statement = out.code.statements.emplace_back();
+  statement.kind = lang::StmtKind::kExpression;
+  statement.where = call->where;
+  statement.value = std::move(call);
+  return out;
+}
+
 /// Moves the calls of metrics out of an expression and leaves names of their results.
 void extract_calls(lang::ExprPtr& e, const lang::Code& code, MetricDefinition& metric) {
   if (const MetricInfo* info = called_metric(*e)) {
@@ -59,33 +81,90 @@ void extract_calls(lang::ExprPtr& e, const lang::Code& code, MetricDefinition& m
     name->kind = lang::ExprKind::kName;
     name->where = e->where;
     name->text = result_name(metric.calls.size());
-    MetricCall& call = metric.calls.emplace_back();
-    call.metric = info->name;
-    call.code.where = e->where;
-    call.code.sites = code.sites;
-    lang::Stmt& statement = call.code.statements.emplace_back();
-    statement.kind = lang::StmtKind::kExpression;
-    statement.where = e->where;
-    statement.value = std::exchange(e, std::move(name));
+    std::string text = name->text;
+    metric.calls.push_back(
+        metric_call(*info, std::move(text), std::exchange(e, std::move(name)), code));
     return;
   }
   visit_children(*e, [&](lang::ExprPtr& child) { extract_calls(child, code, metric); });
 }
 
+/// The one expression of a text.
+lang::Code read_expression(const config::Node& node, const std::string& what) {
+  if (!node.is_scalar())
+    throw Error(ErrorCode::kConfig, what + ", found " + node.describe(), node.location());
+  config::Diagnostics errors;
+  lang::Code code = lang::read_code(node, errors);
+  errors.raise();
+  if (code.statements.size() != 1 || code.statements[0].kind != lang::StmtKind::kExpression)
+    throw Error(ErrorCode::kConfig, what, node.location());
+  return code;
+}
+
+const config::Schema& own_metric_schema() {
+  static const config::Schema schema = [] {
+    config::Schema s;
+    s.add("state", config::Spec::any().required())
+        .add("value", config::Spec::text().required())
+        .add("better", config::Spec::word({"unknown", "higher", "lower"}).fallback("unknown"));
+    return s;
+  }();
+  return schema;
+}
+
+/// A metric of one's own: named accumulators, and an expression of their results.
+MetricDefinition read_own_metric(const std::string& name, const config::Node& node) {
+  MetricDefinition metric;
+  metric.where = lang::where_of(node);
+  metric.name = name;
+  config::Node resolved = node;
+  config::Diagnostics errors;
+  config::Spec::map(own_metric_schema()).resolve(resolved, "metrics." + name, errors);
+  errors.raise();
+  const config::Section section(resolved);
+  const config::Node& states = section.at("state");
+  const std::string what =
+      "a state is one call such as sum(x), min(x), max(x) or accuracy(logits, label)";
+  if (!states.is_map() || states.entries.empty())
+    throw Error(ErrorCode::kConfig, "metric '" + name + "': state is a map from names to calls",
+                states.location());
+  bool has_vectors = false;
+  for (const config::Entry& e : states.entries) {
+    lang::Code code = read_expression(e.value, what);
+    lang::ExprPtr& call = code.statements[0].value;
+    const MetricInfo* info = called_state(*call);
+    if (!info) {
+      const std::string callee = code.sites.empty() ? e.value.text : code.sites[0].callee;
+      throw Error(ErrorCode::kConfig,
+                  what + "; '" + callee + "' accumulates nothing" +
+                      did_you_mean(callee, metric_names(true)),
+                  e.value.location());
+    }
+    refuse_calls_in(*call, info->name);
+    has_vectors =
+        has_vectors || (info->is_reduction && call->children.size() + call->arguments.size() > 2);
+    metric.calls.push_back(metric_call(*info, e.key.text, std::move(call), code));
+  }
+  metric.text = section.text("value");
+  metric.arithmetic = read_expression(section.at("value"), "value is one expression of the states");
+  const std::string& better = section.text("better");
+  if (better != "unknown")
+    metric.stated = better == "higher" ? metrics::Direction::kHigher : metrics::Direction::kLower;
+  // Unknown names are found here; what takes vectors is tried on the first batch.
+  if (!has_vectors) metric.value(std::vector<MetricResult>(metric.calls.size(), {{0.5}, false}));
+  return metric;
+}
+
 MetricDefinition read_metric(const std::string& name, const config::Node& node) {
+  if (node.is_map() && !name.empty()) return read_own_metric(name, node);
   MetricDefinition metric;
   metric.where = lang::where_of(node);
   const auto refuse = [&](const std::string& message) {
     throw Error(ErrorCode::kConfig, message, node.location());
   };
-  if (!node.is_scalar())
-    refuse("a metric is an expression such as accuracy(logits, label), found " + node.describe());
+  lang::Code code =
+      read_expression(node, "a metric is one expression such as accuracy(logits, label)");
   metric.text = node.text;
-  config::Diagnostics errors;
-  lang::Code code = lang::read_code(node, errors);
-  errors.raise();
-  if (code.statements.size() != 1 || code.statements[0].kind != lang::StmtKind::kExpression)
-    refuse("a metric is one expression such as accuracy(logits, label)");
   extract_calls(code.statements[0].value, code, metric);
   if (metric.calls.empty()) {
     const std::string callee = code.sites.empty() ? node.text : code.sites[0].callee;
@@ -96,7 +175,7 @@ MetricDefinition read_metric(const std::string& name, const config::Node& node) 
   if (code.statements[0].value->kind != lang::ExprKind::kName) metric.arithmetic = std::move(code);
   metric.name = name.empty() ? metric.calls[0].metric : name;
   // Names of tensors outside of the calls are found here.
-  metric.value(std::vector<double>(metric.calls.size(), 0.5));
+  metric.value(std::vector<MetricResult>(metric.calls.size(), {{0.5}, false}));
   return metric;
 }
 
@@ -117,6 +196,19 @@ OptionValue option_value(const MetricInfo& metric, const OptionInfo& option,
     case OptionKind::kBool:
       if (!value.is<bool>()) expected("true or false");
       return *value.get<bool>();
+    case OptionKind::kIntegers: {
+      if (value.is_integer() && !value.is<bool>()) return std::vector<int64_t>{value.integer()};
+      const lang::ValueList* items = nullptr;
+      if (const auto* list = value.get<lang::Value::List>()) items = list->items.get();
+      if (const auto* tuple = value.get<lang::Value::Tuple>()) items = tuple->items.get();
+      if (!items) expected("an integer or a list of integers");
+      std::vector<int64_t> out;
+      for (const lang::Value& item : *items) {
+        if (!item.is_integer() || item.is<bool>()) expected("an integer or a list of integers");
+        out.push_back(item.integer());
+      }
+      return out;
+    }
     case OptionKind::kChoice: {
       const auto* text = value.get<std::string>();
       if (!text ||
@@ -163,6 +255,14 @@ BoundMetric bind_arguments(const MetricInfo& info, const std::vector<lang::Value
     if (arguments[i])
       out.options[names[i]] = option_value(info, info.options[i - operands], *arguments[i]);
   return out;
+}
+
+/// A result in the language: a vector or, unless `as_tensor`, a number.
+lang::Value language_value(const MetricResult& result, bool as_tensor) {
+  if (!result.is_vector && !as_tensor) return result.values[0];
+  Dims shape;
+  if (result.is_vector) shape.push_back(static_cast<int64_t>(result.values.size()));
+  return Tensor(Array::from<double>(result.values, shape));
 }
 
 /// For arithmetic on numbers.
@@ -215,6 +315,18 @@ bool has_batch_axis(const Shape& shape, const Dim& batch) {
   return false;
 }
 
+/// Refuses to keep axes whose size may differ from batch to batch.
+void check_batch_axis(const metrics::MetricSpec& spec, const Shape& shape, const Dim& batch) {
+  const auto given = spec.options.find("axis");
+  if (given == spec.options.end()) return;
+  const auto& axes = std::get<std::vector<int64_t>>(given->second);
+  const std::vector<bool> kept = metrics::kept_axes(spec.name, shape, axes, ErrorCode::kConfig);
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (kept[d] && (has_batch_axis({shape[d]}, batch) || !shape[d].constant()))
+      fail(ErrorCode::kConfig, spec.name, ": axis ", d, " of ", text(shape),
+           " differs from batch to batch; axis must contain it");
+}
+
 /// A value of the whole batch is averaged over batches, which is right for a mean over samples.
 void check_batch_value(const BoundMetric& bound, MetricBinding& binding) {
   const Tensor& operand = bound.operands[0];
@@ -232,19 +344,33 @@ void check_batch_value(const BoundMetric& bound, MetricBinding& binding) {
 }  // namespace
 
 metrics::Direction MetricDefinition::direction() const {
+  if (stated != metrics::Direction::kUnknown) return stated;
   return arithmetic.statements.empty() ? metrics::find_metric(calls[0].metric)->direction
                                        : metrics::Direction::kUnknown;
 }
 
-double MetricDefinition::value(std::span<const double> results) const {
-  if (arithmetic.statements.empty()) return results[0];
-  lang::NamedValues names;
-  for (size_t i = 0; i < results.size(); ++i)
-    names.push_back({result_name(i), lang::Value(results[i])});
-  NoParameters none;
-  lang::EvaluationOptions options;
-  options.store = &none;
-  const lang::Value out = lang::run_code(arithmetic, names, options);
+double MetricDefinition::value(std::span<const MetricResult> results) const {
+  if (arithmetic.statements.empty()) return results[0].values[0];
+  const auto run = [&](bool as_tensors) {
+    lang::NamedValues names;
+    for (size_t i = 0; i < results.size(); ++i)
+      names.push_back({calls[i].name, language_value(results[i], as_tensors)});
+    NoParameters none;
+    lang::EvaluationOptions options;
+    options.store = &none;
+    runtime::EagerExecutor executor;
+    const InterpreterScope eager(executor);
+    return lang::run_code(arithmetic, names, options);
+  };
+  lang::Value out;
+  try {
+    out = run(false);
+  } catch (const Error& e) {
+    // Numbers of the language cannot be divided by zero; tensors give infinity or NaN.
+    if (!e.message().starts_with("division by zero")) throw;
+    out = run(true);
+  }
+  if (out.is_tensor() && out.tensor().array().size() == 1) return out.tensor().array().number(0);
   if (!out.is_number())
     throw Error(ErrorCode::kConfig,
                 "metric '" + name + "': expected a number around the calls of metrics, found " +
@@ -309,6 +435,8 @@ MetricBinding metric_binding(const BoundMetric& bound, const Dim& batch, int64_t
     spec.per_sample = spec.per_sample && has_batch_axis(operand.shape(), batch);
   }
   metrics::resolve_operands(spec, types);
+  if (metrics::find_metric(spec.name)->is_reduction)
+    check_batch_axis(spec, bound.operands[0].shape(), batch);
   if (spec.name == "mae" || spec.name == "rmse" || spec.name == "mape" || spec.name == "r2")
     binding.target = program::field_of(bound.operands[1]);
   if (bound.operands.size() > 1) binding.labels = program::field_of(bound.operands[1]);

@@ -2,7 +2,8 @@
 // Metrics as configs state them: an expression of the model language that contains calls of
 // metrics, such as `accuracy(logits, label, k=5)` or `100 * (1 - accuracy(logits, label))`. The
 // arguments of a call are evaluated with the step; the arithmetic around the calls once, on their
-// results.
+// results. Or a map of such calls, `state`, and an expression `value` of their results, where a
+// call may also be a sum, minimum or maximum over the data.
 
 #include <memory>
 #include <optional>
@@ -22,6 +23,13 @@ namespace paddle::train {
 struct MetricCall {
   std::string metric;  ///< one of metrics::metric_infos
   lang::Code code;     ///< the call alone
+  std::string name;    ///< of its result in the arithmetic
+};
+
+/// The result of a call: a number, or a vector of one element for each class.
+struct MetricResult {
+  std::vector<double> values;
+  bool is_vector = false;
 };
 
 /// One entry of `metrics:`.
@@ -32,14 +40,16 @@ struct MetricDefinition {
   std::vector<MetricCall> calls;
   /// The expression with its calls replaced by names of their results; empty for a single call.
   lang::Code arithmetic;
+  metrics::Direction stated = metrics::Direction::kUnknown;  ///< `better` of a metric with states
 
-  /// Of the metric, if the expression is one call; otherwise unknown.
+  /// As stated, or that of the metric if the expression is one call; otherwise unknown.
   metrics::Direction direction() const;
   /// The value for the results of `calls`; kConfig if the arithmetic fails.
-  double value(std::span<const double> results) const;
+  double value(std::span<const MetricResult> results) const;
 };
 
-/// Reads `metrics:`: a map from names to expressions, or a list of calls, named by their metric.
+/// Reads `metrics:`: a map from names to expressions or to maps with `state` and `value`, or a list
+/// of calls, named by their metric.
 std::vector<MetricDefinition> read_metrics(const config::Node& node,
                                            config::Diagnostics& diagnostics);
 

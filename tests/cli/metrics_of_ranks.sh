@@ -53,6 +53,10 @@ metrics:
   of_batch: average(max(value_out))
   transposed: average(transpose(logits, [1, 0]) * 3)
   error: 100 * (1 - accuracy(logits, label))
+  bleu: bleu(guess, truth)
+  own:
+    state: {sums: "sum(logits, axis=0)", most: max(value_out), least: min(score_out), top: "max(logits, axis=0)"}
+    value: sum(sums) + most + least + top[1]
 data:
   batch_size: 7
   train: &rows
@@ -79,7 +83,7 @@ def read(run):
     for key in ("loss", "seconds", "samples_per_second"): line.pop(key, None)
     return line, json.load(open(run + "/evaluation.json"))
 first = read(sys.argv[1])
-if len(first[0]) < 21: sys.exit(f"only {len(first[0])} values: {first[0]}")
+if len(first[0]) < 23: sys.exit(f"only {len(first[0])} values: {first[0]}")
 for run in sys.argv[2:]:
     for wanted, found in zip(first, read(run), strict=True):
         for key in wanted:

@@ -96,7 +96,7 @@ TEST(ExactSum, AnyOrderAndAnyPartsHaveTheSameBits) {
 /// A metric with operands for some rows.
 struct Case {
   MetricSpec spec;
-  Array input, label;
+  std::vector<Array> operands;
 };
 
 Array random_floats(std::mt19937_64& random, Dims shape, double low, double high) {
@@ -129,7 +129,7 @@ std::vector<Case> cases(int64_t n) {
   const auto add = [&](const char* name, const Array& input, const Array& label,
                        Options options = {}, bool per_sample = true) {
     out.push_back(
-        {{.name = name, .options = std::move(options), .per_sample = per_sample}, input, label});
+        {{.name = name, .options = std::move(options), .per_sample = per_sample}, {input, label}});
   };
   for (const char* name : {"auc", "average_precision"}) {
     add(name, scores, truth);
@@ -146,8 +146,26 @@ std::vector<Case> cases(int64_t n) {
   add("accuracy", classes, labels, {{"k", int64_t{2}}});
   add("perplexity", classes, labels);
   for (const char* name : {"mae", "rmse", "mape", "r2"}) add(name, values, targets);
-  add("average", values, targets);
-  add("edit_rate", random_integers(random, {n, 6}, 0, 3), random_integers(random, {n, 8}, 0, 3));
+  out.push_back({{.name = "average"}, {values}});
+  for (const char* name : {"edit_rate", "bleu"})
+    add(name, random_integers(random, {n, 6}, 0, 3), random_integers(random, {n, 8}, 0, 3));
+  for (const char* name : {"sum", "min", "max"}) {
+    out.push_back({{.name = name}, {values}});
+    out.push_back({{.name = name, .options = {{"axis", std::vector<int64_t>{0}}}}, {values}});
+  }
+  // Boxes of sizes 20 to 60, in the order of their corners; many scores are equal.
+  const auto boxes = [&](int64_t count) {
+    Array corners = random_floats(random, {n, count, 4}, 0, 40);
+    for (int64_t i = 0; i < n * count; ++i)
+      for (int64_t k = 0; k < 2; ++k)
+        corners.data<float>()[4 * i + 2 + k] =
+            corners.data<float>()[4 * i + k] + 20 + corners.data<float>()[4 * i + 2 + k];
+    return corners;
+  };
+  out.push_back(
+      {{.name = "mean_average_precision"},
+       {boxes(6), random_integers(random, {n, 6}, 0, 4), random_integers(random, {n, 6}, 0, 2),
+        boxes(3), random_integers(random, {n, 3}, 0, 2), random_integers(random, {n, 3}, 0, 1)}});
   return out;
 }
 
@@ -167,8 +185,8 @@ Array rows(const Array& whole, int64_t begin, int64_t end) {
 void see(Metric& metric, const Case& c, int64_t begin, int64_t end, int64_t batch) {
   for (; begin < end; begin += batch) {
     const int64_t stop = std::min(end, begin + batch);
-    std::vector<Array> operands = {rows(c.input, begin, stop), rows(c.label, begin, stop)};
-    if (c.spec.name == "average") operands.pop_back();
+    std::vector<Array> operands;
+    for (const Array& operand : c.operands) operands.push_back(rows(operand, begin, stop));
     metric.update(operands, stop - begin);
   }
 }
@@ -180,8 +198,8 @@ TEST(MetricState, AnyDivisionOfTheRowsGivesTheSameBits) {
     covered.insert(c.spec.name);
     auto whole = make_metric(c.spec);
     see(*whole, c, 0, kRows, kRows);
-    const double wanted = whole->result();
-    ASSERT_TRUE(std::isfinite(wanted)) << c.spec.name;
+    const std::vector<double> wanted = whole->results();
+    for (const double each : wanted) ASSERT_TRUE(std::isfinite(each)) << c.spec.name;
     for (const int64_t ranks : {2, 3, 7, 200})
       for (const int64_t batch : {1, 16}) {
         std::vector<int64_t> words;
@@ -194,10 +212,11 @@ TEST(MetricState, AnyDivisionOfTheRowsGivesTheSameBits) {
         std::span<const int64_t> rest = words;
         for (int64_t r = 0; r < ranks; ++r) merged->merge(MetricState::take_from(rest));
         EXPECT_TRUE(rest.empty());
-        EXPECT_EQ(merged->result(), wanted) << c.spec.name << " on " << ranks << " ranks";
+        EXPECT_EQ(merged->results(), wanted) << c.spec.name << " on " << ranks << " ranks";
         EXPECT_EQ(merged->doubt(), whole->doubt());
         merged->reset();
-        EXPECT_TRUE(std::isnan(merged->result())) << c.spec.name;
+        const double nothing = merged->result();
+        EXPECT_TRUE(c.spec.name == "sum" ? nothing == 0 : std::isnan(nothing)) << c.spec.name;
       }
   }
   for (const MetricInfo& info : metric_infos())

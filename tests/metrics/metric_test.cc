@@ -241,6 +241,25 @@ TEST(Metric, Determination) {
   EXPECT_NEAR(value("mape", shards), 0.3273809523809524, 1e-12);
 }
 
+TEST(Metric, ReductionsKeepTheOtherAxes) {
+  const auto of = [](const char* name, std::vector<int64_t> axes, const Array& x) {
+    const auto metric = make_metric({.name = name, .options = {{"axis", std::move(axes)}}});
+    metric->update({x}, x.shape[0]);
+    return metric->results();
+  };
+  const Array x = floats({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {2, 2, 3});
+  EXPECT_EQ(of("sum", {0}, x), (std::vector<double>{8, 10, 12, 14, 16, 18}));
+  EXPECT_EQ(of("sum", {0, 2}, x), (std::vector<double>{30, 48}));
+  EXPECT_EQ(of("max", {0, -1}, x), (std::vector<double>{9, 12}));
+  EXPECT_EQ(of("min", {0, 1}, x), (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(of("sum", {0, 1, 2}, x), std::vector<double>{78});
+  const Array bad = floats({1, kNaN, 3, 4}, {2, 2});
+  EXPECT_EQ(of("max", {0}, bad)[0], 3);
+  EXPECT_TRUE(std::isnan(of("max", {0}, bad)[1]));
+  EXPECT_TRUE(std::isnan(of("sum", {0}, bad)[1]));
+  EXPECT_THROW(of("sum", {3}, x), Error);
+}
+
 TEST(Metric, EditRateLeavesPaddingOut) {
   // "abcd" against "abd", and nothing against "ab".
   const std::vector<Operands> shards = {

@@ -1,6 +1,7 @@
 // BLEU against sacreBLEU, error rates against jiwer, and average precision of boxes against
 // pycocotools: golden.json, which scores/make.py computed.
 
+#include <cmath>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "metrics/detection.h"
+#include "metrics/metric.h"
 #include "metrics/text_scores.h"
 
 namespace paddle::metrics {
@@ -65,6 +67,82 @@ TEST(Detection, AveragePrecisionIsThatOfCoco) {
                         s.map_medium, s.map_large,    s.recall_1,      s.recall_10,
                         s.recall_100, s.recall_small, s.recall_medium, s.recall_large};
   for (size_t i = 0; i < 12; ++i) EXPECT_NEAR(got[i], all["coco"][i].get<double>(), 1e-9) << i;
+}
+
+/// Boxes of images as padded arrays: [images, most, 4], numbers [images, most] and a mask.
+struct PaddedBoxes {
+  PaddedBoxes(int64_t images, int64_t most)
+      : boxes(Array::zeros(DType::kF64, {images, most, 4})),
+        scores(Array::zeros(DType::kF64, {images, most})),
+        labels(Array::zeros(DType::kI64, {images, most})),
+        mask(Array::zeros(DType::kBool, {images, most})),
+        counts(static_cast<size_t>(images)) {}
+  void add(const nlohmann::json& each) {
+    const auto image = each["image_id"].get<int64_t>() - 1;
+    const int64_t at = image * boxes.shape[1] + counts[static_cast<size_t>(image)]++;
+    const auto box = each["bbox"].get<std::vector<double>>();
+    double* out = boxes.data<double>() + 4 * at;
+    out[0] = box[0], out[1] = box[1], out[2] = box[0] + box[2], out[3] = box[1] + box[3];
+    scores.data<double>()[at] = each.value("score", 1.0);
+    labels.data<int64_t>()[at] = each["category_id"].get<int64_t>();
+    mask.data<bool>()[at] = true;
+  }
+  Array boxes, scores, labels, mask;
+  std::vector<int64_t> counts;
+};
+
+/// Image `i` of an array.
+Array image_of(const Array& whole, int64_t i) {
+  Array out = whole;
+  out.offset += i * out.strides[0];
+  out.shape[0] = 1;
+  return out;
+}
+
+TEST(Detection, AsAMetricOfARunIsThatOfCoco) {
+  const auto all = golden();
+  PaddedBoxes found(12, 20), given(12, 9);
+  for (const auto& each : all["detections"]) found.add(each);
+  for (const auto& each : all["ground_truth"]["annotations"]) given.add(each);
+  const char* const names[] = {"map",        "map50",        "map75",         "map_small",
+                               "map_medium", "map_large",    "recall_1",      "recall_10",
+                               "recall_100", "recall_small", "recall_medium", "recall_large"};
+  const std::vector<Array> whole = {found.boxes, found.scores, found.labels,
+                                    given.boxes, given.labels, given.mask};
+  for (size_t v = 0; v < 12; ++v) {
+    const MetricSpec spec{.name = "mean_average_precision",
+                          .options = {{"value", std::string(names[v])}}};
+    const auto metric = make_metric(spec), in_parts = make_metric(spec);
+    metric->update(whole, 12);
+    for (int64_t i = 12; i-- > 0;) {  // image by image, the last one first
+      std::vector<Array> image;
+      for (const Array& each : whole) image.push_back(image_of(each, i));
+      const auto part = make_metric(spec);
+      part->update(image, 1);
+      in_parts->merge(part->state());
+    }
+    EXPECT_NEAR(metric->result(), all["coco_boxes"][v].get<double>(), 1e-9) << names[v];
+    EXPECT_EQ(metric->result(), in_parts->result()) << names[v];
+  }
+  const auto metric = make_metric({.name = "mean_average_precision"});
+  EXPECT_TRUE(std::isnan(metric->result()));
+  // A mask of another length.
+  const std::vector<Array> other = {found.boxes, found.scores, found.labels,
+                                    given.boxes, given.labels, found.mask};
+  EXPECT_THROW(metric->update(other, 12), Error);
+}
+
+TEST(Sequences, BleuIsThatOfSacreBleu) {
+  const auto g = golden()["sequences"];
+  const auto rows = [](const nlohmann::json& lines) {
+    std::vector<int64_t> all;
+    for (const auto& line : lines)
+      for (const auto& number : line) all.push_back(number.get<int64_t>());
+    return Array::from<int64_t>(all, {static_cast<int64_t>(lines.size()), 9});
+  };
+  const auto metric = make_metric({.name = "bleu"});
+  metric->update({rows(g["input"]), rows(g["label"])}, 30);
+  EXPECT_NEAR(metric->result(), g["bleu"].get<double>(), 1e-9);
 }
 
 }  // namespace

@@ -25,6 +25,13 @@ for name, references in (("bleu", [first]), ("bleu2", [first, second]), ("bleu_l
     score = sacrebleu.corpus_bleu(texts, references)
     out[name] = {"score": score.score, "precisions": score.precisions, "bp": score.bp, "length": score.sys_len,
                  "reference_length": score.ref_len}
+# Sequences of numbers, 0 is padding.
+ids = [[random.choice([1, 2, 3, 4]) for _ in range(random.randrange(0, 9))] for _ in range(30)]
+guesses = [[t if random.random() < 0.8 else random.randrange(1, 5) for t in s][: random.randrange(1, 10)] for s in ids]
+score = sacrebleu.corpus_bleu([" ".join(map(str, s)) for s in guesses], [[" ".join(map(str, s)) for s in ids]], tokenize="none")
+out["sequences"] = {"input": [s + [0] * (9 - len(s)) for s in guesses], "label": [s + [0] * (9 - len(s)) for s in ids],
+                    "bleu": score.score}
+random.seed(11)
 out["wer"], out["cer"] = jiwer.wer(first, texts), jiwer.cer(first, texts)
 
 images = [{"id": i, "file_name": f"{i}.jpg", "width": 300, "height": 200} for i in range(1, 13)]
@@ -52,14 +59,23 @@ for image in images:
         detections.append({"image_id": image["id"], "category_id": 2, "bbox": box(), "score": round(random.random() * 0.6, 3)})
 out["ground_truth"] = {"images": images, "categories": categories, "annotations": annotations}
 out["detections"] = detections
-with contextlib.redirect_stdout(io.StringIO()):
-    truth = COCO()
-    truth.dataset = out["ground_truth"]
-    truth.createIndex()
-    evaluation = COCOeval(truth, truth.loadRes([dict(d) for d in detections]), "bbox")
-    evaluation.evaluate()
-    evaluation.accumulate()
-    evaluation.summarize()
-out["coco"] = list(evaluation.stats)
+
+
+def coco(annotations):
+    """COCO's twelve numbers."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO()
+        truth.dataset = {"images": images, "categories": categories, "annotations": annotations}
+        truth.createIndex()
+        evaluation = COCOeval(truth, truth.loadRes([dict(d) for d in detections]), "bbox")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    return list(evaluation.stats)
+
+
+out["coco"] = coco(annotations)
+# Objects as large as their boxes, none of them crowds.
+out["coco_boxes"] = coco([dict(a, area=a["bbox"][2] * a["bbox"][3], iscrowd=0) for a in annotations])
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden.json"), "w") as f:
     json.dump(out, f, ensure_ascii=False, separators=(",", ":"))
