@@ -33,6 +33,7 @@ constexpr Command kCommands[] = {
     {"infer", "predict with a model, or generate text"},
     {"op", "list, show, run, check and time operations"},
     {"ir", "print, check, transform and run modules"},
+    {"average", "the mean of the weights of the last checkpoints of a run"},
     {"convert", "convert weights between safetensors, NPZ, ONNX and model folders"},
     {"show", "layers, shapes, parameters and FLOPs of a model"},
     {"eval", "the loss and the metrics of a trained model"},

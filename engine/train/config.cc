@@ -141,25 +141,6 @@ Schema make_schema() {
   return s;
 }
 
-Interval read_interval(const Section& s, const std::string& key) {
-  const std::string& text = s.text(key);
-  if (text == "never") return {};
-  int64_t count = 0;
-  size_t used = 0;
-  try {
-    count = std::stoll(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  const std::string_view unit = trim(std::string_view(text).substr(used));
-  if (used == 0 || count <= 0 ||
-      !(unit.empty() || unit == "epoch" || unit == "epochs" || unit == "steps" || unit == "step"))
-    throw Error(ErrorCode::kConfig,
-                "train." + key + ": expected 'N', 'N epochs' or 'never', found '" + text + "'",
-                s.location(key));
-  return unit.starts_with("epoch") ? Interval{0, count} : Interval{count, 0};
-}
-
 /// The operations that a list of `amp` names.
 std::set<const Op*> read_operations(const Section& amp, const char* key,
                                     config::Diagnostics& diagnostics) {
@@ -263,11 +244,12 @@ void check_parts(const RunConfig& config, config::Diagnostics& diagnostics) {
                       "parallel: this optimizer needs whole parameters, so that sharding must be 0 "
                       "and tensor 1",
                       config.parallel.where);
-  if (config.average)
-    diagnostics.add(ErrorCode::kConfig,
-                    "parallel: train.ema needs whole parameters, so that sharding must be 0 and "
-                    "tensor 1",
-                    config.parallel.where);
+  if (config.average || config.mean_weights)
+    diagnostics.add(
+        ErrorCode::kConfig,
+        "parallel: train.ema and train.swa need whole parameters, so that sharding must be 0 and "
+        "tensor 1",
+        config.parallel.where);
 }
 
 /// Refuses settings that an optimizer which searches along lines does not have.
@@ -284,8 +266,8 @@ void check_minimizer(const Section& s, const RunConfig& config, config::Diagnost
              "compares losses of near points, so that precision is float32 or float64");
     if (config.clip.value || config.clip.norm || config.clip.global_norm)
       refuse("clip", "finds the length of its steps itself; leave clip out");
-    if (config.average || !config.keep_zeros.empty())
-      refuse("train", "has neither ema nor keep_zeros");
+    if (config.average || config.mean_weights || !config.keep_zeros.empty())
+      refuse("train", "has neither ema, swa nor keep_zeros");
     if (config.parallel.mesh().size() > 1)
       diagnostics.add(ErrorCode::kConfig, "parallel: lbfgs runs on one rank",
                       config.parallel.where);
@@ -421,8 +403,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.accumulate = train.integer("accumulate");
   config.threads = static_cast<int>(train.integer("threads"));
   config.log_every = train.integer("log_every");
-  diagnostics.guard([&] { config.evaluate = read_interval(train, "evaluate_every"); });
-  diagnostics.guard([&] { config.checkpoint = read_interval(train, "checkpoint_every"); });
+  diagnostics.guard([&] { config.evaluate = read_interval(train, "train", "evaluate_every"); });
+  diagnostics.guard([&] { config.checkpoint = read_interval(train, "train", "checkpoint_every"); });
   config.keep_checkpoints = train.integer("keep_checkpoints");
   config.checkpoint_async = train.boolean("checkpoint_async");
   if (const std::string& best = train.text("best"); !best.empty())
@@ -431,6 +413,9 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.early_stop = read_early_stop(train, config.metrics, diagnostics);
   if (config.early_stop && config.best.name.empty()) config.best = config.early_stop->metric;
   config.average = read_averaging(train);
+  diagnostics.guard([&] { config.mean_weights = read_equal_averaging(train); });
+  if (config.average && config.mean_weights)
+    diagnostics.add(ErrorCode::kConfig, "train: give one of ema and swa", train.location("swa"));
   config.keep_zeros = train.texts("keep_zeros");
   config.digests = train.boolean("digests");
   config.log_gradient_norm = train.has("log_gradient_norm") ? train.boolean("log_gradient_norm")

@@ -21,12 +21,6 @@
 
 namespace paddle::train {
 
-/// "every": a number of updates, or of epochs ("2 epochs"); 0: never.
-struct Interval {
-  int64_t steps = 0;
-  int64_t epochs = 0;
-};
-
 struct RunConfig {
   std::string name;
   std::string file;
@@ -47,8 +41,9 @@ struct RunConfig {
   bool checkpoint_async = false;
   WatchedMetric best;  ///< whose best checkpoint is kept
   std::optional<EarlyStop> early_stop;
-  double max_time = 0;  ///< seconds of training; 0: no bound
-  std::optional<Averaging> average;
+  double max_time = 0;                         ///< seconds of training; 0: no bound
+  std::optional<Averaging> average;            ///< train.ema
+  std::optional<EqualAveraging> mean_weights;  ///< train.swa
   bool log_gradient_norm = false;
   bool digests = false;              ///< of the weights after each update, in digests.jsonl
   std::optional<Adapters> adapters;  ///< `lora:`

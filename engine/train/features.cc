@@ -46,6 +46,14 @@ void add_feature_keys(Schema& train) {
                          "keep less in the first updates: at most (1 + t) / (10 + t) in update t"));
   train.add("ema", Spec::map(ema).fallback("null").doc(
                        "moving average of the weights, which evaluation and model/ use"));
+  Schema swa;
+  swa.add("start", Spec::text().required().doc(
+                       "updates (N) or epochs (N epochs) after which the average begins"))
+      .add("every", Spec::text().fallback("1 epoch").doc(
+                        "updates (N) or epochs (N epochs) between weights that are averaged"));
+  train.add("swa", Spec::map(swa).fallback("null").doc(
+                       "equal average of weights from a late part of the run (stochastic weight "
+                       "averaging), which evaluation and model/ use"));
   train.add("max_time",
             Spec::text().doc("end the run after this time of training: seconds, '30m' or '1h30m'"));
 }
@@ -122,10 +130,44 @@ std::optional<EarlyStop> read_early_stop(const Section& train,
   return out;
 }
 
+Interval read_interval(const Section& section, const std::string& path, const std::string& key) {
+  const std::string& text = section.text(key);
+  if (text == "never") return {};
+  int64_t count = 0;
+  size_t used = 0;
+  try {
+    count = std::stoll(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string_view unit = trim(std::string_view(text).substr(used));
+  if (used == 0 || count <= 0 ||
+      !(unit.empty() || unit == "epoch" || unit == "epochs" || unit == "steps" || unit == "step"))
+    throw Error(ErrorCode::kConfig,
+                path + "." + key + ": expected 'N', 'N epochs' or 'never', found '" + text + "'",
+                section.location(key));
+  return unit.starts_with("epoch") ? Interval{0, count} : Interval{count, 0};
+}
+
+std::optional<EqualAveraging> read_equal_averaging(const Section& train) {
+  if (!train.has("swa")) return std::nullopt;
+  const Section s = train.section("swa");
+  EqualAveraging out;
+  for (const char* key : {"start", "every"}) {
+    const Interval interval = read_interval(s, "train.swa", key);
+    if (interval.steps + interval.epochs == 0)
+      throw Error(ErrorCode::kConfig,
+                  str("train.swa.", key, ": expected 'N' or 'N epochs', found 'never'"),
+                  s.location(key));
+    (std::string_view(key) == "start" ? out.start : out.every) = interval;
+  }
+  return out;
+}
+
 std::optional<Averaging> read_averaging(const Section& train) {
   if (!train.has("ema")) return std::nullopt;
   const Section s = train.section("ema");
-  return Averaging{s.real("decay"), s.boolean("warmup")};
+  return Averaging{.decay = s.real("decay"), .warmup = s.boolean("warmup")};
 }
 
 double read_max_time(const Section& train) {

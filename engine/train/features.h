@@ -14,6 +14,17 @@
 
 namespace paddle::train {
 
+/// "every": a number of updates, or of epochs ("2 epochs"); 0: never.
+struct Interval {
+  int64_t steps = 0;
+  int64_t epochs = 0;
+};
+
+/// `train.swa`, whose epochs become updates when the data is known.
+struct EqualAveraging {
+  Interval start, every;
+};
+
 /// A validation value that decides something, and which values of it are better.
 struct WatchedMetric {
   std::string name = {};  ///< "loss" or a metric; "" for none
@@ -41,7 +52,11 @@ WatchedMetric read_watched(const std::string& name, const std::string& mode,
 std::optional<EarlyStop> read_early_stop(const config::Section& train,
                                          const std::vector<MetricDefinition>& metrics,
                                          config::Diagnostics& diagnostics);
+/// An interval of `section`, whose path is `path`; kConfig for other text.
+Interval read_interval(const config::Section& section, const std::string& path,
+                       const std::string& key);
 std::optional<Averaging> read_averaging(const config::Section& train);
+std::optional<EqualAveraging> read_equal_averaging(const config::Section& train);
 /// `train.max_time` in seconds: "90", "30m", "1h30m"; 0 for none. kConfig for other text.
 double read_max_time(const config::Section& train);
 InitialWeights read_init(const config::Section& config);

@@ -61,9 +61,24 @@ std::string optimizer_slot(const std::string& optimizer, const std::string& para
          slot;
 }
 
+/// The equal average after update `step`, whose result is `value`; the weights themselves until the
+/// average begins.
+Tensor equally_averaged(const Averaging& options, const Tensor& average, const Tensor& value,
+                        const Tensor& step) {
+  const auto every = static_cast<double>(options.every);
+  const Tensor since = ops::cast(step, DType::kF64) - static_cast<double>(options.start);
+  const Tensor before = ops::floor(since / every);  // how many weights the average holds
+  const Tensor move = ops::cast(1.0 / (before + 1.0), average.dtype());
+  const Tensor joined = average + (value - average) * move;
+  const Tensor is_due = ops::equal(before * every, since);
+  const Tensor zero = full_of({}, 0, DType::kF64);
+  return ops::where(ops::less_equal(since, zero), value, ops::where(is_due, joined, average));
+}
+
 /// The average after update `step`, whose result is `value`.
 Tensor averaged(const Averaging& options, const Tensor& average, const Tensor& value,
                 const Tensor& step) {
+  if (options.every > 0) return equally_averaged(options, average, value, step);
   Tensor move = full_of({}, 1 - options.decay, DType::kF64);
   if (options.warmup) {
     const Tensor updates = ops::cast(step, DType::kF64);

@@ -49,11 +49,13 @@ struct NamedOptimizer {
   std::shared_ptr<const optim::Optimizer> optimizer;
 };
 
-/// The exponential moving average of the weights over updates, which evaluation uses.
+/// The average of the weights over updates, which evaluation uses: an exponential moving one, or an
+/// equal one of the weights after update `start` and every `every` updates from there.
 struct Averaging {
   double decay = 0.999;
   bool warmup = true;  ///< update t keeps at most (1 + t) / (10 + t), so that short runs forget
                        ///< their initial weights
+  int64_t start = 0, every = 0;  ///< of an equal average; otherwise 0
 };
 
 struct StepDefinition {

@@ -69,6 +69,8 @@ class Trainer::Impl {
   /// Makes loaders check that labels fit the output of a loss that aligns them; nothing if there is
   /// no such loss.
   data::Loader::BatchCheck watch_alignments();
+  /// How weights are averaged, in updates; the data is open.
+  std::optional<Averaging> averaging() const;
   void start_folder();
   void run_evaluation();
   /// The value of a metric, or of the loss, in a line.

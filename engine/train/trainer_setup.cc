@@ -79,6 +79,20 @@ std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_
   return shapes;
 }
 
+std::optional<Averaging> Trainer::Impl::averaging() const {
+  if (!config_.mean_weights) return config_.average;
+  const auto updates = [&](const Interval& interval) {
+    return interval.steps + interval.epochs * loader_->batches_per_epoch();
+  };
+  Averaging out;
+  out.start = updates(config_.mean_weights->start);
+  out.every = updates(config_.mean_weights->every);
+  if (out.start >= total_steps())
+    observer_.warn(str("train.swa: the average begins after update ", out.start, " of ",
+                       total_steps(), ": it is that of the last weights alone"));
+  return out;
+}
+
 MemoryPlan Trainer::Impl::prepare() {
   check_rank_count(config_.parallel, peers_->size());
   if (options_.eager && peers_->size() > 1)
@@ -103,7 +117,7 @@ MemoryPlan Trainer::Impl::prepare() {
                             .optimizers = {},
                             .clip = config_.clip,
                             .mixed = config_.mixed,
-                            .average = config_.average,
+                            .average = averaging(),
                             .keep_zeros = config_.keep_zeros,
                             .adapters = config_.adapters,
                             .distillation = config_.distillation,
@@ -205,6 +219,10 @@ MemoryPlan Trainer::Impl::prepare() {
         if (!binding.warning.empty()) observer_.warn("metrics: " + binding.warning);
   }
   check_batches();
+  if (config_.mean_weights && !session_->norm_calls().empty())
+    observer_.warn(
+        "train.swa: the running statistics of batch_norm stay those of the trained weights, not of "
+        "their average");
   examine_loss();
   if (config_.adapters) adapted(store_, *config_.adapters);  // refuses patterns of nothing
   load_initial_weights();
@@ -252,7 +270,7 @@ void Trainer::Impl::try_first_batches() {
     Evaluator metrics = make_evaluator();
     const program::NewSequence sequence(store_);
     metrics.update(session_->evaluate(batch->arrays), batch->indices);
-    metrics.results();
+    if (peers_->is_root()) metrics.results();  // other ranks may have counted nothing
   }
   valid_loader_->seek({});
 }

@@ -91,6 +91,47 @@ valid = [l for l in map(json.loads, open("free/metrics.jsonl")) if l.get("kind")
 assert json.load(open("out"))["loss"] == valid[-1]["loss"]
 P
 
+# The equal average of late weights: the mean of the weights after 4, 5 and 6 epochs.
+ok "$train" c.yaml --output swa 'train.swa={start: 4 epochs}'
+ok "$evaluate" swa
+python3 - <<'P' || fail "evaluating an equal average"
+import json
+valid = [l for l in map(json.loads, open("swa/metrics.jsonl")) if l.get("kind") == "valid"]
+plain = [l for l in map(json.loads, open("plain/metrics.jsonl")) if l.get("kind") == "valid"]
+assert json.load(open("out"))["loss"] == valid[-1]["loss"] != plain[-1]["loss"]
+assert [l["loss"] for l in valid[:4]] == [l["loss"] for l in plain[:4]]  # before the average begins
+P
+ok "$train" c.yaml --output swa_part 'train.swa={start: 4 epochs}' --until 29
+ok "$train" --resume swa_part
+cmp -s swa/model/model.safetensors swa_part/model/model.safetensors || fail "a resumed equal average differs"
+# So is the mean of the last checkpoints of a run without it.
+ok "$bin/paddle-average" plain --last 3
+ok "$evaluate" plain/average
+python3 - <<'P' || fail "the mean of checkpoints is not the equal average"
+import json, struct
+def read(path):
+    data = open(path, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    out = {}
+    for name, entry in header.items():
+        if name == "__metadata__": continue
+        begin, end = entry["data_offsets"]
+        out[name] = struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
+    return out
+a, b = read("swa/model/model.safetensors"), read("plain/average/model.safetensors")
+assert set(a) == set(b) and len(a) == 4
+for name in a:
+    assert all(abs(x - y) <= 1e-6 * max(1, abs(x)) for x, y in zip(a[name], b[name], strict=True)), name
+P
+expect 2 "exists already" "$bin/paddle-average" plain
+expect 2 "fewer than --last 9" "$bin/paddle-average" plain --last 9 --output nine
+expect 2 "has 0 checkpoints" "$bin/paddle-average" nowhere
+[[ ! -e nine ]] || fail "a refused average leaves a folder"
+expect 3 "give one of ema and swa" "$train" c.yaml --dry-run 'train.swa={start: 1}' 'train.ema={}'
+expect 3 "expected 'N' or 'N epochs', found 'never'" "$train" c.yaml --dry-run 'train.swa={start: never}'
+expect 3 "train.swa.every: expected" "$train" c.yaml --dry-run 'train.swa={start: 1, every: 2 days}'
+
 # A limit of time ends the run whole: evaluated, with its model.
 ok "$train" c.yaml --output timed train.max_time=0.001 train.epochs=1000
 grep -q "after train.max_time" out || fail "no limit of time"

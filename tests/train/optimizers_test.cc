@@ -58,7 +58,7 @@ data:
 train: {checkpoint_every: never, evaluate_every: never, steps: )",
                                     steps, train, "}\n"));
   TrainOptions options;
-  options.output = folder.file(str(name, eager ? "-eager" : "", train.empty() ? "" : "-more"));
+  options.output = folder.file(str(name, eager ? "-eager" : "", "-", train.size()));
   options.eager = eager;
   TrainObserver silent;
   Trainer trainer(read_config(config, {}), options, silent);
@@ -78,6 +78,10 @@ TEST(Optimizers, AreThoseOfPyTorch) {
       {"adam", "{name: adam, lr: 0.02, weight_decay: 0.01}"},
       {"adamw", "{name: adamw, lr: 0.02, weight_decay: 0.1}"},
       {"adagrad", "{name: adagrad, lr: 0.1}"},
+      {"rmsprop", "{name: rmsprop, lr: 0.01, epsilon: 1e-20}"},
+      {"rmsprop_centered",
+       "{name: rmsprop, lr: 0.01, epsilon: 1e-20, centered: true, momentum: 0.9}"},
+      {"rmsprop_epsilon", "{name: rmsprop, lr: 0.01, epsilon: 1e-4}"},
       {"adamax", "{name: adamax, lr: 0.02}"},
       {"adadelta", "{name: adadelta, lr: 1}"},
       {"asgd", "{name: asgd, lr: 0.1, lambd: 1e-3}"},
@@ -95,6 +99,8 @@ TEST(Optimizers, AreThoseOfPyTorch) {
       {"lbfgs_many", "{name: lbfgs, iterations: 8, history: 5}", "", 6},
       {"lbfgs_many", "{name: lbfgs, iterations: 8, history: 5}", ", accumulate: 4", 6},
       {"lbfgs_fixed", "{name: lbfgs, lr: 0.2, iterations: 1, history: 10, line_search: none}"},
+      {"swa", "{name: sgd, lr: 0.1}", ", swa: {start: 8, every: 3}"},
+      {"swa", "{name: sgd, lr: 0.1}", ", swa: {start: 8 epochs, every: 3 epochs}, accumulate: 4"},
       {"ema", "{name: sgd, lr: 0.1}", ", ema: {decay: 0.9, warmup: false}"},
       {"ema_warmup", "{name: sgd, lr: 0.1}", ", ema: {decay: 0.999}"}};
   for (const auto& [name, optimizer, train, steps] : cases)

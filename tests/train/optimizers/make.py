@@ -1,8 +1,8 @@
 """Makes golden.npz: 30 updates in float64 by PyTorch's optimizers and rates of its schedules.
 
 Needs PyTorch and Transformers. The network is tanh(x @ w1 + b1) @ w2 + b2 with the mean squared
-error; weights are stored as [inputs, outputs]. Optimizers that PyTorch lacks (Lion, LAMB, LARS,
-schedule-free AdamW) are written here after their papers.
+error; weights are stored as [inputs, outputs]. Optimizers that PyTorch lacks or defines otherwise
+(Lion, LAMB, LARS, schedule-free AdamW, RMSProp) are written here after their papers.
 """
 import math
 import os
@@ -52,6 +52,13 @@ class Own:
         self.step_number += 1
         for p, state in zip(self.parameters, self.states):
             self.update(p, p.grad, state, self.step_number)
+
+
+def rmsprop(p, g, s, t, lr=0.01, rho=0.95, eps=1e-4):
+    """With epsilon under the root, as in PaddlePaddle and TensorFlow."""
+    square = s.setdefault("square", torch.zeros_like(p))
+    square.mul_(rho).add_((1 - rho) * g * g)
+    p.sub_(lr * g / (square + eps).sqrt())
 
 
 def lion(p, g, s, t, lr=0.01, b1=0.9, b2=0.99, decay=0.1):
@@ -143,7 +150,10 @@ train("momentum", lambda p: o.SGD(p, lr=0.05, momentum=0.9, nesterov=True))
 train("adam", lambda p: o.Adam(p, lr=0.02, weight_decay=0.01))
 train("adamw", lambda p: o.AdamW(p, lr=0.02, weight_decay=0.1))
 train("adagrad", lambda p: o.Adagrad(p, lr=0.1, eps=1e-6))
-train("rmsprop", lambda p: o.RMSprop(p, lr=0.01, alpha=0.95, eps=1e-6))
+# PyTorch adds epsilon behind the root: its 1e-10 is our 1e-20, where the mean square is far larger.
+train("rmsprop", lambda p: o.RMSprop(p, lr=0.01, alpha=0.95, eps=1e-10))
+train("rmsprop_centered", lambda p: o.RMSprop(p, lr=0.01, alpha=0.95, eps=1e-10, centered=True, momentum=0.9))
+train("rmsprop_epsilon", lambda p: Own(p, rmsprop))
 train("adamax", lambda p: o.Adamax(p, lr=0.02))
 train("adadelta", lambda p: o.Adadelta(p, lr=1, rho=0.95, eps=1e-6))
 train("asgd", lambda p: o.ASGD(p, lr=0.1, lambd=1e-3))
@@ -192,6 +202,21 @@ for case, decay_of in (("ema", lambda t: 0.9), ("ema_warmup", lambda t: min(0.99
     train(case, lambda p: o.SGD(p, lr=0.1), follow)
     for name, value in zip(names, averages):
         out[f"{case}/{name}"] = value.numpy()
+
+# The equal average of the weights after updates 8, 11, 14, …, by torch.optim.swa_utils.
+mean_models = []
+
+
+def follow_mean(step, p):
+    if step == 0:
+        mean_models.append(torch.optim.swa_utils.AveragedModel(torch.nn.ParameterList([v.detach() for v in p])))
+    if step + 1 >= 8 and (step + 1 - 8) % 3 == 0:
+        mean_models[0].update_parameters(torch.nn.ParameterList([v.detach() for v in p]))
+
+
+train("swa", lambda p: o.SGD(p, lr=0.1), follow_mean)
+for name, value in zip(names, mean_models[0].module):
+    out[f"swa/{name}"] = value.detach().numpy()
 
 # Rates of the update numbers 0 … 29, with the base rate 0.1.
 def rates(case, make, values=None):
