@@ -53,17 +53,91 @@ std::string choose_data(train::RunConfig& config, const std::string& words) {
   return part;
 }
 
+/// The model, the config of its run, and where its weights and fitted values are.
+struct Evaluated {
+  std::string model;
+  train::RunConfig config;
+  train::TrainOptions options;
+};
+
+void use_fitted(const fs::path& folder, train::TrainOptions& options) {
+  const std::string fitted = (folder / "fitted.json").string();
+  if (file_exists(fitted)) options.fitted = fitted;
+}
+
+/// A run folder, a model folder or a checkpoint, each with the config of the run.
+Evaluated open_folder(const std::string& given, const std::vector<std::string>& overrides) {
+  Evaluated out;
+  out.model = program::find_model_folder(given);
+  const std::string metadata = metadata_folder(out.model);
+  const std::string config_file = (fs::path(metadata) / "config.yaml").string();
+  if (!file_exists(config_file))
+    fail(ErrorCode::kModel, out.model,
+         ": has no config.yaml, so its loss and metrics are not known");
+  out.config = train::read_config(config_file, overrides);
+  const auto is_checkpoint = [&] {
+    return file_exists((fs::path(out.model) / "state.json").string());
+  };
+  if (!out.config.models[0].name.empty() && !is_checkpoint()) {
+    // The loss of several models needs all of them, which checkpoints hold.
+    out.model = (fs::path(given) / "checkpoints/latest").string();
+    if (!is_directory(out.model))
+      fail(ErrorCode::kUsage, given,
+           ": holds one of several models; give the run or one of its checkpoints");
+  }
+  // A saved model holds the sums of matrices and adapters; a checkpoint has both.
+  if (!is_checkpoint()) {
+    out.config.adapters.reset();
+    for (train::OptimizerConfig& optimizer : out.config.optimizers)
+      std::erase_if(optimizer.options.groups, [](const optim::ParameterGroup& group) {
+        return group.key == "lora" || group.key == "lora.also";
+      });
+  }
+  out.options.initial_weights = (fs::path(out.model) / "model.safetensors").string();
+  use_fitted(metadata, out.options);
+  return out;
+}
+
+/// Weights of the config's model, or an ONNX file in the place of the model.
+Evaluated open_file(const std::string& file, const std::string& config_file,
+                    std::vector<std::string> overrides) {
+  if (config_file.empty())
+    fail(ErrorCode::kUsage, file,
+         ": needs --config CONFIG, which names the loss, metrics and data");
+  Evaluated out;
+  out.model = file;
+  const bool is_onnx = file.ends_with(".onnx");
+  if (!is_onnx && !file.ends_with(".safetensors"))
+    fail(ErrorCode::kUsage, file,
+         ": expected a run, a model folder, a .safetensors or an .onnx file");
+  if (is_onnx) overrides.insert(overrides.begin(), "model=" + fs::absolute(file).string());
+  out.config = train::read_config(config_file, overrides);
+  out.config.init = {};  // the weights are those of the file
+  if (!is_onnx) out.options.initial_weights = file;
+  const fs::path folder = fs::path(config_file).parent_path();
+  use_fitted(folder / "model", out.options);  // of a run
+  use_fitted(folder, out.options);
+  return out;
+}
+
 nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
 int run(int argc, char** argv) {
   CLI::App app{"Computes the loss and the metrics of a trained model."};
-  app.footer("RUN is a run folder, its model/ or a checkpoint. Prints one line of JSON.");
+  app.footer(
+      "RUN is a run folder, its model/ or a checkpoint, or a file with --config. Prints one line "
+      "of "
+      "JSON.");
   std::vector<std::string> arguments;
-  std::string words = "valid", details;
+  std::string words = "valid", details, config_file;
   bool json = false, eager = false;
-  app.add_option("RUN", arguments, "the run or model, then key=value overrides of its config");
+  app.add_option("RUN", arguments,
+                 "the run, model, .safetensors or .onnx file, then key=value overrides of the "
+                 "config");
+  app.add_option("--config", config_file,
+                 "of a file: the config with its model, loss, metrics and data");
   app.add_option("--data", words, "valid, test, train, or CONFIG.yaml[:part]");
   app.add_option("--details", details,
                  "write the confusion matrix, a table of the classes, curves and the worst samples "
@@ -75,41 +149,20 @@ int run(int argc, char** argv) {
   if (arguments.size() != 1)
     fail(ErrorCode::kUsage, arguments.empty() ? "no run is given" : "one run is expected",
          " (see paddle-eval --help)");
-  if (!is_directory(arguments[0]))
+  const bool is_file = file_exists(arguments[0]) && !is_directory(arguments[0]);
+  if (!is_file && !is_directory(arguments[0]))
     fail(ErrorCode::kUsage, arguments[0], ": there is no such run or model folder");
-  std::string model = program::find_model_folder(arguments[0]);
-  const std::string metadata = metadata_folder(model);
-  const std::string config_file = (fs::path(metadata) / "config.yaml").string();
-  if (!file_exists(config_file))
-    fail(ErrorCode::kModel, model, ": has no config.yaml, so its loss and metrics are not known");
-  train::RunConfig config = train::read_config(config_file, overrides);
-  if (!config.models[0].name.empty() && !file_exists((fs::path(model) / "state.json").string())) {
-    // The loss of several models needs all of them, which checkpoints hold.
-    model = (fs::path(arguments[0]) / "checkpoints/latest").string();
-    if (!is_directory(model))
-      fail(ErrorCode::kUsage, arguments[0],
-           ": holds one of several models; give the run or one of its checkpoints");
-  }
-  // A saved model holds the sums of matrices and adapters; a checkpoint has both.
-  if (!file_exists((fs::path(model) / "state.json").string())) {
-    config.adapters.reset();
-    for (train::OptimizerConfig& optimizer : config.optimizers)
-      std::erase_if(optimizer.options.groups, [](const optim::ParameterGroup& group) {
-        return group.key == "lora" || group.key == "lora.also";
-      });
-  }
+  if (!is_file && !config_file.empty())
+    fail(ErrorCode::kUsage, "--config: ", arguments[0], " has a config of its own");
+  auto [model, config, options] = is_file ? open_file(arguments[0], config_file, overrides)
+                                          : open_folder(arguments[0], overrides);
   const std::string part = choose_data(config, words);
   config.best = {};
   config.early_stop.reset();
   config.parallel = {};           // on one rank, however the run was trained
   config.data.check_seconds = 0;  // all samples of the part are read anyway, and no others
-
-  train::TrainOptions options;
   options.eager = eager;
   options.details = details;
-  options.initial_weights = (fs::path(model) / "model.safetensors").string();
-  const std::string fitted = (fs::path(metadata) / "fitted.json").string();
-  if (file_exists(fitted)) options.fitted = fitted;
   watch_for_interrupts();
   Messages messages;
   train::Trainer trainer(std::move(config), options, messages);

@@ -132,6 +132,24 @@ expect 3 "give one of ema and swa" "$train" c.yaml --dry-run 'train.swa={start: 
 expect 3 "expected 'N' or 'N epochs', found 'never'" "$train" c.yaml --dry-run 'train.swa={start: never}'
 expect 3 "train.swa.every: expected" "$train" c.yaml --dry-run 'train.swa={start: 1, every: 2 days}'
 
+# Files of weights and ONNX files are evaluated with a config.
+ok "$evaluate" plain
+cp out of_run.json
+ok "$evaluate" plain/model/model.safetensors --config c.yaml
+cp out of_weights.json
+ok "$bin/paddle-export" plain -o plain.onnx
+ok "$evaluate" plain.onnx --config c.yaml
+python3 - <<'P' || fail "evaluating files: $(cat of_run.json of_weights.json out)"
+import json
+a, b, c = (json.load(open(name)) for name in ("of_run.json", "of_weights.json", "out"))
+assert a["loss"] == b["loss"] and a["intervals"] == b["intervals"]
+assert abs(a["loss"] - c["loss"]) < 1e-6 and a["accuracy"] == c["accuracy"]
+P
+expect 2 "needs --config" "$evaluate" plain/model/model.safetensors
+expect 2 "has a config of its own" "$evaluate" plain --config c.yaml
+expect 2 "expected a run, a model folder" "$evaluate" d.csv --config c.yaml
+expect 5 "missing" "$evaluate" plain/model/model.safetensors --config c.yaml 'model.model="logits = linear(x, 2, name=\"other\")"'
+
 # A limit of time ends the run whole: evaluated, with its model.
 ok "$train" c.yaml --output timed train.max_time=0.001 train.epochs=1000
 grep -q "after train.max_time" out || fail "no limit of time"
