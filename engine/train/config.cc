@@ -267,7 +267,7 @@ void check_minimizer(const Section& s, const RunConfig& config, config::Diagnost
     if (config.clip.value || config.clip.norm || config.clip.global_norm)
       refuse("clip", "finds the length of its steps itself; leave clip out");
     if (config.average || config.mean_weights || !config.keep_zeros.empty())
-      refuse("train", "has neither ema, swa nor keep_zeros");
+      refuse("train", "has none of ema, swa and keep_zeros");
     if (config.parallel.mesh().size() > 1)
       diagnostics.add(ErrorCode::kConfig, "parallel: lbfgs runs on one rank",
                       config.parallel.where);

@@ -53,6 +53,8 @@ std::string interval_of(const Json& line, const std::string& metric) {
 }
 
 std::string numbers_table(const Log& log) {
+  if (log.train.empty() && log.valid.empty() && !log.test.is_object())
+    return "<p>The run ended before its first log line.</p>\n";
   std::string out = "<table><tr><th></th>";
   const std::vector<std::pair<const char*, const Json*>> columns = {
       {"training", &log.last_train}, {"validation", &log.last_valid}, {"test", &log.test}};
@@ -89,16 +91,27 @@ std::string numbers_table(const Log& log) {
   return out;
 }
 
-/// The mean of a value of the training lines, over steps; NaN without any.
-double mean_over_steps(const Log& log, const std::string& key) {
-  const auto found = log.train.find(key);
-  if (found == log.train.end()) return std::nan("");
-  double sum = 0, last = 0;
-  for (const Point& point : found->second) {
-    sum += point.value * (point.x - last);
-    last = point.x;
+/// Throughput and data wait of the training lines, over the time that they are about; NaN without
+/// any.
+struct TrainingTimes {
+  double samples_per_second = std::nan(""), data_wait = std::nan("");
+};
+TrainingTimes training_times(const Log& log) {
+  const auto rates = log.train.find("samples_per_second"), waits = log.train.find("data_wait");
+  TrainingTimes out;
+  if (rates == log.train.end() || waits == log.train.end()) return out;
+  double time = 0, waited = 0, last = 0;  // in units of the time of a step with one sample a second
+  for (size_t i = 0; i < std::min(rates->second.size(), waits->second.size()); ++i) {
+    const auto [step, rate] = rates->second[i];
+    const double spent = rate > 0 ? (step - last) / rate : 0;
+    time += spent;
+    waited += spent * waits->second[i].value;
+    last = step;
   }
-  return sum / last;
+  if (!(time > 0)) return out;
+  out.samples_per_second = last / time;
+  out.data_wait = waited / time;
+  return out;
 }
 
 std::string timing_section(const Log& log) {
@@ -110,9 +123,10 @@ std::string timing_section(const Log& log) {
   double seconds = 0;
   for (const Json* line : {&log.last_train, &log.last_valid, &log.test})
     if (line->is_object()) seconds = std::max(seconds, line->value("seconds", 0.0));
-  row("time", seconds, " s");
-  row("training", mean_over_steps(log, "samples_per_second"), " samples/s");
-  row("waiting for data", 100 * mean_over_steps(log, "data_wait"), " % of the training time");
+  if (seconds > 0) row("time", seconds, " s");
+  const TrainingTimes times = training_times(log);
+  row("training", times.samples_per_second, " samples/s");
+  row("waiting for data", 100 * times.data_wait, " % of the training time");
   if (log.last_valid.is_object())
     row("validation", log.last_valid.value("samples_per_second", std::nan("")), " samples/s");
   return out + "</table>\n";

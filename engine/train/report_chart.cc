@@ -29,7 +29,7 @@ svg text{font:11px system-ui,sans-serif;fill:#6b7280}.grid{stroke:#e5e7eb}
 polyline{fill:none;stroke-width:1.6}.legend{margin:0;font-size:13px}
 table{border-collapse:collapse}th{text-align:left;font-weight:600}
 td,th{padding:3px 14px 3px 0;border-bottom:1px solid #e5e7eb}td{text-align:right;font-variant-numeric:tabular-nums}
-.interval{color:#6b7280}img.sample{height:64px;image-rendering:pixelated;vertical-align:middle}
+.wide{overflow-x:auto}.interval{color:#6b7280}img.sample{height:64px;image-rendering:pixelated;vertical-align:middle}
 .heat td{padding:2px 8px;border:0;text-align:center}.heat th{padding:2px 8px;border:0;font-weight:400}
 pre{background:#f8fafc;border:1px solid #e5e7eb;border-radius:6px;padding:10px;overflow:auto;font-size:13px}
 )";

@@ -54,7 +54,7 @@ std::string matrix(const Json& details) {
   if (shown.size() < classes.size())
     out += str("<p>The ", shown.size(), " of ", classes.size(),
                " classes with the most errors; evaluation.json has all.</p>\n");
-  out += "<table class=\"heat\"><tr><th>label \\ predicted</th>";
+  out += "<div class=\"wide\"><table class=\"heat\"><tr><th>label \\ predicted</th>";
   for (const size_t c : shown) out += str("<th>", text_of(classes[c], "name"), "</th>");
   out += "</tr>\n";
   for (const size_t a : shown) {
@@ -68,7 +68,7 @@ std::string matrix(const Json& details) {
     }
     out += "</tr>\n";
   }
-  return out + "</table>\n";
+  return out + "</table></div>\n";
 }
 
 std::string class_table(const Json& details) {

@@ -154,6 +154,7 @@ void Trainer::Impl::log(LogLine line) {
   if (line.kind == "train") {
     scalar("learning_rate", line.learning_rate);
     scalar("samples_per_second", line.samples_per_second);
+    scalar("data_wait", line.data_wait);
     if (line.gradient_norm) scalar("gradient_norm", *line.gradient_norm);
     if (line.loss_scale) scalar("loss_scale", *line.loss_scale);
   }
@@ -360,7 +361,8 @@ TrainResult Trainer::Impl::run() {
   try {
     run_steps(result);
   } catch (const Error& e) {
-    write_report(str("Stopped behind step ", state_.step, ": ", e.message()));
+    log_failed();
+    write_report(str("Stopped after step ", state_.step, ": ", e.message(), "."));
     throw;
   }
   return result;
@@ -410,6 +412,15 @@ void Trainer::Impl::run_steps(TrainResult& result) {
   result.steps = state_.step;
   result.stopped_by = stopped_by_;
   finish(result);
+}
+
+/// The line of the steps before an error, whatever else it has broken.
+void Trainer::Impl::log_failed() {
+  try {
+    log_train();
+  } catch (const std::exception& e) {
+    observer_.warn(str("the last steps are not logged: ", e.what()));
+  }
 }
 
 void Trainer::Impl::write_report(const std::string& ending) const {

@@ -96,6 +96,7 @@ class Trainer::Impl {
   /// The loop of `run`.
   void run_steps(TrainResult& result);
   void finish(TrainResult& result);
+  void log_failed();
   /// Writes report.html, on rank 0. A page that cannot be written gives a warning.
   void write_report(const std::string& ending) const;
   void load_initial_weights();

@@ -91,7 +91,7 @@ for name in ("f_half", "macro", "range", "last_class", "correct", "intervals"):
     assert a[name] == b[name], (name, a, b)
 P
 done
-# Nothing to divide by is no number.
+# A division by zero gives NaN, which JSON has as null.
 ok "$train" c.yaml --output nothing 'metrics={none: {state: {n: sum(three * 0)}, value: n / n}}' && grep -q '"none":null' nothing/metrics.jsonl || fail "0 / 0"
 ok "$train" c.yaml --output best train.best=f_half
 [[ -f best/best/model.safetensors ]] || fail "better: higher decides nothing"

@@ -122,8 +122,9 @@ P
 
 # Runs that end before their end have a report.
 expect 4 "the loss is" "$train" c.yaml --output diverged optimizer.lr=1e38
-shows diverged "Stopped behind step"
+shows diverged "Stopped after step"
 shows diverged "the loss is"
+shows diverged "<figcaption>loss"
 "$train" c.yaml --output stopped train.epochs=100000 train.evaluate_every=never > out 2> error &
 process=$!
 for _ in {1..200}; do [[ -s stopped/metrics.jsonl ]] && break; sleep 0.1; done
