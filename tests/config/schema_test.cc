@@ -138,6 +138,36 @@ TEST(Config, Overrides) {
   EXPECT_FALSE(is_override("dir/file=3"));
 }
 
+TEST(Config, OneKeyOutOfSeveralHasValuesOfItsOwn) {
+  Schema crop, flip, root;
+  crop.add("width", Spec::integer().at_least(1).required());
+  flip.add("probability", Spec::real().fallback("0.5"));
+  root.add("steps",
+           Spec::list(Spec::named("step", {{"crop", Spec::map(crop)}, {"flip", Spec::map(flip)}})));
+  const auto errors = [&](const std::string& text, std::string* completed = nullptr) {
+    Node tree = parse_document(text, "c.yaml");
+    Diagnostics diagnostics;
+    root.resolve(tree, "", diagnostics);
+    if (completed) *completed = dump_yaml(tree);
+    return diagnostics.empty() ? std::string() : std::string(diagnostics.combined().what());
+  };
+  std::string completed;
+  EXPECT_EQ(errors("steps: [{crop: {width: 3}}, {flip: {}}]", &completed), "");
+  EXPECT_NE(completed.find("probability: 0.5"), std::string::npos) << completed;
+  const auto refuses = [&](const std::string& text, const std::string& why) {
+    const std::string found = errors(text);
+    EXPECT_NE(found.find(why), std::string::npos) << found;
+  };
+  refuses("steps: [{flipp: {}}]",
+          "c.yaml:1:10: 'steps.0': unknown step 'flipp' (did you mean 'flip'?); there are: crop, "
+          "flip");
+  refuses("steps: [{crop: {width: 0}}]", "'steps.0.crop.width': expected an integer of at least 1");
+  refuses("steps: [{crop: {width: 3}, flip: {}}]",
+          "'steps.0': a step reads `- name: {key: value}`, found a map");
+  refuses("steps: [crop]", "'steps.0': a step reads `- name: {key: value}`, found 'crop'");
+  refuses("steps: [{flip: 3}]", "'steps.0.flip': expected a map");
+}
+
 TEST(Config, EmptyPathsAreErrorsOfTheDocument) {
   EXPECT_NE(error_of(ErrorCode::kConfig,
                      [] { resolve_path(*resolve("data: {}\nname: ''\n").tree.find("name")); })
