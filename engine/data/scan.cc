@@ -159,7 +159,7 @@ std::string list_of_numbers(const std::vector<int64_t>& numbers, const Field& fi
 }
 
 /// A line about the numbers below the largest that do not occur; "" if all do.
-std::string gaps_of(const std::map<int64_t, int64_t>& counts, const Field& field,
+std::string gaps_of(const std::map<int64_t, int64_t>& counts, const Field& field, bool are_labels,
                     std::optional<int64_t> ignored) {
   std::vector<int64_t> present, missing;
   for (const auto& [number, count] : counts)
@@ -167,9 +167,10 @@ std::string gaps_of(const std::map<int64_t, int64_t>& counts, const Field& field
   if (present.empty() || counts.size() > kMostCounted) return "";
   const int64_t last =
       field.classes.empty() ? present.back() : std::max(present.back(), field.class_count - 1);
-  // Numbers that are few among those that could be are ids or amounts, not classes.
-  if (field.classes.empty() && last >= 2 * static_cast<int64_t>(present.size()) + 2) return "";
-  for (int64_t number = 0; number <= last; ++number)
+  if (!are_labels && field.classes.empty() && last >= 2 * static_cast<int64_t>(present.size()) + 2)
+    return "";
+  constexpr size_t kMostMissing = 100;  // of which ten are shown
+  for (int64_t number = 0; number <= last && missing.size() < kMostMissing; ++number)
     if (!std::binary_search(present.begin(), present.end(), number)) missing.push_back(number);
   if (missing.empty()) return "";
   if (missing.back() < present.front() && field.classes.empty())
@@ -225,13 +226,14 @@ std::vector<std::string> judge_bad_samples(const ScanResult& result, const Loade
 }
 
 std::vector<std::string> judge_contents(const ScanResult& result, const Dataset& dataset,
-                                        std::optional<int64_t> ignored, const std::string& part) {
+                                        bool are_labels, std::optional<int64_t> ignored,
+                                        const std::string& part) {
   std::vector<std::string> out;
   // A class that was not looked at is not missing.
   for (const auto& [name, counts] : result.classes)
     if (result.is_complete()) {
       const Field& field = dataset.fields()[static_cast<size_t>(dataset.find_field(name))];
-      if (const std::string gaps = gaps_of(counts, field, ignored); !gaps.empty())
+      if (const std::string gaps = gaps_of(counts, field, are_labels, ignored); !gaps.empty())
         out.push_back(str("data.", part, ": ", gaps));
     }
   for (const auto& [name, empty] : result.empty_texts)

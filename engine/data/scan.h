@@ -68,8 +68,10 @@ std::vector<std::string> class_fields_of(const Dataset& dataset,
 std::vector<std::string> judge_bad_samples(const ScanResult& result, const LoaderOptions& options,
                                            const std::string& part);
 /// Warnings about class numbers that do not occur although larger ones do, and about empty texts.
-/// `ignored`: a number that is not a class.
+/// `are_labels`: the counted fields are known to be class numbers; else those whose numbers are few
+/// among the possible ones are taken for ids or amounts. `ignored`: a number that is not a class.
 std::vector<std::string> judge_contents(const ScanResult& result, const Dataset& dataset,
-                                        std::optional<int64_t> ignored, const std::string& part);
+                                        bool are_labels, std::optional<int64_t> ignored,
+                                        const std::string& part);
 
 }  // namespace paddle::data

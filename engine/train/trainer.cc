@@ -21,16 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Rows [begin, end) of a batch's arrays, sharing their memory.
-std::vector<Array> rows(const std::vector<Array>& batch, int64_t begin, int64_t end) {
-  std::vector<Array> out = batch;
-  for (Array& a : out) {
-    a.offset += begin * a.strides[0];
-    a.shape[0] = end - begin;
-  }
-  return out;
-}
-
 /// Without micro-batches of weight 0, whose own mean over nothing is not a number.
 void leave_out_empty(std::vector<std::vector<Array>>& micro_batches, std::vector<double>& weights) {
   for (size_t i = weights.size(); i-- > 0;) {
@@ -98,7 +88,8 @@ StartedStep Trainer::Impl::start_parts(const data::Batch& batch) {
   }
   std::vector<std::vector<Array>> micro;
   for (int64_t i = 0; i < parts; ++i)
-    micro.push_back(rows(batch.arrays, batch.samples * i / parts, batch.samples * (i + 1) / parts));
+    micro.push_back(
+        rows_of(batch.arrays, batch.samples * i / parts, batch.samples * (i + 1) / parts));
   std::vector<double> weights;
   for (const auto& part : micro) weights.push_back(weight_of(part));
   if (loss_form_.kind != LossForm::Kind::kSum) {

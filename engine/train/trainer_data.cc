@@ -36,6 +36,13 @@ Clock::time_point after(double seconds) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+std::string text_of(const Session::LongLabels& found) {
+  const std::string repeated =
+      found.repeated > 0 ? str(", ", found.repeated, " of them equal to the one before,") : "";
+  return str("ctc_loss: ", found.labels, " labels", repeated, " need ",
+             found.labels + found.repeated, " steps of the output, it has ", found.steps);
+}
+
 }  // namespace
 
 void Trainer::Impl::open_loaders() {
@@ -58,13 +65,12 @@ data::Loader::BatchCheck Trainer::Impl::watch_alignments() {
   if (!session_->aligns_labels()) return {};
   const data::Loader::BatchCheck check = [this](const data::Batch& batch) {
     std::vector<data::Loader::BadRow> out;
-    for (const Session::LongLabels& each : session_->long_labels(batch.arrays))
-      out.push_back({each.row, str("ctc_loss: ", each.labels, " labels",
-                                   each.repeated > 0 ? str(", ", each.repeated,
-                                                           " of them equal to the one before,")
-                                                     : std::string(),
-                                   " need ", each.labels + each.repeated,
-                                   " steps of the output, it has ", each.steps)});
+    // A model that states its batch is computed for as many rows at a time; others are left out.
+    const int64_t rows = session_->stated_batch().value_or(batch.samples);
+    for (int64_t begin = 0; begin + rows <= batch.samples; begin += rows)
+      for (const Session::LongLabels& each :
+           session_->long_labels(rows_of(batch.arrays, begin, begin + rows)))
+        out.push_back({begin + each.row, text_of(each)});
     return out;
   };
   for (data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
@@ -118,7 +124,8 @@ void Trainer::Impl::scan_data() {
     std::erase_if(result.classes, [&](const auto& each) {
       return part.loader != loader_.get() || each.first != use_.label;
     });
-    for (const std::string& line : data::judge_contents(result, dataset, use_.ignored, part.name))
+    for (const std::string& line :
+         data::judge_contents(result, dataset, true, use_.ignored, part.name))
       observer_.warn(line);
     extents.push_back(str("data.", part.name, ": ", result.extent()));
     left = std::max(0.0, left - seconds_since(begun));

@@ -30,6 +30,16 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Rows [begin, end) of a batch's arrays, sharing their memory.
+inline std::vector<Array> rows_of(const std::vector<Array>& batch, int64_t begin, int64_t end) {
+  std::vector<Array> out = batch;
+  for (Array& a : out) {
+    a.offset += begin * a.strides[0];
+    a.shape[0] = end - begin;
+  }
+  return out;
+}
+
 class Trainer::Impl {
  public:
   Impl(RunConfig config, TrainOptions options, TrainObserver& observer)

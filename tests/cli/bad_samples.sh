@@ -147,4 +147,10 @@ ctc 0 "1 bad samples were skipped" data.train.path=long.csv data.check_seconds=0
 ctc 4 "long.csv:152: ctc_loss: 7 labels" --eager data.train.path=long.csv data.check_seconds=0
 ctc 4 "long.csv:152: ctc_loss: 7 labels" --simulate 2 parallel.data=2 data.train.path=long.csv data.check_seconds=0
 expect 4 "equal.csv:152: ctc_loss" "$train" ctc.yaml --dry-run data.train.path=equal.csv
+# A model that states its batch.
+stated='model.inputs={x: "float32[4, 6, 2]"}'
+quiet 0 "$train" ctc.yaml --output ctc --overwrite "$stated" data.batch_size=4
+for seconds in 0 1; do
+  ctc 4 "long.csv:152: ctc_loss: 7 labels" "$stated" data.batch_size=4 train.steps=60 data.train.path=long.csv data.check_seconds=$seconds
+done
 finish

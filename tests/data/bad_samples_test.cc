@@ -246,7 +246,8 @@ TEST_F(BadSamples, AScanThatHasNoTimeSaysWhatItLookedAt) {
 }
 
 TEST_F(BadSamples, LabelsThatSkipNumbers) {
-  const auto warnings = [&](const std::vector<int>& numbers, std::optional<int64_t> ignored = {}) {
+  const auto warnings = [&](const std::vector<int>& numbers, std::optional<int64_t> ignored = {},
+                            bool are_labels = false) {
     std::string text = "x,label\n";
     for (const int n : numbers) text += str("1,", n, "\n");
     DatasetOptions options = labels(text);
@@ -256,7 +257,7 @@ TEST_F(BadSamples, LabelsThatSkipNumbers) {
     ScanOptions how;
     how.class_fields = class_fields_of(*data, {"x"});
     EXPECT_EQ(how.class_fields, (std::vector<std::string>{"label"}));
-    return join(judge_contents(scan(data, {}, how), *data, ignored, "train"), "\n");
+    return join(judge_contents(scan(data, {}, how), *data, are_labels, ignored, "train"), "\n");
   };
   EXPECT_EQ(warnings({0, 1, 3}), "data.train: 'label' skips numbers: no sample has 2 of 0 to 3");
   EXPECT_EQ(warnings({1, 2, 3}),
@@ -265,6 +266,8 @@ TEST_F(BadSamples, LabelsThatSkipNumbers) {
   EXPECT_EQ(warnings({0, 1, -100}), "");
   EXPECT_EQ(warnings({0, 1, 2, 4}, 4), "");
   EXPECT_EQ(warnings({17, 5000, 123}), "");  // amounts, not classes
+  EXPECT_EQ(warnings({0, 5}, {}, true),
+            "data.train: 'label' skips numbers: no sample has 1, 2, 3, 4 of 0 to 5");
 }
 
 TEST_F(BadSamples, LabelsOutsideOfWhatTheModelTakesAreFoundWithoutReadingAll) {
@@ -292,7 +295,7 @@ TEST_F(BadSamples, EmptyTextsAreCounted) {
   text.name = "text", text.kind = ColumnKind::kText;
   csv.fields = {text};
   const DatasetPtr data = make_dataset({.source = csv});
-  const auto lines = judge_contents(scan(data), *data, {}, "train");
+  const auto lines = judge_contents(scan(data), *data, false, {}, "train");
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(has(lines[0], "data.train: 2 samples with an empty 'text'; the first: ")) << lines[0];
   EXPECT_TRUE(has(lines[0], "t.csv:3")) << lines[0];
