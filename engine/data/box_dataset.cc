@@ -101,7 +101,7 @@ class BoxDataset final : public Dataset {
     if (!file_exists(item.path)) MappedFile::open(item.path);  // refuses it
     // Shares of the sides need no size; the message of `read` has the pixels.
     const bool known = item.width > 0 && item.height > 0;
-    if (is_coco() && !known) return;
+    if (options_.drops_outside || (is_coco() && !known)) return;
     const auto width = known ? static_cast<double>(item.width) : 1,
                height = known ? static_cast<double>(item.height) : 1;
     for (size_t i = 0; i < item.boxes.size(); ++i)

@@ -153,4 +153,43 @@ quiet 0 "$train" ctc.yaml --output ctc --overwrite "$stated" data.batch_size=4
 for seconds in 0 1; do
   ctc 4 "long.csv:152: ctc_loss: 7 labels" "$stated" data.batch_size=4 train.steps=60 data.train.path=long.csv data.check_seconds=$seconds
 done
+
+# Boxes and masks: --check-data reads them all.
+python3 - <<'P'
+import os, struct, zlib
+def png(path, rows):
+    def chunk(kind, data):
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+    raw = b"".join(b"\0" + bytes(row) for row in rows)
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)) +
+                chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b""))
+os.makedirs("p/images"), os.makedirs("p/labels"), os.makedirs("m")
+for i in range(40):
+    png(f"p/images/{i:02}.png", [[i] * 8] * 8)
+    png(f"m/{i:02}.png", [[0, 255, 7 if i == 31 else 0, 0]] * 4)
+    with open(f"p/labels/{i:02}.txt", "w") as f:
+        f.write("0 0.5 0.5 0.25 0.25\n" + ("0 1.5 0.5 0.25 0.25\n" if i == 33 else "") + ("0 0.5 0.5 wide 1\n" if i == 35 else ""))
+with open("masks.csv", "w") as f:
+    f.write("image,mask\n" + "".join(f"p/images/{i:02}.png,m/{i:02}.png\n" for i in range(40)))
+P
+cat > boxes.yaml <<'Y'
+model: {inputs: {image: "float32[batch, 1, 8, 8]"}, model: "y = mean(image, [1, 2, 3])\n", outputs: [y]}
+loss: mean(y)
+optimizer: sgd
+data: {batch_size: 4, train: {kind: yolo, images: p/images, classes: [thing], channels: 1}}
+train: {steps: 1}
+Y
+check() { expect "$1" "$2" "$train" boxes.yaml --check-data "${@:3}"; }
+check 4 "33.png: box 1 [11, 3, 13, 5] is outside of the image of 8 x 8 (and 1 more bad samples"
+says "35.txt:2: expected numbers" out
+check 0 "2 of 40 samples are bad and will be skipped" data.on_bad_sample=skip data.max_bad_rate=0.1
+check 4 "35.txt:2: expected numbers: class, x, y, width and height (\`on_bad_sample: keep\` cannot keep this sample)" data.on_bad_sample=keep
+rm p/labels/35.txt
+check 0 "33.png: box 1 [11, 3, 13, 5] is outside of the image of 8 x 8; it is left out" data.on_bad_sample=keep
+says "images without boxes: 1" out
+masks='data.train={kind: csv, path: masks.csv, fields: [{name: image, kind: image, channels: 1}, {name: mask, kind: mask, values: {0: ground, 255: road}}]}'
+check 4 "masks.csv:33: column 'mask': the mask has the value 7 at row 0, column 2, which" "$masks"
+quiet 0 "$train" boxes.yaml --check-data "$masks" data.on_bad_sample=keep
 finish
