@@ -14,6 +14,7 @@ namespace paddle::data {
 namespace {
 
 constexpr int64_t kNoTarget = -100;
+constexpr uint64_t kLargestTemplate = uint64_t{1} << 20;
 
 /// A record: its tokens, and which of them are trained.
 struct Conversation {
@@ -25,16 +26,18 @@ struct Conversation {
 class Encoder {
  public:
   explicit Encoder(const ChatOptions& options)
-      : options_(options), kept_(options.tokenizer.open()), tokenizer_(kept_->tokenizer()) {
-    const std::string source = options.chat_template.empty()
-                                   ? tokenizer_.chat_template
-                                   : read_file(options.chat_template, uint64_t{1} << 20);
+      : options_(options),
+        source_(options.chat_template.empty() ? std::string()
+                                              : read_file(options.chat_template, kLargestTemplate)),
+        kept_(options.tokenizer.open(source_)),
+        tokenizer_(kept_->tokenizer()) {
     if (is_instruction()) return;
-    if (source.empty())
+    if (source_.empty()) source_ = tokenizer_.chat_template;
+    if (source_.empty())
       fail(ErrorCode::kConfig, "chat: ", kept_->path(),
            " has no chat template; give one with `chat_template`");
-    template_.emplace(source, options.chat_template.empty() ? "chat template of " + kept_->path()
-                                                            : options.chat_template);
+    template_.emplace(source_, options.chat_template.empty() ? "chat template of " + kept_->path()
+                                                             : options.chat_template);
   }
   const TextTokenizerPtr& kept() const { return kept_; }
   bool is_instruction() const { return !options_.prompt.empty(); }
@@ -110,6 +113,7 @@ class Encoder {
   }
 
   ChatOptions options_;
+  std::string source_;  ///< of the template
   TextTokenizerPtr kept_;
   const tokenizers::Tokenizer& tokenizer_;
   std::optional<jinja::Template> template_;

@@ -17,7 +17,8 @@ constexpr char kGgufName[] = "tokenizer.gguf";
 /// The files of a tokenizer that may lie in one folder, the first of which decides what it is.
 constexpr const char* kMainFiles[] = {"tokenizer.json", "tokenizer.model", "tekken.json",
                                       kGgufName};
-constexpr const char* kSettings[] = {"tokenizer_config.json", "chat_template.jinja"};
+constexpr char kTemplateName[] = "chat_template.jinja";
+constexpr const char* kSettings[] = {"tokenizer_config.json", kTemplateName};
 
 /// The name under which a single file is found in a folder again.
 std::string name_in_folder(const std::string& path, const std::string& content) {
@@ -28,7 +29,7 @@ std::string name_in_folder(const std::string& path, const std::string& content) 
 
 }  // namespace
 
-TextTokenizerPtr TextTokenizer::load(const std::string& path) {
+TextTokenizerPtr TextTokenizer::load(const std::string& path, const std::string& chat_template) {
   auto out = std::make_shared<TextTokenizer>();
   out->path_ = path;
   out->tokenizer_ = tokenizers::load_tokenizer(path);
@@ -39,6 +40,11 @@ TextTokenizerPtr TextTokenizer::load(const std::string& path) {
     for (const char* name : kSettings)
       if (const std::string file = join_path(path, name); file_exists(file))
         out->files_.emplace_back(name, read_file(file, kLargestTokenizer, ErrorCode::kModel));
+  }
+  if (!chat_template.empty()) {
+    out->tokenizer_.chat_template = chat_template;
+    std::erase_if(out->files_, [](const auto& file) { return file.first == kTemplateName; });
+    out->files_.emplace_back(kTemplateName, chat_template);
   }
   if (formats::gguf::is_gguf(main)) {
     const auto reader = formats::gguf::Reader::open(main);

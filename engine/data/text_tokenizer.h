@@ -13,9 +13,11 @@ namespace paddle::data {
 
 class TextTokenizer {
  public:
-  /// Whatever load_tokenizer reads; of a GGUF file the metadata of the tokenizer are kept. kUsage
-  /// for a path that is not there, kModel for a damaged or unsupported file.
-  static std::shared_ptr<const TextTokenizer> load(const std::string& path);
+  /// Whatever load_tokenizer reads; of a GGUF file the metadata of the tokenizer are kept. With
+  /// `chat_template`, that takes the place of its own. kUsage for a path that is not there, kModel
+  /// for a damaged or unsupported file.
+  static std::shared_ptr<const TextTokenizer> load(const std::string& path,
+                                                   const std::string& chat_template = "");
 
   const tokenizers::Tokenizer& tokenizer() const { return tokenizer_; }
   int64_t size() const { return tokenizer_.vocabulary_size(); }
@@ -41,7 +43,9 @@ struct TokenizerChoice {
   std::string path = {};
   TextTokenizerPtr loaded = {};
   bool given() const { return loaded || !path.empty(); }
-  TextTokenizerPtr open() const { return loaded ? loaded : TextTokenizer::load(path); }
+  TextTokenizerPtr open(const std::string& chat_template = "") const {
+    return loaded ? loaded : TextTokenizer::load(path, chat_template);
+  }
 };
 
 }  // namespace paddle::data

@@ -392,6 +392,11 @@ TEST_F(Sources, ConversationsTrainTheAssistantAlone) {
   EXPECT_EQ(sample[2].number(22), 0);
   EXPECT_EQ(sample[1].number(23), -100);
 
+  // The tokenizer is kept with the template that was given.
+  const std::string folder = c.path.substr(0, c.path.rfind('/')) + "/kept";
+  data->fitted().at(0).tokenizer->save(folder);
+  EXPECT_EQ(TextTokenizer::load(folder)->tokenizer().chat_template, kTemplate);
+
   c.pack = false;
   o.source = c;
   EXPECT_EQ(make_dataset(o)->size(), 2);
