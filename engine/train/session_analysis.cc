@@ -131,6 +131,26 @@ std::vector<NormCall> Session::norm_calls() {
   return watch.calls();
 }
 
+namespace {
+
+/// The text of a function with its run-time symbols ($7) numbered by their first appearance: their
+/// own numbers count all that the process has made.
+std::string with_numbered_symbols(const std::string& text) {
+  std::map<std::string, size_t> numbers;
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at + 1;
+    if (text[at] == '$')
+      while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+    const std::string part = text.substr(at, end - at);
+    out += end == at + 1 ? part : str("$", numbers.try_emplace(part, numbers.size()).first->second);
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace
+
 uint32_t Session::forward_digest() {
   ir::Function f("forward");
   ir::Tracer tracer(f);
@@ -142,7 +162,7 @@ uint32_t Session::forward_digest() {
   ports.known_dims = sizes_;
   tracer.output({ir::PortKind::kValue, "loss"}, step_->forward(ports, inputs, true).loss);
   for (ir::Value& value : f.values()) value.name.clear();  // those of variables may change
-  std::istringstream lines(ir::print(f));
+  std::istringstream lines(with_numbered_symbols(ir::print(f)));
   uint32_t digest = 0;
   for (std::string line; std::getline(lines, line);) {
     line.resize(std::min(line.size(), line.rfind("  // ")));  // the place

@@ -117,6 +117,12 @@ assert eval(f"{last[sys.argv[3]]} {sys.argv[4]}"), last
 P
 }
 recipe detection boxes/all.json map "> 0.3"
+# Two ranks find the same boxes.
+for ranks in 1 2; do
+  ok "$train" detection.yaml optimizer.lr=0 train.epochs=1 'train.evaluate_every=1 epoch' parallel.data=$ranks --simulate $ranks --output "ranks-$ranks"
+  grep '"valid"' "ranks-$ranks/metrics.jsonl" | grep -o '"map":[^,]*' > "map-$ranks"
+done
+[[ -s map-1 ]] && cmp -s map-1 map-2 || fail "the average precision of two ranks differs: $(cat map-1 map-2)"
 recipe segmentation regions.csv iou "> 0.5"
 recipe text-lines lines.csv character_error_rate "< 0.5"
 recipe tagging tags.csv accuracy "> 0.98"
