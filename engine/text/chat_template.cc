@@ -11,6 +11,7 @@ void add_token_variables(jinja::Dict& variables, const Tokenizer& tokenizer) {
   };
   add("bos_token", tokenizer.beginning);
   add("eos_token", tokenizer.end);
+  for (const auto& [name, text] : tokenizer.named_tokens) variables.set(name + "_token", text);
 }
 
 std::string render_chat(const jinja::Template& chat_template, const Json& conversation,

@@ -38,6 +38,12 @@ class GgufTokenizer {
     }
     builder_.tokenizer().beginning = token_id("bos");
     builder_.tokenizer().end = token_id("eos");
+    for (const auto& [key, name] :
+         {std::pair("unknown", "unk"), std::pair("padding", "pad"), std::pair("seperator", "sep"),
+          std::pair("cls", "cls"), std::pair("mask", "mask")})
+      if (const auto id = token_id(key))
+        builder_.tokenizer().named_tokens[name] =
+            unicode::to_valid_utf8(tokens_[static_cast<size_t>(*id)]);
     builder_.tokenizer().chat_template = file_.text("tokenizer.chat_template").value_or("");
     if (*model == "llama")
       read_sentence_piece();

@@ -4,47 +4,46 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "text/folder_settings.h"
 
 namespace paddle::tokenizers {
 
 namespace {
 
-/// A token of tokenizer_config.json: a string, or an object with `content`.
-std::optional<TokenId> configured_token(const Tokenizer& tokenizer, const JsonValue& value) {
-  if (value.is_null()) return std::nullopt;
-  return tokenizer.find(value.is_string() ? value.text() : value.at("content").text());
-}
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
-/// Reads the other files of a model folder: template, beginning and end.
-void read_folder_settings(Tokenizer& tokenizer, const std::string& folder) {
-  const std::string config = folder + "/tokenizer_config.json";
-  if (file_exists(config)) {
-    const Json content = read_json_file(config);
-    const JsonValue settings(content, config);
-    tokenizer.beginning = configured_token(tokenizer, settings.get("bos_token"));
-    tokenizer.end = configured_token(tokenizer, settings.get("eos_token"));
-    const JsonValue chat = settings.get("chat_template");
-    if (chat.is_string()) tokenizer.chat_template = chat.text();
-    if (chat.is_array())
-      for (const JsonValue& item : chat.items())
-        if (item.at("name").text() == "default")
-          tokenizer.chat_template = item.at("template").text();
-  }
-  const std::string file = folder + "/chat_template.jinja";
-  if (file_exists(file))
-    tokenizer.chat_template = read_file(file, uint64_t{1} << 20, ErrorCode::kModel);
+/// Template, beginning and end, which tokenizers do not have themselves.
+void set_use(Tokenizer& tokenizer, const FolderSettings& settings) {
+  const auto named = [&](const char* name, std::optional<TokenId>& token) {
+    if (const auto it = settings.special.find(name); it != settings.special.end())
+      token = tokenizer.find(it->second);
+  };
+  named("bos", tokenizer.beginning);
+  named("eos", tokenizer.end);
+  for (const auto& [name, text] : settings.special)
+    if (name != "bos" && name != "eos") tokenizer.named_tokens[name] = text;
+  if (settings.chat_template) tokenizer.chat_template = *settings.chat_template;
 }
 
 Tokenizer load_folder(const std::string& folder) {
-  for (const char* name :
-       {"/tokenizer.json", "/tokenizer.model", "/tekken.json", "/tokenizer.gguf"})
-    if (file_exists(folder + name)) {
-      Tokenizer tokenizer = load_tokenizer(folder + name);
-      read_folder_settings(tokenizer, folder);
-      return tokenizer;
-    }
-  fail(ErrorCode::kUsage, "'", folder,
-       "' has no tokenizer: expected tokenizer.json, tokenizer.model or tekken.json in it");
+  const auto has = [&](const char* name) { return file_exists(folder + "/" + name); };
+  FolderSettings settings = read_folder_settings(folder);
+  Tokenizer tokenizer = [&] {
+    if (has("tokenizer.json")) return load_tokenizer(folder + "/tokenizer.json");
+    if (const std::string path = folder + "/tokenizer.model"; file_exists(path))
+      return read_sentence_piece(read_file(path, kMostBytes, ErrorCode::kModel), path, &settings);
+    if (has("tekken.json")) return load_tokenizer(folder + "/tekken.json");
+    if (has("tokenizer.gguf")) return load_tokenizer(folder + "/tokenizer.gguf");
+    if (has("vocab.json") && has("merges.txt"))
+      return read_tokenizer_json(bpe_of_files(settings), folder + "/vocab.json");
+    if (has("vocab.txt"))
+      return read_tokenizer_json(word_piece_of_file(settings), folder + "/vocab.txt");
+    fail(ErrorCode::kUsage, "'", folder,
+         "' has no tokenizer: expected tokenizer.json, tokenizer.model, tekken.json, vocab.json "
+         "with merges.txt, or vocab.txt in it");
+  }();
+  set_use(tokenizer, settings);
+  return tokenizer;
 }
 
 }  // namespace
@@ -58,7 +57,7 @@ Tokenizer load_tokenizer(const std::string& path) {
     return content.find("config") && content.find("vocab") ? read_tekken(content, path)
                                                            : read_tokenizer_json(content, path);
   }
-  return read_sentence_piece(read_file(path, uint64_t{256} << 20, ErrorCode::kModel), path);
+  return read_sentence_piece(read_file(path, kMostBytes, ErrorCode::kModel), path);
 }
 
 }  // namespace paddle::tokenizers

@@ -10,13 +10,19 @@
 
 namespace paddle::tokenizers {
 
-/// Any of them: a folder with tokenizer.json or tokenizer.model, or one of these files. kUsage for
-/// a path that is not there, kModel for a damaged or unsupported file.
+struct FolderSettings;
+
+/// Any of them: one of these files, or a folder with one, or with vocab.json and merges.txt or
+/// vocab.txt. kUsage for a path that is not there, kModel for a damaged or unsupported file.
 Tokenizer load_tokenizer(const std::string& path);
 
 Tokenizer read_tokenizer_json(const Json& content, const std::string& name);
 Tokenizer read_tekken(const Json& content, const std::string& name);
-Tokenizer read_sentence_piece(std::string_view content, const std::string& name);
+/// With `settings`, as transformers' LlamaTokenizer does with a folder that has no tokenizer.json:
+/// the beginning stands in front of a text unless add_bos_token is false, and the folder's added
+/// tokens are found in it.
+Tokenizer read_sentence_piece(std::string_view content, const std::string& name,
+                              const FolderSettings* settings = nullptr);
 Tokenizer read_gguf_tokenizer(const formats::gguf::Reader& file);
 
 /// The patterns of a GGUF file's `tokenizer.ggml.pre`; kModel for an unknown name.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "formats/protobuf.h"
+#include "text/folder_settings.h"
 #include "text/load.h"
 
 namespace paddle::tokenizers {
@@ -73,9 +74,39 @@ Model parse(std::string_view content, const std::string& name) {
   return model;
 }
 
+/// The added tokens of a folder by id. They are searched in the raw text.
+std::map<TokenId, AddedToken> added_tokens(const FolderSettings* settings) {
+  std::map<TokenId, AddedToken> out;
+  if (settings)
+    for (AddedToken token : settings->added) {
+      token.normalized = false;
+      out.emplace(token.id, std::move(token));
+    }
+  return out;
+}
+
+/// The tokens around a text of a folder's tokenizer.
+void surround(TokenizerBuilder& builder, const FolderSettings& settings,
+              const std::map<std::string, TokenId>& ids) {
+  Tokenizer& t = builder.tokenizer();
+  const auto set = [&](const char* name, std::optional<TokenId>& token) {
+    const auto text = settings.special.find(name);
+    if (text == settings.special.end()) return;
+    const auto id = ids.find(text->second);
+    token = id == ids.end() ? std::nullopt : std::optional(id->second);
+  };
+  set("bos", t.beginning);
+  set("eos", t.end);
+  std::vector<TokenId> prefix, suffix;
+  if (settings.add_bos.value_or(true) && t.beginning) prefix.push_back(*t.beginning);
+  if (settings.add_eos.value_or(false) && t.end) suffix.push_back(*t.end);
+  builder.set_surrounding(std::move(prefix), std::move(suffix));
+}
+
 }  // namespace
 
-Tokenizer read_sentence_piece(std::string_view content, const std::string& name) {
+Tokenizer read_sentence_piece(std::string_view content, const std::string& name,
+                              const FolderSettings* settings) {
   const Model model = parse(content, name);
   if (model.model_type != kUnigram && model.model_type != kBpe)
     fail(ErrorCode::kModel, name, ": model type ", model.model_type,
@@ -88,18 +119,26 @@ Tokenizer read_sentence_piece(std::string_view content, const std::string& name)
   TokenizerBuilder builder;
   std::vector<std::pair<std::string, double>> unigram_pieces;
   std::string unknown;
+  std::map<TokenId, AddedToken> listed_tokens = added_tokens(settings);
+  std::map<std::string, TokenId> ids;
   ScoreBpeOptions bpe;
   bpe.byte_fallback = model.byte_fallback;
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     const std::string text = unicode::to_valid_utf8(model.pieces[i]);
     const auto id = static_cast<TokenId>(i);
     const uint64_t type = model.types[i];
-    const bool added = type == kControl || type == kUserDefined;
-    if (added) {
+    ids.emplace(text, id);
+    const auto listed = listed_tokens.extract(id);
+    if (listed)
+      builder.add_token(std::move(listed.mapped()));
+    else if (type == kUnknown && settings && settings->is_special(text))
+      builder.add_token({.content = text, .id = id, .special = true});
+    if (type == kControl || type == kUserDefined) {
       // User-defined pieces are searched in the normalized text.
       const bool user = type == kUserDefined;
-      builder.add_token(
-          {.content = text, .id = id, .special = !user, .normalized = user, .verbatim = true});
+      if (!listed)
+        builder.add_token(
+            {.content = text, .id = id, .special = !user, .normalized = user, .verbatim = true});
       if (text == "<s>") builder.tokenizer().beginning = id;
       if (text == "</s>") builder.tokenizer().end = id;
     } else {
@@ -114,9 +153,19 @@ Tokenizer read_sentence_piece(std::string_view content, const std::string& name)
     unigram_pieces.emplace_back(searched ? text : "", static_cast<double>(model.scores[i]));
     bpe.unused.push_back(type == kUnused || type == kUnknown);
   }
+  for (auto& [id, token] : listed_tokens) {
+    ids.emplace(token.content, id);
+    builder.add_token(std::move(token));
+  }
+  if (settings) surround(builder, *settings, ids);
   if (!model.charsmap.empty()) builder.add(precompiled_normalizer(model.charsmap, true));
   if (model.remove_extra_spaces) builder.add(squeeze_spaces_normalizer());
-  builder.add(escape_spaces_normalizer(model.dummy_prefix));
+  // The space in front: of each part between added tokens, or (`legacy: false`) of the text alone.
+  const bool prefix =
+      settings ? settings->add_prefix_space.value_or(model.dummy_prefix) : model.dummy_prefix;
+  const bool once = prefix && settings && !settings->legacy.value_or(true);
+  builder.add(escape_spaces_normalizer(prefix && !once));
+  if (once) builder.add(metaspace_pre_tokenizer("▁", PrependScheme::kFirst, false));
   if (model.model_type == kUnigram) {
     // The penalty of unknown characters refers to the lowest score of a normal piece.
     double lowest = 0;
@@ -136,7 +185,7 @@ Tokenizer read_sentence_piece(std::string_view content, const std::string& name)
   } else {
     builder.set_model(make_score_bpe(builder.vocabulary(), model.scores, std::move(bpe)));
   }
-  if (model.dummy_prefix || model.remove_extra_spaces)
+  if (prefix || model.remove_extra_spaces)
     builder.add(leading_space_decoder(model.remove_extra_spaces));
   if (!unknown.empty()) builder.add(rename_decoder(unknown, model.unknown_surface));
   builder.add(replace_decoder(Pattern::literal("▁"), " "));

@@ -2,6 +2,7 @@
 // A tokenizer: text to token ids and back. `load_tokenizer` reads the files that models come with.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -54,6 +55,8 @@ class Tokenizer {
   // Settings of the files for the tokenizer's use.
   std::optional<TokenId> beginning, end;
   std::string chat_template;  ///< empty if there is none
+  /// Texts of further special tokens ("unk", "pad", "sep", "cls", "mask") that the files name.
+  std::map<std::string, std::string> named_tokens;
 
  private:
   friend class TokenizerBuilder;

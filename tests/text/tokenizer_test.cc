@@ -66,6 +66,26 @@ INSTANTIATE_TEST_SUITE_P(Files, Golden,
                            return name;
                          });
 
+class Folder : public testing::TestWithParam<std::string> {};
+
+TEST_P(Folder, IdsAndTextsAreThoseOfTransformers) {
+  const std::string folder = kData + "folders/" + GetParam();
+  const Tokenizer tokenizer = load_tokenizer(folder);
+  const auto golden = lines_of(folder + "/golden.jsonl");
+  ASSERT_GT(golden.size(), 15U);
+  for (const auto& line : golden) {
+    const auto text = line["text"].get<std::string>();
+    const auto ids = line["special"].get<std::vector<TokenId>>();
+    EXPECT_EQ(tokenizer.encode(text, {.special = true}), ids) << json_text(text);
+    EXPECT_EQ(json_text(tokenizer.decode(ids)), json_text(line["decoded"]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Folder,
+                         testing::Values("spm", "spm_once", "gpt2", "roberta", "qwen2", "bert",
+                                         "bert_cased"),
+                         [](const auto& info) { return info.param; });
+
 Json tree(const nlohmann::json& content) { return parse_json(content.dump(), "a test"); }
 
 nlohmann::json small_bpe() {
