@@ -44,7 +44,13 @@ TEST(Jinja, ErrorsNameTheLine) {
   EXPECT_EQ(error_of("a\n{% if x %}\n"), "t:2: expected 'endif', found the end of the template");
   EXPECT_EQ(error_of("a\n\n{{ x.y }}"), "t:3: 'x' is undefined");
   EXPECT_EQ(error_of("a\n{{ raise_exception('no system role') }}"), "t:2: no system role");
-  EXPECT_EQ(error_of("{% include 'x' %}"), "t:1: unknown statement 'include'");
+  EXPECT_EQ(error_of("{% include 'x' %}"),
+            "t:1: Jinja's statement 'include' is not supported; a template has one file");
+  EXPECT_EQ(error_of("{% includes 'x' %}"), "t:1: unknown statement 'includes'");
+  EXPECT_EQ(error_of("{{ 'a' | urlize }}"), "t:1: Jinja's filter 'urlize' is not supported");
+  EXPECT_EQ(error_of("{{ 'a' | urlise }}"), "t:1: there is no filter 'urlise'");
+  EXPECT_EQ(error_of("{{ ['a'] | map('random') | list }}"),
+            "t:1: Jinja's filter 'random' is not supported");
 }
 
 TEST(Jinja, TemplatesThatDoNotEndAreStopped) {

@@ -45,6 +45,14 @@ TOOLS = """{%- macro type_of(p) -%}
 {{ ns.found }} {{ ns.last }}"""
 
 TEMPLATES = [CHATML, TOOLS] + """\
+{{ range(7) | slice(3) | list }} {{ l | slice(2, 'x') | list }} {{ [] | slice(2) | list }} {{ l | slice(5, fill_with=0) | list }}
+{{ l | slice(0) | list }}
+{{ 1 | filesizeformat }} {{ 0 | filesizeformat }} {{ 999 | filesizeformat }} {{ 1000 | filesizeformat }} {{ 1234567 | filesizeformat }} {{ 1024 | filesizeformat(true) }} {{ 123456789012 | filesizeformat(binary=true) }} {{ 1e30 | filesizeformat }}
+{{ s | wordwrap(10) }}|{{ s | wordwrap(3) }}|{{ s | wordwrap(3, false) }}|{{ 'supercalifragilistic-expialidocious words' | wordwrap(12) }}|{{ 'a b  c\\td   e' | wordwrap(4, wrapstring='<br>') }}
+{{ 'well-known e-mail x--y the "end"--of it a-b-c-d 12-34 trans-atlantic' | wordwrap(7) }}|{{ 'well-known trans-atlantic' | wordwrap(6, break_on_hyphens=false) }}|{{ '  lead\\n\\nand  more words\\n' | wordwrap(6) }}|{{ uni | wordwrap(5) }}
+{{ '<p>a &amp; b  <!-- c > d --> <b>e</b>\\n &lt;f&gt; &#65;&#x42; 1 < 2' | striptags }}|{{ 'x<y' | striptags }}|{{ 'no<!-- end' | striptags }}
+{{ {'a': 1, 'b': none, 'c': 'x"<', 'd': true} | xmlattr }}|{{ {} | xmlattr }}|{{ {'a': 1} | xmlattr(false) }}
+{{ {'a b': 1} | xmlattr }}
 {{ n + 1 }} {{ n - 9 }} {{ n * f }} {{ n / 2 }} {{ n // 2 }} {{ -n // 2 }} {{ n % 4 }} {{ -n % 4 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ -2 ** 2 }} {{ 1e16 }} {{ 1e-5 }} {{ 10 / 5 }}
 {{ 1 < 2 < 3 }} {{ 1 < 3 < 2 }} {{ 'a' in 'cat' }} {{ 'x' not in l }} {{ 3 in l }} {{ 'a' in d }} {{ not t }} {{ not t == false }}
 {{ 'a' ~ 1 ~ none ~ 1.0 ~ true }} {{ 'ab' * 3 }} {{ [1, 2] + [3] }} {{ (1,) + (2, 3) }} {{ 'a' 'b' }}

@@ -150,7 +150,7 @@ Value map_filter(I i, V v, A a) {
     return generator_of(i, std::move(out));
   }
   const Filter filter = find_filter(a.positional[0].text());
-  if (!filter) fail(ErrorCode::kData, "there is no filter '", a.positional[0].text(), "'");
+  if (!filter) fail(ErrorCode::kData, missing_filter(a.positional[0].text()));
   Arguments rest = a;
   rest.positional.erase(rest.positional.begin());
   for (const Value& item : iterate(v)) {
@@ -436,7 +436,13 @@ const std::map<std::string_view, Filter>& filters() {
 
 Filter find_filter(std::string_view name) {
   const auto it = filters().find(name);
-  return it == filters().end() ? nullptr : it->second;
+  return it == filters().end() ? find_text_filter(name) : it->second;
+}
+
+std::string missing_filter(const std::string& name) {
+  for (const char* known : {"pprint", "random", "urlize"})
+    if (name == known) return "Jinja's filter '" + name + "' is not supported";
+  return "there is no filter '" + name + "'";
 }
 
 }  // namespace paddle::jinja

@@ -431,7 +431,7 @@ Value Interpreter::evaluate(const Expression& e, const FramePointer& frame) {
       return evaluate_call(e, frame, nullptr);
     case Kind::kFilter: {
       const Filter filter = find_filter(e.name);
-      if (!filter) fail(ErrorCode::kModel, "there is no filter '", e.name, "'");
+      if (!filter) fail(ErrorCode::kModel, missing_filter(e.name));
       // In filter blocks the operand is the block's output, under the empty name.
       const Value input = e.operands[0] ? evaluate(*e.operands[0], frame) : frame->variables.at("");
       return filter(*this, input, evaluate(e.arguments, frame));

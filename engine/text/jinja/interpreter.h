@@ -103,6 +103,9 @@ std::string percent_format(const std::string& format, const Value& values);
 // In filters.cc, tests.cc, methods.cc and globals.cc. Null if there is no such name.
 using Filter = Value (*)(Interpreter&, const Value& input, const Arguments&);
 Filter find_filter(std::string_view name);
+Filter find_text_filter(std::string_view name);  ///< those of text_filters.cc
+/// Says that a filter is not there, or that one of Jinja's is not supported.
+std::string missing_filter(const std::string& name);
 using Test = bool (*)(const Value& input, const Arguments&);
 Test find_test(std::string_view name);
 /// A bound method of a string, list or dict; undefined if there is none.

@@ -198,6 +198,9 @@ class Parser {
       s.value = tuple(true);
       expect_block_end();
     } else {
+      const auto others = {"include", "import", "from", "extends", "autoescape", "trans"};
+      if (std::find(others.begin(), others.end(), word) != others.end())
+        refuse("Jinja's statement '" + word + "' is not supported; a template has one file");
       refuse("unknown statement '" + word + "'");
     }
   }
