@@ -247,7 +247,7 @@ inline constexpr char kChatPage[] = R"PAGE(@PADDLE_CHAT_PAGE_TEXT@)PAGE";
 }  // namespace paddle::serve
 ]=])
 
-paddle_room(serve DEPENDS base config text llm LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(serve DEPENDS base config formats text llm LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats onnx profile
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(exporter

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "config/overrides.h"
 #include "config/sections.h"
+#include "formats/gguf/reader.h"
 #include "serve/serve_section.h"
 
 namespace paddle::serve {
@@ -24,7 +25,7 @@ std::string served_name(const std::string& path) {
   std::string name = path;
   while (name.size() > 1 && name.ends_with('/')) name.pop_back();
   name = name.substr(name.rfind('/') + 1);
-  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+  if (name.ends_with(".gguf")) name = formats::gguf::without_part(name.substr(0, name.size() - 5));
   return name;
 }
 

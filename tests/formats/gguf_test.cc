@@ -1,9 +1,12 @@
 // GGUF files against the values that the Python package gguf reads from them (make_gguf.py).
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <random>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "formats/gguf/blocks.h"
@@ -143,6 +146,78 @@ TEST(Gguf, WrittenFilesAreRead) {
   EXPECT_THROW(Writer(path, {{"x", 8, {3, 40}}}), Error);
   EXPECT_THROW(Writer(path, {{std::string(64, 'x'), 0, {1}}}), Error);
   EXPECT_THROW(Writer(path, {{"x", 0, {1, 1, 1, 1, 1}}}), Error);
+}
+
+/// Parts of tests/llm/make_gguf.py.
+std::string split_part(int number) {
+  return "split-0000" + std::to_string(number) + "-of-00003.gguf";
+}
+
+TEST(Gguf, TheFirstPartOpensAllParts) {
+  const std::string data = "tests/llm/data/";
+  const Reader parts = Reader::open(data + split_part(1)),
+               whole = Reader::open(data + "starcoder2.gguf");
+  ASSERT_EQ(parts.tensors().size(), whole.tensors().size());
+  for (const TensorInfo& tensor : whole.tensors()) {
+    const TensorInfo* const found = parts.find_tensor(tensor.name);
+    ASSERT_TRUE(found) << tensor.name;
+    ASSERT_EQ(found->shape, tensor.shape);
+    EXPECT_EQ(std::memcmp(found->data, tensor.data, tensor.bytes), 0) << tensor.name;
+  }
+  for (const RawValue& value : parts.raw_metadata()) EXPECT_FALSE(value.key.starts_with("split."));
+  // The values outlive the reader.
+  const Array last = [&] {
+    const Reader file = Reader::open(data + split_part(1));
+    return file.read_float(file.tensors().back());
+  }();
+  EXPECT_EQ(last.number(0),
+            whole.read_float(*whole.find_tensor(parts.tensors().back().name)).number(0));
+}
+
+TEST(Gguf, PartsThatAreMissingOrWrongAreNamed) {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::path(testing::TempDir()) / ("paddle_parts_" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  const auto copy = [&](int number, const std::string& to) {
+    fs::copy_file("tests/llm/data/" + split_part(number), folder / to,
+                  fs::copy_options::overwrite_existing);
+  };
+  const auto message = [&](const std::string& name) -> std::string {
+    try {
+      Reader::open((folder / name).string());
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kModel);
+      return e.message();
+    }
+    return "accepted";
+  };
+  const std::string at = folder.string() + "/";
+  copy(1, split_part(1));
+  copy(3, split_part(3));
+  EXPECT_EQ(message(split_part(1)),
+            at + split_part(1) + ": part 2 of 3, '" + at + split_part(2) + "', is missing");
+  EXPECT_EQ(message(split_part(3)), at + split_part(3) + ": is part 3 of 3; open the first one, '" +
+                                        at + split_part(1) + "'");
+  copy(3, split_part(2));
+  EXPECT_EQ(message(split_part(1)),
+            at + split_part(2) + ": is not part 2 of 3 by its split.no and split.count");
+  copy(1, "model.gguf");
+  EXPECT_EQ(message("model.gguf"), at + "model.gguf: is part 1 of 3; its name should end in "
+                                        "'-00001-of-00003.gguf'");
+  fs::copy_file("tests/llm/data/starcoder2.gguf", folder / split_part(2),
+                fs::copy_options::overwrite_existing);
+  EXPECT_EQ(message(split_part(1)),
+            at + split_part(2) + ": is not part 2 of 3 by its split.no and split.count");
+  copy(2, split_part(2));
+  EXPECT_EQ(message(split_part(1)), "accepted");
+  fs::remove_all(folder);
+}
+
+TEST(Gguf, NamesOfPartsAreCut) {
+  EXPECT_EQ(without_part("llama-00001-of-00003"), "llama");
+  EXPECT_EQ(without_part("llama-0001-of-00003"), "llama-0001-of-00003");
+  EXPECT_EQ(without_part("-00001-of-00003"), "-00001-of-00003");
 }
 
 TEST(Gguf, MetadataIsTyped) {

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -142,7 +143,58 @@ void Reader::refuse(const std::string& message) const {
 Reader Reader::open(const std::string& path) {
   Reader out(MappedFile::open(path, ErrorCode::kModel));
   out.parse();
+  if (const int64_t count = out.integer("split.count").value_or(1); count != 1)
+    out.open_parts(count);
   return out;
+}
+
+namespace {
+
+/// "-00002-of-00003", the second of three parts.
+std::string part_suffix(int64_t number, int64_t count) {
+  char text[64];
+  std::snprintf(text, sizeof text, "-%05lld-of-%05lld", static_cast<long long>(number),
+                static_cast<long long>(count));
+  return text;
+}
+
+}  // namespace
+
+/// Reads the tensors of the other parts of a split model.
+void Reader::open_parts(int64_t count) {
+  if (count < 1 || count > 99999) refuse(str("split.count is ", count, ", expected 1 to 99999"));
+  const int64_t own = integer("split.no").value_or(-1);
+  if (own < 0 || own >= count) refuse(str("split.no is ", own, ", expected 0 to ", count - 1));
+  const std::string ending = part_suffix(own + 1, count) + ".gguf";
+  if (!path().ends_with(ending))
+    refuse(str("is part ", own + 1, " of ", count, "; its name should end in '", ending, "'"));
+  const std::string name = path().substr(0, path().size() - ending.size());
+  const auto part_path = [&](int64_t number) {
+    return name + part_suffix(number, count) + ".gguf";
+  };
+  if (own != 0)
+    refuse(str("is part ", own + 1, " of ", count, "; open the first one, '", part_path(1), "'"));
+  std::erase_if(raw_metadata_,
+                [](const RawValue& value) { return value.key.starts_with("split."); });
+  parts_ = std::make_shared<std::vector<std::shared_ptr<MappedFile>>>();
+  for (int64_t number = 2; number <= count; ++number) {
+    const std::string other_path = part_path(number);
+    if (!file_exists(other_path))
+      refuse(str("part ", number, " of ", count, ", '", other_path, "', is missing"));
+    Reader other(MappedFile::open(other_path, ErrorCode::kModel));
+    other.parse();
+    if (other.integer("split.no") != number - 1 || other.integer("split.count") != count)
+      other.refuse(str("is not part ", number, " of ", count, " by its split.no and split.count"));
+    parts_->push_back(other.file_);
+    for (TensorInfo& tensor : other.tensors_) {
+      if (!index_.emplace(tensor.name, tensors_.size()).second)
+        other.refuse("tensor '" + tensor.name + "' is in an earlier part, too");
+      tensors_.push_back(std::move(tensor));
+    }
+  }
+  const auto total = static_cast<int64_t>(tensors_.size());
+  if (const int64_t declared = integer("split.tensors.count").value_or(total); declared != total)
+    refuse(str("split.tensors.count is ", declared, "; the parts have ", total, " tensors"));
 }
 
 void Reader::parse() {
@@ -283,7 +335,9 @@ Array Reader::read_float(const TensorInfo& tensor) const {
     out.dtype = DType::kF32;
     out.shape = tensor.shape;
     out.strides = contiguous_strides(out.shape);
-    out.storage = Storage::borrow(const_cast<uint8_t*>(tensor.data), tensor.bytes, file_);
+    const std::shared_ptr<void> owner =
+        std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(file_, parts_);
+    out.storage = Storage::borrow(const_cast<uint8_t*>(tensor.data), tensor.bytes, owner);
     return out;
   }
   out = Array::empty(DType::kF32, tensor.shape);
@@ -294,6 +348,18 @@ Array Reader::read_float(const TensorInfo& tensor) const {
       format.dequantize(tensor.data + b * format.bytes, to + b * format.values);
   });
   return out;
+}
+
+std::string without_part(const std::string& name) {
+  constexpr size_t kLength = sizeof("-00001-of-00003") - 1;
+  if (name.size() <= kLength) return name;
+  const std::string_view end = std::string_view(name).substr(name.size() - kLength);
+  for (size_t i = 0; i < kLength; ++i) {
+    const char wanted = "-00000-of-00000"[i];
+    const bool digit = end[i] >= '0' && end[i] <= '9';
+    if (wanted == '0' ? !digit : end[i] != wanted) return name;
+  }
+  return name.substr(0, name.size() - kLength);
 }
 
 bool is_gguf(const std::string& path) {

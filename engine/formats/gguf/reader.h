@@ -45,11 +45,13 @@ struct TensorInfo {
 class Reader {
  public:
   /// kModel for a file that is damaged: every count, offset and size is checked against the file.
+  /// The first part of a split model (NAME-00001-of-00003.gguf) opens all of them; kModel for
+  /// another part, and if one is missing or not of this model.
   static Reader open(const std::string& path);
 
   const std::string& path() const { return file_->path(); }
   const std::map<std::string, Value, std::less<>>& metadata() const { return metadata_; }
-  /// In the order of the file; the bytes are in the mapped file.
+  /// In the order of the file, without the keys `split.`; the bytes are in the mapped file.
   const std::vector<RawValue>& raw_metadata() const { return raw_metadata_; }
   const Value* find(std::string_view key) const;
   /// Values of a declared type; nullopt or nullptr if the key is missing, kModel for another type.
@@ -70,14 +72,19 @@ class Reader {
  private:
   explicit Reader(std::shared_ptr<MappedFile> file) : file_(std::move(file)) {}
   void parse();
+  void open_parts(int64_t count);
 
   std::shared_ptr<MappedFile> file_;
+  std::shared_ptr<std::vector<std::shared_ptr<MappedFile>>>
+      parts_;  ///< the others of a split model
   std::map<std::string, Value, std::less<>> metadata_;
   std::vector<RawValue> raw_metadata_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, size_t, std::less<>> index_;
 };
 
+/// The name of a split model without "-00001-of-00003", or the name itself.
+std::string without_part(const std::string& name);
 /// Whether the file begins as a GGUF file does.
 bool is_gguf(const std::string& path);
 /// "Q4_0" for ggml type 2; "type 99" for one that has no name here.
