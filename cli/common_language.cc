@@ -3,7 +3,9 @@
 #include <sys/resource.h>
 
 #include <array>
+#include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -47,13 +49,79 @@ std::shared_ptr<grammar::Constraint> regex_constraint(const std::string& pattern
       grammar::compile_regex(pattern), std::make_shared<const grammar::TokenTexts>(tokenizer));
 }
 
+namespace {
+
+/// The number that is the whole text.
+template <class Number>
+std::optional<Number> parse_whole(std::string_view text) {
+  Number value{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                    : std::nullopt;
+}
+
+}  // namespace
+
+std::map<tokenizers::TokenId, double> read_logit_bias(const std::vector<std::string>& pairs,
+                                                      int64_t words) {
+  std::map<tokenizers::TokenId, double> out;
+  for (const std::string& pair : pairs) {
+    const size_t equals = pair.find('=');
+    const auto token = parse_whole<int64_t>(std::string_view(pair).substr(0, equals));
+    const auto bias = equals == pair.npos
+                          ? std::nullopt
+                          : parse_whole<double>(std::string_view(pair).substr(equals + 1));
+    if (!token || !bias)
+      fail(ErrorCode::kUsage, "--logit-bias is '", pair,
+           "', expected TOKEN=BIAS, a token's id and a number");
+    if (*token < 0 || *token >= words)
+      fail(ErrorCode::kUsage, "--logit-bias: ", *token, " is not a token; there are ", words);
+    if (!(*bias >= -100 && *bias <= 100))
+      fail(ErrorCode::kUsage, "--logit-bias: ", pair.substr(equals + 1),
+           " is not a number from -100 to 100");
+    if (!out.emplace(static_cast<tokenizers::TokenId>(*token), *bias).second)
+      fail(ErrorCode::kUsage, "--logit-bias: the token ", *token, " is there twice");
+  }
+  return out;
+}
+
+namespace {
+
+nlohmann::ordered_json score_line(const tokenizers::Tokenizer& tokenizer,
+                                  const llm::TokenScore& score) {
+  const tokenizers::TokenId ids[] = {score.token};
+  // Vocabularies of weights are padded.
+  const bool known = tokenizer.token(score.token) != nullptr;
+  return {{"id", score.token},
+          {"token", known ? tokenizer.decode({std::begin(ids), std::end(ids)}, true) : ""},
+          {"logprob", score.logprob}};
+}
+
+void print_scores(const tokenizers::Tokenizer& tokenizer,
+                  const std::vector<llm::GeneratedToken>& tokens) {
+  for (const llm::GeneratedToken& token : tokens) {
+    nlohmann::ordered_json line = score_line(tokenizer, token.score);
+    line["top_logprobs"] = nlohmann::ordered_json::array();
+    for (const llm::TokenScore& score : token.top)
+      line["top_logprobs"].push_back(score_line(tokenizer, score));
+    print(line.dump() + "\n");
+  }
+}
+
+}  // namespace
+
 void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                    const std::string& prompt, const llm::GenerateOptions& options) {
   auto tokens = tokenizer.encode(prompt, {.special = true});
   llm::check_prompt(model.context, tokenizer, tokens, options);  // before anything is printed
   print(prompt);
-  llm::generate(model, tokenizer, std::move(tokens), options, print_piece);
+  std::vector<llm::GeneratedToken> scored;
+  llm::generate(model, tokenizer, std::move(tokens), options, print_piece,
+                [&](const llm::GeneratedToken& token) {
+                  if (options.logprobs >= 0) scored.push_back(token);
+                });
   print("\n");
+  print_scores(tokenizer, scored);
 }
 
 void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
@@ -67,7 +135,7 @@ void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
   std::string line;
   while (pending_interrupt() == 0) {
     if (terminal) print("> ");
-    if (!std::getline(std::cin, line)) break;
+    if (!std::getline(std::cin, line)) break;  // at the end, or by Ctrl-C
     if (line.empty()) continue;
     messages.push_back({{"role", "user"}, {"content", line}});
     const nlohmann::ordered_json conversation = {{"messages", messages},
@@ -80,6 +148,7 @@ void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
     const auto tokens = tokenizer.encode(prompt, {.parse_special = true});
     const std::string answer = llm::generate(model, tokenizer, tokens, options, print_piece);
     print("\n");
+    if (pending_interrupt() == SIGINT) clear_interrupt();
     messages.push_back({{"role", "assistant"}, {"content", answer}});
   }
 }

@@ -1,8 +1,10 @@
 #pragma once
 // The commands of paddle-infer for a language model and its tokenizer.
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "llm/benchmark.h"
 #include "llm/generate.h"
@@ -14,6 +16,13 @@ namespace paddle::cli {
 /// Prints a piece of generated text; false if the user asked to stop.
 bool print_piece(const std::string& piece);
 
+/// Pairs TOKEN=BIAS, a token's id and a number from -100 to 100, for a vocabulary of `words`.
+/// kUsage for others, and for a token that is there twice.
+std::map<tokenizers::TokenId, double> read_logit_bias(const std::vector<std::string>& pairs,
+                                                      int64_t words);
+
+/// Prints the prompt and what follows it; with `options.logprobs`, then a JSON line for each
+/// generated token.
 void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                    const std::string& prompt, const llm::GenerateOptions& options);
 
@@ -23,7 +32,8 @@ std::shared_ptr<grammar::Constraint> schema_constraint(const std::string& file,
 std::shared_ptr<grammar::Constraint> regex_constraint(const std::string& pattern,
                                                       const tokenizers::Tokenizer& tokenizer);
 
-/// A conversation: a line of standard input is a message of the user.
+/// A conversation: a line of standard input is a message of the user. An interrupt (Ctrl-C) ends an
+/// answer, and without one the conversation.
 void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
               const std::string& system, const llm::GenerateOptions& options);
 

@@ -168,6 +168,27 @@ int run(int argc, char** argv) {
                  "leave out tokens below this share of the most likely one's probability");
   app.add_option("--repetition-penalty", generation.sampling.repetition_penalty,
                  "above 1: tokens that are in the text become less likely");
+  llm::GenerateOptions text_options;
+  std::vector<std::string> biases;
+  auto* presence_option = app.add_option("--presence-penalty", text_options.presence_penalty,
+                                         "subtracted from the logits of a language model's tokens "
+                                         "that were generated already")
+                              ->check(CLI::Range(-2.0, 2.0));
+  auto* frequency_option =
+      app.add_option("--frequency-penalty", text_options.frequency_penalty,
+                     "the same, once for each time that the token was generated")
+          ->check(CLI::Range(-2.0, 2.0));
+  auto* bias_option =
+      app.add_option("--logit-bias", biases,
+                     "TOKEN=BIAS: added to the logit of a language model's token, by its id "
+                     "(repeatable)")
+          ->allow_extra_args(false);
+  auto* logprobs_option =
+      app.add_option("--logprobs", text_options.logprobs,
+                     "with --prompt: then print a JSON line for each generated token, with its "
+                     "log-probability and those of the N most likely tokens")
+          ->needs(prompt)
+          ->check(CLI::Range(int64_t{0}, int64_t{20}));
   app.add_option("--stop", generation.stops, "end before this text (repeatable)")
       ->allow_extra_args(false);
   std::string draft = "ngram";
@@ -297,18 +318,22 @@ int run(int argc, char** argv) {
   for (const auto* option : {chat, perplexity, requests, embed})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
-  for (const auto* option : {schema_option, regex_option})
+  for (const auto* option :
+       {schema_option, regex_option, presence_option, frequency_option, bias_option})
     if (option->count() > 0 && prompt->count() == 0 && chat->count() == 0)
       fail(ErrorCode::kUsage, option->get_name(), " needs --prompt or --chat");
   adapter = llm::read_adapter_option(adapter).folder;
   for (const auto* option :
        {context_option, kv_option, cache_option, chunk_option, activations_option,
-        weights_as_option, adapter_option, schema_option, regex_option})
+        weights_as_option, adapter_option, schema_option, regex_option, presence_option,
+        frequency_option, bias_option, logprobs_option})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
   if (embed->count() > 0) {
-    if (adapter_option->count() > 0)
-      fail(ErrorCode::kUsage, "--adapter is for texts and logits, not for --embed");
+    for (const auto* option : {adapter_option, context_option, kv_option, cache_option,
+                               chunk_option, activations_option, weights_as_option})
+      if (option->count() > 0)
+        fail(ErrorCode::kUsage, option->get_name(), " is for texts and logits, not for --embed");
     watch_for_interrupts();
     cli::embed_lines(arguments[0], {.family = family, .load = load}, texts, output);
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
@@ -445,7 +470,10 @@ int run(int argc, char** argv) {
   if (has_text && (prompt->count() == 0 || language_model.context > 0)) {
     language_model.model.reset(model);
     const auto tokenizer = tokenizers::load_tokenizer(arguments[0]);
-    llm::GenerateOptions options;
+    llm::GenerateOptions options = text_options;
+    options.logit_bias =
+        cli::read_logit_bias(biases, language_model.runner ? language_model.runner->words()
+                                                           : tokenizer.vocabulary_size());
     options.length = generation.length;
     options.sampling = generation.sampling;
     options.seed = generation.seed;

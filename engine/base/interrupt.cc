@@ -27,4 +27,6 @@ void watch_for_interrupts() {
 
 int pending_interrupt() { return pending; }
 
+void clear_interrupt() { pending = 0; }
+
 }  // namespace paddle

@@ -8,5 +8,7 @@ namespace paddle {
 void watch_for_interrupts();
 /// The signal that asked to stop, or 0.
 int pending_interrupt();
+/// Forgets the signal: what it asked to stop has stopped.
+void clear_interrupt();
 
 }  // namespace paddle

@@ -35,16 +35,24 @@ std::span<const float> next_logits(LanguageModel& model,
   return {whole.data<float>() + (tokens.size() - 1) * words, words};
 }
 
+using TokenReport = std::function<void(const GeneratedToken&)>;
+
+void report(const Generation& generation, const TokenReport& each) {
+  if (each && generation.last()) each(*generation.last());
+}
+
 /// One step for the last token of the text and guesses for the next ones: chooses tokens as long as
 /// the guesses are right. The logits are those of steps of one token, to the last bit.
 std::string speculative_step(LanguageModel& model, Generation& generation,
-                             const GenerateOptions& options) {
+                             const GenerateOptions& options, const TokenReport& each) {
   using Clock = std::chrono::steady_clock;
   const std::vector<tokenizers::TokenId> text = generation.tokens();
   const size_t same = keep_common_start(model, text);
   if (same + 1 < text.size()) {  // a prompt
     Array none;
-    return generation.next(next_logits(model, text, none));
+    const std::string piece = generation.next(next_logits(model, text, none));
+    report(generation, each);
+    return piece;
   }
   const auto room = std::min(model.runner->context() - static_cast<int64_t>(text.size()),
                              options.length - generation.generated() - 1);
@@ -66,6 +74,7 @@ std::string speculative_step(LanguageModel& model, Generation& generation,
   int64_t right = 0;
   for (;; ++right) {
     out += generation.next({logits + static_cast<size_t>(right) * words, words});
+    report(generation, each);
     if (generation.end() != Generation::End::kNone || right == count ||
         generation.tokens().back() != guesses[static_cast<size_t>(right)])
       break;
@@ -89,17 +98,21 @@ void check_prompt(int64_t context, const tokenizers::Tokenizer& tokenizer,
 
 std::string generate(LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                      std::vector<tokenizers::TokenId> tokens, const GenerateOptions& options,
-                     const std::function<bool(const std::string&)>& emit) {
+                     const std::function<bool(const std::string&)>& emit, const TokenReport& each) {
   check_prompt(model.context, tokenizer, tokens, options);
   Generation generation(tokenizer, std::move(tokens), options, model.end_tokens, model.context);
   std::string text;
   Array whole;
   while (generation.end() == Generation::End::kNone) {
-    const std::string piece = model.runner && options.speculate
-                                  ? speculative_step(model, generation, options)
-                                  : generation.next(next_logits(model, generation.tokens(), whole));
+    std::string piece;
+    if (model.runner && options.speculate) {
+      piece = speculative_step(model, generation, options, each);
+    } else {
+      piece = generation.next(next_logits(model, generation.tokens(), whole));
+      report(generation, each);
+    }
     text += piece;
-    if (!piece.empty() && !emit(piece)) break;
+    if (!emit(piece)) break;
   }
   return text;
 }

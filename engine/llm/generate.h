@@ -17,11 +17,13 @@ void check_prompt(int64_t context, const tokenizers::Tokenizer& tokenizer,
                   std::vector<tokenizers::TokenId>& tokens, const GenerateOptions& options);
 
 /// Continues `tokens`, checked as by `check_prompt`, until an end token, a stop text, the length,
-/// or the model's context; calls `emit` with each piece of text and stops when it returns false.
-/// Returns the text. With a runner, what its first sequence holds of the text is not computed
-/// again.
+/// or the model's context; calls `emit` after each step with the text that is known since the last
+/// one (which may be empty), and stops when it returns false. `each`, if given, is called with each
+/// generated token. Returns the text. With a runner, what its first sequence holds of the text is
+/// not computed again.
 std::string generate(LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                      std::vector<tokenizers::TokenId> tokens, const GenerateOptions& options,
-                     const std::function<bool(const std::string&)>& emit);
+                     const std::function<bool(const std::string&)>& emit,
+                     const std::function<void(const GeneratedToken&)>& each = {});
 
 }  // namespace paddle::llm

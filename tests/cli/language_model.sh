@@ -24,6 +24,41 @@ penalized="$(text --temperature 0 --repetition-penalty 1e6)"
 same "$(fold -w 1 <<< "$penalized" | sort | uniq -d)" "" "a strong penalty"
 same "$(text --temperature 0 --stop "${greedy:5:2}" --stop never)" "${greedy:0:3}$(rest="${greedy:3}"; echo "${rest%%"${greedy:5:2}"*}")" "a stop text"
 
+# Penalties of what was generated, biases and log-probabilities, as of requests.
+same "$(text --temperature 0 --presence-penalty 0 --frequency-penalty 0)" "$greedy" "no penalty"
+request() {
+  printf '{"custom_id": "r", "url": "/v1/completions", "body": {"prompt": "123", "max_tokens": 12, "temperature": 0, %s}}\n' "$1" > "$folder/request.jsonl"
+  "$infer" "$model" --requests "$folder/request.jsonl" --output "$folder/answer.jsonl" > "$folder/log" || fail "--requests"
+  python3 -c 'import json, sys
+print(json.loads(open(sys.argv[1]).readline())["response"]["body"]["choices"][0]["text"])' "$folder/answer.jsonl"
+}
+for penalty in presence frequency; do
+  penalized="$(text --temperature 0 --"$penalty"-penalty 1.5)"
+  [[ "$penalized" != "$greedy" ]] || fail "--$penalty-penalty changes nothing"
+  same "${penalized:3}" "$(request "\"${penalty}_penalty\": 1.5")" "--$penalty-penalty and a request"
+done
+same "$(text --temperature 0 --logit-bias 7=100)" "123777777777777" "--logit-bias"
+same "$(text --temperature 0 --logit-bias 7=100 --logit-bias 8=-1 --stop 77)" "123" "--logit-bias and --stop"
+text --temperature 0 --logprobs 2 > "$folder/scored"
+same "$(head -n 1 "$folder/scored")" "$greedy" "the text of --logprobs"
+request '"logprobs": 2' > /dev/null
+python3 -c 'import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1]).readlines()[1:]]
+wanted = json.loads(open(sys.argv[2]).readline())["response"]["body"]["choices"][0]["logprobs"]
+ok = [l["token"] for l in lines] == wanted["tokens"] and [l["logprob"] for l in lines] == wanted["token_logprobs"]
+ok = ok and [{t["token"]: t["logprob"] for t in l["top_logprobs"]} for l in lines] == wanted["top_logprobs"]
+sys.exit(not ok or len(lines) != 12 or any(ord(l["token"]) - 48 != l["id"] for l in lines))' "$folder/scored" "$folder/answer.jsonl" || fail "log-probabilities: $(cat "$folder/scored")"
+
+# A conversation through a pipe: each answer continues all of it, and an empty line is none.
+echo '{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}={% endif %}"}' > "$model/tokenizer_config.json"
+chat="$(printf '12\n\n34\n' | "$infer" "$model" --chat --system 9 --temperature 0 --length 5)" || fail "--chat"
+first="$("$infer" "$model" --prompt "912=" --temperature 0 --length 5)"
+second="$("$infer" "$model" --prompt "912${first:4}34=" --temperature 0 --length 5)"
+same "$chat" "${first:4}"$'\n'"${second:11}" "--chat"
+python3 tests/cli/chat_interrupts.py "$infer" "$model" > "$folder/error" 2>&1 || fail "Ctrl-C in --chat"
+rm "$model/tokenizer_config.json"
+expect 5 "has no chat template; use --prompt" "$infer" "$model" --chat
+
 # Caches: a short context, other number formats, and a benchmark.
 same "$(text --temperature 0 --context 20)" "$greedy" "a short context"
 same "$(text --temperature 0 --context 10)" "${greedy:0:10}" "the context ends the text"
@@ -101,6 +136,16 @@ refused 2 "--chat" "$infer" "$model" --prompt 1 --system "Be brief."
 refused 2 "min-p is 1.5, expected 0 to 1" "$infer" "$model" --prompt 1 --min-p 1.5
 refused 2 "repetition-penalty is 0, expected" "$infer" "$model" --prompt 1 --repetition-penalty 0
 refused 2 "repetition-penalty is nan, expected" "$infer" "$model" --prompt 1 --repetition-penalty nan
+refused 2 "--presence-penalty" "$infer" "$model" --prompt 1 --presence-penalty 2.5
+refused 2 "frequency_penalty is nan, expected -2 to 2" "$infer" "$model" --prompt 1 --frequency-penalty nan
+refused 2 "--logit-bias is '7', expected TOKEN=BIAS" "$infer" "$model" --prompt 1 --logit-bias 7
+refused 2 "--logit-bias: 50 is not a token; there are 50" "$infer" "$model" --prompt 1 --logit-bias 50=1
+refused 2 "--logit-bias: 101 is not a number from -100 to 100" "$infer" "$model" --prompt 1 --logit-bias 5=101
+refused 2 "--logit-bias: the token 5 is there twice" "$infer" "$model" --prompt 1 --logit-bias 5=1 --logit-bias 5=2
+refused 2 "--logprobs" "$infer" "$model" --prompt 1 --logprobs 21
+refused 2 "--prompt" "$infer" "$model" --chat --logprobs 1
+refused 2 "--logit-bias needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --prompt 1 --logit-bias 5=1
+refused 2 "--kv is for texts and logits, not for --embed" "$infer" "$encoder" --embed "$folder/lines.txt" --kv int8
 refused 2 "a stop text is empty" "$infer" "$model" --prompt 1 --stop ""
 refused 2 "the window is 65 tokens, expected 2 to the model's context (64)" "$infer" "$model" --perplexity "$folder/text.txt" --window 65
 refused 2 "--window" "$infer" "$model" --perplexity "$folder/text.txt" --window 1
