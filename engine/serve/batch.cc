@@ -4,10 +4,12 @@
 #include <fstream>
 #include <list>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "serve/embeddings.h"
 #include "serve/hosted_model.h"
 
 namespace paddle::serve {
@@ -16,10 +18,12 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
+enum class Kind : uint8_t { kChat, kText, kEmbeddings };
+
 /// A line of the file of requests.
 struct Line {
   std::string id;
-  bool chat = false;
+  Kind kind = Kind::kText;
   std::string body;
 };
 
@@ -55,9 +59,12 @@ Line read_line(const std::string& text, const std::string& place) {
   out.id = value["custom_id"];
   if (value.contains("method") && value["method"] != "POST") expected("'method' to be \"POST\"");
   const Ordered url = value.contains("url") ? value["url"] : Ordered();
-  if (url != "/v1/chat/completions" && url != "/v1/completions")
-    expected("'url' to be \"/v1/chat/completions\" or \"/v1/completions\"");
-  out.chat = url == "/v1/chat/completions";
+  if (url == "/v1/chat/completions")
+    out.kind = Kind::kChat;
+  else if (url == "/v1/embeddings")
+    out.kind = Kind::kEmbeddings;
+  else if (url != "/v1/completions")
+    expected("'url' to be \"/v1/chat/completions\", \"/v1/completions\" or \"/v1/embeddings\"");
   if (!value.contains("body") || !value["body"].is_object()) expected("'body', an object");
   for (const auto& [key, content] : value.items())
     if (key != "custom_id" && key != "method" && key != "url" && key != "body")
@@ -133,80 +140,120 @@ bool has_ended(Open& open) {
   return all;
 }
 
-}  // namespace
+/// Answers the requests of one file.
+class Batch {
+ public:
+  Batch(const ModelEntry& model, const BatchOptions& options,
+        const std::function<bool(const BatchResult&)>& proceed)
+      : options_(options), proceed_(proceed) {
+    const auto ids = check_requests(options.requests);
+    result_.total = static_cast<int64_t>(ids.size());
+    if (options.resume) kept_ = answered_ids(options.output);
+    for (const std::string& id : kept_)
+      if (!ids.contains(id))
+        fail(ErrorCode::kData, options.output, ": has an answer to '", id, "', which ",
+             options.requests, " does not ask");
+    result_.kept = static_cast<int64_t>(kept_.size());
+    // Requests wait in the file and not in the queue, which holds the texts of a few.
+    constexpr int64_t kQueue = 1 << 20;
+    hosted_ = host_model(model, {.streams = options.streams, .queue = kQueue}, metrics_);
+    if (hosted_) {
+      served_ = {hosted_->served()};
+      thread_.emplace(std::vector<Engine*>{hosted_->engine.get()});
+    } else {
+      encoders_.push_back(host_encoder(model));
+    }
+    answers_.emplace(options.output, options.resume);
+  }
 
-BatchResult run_batch(const ModelEntry& model, const BatchOptions& options,
-                      const std::function<bool(const BatchResult&)>& proceed) {
-  BatchResult result;
-  const auto ids = check_requests(options.requests);
-  result.total = static_cast<int64_t>(ids.size());
-  const auto kept = options.resume ? answered_ids(options.output) : std::set<std::string>();
-  for (const std::string& id : kept)
-    if (!ids.contains(id))
-      fail(ErrorCode::kData, options.output, ": has an answer to '", id, "', which ",
-           options.requests, " does not ask");
-  result.kept = static_cast<int64_t>(kept.size());
-  Metrics metrics;
-  // Requests wait in the file and not in the queue, which holds the texts of a few.
-  constexpr int64_t kQueue = 1 << 20;
-  const auto loaded = host_model(model, {.streams = options.streams, .queue = kQueue}, metrics);
-  if (!loaded) fail(ErrorCode::kModel, model.path, ": the model's family has no function 'step'");
-  const HostedModel& hosted = *loaded;
-  const std::vector<ServedModel> served = {hosted.served()};
-  EngineThread thread({hosted.engine.get()});
-  Answers answers(options.output, options.resume);
-  std::list<Open> open;
-  const auto collect = [&] {
-    open.remove_if([&](Open& each) {
+  BatchResult run() {
+    for_each_line(options_.requests, [&](const std::string& text, int64_t number) {
+      if (!going_) return;
+      const Line line = read_line(text, str(options_.requests, ":", number));
+      if (!kept_.contains(line.id)) ask(line);
+      wait(static_cast<size_t>(2 * options_.streams));
+    });
+    wait(0);
+    for (const Open& each : open_)
+      for (const auto& job : each.request.jobs) job->cancel();
+    return result_;
+  }
+
+ private:
+  void ask(const Line& line) {
+    try {
+      if (line.kind == Kind::kEmbeddings) {
+        answers_->add(line.id, 200, answer_embeddings(line.body, encoders_));
+        ++result_.answered;
+        going_ = proceed_(result_);
+        return;
+      }
+      if (!hosted_)
+        throw Refusal{404, "the model is an encoder, for /v1/embeddings; it writes no text",
+                      "model"};
+      begin(line);
+    } catch (const Refusal& refusal) {
+      answers_->add(line.id, refusal.status, error_body(refusal));
+      ++result_.refused;
+    }
+  }
+
+  void begin(const Line& line) {
+    Open next;
+    next.id = line.id;
+    next.request = read_request(line.kind == Kind::kChat, line.body, served_);
+    if (next.request.stream) throw Refusal{400, "'stream' is not for files", "stream"};
+    next.pieces.resize(next.request.jobs.size());
+    next.states.resize(next.request.jobs.size());
+    hosted_->engine->submit(next.request.jobs);
+    open_.push_back(std::move(next));
+    thread_->wake();
+  }
+
+  void wait(size_t most) {
+    while (going_ && open_.size() > most) {
+      going_ = proceed_(result_);
+      if (!open_.empty()) open_.front().request.jobs[0]->wait_for_news(20);
+      collect();
+    }
+  }
+
+  void collect() {
+    open_.remove_if([&](Open& each) {
       if (!has_ended(each)) return false;
       const auto failed =
           std::find_if(each.states.begin(), each.states.end(),
                        [](const Job::State& state) { return state.error.has_value(); });
       if (failed != each.states.end()) {
-        answers.add(each.id, 500, error_body({500, failed->error->what()}));
-        ++result.refused;
+        answers_->add(each.id, 500, error_body({500, failed->error->what()}));
+        ++result_.refused;
       } else {
-        answers.add(each.id, 200, ResponseWriter(each.request).whole(each.pieces, each.states));
-        ++result.answered;
+        answers_->add(each.id, 200, ResponseWriter(each.request).whole(each.pieces, each.states));
+        ++result_.answered;
       }
       return true;
     });
-  };
-  bool going = true;
-  const auto wait = [&](size_t most) {
-    while (going && open.size() > most) {
-      going = proceed(result);
-      if (!open.empty()) open.front().request.jobs[0]->wait_for_news(20);
-      collect();
-    }
-  };
-  const auto ask = [&](const Line& line) {
-    Open next;
-    next.id = line.id;
-    try {
-      next.request = read_request(line.chat, line.body, served);
-      if (next.request.stream) throw Refusal{400, "'stream' is not for files", "stream"};
-    } catch (const Refusal& refusal) {
-      answers.add(line.id, refusal.status, error_body(refusal));
-      ++result.refused;
-      return;
-    }
-    next.pieces.resize(next.request.jobs.size());
-    next.states.resize(next.request.jobs.size());
-    hosted.engine->submit(next.request.jobs);
-    open.push_back(std::move(next));
-    thread.wake();
-  };
-  for_each_line(options.requests, [&](const std::string& text, int64_t number) {
-    if (!going) return;
-    const Line line = read_line(text, str(options.requests, ":", number));
-    if (!kept.contains(line.id)) ask(line);
-    wait(static_cast<size_t>(2 * options.streams));
-  });
-  wait(0);
-  for (const Open& each : open)
-    for (const auto& job : each.request.jobs) job->cancel();
-  return result;
+  }
+
+  const BatchOptions& options_;
+  const std::function<bool(const BatchResult&)>& proceed_;
+  BatchResult result_;
+  std::set<std::string> kept_;
+  Metrics metrics_;
+  std::optional<HostedModel> hosted_;
+  std::vector<HostedEncoder> encoders_;
+  std::vector<ServedModel> served_;
+  std::optional<EngineThread> thread_;
+  std::optional<Answers> answers_;
+  std::list<Open> open_;
+  bool going_ = true;
+};
+
+}  // namespace
+
+BatchResult run_batch(const ModelEntry& model, const BatchOptions& options,
+                      const std::function<bool(const BatchResult&)>& proceed) {
+  return Batch(model, options, proceed).run();
 }
 
 }  // namespace paddle::serve

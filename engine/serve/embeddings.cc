@@ -1,8 +1,10 @@
 #include "serve/embeddings.h"
 
 #include <cstring>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "serve/request_keys.h"
 
@@ -87,6 +89,29 @@ std::vector<std::vector<TokenId>> read_input(Keys& keys, const llm::Embedder& em
 }
 
 }  // namespace
+
+HostedEncoder host_encoder(const ModelEntry& entry) {
+  if (!llm::is_encoder(entry.path, entry.family))
+    fail(ErrorCode::kModel, entry.path,
+         ": the model's family has neither a function 'step' nor 'embed'");
+  const ModelEntry standard;
+  const std::pair<const char*, bool> settings[] = {
+      {"adapter", entry.adapter != standard.adapter},
+      {"kv", entry.kv != standard.kv},
+      {"cache", entry.cache != standard.cache},
+      {"cache_tokens", entry.cache_tokens != standard.cache_tokens},
+      {"context", entry.context != standard.context},
+      {"activations", entry.activations != standard.activations},
+      {"weights_as", entry.weights_as != standard.weights_as},
+      {"draft", entry.draft != standard.draft}};
+  for (const auto& [name, given] : settings)
+    if (given)
+      fail(ErrorCode::kUsage, "'", entry.name, "' is an encoder, on which '", name,
+           "' has no effect; leave it out, or give it to the other models alone (--config)");
+  return {entry.name,
+          std::make_unique<llm::Embedder>(entry.path, llm::ModelOptions{.family = entry.family}),
+          static_cast<int64_t>(std::time(nullptr))};
+}
 
 std::string answer_embeddings(std::string_view text, const std::vector<HostedEncoder>& encoders) {
   try {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "llm/embedder.h"
+#include "serve/serve_config.h"
 
 namespace paddle::serve {
 
@@ -15,6 +16,9 @@ struct HostedEncoder {
   std::unique_ptr<llm::Embedder> embedder;
   int64_t created = 0;
 };
+
+/// Loads an encoder. kModel if the model is none, kUsage for settings that do nothing for one.
+HostedEncoder host_encoder(const ModelEntry& entry);
 
 /// The response to a request's body. Throws Refusal (api.h) for what cannot be done as asked.
 std::string answer_embeddings(std::string_view body, const std::vector<HostedEncoder>& encoders);

@@ -57,13 +57,8 @@ Server::Server(ServeConfig config) : config_(std::move(config)) {
   for (const ModelEntry& entry : config_.models) {
     if (auto model = host_model(entry, limits, metrics_, models_))
       models_.push_back(std::move(*model));
-    else if (llm::is_encoder(entry.path, entry.family))
-      encoders_.push_back(
-          {entry.name,
-           std::make_unique<llm::Embedder>(entry.path, llm::ModelOptions{.family = entry.family}),
-           static_cast<int64_t>(std::time(nullptr))});
     else
-      fail(ErrorCode::kModel, entry.path, ": the model's family has no function 'step'");
+      encoders_.push_back(host_encoder(entry));
   }
   std::vector<Engine*> engines;
   for (const HostedModel& model : models_) {

@@ -46,11 +46,32 @@ expect 2 "--resume" "$infer" "$model" --prompt 1 --resume
 expect 2 "--requests needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --requests "$folder/in.jsonl" --output "$folder/c.jsonl"
 echo '{"custom_id": "r1", "url": "/v1/completions", "body": {}}' >> "$folder/in.jsonl"
 expect 4 "in.jsonl:21: the custom_id 'r1' is there twice" "${requests[@]}" --output "$folder/c.jsonl"
-echo '{"custom_id": "x", "url": "/v1/embeddings", "body": {}}' > "$folder/in.jsonl"
+echo '{"custom_id": "x", "url": "/v1/images", "body": {}}' > "$folder/in.jsonl"
 expect 4 "in.jsonl:1: expected 'url' to be" "${requests[@]}" --output "$folder/c.jsonl"
 echo 'nothing' > "$folder/in.jsonl"
 expect 4 "in.jsonl:1: expected a JSON object" "${requests[@]}" --output "$folder/c.jsonl"
 echo '{"custom_id": "y", "url": "/v1/completions", "body": {}}' > "$folder/in.jsonl"
 expect 4 "has an answer to 'r" "${requests[@]}" --output "$folder/a.jsonl" --resume
+
+# Embeddings: by an encoder, whose vectors are those of --embed; it writes no text, and a model of text gives none.
+encoder="$folder/encoder"
+cp -r tests/llm/data/bert "$encoder"
+cp "$model/tokenizer.json" "$encoder/"
+python3 -c 'import json
+for name, url, body in (("e", "/v1/embeddings", {"input": ["123", "45678"]}), ("t", "/v1/completions", {"prompt": "1"}), ("b", "/v1/embeddings", {"input": "1", "size": 2})):
+    print(json.dumps({"custom_id": name, "url": url, "body": body}))' > "$folder/in.jsonl"
+"$infer" "$encoder" --requests "$folder/in.jsonl" --output "$folder/vectors.jsonl" > "$folder/log" 2> "$folder/error" || fail "embeddings"
+grep -q "^answered 1 of 3 requests" "$folder/log" || fail "$(cat "$folder/log")"
+printf '123\n45678\n' | "$infer" "$encoder" --embed - > "$folder/lines.jsonl"
+python3 -c 'import json, sys
+answers = {a["custom_id"]: a["response"] for a in map(json.loads, open(sys.argv[1]))}
+wanted = [json.loads(line)["embedding"] for line in open(sys.argv[2])]
+got = [d["embedding"] for d in answers["e"]["body"]["data"]]
+ok = got == wanted and answers["t"]["status_code"] == 404 and "writes no text" in answers["t"]["body"]["error"]["message"]
+sys.exit(not ok or answers["b"]["status_code"] != 400 or "size" not in answers["b"]["body"]["error"]["message"])' "$folder/vectors.jsonl" "$folder/lines.jsonl" || fail "the vectors: $(cat "$folder/vectors.jsonl")"
+head -n 1 "$folder/in.jsonl" > "$folder/one.jsonl"
+"$infer" "$model" --requests "$folder/one.jsonl" --output "$folder/none.jsonl" > "$folder/log" 2> "$folder/error" || fail "embeddings of a model of text"
+grep -q '"status_code":404' "$folder/none.jsonl" || fail "$(cat "$folder/none.jsonl")"
+expect 2 "is an encoder, on which 'kv' has no effect" "$infer" "$encoder" --requests "$folder/one.jsonl" --output "$folder/c.jsonl" --kv int8
 [[ ! -e "$folder/c.jsonl" ]] || fail "an output of requests that were refused"
 finish

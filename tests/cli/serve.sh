@@ -33,8 +33,19 @@ expect 2 "no model is given" "$serve"
 expect 2 "expected a Hugging Face folder or a GGUF file" "$serve" models/vision/lenet.yaml
 quiet 0 "$serve" "$model" --adapter legal=tests/llm/data/llama_adapter --dry-run
 grep -q "^legal: 8 texts at a time" "$folder/out" || fail "an adapter: $(cat "$folder/out")"
+quiet 0 "$serve" "$model" --family models/llm/llama.yaml --dry-run
+expect 2 "nowhere.yaml" "$serve" "$model" --family nowhere.yaml --dry-run
 expect 2 "--adapter is 'tests', expected NAME=DIR" "$serve" "$model" --adapter tests
 expect 2 "tests/none: is not a folder with adapter_config.json" "$serve" "$model" --adapter legal=tests/none
+cp -r tests/llm/data/bert "$folder/encoder"
+cp "$model/tokenizer.json" "$folder/encoder/"
+quiet 0 "$serve" "$folder/encoder" --dry-run
+grep -q "^encoder: embeddings of texts" "$folder/out" || fail "an encoder: $(cat "$folder/out")"
+for option in "--kv int8" "--context 8" "--cache plain" "--cache-tokens 40" "--weights-as int8" "--activations int8" "--draft none"; do
+  # shellcheck disable=SC2086
+  expect 2 "'encoder' is an encoder, on which '$(sed 's/^--//; s/ .*//; s/-/_/' <<< "$option")' has no effect" "$serve" "$folder/encoder" $option --dry-run
+done
+expect 2 "on which 'adapter' has no effect" "$serve" "$folder/encoder" --adapter legal=tests/llm/data/llama_adapter --dry-run
 printf 'models: {a: {path: llama, draft: no}}\n' > "$folder/bad.yaml"
 expect 3 "bad.yaml:1:34: 'models.a.draft': expected one of ngram, none, found 'no'" "$serve" --config "$folder/bad.yaml"
 quiet 0 "$serve" "$model" --cache plain --dry-run
