@@ -21,7 +21,7 @@ constexpr auto kDrainTime = std::chrono::seconds(30);
 int run(int argc, char** argv) {
   CLI::App app{"Serves language models over HTTP, with the interface of OpenAI."};
   std::vector<std::string> models, adapters;
-  std::string file, kv, cache, activations, weights_as, draft;
+  std::string file, family, kv, cache, activations, weights_as, draft;
   serve::ServeConfig given;
   int64_t context = 0, cache_tokens = 0;
   bool dry_run = false;
@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   auto* step = app.add_option("--step-ms", given.step_ms,
                               "how long reading a prompt may delay the texts that are generated");
   auto* request = app.add_option("--request-s", given.request_s, "seconds that a request may take");
+  app.add_option("--family", family, "the models' family, a model file (default: by their type)");
   app.add_option("--context", context, "tokens of a text (default: the model's)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--kv", kv, "how keys and values are cached")
@@ -88,6 +89,7 @@ int run(int argc, char** argv) {
     config.models.back().adapter = folder;
   }
   for (serve::ModelEntry& model : config.models) {
+    if (!family.empty()) model.family = family;
     if (!kv.empty()) model.kv = kv;
     if (!cache.empty()) model.cache = cache;
     if (cache_tokens > 0) model.cache_tokens = cache_tokens;

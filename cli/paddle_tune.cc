@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 struct Options {
   std::vector<std::string> arguments, what, dims;
-  std::string output, weights;
+  std::string output, weights, family;
   double time_limit = 300, loss_tolerance = 0.02;
   int64_t batch = 1;
   bool resume = false, json = false, parallel = false, dry_run = false;
@@ -126,8 +126,8 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
   std::optional<Phase> phase(std::in_place, "reading the subject");
   std::unique_ptr<tune::Subject> subject;
   if (training) {
-    if (!options.dims.empty() || !options.weights.empty())
-      fail(ErrorCode::kUsage, "--dim and --weights belong to models; ", request.subject,
+    if (!options.dims.empty() || !options.weights.empty() || !options.family.empty())
+      fail(ErrorCode::kUsage, "--dim, --weights and --family belong to models; ", request.subject,
            " is the config of a run");
     cli::use_config_threads(train::read_config(request.subject, overrides).threads);
     subject = tune::training_subject(
@@ -139,8 +139,13 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
     tune::LanguageModelOptions language{
         .model = request.subject, .load = {}, .loss_tolerance = options.loss_tolerance};
     language.load.load.overrides = overrides;
+    language.load.family = options.family;
+    request.family = options.family;
+    if (!options.family.empty()) request.arguments.push_back("--family " + options.family);
     subject = tune::language_model_subject(std::move(language));
   } else {
+    if (!options.family.empty())
+      fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
     tune::InferenceOptions inference{request.subject, {}, options.batch, options.dims};
     inference.kernel_seconds = options.time_limit / 6;
     inference.load.overrides = overrides;
@@ -240,6 +245,8 @@ int run(int argc, char** argv) {
   app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim")
       ->allow_extra_args(false);
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
+  app.add_option("--family", options.family,
+                 "of a language model: its family, a model file (default: by its type)");
   app.add_flag("--parallel", options.parallel,
                "plan a parallel strategy for the transformer in SUBJECT (as --what parallel)");
   app.add_option("--cluster", options.cluster, "with --parallel: the cluster (YAML)");

@@ -306,10 +306,18 @@ void Engine::settle(Work& work) {
   }
   metrics_.add("generated_tokens_total",
                static_cast<double>(work.right + (slot.generation->last() ? 1 : 0)));
-  if (slot.generation->end() != llm::Generation::End::kNone)
+  if (slot.generation->end() != llm::Generation::End::kNone) {
+    const int64_t later_tokens = slot.generation->generated() - 1;
+    if (later_tokens > 0)
+      metrics_.observe(metric("time_per_output_token_seconds"),
+                       seconds_since(slot.first_token) / static_cast<double>(later_tokens));
+    metrics_.observe(metric("request_duration_seconds"), seconds_since(slot.asked));
     slot.job->finish(slot.generation->end());
+  }
   if (slot.job->is_done()) release(slot);
 }
+
+std::string Engine::metric(const char* name) const { return str(name, "{model=\"", name_, "\"}"); }
 
 void Engine::fail_all(const Error& error) {
   for (Slot& slot : slots_) {
@@ -328,13 +336,11 @@ std::shared_ptr<const grammar::TokenTexts> Engine::token_texts() {
 
 void Engine::report() const {
   const std::lock_guard lock(mutex_);
-  metrics_.set(str("requests_running{model=\"", name_, "\"}"),
-               static_cast<double>(running_.load()));
-  metrics_.set(str("requests_waiting{model=\"", name_, "\"}"), static_cast<double>(queue_.size()));
+  metrics_.set(metric("requests_running"), static_cast<double>(running_.load()));
+  metrics_.set(metric("requests_waiting"), static_cast<double>(queue_.size()));
   if (!runner_.blocks()) return;
-  metrics_.set(str("cache_tokens{model=\"", name_, "\"}"),
-               static_cast<double>(runner_.cache_tokens()));
-  metrics_.set(str("cache_tokens_used{model=\"", name_, "\"}"),
+  metrics_.set(metric("cache_tokens"), static_cast<double>(runner_.cache_tokens()));
+  metrics_.set(metric("cache_tokens_used"),
                static_cast<double>(blocks_used_.load() * llm::CacheBlocks::kTokens));
 }
 
@@ -384,8 +390,8 @@ bool Engine::step() {
     logits += each.wanted * runner_.words();
     if (slot.job->scores_prompt && slot.generation->generated() == 0) score_prompt(each, before);
     if (slot.missing() <= 0 && slot.generation->generated() == 0) {
-      metrics_.add("time_to_first_token_seconds_sum", seconds_since(slot.asked));
-      metrics_.add("time_to_first_token_seconds_count");
+      slot.first_token = Clock::now();
+      metrics_.observe(metric("time_to_first_token_seconds"), seconds_since(slot.asked));
     }
   }
   std::erase_if(work,

@@ -66,7 +66,7 @@ class Engine {
     Slot* leader = nullptr;
     uint64_t leader_used = 0;
     int64_t shared = 0;
-    std::chrono::steady_clock::time_point asked;
+    std::chrono::steady_clock::time_point asked, first_token;
     /// Other texts have taken the blocks of a paged cache; it is read again when there is room.
     bool paused = false;
     int64_t scored = 0;  ///< tokens of the prompt whose log-probabilities are known
@@ -104,6 +104,8 @@ class Engine {
   void advance(Work& work);
   void settle(Work& work);
   void fail_all(const Error& error);
+  /// The name of a metric with this model's label.
+  std::string metric(const char* name) const;
   void release(Slot& slot);
 
   std::string name_;

@@ -129,6 +129,7 @@ std::string tuned_yaml(const Request& request, Subject& subject, const Result& r
 std::string tuned_command(const Request& request, Subject& subject, const Result& result,
                           const std::string& folder) {
   std::string out = "paddle-infer " + request.subject, chunk, streams;
+  if (!request.family.empty()) out += " --family " + request.family;
   for (const Trial* t : accepted(result)) {
     const std::string value = subject.publish(t->change, folder);
     if (value.empty()) continue;

@@ -13,6 +13,7 @@ namespace paddle::tune {
 struct Request {
   std::string subject;                 ///< config or model
   std::vector<std::string> arguments;  ///< overrides and options that change the measurement
+  std::string family = {};             ///< the model file of a language model; empty: by its type
 };
 
 /// A config that extends the tuned one by the accepted changes, with the gain of each.

@@ -56,6 +56,9 @@ def metric(name):
 # The paths.
 response, text = call("GET", "/health", headers={})
 expect(response.status == 200 and json.loads(text) == {"status": "ok"}, text)
+response, text = call("GET", "/")
+expect(response.status == 200 and response.getheader("Content-Type") == "text/html; charset=utf-8", response.getheaders())
+expect(text.startswith("<!doctype html>") and "<title>Chat</title>" in text and "v1/chat/completions" in text and text.rstrip().endswith("</html>"), text[:200])
 response, text = call("GET", "/v1/models")
 models = json.loads(text)["data"]
 expect([m["id"] for m in models] == ["llama"] and models[0]["max_model_len"] == 64, text)
@@ -211,4 +214,19 @@ while time.time() < deadline:
 expect('paddle_requests_running{model="llama"} 0' in text, text)
 expect(metric("paddle_requests_cancelled_total") > 0 and metric("paddle_requests_rejected_total") > 0, text)
 expect(post("/v1/completions", GREEDY)[1]["choices"][0]["text"] == alone, "after clients that left")
+
+# Histograms: buckets count everything below their bound, and the last one all.
+response, text = call("GET", "/metrics")
+for name in ("time_to_first_token_seconds", "time_per_output_token_seconds", "request_duration_seconds"):
+    expect(text.count(f"# TYPE paddle_{name} histogram") == 1, name)
+    lines = [line.rsplit(" ", 1) for line in text.split("\n") if line.startswith(f'paddle_{name}_bucket{{model="llama",le="')]
+    bounds = [float(line[0].split('le="')[1][:-2].replace("+Inf", "inf")) for line in lines]
+    counts = [int(line[1]) for line in lines]
+    expect(bounds == sorted(bounds) and bounds[-1] == float("inf") and counts == sorted(counts), (name, lines))
+    total, count = metric(f'paddle_{name}_sum{{model="llama"}}'), metric(f'paddle_{name}_count{{model="llama"}}')
+    expect(count == counts[-1] > 20 and 0 < total < 1e3, (name, total, count))
+    expect(sum(b - a for a, b in zip([0, *counts], counts)) == count and total <= sum((b - a) * min(bound, 1e3) for a, b, bound in zip([0, *counts], counts, bounds)), (name, lines))
+ended = metric('paddle_request_duration_seconds_count{model="llama"}')
+expect(post("/v1/completions", {**GREEDY, "n": 2})[0] == 200, "two texts")
+expect(metric('paddle_request_duration_seconds_count{model="llama"}') == ended + 2, "texts that ended")
 print("ok", alone)
