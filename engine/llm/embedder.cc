@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "formats/gguf/reader.h"
 #include "llm/family.h"
 #include "llm/logits.h"
 #include "text/json_value.h"
@@ -14,6 +15,20 @@
 namespace paddle::llm {
 
 namespace {
+
+/// The pooling that a GGUF file names; the mean if it names none.
+void read_gguf_pooling(const std::string& path, Pooling& pooling) {
+  enum : int64_t { kNone, kMean, kFirst, kLast };
+  const auto file = formats::gguf::Reader::open(path);
+  const std::string key = file.text("general.architecture").value_or("") + ".pooling_type";
+  const int64_t type = file.integer(key).value_or(kNone);
+  if (type == kFirst)
+    pooling = Pooling::kFirst;
+  else if (type == kLast)
+    pooling = Pooling::kLast;
+  else if (type != kNone && type != kMean)
+    file.refuse(str(key, " is ", type, ", expected 0 to 3: none, mean, first or last token"));
+}
 
 /// The settings of sentence-transformers beside the model, if there are any.
 void read_pooling(const std::string& path, Pooling& pooling, bool& normalize, int64_t& context) {
@@ -66,7 +81,10 @@ Embedder::Embedder(const std::string& path, const ModelOptions& options)
   LanguageModel opened = open_language_model(path, embed);
   model_ = std::move(opened.model);
   context_ = opened.context;
-  read_pooling(path, pooling_, normalize_, context_);
+  if (is_directory(path))
+    read_pooling(path, pooling_, normalize_, context_);
+  else
+    read_gguf_pooling(path, pooling_);
   const Shape& shape = model_->declared_outputs().at(0).second.shape;
   width_ = shape.back().constant().value_or(0);
 }

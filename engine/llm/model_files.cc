@@ -20,7 +20,10 @@ ModelFiles open_folder(const std::string& path) {
   ModelFiles out;
   out.kind = "huggingface";
   out.config = path + "/config.json";
-  const Json config = read_json_file(out.config, uint64_t{16} << 20);
+  Json config = read_json_file(out.config, uint64_t{16} << 20);
+  // A model of text and images keeps what describes its text part, a model of its own, in one key.
+  if (const Json* const text = config.find("text_config"); text && text->find("model_type"))
+    config = Json(*text);
   out.type = JsonValue(config, out.config).at("model_type").text();
   for (const auto& [key, value] : config.entries) {
     out.variables.set(key, jinja::from_json(value));
@@ -71,6 +74,7 @@ ModelFiles open_gguf(const std::string& path) {
   if (const auto* tokens = file.strings("tokenizer.ggml.tokens"))
     out.variables.set("tokens", static_cast<int64_t>(tokens->size()));
   out.variables.set("architecture", out.type);
+  out.variables.set("token_types", file.integer("tokenizer.ggml.token_type_count").value_or(2));
   out.weights = convert::open_source(path, convert::Format::kGguf);
   add_tensor_names(out);
   return out;

@@ -124,6 +124,17 @@ python3 -c 'import json, sys
 vectors = [json.loads(line)["embedding"] for line in open(sys.argv[1])]
 sys.exit(any(len(v) != 32 or abs(sum(x * x for x in v) - 1) > 1e-5 for v in vectors))' "$folder/both.jsonl" || fail "vectors"
 
+# The same encoder as a GGUF file, and as a folder with vocab.txt (make_gguf.py).
+rm "$encoder/tokenizer.json"
+python3 -c 'letters = "abcdefghijklmnopqrstuvwxyz"
+print("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *("##" + c for c in letters[:19])]))' > "$encoder/vocab.txt"
+printf 'Abc de\nz\n' > "$folder/lines.txt"
+for each in "$encoder" tests/llm/data/bert.gguf; do
+  "$infer" "$each" --embed "$folder/lines.txt" > "$folder/$(basename "$each").vectors" 2> "$folder/error" || fail "--embed with $each"
+done
+[[ "$(wc -l < "$folder/encoder.vectors")" == 2 ]] || fail "vectors of two lines"
+cmp -s "$folder/encoder.vectors" "$folder/bert.gguf.vectors" || fail "vectors of a GGUF file"
+
 # Nothing is printed before an error.
 refused() {
   expect "$@"

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "formats/npz.h"
+#include "llm/family.h"
 #include "llm/generate.h"
 #include "llm/perplexity.h"
 #include "runtime/execute.h"
@@ -83,24 +84,66 @@ TEST_P(Logits, OfWholeTextsAreTheSame) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, Logits,
-    testing::Values(Case{"llama", "llama"}, Case{"llama3", "llama3"}, Case{"mistral", "mistral"},
-                    Case{"qwen2", "qwen2"}, Case{"qwen3", "qwen3"}, Case{"smollm3", "smollm3"},
-                    Case{"llama.gguf", "llama"}, Case{"gemma2", "gemma2", "gemma"},
-                    Case{"gemma3", "gemma3", "gemma"}, Case{"phi3", "phi3", "phi3"},
-                    Case{"gpt2", "gpt2", "gpt2"}, Case{"gpt_neox", "gpt_neox", "gpt_neox"},
-                    Case{"yarn", "yarn"}, Case{"dynamic", "dynamic"},
-                    Case{"mixtral.gguf", "mixtral"}, Case{"ernie4_5", "ernie4_5"},
-                    Case{"mixtral", "mixtral"}, Case{"qwen2_moe", "qwen2_moe"},
-                    Case{"qwen2_moe.gguf", "qwen2_moe"}, Case{"qwen3_moe", "qwen3_moe"},
-                    Case{"opt", "opt", "opt"}, Case{"bloom", "bloom", "bloom"},
-                    Case{"falcon", "falcon", "falcon"}, Case{"falcon_new", "falcon_new", "falcon"},
-                    Case{"falcon_rw", "falcon_rw", "falcon"}, Case{"glm4", "glm4", "glm4"},
-                    Case{"starcoder2", "starcoder2", "starcoder2"}),
+    testing::Values(
+        Case{"llama", "llama"}, Case{"llama3", "llama3"}, Case{"mistral", "mistral"},
+        Case{"qwen2", "qwen2"}, Case{"qwen3", "qwen3"}, Case{"smollm3", "smollm3"},
+        Case{"llama.gguf", "llama"}, Case{"gemma2", "gemma2", "gemma"},
+        Case{"gemma3", "gemma3", "gemma"}, Case{"phi3", "phi3", "phi3"},
+        Case{"gpt2", "gpt2", "gpt2"}, Case{"gpt_neox", "gpt_neox", "gpt_neox"},
+        Case{"yarn", "yarn"}, Case{"dynamic", "dynamic"}, Case{"mixtral.gguf", "mixtral"},
+        Case{"ernie4_5", "ernie4_5"}, Case{"mixtral", "mixtral"}, Case{"qwen2_moe", "qwen2_moe"},
+        Case{"qwen2_moe.gguf", "qwen2_moe"}, Case{"qwen3_moe", "qwen3_moe"},
+        Case{"opt", "opt", "opt"}, Case{"bloom", "bloom", "bloom"},
+        Case{"falcon", "falcon", "falcon"}, Case{"falcon_new", "falcon_new", "falcon"},
+        Case{"falcon_rw", "falcon_rw", "falcon"}, Case{"glm4", "glm4", "glm4"},
+        Case{"starcoder2", "starcoder2", "starcoder2"},
+        Case{"opt_projected", "opt_projected", "opt"}, Case{"glm4_yarn", "glm4_yarn", "glm4"},
+        Case{"falcon_linear", "falcon_linear", "falcon"},
+        Case{"gpt_neox_llama3", "gpt_neox_llama3", "gpt_neox"},
+        Case{"starcoder2_yarn", "starcoder2_yarn", "starcoder2"},
+        Case{"gemma3_text_part", "gemma3", "gemma"},  // make_text_part.py
+        // make_gguf.py
+        Case{"yarn.gguf", "yarn"}, Case{"llama3.gguf", "llama3"}, Case{"phi3.gguf", "phi3", "phi3"},
+        Case{"gpt2.gguf", "gpt2", "gpt2"}, Case{"gpt_neox.gguf", "gpt_neox", "gpt_neox"},
+        Case{"bloom.gguf", "bloom", "bloom"}, Case{"falcon.gguf", "falcon", "falcon"},
+        Case{"falcon_new.gguf", "falcon_new", "falcon"},
+        Case{"starcoder2.gguf", "starcoder2", "starcoder2"},
+        Case{"split-00001-of-00003.gguf", "starcoder2", "starcoder2"},
+        Case{"glm4.gguf", "glm4", "glm4"}, Case{"smollm3.gguf", "smollm3"},
+        Case{"ernie4_5.gguf", "ernie4_5"}),
     [](const auto& info) {
       std::string name = info.param.model;
-      std::replace(name.begin(), name.end(), '.', '_');
+      for (const char other : {'.', '-'}) std::replace(name.begin(), name.end(), other, '_');
       return name;
     });
+
+// The family is found by the file's own architecture.
+TEST(Logits, OfGgufFilesFindTheirFamily) {
+  for (const char* name :
+       {"phi3", "gpt2", "gpt_neox", "bloom", "falcon", "starcoder2", "glm4", "bert"}) {
+    const Family family = find_family(open_model_files(kData + name + ".gguf"), "");
+    EXPECT_TRUE(family.file.ends_with(str("/", name, ".yaml"))) << family.file;
+  }
+}
+
+TEST(Logits, OfAnEncoderInGgufAreTheHiddenValuesOfTheFolder) {
+  runtime::register_backends();
+  const auto hidden = [](const std::string& model) {
+    program::LoadOptions load;
+    load.function = "embed";
+    const LanguageModel opened =
+        open_language_model(kData + model, {.family = "models/llm/bert.yaml", .load = load});
+    const formats::NpzReader golden(kData + "bert/golden.npz");
+    const Array tokens = golden.read("tokens");
+    const Array values =
+        opened.model->run({tokens, Array::from<int64_t>({7, tokens.shape[1]}, {2})})[0]
+            .contiguous();
+    return std::vector<float>(values.data<float>(), values.data<float>() + values.size());
+  };
+  const std::vector<float> folder = hidden("bert");
+  ASSERT_EQ(folder.size(), 2U * 12 * 32);
+  EXPECT_EQ(folder, hidden("bert.gguf"));
+}
 
 TEST(Experts, OfGgufAreBlocksOfOneTensor) {
   runtime::register_backends();

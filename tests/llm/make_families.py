@@ -35,6 +35,16 @@ MODELS = {
     "dynamic": (t.LlamaForCausalLM, t.LlamaConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, vocab_size=50, max_position_embeddings=16, rope_parameters={"rope_type": "dynamic", "rope_theta": 1000.0, "factor": 2.0})),
     "yarn": (t.Qwen3ForCausalLM, t.Qwen3Config(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=16, vocab_size=50, max_position_embeddings=128, rope_parameters={"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 32})),
 }
+# Small ones: projected embeddings, and scaled rotary positions (yarn without the length of the training takes that of the config).
+SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 50, "max_position_embeddings": 64}
+ROPE = {"rope_theta": 1000.0}
+MODELS |= {
+    "opt_projected": (t.OPTForCausalLM, t.OPTConfig(**SMALL, ffn_dim=24, word_embed_proj_dim=12, do_layer_norm_before=False, pad_token_id=1)),
+    "glm4_yarn": (t.Glm4ForCausalLM, t.Glm4Config(**SMALL, intermediate_size=24, num_key_value_heads=1, head_dim=16, pad_token_id=0, rope_parameters={**ROPE, "rope_type": "yarn", "factor": 4.0, "partial_rotary_factor": 0.5})),
+    "falcon_linear": (t.FalconForCausalLM, t.FalconConfig(**SMALL, multi_query=True, parallel_attn=True, bias=False, alibi=False, rope_parameters={**ROPE, "rope_type": "linear", "factor": 2.0})),
+    "gpt_neox_llama3": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**SMALL, intermediate_size=24, rope_parameters={**ROPE, "rope_type": "llama3", "partial_rotary_factor": 0.5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32})),
+    "starcoder2_yarn": (t.Starcoder2ForCausalLM, t.Starcoder2Config(**SMALL, intermediate_size=24, num_key_value_heads=1, sliding_window=None, rope_parameters={**ROPE, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 8.0})),
+}
 folder, only = sys.argv[1], sys.argv[2:]
 for index, (name, (kind, config)) in enumerate(MODELS.items()):
     if only and name not in only:

@@ -14,7 +14,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 ARCHITECTURES = {"phi3": "PHI3", "gpt2": "GPT2", "gpt_neox": "GPTNEOX", "bloom": "BLOOM", "falcon": "FALCON", "falcon_new": "FALCON", "starcoder2": "STARCODER2",
-                 "glm4": "GLM4", "smollm3": "SMOLLM3", "ernie4_5": "ERNIE4_5", "bert": "BERT", "yarn": "QWEN3"}
+                 "glm4": "GLM4", "smollm3": "SMOLLM3", "ernie4_5": "ERNIE4_5", "bert": "BERT", "yarn": "QWEN3", "llama3": "LLAMA"}
 
 
 def thirds(value, heads):
@@ -34,6 +34,13 @@ def neighbors(value, heads):
     return value.reshape(heads, 2, -1, *value.shape[1:]).swapaxes(1, 2).reshape(value.shape)
 
 
+def llama3_factors(rope, head):
+    """Divisors of the frequencies: 1 for high ones, the factor for low ones, and a transition."""
+    turns = rope["original_max_position_embeddings"] * rope["rope_theta"] ** (-np.arange(0, head, 2) / head) / (2 * np.pi)
+    kept = np.clip((turns - rope["low_freq_factor"]) / (rope["high_freq_factor"] - rope["low_freq_factor"]), 0, 1)
+    return (1 / (kept + (1 - kept) / rope["factor"])).astype(np.float32)
+
+
 def converted(name, key, value, c, heads, kv_heads):
     if name == "gpt2" and key.endswith((".c_attn.weight", ".c_proj.weight", ".c_fc.weight")):
         return value.T
@@ -41,9 +48,9 @@ def converted(name, key, value, c, heads, kv_heads):
         return thirds(value, heads)
     if name.startswith("falcon") and "query_key_value" in key:
         return groups(value, heads, kv_heads)
-    if name == "smollm3" and "q_proj" in key:
+    if name in ("smollm3", "llama3") and "q_proj" in key:
         return neighbors(value, heads)
-    if name == "smollm3" and "k_proj" in key:
+    if name in ("smollm3", "llama3") and "k_proj" in key:
         return neighbors(value, kv_heads)
     return value
 
@@ -64,7 +71,17 @@ def write(folder, name, target=None, **options):
         writer.add_head_count_kv(kv_heads)
     writer.add_feed_forward_length(c.get("intermediate_size") or c.get("n_inner") or 4 * width)
     writer.add_context_length(c.get("max_position_embeddings") or c.get("n_positions") or 64)
-    writer.add_token_list([f"t{i}" for i in range(50)])
+    if name == "bert":
+        # The words of vocab.txt in tests/cli/language_model.sh: letters that begin words, and some that go on.
+        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        writer.add_tokenizer_model("bert")
+        writer.add_token_list(special + ["\u2581" + c for c in letters] + list(letters[:19]))
+        writer.add_token_types([gguf.TokenType.CONTROL] * 5 + [gguf.TokenType.NORMAL] * 45)
+        for key, token in (("unknown", 1), ("cls", 2), ("seperator", 3)):
+            writer.add_uint32(f"tokenizer.ggml.{key}_token_id", token)
+    else:
+        writer.add_token_list([f"t{i}" for i in range(50)])
     if "rms_norm_eps" in c:
         writer.add_layer_norm_rms_eps(c["rms_norm_eps"])
     else:
@@ -73,7 +90,7 @@ def write(folder, name, target=None, **options):
     if "rope_theta" in rope and name not in ("falcon", "falcon_new", "gpt_neox"):
         writer.add_rope_freq_base(rope["rope_theta"])
     head = c.get("head_dim") or width // heads
-    if name in ("glm4", "gpt_neox", "phi3", "smollm3"):
+    if name in ("glm4", "gpt_neox", "phi3", "smollm3", "llama3"):
         writer.add_rope_dimension_count(int(head * rope.get("partial_rotary_factor", 0.25 if name == "gpt_neox" else 1.0)))
     if c.get("head_dim"):
         writer.add_key_length(head)
@@ -104,6 +121,8 @@ def write(folder, name, target=None, **options):
         known = names.get_name(key, try_suffixes=(".weight", ".bias"))
         assert known, key
         writer.add_tensor(known, np.ascontiguousarray(converted(name, key, value, c, heads, kv_heads)).astype(np.float32))
+    if name == "llama3":
+        writer.add_tensor("rope_freqs.weight", llama3_factors(rope, head))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
