@@ -1,5 +1,5 @@
 #pragma once
-// What the small files of a Hugging Face folder say about its tokenizer: tokenizer_config.json,
+// The settings of a tokenizer in the small files of a Hugging Face folder: tokenizer_config.json,
 // special_tokens_map.json, added_tokens.json and chat templates.
 
 #include <map>
