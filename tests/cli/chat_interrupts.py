@@ -1,6 +1,6 @@
 """Ctrl-C in a conversation: chat_interrupts.py paddle-infer MODEL
 
-One during an answer ends the answer, and the conversation goes on; one while a message is awaited
+One during an answer ends the answer, and the conversation continues; one while a message is awaited
 ends the program with 130, and so do two during an answer.
 """
 
