@@ -14,6 +14,7 @@
 #include "ops/generated/transformer.h"
 #include "ops/generated/transformer_rules.h"
 #include "ops/nn/window.h"
+#include "ops/transformer/parts.h"
 
 namespace paddle::rules {
 namespace {
@@ -35,6 +36,30 @@ Tensor causal_mask(const Dim& queries, const Dim& keys) {
 
 Tensor hide(const Tensor& visible, const Tensor& mask) {
   return mask.defined() ? ops::logical_and(mask, visible) : visible;
+}
+
+/// A mask [batch, 1, heads or a divisor of them, keys] for each of `heads` heads.
+Tensor for_query_heads(const Tensor& mask, const Dim& heads) {
+  if (is_one(mask.dim(1)) || mask.dim(1).equals(heads) != false) return mask;
+  const Dim group = floor_divide(heads, mask.dim(1).value());
+  return ops::reshape(ops::expand(ops::unsqueeze(mask, {2}),
+                                  {mask.dim(0), mask.dim(1), group, mask.dim(2), mask.dim(3)}),
+                      {mask.dim(0), heads, mask.dim(2), mask.dim(3)});
+}
+
+/// Integers for squares of 128 queries and keys as a mask [batch, heads, queries, keys].
+Tensor squares_of(std::string_view op, const Tensor& blocks, const Dim& queries, const Dim& keys) {
+  constexpr int64_t kSide = 128;
+  const auto count = [](const Dim& size) { return floor_divide(size + (kSide - 1), kSide); };
+  if (!is_integer(blocks.dtype()) || blocks.ndim() != 4 ||
+      blocks.dim(2).equals(count(queries)) == false || blocks.dim(3).equals(count(keys)) == false)
+    refuse(op, "block_mask must be integers [batch, heads, ", count(queries), ", ", count(keys),
+           "], not ", blocks.type());
+  const auto square = [](const Dim& size) {
+    return ops::floor_divide(range_of(size, DType::kI64), integer(kSide));
+  };
+  const Tensor rows = ops::index_select(blocks, square(queries), 2);
+  return ops::not_equal(ops::index_select(rows, square(keys), 3), integer(0));
 }
 
 }  // namespace
@@ -61,7 +86,6 @@ Tensors decompose_flashmask_attention(CallContext& c) {
   constexpr const char* kName = "flashmask_attention";
   const Tensor &q = c.operand(0), &k = c.operand(1), &v = c.operand(2);
   check_heads(kName, q, k, v);
-  if (c.has(5)) refuse(kName, "block_mask is not supported");
   if (a.return_seed_offset) refuse(kName, "return_seed_offset is not supported");
   const Dim queries = q.dim(1), keys = k.dim(1);
   Tensor mask = a.causal ? causal_mask(queries, keys) : Tensor();
@@ -99,13 +123,10 @@ Tensors decompose_flashmask_attention(CallContext& c) {
       upper = ops::logical_and(upper, ops::less_than(row, column));
       mask = hide(ops::logical_not(upper), mask);
     }
-    if (is_one(mask.dim(1)) == false && mask.dim(1).equals(q.dim(2)) == false) {
-      const Dim group = floor_divide(q.dim(2), mask.dim(1).value());
-      mask = ops::reshape(
-          ops::expand(ops::unsqueeze(mask, {2}), {mask.dim(0), mask.dim(1), group, queries, keys}),
-          {mask.dim(0), q.dim(2), queries, keys});
-    }
+    mask = for_query_heads(mask, q.dim(2));
   }
+  if (c.has(5))
+    mask = hide(for_query_heads(squares_of(kName, c.operand(5), queries, keys), q.dim(2)), mask);
   Tensors out = {ops::scaled_dot_product_attention(q, k, v, mask, a.dropout, false, a.training,
                                                    std::nullopt, a.softmax_scale)};
   if (!a.return_softmax_lse) return out;
@@ -174,10 +195,9 @@ Tensors decompose_masked_multihead_attention(CallContext& c) {
   const auto given = [&](const char* name) {
     return c.operand(static_cast<size_t>(c.op().operand_index(name)));
   };
-  for (const char* name :
-       {"rotary_tensor", "beam_cache_offset", "qkv_out_scale", "out_shift", "out_smooth"})
+  for (const char* name : {"rotary_tensor", "beam_cache_offset"})
     if (given(name).defined()) refuse(kName, name, " is not supported");
-  if (a.out_scale > 0 || a.seq_len != 1) refuse(kName, "out_scale must be -1 and seq_len 1");
+  if (a.seq_len < 1) refuse(kName, "seq_len must be positive, not ", a.seq_len);
   const Tensor &x = c.operand(0), &cache = c.operand(1);
   if (x.ndim() != 2 || cache.ndim() != 5 || cache.dim(0).equals(2) == false)
     refuse(kName,
@@ -187,6 +207,14 @@ Tensors decompose_masked_multihead_attention(CallContext& c) {
   if (x.dim(1).equals(heads * width * 3) == false)
     refuse(kName, "x ", x.type(), " does not match cache_kv ", cache.type());
   Tensor qkv = ops::reshape(x, {batch, Dim(3), heads, width});
+  const Tensor scale = given("qkv_out_scale");
+  if (is_integer(x.dtype()) != scale.defined())
+    refuse(kName, "qkv_out_scale belongs to integers x, found x ", x.type());
+  if (scale.defined())
+    qkv = ops::cast(qkv, cache.dtype()) *
+          ops::reshape(ops::cast(scale, cache.dtype()), {1, 3, heads, width});
+  if (qkv.dtype() != cache.dtype())
+    refuse(kName, "x ", x.type(), " and cache_kv ", cache.type(), " must have the same dtype");
   if (c.has(2)) qkv = qkv + ops::reshape(c.operand(2), {1, 3, heads, width});
   const Tensor mask = given("src_mask"), lengths = given("sequence_lengths");
   Tensor place;  // [batch]
@@ -204,16 +232,23 @@ Tensors decompose_masked_multihead_attention(CallContext& c) {
   Tensor visible =
       ops::where(ops::less_equal(ops::reshape(range_of(length, DType::kI64), {1, 1, 1, length}),
                                  ops::reshape(place, {batch, 1, 1, 1})),
-                 full_of({}, 0, x.dtype()), number(-INFINITY));
+                 full_of({}, 0, qkv.dtype()), number(-INFINITY));
   if (mask.defined())
-    visible = visible + ops::pad(ops::cast(mask, x.dtype()),
+    visible = visible + ops::pad(ops::cast(mask, qkv.dtype()),
                                  {0, 0, 0, 0, 0, 0, 0, length.value() - mask.dim(-1).value()});
   const auto part = [&](int64_t i) {
     return ops::transpose(ops::squeeze(slice_axis(next, 0, i, i + 1), Axes{0}), {0, 2, 1, 3});
   };
   const Tensor out =
       ops::scaled_dot_product_attention(slice_axis(qkv, 1, 0, 1), part(0), part(1), visible);
-  return {ops::reshape(out, {batch, heads * width}), next};
+  const auto flat_or_none = [&](const char* name) {
+    return given(name).defined() ? ops::cast(flat(given(name)), out.dtype()) : Tensor();
+  };
+  Tensor y = plus(ops::reshape(out, {batch, heads * width}), flat_or_none("out_shift"));
+  if (given("out_smooth").defined()) y = y * flat_or_none("out_smooth");
+  return {quantized_result(kName, y, a.out_scale,
+                           {a.quant_round_type, a.quant_max_bound, a.quant_min_bound}),
+          next};
 }
 
 }  // namespace paddle::rules

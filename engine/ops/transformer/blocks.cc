@@ -69,8 +69,23 @@ Tensors decompose_fused_rotary_position_embedding(CallContext& c) {
 
 Tensors decompose_fused_bias_act(CallContext& c) {
   const auto a = c.attrs_as<FusedBiasActAttrs>();
-  refuse_quantized(c, {"dequant_scales", "shift", "smooth"}, a.quant_scale);
-  return {activation(c.op().name(), a.act_method, plus(c.operand(0), optional(c, "bias")))};
+  const std::string_view op = c.op().name();
+  Tensor x = c.operand(0);
+  const Tensor bias = optional(c, "bias"), scales = optional(c, "dequant_scales");
+  const Tensor shift = optional(c, "shift"), smooth = optional(c, "smooth");
+  if (is_integer(x.dtype()) != scales.defined())
+    refuse(op, "dequant_scales belong to integers x, found x ", x.type());
+  if (scales.defined())
+    x = ops::cast(x, bias.defined() ? bias.dtype() : scales.dtype()) *
+        ops::cast(scales, bias.defined() ? bias.dtype() : scales.dtype());
+  for (const Tensor* t : {&bias, &shift, &smooth})
+    if (t->defined() && t->dtype() != x.dtype())
+      refuse(op, "bias, shift and smooth must have the dtype of x, ", text(x.dtype()), ", not ",
+             t->type());
+  Tensor y = plus(activation(op, a.act_method, plus(x, bias)), shift);
+  if (smooth.defined()) y = y * smooth;
+  return {quantized_result(op, y, a.quant_scale,
+                           {a.quant_round_type, a.quant_max_bound, a.quant_min_bound})};
 }
 
 Tensors decompose_fused_bias_dropout_residual_layer_norm(CallContext& c) {
@@ -174,16 +189,23 @@ struct NormRows {
   }
 };
 
+/// The result of a norm, as int8 if the attributes ask for it.
+template <class NormAttrs>
+Tensor quantized_norm(CallContext& c, const Tensor& y, const NormAttrs& a) {
+  const auto round_type = static_cast<int64_t>(a.quant_round_type);
+  return quantized_result(c.op().name(), y, a.quant_scale,
+                          {round_type, a.quant_max_bound, a.quant_min_bound});
+}
+
 }  // namespace
 
 Tensors decompose_fused_layer_norm(CallContext& c) {
   const auto a = c.attrs_as<FusedLayerNormAttrs>();
-  refuse_quantized(c, {}, a.quant_scale);
   const NormRows n(c, a.begin_norm_axis, a.residual_alpha);
   const Tensor weight = optional(c, "norm_weight"), bias = optional(c, "norm_bias");
   const Tensor y = normalized(n.rows, weight.defined() ? flat(weight) : weight,
                               bias.defined() ? flat(bias) : bias, a.epsilon);
-  Tensors out = {ops::reshape(y, n.sum.shape())};
+  Tensors out = {quantized_norm(c, ops::reshape(y, n.sum.shape()), a)};
   if (!optional(c, "residual").defined()) return out;
   out.push_back(n.sum);
   out.push_back(ops::mean(n.rows, Axes{1}));
@@ -194,13 +216,12 @@ Tensors decompose_fused_layer_norm(CallContext& c) {
 
 Tensors decompose_fused_rms_norm(CallContext& c) {
   const auto a = c.attrs_as<FusedRmsNormAttrs>();
-  refuse_quantized(c, {}, a.quant_scale);
   const NormRows n(c, a.begin_norm_axis, 1);
   const Tensor bias = optional(c, "norm_bias");
   const Tensor y = plus(ops::rms_norm(n.rows, AttrValue(AttrValue::List{AttrValue(n.rows.dim(1))}),
                                       flat(c.operand(1)), a.epsilon),
                         bias.defined() ? flat(bias) : bias);
-  Tensors out = {ops::reshape(y, n.sum.shape())};
+  Tensors out = {quantized_norm(c, ops::reshape(y, n.sum.shape()), a)};
   if (optional(c, "residual").defined()) out.push_back(n.sum);
   return out;
 }
@@ -238,7 +259,7 @@ Tensors decompose_fused_bn_add_act(CallContext& c) {
 Tensors decompose_fused_moe(CallContext& c) {
   const auto a = c.attrs_as<FusedMoeAttrs>();
   const std::string_view op = c.op().name();
-  refuse_quantized(c, {"ffn1_scale", "ffn2_scale"}, 0);
+  refuse_quantized(c, {"ffn1_scale", "ffn2_scale"});
   if (a.quant_method != "None" && a.quant_method != "none")
     refuse(op, "quant_method must be None, not '", a.quant_method, "'");
   if (a.group_moe) refuse(op, "group_moe is not supported");

@@ -7,13 +7,17 @@
 #include <string_view>
 
 #include "ops/core/compose.h"
+#include "ops/quantization/int8.h"
 
 namespace paddle::rules {
 
 /// A declared operand by name, undefined if it is not given.
 Tensor optional(CallContext& c, const char* name);
 /// Quantized forms of these operations are refused.
-void refuse_quantized(CallContext& c, std::initializer_list<const char*> names, double quant_scale);
+void refuse_quantized(CallContext& c, std::initializer_list<const char*> names);
+/// x, or with a positive `quant_scale` x rounded to int8 (see rounded_to_int8).
+Tensor quantized_result(std::string_view op, const Tensor& x, double quant_scale,
+                        const Int8Rounding& rounding);
 /// relu, gelu, silu, sigmoid, tanh, identity, swiglu or geglu of x.
 Tensor activation(std::string_view op, const std::string& name, const Tensor& x);
 /// layer_norm over the last axis, weight and bias optional.

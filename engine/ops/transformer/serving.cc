@@ -1,16 +1,21 @@
 // Rules of serving.yaml.
 
+#include <functional>
+#include <memory>
+
 #include "ops/generated/creation.h"
 #include "ops/generated/graph.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/math.h"
 #include "ops/generated/nn.h"
+#include "ops/generated/quantization.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/sequence.h"
 #include "ops/generated/shape.h"
 #include "ops/generated/transformer.h"
 #include "ops/generated/transformer_rules.h"
+#include "ops/quantization/int8.h"
 #include "ops/transformer/parts.h"
 
 namespace paddle::rules {
@@ -26,40 +31,56 @@ Tensor slice_of(const Tensor& x, int64_t axis, const Dim& from, const Dim& to) {
 
 Tensor swap_heads(const Tensor& x) { return ops::transpose(x, {0, 2, 1, 3}); }
 
+enum class Product { kQkv, kLinear, kFfn1, kFfn2 };
+
 /// One layer of fused_multi_transformer.
 class Layer {
  public:
   Layer(CallContext& c, const FusedMultiTransformerAttrs& a, size_t i)
       : c_(c), a_(a), i_(i), op_(c.op().name()) {}
+  virtual ~Layer() = default;
 
   Tensor run(const Tensor& x) {
     const Tensor in = a_.pre_layer_norm ? norm(x, "ln_scales", "ln_biases") : x;
-    Tensor y =
-        residual(x, plus(ops::matmul(attention(in), of("linear_weights")), of("linear_biases")));
+    Tensor y = residual(x, plus(product(attention(in), Product::kLinear), of("linear_biases")));
     if (!a_.pre_layer_norm) y = norm(y, "ln_scales", "ln_biases");
-    const Tensor hidden = activation(
-        op_, a_.activation,
-        plus(ops::matmul(a_.pre_layer_norm ? norm(y, "ffn_ln_scales", "ffn_ln_biases") : y,
-                         of("ffn1_weights")),
-             of("ffn1_biases")));
+    const Tensor hidden =
+        activation(op_, a_.activation,
+                   plus(product(a_.pre_layer_norm ? norm(y, "ffn_ln_scales", "ffn_ln_biases") : y,
+                                Product::kFfn1),
+                        of("ffn1_biases")));
     const Tensor out =
-        residual(y, plus(ops::matmul(dropped(hidden), of("ffn2_weights")), of("ffn2_biases")));
+        residual(y, plus(product(dropped(hidden), Product::kFfn2), of("ffn2_biases")));
     return a_.pre_layer_norm ? out : norm(out, "ffn_ln_scales", "ffn_ln_biases");
   }
   const Tensor& cache() const { return cache_; }
 
- private:
+ protected:
   CallContext& c_;
   const FusedMultiTransformerAttrs& a_;
   size_t i_;
   std::string_view op_;
-  Tensor cache_;
+
+  /// x times the weights of linear_weights, ffn1_weights or ffn2_weights.
+  virtual Tensor product(const Tensor& x, Product which) const {
+    return ops::matmul(x, of(which == Product::kLinear ? "linear_weights"
+                             : which == Product::kFfn1 ? "ffn1_weights"
+                                                       : "ffn2_weights"));
+  }
+  /// x times the matrix [in, out] or, transposed, [out, in] of queries, keys and values.
+  virtual Tensor qkv_product(const Tensor& x, const Tensor& matrix, bool transposed) const {
+    return ops::matmul(x, matrix, false, transposed);
+  }
 
   /// This layer's element of a list; undefined where the list is not given.
   Tensor of(const char* name) const {
     const Tensors list = list_of(c_, name);
     return list.empty() ? Tensor() : list[i_];
   }
+
+ private:
+  Tensor cache_;
+
   Tensor norm(const Tensor& x, const char* scales, const char* biases) const {
     if (a_.norm_type == "rmsnorm") {
       const Tensor y =
@@ -92,9 +113,8 @@ class Layer {
       all = all * weight.dim(k);
     const Dim groups = grouped ? Dim(a_.gqa_group_size) : floor_divide(all, 3);
     const Dim heads = all - groups * 2;
-    Tensor flat_qkv = a_.trans_qkvw
-                          ? ops::matmul(x, ops::reshape(weight, {all * each, width}), false, true)
-                          : ops::matmul(x, ops::reshape(weight, {width, all * each}));
+    const Shape matrix = a_.trans_qkvw ? Shape{all * each, width} : Shape{width, all * each};
+    Tensor flat_qkv = qkv_product(x, ops::reshape(weight, matrix), a_.trans_qkvw);
     const Tensor bias = of("qkv_biases");
     if (bias.defined()) flat_qkv = flat_qkv + flat(bias);
     const Tensor qkv = ops::reshape(flat_qkv, {batch, length, all, each});
@@ -151,10 +171,62 @@ class Layer {
   }
 };
 
-}  // namespace
+/// A layer whose products are those of int8 weights [out, in].
+class Int8Layer : public Layer {
+ public:
+  Int8Layer(CallContext& c, const FusedMultiTransformerAttrs& shared,
+            const FusedMultiTransformerInt8Attrs& a, size_t i)
+      : Layer(c, shared, i), int8_(a) {}
 
-Tensors decompose_fused_multi_transformer(CallContext& c) {
-  const auto a = c.attrs_as<FusedMultiTransformerAttrs>();
+ protected:
+  Tensor product(const Tensor& x, Product which) const override {
+    if (which == Product::kLinear)
+      return scaled(x, of("linear_weights"), int8_.out_linear_in_scale, "out_linear_out_scales");
+    if (which == Product::kFfn1)
+      return scaled(x, of("ffn1_weights"), int8_.ffn1_in_scale, "ffn1_out_scales");
+    return scaled(x, of("ffn2_weights"), int8_.ffn2_in_scale, "ffn2_out_scales");
+  }
+  Tensor qkv_product(const Tensor& x, const Tensor& matrix, bool) const override {
+    return scaled(x, matrix, int8_.qkv_in_scale, "qkv_out_scales");
+  }
+
+ private:
+  const FusedMultiTransformerInt8Attrs& int8_;
+
+  Tensor scaled(const Tensor& x, const Tensor& weight, const std::vector<double>& in_scales,
+                const char* out_scales) const {
+    const Tensor whole =
+        rounded_to_int8(op_, x, in_scales[i_],
+                        {int8_.quant_round_type, int8_.quant_max_bound, int8_.quant_min_bound});
+    const Tensor sums = ops::matmul_int8(whole, weight, false, true);
+    return ops::cast(sums, x.dtype()) * ops::cast(flat(of(out_scales)), x.dtype());
+  }
+};
+
+void check_int8_lists(CallContext& c, const FusedMultiTransformerInt8Attrs& a) {
+  const size_t layers = list_of(c, "qkv_weights").size();
+  const std::pair<const char*, const std::vector<double>*> scales[] = {
+      {"qkv_in_scale", &a.qkv_in_scale},
+      {"out_linear_in_scale", &a.out_linear_in_scale},
+      {"ffn1_in_scale", &a.ffn1_in_scale},
+      {"ffn2_in_scale", &a.ffn2_in_scale}};
+  for (const auto& [name, list] : scales)
+    if (list->size() != layers)
+      refuse(c.op().name(), name, " has ", list->size(), " numbers for ", layers, " layers");
+  for (const char* name :
+       {"qkv_out_scales", "out_linear_out_scales", "ffn1_out_scales", "ffn2_out_scales"})
+    if (list_of(c, name).size() != layers)
+      refuse(c.op().name(), name, " has ", list_of(c, name).size(), " tensors for ", layers,
+             " layers");
+  for (const char* name : {"qkv_weights", "linear_weights", "ffn1_weights", "ffn2_weights"})
+    for (const Tensor& weight : list_of(c, name))
+      if (weight.dtype() != DType::kI8)
+        refuse(c.op().name(), name, " must be int8, not ", weight.type());
+}
+
+/// The layers of fused_multi_transformer, each made by `layer`.
+Tensors transformer(CallContext& c, const FusedMultiTransformerAttrs& a,
+                    const std::function<std::unique_ptr<Layer>(size_t)>& layer_of) {
   const std::string_view op = c.op().name();
   if (a.ring_id >= 0) refuse(op, "ring_id must be -1: use `parallel:` of the config");
   for (const char* name : {"beam_offset", "seq_lens"})
@@ -176,13 +248,31 @@ Tensors decompose_fused_multi_transformer(CallContext& c) {
   Tensor x = c.operand(0);
   Tensors caches;
   for (size_t i = 0; i < layers; ++i) {
-    Layer layer(c, a, i);
-    x = layer.run(x);
-    if (layer.cache().defined()) caches.push_back(layer.cache());
+    const std::unique_ptr<Layer> layer = layer_of(i);
+    x = layer->run(x);
+    if (layer->cache().defined()) caches.push_back(layer->cache());
   }
   Tensors out = {x};
   out.insert(out.end(), caches.begin(), caches.end());
   return out;
+}
+
+}  // namespace
+
+Tensors decompose_fused_multi_transformer(CallContext& c) {
+  const auto a = c.attrs_as<FusedMultiTransformerAttrs>();
+  return transformer(c, a, [&](size_t i) { return std::make_unique<Layer>(c, a, i); });
+}
+
+Tensors decompose_fused_multi_transformer_int8(CallContext& c) {
+  const auto a = c.attrs_as<FusedMultiTransformerInt8Attrs>();
+  const std::string_view op = c.op().name();
+  // The attributes of both operations begin alike.
+  const auto shared = c.attrs_as<FusedMultiTransformerAttrs>();
+  if (!a.trans_qkvw) refuse(op, "trans_qkvw must be true: weights are [out, in]");
+  check_int8_lists(c, a);
+  return transformer(c, shared,
+                     [&](size_t i) { return std::make_unique<Int8Layer>(c, shared, a, i); });
 }
 
 Tensors decompose_blha_get_max_len(CallContext& c) {
