@@ -1595,6 +1595,34 @@ def distributions_composed(w, x, y):
     return dict(zip(names, values))
 
 
+@case("layers_patterns", """
+    inputs: {x: "float32[n, 4, 5, 5]"}
+    model: |
+      a = conv2d(x, 6, 3, padding=1, bias=false, weight_init=dirac)
+      b = conv2d(x, 6, 3, padding=1, bias=false, weight_init=dirac(groups=2))
+      c = conv2d_transpose(x, 2, 4, stride=2, padding=1, bias=false, weight_init=bilinear)
+      d = conv2d(x, 2, 3, bias=false, weight_init=bilinear)
+      e = param("e", [3, 3], init=orthogonal(gain=2))
+      u = param("u", [64, 64], init=xavier_uniform(gain=2)).abs().max() / (2 * sqrt(6 / 128))
+      v = param("v", [64, 64], init=kaiming_uniform(0.5)).abs().max() / sqrt(6 / 1.25 / 64)
+      w = param("w", [64, 64], init=kaiming_uniform(nonlinearity="tanh")).abs().max() / (5 / sqrt(192))
+      z = param("z", [64, 64], init=kaiming_normal(nonlinearity="selu")).square().mean() * 64 / 0.5625
+      f = stack([u, v, w, z])
+      return a, b, c, d, e @ e.transpose([1, 0]), abs(f - 1) < 0.1
+    outputs: [a, b, c, d, e, f]
+    """, {"x": (2, 4, 5, 5)}, "--allow-missing '*'")
+def _(w, x):
+    plain = torch.nn.init.dirac_(torch.empty(6, 4, 3, 3))
+    grouped = torch.nn.init.dirac_(torch.empty(6, 4, 3, 3), 2)
+
+    def hat(*line):  # as the filler of Caffe, which is not symmetric for odd sizes
+        line = torch.tensor(line)
+        return line[:, None] * line
+
+    return {"a": F.conv2d(x, plain, padding=1), "b": F.conv2d(x, grouped, padding=1), "c": F.conv_transpose2d(x, hat(0.25, 0.75, 0.75, 0.25).expand(4, 2, 4, 4), stride=2, padding=1),
+            "d": F.conv2d(x, hat(0.25, 0.75, 0.75).expand(2, 4, 3, 3)), "e": 4 * torch.eye(3), "f": torch.ones(4).bool()}
+
+
 # ---- making and checking --------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lang/eval/evaluation.h"
+#include "lang/eval/gain.h"
 
 namespace paddle::lang {
 namespace {
@@ -170,39 +171,14 @@ Value length(const Value& value) {
   refuse_value("len", "a list", value);
 }
 
-/// The factor of standard deviations that keeps values before an activation as large as before the
-/// previous one.
 Value calculate_gain(const ValueList& args) {
   constexpr std::string_view kCallee = "calculate_gain";
   need(kCallee, args, 1, 2);
   const auto* name = args[0].get<std::string>();
   if (!name) refuse_value(kCallee, "the name of an activation", args[0]);
-  const bool sloped = args.size() == 2 && !args[1].is_none();
-  if (*name == "leaky_relu") {
-    const double slope = sloped ? number_of(kCallee, args[1]) : 0.01;
-    return std::sqrt(2 / (1 + slope * slope));
-  }
-  constexpr std::array<std::pair<const char*, double>, 11> kGains = {{{"linear", 1},
-                                                                      {"sigmoid", 1},
-                                                                      {"conv1d", 1},
-                                                                      {"conv2d", 1},
-                                                                      {"conv3d", 1},
-                                                                      {"conv1d_transpose", 1},
-                                                                      {"conv2d_transpose", 1},
-                                                                      {"conv3d_transpose", 1},
-                                                                      {"tanh", 5.0 / 3},
-                                                                      {"relu", M_SQRT2},
-                                                                      {"selu", 0.75}}};
-  std::vector<std::string> known = {"leaky_relu"};
-  for (const auto& [known_name, gain] : kGains) {
-    if (*name == known_name) {
-      if (sloped) fail(ErrorCode::kConfig, kCallee, ": '", *name, "' has no parameter");
-      return gain;
-    }
-    known.emplace_back(known_name);
-  }
-  fail(ErrorCode::kConfig, kCallee, ": no gain is known for '", *name, "'",
-       did_you_mean(*name, known), "; known are ", join(known, ", "));
+  std::optional<double> slope;
+  if (args.size() == 2 && !args[1].is_none()) slope = number_of(kCallee, args[1]);
+  return activation_gain(kCallee, *name, slope);
 }
 
 bool any_tensor(const Arguments& arguments) {

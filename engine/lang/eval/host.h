@@ -24,14 +24,17 @@ struct Initializer {
     kKaimingUniform,
     kKaimingNormal,
     kOrthogonal,
-    kAssign,  ///< values, row-major
-    kArray,   ///< what a file holds, in whatever floating type
+    kDirac,     ///< a groups
+    kBilinear,  ///< linear interpolation in both axes of a window
+    kAssign,    ///< values, row-major
+    kArray,     ///< what a file holds, in whatever floating type
   };
   Kind kind = Kind::kConstant;
   double a = 0;
   double b = 0;
   std::vector<double> values;
-  Array array = {};  ///< of kArray; copied when used
+  Array array = {};   ///< of kArray; copied when used
+  double factor = 1;  ///< of xavier, kaiming and orthogonal: of all elements
 
   static Initializer constant(double value) { return {Kind::kConstant, value, 0, {}}; }
   bool is_random() const;

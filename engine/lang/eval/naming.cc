@@ -5,6 +5,7 @@
 #include "lang/eval/evaluation.h"
 #include "lang/eval/shape_interpreter.h"
 #include "lang/layers/initializer_words.h"
+#include "lang/layers/patterns.h"
 
 namespace paddle::lang {
 namespace {
@@ -168,9 +169,7 @@ Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType d
       fail(ErrorCode::kConfig, "assign: ", init.values.size(), " values for the ", elements,
            " elements of '", path, "'");
     }
-    if (init.kind == Initializer::Kind::kOrthogonal && shape.size() < 2) {
-      fail(ErrorCode::kConfig, "orthogonal: '", path, "' needs at least 2 axes");
-    }
+    check_pattern(init, path, shape);
     const TensorType type{options_.store->stored_dtype(path, dtype), to_shape(shape)};
     const auto known = parameters_.find(path);
     if (known != parameters_.end() && !same_type(known->second.type(), type)) {

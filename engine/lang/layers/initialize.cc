@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "lang/eval/host.h"
+#include "lang/layers/patterns.h"
 #include "runtime/execute.h"
 #include "tensor/random.h"
 
@@ -36,6 +37,10 @@ const char* word(Kind kind) {
       return "kaiming_normal";
     case Kind::kOrthogonal:
       return "orthogonal";
+    case Kind::kDirac:
+      return "dirac";
+    case Kind::kBilinear:
+      return "bilinear";
     case Kind::kAssign:
       return "assign";
     case Kind::kArray:
@@ -75,8 +80,7 @@ void orthonormalize(std::vector<double>& out, int64_t rows, int64_t columns) {
   }
 }
 
-std::vector<double> orthogonal_values(const Dims& shape, const Random& random) {
-  if (shape.size() < 2) fail(ErrorCode::kConfig, "orthogonal needs a shape of at least 2 axes");
+std::vector<double> orthogonal_values(const Dims& shape, const Random& random, double factor) {
   const int64_t size = element_count(std::span<const int64_t>(shape));
   const int64_t rows = shape[0];
   if (size == 0) return {};
@@ -86,6 +90,7 @@ std::vector<double> orthogonal_values(const Dims& shape, const Random& random) {
   const int64_t r = wide ? rows : columns, c = wide ? columns : rows;
   for (size_t i = 0; i < out.size(); ++i) out[i] = random.normal(i);
   orthonormalize(out, r, c);
+  for (double& x : out) x *= factor;
   if (wide) return out;
   std::vector<double> turned(out.size());
   for (int64_t i = 0; i < r; ++i) {
@@ -124,14 +129,16 @@ void fill_values(const Initializer& init, const std::vector<double>& listed, con
       for (double& x : out) x = init.a + (init.b - init.a) * x;
       return;
     case Kind::kXavierUniform:
-      return uniform(std::sqrt(6 / (fan_in + fan_out)));
+      return uniform(init.factor * std::sqrt(6 / (fan_in + fan_out)));
     case Kind::kXavierNormal:
-      return normal(0, std::sqrt(2 / (fan_in + fan_out)));
+      return normal(0, init.factor * std::sqrt(2 / (fan_in + fan_out)));
     case Kind::kKaimingUniform:
-      return uniform(std::sqrt(6 / fan_in));
+      return uniform(init.factor * std::sqrt(6 / fan_in));
     case Kind::kKaimingNormal:
-      return normal(0, std::sqrt(2 / fan_in));
+      return normal(0, init.factor * std::sqrt(2 / fan_in));
     case Kind::kOrthogonal:
+    case Kind::kDirac:
+    case Kind::kBilinear:
     case Kind::kAssign:
     case Kind::kArray:
       break;
@@ -160,13 +167,24 @@ std::string Initializer::text() const {
       return str(word(kind), "(", a, ", ", b, ")");
     case Kind::kAssign:
       return str("assign(", values.size(), " values)");
+    case Kind::kDirac:
+      return a == 1 ? std::string(word(kind)) : str(word(kind), "(", a, ")");
     default:
-      return word(kind);
+      return factor == 1 ? std::string(word(kind)) : str(word(kind), " * ", factor);
   }
 }
 
 bool Initializer::is_random() const {
-  return kind != Kind::kConstant && kind != Kind::kAssign && kind != Kind::kArray;
+  switch (kind) {
+    case Kind::kConstant:
+    case Kind::kDirac:
+    case Kind::kBilinear:
+    case Kind::kAssign:
+    case Kind::kArray:
+      return false;
+    default:
+      return true;
+  }
 }
 
 std::pair<double, double> fans(const Dims& shape) {
@@ -192,9 +210,13 @@ Array initial_value(const Initializer& init, const std::string& path, const Dims
   if (init.kind == Kind::kConstant && init.a == 0 && !std::signbit(init.a))
     return Array::zeros(dtype, shape);
   const Random random(seed, stream_of(path));
-  const std::vector<double> numbers =
-      init.kind == Kind::kOrthogonal ? orthogonal_values(shape, random) : init.values;
-  const bool listed = init.kind == Kind::kOrthogonal || init.kind == Kind::kAssign;
+  check_pattern(init, path, shape);
+  const bool pattern = init.kind == Kind::kDirac || init.kind == Kind::kBilinear;
+  const std::vector<double> numbers = init.kind == Kind::kOrthogonal
+                                          ? orthogonal_values(shape, random, init.factor)
+                                      : pattern ? pattern_values(init, shape)
+                                                : init.values;
+  const bool listed = pattern || init.kind == Kind::kOrthogonal || init.kind == Kind::kAssign;
   if (listed && numbers.size() != static_cast<size_t>(size)) {
     fail(ErrorCode::kConfig, "'", path, "': ", numbers.size(), " values for ", size, " elements");
   }

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numbers>
+#include <optional>
 #include <unordered_set>
+
+#include "lang/eval/gain.h"
 
 namespace paddle::lang {
 namespace {
@@ -16,17 +21,19 @@ struct Word {
   std::array<const char*, 2> parameters;
 };
 
-constexpr std::array<Word, 11> kWords = {{
+constexpr std::array<Word, 13> kWords = {{
     {"zeros", Kind::kConstant, 0, 0, {nullptr, nullptr}},
     {"ones", Kind::kConstant, 1, 0, {nullptr, nullptr}},
     {"normal", Kind::kNormal, 0, 1, {"mean", "std"}},
     {"truncated_normal", Kind::kTruncatedNormal, 0, 1, {"mean", "std"}},
     {"uniform", Kind::kUniform, -1, 1, {"low", "high"}},
-    {"xavier_uniform", Kind::kXavierUniform, 0, 0, {nullptr, nullptr}},
-    {"xavier_normal", Kind::kXavierNormal, 0, 0, {nullptr, nullptr}},
-    {"kaiming_uniform", Kind::kKaimingUniform, 0, 0, {nullptr, nullptr}},
-    {"kaiming_normal", Kind::kKaimingNormal, 0, 0, {nullptr, nullptr}},
-    {"orthogonal", Kind::kOrthogonal, 0, 0, {nullptr, nullptr}},
+    {"xavier_uniform", Kind::kXavierUniform, 0, 0, {"gain", nullptr}},
+    {"xavier_normal", Kind::kXavierNormal, 0, 0, {"gain", nullptr}},
+    {"kaiming_uniform", Kind::kKaimingUniform, 0, 0, {"negative_slope", "nonlinearity"}},
+    {"kaiming_normal", Kind::kKaimingNormal, 0, 0, {"negative_slope", "nonlinearity"}},
+    {"orthogonal", Kind::kOrthogonal, 0, 0, {"gain", nullptr}},
+    {"dirac", Kind::kDirac, 1, 0, {"groups", nullptr}},
+    {"bilinear", Kind::kBilinear, 0, 0, {nullptr, nullptr}},
     {"assign", Kind::kAssign, 0, 0, {nullptr, nullptr}},
 }};
 
@@ -58,6 +65,52 @@ double number_of(const Word& word, const Value& value) {
   return value.number();
 }
 
+/// The arguments by place, null where they are not given.
+std::array<const Value*, 2> arguments_of(const Word& word, const ValueList& positional,
+                                         const NamedValues& named) {
+  const size_t allowed = word.parameters[1] ? 2 : word.parameters[0] ? 1 : 0;
+  if (positional.size() > allowed) {
+    fail(ErrorCode::kConfig, word.name, ": at most ", allowed, " arguments, found ",
+         positional.size());
+  }
+  std::array<const Value*, 2> out = {};
+  for (size_t i = 0; i < positional.size(); ++i) out[i] = &positional[i];
+  for (const auto& [key, value] : named) {
+    bool found = false;
+    for (size_t i = 0; i < allowed; ++i) {
+      if (key != word.parameters[i]) continue;
+      if (out[i]) fail(ErrorCode::kConfig, word.name, ": '", key, "' is given twice");
+      out[i] = &value;
+      found = true;
+    }
+    if (!found) fail(ErrorCode::kConfig, word.name, ": unknown argument '", key, "'");
+  }
+  return out;
+}
+
+/// The gain of `nonlinearity`; that of relu, or leaky_relu of a slope alone, without one.
+double kaiming_gain(const Word& word, const std::array<const Value*, 2>& arguments) {
+  std::optional<double> slope;
+  if (arguments[0]) slope = number_of(word, *arguments[0]);
+  if (!arguments[1]) return activation_gain(word.name, "leaky_relu", slope.value_or(0));
+  const auto* name = arguments[1]->get<std::string>();
+  if (!name)
+    fail(ErrorCode::kConfig, word.name, ": nonlinearity must be the name of an activation, found ",
+         arguments[1]->describe());
+  if (*name != "leaky_relu" && slope == 0.0) slope.reset();
+  return activation_gain(word.name, *name, slope);
+}
+
+void check_numbers(const Word& word, const Initializer& init) {
+  const bool normal = word.kind == Kind::kNormal || word.kind == Kind::kTruncatedNormal;
+  if (normal && !(init.b >= 0)) fail(ErrorCode::kConfig, word.name, ": std is negative");
+  if (word.kind == Kind::kUniform && !(init.a <= init.b))
+    fail(ErrorCode::kConfig, word.name, ": low is above high");
+  if (word.kind == Kind::kDirac &&
+      !(init.a >= 1 && init.a <= 1 << 30 && init.a == std::floor(init.a)))
+    fail(ErrorCode::kConfig, word.name, ": groups must be a positive integer, not ", init.a);
+}
+
 }  // namespace
 
 bool is_initializer_word(std::string_view word) { return find_word(word) != nullptr; }
@@ -80,27 +133,21 @@ Initializer make_initializer(const std::string& name, const ValueList& positiona
     collect_numbers(positional[0], out.values, budget);
     return out;
   }
-  const size_t allowed = word.parameters[0] ? 2 : 0;
-  if (positional.size() > allowed) {
-    fail(ErrorCode::kConfig, name, ": at most ", allowed, " arguments, found ", positional.size());
+  const std::array<const Value*, 2> arguments = arguments_of(word, positional, named);
+  const bool scaled = word.kind == Kind::kXavierUniform || word.kind == Kind::kXavierNormal ||
+                      word.kind == Kind::kOrthogonal;
+  if (word.kind == Kind::kKaimingUniform || word.kind == Kind::kKaimingNormal) {
+    out.factor = kaiming_gain(word, arguments) / std::numbers::sqrt2;
+  } else if (scaled) {
+    if (arguments[0]) out.factor = number_of(word, *arguments[0]);
+    if (!(out.factor > 0 && std::isfinite(out.factor)))
+      fail(ErrorCode::kConfig, name, ": gain must be positive, not ", out.factor);
+  } else {
+    std::array<double*, 2> slots = {&out.a, &out.b};
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (arguments[i]) *slots[i] = number_of(word, *arguments[i]);
   }
-  std::array<double*, 2> slots = {&out.a, &out.b};
-  for (size_t i = 0; i < positional.size(); ++i) *slots[i] = number_of(word, positional[i]);
-  for (const auto& [key, value] : named) {
-    bool found = false;
-    for (size_t i = 0; i < allowed; ++i) {
-      if (key != word.parameters[i]) continue;
-      if (i < positional.size()) fail(ErrorCode::kConfig, name, ": '", key, "' is given twice");
-      *slots[i] = number_of(word, value);
-      found = true;
-    }
-    if (!found) fail(ErrorCode::kConfig, name, ": unknown argument '", key, "'");
-  }
-  const bool normal = word.kind == Kind::kNormal || word.kind == Kind::kTruncatedNormal;
-  if (normal && !(out.b >= 0)) fail(ErrorCode::kConfig, name, ": std is negative");
-  if (word.kind == Kind::kUniform && !(out.a <= out.b)) {
-    fail(ErrorCode::kConfig, name, ": low is above high");
-  }
+  check_numbers(word, out);
   return out;
 }
 
