@@ -38,7 +38,7 @@ Tensor tensor_of_list(std::string_view op, const AttrValue& values,
   return ops::reshape(ops::cast(flat_list, dtype), sizes);
 }
 
-/// What a value broadcasts to in place of a part of a tensor.
+/// The shapes that a value takes in place of a part of a tensor.
 struct ReplacedPart {
   Shape shape;   ///< of the part
   Shape viewed;  ///< without the axes that indices took, with those that None added
