@@ -59,7 +59,7 @@ void check_pattern(const Initializer& init, const std::string& path, const Dims&
          "' must be a weight [out, in, window...] of 3 to 5 axes, not ", str(shape));
   if (shape[0] % groups != 0)
     fail(ErrorCode::kConfig, "dirac: the first axis of '", path, "', ", shape[0],
-         ", is no multiple of the ", groups, " groups");
+         ", is not a multiple of the ", groups, " groups");
 }
 
 std::vector<double> pattern_values(const Initializer& init, const Dims& shape) {
