@@ -191,8 +191,8 @@ std::vector<std::string> target_files(const TargetOptions& options,
   const std::string index = index_path(options.path);
   auto files = shard_names(index, shards.empty() ? 1 : shards.back() + 1);
   if (files.size() > kMaxShards)
-    fail(ErrorCode::kUsage, "--shard-size would make ", files.size(), " files, at most ", kMaxShards,
-         " are allowed; name a larger size");
+    fail(ErrorCode::kUsage, "--shard-size would make ", files.size(), " files, at most ",
+         kMaxShards, " are allowed; name a larger size");
   files.push_back(index);
   return files;
 }

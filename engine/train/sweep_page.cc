@@ -42,9 +42,10 @@ std::string curves(const std::string& metric, const std::vector<SweptRun>& runs)
       if (std::isfinite(at.loss)) line.points.push_back({static_cast<double>(at.step), at.loss});
     if (!line.points.empty()) lines.push_back(std::move(line));
   }
-  return chart(
-      runs.size() > kMostTrialsDrawn ? str(metric, ", the best ", kMostTrialsDrawn, " trials") : metric,
-      lines);
+  return chart(runs.size() > kMostTrialsDrawn
+                   ? str(metric, ", the best ", kMostTrialsDrawn, " trials")
+                   : metric,
+               lines);
 }
 
 /// The metric after the first round against a setting; "" if its values are not numbers. Values
