@@ -18,7 +18,10 @@ constexpr char kGgufName[] = "tokenizer.gguf";
 constexpr const char* kMainFiles[] = {"tokenizer.json", "tokenizer.model", "tekken.json",
                                       kGgufName};
 constexpr char kTemplateName[] = "chat_template.jinja";
-constexpr const char* kSettings[] = {"tokenizer_config.json", kTemplateName};
+constexpr const char* kSettings[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                     "added_tokens.json", kTemplateName};
+/// Of a folder without any of kMainFiles; config.json may name the class.
+constexpr const char* kVocabularyFiles[] = {"vocab.json", "merges.txt", "vocab.txt", "config.json"};
 
 /// The name under which a single file is found in a folder again.
 std::string name_in_folder(const std::string& path, const std::string& content) {
@@ -37,15 +40,20 @@ TextTokenizerPtr TextTokenizer::load(const std::string& path, const std::string&
   if (is_directory(path)) {
     for (const char* name : kMainFiles)
       if (main == path && file_exists(join_path(path, name))) main = join_path(path, name);
-    for (const char* name : kSettings)
+    const auto keep = [&](const char* name) {
       if (const std::string file = join_path(path, name); file_exists(file))
         out->files_.emplace_back(name, read_file(file, kLargestTokenizer, ErrorCode::kModel));
+    };
+    for (const char* name : kSettings) keep(name);
+    if (main == path)
+      for (const char* name : kVocabularyFiles) keep(name);
   }
   if (!chat_template.empty()) {
     out->tokenizer_.chat_template = chat_template;
     std::erase_if(out->files_, [](const auto& file) { return file.first == kTemplateName; });
     out->files_.emplace_back(kTemplateName, chat_template);
   }
+  if (is_directory(main)) return out;
   if (formats::gguf::is_gguf(main)) {
     const auto reader = formats::gguf::Reader::open(main);
     for (const auto& [key, bytes] : reader.raw_metadata())

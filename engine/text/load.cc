@@ -30,8 +30,10 @@ Tokenizer load_folder(const std::string& folder) {
   FolderSettings settings = read_folder_settings(folder);
   Tokenizer tokenizer = [&] {
     if (has("tokenizer.json")) return load_tokenizer(folder + "/tokenizer.json");
+    // Without a word on its class it is what the file alone is.
     if (const std::string path = folder + "/tokenizer.model"; file_exists(path))
-      return read_sentence_piece(read_file(path, kMostBytes, ErrorCode::kModel), path, &settings);
+      return read_sentence_piece(read_file(path, kMostBytes, ErrorCode::kModel), path,
+                                 settings.tokenizer_class.empty() ? nullptr : &settings);
     if (has("tekken.json")) return load_tokenizer(folder + "/tekken.json");
     if (has("tokenizer.gguf")) return load_tokenizer(folder + "/tokenizer.gguf");
     if (has("vocab.json") && has("merges.txt"))

@@ -259,7 +259,8 @@ TEST_F(TokenData, EveryKindOfTokenizerIsKept) {
   ASSERT_EQ(TextTokenizer::load(gguf)->encode("the", 9, true), (std::vector<int32_t>{257}));
   const std::string data = "tests/text/data/";
   for (const std::string& path :
-       {data + "llama3.json", data + "unigram.model", data + "bert.json", gguf}) {
+       {data + "llama3.json", data + "unigram.model", data + "bert.json", gguf,
+        data + "folders/spm_once", data + "folders/roberta", data + "folders/bert_cased"}) {
     const auto tokenizer = TextTokenizer::load(path);
     const std::string copy = folder_ + "/copy";
     tokenizer->save(copy);

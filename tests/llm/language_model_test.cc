@@ -370,7 +370,7 @@ TEST(LanguageModel, PerplexityIsThatOfNumPy) {
 /// The message for the llama folder with one change of its config.json.
 std::string refusal(const std::string& what, const std::string& with) {
   runtime::register_backends();
-  const auto folder = std::filesystem::temp_directory_path() / "paddle_llm_test";
+  const auto folder = std::filesystem::temp_directory_path() / str("paddle_llm_test.", getpid());
   std::filesystem::create_directories(folder);
   std::filesystem::copy_file(kData + "llama/model.safetensors", folder / "model.safetensors",
                              std::filesystem::copy_options::overwrite_existing);

@@ -96,6 +96,7 @@ TEST_P(LowPrecision, EveryOperationTakesIt) {
                                                             "rrelu",
                                                             "thresholded_relu",
                                                             "softmax_cross_entropy_grad",
+                                                            "fused_dconv_drelu_dbn",
                                                             "distribution_rsample",
                                                             "distribution_variance"};
   int checked = 0;
