@@ -175,11 +175,23 @@ RecipeResult text_lines(const RecipeRequest& request) {
   return out;
 }
 
+/// The places of the GAN that take the class of an image; empty for images without classes.
+void fill_labels(bool has_classes, Values& values) {
+  values["classes"] = has_classes ? str(", classes: ", values["count"]) : "";
+  values["label_input"] = has_classes ? ", label: \"int64[batch]\"" : "";
+  values["seed"] = has_classes ? "concat([z, embedding(label, classes, noise)], 1)" : "z";
+  // Agreement with the class (Miyato and Koyama, 2018).
+  values["match"] =
+      has_classes ? " + (embedding(label, classes, 2 * width) * linear(h, 2 * width)).sum(1)" : "";
+  values["label"] = has_classes ? ", label" : "";
+}
+
 RecipeResult images_alone(const RecipeRequest& request) {
   RecipeResult out;
   Values values;
   const bool is_full = !request.small;
   int64_t images = 20000, side = 28;
+  bool has_classes = true;
   if (request.data.empty()) {
     out.found = {"no data is given: the digits that the program draws itself"};
     values["channels"] = "1", values["side"] = "28", values["count"] = "10";
@@ -193,7 +205,7 @@ RecipeResult images_alone(const RecipeRequest& request) {
     data::DatasetOptions options;
     options.source = folder;
     const data::DatasetPtr dataset = data::make_dataset(options);
-    const bool has_classes = dataset->fields().size() > 1;
+    has_classes = dataset->fields().size() > 1;
     if (!has_classes && request.recipe == "metric-learning")
       fail(ErrorCode::kData, request.data, ": expected a folder per class with images");
     const ImageLook look = look_at_images(*dataset);
@@ -220,6 +232,7 @@ RecipeResult images_alone(const RecipeRequest& request) {
                      : request.recipe == "vae"                                ? 500000
                                                                               : 150000,
                      3));
+  fill_labels(has_classes, values);
   values["width"] = side > 32 ? "32" : "16";
   out.config = fill_template(request, values);
   return out;
