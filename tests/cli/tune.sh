@@ -106,7 +106,7 @@ ok "$infer" "$model" --prompt 1234567 --length 3 --temperature 0 --chunk 2
 cmp -s "$folder/out" "$folder/whole" || fail "--chunk changes a text"
 expect 2 "nowhere.yaml" "$tune" "$model" -o "$folder/x" --family nowhere.yaml
 expect 2 "--family is for Hugging Face folders and GGUF files" "$tune" models/vision/lenet.yaml -o "$folder/x" --family x.yaml
-ok "$tune" "$model" -o "$folder/family" --time-limit 2 --what chunk --family models/llm/llama.yaml
+ok "$tune" "$model" -o "$folder/family" --time-limit 12 --what chunk --family models/llm/llama.yaml
 grep -q "^paddle-infer $model --family models/llm/llama.yaml" "$folder/out" || fail "--family: $(cat "$folder/out")"
 expect 2 "cannot be tuned for language model" "$tune" "$model" -o "$folder/x" --what loader
 expect 2 "belong to other models" "$tune" "$model" -o "$folder/x" --batch 4
