@@ -30,15 +30,28 @@ bool has_path(const config::Node* data, const char* part) {
   return path && path->is_scalar();
 }
 
-/// `share` of the base's length, in its own unit.
+/// `share` of the base's length, in its own unit: a bound of 0 is none.
 std::string length_of(const config::Node& base, double share, int64_t least) {
   const config::Node* train = base.find("train");
-  for (const char* key : {"epochs", "steps"})
-    if (const config::Node* node = train ? train->find(key) : nullptr; node && node->try_int()) {
-      const auto scaled = static_cast<int64_t>(static_cast<double>(*node->try_int()) * share);
-      return str(key, ": ", std::max(scaled, key[0] == 'e' ? int64_t{1} : least));
-    }
+  for (const char* key : {"steps", "epochs"}) {
+    const config::Node* node = train ? train->find(key) : nullptr;
+    const int64_t bound = node ? node->try_int().value_or(0) : 0;
+    if (bound <= 0) continue;
+    const auto scaled = static_cast<int64_t>(static_cast<double>(bound) * share);
+    return str(key, ": ", std::max(scaled, key[0] == 'e' ? int64_t{1} : least));
+  }
   return "epochs: 1";
+}
+
+/// Adapters learn well at a few times the rate of the matrices themselves.
+std::string rate_of(const config::Node& base) {
+  constexpr double kFactor = 4;
+  const config::Node* optimizer = base.find("optimizer");
+  const config::Node* rate = optimizer ? optimizer->find("lr") : nullptr;
+  const auto value = rate ? rate->try_double() : std::nullopt;
+  return value
+             ? str("optimizer: {lr: ", kFactor * *value, "}      # four times that of the run\n\n")
+             : "";
 }
 
 }  // namespace
@@ -63,6 +76,7 @@ RecipeResult lora(const RecipeRequest& request) {
        {"fitted", file_exists(fitted) ? str("  fitted: ", relative_path(request, fitted),
                                             "      # the vocabulary, classes and scaling\n")
                                       : ""},
+       {"rate", rate_of(base)},
        {"parts", parts},
        {"length", length_of(base, request.small ? 0.1 : 0.25, request.small ? 20 : 100)}});
   return out;
