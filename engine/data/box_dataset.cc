@@ -161,8 +161,8 @@ class BoxDataset final : public Dataset {
     return {box.left * width, box.top * height, box.right * width, box.bottom * height, box.label};
   }
 
-  /// Whether box number `i` of an image of this size is to be left out. kData if no part of it is
-  /// in the image and the options do not say so.
+  /// Whether box number `i` is left out of an image of this size. kData for a box outside of the
+  /// image, unless `drops_outside`.
   bool is_outside(const Item& item, size_t i, const Box& box, double width, double height) const {
     if (box.left < width && box.top < height && box.right > 0 && box.bottom > 0) return false;
     const std::string what = str("box ", i, " [", box.left, ", ", box.top, ", ", box.right, ", ",

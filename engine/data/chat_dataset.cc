@@ -8,6 +8,8 @@
 #include "data/record_source.h"
 #include "data/sources.h"
 #include "text/chat_template.h"
+#include "text/json_lines.h"
+#include "text/json_value.h"
 #include "text/tokenizer.h"
 
 namespace paddle::data {
@@ -211,15 +213,8 @@ class ChatDataset final : public Dataset {
  private:
   void read(const std::string& path, const Encoder& encoder) {
     const auto file = MappedFile::open(path);
-    const std::string_view text = file->view();
-    int64_t line = 1;
-    for (size_t at = 0; at < text.size(); ++line) {
-      const size_t end = std::min(text.find('\n', at), text.size());
-      const std::string_view row = text.substr(at, end - at);
-      at = end + 1;
-      if (trim(row).empty()) continue;
-      const SourceLocation place{path, static_cast<int>(line)};
-      Conversation record{.line = line};
+    for_each_json_line(file->view(), path, [&](std::string_view row, const SourceLocation& place) {
+      Conversation record{.line = place.line};
       try {
         try {
           encoder.encode(parse_json(row, "the record"), record);
@@ -230,10 +225,10 @@ class ChatDataset final : public Dataset {
       } catch (const Error& e) {
         if (!options_.skips_bad) throw;
         left_out_.emplace_back(e.what());
-        continue;
+        return;
       }
       records_.push_back(std::move(record));
-    }
+    });
     file_ends_.push_back(records_.size());
   }
 

@@ -25,8 +25,8 @@ struct Fitted {
   std::string token_kind = {};
   bool lowercase = false;
   int64_t max_length = 0;
-  /// Of text in subwords, with `max_length` for columns: a copy of the tokenizer lies beside the
-  /// file.
+  /// Of text in subwords, with `max_length` for columns: the tokenizer, of which a copy is stored
+  /// in the folder of the file.
   TextTokenizerPtr tokenizer = {};
   bool special_tokens = false;
   /// Models written before unknown strings had an id of their own: they share id 0 with token 0.

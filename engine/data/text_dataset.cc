@@ -8,7 +8,7 @@
 #include "data/record_source.h"
 #include "data/sources.h"
 #include "data/token_windows.h"
-#include "text/json_value.h"
+#include "text/json_lines.h"
 #include "text/sections.h"
 #include "text/token_file.h"
 
@@ -38,31 +38,6 @@ TokenRow row_of_characters(const std::vector<std::string>& paths, const Vocabula
   return std::move(out).build(paths[0]);
 }
 
-/// Calls `add` with each document of JSON lines.
-void for_each_record(const std::string& path, const std::string& key,
-                     const std::function<void(std::string_view)>& add) {
-  const auto file = MappedFile::open(path);
-  const std::string_view text = file->view();
-  int line = 1;
-  for (size_t at = 0; at < text.size(); ++line) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view row = text.substr(at, end - at);
-    at = end + 1;
-    if (trim(row).empty()) continue;
-    const SourceLocation place{path, line};
-    Json record;
-    try {
-      record = parse_json(row, "the record");
-    } catch (const Error& e) {
-      throw Error(ErrorCode::kData, e.message(), place);
-    }
-    const Json* value = record.find(key);
-    if (!value || value->kind != Json::Kind::kString)
-      throw Error(ErrorCode::kData, str("expected a text at '", key, "'"), place);
-    add(value->text);
-  }
-}
-
 TokenRow row_of_subwords(const TextOptions& options, const std::vector<std::string>& paths,
                          const TextTokenizer& tokenizer, std::optional<int64_t> end) {
   TokenRow::Builder out(tokenizer.size());
@@ -73,11 +48,13 @@ TokenRow row_of_subwords(const TextOptions& options, const std::vector<std::stri
                                 });
     if (end) out.add(*end);
   };
-  for (const std::string& path : paths)
+  for (const std::string& path : paths) {
+    const auto file = MappedFile::open(path);
     if (options.documents == TextDocuments::kRecords)
-      for_each_record(path, options.key, add);
+      for_each_json_text(file->view(), path, options.key, add);
     else
-      add(MappedFile::open(path)->view());
+      add(file->view());
+  }
   return std::move(out).build(paths[0]);
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kLargestTokenizer = uint64_t{256} << 20;
 constexpr char kGgufName[] = "tokenizer.gguf";
 
-/// The files of a tokenizer that may lie in one folder, the first of which decides what it is.
+/// Tokenizer files of a folder; the first that exists is read.
 constexpr const char* kMainFiles[] = {"tokenizer.json", "tokenizer.model", "tekken.json",
                                       kGgufName};
 constexpr char kTemplateName[] = "chat_template.jinja";

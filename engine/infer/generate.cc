@@ -23,7 +23,7 @@ int64_t context_of(const program::Model& model, const GenerateOptions& options) 
   return 256;
 }
 
-/// The inputs of a model of text: its tokens, and what may stand beside them.
+/// The inputs of a language model: its tokens, and optional segments and positions.
 struct TextInputs {
   std::string tokens;
   std::optional<int64_t> length;  ///< if the model takes texts of one length alone

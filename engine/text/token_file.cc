@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "text/json_value.h"
+#include "text/json_lines.h"
 #include "text/sections.h"
 
 namespace paddle::tokenizers {
@@ -33,26 +33,6 @@ class TokenWriter {
                     [&](std::span<const TokenId> ids) { add(ids); });
     if (end_) add({&*end_, 1});
     ++summary_.documents;
-  }
-  void add_records(const std::string& path, std::string_view text) {
-    int line = 1;
-    for (size_t at = 0; at < text.size(); ++line) {
-      const size_t stop = std::min(text.find('\n', at), text.size());
-      const std::string_view row = text.substr(at, stop - at);
-      at = stop + 1;
-      if (trim(row).empty()) continue;
-      const SourceLocation place{path, line};
-      Json record;
-      try {
-        record = parse_json(row, "the record");
-      } catch (const Error& e) {
-        throw Error(ErrorCode::kData, e.message(), place);
-      }
-      const Json* value = record.find(options_.json_key);
-      if (!value || value->kind != Json::Kind::kString)
-        throw Error(ErrorCode::kData, str("expected a text at '", options_.json_key, "'"), place);
-      add_document(value->text);
-    }
   }
   TokenFileSummary finish() {
     file_.commit();
@@ -94,7 +74,8 @@ TokenFileSummary write_token_file(const Tokenizer& tokenizer, const std::vector<
     if (options.json_key.empty())
       writer.add_document(file->view());
     else
-      writer.add_records(path, file->view());
+      for_each_json_text(file->view(), path, options.json_key,
+                         [&](std::string_view text) { writer.add_document(text); });
   }
   return writer.finish();
 }

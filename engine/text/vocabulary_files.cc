@@ -1,4 +1,4 @@
-// Tokenizers whose vocabulary lies in files of its own, vocab.json with merges.txt or vocab.txt.
+// Tokenizers whose vocabulary is in separate files, vocab.json with merges.txt or vocab.txt.
 // They are read as the tokenizer.json that transformers makes of them.
 #include <algorithm>
 #include <sstream>
