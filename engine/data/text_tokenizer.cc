@@ -13,15 +13,7 @@ namespace {
 
 constexpr uint64_t kLargestTokenizer = uint64_t{256} << 20;
 constexpr char kGgufName[] = "tokenizer.gguf";
-
-/// Tokenizer files of a folder; the first that exists is read.
-constexpr const char* kMainFiles[] = {"tokenizer.json", "tokenizer.model", "tekken.json",
-                                      kGgufName};
 constexpr char kTemplateName[] = "chat_template.jinja";
-constexpr const char* kSettings[] = {"tokenizer_config.json", "special_tokens_map.json",
-                                     "added_tokens.json", kTemplateName};
-/// Of a folder without any of kMainFiles; config.json may name the class.
-constexpr const char* kVocabularyFiles[] = {"vocab.json", "merges.txt", "vocab.txt", "config.json"};
 
 /// The name under which a single file is found in a folder again.
 std::string name_in_folder(const std::string& path, const std::string& content) {
@@ -36,33 +28,28 @@ TextTokenizerPtr TextTokenizer::load(const std::string& path, const std::string&
   auto out = std::make_shared<TextTokenizer>();
   out->path_ = path;
   out->tokenizer_ = tokenizers::load_tokenizer(path);
-  std::string main = path;
+  const auto keep = [&](const std::string& file, std::string name) {
+    if (formats::gguf::is_gguf(file)) {
+      const auto reader = formats::gguf::Reader::open(file);
+      for (const auto& [key, bytes] : reader.raw_metadata())
+        if (key.starts_with("tokenizer.")) out->metadata_.emplace_back(key, bytes);
+      return;
+    }
+    std::string content = read_file(file, kLargestTokenizer, ErrorCode::kModel);
+    if (name.empty()) name = name_in_folder(file, content);
+    out->files_.emplace_back(std::move(name), std::move(content));
+  };
   if (is_directory(path)) {
-    for (const char* name : kMainFiles)
-      if (main == path && file_exists(join_path(path, name))) main = join_path(path, name);
-    const auto keep = [&](const char* name) {
-      if (const std::string file = join_path(path, name); file_exists(file))
-        out->files_.emplace_back(name, read_file(file, kLargestTokenizer, ErrorCode::kModel));
-    };
-    for (const char* name : kSettings) keep(name);
-    if (main == path)
-      for (const char* name : kVocabularyFiles) keep(name);
+    for (const std::string& name : tokenizers::tokenizer_files(path))
+      keep(join_path(path, name), name);
+  } else {
+    keep(path, "");
   }
   if (!chat_template.empty()) {
     out->tokenizer_.chat_template = chat_template;
     std::erase_if(out->files_, [](const auto& file) { return file.first == kTemplateName; });
     out->files_.emplace_back(kTemplateName, chat_template);
   }
-  if (is_directory(main)) return out;
-  if (formats::gguf::is_gguf(main)) {
-    const auto reader = formats::gguf::Reader::open(main);
-    for (const auto& [key, bytes] : reader.raw_metadata())
-      if (key.starts_with("tokenizer.")) out->metadata_.emplace_back(key, bytes);
-    return out;
-  }
-  std::string content = read_file(main, kLargestTokenizer, ErrorCode::kModel);
-  std::string name = name_in_folder(main, content);
-  out->files_.emplace_back(std::move(name), std::move(content));
   return out;
 }
 

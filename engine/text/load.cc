@@ -50,6 +50,23 @@ Tokenizer load_folder(const std::string& folder) {
 
 }  // namespace
 
+std::vector<std::string> tokenizer_files(const std::string& folder) {
+  std::vector<std::string> out;
+  const auto take = [&](const char* name) {
+    const bool there = file_exists(folder + "/" + name);
+    if (there) out.emplace_back(name);
+    return there;
+  };
+  // As load_folder chooses: one file, or those of a vocabulary.
+  const bool is_complete = take("tokenizer.json") || take("tokenizer.model") ||
+                           take("tekken.json") || take("tokenizer.gguf");
+  if (!is_complete && !(take("vocab.json") && take("merges.txt"))) take("vocab.txt");
+  for (const char* name : {"special_tokens_map.json", "added_tokens.json", "chat_template.jinja"})
+    take(name);
+  if (!take("tokenizer_config.json")) take("config.json");  // which may name the class
+  return out;
+}
+
 Tokenizer load_tokenizer(const std::string& path) {
   if (is_directory(path)) return load_folder(path);
   if (!file_exists(path)) fail(ErrorCode::kUsage, "'", path, "' does not exist");

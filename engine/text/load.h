@@ -3,6 +3,7 @@
 // folders, SentencePiece's .model, Mistral's tekken.json, and the metadata of GGUF files.
 
 #include <string>
+#include <vector>
 
 #include "formats/gguf/reader.h"
 #include "text/json_value.h"
@@ -15,6 +16,8 @@ struct FolderSettings;
 /// Any of them: one of these files, or a folder with one, or with vocab.json and merges.txt or
 /// vocab.txt. kUsage for a path that is not there, kModel for a damaged or unsupported file.
 Tokenizer load_tokenizer(const std::string& path);
+/// Names of the files of a folder that `load_tokenizer` reads.
+std::vector<std::string> tokenizer_files(const std::string& folder);
 
 Tokenizer read_tokenizer_json(const Json& content, const std::string& name);
 Tokenizer read_tekken(const Json& content, const std::string& name);
