@@ -75,7 +75,7 @@ def lines(folder):
     kept = {}
     for r in rows:
         if r["kind"] != "end":
-            kept[r["kind"], r["step"]] = {k: v for k, v in r.items() if k not in ("seconds", "samples_per_second")}
+            kept[r["kind"], r["step"]] = {k: v for k, v in r.items() if k not in ("seconds", "samples_per_second", "data_wait")}
     return kept, len(rows)
 (whole, n), (cut, m) = lines(sys.argv[1]), lines(sys.argv[2])
 assert whole == cut, sorted(set(map(str, whole.items())) ^ set(map(str, cut.items())))[:4]
