@@ -18,6 +18,7 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common_describe.h"
+#include "common_options.h"
 #include "config/overrides.h"
 
 namespace paddle::cli {
@@ -111,22 +112,23 @@ int terminal_columns() {
   return known ? size.ws_col : 80;
 }
 
-std::optional<int> read_command_line(CLI::App& app, int argc, char** argv) {
+std::optional<int> read_command_line(App& app, int argc, char** argv) {
   int threads = 0;
   app.add_option("--threads", threads, "threads (default: the cores this process may use)");
   app.add_flag("--debug", debug, "after an error: what went before, timings and memory");
-  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
+  CLI::App& parser = app.parser();
+  for (CLI::App* command : parser.get_subcommands([](CLI::App*) { return true; }))
     command->fallthrough();
-  app.set_version_flag("--version", version_text, "print the version and what it supports");
-  app.name(std::filesystem::path(argv[0]).filename().string());
+  parser.set_version_flag("--version", version_text, "print the version and what it supports");
+  parser.name(std::filesystem::path(argv[0]).filename().string());
   if (argc == 2 && std::string_view(argv[1]) == "--describe") {
-    print(to_json(describe(app)) + "\n");
+    print(to_json(describe(parser)) + "\n");
     return 0;
   }
   try {
-    app.parse(argc, argv);
+    parser.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    return app.exit(e);
+    return parser.exit(e);
   } catch (const CLI::ParseError& e) {
     std::string why = e.what();
     for (char& c : why)

@@ -7,11 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace paddle::cli {
+
+class App;
 
 /// Runs `body`; prints an Error and returns its exit status. One line for each thing that is wrong;
 /// with
@@ -22,7 +20,7 @@ int run_tool(const std::function<int()>& body);
 /// applies them. The status to end with where help was asked for; a kUsage Error for a command
 /// line that does not fit. The hidden `--describe` prints the command line as JSON
 /// (common_describe.h).
-std::optional<int> read_command_line(CLI::App& app, int argc, char** argv);
+std::optional<int> read_command_line(App& app, int argc, char** argv);
 
 /// The version, and the devices and instruction sets that this build supports.
 std::string version_text();

@@ -1,5 +1,5 @@
 #pragma once
-// The command line of a program as data: read from its CLI::App, passed between programs as
+// The command line of a program as data: read from its App, passed between programs as
 // JSON, and made into manual pages and shell completions. Every tool prints its own with the hidden
 // option `--describe`; `paddle man` and `paddle completion` read them.
 

@@ -1,14 +1,13 @@
 #include "common_device.h"
 
-#include <CLI/CLI.hpp>
-
 #include "common.h"
+#include "common_options.h"
 #include "runtime/execute.h"
 #include "runtime/host_fallback.h"
 
 namespace paddle::cli {
 
-void add_device_options(CLI::App& app, DeviceOptions& options) {
+void add_device_options(App& app, DeviceOptions& options) {
   app.add_option("--device", options.name,
                  "where to compute: cpu, or mirror, which tests programs for devices on the CPU")
       ->capture_default_str();

@@ -5,11 +5,9 @@
 
 #include "tensor/device.h"
 
-namespace CLI {
-class App;
-}
-
 namespace paddle::cli {
+
+class App;
 
 struct DeviceOptions {
   std::string name = "cpu";
@@ -17,7 +15,7 @@ struct DeviceOptions {
 };
 
 /// Adds `--device` and `--no-host-fallback`.
-void add_device_options(CLI::App& app, DeviceOptions& options);
+void add_device_options(App& app, DeviceOptions& options);
 /// The device that was asked for, with all backends registered; kUsage if there is none.
 Device open_device(const DeviceOptions& options);
 /// One line on standard error for the operations that ran on the host instead of the device.

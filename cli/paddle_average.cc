@@ -1,9 +1,9 @@
 // paddle-average RUN: a model with the mean of the weights of a run's last checkpoints.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "common.h"
+#include "common_options.h"
 #include "train/average_checkpoints.h"
 
 namespace {
@@ -11,12 +11,12 @@ namespace {
 using namespace paddle;
 
 int run(int argc, char** argv) {
-  CLI::App app{"Writes a model with the mean of the weights of a run's last checkpoints."};
+  cli::App app{"Writes a model with the mean of the weights of a run's last checkpoints."};
   app.footer("Prints one line of JSON: the model's folder and the steps that were averaged.");
   std::string folder, output;
   int64_t last = 3;
   app.add_option("RUN", folder, "the run folder")->required();
-  app.add_option("--last", last, "how many checkpoints (default: 3)")->check(CLI::Range(1, 10'000));
+  app.add_option("--last", last, "how many checkpoints (default: 3)")->check(cli::Range(1, 10'000));
   app.add_option("--output", output, "the model's folder (default: RUN/average)");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (output.empty()) output = folder + "/average";

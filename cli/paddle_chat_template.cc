@@ -1,11 +1,10 @@
 // paddle chat-template MODEL MESSAGES.json: the prompt that a chat template makes of a
 // conversation.
 
-#include <CLI/CLI.hpp>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
+#include "common_options.h"
 #include "text/chat_template.h"
 #include "text/load.h"
 
@@ -14,7 +13,7 @@ namespace {
 using namespace paddle;
 
 int run(int argc, char** argv) {
-  CLI::App app{"Renders a conversation with a model's chat template and prints the prompt."};
+  cli::App app{"Renders a conversation with a model's chat template and prints the prompt."};
   std::string model, messages;
   app.add_option("MODEL", model,
                  "a Hugging Face folder, a GGUF file, or the template itself (.jinja)")

@@ -1,12 +1,12 @@
 // paddle-compare-runs A B: the first step, and the first operation, at which two runs part.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 
 #include "base/interrupt.h"
 #include "common.h"
+#include "common_options.h"
 #include "common_table.h"
 #include "sections/sections.h"
 #include "train/compare_runs.h"
@@ -100,7 +100,7 @@ void print_operations(const train::StepComparison& operations) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Finds the first step, and the first operation, at which two runs part."};
+  cli::App app{"Finds the first step, and the first operation, at which two runs part."};
   app.footer(
       "A and B are run folders. Exit status: 0 if all losses agree within the tolerance, 1 if "
       "not.");
@@ -113,13 +113,13 @@ int run(int argc, char** argv) {
   app.add_option("--tolerance", tolerance,
                  "relative difference of losses that counts as rounding (default by the precision "
                  "of A: 1e-10, 1e-5 or 1e-2)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(cli::NonNegativeNumber);
   app.add_flag(
       "--operations", operations,
       "compute one step of both again, from the last checkpoint of A before they part, and "
       "compare it operation by operation");
   app.add_option("--step", at_step, "with --operations: the step, instead of the first other one")
-      ->check(CLI::PositiveNumber);
+      ->check(cli::PositiveNumber);
   app.add_flag("--json", as_json, "print one JSON object");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (at_step > 0 && !operations) fail(ErrorCode::kUsage, "--step belongs to --operations");

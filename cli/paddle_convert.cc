@@ -1,10 +1,9 @@
 // paddle-convert IN OUT: weights between safetensors, NPZ, GGUF and model folders, and out of other
 // formats.
 
-#include <CLI/CLI.hpp>
-
 #include "base/text.h"
 #include "common.h"
+#include "common_options.h"
 #include "convert/convert.h"
 #include "convert/format.h"
 #include "formats/gguf/quantize.h"
@@ -14,7 +13,7 @@ namespace {
 using namespace paddle;
 
 int run(int argc, char** argv) {
-  CLI::App app{
+  cli::App app{
       "Converts weights between safetensors, NPZ, GGUF and model folders, and out of ONNX, "
       "PyTorch, PaddlePaddle and HDF5 files; and programs of PaddlePaddle to ONNX files."};
   convert::Options options;

@@ -1,12 +1,12 @@
 // paddle-data [NAME]: the datasets that configs can name: a list, or what one is and whether its
 // files are there.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 #include "common.h"
+#include "common_options.h"
 #include "data/named_dataset.h"
 #include "data/report.h"
 #include "sections/sections.h"
@@ -128,7 +128,7 @@ int list(bool json) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Lists the datasets that configs can name, or describes and checks one."};
+  cli::App app{"Lists the datasets that configs can name, or describes and checks one."};
   std::string name;
   bool json = false;
   app.add_option("NAME", name, "a dataset, or the file of a description; default: list all");

@@ -1,6 +1,5 @@
 // paddle-diff RUN1 RUN2: what two runs differ in.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "base/files.h"
 #include "common.h"
+#include "common_options.h"
 #include "common_table.h"
 #include "train/run_index.h"
 
@@ -62,7 +62,7 @@ std::string shown(const ordered_json& value) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Shows what two runs differ in: settings, data and program, and their numbers."};
+  cli::App app{"Shows what two runs differ in: settings, data and program, and their numbers."};
   app.footer("Exit status: 0 if the losses are the same, 1 if they differ.");
   std::string first, second;
   bool as_json = false;

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "common.h"
+#include "common_options.h"
 #include "program/saved_model.h"
 #include "sections/sections.h"
 #include "train/trainer.h"
@@ -125,7 +125,7 @@ nlohmann::ordered_json number(double value) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Computes the loss and the metrics of a trained model."};
+  cli::App app{"Computes the loss and the metrics of a trained model."};
   app.footer(
       "RUN is a run folder, its model/ or a checkpoint, or a file with --config. Prints one line "
       "of "

@@ -1,7 +1,6 @@
 // paddle-infer MODEL [INPUT…]: batch prediction and text generation.
 
 #include <sys/resource.h>
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "common.h"
 #include "common_device.h"
 #include "common_language.h"
+#include "common_options.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "infer/generate.h"
 #include "infer/random_inputs.h"
@@ -123,7 +123,7 @@ bool takes_values(const onnx::Session& model, const std::string& input) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
+  cli::App app{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
   std::vector<std::string> arguments, inputs, dims;
   std::string output, data, dump_ir, kernels, rules, trace, family, system;
   program::LoadOptions load;
@@ -173,11 +173,11 @@ int run(int argc, char** argv) {
   auto* presence_option = app.add_option("--presence-penalty", text_options.presence_penalty,
                                          "subtracted from the logits of a language model's tokens "
                                          "that were generated already")
-                              ->check(CLI::Range(-2.0, 2.0));
+                              ->check(cli::Range(-2.0, 2.0));
   auto* frequency_option =
       app.add_option("--frequency-penalty", text_options.frequency_penalty,
                      "the same, once for each time that the token was generated")
-          ->check(CLI::Range(-2.0, 2.0));
+          ->check(cli::Range(-2.0, 2.0));
   auto* bias_option =
       app.add_option("--logit-bias", biases,
                      "TOKEN=BIAS: added to the logit of a language model's token, by its id "
@@ -188,14 +188,14 @@ int run(int argc, char** argv) {
                      "with --prompt: then print a JSON line for each generated token, with its "
                      "log-probability and those of the N most likely tokens")
           ->needs(prompt)
-          ->check(CLI::Range(int64_t{0}, int64_t{20}));
+          ->check(cli::Range(int64_t{0}, int64_t{20}));
   app.add_option("--stop", generation.stops, "end before this text (repeatable)")
       ->allow_extra_args(false);
   std::string draft = "ngram";
   app.add_option("--draft", draft,
                  "ngram: check several tokens that the text itself suggests in one step, which "
                  "gives the same text sooner (default); none: one token at a time")
-      ->check(CLI::IsMember({"ngram", "none"}));
+      ->check(cli::IsMember({"ngram", "none"}));
   std::string schema, pattern;
   auto* schema_option =
       app.add_option("--schema", schema,
@@ -210,31 +210,31 @@ int run(int argc, char** argv) {
   auto* context_option =
       app.add_option("--context", context,
                      "tokens of a text, whose keys and values are cached (default: the model's)")
-          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+          ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
   auto* kv_option = app.add_option("--kv", kv, "how a language model's keys and values are cached")
-                        ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+                        ->check(cli::IsMember({"f32", "bf16", "int8"}));
   std::string cache;
   auto* cache_option =
       app.add_option(
              "--cache", cache,
              "plain: a place for each text; paged: blocks of tokens that texts take as they "
              "grow and share (default: paged for --requests, else plain)")
-          ->check(CLI::IsMember({"plain", "paged"}));
+          ->check(cli::IsMember({"plain", "paged"}));
   auto* chunk_option =
       app.add_option("--chunk", chunk,
                      "tokens of a prompt that a language model reads in a step (default: 256)")
-          ->check(CLI::Range(int64_t{1}, llm::Runner::kMostRows));
+          ->check(cli::Range(int64_t{1}, llm::Runner::kMostRows));
   auto* activations_option =
       app.add_option(
              "--activations", activations,
              "of products with block-quantized weights (default: int16 for text, float32 for "
              "--input)")
-          ->check(CLI::IsMember({"float32", "int16", "int8"}));
+          ->check(cli::IsMember({"float32", "int16", "int8"}));
   auto* weights_as_option =
       app.add_option("--weights-as", weights_as,
                      "keep a language model's matrices in 8 or 4 bits, whatever their file has "
                      "(default: as-is)")
-          ->check(CLI::IsMember({"as-is", "int8", "int4"}));
+          ->check(cli::IsMember({"as-is", "int8", "int4"}));
   std::string adapter;
   auto* adapter_option =
       app.add_option("--adapter", adapter,
@@ -248,7 +248,7 @@ int run(int argc, char** argv) {
                          ->excludes(chat);
   app.add_option("--window", window,
                  "with --perplexity: tokens at a time (default: 512 or the context)")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 40))
+      ->check(cli::Range(int64_t{2}, int64_t{1} << 40))
       ->needs(perplexity);
   app.add_flag("--json", json, "with --perplexity: print one JSON line")->needs(perplexity);
   std::string texts;
@@ -274,20 +274,20 @@ int run(int argc, char** argv) {
                  "time N runs, on random input if none is given, and print one JSON line")
       ->excludes(perplexity)
       ->excludes(requests)
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
   llm::BenchmarkOptions speed;
   auto* prefill =
       app.add_option("--prefill", speed.prefill,
                      "with --benchmark: the prompt's tokens of a language model (default: 256)")
-          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+          ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
   auto* decode = app.add_option("--decode", speed.decode,
                                 "with --benchmark: the tokens that are generated (default: 64)")
-                     ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+                     ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
   auto* streams = app.add_option("--streams", speed.streams,
                                  "with --benchmark: numbers of texts at a time, such as 1,8; with "
                                  "--requests: one such number (default: 8)")
                       ->delimiter(',')
-                      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+                      ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   cli::DeviceOptions device;
   cli::add_device_options(app, device);

@@ -1,11 +1,11 @@
 // paddle-ir show|verify|opt|run FILE: modules in their text form.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
+#include "common_options.h"
 #include "compiler/passes/rules/rule.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
@@ -100,18 +100,18 @@ int run_function(const Options& o) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Prints, checks, transforms and runs modules in their text form."};
+  cli::App app{"Prints, checks, transforms and runs modules in their text form."};
   app.require_subcommand(1);
   Options o;
   const auto command = [&](const char* name, const char* doc) {
-    CLI::App* sub = app.add_subcommand(name, doc);
+    cli::App* sub = app.add_subcommand(name, doc);
     sub->add_option("FILE", o.file, "a module's text")->required();
     return sub;
   };
-  CLI::App* show = command("show", "parse and print it");
-  CLI::App* verify = command("verify", "check types, definitions and ports");
-  CLI::App* opt = command("opt", "run passes and print the result");
-  CLI::App* execute = command("run", "run a function on arrays");
+  cli::App* show = command("show", "parse and print it");
+  cli::App* verify = command("verify", "check types, definitions and ports");
+  cli::App* opt = command("opt", "run passes and print the result");
+  cli::App* execute = command("run", "run a function on arrays");
   opt->add_option("--passes", o.passes,
                   "names, separated by commas (default: the pipeline of the compiled mode)");
   opt->add_option("--rules", o.rules, "a file of rewrite rules, tried before the standard ones");
@@ -121,20 +121,20 @@ int run(int argc, char** argv) {
   execute->add_option("--weights", o.weights, "safetensors with parameters and states by name");
   execute->add_option("--output", o.output, "NPZ for the results (default: print them)");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  if (*execute) return run_function(o);
+  if (execute->parsed()) return run_function(o);
   const ir::Module module = load(o);
-  if (*show) {
+  if (show->parsed()) {
     cli::print(ir::print(module));
     return 0;
   }
   ir::verify(module);
-  if (*verify) {
+  if (verify->parsed()) {
     for (const auto& f : module.functions)
       cli::print(str(f->name, ": ", f->operation_count(), " operations, ", f->inputs.size(),
                      " inputs, ", f->outputs.size(), " outputs: valid\n"));
     return 0;
   }
-  if (*opt) {
+  if (opt->parsed()) {
     for (const auto& f : module.functions)
       for (const compiler::Pass& pass : chosen_passes(o)) pass.run(*f);
     if (o.output.empty())

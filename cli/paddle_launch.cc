@@ -1,6 +1,5 @@
 // paddle-launch -n N COMMAND …: starts the ranks of a parallel run, on one machine or several.
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,6 +9,7 @@
 #include "comm/join.h"
 #include "comm/sockets.h"
 #include "common.h"
+#include "common_options.h"
 #include "launch/launcher.h"
 #include "launch/link_check.h"
 
@@ -43,23 +43,23 @@ int check_as_rank() {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Starts a command on N ranks, which share the work as its config says."};
+  cli::App app{"Starts a command on N ranks, which share the work as its config says."};
   app.footer("Example: paddle-launch -n 4 paddle-train config.yaml parallel.data=4");
   launch::LaunchOptions options;
   double dead_after = 10, timeout = 1800, join_timeout = 120;
   constexpr double kDay = 86400;
   std::string hosts, ssh;
   bool check = false;
-  CLI::Option* const ranks =
+  cli::Option* const ranks =
       app.add_option("-n,--ranks", options.ranks, "processes to start on this machine")
-          ->check(CLI::Range(1, comm::kMostRanks));
-  CLI::Option* const nodes =
+          ->check(cli::Range(1, comm::kMostRanks));
+  cli::Option* const nodes =
       app.add_option("--nodes,--nnodes", options.nodes, "launchers of the run, one a machine")
-          ->check(CLI::Range(1, comm::kMostRanks));
-  CLI::Option* const node =
+          ->check(cli::Range(1, comm::kMostRanks));
+  cli::Option* const node =
       app.add_option("--node-rank", options.node, "number of this launcher, from 0")
-          ->check(CLI::Range(0, comm::kMostRanks - 1));
-  CLI::Option* const rendezvous =
+          ->check(cli::Range(0, comm::kMostRanks - 1));
+  cli::Option* const rendezvous =
       app.add_option("--rendezvous", options.rendezvous, "host:port of the launcher with number 0");
   app.add_option(
          "--hosts", hosts,
@@ -70,15 +70,15 @@ int run(int argc, char** argv) {
   app.add_option("--ssh", ssh, "program that starts the launchers of --hosts, instead of ssh");
   app.add_option("--restarts", options.restarts,
                  "how often a run that has lost a rank continues from its last checkpoint")
-      ->check(CLI::Range(0, 1000));
+      ->check(cli::Range(0, 1000));
   app.add_option("--logs", options.logs, "folder for rank-N.log, what each rank writes");
   app.add_option("--dead-after", dead_after,
                  "seconds after which a rank that is stopped or silent counts as lost")
-      ->check(CLI::Range(0.1, kDay));
+      ->check(cli::Range(0.1, kDay));
   app.add_option("--timeout", timeout, "longest wait of a rank for another one, in seconds")
-      ->check(CLI::Range(1.0, 365 * kDay));
+      ->check(cli::Range(1.0, 365 * kDay));
   app.add_option("--join-timeout", join_timeout, "seconds for all launchers and ranks to come")
-      ->check(CLI::Range(1.0, kDay));
+      ->check(cli::Range(1.0, kDay));
   app.add_flag("--check", check,
                "no command: compare the versions of the ranks and measure their connections");
   app.add_option("COMMAND", options.command, "the command and its arguments")->allow_extra_args();

@@ -1,6 +1,5 @@
 // paddle-lr-range CONFIG [key=value…]: the learning-rate range test of a config.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "common.h"
+#include "common_options.h"
 #include "common_table.h"
 #include "common_trial.h"
 #include "sections/sections.h"
@@ -21,7 +21,7 @@ using namespace paddle;
 namespace fs = std::filesystem;
 
 int run(int argc, char** argv) {
-  CLI::App app{"Finds a learning rate: trains a few steps while the rate grows."};
+  cli::App app{"Finds a learning rate: trains a few steps while the rate grows."};
   app.footer(
       "The run is a folder of its own; the model of the config and other runs are left alone. "
       "Losses by rate are in rates.csv, their curve in rates.html.");
@@ -31,9 +31,9 @@ int run(int argc, char** argv) {
   int64_t steps = 100;
   bool as_json = false;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
-  app.add_option("--from", low, "first rate")->check(CLI::PositiveNumber);
-  app.add_option("--to", high, "last rate")->check(CLI::PositiveNumber);
-  app.add_option("--steps", steps, "updates")->check(CLI::Range(int64_t{20}, int64_t{100000}));
+  app.add_option("--from", low, "first rate")->check(cli::PositiveNumber);
+  app.add_option("--to", high, "last rate")->check(cli::PositiveNumber);
+  app.add_option("--steps", steps, "updates")->check(cli::Range(int64_t{20}, int64_t{100000}));
   app.add_option("--output", output, "folder of the run (default: runs/<config name>-lr-range)");
   app.add_flag("--json", as_json, "print one JSON object at the end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;

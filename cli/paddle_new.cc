@@ -1,9 +1,8 @@
 // paddle-new RECIPE --data PATH -o config.yaml: a commented config, filled in from the data.
 
-#include <CLI/CLI.hpp>
-
 #include "base/files.h"
 #include "common.h"
+#include "common_options.h"
 #include "recipes/recipe.h"
 
 namespace {
@@ -11,7 +10,7 @@ namespace {
 using namespace paddle;
 
 int run(int argc, char** argv) {
-  CLI::App app{"Writes a commented config for a task, filled in from a look at your data."};
+  cli::App app{"Writes a commented config for a task, filled in from a look at your data."};
   recipes::RecipeRequest request;
   bool list = false, overwrite = false;
   app.add_option("RECIPE", request.recipe, "the task; --list shows all");
@@ -22,10 +21,10 @@ int run(int argc, char** argv) {
          "--tokens", request.tokens,
          "language-model: characters (default), bytes, or bpe: subwords of a byte-level BPE "
          "tokenizer that is trained on the text and written beside the config")
-      ->check(CLI::IsMember({"characters", "bytes", "bpe"}));
+      ->check(cli::IsMember({"characters", "bytes", "bpe"}));
   app.add_option("--vocabulary-size", request.vocabulary_size,
                  "with --tokens bpe: its tokens (default: by the size of the text, at most 8000)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 22));
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 22));
   app.add_flag("--small", request.small, "a small model that trains in seconds, for a first try");
   app.add_flag("--overwrite", overwrite, "replace an existing file");
   app.add_flag("--list", list, "list the recipes");

@@ -1,13 +1,12 @@
 // paddle-onnx check FOLDER…: runs cases in the layout of the ONNX project's test suite.
 // paddle-onnx diff A B: compares two files.
 
-#include <CLI/CLI.hpp>
-
 #include <nlohmann/json.hpp>
 
 #include "base/parallel.h"
 #include "common.h"
 #include "common_dims.h"
+#include "common_options.h"
 #include "exporter/onnx_diff.h"
 #include "inspect/onnx_suite.h"
 
@@ -57,12 +56,12 @@ int print_diff(const exporter::OnnxDiff& diff, bool ran, bool json) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Checks ONNX models against their expected outputs, and compares two of them."};
+  cli::App app{"Checks ONNX models against their expected outputs, and compares two of them."};
   app.require_subcommand(1);
   std::vector<std::string> folders;
   inspect::SuiteOptions options;
   bool eager = false, partitions = false;
-  CLI::App* check = app.add_subcommand("check", "run cases and compare");
+  cli::App* check = app.add_subcommand("check", "run cases and compare");
   check
       ->add_option("FOLDER", folders, "a case (model.onnx, test_data_set_N/), or a folder of cases")
       ->required();
@@ -71,26 +70,27 @@ int run(int argc, char** argv) {
                     "file with a line NAME: REASON for each case that may fail");
   check->add_option("--timeout", options.isolation.timeout_seconds, "seconds per case");
   check->add_flag("--by-operator", options.by_operator, "count failures by operator");
-  check->add_flag("--eager", eager, "run node by node instead of as one plan");
+  cli::Option* const node_by_node =
+      check->add_flag("--eager", eager, "run node by node instead of as one plan");
   check
       ->add_flag("--partitions,--sections", partitions,
                  "as partitions, like graphs with data-dependent shapes")
-      ->excludes("--eager");
+      ->excludes(node_by_node);
   std::string first, second;
   exporter::DiffOptions comparison;
   std::vector<std::string> dims;
   bool json = false;
-  CLI::App* diff = app.add_subcommand("diff", "compare two files: graphs, weights and results");
+  cli::App* diff = app.add_subcommand("diff", "compare two files: graphs, weights and results");
   diff->add_option("A", first, "an ONNX file")->required();
   diff->add_option("B", second, "another one")->required();
   diff->add_option("--check", comparison.runs, "runs on random inputs to compare; 0: none")
-      ->check(CLI::Range(0, 100));
+      ->check(cli::Range(0, 100));
   diff->add_option("--dim", dims, "NAME=SIZE of a symbolic dim of A in the runs")
       ->allow_extra_args(false);
   diff->add_option("--rtol", comparison.relative, "relative tolerance of results")
-      ->check(CLI::NonNegativeNumber);
+      ->check(cli::NonNegativeNumber);
   diff->add_option("--atol", comparison.absolute, "absolute tolerance of results")
-      ->check(CLI::NonNegativeNumber);
+      ->check(cli::NonNegativeNumber);
   diff->add_flag("--json", json, "one JSON object");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (diff->parsed()) {

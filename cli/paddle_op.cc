@@ -1,12 +1,12 @@
 // paddle-op list|show|run|check|bench|fuzz|export: the operations, one by one.
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <optional>
 
 #include "base/parallel.h"
 #include "common.h"
 #include "common_device.h"
+#include "common_options.h"
 #include "inspect/bench.h"
 #include "inspect/check.h"
 #include "inspect/export_cases.h"
@@ -85,7 +85,7 @@ int bench_peer(inspect::PeerOptions options, bool as_page) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Lists, shows, runs, checks and times operations."};
+  cli::App app{"Lists, shows, runs, checks and times operations."};
   app.require_subcommand(1);
 
   bool json = false;
@@ -119,7 +119,7 @@ int run(int argc, char** argv) {
                    "whose kernels (cpu, onednn; several are timed in turn; default: the faster)")
       ->allow_extra_args(false)
       ->delimiter(',')
-      ->check(CLI::IsMember({"cpu", "onednn"}));
+      ->check(cli::IsMember({"cpu", "onednn"}));
   bench_command->add_flag("--first-result", timing.first_result,
                           "read the first result alone, as inference does");
 
@@ -129,7 +129,7 @@ int run(int argc, char** argv) {
   bench_command
       ->add_option("--peer", peer,
                    "instead of NAME: a table of calls beside torch's in the same run")
-      ->check(CLI::IsMember({"torch"}));
+      ->check(cli::IsMember({"torch"}));
   bench_command->add_option("--python", beside.python,
                             "with --peer: an interpreter that has torch (default: PADDLE_PYTHON)");
   bench_command->add_option("--filter", beside.filter,
@@ -143,12 +143,12 @@ int run(int argc, char** argv) {
   fuzz_command->add_option("FAMILY", family, "folder of engine/ops (math, nn, …), or all")
       ->required();
   fuzz_command->add_option("--time", fuzzing.seconds, "seconds until it ends")
-      ->check(CLI::PositiveNumber);
+      ->check(cli::PositiveNumber);
   fuzz_command->add_option("--seed", fuzzing.seed, "of the calls");
   fuzz_command->add_option("--filter", fuzzing.filter,
                            "only operations that match this regular expression");
   fuzz_command->add_option("--timeout", fuzzing.timeout, "seconds that one call may take")
-      ->check(CLI::PositiveNumber);
+      ->check(cli::PositiveNumber);
   fuzz_command->add_flag("--keep-going", fuzzing.keep_going,
                          "continue after a failure, without the operation that failed");
 
@@ -164,7 +164,7 @@ int run(int argc, char** argv) {
   check_command
       ->add_option("--backend", checks.backend,
                    "take this one's kernels wherever it has one: cpu or onednn")
-      ->check(CLI::IsMember({"cpu", "onednn"}));
+      ->check(cli::IsMember({"cpu", "onednn"}));
   cli::add_device_options(*check_command, device);
   check_command->add_flag("--strided", checks.strided, "inputs are transposed in memory");
   check_command->add_flag("--numeric", checks.numeric,
@@ -182,42 +182,43 @@ int run(int argc, char** argv) {
                              "only names that match this regular expression");
   export_command
       ->add_option("--opset", exporting.opset, "opset to write for (default: the lowest that fits)")
-      ->check(CLI::Range(int64_t{17}, int64_t{26}));
+      ->check(cli::Range(int64_t{17}, int64_t{26}));
   export_command->add_flag("--check", exporting.check,
                            "read the files back, run them and compare with the operation");
 
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  if (*export_command) {
+  if (export_command->parsed()) {
     const auto report = [](const std::string& line) { cli::print(line + "\n"); };
     const auto counts = inspect::export_cases(table, folder, exporting, report);
     cli::print(str(counts.exported, " exported, ", counts.no_form, " without ONNX form, ",
                    counts.failed, " failed\n"));
     return counts.failed ? static_cast<int>(ErrorCode::kDifference) : 0;
   }
-  if (*list) {
+  if (list->parsed()) {
     cli::print(json ? inspect::list_json() : inspect::list_text());
     return 0;
   }
-  if (*show) {
+  if (show->parsed()) {
     cli::print(inspect::page(get_op(name)));
     return 0;
   }
-  if (*run_command) {
+  if (run_command->parsed()) {
     const auto mode = compiled ? inspect::Mode::kCompiled : inspect::Mode::kEager;
     return run_one(inspect::parse_call(get_op(name), words), mode, grad, cli::open_device(device),
                    output);
   }
-  if (*fuzz_command) return fuzz(family, fuzzing);
-  if (*bench_command && !peer.empty()) {
+  if (fuzz_command->parsed()) return fuzz(family, fuzzing);
+  if (bench_command->parsed() && !peer.empty()) {
     if (!name.empty())
       fail(ErrorCode::kUsage, "bench: give either NAME or --peer, found '", name, "' with --peer");
     beside.seconds = bench_command->count("--seconds") ? timing.seconds : beside.seconds;
     return bench_peer(beside, as_page);
   }
-  if (*bench_command && (as_page || !beside.python.empty() || !beside.filter.empty()))
+  if (bench_command->parsed() && (as_page || !beside.python.empty() || !beside.filter.empty()))
     fail(ErrorCode::kUsage, "bench: --python, --filter and --page belong to --peer");
-  if (*bench_command && name.empty()) fail(ErrorCode::kUsage, "bench: give NAME or --peer torch");
-  if (*bench_command) {
+  if (bench_command->parsed() && name.empty())
+    fail(ErrorCode::kUsage, "bench: give NAME or --peer torch");
+  if (bench_command->parsed()) {
     for (const auto& result : inspect::bench(inspect::parse_call(get_op(name), words), timing))
       cli::print(json ? inspect::json(result, name) : inspect::text(result));
     return 0;

@@ -1,7 +1,6 @@
 // paddle-profile CONFIG|RUN|MODEL|FILE.onnx: measures where the time and the memory of a training
 // step or a prediction go, and compares two such measurements.
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
 
@@ -14,6 +13,7 @@
 #include "comm/join.h"
 #include "comm/simulation.h"
 #include "common.h"
+#include "common_options.h"
 #include "infer/batches.h"
 #include "infer/random_inputs.h"
 #include "lang/syntax/program.h"
@@ -390,7 +390,7 @@ int profile_subject(Options& options) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Measures where the time and the memory of a training step or a prediction go."};
+  cli::App app{"Measures where the time and the memory of a training step or a prediction go."};
   app.footer(
       "The report is a folder: report.html, trace.json for Perfetto, operations.csv, "
       "memory.csv and profile.json.");
@@ -405,27 +405,27 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", options.batch, "of a model: samples of a prediction")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim")
       ->allow_extra_args(false);
   app.add_option("--input", options.input, "of a model: predict this file, not random numbers");
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
   app.add_option("--prompt", options.prompt,
                  "of a language model: tokens of the prompt that each step reads (256)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--generate", options.generate,
                  "of a language model: tokens that each step generates after it (32)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--rows", options.rows, "rows of each table")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{100000}));
+      ->check(cli::Range(int64_t{1}, int64_t{100000}));
   app.add_option("--simulate", options.simulated,
                  "of a config: run N ranks as threads of this process; paddle-launch starts real "
                  "ones")
-      ->check(CLI::Range(1, 1024));
+      ->check(cli::Range(1, 1024));
   app.add_flag("--dry-run", options.dry_run, "say what would be measured; write nothing");
   app.add_flag("--json", options.json, "print profile.json in place of tables");
-  CLI::App* diff = app.add_subcommand("diff", "compare two reports: what became slower");
+  cli::App* diff = app.add_subcommand("diff", "compare two reports: what became slower");
   std::string before, after;
   diff->add_option("BEFORE", before, "folder of a report")->required();
   diff->add_option("AFTER", after, "folder of another")->required();

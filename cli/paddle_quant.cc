@@ -3,13 +3,13 @@
 
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/duration.h"
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "common.h"
+#include "common_options.h"
 #include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
 #include "quant/gguf_job.h"
@@ -89,7 +89,7 @@ struct Options {
   bool json = false;
   quant::QuantJob job;
 
-  void add_to(CLI::App& app) {
+  void add_to(cli::App& app) {
     app.add_option("MODEL", arguments, "the model, then key=value of the configuration");
     app.add_option("-c,--config", file, "configuration with a section 'quant'");
     app.add_option("--scheme", scheme,
@@ -99,13 +99,13 @@ struct Options {
                    "calibration data: train, valid, CONFIG.yaml[:part], a folder or files "
                    "(default: the run's training data)");
     app.add_option("--samples", samples, "samples for calibration (default: 256)")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+        ->check(cli::Range(int64_t{1}, int64_t{1} << 32));
     app.add_option("--batch", batch, "samples at a time (default: 8)")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+        ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
     app.add_option("--observer", observer,
                    "how ranges are chosen: " + join(quant::range_method_names(), ", "));
     app.add_option("--percentile", percentile, "for the percentile observer")
-        ->check(CLI::Range(50.0, 100.0));
+        ->check(cli::Range(50.0, 100.0));
     app.add_option("--keep-float", keep_float, "layers that stay float (pattern)")
         ->allow_extra_args(false);
     app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
@@ -180,7 +180,7 @@ struct QuantizeOptions : Options {
   bool dry_run = false, dump = false, no_check = false;
   std::string time_limit, format = "qdq";
 
-  void add_to(CLI::App& app) {
+  void add_to(cli::App& app) {
     Options::add_to(app);
     app.add_option("-o,--output", job.output,
                    "folder, or a file that ends in .onnx (default: runs/NAME-SCHEME)");
@@ -192,12 +192,12 @@ struct QuantizeOptions : Options {
     app.add_option("--format", format,
                    "of the ONNX file: qdq, qoperator (QLinearConv and the like) or nbits (weights "
                    "of 4 bits in MatMulNBits)")
-        ->check(CLI::IsMember({"qdq", "qoperator", "nbits"}));
+        ->check(cli::IsMember({"qdq", "qoperator", "nbits"}));
     app.add_option(
            "--scales", scales,
            "of the blocks of a GGUF file: plain (the bytes of ggml's quantizer) or searched "
            "(least squared error); those of q4_k, q5_k and q6_k are always searched")
-        ->check(CLI::IsMember({"plain", "searched"}));
+        ->check(cli::IsMember({"plain", "searched"}));
     app.add_option("--statistics", statistics,
                    "file of histograms: read if it fits the model, else written");
     app.add_option("--max-drop", drop,
@@ -365,14 +365,14 @@ struct CompareOptions {
   int64_t batch = 8;
   bool json = false;
 
-  void add_to(CLI::App& app) {
+  void add_to(cli::App& app) {
     app.add_option("MODELS", models, "the reference, then the model to compare")
         ->expected(2)
         ->required();
     app.add_option("--data", data, "train, valid, CONFIG.yaml[:part], a folder or files")
         ->required();
     app.add_option("--batch", batch, "samples at a time")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+        ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
     app.add_flag("--json", json, "one line of JSON at the end");
   }
 };
@@ -409,23 +409,23 @@ struct PruneOptions {
   std::vector<std::string> data, evaluation;
   bool no_check = false, json = false;
 
-  void add_to(CLI::App& app) {
+  void add_to(cli::App& app) {
     app.add_option("MODEL", job.model, "a run, a model file or an ONNX file")->required();
     app.add_option("-o,--output", job.output,
                    "folder with the pruned model, or a file that ends in .onnx")
         ->required();
     app.add_option("--kind", kind, "pattern of zeros (default: 2:4)")
-        ->check(CLI::IsMember({"2:4"}));
+        ->check(cli::IsMember({"2:4"}));
     app.add_option("--by", by,
                    "what goes: magnitude, the smallest weights (default); wanda, those "
                    "that contribute least")
-        ->check(CLI::IsMember({"magnitude", "wanda"}));
+        ->check(cli::IsMember({"magnitude", "wanda"}));
     app.add_option("--match", job.match, "only these layers (pattern)")->allow_extra_args(false);
     app.add_option("--data", data, "data for wanda (default: the run's training data)");
     app.add_option("--eval-data", evaluation,
                    "data to compare on (default: the run's validation data, else --data)");
     app.add_option("--samples", job.samples, "samples for wanda (default: 256)")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+        ->check(cli::Range(int64_t{1}, int64_t{1} << 32));
     app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
     app.add_flag("--no-check", no_check, "do not compare the result");
     app.add_flag("--overwrite", job.overwrite, "replace what is in the output");
@@ -462,10 +462,10 @@ int run_prune(PruneOptions& options) {
 struct MergeOptions {
   quant::MergeJob job;
   double scale = 0;
-  CLI::Option* scale_option = nullptr;
+  cli::Option* scale_option = nullptr;
   bool json = false;
 
-  void add_to(CLI::App& app) {
+  void add_to(cli::App& app) {
     app.add_option("MODEL", job.model, "a folder with safetensors files, or one such file")
         ->required();
     app.add_option("--lora", job.adapter,
@@ -506,7 +506,7 @@ int run_merge(MergeOptions& options) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{
+  cli::App app{
       "Quantizes a model, compares it with the float model, times both, and refuses a result that "
       "is slower or worse than you accept."};
   app.footer(
@@ -517,25 +517,25 @@ int run(int argc, char** argv) {
   Options calibrate, sensitivity;
   CompareOptions compare;
   std::string statistics = "statistics.safetensors";
-  CLI::App* const calibrate_app =
+  cli::App* const calibrate_app =
       app.add_subcommand("calibrate", "collect the statistics of layer inputs for later calls");
   calibrate.add_to(*calibrate_app);
   calibrate_app->add_option("-o,--output", statistics,
                             "file to write (default: statistics.safetensors)");
   calibrate_app->add_flag("--resume", calibrate.job.resume,
                           "continue an interrupted call, with the samples that it has seen");
-  CLI::App* const sensitivity_app = app.add_subcommand(
+  cli::App* const sensitivity_app = app.add_subcommand(
       "sensitivity", "quantize one layer at a time and print the noise of the model's output");
   sensitivity.add_to(*sensitivity_app);
-  CLI::App* const compare_app = app.add_subcommand(
+  cli::App* const compare_app = app.add_subcommand(
       "compare", "compare two models on the same data: noise, agreement, accuracy, latency");
   compare.add_to(*compare_app);
   PruneOptions prune;
-  CLI::App* const prune_app = app.add_subcommand(
+  cli::App* const prune_app = app.add_subcommand(
       "prune", "set two of every four weights to zero; training with train.keep_zeros keeps them");
   prune.add_to(*prune_app);
   MergeOptions merge;
-  CLI::App* const merge_app =
+  cli::App* const merge_app =
       app.add_subcommand("merge", "add a LoRA adapter to the weights of a model");
   merge.add_to(*merge_app);
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;

@@ -1,6 +1,5 @@
 // paddle-runs [FOLDER…]: a table of runs.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "base/files.h"
 #include "common.h"
+#include "common_options.h"
 #include "common_table.h"
 #include "train/run_index.h"
 
@@ -44,7 +44,7 @@ nlohmann::ordered_json numbers(const train::NamedNumbers& all) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Lists runs with their progress, metrics, and the settings in which they differ."};
+  cli::App app{"Lists runs with their progress, metrics, and the settings in which they differ."};
   std::vector<std::string> folders;
   std::string sort;
   bool as_json = false;

@@ -2,9 +2,8 @@
 
 #include <map>
 
-#include <CLI/CLI.hpp>
-
 #include "common.h"
+#include "common_options.h"
 #include "config/json_schema.h"
 #include "config/sections.h"
 #include "sections/sections.h"
@@ -30,7 +29,7 @@ std::map<std::string, Document> documents() {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Prints the JSON Schema of a kind of config, for completion and checks in editors."};
+  cli::App app{"Prints the JSON Schema of a kind of config, for completion and checks in editors."};
   std::string name = "train";
   std::vector<std::string> names;
   const std::map<std::string, Document> all = documents();

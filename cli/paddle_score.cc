@@ -1,6 +1,5 @@
 // paddle-score METRIC PREDICTIONS REFERENCES…: scores of predictions in files.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "base/files.h"
 #include "common.h"
+#include "common_options.h"
 #include "metrics/detection.h"
 #include "metrics/text_scores.h"
 
@@ -154,7 +154,7 @@ nlohmann::ordered_json coco_score(const std::string& predictions, const std::str
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Scores predictions in files against references."};
+  cli::App app{"Scores predictions in files against references."};
   app.footer(
       "bleu, wer and cer take text files, a line for each sample; bleu takes several files of "
       "references. coco takes the JSON of detections and that of annotations.");

@@ -1,12 +1,12 @@
 // paddle-serve MODEL…: language models over HTTP.
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <thread>
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "common.h"
+#include "common_options.h"
 #include "runtime/execute.h"
 #include "sections/sections.h"
 #include "serve/server.h"
@@ -19,7 +19,7 @@ using namespace paddle;
 constexpr auto kDrainTime = std::chrono::seconds(30);
 
 int run(int argc, char** argv) {
-  CLI::App app{"Serves language models over HTTP, with the interface of OpenAI."};
+  cli::App app{"Serves language models over HTTP, with the interface of OpenAI."};
   std::vector<std::string> models, adapters;
   std::string file, family, kv, cache, activations, weights_as, draft;
   serve::ServeConfig given;
@@ -40,27 +40,27 @@ int run(int argc, char** argv) {
   auto* request = app.add_option("--request-s", given.request_s, "seconds that a request may take");
   app.add_option("--family", family, "the models' family, a model file (default: by their type)");
   app.add_option("--context", context, "tokens of a text (default: the model's)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--kv", kv, "how keys and values are cached")
-      ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+      ->check(cli::IsMember({"f32", "bf16", "int8"}));
   app.add_option("--cache", cache,
                  "paged: blocks of tokens that texts take as they grow and share (default); plain: "
                  "a place for each text")
-      ->check(CLI::IsMember({"plain", "paged"}));
+      ->check(cli::IsMember({"plain", "paged"}));
   app.add_option("--cache-tokens", cache_tokens,
                  "that a paged cache holds (default: the context of all texts, as far as half of "
                  "the memory holds them)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--activations", activations,
                  "of products with block-quantized weights (default: int16)")
-      ->check(CLI::IsMember({"float32", "int16", "int8"}));
+      ->check(cli::IsMember({"float32", "int16", "int8"}));
   app.add_option("--weights-as", weights_as,
                  "keep matrices in 8 or 4 bits, whatever their file has (default: as-is)")
-      ->check(CLI::IsMember({"as-is", "int8", "int4"}));
+      ->check(cli::IsMember({"as-is", "int8", "int4"}));
   app.add_option("--draft", draft,
                  "ngram: check several tokens that a text itself suggests in one step (default); "
                  "none: one token of each text at a time")
-      ->check(CLI::IsMember({"ngram", "none"}));
+      ->check(cli::IsMember({"ngram", "none"}));
   app.add_option("--adapter", adapters,
                  "NAME=DIR: the model with the low-rank adapter in this folder of PEFT, under this "
                  "name; weights are shared (repeatable)")

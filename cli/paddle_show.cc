@@ -1,11 +1,10 @@
 // paddle-show MODEL: layers, output shapes, parameters and FLOPs of a model file or of a config's
 // model; what an ONNX file, a Hugging Face folder or a GGUF file holds.
 
-#include <CLI/CLI.hpp>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
+#include "common_options.h"
 #include "common_show.h"
 #include "config/overrides.h"
 #include "lang/eval/summary.h"
@@ -43,7 +42,7 @@ std::map<std::string, int64_t> read_dims(const std::vector<std::string>& argumen
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Prints the layers of a model with output shapes, parameters and FLOPs."};
+  cli::App app{"Prints the layers of a model with output shapes, parameters and FLOPs."};
   std::vector<std::string> arguments, dims;
   std::string function = "model", family;
   int depth = 1;

@@ -1,6 +1,5 @@
 // paddle-sweep CONFIG key=1,2,3 …: trains a config with many settings and compares the runs.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "base/interrupt.h"
 #include "base/printf.h"
 #include "common.h"
+#include "common_options.h"
 #include "common_table.h"
 #include "common_trial.h"
 #include "sections/sections.h"
@@ -216,7 +216,7 @@ class Sweep {
 };
 
 int run(int argc, char** argv) {
-  CLI::App app{"Trains a config with many settings: a grid of values, or random ones."};
+  cli::App app{"Trains a config with many settings: a grid of values, or random ones."};
   app.footer(
       "key=1,2,3 tries values, key=1e-4..1e-1 a range (with --random). Keys with one value are set "
       "for all trials. Each trial is a run folder; the same command continues a sweep.");
@@ -231,12 +231,12 @@ int run(int argc, char** argv) {
                  "folder of the runs (default: runs/<config name>-sweep)");
   app.add_option("--metric", metric, "what is compared (default: train.best, or the loss)");
   app.add_option("--random", random, "random trials in place of a grid")
-      ->check(CLI::Range(int64_t{1}, int64_t{10000}));
+      ->check(cli::Range(int64_t{1}, int64_t{10000}));
   app.add_option("--seed", seed, "of random trials");
   app.add_option("--halving", sweep.halving,
                  "successive halving: train all trials a little, then in each round one of N, for "
                  "N times as long")
-      ->check(CLI::Range(int64_t{2}, int64_t{100}));
+      ->check(cli::Range(int64_t{2}, int64_t{100}));
   app.add_flag("--dry-run", dry_run, "list the trials, check the config, train nothing");
   app.add_flag("--json", as_json, "print one JSON object at the end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;

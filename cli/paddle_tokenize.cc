@@ -1,13 +1,13 @@
 // paddle tokenize: texts to token ids and back, one JSON value a line; files of texts to files of
 // tokens; and training of a tokenizer.
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
+#include "common_options.h"
 #include "text/bpe_trainer.h"
 #include "text/load.h"
 #include "text/token_file.h"
@@ -81,7 +81,7 @@ struct Arguments {
   tokenizers::TokenFileOptions written;
 };
 
-void add_arguments(CLI::App& app, Arguments& a) {
+void add_arguments(cli::App& app, Arguments& a) {
   app.add_option("MODEL", a.model,
                  "a Hugging Face folder, tokenizer.json, SentencePiece's .model, tekken.json or a "
                  "GGUF file");
@@ -107,7 +107,7 @@ void add_arguments(CLI::App& app, Arguments& a) {
       ->needs(trains);
   app.add_option("--min-count", a.trained.min_count,
                  "with --train: how often a pair must occur to become a token (default: 2)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 40))
       ->needs(trains);
   app.add_option("--special-token", a.trained.special_tokens,
                  "with --train: a token that is not written in texts, repeatable (default: "
@@ -128,7 +128,7 @@ void check_output(const Arguments& a) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{
+  cli::App app{
       "Turns texts into token ids: reads one JSON string a line from standard input and writes one "
       "JSON list of ids a line. With --input, files of text become a file of tokens. With --train, "
       "learns a byte-level BPE tokenizer from files of text."};

@@ -1,6 +1,5 @@
 // paddle-train CONFIG [key=value…]: trains, evaluates, checkpoints and resumes.
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -17,6 +16,7 @@
 #include "common.h"
 #include "common_check_data.h"
 #include "common_device.h"
+#include "common_options.h"
 #include "common_table.h"
 #include "config/document.h"
 #include "ir/module.h"
@@ -262,7 +262,7 @@ void continue_after_restart(train::TrainOptions& options) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Trains a model as a YAML config describes it."};
+  cli::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
   std::vector<std::string> arguments;
   std::string output, resume, pictures, until;
@@ -291,10 +291,10 @@ int run(int argc, char** argv) {
   app.add_option("--allow-unused", options.allow_unused,
                  "with --init: tensors that the model may not use (pattern)");
   app.add_option("--benchmark", options.benchmark, "time N steps and print one JSON line")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--simulate", simulated,
                  "run N ranks as threads of this process, with the results of N processes")
-      ->check(CLI::Range(1, 1024));
+      ->check(cli::Range(1, 1024));
   cli::DeviceOptions device;
   cli::add_device_options(app, device);
   app.add_flag("--profile", options.profile,

@@ -1,7 +1,6 @@
 // paddle-tune CONFIG|MODEL: measures changes of the settings that decide speed, and writes those
 // that help as a config; --parallel plans a strategy for a described cluster.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 
@@ -10,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common.h"
+#include "common_options.h"
 #include "sections/sections.h"
 #include "train/config.h"
 #include "tune/inference.h"
@@ -62,11 +62,11 @@ std::vector<std::string> dimensions(const tune::Subject& subject, const Options&
 }
 
 /// Options that the config of a run states in `tune:` and the command line leaves out.
-void take_section(Options& options, const std::vector<std::string>& overrides, CLI::App& app) {
+void take_section(Options& options, const std::vector<std::string>& overrides, cli::App& app) {
   if (options.arguments.size() != 1 || !train::is_config(options.arguments[0])) return;
   const tune::TuneSection section =
       tune::read_tune_section(train::read_config(options.arguments[0], overrides).document);
-  const auto left_out = [&](const char* option) { return app[option]->count() == 0; };
+  const auto left_out = [&](const char* option) { return app.count(option) == 0; };
   if (left_out("--what")) options.what = section.what;
   if (left_out("--time-limit"))
     options.time_limit = section.time_limit.value_or(options.time_limit);
@@ -213,7 +213,7 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Measures settings that decide the speed of a run or model, and keeps what helps."};
+  cli::App app{"Measures settings that decide the speed of a run or model, and keeps what helps."};
   app.footer(
       "For a run the result is DIR/tuned.yaml, a config that extends the given one: "
       "paddle-train DIR/tuned.yaml. For a model it is a command line.");
@@ -232,16 +232,16 @@ int run(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--time-limit", options.time_limit, "seconds for the search")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e7));
+      ->check(cli::Range(0.0, 1e7));
   app.add_option("-o,--output", options.output, "folder of the results (default: tuned/<name>)");
   app.add_flag("--resume", options.resume, "continue the search whose trials are in the folder");
   app.add_option("--loss-tolerance", options.loss_tolerance,
                  "precision, kv: how much the mean loss (of steps 41 to 50) may move")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(cli::Range(0.0, 1.0));
   app.add_option("--batch", options.batch, "of a model: samples of a prediction at the start")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim")
       ->allow_extra_args(false);
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
@@ -256,7 +256,7 @@ int run(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--plans", options.plans, "with --parallel: plans to print")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{100000}));
+      ->check(cli::Range(int64_t{1}, int64_t{100000}));
   app.add_option("--check-runs", options.check_runs,
                  "print the errors of the cost model on published runs (CSV)");
   app.add_flag("--dry-run", options.dry_run, "say what would be tried; measure and write nothing");
