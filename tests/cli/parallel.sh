@@ -281,7 +281,7 @@ expect 7 "rank 2 has been stopped" "$launch" -n 3 --dead-after 0.5 sh -c '[ "$PA
 "$launch" -n 2 paddle-train "$folder/gpt.yaml" parallel.data=2 train.steps=1000000 train.evaluate_every=never train.checkpoint_every=never \
   --output "$folder/stopped" > "$folder/out" 2> "$folder/error" &
 launcher=$!
-for _ in $(seq 200); do grep -q "step 1 " "$folder/out" && break; sleep 0.1; done
+for _ in $(seq 900); do grep -q "step 1 " "$folder/out" && break; sleep 0.1; done
 kill -TERM "$launcher"
 wait "$launcher"
 [[ $? == 143 ]] || fail "a run that SIGTERM stops should exit with 143"

@@ -93,7 +93,7 @@ no_orphans "a bad sample"
 # --- a stopped peer, and Ctrl-C ---
 "$launch" -n 2 paddle-train "$folder/net.yaml" train.steps=1000000 train.checkpoint_every=never --output "$folder/stopped" > "$folder/out" 2> "$folder/error" &
 launcher=$!
-for _ in $(seq 200); do grep -q "step 1 " "$folder/out" && break; sleep 0.1; done
+for _ in $(seq 900); do grep -q "step 1 " "$folder/out" && break; sleep 0.1; done
 kill -INT "$launcher"
 wait "$launcher"
 [[ $? == 130 ]] || fail "a run that Ctrl-C stops should exit with 130"
@@ -101,8 +101,9 @@ wait "$launcher"
 no_orphans "Ctrl-C"
 "$launch" -n 2 --dead-after 1 paddle-train "$folder/net.yaml" train.steps=1000000 train.checkpoint_every=never --output "$folder/dead" > "$folder/out" 2> "$folder/error" &
 launcher=$!
-for _ in $(seq 200); do grep -q "step 1 " "$folder/out" && break; sleep 0.1; done
-kill -STOP "$(tr ' ' '\n' < "/proc/$launcher/task/$launcher/children" | sed -n 2p)"
+for _ in $(seq 900); do grep -q "step 1 " "$folder/out" && break; sleep 0.1; done
+second_rank="$(tr ' ' '\n' < "/proc/$launcher/task/$launcher/children" | sed -n 2p)"
+kill -STOP "$second_rank" || { kill "$launcher"; fail "the launcher has no second rank"; }
 wait "$launcher"
 [[ $? == 7 ]] || fail "a run with a stopped rank should exit with 7"
 grep -qE "^error: rank 1 has (been stopped|given no sign of life)" "$folder/error" || fail "the stopped rank should be named:"
