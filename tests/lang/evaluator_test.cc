@@ -255,6 +255,44 @@ TEST(Evaluator, LayersWithGivenWeights) {
             std::string::npos);
 }
 
+TEST(Evaluator, MultiHeadAttention) {
+  Result run = run_body("h = x.unsqueeze(0)\nreturn multi_head_attention(h, 2, bias=false)");
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.types(), "output float32[1, n, 4]\n");
+  EXPECT_EQ(run.store.text(),
+            "multi_head_attention.k_weight float32[4, 4]\n"
+            "multi_head_attention.out_weight float32[4, 4]\n"
+            "multi_head_attention.q_weight float32[4, 4]\n"
+            "multi_head_attention.v_weight float32[4, 4]\n");
+  run = run_body(
+      "h = x.unsqueeze(0)\nk = linear(h, 6)\n"
+      "return multi_head_attention(h, 2, key=k, name='cross')");
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.store.types.at("cross.k_weight").text(), "float32[6, 4]");
+  EXPECT_EQ(run.store.types.at("cross.v_weight").text(), "float32[6, 4]");
+  EXPECT_EQ(run.store.types.at("cross.out_bias").text(), "float32[4]");
+  EXPECT_NE(run_body("return multi_head_attention(x.unsqueeze(0), 3)").error.find("must divide"),
+            std::string::npos);
+  EXPECT_NE(run_body("return multi_head_attention(x, 2)").error.find("[batch, sequence, width]"),
+            std::string::npos);
+  EXPECT_NE(run_body("return multi_head_attention(2)").error, "");
+}
+
+TEST(Evaluator, SpectralNormKeepsItsVectors) {
+  const std::string body =
+      "w = spectral_norm(param('w', [3, 4, 2], init=1), dim=1)\nreturn x @ w[0]";
+  Result run = run_body(body, true);
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.types(), "output float32[n, 2]\n");
+  EXPECT_EQ(run.store.types.at("spectral_norm.u").text(), "float32[4]");
+  EXPECT_EQ(run.store.types.at("spectral_norm.v").text(), "float32[6]");
+  EXPECT_EQ(run.store.updated, "spectral_norm.u spectral_norm.v ");
+  EXPECT_EQ(run_body(body).store.updated, "");
+  EXPECT_NE(
+      run_body("w = spectral_norm(param('w', [3, 4]), dim=2)\nreturn x").error.find("no axis 2"),
+      std::string::npos);
+}
+
 TEST(Evaluator, NumbersAndLists) {
   // Each line must hold: the model returns a shape built from the check.
   for (const char* truth : {"7 // 2 == 3 and -7 // 2 == -4 and -7 % 3 == 2",

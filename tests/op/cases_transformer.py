@@ -199,3 +199,32 @@ def cases_attention(t):
                step, ["x", "cache_kv", "bias"])
     t.refuse("masked_multihead_attention", {"x": x(2, 18), "cache_kv": x(2, 2, 2, 5, 3)})
     t.refuse("masked_multihead_attention", {"x": x(2, 18), "cache_kv": x(2, 2, 2, 5, 3), "sequence_lengths": np.array([[5], [1]], np.int32)})
+
+    def heads(query, q_weight, k_weight, v_weight, out_weight, num_heads, key=None, value=None, q_bias=None, k_bias=None, v_bias=None, out_bias=None,
+              attn_mask=None, is_causal=False):
+        key = query if key is None else key
+        value = key if value is None else value
+        width = query.shape[2]
+        zeros = torch.zeros(width, dtype=query.dtype)
+        biases = torch.cat([zeros if b is None else b for b in (q_bias, k_bias, v_bias)])
+        mask = None if attn_mask is None else ~attn_mask
+        if is_causal:
+            mask = torch.triu(torch.ones(query.shape[1], key.shape[1], dtype=torch.bool), 1)
+        y, _ = T.multi_head_attention_forward(
+            query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1), width, num_heads, None, biases, None, None, False, 0.0,
+            out_weight.T, out_bias, attn_mask=mask, need_weights=False, use_separate_proj_weight=True, q_proj_weight=q_weight.T,
+            k_proj_weight=k_weight.T, v_proj_weight=v_weight.T)
+        return y.transpose(0, 1)
+
+    projections = {"num_heads": 2, "q_weight": x(4, 4), "out_weight": x(4, 4)}
+    square = {**projections, "k_weight": x(4, 4), "v_weight": x(4, 4)}
+    biases = {name: x(4) for name in ("q_bias", "k_bias", "v_bias", "out_bias")}
+    grads = ["query", "q_weight", "k_weight", "v_weight", "out_weight"]
+    torch_case(t, "multi_head_attention", {"query": x(2, 3, 4), **square}, heads, grads)
+    torch_case(t, "multi_head_attention", {"query": x(2, 3, 4), **square, **biases, "is_causal": True}, heads, grads + list(biases))
+    torch_case(t, "multi_head_attention", {"query": x(2, 3, 4), **square, "attn_mask": np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], bool)}, heads, grads)
+    torch_case(t, "multi_head_attention", {"query": x(2, 3, 4), "key": x(2, 5, 6), "value": x(2, 5, 3), **projections, "k_weight": x(6, 4), "v_weight": x(3, 4), **biases},
+               heads, ["query", "key", "value"])
+    t.refuse("multi_head_attention", {"query": x(2, 3, 4), **square, "num_heads": 3})
+    t.refuse("multi_head_attention", {"query": x(3, 4), **square})
+    t.refuse("multi_head_attention", {"query": x(2, 3, 5), **square})

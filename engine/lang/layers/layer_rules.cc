@@ -113,12 +113,14 @@ Value call_with_states(LayerCall& call) {
   const Value result = call.run(&all);
   const Value* global = call.find("use_global_stats");
   const Value* training = call.find("training");
-  const bool learns = training && truth(*training) && !(global && truth(*global));
+  const bool learns = !(training && !truth(*training)) && !(global && truth(*global));
   if (learns && call.evaluation.options().training) {
     for (const auto& [path, index] : states)
       call.evaluation.update_state(path, all.at(index), call.site.where);
   }
-  return result;
+  // Results that update the states are not those of the layer.
+  const ValueList* items = result.items();
+  return own && items && call.op.results().size() == items->size() ? items->front() : result;
 }
 
 /// The operand that is a list of tensors.

@@ -58,8 +58,12 @@ class SizeReader {
     const std::string name = word();
     if (std::isdigit(static_cast<unsigned char>(name[0]))) return {std::stoll(name)};
     if (take('(')) {
-      const std::string argument = word();
-      const int64_t axis = take(',') ? std::stoll(word()) : -1;
+      std::string argument = word();
+      while (take('|')) {
+        const std::string next = word();
+        if (!call_.find(argument)) argument = next;
+      }
+      const int64_t axis = take(',') ? axis_number(word()) : -1;
       if (!take(')')) malformed(call_.op, text_);
       return function(name, argument, axis);
     }
@@ -69,7 +73,32 @@ class SizeReader {
     return {call_.size(name)};
   }
 
+  /// A number, or an argument that is one.
+  int64_t axis_number(const std::string& text) const {
+    if (std::isdigit(static_cast<unsigned char>(text[0]))) return std::stoll(text);
+    const Value* value = call_.find(text);
+    if (value && value->is_integer()) return value->integer();
+    fail(ErrorCode::kConfig, call_.op.name(), ": ", text, " must be an integer");
+  }
+
+  /// The size of an axis, which may count from the end, or the product of all other sizes.
+  int64_t size_of(const std::string& operand, int64_t axis, bool others) {
+    const Tensor t = call_.tensor(operand);
+    const int64_t at = axis < 0 ? axis + t.ndim() : axis;
+    if (at < 0 || at >= t.ndim())
+      fail(ErrorCode::kConfig, call_.op.name(), ": ", operand, " ", t.type(), " has no axis ",
+           axis);
+    if (!others) return call_.known(t.dim(at), str("axis ", axis, " of ", operand));
+    int64_t product = 1;
+    for (int64_t i = 0; i < t.ndim(); ++i)
+      if (i != at)
+        product =
+            checked_multiply(product, call_.known(t.dim(i), str("axis ", i, " of ", operand)));
+    return product;
+  }
+
   Dims function(const std::string& name, const std::string& argument, int64_t axis) {
+    if (name == "axis" || name == "others") return {size_of(argument, axis, name == "others")};
     if (name == "last") return {axis_of(argument, -1)};
     if (name == "dim") return {axis_of(argument, axis)};
     if (name == "window") return call_.window(argument, spatial_axes(call_.op));
@@ -155,7 +184,10 @@ void make_weights(LayerCall& call) {
     const std::string name = weight.name;
     const Value* value = call.find(name);
     const bool given = value && value->is_tensor();
-    if (!given && call.wants(name, first || !first_given)) {
+    // `bias: false` leaves out all biases of a layer that has several.
+    const Value* biases = name.ends_with("_bias") ? call.find("bias") : nullptr;
+    const bool by_default = biases ? truth(*biases) : first || !first_given;
+    if (!given && call.wants(name, by_default)) {
       call.make(name, weight_shape(call, weight), weight_initializer(call, weight), name + "_init");
     }
     if (first) first_given = given;

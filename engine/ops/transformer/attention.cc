@@ -62,7 +62,37 @@ Tensor squares_of(std::string_view op, const Tensor& blocks, const Dim& queries,
   return ops::not_equal(ops::index_select(rows, square(keys), 3), integer(0));
 }
 
+/// x [batch, sequence, …] times a matrix, in heads: [batch, sequence, heads, width / heads].
+Tensor projected_heads(const char* name, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       int64_t heads) {
+  constexpr const char* kName = "multi_head_attention";
+  if (x.ndim() != 3) refuse(kName, name, " must be [batch, sequence, width], not ", x.type());
+  if (weight.ndim() != 2 || weight.dim(0).equals(x.dim(2)) == false)
+    refuse(kName, "the weight of ", name, " must be [", x.dim(2), ", width], not ", weight.type());
+  if (modulo(weight.dim(1), heads).constant().value_or(0) != 0)
+    refuse(kName, "num_heads ", heads, " must divide the width ", weight.dim(1));
+  return ops::reshape(plus(ops::matmul(x, weight), bias),
+                      {x.dim(0), x.dim(1), Dim(heads), floor_divide(weight.dim(1), heads)});
+}
+
 }  // namespace
+
+Tensors decompose_multi_head_attention(CallContext& c) {
+  const auto a = c.attrs_as<MultiHeadAttentionAttrs>();
+  if (a.num_heads < 1)
+    refuse("multi_head_attention", "num_heads must be at least 1, not ", a.num_heads);
+  const Tensor& query = c.operand(0);
+  const Tensor key = c.has(1) ? c.operand(1) : query, value = c.has(2) ? c.operand(2) : key;
+  const auto heads = [&](const char* name, const Tensor& x, size_t weight, const char* bias) {
+    return projected_heads(name, x, c.operand(weight), optional(c, bias), a.num_heads);
+  };
+  const Tensor seen = ops::scaled_dot_product_attention(
+      heads("query", query, 3, "q_bias"), heads("key", key, 4, "k_bias"),
+      heads("value", value, 5, "v_bias"), optional(c, "attn_mask"), a.dropout_p, a.is_causal,
+      a.training);
+  const Tensor joined = ops::reshape(seen, {seen.dim(0), seen.dim(1), seen.dim(2) * seen.dim(3)});
+  return {plus(ops::matmul(joined, c.operand(6)), optional(c, "out_bias"))};
+}
 
 Tensors decompose_flash_attention(CallContext& c) {
   const auto a = c.attrs_as<FlashAttentionAttrs>();
