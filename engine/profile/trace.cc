@@ -1,11 +1,12 @@
 // The timeline of all ranks for Perfetto: a process for each rank, with its steps, operations and
-// exchanges on one thread, and its loader's workers on others.
+// exchanges on one thread, its loader's workers on others, and its layers on a further one.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/files.h"
+#include "base/source_location.h"
 #include "base/text.h"
 #include "profile/ranks.h"
 
@@ -57,6 +58,52 @@ int64_t first_time(const std::vector<RankTimeline>& timelines) {
   return first == INT64_MAX ? 0 : first;
 }
 
+/// The parts of a layer's path, behind the direction.
+std::vector<std::string> parts_of(const Origin& origin) {
+  std::vector<std::string> out = {origin.gradient ? "backward" : "forward"};
+  for (std::string& part : split(origin.layer, '.')) out.push_back(std::move(part));
+  return out;
+}
+
+/// Layers, blocks and ranges as nested intervals: each part of a path lasts from its first
+/// operation to its last one before another part runs, or the step ends.
+void add_layers(Trace& trace, const RankTimeline& t, int process, int thread) {
+  struct Open {
+    std::string name;
+    int64_t begin, end;
+  };
+  std::vector<Open> open;
+  const auto close_to = [&](size_t depth) {
+    for (; open.size() > depth; open.pop_back())
+      trace.interval({{"name", open.back().name}, {"cat", "layer"}}, process, thread,
+                     open.back().begin, open.back().end);
+  };
+  std::vector<int64_t> ends;  // of steps
+  for (const TimelineSpan& s : t.spans)
+    if (s.name == "step") ends.push_back(s.end);
+  std::sort(ends.begin(), ends.end());
+  auto events = t.events;
+  std::sort(events.begin(), events.end(),
+            [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  size_t step = 0;
+  for (const auto& event : events) {
+    const Origin origin =
+        parse_origin(t.instructions[static_cast<size_t>(event.instruction)].origin);
+    while (step < ends.size() && event.begin >= ends[step]) {
+      close_to(0);
+      ++step;
+    }
+    if (origin.layer.empty()) continue;
+    const std::vector<std::string> parts = parts_of(origin);
+    size_t same = 0;
+    while (same < std::min(parts.size(), open.size()) && open[same].name == parts[same]) ++same;
+    close_to(same);
+    for (size_t i = same; i < parts.size(); ++i) open.push_back({parts[i], event.begin, event.end});
+    for (Open& o : open) o.end = event.end;
+  }
+  close_to(0);
+}
+
 void add_rank(Trace& trace, const RankTimeline& t, bool several) {
   const int process = t.rank + 1;
   int main_thread = 0, last_thread = 0;
@@ -85,6 +132,13 @@ void add_rank(Trace& trace, const RankTimeline& t, bool several) {
                       {"shapes", info.shapes},
                       {"origin", info.origin}}}},
                    process, main_thread + 1, event.begin, event.end);
+  }
+  const auto has_layer = [](const runtime::InstructionInfo& info) {
+    return !parse_origin(info.origin).layer.empty();
+  };
+  if (std::any_of(t.instructions.begin(), t.instructions.end(), has_layer)) {
+    trace.name("thread_name", process, background + 1, "layers");
+    add_layers(trace, t, process, background + 1);
   }
   for (const TimelineExchange& e : t.exchanges) {
     const int thread = e.background ? background : main_thread + 1;

@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/source_location.h"
+#include "base/text.h"
 
 namespace paddle::profile {
 namespace {
@@ -113,6 +115,40 @@ TEST(Ranks, TheTraceHasAProcessForEachRank) {
   }
   EXPECT_EQ(waits, 1);
   EXPECT_EQ(processes, (std::set<int>{1, 2}));
+}
+
+TEST(Ranks, TheTraceNestsLayersAndEndsThemWithTheStep) {
+  RankTimeline t;
+  const auto operation = [&](const std::string& layer, bool gradient, int64_t begin, int64_t end) {
+    t.instructions.push_back(
+        {.function = "train",
+         .operation = "matmul",
+         .implementation = "cpu",
+         .shapes = "",
+         .origin = layer.empty() ? "" : text(Origin{"m.yaml:1:1", layer, gradient})});
+    t.events.push_back({static_cast<int>(t.instructions.size()) - 1, begin * kMs, end * kMs});
+  };
+  operation("generator.linear", false, 0, 1);
+  operation("", false, 1, 2);  // a copy does not interrupt what runs around it
+  operation("generator.linear_2", false, 2, 3);
+  operation("critic", false, 3, 4);
+  operation("critic", true, 4, 5);
+  operation("critic", true, 6, 7);  // of the next step
+  t.spans.push_back({"step", 0, 0, 5 * kMs});
+  t.spans.push_back({"step", 0, 6 * kMs, 7 * kMs});
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "paddle-layers-test.json").string();
+  write_trace({t}, path);
+  const auto trace = nlohmann::json::parse(read_file(path));
+  std::filesystem::remove(path);
+  std::multiset<std::string> layers;
+  for (const auto& e : trace.at("traceEvents"))
+    if (e.value("cat", "") == "layer")
+      layers.insert(str(e.at("name").get<std::string>(), " ", e.at("ts").get<double>() / 1000, " ",
+                        e.at("dur").get<double>() / 1000));
+  EXPECT_EQ(layers, (std::multiset<std::string>{"forward 0 4", "generator 0 3", "linear 0 1",
+                                                "linear_2 2 1", "critic 3 1", "backward 4 1",
+                                                "critic 4 1", "backward 6 1", "critic 6 1"}));
 }
 
 }  // namespace
