@@ -110,19 +110,49 @@ TEST(CostModel, FullRecomputationCostsAForwardPassAndSavesActivations) {
   EXPECT_LT(full.activation_memory, 0.2 * none.activation_memory);
 }
 
+TEST(CostModel, SchedulesTradeWaitsForMemory) {
+  const Cluster c = a100(48);
+  Strategy s{.data = 8, .pipeline = 12, .tensor = 4, .micro_batch = 2};
+  const Prediction plain = predict(bloom(), c, s);
+  s.order = PipelineOrder::kZeroBubble;
+  const Prediction filled = predict(bloom(), c, s);
+  EXPECT_LT(filled.pipeline, 0.6 * plain.pipeline);
+  EXPECT_NEAR(filled.compute, plain.compute, 1e-9 * plain.compute);
+  EXPECT_GT(filled.activation_memory, 1.5 * plain.activation_memory);  // 23 micro-batches, not 12
+  s.order = PipelineOrder::kForwardThenBackward;
+  const Prediction all = predict(bloom(), c, s);
+  EXPECT_DOUBLE_EQ(all.seconds, plain.seconds);
+  EXPECT_GT(all.activation_memory, filled.activation_memory);
+}
+
+TEST(Planner, FixesASchedule) {
+  for (const std::string name : {"f_then_b", "zero_bubble", "interleaved"}) {
+    const PlanningResult result = plan_parallel(bloom(), a100(32), {"schedule=" + name}, 3);
+    for (const Plan& plan : result.plans) EXPECT_EQ(name_of(plan.strategy.order), name);
+    EXPECT_NE(plans_json(bloom(), a100(32), result).find("\"schedule\":\"" + name + "\""),
+              std::string::npos);
+  }
+  try {
+    plan_parallel(bloom(), a100(48), {"schedule=2f2b"}, 1);
+    FAIL() << "an unknown schedule";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("schedule is one of 1f1b, f_then_b"), std::string::npos);
+  }
+}
+
 TEST(Planner, PlansOfATeamThatSearchedAreAmongTheBest) {
   // BLOOM trained with tensor 4, pipeline 12, data 8, micro-batch 2 and full recomputation.
   const Transformer m = bloom();
-  const std::vector<std::string> full = {"recompute=full", "chunks=1"};
+  const std::vector<std::string> full = {"recompute=full", "schedule=1f1b"};
   Cluster theirs_hosts = *known_device("A100-80GB (Jean Zay)");
   theirs_hosts.hosts = 48;
   theirs_hosts.devices = 8;
   const double best = plan_parallel(m, theirs_hosts, full, 1).plans[0].prediction.seconds;
-  const Plan theirs =
-      plan_parallel(
-          m, theirs_hosts,
-          {"recompute=full", "tensor=4", "pipeline=12", "data=8", "micro_batch=2", "chunks=1"}, 1)
-          .plans[0];
+  const Plan theirs = plan_parallel(m, theirs_hosts,
+                                    {"recompute=full", "tensor=4", "pipeline=12", "data=8",
+                                     "micro_batch=2", "schedule=1f1b"},
+                                    1)
+                          .plans[0];
   EXPECT_TRUE(theirs.fits);
   EXPECT_LE(theirs.prediction.seconds, 1.03 * best);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/text.h"
 
@@ -40,7 +41,9 @@ struct MicroBatch {
         s(strategy),
         tokens(real(s.micro_batch) * real(m.sequence) / real(s.context)),
         layers(std::ceil(real(m.layers) / real(s.pipeline * s.chunks)) * real(s.chunks)),
-        passes(s.recompute == Recompute::kFull ? 4 : 3) {}
+        passes(s.recompute != Recompute::kFull         ? 3
+               : s.order == PipelineOrder::kZeroBubble ? 5  // both backward jobs recompute
+                                                       : 4) {}
 
   /// Seconds of the layers: products, attention, and passes over the residual stream.
   double compute() {
@@ -138,6 +141,22 @@ double activation_bytes(const Transformer& m, const Strategy& s) {
   return whole / real(s.tensor) * (s.recompute == Recompute::kSelective ? 0.6 : 1);
 }
 
+/// The most micro-batches whose activations a device keeps, if a step has enough of them.
+double micro_batches_in_flight(const Strategy& s) {
+  const double stages = real(s.pipeline);
+  switch (s.order) {
+    case PipelineOrder::kForwardThenBackward:
+      return std::numeric_limits<double>::infinity();
+    case PipelineOrder::kInterleaved:
+      return stages * (1 + (stages - 1) / (stages * real(s.chunks)));
+    case PipelineOrder::kZeroBubble:
+      return 2 * stages - 1;
+    case PipelineOrder::k1F1B:
+      break;
+  }
+  return stages;
+}
+
 void add_memory(const Transformer& m, const Strategy& s, const MicroBatch& micro, Prediction& p) {
   const Parameters parameters(m, s);
   const double shards = real(s.sharding_ranks());
@@ -149,10 +168,7 @@ void add_memory(const Transformer& m, const Strategy& s, const MicroBatch& micro
   const double gathered =
       s.sharding >= 3 ? 2 * item_bytes(m) * parameters.all() / std::max(1.0, micro.layers) : 0;
   p.state_memory = weights + gradients + states + gathered;
-  const double stages = real(s.pipeline);
-  const double in_flight =
-      std::min(p.micro_batches,
-               s.chunks > 1 ? stages * (1 + (stages - 1) / (stages * real(s.chunks))) : stages);
+  const double in_flight = std::min(p.micro_batches, micro_batches_in_flight(s));
   const double per_micro = micro.layers * micro.tokens * activation_bytes(m, s);
   Strategy unsaved = s;
   unsaved.recompute = Recompute::kNone;
@@ -168,6 +184,20 @@ void add_memory(const Transformer& m, const Strategy& s, const MicroBatch& micro
 
 }  // namespace
 
+const char* name_of(PipelineOrder order) {
+  switch (order) {
+    case PipelineOrder::kForwardThenBackward:
+      return "f_then_b";
+    case PipelineOrder::kInterleaved:
+      return "interleaved";
+    case PipelineOrder::kZeroBubble:
+      return "zero_bubble";
+    case PipelineOrder::k1F1B:
+      break;
+  }
+  return "1f1b";
+}
+
 std::string text(const Strategy& s) {
   std::string out = str("data ", s.data);
   const auto add = [&](int64_t value, const char* name) {
@@ -176,7 +206,8 @@ std::string text(const Strategy& s) {
   add(s.tensor, "tensor");
   add(s.pipeline, "pipeline");
   if (s.pipeline > 1)
-    out += s.chunks > 1 ? str(" (interleaved, ", s.chunks, " chunks)") : " (1f1b)";
+    out += s.chunks > 1 ? str(" (interleaved, ", s.chunks, " chunks)")
+                        : str(" (", name_of(s.order), ")");
   add(s.context, "context");
   add(s.expert, "expert");
   out += str(", micro-batch ", s.micro_batch);
@@ -225,7 +256,9 @@ Prediction predict(const Transformer& m, const Cluster& c, const Strategy& s) {
   const double stage = layers + tensor + gathers + experts + context + send;
   const double slowest = micro.slowest_stage(stage, head);
   const double all = real(m.layers) / micro.layers * stage + head;
-  const double bubble = std::max(0.0, all - slowest) / real(s.chunks);
+  // Gradients of weights, a third of a pass over a stage, fill what other schedules wait.
+  const double filled = s.order == PipelineOrder::kZeroBubble ? 3 : real(s.chunks);
+  const double bubble = std::max(0.0, all - slowest) / filled;
   // The mean over stages; what uneven ones wait counts as the pipeline's.
   const double even = real(m.layers) / real(s.pipeline) / micro.layers;
   p.compute = p.micro_batches * (even * layers + head / real(s.pipeline));

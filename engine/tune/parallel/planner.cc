@@ -39,9 +39,12 @@ std::vector<int64_t> divisors(int64_t n, int64_t most) {
 class Constraints {
  public:
   explicit Constraints(const std::vector<std::string>& fixed) {
-    static const std::vector<std::string> kKeys = {"data",        "tensor", "pipeline",
-                                                   "context",     "expert", "sharding",
-                                                   "micro_batch", "chunks", "recompute"};
+    static const std::vector<std::string> kKeys = {"data",     "tensor",   "pipeline",    "context",
+                                                   "expert",   "sharding", "micro_batch", "chunks",
+                                                   "schedule", "recompute"};
+    static const std::map<std::string, std::vector<std::string>> kWords = {
+        {"recompute", {"none", "selective", "full"}},
+        {"schedule", {"1f1b", "f_then_b", "interleaved", "zero_bubble"}}};
     for (const std::string& text : fixed) {
       const size_t equals = text.find('=');
       const std::string key = text.substr(0, equals);
@@ -51,11 +54,12 @@ class Constraints {
         fail(ErrorCode::kUsage, "--fix: unknown key '", key, "'", did_you_mean(key, kKeys),
              "; expected one of ", join(kKeys, ", "));
       values_[key] = text.substr(equals + 1);
-      if (key == "recompute") {
-        const std::vector<std::string> words = {"none", "selective", "full"};
-        if (std::find(words.begin(), words.end(), values_[key]) == words.end())
-          fail(ErrorCode::kUsage, "--fix: recompute is none, selective or full, found '",
-               values_[key], "'");
+      const auto words = kWords.find(key);
+      if (words != kWords.end()) {
+        if (std::find(words->second.begin(), words->second.end(), values_[key]) ==
+            words->second.end())
+          fail(ErrorCode::kUsage, "--fix: ", key, " is one of ", join(words->second, ", "),
+               ", found '", values_[key], "'");
         continue;
       }
       const std::string& value = values_[key];
@@ -69,10 +73,8 @@ class Constraints {
     const auto it = values_.find(key);
     return it == values_.end() || it->second == std::to_string(value);
   }
-  bool allows(Recompute recompute) const {
-    const auto it = values_.find("recompute");
-    return it == values_.end() || it->second == name_of(recompute);
-  }
+  bool allows(Recompute recompute) const { return allows_word("recompute", name_of(recompute)); }
+  bool allows(PipelineOrder order) const { return allows_word("schedule", name_of(order)); }
   /// These sizes, and the fixed one, which may be outside of the usual ones.
   std::vector<int64_t> filter(const char* key, std::vector<int64_t> sizes) const {
     std::erase_if(sizes, [&](int64_t size) { return !allows(key, size); });
@@ -80,6 +82,11 @@ class Constraints {
   }
 
  private:
+  bool allows_word(const char* key, const char* word) const {
+    const auto it = values_.find(key);
+    return it == values_.end() || it->second == word;
+  }
+
   std::map<std::string, std::string> values_;
 };
 
@@ -127,8 +134,7 @@ class Planner {
       if (expert > 1 && m_.experts % expert != 0) continue;
       for (const int64_t micro_batch :
            constraints_.filter("micro_batch", divisors(m_.batch / data, 64)))
-        for (const int64_t chunks : constraints_.filter("chunks", {1, 2, 3, 4, 5, 6, 8, 10})) {
-          if (!schedule_exists(pipeline, chunks, m_.batch / data / micro_batch)) continue;
+        for (const auto& [order, chunks] : schedules(pipeline, m_.batch / data / micro_batch)) {
           for (const auto& [sharding, shards] : shardings(data))
             for (const Recompute recompute :
                  {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
@@ -138,6 +144,7 @@ class Planner {
                         .tensor = tensor,
                         .expert = expert,
                         .chunks = chunks,
+                        .order = order,
                         .sharding = sharding,
                         .shards = shards,
                         .micro_batch = micro_batch,
@@ -154,9 +161,24 @@ class Planner {
     return out;
   }
 
-  bool schedule_exists(int64_t pipeline, int64_t chunks, int64_t micro_batches) const {
-    if (chunks == 1) return true;
-    return pipeline > 1 && m_.layers % (pipeline * chunks) == 0 && micro_batches % pipeline == 0;
+  /// The orders of a pipeline that its sizes allow, with the stages of a device. A pipeline of one
+  /// stage has only the plain one.
+  std::vector<std::pair<PipelineOrder, int64_t>> schedules(int64_t pipeline,
+                                                           int64_t micro_batches) const {
+    std::vector<std::pair<PipelineOrder, int64_t>> out;
+    for (const int64_t chunks : constraints_.filter("chunks", {1, 2, 3, 4, 5, 6, 8, 10})) {
+      if (chunks == 1) {
+        out.emplace_back(PipelineOrder::k1F1B, 1);
+        if (pipeline == 1) continue;
+        out.emplace_back(PipelineOrder::kForwardThenBackward, 1);
+        out.emplace_back(PipelineOrder::kZeroBubble, 1);
+      } else if (pipeline > 1 && m_.layers % (pipeline * chunks) == 0 &&
+                 micro_batches % pipeline == 0) {
+        out.emplace_back(PipelineOrder::kInterleaved, chunks);
+      }
+    }
+    std::erase_if(out, [&](const auto& each) { return !constraints_.allows(each.first); });
+    return out;
   }
 
   void consider(const Strategy& s) {
@@ -247,7 +269,7 @@ nlohmann::ordered_json parallel_section(const Strategy& s, const Prediction& p) 
                                 {"tensor", s.tensor},
                                 {"sequence", s.tensor > 1},
                                 {"pipeline", s.pipeline},
-                                {"schedule", s.chunks > 1 ? "interleaved" : "1f1b"},
+                                {"schedule", name_of(s.order)},
                                 {"micro_batches", static_cast<int64_t>(p.micro_batches)},
                                 {"chunks", s.chunks},
                                 {"sharding", s.sharding}};
