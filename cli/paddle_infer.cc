@@ -1,27 +1,22 @@
 // paddle-infer MODEL [INPUT…]: batch prediction and text generation.
 
-#include <sys/resource.h>
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common.h"
+#include "common_benchmark.h"
 #include "common_device.h"
 #include "common_language.h"
 #include "common_options.h"
+#include "common_predict.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "infer/generate.h"
 #include "infer/random_inputs.h"
-#include "infer/results.h"
-#include "onnx/graph/value_io.h"
 #include "profile/report.h"
 #include "runtime/dump.h"
-#include "runtime/execute.h"
 #include "runtime/kernel_table.h"
 #include "sections/sections.h"
 #include "text/load.h"
@@ -33,522 +28,510 @@ using namespace paddle;
 /// Bytes of a text for --perplexity; its tokens are in memory.
 constexpr uint64_t kLargestText = uint64_t{256} << 20;
 
-/// Samples of one run: the first axis of its first input.
-double rows_of(const Dims& first) { return first.empty() ? 1.0 : static_cast<double>(first[0]); }
+int interrupt_status() { return pending_interrupt() ? 128 + pending_interrupt() : 0; }
 
-/// Times `once` and prints a line; `flops` of one run.
-void run_benchmark(const program::Model& model, Device device, int64_t steps, double rows,
-                   const std::function<void()>& once, const std::function<double()>& flops) {
-  std::vector<double> times;
-  for (int64_t i = 0; i < steps + 3; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    once();
-    if (i >= 3)
-      times.push_back(
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-              .count());
+/// The command line, in parts that read one subject each, and the jobs that it asks for.
+class Command {
+ public:
+  int run(int argc, char** argv);
+
+ private:
+  using Options = std::vector<const cli::Option*>;
+
+  void add_model_options();
+  void add_text_options();
+  void add_text_limits();
+  void add_language_options();
+  void add_language_jobs();
+  void add_benchmark_options();
+  void add_run_options();
+  void take_overrides();
+  void check_language_options();
+  void set_load_options();
+
+  int embed_texts();
+  int answer_requests();
+  int time_text();
+  int use_model();
+  std::unique_ptr<program::Model> open_model();
+  int time_model(program::Model& model, bool of_values);
+  int use_language_model(program::Model* model);
+  int continue_prompt(program::Model& model);
+  void report_weights(const program::Model& model);
+  void report_end(const program::Model& model);
+
+  bool has_text() const {
+    return prompt_->count() > 0 || chat_->count() > 0 || perplexity_->count() > 0;
   }
-  std::sort(times.begin(), times.end());
-  struct rusage usage {};
-  getrusage(RUSAGE_SELF, &usage);
-  nlohmann::ordered_json o;
-  o["median_ms"] = times[times.size() / 2];
-  o["min_ms"] = times[0];
-  o["peak_mib"] = static_cast<double>(usage.ru_maxrss) / 1024;
-  o["samples_per_second"] = 1e3 * rows / times[times.size() / 2];
-  o["steps"] = times.size();
-  o["threads"] = thread_count();
-  o["device"] = device.text();
-  o["dtype"] = "float32";
-  o["parameters"] = model.parameter_count();
-  o["flops"] = flops();
-  cli::print(o.dump() + "\n");
-}
-
-/// Results that are views are copied out, so that their cost is in the time: a graph that ends in a
-/// transpose leaves that work to who reads the result.
-void read_result(const Array& result, const std::vector<Array>& inputs) {
-  const auto is_input = [&](const Array& a) { return a.storage == result.storage; };
-  if (!result.is_contiguous() || std::any_of(inputs.begin(), inputs.end(), is_input))
-    runtime::copied(result);
-}
-
-void run_benchmark(program::Model& model, Device device, int64_t steps,
-                   const std::vector<Array>& inputs) {
-  run_benchmark(
-      model, device, steps, rows_of(inputs.empty() ? Dims() : inputs[0].shape),
-      [&] {
-        for (const Array& result : model.run(inputs)) read_result(result, inputs);
-      },
-      [&] { return model.flops(inputs); });
-}
-
-/// The same for a model of ONNX on values of any kind.
-void run_benchmark(program::Model& model, Device device, int64_t steps,
-                   const onnx::Values& inputs) {
-  onnx::Session& session = *model.onnx();
-  const bool rows =
-      !inputs.empty() && (inputs[0].is_tensor() || inputs[0].kind() == onnx::Value::Kind::kStrings);
-  std::vector<Array> arrays;
-  for (const onnx::Value& v : inputs)
-    if (v.is_tensor()) arrays.push_back(v.tensor().array());
-  run_benchmark(
-      model, device, steps, rows_of(rows ? concrete(inputs[0].shape()) : Dims()),
-      [&] {
-        for (const onnx::Value& v : session.run(inputs))
-          if (v.is_tensor()) read_result(v.tensor().array(), arrays);
-      },
-      [&] { return session.flops(inputs); });
-}
-
-/// Runs a model of ONNX on values of any kind; outputs go to an NPZ file or are listed.
-void run_values(onnx::Session& model, const onnx::Values& inputs, const std::string& output) {
-  const auto outputs = onnx::named_outputs(model, model.run(inputs));
-  if (output.ends_with(".npz")) return onnx::write_outputs(output, outputs);
-  if (!output.empty())
-    fail(ErrorCode::kUsage, "--output: the values of this model go to a .npz file, not to '",
-         output, "'");
-  for (const auto& [name, content] : outputs) {
-    const auto* array = std::get_if<Array>(&content);
-    cli::print(name + ": " +
-               (array ? text(*array) : str(std::get<formats::NpyStrings>(content).items)) + "\n");
+  bool is_text_benchmark() const {
+    return prefill_->count() + decode_->count() + streams_->count() > 0;
   }
-}
+  const std::string& path() const { return arguments_[0]; }
+  bool is_language_model() const { return llm::is_language_model(path()); }
 
-/// Whether the inputs are read as values of any kind: from a folder of them, or from an NPZ file
-/// for a model that has strings, sequences or maps.
-bool takes_values(const onnx::Session& model, const std::string& input) {
-  return onnx::has_input_files(input) ||
-         (input.ends_with(".npz") && file_exists(input) && onnx::needs_values(model));
-}
+  cli::App app_{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
+  std::vector<std::string> arguments_, inputs_, dims_;
+  cli::PredictOptions predict_;
+  program::LoadOptions load_;
+  std::string family_, system_, dump_ir_, kernels_, rules_, trace_;
+  infer::GenerateOptions generation_;
+  llm::GenerateOptions text_options_;
+  std::vector<std::string> biases_;
+  std::string draft_ = "ngram", schema_, pattern_, cache_, activations_, weights_as_ = "as-is";
+  std::string kv_ = "f32", adapter_, measured_, texts_, text_;
+  int64_t context_ = 0, chunk_ = 0, window_ = 0, benchmark_ = 0;
+  serve::BatchOptions batch_;
+  llm::BenchmarkOptions speed_;
+  cli::DeviceOptions device_;
+  bool talk_ = false, json_ = false, profile_ = false, no_codegen_ = false,
+       no_batch_tiling_ = false, no_winograd_ = false, is_reported_ = false;
+  cli::Option *prompt_ = nullptr, *chat_ = nullptr, *perplexity_ = nullptr, *embed_ = nullptr,
+              *requests_ = nullptr, *schema_option_ = nullptr, *regex_option_ = nullptr,
+              *prefill_ = nullptr, *decode_ = nullptr, *streams_ = nullptr;
+  Options penalties_;       ///< of a language model's prompt or chat
+  Options model_settings_;  ///< of how a language model computes
+  const cli::Option* logprobs_option_ = nullptr;
+  // Kept to the end of the process, when the system takes all of its memory back at once.
+  llm::LanguageModel language_model_;
+};
 
-int run(int argc, char** argv) {
-  cli::App app{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
-  std::vector<std::string> arguments, inputs, dims;
-  std::string output, data, dump_ir, kernels, rules, trace, family, system;
-  program::LoadOptions load;
-  infer::InputOptions input;
-  infer::GenerateOptions generation;
-  int64_t benchmark = 0;
-  bool quiet = false, profile = false, no_codegen = false, no_batch_tiling = false,
-       no_winograd = false;
-  app.add_option(
-      "MODEL", arguments,
+void Command::add_model_options() {
+  app_.add_option(
+      "MODEL", arguments_,
       "a run's model/, a checkpoint, a model file[:variant] with params.x=value, an ONNX file, "
-      "a Hugging Face folder or a GGUF file; "
-      "then inputs");
-  app.add_option("--input", inputs,
-                 "NPZ, CSV, images, a folder of images or of ONNX's .pb tensors, or text");
-  app.add_option("--output", output, "NPZ, CSV or JSONL file (default: a line for each sample)");
-  app.add_option("--data", input.data,
-                 "predict a config's data: 'valid', 'train', or CONFIG.yaml[:train|valid]");
-  app.add_option("--batch", input.batch, "samples at a time");
-  app.add_option("--weights", load.weights, "weights of a model file (safetensors)");
-  app.add_option("--function", load.function, "entry of a model file or a trained model");
-  app.add_option("--family", family,
-                 "the model file of a Hugging Face folder or a GGUF file (default: by its type)");
-  app.add_option("--allow-missing", load.allow_missing,
-                 "parameters that the weights may lack (pattern)");
-  app.add_option("--allow-unused", load.allow_unused,
-                 "weights that the model may not use (pattern)");
-  auto* prompt =
-      app.add_option("--prompt", generation.prompt, "generate text that continues this one");
-  bool talk = false;
-  auto* chat = app.add_flag("--chat", talk,
-                            "talk with a language model: each line of standard input is a message");
-  app.add_option("--system", system, "with --chat: the instructions of the conversation")
-      ->needs(chat);
-  app.add_option("--length", generation.length, "tokens to generate");
-  app.add_option("--temperature", generation.sampling.temperature,
-                 "0: always the most likely token");
-  app.add_option("--top-k", generation.sampling.top_k, "draw from the k most likely tokens");
-  app.add_option("--top-p", generation.sampling.top_p,
-                 "draw from the smallest set of this probability");
-  app.add_option("--min-p", generation.sampling.min_p,
-                 "leave out tokens below this share of the most likely one's probability");
-  app.add_option("--repetition-penalty", generation.sampling.repetition_penalty,
-                 "above 1: tokens that are in the text become less likely");
-  llm::GenerateOptions text_options;
-  std::vector<std::string> biases;
-  auto* presence_option = app.add_option("--presence-penalty", text_options.presence_penalty,
+      "a Hugging Face folder or a GGUF file; then inputs; predict.KEY=value changes the section "
+      "`predict:` of the run");
+  app_.add_option("--input", inputs_,
+                  "NPZ, CSV, images, a folder of images or of ONNX's .pb tensors, or text");
+  app_.add_option("--output", predict_.output,
+                  "NPZ, CSV or JSONL file, or a folder for predicted pictures (default: a line for "
+                  "each sample)");
+  app_.add_option("--data", predict_.input.data,
+                  "predict a config's data: 'valid', 'train', or CONFIG.yaml[:train|valid]");
+  app_.add_option("--batch", predict_.input.batch, "samples at a time");
+  app_.add_flag("--raw", predict_.raw,
+                "the model's outputs as they are, not what the section `predict:` of the run makes "
+                "of them");
+  app_.add_option("--weights", load_.weights, "weights of a model file (safetensors)");
+  app_.add_option("--function", load_.function, "entry of a model file or a trained model");
+  app_.add_option("--family", family_,
+                  "the model file of a Hugging Face folder or a GGUF file (default: by its type)");
+  app_.add_option("--allow-missing", load_.allow_missing,
+                  "parameters that the weights may lack (pattern)");
+  app_.add_option("--allow-unused", load_.allow_unused,
+                  "weights that the model may not use (pattern)");
+}
+
+void Command::add_text_options() {
+  prompt_ =
+      app_.add_option("--prompt", generation_.prompt, "generate text that continues this one");
+  chat_ = app_.add_flag("--chat", talk_,
+                        "talk with a language model: each line of standard input is a message");
+  app_.add_option("--system", system_, "with --chat: the instructions of the conversation")
+      ->needs(chat_);
+  app_.add_option("--length", generation_.length, "tokens to generate");
+  app_.add_option("--temperature", generation_.sampling.temperature,
+                  "0: always the most likely token");
+  app_.add_option("--top-k", generation_.sampling.top_k, "draw from the k most likely tokens");
+  app_.add_option("--top-p", generation_.sampling.top_p,
+                  "draw from the smallest set of this probability");
+  app_.add_option("--min-p", generation_.sampling.min_p,
+                  "leave out tokens below this share of the most likely one's probability");
+  app_.add_option("--repetition-penalty", generation_.sampling.repetition_penalty,
+                  "above 1: tokens that are in the text become less likely");
+  const auto* presence = app_.add_option("--presence-penalty", text_options_.presence_penalty,
                                          "subtracted from the logits of a language model's tokens "
                                          "that were generated already")
-                              ->check(cli::Range(-2.0, 2.0));
-  auto* frequency_option =
-      app.add_option("--frequency-penalty", text_options.frequency_penalty,
-                     "the same, once for each time that the token was generated")
+                             ->check(cli::Range(-2.0, 2.0));
+  const auto* frequency =
+      app_.add_option("--frequency-penalty", text_options_.frequency_penalty,
+                      "the same, once for each time that the token was generated")
           ->check(cli::Range(-2.0, 2.0));
-  auto* bias_option =
-      app.add_option("--logit-bias", biases,
-                     "TOKEN=BIAS: added to the logit of a language model's token, by its id "
-                     "(repeatable)")
+  const auto* bias =
+      app_.add_option("--logit-bias", biases_,
+                      "TOKEN=BIAS: added to the logit of a language model's token, by its id "
+                      "(repeatable)")
           ->allow_extra_args(false);
-  auto* logprobs_option =
-      app.add_option("--logprobs", text_options.logprobs,
-                     "with --prompt: then print a JSON line for each generated token, with its "
-                     "log-probability and those of the N most likely tokens")
-          ->needs(prompt)
+  penalties_ = {presence, frequency, bias};
+}
+
+void Command::add_text_limits() {
+  logprobs_option_ =
+      app_.add_option("--logprobs", text_options_.logprobs,
+                      "with --prompt: then print a JSON line for each generated token, with its "
+                      "log-probability and those of the N most likely tokens")
+          ->needs(prompt_)
           ->check(cli::Range(int64_t{0}, int64_t{20}));
-  app.add_option("--stop", generation.stops, "end before this text (repeatable)")
+  app_.add_option("--stop", generation_.stops, "end before this text (repeatable)")
       ->allow_extra_args(false);
-  std::string draft = "ngram";
-  app.add_option("--draft", draft,
-                 "ngram: check several tokens that the text itself suggests in one step, which "
-                 "gives the same text sooner (default); none: one token at a time")
+  app_.add_option("--draft", draft_,
+                  "ngram: check several tokens that the text itself suggests in one step, which "
+                  "gives the same text sooner (default); none: one token at a time")
       ->check(cli::IsMember({"ngram", "none"}));
-  std::string schema, pattern;
-  auto* schema_option =
-      app.add_option("--schema", schema,
-                     "the text is JSON that is valid for this JSON Schema (a file), or any JSON "
-                     "object ('object')");
-  auto* regex_option =
-      app.add_option("--regex", pattern, "the text matches this regular expression as a whole")
-          ->excludes(schema_option);
-  int64_t context = 0;
-  int64_t chunk = 0;
-  std::string kv = "f32", activations, weights_as = "as-is";
-  auto* context_option =
-      app.add_option("--context", context,
-                     "tokens of a text, whose keys and values are cached (default: the model's)")
+  schema_option_ =
+      app_.add_option("--schema", schema_,
+                      "the text is JSON that is valid for this JSON Schema (a file), or any JSON "
+                      "object ('object')");
+  regex_option_ =
+      app_.add_option("--regex", pattern_, "the text matches this regular expression as a whole")
+          ->excludes(schema_option_);
+}
+
+void Command::add_language_options() {
+  const auto* context =
+      app_.add_option("--context", context_,
+                      "tokens of a text, whose keys and values are cached (default: the model's)")
           ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
-  auto* kv_option = app.add_option("--kv", kv, "how a language model's keys and values are cached")
-                        ->check(cli::IsMember({"f32", "bf16", "int8"}));
-  std::string cache;
-  auto* cache_option =
-      app.add_option(
-             "--cache", cache,
-             "plain: a place for each text; paged: blocks of tokens that texts take as they "
-             "grow and share (default: paged for --requests, else plain)")
+  const auto* kv = app_.add_option("--kv", kv_, "how a language model's keys and values are cached")
+                       ->check(cli::IsMember({"f32", "bf16", "int8"}));
+  const auto* cache =
+      app_.add_option(
+              "--cache", cache_,
+              "plain: a place for each text; paged: blocks of tokens that texts take as they "
+              "grow and share (default: paged for --requests, else plain)")
           ->check(cli::IsMember({"plain", "paged"}));
-  auto* chunk_option =
-      app.add_option("--chunk", chunk,
-                     "tokens of a prompt that a language model reads in a step (default: 256)")
+  const auto* chunk =
+      app_.add_option("--chunk", chunk_,
+                      "tokens of a prompt that a language model reads in a step (default: 256)")
           ->check(cli::Range(int64_t{1}, llm::Runner::kMostRows));
-  auto* activations_option =
-      app.add_option(
-             "--activations", activations,
-             "of products with block-quantized weights (default: int16 for text, float32 for "
-             "--input)")
+  const auto* activations =
+      app_.add_option(
+              "--activations", activations_,
+              "of products with block-quantized weights (default: int16 for text, float32 for "
+              "--input)")
           ->check(cli::IsMember({"float32", "int16", "int8"}));
-  auto* weights_as_option =
-      app.add_option("--weights-as", weights_as,
-                     "keep a language model's matrices in 8 or 4 bits, whatever their file has "
-                     "(default: as-is)")
+  const auto* weights_as =
+      app_.add_option("--weights-as", weights_as_,
+                      "keep a language model's matrices in 8 or 4 bits, whatever their file has "
+                      "(default: as-is)")
           ->check(cli::IsMember({"as-is", "int8", "int4"}));
-  std::string adapter;
-  auto* adapter_option =
-      app.add_option("--adapter", adapter,
-                     "[NAME=]DIR: a low-rank adapter in PEFT's files, added to a language model");
-  std::string measured;
-  int64_t window = 0;
-  bool json = false;
-  auto* perplexity = app.add_option("--perplexity", measured,
-                                    "how well a language model predicts the text of this file")
-                         ->excludes(prompt)
-                         ->excludes(chat);
-  app.add_option("--window", window,
-                 "with --perplexity: tokens at a time (default: 512 or the context)")
+  const auto* adapter =
+      app_.add_option("--adapter", adapter_,
+                      "[NAME=]DIR: a low-rank adapter in PEFT's files, added to a language model");
+  model_settings_ = {context, kv, cache, chunk, activations, weights_as, adapter};
+}
+
+void Command::add_language_jobs() {
+  perplexity_ = app_.add_option("--perplexity", measured_,
+                                "how well a language model predicts the text of this file")
+                    ->excludes(prompt_)
+                    ->excludes(chat_);
+  app_.add_option("--window", window_,
+                  "with --perplexity: tokens at a time (default: 512 or the context)")
       ->check(cli::Range(int64_t{2}, int64_t{1} << 40))
-      ->needs(perplexity);
-  app.add_flag("--json", json, "with --perplexity: print one JSON line")->needs(perplexity);
-  std::string texts;
-  auto* embed =
-      app.add_option("--embed", texts,
-                     "the vectors of an encoder for the lines of this file (-: standard input), as "
-                     "JSON lines, or into --output (.jsonl, .csv or .npz)")
-          ->excludes(prompt)
-          ->excludes(chat)
-          ->excludes(perplexity);
-  serve::BatchOptions batch;
-  auto* requests = app.add_option("--requests", batch.requests,
-                                  "answer a file of requests in OpenAI's batch format (one JSON "
-                                  "object a line) into the file --output")
-                       ->excludes(prompt)
-                       ->excludes(chat)
-                       ->excludes(perplexity)
-                       ->excludes(embed);
-  app.add_flag("--resume", batch.resume, "with --requests: keep the answers that --output has")
-      ->needs(requests);
-  app.add_option("--seed", generation.seed, "of what is drawn, and of random weights");
-  app.add_option("--benchmark", benchmark,
-                 "time N runs, on random input if none is given, and print one JSON line")
-      ->excludes(perplexity)
-      ->excludes(requests)
+      ->needs(perplexity_);
+  app_.add_flag("--json", json_, "with --perplexity: print one JSON line")->needs(perplexity_);
+  embed_ =
+      app_.add_option("--embed", texts_,
+                      "the vectors of an encoder for the lines of this file (-: standard input), "
+                      "as JSON lines, or into --output (.jsonl, .csv or .npz)")
+          ->excludes(prompt_)
+          ->excludes(chat_)
+          ->excludes(perplexity_);
+  requests_ = app_.add_option("--requests", batch_.requests,
+                              "answer a file of requests in OpenAI's batch format (one JSON "
+                              "object a line) into the file --output")
+                  ->excludes(prompt_)
+                  ->excludes(chat_)
+                  ->excludes(perplexity_)
+                  ->excludes(embed_);
+  app_.add_flag("--resume", batch_.resume, "with --requests: keep the answers that --output has")
+      ->needs(requests_);
+}
+
+void Command::add_benchmark_options() {
+  app_.add_option("--seed", generation_.seed, "of what is drawn, and of random weights");
+  app_.add_option("--benchmark", benchmark_,
+                  "time N runs, on random input if none is given, and print one JSON line")
+      ->excludes(perplexity_)
+      ->excludes(requests_)
       ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
-  llm::BenchmarkOptions speed;
-  auto* prefill =
-      app.add_option("--prefill", speed.prefill,
-                     "with --benchmark: the prompt's tokens of a language model (default: 256)")
+  prefill_ =
+      app_.add_option("--prefill", speed_.prefill,
+                      "with --benchmark: the prompt's tokens of a language model (default: 256)")
           ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
-  auto* decode = app.add_option("--decode", speed.decode,
-                                "with --benchmark: the tokens that are generated (default: 64)")
-                     ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
-  auto* streams = app.add_option("--streams", speed.streams,
-                                 "with --benchmark: numbers of texts at a time, such as 1,8; with "
-                                 "--requests: one such number (default: 8)")
-                      ->delimiter(',')
-                      ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
-  app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
-  cli::DeviceOptions device;
-  cli::add_device_options(app, device);
-  app.add_flag("--profile", profile, "print where the time goes, per operation");
-  app.add_option("--trace", trace,
-                 "with a file's name: also write a timeline there (JSON), for a trace viewer");
-  app.add_option("--kernels", kernels, "a table of kernel choices that paddle-tune made");
-  app.add_option("--rules", rules, "a file of rewrites, tried before the standard ones");
-  app.add_flag("--no-codegen", no_codegen, "run groups of operations without machine code");
-  app.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling,
-               "run every layer on the whole batch");
-  app.add_flag("--no-winograd", no_winograd, "sum over the windows of every convolution");
-  app.add_option("--dump-ir", dump_ir, "write the module after each pass into this folder");
-  app.add_flag("--quiet", quiet, "no line for each sample");
-  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  const bool has_text = prompt->count() > 0 || chat->count() > 0 || perplexity->count() > 0;
-  if (benchmark > 0 || has_text || requests->count() > 0 || !input.data.empty())
-    restart_with_short_spin_waits(argv);
-  for (auto it = arguments.begin(); it != arguments.end();) {
-    if (it->starts_with("params.")) {
-      load.overrides.push_back(*it);
-      it = arguments.erase(it);
-    } else {
+  decode_ = app_.add_option("--decode", speed_.decode,
+                            "with --benchmark: the tokens that are generated (default: 64)")
+                ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
+  streams_ = app_.add_option("--streams", speed_.streams,
+                             "with --benchmark: numbers of texts at a time, such as 1,8; with "
+                             "--requests: one such number (default: 8)")
+                 ->delimiter(',')
+                 ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
+  app_.add_option("--dim", dims_, "name=value: a symbolic dim, for --benchmark");
+}
+
+void Command::add_run_options() {
+  cli::add_device_options(app_, device_);
+  app_.add_flag("--profile", profile_, "print where the time goes, per operation");
+  app_.add_option("--trace", trace_,
+                  "with a file's name: also write a timeline there (JSON), for a trace viewer");
+  app_.add_option("--kernels", kernels_, "a table of kernel choices that paddle-tune made");
+  app_.add_option("--rules", rules_, "a file of rewrites, tried before the standard ones");
+  app_.add_flag("--no-codegen", no_codegen_, "run groups of operations without machine code");
+  app_.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling_,
+                "run every layer on the whole batch");
+  app_.add_flag("--no-winograd", no_winograd_, "sum over the windows of every convolution");
+  app_.add_option("--dump-ir", dump_ir_, "write the module after each pass into this folder");
+  app_.add_flag("--quiet", predict_.quiet, "no line for each sample");
+}
+
+/// Takes `params.…` and `predict.…` out of the arguments.
+void Command::take_overrides() {
+  for (auto it = arguments_.begin(); it != arguments_.end();) {
+    const bool is_param = it->starts_with("params.");
+    const bool is_predict = it->starts_with("predict.") && it->find('=') != std::string::npos;
+    if (!is_param && !is_predict) {
       ++it;
-    }
-  }
-  if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
-  for (const auto* option : {chat, perplexity, requests, embed})
-    if (option->count() > 0 && !llm::is_language_model(arguments[0]))
-      fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
-  for (const auto* option :
-       {schema_option, regex_option, presence_option, frequency_option, bias_option})
-    if (option->count() > 0 && prompt->count() == 0 && chat->count() == 0)
-      fail(ErrorCode::kUsage, option->get_name(), " needs --prompt or --chat");
-  adapter = llm::read_adapter_option(adapter).folder;
-  for (const auto* option :
-       {context_option, kv_option, cache_option, chunk_option, activations_option,
-        weights_as_option, adapter_option, schema_option, regex_option, presence_option,
-        frequency_option, bias_option, logprobs_option})
-    if (option->count() > 0 && !llm::is_language_model(arguments[0]))
-      fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
-  if (embed->count() > 0) {
-    for (const auto* option : {adapter_option, context_option, kv_option, cache_option,
-                               chunk_option, activations_option, weights_as_option})
-      if (option->count() > 0)
-        fail(ErrorCode::kUsage, option->get_name(), " is for texts and logits, not for --embed");
-    watch_for_interrupts();
-    cli::embed_lines(arguments[0], {.family = family, .load = load}, texts, output);
-    return pending_interrupt() ? 128 + pending_interrupt() : 0;
-  }
-  if (requests->count() > 0) {
-    if (output.empty()) fail(ErrorCode::kUsage, "--requests needs --output, the file of answers");
-    if (chunk > 0)
-      fail(ErrorCode::kUsage,
-           "--requests reads prompts of several texts in a step and takes no --chunk");
-    if (arguments.size() > 1 || !inputs.empty() || !input.data.empty())
-      fail(ErrorCode::kUsage, "--requests takes no --input and --data");
-    if (speed.streams.size() != 1)
-      fail(ErrorCode::kUsage, "--requests takes one number of --streams");
-    if (streams->count() > 0) batch.streams = speed.streams[0];
-    batch.output = output;
-    serve::ModelEntry entry{.name = serve::served_name(arguments[0]), .path = arguments[0]};
-    entry.family = family;
-    entry.kv = kv;
-    if (!cache.empty()) entry.cache = cache;
-    entry.context = context;
-    if (!activations.empty()) entry.activations = activations;
-    entry.weights_as = weights_as;
-    entry.draft = draft;
-    entry.adapter = adapter;
-    cli::answer_requests(entry, batch);
-    return pending_interrupt() ? 128 + pending_interrupt() : 0;
-  }
-  const bool of_text = prefill->count() + decode->count() + streams->count() > 0;
-  if (of_text && (benchmark == 0 || !llm::is_language_model(arguments[0])))
-    fail(ErrorCode::kUsage,
-         "--prefill, --decode and --streams need --benchmark and a language model");
-  const bool quantizes = weights_as != "as-is";
-  if (activations.empty()) activations = has_text || of_text || quantizes ? "int16" : "float32";
-  const std::string text = perplexity->count() > 0 ? read_file(measured, kLargestText) : "";
-  load.seed = generation.seed;
-  profile = profile || !trace.empty();
-  if (profile) load.profile = std::make_shared<runtime::Profile>();
-  if (!rules.empty()) load.compile.rules = passes::read_rules(rules);
-  if (!kernels.empty()) {
-    std::string problem;
-    load.compile.policy.choices = runtime::open_kernel_table(kernels, problem);
-    if (!problem.empty()) cli::print_error("warning: --kernels: " + problem);
-  }
-  load.compile.device = cli::open_device(device);
-  if (!load.compile.device.is_cpu() && llm::is_language_model(arguments[0]))
-    fail(ErrorCode::kUsage, "--device: language models run on the cpu");
-  load.compile.codegen = !no_codegen;
-  load.compile.batch_tiling = !no_batch_tiling;
-  load.compile.policy.allow_winograd = !no_winograd;
-  input.paths.assign(arguments.begin() + 1, arguments.end());
-  input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
-  if (has_text && (!input.paths.empty() || !input.data.empty() || !output.empty()))
-    fail(ErrorCode::kUsage,
-         "--prompt, --chat and --perplexity take no --input, --data and --output");
-  load.compile.policy.skip_prepack =
-      benchmark == 0 && !has_text && input.data.empty() && infer::is_one_batch(arguments[0], input);
-  load.provided = infer::provided_arrays(arguments[0], input);
-  if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
-  if (of_text) {
-    watch_for_interrupts();
-    speed.repeats = benchmark;
-    speed.cache = llm::cache_type(kv);
-    speed.chunk = chunk;
-    speed.adapter = adapter;
-    speed.paged = cache == "paged";
-    cli::print_benchmark(
-        arguments[0],
-        {family, load, llm::activations(activations), {}, llm::weight_type(weights_as)}, speed);
-    return pending_interrupt() ? 128 + pending_interrupt() : 0;
-  }
-  std::optional<Phase> phase(std::in_place, "loading the model");
-  // Kept to the end of the process, when the system takes all of its memory back at once.
-  llm::LanguageModel language_model;
-  const auto open = [&] {
-    if (llm::is_language_model(arguments[0])) {
-      language_model = llm::open_language_model(arguments[0], {family,
-                                                               load,
-                                                               llm::activations(activations),
-                                                               {.context = context,
-                                                                .cache = llm::cache_type(kv),
-                                                                .adapter = adapter,
-                                                                .chunk = chunk,
-                                                                .paged = cache == "paged"},
-                                                               llm::weight_type(weights_as)});
-      return std::move(language_model.model);
-    }
-    if (!family.empty())
-      fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
-    return program::load_model(arguments[0], load);
-  };
-  static program::Model* const model = open().release();
-  phase.emplace("predicting");
-  // After a run: plans, and with them machine code, are made at the first one.
-  const auto report_end = [&] {
-    if (const auto problem = codegen::take_problem(); !problem.empty())
-      cli::print_error("warning: " + problem);
-    if (model->onnx() && (profile || cli::debug_requested()))
-      for (const std::string& line : model->onnx()->fallbacks()) cli::print_error("note: " + line);
-    cli::report_host_fallbacks();
-    if (!profile) return;
-    if (!trace.empty()) profile::write_trace({profile::timeline_of(*load.profile, {}, 0)}, trace);
-    cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
-  };
-  // A model that needs the values of dims loads its weights with the first batch.
-  bool reported = false;
-  const auto report_weights = [&] {
-    if (!reported && model->load_report() != nullptr)
-      cli::print_error("weights: " + model->load_report()->text());
-    reported = model->load_report() != nullptr;
-  };
-  report_weights();
-  if (!dims.empty() && benchmark == 0)
-    fail(ErrorCode::kUsage, "--dim sets sizes for --benchmark, which is missing");
-  const bool of_values =
-      model->onnx() && input.paths.size() == 1 && takes_values(*model->onnx(), input.paths[0]);
-  const bool of_nothing =
-      model->onnx() && model->inputs().empty() && input.paths.empty() && input.data.empty();
-  if (benchmark > 0) {
-    if (input.paths.empty() && input.data.empty()) {
-      run_benchmark(*model, load.compile.device, benchmark,
-                    infer::random_inputs(*model, infer::dim_sizes(*model, input.batch, dims)));
-    } else if (of_values) {
-      run_benchmark(*model, load.compile.device, benchmark,
-                    onnx::read_inputs(*model->onnx(), input.paths[0]));
-    } else {
-      const auto batch = infer::open_inputs(*model, input)->next();
-      if (!batch) fail(ErrorCode::kData, "the input has no samples to time");
-      run_benchmark(*model, load.compile.device, benchmark, batch->inputs);
-    }
-    report_end();
-    return 0;
-  }
-  watch_for_interrupts();
-  if (has_text && (prompt->count() == 0 || language_model.context > 0)) {
-    language_model.model.reset(model);
-    const auto tokenizer = tokenizers::load_tokenizer(arguments[0]);
-    llm::GenerateOptions options = text_options;
-    options.logit_bias =
-        cli::read_logit_bias(biases, language_model.runner ? language_model.runner->words()
-                                                           : tokenizer.vocabulary_size());
-    options.length = generation.length;
-    options.sampling = generation.sampling;
-    options.seed = generation.seed;
-    options.stops = generation.stops;
-    options.speculate = draft == "ngram";
-    if (schema_option->count() > 0) options.constraint = cli::schema_constraint(schema, tokenizer);
-    if (regex_option->count() > 0) options.constraint = cli::regex_constraint(pattern, tokenizer);
-    if (perplexity->count() > 0)
-      cli::print_perplexity(language_model, tokenizer, text, window, json);
-    else if (chat->count() > 0)
-      cli::run_chat(language_model, tokenizer, system, options);
-    else
-      cli::continue_text(language_model, tokenizer, generation.prompt, options);
-    language_model.model.release();
-    report_end();
-    return pending_interrupt() ? 128 + pending_interrupt() : 0;
-  }
-  if (prompt->count() > 0) {
-    infer::check_options(*model, generation);  // before anything is printed
-    cli::print(generation.prompt);
-    infer::generate(*model, generation, cli::print_piece);
-    cli::print("\n");
-    report_end();
-    return pending_interrupt() ? 128 + pending_interrupt() : 0;
-  }
-  if (of_values || of_nothing) {
-    run_values(*model->onnx(),
-               of_nothing ? onnx::Values{} : onnx::read_inputs(*model->onnx(), input.paths[0]),
-               output);
-    report_end();
-    return 0;
-  }
-  const auto batches = infer::open_inputs(*model, input);
-  const auto results = infer::open_results(
-      *model, output, {batches->has_labels(), batches->may_skip()}, [&](const std::string& line) {
-        if (!quiet) cli::print(line + "\n");
-      });
-  const infer::OutputUnits units(*model);
-  int64_t rows = 0, skipped = 0, labelled = 0, right = 0;
-  while (auto batch = batches->next()) {
-    skipped += static_cast<int64_t>(batch->skipped.size());
-    if (batch->rows == 0 && !batch->skipped.empty()) {
-      results->add(*batch, {});
       continue;
     }
-    const auto outputs = model->run(batch->inputs);
-    report_weights();
-    results->add(*batch, units.restored(outputs));
-    rows += batch->rows;
-    if (!batch->labels.empty()) {
-      const auto ignored = model->metadata().ignore_index;
-      const auto decisions = infer::decide(*model, outputs[0]);
-      for (size_t i = 0; i < decisions.size(); ++i) {
-        const auto& label = batch->labels[i];
-        if (!label || (ignored && *label == static_cast<double>(*ignored))) continue;
-        ++labelled;
-        right += static_cast<double>(decisions[i].index) == *label;
-      }
-    }
-    if (pending_interrupt()) return 128 + pending_interrupt();
+    (is_param ? load_.overrides : predict_.overrides).push_back(*it);
+    it = arguments_.erase(it);
   }
-  results->close();
-  if (labelled > 0) {
-    char text[64];
-    std::snprintf(text, sizeof text, "accuracy: %.4f",
-                  static_cast<double>(right) / static_cast<double>(labelled));
-    cli::print(std::string(text) + "\n");
+  if (arguments_.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
+}
+
+void Command::check_language_options() {
+  const auto require_language_model = [&](const Options& options) {
+    for (const cli::Option* option : options)
+      if (option->count() > 0 && !is_language_model())
+        fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
+  };
+  require_language_model({chat_, perplexity_, requests_, embed_});
+  Options of_generation = {schema_option_, regex_option_};
+  of_generation.insert(of_generation.end(), penalties_.begin(), penalties_.end());
+  for (const cli::Option* option : of_generation)
+    if (option->count() > 0 && prompt_->count() == 0 && chat_->count() == 0)
+      fail(ErrorCode::kUsage, option->get_name(), " needs --prompt or --chat");
+  adapter_ = llm::read_adapter_option(adapter_).folder;
+  require_language_model(model_settings_);
+  require_language_model(of_generation);
+  require_language_model({logprobs_option_});
+  if (!predict_.overrides.empty() && (benchmark_ > 0 || has_text() || is_language_model()))
+    fail(ErrorCode::kUsage, predict_.overrides[0],
+         ": has no effect here; it changes what a run's section `predict:` says");
+}
+
+int Command::embed_texts() {
+  for (const cli::Option* option : model_settings_)
+    if (option->count() > 0)
+      fail(ErrorCode::kUsage, option->get_name(), " is for texts and logits, not for --embed");
+  watch_for_interrupts();
+  cli::embed_lines(path(), {.family = family_, .load = load_}, texts_, predict_.output);
+  return interrupt_status();
+}
+
+int Command::answer_requests() {
+  if (predict_.output.empty())
+    fail(ErrorCode::kUsage, "--requests needs --output, the file of answers");
+  if (chunk_ > 0)
+    fail(ErrorCode::kUsage,
+         "--requests reads prompts of several texts in a step and takes no --chunk");
+  if (arguments_.size() > 1 || !inputs_.empty() || !predict_.input.data.empty())
+    fail(ErrorCode::kUsage, "--requests takes no --input and --data");
+  if (speed_.streams.size() != 1)
+    fail(ErrorCode::kUsage, "--requests takes one number of --streams");
+  if (streams_->count() > 0) batch_.streams = speed_.streams[0];
+  batch_.output = predict_.output;
+  serve::ModelEntry entry{.name = serve::served_name(path()), .path = path()};
+  entry.family = family_;
+  entry.kv = kv_;
+  if (!cache_.empty()) entry.cache = cache_;
+  entry.context = context_;
+  if (!activations_.empty()) entry.activations = activations_;
+  entry.weights_as = weights_as_;
+  entry.draft = draft_;
+  entry.adapter = adapter_;
+  cli::answer_requests(entry, batch_);
+  return interrupt_status();
+}
+
+void Command::set_load_options() {
+  load_.seed = generation_.seed;
+  profile_ = profile_ || !trace_.empty();
+  if (profile_) load_.profile = std::make_shared<runtime::Profile>();
+  if (!rules_.empty()) load_.compile.rules = passes::read_rules(rules_);
+  if (!kernels_.empty()) {
+    std::string problem;
+    load_.compile.policy.choices = runtime::open_kernel_table(kernels_, problem);
+    if (!problem.empty()) cli::print_error("warning: --kernels: " + problem);
   }
-  if (!output.empty() && !model->onnx())
-    cli::print(str("predicted ", rows, " samples; written to ", output, "\n"));
-  if (skipped > 0)
-    cli::print_error(str("warning: ", skipped, " of ", rows + skipped, " samples were skipped"));
-  for (const std::string& line : batches->warnings()) cli::print_error("warning: " + line);
-  report_end();
+  load_.compile.device = cli::open_device(device_);
+  if (!load_.compile.device.is_cpu() && is_language_model())
+    fail(ErrorCode::kUsage, "--device: language models run on the cpu");
+  load_.compile.codegen = !no_codegen_;
+  load_.compile.batch_tiling = !no_batch_tiling_;
+  load_.compile.policy.allow_winograd = !no_winograd_;
+  infer::InputOptions& input = predict_.input;
+  input.paths.assign(arguments_.begin() + 1, arguments_.end());
+  input.paths.insert(input.paths.end(), inputs_.begin(), inputs_.end());
+  if (has_text() && (!input.paths.empty() || !input.data.empty() || !predict_.output.empty()))
+    fail(ErrorCode::kUsage,
+         "--prompt, --chat and --perplexity take no --input, --data and --output");
+  load_.compile.policy.skip_prepack =
+      benchmark_ == 0 && !has_text() && input.data.empty() && infer::is_one_batch(path(), input);
+  load_.provided = infer::provided_arrays(path(), input);
+  // The section `predict:` speaks of the outputs of the model itself.
+  predict_.raw = predict_.raw || load_.function != "model";
+  if (!dump_ir_.empty()) load_.observe = runtime::dump_stages(dump_ir_, "inference");
+}
+
+int Command::time_text() {
+  watch_for_interrupts();
+  speed_.repeats = benchmark_;
+  speed_.cache = llm::cache_type(kv_);
+  speed_.chunk = chunk_;
+  speed_.adapter = adapter_;
+  speed_.paged = cache_ == "paged";
+  cli::print_benchmark(
+      path(), {family_, load_, llm::activations(activations_), {}, llm::weight_type(weights_as_)},
+      speed_);
+  return interrupt_status();
+}
+
+std::unique_ptr<program::Model> Command::open_model() {
+  if (is_language_model()) {
+    language_model_ = llm::open_language_model(path(), {family_,
+                                                        load_,
+                                                        llm::activations(activations_),
+                                                        {.context = context_,
+                                                         .cache = llm::cache_type(kv_),
+                                                         .adapter = adapter_,
+                                                         .chunk = chunk_,
+                                                         .paged = cache_ == "paged"},
+                                                        llm::weight_type(weights_as_)});
+    return std::move(language_model_.model);
+  }
+  if (!family_.empty())
+    fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
+  return program::load_model(path(), load_);
+}
+
+/// After a run: plans, and with them machine code, are made at the first one.
+void Command::report_end(const program::Model& model) {
+  if (const auto problem = codegen::take_problem(); !problem.empty())
+    cli::print_error("warning: " + problem);
+  if (model.onnx() && (profile_ || cli::debug_requested()))
+    for (const std::string& line : model.onnx()->fallbacks()) cli::print_error("note: " + line);
+  cli::report_host_fallbacks();
+  if (!profile_) return;
+  if (!trace_.empty()) profile::write_trace({profile::timeline_of(*load_.profile, {}, 0)}, trace_);
+  cli::print_error(profile::table(*load_.profile, profile::measure_peaks()));
+}
+
+/// A model that needs the values of dims loads its weights with the first batch.
+void Command::report_weights(const program::Model& model) {
+  if (!is_reported_ && model.load_report() != nullptr)
+    cli::print_error("weights: " + model.load_report()->text());
+  is_reported_ = model.load_report() != nullptr;
+}
+
+int Command::time_model(program::Model& model, bool of_values) {
+  const infer::InputOptions& input = predict_.input;
+  const Device device = load_.compile.device;
+  if (input.paths.empty() && input.data.empty()) {
+    cli::run_benchmark(model, device, benchmark_,
+                       infer::random_inputs(model, infer::dim_sizes(model, input.batch, dims_)));
+  } else if (of_values) {
+    cli::run_benchmark(model, device, benchmark_, onnx::read_inputs(*model.onnx(), input.paths[0]));
+  } else {
+    const auto batch = infer::open_inputs(model, input)->next();
+    if (!batch) fail(ErrorCode::kData, "the input has no samples to time");
+    cli::run_benchmark(model, device, benchmark_, batch->inputs);
+  }
   return 0;
+}
+
+int Command::use_language_model(program::Model* model) {
+  language_model_.model.reset(model);
+  const auto tokenizer = tokenizers::load_tokenizer(path());
+  llm::GenerateOptions options = text_options_;
+  options.logit_bias =
+      cli::read_logit_bias(biases_, language_model_.runner ? language_model_.runner->words()
+                                                           : tokenizer.vocabulary_size());
+  options.length = generation_.length;
+  options.sampling = generation_.sampling;
+  options.seed = generation_.seed;
+  options.stops = generation_.stops;
+  options.speculate = draft_ == "ngram";
+  if (schema_option_->count() > 0) options.constraint = cli::schema_constraint(schema_, tokenizer);
+  if (regex_option_->count() > 0) options.constraint = cli::regex_constraint(pattern_, tokenizer);
+  if (perplexity_->count() > 0)
+    cli::print_perplexity(language_model_, tokenizer, text_, window_, json_);
+  else if (chat_->count() > 0)
+    cli::run_chat(language_model_, tokenizer, system_, options);
+  else
+    cli::continue_text(language_model_, tokenizer, generation_.prompt, options);
+  language_model_.model.release();
+  return interrupt_status();
+}
+
+int Command::continue_prompt(program::Model& model) {
+  infer::check_options(model, generation_);  // before anything is printed
+  cli::print(generation_.prompt);
+  infer::generate(model, generation_, cli::print_piece);
+  cli::print("\n");
+  return interrupt_status();
+}
+
+int Command::use_model() {
+  std::optional<Phase> phase(std::in_place, "loading the model");
+  static program::Model* const model = open_model().release();
+  phase.emplace("predicting");
+  report_weights(*model);
+  if (!dims_.empty() && benchmark_ == 0)
+    fail(ErrorCode::kUsage, "--dim sets sizes for --benchmark, which is missing");
+  const infer::InputOptions& input = predict_.input;
+  const bool of_values =
+      model->onnx() && input.paths.size() == 1 && cli::takes_values(*model->onnx(), input.paths[0]);
+  const bool of_nothing =
+      model->onnx() && model->inputs().empty() && input.paths.empty() && input.data.empty();
+  int status = 0;
+  if (benchmark_ > 0) {
+    status = time_model(*model, of_values);
+  } else {
+    watch_for_interrupts();
+    if (has_text() && (prompt_->count() == 0 || language_model_.context > 0))
+      status = use_language_model(model);
+    else if (prompt_->count() > 0)
+      status = continue_prompt(*model);
+    else if (of_values || of_nothing)
+      cli::run_values(
+          *model->onnx(),
+          of_nothing ? onnx::Values{} : onnx::read_inputs(*model->onnx(), input.paths[0]),
+          predict_.output);
+    else if (status = cli::predict_rows(*model, predict_, [&] { report_weights(*model); });
+             status != 0)
+      return status;
+  }
+  report_end(*model);
+  return status;
+}
+
+int Command::run(int argc, char** argv) {
+  add_model_options();
+  add_text_options();
+  add_text_limits();
+  add_language_options();
+  add_language_jobs();
+  add_benchmark_options();
+  add_run_options();
+  if (const auto status = cli::read_command_line(app_, argc, argv)) return *status;
+  if (benchmark_ > 0 || has_text() || requests_->count() > 0 || !predict_.input.data.empty())
+    restart_with_short_spin_waits(argv);
+  take_overrides();
+  check_language_options();
+  if (embed_->count() > 0) return embed_texts();
+  if (requests_->count() > 0) return answer_requests();
+  if (is_text_benchmark() && (benchmark_ == 0 || !is_language_model()))
+    fail(ErrorCode::kUsage,
+         "--prefill, --decode and --streams need --benchmark and a language model");
+  const bool quantizes = weights_as_ != "as-is";
+  if (activations_.empty())
+    activations_ = has_text() || is_text_benchmark() || quantizes ? "int16" : "float32";
+  if (perplexity_->count() > 0) text_ = read_file(measured_, kLargestText);
+  set_load_options();
+  return is_text_benchmark() ? time_text() : use_model();
 }
 
 }  // namespace
@@ -556,6 +539,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   return paddle::cli::run_tool([&] {
     paddle::register_sections();
-    return run(argc, argv);
+    // Not destroyed: the system takes the memory of large models back at once.
+    static auto* const command = new Command;
+    return command->run(argc, argv);
   });
 }

@@ -267,6 +267,25 @@ std::unique_ptr<Transform> make_transform(const TransformOptions& options) {
   }
 }
 
+namespace {
+
+/// Whether a transform that moves pixels does so by random numbers.
+bool moves_at_random(const TransformOptions& options) {
+  switch (options.kind) {
+    case TransformKind::kHorizontalFlip:
+    case TransformKind::kVerticalFlip:
+      return options.probability > 0 && options.probability < 1;
+    case TransformKind::kResize:
+    case TransformKind::kCenterCrop:
+    case TransformKind::kPad:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
 Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions>& transforms)
     : fields_(std::move(fields)) {
   for (size_t f = 0; f < fields_.size(); ++f) {
@@ -280,6 +299,7 @@ Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions
     stage.name = name_of(options.kind);
     stage.transform = make_transform(options);
     stage.stream = stream_of(str("transform ", t));
+    stage.is_random = stage.transform->moves() && moves_at_random(options);
     std::vector<std::string> names;
     for (const Field& field : fields_) names.push_back(field.name);
     if (options.fields.empty())
@@ -303,25 +323,6 @@ Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions
     stages_.push_back(std::move(stage));
   }
 }
-
-namespace {
-
-/// Whether a transform that moves pixels does so by random numbers.
-bool moves_at_random(const TransformOptions& options) {
-  switch (options.kind) {
-    case TransformKind::kHorizontalFlip:
-    case TransformKind::kVerticalFlip:
-      return options.probability > 0 && options.probability < 1;
-    case TransformKind::kResize:
-    case TransformKind::kCenterCrop:
-    case TransformKind::kPad:
-      return false;
-    default:
-      return true;
-  }
-}
-
-}  // namespace
 
 void Pipeline::follow_image(const std::vector<TransformOptions>& transforms, size_t number,
                             Stage& stage) {
@@ -368,6 +369,29 @@ void Pipeline::apply(Sample& sample, int64_t index, const ReadContext& context,
       std::swap(sample[field], scratch);
     }
   }
+}
+
+std::optional<Placement> Pipeline::placement(int64_t height, int64_t width) const {
+  if (!image_) return std::nullopt;
+  Placement all;
+  all.height = height, all.width = width;
+  for (const Stage& stage : stages_) {
+    if (!stage.transform->moves() ||
+        std::find(stage.fields.begin(), stage.fields.end(), *image_) == stage.fields.end())
+      continue;
+    const auto next = stage.is_random ? std::nullopt
+                                      : stage.transform->placement(all.height, all.width,
+                                                                   RandomSequence(Random(0)));
+    if (!next) return std::nullopt;
+    const Placement before = std::exchange(all, *next);
+    all.xx = next->xx * before.xx + next->xy * before.yx;
+    all.xy = next->xx * before.xy + next->xy * before.yy;
+    all.x0 = next->xx * before.x0 + next->xy * before.y0 + next->x0;
+    all.yx = next->yx * before.xx + next->yy * before.yx;
+    all.yy = next->yx * before.xy + next->yy * before.yy;
+    all.y0 = next->yx * before.x0 + next->yy * before.y0 + next->y0;
+  }
+  return all;
 }
 
 void Pipeline::move_boxes(const Placement& p, Sample& sample) const {

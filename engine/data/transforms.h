@@ -113,10 +113,14 @@ class Pipeline {
   const std::vector<Field>& fields() const { return fields_; }
   /// Transforms the sample in place; `scratch` is reused from call to call.
   void apply(Sample& sample, int64_t index, const ReadContext& context, Value& scratch) const;
+  /// Where the pixels of the first image go if it is of this size. nullopt without an image, and
+  /// where it cannot be told: of random transforms, for example.
+  std::optional<Placement> placement(int64_t height, int64_t width) const;
 
  private:
   struct Stage {
     bool moves_boxes = false;
+    bool is_random = false;  ///< moves pixels by random numbers
     std::shared_ptr<const Transform> transform;
     std::string name;
     std::vector<size_t> fields;

@@ -97,7 +97,7 @@ std::unique_ptr<Batches> open_section(const program::Model& model, const InputOp
   const std::vector<std::string> names = input_names(model);
   if (std::find(names.begin(), names.end(), "segments") == names.end())
     data::choose_packing(source, false);
-  return dataset_batches(model, data::make_dataset(source),
+  return dataset_batches(model, options, data::make_dataset(source),
                          prediction_loader(data.valid_loader, options.batch), source);
 }
 
@@ -106,8 +106,9 @@ std::unique_ptr<Batches> open_section(const program::Model& model, const InputOp
 std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOptions& options,
                                      const std::optional<data::DataConfig>& run) {
   const std::string& path = options.paths[0];
-  if (!run) return array_batches(model, path, options.batch, {});
-  const std::vector<std::string> names = input_names(model);
+  if (!run) return array_batches(model, path, options, {});
+  std::vector<std::string> names = input_names(model);
+  std::erase_if(names, [&](const std::string& name) { return is_generated(options, name); });
   const auto is_input = [&](const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -136,7 +137,7 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
       warnings.push_back(
           str(path, ": the arrays go to the model as they are; the run's transforms ",
               "of its inputs are not applied (use --data with `kind: npz` for raw ", "data)"));
-    return array_batches(model, path, options.batch, warnings);
+    return array_batches(model, path, options, warnings);
   }
   data::NpzOptions npz{path, {}};
   for (const std::string& name : names) {
@@ -168,7 +169,7 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
   source.scales = scales;
   data::LoaderOptions loader = prediction_loader(run->valid_loader, options.batch);
   loader.transforms = transforms;
-  return dataset_batches(model, data::make_dataset(source), loader, source);
+  return dataset_batches(model, options, data::make_dataset(source), loader, source);
 }
 
 data::ImageFolderOptions image_options(const program::Model& model, const InputOptions& options,
@@ -221,7 +222,8 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
   data::LoaderOptions loader =
       prediction_loader(run ? run->valid_loader : data::LoaderOptions(), options.batch);
   data::DatasetOptions source;
-  const auto names = input_names(model);
+  auto names = input_names(model);
+  std::erase_if(names, [&](const std::string& name) { return is_generated(options, name); });
   if (is_directory(first) || formats::has_image_ending(first)) {
     data::ImageFolderOptions images = image_options(model, options, run);
     const Shape& shape = model.inputs()[0].second.shape;
@@ -273,7 +275,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
     std::erase_if(t.fields, [&](const std::string& f) { return dataset->find_field(f) < 0; });
   std::erase_if(loader.transforms,
                 [](const data::TransformOptions& t) { return t.fields.empty(); });
-  return dataset_batches(model, dataset, loader, with_label);
+  return dataset_batches(model, options, dataset, loader, with_label);
 }
 
 }  // namespace paddle::infer

@@ -10,6 +10,7 @@
 
 #include "data/data_config.h"
 #include "data/loader.h"
+#include "data/transforms.h"
 #include "program/model.h"
 
 namespace paddle::infer {
@@ -18,6 +19,14 @@ struct InputOptions {
   std::vector<std::string> paths;  ///< files or folders, of one kind
   std::string data;                ///< "CONFIG.yaml[:train|valid]", or "train"/"valid" of the run
   int64_t batch = 64;
+  std::vector<std::string> generated = {};  ///< inputs of the model that the caller fills in
+  std::string text_field = {};  ///< whose text InputBatch::texts has, if the input has it
+};
+
+/// An image before the transforms, and where they moved its pixels.
+struct SourceImage {
+  int64_t height = 0, width = 0;
+  data::Placement placement;
 };
 
 /// A row that `on_bad_sample: skip` or `nan: skip` leaves out.
@@ -27,12 +36,15 @@ struct SkippedRow {
 };
 
 struct InputBatch {
-  std::vector<Array> inputs;        ///< per model input
+  std::vector<Array> inputs;        ///< per model input; empty arrays for generated ones
   std::vector<std::string> places;  ///< per row: where it comes from
   std::vector<int64_t> indices;     ///< per row: its number in the input, from 0
   /// Per row, if the input has labels: the class, or the target in the units of the file. None
   /// where a row has no label.
   std::vector<std::optional<double>> labels;
+  std::vector<std::string> texts;  ///< per row: InputOptions::text_field as the file has it
+  /// Per row, for images whose way through the transforms is known.
+  std::vector<SourceImage> images;
   std::vector<SkippedRow> skipped;  ///< rows before or among these
   int64_t rows = 0;                 ///< 0 for a batch of skipped rows alone
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 
 #include "data/target_scale.h"
 #include "formats/npz.h"
@@ -13,6 +15,11 @@ std::vector<std::string> input_names(const program::Model& model) {
   std::vector<std::string> names;
   for (const auto& [name, type] : model.inputs()) names.push_back(name);
   return names;
+}
+
+bool is_generated(const InputOptions& options, const std::string& input) {
+  return std::find(options.generated.begin(), options.generated.end(), input) !=
+         options.generated.end();
 }
 
 std::string expected_inputs(const program::Model& model) {
@@ -33,11 +40,13 @@ namespace {
 /// Arrays by the model's input names, all at once or in slices of the first axis.
 class ArrayBatches final : public Batches {
  public:
-  ArrayBatches(const program::Model& model, const std::string& path, int64_t batch,
+  ArrayBatches(const program::Model& model, const std::string& path, const InputOptions& options,
                std::vector<std::string> warnings)
-      : batch_(batch), warnings_(std::move(warnings)) {
+      : batch_(options.batch), warnings_(std::move(warnings)) {
     const formats::NpzReader reader(path);
     for (const auto& [name, type] : model.inputs()) {
+      is_given_.push_back(!is_generated(options, name));
+      if (!is_given_.back()) continue;
       if (!reader.contains(name))
         fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
              expected_inputs(model), reader.what_it_has(name));
@@ -57,11 +66,14 @@ class ArrayBatches final : public Batches {
     // Slices only where every input's first dim is the same symbol.
     // An ONNX graph may mix the rows of its batch, so it gets all of them at once.
     sliced_ = !arrays_.empty() && !model.onnx();
-    for (size_t i = 0; i < arrays_.size(); ++i) {
+    std::optional<Dim> rows;
+    for (size_t i = 0, given = 0; i < is_given_.size(); ++i) {
+      if (!is_given_[i]) continue;
       const Shape& shape = model.inputs()[i].second.shape;
-      sliced_ = sliced_ && !shape.empty() && shape[0].is_symbol() &&
-                shape[0].same(model.inputs()[0].second.shape[0]) &&
-                arrays_[i].shape[0] == arrays_[0].shape[0];
+      if (!rows && !shape.empty()) rows = shape[0];
+      sliced_ = sliced_ && !shape.empty() && shape[0].is_symbol() && shape[0].same(*rows) &&
+                arrays_[given].shape[0] == arrays_[0].shape[0];
+      ++given;
     }
     const bool one_each = sliced_ && labels_ && !labels_->shape.empty() &&
                           labels_->shape[0] == arrays_[0].shape[0] &&
@@ -76,7 +88,7 @@ class ArrayBatches final : public Batches {
     if (!sliced_) {
       if (at_ > 0) return std::nullopt;
       at_ = 1;
-      out.inputs = arrays_;
+      out.inputs = with_generated(arrays_);
       out.rows = arrays_.empty() || arrays_[0].shape.empty() ? 1 : arrays_[0].shape[0];
       for (int64_t i = 0; i < out.rows; ++i) out.indices.push_back(i);
       return out;
@@ -93,6 +105,7 @@ class ArrayBatches final : public Batches {
       a.shape[0] = end - at_;
       out.inputs.push_back(std::move(a));
     }
+    out.inputs = with_generated(std::move(out.inputs));
     for (int64_t i = at_; i < end; ++i) {
       out.indices.push_back(i);
       if (labels_) out.labels.push_back(labels_->number(i));
@@ -103,8 +116,18 @@ class ArrayBatches final : public Batches {
   }
 
  private:
+  /// One array per input of the model.
+  std::vector<Array> with_generated(std::vector<Array> given) const {
+    if (given.size() == is_given_.size()) return given;
+    std::vector<Array> out(is_given_.size());
+    for (size_t i = 0, next = 0; i < out.size(); ++i)
+      if (is_given_[i]) out[i] = std::move(given[next++]);
+    return out;
+  }
+
   int64_t batch_, at_ = 0;
   bool sliced_ = false, done_ = false;
+  std::vector<bool> is_given_;  ///< per input of the model
   std::vector<Array> arrays_;
   std::optional<Array> labels_;
   std::vector<std::string> warnings_;
@@ -153,12 +176,43 @@ class Labels {
   data::Sample sample_;
 };
 
+/// A dataset that notes the sizes of the images that are read from it.
+class MeasuredImages final : public data::Subset {
+ public:
+  explicit MeasuredImages(const data::DatasetPtr& base) : Subset(base, 0, base->size()) {
+    for (const data::Field& field : base->fields())
+      if (field.kind == data::FieldKind::kImage && image_ < 0)
+        image_ = base->find_field(field.name);
+  }
+  void read(int64_t index, const data::ReadContext& context, data::Sample& out) const override {
+    Subset::read(index, context, out);
+    if (image_ < 0) return;
+    const Dims& shape = out[static_cast<size_t>(image_)].shape();
+    const std::lock_guard lock(mutex_);
+    sizes_[index] = {shape[shape.size() - 2], shape.back()};
+  }
+  /// Height and width of a sample's first image; it is then forgotten.
+  std::optional<std::pair<int64_t, int64_t>> take(int64_t index) const {
+    const std::lock_guard lock(mutex_);
+    const auto node = sizes_.extract(index);
+    return node.empty() ? std::nullopt : std::optional(node.mapped());
+  }
+
+ private:
+  int64_t image_ = -1;
+  mutable std::mutex mutex_;
+  mutable std::map<int64_t, std::pair<int64_t, int64_t>> sizes_;
+};
+
 /// Batches of a dataset with the run's transforms.
 class DatasetBatches final : public Batches {
  public:
-  DatasetBatches(const program::Model& model, data::DatasetPtr dataset,
-                 const data::LoaderOptions& options, std::optional<Labels> labels)
-      : dataset_(std::move(dataset)),
+  DatasetBatches(const program::Model& model, const InputOptions& input,
+                 const data::DatasetPtr& dataset, const data::LoaderOptions& options,
+                 std::optional<Labels> labels)
+      : dataset_(std::make_shared<MeasuredImages>(dataset)),
+        moves_(dataset->fields(), options.transforms),
+        text_field_(input.text_field),
         labels_(std::move(labels)),
         may_skip_(options.on_bad_sample == data::BadSamplePolicy::kSkip ||
                   options.nan == data::NanPolicy::kSkip),
@@ -166,12 +220,17 @@ class DatasetBatches final : public Batches {
     std::vector<std::string> names;
     for (const data::Field& f : loader_.fields()) names.push_back(f.name);
     for (const auto& [name, type] : model.inputs()) {
+      if (is_generated(input, name)) {
+        fields_.push_back(std::nullopt);
+        widened_.push_back(false);
+        continue;
+      }
       const auto it = std::find(names.begin(), names.end(), name);
       if (it == names.end())
         fail(ErrorCode::kData, "the data has no field '", name, "' but ", join(names, ", "),
              "; the model takes ", expected_inputs(model), did_you_mean(name, names));
       fields_.push_back(static_cast<size_t>(it - names.begin()));
-      const data::Field& f = loader_.fields()[fields_.back()];
+      const data::Field& f = loader_.fields()[*fields_.back()];
       // A model that was trained in float64 reads its data's float32 as training did.
       widened_.push_back(f.dtype == DType::kF32 && type.dtype == DType::kF64);
       if (f.dtype != type.dtype && !widened_.back())
@@ -203,7 +262,11 @@ class DatasetBatches final : public Batches {
       return out;
     }
     for (size_t i = 0; i < fields_.size(); ++i) {
-      const Array& field = batch->arrays[fields_[i]];
+      if (!fields_[i]) {
+        out.inputs.emplace_back();
+        continue;
+      }
+      const Array& field = batch->arrays[*fields_[i]];
       out.inputs.push_back(widened_[i] ? field.cast(DType::kF64) : field);
     }
     out.rows = batch->samples;
@@ -212,7 +275,8 @@ class DatasetBatches final : public Batches {
       const int64_t index = batch->indices[static_cast<size_t>(row)];
       add_skipped(index, out);
       ++next_;
-      out.places.push_back(dataset_->location(index));
+      out.places.push_back(dataset_->location(index, -1, -1));
+      add_source(index, out);
       if (labels_)
         out.labels.push_back(labels_->read(index));
       else if (label_ >= 0)
@@ -223,22 +287,32 @@ class DatasetBatches final : public Batches {
   }
 
  private:
+  void add_source(int64_t index, InputBatch& out) const {
+    if (!text_field_.empty())
+      if (auto text = dataset_->key_of(index, text_field_)) out.texts.push_back(std::move(*text));
+    const auto size = dataset_->take(index);
+    if (!size) return;
+    const auto placement = moves_.placement(size->first, size->second);
+    if (placement) out.images.push_back({size->first, size->second, *placement});
+  }
   /// Samples come in order, so those between the last row and `end` were skipped.
   void add_skipped(int64_t end, InputBatch& out) {
     for (; next_ < end; ++next_) {
       const auto& listed = loader_.skipped();
       const auto it = std::find_if(listed.begin(), listed.end(),
                                    [&](const auto& each) { return each.index == next_; });
-      out.skipped.push_back({next_, dataset_->location(next_),
+      out.skipped.push_back({next_, dataset_->location(next_, -1, -1),
                              it == listed.end() ? "the sample cannot be read" : it->reason});
     }
   }
 
-  data::DatasetPtr dataset_;
+  std::shared_ptr<const MeasuredImages> dataset_;
+  data::Pipeline moves_;
+  std::string text_field_;
   std::optional<Labels> labels_;
   bool may_skip_;
   data::Loader loader_;
-  std::vector<size_t> fields_;
+  std::vector<std::optional<size_t>> fields_;  ///< per input; none for generated ones
   std::vector<bool> widened_;
   int label_ = -1;
   std::optional<data::TargetScale> label_scale_;
@@ -248,14 +322,16 @@ class DatasetBatches final : public Batches {
 }  // namespace
 
 std::unique_ptr<Batches> array_batches(const program::Model& model, const std::string& path,
-                                       int64_t batch, std::vector<std::string> warnings) {
-  return std::make_unique<ArrayBatches>(model, path, batch, std::move(warnings));
+                                       const InputOptions& options,
+                                       std::vector<std::string> warnings) {
+  return std::make_unique<ArrayBatches>(model, path, options, std::move(warnings));
 }
 
-std::unique_ptr<Batches> dataset_batches(const program::Model& model, data::DatasetPtr dataset,
+std::unique_ptr<Batches> dataset_batches(const program::Model& model, const InputOptions& options,
+                                         data::DatasetPtr dataset,
                                          const data::LoaderOptions& loader,
                                          const data::DatasetOptions& source) {
-  return std::make_unique<DatasetBatches>(model, std::move(dataset), loader,
+  return std::make_unique<DatasetBatches>(model, options, dataset, loader,
                                           Labels::open(source, label_field(model)));
 }
 

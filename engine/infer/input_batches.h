@@ -6,6 +6,8 @@
 namespace paddle::infer {
 
 std::vector<std::string> input_names(const program::Model& model);
+/// Whether the caller of open_inputs fills in this input of the model itself.
+bool is_generated(const InputOptions& options, const std::string& input);
 /// "'x' float32[batch, 2]", for messages.
 std::string expected_inputs(const program::Model& model);
 /// The field with the true answer of a sample; "" if the model has none or several.
@@ -13,10 +15,12 @@ std::string label_field(const program::Model& model);
 
 /// Arrays of an NPZ file by the model's input names, as they are.
 std::unique_ptr<Batches> array_batches(const program::Model& model, const std::string& path,
-                                       int64_t batch, std::vector<std::string> warnings);
+                                       const InputOptions& options,
+                                       std::vector<std::string> warnings);
 /// Batches of a dataset, which must have the model's inputs among its fields after the loader's
 /// transforms. `source` is where labels are looked for if it is a CSV file.
-std::unique_ptr<Batches> dataset_batches(const program::Model& model, data::DatasetPtr dataset,
+std::unique_ptr<Batches> dataset_batches(const program::Model& model, const InputOptions& options,
+                                         data::DatasetPtr dataset,
                                          const data::LoaderOptions& loader,
                                          const data::DatasetOptions& source);
 

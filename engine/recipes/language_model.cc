@@ -97,7 +97,8 @@ RecipeResult language_model(const RecipeRequest& request) {
     fail(ErrorCode::kData, request.data, ": the text has ", look.count,
          " subwords, expected at least 2000; use --tokens characters");
   const int64_t words = look.vocabulary;
-  const int64_t context = look.count > 100000 ? 128 : 64;
+  const bool small = request.small;
+  const int64_t context = small ? 32 : look.count > 100000 ? 128 : 64;
   const std::string name = run_name(request);
   const auto part = [&](const char* which, const char* windows) {
     return str("  ", which, ":\n    kind: text\n    path: ", data_path(request), look.option,
@@ -114,7 +115,8 @@ RecipeResult language_model(const RecipeRequest& request) {
 name: )",
                    name, R"(
 
-params: {layers: 4, width: 128}
+params: {layers: )",
+                   small ? 2 : 4, ", width: ", small ? 64 : 128, R"(}
 model:
   params: {layers: 4, heads: 4, width: 128, words: )",
                    words, ", positions: ", context, R"(, dropout: 0.1}
@@ -140,20 +142,19 @@ loss: cross_entropy(logits, targets)
 metrics:
   perplexity: perplexity(logits, targets)
 
-optimizer: {name: adamw, lr: 2e-3, beta2: 0.99, weight_decay: 0.1}
-schedule: {name: cosine, warmup: 100, end_factor: 0.02}
+optimizer: {name: adamw, lr: )",
+                   small ? "5e-3" : "2e-3", R"(, beta2: 0.99, weight_decay: 0.1}
+schedule: {name: cosine, warmup: )",
+                   small ? 10 : 100, R"(, end_factor: 0.02}
 clip: {global_norm: 1.0}
 
 data:
   batch_size: 16
 )",
-                   part("train", "random"), part("valid", "consecutive"), R"(
-train:
-  steps: 2000
-  log_every: 50
-  evaluate_every: 500
-  checkpoint_every: 500
-)");
+                   part("train", "random"), part("valid", "consecutive"),
+                   "\ntrain:\n  steps: ", small ? 200 : 2000, "\n  log_every: ", small ? 20 : 50,
+                   "\n  evaluate_every: ", small ? 100 : 500,
+                   "\n  checkpoint_every: ", small ? 100 : 500, "\n");
   return out;
 }
 

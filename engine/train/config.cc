@@ -9,6 +9,7 @@
 #include "data/bad_samples.h"
 #include "data/named_dataset.h"
 #include "program/model_config.h"
+#include "program/predict_config.h"
 #include "program/prediction.h"
 
 namespace paddle::train {
@@ -71,6 +72,7 @@ Schema make_schema() {
   s.add("step", Spec::any().doc("a body with update(loss)"));
   s.one_of({"loss", "step"});
   s.add("metrics", Spec::any().doc("what evaluation reports"));
+  s.add("predict", program::predict_spec().optional());
   Spec optimizer = optimizer_spec();
   s.add("optimizer", optimizer.doc("how parameters are updated"));
   s.add("optimizers",
@@ -274,6 +276,16 @@ void check_minimizer(const Section& s, const RunConfig& config, config::Diagnost
   }
 }
 
+/// The fields of a dataset as far as its options name them; none where they are not known.
+std::vector<std::string> stated_fields(const data::DatasetOptions& options) {
+  std::vector<std::string> names;
+  if (const auto* records = std::get_if<data::CsvFileOptions>(&options.source))
+    for (const data::CsvField& field : records->fields) names.push_back(field.name);
+  if (const auto* boxes = std::get_if<data::BoxOptions>(&options.source))
+    names = {boxes->image_field, boxes->box_field, boxes->label_field};
+  return names;
+}
+
 /// Refuses what evaluations decide where there are none.
 void check_evaluated(const Section& s, RunConfig& config, config::Diagnostics& diagnostics) {
   const Section train = s.section("train");
@@ -466,6 +478,9 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
                                   : Section(*s.at("optimizers").find(optimizer.name));
       scale_rates(section, config.data.loader.batch_size, optimizer);
     });
+  if (!config.models.empty())
+    program::check_predict(config.document, config.exported(), stated_fields(config.data.train),
+                           diagnostics);
   check_several(s, config, diagnostics);
   check_minimizer(s, config, diagnostics);
   check_evaluated(s, config, diagnostics);

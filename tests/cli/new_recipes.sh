@@ -181,7 +181,6 @@ for each in detection:boxes/all.json segmentation:regions.csv text-lines:lines.c
   ok "$train" "full-$name.yaml" --dry-run
 done
 
-expect 2 "has one size" "$new" language-model --small --data sales.csv -o x.yaml
 expect 4 "found no column with names of .jpg" "$new" segmentation --data sales.csv -o x.yaml
 printf 'words,tags\nx y,T\nz,O\n' > uneven.csv
 expect 4 "words have" "$new" tagging --data uneven.csv -o x.yaml

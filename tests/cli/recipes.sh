@@ -99,12 +99,17 @@ ok "$infer" run-text-classification/model --input some.csv --output some-out.csv
 ok "$train" text-classification.yaml --check-data
 grep -q "text_mask: bool" "$folder/out" || fail "no mask in --check-data"
 for each in image-classification:photos/ tabular-classification:people.csv tabular-regression:prices.csv \
-  text-classification:reviews.csv; do
+  text-classification:reviews.csv language-model:text.txt; do
   name="${each%%:*}"
   ok "$new" "$name" --small --data "${each#*:}" -o "small-$name.yaml"
   ok "$train" "small-$name.yaml" --output "run-small-$name"
   check_run "run-small-$name"
 done
+python3 - <<'P' || fail "the small language model learns nothing: $(grep valid run-small-language-model/metrics.jsonl)"
+import json
+valid = [line for line in map(json.loads, open("run-small-language-model/metrics.jsonl")) if line.get("kind") == "valid"]
+assert valid[-1]["step"] == 200 and valid[-1]["loss"] < valid[0]["loss"] < 2.5, valid
+P
 train_recipe language-model text.txt train.steps=6 train.evaluate_every=3 model.params.layers=1 model.params.width=32
 # A checkpoint, another part, and the test data at the end of a run.
 ok "$evaluate" run-tabular-regression/checkpoints/latest --data train

@@ -1,6 +1,7 @@
 #include "data/transforms.h"
 
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -346,6 +347,45 @@ TEST(Pipeline, MasksWithTransformsOfTheirOwn) {
             "them in `fields`");
   EXPECT_NO_THROW(
       Pipeline(Scene({"a", "b"}).fields, {on(Kind::kVerticalFlip, {"image", "a", "b"})}));
+}
+
+TEST(Pipeline, PlacementOfAllTogetherIsWhereBoxesGo) {
+  Field image{.name = "image", .dtype = DType::kU8};
+  image.shape = {3, 60, 100};
+  image.kind = FieldKind::kImage;
+  Field boxes{.name = "boxes"};
+  boxes.shape = {-1, 4};
+  boxes.max_length = 5;
+  boxes.kind = FieldKind::kBoxes;
+  TransformOptions pad, resize, crop, flip;
+  pad.kind = TransformKind::kPad, pad.pad = {4, 2, 6, 8};
+  resize.kind = TransformKind::kResize, resize.height = 40, resize.width = 200;
+  flip.kind = TransformKind::kHorizontalFlip, flip.probability = 1;
+  crop.kind = TransformKind::kCenterCrop, crop.height = 36, crop.width = 180;
+  std::vector<TransformOptions> all = {pad, resize, flip, crop};
+  for (TransformOptions& each : all) each.fields = {"image"};
+  const Pipeline pipeline({image, boxes}, all);
+  Sample sample(2);
+  sample[0].reset(DType::kU8, Dims{3, 60, 100});
+  std::memset(sample[0].raw(), 0, sample[0].bytes());
+  sample[1].reset(DType::kF32, Dims{1, 4});
+  const float box[] = {30, 20, 60, 44};
+  std::memcpy(sample[1].raw(), box, sizeof box);
+  Value scratch;
+  pipeline.apply(sample, 0, {}, scratch);
+  const auto p = pipeline.placement(60, 100);
+  ASSERT_TRUE(p);
+  EXPECT_EQ(p->height, 36);
+  EXPECT_EQ(p->width, 180);
+  const double left = p->xx * 60 + p->xy * 20 + p->x0, right = p->xx * 30 + p->xy * 20 + p->x0,
+               top = p->yx * 30 + p->yy * 20 + p->y0, bottom = p->yx * 30 + p->yy * 44 + p->y0;
+  EXPECT_NEAR(sample[1].number(0), left, 1e-4);
+  EXPECT_NEAR(sample[1].number(1), top, 1e-4);
+  EXPECT_NEAR(sample[1].number(2), right, 1e-4);
+  EXPECT_NEAR(sample[1].number(3), bottom, 1e-4);
+  all[2].probability = 0.5;
+  EXPECT_FALSE(Pipeline({image, boxes}, all).placement(60, 100));
+  EXPECT_FALSE(Pipeline({boxes}, {}).placement(60, 100));
 }
 
 }  // namespace

@@ -1,0 +1,154 @@
+#include "common_predict.h"
+
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "common.h"
+#include "infer/decoded_results.h"
+#include "infer/results.h"
+#include "runtime/dump.h"
+
+namespace paddle::cli {
+namespace {
+
+/// The share of labels that the decisions meet.
+class Accuracy {
+ public:
+  explicit Accuracy(const program::Model& model) : model_(model) {}
+  void add(const infer::InputBatch& batch, const Array& scores) {
+    if (batch.labels.empty()) return;
+    const auto ignored = model_.metadata().ignore_index;
+    const auto decisions = infer::decide(model_, scores);
+    for (size_t i = 0; i < decisions.size(); ++i) {
+      const auto& label = batch.labels[i];
+      if (!label || (ignored && *label == static_cast<double>(*ignored))) continue;
+      ++labelled_;
+      right_ += static_cast<double>(decisions[i].index) == *label;
+    }
+  }
+  void report() const {
+    if (labelled_ == 0) return;
+    char text[64];
+    std::snprintf(text, sizeof text, "accuracy: %.4f\n",
+                  static_cast<double>(right_) / static_cast<double>(labelled_));
+    print(text);
+  }
+
+ private:
+  const program::Model& model_;
+  int64_t labelled_ = 0, right_ = 0;
+};
+
+/// Rows by what became of them.
+struct Counts {
+  int64_t predicted = 0, skipped = 0;
+};
+
+/// Results that the section `predict:` makes of outputs.
+int predict_decoded(program::Model& model, infer::Decoder& decoder, infer::Batches& batches,
+                    const PredictOptions& options, const std::function<void()>& ran,
+                    Counts& counts) {
+  const auto results = infer::open_decoded(decoder, options.output, batches.may_skip(),
+                                           [&](const std::string& line) {
+                                             if (!options.quiet) print(line + "\n");
+                                           });
+  while (const auto batch = batches.next()) {
+    counts.skipped += static_cast<int64_t>(batch->skipped.size());
+    counts.predicted += batch->rows;
+    std::vector<infer::Decoded> decoded;
+    if (batch->rows > 0) {
+      decoded = decoder.decode(model, *batch);
+      ran();
+    }
+    results->add(*batch, decoded);
+    if (pending_interrupt()) return 128 + pending_interrupt();
+  }
+  results->close();
+  return 0;
+}
+
+/// The model's outputs, with classes and probabilities where it is a classifier.
+int predict_outputs(program::Model& model, infer::Batches& batches, const PredictOptions& options,
+                    const std::function<void()>& ran, Counts& counts) {
+  const auto results =
+      infer::open_results(model, options.output, {batches.has_labels(), batches.may_skip()},
+                          [&](const std::string& line) {
+                            if (!options.quiet) print(line + "\n");
+                          });
+  const infer::OutputUnits units(model);
+  Accuracy accuracy(model);
+  while (const auto batch = batches.next()) {
+    counts.skipped += static_cast<int64_t>(batch->skipped.size());
+    if (batch->rows == 0 && !batch->skipped.empty()) {
+      results->add(*batch, {});
+      continue;
+    }
+    const auto outputs = model.run(batch->inputs);
+    ran();
+    results->add(*batch, units.restored(outputs));
+    counts.predicted += batch->rows;
+    accuracy.add(*batch, outputs[0]);
+    if (pending_interrupt()) return 128 + pending_interrupt();
+  }
+  results->close();
+  accuracy.report();
+  return 0;
+}
+
+/// None where the outputs are wanted as they are.
+std::unique_ptr<infer::Decoder> decoder_of(const program::Model& model,
+                                           const PredictOptions& options) {
+  const bool raw = options.raw || options.output.ends_with(".npz");
+  if (raw && !options.overrides.empty())
+    fail(ErrorCode::kUsage, options.overrides[0], ": has no effect on ",
+         options.raw ? "--raw" : "an NPZ file", ", which has the model's outputs as they are");
+  return raw ? nullptr : infer::make_decoder(model, options.overrides);
+}
+
+}  // namespace
+
+int predict_rows(program::Model& model, const PredictOptions& options,
+                 const std::function<void()>& ran) {
+  const auto decoder = decoder_of(model, options);
+  infer::InputOptions input = options.input;
+  if (decoder) {
+    input.generated = infer::generated_inputs(model);
+    input.text_field = decoder->text_field();
+  }
+  const auto batches = infer::open_inputs(model, input);
+  Counts counts;
+  const int status = decoder ? predict_decoded(model, *decoder, *batches, options, ran, counts)
+                             : predict_outputs(model, *batches, options, ran, counts);
+  if (status != 0) return status;
+  if (!options.output.empty() && !model.onnx())
+    print(str("predicted ", counts.predicted, " samples; written to ", options.output, "\n"));
+  if (counts.skipped > 0)
+    print_error(str("warning: ", counts.skipped, " of ", counts.predicted + counts.skipped,
+                    " samples were skipped"));
+  for (const std::string& line : batches->warnings()) print_error("warning: " + line);
+  return 0;
+}
+
+void run_values(onnx::Session& model, const onnx::Values& inputs, const std::string& output) {
+  const auto outputs = onnx::named_outputs(model, model.run(inputs));
+  if (output.ends_with(".npz")) return onnx::write_outputs(output, outputs);
+  if (!output.empty())
+    fail(ErrorCode::kUsage, "--output: the values of this model go to a .npz file, not to '",
+         output, "'");
+  for (const auto& [name, content] : outputs) {
+    const auto* array = std::get_if<Array>(&content);
+    print(name + ": " +
+          (array ? paddle::text(*array) : str(std::get<formats::NpyStrings>(content).items)) +
+          "\n");
+  }
+}
+
+bool takes_values(const onnx::Session& model, const std::string& input) {
+  return onnx::has_input_files(input) ||
+         (input.ends_with(".npz") && file_exists(input) && onnx::needs_values(model));
+}
+
+}  // namespace paddle::cli

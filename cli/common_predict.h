@@ -1,0 +1,33 @@
+#pragma once
+// Prediction of paddle-infer: rows of the input to results, or one run on values of any kind.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "infer/batches.h"
+#include "onnx/graph/value_io.h"
+#include "program/model.h"
+
+namespace paddle::cli {
+
+struct PredictOptions {
+  infer::InputOptions input;
+  std::string output;                  ///< a file, a folder of pictures, or "" for lines
+  std::vector<std::string> overrides;  ///< "predict.beams=4": of the run's section `predict:`
+  bool raw = false;                    ///< the model's outputs as they are
+  bool quiet = false;
+};
+
+/// Predicts all rows and prints what --output says. `ran` is called after each run of the model.
+/// The status of an interrupt, or 0.
+int predict_rows(program::Model& model, const PredictOptions& options,
+                 const std::function<void()>& ran);
+
+/// Runs a model of ONNX on values of any kind; outputs go to an NPZ file or are listed.
+void run_values(onnx::Session& model, const onnx::Values& inputs, const std::string& output);
+/// Whether the inputs are read as values of any kind: from a folder of them, or from an NPZ file
+/// for a model that has strings, sequences or maps.
+bool takes_values(const onnx::Session& model, const std::string& input);
+
+}  // namespace paddle::cli

@@ -1,0 +1,29 @@
+#pragma once
+// The text that the tokens of a field stand for, by what the training rows fitted.
+
+#include <span>
+#include <string>
+
+#include "data/fitted.h"
+
+namespace paddle::data {
+
+class FieldText {
+ public:
+  /// kUsage for a field that is not a text.
+  explicit FieldText(const Fitted& fitted);
+
+  int64_t size() const;
+  /// "<7>" for numbers that are not tokens.
+  std::string token(int64_t id) const;
+  /// The tokens one after the other: characters and subwords as they are, words with blanks
+  /// between them.
+  std::string decode(std::span<const int64_t> ids) const;
+
+ private:
+  TextTokenizerPtr tokenizer_;
+  std::vector<std::string> tokens_;
+  bool has_blanks_ = false;
+};
+
+}  // namespace paddle::data

@@ -1,0 +1,29 @@
+#pragma once
+// Writer of decoded predictions (infer/decoder.h): JSON lines, CSV, a folder of pictures, or a line
+// of text for each row.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "infer/decoder.h"
+
+namespace paddle::infer {
+
+class DecodedResults {
+ public:
+  virtual ~DecodedResults() = default;
+  /// `decoded` has one element per row; none for a batch of skipped rows alone.
+  virtual void add(const InputBatch& batch, const std::vector<Decoded>& decoded) = 0;
+  virtual void close() = 0;
+};
+
+/// By the ending of the file, .csv or .jsonl; "" reports lines by `line`. The decoder writes
+/// pictures into a folder, for which lines are reported as well. kUsage for other names.
+/// `may_skip`: CSV gets a column `skipped`.
+std::unique_ptr<DecodedResults> open_decoded(Decoder& decoder, const std::string& path,
+                                             bool may_skip,
+                                             const std::function<void(const std::string&)>& line);
+
+}  // namespace paddle::infer
