@@ -72,15 +72,23 @@ Comparison compare_models(program::Model& first, program::Model& second,
     }
   }
   if (out.samples == 0) fail(ErrorCode::kData, "the data has no samples");
-  out.metrics.push_back({"output_sqnr_db", 0, outputs.decibels(), std::nullopt});
+  out.metrics.push_back({.name = "output_sqnr_db", .quantized = outputs.decibels()});
   const auto n = static_cast<double>(judged);
   if (judged > 0)
-    out.metrics.push_back({"agreement", 1, static_cast<double>(agree) / n, std::nullopt});
+    out.metrics.push_back({.name = "agreement",
+                           .float_value = 1,
+                           .quantized = static_cast<double>(agree) / n,
+                           .is_share = true});
   if (judged > 0 && batches->has_labels()) {
     const double a = static_cast<double>(correct_first) / n,
                  b = static_cast<double>(correct_second) / n;
     const double variance = difference_squares / n - (a - b) * (a - b);
-    out.metrics.push_back({"accuracy", a, b, 1.96 * std::sqrt(std::max(0.0, variance) / n)});
+    out.metrics.push_back({.name = "accuracy",
+                           .float_value = a,
+                           .quantized = b,
+                           .confidence95 = 1.96 * std::sqrt(std::max(0.0, variance) / n),
+                           .is_share = true,
+                           .higher_is_better = true});
   }
   const PairedTimes times =
       time_alternately([&] { first.run(timed); }, [&] { second.run(timed); }, 1);

@@ -14,7 +14,10 @@ namespace paddle::quant {
 struct Metric {
   std::string name;
   double float_value = 0, quantized = 0;
-  std::optional<double> confidence95;
+  std::optional<double> confidence95 = {};
+  bool is_share = false;                      ///< between 0 and 1, shown as a percentage
+  bool is_of_config = false;                  ///< a metric of the model's config, or its loss
+  std::optional<bool> higher_is_better = {};  ///< if it is known
 };
 
 struct Comparison {
