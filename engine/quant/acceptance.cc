@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "config/schema.h"
 #include "quant/interruption.h"
 #include "quant/report.h"
 
@@ -27,7 +28,7 @@ double half_width(double percent_certain) {
   return high;
 }
 
-/// What speaks against a model.
+/// The reasons against a model.
 class Reasons {
  public:
   void add(double shortfall, const std::string& reason) {
@@ -105,9 +106,14 @@ void judge_output(const Comparison& c, const Acceptance& accept, Reasons& reason
                     " dB, less than ", format_double(*accept.sqnr_db)));
 }
 
-void judge_latency(const Comparison& c, const Acceptance& accept, Reasons& reasons) {
+void judge_latency(const Comparison& c, const Acceptance& accept, const LatencyTerms& terms,
+                   Reasons& reasons) {
   // Times of the same program differ by this share from one measurement to the next.
   constexpr double kNoise = 0.03;
+  if (terms.milliseconds && c.second_ms > *terms.milliseconds)
+    reasons.add(c.second_ms / *terms.milliseconds - 1,
+                str("it takes ", short_number(c.second_ms), " ms for a batch of ", c.latency_batch,
+                    ", more than ", format_double(*terms.milliseconds)));
   if (!accept.speedup || !(c.second_ms > 0)) return;
   const double speedup = c.first_ms / c.second_ms;
   if (speedup >= *accept.speedup * (1 - kNoise)) return;
@@ -127,6 +133,15 @@ void judge_size(const QuantReport& report, const Acceptance& accept, Reasons& re
 }
 
 }  // namespace
+
+LatencyTerms read_latency(const config::Node& document) {
+  const config::Section terms =
+      config::Section(document).section("quant").section("accept").section("latency");
+  LatencyTerms out;
+  out.batch = terms.integer("batch");
+  if (terms.has("milliseconds")) out.milliseconds = terms.real("milliseconds");
+  return out;
+}
 
 Judge::Judge(const QuantJob& job) : job_(job) {
   std::string reason;
@@ -162,7 +177,8 @@ void Judge::add_run_metrics(const std::string& onnx_file, QuantReport& report) {
 
 void Judge::compare(program::Model& floats, program::Model& quantized, const std::string& onnx_file,
                     QuantReport& report) {
-  report.comparison = compare_models(floats, quantized, job_.evaluation);
+  const LatencyTerms terms = read_latency(job_.config.document);
+  report.comparison = compare_models(floats, quantized, job_.evaluation, terms.batch);
   add_run_metrics(onnx_file, report);
   const Acceptance& accept = job_.config.accept;
   const Comparison& c = report.comparison;
@@ -170,7 +186,7 @@ void Judge::compare(program::Model& floats, program::Model& quantized, const std
   judge_accuracy(c, accept, reasons);
   for (const MetricLimit& limit : accept.metrics) judge_metric(c, limit, accept, reasons);
   judge_output(c, accept, reasons);
-  judge_latency(c, accept, reasons);
+  judge_latency(c, accept, terms, reasons);
   judge_size(report, accept, reasons);
   reasons.settle(report);
 }

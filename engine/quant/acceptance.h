@@ -6,6 +6,14 @@
 
 namespace paddle::quant {
 
+/// `quant.accept.latency`, without its `speedup`.
+struct LatencyTerms {
+  int64_t batch = 1;                   ///< samples at a time
+  std::optional<double> milliseconds;  ///< most
+};
+/// Of a resolved configuration.
+LatencyTerms read_latency(const config::Node& document);
+
 /// Compares quantized models with the float one, and judges them.
 class Judge {
  public:

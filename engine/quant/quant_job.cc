@@ -583,7 +583,8 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
   const bool times = wants_times && !is_past(deadline);
   if (wants_times && !times) report.warnings.push_back("the time limit left layers untimed");
   if (!decided) {
-    measure_layers(layers, some_inputs(job, *model, 1), weight, times && !searched);
+    const int64_t rows = read_latency(job.config.document).batch;
+    measure_layers(layers, timed_inputs(*model, job.calibration, rows), weight, times && !searched);
     if (times && !searched) keep_slow_layers_float(layers.layers());
     write_decisions(paths.decisions(), layers.layers());
   }

@@ -18,7 +18,8 @@ class Silent final : public train::TrainObserver {};
 train::LogLine evaluate(train::EvaluatedModel model, const std::string& data) {
   train::choose_evaluation_data(model.config, data, "--eval-data");
   train::settle_for_evaluation(model.config);
-  // What was trained with quantization is compared with its floats; an ONNX file has its integers.
+  // Models that were trained with quantization are compared with their floats; ONNX files have the
+  // integers.
   if (model.config.quantization) model.options.allow_unused = {"*"};
   model.config.quantization.reset();
   model.config.distillation.reset();

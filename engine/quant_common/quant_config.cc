@@ -208,7 +208,13 @@ QuantConfig read_quant_section(const Section& s, config::Diagnostics& diagnostic
   out.measure = s.boolean("measure") && out.target.starts_with("cpu");
   const Section accept = s.section("accept");
   read_accept(accept, out.accept, diagnostics);
-  if (accept.has("speedup"))
+  const Section latency = accept.section("latency");
+  if (accept.has("speedup") && latency.has("speedup"))
+    diagnostics.add(ErrorCode::kConfig, "quant.accept: give one of 'speedup' and 'latency.speedup'",
+                    latency.at("speedup").location());
+  if (latency.has("speedup"))
+    out.accept.speedup = latency.real("speedup");
+  else if (accept.has("speedup"))
     out.accept.speedup = accept.real("speedup");
   else if (out.measure && out.format.activations != ActivationMode::kNone)
     out.accept.speedup = 1;

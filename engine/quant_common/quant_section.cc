@@ -89,6 +89,18 @@ Schema limit_schema() {
   return s;
 }
 
+Schema latency_schema() {
+  Schema s;
+  s.add("batch", Spec::integer()
+                     .at_least(1)
+                     .at_most(static_cast<double>(kMostBatch))
+                     .fallback("1")
+                     .doc("samples at a time when models and layers are timed"));
+  s.add("speedup", Spec::real().above(0).doc("least ratio of latencies, as 'speedup' of 'accept'"));
+  s.add("milliseconds", Spec::real().above(0).doc("longest latency of the quantized model"));
+  return s;
+}
+
 Schema accept_schema() {
   Schema s;
   s.add("accuracy", Spec::text().doc("largest fall, such as 0.5%"));
@@ -103,6 +115,9 @@ Schema accept_schema() {
   s.add("sqnr_db", Spec::real().doc("least signal-to-noise ratio of the output"));
   s.add("speedup",
         Spec::real().above(0).doc("least ratio of latencies; default: 1 for int8, int8_dynamic"));
+  s.add("latency", Spec::map(latency_schema())
+                       .fallback("{}")
+                       .doc("the batch that latencies are measured with, and limits on them"));
   s.add("size", Spec::real().above(0).doc("largest ratio of file sizes"));
   return s;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What paddle-quant accepts: limits on metrics of the run's own config, built in or written in the
-# model language, with the interval of the paired difference; and the numbers that paddle-eval prints.
+# Limits of paddle-quant on metrics of the run's own config, built in or written in the model
+# language, with the interval of the paired difference; and the numbers that paddle-eval prints.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
@@ -82,4 +82,27 @@ import json, sys
 metrics = json.load(open(sys.argv[1] + "/from_file/report.json"))["metrics"]
 assert abs(metrics["error"]["float"] - json.load(open(sys.argv[1] + "/coarse/report.json"))["metrics"]["error"]["float"]) < 0.2, metrics
 P
+
+# Latencies at a declared batch: more samples take longer, and limits hold for that batch.
+for batch in 1 64 2000; do
+  ok "$quant" "$folder/run" -o "$folder/batch$batch" quant.measure=false "quant.accept.latency.batch=$batch" \
+    --accept latency.speedup=0.01
+done
+python3 - "$folder" <<'P' || fail "latencies at a batch"
+import json, sys
+times = {}
+for batch in (1, 64, 2000):  # more than the 1,000 samples of the data
+    times[batch] = json.load(open(f"{sys.argv[1]}/batch{batch}/report.json"))["latency_ms"]
+    assert times[batch]["batch"] == batch, times
+for which in ("float", "quantized"):
+    assert times[1][which] < times[64][which] < times[2000][which], times
+P
+grep -q "(batch 64)\|latency of 64 samples" "$folder/batch64/report.html" || fail "the page names the batch"
+expect 1 "ms for a batch of 64, more than 0.001" "$quant" "$folder/run" -o "$folder/x" --overwrite --json \
+  quant.measure=false --accept latency.batch=64 --accept latency.milliseconds=0.001
+expect 1 "expected at least 500x" "$quant" "$folder/run" -o "$folder/x" --overwrite --json \
+  quant.measure=false --accept latency.speedup=500
+expect 3 "one of 'speedup' and 'latency.speedup'" "$quant" "$folder/run" -o "$folder/y" \
+  --accept latency.speedup=1 --accept speedup=1
+expect 3 "quant.accept.latency.batch" "$quant" "$folder/run" -o "$folder/y" --accept latency.batch=0
 finish
