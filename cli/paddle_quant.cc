@@ -59,6 +59,18 @@ void print_layers(const std::vector<quant::Layer>& layers, bool measured) {
   }
 }
 
+/// `--accept KEY=VALUE` as a setting: a key of `accept`, else a metric of the model's config.
+std::string acceptance_setting(const std::string& text) {
+  const size_t end = text.find('=');
+  if (end == std::string::npos || end == 0 || end + 1 == text.size())
+    fail(ErrorCode::kUsage, "--accept: expected NAME=LIMIT such as accuracy=0.5%, found '", text,
+         "'");
+  const std::vector<std::string> keys = quant::accept_keys();
+  const std::string key = text.substr(0, text.find_first_of(".="));
+  const bool is_key = std::find(keys.begin(), keys.end(), key) != keys.end();
+  return (is_key ? "quant.accept." : "quant.accept.metrics.") + text;
+}
+
 /// Writes the lines of a job to standard error, unless it ends with JSON.
 quant::Progress reporter(bool json) {
   return [json](const std::string& line) {
@@ -75,14 +87,17 @@ std::string producer() {
 void print_metric(const quant::Metric& metric) {
   if (metric.name == "output_sqnr_db")
     cli::print(padded("signal-to-noise", 18) + fixed(metric.quantized, 2) + " dB\n");
-  else
+  else if (metric.is_share)
     cli::print(padded(metric.name, 18) + fixed(100 * metric.float_value, 2) + "% → " +
                fixed(100 * metric.quantized, 2) + "%\n");
+  else
+    cli::print(padded(metric.name, 18) + quant::short_number(metric.float_value) + " → " +
+               quant::short_number(metric.quantized) + "\n");
 }
 
 /// The options of all commands.
 struct Options {
-  std::vector<std::string> arguments, data, evaluation, keep_float;
+  std::vector<std::string> arguments, data, evaluation, keep_float, accept;
   std::string file, scheme, observer, drop, target, statistics, scales = "plain";
   int64_t samples = 0, batch = 0;
   double percentile = 0;
@@ -149,6 +164,7 @@ struct Options {
     if (!drop.empty()) overrides.push_back("quant.accept.accuracy=" + drop);
     std::vector<std::string> others;
     for (const auto& key : train::run_schema().keys()) others.push_back(key.name);
+    for (const std::string& each : accept) overrides.push_back(acceptance_setting(each));
     job.config = quant::read_quant_config(file, overrides, others);
     for (const std::string& pattern : keep_float) {
       quant::LayerRule rule;
@@ -202,6 +218,11 @@ struct QuantizeOptions : Options {
                    "file of histograms: read if it fits the model, else written");
     app.add_option("--max-drop", drop,
                    "largest drop of the accuracy, such as 0.5%; else exit code 1");
+    app.add_option("--accept", accept,
+                   "what the model must reach: NAME=LIMIT with a metric of the model's config or "
+                   "its loss (accuracy=0.5%, perplexity=2%, error.rise=0.3), or sqnr_db, speedup, "
+                   "size, confidence; repeatable")
+        ->allow_extra_args(false);
     app.add_flag("--no-check", no_check, "do not compare and time the result");
     app.add_flag("--write-anyway", job.write_anyway,
                  "exit 0 and write in place, although the model is not accepted");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/text.h"
 #include "quant/function_runner.h"
@@ -10,15 +11,19 @@
 namespace paddle::quant {
 namespace {
 
-/// One row of a batch, for latencies.
-std::vector<Array> first_row(const std::vector<Array>& inputs, int64_t rows) {
-  std::vector<Array> out;
-  for (const Array& each : inputs) {
-    if (each.ndim() == 0 || each.shape[0] != rows) return inputs;
-    Array row = each;
-    row.shape[0] = 1;
-    out.push_back(row.contiguous());
-  }
+/// The first `rows` rows of an array; they begin again where it has fewer.
+Array repeated_rows(const Array& whole, int64_t rows) {
+  const Array packed = whole.contiguous();
+  Dims shape = packed.shape;
+  const auto bytes = static_cast<size_t>(packed.size() / shape[0] * item_size(packed.dtype));
+  const int64_t there = shape[0];
+  shape[0] = rows;
+  Array out = Array::zeros(packed.dtype, shape);
+  for (int64_t i = 0; i < rows; ++i)
+    std::memcpy(
+        static_cast<std::byte*>(out.raw()) + static_cast<size_t>(i) * bytes,
+        static_cast<const std::byte*>(packed.raw()) + static_cast<size_t>(i % there) * bytes,
+        bytes);
   return out;
 }
 
@@ -30,8 +35,29 @@ const Metric* Comparison::find(const std::string& name) const {
   return found == metrics.end() ? nullptr : &*found;
 }
 
+std::vector<Array> timed_inputs(const program::Model& model, const infer::InputOptions& data,
+                                int64_t rows) {
+  infer::InputOptions options = data;
+  options.batch = rows;
+  const auto batches = infer::open_inputs(model, options);
+  while (const auto batch = batches->next()) {
+    if (batch->rows == 0) continue;
+    std::vector<Array> out;
+    for (const Array& each : batch->inputs) {
+      const bool is_batch = each.ndim() > 0 && each.shape[0] == batch->rows;
+      if (!is_batch && rows == 1) return batch->inputs;
+      if (!is_batch)
+        fail(ErrorCode::kModel, model.name(), ": quant.accept.latency.batch is ", rows,
+             ", but an input of the model has no batch axis");
+      out.push_back(repeated_rows(each, rows));
+    }
+    return out;
+  }
+  fail(ErrorCode::kData, "the data has no samples");
+}
+
 Comparison compare_models(program::Model& first, program::Model& second,
-                          const infer::InputOptions& data) {
+                          const infer::InputOptions& data, int64_t latency_batch) {
   if (first.inputs().size() != second.inputs().size())
     fail(ErrorCode::kModel, "the models take ", first.inputs().size(), " and ",
          second.inputs().size(), " inputs");
@@ -40,11 +66,9 @@ Comparison compare_models(program::Model& first, program::Model& second,
   Sqnr outputs;
   int64_t correct_first = 0, correct_second = 0, agree = 0, judged = 0;
   double difference_squares = 0;
-  std::vector<Array> timed;
   while (const auto batch = batches->next()) {
     if (batch->rows == 0) continue;
     stop_if_interrupted();
-    if (timed.empty()) timed = first_row(batch->inputs, batch->rows);
     const Array expected = first.run(batch->inputs).at(0).cast(DType::kF32).contiguous();
     const Array found = second.run(batch->inputs).at(0).cast(DType::kF32).contiguous();
     if (expected.shape != found.shape)
@@ -72,16 +96,26 @@ Comparison compare_models(program::Model& first, program::Model& second,
     }
   }
   if (out.samples == 0) fail(ErrorCode::kData, "the data has no samples");
-  out.metrics.push_back({"output_sqnr_db", 0, outputs.decibels(), std::nullopt});
+  out.metrics.push_back({.name = "output_sqnr_db", .quantized = outputs.decibels()});
   const auto n = static_cast<double>(judged);
   if (judged > 0)
-    out.metrics.push_back({"agreement", 1, static_cast<double>(agree) / n, std::nullopt});
+    out.metrics.push_back({.name = "agreement",
+                           .float_value = 1,
+                           .quantized = static_cast<double>(agree) / n,
+                           .is_share = true});
   if (judged > 0 && batches->has_labels()) {
     const double a = static_cast<double>(correct_first) / n,
                  b = static_cast<double>(correct_second) / n;
     const double variance = difference_squares / n - (a - b) * (a - b);
-    out.metrics.push_back({"accuracy", a, b, 1.96 * std::sqrt(std::max(0.0, variance) / n)});
+    out.metrics.push_back({.name = "accuracy",
+                           .float_value = a,
+                           .quantized = b,
+                           .confidence95 = 1.96 * std::sqrt(std::max(0.0, variance) / n),
+                           .is_share = true,
+                           .higher_is_better = true});
   }
+  const std::vector<Array> timed = timed_inputs(first, data, latency_batch);
+  out.latency_batch = latency_batch;
   const PairedTimes times =
       time_alternately([&] { first.run(timed); }, [&] { second.run(timed); }, 1);
   out.first_ms = times.first;

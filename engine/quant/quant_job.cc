@@ -14,6 +14,7 @@
 #include "program/folders.h"
 #include "program/prediction.h"
 #include "program/traced_model.h"
+#include "quant/acceptance.h"
 #include "quant/calibration.h"
 #include "quant/interruption.h"
 #include "quant/layer_times.h"
@@ -317,93 +318,6 @@ int64_t write_model(const QuantJob& job, const program::TracedModel& source,
   return static_cast<int64_t>(written.model_bytes + written.data_bytes);
 }
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g%%", 100 * share);
-  return text;
-}
-
-/// The half-width of the interval around a fall, in standard errors, for this certainty in percent.
-double half_width(double percent_certain) {
-  double low = 0, high = 40;
-  for (int i = 0; i < 100; ++i) {
-    const double middle = (low + high) / 2;
-    (std::erf(middle / std::sqrt(2.0)) * 100 < percent_certain ? low : high) = middle;
-  }
-  return high;
-}
-
-/// Compares with what the user accepts.
-void judge(const QuantJob& job, QuantReport& report) {
-  const Acceptance& accept = job.config.accept;
-  std::vector<std::string> reasons;
-  report.shortfall = 0;
-  const auto refuse = [&](double by, const std::string& reason) {
-    reasons.push_back(reason);
-    report.shortfall += std::isfinite(by) ? by : 1e9;
-  };
-  const Comparison& c = report.comparison;
-  if (const Metric* accuracy = c.find("accuracy"); accept.drop) {
-    const config::Section terms =
-        config::Section(job.config.document).section("quant").section("accept");
-    if (!accuracy) {
-      refuse(0, "the data has no labels to compute the accuracy from");
-    } else {
-      constexpr double kErrorsOf95 = 1.96;
-      const double fall = accuracy->float_value - accuracy->quantized;
-      const double margin = terms.has("confidence") ? *accuracy->confidence95 / kErrorsOf95 *
-                                                          half_width(terms.real("confidence"))
-                                                    : 0;
-      if (fall + margin > *accept.drop)
-        refuse(fall + margin - *accept.drop, str("accuracy falls by ", percent(fall),
-                                                 margin > 0 ? " (±" + percent(margin) + ")" : "",
-                                                 ", more than ", percent(*accept.drop)));
-    }
-  }
-  if (const Metric* noise = c.find("output_sqnr_db")) {
-    if (std::isnan(noise->quantized)) refuse(1e9, "its outputs are not finite");
-    if (accept.sqnr_db && noise->quantized < *accept.sqnr_db)
-      refuse((*accept.sqnr_db - noise->quantized) / 100,
-             str("the output has ", format_double(std::round(noise->quantized * 10) / 10),
-                 " dB, less than ", format_double(*accept.sqnr_db)));
-  }
-  // Times of the same program differ by this share from one measurement to the next.
-  constexpr double kNoise = 0.03;
-  if (accept.speedup && c.second_ms > 0) {
-    const double speedup = c.first_ms / c.second_ms;
-    if (speedup < *accept.speedup * (1 - kNoise)) {
-      char text[128];
-      std::snprintf(text, sizeof text, "it takes %.3g ms against %.3g in floats: %.2fx",
-                    c.second_ms, c.first_ms, speedup);
-      refuse(*accept.speedup - speedup,
-             str(text, ", expected at least ", format_double(*accept.speedup), "x"));
-    }
-  }
-  const double size = static_cast<double>(report.quantized_bytes) /
-                      static_cast<double>(std::max<int64_t>(1, report.float_bytes));
-  if (accept.size_ratio && size > *accept.size_ratio)
-    refuse(size - *accept.size_ratio,
-           str("it has ", percent(size), " of the size, more than ", percent(*accept.size_ratio)));
-  report.accepted = reasons.empty();
-  report.reason = join(reasons, "; ");
-}
-
-/// Says how little a comparison on few samples tells.
-void warn_of_few(const QuantJob& job, QuantReport& report) {
-  const Comparison& c = report.comparison;
-  const Metric* metric = c.find("accuracy");
-  if (!metric) metric = c.find("agreement");
-  if (!metric || c.samples == 0) return;
-  // Where n samples show no change, it is below 3/n with 95% certainty.
-  const double known = std::max(metric->confidence95.value_or(0),
-                                std::min(1.0, 3.0 / static_cast<double>(c.samples)));
-  constexpr double kMost = 0.01;
-  if (known <= std::min(kMost, job.config.accept.drop.value_or(kMost))) return;
-  report.warnings.push_back(
-      str("the models were compared on ", c.samples, " samples: the change of the ", metric->name,
-          " is known to ±", percent(known), " (95%); --eval-data with more samples tells more"));
-}
-
 /// Puts the result and the reports in their places.
 void finish(const QuantJob& job, const Paths& paths, QuantReport& report) {
   warn_of_few(job, report);
@@ -422,7 +336,7 @@ void finish(const QuantJob& job, const Paths& paths, QuantReport& report) {
 
 /// A model that was trained with quantization: its integers, compared with its floats.
 QuantReport write_trained(const QuantJob& job, const program::TracedModel& traced,
-                          const Paths& paths, const Progress& progress) {
+                          const Paths& paths, Judge& judge, const Progress& progress) {
   QuantReport report;
   report.checked = job.check;
   progress("writing");
@@ -437,10 +351,9 @@ QuantReport write_trained(const QuantJob& job, const program::TracedModel& trace
     const std::string folder = (paths.partial / "float").string();
     write_folder(folder, program::find_model_folder(job.model), traced.name, floats, traced.weight);
     const auto first = program::load_model(folder, {});
-    const auto second = program::load_model((paths.partial / paths.file).string(), {});
-    report.comparison = compare_models(*first, *second, job.evaluation);
+    const std::string file = (paths.partial / paths.file).string();
+    judge.compare(*first, *program::load_model(file, {}), file, report);
     fs::remove_all(folder);
-    judge(job, report);
   }
   finish(job, paths, report);
   return report;
@@ -482,7 +395,7 @@ void keep_overflowing_float(Quantizable& model, CalibrationData& data, const Wei
 
 /// float16 and bf16: the ONNX file computes in 16 bits where operations allow it.
 QuantReport write_half(const QuantJob& job, program::Model& model, program::TracedModel traced,
-                       const Paths& paths, const Progress& progress) {
+                       const Paths& paths, Judge& judge, const Progress& progress) {
   Source source = open_source(job, std::move(traced));
   Quantizable& layers = *source.layers;
   paths.begin(job.resume);
@@ -506,9 +419,8 @@ QuantReport write_half(const QuantJob& job, program::Model& model, program::Trac
       write_model(job, source.traced, {source.traced.function, {}}, paths, options);
   if (job.check) {
     progress("comparing");
-    const auto result = program::load_model((paths.partial / paths.file).string(), {});
-    report.comparison = compare_models(model, *result, job.evaluation);
-    judge(job, report);
+    const std::string file = (paths.partial / paths.file).string();
+    judge.compare(model, *program::load_model(file, {}), file, report);
   }
   finish(job, paths, report);
   return report;
@@ -645,12 +557,14 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
   // The model that runs; the traced one below is what changes.
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
+  Judge judge(job);
   program::TracedModel traced = program::trace_model(job.model, job.load);
   if (is_trained_with_quantization(*traced.function)) {
     paths.begin(job.resume);
-    return write_trained(job, traced, paths, progress);
+    return write_trained(job, traced, paths, judge, progress);
   }
-  if (job.config.format.half) return write_half(job, *model, std::move(traced), paths, progress);
+  if (job.config.format.half)
+    return write_half(job, *model, std::move(traced), paths, judge, progress);
   Source source = open_source(job, std::move(traced));
   Quantizable& layers = *source.layers;
   const WeightSource& weight = source.traced.weight;
@@ -669,7 +583,8 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
   const bool times = wants_times && !is_past(deadline);
   if (wants_times && !times) report.warnings.push_back("the time limit left layers untimed");
   if (!decided) {
-    measure_layers(layers, some_inputs(job, *model, 1), weight, times && !searched);
+    const int64_t rows = read_latency(job.config.document).batch;
+    measure_layers(layers, timed_inputs(*model, job.calibration, rows), weight, times && !searched);
     if (times && !searched) keep_slow_layers_float(layers.layers());
     write_decisions(paths.decisions(), layers.layers());
   }
@@ -697,9 +612,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
     progress("comparing");
     const std::string file = (paths.partial / paths.file).string();
     const auto compare = [&] {
-      const auto result = program::load_model(file, {});
-      report.comparison = compare_models(*model, *result, job.evaluation);
-      judge(job, report);
+      judge.compare(*model, *program::load_model(file, {}), file, report);
     };
     compare();
     // Layers that lose by themselves can still win between others.
@@ -726,8 +639,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
     const auto write = [&] {
       report.quantized_bytes =
           write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
-      report.comparison = compare_models(*model, *program::load_model(file, {}), job.evaluation);
-      judge(job, report);
+      judge.compare(*model, *program::load_model(file, {}), file, report);
     };
     search_layers(job, *search_options, paths, layers, some_inputs(job, *model, job.config.batch),
                   weight, write, std::move(searched), report, progress);

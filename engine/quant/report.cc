@@ -66,6 +66,26 @@ std::string row(const std::vector<std::string>& cells, const char* tag = "td") {
   return out + "</tr>\n";
 }
 
+/// A row of the comparison: shares in percent, other metrics as numbers.
+std::string metric_row(const Metric& metric) {
+  const auto text = [&](double value) {
+    return metric.is_share ? fixed(100 * value, 2) + "%" : short_number(value);
+  };
+  const auto change = [&](double value) {
+    return metric.is_share ? fixed(100 * value, 2) : short_number(value);
+  };
+  const bool is_agreement = metric.name == "agreement";
+  std::string last;
+  if (!is_agreement) {
+    const double difference = metric.quantized - metric.float_value;
+    last = (difference > 0 ? "+" : "") + change(difference) + (metric.is_share ? " points" : "");
+  }
+  if (metric.confidence95)
+    last += " (±" + change(*metric.confidence95) + " with 95% certainty, paired)";
+  return row({is_agreement ? "samples with the same class" : metric.name,
+              is_agreement ? "" : text(metric.float_value), text(metric.quantized), last});
+}
+
 constexpr const char* kStyle = R"(<style>
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 860px; padding: 0 1em;
        color: #1c2430; background: #fff; }
@@ -84,6 +104,12 @@ svg rect.float { fill: #b4c0cd; }
 
 }  // namespace
 
+std::string short_number(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return text;
+}
+
 std::string fixed(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
@@ -93,13 +119,20 @@ std::string fixed(double value, int digits) {
 std::string summary(const QuantJob& job, const QuantReport& report) {
   std::string out = job.config.scheme + ": ";
   const Comparison& c = report.comparison;
-  if (const Metric* accuracy = c.find("accuracy"))
+  if (const Metric* accuracy = c.find("accuracy"); accuracy && accuracy->is_share)
     out += str("accuracy ", fixed(100 * accuracy->float_value, 2), " → ",
-               fixed(100 * accuracy->quantized, 2), " (±", fixed(100 * *accuracy->confidence95, 2),
-               ") · ");
+               fixed(100 * accuracy->quantized, 2),
+               accuracy->confidence95 ? " (±" + fixed(100 * *accuracy->confidence95, 2) + ")" : "",
+               " · ");
   else if (const Metric* noise = c.find("output_sqnr_db"))
     out += fixed(noise->quantized, 1) + " dB · ";
-  if (c.second_ms > 0) out += fixed(c.first_ms / c.second_ms, 2) + "× as fast (batch 1) · ";
+  for (const Metric& each : c.metrics)
+    if (each.is_of_config && each.name != "loss" && !(each.name == "accuracy" && each.is_share))
+      out +=
+          str(each.name, " ", short_number(each.float_value), " → ", short_number(each.quantized),
+              each.confidence95 ? " (±" + short_number(*each.confidence95) + ")" : "", " · ");
+  if (c.second_ms > 0)
+    out += fixed(c.first_ms / c.second_ms, 2) + str("× as fast (batch ", c.latency_batch, ") · ");
   const auto count = static_cast<int64_t>(report.layers.size());
   return out + str(fixed(static_cast<double>(report.float_bytes) /
                              static_cast<double>(std::max<int64_t>(1, report.quantized_bytes)),
@@ -113,6 +146,8 @@ std::string report_json(const QuantJob& job, const QuantReport& report) {
   for (const Metric& each : report.comparison.metrics) {
     Json value = {{"float", each.float_value}, {"quantized", each.quantized}};
     if (each.name == "output_sqnr_db") value.erase("float");
+    for (auto& number : value)
+      if (!std::isfinite(number.get<double>())) number = nullptr;
     if (each.confidence95) value["confidence95"] = *each.confidence95;
     metrics[each.name] = value;
   }
@@ -147,7 +182,9 @@ std::string report_json(const QuantJob& job, const QuantReport& report) {
       {"checked", report.checked},
       {"metrics", metrics},
       {"latency_ms",
-       {{"float", report.comparison.first_ms}, {"quantized", report.comparison.second_ms}}},
+       {{"float", report.comparison.first_ms},
+        {"quantized", report.comparison.second_ms},
+        {"batch", report.comparison.latency_batch}}},
       {"bytes", {{"float", report.float_bytes}, {"quantized", report.quantized_bytes}}},
       {"accepted", report.accepted},
       {"reason", report.reason},
@@ -186,19 +223,14 @@ std::string report_html(const QuantJob& job, const QuantReport& report) {
     if (each.name == "output_sqnr_db") {
       out += row({"signal-to-noise ratio of the output", "", fixed(each.quantized, 1) + " dB", ""});
     } else {
-      const bool is_agreement = each.name == "agreement";
-      const double change = 100 * (each.quantized - each.float_value);
-      std::string text = is_agreement ? "" : (change > 0 ? "+" : "") + fixed(change, 2) + " points";
-      if (each.confidence95)
-        text += " (±" + fixed(100 * *each.confidence95, 2) + " with 95% certainty, paired)";
-      out += row({is_agreement ? "samples with the same class" : each.name,
-                  is_agreement ? "" : fixed(100 * each.float_value, 2) + "%",
-                  fixed(100 * each.quantized, 2) + "%", text});
+      out += metric_row(each);
     }
   }
   if (c.second_ms > 0)
-    out += row({"latency of one sample", fixed(c.first_ms, 3) + " ms",
-                fixed(c.second_ms, 3) + " ms", fixed(c.first_ms / c.second_ms, 2) + "× as fast"});
+    out += row({c.latency_batch == 1 ? "latency of one sample"
+                                     : str("latency of ", c.latency_batch, " samples"),
+                fixed(c.first_ms, 3) + " ms", fixed(c.second_ms, 3) + " ms",
+                fixed(c.first_ms / c.second_ms, 2) + "× as fast"});
   out += row({"size of the ONNX file", human_bytes(static_cast<uint64_t>(report.float_bytes)),
               human_bytes(static_cast<uint64_t>(report.quantized_bytes)),
               fixed(static_cast<double>(report.float_bytes) /

@@ -10,6 +10,9 @@ namespace paddle::quant {
 /// Fixed notation with `digits` decimals: "1.50".
 std::string fixed(double value, int digits);
 
+/// Five significant digits.
+std::string short_number(double value);
+
 /// report.json, on several lines.
 std::string report_json(const QuantJob& job, const QuantReport& report);
 /// layers.csv: one row a layer.

@@ -25,6 +25,47 @@ double parse_share(const std::string& text, const std::string& what) {
   return percent ? value / 100 : value;
 }
 
+/// A limit such as 0.5%, 0.1, {drop: 0.5%} or {rise: 2%}.
+MetricLimit read_limit(const config::Entry& entry) {
+  MetricLimit out;
+  out.metric = entry.key.text;
+  out.where = entry.value.location();
+  const std::string what = "quant.accept.metrics." + out.metric;
+  std::string text;
+  if (entry.value.is_map()) {
+    const Section s(entry.value);
+    if (s.has("drop") == s.has("rise"))
+      throw Error(ErrorCode::kConfig, what + ": expected one of 'drop' and 'rise'", out.where);
+    out.worse = s.has("drop") ? MetricLimit::Worse::kFall : MetricLimit::Worse::kRise;
+    text = s.text(s.has("drop") ? "drop" : "rise");
+  } else {
+    text = entry.value.as_string();
+  }
+  out.percent = text.ends_with('%');
+  try {
+    out.amount = parse_share(text, what);
+  } catch (const Error& e) {
+    throw Error(e.code(), e.message(), out.where);
+  }
+  return out;
+}
+
+void read_accept(const Section& s, Acceptance& out, config::Diagnostics& diagnostics) {
+  if (s.has("accuracy"))
+    diagnostics.guard([&] { out.drop = parse_share(s.text("accuracy"), "quant.accept.accuracy"); });
+  for (const config::Entry& entry : s.at("metrics").entries)
+    diagnostics.guard([&] { out.metrics.push_back(read_limit(entry)); });
+  if (s.has("confidence")) {
+    out.confidence = s.real("confidence");
+    if (!s.has("accuracy") && s.at("metrics").entries.empty())
+      diagnostics.add(ErrorCode::kConfig,
+                      "quant.accept.confidence: has no effect without 'accuracy' or 'metrics'",
+                      s.at("confidence").location());
+  }
+  if (s.has("sqnr_db")) out.sqnr_db = s.real("sqnr_db");
+  if (s.has("size")) out.size_ratio = s.real("size");
+}
+
 LayerFormat format_of(const std::string& scheme) {
   LayerFormat out;
   if (scheme == "float16") out.half = DType::kF16;
@@ -80,6 +121,7 @@ QuantConfig read_quant_config(const std::string& file, const std::vector<std::st
   for (const std::string& key : other_keys)
     if (key != "extends") root.accept(key);
   const bool has_data = document.find("data") != nullptr;
+  const bool describes_run = has_data && document.find("metrics") && document.find("model");
   for (const config::TopSection& section : config::registered_sections()) root.accept(section.name);
   config::check_other_sections(document, {"quant"}, diagnostics);
   root.resolve(document, "", diagnostics);
@@ -87,6 +129,7 @@ QuantConfig read_quant_config(const std::string& file, const std::vector<std::st
 
   QuantConfig out = read_quant_section(Section(document).section("quant"), diagnostics);
   out.document = document;
+  if (describes_run) out.run_config = file;
   const auto settle_data = [&](std::string& text, const char* part) {
     if (has_data && (text == "train" || text == "valid" || text == "test"))
       text = file + ":" + text;
@@ -164,18 +207,17 @@ QuantConfig read_quant_section(const Section& s, config::Diagnostics& diagnostic
   }
   out.measure = s.boolean("measure") && out.target.starts_with("cpu");
   const Section accept = s.section("accept");
-  if (accept.has("accuracy"))
-    diagnostics.guard(
-        [&] { out.accept.drop = parse_share(accept.text("accuracy"), "quant.accept.accuracy"); });
-  if (accept.has("confidence") && !accept.has("accuracy"))
-    diagnostics.add(ErrorCode::kConfig, "quant.accept.confidence: has no effect without 'accuracy'",
-                    accept.at("confidence").location());
-  if (accept.has("sqnr_db")) out.accept.sqnr_db = accept.real("sqnr_db");
-  if (accept.has("speedup"))
+  read_accept(accept, out.accept, diagnostics);
+  const Section latency = accept.section("latency");
+  if (accept.has("speedup") && latency.has("speedup"))
+    diagnostics.add(ErrorCode::kConfig, "quant.accept: give one of 'speedup' and 'latency.speedup'",
+                    latency.at("speedup").location());
+  if (latency.has("speedup"))
+    out.accept.speedup = latency.real("speedup");
+  else if (accept.has("speedup"))
     out.accept.speedup = accept.real("speedup");
   else if (out.measure && out.format.activations != ActivationMode::kNone)
     out.accept.speedup = 1;
-  if (accept.has("size")) out.accept.size_ratio = accept.real("size");
   if (s.has("train")) {
     const Section training = s.section("train");
     if (out.format.half)

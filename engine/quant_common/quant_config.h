@@ -18,9 +18,21 @@ struct MethodStep {
   SourceLocation where;
 };
 
+/// How much worse a metric of the config may become.
+struct MetricLimit {
+  enum class Worse { kAsMetric, kFall, kRise };
+  std::string metric;
+  Worse worse = Worse::kAsMetric;  ///< which change counts; kAsMetric: as the metric says
+  double amount = 0;               ///< of 0.5%: 0.005
+  bool percent = false;            ///< a rise is then a share of the float model's value
+  SourceLocation where;
+};
+
 /// Conditions that a model must meet to be accepted.
 struct Acceptance {
   std::optional<double> drop;        ///< largest fall of the accuracy, as a share of 1
+  std::vector<MetricLimit> metrics;  ///< of the model's own config
+  std::optional<double> confidence;  ///< percent of certainty that limits of metrics hold
   std::optional<double> sqnr_db;     ///< least signal-to-noise ratio of the output
   std::optional<double> speedup;     ///< least ratio of latencies
   std::optional<double> size_ratio;  ///< largest ratio of file sizes
@@ -51,11 +63,14 @@ struct QuantConfig {
   Acceptance accept;
   std::optional<QuantTraining> training;
   std::string output;
-  config::Node document;  ///< resolved
+  config::Node document;   ///< resolved
+  std::string run_config;  ///< the file, if it is the config of a run with data and metrics; or ""
 };
 
 /// The schemes by name.
 std::vector<std::string> scheme_names();
+/// Keys of `quant.accept`, without `metrics`.
+std::vector<std::string> accept_keys();
 /// Keys of `quant:`.
 config::Schema quant_schema();
 /// Registers the section (config/sections.h).

@@ -82,15 +82,42 @@ Schema calibrate_schema() {
   return s;
 }
 
+Schema limit_schema() {
+  Schema s;
+  s.add("drop", Spec::text().doc("largest fall: 0.5% is 0.005"));
+  s.add("rise", Spec::text().doc("largest rise: 2% is a share of the float model's value"));
+  return s;
+}
+
+Schema latency_schema() {
+  Schema s;
+  s.add("batch", Spec::integer()
+                     .at_least(1)
+                     .at_most(static_cast<double>(kMostBatch))
+                     .fallback("1")
+                     .doc("samples at a time when models and layers are timed"));
+  s.add("speedup", Spec::real().above(0).doc("least ratio of latencies, as 'speedup' of 'accept'"));
+  s.add("milliseconds", Spec::real().above(0).doc("longest latency of the quantized model"));
+  return s;
+}
+
 Schema accept_schema() {
   Schema s;
   s.add("accuracy", Spec::text().doc("largest fall, such as 0.5%"));
+  s.add("metrics",
+        Spec::map_of(Spec::text().or_else(Spec::map(limit_schema())))
+            .fallback("{}")
+            .doc("how much worse metrics of the model's config, or its loss, may become: a number, "
+                 "or a percentage (of the float model's value where lower is better)"));
   s.add("confidence", Spec::real().above(0).below(100).doc(
-                          "percent of certainty that the fall is below 'accuracy', such as 95; "
-                          "default: the measured fall counts"));
+                          "percent of certainty that limits of metrics hold, such as 95; "
+                          "default: the measured change counts"));
   s.add("sqnr_db", Spec::real().doc("least signal-to-noise ratio of the output"));
   s.add("speedup",
         Spec::real().above(0).doc("least ratio of latencies; default: 1 for int8, int8_dynamic"));
+  s.add("latency", Spec::map(latency_schema())
+                       .fallback("{}")
+                       .doc("the batch that latencies are measured with, and limits on them"));
   s.add("size", Spec::real().above(0).doc("largest ratio of file sizes"));
   return s;
 }
@@ -142,6 +169,14 @@ Schema training_schema() {
 
 std::vector<std::string> scheme_names() {
   return {"int8", "int8_dynamic", "int8_weights", "int4_weights", "float16", "bf16"};
+}
+
+std::vector<std::string> accept_keys() {
+  std::vector<std::string> out;
+  const Schema schema = accept_schema();
+  for (const Schema::Key& key : schema.keys())
+    if (key.name != "metrics") out.push_back(key.name);
+  return out;
 }
 
 Schema quant_schema() {

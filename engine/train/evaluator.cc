@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "metrics/interval.h"
+
 namespace paddle::train {
 namespace {
 
@@ -149,29 +151,29 @@ std::vector<std::pair<std::string, double>> Evaluator::results() const {
   return out;
 }
 
-std::optional<metrics::ConfidenceInterval> Evaluator::interval(const MetricDefinition& metric,
-                                                               std::span<const Call> calls) const {
+std::vector<double> Evaluator::values_without(const MetricDefinition& metric,
+                                              std::span<const Call> calls) {
   // Each of the values below sorts or joins what a metric keeps.
   constexpr size_t kMostKept = 500'000;
   for (const Call& call : calls) {
     size_t kept = 0;
     for (const metrics::MetricState& group : call.groups)
       for (size_t i = 0; i < group.lists(); ++i) kept += group.list(i).size();
-    if (call.seen.count(0, kWhole) > 0 || kept > kMostKept) return std::nullopt;
+    if (call.seen.count(0, kWhole) > 0 || kept > kMostKept) return {};
   }
   std::vector<size_t> groups;
   for (size_t group = 0; group < kIntervalGroups; ++group)
     if (calls[0].seen.count(0, group) > 0) groups.push_back(group);
-  if (groups.size() < metrics::kFewestGroups) return std::nullopt;
+  if (groups.size() < metrics::kFewestGroups) return {};
   std::vector<double> without;
   for (const size_t group : groups) without.push_back(value(metric, calls, group));
-  return metrics::jackknife_interval(value(metric, calls, kWhole), without);
+  return without;
 }
 
-std::vector<std::optional<metrics::ConfidenceInterval>> Evaluator::intervals() const {
-  std::vector<std::optional<metrics::ConfidenceInterval>> out;
+std::vector<std::vector<double>> Evaluator::values_without() const {
+  std::vector<std::vector<double>> out;
   for_each([&](const MetricDefinition& metric, std::span<const Call> calls) {
-    out.push_back(interval(metric, calls));
+    out.push_back(values_without(metric, calls));
   });
   return out;
 }

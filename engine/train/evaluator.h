@@ -3,14 +3,12 @@
 // values of the expressions around them, with confidence intervals.
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "data/target_scale.h"
-#include "metrics/interval.h"
 #include "metrics/metric.h"
 #include "train/metric_call.h"
 #include "train/session.h"
@@ -32,9 +30,10 @@ class Evaluator {
   std::vector<metrics::MetricState*> states();
   /// Names and values in the order of the config.
   std::vector<std::pair<std::string, double>> results() const;
-  /// Of 95%, in the order of the config; nullopt for values of whole batches, few samples, and
+  /// In the order of the config: the values without each of the groups of samples that have any,
+  /// for intervals (metrics/interval.h); empty for values of whole batches, few samples, and
   /// metrics that keep very many numbers.
-  std::vector<std::optional<metrics::ConfidenceInterval>> intervals() const;
+  std::vector<std::vector<double>> values_without() const;
   /// Reasons to doubt a result, one line each.
   std::vector<std::string> doubts() const;
 
@@ -55,8 +54,8 @@ class Evaluator {
   static const metrics::Metric& joined(const Call& call, size_t left_out);
   /// The value of an entry of `metrics:` over these groups.
   static double value(const MetricDefinition& metric, std::span<const Call> calls, size_t left_out);
-  std::optional<metrics::ConfidenceInterval> interval(const MetricDefinition& metric,
-                                                      std::span<const Call> calls) const;
+  static std::vector<double> values_without(const MetricDefinition& metric,
+                                            std::span<const Call> calls);
   /// Calls `use` with each definition and its calls.
   template <class Use>
   void for_each(const Use& use) const;

@@ -224,9 +224,12 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
   line.samples_per_second = static_cast<double>(samples) / std::max(1e-9, seconds_since(begun));
   line.seconds = seconds_before_ + seconds_since(started_);
   line.metrics = metrics.results();
-  const auto intervals = metrics.intervals();
-  for (size_t i = 0; i < intervals.size(); ++i)
-    if (intervals[i]) line.intervals.emplace_back(line.metrics[i].first, *intervals[i]);
+  line.values_without = metrics.values_without();
+  for (size_t i = 0; i < line.metrics.size(); ++i) {
+    const auto& [name, value] = line.metrics[i];
+    if (const auto interval = metrics::jackknife_interval(value, line.values_without[i]))
+      line.intervals.emplace_back(name, *interval);
+  }
   for (const std::string& doubt : metrics.doubts())
     if (doubts_.insert(doubt).second) observer_.warn(doubt);
   log(line);

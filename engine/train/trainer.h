@@ -58,6 +58,8 @@ struct LogLine {
   std::optional<double> gradient_norm;  ///< of the last update, where it is computed
   /// Of 95%, of metrics that have one.
   std::vector<std::pair<std::string, metrics::ConfidenceInterval>> intervals;
+  /// Of an evaluation, for each metric: Evaluator::values_without.
+  std::vector<std::vector<double>> values_without;
   double data_wait = 0;  ///< of a "train" line: the share of the time since the last one
 };
 

@@ -1,0 +1,115 @@
+#include "train/evaluated_model.h"
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "program/saved_model.h"
+
+namespace paddle::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder with the config of the run and what it fitted: of a checkpoint, `inference`.
+std::string metadata_folder(const std::string& model) {
+  const std::string inference = (fs::path(model) / "inference").string();
+  return is_directory(inference) ? inference : model;
+}
+
+void use_fitted(const fs::path& folder, TrainOptions& options) {
+  const std::string fitted = (folder / "fitted.json").string();
+  if (file_exists(fitted)) options.fitted = fitted;
+}
+
+}  // namespace
+
+std::string config_of_model(const std::string& folder) {
+  const std::string file =
+      (fs::path(metadata_folder(program::find_model_folder(folder))) / "config.yaml").string();
+  return file_exists(file) ? file : "";
+}
+
+EvaluatedModel open_evaluated_folder(const std::string& given,
+                                     const std::vector<std::string>& overrides) {
+  EvaluatedModel out;
+  out.model = program::find_model_folder(given);
+  const std::string metadata = metadata_folder(out.model);
+  const std::string config_file = (fs::path(metadata) / "config.yaml").string();
+  if (!file_exists(config_file))
+    fail(ErrorCode::kModel, out.model,
+         ": has no config.yaml, so its loss and metrics are not known");
+  out.config = read_config(config_file, overrides);
+  const auto is_checkpoint = [&] {
+    return file_exists((fs::path(out.model) / "state.json").string());
+  };
+  if (!out.config.models[0].name.empty() && !is_checkpoint()) {
+    // The loss of several models needs all of them, which checkpoints hold.
+    out.model = (fs::path(given) / "checkpoints/latest").string();
+    if (!is_directory(out.model))
+      fail(ErrorCode::kUsage, given,
+           ": holds one of several models; give the run or one of its checkpoints");
+  }
+  // A saved model holds the sums of matrices and adapters; a checkpoint has both.
+  if (!is_checkpoint()) {
+    out.config.adapters.reset();
+    for (OptimizerConfig& optimizer : out.config.optimizers)
+      std::erase_if(optimizer.options.groups, [](const optim::ParameterGroup& group) {
+        return group.key == "lora" || group.key == "lora.also";
+      });
+  }
+  out.options.initial_weights = (fs::path(out.model) / "model.safetensors").string();
+  use_fitted(metadata, out.options);
+  return out;
+}
+
+EvaluatedModel open_evaluated_file(const std::string& file, const std::string& config_file,
+                                   std::vector<std::string> overrides) {
+  EvaluatedModel out;
+  out.model = file;
+  const bool is_onnx = file.ends_with(".onnx");
+  if (!is_onnx && !file.ends_with(".safetensors"))
+    fail(ErrorCode::kUsage, file,
+         ": expected a run, a model folder, a .safetensors or an .onnx file");
+  if (is_onnx) overrides.insert(overrides.begin(), "model=" + fs::absolute(file).string());
+  out.config = read_config(config_file, overrides);
+  out.config.init = {};  // the weights are those of the file
+  if (!is_onnx) out.options.initial_weights = file;
+  const fs::path folder = fs::path(config_file).parent_path();
+  use_fitted(folder / "model", out.options);  // of a run
+  use_fitted(folder, out.options);
+  return out;
+}
+
+std::string choose_evaluation_data(RunConfig& config, const std::string& words,
+                                   const std::string& option) {
+  data::DataConfig& data = config.data;
+  const std::vector<std::string> parts = {"train", "valid", "test"};
+  const auto [file, part] = data::parse_data_name(words, parts);
+  std::optional<data::DataConfig> other;
+  if (!file.empty()) other = data::read_config_data(file);
+  const data::DataConfig& from = other ? *other : data;
+  std::optional<data::DatasetOptions> wanted;
+  if (part == "train")
+    wanted = from.train;
+  else if (part == "valid")
+    wanted = from.valid;
+  else if (part == "test")
+    wanted = from.test;
+  else
+    fail(ErrorCode::kUsage, option, ": expected train, valid or test, found '", part, "'",
+         did_you_mean(part, parts));
+  if (!wanted) fail(ErrorCode::kUsage, option, ": the config has no data.", part);
+  data.valid = wanted;
+  data.test.reset();
+  return part;
+}
+
+void settle_for_evaluation(RunConfig& config) {
+  config.best = {};
+  config.early_stop.reset();
+  config.parallel = {};           // on one rank, however the run was trained
+  config.data.check_seconds = 0;  // all samples of the part are read anyway, and no others
+}
+
+}  // namespace paddle::train
