@@ -1,6 +1,6 @@
 """Uses the page of paddle-serve in a browser: chat_page.py BROWSER PORT KEY
 
-The browser is a Chromium that is told what to do over pipes (the Chrome DevTools Protocol).
+The browser is a Chromium, which the script drives over pipes with the Chrome DevTools Protocol.
 """
 
 import http.client
