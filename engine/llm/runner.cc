@@ -302,7 +302,7 @@ std::vector<std::string> Runner::kernels(int64_t rows) {
   for (const runtime::Instruction& instruction : plan().instructions()) {
     if (!instruction.kernel || !instruction.operation) continue;
     const std::string_view op = instruction.operation->op->name();
-    if (op == "packed_linear" || op == "cached_attention")
+    if (op == "packed_linear" || op == "packed_linears" || op == "cached_attention")
       names.insert(str(op, " ", instruction.kernel->implementation()));
   }
   return {names.begin(), names.end()};
