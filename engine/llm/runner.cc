@@ -69,7 +69,7 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
     adapter = std::make_unique<Adapter>(options.adapter, model_->family());
   choose_sizes(options, adapter.get());
   const int64_t table = blocks_ ? std::ssize(blocks_->table()) : 0;
-  const auto function = model_->trace({slots_, options.cache, table}, adapter.get());
+  const auto function = model_->trace({slots_, options.cache, table, context_}, adapter.get());
   tokens_ = input_of(*function, "tokens");
   positions_ = input_of(*function, "positions");
   starts_ = input_of(*function, "starts");
