@@ -16,6 +16,7 @@
 #include "common.h"
 #include "common_check_data.h"
 #include "common_device.h"
+#include "common_model_files.h"
 #include "common_options.h"
 #include "common_table.h"
 #include "config/document.h"
@@ -319,7 +320,7 @@ int run(int argc, char** argv) {
          membership.source.empty() ? "paddle-launch" : membership.source, " has started ",
          membership.size, " of them");
   const auto transport = join_run(membership);
-  const auto overrides = cli::take_overrides(arguments);
+  auto overrides = cli::take_overrides(arguments);
   std::string config_path;
   if (arguments.empty() && !resume.empty())
     config_path = train::config_of_run(resume);
@@ -332,6 +333,8 @@ int run(int argc, char** argv) {
          arguments[1], "'");
 
   std::optional<Phase> phase(std::in_place, "reading the config");
+  for (std::string& change : cli::model_file_overrides(config_path, overrides))
+    overrides.push_back(std::move(change));
   train::RunConfig config = train::read_config(config_path, overrides);
   phase.reset();
   config.compile.device = cli::open_device(device);

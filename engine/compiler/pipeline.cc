@@ -110,6 +110,8 @@ std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Eva
       return can_fuse_next(device, group, next);
     });
   });
+  add(fuse && has_kernel(*find_op("packed_linears"), device), "fuse_packed_linears",
+      passes::fuse_packed_linears);
   add(fuse, "fuse_elementwise", [device, exact = options.exact](Function& f) {
     passes::fuse_elementwise(f, [device, exact](const Operation& o) {
       return !(exact && rounds_result(o)) && can_fuse_operation(device, o);

@@ -25,8 +25,7 @@ NamedWeights::NamedWeights(const std::string& path, const std::string& rules)
       fail(ErrorCode::kConfig, path, ": '", stored[other->second.source].name, "' and '",
            tensor.name, "' both get the name '", name, "'");
   }
-  if (renaming) notes_ = renaming->unused(names);
-  notes_.insert(notes_.end(), source_->notes().begin(), source_->notes().end());
+  if (renaming) idle_rules_ = renaming->unused(names);
 }
 
 std::vector<std::string> NamedWeights::names() const {
@@ -37,6 +36,10 @@ std::vector<std::string> NamedWeights::names() const {
 
 DType NamedWeights::dtype(const std::string& name) const {
   return source_->tensors()[tensors_.at(name).source].dtype;
+}
+
+const std::string& NamedWeights::stored_name(const std::string& name) const {
+  return source_->tensors()[tensors_.at(name).source].name;
 }
 
 Dims NamedWeights::shape(const std::string& name) const {

@@ -24,8 +24,13 @@ class NamedWeights {
   DType dtype(const std::string& name) const;
   Dims shape(const std::string& name) const;
   Array read(const std::string& name) const;
-  /// Rules that matched nothing, and contents that are left out: one line each.
-  const std::vector<std::string>& notes() const { return notes_; }
+  /// The name in the file.
+  const std::string& stored_name(const std::string& name) const;
+  bool is_transposed(const std::string& name) const { return !tensors_.at(name).perm.empty(); }
+  /// Contents of the file that are left out: one line each.
+  const std::vector<std::string>& notes() const { return source_->notes(); }
+  /// Rules that matched nothing: one line each.
+  const std::vector<std::string>& idle_rules() const { return idle_rules_; }
 
  private:
   struct Entry {
@@ -34,7 +39,7 @@ class NamedWeights {
   };
   std::unique_ptr<Source> source_;
   std::map<std::string, Entry> tensors_;
-  std::vector<std::string> notes_;
+  std::vector<std::string> idle_rules_;
 };
 
 }  // namespace paddle::convert

@@ -1,7 +1,10 @@
 #include "formats/peft.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -26,7 +29,50 @@ double of_layer(const std::map<std::string, double>& values, const std::string& 
   return fallback;
 }
 
+/// "a.b.weight" as the module "a.b".
+std::string module_of(const std::string& weight) {
+  constexpr std::string_view kSuffix = ".weight";
+  return weight.ends_with(kSuffix) ? weight.substr(0, weight.size() - kSuffix.size()) : weight;
+}
+
+/// The modules of an adapter as PEFT finds them: by the last part of their names where all modules
+/// that end so are among them, else by the whole name.
+std::set<std::string> target_modules(const PeftOutput& adapter) {
+  const auto last = [](const std::string& module) { return module.substr(module.rfind('.') + 1); };
+  std::set<std::string> adapted, others, out;
+  for (const PeftOutput::Factors& each : adapter.factors) adapted.insert(module_of(each.weight));
+  for (const std::string& weight : adapter.weights)
+    if (weight.ends_with(".weight") && !adapted.contains(module_of(weight)))
+      others.insert(last(module_of(weight)));
+  for (const std::string& module : adapted)
+    out.insert(others.contains(last(module)) ? module : last(module));
+  return out;
+}
+
 }  // namespace
+
+void write_peft(const std::string& folder, const PeftOutput& adapter) {
+  ensure_directory(folder);
+  nlohmann::ordered_json config;
+  config["peft_type"] = "LORA";
+  config["task_type"] = "CAUSAL_LM";
+  config["base_model_name_or_path"] = adapter.base;
+  config["r"] = adapter.rank;
+  config["lora_alpha"] = adapter.alpha;
+  config["lora_dropout"] = 0.0;
+  config["bias"] = "none";
+  config["fan_in_fan_out"] = adapter.input_first;
+  config["inference_mode"] = true;
+  config["target_modules"] = target_modules(adapter);
+  write_file_atomically(join_path(folder, "adapter_config.json"), config.dump(2) + "\n");
+  std::vector<std::pair<std::string, Array>> tensors;
+  for (const PeftOutput::Factors& each : adapter.factors) {
+    const std::string name = "base_model.model." + module_of(each.weight);
+    tensors.emplace_back(name + ".lora_A.weight", each.down);
+    tensors.emplace_back(name + ".lora_B.weight", each.up);
+  }
+  write_safetensors(join_path(folder, "adapter_model.safetensors"), tensors, {{"format", "pt"}});
+}
 
 PeftAdapter::PeftAdapter(const std::string& folder)
     : tensors_(join_path(checked(folder), "adapter_model.safetensors")) {

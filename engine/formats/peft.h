@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "formats/safetensors.h"
 
@@ -42,5 +43,21 @@ class PeftAdapter {
   SafetensorsReader tensors_;
   std::map<std::string, Delta> deltas_;
 };
+
+/// An adapter that is to be written.
+struct PeftOutput {
+  struct Factors {
+    std::string weight;  ///< of the model, such as "model.layers.0.self_attn.q_proj.weight"
+    Array down, up;      ///< A: float32 [rank, in], B: float32 [out, rank]
+  };
+  std::vector<Factors> factors;
+  std::vector<std::string> weights;  ///< all of the model
+  std::string base;                  ///< the folder or name of the model
+  int64_t rank = 8;
+  double alpha = 8;
+  bool input_first = false;  ///< the model's weights are [in, out]
+};
+/// Writes adapter_config.json and adapter_model.safetensors into the folder, which is made.
+void write_peft(const std::string& folder, const PeftOutput& adapter);
 
 }  // namespace paddle::formats

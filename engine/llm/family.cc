@@ -223,6 +223,8 @@ Family find_family(const ModelFiles& files, const std::string& family) {
     if (const Node* names = theirs->find("weights"))
       out.adapter_rules = join_path(folder, names->as_string());
   read_params(*section, files, out);
+  const Node* params = root.find("params");
+  out.takes_context = params && params->find("cache_context");
   const Node* functions = root.find("functions");
   out.has_step = functions && functions->find("step");
   out.has_embed = functions && functions->find("embed");

@@ -20,9 +20,10 @@ struct Family {
   /// rotary pairs are neighbors, in heads of `reordered_head` rows; 0: in none.
   std::string reordered;
   int64_t reordered_head = 0;
-  int64_t context = 0;     ///< tokens of a text; 0: that of the files
-  bool has_embed = false;  ///< hidden values of texts
-  bool has_step = false;   ///< a function `step` that caches keys and values
+  int64_t context = 0;         ///< tokens of a text; 0: that of the files
+  bool takes_context = false;  ///< a param `cache_context`, which the program sets
+  bool has_embed = false;      ///< hidden values of texts
+  bool has_step = false;       ///< a function `step` that caches keys and values
 };
 
 /// The family of the model: the model file `family`, or where that is empty the one among those

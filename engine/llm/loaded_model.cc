@@ -93,6 +93,8 @@ std::shared_ptr<ir::Function> LoadedModel::trace(const CacheLayout& cache, Adapt
                            options_.overrides.end());
   options.overrides.push_back(str("params.cache_slots=", cache.slots));
   options.overrides.push_back(str("params.cache_type=\"'", cache_dtype(cache.type), "'\""));
+  if (family_.takes_context)
+    options.overrides.push_back(str("params.cache_context=", cache.context));
   const program::ModelFile file = program::open_model_file(family_.file, options);
   program::ParameterStore store;
   store.initializes_random = false;

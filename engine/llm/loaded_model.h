@@ -31,7 +31,8 @@ Activations activations(const std::string& word);
 struct CacheLayout {
   int64_t slots = 0;  ///< tokens of all sequences
   CacheType type = CacheType::kF32;
-  int64_t blocks = 0;  ///< of the table of a paged cache; 0: a plain one
+  int64_t blocks = 0;   ///< of the table of a paged cache; 0: a plain one
+  int64_t context = 0;  ///< tokens of a text at most
 };
 
 class LoadedModel {

@@ -69,7 +69,7 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
     adapter = std::make_unique<Adapter>(options.adapter, model_->family());
   choose_sizes(options, adapter.get());
   const int64_t table = blocks_ ? std::ssize(blocks_->table()) : 0;
-  const auto function = model_->trace({slots_, options.cache, table}, adapter.get());
+  const auto function = model_->trace({slots_, options.cache, table, context_}, adapter.get());
   tokens_ = input_of(*function, "tokens");
   positions_ = input_of(*function, "positions");
   starts_ = input_of(*function, "starts");
@@ -302,7 +302,7 @@ std::vector<std::string> Runner::kernels(int64_t rows) {
   for (const runtime::Instruction& instruction : plan().instructions()) {
     if (!instruction.kernel || !instruction.operation) continue;
     const std::string_view op = instruction.operation->op->name();
-    if (op == "packed_linear" || op == "cached_attention")
+    if (op == "packed_linear" || op == "packed_linears" || op == "cached_attention")
       names.insert(str(op, " ", instruction.kernel->implementation()));
   }
   return {names.begin(), names.end()};

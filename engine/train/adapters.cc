@@ -110,6 +110,10 @@ std::vector<std::string> adapted(const program::ParameterStore& store, const Ada
   return out;
 }
 
+bool is_adapter(const std::string& name) { return name.ends_with(kDown) || name.ends_with(kUp); }
+std::string lora_down(const std::string& matrix) { return matrix + kDown; }
+std::string lora_up(const std::string& matrix) { return matrix + kUp; }
+
 void merge_adapters(program::ParameterStore& store, const Adapters& adapters) {
   runtime::EagerExecutor executor;
   const InterpreterScope scope(executor);

@@ -53,6 +53,11 @@ class AdaptedParameters final : public lang::ParameterProvider {
 /// Names of the adapters' matrices, by name of the matrix that they belong to; kConfig if there are
 /// none.
 std::vector<std::string> adapted(const program::ParameterStore& store, const Adapters& adapters);
+/// Whether this is the name of such a matrix, lora_down or lora_up of another.
+bool is_adapter(const std::string& name);
+/// Names of the two matrices of an adapter: [features, rank] and [rank, columns].
+std::string lora_down(const std::string& matrix);
+std::string lora_up(const std::string& matrix);
 /// Replaces each matrix by its sum with its adapter, which is taken out of the store.
 void merge_adapters(program::ParameterStore& store, const Adapters& adapters);
 /// The adapters alone, as a safetensors file.

@@ -54,7 +54,8 @@ Schema make_schema() {
   Schema s;
   s.add("name", Spec::text().doc("name of the run; default: the file's stem"));
   s.add("extends", Spec::any().doc("a config that this one completes and overrides"));
-  s.add("model", Spec::any().doc("a model file[:variant] or ONNX file, or a model in place"));
+  s.add("model", Spec::any().doc("a model file[:variant], an ONNX file, a Hugging Face folder or a "
+                                 "GGUF file, or a model in place"));
   s.add("models",
         Spec::any().doc(
             "in place of 'model': several by name; each a model file[:variant], a model in "

@@ -1,8 +1,11 @@
 #include "train/initial_weights.h"
 
+#include <algorithm>
+
 #include "convert/named_weights.h"
 #include "quant_common/fake_quant.h"
 #include "runtime/execute.h"
+#include "train/adapters.h"
 
 namespace paddle::train {
 
@@ -42,6 +45,10 @@ program::LoadReport load_initial_weights(const InitialWeights& init, program::Pa
   for (const std::string& name : weights.names())
     if (!store.parameters.contains(name) && !store.states.contains(name))
       report.unused.push_back(name);
+  // Where all names fit, these are rules for other variants of the model.
+  if (!report.unused.empty() ||
+      !std::all_of(report.missing.begin(), report.missing.end(), is_adapter))
+    for (const std::string& line : weights.idle_rules()) warn("init: " + line);
   program::check_report(report, init.file, init.allow_missing, init.allow_unused);
   return report;
 }

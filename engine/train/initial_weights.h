@@ -17,7 +17,8 @@ struct InitialWeights {
 };
 
 /// Loads into parameters and model states that the store already has; kModel unless what is
-/// missing or unused is allowed. `warn` hears of rules that match nothing.
+/// missing or unused is allowed. `warn` hears of contents that
+/// are left out, and of rules that match nothing where names are missing or unused.
 program::LoadReport load_initial_weights(const InitialWeights& init, program::ParameterStore& store,
                                          const std::function<void(const std::string&)>& warn);
 

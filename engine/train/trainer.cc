@@ -454,8 +454,7 @@ void Trainer::Impl::finish(TrainResult& result) {
   result.model_folder = folder_.file("model");
   const program::ParameterStore evaluated = saved_store();
   if (!peers_->is_root()) return;
-  if (config_.adapters)
-    write_adapters(folder_.file("adapter.safetensors"), evaluated, *config_.adapters);
+  if (config_.adapters) write_adapter_files(evaluated);
   for (const program::NamedModel& model : config_.models) {
     const bool exported = &model == &config_.models.front();
     if (!exported && config_.distillation) continue;  // the teacher has its own folder

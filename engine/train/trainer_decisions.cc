@@ -8,6 +8,7 @@
 #include "base/phase.h"
 #include "program/saved_model.h"
 #include "train/averages.h"
+#include "train/peft_files.h"
 #include "train/trainer_impl.h"
 
 namespace paddle::train {
@@ -69,6 +70,13 @@ void Trainer::Impl::write_saved_model(const std::string& path, const program::Na
                                         : std::string());
   program::write_metadata(path, config_.name, config_.document, loader_->fields(),
                           loader_->dataset(), exported ? use_ : program::FieldUse{});
+}
+
+void Trainer::Impl::write_adapter_files(const program::ParameterStore& whole) const {
+  write_adapters(folder_.file("adapter.safetensors"), whole, *config_.adapters);
+  const std::string problem =
+      write_peft_files(folder_.file("adapter"), whole, *config_.adapters, config_.init);
+  if (!problem.empty()) observer_.warn("adapter/ is not written: " + problem);
 }
 
 void Trainer::Impl::write_best(const program::ParameterStore& whole) {

@@ -101,6 +101,7 @@ class Trainer::Impl {
   /// `copies_weights`. All ranks must call it.
   program::ParameterStore saved_store();
   void write_best(const program::ParameterStore& whole);
+  void write_adapter_files(const program::ParameterStore& whole) const;
   void write_saved_model(const std::string& path, const program::NamedModel& model,
                          const program::ParameterStore& whole) const;
   /// The loop of `run`.

@@ -101,6 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"falcon_linear", "falcon_linear", "falcon"},
         Case{"gpt_neox_llama3", "gpt_neox_llama3", "gpt_neox"},
         Case{"starcoder2_yarn", "starcoder2_yarn", "starcoder2"},
+        Case{"phi3_longrope", "phi3_longrope", "phi3"},
         Case{"gemma3_text_part", "gemma3", "gemma"},  // make_text_part.py
         // make_gguf.py
         Case{"yarn.gguf", "yarn"}, Case{"llama3.gguf", "llama3"}, Case{"phi3.gguf", "phi3", "phi3"},
@@ -116,6 +117,14 @@ INSTANTIATE_TEST_SUITE_P(
       for (const char other : {'.', '-'}) std::replace(name.begin(), name.end(), other, '_');
       return name;
     });
+
+// LongRoPE has other frequencies where texts cannot become longer than those of the training.
+TEST(Logits, OfLongRopeFollowFromTheContext) {
+  runtime::register_backends();
+  const LanguageModel model = open_language_model(
+      kData + "phi3_longrope", {"models/llm/phi3.yaml", {}, Activations::kInt16, {.context = 8}});
+  expect_golden(*model.model, kData + "phi3_longrope/golden_short.npz");
+}
 
 // The family is found by the file's own architecture.
 TEST(Logits, OfGgufFilesFindTheirFamily) {

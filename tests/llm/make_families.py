@@ -43,6 +43,7 @@ MODELS |= {
     "glm4_yarn": (t.Glm4ForCausalLM, t.Glm4Config(**SMALL, intermediate_size=24, num_key_value_heads=1, head_dim=16, pad_token_id=0, rope_parameters={**ROPE, "rope_type": "yarn", "factor": 4.0, "partial_rotary_factor": 0.5})),
     "falcon_linear": (t.FalconForCausalLM, t.FalconConfig(**SMALL, multi_query=True, parallel_attn=True, bias=False, alibi=False, rope_parameters={**ROPE, "rope_type": "linear", "factor": 2.0})),
     "gpt_neox_llama3": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**SMALL, intermediate_size=24, rope_parameters={**ROPE, "rope_type": "llama3", "partial_rotary_factor": 0.5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32})),
+    "phi3_longrope": (t.Phi3ForCausalLM, t.Phi3Config(**SMALL, intermediate_size=24, num_key_value_heads=1, original_max_position_embeddings=8, sliding_window=None, pad_token_id=0, rope_parameters={**ROPE, "rope_type": "longrope", "original_max_position_embeddings": 8, "short_factor": [1.0, 1.1, 1.3, 1.6], "long_factor": [1.0, 1.5, 3.0, 6.0]})),
     "starcoder2_yarn": (t.Starcoder2ForCausalLM, t.Starcoder2Config(**SMALL, intermediate_size=24, num_key_value_heads=1, sliding_window=None, rope_parameters={**ROPE, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 8.0})),
 }
 folder, only = sys.argv[1], sys.argv[2:]
@@ -68,3 +69,6 @@ for index, (name, (kind, config)) in enumerate(MODELS.items()):
     if os.path.exists(os.path.join(place, "generation_config.json")):
         os.remove(os.path.join(place, "generation_config.json"))
     np.savez(os.path.join(place, "golden.npz"), tokens=tokens.numpy().astype(np.int64), logits=logits.numpy())
+    if name == "phi3_longrope":  # as long as the texts of the training: other frequencies
+        with torch.no_grad():
+            np.savez(os.path.join(place, "golden_short.npz"), tokens=tokens[:, :8].numpy().astype(np.int64), logits=model(tokens[:, :8]).logits.numpy())

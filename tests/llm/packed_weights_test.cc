@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "formats/gguf/blocks.h"
 #include "ops/generated/generation.h"
+#include "ops/generated/nn.h"
 #include "ops/generation/packed_format.h"
 #include "runtime/execute.h"
 
@@ -192,6 +193,72 @@ TEST_P(FloatWeights, ProductsAreSumsWhateverTheCompany) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Floats, FloatWeights, testing::Values(Format{"float", 0, {}}));
+
+void expect_same_bits(const Array& found, const Array& wanted, const std::string& what) {
+  ASSERT_EQ(found.shape, wanted.shape) << what;
+  EXPECT_EQ(std::memcmp(found.raw(), wanted.raw(), static_cast<size_t>(wanted.size()) * 4), 0)
+      << what;
+}
+
+/// Products of one x with matrices of all formats, and of floats where `with_floats`, in one pass
+/// and one by one.
+void compare_products(int64_t rows, int64_t bits, bool with_floats, bool biased, bool normed) {
+  const int64_t features = 256;
+  std::mt19937 random(1);
+  const Array x = random_floats({rows, features}, random);
+  const Array norm = random_floats({features}, random);
+  Tensors weights, biases;
+  std::vector<std::string> formats;
+  const auto add = [&](const std::string& format, const Array& weight) {
+    formats.push_back(format);
+    weights.emplace_back(weight);
+    if (biased) biases.emplace_back(random_floats({weight.shape[0]}, random));
+  };
+  int64_t columns = 5;
+  for (const Format& format : kFormats)
+    add(format.name, random_blocks(format, columns += 14, features, random));
+  if (with_floats)
+    for (const DType dtype : {DType::kF32, DType::kBF16})
+      add("float", random_floats({columns += 14, features}, random).cast(dtype).contiguous());
+  const double epsilon = 1e-3;
+  const Tensors found =
+      ops::packed_linears(Tensor(x), weights, biases, normed ? Tensor(norm) : Tensor(), formats,
+                          features, bits, epsilon);
+  ASSERT_EQ(found.size(), weights.size());
+  const Tensor read =
+      normed ? ops::rms_norm(Tensor(x), features, Tensor(norm), epsilon) : Tensor(x);
+  for (size_t i = 0; i < weights.size(); ++i)
+    expect_same_bits(found[i].array().contiguous(),
+                     ops::packed_linear(read, weights[i], biased ? biases[i] : Tensor(), formats[i],
+                                        features, bits)
+                         .array()
+                         .contiguous(),
+                     str(formats[i], " ", rows, " rows, ", bits, " bits"));
+}
+
+TEST(PackedWeight, ProductsInOnePassAreThoseOneByOne) {
+  runtime::EagerExecutor executor;
+  const InterpreterScope scope(executor);
+  for (const int64_t rows : {1, 13, 70})
+    for (const int64_t bits : {8, 16})
+      for (const bool with_floats : {false, true})
+        for (const bool normed : {false, true})
+          compare_products(rows, bits, with_floats, rows == 13, normed);
+}
+
+TEST(PackedWeight, ListsThatDoNotFitAreRefused) {
+  runtime::EagerExecutor executor;
+  const InterpreterScope scope(executor);
+  const Tensor x(Array::zeros(DType::kF32, {1, 64})), blocks(Array::zeros(DType::kU8, {4, 36})),
+      bias(Array::zeros(DType::kF32, {4})), norm(Array::zeros(DType::kF32, {32}));
+  using Names = std::vector<std::string>;
+  const Names two = {"q4_0", "q4_0"};
+  EXPECT_NO_THROW(ops::packed_linears(x, {blocks, blocks}, {bias, bias}, Tensor(), two, 64));
+  EXPECT_THROW(ops::packed_linears(x, {}, {}, Tensor(), Names{}, 64), Error);
+  EXPECT_THROW(ops::packed_linears(x, {blocks}, {}, Tensor(), two, 64), Error);
+  EXPECT_THROW(ops::packed_linears(x, {blocks, blocks}, {bias}, Tensor(), two, 64), Error);
+  EXPECT_THROW(ops::packed_linears(x, {blocks, blocks}, {}, norm, two, 64), Error);
+}
 
 TEST(PackedWeight, OfAnotherFormOrSizeIsRefused) {
   runtime::EagerExecutor executor;

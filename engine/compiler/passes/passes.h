@@ -81,6 +81,8 @@ using CanFuseEpilogue =
     std::function<bool(const std::vector<const ir::Operation*>& group, const ir::Operation& next)>;
 /// Groups convolutions and matrix products with their epilogues into `fused` operations.
 void fuse_epilogues(ir::Function& function, const CanFuseEpilogue& can_fuse_epilogue);
+/// Groups products of one x with several packed weights, and an RMS norm that only they read.
+void fuse_packed_linears(ir::Function& function);
 
 // --- quantization/ ---
 

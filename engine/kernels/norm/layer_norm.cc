@@ -5,6 +5,7 @@
 
 #include "kernels/common/rows.h"
 #include "kernels/norm/norm_types.h"
+#include "kernels/norm/rms_normalize.h"
 #include "kernels/reduce/reduce_simd.h"
 #include "ops/generated/nn.h"
 
@@ -42,26 +43,27 @@ std::unique_ptr<Kernel> row_norm(const KernelRequest& request, int64_t rows, dou
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const C* const weight = as_compute_type<C>(operands[1], weight_type, n, context.scratch);
-        const C* const bias =
+        [[maybe_unused]] const C* const bias =
             kCentered ? as_compute_type<C>(operands[2], bias_type, n, context.scratch + vector)
                       : nullptr;
         const RunContext row_context{context.scratch + 2 * vector, nullptr};
         for_each_row(row_context, rows, n * 2, each, [&](int64_t row, std::byte* buffer) {
-          const RowLoops<C>& loops = row_loops<C>();
+          [[maybe_unused]] const RowLoops<C>& loops = row_loops<C>();
           T* const out = static_cast<T*>(results[0]) + row * n;
           C* const values =
               std::is_same_v<C, T> ? reinterpret_cast<C*>(out) : reinterpret_cast<C*>(buffer);
           const C* const x = load_run<C>(static_cast<const T*>(operands[0]) + row * n, n, values);
-          const double mean = kCentered ? loops.sum(x, n) / static_cast<double>(n) : 0;
-          const C center = static_cast<C>(mean);
-          const double variance = loops.squared_distance(x, n, center) / static_cast<double>(n);
-          const C rstd = static_cast<C>(1 / std::sqrt(variance + epsilon));
-          loops.normalize(x, weight, bias, values, n, center, rstd);
-          store_run(values, out, n);
           if constexpr (kCentered) {
+            const C center = static_cast<C>(loops.sum(x, n) / static_cast<double>(n));
+            const double variance = loops.squared_distance(x, n, center) / static_cast<double>(n);
+            const C rstd = static_cast<C>(1 / std::sqrt(variance + epsilon));
+            loops.normalize(x, weight, bias, values, n, center, rstd);
             if (results[1]) static_cast<C*>(results[1])[row] = center;
             if (results[2]) static_cast<C*>(results[2])[row] = rstd;
+          } else {
+            rms_normalize(x, weight, values, n, epsilon);
           }
+          store_run(values, out, n);
         });
       },
       2 * vector + row_scratch(rows, each));

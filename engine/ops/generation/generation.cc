@@ -45,22 +45,46 @@ void check_blocks(InferContext& c, size_t operand) {
 }
 
 /// Checks rows of `features` weights in this format.
-void check_weight(InferContext& c, size_t operand, const std::string& format, int64_t features) {
-  const Shape& weight = c.shape(operand);
-  c.check(weight.size() == 2, "weight must be [rows, features], not ", c.type(operand));
+void check_weight(InferContext& c, const TensorType& type, const std::string& format,
+                  int64_t features) {
+  const Shape& weight = type.shape;
+  c.check(weight.size() == 2, "weight must be [rows, features], not ", type);
   c.check(features > 0, "features must be positive, not ", features);
   if (format == "float") {
-    c.check(is_float(c.dtype(operand)), "weight must be of floats, not ", c.type(operand));
+    c.check(is_float(type.dtype), "weight must be of floats, not ", type);
     c.require_equal(weight[1], features, "weight does not have `features` columns");
     return;
   }
   const PackedFormat* packed = find_packed_format(format);
   c.check(packed != nullptr, "there is no format '", format, "'");
-  c.check(c.dtype(operand) == DType::kU8, "weight must be uint8, not ", c.type(operand));
+  c.check(type.dtype == DType::kU8, "weight must be uint8, not ", type);
   c.check(features % packed->values == 0, "features, ", features, ", is not a multiple of ",
           packed->values);
   c.require_equal(weight[1], features / packed->values * packed->bytes,
                   "rows of weight do not have the bytes of `features` weights");
+}
+
+/// Checks the operand x of products with weights of `features` columns.
+void check_activations(InferContext& c, int64_t features, int64_t bits) {
+  const Shape& shape = c.shape(0);
+  c.check(!shape.empty() && c.dtype(0) == DType::kF32, "x must be float32 [..., features], not ",
+          c.type(0));
+  c.require_equal(shape.back(), features, "x does not have `features` columns");
+  c.check(bits == 8 || bits == 16, "activation_bits must be 8 or 16, not ", bits);
+}
+
+/// The result of a product with a weight and its bias, if any.
+void add_product(InferContext& c, const TensorType& weight, const TensorType* bias,
+                 const std::string& format, int64_t features) {
+  check_weight(c, weight, format, features);
+  if (bias) {
+    c.check(bias->shape.size() == 1 && bias->dtype == DType::kF32,
+            "bias must be float32 [rows of weight], not ", *bias);
+    c.require_equal(bias->shape[0], weight.shape[0], "bias and weight differ in rows");
+  }
+  Shape shape = c.shape(0);
+  shape.back() = weight.shape[0];
+  c.result(DType::kF32, shape);
 }
 
 }  // namespace
@@ -117,20 +141,26 @@ void infer_cached_attention(InferContext& c) {
 
 void infer_packed_linear(InferContext& c) {
   const auto attrs = c.attrs_as<PackedLinearAttrs>();
-  Shape shape = c.shape(0);
-  c.check(!shape.empty() && c.dtype(0) == DType::kF32, "x must be float32 [..., features], not ",
-          c.type(0));
-  c.require_equal(shape.back(), attrs.features, "x does not have `features` columns");
-  check_weight(c, 1, attrs.format, attrs.features);
-  c.check(attrs.activation_bits == 8 || attrs.activation_bits == 16,
-          "activation_bits must be 8 or 16, not ", attrs.activation_bits);
-  if (c.has(2)) {
-    c.check(c.shape(2).size() == 1 && c.dtype(2) == DType::kF32,
-            "bias must be float32 [rows of weight], not ", c.type(2));
-    c.require_equal(c.shape(2)[0], c.shape(1)[0], "bias and weight differ in rows");
+  check_activations(c, attrs.features, attrs.activation_bits);
+  add_product(c, c.type(1), c.has(2) ? &c.type(2) : nullptr, attrs.format, attrs.features);
+}
+
+void infer_packed_linears(InferContext& c) {
+  const auto attrs = c.attrs_as<PackedLinearsAttrs>();
+  check_activations(c, attrs.features, attrs.activation_bits);
+  const size_t count = c.list_size(1), biases = c.list_size(2);
+  c.check(count > 0, "no weights are given");
+  c.check(attrs.formats.size() == count, "there are ", attrs.formats.size(), " formats for ", count,
+          " weights");
+  c.check(biases == 0 || biases == count, "there are ", biases, " biases for ", count, " weights");
+  if (c.has(3)) {
+    c.check(c.shape(3).size() == 1 && c.dtype(3) == DType::kF32,
+            "norm must be float32 [features], not ", c.type(3));
+    c.require_equal(c.shape(3)[0], attrs.features, "norm does not have `features` values");
   }
-  shape.back() = c.shape(1)[0];
-  c.result(DType::kF32, shape);
+  for (size_t i = 0; i < count; ++i)
+    add_product(c, c.list_type(1, i), biases > 0 ? &c.list_type(2, i) : nullptr, attrs.formats[i],
+                attrs.features);
 }
 
 double cost_packed_linear(const Attrs&, const std::vector<Dims>& operands,
@@ -138,9 +168,17 @@ double cost_packed_linear(const Attrs&, const std::vector<Dims>& operands,
   return 2 * element_product(operands[0]) * static_cast<double>(operands[1][0]);
 }
 
+double cost_packed_linears(const Attrs& attrs, const std::vector<Dims>& operands,
+                           const std::vector<Dims>&) {
+  double columns = 0;
+  for (int32_t i = 0; i < attrs.list_sizes[0]; ++i)
+    columns += static_cast<double>(operands[1 + static_cast<size_t>(i)][0]);
+  return 2 * element_product(operands[0]) * columns;
+}
+
 void infer_packed_rows(InferContext& c) {
   const auto attrs = c.attrs_as<PackedRowsAttrs>();
-  check_weight(c, 0, attrs.format, attrs.features);
+  check_weight(c, c.type(0), attrs.format, attrs.features);
   c.check(is_integer(c.dtype(1)), "index must be of integers, not ", c.type(1));
   Shape shape = c.shape(1);
   shape.push_back(attrs.features);
