@@ -57,7 +57,7 @@ struct Slot {
 }  // namespace
 
 int64_t padded_length(int64_t longest, int64_t max_length) {
-  int64_t step = 16;
+  int64_t step = 8;
   while (step * 8 < longest) step *= 2;
   const int64_t rounded = (std::max<int64_t>(longest, 1) + step - 1) / step * step;
   return std::max<int64_t>(longest, std::min(rounded, max_length));

@@ -64,7 +64,7 @@ struct LoaderOptions {
 };
 
 /// The length to which a batch is padded: that of its longest sample rounded up to one of a few
-/// sizes (multiples of 16 up to 128, of 32 up to 256, of 64 up to 512, …), so that few plans serve
+/// sizes (multiples of 8 up to 64, of 16 up to 128, of 32 up to 256, …), so that few plans serve
 /// all of them.
 int64_t padded_length(int64_t longest, int64_t max_length);
 

@@ -126,7 +126,7 @@ RecordSourcePtr open_one(const CsvFileOptions& options, const std::string& path)
     case RecordFormat::kJsonl:
       return open_jsonl(path, keys_of(options));
     case RecordFormat::kTar:
-      return open_tar(path);
+      return open_tar(path, keys_of(options));
     case RecordFormat::kParquet:
       return open_parquet(path, keys_of(options));
     case RecordFormat::kSlots:

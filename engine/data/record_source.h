@@ -41,7 +41,8 @@ RecordSourcePtr open_csv(const CsvFileOptions& options);
 /// `columns`: the keys that fields ask for; empty: those of the first record.
 RecordSourcePtr open_jsonl(const std::string& path, const std::vector<std::string>& columns);
 RecordSourcePtr open_lines(const std::vector<std::pair<std::string, std::string>>& files);
-RecordSourcePtr open_tar(const std::string& path);
+/// `columns`: those that fields ask for, among them keys of JSON members.
+RecordSourcePtr open_tar(const std::string& path, const std::vector<std::string>& columns);
 RecordSourcePtr open_slots(const std::string& path, const std::vector<std::string>& slots);
 /// `columns`: names and patterns of those that fields ask for; empty: all that can be read.
 RecordSourcePtr open_parquet(const std::string& path, const std::vector<std::string>& columns);

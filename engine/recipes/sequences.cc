@@ -78,6 +78,25 @@ RecipeResult tagging(const RecipeRequest& request) {
   return out;
 }
 
+namespace {
+
+/// A transformer as large as its data allow: about a weight for each token of all texts.
+struct TransformerSize {
+  int64_t width, layers;  ///< of the encoder, and as many of the decoder
+  const char* rate;       ///< of learning: larger networks take smaller steps
+};
+
+TransformerSize transformer_for(int64_t tokens) {
+  constexpr TransformerSize kSizes[] = {
+      {256, 4, "5e-4"}, {192, 3, "7e-4"}, {128, 2, "1.5e-3"}, {64, 2, "2e-3"}};
+  constexpr int64_t kMatrices = 28;  // of width x width, in a layer of both
+  for (const TransformerSize& each : kSizes)
+    if (kMatrices * each.width * each.width * each.layers <= tokens) return each;
+  return kSizes[std::size(kSizes) - 1];
+}
+
+}  // namespace
+
 RecipeResult sequence_to_sequence(const RecipeRequest& request) {
   const CsvLook look = look_at_csv(request.data);
   const auto open = [&](data::TokenKind kind) {
@@ -91,13 +110,18 @@ RecipeResult sequence_to_sequence(const RecipeRequest& request) {
   const bool by_character = words < 3 * dataset->size();
   if (by_character) dataset = open(data::TokenKind::kCharacters);
   constexpr int64_t kVocabulary = 16000;
-  int64_t longest = 1;
+  int64_t longest = 1, all = 0;
   data::Sample sample;
   for (int64_t i = 0; i < dataset->size(); ++i) {
     dataset->read(i, {}, sample);
     longest = std::max({longest, sample[0].size(), sample[1].size()});
+    all += sample[0].size() + sample[1].size();
   }
   longest = std::min<int64_t>(longest, 256);
+  const TransformerSize size = transformer_for(all);
+  const int64_t epochs = epochs_for(look.rows * 9 / 10, 2200000, 8);
+  // Texts that are seen that often are learned by heart without these.
+  const bool is_seen_often = epochs > 20 && !request.small;
   const auto tokens = [&](size_t field) {
     return str(std::min(dataset->fields()[field].class_count, kVocabulary + 1));
   };
@@ -106,14 +130,18 @@ RecipeResult sequence_to_sequence(const RecipeRequest& request) {
                    "', read as ", by_character ? "characters" : "words", ", up to ", longest,
                    " of them")};
   out.config = fill_template(request, {{"tokens", by_character ? "characters" : "words"},
-                                       {"epochs", str(epochs_for(look.rows * 9 / 10, 1200000, 8))},
+                                       {"epochs", str(epochs)},
+                                       {"width", str(size.width)},
+                                       {"layers", str(size.layers)},
+                                       {"rate", size.rate},
+                                       {"dropout", is_seen_often ? "0.1" : "0.0"},
                                        {"source", yaml_text(look.columns[0].name)},
                                        {"target", yaml_text(look.columns[1].name)},
                                        {"source_tokens", tokens(0)},
                                        {"target_tokens", tokens(1)},
                                        {"vocabulary", str(kVocabulary)},
                                        {"longest", str(longest)},
-                                       {"smoothing", request.small ? "" : ", label_smoothing=0.1"},
+                                       {"smoothing", is_seen_often ? ", label_smoothing=0.1" : ""},
                                        // Padded lengths are rounded up, and a 0 begins a text.
                                        {"positions", str((longest + 15) / 16 * 16 + 32)}});
   return out;

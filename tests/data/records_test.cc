@@ -339,6 +339,40 @@ TEST_F(Records, TarShards) {
   EXPECT_HAS(error_of([&] { make(options, {label}); }), "not a tar archive");
 }
 
+TEST_F(Records, KeysOfJsonInTarShards) {
+  CsvFileOptions options;
+  options.format = RecordFormat::kTar;
+  const auto shard = [](const std::string& second) {
+    return tar_member("1.json", R"({"label": 3, "about": {"text": "one two", "good": true}})") +
+           tar_member("1.cls", "7") + tar_member("2.json", second) + tar_member("2.cls", "8") +
+           tar_member("3.cls", "9") + std::string(1024, '\0');
+  };
+  options.path = put("keys.tar", shard(R"({"about": {"text": "three"}, "label": 4})"));
+  CsvField label = field("label", ColumnKind::kNumeric, {"json.label"}),
+           good = field("good", ColumnKind::kNumeric, {"json.about.good"}),
+           number = field("number", ColumnKind::kNumeric, {"cls"});
+  label.scalar = good.scalar = number.scalar = true;
+  label.missing = good.missing = MissingPolicy::kFill;
+  label.fill = good.fill = -1;
+  const auto text = field("text", ColumnKind::kText, {"json.about.text"});
+  const auto data = make(options, {label, text, good, number});
+  ASSERT_EQ(data->size(), 3);
+  EXPECT_EQ(read(data, 0)[0].number(0), 3);
+  EXPECT_EQ(read(data, 0)[1].size(), 2);
+  EXPECT_EQ(read(data, 0)[2].number(0), 1);
+  EXPECT_EQ(read(data, 1)[0].number(0), 4);
+  EXPECT_EQ(read(data, 1)[1].size(), 1);
+  EXPECT_EQ(read(data, 1)[2].number(0), -1);
+  EXPECT_EQ(read(data, 1)[3].number(0), 8);
+  EXPECT_EQ(read(data, 2)[0].number(0), -1);
+  const auto wrong = field("label", ColumnKind::kNumeric, {"json.labl"});
+  EXPECT_HAS(error_of([&] { make(options, {wrong}); }),
+             "no .json has the key 'labl' (did you mean 'label'?)");
+  options.path = put("broken.tar", shard("[1, 2]"));
+  const auto broken = make(options, {label});
+  EXPECT_HAS(error_of([&] { read(broken, 1); }), "expected a JSON object, found array");
+}
+
 TEST_F(Records, CocoBoxes) {
   formats::Image image{.height = 10, .width = 20, .channels = 3};
   image.pixels.resize(600);
