@@ -1,8 +1,22 @@
 #include "common_dims.h"
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace paddle::cli {
+
+std::vector<std::string> take_arguments(std::vector<std::string>& words) {
+  const auto is_argument = [](const std::string& word) {
+    const std::string key = word.substr(0, word.find('='));
+    if (key != word) return key.find('.') != std::string::npos;
+    const std::string file = word.substr(0, word.rfind(':'));
+    return file_exists(word) || is_directory(word) || file_exists(file);
+  };
+  std::vector<std::string> out, sizes;
+  for (std::string& word : words) (is_argument(word) ? out : sizes).push_back(std::move(word));
+  words = std::move(sizes);
+  return out;
+}
 
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& words) {
   std::map<std::string, int64_t> out;

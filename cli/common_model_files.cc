@@ -43,7 +43,7 @@ std::vector<std::string> model_file_overrides(const std::string& config,
     config::apply_override(document, config::parse_override(text));
   config::resolve_references(document, diagnostics);
   const config::Node* model = document.find("model");
-  // What is wrong elsewhere is reported with the rest of the config.
+  // Other mistakes are reported with the rest of the config.
   if (!model || !model->is_scalar() || model->text.empty()) return {};
   const std::string path = config::resolve_path(*model);
   if (!is_model_files(path)) return {};

@@ -15,7 +15,7 @@ class Option;
 
 namespace paddle::cli {
 
-/// What the values of an option must fulfil.
+/// A condition on the values of an option.
 struct Check {
   enum class Kind { kIntegerRange, kNumberRange, kPositive, kNonNegative, kOneOf };
   Kind kind;
@@ -97,7 +97,7 @@ class App {
   /// How many values `option` (such as "--steps") was given.
   size_t count(const std::string& option) const;
 
-  /// What reads the command line.
+  /// The parser of the command line.
   CLI::App& parser() { return *parser_; }
   const CLI::App& parser() const { return *parser_; }
 

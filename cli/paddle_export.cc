@@ -133,8 +133,7 @@ int run(int argc, char** argv) {
   app.add_option("--allow-unused", job.load.allow_unused,
                  "with --weights: tensors that the model may not use (pattern)");
   app.add_option("--seed", job.load.seed, "of random weights");
-  app.add_option("--dim", dims, "NAME=SIZE: fix a symbolic dim; others stay symbolic")
-      ->allow_extra_args(false);
+  app.add_option("--dim", dims, "NAME=SIZE…: fix symbolic dims; others stay symbolic");
   app.add_option("--external-data", external,
                  "weights in FILE.data: auto (above 2 GiB), always or never")
       ->check(cli::IsMember({"auto", "always", "never"}));
@@ -162,6 +161,7 @@ int run(int argc, char** argv) {
   app.add_flag("--list-ops", list_ops, "the same; without MODEL, for all operations");
   app.add_flag("--json", json, "one JSON object (or, with --list-ops, an array) on the last line");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  for (std::string& each : cli::take_arguments(dims)) arguments.push_back(std::move(each));
   job.load.overrides = cli::take_overrides(arguments);
   if (arguments.empty() && list_ops) {
     list(exporter::list_all_operations(), json);

@@ -13,6 +13,7 @@
 #include "comm/join.h"
 #include "comm/simulation.h"
 #include "common.h"
+#include "common_dims.h"
 #include "common_options.h"
 #include "infer/batches.h"
 #include "infer/random_inputs.h"
@@ -320,6 +321,8 @@ std::string what_would_be_measured(const std::string& subject, const Options& op
 }
 
 int profile_subject(Options& options) {
+  for (std::string& each : cli::take_arguments(options.dims))
+    options.arguments.push_back(std::move(each));
   const auto overrides = options.overrides = cli::take_overrides(options.arguments);
   if (options.arguments.empty())
     fail(ErrorCode::kUsage, "no config or model is given (see paddle-profile --help)");
@@ -406,8 +409,7 @@ int run(int argc, char** argv) {
   app.add_option("--batch", options.batch, "of a model: samples of a prediction")
       ->capture_default_str()
       ->check(cli::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim")
-      ->allow_extra_args(false);
+  app.add_option("--dim", options.dims, "of a model: NAME=SIZE…, sizes of symbolic dims");
   app.add_option("--input", options.input, "of a model: predict this file, not random numbers");
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
   app.add_option("--prompt", options.prompt,

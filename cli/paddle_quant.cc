@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "common.h"
+#include "common_dims.h"
 #include "common_options.h"
 #include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
@@ -97,7 +98,7 @@ void print_metric(const quant::Metric& metric) {
 
 /// The options of all commands.
 struct Options {
-  std::vector<std::string> arguments, data, evaluation, keep_float, accept;
+  std::vector<std::string> arguments, data, evaluation, keep_float, accept, dims;
   std::string file, scheme, observer, drop, target, statistics, scales = "plain";
   int64_t samples = 0, batch = 0;
   double percentile = 0;
@@ -126,12 +127,16 @@ struct Options {
     app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
     app.add_option("--function", job.load.function, "an entry of a model file (default: model)");
     app.add_option("--seed", job.load.seed, "of random weights");
+    app.add_option("--dim", dims,
+                   "NAME=SIZE…: fix symbolic dims of the inputs; others stay symbolic in the file");
     app.add_flag("--json", json, "one line of JSON at the end");
   }
 
   /// The job of a command line; options are overrides of the configuration.
   quant::QuantJob& read(const char* command) {
     std::vector<std::string> overrides;
+    for (std::string& each : cli::take_arguments(dims)) arguments.push_back(std::move(each));
+    job.dims = cli::parse_dims(dims);
     // A list of files ends where settings begin.
     for (std::vector<std::string>* words : {&data, &evaluation})
       for (std::string& each : cli::take_overrides(*words))

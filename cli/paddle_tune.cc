@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common.h"
+#include "common_dims.h"
 #include "common_options.h"
 #include "sections/sections.h"
 #include "train/config.h"
@@ -242,8 +243,7 @@ int run(int argc, char** argv) {
   app.add_option("--batch", options.batch, "of a model: samples of a prediction at the start")
       ->capture_default_str()
       ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
-  app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim")
-      ->allow_extra_args(false);
+  app.add_option("--dim", options.dims, "of a model: NAME=SIZE…, sizes of symbolic dims");
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
   app.add_option("--family", options.family,
                  "of a language model: its family, a model file (default: by its type)");
@@ -267,6 +267,8 @@ int run(int argc, char** argv) {
     cli::print(options.json ? tune::published_json(runs) : tune::published_text(runs));
     return 0;
   }
+  for (std::string& each : cli::take_arguments(options.dims))
+    options.arguments.push_back(std::move(each));
   const std::vector<std::string> overrides = cli::take_overrides(options.arguments);
   take_section(options, overrides, app);
   const bool plans = std::erase(options.what, "parallel") > 0;

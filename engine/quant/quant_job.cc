@@ -93,6 +93,33 @@ void check_float(const QuantJob& job, const ir::Function& function) {
          "); expected a model of floats");
 }
 
+/// The model as a function. kUsage for a fixed dim that no input has, and for a batch that the last
+/// samples of the data cannot fill.
+program::TracedModel traced_model(const QuantJob& job) {
+  program::TracedModel out = program::trace_model(job.model, job.load, job.dims);
+  std::vector<std::string> symbols, batches;
+  const ir::Function& function = *out.function;
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    if (function.inputs[i].kind != ir::PortKind::kValue) continue;
+    const Shape& shape = function.body.arguments[i]->type.shape;
+    for (const Dim& dim : shape) dim.collect_symbols(symbols);
+    if (!shape.empty()) shape[0].collect_symbols(batches);
+  }
+  std::sort(symbols.begin(), symbols.end());
+  symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());
+  for (const auto& [name, value] : job.dims) {
+    if (!std::binary_search(symbols.begin(), symbols.end(), name))
+      fail(ErrorCode::kUsage, "--dim ", name, ": no input of the model has such a dim",
+           did_you_mean(name, symbols), symbols.empty() ? "" : "; it has ", join(symbols, ", "));
+    if (std::find(batches.begin(), batches.end(), name) != batches.end() &&
+        (value != job.config.batch || value != read_latency(job.config.document).batch))
+      fail(ErrorCode::kUsage, "--dim ", name, "=", value,
+           ": is the batch axis, which needs --batch ", value,
+           " and quant.accept.latency.batch=", value, " too");
+  }
+  return out;
+}
+
 Source open_source(const QuantJob& job, program::TracedModel traced) {
   Source out;
   out.traced = std::move(traced);
@@ -298,6 +325,7 @@ std::vector<Array> some_inputs(const QuantJob& job, const program::Model& model,
 int64_t write_model(const QuantJob& job, const program::TracedModel& source,
                     const QuantizedFunction& quantized, const Paths& paths,
                     onnx::ExportOptions options = {}) {
+  options.dims = job.dims;
   options.name = source.name.empty() ? "model" : source.name;
   options.producer = job.producer;
   options.format = job.format;
@@ -536,7 +564,7 @@ int64_t QuantReport::quantized_layers() const {
 }
 
 std::vector<Layer> plan_layers(const QuantJob& job) {
-  return open_source(job, program::trace_model(job.model, job.load)).layers->layers();
+  return open_source(job, traced_model(job)).layers->layers();
 }
 
 namespace {
@@ -558,7 +586,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
   Judge judge(job);
-  program::TracedModel traced = program::trace_model(job.model, job.load);
+  program::TracedModel traced = traced_model(job);
   if (is_trained_with_quantization(*traced.function)) {
     paths.begin(job.resume);
     return write_trained(job, traced, paths, judge, progress);
@@ -693,7 +721,7 @@ int64_t run_calibration(const QuantJob& given, const std::string& output,
   QuantJob job = given;
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
-  Source source = open_source(job, program::trace_model(job.model, job.load));
+  Source source = open_source(job, traced_model(job));
   std::vector<std::string> warnings;
   CalibrationData data(*model, job.calibration, job.config.samples);
   scale_weights(job.config, *source.layers, data, source.traced.weight, progress, warnings);
@@ -711,7 +739,7 @@ std::vector<Sensitivity> run_sensitivity(const QuantJob& given, const Progress& 
   QuantJob job = given;
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
-  Source source = open_source(job, program::trace_model(job.model, job.load));
+  Source source = open_source(job, traced_model(job));
   Quantizable& layers = *source.layers;
   std::vector<std::string> warnings;
   prepare(job, layers, *model, source.traced.weight, {}, progress, warnings);

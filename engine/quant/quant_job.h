@@ -3,6 +3,7 @@
 // result with a report. A model that the user's terms do not accept goes to `best/`.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ namespace paddle::quant {
 struct QuantJob {
   std::string model, output;  ///< output: a folder, or a file that ends in .onnx
   program::LoadOptions load;
+  /// Symbolic dims that the ONNX file fixes; a model may ask for their values (`static(dim)`).
+  std::map<std::string, int64_t> dims;
   QuantConfig config;
   infer::InputOptions calibration;  ///< where samples come from; the run's training data by default
   infer::InputOptions evaluation;   ///< the run's validation data by default, else calibration

@@ -11,9 +11,13 @@ namespace {
 
 const std::map<std::string, RangeMethod>& methods() {
   static const std::map<std::string, RangeMethod> all = {
-      {"min_max", RangeMethod::kMinMax}, {"moving_average", RangeMethod::kMovingAverage},
-      {"emd", RangeMethod::kEmd},        {"percentile", RangeMethod::kPercentile},
-      {"mse", RangeMethod::kMse},        {"kl", RangeMethod::kKl}};
+      {"min_max", RangeMethod::kMinMax},
+      {"abs_max", RangeMethod::kAbsMax},
+      {"moving_average", RangeMethod::kMovingAverage},
+      {"emd", RangeMethod::kEmd},
+      {"percentile", RangeMethod::kPercentile},
+      {"mse", RangeMethod::kMse},
+      {"kl", RangeMethod::kKl}};
   return all;
 }
 
@@ -228,6 +232,10 @@ Range Observer::range(RangeMethod method, int64_t levels, double percentile) con
   switch (method) {
     case RangeMethod::kMinMax:
       return {low_, high_};
+    case RangeMethod::kAbsMax: {
+      const double largest = std::max(std::abs(low_), std::abs(high_));
+      return {-largest, largest};
+    }
     case RangeMethod::kPercentile:
       return percentile_range(percentile);
     case RangeMethod::kMovingAverage:

@@ -12,7 +12,7 @@
 namespace paddle::quant {
 
 /// How the range of a tensor is chosen from its statistics.
-enum class RangeMethod { kMinMax, kMovingAverage, kPercentile, kMse, kEmd, kKl };
+enum class RangeMethod { kMinMax, kAbsMax, kMovingAverage, kPercentile, kMse, kEmd, kKl };
 /// kUsage, with the nearest name, for an unknown one.
 RangeMethod parse_range_method(const std::string& name);
 std::vector<std::string> range_method_names();

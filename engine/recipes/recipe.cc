@@ -21,34 +21,29 @@ struct Recipe {
 
 const std::vector<Recipe>& recipes() {
   static const std::vector<Recipe> all = {
-      {{"image-classification", "photos in a folder per class", true, true}, image_classification},
-      {{"tabular-classification", "a CSV file whose last column is a class", true, true},
+      {{"image-classification", "photos in a folder per class"}, image_classification},
+      {{"tabular-classification", "a CSV file whose last column is a class"},
        [](const RecipeRequest& request) { return tabular(request, true); }},
-      {{"tabular-regression", "a CSV file whose last column is a number", true, true},
+      {{"tabular-regression", "a CSV file whose last column is a number"},
        [](const RecipeRequest& request) { return tabular(request, false); }},
-      {{"text-classification", "a CSV file with a column of texts and one of classes", true, true},
+      {{"text-classification", "a CSV file with a column of texts and one of classes"},
        text_classification},
-      {{kLanguageModel, "a text file, continued by characters, bytes or subwords", true, true},
-       language_model},
-      {{"lora", "data like that of a trained run, and the run (--base)", true, true, true}, lora},
-      {{"detection", "a COCO file of images and boxes", true, true}, detection},
-      {{"segmentation", "a CSV file of images and masks", true, true}, segmentation},
-      {{"text-lines", "a CSV file of images of lines and their text (OCR)", true, true},
-       text_lines},
-      {{"tagging", "a CSV file of sentences and a tag for each word", true, true}, tagging},
-      {{"sequence-to-sequence", "a CSV file of texts and what they become", true, true},
-       sequence_to_sequence},
-      {{"speech-commands", "a CSV file of sounds and their classes", true, true}, speech_commands},
-      {{"recommender", "a CSV file of users, items and clicks or ratings", true, true},
-       recommender},
-      {{"time-series", "a CSV file of numbers in the order of time", true, true}, time_series},
-      {{"vae", "images, or digits that the program draws", false, true}, images_alone},
-      {{"gan", "images, or digits that the program draws", false, true}, images_alone},
-      {{"diffusion", "images, or digits that the program draws", false, true}, images_alone},
-      {{"metric-learning", "images in a folder per class, or digits that the program draws", false,
-        true},
+      {{kLanguageModel, "a text file, continued by characters, bytes or subwords"}, language_model},
+      {{"lora", "data like that of a trained run, and the run (--base)", true, true}, lora},
+      {{"detection", "a COCO file of images and boxes"}, detection},
+      {{"segmentation", "a CSV file of images and masks"}, segmentation},
+      {{"text-lines", "a CSV file of images of lines and their text (OCR)"}, text_lines},
+      {{"tagging", "a CSV file of sentences and a tag for each word"}, tagging},
+      {{"sequence-to-sequence", "a CSV file of texts and what they become"}, sequence_to_sequence},
+      {{"speech-commands", "a CSV file of sounds and their classes"}, speech_commands},
+      {{"recommender", "a CSV file of users, items and clicks or ratings"}, recommender},
+      {{"time-series", "a CSV file of numbers in the order of time"}, time_series},
+      {{"vae", "images, or digits that the program draws", false}, images_alone},
+      {{"gan", "images, or digits that the program draws", false}, images_alone},
+      {{"diffusion", "images, or digits that the program draws", false}, images_alone},
+      {{"metric-learning", "images in a folder per class, or digits that the program draws", false},
        images_alone},
-      {{"pinn", "a differential equation; points are drawn", false, true}, pinn}};
+      {{"pinn", "a differential equation; points are drawn", false}, pinn}};
   return all;
 }
 
@@ -64,9 +59,6 @@ RecipeResult make_config(const RecipeRequest& request) {
   std::vector<std::string> names;
   for (const Recipe& each : recipes()) {
     if (each.info.name == request.recipe) {
-      if (request.small && !each.info.has_small)
-        fail(ErrorCode::kUsage, "--small: the recipe ", each.info.name,
-             " has one size; make it smaller with params and train.epochs");
       if (each.info.needs_base && request.base.empty())
         fail(ErrorCode::kUsage, "no run is given: --base RUN (", each.info.doc, ")");
       if (!each.info.needs_base && !request.base.empty())

@@ -10,7 +10,7 @@ namespace paddle::recipes {
 
 struct RecipeInfo {
   std::string name, doc;
-  bool needs_data = true, has_small = false;
+  bool needs_data = true;
   bool needs_base = false;  ///< a run whose model is trained further
 };
 std::vector<RecipeInfo> list_recipes();
@@ -20,7 +20,7 @@ struct RecipeRequest {
   std::string data;    ///< file or folder
   std::string base;    ///< folder of the run to continue from, of recipes that need one
   std::string output;  ///< where the config will be: paths in it are relative to its folder
-  bool small = false;  ///< a model and a run of seconds, of recipes that have them
+  bool small = false;  ///< a model and a run of seconds
   /// Of language models: "characters", "bytes" or "bpe"; "": characters of UTF-8, else bytes.
   std::string tokens = {};
   int64_t vocabulary_size = 0;  ///< of "bpe"; 0: by the size of the text

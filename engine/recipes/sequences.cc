@@ -88,7 +88,7 @@ struct TransformerSize {
 
 TransformerSize transformer_for(int64_t tokens) {
   constexpr TransformerSize kSizes[] = {
-      {256, 4, "5e-4"}, {192, 3, "7e-4"}, {128, 2, "1.5e-3"}, {64, 2, "2e-3"}};
+      {256, 4, "5e-4"}, {192, 3, "7e-4"}, {128, 2, "2e-3"}, {64, 2, "2e-3"}};
   constexpr int64_t kMatrices = 28;  // of width x width, in a layer of both
   for (const TransformerSize& each : kSizes)
     if (kMatrices * each.width * each.width * each.layers <= tokens) return each;
@@ -119,7 +119,7 @@ RecipeResult sequence_to_sequence(const RecipeRequest& request) {
   }
   longest = std::min<int64_t>(longest, 256);
   const TransformerSize size = transformer_for(all);
-  const int64_t epochs = epochs_for(look.rows * 9 / 10, 2200000, 8);
+  const int64_t epochs = epochs_for(look.rows * 9 / 10, 900000, 8);
   // Texts that are seen that often are learned by heart without these.
   const bool is_seen_often = epochs > 20 && !request.small;
   const auto tokens = [&](size_t field) {

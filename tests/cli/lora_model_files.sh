@@ -22,7 +22,7 @@ for a, b in zip(found, wanted):
 P
 grep -q "warning" error && fail "the run warns: $(grep -m1 warning error)"
 
-# What the run saved as a whole model, the adapter beside the base, and the merged folder are one model.
+# The saved model, the adapter beside its base, and the merged folder are one model.
 logits() { ok "$bin/paddle-infer" "$@" --input "$data/llama/golden.npz" --output logits.npz; }
 python3 - run/adapter <<'P' || fail "adapter_config.json"
 import json, sys
@@ -55,7 +55,7 @@ ok "$train" --resume run train.steps=22
 ok "$train" "$config" --output gguf model="$data/llama.gguf" train.steps=3
 [[ -f gguf/adapter.safetensors && ! -d gguf/adapter ]] || fail "the adapter of a GGUF file"
 
-# What does not fit together.
+# Parts that do not fit together.
 expect 3 "'params': it follows from the model" "$train" "$config" params.width=8 --output bad
 expect 3 "'init.weights': it follows from the model" "$train" "$config" init.weights=x.safetensors --output bad
 mkdir other && cp "$data/llama/model.safetensors" other/ && echo '{"model_type": "mamba"}' > other/config.json

@@ -68,7 +68,7 @@ expect 3 "expected one of 'drop' and 'rise'" "$quant" "$folder/run" -o "$folder/
   "quant.accept.metrics.error={drop: 1, rise: 2}"
 expect 3 "expected a share" "$quant" "$folder/run" -o "$folder/y" --accept error.rise=much
 expect 2 "expected NAME=LIMIT" "$quant" "$folder/run" -o "$folder/y" --accept accuracy
-expect 3 "has no config with metrics" "$quant" models/lenet.yaml -o "$folder/y" \
+expect 3 "has no config with metrics" "$quant" models/lenet.yaml -o "$folder/y.onnx" \
   --data configs/quickstart/digits.yaml:valid --accept perplexity=2%
 [[ ! -e "$folder/y" ]] || fail "a refused call left something"
 
@@ -105,4 +105,24 @@ expect 1 "expected at least 500x" "$quant" "$folder/run" -o "$folder/x" --overwr
 expect 3 "one of 'speedup' and 'latency.speedup'" "$quant" "$folder/run" -o "$folder/y" \
   --accept latency.speedup=1 --accept speedup=1
 expect 3 "quant.accept.latency.batch" "$quant" "$folder/run" -o "$folder/y" --accept latency.batch=0
+
+# Ranges that are the same on both sides of zero.
+ok "$quant" "$folder/run" -o "$folder/abs_max" quant.measure=false --observer abs_max
+python3 - "$folder" <<'P' || fail "abs_max"
+import json, sys
+layers = json.load(open(sys.argv[1] + "/abs_max/report.json"))["layers"]
+assert all(l["input_range"][0] == -l["input_range"][1] < 0 for l in layers), layers
+P
+
+# Fixed dims, several of them behind one option, before or behind the model.
+ok "$quant" --dim batch=1 "$folder/run" -o "$folder/fixed.onnx" quant.measure=false --batch 1 --samples 40
+ok "$bin/paddle-export" "$folder/fixed.onnx" --dry-run --json
+grep -q '"batch"' "$folder/out" && fail "the batch is still symbolic"
+expect 2 "which needs --batch 4" "$quant" "$folder/run" -o "$folder/y" --dim batch=4
+expect 2 "did you mean 'batch'" "$quant" "$folder/run" -o "$folder/y" --dim bach=1
+expect 2 "no input of the model has such a dim" "$quant" "$folder/run" -o "$folder/y" --batch 1 --dim batch=1 rows=3
+expect 2 "expected NAME=SIZE, found 'batch'" "$quant" "$folder/run" -o "$folder/y" --dim batch
+ok "$bin/paddle-export" --dim batch=2 models/digits_cnn.yaml params.classes=4 -o "$folder/lenet.onnx"
+expect 2 "--dim rows: the model has no such dim" "$bin/paddle-export" models/lenet.yaml -o "$folder/y.onnx" \
+  --dim batch=2 rows=3
 finish

@@ -23,6 +23,19 @@ TEST(Observer, MinMaxIsExactHoweverTheRangeGrows) {
   EXPECT_EQ(o.count(), 5);
 }
 
+TEST(Observer, AbsMaxIsSymmetric) {
+  Observer o;
+  o.add(floats({-3, 1}));
+  o.add(floats({0.5f, 2}));
+  Range r = o.range(RangeMethod::kAbsMax, 256);
+  EXPECT_DOUBLE_EQ(r.low, -3);
+  EXPECT_DOUBLE_EQ(r.high, 3);
+  o.add(floats({8}));
+  r = o.range(RangeMethod::kAbsMax, 256);
+  EXPECT_DOUBLE_EQ(r.low, -8);
+  EXPECT_DOUBLE_EQ(r.high, 8);
+}
+
 TEST(Observer, ValuesThatAreNotFiniteAreCountedApart) {
   Observer o;
   o.add(floats({1, std::numeric_limits<float>::infinity(), std::nanf(""), 2}));
