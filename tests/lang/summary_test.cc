@@ -45,5 +45,20 @@ outputs: [logits]
   EXPECT_NE(printed.find("for batch=2"), std::string::npos) << printed;
 }
 
+TEST(Summary, CountsTheProductsOfMultiHeadAttention) {
+  const auto program = read_program(config::parse_document(R"(
+inputs: {x: "float32[batch, 5, 8]", memory: "float32[batch, 7, 6]"}
+model: |
+  y = multi_head_attention(x, 2)
+  z = multi_head_attention(y, 2, key=memory)
+outputs: [z]
+)",
+                                                           "attention.yaml"));
+  const Summary summary = summarize(*program, program->model, {{"batch", 3}});
+  ASSERT_EQ(summary.lines.size(), 2u);
+  EXPECT_EQ(summary.lines[0].flops, 2.0 * 3 * (4 * 5 * 8 * 8 + 5 * 5 * 16));
+  EXPECT_EQ(summary.lines[1].flops, 2.0 * 3 * (2 * 5 * 8 * 8 + 2 * 7 * 6 * 8 + 5 * 7 * 16));
+}
+
 }  // namespace
 }  // namespace paddle::lang

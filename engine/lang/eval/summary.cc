@@ -7,6 +7,7 @@
 
 #include "lang/eval/shape_interpreter.h"
 #include "ops/core/call.h"
+#include "ops/core/cost.h"
 
 namespace paddle::lang {
 namespace {
@@ -31,6 +32,11 @@ class CountingInterpreter final : public Interpreter {
 
   double size(const Dim& dim) const {
     return static_cast<double>(dim.evaluate(lookup_).value_or(1));
+  }
+  Dims sizes(const Shape& shape) const {
+    Dims out;
+    for (const Dim& dim : shape) out.push_back(dim.evaluate(lookup_).value_or(1));
+    return out;
   }
   double size(const Shape& shape) const {
     double out = 1;
@@ -64,6 +70,13 @@ class CountingInterpreter final : public Interpreter {
     if (name == "scaled_dot_product_attention" && operand(0).size() == 4) {
       const auto& q = operand(0);
       return 4 * size(q) * size(operand(1)[1]);
+    }
+    if (call.op.def->cost) {
+      std::vector<Dims> operands, results;
+      for (const Tensor& x : call.operands)
+        operands.push_back(x.defined() ? sizes(x.shape()) : Dims{0});
+      for (const TensorType& type : call.results) results.push_back(sizes(type.shape));
+      return call_flops(call.op, call.attrs, operands, results);
     }
     if (call.op.has(kCreation) || call.op.has(kEffect) || call.op.def->view) return 0;
     if (call.op.has(kReduction)) return size(operand(0));

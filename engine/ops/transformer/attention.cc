@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/core/compose.h"
+#include "ops/core/cost.h"
 #include "ops/generated/creation.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/linalg.h"
@@ -92,6 +93,20 @@ Tensors decompose_multi_head_attention(CallContext& c) {
       a.training);
   const Tensor joined = ops::reshape(seen, {seen.dim(0), seen.dim(1), seen.dim(2) * seen.dim(3)});
   return {plus(ops::matmul(joined, c.operand(6)), optional(c, "out_bias"))};
+}
+
+double cost_multi_head_attention(const Attrs&, const std::vector<Dims>& operands,
+                                 const std::vector<Dims>&) {
+  const Dims& query = operands[0];
+  const Dims& key = operands[1].size() == 3 ? operands[1] : query;  // else it is absent
+  const Dims &q_weight = operands[3], &k_weight = operands[4], &v_weight = operands[5];
+  const double queries = element_product({query[0], query[1]});
+  const double keys = element_product({key[0], key[1]});
+  const double projections = queries * (element_product(q_weight) + element_product(operands[6])) +
+                             keys * (element_product(k_weight) + element_product(v_weight));
+  const double attention =
+      queries * static_cast<double>(key[1]) * static_cast<double>(k_weight[1] + v_weight[1]);
+  return 2 * (projections + attention);
 }
 
 Tensors decompose_flash_attention(CallContext& c) {
