@@ -132,6 +132,24 @@ recipe recommender clicks.csv auc "> 0.8"
 recipe time-series sales.csv mae "< 20"
 recipe vae "" loss "< 265"
 recipe diffusion "" loss "< 0.7"
+# Pictures are drawn from noise, whose arrays are written without NumPy.
+python3 - <<'P'
+import array, random, zipfile
+random.seed(4)
+header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 1, 28, 28), }".ljust(117) + "\n"
+values = array.array("f", [random.gauss(0, 1) for _ in range(3 * 28 * 28)])
+with zipfile.ZipFile("start.npz", "w") as file:
+    file.writestr("start.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + values.tobytes())
+P
+ok "$infer" run-diffusion/model --function draw --input start.npz --output pictures.npz
+python3 - <<'P' || fail "the pictures of diffusion"
+import array, zipfile
+data = zipfile.ZipFile("pictures.npz").read("pictures.npy")
+assert b"(3, 1, 28, 28)" in data[:128], data[:128]
+values = array.array("f", data[-3 * 28 * 28 * 4:])
+assert 0 <= min(values) and max(values) <= 1 and max(values) - min(values) > 0.1, (min(values), max(values))
+assert values[:784] != values[784:1568]
+P
 recipe metric-learning "" accuracy "> 0.7"
 # Adapters on the model of another run, with its vocabulary: other names, more places.
 python3 - <<'P'
