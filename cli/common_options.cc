@@ -27,17 +27,17 @@ void add_check(CLI::Option& option, const Check& check) {
 
 }  // namespace
 
-Check Range(int low, int high) { return Range(int64_t{low}, int64_t{high}); }
+Check in_range(int low, int high) { return in_range(int64_t{low}, int64_t{high}); }
 
-Check Range(int64_t low, int64_t high) {
+Check in_range(int64_t low, int64_t high) {
   return {.kind = Check::Kind::kIntegerRange, .low = low, .high = high};
 }
 
-Check Range(double low, double high) {
+Check in_range(double low, double high) {
   return {.kind = Check::Kind::kNumberRange, .lowest = low, .highest = high};
 }
 
-Check IsMember(std::initializer_list<const char*> values) {
+Check one_of(std::initializer_list<const char*> values) {
   return {.kind = Check::Kind::kOneOf, .values = {values.begin(), values.end()}};
 }
 

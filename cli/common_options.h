@@ -25,15 +25,15 @@ struct Check {
 };
 
 /// From `low` to `high`, inclusive.
-Check Range(int low, int high);
-Check Range(int64_t low, int64_t high);
-Check Range(double low, double high);
+Check in_range(int low, int high);
+Check in_range(int64_t low, int64_t high);
+Check in_range(double low, double high);
 /// One of `values`.
-Check IsMember(std::initializer_list<const char*> values);
+Check one_of(std::initializer_list<const char*> values);
 /// A number above zero.
-inline const Check PositiveNumber{Check::Kind::kPositive};
+inline const Check kPositive{Check::Kind::kPositive};
 /// Zero or a number above it.
-inline const Check NonNegativeNumber{Check::Kind::kNonNegative};
+inline const Check kNonNegative{Check::Kind::kNonNegative};
 
 /// An option, a flag or a positional argument. Setters return the option itself.
 class Option {

@@ -16,7 +16,8 @@ int run(int argc, char** argv) {
   std::string folder, output;
   int64_t last = 3;
   app.add_option("RUN", folder, "the run folder")->required();
-  app.add_option("--last", last, "how many checkpoints (default: 3)")->check(cli::Range(1, 10'000));
+  app.add_option("--last", last, "how many checkpoints (default: 3)")
+      ->check(cli::in_range(1, 10'000));
   app.add_option("--output", output, "the model's folder (default: RUN/average)");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (output.empty()) output = folder + "/average";

@@ -113,13 +113,13 @@ int run(int argc, char** argv) {
   app.add_option("--tolerance", tolerance,
                  "relative difference of losses that counts as rounding (default by the precision "
                  "of A: 1e-10, 1e-5 or 1e-2)")
-      ->check(cli::NonNegativeNumber);
+      ->check(cli::kNonNegative);
   app.add_flag(
       "--operations", operations,
       "compute one step of both again, from the last checkpoint of A before they part, and "
       "compare it operation by operation");
   app.add_option("--step", at_step, "with --operations: the step, instead of the first other one")
-      ->check(cli::PositiveNumber);
+      ->check(cli::kPositive);
   app.add_flag("--json", as_json, "print one JSON object");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (at_step > 0 && !operations) fail(ErrorCode::kUsage, "--step belongs to --operations");

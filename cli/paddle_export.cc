@@ -113,14 +113,14 @@ int run(int argc, char** argv) {
   app.add_option("MODEL", arguments, "the model, then params.x=value of a model file");
   app.add_option("-o,--output", job.output, "the file to write, FILE.onnx");
   app.add_option("--opset", job.opset, "ONNX opset (default: the lowest from 17 on that fits)")
-      ->check(cli::Range(int64_t{17}, int64_t{26}));
+      ->check(cli::in_range(int64_t{17}, int64_t{26}));
   app.add_option("--target", job.target,
                  "the runtime that must read the file: ort-1.17 and others; refuses what is newer");
   app.add_option(
          "--format", format,
          "of quantized layers: qdq, qoperator (QLinearConv and the like) or nbits (weights of "
          "4 bits in MatMulNBits)")
-      ->check(cli::IsMember({"qdq", "qoperator", "nbits"}));
+      ->check(cli::one_of({"qdq", "qoperator", "nbits"}));
   app.add_option(
          "--function", job.functions,
          "an entry of a model file (default: model); several go to FILE.NAME.onnx each, with "
@@ -136,16 +136,16 @@ int run(int argc, char** argv) {
   app.add_option("--dim", dims, "NAME=SIZE…: fix symbolic dims; others stay symbolic");
   app.add_option("--external-data", external,
                  "weights in FILE.data: auto (above 2 GiB), always or never")
-      ->check(cli::IsMember({"auto", "always", "never"}));
+      ->check(cli::one_of({"auto", "always", "never"}));
   app.add_flag("--with-preprocess", job.preprocess,
                "of a run: the transforms of its data are part of the file");
   app.add_option("--labels", labels, "file with a class name a line, for the metadata");
   app.add_option("--metadata", metadata, "KEY=VALUE for the file's metadata")
       ->allow_extra_args(false);
   app.add_option("--check", job.checks, "bindings of the symbolic dims to compare on")
-      ->check(cli::Range(1, 100));
+      ->check(cli::in_range(1, 100));
   app.add_option("--dtype", dtype, "float16 or bfloat16: of weights and computation")
-      ->check(cli::IsMember({"float16", "bfloat16"}));
+      ->check(cli::one_of({"float16", "bfloat16"}));
   app.add_option("--keep-float", job.keep_float,
                  "with --dtype: operations, or parameters whose readers, stay float32 (pattern)")
       ->allow_extra_args(false);
@@ -154,7 +154,7 @@ int run(int argc, char** argv) {
   app.add_option("--check-with", check_with,
                  "what runs the file: self, or onnxruntime (libonnxruntime.so, or the library that "
                  "PADDLE_ONNXRUNTIME names)")
-      ->check(cli::IsMember({"self", "onnxruntime"}));
+      ->check(cli::one_of({"self", "onnxruntime"}));
   app.add_flag("--no-check", no_check, "do not run the file");
   app.add_flag("--overwrite", job.overwrite, "replace an existing file");
   app.add_flag("--dry-run", dry_run, "say how each operation is exported, write nothing");

@@ -142,11 +142,11 @@ void Command::add_text_options() {
   const auto* presence = app_.add_option("--presence-penalty", text_options_.presence_penalty,
                                          "subtracted from the logits of a language model's tokens "
                                          "that were generated already")
-                             ->check(cli::Range(-2.0, 2.0));
+                             ->check(cli::in_range(-2.0, 2.0));
   const auto* frequency =
       app_.add_option("--frequency-penalty", text_options_.frequency_penalty,
                       "the same, once for each time that the token was generated")
-          ->check(cli::Range(-2.0, 2.0));
+          ->check(cli::in_range(-2.0, 2.0));
   const auto* bias =
       app_.add_option("--logit-bias", biases_,
                       "TOKEN=BIAS: added to the logit of a language model's token, by its id "
@@ -161,13 +161,13 @@ void Command::add_text_limits() {
                       "with --prompt: then print a JSON line for each generated token, with its "
                       "log-probability and those of the N most likely tokens")
           ->needs(prompt_)
-          ->check(cli::Range(int64_t{0}, int64_t{20}));
+          ->check(cli::in_range(int64_t{0}, int64_t{20}));
   app_.add_option("--stop", generation_.stops, "end before this text (repeatable)")
       ->allow_extra_args(false);
   app_.add_option("--draft", draft_,
                   "ngram: check several tokens that the text itself suggests in one step, which "
                   "gives the same text sooner (default); none: one token at a time")
-      ->check(cli::IsMember({"ngram", "none"}));
+      ->check(cli::one_of({"ngram", "none"}));
   schema_option_ =
       app_.add_option("--schema", schema_,
                       "the text is JSON that is valid for this JSON Schema (a file), or any JSON "
@@ -181,30 +181,30 @@ void Command::add_language_options() {
   const auto* context =
       app_.add_option("--context", context_,
                       "tokens of a text, whose keys and values are cached (default: the model's)")
-          ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
+          ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   const auto* kv = app_.add_option("--kv", kv_, "how a language model's keys and values are cached")
-                       ->check(cli::IsMember({"f32", "bf16", "int8"}));
+                       ->check(cli::one_of({"f32", "bf16", "int8"}));
   const auto* cache =
       app_.add_option(
               "--cache", cache_,
               "plain: a place for each text; paged: blocks of tokens that texts take as they "
               "grow and share (default: paged for --requests, else plain)")
-          ->check(cli::IsMember({"plain", "paged"}));
+          ->check(cli::one_of({"plain", "paged"}));
   const auto* chunk =
       app_.add_option("--chunk", chunk_,
                       "tokens of a prompt that a language model reads in a step (default: 256)")
-          ->check(cli::Range(int64_t{1}, llm::Runner::kMostRows));
+          ->check(cli::in_range(int64_t{1}, llm::Runner::kMostRows));
   const auto* activations =
       app_.add_option(
               "--activations", activations_,
               "of products with block-quantized weights (default: int16 for text, float32 for "
               "--input)")
-          ->check(cli::IsMember({"float32", "int16", "int8"}));
+          ->check(cli::one_of({"float32", "int16", "int8"}));
   const auto* weights_as =
       app_.add_option("--weights-as", weights_as_,
                       "keep a language model's matrices in 8 or 4 bits, whatever their file has "
                       "(default: as-is)")
-          ->check(cli::IsMember({"as-is", "int8", "int4"}));
+          ->check(cli::one_of({"as-is", "int8", "int4"}));
   const auto* adapter =
       app_.add_option("--adapter", adapter_,
                       "[NAME=]DIR: a low-rank adapter in PEFT's files, added to a language model");
@@ -218,7 +218,7 @@ void Command::add_language_jobs() {
                     ->excludes(chat_);
   app_.add_option("--window", window_,
                   "with --perplexity: tokens at a time (default: 512 or the context)")
-      ->check(cli::Range(int64_t{2}, int64_t{1} << 40))
+      ->check(cli::in_range(int64_t{2}, int64_t{1} << 40))
       ->needs(perplexity_);
   app_.add_flag("--json", json_, "with --perplexity: print one JSON line")->needs(perplexity_);
   embed_ =
@@ -245,19 +245,19 @@ void Command::add_benchmark_options() {
                   "time N runs, on random input if none is given, and print one JSON line")
       ->excludes(perplexity_)
       ->excludes(requests_)
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   prefill_ =
       app_.add_option("--prefill", speed_.prefill,
                       "with --benchmark: the prompt's tokens of a language model (default: 256)")
-          ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
+          ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   decode_ = app_.add_option("--decode", speed_.decode,
                             "with --benchmark: the tokens that are generated (default: 64)")
-                ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
+                ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   streams_ = app_.add_option("--streams", speed_.streams,
                              "with --benchmark: numbers of texts at a time, such as 1,8; with "
                              "--requests: one such number (default: 8)")
                  ->delimiter(',')
-                 ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
+                 ->check(cli::in_range(int64_t{1}, int64_t{1} << 20));
   app_.add_option("--dim", dims_, "name=value: a symbolic dim, for --benchmark");
 }
 

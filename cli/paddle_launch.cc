@@ -52,13 +52,13 @@ int run(int argc, char** argv) {
   bool check = false;
   cli::Option* const ranks =
       app.add_option("-n,--ranks", options.ranks, "processes to start on this machine")
-          ->check(cli::Range(1, comm::kMostRanks));
+          ->check(cli::in_range(1, comm::kMostRanks));
   cli::Option* const nodes =
       app.add_option("--nodes,--nnodes", options.nodes, "launchers of the run, one a machine")
-          ->check(cli::Range(1, comm::kMostRanks));
+          ->check(cli::in_range(1, comm::kMostRanks));
   cli::Option* const node =
       app.add_option("--node-rank", options.node, "number of this launcher, from 0")
-          ->check(cli::Range(0, comm::kMostRanks - 1));
+          ->check(cli::in_range(0, comm::kMostRanks - 1));
   cli::Option* const rendezvous =
       app.add_option("--rendezvous", options.rendezvous, "host:port of the launcher with number 0");
   app.add_option(
@@ -70,15 +70,15 @@ int run(int argc, char** argv) {
   app.add_option("--ssh", ssh, "program that starts the launchers of --hosts, instead of ssh");
   app.add_option("--restarts", options.restarts,
                  "how often a run that has lost a rank continues from its last checkpoint")
-      ->check(cli::Range(0, 1000));
+      ->check(cli::in_range(0, 1000));
   app.add_option("--logs", options.logs, "folder for rank-N.log, what each rank writes");
   app.add_option("--dead-after", dead_after,
                  "seconds after which a rank that is stopped or silent counts as lost")
-      ->check(cli::Range(0.1, kDay));
+      ->check(cli::in_range(0.1, kDay));
   app.add_option("--timeout", timeout, "longest wait of a rank for another one, in seconds")
-      ->check(cli::Range(1.0, 365 * kDay));
+      ->check(cli::in_range(1.0, 365 * kDay));
   app.add_option("--join-timeout", join_timeout, "seconds for all launchers and ranks to come")
-      ->check(cli::Range(1.0, kDay));
+      ->check(cli::in_range(1.0, kDay));
   app.add_flag("--check", check,
                "no command: compare the versions of the ranks and measure their connections");
   app.add_option("COMMAND", options.command, "the command and its arguments")->allow_extra_args();

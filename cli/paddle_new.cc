@@ -21,10 +21,10 @@ int run(int argc, char** argv) {
          "--tokens", request.tokens,
          "language-model: characters (default), bytes, or bpe: subwords of a byte-level BPE "
          "tokenizer that is trained on the text and written beside the config")
-      ->check(cli::IsMember({"characters", "bytes", "bpe"}));
+      ->check(cli::one_of({"characters", "bytes", "bpe"}));
   app.add_option("--vocabulary-size", request.vocabulary_size,
                  "with --tokens bpe: its tokens (default: by the size of the text, at most 8000)")
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 22));
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 22));
   app.add_flag("--small", request.small, "a small model that trains in seconds, for a first try");
   app.add_flag("--overwrite", overwrite, "replace an existing file");
   app.add_flag("--list", list, "list the recipes");

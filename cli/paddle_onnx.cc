@@ -84,13 +84,13 @@ int run(int argc, char** argv) {
   diff->add_option("A", first, "an ONNX file")->required();
   diff->add_option("B", second, "another one")->required();
   diff->add_option("--check", comparison.runs, "runs on random inputs to compare; 0: none")
-      ->check(cli::Range(0, 100));
+      ->check(cli::in_range(0, 100));
   diff->add_option("--dim", dims, "NAME=SIZE of a symbolic dim of A in the runs")
       ->allow_extra_args(false);
   diff->add_option("--rtol", comparison.relative, "relative tolerance of results")
-      ->check(cli::NonNegativeNumber);
+      ->check(cli::kNonNegative);
   diff->add_option("--atol", comparison.absolute, "absolute tolerance of results")
-      ->check(cli::NonNegativeNumber);
+      ->check(cli::kNonNegative);
   diff->add_flag("--json", json, "one JSON object");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (diff->parsed()) {

@@ -119,7 +119,7 @@ int run(int argc, char** argv) {
                    "whose kernels (cpu, onednn; several are timed in turn; default: the faster)")
       ->allow_extra_args(false)
       ->delimiter(',')
-      ->check(cli::IsMember({"cpu", "onednn"}));
+      ->check(cli::one_of({"cpu", "onednn"}));
   bench_command->add_flag("--first-result", timing.first_result,
                           "read the first result alone, as inference does");
 
@@ -129,7 +129,7 @@ int run(int argc, char** argv) {
   bench_command
       ->add_option("--peer", peer,
                    "instead of NAME: a table of calls beside torch's in the same run")
-      ->check(cli::IsMember({"torch"}));
+      ->check(cli::one_of({"torch"}));
   bench_command->add_option("--python", beside.python,
                             "with --peer: an interpreter that has torch (default: PADDLE_PYTHON)");
   bench_command->add_option("--filter", beside.filter,
@@ -143,12 +143,12 @@ int run(int argc, char** argv) {
   fuzz_command->add_option("FAMILY", family, "folder of engine/ops (math, nn, …), or all")
       ->required();
   fuzz_command->add_option("--time", fuzzing.seconds, "seconds until it ends")
-      ->check(cli::PositiveNumber);
+      ->check(cli::kPositive);
   fuzz_command->add_option("--seed", fuzzing.seed, "of the calls");
   fuzz_command->add_option("--filter", fuzzing.filter,
                            "only operations that match this regular expression");
   fuzz_command->add_option("--timeout", fuzzing.timeout, "seconds that one call may take")
-      ->check(cli::PositiveNumber);
+      ->check(cli::kPositive);
   fuzz_command->add_flag("--keep-going", fuzzing.keep_going,
                          "continue after a failure, without the operation that failed");
 
@@ -164,7 +164,7 @@ int run(int argc, char** argv) {
   check_command
       ->add_option("--backend", checks.backend,
                    "take this one's kernels wherever it has one: cpu or onednn")
-      ->check(cli::IsMember({"cpu", "onednn"}));
+      ->check(cli::one_of({"cpu", "onednn"}));
   cli::add_device_options(*check_command, device);
   check_command->add_flag("--strided", checks.strided, "inputs are transposed in memory");
   check_command->add_flag("--numeric", checks.numeric,
@@ -182,7 +182,7 @@ int run(int argc, char** argv) {
                              "only names that match this regular expression");
   export_command
       ->add_option("--opset", exporting.opset, "opset to write for (default: the lowest that fits)")
-      ->check(cli::Range(int64_t{17}, int64_t{26}));
+      ->check(cli::in_range(int64_t{17}, int64_t{26}));
   export_command->add_flag("--check", exporting.check,
                            "read the files back, run them and compare with the operation");
 

@@ -408,23 +408,23 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", options.batch, "of a model: samples of a prediction")
       ->capture_default_str()
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--dim", options.dims, "of a model: NAME=SIZE…, sizes of symbolic dims");
   app.add_option("--input", options.input, "of a model: predict this file, not random numbers");
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
   app.add_option("--prompt", options.prompt,
                  "of a language model: tokens of the prompt that each step reads (256)")
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--generate", options.generate,
                  "of a language model: tokens that each step generates after it (32)")
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--rows", options.rows, "rows of each table")
       ->capture_default_str()
-      ->check(cli::Range(int64_t{1}, int64_t{100000}));
+      ->check(cli::in_range(int64_t{1}, int64_t{100000}));
   app.add_option("--simulate", options.simulated,
                  "of a config: run N ranks as threads of this process; paddle-launch starts real "
                  "ones")
-      ->check(cli::Range(1, 1024));
+      ->check(cli::in_range(1, 1024));
   app.add_flag("--dry-run", options.dry_run, "say what would be measured; write nothing");
   app.add_flag("--json", options.json, "print profile.json in place of tables");
   cli::App* diff = app.add_subcommand("diff", "compare two reports: what became slower");

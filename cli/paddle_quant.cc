@@ -115,13 +115,13 @@ struct Options {
                    "calibration data: train, valid, CONFIG.yaml[:part], a folder or files "
                    "(default: the run's training data)");
     app.add_option("--samples", samples, "samples for calibration (default: 256)")
-        ->check(cli::Range(int64_t{1}, int64_t{1} << 32));
+        ->check(cli::in_range(int64_t{1}, int64_t{1} << 32));
     app.add_option("--batch", batch, "samples at a time (default: 8)")
-        ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
+        ->check(cli::in_range(int64_t{1}, int64_t{1} << 20));
     app.add_option("--observer", observer,
                    "how ranges are chosen: " + join(quant::range_method_names(), ", "));
     app.add_option("--percentile", percentile, "for the percentile observer")
-        ->check(cli::Range(50.0, 100.0));
+        ->check(cli::in_range(50.0, 100.0));
     app.add_option("--keep-float", keep_float, "layers that stay float (pattern)")
         ->allow_extra_args(false);
     app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
@@ -213,12 +213,12 @@ struct QuantizeOptions : Options {
     app.add_option("--format", format,
                    "of the ONNX file: qdq, qoperator (QLinearConv and the like) or nbits (weights "
                    "of 4 bits in MatMulNBits)")
-        ->check(cli::IsMember({"qdq", "qoperator", "nbits"}));
+        ->check(cli::one_of({"qdq", "qoperator", "nbits"}));
     app.add_option(
            "--scales", scales,
            "of the blocks of a GGUF file: plain (the bytes of ggml's quantizer) or searched "
            "(least squared error); those of q4_k, q5_k and q6_k are always searched")
-        ->check(cli::IsMember({"plain", "searched"}));
+        ->check(cli::one_of({"plain", "searched"}));
     app.add_option("--statistics", statistics,
                    "file of histograms: read if it fits the model, else written");
     app.add_option("--max-drop", drop,
@@ -398,7 +398,7 @@ struct CompareOptions {
     app.add_option("--data", data, "train, valid, CONFIG.yaml[:part], a folder or files")
         ->required();
     app.add_option("--batch", batch, "samples at a time")
-        ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
+        ->check(cli::in_range(int64_t{1}, int64_t{1} << 20));
     app.add_flag("--json", json, "one line of JSON at the end");
   }
 };
@@ -440,18 +440,17 @@ struct PruneOptions {
     app.add_option("-o,--output", job.output,
                    "folder with the pruned model, or a file that ends in .onnx")
         ->required();
-    app.add_option("--kind", kind, "pattern of zeros (default: 2:4)")
-        ->check(cli::IsMember({"2:4"}));
+    app.add_option("--kind", kind, "pattern of zeros (default: 2:4)")->check(cli::one_of({"2:4"}));
     app.add_option("--by", by,
                    "what goes: magnitude, the smallest weights (default); wanda, those "
                    "that contribute least")
-        ->check(cli::IsMember({"magnitude", "wanda"}));
+        ->check(cli::one_of({"magnitude", "wanda"}));
     app.add_option("--match", job.match, "only these layers (pattern)")->allow_extra_args(false);
     app.add_option("--data", data, "data for wanda (default: the run's training data)");
     app.add_option("--eval-data", evaluation,
                    "data to compare on (default: the run's validation data, else --data)");
     app.add_option("--samples", job.samples, "samples for wanda (default: 256)")
-        ->check(cli::Range(int64_t{1}, int64_t{1} << 32));
+        ->check(cli::in_range(int64_t{1}, int64_t{1} << 32));
     app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
     app.add_flag("--no-check", no_check, "do not compare the result");
     app.add_flag("--overwrite", job.overwrite, "replace what is in the output");

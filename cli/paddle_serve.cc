@@ -40,27 +40,27 @@ int run(int argc, char** argv) {
   auto* request = app.add_option("--request-s", given.request_s, "seconds that a request may take");
   app.add_option("--family", family, "the models' family, a model file (default: by their type)");
   app.add_option("--context", context, "tokens of a text (default: the model's)")
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--kv", kv, "how keys and values are cached")
-      ->check(cli::IsMember({"f32", "bf16", "int8"}));
+      ->check(cli::one_of({"f32", "bf16", "int8"}));
   app.add_option("--cache", cache,
                  "paged: blocks of tokens that texts take as they grow and share (default); plain: "
                  "a place for each text")
-      ->check(cli::IsMember({"plain", "paged"}));
+      ->check(cli::one_of({"plain", "paged"}));
   app.add_option("--cache-tokens", cache_tokens,
                  "that a paged cache holds (default: the context of all texts, as far as half of "
                  "the memory holds them)")
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--activations", activations,
                  "of products with block-quantized weights (default: int16)")
-      ->check(cli::IsMember({"float32", "int16", "int8"}));
+      ->check(cli::one_of({"float32", "int16", "int8"}));
   app.add_option("--weights-as", weights_as,
                  "keep matrices in 8 or 4 bits, whatever their file has (default: as-is)")
-      ->check(cli::IsMember({"as-is", "int8", "int4"}));
+      ->check(cli::one_of({"as-is", "int8", "int4"}));
   app.add_option("--draft", draft,
                  "ngram: check several tokens that a text itself suggests in one step (default); "
                  "none: one token of each text at a time")
-      ->check(cli::IsMember({"ngram", "none"}));
+      ->check(cli::one_of({"ngram", "none"}));
   app.add_option("--adapter", adapters,
                  "NAME=DIR: the model with the low-rank adapter in this folder of PEFT, under this "
                  "name; weights are shared (repeatable)")

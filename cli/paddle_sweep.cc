@@ -231,12 +231,12 @@ int run(int argc, char** argv) {
                  "folder of the runs (default: runs/<config name>-sweep)");
   app.add_option("--metric", metric, "what is compared (default: train.best, or the loss)");
   app.add_option("--random", random, "random trials in place of a grid")
-      ->check(cli::Range(int64_t{1}, int64_t{10000}));
+      ->check(cli::in_range(int64_t{1}, int64_t{10000}));
   app.add_option("--seed", seed, "of random trials");
   app.add_option("--halving", sweep.halving,
                  "successive halving: train all trials a little, then in each round one of N, for "
                  "N times as long")
-      ->check(cli::Range(int64_t{2}, int64_t{100}));
+      ->check(cli::in_range(int64_t{2}, int64_t{100}));
   app.add_flag("--dry-run", dry_run, "list the trials, check the config, train nothing");
   app.add_flag("--json", as_json, "print one JSON object at the end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;

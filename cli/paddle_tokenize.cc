@@ -107,7 +107,7 @@ void add_arguments(cli::App& app, Arguments& a) {
       ->needs(trains);
   app.add_option("--min-count", a.trained.min_count,
                  "with --train: how often a pair must occur to become a token (default: 2)")
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 40))
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 40))
       ->needs(trains);
   app.add_option("--special-token", a.trained.special_tokens,
                  "with --train: a token that is not written in texts, repeatable (default: "

@@ -292,10 +292,10 @@ int run(int argc, char** argv) {
   app.add_option("--allow-unused", options.allow_unused,
                  "with --init: tensors that the model may not use (pattern)");
   app.add_option("--benchmark", options.benchmark, "time N steps and print one JSON line")
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--simulate", simulated,
                  "run N ranks as threads of this process, with the results of N processes")
-      ->check(cli::Range(1, 1024));
+      ->check(cli::in_range(1, 1024));
   cli::DeviceOptions device;
   cli::add_device_options(app, device);
   app.add_flag("--profile", options.profile,

@@ -233,16 +233,16 @@ int run(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--time-limit", options.time_limit, "seconds for the search")
       ->capture_default_str()
-      ->check(cli::Range(0.0, 1e7));
+      ->check(cli::in_range(0.0, 1e7));
   app.add_option("-o,--output", options.output, "folder of the results (default: tuned/<name>)");
   app.add_flag("--resume", options.resume, "continue the search whose trials are in the folder");
   app.add_option("--loss-tolerance", options.loss_tolerance,
                  "precision, kv: how much the mean loss (of steps 41 to 50) may move")
       ->capture_default_str()
-      ->check(cli::Range(0.0, 1.0));
+      ->check(cli::in_range(0.0, 1.0));
   app.add_option("--batch", options.batch, "of a model: samples of a prediction at the start")
       ->capture_default_str()
-      ->check(cli::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(cli::in_range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--dim", options.dims, "of a model: NAME=SIZE…, sizes of symbolic dims");
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
   app.add_option("--family", options.family,
@@ -256,7 +256,7 @@ int run(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--plans", options.plans, "with --parallel: plans to print")
       ->capture_default_str()
-      ->check(cli::Range(int64_t{1}, int64_t{100000}));
+      ->check(cli::in_range(int64_t{1}, int64_t{100000}));
   app.add_option("--check-runs", options.check_runs,
                  "print the errors of the cost model on published runs (CSV)");
   app.add_flag("--dry-run", options.dry_run, "say what would be tried; measure and write nothing");
