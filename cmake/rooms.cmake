@@ -261,7 +261,7 @@ paddle_room(quant
   LIBRARIES Eigen3::Eigen nlohmann_json::nlohmann_json)
 
 paddle_room(tune
-  DEPENDS base config tensor ops ir compiler runtime formats data program train infer
+  DEPENDS base config tensor ops ir compiler partition runtime formats data program train infer
           llm
   LIBRARIES nlohmann_json::nlohmann_json)
 

@@ -170,6 +170,8 @@ Schedule parse_schedule(const std::string& name) {
   return static_cast<Schedule>(it - names.begin());
 }
 
+std::string name_of(Schedule schedule) { return schedule_names()[static_cast<size_t>(schedule)]; }
+
 JobLists make_job_lists(const PipelineShape& shape) {
   if (shape.schedule == Schedule::kZeroBubble) return ZeroBubble(shape).run();
   JobLists lists;

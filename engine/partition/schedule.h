@@ -32,6 +32,7 @@ enum class Schedule : uint8_t {
 /// The names in a config: "f_then_b", "1f1b", "interleaved", "zero_bubble".
 std::vector<std::string> schedule_names();
 Schedule parse_schedule(const std::string& name);
+std::string name_of(Schedule schedule);
 
 struct PipelineShape {
   Schedule schedule = Schedule::kOneForwardOneBackward;

@@ -114,12 +114,12 @@ TEST(CostModel, SchedulesTradeWaitsForMemory) {
   const Cluster c = a100(48);
   Strategy s{.data = 8, .pipeline = 12, .tensor = 4, .micro_batch = 2};
   const Prediction plain = predict(bloom(), c, s);
-  s.order = PipelineOrder::kZeroBubble;
+  s.schedule = partition::Schedule::kZeroBubble;
   const Prediction filled = predict(bloom(), c, s);
   EXPECT_LT(filled.pipeline, 0.6 * plain.pipeline);
   EXPECT_NEAR(filled.compute, plain.compute, 1e-9 * plain.compute);
   EXPECT_GT(filled.activation_memory, 1.5 * plain.activation_memory);  // 23 micro-batches, not 12
-  s.order = PipelineOrder::kForwardThenBackward;
+  s.schedule = partition::Schedule::kForwardThenBackward;
   const Prediction all = predict(bloom(), c, s);
   EXPECT_DOUBLE_EQ(all.seconds, plain.seconds);
   EXPECT_GT(all.activation_memory, filled.activation_memory);
@@ -128,7 +128,8 @@ TEST(CostModel, SchedulesTradeWaitsForMemory) {
 TEST(Planner, FixesASchedule) {
   for (const std::string name : {"f_then_b", "zero_bubble", "interleaved"}) {
     const PlanningResult result = plan_parallel(bloom(), a100(32), {"schedule=" + name}, 3);
-    for (const Plan& plan : result.plans) EXPECT_EQ(name_of(plan.strategy.order), name);
+    for (const Plan& plan : result.plans)
+      EXPECT_EQ(partition::name_of(plan.strategy.schedule), name);
     EXPECT_NE(plans_json(bloom(), a100(32), result).find("\"schedule\":\"" + name + "\""),
               std::string::npos);
   }

@@ -41,9 +41,9 @@ struct MicroBatch {
         s(strategy),
         tokens(real(s.micro_batch) * real(m.sequence) / real(s.context)),
         layers(std::ceil(real(m.layers) / real(s.pipeline * s.chunks)) * real(s.chunks)),
-        passes(s.recompute != Recompute::kFull         ? 3
-               : s.order == PipelineOrder::kZeroBubble ? 5  // both backward jobs recompute
-                                                       : 4) {}
+        passes(s.recompute != Recompute::kFull                  ? 3
+               : s.schedule == partition::Schedule::kZeroBubble ? 5  // both backward jobs recompute
+                                                                : 4) {}
 
   /// Seconds of the layers: products, attention, and passes over the residual stream.
   double compute() {
@@ -144,14 +144,14 @@ double activation_bytes(const Transformer& m, const Strategy& s) {
 /// The most micro-batches whose activations a device keeps, if a step has enough of them.
 double micro_batches_in_flight(const Strategy& s) {
   const double stages = real(s.pipeline);
-  switch (s.order) {
-    case PipelineOrder::kForwardThenBackward:
+  switch (s.schedule) {
+    case partition::Schedule::kForwardThenBackward:
       return std::numeric_limits<double>::infinity();
-    case PipelineOrder::kInterleaved:
+    case partition::Schedule::kInterleaved:
       return stages * (1 + (stages - 1) / (stages * real(s.chunks)));
-    case PipelineOrder::kZeroBubble:
+    case partition::Schedule::kZeroBubble:
       return 2 * stages - 1;
-    case PipelineOrder::k1F1B:
+    case partition::Schedule::kOneForwardOneBackward:
       break;
   }
   return stages;
@@ -184,20 +184,6 @@ void add_memory(const Transformer& m, const Strategy& s, const MicroBatch& micro
 
 }  // namespace
 
-const char* name_of(PipelineOrder order) {
-  switch (order) {
-    case PipelineOrder::kForwardThenBackward:
-      return "f_then_b";
-    case PipelineOrder::kInterleaved:
-      return "interleaved";
-    case PipelineOrder::kZeroBubble:
-      return "zero_bubble";
-    case PipelineOrder::k1F1B:
-      break;
-  }
-  return "1f1b";
-}
-
 std::string text(const Strategy& s) {
   std::string out = str("data ", s.data);
   const auto add = [&](int64_t value, const char* name) {
@@ -207,7 +193,7 @@ std::string text(const Strategy& s) {
   add(s.pipeline, "pipeline");
   if (s.pipeline > 1)
     out += s.chunks > 1 ? str(" (interleaved, ", s.chunks, " chunks)")
-                        : str(" (", name_of(s.order), ")");
+                        : str(" (", partition::name_of(s.schedule), ")");
   add(s.context, "context");
   add(s.expert, "expert");
   out += str(", micro-batch ", s.micro_batch);
@@ -257,7 +243,7 @@ Prediction predict(const Transformer& m, const Cluster& c, const Strategy& s) {
   const double slowest = micro.slowest_stage(stage, head);
   const double all = real(m.layers) / micro.layers * stage + head;
   // Gradients of weights, a third of a pass over a stage, fill what other schedules wait.
-  const double filled = s.order == PipelineOrder::kZeroBubble ? 3 : real(s.chunks);
+  const double filled = s.schedule == partition::Schedule::kZeroBubble ? 3 : real(s.chunks);
   const double bubble = std::max(0.0, all - slowest) / filled;
   // The mean over stages; what uneven ones wait counts as the pipeline's.
   const double even = real(m.layers) / real(s.pipeline) / micro.layers;

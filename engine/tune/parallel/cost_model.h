@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "partition/schedule.h"
 #include "tune/parallel/cluster.h"
 #include "tune/parallel/transformer.h"
 
@@ -12,16 +13,12 @@ namespace paddle::tune {
 
 enum class Recompute { kNone, kSelective, kFull };
 
-/// The order of a pipeline's jobs, by the names of `parallel.schedule`.
-enum class PipelineOrder { k1F1B, kForwardThenBackward, kInterleaved, kZeroBubble };
-const char* name_of(PipelineOrder order);
-
 /// With tensor parallelism, what it would replicate is split along the sequence. Ranks lie data
 /// outermost, then pipeline, context and tensor; experts are spread over the data ranks.
 struct Strategy {
   int64_t data = 1, pipeline = 1, context = 1, tensor = 1, expert = 1;
   int64_t chunks = 1;  ///< pipeline stages of a device; 1 unless interleaved
-  PipelineOrder order = PipelineOrder::k1F1B;
+  partition::Schedule schedule = partition::Schedule::kOneForwardOneBackward;
   int64_t sharding = 0;     ///< 1 optimizer states, 2 and gradients, 3 and parameters, over data
   int64_t shards = 0;       ///< ranks of a sharding group; 0: all of data
   int64_t micro_batch = 1;  ///< sequences

@@ -35,6 +35,11 @@ std::vector<int64_t> divisors(int64_t n, int64_t most) {
   return out;
 }
 
+std::vector<std::string> sorted(std::vector<std::string> words) {
+  std::sort(words.begin(), words.end());
+  return words;
+}
+
 /// Values of a strategy that are fixed, by key.
 class Constraints {
  public:
@@ -44,7 +49,7 @@ class Constraints {
                                                    "schedule", "recompute"};
     static const std::map<std::string, std::vector<std::string>> kWords = {
         {"recompute", {"none", "selective", "full"}},
-        {"schedule", {"1f1b", "f_then_b", "interleaved", "zero_bubble"}}};
+        {"schedule", sorted(partition::schedule_names())}};
     for (const std::string& text : fixed) {
       const size_t equals = text.find('=');
       const std::string key = text.substr(0, equals);
@@ -74,7 +79,9 @@ class Constraints {
     return it == values_.end() || it->second == std::to_string(value);
   }
   bool allows(Recompute recompute) const { return allows_word("recompute", name_of(recompute)); }
-  bool allows(PipelineOrder order) const { return allows_word("schedule", name_of(order)); }
+  bool allows(partition::Schedule schedule) const {
+    return allows_word("schedule", partition::name_of(schedule));
+  }
   /// These sizes, and the fixed one, which may be outside of the usual ones.
   std::vector<int64_t> filter(const char* key, std::vector<int64_t> sizes) const {
     std::erase_if(sizes, [&](int64_t size) { return !allows(key, size); });
@@ -82,7 +89,7 @@ class Constraints {
   }
 
  private:
-  bool allows_word(const char* key, const char* word) const {
+  bool allows_word(const char* key, const std::string& word) const {
     const auto it = values_.find(key);
     return it == values_.end() || it->second == word;
   }
@@ -134,7 +141,7 @@ class Planner {
       if (expert > 1 && m_.experts % expert != 0) continue;
       for (const int64_t micro_batch :
            constraints_.filter("micro_batch", divisors(m_.batch / data, 64)))
-        for (const auto& [order, chunks] : schedules(pipeline, m_.batch / data / micro_batch)) {
+        for (const auto& [schedule, chunks] : schedules(pipeline, m_.batch / data / micro_batch)) {
           for (const auto& [sharding, shards] : shardings(data))
             for (const Recompute recompute :
                  {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
@@ -144,7 +151,7 @@ class Planner {
                         .tensor = tensor,
                         .expert = expert,
                         .chunks = chunks,
-                        .order = order,
+                        .schedule = schedule,
                         .sharding = sharding,
                         .shards = shards,
                         .micro_batch = micro_batch,
@@ -163,18 +170,18 @@ class Planner {
 
   /// The orders of a pipeline that its sizes allow, with the stages of a device. A pipeline of one
   /// stage has only the plain one.
-  std::vector<std::pair<PipelineOrder, int64_t>> schedules(int64_t pipeline,
-                                                           int64_t micro_batches) const {
-    std::vector<std::pair<PipelineOrder, int64_t>> out;
+  std::vector<std::pair<partition::Schedule, int64_t>> schedules(int64_t pipeline,
+                                                                 int64_t micro_batches) const {
+    std::vector<std::pair<partition::Schedule, int64_t>> out;
     for (const int64_t chunks : constraints_.filter("chunks", {1, 2, 3, 4, 5, 6, 8, 10})) {
       if (chunks == 1) {
-        out.emplace_back(PipelineOrder::k1F1B, 1);
+        out.emplace_back(partition::Schedule::kOneForwardOneBackward, 1);
         if (pipeline == 1) continue;
-        out.emplace_back(PipelineOrder::kForwardThenBackward, 1);
-        out.emplace_back(PipelineOrder::kZeroBubble, 1);
+        out.emplace_back(partition::Schedule::kForwardThenBackward, 1);
+        out.emplace_back(partition::Schedule::kZeroBubble, 1);
       } else if (pipeline > 1 && m_.layers % (pipeline * chunks) == 0 &&
                  micro_batches % pipeline == 0) {
-        out.emplace_back(PipelineOrder::kInterleaved, chunks);
+        out.emplace_back(partition::Schedule::kInterleaved, chunks);
       }
     }
     std::erase_if(out, [&](const auto& each) { return !constraints_.allows(each.first); });
@@ -269,7 +276,7 @@ nlohmann::ordered_json parallel_section(const Strategy& s, const Prediction& p) 
                                 {"tensor", s.tensor},
                                 {"sequence", s.tensor > 1},
                                 {"pipeline", s.pipeline},
-                                {"schedule", name_of(s.order)},
+                                {"schedule", partition::name_of(s.schedule)},
                                 {"micro_batches", static_cast<int64_t>(p.micro_batches)},
                                 {"chunks", s.chunks},
                                 {"sharding", s.sharding}};

@@ -114,7 +114,7 @@ Strategy strategy_of(const Row& row, int64_t devices) {
   s.context = row.count("cp", 1);
   s.expert = row.count("ep", 1);
   s.chunks = row.count("vpp", 1);
-  if (s.chunks > 1) s.order = PipelineOrder::kInterleaved;
+  if (s.chunks > 1) s.schedule = partition::Schedule::kInterleaved;
   s.data = std::max<int64_t>(1, devices / (s.tensor * s.pipeline * s.context));
   s.sharding = row.count("zero_stage", 0);
   s.shards = row.count("fsdp_shard", 0);
