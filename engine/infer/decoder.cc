@@ -31,25 +31,7 @@ std::unique_ptr<Decoder> make_decoder(const program::Model& model,
                                       const std::vector<std::string>& overrides) {
   const auto prediction = program::read_predict(config_of(model), overrides);
   if (!prediction) return nullptr;
-  struct Make {
-    const program::Model& model;
-    std::unique_ptr<Decoder> operator()(const program::TagPrediction& options) const {
-      return tag_decoder(model, options);
-    }
-    std::unique_ptr<Decoder> operator()(const program::CtcPrediction& options) const {
-      return ctc_decoder(model, options);
-    }
-    std::unique_ptr<Decoder> operator()(const program::SequencePrediction& options) const {
-      return sequence_decoder(model, options);
-    }
-    std::unique_ptr<Decoder> operator()(const program::BoxPrediction& options) const {
-      return box_decoder(model, options);
-    }
-    std::unique_ptr<Decoder> operator()(const program::MaskPrediction& options) const {
-      return mask_decoder(model, options);
-    }
-  };
-  return std::visit(Make{model}, *prediction);
+  return std::visit([&](const auto& options) { return decoder_for(model, options); }, *prediction);
 }
 
 std::vector<std::string> generated_inputs(const program::Model& model) {

@@ -6,16 +6,16 @@
 
 namespace paddle::infer {
 
-std::unique_ptr<Decoder> tag_decoder(const program::Model& model,
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
                                      const program::TagPrediction& options);
-std::unique_ptr<Decoder> ctc_decoder(const program::Model& model,
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
                                      const program::CtcPrediction& options);
-std::unique_ptr<Decoder> sequence_decoder(const program::Model& model,
-                                          const program::SequencePrediction& options);
-std::unique_ptr<Decoder> box_decoder(const program::Model& model,
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
+                                     const program::SequencePrediction& options);
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
                                      const program::BoxPrediction& options);
-std::unique_ptr<Decoder> mask_decoder(const program::Model& model,
-                                      const program::MaskPrediction& options);
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
+                                     const program::MaskPrediction& options);
 
 /// The number of an output. kModel if there is none of that name.
 size_t output_of(const program::Model& model, const std::string& name);

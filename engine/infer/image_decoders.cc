@@ -322,12 +322,12 @@ class MaskDecoder final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> box_decoder(const program::Model& model,
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
                                      const program::BoxPrediction& options) {
   return std::make_unique<BoxDecoder>(model, options);
 }
-std::unique_ptr<Decoder> mask_decoder(const program::Model& model,
-                                      const program::MaskPrediction& options) {
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
+                                     const program::MaskPrediction& options) {
   return std::make_unique<MaskDecoder>(model, options);
 }
 

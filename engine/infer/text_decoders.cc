@@ -147,16 +147,16 @@ class SequenceDecoder final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> tag_decoder(const program::Model& model,
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
                                      const program::TagPrediction& options) {
   return std::make_unique<TagDecoder>(model, options);
 }
-std::unique_ptr<Decoder> ctc_decoder(const program::Model& model,
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
                                      const program::CtcPrediction& options) {
   return std::make_unique<CtcDecoder>(model, options);
 }
-std::unique_ptr<Decoder> sequence_decoder(const program::Model& model,
-                                          const program::SequencePrediction& options) {
+std::unique_ptr<Decoder> decoder_for(const program::Model& model,
+                                     const program::SequencePrediction& options) {
   return std::make_unique<SequenceDecoder>(model, options);
 }
 
