@@ -49,10 +49,10 @@ def main():
             predicted = json.loads(line)
             spelling = rows[int(predicted["source"].rsplit(":", 1)[1]) - 1][0].replace(" ", "").lower()
             sounds = predicted["text"].lower().split()
-            nearest = min(known[spelling], key=lambda each: distance(sounds, each))
+            away, nearest = min((distance(sounds, each), each) for each in known[spelling])
             words += 1
-            wrong += sounds != nearest
-            errors += distance(sounds, nearest)
+            wrong += away > 0
+            errors += away
             phonemes += len(nearest)
     print(f"{words} words: word error rate {wrong / words:.4f}, phoneme error rate {errors / phonemes:.4f}")
 

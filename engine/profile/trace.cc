@@ -67,7 +67,8 @@ std::vector<std::string> parts_of(const Origin& origin) {
 
 /// Layers, blocks and ranges as nested intervals: each part of a path lasts from its first
 /// operation to its last one before another part runs, or the step ends.
-void add_layers(Trace& trace, const RankTimeline& t, int process, int thread) {
+void add_layers(Trace& trace, const RankTimeline& t, const std::vector<Origin>& origins,
+                int process, int thread) {
   struct Open {
     std::string name;
     int64_t begin, end;
@@ -87,8 +88,7 @@ void add_layers(Trace& trace, const RankTimeline& t, int process, int thread) {
             [](const auto& a, const auto& b) { return a.begin < b.begin; });
   size_t step = 0;
   for (const auto& event : events) {
-    const Origin origin =
-        parse_origin(t.instructions[static_cast<size_t>(event.instruction)].origin);
+    const Origin& origin = origins[static_cast<size_t>(event.instruction)];
     while (step < ends.size() && event.begin >= ends[step]) {
       close_to(0);
       ++step;
@@ -133,12 +133,13 @@ void add_rank(Trace& trace, const RankTimeline& t, bool several) {
                       {"origin", info.origin}}}},
                    process, main_thread + 1, event.begin, event.end);
   }
-  const auto has_layer = [](const runtime::InstructionInfo& info) {
-    return !parse_origin(info.origin).layer.empty();
-  };
-  if (std::any_of(t.instructions.begin(), t.instructions.end(), has_layer)) {
+  std::vector<Origin> origins;  // by instruction
+  for (const runtime::InstructionInfo& info : t.instructions)
+    origins.push_back(parse_origin(info.origin));
+  if (std::any_of(origins.begin(), origins.end(),
+                  [](const Origin& origin) { return !origin.layer.empty(); })) {
     trace.name("thread_name", process, background + 1, "layers");
-    add_layers(trace, t, process, background + 1);
+    add_layers(trace, t, origins, process, background + 1);
   }
   for (const TimelineExchange& e : t.exchanges) {
     const int thread = e.background ? background : main_thread + 1;

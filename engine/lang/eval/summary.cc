@@ -53,13 +53,6 @@ class CountingInterpreter final : public Interpreter {
     const std::string_view name = call.op.name();
     const double out = size(call.results[0].shape);
     const auto operand = [&](size_t i) -> const Shape& { return call.operands.at(i).shape(); };
-    if (name == "linear" && !operand(0).empty()) return 2 * out * size(operand(0).back());
-    if (name == "matmul" && !operand(0).empty()) {
-      const auto& x = operand(0);
-      const int flag = call.op.attr_index("transpose_x");
-      const bool turned = flag >= 0 && call.attrs[static_cast<size_t>(flag)].as_bool();
-      return 2 * out * size(turned && x.size() > 1 ? x[x.size() - 2] : x.back());
-    }
     if (name.starts_with("conv")) {
       const auto& weight = operand(1);
       const bool transposed = name.ends_with("transpose");
