@@ -30,7 +30,7 @@ struct Comparison {
 };
 
 /// The inputs of exactly `rows` samples in one batch, repeated where the data has fewer; whole ones
-/// where the model has no batch axis and `rows` is 1. kData if there are no samples, kModel for a
+/// where the model has no batch axis and `rows` is 1. kData for data without samples, kModel for a
 /// model that cannot take `rows` samples at a time.
 std::vector<Array> timed_inputs(const program::Model& model, const infer::InputOptions& data,
                                 int64_t rows);

@@ -31,7 +31,7 @@ EvaluatedModel open_evaluated_file(const std::string& file, const std::string& c
                                    std::vector<std::string> overrides);
 
 /// Puts "train", "valid", "test" or "CONFIG.yaml[:part]" in the place of the validation data, and
-/// returns the name of the part. kUsage, after `option`, if there is no such part.
+/// returns the name of the part. kUsage, naming `option`, for an unknown part.
 std::string choose_evaluation_data(RunConfig& config, const std::string& words,
                                    const std::string& option);
 

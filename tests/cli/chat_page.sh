@@ -5,7 +5,7 @@ browser=""
 for name in chromium chromium-browser google-chrome; do
   [[ -n "$browser" ]] || browser="$(command -v "$name")"
 done
-[[ -n "$browser" ]] || { echo "there is no chromium"; exit 77; }
+[[ -n "$browser" ]] || { echo "chromium is missing"; exit 77; }
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 serve="$PADDLE_BIN/paddle-serve"

@@ -171,7 +171,7 @@ class PackedProducts final : public Kernel {
     }
   }
 
-  // Quantized rows lie in scratch as values, low bytes, scales, totals and corrections.
+  // Layout of quantized rows in scratch: values, low bytes, scales, totals, corrections.
   size_t value_bytes() const {
     return round_up_to_cache_line(static_cast<size_t>(rows_ * x_.features));
   }

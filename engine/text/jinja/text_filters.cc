@@ -123,7 +123,7 @@ std::vector<std::string> wrapped(const std::string& text, const WrapOptions& opt
       if (options.break_long_words) {
         const size_t cut = cut_of_long_word(word, options.width - length, options.break_on_hyphens);
         const auto middle = word.begin() + static_cast<ptrdiff_t>(cut);
-        line.emplace_back(word.begin(), middle);  // empty if there is no room, as in Python
+        line.emplace_back(word.begin(), middle);  // empty if nothing fits, as in Python
         word.erase(word.begin(), middle);
       } else if (line.empty()) {
         line.push_back(std::move(chunks[next++]));
