@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "autograd/autograd.h"
 #include "base/error.h"
 #include "formats/gguf/blocks.h"
 #include "ops/generated/generation.h"
@@ -94,6 +95,66 @@ TEST_P(PackedWeights, RowsAreThoseOfTheFormat) {
       ops::packed_rows(Tensor(blocks), Tensor(Array::from<int64_t>({5}, {1})), GetParam().name, 512)
           .array(),
       Error);
+}
+
+TEST_P(PackedWeights, AllRowsComeWithoutIndices) {
+  const Array blocks = random_blocks(GetParam(), 3, 512, random_);
+  const Array wanted = dequantized(GetParam(), blocks, 512);
+  const Array found =
+      ops::packed_rows(Tensor(blocks), Tensor(), GetParam().name, 512).array().contiguous();
+  ASSERT_EQ(found.shape, (Dims{3, 512}));
+  for (int64_t i = 0; i < found.size(); ++i)
+    ASSERT_EQ(found.data<float>()[i], wanted.data<float>()[i]) << i;
+}
+
+/// Compares with sums in float64: of a product with the dequantized weight, or its transpose.
+void expect_float_product(const Format& format, const Array& blocks, int64_t m, bool transposed,
+                          std::mt19937& random) {
+  const int64_t rows = blocks.shape[0], features = 512;
+  const Array weight = dequantized(format, blocks, features);
+  const int64_t depth = transposed ? rows : features, columns = transposed ? features : rows;
+  const Array x = random_floats({m, depth}, random);
+  const Array found =
+      ops::packed_matmul(Tensor(x), Tensor(blocks), format.name, features, transposed)
+          .array()
+          .contiguous();
+  ASSERT_EQ(found.shape, (Dims{m, columns}));
+  const auto* const w = weight.data<float>();
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      double sum = 0, size = 0;
+      for (int64_t k = 0; k < depth; ++k) {
+        const double term = static_cast<double>(x.data<float>()[i * depth + k]) *
+                            (transposed ? w[k * features + j] : w[j * features + k]);
+        sum += term;
+        size += std::abs(term);
+      }
+      ASSERT_NEAR(found.data<float>()[i * columns + j], sum, 1e-6 * size + 1e-30)
+          << format.name << " " << i << " " << j;
+    }
+}
+
+TEST_P(PackedWeights, FloatProductsAreThoseOfTheDequantizedMatrix) {
+  for (const int64_t rows : {1, 37, 300})
+    for (const int64_t m : {1, 5, 200})
+      for (const bool transposed : {false, true})
+        expect_float_product(GetParam(), random_blocks(GetParam(), rows, 512, random_), m,
+                             transposed, random_);
+}
+
+TEST_P(PackedWeights, TheGradientOfAFloatProductIsTheOtherProduct) {
+  const Tensor weight(random_blocks(GetParam(), 7, 512, random_)),
+      x(random_floats({3, 512}, random_)), cotangent(random_floats({3, 7}, random_));
+  autograd::Tape tape;
+  const InterpreterScope recording(tape);
+  const auto function = [&](const Tensors& v) {
+    return Tensors{ops::packed_matmul(v[0], weight, GetParam().name, 512)};
+  };
+  const Array found = autograd::vjp(function, {x}, {cotangent}).at(0).array().contiguous();
+  const Array wanted =
+      ops::packed_matmul(cotangent, weight, GetParam().name, 512, true).array().contiguous();
+  for (int64_t i = 0; i < wanted.size(); ++i)
+    ASSERT_EQ(found.data<float>()[i], wanted.data<float>()[i]);
 }
 
 /// x as the kernel quantizes it: units of 32, the largest value of each becomes `limit`.

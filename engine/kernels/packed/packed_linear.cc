@@ -18,6 +18,7 @@
 #include "kernels/norm/rms_normalize.h"
 #include "kernels/packed/panels.h"
 #include "kernels/packed/tiles.h"
+#include "kernels/packed/weight_reader.h"
 #include "ops/core/kernel.h"
 #include "ops/core/rules.h"
 #include "ops/generated/generation.h"
@@ -279,38 +280,23 @@ std::unique_ptr<Kernel> prepare_packed_rows(const KernelRequest& request) {
   const Layout &weight = request.operands[0], &index = request.operands[1];
   const int64_t rows = weight.shape[0], features = attrs.features,
                 row_bytes = weight.shape[1] * item_size(weight.dtype);
-  const UnpackedFormat* const format = find_unpacked_format(attrs.format);
-  const PackedFormat* const blocks = find_packed_format(attrs.format);
-  const ConvertFn read_index = convert_fn(index.dtype, DType::kI64);
-  const ConvertFn widen = format ? nullptr : convert_fn(weight.dtype, DType::kF32);
-  const int64_t count = index.size(), index_bytes = item_size(index.dtype);
+  const WeightReader reader(attrs.format, weight.dtype);
+  const ConvertFn read_index = index.present ? convert_fn(index.dtype, DType::kI64) : nullptr;
+  const int64_t count = index.present ? index.size() : rows,
+                index_bytes = index.present ? item_size(index.dtype) : 0;
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     const auto* const table = static_cast<const std::byte*>(operands[0]);
     auto* const out = static_cast<float*>(results[0]);
     parallel_for(count, std::max<int64_t>(1, 16384 / features), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        int64_t row;
-        read_index(static_cast<const std::byte*>(operands[1]) + i * index_bytes, 1, &row, 1);
+        int64_t row = i;
+        if (read_index)
+          read_index(static_cast<const std::byte*>(operands[1]) + i * index_bytes, 1, &row, 1);
         if (row < -rows || row >= rows)
           fail(ErrorCode::kData, "packed_rows: index ", row, " is out of range for ", rows,
                " elements");
-        const std::byte* const from = table + (row < 0 ? row + rows : row) * row_bytes;
-        float* const to = out + i * features;
-        if (!format) {
-          widen(from, 1, to, features);
-          continue;
-        }
-        const int64_t units_of_block = blocks->values / kUnit;
-        for (int64_t u = 0; u < features / kUnit; ++u) {
-          WeightUnit unit;
-          format->unpack(
-              reinterpret_cast<const uint8_t*>(from) + u / units_of_block * blocks->bytes,
-              u % units_of_block, unit);
-          for (int64_t k = 0; k < kUnit; ++k)
-            to[u * kUnit + k] =
-                unit.factor[k / 16] * static_cast<float>(unit.quants[k] - format->offset) +
-                unit.minimum_value;
-        }
+        reader.read(table + (row < 0 ? row + rows : row) * row_bytes, 0, features,
+                    out + i * features);
       }
     });
   });

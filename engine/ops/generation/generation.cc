@@ -176,11 +176,42 @@ double cost_packed_linears(const Attrs& attrs, const std::vector<Dims>& operands
   return 2 * element_product(operands[0]) * columns;
 }
 
+void infer_packed_matmul(InferContext& c) {
+  const auto attrs = c.attrs_as<PackedMatmulAttrs>();
+  check_weight(c, c.type(1), attrs.format, attrs.features);
+  const Dim rows = c.shape(1)[0], features = attrs.features;
+  Shape shape = c.shape(0);
+  c.check(!shape.empty() && c.dtype(0) == DType::kF32, "x must be float32 [..., ",
+          attrs.transpose ? "rows of weight" : "features", "], not ", c.type(0));
+  c.require_equal(shape.back(), attrs.transpose ? rows : features,
+                  attrs.transpose ? "x does not have a column for each row of weight"
+                                  : "x does not have `features` columns");
+  shape.back() = attrs.transpose ? features : rows;
+  c.result(DType::kF32, shape);
+}
+
+double cost_packed_matmul(const Attrs&, const std::vector<Dims>& operands,
+                          const std::vector<Dims>& results) {
+  return 2 * element_product(operands[0]) * static_cast<double>(results[0].back());
+}
+
+Tensors vjp_packed_matmul(VjpContext& c) {
+  const auto attrs = c.attrs_as<PackedMatmulAttrs>();
+  Tensors out = c.gradients();
+  if (c.needs(0))
+    out[0] = ops::packed_matmul(c.cotangent(), c.operand(1), attrs.format, attrs.features,
+                                !attrs.transpose);
+  return out;
+}
+
 void infer_packed_rows(InferContext& c) {
   const auto attrs = c.attrs_as<PackedRowsAttrs>();
   check_weight(c, c.type(0), attrs.format, attrs.features);
-  c.check(is_integer(c.dtype(1)), "index must be of integers, not ", c.type(1));
-  Shape shape = c.shape(1);
+  Shape shape = {c.shape(0)[0]};
+  if (c.has(1)) {
+    c.check(is_integer(c.dtype(1)), "index must be of integers, not ", c.type(1));
+    shape = c.shape(1);
+  }
   shape.push_back(attrs.features);
   c.result(DType::kF32, shape);
 }
