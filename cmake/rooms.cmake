@@ -227,7 +227,7 @@ paddle_room(quant_common DEPENDS base config tensor ops runtime lang)
 paddle_room(program
   DEPENDS base config tensor ops ir autograd compiler runtime formats onnx lang data quant_common
   LIBRARIES nlohmann_json::nlohmann_json)
-paddle_room(convert DEPENDS base config tensor runtime formats onnx program
+paddle_room(convert DEPENDS base config tensor ops runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(train
   DEPENDS base config tensor ops ir autograd compiler comm partition runtime formats metrics optim

@@ -1,6 +1,7 @@
 #include "convert/named_weights.h"
 
 #include "convert/format.h"
+#include "ops/generation/packed_format.h"
 
 namespace paddle::convert {
 
@@ -55,6 +56,29 @@ Array NamedWeights::read(const std::string& name) const {
   const Entry& entry = tensors_.at(name);
   const Array stored = source_->read(entry.source);
   return entry.perm.empty() ? stored : transposed(stored, entry.perm);
+}
+
+PackedForm NamedWeights::packed_form(const std::string& name, WeightType type) const {
+  const size_t index = tensors_.at(name).source;
+  const StoredTensor& stored = source_->tensors()[index];
+  const int64_t rows = stored.shape.at(0), features = stored.shape.at(1);
+  const std::string wanted = block_name(type, features);
+  const auto blocks = source_->read_blocks(index);
+  if (blocks && (wanted.empty() || wanted == blocks->format))
+    return {blocks->format, DType::kU8, blocks->rows.shape, features};
+  if (wanted.empty()) return {"float", stored.dtype, stored.shape, features};
+  const PackedFormat* const format = find_packed_format(wanted);
+  return {wanted, DType::kU8, {rows, features / format->values * format->bytes}, features};
+}
+
+PackedWeight NamedWeights::read_packed(const std::string& name, WeightType type) const {
+  const size_t index = tensors_.at(name).source;
+  const PackedForm form = packed_form(name, type);
+  auto blocks = source_->read_blocks(index);
+  if (blocks && blocks->format == form.format) return *std::move(blocks);
+  Array rows = source_->read(index).contiguous();
+  if (form.format != "float") return quantized_rows(rows, form.format);
+  return {std::move(rows), "float", form.features};
 }
 
 }  // namespace paddle::convert

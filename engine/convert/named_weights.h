@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/packed_weights.h"
 #include "convert/rules.h"
 #include "convert/source.h"
 
@@ -24,6 +25,11 @@ class NamedWeights {
   DType dtype(const std::string& name) const;
   Dims shape(const std::string& name) const;
   Array read(const std::string& name) const;
+  /// A matrix [rows, features] by its rows as the file has them, or [features, rows] with
+  /// `is_transposed`. Blocks and 16-bit floats stay what they are with kAsIs.
+  PackedWeight read_packed(const std::string& name, WeightType type) const;
+  /// The form of what it gives.
+  PackedForm packed_form(const std::string& name, WeightType type) const;
   /// The name in the file.
   const std::string& stored_name(const std::string& name) const;
   bool is_transposed(const std::string& name) const { return !tensors_.at(name).perm.empty(); }

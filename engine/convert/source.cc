@@ -145,9 +145,10 @@ class OnnxSource final : public Source {
 
 class GgufSource final : public Source {
  public:
-  explicit GgufSource(const std::string& path) : reader_(formats::gguf::Reader::open(path)) {
+  explicit GgufSource(const std::string& path)
+      : reader_(std::make_shared<formats::gguf::Reader>(formats::gguf::Reader::open(path))) {
     size_t quantized = 0;
-    for (const formats::gguf::TensorInfo& tensor : reader_.tensors()) {
+    for (const formats::gguf::TensorInfo& tensor : reader_->tensors()) {
       const std::string type = formats::gguf::type_name(tensor.type);
       const DType dtype = type == "F16" ? DType::kF16 : type == "BF16" ? DType::kBF16 : DType::kF32;
       quantized += type != "F16" && type != "BF16" && type != "F32";
@@ -157,11 +158,24 @@ class GgufSource final : public Source {
     notes_.push_back("the metadata of the GGUF file is left out");
   }
   Array read(size_t index) const override {
-    return reader_.read_float(reader_.tensors().at(index)).cast(tensors_.at(index).dtype);
+    return reader_->read_float(reader_->tensors().at(index)).cast(tensors_.at(index).dtype);
+  }
+  std::optional<PackedWeight> read_blocks(size_t index) const override {
+    const formats::gguf::TensorInfo& tensor = reader_->tensors().at(index);
+    if (tensor.shape.size() != 2 || tensor.shape[0] < 1) return std::nullopt;
+    PackedWeight out{{}, packed_name(tensor.type, tensor.shape[1]), tensor.shape[1]};
+    if (out.format.empty()) return std::nullopt;
+    const auto bytes = static_cast<int64_t>(tensor.bytes);
+    out.rows.dtype = DType::kU8;
+    out.rows.shape = {tensor.shape[0], bytes / tensor.shape[0]};
+    out.rows.strides = contiguous_strides(out.rows.shape);
+    out.rows.storage = Storage::borrow(const_cast<uint8_t*>(tensor.data),
+                                       static_cast<size_t>(tensor.bytes), reader_);
+    return out;
   }
 
  private:
-  formats::gguf::Reader reader_;
+  std::shared_ptr<formats::gguf::Reader> reader_;
 };
 
 class PickleSource final : public Source {

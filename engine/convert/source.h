@@ -4,10 +4,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "convert/format.h"
+#include "convert/packed_weights.h"
 #include "formats/gguf/quantize.h"
 #include "tensor/tensor.h"
 
@@ -32,6 +34,9 @@ class Source {
   const std::vector<std::string>& notes() const { return notes_; }
   /// kModel where the file is damaged.
   virtual Array read(size_t index) const = 0;
+  /// The rows of a matrix in blocks as the file has them, in the format of operations with packed
+  /// weights; nothing for other tensors.
+  virtual std::optional<PackedWeight> read_blocks(size_t) const { return std::nullopt; }
 
  protected:
   std::vector<StoredTensor> tensors_;

@@ -1,12 +1,9 @@
 #include "llm/weights.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
 #include "convert/rules.h"
-#include "formats/gguf/quantize.h"
-#include "ops/generation/packed_format.h"
 
 namespace paddle::llm {
 
@@ -18,28 +15,10 @@ Array transpose(Array value) {
   return value;
 }
 
-/// The name of a block format in the operations, empty for one that they do not compute with.
-std::string packed_name(int64_t type, int64_t features) {
-  std::string name = formats::gguf::type_name(type);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const PackedFormat* const format = find_packed_format(name);
-  return format && features % format->values == 0 ? name : "";
-}
-
-/// The block type of a matrix with rows of `features` values; "" for the one of its file.
-std::string block_name(WeightType type, int64_t features) {
-  if (type == WeightType::kAsIs || features % 32 != 0) return "";
-  if (type == WeightType::kInt8) return "q8_0";
-  return features % 256 == 0 ? "q4_k" : "q4_0";
-}
-
 }  // namespace
 
 WeightType weight_type(const std::string& word) {
-  if (word == "as-is") return WeightType::kAsIs;
-  if (word == "int8") return WeightType::kInt8;
-  if (word == "int4") return WeightType::kInt4;
+  if (const auto type = convert::find_weight_type(word)) return *type;
   fail(ErrorCode::kUsage, "--weights-as is '", word, "', expected as-is, int8 or int4");
 }
 
@@ -143,10 +122,10 @@ PackedWeight Weights::read_packed(const std::string& name, const Dims& shape, bo
   PackedWeight out;
   out.features = transposed ? shape[0] : shape[1];
   const bool in_rows = transposed == entry.transposed;
-  const std::string wanted = unpacks_ ? "" : block_name(type_, out.features);
+  const std::string wanted = unpacks_ ? "" : convert::block_name(type_, out.features);
   if (gguf_ && in_rows && !unpacks_) {
     const formats::gguf::TensorInfo tensor = blocks_of(entry);
-    out.format = packed_name(tensor.type, out.features);
+    out.format = convert::packed_name(tensor.type, out.features);
     if (!out.format.empty() && (wanted.empty() || wanted == out.format)) {
       out.rows.dtype = DType::kU8;
       const int64_t rows = transposed ? shape[1] : shape[0];
@@ -161,15 +140,7 @@ PackedWeight Weights::read_packed(const std::string& name, const Dims& shape, bo
   out.format = "float";
   Array value = value_of(entry);
   out.rows = (in_rows ? value : transpose(std::move(value))).contiguous();
-  if (!wanted.empty()) {
-    const Array floats = out.rows.cast(DType::kF32);
-    const auto blocks = formats::gguf::quantize(
-        *formats::gguf::find_block_type(wanted),
-        std::span<const float>(floats.data<float>(), static_cast<size_t>(floats.size())));
-    const int64_t rows = floats.shape[0];
-    out.rows = Array::from<uint8_t>(blocks, {rows, static_cast<int64_t>(blocks.size()) / rows});
-    out.format = wanted;
-  }
+  if (!wanted.empty()) return convert::quantized_rows(out.rows, wanted);
   return out;
 }
 

@@ -5,24 +5,15 @@
 #include <memory>
 #include <string>
 
+#include "convert/packed_weights.h"
 #include "llm/model_files.h"
 #include "tensor/tensor.h"
 
 namespace paddle::llm {
 
-/// Rows of a matrix as packed_linear and packed_rows take them.
-struct PackedWeight {
-  Array rows;
-  std::string format;  ///< "float", or blocks of GGUF
-  int64_t features = 0;
-};
+using convert::PackedWeight;
+using convert::WeightType;
 
-/// The form in which matrices are kept in memory.
-enum class WeightType : uint8_t {
-  kAsIs,  ///< of the file
-  kInt8,  ///< q8_0
-  kInt4,  ///< q4_k where rows are multiples of 256, else q4_0
-};
 /// From "as-is", "int8" or "int4"; kUsage for another word.
 WeightType weight_type(const std::string& word);
 

@@ -31,9 +31,18 @@ bool is_adapted(const Adapters& adapters, const std::string& path, size_t rank) 
 /// matrix + alpha / rank * down up, as the step and the merging compute it.
 Tensor sum_of(const Adapters& adapters, const Tensor& matrix, const Tensor& down,
               const Tensor& up) {
-  const Tensor product =
-      ops::matmul(down, up) * (adapters.alpha / static_cast<double>(adapters.rank));
+  const Tensor product = ops::matmul(down, up) * adapters.scale();
   return matrix + ops::cast(product, matrix.dtype());
+}
+
+/// Calls `visit(value, matrix)` for all parameters that are kept as packed rows.
+template <class Visit>
+void for_each_packed(program::ParameterStore& store, const Adapters& adapters, Visit visit) {
+  for (auto& [name, parameter] : store.parameters)
+    if (const auto matrix = packed_matrix(adapters, name);
+        matrix && parameter.value.shape == matrix->form.shape &&
+        parameter.value.dtype == matrix->form.dtype)
+      visit(parameter.value, *matrix);
 }
 
 }  // namespace
@@ -52,6 +61,12 @@ Spec lora_spec() {
                     .or_else(Spec::text())
                     .fallback("[]")
                     .doc("patterns of parameters that are trained as well, such as a new head"));
+  s.add(
+      "weights_as",
+      Spec::word({"float32", "as-is", "int8", "int4"})
+          .fallback("float32")
+          .doc("how matrices of init that stay as they are are kept: as-is keeps blocks of a GGUF "
+               "file and 16-bit floats, int8 and int4 make blocks"));
   return Spec::map(s).fallback("null").doc(
       "train low-rank products beside matrices that stay as they are");
 }
@@ -64,6 +79,11 @@ std::optional<Adapters> read_adapters(const Section& config) {
   out.alpha = s.has("alpha") ? s.real("alpha") : 2 * static_cast<double>(out.rank);
   out.only = s.texts("only");
   out.also = s.texts("also");
+  out.weights_as = convert::find_weight_type(s.text("weights_as"));
+  if (out.weights_as && !config.has("init"))
+    throw Error(ErrorCode::kConfig,
+                "lora.weights_as: there are no initial weights to keep; set init.weights",
+                s.location("weights_as"));
   if (config.has("models"))
     throw Error(ErrorCode::kConfig, "lora: is not possible with 'models'", config.location("lora"));
   return out;
@@ -85,17 +105,36 @@ std::vector<optim::ParameterGroup> adapter_groups(const Adapters& adapters) {
 
 Tensor AdaptedParameters::parameter(const std::string& path, const Dims& shape, DType dtype,
                                     const lang::Initializer& init) {
-  const Tensor matrix = outer_.parameter(path, shape, dtype, init);
-  if (!is_adapted(adapters_, path, shape.size())) return matrix;
-  // The second matrix starts at zero, so that the model does.
-  lang::Initializer first;
-  first.kind = lang::Initializer::Kind::kUniform;
-  first.b = 1 / std::sqrt(static_cast<double>(shape[0]));
-  first.a = -first.b;
-  const Tensor down = outer_.parameter(path + kDown, {shape[0], adapters_.rank}, dtype, first);
-  const Tensor up = outer_.parameter(path + kUp, {adapters_.rank, shape[1]}, dtype,
-                                     lang::Initializer::constant(0));
-  return sum_of(adapters_, matrix, down, up);
+  const auto packed = packed_matrix(adapters_, path);
+  const bool is_packed = packed && packed->shape == shape;
+  PackedOperand operand;
+  if (is_packed) {
+    operand.matrix = *packed;
+    operand.rows = outer_.parameter(path, packed->form.shape, packed->form.dtype,
+                                    lang::Initializer::constant(0));
+    operand.value = unpacked(*packed, operand.rows);
+  } else {
+    operand.value = outer_.parameter(path, shape, dtype, init);
+  }
+  if (is_adapted(adapters_, path, shape.size())) {
+    // The second matrix starts at zero, so that the model does.
+    lang::Initializer first;
+    first.kind = lang::Initializer::Kind::kUniform;
+    first.b = 1 / std::sqrt(static_cast<double>(shape[0]));
+    first.a = -first.b;
+    operand.down = outer_.parameter(path + kDown, {shape[0], adapters_.rank}, dtype, first);
+    operand.up = outer_.parameter(path + kUp, {adapters_.rank, shape[1]}, dtype,
+                                  lang::Initializer::constant(0));
+    operand.scale = adapters_.scale();
+    operand.value = sum_of(adapters_, operand.value, operand.down, operand.up);
+  }
+  if (is_packed) packed_.push_back(operand);
+  return operand.value;
+}
+
+std::optional<PackedMatrix> packed_matrix(const Adapters& adapters, const std::string& name) {
+  if (!adapters.base || matches_any(adapters.also, name)) return std::nullopt;
+  return adapters.base->find(name);
 }
 
 std::vector<std::string> adapted(const program::ParameterStore& store, const Adapters& adapters) {
@@ -114,9 +153,18 @@ bool is_adapter(const std::string& name) { return name.ends_with(kDown) || name.
 std::string lora_down(const std::string& matrix) { return matrix + kDown; }
 std::string lora_up(const std::string& matrix) { return matrix + kUp; }
 
+void unpack_types(program::ParameterStore& store, const Adapters& adapters) {
+  for_each_packed(store, adapters, [](Array& value, const PackedMatrix& matrix) {
+    value = Array::reserve(DType::kF32, matrix.shape);
+  });
+}
+
 void merge_adapters(program::ParameterStore& store, const Adapters& adapters) {
   runtime::EagerExecutor executor;
   const InterpreterScope scope(executor);
+  for_each_packed(store, adapters, [](Array& value, const PackedMatrix& matrix) {
+    value = unpacked(matrix, Tensor(value)).array().contiguous();
+  });
   for (const std::string& path : adapted(store, adapters)) {
     program::Parameter& matrix = store.parameters.at(path);
     const auto value = [&](const char* part) {

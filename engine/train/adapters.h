@@ -2,6 +2,7 @@
 // `lora:`: matrices that stay as they are, each beside a trained product of two narrow ones (Hu et
 // al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021). The saved model holds the sums.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,14 +11,19 @@
 #include "lang/eval/host.h"
 #include "optim/optimizer.h"
 #include "program/parameter_store.h"
+#include "train/packed_base.h"
 
 namespace paddle::train {
 
 struct Adapters {
   int64_t rank = 8;
-  double alpha = 16;                             ///< the product counts alpha / rank times
+  double alpha = 16;  ///< the product counts alpha / rank times
+  double scale() const { return alpha / static_cast<double>(rank); }
   std::vector<std::string> only = {"*.weight"};  ///< patterns of the matrices
   std::vector<std::string> also = {};  ///< patterns of parameters that are trained as well
+  /// How matrices that stay as they are are kept; nothing: in float32.
+  std::optional<convert::WeightType> weights_as = {};
+  std::shared_ptr<const PackedBase> base = {};  ///< the file with them, if they are packed
 };
 
 config::Spec lora_spec();
@@ -44,11 +50,17 @@ class AdaptedParameters final : public lang::ParameterProvider {
   }
   bool is_frozen(const std::string& path) const override { return outer_.is_frozen(path); }
   int64_t static_value(const Dim& dim) override { return outer_.static_value(dim); }
+  /// The packed matrices that the model has asked for.
+  const std::vector<PackedOperand>& packed() const { return packed_; }
 
  private:
   lang::ParameterProvider& outer_;
   const Adapters& adapters_;
+  std::vector<PackedOperand> packed_;
 };
+
+/// How a matrix of the model is kept, if its rows are packed.
+std::optional<PackedMatrix> packed_matrix(const Adapters& adapters, const std::string& name);
 
 /// Names of the adapters' matrices, by name of the matrix that they belong to; kConfig if there are
 /// none.
@@ -58,8 +70,11 @@ bool is_adapter(const std::string& name);
 /// Names of the two matrices of an adapter: [features, rank] and [rank, columns].
 std::string lora_down(const std::string& matrix);
 std::string lora_up(const std::string& matrix);
-/// Replaces each matrix by its sum with its adapter, which is taken out of the store.
+/// Replaces each matrix by its sum with its adapter, which is taken out of the store, and packed
+/// rows by their matrices in float32.
 void merge_adapters(program::ParameterStore& store, const Adapters& adapters);
+/// Gives packed rows the type and shape of their matrices, without values, for a trace.
+void unpack_types(program::ParameterStore& store, const Adapters& adapters);
 /// The adapters alone, as a safetensors file.
 void write_adapters(const std::string& file, const program::ParameterStore& store,
                     const Adapters& adapters);

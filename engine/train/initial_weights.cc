@@ -9,10 +9,13 @@
 
 namespace paddle::train {
 
-program::LoadReport load_initial_weights(const InitialWeights& init, program::ParameterStore& store,
+program::LoadReport load_initial_weights(const InitialWeights& init, const PackedBase* base,
+                                         program::ParameterStore& store,
                                          const std::function<void(const std::string&)>& warn) {
   const convert::NamedWeights weights(init.file, init.rules);
-  for (const std::string& line : weights.notes()) warn("init: " + line);
+  // Packed matrices stay in the blocks of which the file's notes say that they become floats.
+  if (!base)
+    for (const std::string& line : weights.notes()) warn("init: " + line);
   program::LoadReport report;
   const auto load = [&](const std::string& name, Array& target) {
     if (!weights.contains(name)) {
@@ -20,6 +23,14 @@ program::LoadReport load_initial_weights(const InitialWeights& init, program::Pa
       if (quant::is_quantization_value(name)) return;
       report.missing.push_back(name);
       return;
+    }
+    if (base) {
+      const auto packed = base->find(name);
+      if (packed && packed->form.shape == target.shape && packed->form.dtype == target.dtype) {
+        target = runtime::copied(base->read(name));
+        report.matched.push_back(name);
+        return;
+      }
     }
     const Dims shape = weights.shape(name);
     const DType dtype = weights.dtype(name);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "program/checkpoint.h"
+#include "train/packed_base.h"
 
 namespace paddle::train {
 
@@ -16,10 +17,11 @@ struct InitialWeights {
   std::vector<std::string> allow_missing = {}, allow_unused = {};  ///< patterns of names
 };
 
-/// Loads into parameters and model states that the store already has; kModel unless what is
-/// missing or unused is allowed. `warn` hears of contents that
-/// are left out, and of rules that match nothing where names are missing or unused.
-program::LoadReport load_initial_weights(const InitialWeights& init, program::ParameterStore& store,
+/// Loads into parameters and model states that the store already has, packed ones from `base`;
+/// kModel unless what is missing or unused is allowed. `warn` hears of contents that are left out,
+/// and of rules that match nothing where names are missing or unused.
+program::LoadReport load_initial_weights(const InitialWeights& init, const PackedBase* base,
+                                         program::ParameterStore& store,
                                          const std::function<void(const std::string&)>& warn);
 
 }  // namespace paddle::train

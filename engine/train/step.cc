@@ -150,6 +150,9 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
   options.store = &ports;
   std::optional<AdaptedParameters> adapted;
   if (d_.adapters) options.store = &adapted.emplace(ports, *d_.adapters);
+  std::optional<PackedProducts> products;
+  std::optional<InterpreterScope> with_products;
+  if (d_.adapters && d_.adapters->base) with_products.emplace(products.emplace(adapted->packed()));
   lang::NamedValues names;
   if (calls(d_.loss, "update")) {
     run_step_body(d_, inputs.fields, options, names, reach);

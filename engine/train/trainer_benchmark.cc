@@ -99,7 +99,7 @@ BenchmarkResult Trainer::Impl::benchmark() {
   r.median_ms = times[times.size() / 2];
   r.steps = static_cast<int64_t>(times.size());
   r.samples_per_second = 1e3 * static_cast<double>(config_.data.loader.batch_size) / r.median_ms;
-  r.parameters = store_.parameter_count();
+  r.parameters = parameter_count();
   if (!options_.eager) {
     const int64_t micro = std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate);
     r.flops = session_->training_flops(batch_shapes(*loader_, micro)) *

@@ -59,7 +59,7 @@ class Trainer::Impl {
   int64_t replay(const std::string& checkpoint,
                  const std::function<void(const ReplayedValue&)>& visit);
   std::optional<LogLine> evaluate();
-  int64_t parameter_count() const { return store_.parameter_count(); }
+  int64_t parameter_count() const;
   const ir::Module& module() const { return session_->module(); }
   const program::ParameterStore& store() const { return store_; }
   std::vector<std::string> run_summary() const;
@@ -73,6 +73,8 @@ class Trainer::Impl {
     double data_share() const { return data + compute > 0 ? data / (data + compute) : 0; }
   };
   void open_loaders();
+  /// Opens the file with the matrices that stay packed (`lora.weights_as`).
+  void open_packed_base();
   /// Looks for bad samples before the first step, for `data.check_seconds`, and treats them by the
   /// policies of the data.
   void scan_data();

@@ -110,6 +110,7 @@ MemoryPlan Trainer::Impl::prepare() {
     data::apply_fitted(config_.data.train, data::read_fitted(file));
   }
   open_loaders();
+  open_packed_base();
   std::optional<Phase> phase(std::in_place, "tracing the step");
   StepDefinition definition{.models = config_.models,
                             .loss = std::move(config_.loss),
@@ -255,6 +256,7 @@ void Trainer::Impl::try_first_batches() {
   program::StaticDims dims;
   for (const program::NamedModel& model : config_.models) {
     program::ParameterStore parameters = store_.of_model(model.name);
+    if (config_.adapters) unpack_types(parameters, *config_.adapters);
     program::trace_prediction(*model.program, model.program->model, parameters, config_.use_float64,
                               &dims);
   }
@@ -380,6 +382,19 @@ void Trainer::Impl::examine_loss() {
                    "time, and depends on that number");
 }
 
+void Trainer::Impl::open_packed_base() {
+  if (!config_.adapters || !config_.adapters->weights_as) return;
+  Adapters& adapters = *config_.adapters;
+  if (config_.parallel.mesh().axis_size_of("tensor") > 1)
+    fail(ErrorCode::kConfig, "lora.weights_as: packed matrices are not split over 'tensor'");
+  adapters.base =
+      std::make_shared<PackedBase>(config_.init.file, config_.init.rules, *adapters.weights_as);
+}
+
+int64_t Trainer::Impl::parameter_count() const {
+  return train::parameter_count(store_, config_.adapters ? config_.adapters->base.get() : nullptr);
+}
+
 void Trainer::Impl::load_initial_weights() {
   for (const program::NamedModel& model : config_.models) {
     const bool teaches = config_.distillation && model.name == Distillation::kName;
@@ -396,8 +411,9 @@ void Trainer::Impl::load_initial_weights() {
     if (config_.adapters)
       for (const char* pattern : {"*.lora_a", "*.lora_b"}) init.allow_missing.emplace_back(pattern);
     if (config_.distillation) init.allow_missing.push_back(str(Distillation::kName, ".*"));
+    const PackedBase* const base = config_.adapters ? config_.adapters->base.get() : nullptr;
     program::LoadReport report = train::load_initial_weights(
-        init, store_, [&](const std::string& line) { observer_.warn(line); });
+        init, base, store_, [&](const std::string& line) { observer_.warn(line); });
     if (config_.distillation) std::erase_if(report.missing, is_of_teacher);
     observer_.note(str("init: ", config_.init.file, ": ", report.text()));
   }

@@ -55,6 +55,39 @@ ok "$train" --resume run train.steps=22
 ok "$train" "$config" --output gguf model="$data/llama.gguf" train.steps=3
 [[ -f gguf/adapter.safetensors && ! -d gguf/adapter ]] || fail "the adapter of a GGUF file"
 
+# Matrices in the blocks of the file: the losses of their floats, also after resuming, in checkpoints
+# that hold blocks and a model that holds floats. The rest of the run does not differ.
+losses() { grep '"kind":"train"' "$1/metrics.jsonl" | grep -o '"loss":[0-9.eE+-]*' | cut -d: -f2; }
+blocks=(model="$data/llama_q8_0.gguf" train.log_every=1)
+ok "$train" "$config" --output floats "${blocks[@]}"
+ok "$train" "$config" --output packed "${blocks[@]}" lora.weights_as=as-is
+grep -q "become float32" error && fail "a warning says that blocks become floats"
+paste <(losses floats) <(losses packed) |
+  awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $1) bad = 1 } END { exit bad || NR != 20 }' ||
+  fail "losses with blocks: $(losses packed | tail -1), with floats $(losses floats | tail -1)"
+ok "$train" "$config" --output whole "${blocks[@]}" lora.weights_as=as-is train.steps=10
+ok "$train" --resume whole train.steps=20
+cmp <(losses packed) <(losses whole) || fail "a resumed run with blocks differs"
+size() { stat -c %s "$1/model.safetensors"; }
+(($(size packed/checkpoints/latest) * 2 < $(size floats/checkpoints/latest))) || fail "checkpoints hold floats"
+cmp -s <(head -c 8 packed/model/model.safetensors) <(head -c 8 floats/model/model.safetensors) ||
+  fail "the model is not of floats"
+# The saved model and the checkpoint are one model, up to the rounding of sums.
+evaluated() { ok "$bin/paddle" eval "$1" --data "$config:train"; grep -o '"loss":[0-9.eE+-]*' out | cut -d: -f2; }
+paste <(evaluated packed) <(evaluated packed/checkpoints/latest) |
+  awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $1) bad = 1 } END { exit bad || NR != 1 }' ||
+  fail "paddle eval: $(evaluated packed) of the model, $(evaluated packed/checkpoints/latest) of the checkpoint"
+for kind in int8 int4; do
+  ok "$train" "$config" --output $kind lora.weights_as=$kind train.steps=5
+done
+grep -q '"dtype": *"U8"\|"dtype":"U8"' <(head -c 4000 int8/checkpoints/latest/model.safetensors) || fail "int8: no blocks"
+ok "$train" "$config" --output eager "${blocks[@]}" lora.weights_as=as-is train.steps=3 --eager
+paste <(losses packed | head -3) <(losses eager) |
+  awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $1) bad = 1 } END { exit bad || NR != 3 }' ||
+  fail "an eager run with blocks differs"
+expect 3 "found 'int2' (did you mean 'int8'?)" "$train" "$config" lora.weights_as=int2 --output bad
+expect 3 "lora.weights_as: there are no initial weights to keep" "$train" "$here/../../configs/quickstart/digits.yaml" lora.weights_as=int8 --output bad
+
 # Parts that do not fit together.
 expect 3 "'params': it follows from the model" "$train" "$config" params.width=8 --output bad
 expect 3 "'init.weights': it follows from the model" "$train" "$config" init.weights=x.safetensors --output bad

@@ -1,0 +1,44 @@
+#include "convert/packed_weights.h"
+
+#include <algorithm>
+#include <cctype>
+#include <span>
+
+#include "formats/gguf/quantize.h"
+#include "formats/gguf/reader.h"
+#include "ops/generation/packed_format.h"
+
+namespace paddle::convert {
+
+std::optional<WeightType> find_weight_type(const std::string& word) {
+  if (word == "as-is") return WeightType::kAsIs;
+  if (word == "int8") return WeightType::kInt8;
+  if (word == "int4") return WeightType::kInt4;
+  return std::nullopt;
+}
+
+std::string packed_name(int64_t type, int64_t features) {
+  std::string name = formats::gguf::type_name(type);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const PackedFormat* const format = find_packed_format(name);
+  return format && features % format->values == 0 ? name : "";
+}
+
+std::string block_name(WeightType type, int64_t features) {
+  if (type == WeightType::kAsIs || features % 32 != 0) return "";
+  if (type == WeightType::kInt8) return "q8_0";
+  return features % 256 == 0 ? "q4_k" : "q4_0";
+}
+
+PackedWeight quantized_rows(const Array& rows, const std::string& block) {
+  const Array floats = rows.contiguous().cast(DType::kF32);
+  const auto blocks = formats::gguf::quantize(
+      *formats::gguf::find_block_type(block),
+      std::span<const float>(floats.data<float>(), static_cast<size_t>(floats.size())));
+  const int64_t count = floats.shape[0];
+  return {Array::from<uint8_t>(blocks, {count, static_cast<int64_t>(blocks.size()) / count}), block,
+          floats.shape[1]};
+}
+
+}  // namespace paddle::convert
