@@ -20,7 +20,7 @@ class ComparedTexts {
 
   /// Of tokens [samples, length]; kData for other shapes.
   std::vector<std::string> of_tokens(const Array& tokens) const;
-  /// What the files say in the samples of these numbers, in the form of decoded tokens
+  /// The texts in the files of the samples of these numbers, in the form of decoded tokens
   /// (data::FieldText::normalized): tokens that are unknown or beyond `max_length` are part of it.
   std::vector<std::string> references(std::span<const int64_t> indices) const;
 

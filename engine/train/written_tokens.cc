@@ -11,7 +11,7 @@ WrittenTokens::WrittenTokens(Session& session, const program::SequencePrediction
   const auto target = std::find_if(fields.begin(), fields.end(), [&](const FieldType& field) {
     return field.name == options.target;
   });
-  ensure(target != fields.end(), "predict.target is no field");
+  ensure(target != fields.end(), "predict.target is not a field");
   if (target->type.shape.size() != 2)
     fail(ErrorCode::kConfig, "predict.target: expected tokens [batch, length], '", options.target,
          "' is ", target->type);
