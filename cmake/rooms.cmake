@@ -229,11 +229,11 @@ paddle_room(program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(convert DEPENDS base config tensor ops runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(infer DEPENDS base tensor formats decoding text onnx data program
+  LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(train
   DEPENDS base config tensor ops ir autograd compiler comm partition runtime formats metrics optim
-          lang data program convert quant_common
-  LIBRARIES nlohmann_json::nlohmann_json)
-paddle_room(infer DEPENDS base tensor formats decoding text onnx data program
+          lang data program convert quant_common infer
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(llm DEPENDS base config tensor ops ir runtime formats decoding text program convert)
 # The page of paddle-serve as a string.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "data/fitted.h"
+#include "data/tokens.h"
 
 namespace paddle::data {
 
@@ -19,11 +20,15 @@ class FieldText {
   /// The tokens one after the other: characters and subwords as they are, words with blanks
   /// between them.
   std::string decode(std::span<const int64_t> ids) const;
+  /// A text of the data in the form of a decoded one: in small letters where the field has them,
+  /// words with one blank between them. With a tokenizer it stays as it is.
+  std::string normalized(const std::string& text) const;
 
  private:
   TextTokenizerPtr tokenizer_;
   std::vector<std::string> tokens_;
-  bool has_blanks_ = false;
+  bool has_blanks_ = false, lowercase_ = false;
+  TokenKind kind_ = TokenKind::kCharacters;
 };
 
 }  // namespace paddle::data

@@ -12,36 +12,13 @@
 #include "base/parallel.h"
 #include "base/span.h"
 #include "data/buffer_pool.h"
+#include "data/sample_order.h"
 #include "data/sample_reader.h"
-#include "data/sampler.h"
 
 namespace paddle::data {
 namespace {
 
 constexpr size_t kListedSkips = 1000;
-
-/// Orders the places [begin, end) of an epoch so that each run of `batch` places holds samples of
-/// similar lengths; the runs themselves come in a random order, and what fills no batch is last.
-std::vector<int64_t> order_by_length(std::vector<std::pair<int64_t, int64_t>> lengths,
-                                     int64_t batch, uint64_t seed, uint64_t counter) {
-  const auto full = static_cast<int64_t>(lengths.size()) / batch;
-  const auto sorted_end = lengths.begin() + full * batch;
-  // The stable order keeps samples of one length as random as they came.
-  std::stable_sort(lengths.begin(), sorted_end,
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<int64_t> out;
-  out.reserve(lengths.size());
-  if (full > 0) {
-    const Permutation runs(static_cast<uint64_t>(full), seed, stream_of("length"), counter);
-    for (int64_t i = 0; i < full; ++i) {
-      const auto run = static_cast<int64_t>(runs(static_cast<uint64_t>(i)));
-      for (int64_t k = 0; k < batch; ++k)
-        out.push_back(lengths[static_cast<size_t>(run * batch + k)].second);
-    }
-  }
-  for (auto it = sorted_end; it != lengths.end(); ++it) out.push_back(it->second);
-  return out;
-}
 
 /// One batch on its way: made by one thread, taken by the consumer in order.
 struct Slot {
@@ -79,7 +56,6 @@ class Loader::Impl {
       fail(ErrorCode::kConfig, "a batch of ", options_.batch_size, " cannot be shared by ",
            options_.ranks, " processes");
     if (dataset_->size() == 0) fail(ErrorCode::kData, "the dataset is empty");
-    if (!options_.weights.empty()) draw_.emplace(options_.weights);
     if (options_.drop_last && epoch_size() < options_.batch_size)
       fail(ErrorCode::kData, "an epoch has ", epoch_size(), " samples, fewer than one batch of ",
            options_.batch_size, "; lower batch_size or set drop_last: false");
@@ -95,6 +71,7 @@ class Loader::Impl {
       mask.max_length = field.max_length;
       fields_.push_back(std::move(mask));
     }
+    order_.emplace(dataset_, options_, !padded_.empty());
     for (const Field& field : fields_) {
       const bool fixed = std::find(field.shape.begin(), field.shape.end(), -1) == field.shape.end();
       if (fixed)
@@ -232,26 +209,7 @@ class Loader::Impl {
 
  private:
   /// Places of an epoch, those that drop_last leaves out among them.
-  int64_t epoch_size() const {
-    return options_.epoch_samples > 0 ? options_.epoch_samples : dataset_->size();
-  }
-
-  /// The sample at a place of a shuffled epoch.
-  using EpochOrder = std::function<int64_t(int64_t place)>;
-  EpochOrder order_of(int64_t epoch) const {
-    const auto counter = static_cast<uint64_t>(epoch);
-    if (draw_) {
-      const Random random(options_.seed, stream_of("draw"), counter);
-      return [this, random](int64_t place) {
-        return (*draw_)(random.uniform(static_cast<uint64_t>(place)));
-      };
-    }
-    const auto order = std::make_shared<Permutation>(static_cast<uint64_t>(dataset_->size()),
-                                                     options_.seed, stream_of("shuffle"), counter);
-    return [order](int64_t place) {
-      return static_cast<int64_t>((*order)(static_cast<uint64_t>(place)));
-    };
-  }
+  int64_t epoch_size() const { return data::epoch_size(*dataset_, options_); }
 
   int64_t local_rows() const { return options_.batch_size / options_.ranks; }
 
@@ -379,7 +337,7 @@ class Loader::Impl {
     start_batch(slot);
     std::vector<Sample> samples;  // of a batch that is padded
     const int64_t rows = end - begin;
-    const std::vector<int64_t> all = indices(slot.from.epoch, begin, end);
+    const std::vector<int64_t> all = order_->indices(slot.from.epoch, begin, end);
     const bool has_own = !wanted_ || is_any_wanted(rows);
     for (const int64_t index : all) {
       if (options_.workers > 0 && stopping()) return;
@@ -429,7 +387,7 @@ class Loader::Impl {
     std::vector<Sample> samples;
     std::vector<int64_t> numbers, places;
     int64_t place = slot.from.sample;
-    for (const int64_t index : indices(slot.from.epoch, slot.from.sample, slot.end)) {
+    for (const int64_t index : order_->indices(slot.from.epoch, slot.from.sample, slot.end)) {
       const int64_t at = place++;
       if (options_.workers > 0 && stopping()) return;
       try {
@@ -451,49 +409,6 @@ class Loader::Impl {
       slot.batch.indices.push_back(numbers[i]);
     }
     if (!own.empty()) store_together(slot.batch, own);
-  }
-
-  /// The samples at the places [begin, end) of an epoch.
-  std::vector<int64_t> indices(int64_t epoch, int64_t begin, int64_t end) {
-    std::vector<int64_t> out;
-    if (!options_.shuffle) {
-      for (int64_t at = begin; at < end; ++at) out.push_back(at);
-      return out;
-    }
-    const EpochOrder order = order_of(epoch);
-    if (padded_.empty() || options_.length_window == 0) {
-      for (int64_t at = begin; at < end; ++at) out.push_back(order(at));
-      return out;
-    }
-    const int64_t places = checked_multiply(options_.length_window, options_.batch_size);
-    for (int64_t at = begin; at < end;) {
-      const int64_t window = at / places;
-      const auto sorted = sorted_window(epoch, window, places, order);
-      for (; at < end && at / places == window; ++at)
-        out.push_back((*sorted)[static_cast<size_t>(at - window * places)]);
-    }
-    return out;
-  }
-
-  using Window = std::shared_ptr<const std::vector<int64_t>>;
-  /// The samples of a window of places, ordered by length; the last few are kept.
-  Window sorted_window(int64_t epoch, int64_t window, int64_t places, const EpochOrder& order) {
-    const std::lock_guard lock(window_mutex_);
-    for (const auto& [key, known] : windows_)
-      if (key == std::pair(epoch, window)) return known;
-    std::vector<std::pair<int64_t, int64_t>> lengths;
-    const int64_t end = std::min((window + 1) * places, epoch_size());
-    for (int64_t at = window * places; at < end; ++at) {
-      const int64_t index = order(at);
-      lengths.emplace_back(dataset_->length_of(index), index);
-    }
-    const uint64_t counter =
-        mix64(static_cast<uint64_t>(epoch) << 32 ^ static_cast<uint64_t>(window));
-    auto sorted = std::make_shared<const std::vector<int64_t>>(
-        order_by_length(std::move(lengths), options_.batch_size, options_.seed, counter));
-    windows_.emplace_back(std::pair(epoch, window), sorted);
-    if (windows_.size() > 4) windows_.pop_front();
-    return sorted;
   }
 
   /// Puts samples into arrays. Fields that are padded become as long as the longest of them, zeros
@@ -630,15 +545,13 @@ class Loader::Impl {
   }
 
   DatasetPtr dataset_;
-  std::optional<WeightedDraw> draw_;
   LoaderOptions options_;
   SampleReader reader_;
+  std::optional<SampleOrder> order_;
   BatchPipeline mixing_;
   std::vector<Field> fields_;                     ///< of the reader, then the masks
   std::vector<size_t> padded_;                    ///< fields that are padded
   std::function<bool(int64_t, int64_t)> wanted_;  ///< rows of a batch; empty: all
-  std::mutex window_mutex_;                       ///< guards windows_
-  std::deque<std::pair<std::pair<int64_t, int64_t>, Window>> windows_;
   std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   Workspace workspace_;
   std::exception_ptr failure_;

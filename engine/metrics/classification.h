@@ -146,6 +146,7 @@ std::unique_ptr<Metric> make_rate(const MetricSpec& spec);        ///< precision
 std::unique_ptr<Metric> make_curve(const MetricSpec& spec);       ///< curves.cc
 std::unique_ptr<Metric> make_regression(const MetricSpec& spec);  ///< regression.cc
 std::unique_ptr<Metric> make_sequence(const MetricSpec& spec);    ///< sequence_metric.cc
+std::unique_ptr<Metric> make_text(const MetricSpec& spec);        ///< text_metric.cc
 std::unique_ptr<Metric> make_detection(const MetricSpec& spec);   ///< detection_metric.cc
 std::unique_ptr<Metric> make_reduction(const MetricSpec& spec);   ///< reduction.cc
 

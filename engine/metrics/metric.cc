@@ -97,6 +97,8 @@ const std::vector<MetricInfo>& metric_infos() {
   static const std::vector<std::string> kPair = {"input", "label"};
   static const std::vector<OptionInfo> kRates = {kThreshold, kPositive, kAverage,
                                                  kAxis,      kIgnore,   kMultilabel};
+  static const std::vector<OptionInfo> kPadding = {
+      {"padding", OptionKind::kInteger, int64_t{0}, {}}};
   static const std::vector<OptionInfo> kAxes = {{"axis", OptionKind::kIntegers, {}, {}}};
   static const std::vector<std::string> kDetectionValues = {
       "map",      "map50",     "map75",      "map_small",    "map_medium",    "map_large",
@@ -126,16 +128,16 @@ const std::vector<MetricInfo>& metric_infos() {
       {"rmse", "Root of the mean squared error.", kPair, {}, D::kLower},
       {"mape", "Mean of absolute errors over absolute labels.", kPair, {}, D::kLower},
       {"r2", "Coefficient of determination.", kPair, {}, D::kHigher},
-      {"edit_rate",
-       "Edits between sequences of numbers, over the length of the labels.",
-       kPair,
-       {{"padding", OptionKind::kInteger, int64_t{0}, {}}},
-       D::kLower},
-      {"bleu",
-       "BLEU between sequences of numbers, 0 to 100, with exponential smoothing.",
-       kPair,
-       {{"padding", OptionKind::kInteger, int64_t{0}, {}}},
-       D::kHigher},
+      {"edit_rate", "Edits between sequences of numbers, over the length of the labels.", kPair,
+       kPadding, D::kLower},
+      {"bleu", "BLEU between sequences of numbers, 0 to 100, with exponential smoothing.", kPair,
+       kPadding, D::kHigher},
+      {"wer", "Word error rate of texts: edits of words over the words of the labels.", kPair,
+       kPadding, D::kLower, false, true},
+      {"cer", "Character error rate of texts: edits over the characters of the labels.", kPair,
+       kPadding, D::kLower, false, true},
+      {"sacrebleu", "BLEU of texts, 0 to 100, with sacreBLEU's defaults.", kPair, kPadding,
+       D::kHigher, false, true},
       {"mean_average_precision",
        "COCO's average precision of boxes; those with scores of 0 are left out.",
        {"boxes", "scores", "labels", "true_boxes", "true_labels", "true_mask"},
@@ -160,8 +162,8 @@ std::unique_ptr<Metric> make_metric(const MetricSpec& spec) {
   const Settings settings(spec);  // checks name and options
   if (spec.name == "accuracy") return std::make_unique<Accuracy>(spec);
   if (spec.name == "perplexity") return std::make_unique<Perplexity>(spec);
-  for (const auto make :
-       {make_rate, make_curve, make_regression, make_sequence, make_detection, make_reduction})
+  for (const auto make : {make_rate, make_curve, make_regression, make_sequence, make_text,
+                          make_detection, make_reduction})
     if (auto out = make(spec)) return out;
   fail(ErrorCode::kInternal, "no metric '", spec.name, "'");
 }
@@ -187,7 +189,7 @@ void resolve_operands(MetricSpec& spec, const std::vector<TensorType>& operands)
     check_regression_shapes(spec.name, operands[0].shape, operands[1].shape, ErrorCode::kConfig);
     return;
   }
-  if (spec.name == "edit_rate" || spec.name == "bleu") {
+  if (spec.name == "edit_rate" || spec.name == "bleu" || find_metric(spec.name)->compares_texts) {
     if (operands[0].shape.size() != 2 || operands[1].shape.size() != 2)
       fail(ErrorCode::kConfig, spec.name,
            ": expected two arrays [batch, length] of numbers, found ", operands[0], " and ",

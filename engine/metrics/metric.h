@@ -42,6 +42,9 @@ struct MetricInfo {
   std::vector<OptionInfo> options;
   Direction direction = Direction::kUnknown;
   bool is_reduction = false;  ///< a state of metrics of one's own; not a metric in itself
+  /// Whether operands are the tokens of texts, which TextMetric compares as the texts that they
+  /// stand for.
+  bool compares_texts = false;
 };
 const std::vector<MetricInfo>& metric_infos();
 const MetricInfo* find_metric(const std::string& name);
@@ -91,7 +94,16 @@ class Metric {
   MetricState state_;
 };
 
-/// Checks the options (kConfig) and makes the accumulator.
+/// A metric of texts. It is given the texts that tokens stand for, not the tokens.
+class TextMetric : public Metric {
+ public:
+  /// The text of a sample, and the one that is right.
+  virtual void add(const std::string& text, const std::string& reference) = 0;
+  void update(const std::vector<Array>& operands, int64_t samples) final;
+};
+
+/// Checks the options (kConfig) and makes the accumulator. That of a metric with `compares_texts`
+/// is a TextMetric.
 std::unique_ptr<Metric> make_metric(const MetricSpec& spec);
 
 /// Which axes a reduction over `axes` (without them: all) keeps. `code` for axes out of range.

@@ -72,37 +72,44 @@ class EditRate final : public SequenceMetric {
 class Bleu final : public SequenceMetric {
  public:
   using SequenceMetric::SequenceMetric;
-  double result() const override {
-    if (state_.count(kLengths, 1) == 0) return kNaN;
-    BleuCounts counts;
-    for (size_t n = 0; n < kBleuOrder; ++n) {
-      counts.correct[n] = state_.count(kCorrect, n);
-      counts.total[n] = state_.count(kTotal, n);
-    }
-    counts.length = state_.count(kLengths, 0);
-    counts.reference_length = state_.count(kLengths, 1);
-    return counts.score().score;
-  }
+  double result() const override { return score_of(state_); }
 
  private:
-  enum Group : size_t { kCorrect, kTotal, kLengths };
-
   void add(const std::vector<double>& found, const std::vector<double>& label) override {
     std::vector<std::string> tokens, reference;
     for (const double number : found) tokens.push_back(format_double(number));
     for (const double number : label) reference.push_back(format_double(number));
     BleuCounts counts;
     counts.add(tokens, {reference});
-    for (size_t n = 0; n < kBleuOrder; ++n) {
-      state_.count(kCorrect, n) += counts.correct[n];
-      state_.count(kTotal, n) += counts.total[n];
-    }
-    state_.count(kLengths, 0) += counts.length;
-    state_.count(kLengths, 1) += counts.reference_length;
+    note_counts(counts, state_);
   }
 };
 
+/// The groups of counts in a state.
+enum BleuGroup : size_t { kCorrect, kTotal, kLengths };
+
 }  // namespace
+
+void note_counts(const BleuCounts& counts, MetricState& state) {
+  for (size_t n = 0; n < kBleuOrder; ++n) {
+    state.count(kCorrect, n) += counts.correct[n];
+    state.count(kTotal, n) += counts.total[n];
+  }
+  state.count(kLengths, 0) += counts.length;
+  state.count(kLengths, 1) += counts.reference_length;
+}
+
+double score_of(const MetricState& state) {
+  if (state.count(kLengths, 1) == 0) return kNaN;
+  BleuCounts counts;
+  for (size_t n = 0; n < kBleuOrder; ++n) {
+    counts.correct[n] = state.count(kCorrect, n);
+    counts.total[n] = state.count(kTotal, n);
+  }
+  counts.length = state.count(kLengths, 0);
+  counts.reference_length = state.count(kLengths, 1);
+  return counts.score().score;
+}
 
 std::unique_ptr<Metric> make_sequence(const MetricSpec& spec) {
   if (spec.name == "edit_rate") return std::make_unique<EditRate>(spec);

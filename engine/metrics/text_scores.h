@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "metrics/metric_state.h"
+
 namespace paddle::metrics {
 
 struct BleuScore {
@@ -27,6 +29,11 @@ struct BleuCounts {
            const std::vector<std::vector<std::string>>& references);
   BleuScore score() const;  ///< with exponential smoothing
 };
+
+/// Counts of BLEU in the state of a metric: adds some, and the score of all of them (NaN without
+/// tokens in the references).
+void note_counts(const BleuCounts& counts, MetricState& state);
+double score_of(const MetricState& state);
 
 /// BLEU of a whole corpus (Papineni et al., 2002) with mteval's tokens (13a) and exponential
 /// smoothing: sacreBLEU's defaults. `references` holds one list for each set of references, as

@@ -65,6 +65,23 @@ Evaluator::Evaluator(const std::vector<MetricDefinition>& definitions,
       });
 }
 
+void Evaluator::read_texts(const data::Dataset& dataset,
+                           const std::vector<MetricBinding>& bindings) {
+  size_t at = 0;
+  for (const MetricDefinition& metric : definitions_)
+    for (size_t i = 0; i < metric.calls.size(); ++i, ++at) {
+      const MetricBinding& binding = bindings.at(at);
+      if (!metrics::find_metric(binding.spec.name)->compares_texts) continue;
+      // Predicted tokens are all meant.
+      const auto given = binding.spec.options.find("padding");
+      const int64_t padding = binding.predicted != PredictedTokens::kNone ? -1
+                              : given == binding.spec.options.end()
+                                  ? 0
+                                  : std::get<int64_t>(given->second);
+      at_metric(metric, [&] { calls_[at].texts.emplace(dataset, binding.labels, padding); });
+    }
+}
+
 template <class Use>
 void Evaluator::for_each(const Use& use) const {
   size_t at = 0;
@@ -100,6 +117,22 @@ void Evaluator::update(Call& call, const std::vector<Array>& operands,
   }
 }
 
+void Evaluator::update_texts(Call& call, const Array& tokens, std::span<const int64_t> indices) {
+  const std::vector<std::string> texts = call.texts->of_tokens(tokens);
+  const std::vector<std::string> references = call.texts->references(indices);
+  if (texts.size() != references.size())
+    fail(ErrorCode::kData, "expected the tokens of ", references.size(), " samples, found ",
+         texts.size(), " rows");
+  auto& metric = dynamic_cast<metrics::TextMetric&>(*call.metric);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const size_t group = metrics::interval_group(indices[i]);
+    std::swap(metric.state(), call.groups[group]);
+    metric.add(texts[i], references[i]);
+    std::swap(metric.state(), call.groups[group]);
+    ++call.seen.count(0, group);
+  }
+}
+
 void Evaluator::update(const EvaluationResult& batch, std::span<const int64_t> indices) {
   size_t at = 0;
   for (const MetricDefinition& metric : definitions_)
@@ -111,6 +144,7 @@ void Evaluator::update(const EvaluationResult& batch, std::span<const int64_t> i
           indices.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count()));
       at_metric(metric, [&] {
         Call& call = calls_[at];
+        if (call.texts) return update_texts(call, operands.at(0), own);
         if (call.scale.is_identity()) return update(call, operands, own);
         std::vector<Array> restored;
         for (const Array& operand : operands) restored.push_back(call.scale.restored(operand));

@@ -3,6 +3,7 @@
 // values of the expressions around them, with confidence intervals.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "data/target_scale.h"
 #include "metrics/metric.h"
+#include "train/compared_texts.h"
 #include "train/metric_call.h"
 #include "train/session.h"
 
@@ -22,6 +24,9 @@ class Evaluator {
   /// object.
   Evaluator(const std::vector<MetricDefinition>& definitions,
             const std::vector<MetricBinding>& bindings, std::vector<data::TargetScale> scales);
+  /// For metrics that compare texts: `dataset` has the samples of all batches and must outlive this
+  /// object. kConfig, with the place of a metric, where its label is not a text.
+  void read_texts(const data::Dataset& dataset, const std::vector<MetricBinding>& bindings);
 
   /// Operands of each call, of a batch, and the numbers of its samples in the dataset. Errors carry
   /// the place of the metric.
@@ -43,6 +48,7 @@ class Evaluator {
   struct Call {
     std::unique_ptr<metrics::Metric> metric;  ///< its own state is for use at the moment alone
     data::TargetScale scale;
+    std::optional<ComparedTexts> texts = {};  ///< of a metrics::TextMetric
     bool per_sample = true;
     bool is_vector = false;  ///< the result
     std::vector<metrics::MetricState> groups;
@@ -50,6 +56,7 @@ class Evaluator {
     metrics::MetricState seen;
   };
   void update(Call& call, const std::vector<Array>& operands, std::span<const int64_t> indices);
+  void update_texts(Call& call, const Array& tokens, std::span<const int64_t> indices);
   /// The metric with the states of all groups but one; `left_out` may be none of them.
   static const metrics::Metric& joined(const Call& call, size_t left_out);
   /// The value of an entry of `metrics:` over these groups.

@@ -56,6 +56,31 @@ void refuse_calls_in(lang::Expr& e, const std::string& outer) {
   });
 }
 
+bool reads(lang::Expr& e, std::string_view name) {
+  if (e.kind == lang::ExprKind::kName) return e.text == name;
+  bool found = false;
+  visit_children(e, [&](lang::ExprPtr& child) { found = found || reads(*child, name); });
+  return found;
+}
+
+/// How a call of a metric uses `predicted`.
+MetricCall::Predicted use_of_predicted(const MetricInfo& info, lang::Expr& call) {
+  using Predicted = MetricCall::Predicted;
+  Predicted use = Predicted::kNot;
+  const auto see = [&](lang::Expr& operand, bool is_input) {
+    if (!reads(operand, kPredicted)) return;
+    const bool plain = is_input && operand.kind == lang::ExprKind::kName;
+    use = plain && use == Predicted::kNot ? Predicted::kAsInput : Predicted::kElsewhere;
+  };
+  bool is_first = true;
+  for (lang::Argument& argument : call.arguments) {
+    const bool by_place = argument.name.empty() && is_first;
+    is_first = false;
+    see(*argument.value, by_place || argument.name == info.operands[0]);
+  }
+  return use;
+}
+
 /// A name that no text of the language can spell.
 std::string result_name(size_t call) { return str("result ", call); }
 
@@ -64,6 +89,7 @@ MetricCall metric_call(const MetricInfo& info, std::string name, lang::ExprPtr c
   MetricCall out;
   out.metric = info.name;
   out.name = std::move(name);
+  out.predicted = use_of_predicted(info, *call);
   out.code.where = call->where;
   out.code.sites = code.sites;
   lang::Stmt& statement = out.code.statements.emplace_back();
@@ -440,6 +466,10 @@ MetricBinding metric_binding(const BoundMetric& bound, const Dim& batch, int64_t
   if (spec.name == "mae" || spec.name == "rmse" || spec.name == "mape" || spec.name == "r2")
     binding.target = program::field_of(bound.operands[1]);
   if (bound.operands.size() > 1) binding.labels = program::field_of(bound.operands[1]);
+  binding.predicted = bound.predicted;
+  if (metrics::find_metric(spec.name)->compares_texts && binding.labels.empty())
+    fail(ErrorCode::kConfig, spec.name, ": ", metrics::find_metric(spec.name)->operands[1],
+         " must be a field of the data with texts");
   if (!spec.per_sample && bound.operands[0].ndim() == 0) check_batch_value(bound, binding);
   return binding;
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/diagnostics.h"
@@ -24,7 +25,12 @@ struct MetricCall {
   std::string metric;  ///< one of metrics::metric_infos
   lang::Code code;     ///< the call alone
   std::string name;    ///< of its result in the arithmetic
+  /// How it uses the name `predicted`, which stands for the tokens that `predict:` makes of
+  /// outputs.
+  enum class Predicted { kNot, kAsInput, kElsewhere } predicted = Predicted::kNot;
 };
+/// The name of predicted tokens in metrics.
+inline constexpr std::string_view kPredicted = "predicted";
 
 /// The result of a call: a number, or a vector of one element for each class.
 struct MetricResult {
@@ -53,11 +59,19 @@ struct MetricDefinition {
 std::vector<MetricDefinition> read_metrics(const config::Node& node,
                                            config::Diagnostics& diagnostics);
 
+/// The meaning of `predicted` in a call of a metric.
+enum class PredictedTokens {
+  kNone,      ///< nothing, or a value that the step has given that name
+  kComputed,  ///< tokens that the step computes from the scores
+  kWritten,   ///< tokens that the model has yet to write one by one: the operand has their place
+};
+
 /// A call with its arguments.
 struct BoundMetric {
   std::string metric;
   metrics::Options options;
   Tensors operands;  ///< in the order of the signature
+  PredictedTokens predicted = PredictedTokens::kNone;
 };
 /// Runs the call's arguments with `names`; kConfig, with the place, for arguments that the metric
 /// does not take.
@@ -71,7 +85,8 @@ struct MetricBinding {
   /// Of mae and rmse: the field of the data that predictions are compared with; "" if the label is
   /// another value.
   std::string target;
-  std::string labels;   ///< the field of the data that is the second operand; or ""
+  std::string labels;  ///< the field of the data that is the second operand; or ""
+  PredictedTokens predicted = PredictedTokens::kNone;
   std::string warning;  ///< why the value may depend on the validation batch size; or ""
 };
 MetricBinding metric_binding(const BoundMetric& bound, const Dim& batch, int64_t ignored_label);

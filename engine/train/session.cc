@@ -73,6 +73,8 @@ StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
       return {};
     case Part::kForward:
       return step_->forward(ports, inputs, true);
+    case Part::kPredict:
+      return step_->predict(ports, inputs);
     case Part::kEvaluate:
     case Part::kDivisor:
     case Part::kAlignment:
@@ -177,7 +179,7 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
       {Part::kTrain, "train"},     {Part::kAccumulate, "accumulate"},
       {Part::kApply, "apply"},     {Part::kEvaluate, "evaluate"},
       {Part::kDivisor, "divisor"}, {Part::kAlignment, "alignment"},
-      {Part::kForward, "forward"}};
+      {Part::kForward, "forward"}, {Part::kPredict, "predict"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   c->phase = phase_;
@@ -201,6 +203,8 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
         if (part == Part::kAccumulate) note_phase(out);
         for (const Tensor& value : out.reread) reread.insert(tracer.value_of(value));
         if (out.loss.defined()) tracer.output({ir::PortKind::kValue, "loss"}, out.loss);
+        if (out.prediction.defined())
+          tracer.output({ir::PortKind::kValue, "scores"}, out.prediction);
         if (part == Part::kTrain)
           for (size_t i = 0; i < out.losses.size(); ++i)
             tracer.output({ir::PortKind::kValue, "loss." + step_->definition().optimizers[i].name},
@@ -224,7 +228,7 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
 std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   auto c = traced(part, is_partitioned(part));
   ++traces_;
-  if (is_pipelined() && !is_of_data(part)) cut(*c, part);
+  if (is_pipelined() && is_partitioned(part)) cut(*c, part);
   connect(*c, part);
   if (c->cut) return c;
   compiler::CompileOptions compile = options_.compile;
@@ -565,6 +569,15 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
   result.metric_rows = c.metric_rows;
   result.metric_rows.resize(c.metric_sizes.size(), all);
   return result;
+}
+
+const Array& Session::predict(const std::vector<Array>& batch) {
+  if (options_.eager) {
+    prediction_ = run_eager(Part::kPredict, batch, {}, 1, 0).prediction.array().on_host();
+    return prediction_;
+  }
+  bind_sizes(batch);
+  return run_compiled(compiled(Part::kPredict), batch, {}, 1, 0)[0];
 }
 
 runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {

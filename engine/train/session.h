@@ -90,6 +90,16 @@ struct RowRange {
   int64_t count() const { return end - begin; }
 };
 
+/// Rows [begin, end) of a batch's arrays, sharing their memory.
+inline std::vector<Array> rows_of(const std::vector<Array>& batch, int64_t begin, int64_t end) {
+  std::vector<Array> out = batch;
+  for (Array& a : out) {
+    a.offset += begin * a.strides[0];
+    a.shape[0] = end - begin;
+  }
+  return out;
+}
+
 struct EvaluationResult {
   double loss = 0;  ///< of the whole batch
   std::vector<std::vector<Array>> metric_operands;
@@ -144,6 +154,9 @@ class Session {
   /// Loss and metric operands of a batch; the arrays are valid until the next call. Each rank of
   /// the axis `data` has the operands of its own rows, where they have rows.
   EvaluationResult evaluate(const std::vector<Array>& batch);
+  /// The scores that `predict:` of kind sequence reads, of a batch; valid until the next call. Each
+  /// rank computes the whole batch that it is given.
+  const Array& predict(const std::vector<Array>& batch);
 
   /// Which integers of the fields the model and the loss take.
   program::FieldUse field_use();
@@ -219,7 +232,16 @@ class Session {
   struct Pipeline;
   struct StageJob;
   using StageJobs = std::map<std::pair<partition::JobKind, int>, StageJob>;
-  enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kAlignment, kForward };
+  enum class Part {
+    kTrain,
+    kAccumulate,
+    kApply,
+    kEvaluate,
+    kDivisor,
+    kAlignment,
+    kForward,
+    kPredict
+  };
   StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Which parameters and states a step leaves alone.
@@ -236,7 +258,9 @@ class Session {
   /// Whether a part computes something from the batch alone.
   static bool is_of_data(Part part) { return part == Part::kDivisor || part == Part::kAlignment; }
   /// Whether ranks run parts of a function. What depends on the batch alone they all compute whole.
-  bool is_partitioned(Part part) const { return options_.mesh.size() > 1 && !is_of_data(part); }
+  bool is_partitioned(Part part) const {
+    return options_.mesh.size() > 1 && !is_of_data(part) && part != Part::kPredict;
+  }
   /// Replaces the function by this rank's part of it.
   void partition(Compiled& c);
   /// Whether the fields of a partitioned function are split by rows, each rank having adjacent
@@ -354,6 +378,7 @@ class Session {
   std::map<std::string, int64_t> sizes_;  ///< of its dims
   int64_t step_number_ = 0;               ///< of the step at hand; 0: every update is due
   std::vector<double> losses_;
+  Array prediction_;
   int64_t traces_ = 0;
   partition::Placements placements_;
   std::vector<partition::Gathered> gathered_;

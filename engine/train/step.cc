@@ -9,6 +9,7 @@
 #include "ops/generated/creation.h"
 #include "ops/generated/math.h"
 #include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
 #include "program/scoped_parameters.h"
 #include "train/step_derivatives.h"
@@ -118,6 +119,34 @@ Step::Step(StepDefinition definition) : d_(std::move(definition)) {
   });
 }
 
+class Step::Scope {
+ public:
+  Scope(const StepDefinition& definition, program::ParameterBinding& ports, bool training) {
+    for (const InterpreterFactory& make : definition.interpreters)
+      installed_.push_back(
+          std::make_unique<InterpreterScope>(*interpreters_.emplace_back(make(ports, training))));
+    options_.training = training;
+    options_.store = &ports;
+    if (!definition.adapters) return;
+    options_.store = &adapted_.emplace(ports, *definition.adapters);
+    if (!definition.adapters->base) return;
+    interpreters_.push_back(std::make_unique<PackedProducts>(adapted_->packed()));
+    installed_.push_back(std::make_unique<InterpreterScope>(*interpreters_.back()));
+  }
+  ~Scope() {
+    while (!installed_.empty()) installed_.pop_back();  // the innermost one first
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  const lang::EvaluationOptions& options() const { return options_; }
+
+ private:
+  std::vector<std::unique_ptr<Interpreter>> interpreters_;
+  std::vector<std::unique_ptr<InterpreterScope>> installed_;
+  std::optional<AdaptedParameters> adapted_;
+  lang::EvaluationOptions options_;
+};
+
 StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs, bool training,
                       const OnUpdate& on_update) const {
   StepOutputs out;
@@ -140,19 +169,8 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
     on_update(call, out.updates.size() - 1, due);
   };
 
-  std::vector<std::unique_ptr<Interpreter>> interpreters;
-  std::vector<std::unique_ptr<InterpreterScope>> installed;
-  for (const InterpreterFactory& make : d_.interpreters)
-    installed.push_back(
-        std::make_unique<InterpreterScope>(*interpreters.emplace_back(make(ports, training))));
-  lang::EvaluationOptions options;
-  options.training = training;
-  options.store = &ports;
-  std::optional<AdaptedParameters> adapted;
-  if (d_.adapters) options.store = &adapted.emplace(ports, *d_.adapters);
-  std::optional<PackedProducts> products;
-  std::optional<InterpreterScope> with_products;
-  if (d_.adapters && d_.adapters->base) with_products.emplace(products.emplace(adapted->packed()));
+  const Scope scope(d_, ports, training);
+  const lang::EvaluationOptions& options = scope.options();
   lang::NamedValues names;
   if (calls(d_.loss, "update")) {
     run_step_body(d_, inputs.fields, options, names, reach);
@@ -186,9 +204,94 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
   if (used_.empty()) used_ = ports.used();
   if (training) return out;
   out.names = names;
+  const PredictedTokens predicted = name_predicted(inputs, options, names);
   for (const MetricDefinition& metric : d_.metrics)
-    for (const MetricCall& call : metric.calls)
+    for (const MetricCall& call : metric.calls) {
       out.metrics.push_back(bind_metric(call, names, options));
+      if (call.predicted != MetricCall::Predicted::kNot) out.metrics.back().predicted = predicted;
+    }
+  return out;
+}
+
+Tensor Step::scores(const StepInputs& inputs, const lang::EvaluationOptions& options,
+                    const std::string& output) const {
+  program::ScopedParameters parameters(*options.store, d_.models.front().name);
+  lang::EvaluationOptions inside = options;
+  inside.store = &parameters;
+  for (const auto& [name, value] : run_model(d_.exported(), inputs.fields, inside))
+    if (name == output) return value.tensor();
+  fail(ErrorCode::kConfig, "predict.scores: '", output, "' is not an output of the model");
+}
+
+namespace {
+
+/// The likeliest class of each step, with -1 in place of repetitions and blanks.
+Tensor best_path(const Tensor& scores, int64_t blank) {
+  if (scores.ndim() != 3)
+    fail(ErrorCode::kConfig, "predict.scores: expected scores [batch, steps, classes], found ",
+         scores.type());
+  const Tensor path = ops::argmax(scores, 2);
+  const Tensor none =
+      ops::full_like(ops::slice(path, {1}, {Dim(0)}, {Dim(1)}), AttrValue(int64_t{-1}));
+  const Tensor before =
+      ops::concat({none, ops::slice(path, {1}, {Dim(0)}, {path.dim(1) - Dim(1)})}, 1);
+  const Tensor drops =
+      ops::logical_or(ops::equal(path, before), ops::equal(path, Tensor::number(blank)));
+  return ops::where(drops, Tensor::number(int64_t{-1}), path);
+}
+
+}  // namespace
+
+PredictedTokens Step::name_predicted(const StepInputs& inputs,
+                                     const lang::EvaluationOptions& options,
+                                     lang::NamedValues& names) const {
+  using Predicted = MetricCall::Predicted;
+  const auto find = [&](std::string_view name) {
+    return std::find_if(names.begin(), names.end(),
+                        [&](const auto& each) { return each.first == name; });
+  };
+  const MetricDefinition* user = nullptr;
+  bool elsewhere = false;
+  for (const MetricDefinition& metric : d_.metrics)
+    for (const MetricCall& call : metric.calls) {
+      if (call.predicted == Predicted::kNot) continue;
+      if (!user || call.predicted == Predicted::kElsewhere) user = &metric;
+      elsewhere = elsewhere || call.predicted == Predicted::kElsewhere;
+    }
+  if (!user || find(kPredicted) != names.end()) return PredictedTokens::kNone;
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(ErrorCode::kConfig, "metric '" + user->name + "': " + reason,
+                user->where.location());
+  };
+  if (d_.prediction)
+    if (const auto* ctc = std::get_if<program::CtcPrediction>(&*d_.prediction)) {
+      const auto known = find(ctc->scores);
+      const Tensor scores = known != names.end() && known->second.is_tensor()
+                                ? known->second.tensor()
+                                : this->scores(inputs, options, ctc->scores);
+      names.push_back({std::string(kPredicted), lang::Value(best_path(scores, ctc->blank))});
+      return PredictedTokens::kComputed;
+    }
+  const auto* sequence =
+      d_.prediction ? std::get_if<program::SequencePrediction>(&*d_.prediction) : nullptr;
+  if (!sequence)
+    refuse(
+        "'predicted' is what a section `predict:` of kind ctc or sequence makes of the outputs, "
+        "and the config has none");
+  if (elsewhere)
+    refuse(
+        "'predicted' of a sequence is the first argument of wer, cer, sacrebleu, edit_rate or "
+        "bleu, by itself");
+  names.push_back({std::string(kPredicted), lang::Value(inputs.fields.at(sequence->target))});
+  return PredictedTokens::kWritten;
+}
+
+StepOutputs Step::predict(program::ParameterBinding& ports, const StepInputs& inputs) const {
+  const autograd::NoGradScope no_grad;
+  const Scope scope(d_, ports, false);
+  StepOutputs out;
+  out.prediction = scores(inputs, scope.options(),
+                          std::get<program::SequencePrediction>(d_.prediction.value()).scores);
   return out;
 }
 

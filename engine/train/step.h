@@ -17,6 +17,7 @@
 #include "optim/optimizer.h"
 #include "program/model_config.h"
 #include "program/parameter_binding.h"
+#include "program/predict_config.h"
 #include "train/adapters.h"
 #include "train/distillation.h"
 #include "train/metric_call.h"
@@ -70,7 +71,8 @@ struct StepDefinition {
   std::vector<std::string> keep_zeros = {};
   std::optional<Adapters> adapters = {};
   std::optional<Distillation> distillation = {};  ///< the last of `models` teaches the first one
-  bool keeps_gradient_norm = false;               ///< of each step, in the state kGradientNorm
+  std::optional<program::Prediction> prediction = {};  ///< of `predict:`, which metrics may name
+  bool keeps_gradient_norm = false;                    ///< of each step, in the state kGradientNorm
   /// Values from the data that the loss and the metrics may name: `class_weights`.
   std::vector<std::pair<std::string, Array>> constants = {};
   std::vector<InterpreterFactory> interpreters = {};  ///< the last one sees calls first
@@ -108,6 +110,7 @@ struct StepOutputs {
   Tensors losses;                    ///< of each optimizer, 0-D; empty unless they have names
   std::vector<BoundMetric> metrics;  ///< of all metrics' calls, in order
   lang::NamedValues names;           ///< what the loss could name: fields and outputs
+  Tensor prediction;                 ///< of `predict`: the output with the scores
   std::vector<UpdateCondition> conditions;
   std::vector<UpdateKind> updates;  ///< of the step, in order
   /// Of an accumulation: the parameters whose gradients were added, and the values as which those
@@ -142,6 +145,8 @@ class Step {
   void apply(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
              const std::vector<std::string>& parameters) const;
   StepOutputs evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const;
+  /// The exported model in evaluation: the output that the section `predict:` calls scores.
+  StepOutputs predict(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// The state that counts the updates of an optimizer with a name.
   static std::string counter(const std::string& optimizer);
   /// The name of a state of the optimizer without a name, of a parameter.
@@ -152,6 +157,14 @@ class Step {
   std::vector<std::string> copies(const std::string& parameter, const Dims& shape) const;
 
  private:
+  /// The interpreters of the definition and what the language takes in a step, while it lives.
+  class Scope;
+  /// The output with the scores of `predict:`, from the exported model.
+  Tensor scores(const StepInputs& inputs, const lang::EvaluationOptions& options,
+                const std::string& output) const;
+  /// Gives `predicted` a meaning if metrics use the name and nothing else has it.
+  PredictedTokens name_predicted(const StepInputs& inputs, const lang::EvaluationOptions& options,
+                                 lang::NamedValues& names) const;
   /// Gets each update of the step, with its number and whether it is due.
   using OnUpdate = std::function<void(const UpdateCall&, size_t number, bool is_due)>;
   StepOutputs run(program::ParameterBinding& ports, const StepInputs& inputs, bool training,

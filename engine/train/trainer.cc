@@ -195,7 +195,7 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
 
 std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::string& kind) {
   const auto begun = Clock::now();
-  Evaluator metrics = make_evaluator();
+  Evaluator metrics = make_evaluator(loader);
   loader.seek({0, 0});
   const program::NewSequence sequence(store_);
   const AveragesInUse averages(store_);
@@ -203,7 +203,7 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
   int64_t samples = 0;
   EvaluationDetails details(metric_bindings_, loader.fields());
   while (auto batch = loader.next()) {
-    const EvaluationResult r = session_->evaluate(batch->arrays);
+    const EvaluationResult r = evaluate_batch(*batch);
     const double weight = weight_of(batch->arrays);
     if (weight != 0) loss += r.loss * weight;
     counted += weight;

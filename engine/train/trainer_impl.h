@@ -21,6 +21,7 @@
 #include "train/session.h"
 #include "train/tensorboard.h"
 #include "train/trainer.h"
+#include "train/written_tokens.h"
 
 namespace paddle::train {
 
@@ -28,16 +29,6 @@ using Clock = std::chrono::steady_clock;
 
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Rows [begin, end) of a batch's arrays, sharing their memory.
-inline std::vector<Array> rows_of(const std::vector<Array>& batch, int64_t begin, int64_t end) {
-  std::vector<Array> out = batch;
-  for (Array& a : out) {
-    a.offset += begin * a.strides[0];
-    a.shape[0] = end - begin;
-  }
-  return out;
 }
 
 class Trainer::Impl {
@@ -132,7 +123,11 @@ class Trainer::Impl {
   /// Whether the last update was skipped because gradients overflowed; reports it. kData if this
   /// repeats while the scale cannot fall.
   bool overflowed(int64_t step);
-  Evaluator make_evaluator() const;
+  /// For the samples of this loader, which must outlive it.
+  Evaluator make_evaluator(const data::Loader& loader) const;
+  void open_written_tokens();
+  /// Evaluates a batch, with the tokens that the model writes where metrics compare them.
+  EvaluationResult evaluate_batch(const data::Batch& batch);
   /// Runs validation, its metrics and prediction on one batch, so that what cannot work ends the
   /// run before the first step.
   void try_first_batches();
@@ -191,7 +186,8 @@ class Trainer::Impl {
   std::unique_ptr<Session> session_;
   std::unique_ptr<data::Loader> loader_, valid_loader_, test_loader_;
   std::vector<MetricBinding> metric_bindings_;
-  std::set<std::string> doubts_;  ///< that were shown
+  std::optional<WrittenTokens> written_tokens_;  ///< where a metric compares such
+  std::set<std::string> doubts_;                 ///< that were shown
   std::unique_ptr<MetricsLog> metrics_;
   std::unique_ptr<DigestLog> digests_;
   std::unique_ptr<EventWriter> events_;

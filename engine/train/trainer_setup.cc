@@ -122,6 +122,7 @@ MemoryPlan Trainer::Impl::prepare() {
                             .keep_zeros = config_.keep_zeros,
                             .adapters = config_.adapters,
                             .distillation = config_.distillation,
+                            .prediction = program::read_predict(config_.document),
                             .keeps_gradient_norm = config_.log_gradient_norm};
   if (config_.quantization)
     definition.interpreters.push_back(
@@ -218,6 +219,7 @@ MemoryPlan Trainer::Impl::prepare() {
     if (evaluated.batches_per_epoch() > 1)
       for (const MetricBinding& binding : metric_bindings_)
         if (!binding.warning.empty()) observer_.warn("metrics: " + binding.warning);
+    open_written_tokens();
   }
   check_batches();
   if (config_.mean_weights && !session_->norm_calls().empty())
@@ -269,15 +271,15 @@ void Trainer::Impl::try_first_batches() {
   constexpr uint64_t kLargestDryRun = uint64_t{1} << 30;
   const auto batch = valid_loader_->next();
   if (batch && (!options_.dry_run || plan_->total() < kLargestDryRun)) {
-    Evaluator metrics = make_evaluator();
+    Evaluator metrics = make_evaluator(*valid_loader_);
     const program::NewSequence sequence(store_);
-    metrics.update(session_->evaluate(batch->arrays), batch->indices);
+    metrics.update(evaluate_batch(*batch), batch->indices);
     if (peers_->is_root()) metrics.results();  // other ranks may have counted nothing
   }
   valid_loader_->seek({});
 }
 
-Evaluator Trainer::Impl::make_evaluator() const {
+Evaluator Trainer::Impl::make_evaluator(const data::Loader& loader) const {
   const std::vector<data::Fitted> fitted = loader_->dataset().fitted();
   std::vector<data::TargetScale> scales;
   for (const MetricBinding& binding : metric_bindings_) {
@@ -289,7 +291,49 @@ Evaluator Trainer::Impl::make_evaluator() const {
     scales.emplace_back(field == fields.end() ? "" : binding.target, fitted,
                         config_.data.valid_loader.transforms);
   }
-  return Evaluator(step_->definition().metrics, metric_bindings_, std::move(scales));
+  Evaluator out(step_->definition().metrics, metric_bindings_, std::move(scales));
+  out.read_texts(loader.dataset(), metric_bindings_);
+  return out;
+}
+
+void Trainer::Impl::open_written_tokens() {
+  if (std::none_of(metric_bindings_.begin(), metric_bindings_.end(),
+                   [](const MetricBinding& binding) {
+                     return binding.predicted == PredictedTokens::kWritten;
+                   }))
+    return;
+  const auto& sequence =
+      std::get<program::SequencePrediction>(step_->definition().prediction.value());
+  for (const auto& [name, parameter] : store_.parameters)
+    if (!session_->placement_of(name).empty() ||
+        config_.parallel.mesh().axis_size_of("pipeline") > 1)
+      fail(ErrorCode::kConfig,
+           "metrics: 'predicted' of a sequence needs whole parameters on each rank, and these are "
+           "split; use parallel.data alone, or paddle eval after the run");
+  int64_t longest = sequence.max_length;
+  const std::vector<data::Fitted> fitted = loader_->dataset().fitted();
+  if (const data::Fitted* field = data::find_fitted(fitted, sequence.target); field && longest == 0)
+    longest = field->max_length;
+  if (longest == 0)
+    fail(ErrorCode::kConfig, "predict.max_length: '", sequence.target,
+         "' has no max_length of its own; give one");
+  written_tokens_.emplace(*session_, sequence, longest);
+}
+
+EvaluationResult Trainer::Impl::evaluate_batch(const data::Batch& batch) {
+  EvaluationResult out = session_->evaluate(batch.arrays);
+  if (!written_tokens_) return out;
+  RowRange written;
+  Array tokens;
+  for (size_t i = 0; i < metric_bindings_.size(); ++i) {
+    const RowRange rows = out.metric_rows[i];
+    if (metric_bindings_[i].predicted != PredictedTokens::kWritten || rows.count() == 0) continue;
+    if (rows.begin != written.begin || rows.end != written.end)
+      tokens = written_tokens_->write(batch.arrays, rows);
+    written = rows;
+    out.metric_operands[i][0] = tokens;
+  }
+  return out;
 }
 
 void Trainer::Impl::check_batches() {

@@ -52,6 +52,28 @@ TEST(TextScores, ErrorRatesAreThoseOfJiwer) {
   EXPECT_THROW(word_errors({"a"}, {}), Error);
 }
 
+TEST(TextScores, AsMetricsOfARunThoseOfSacreBleuAndJiwer) {
+  const auto all = golden();
+  const Texts texts = all["texts"].get<Texts>(), first = all["first"].get<Texts>();
+  const std::pair<const char*, double> wanted[] = {
+      {"wer", all["wer"].get<double>()},
+      {"cer", all["cer"].get<double>()},
+      {"sacrebleu", all["bleu"]["score"].get<double>()}};
+  for (const auto& [name, value] : wanted) {
+    const auto whole = make_metric({.name = name}), in_parts = make_metric({.name = name});
+    EXPECT_TRUE(std::isnan(whole->result())) << name;
+    for (size_t i = texts.size(); i-- > 0;) {  // text by text, the last one first
+      const auto part = make_metric({.name = name});
+      dynamic_cast<TextMetric&>(*part).add(texts[i], first[i]);
+      in_parts->merge(part->state());
+      dynamic_cast<TextMetric&>(*whole).add(texts[i], first[i]);
+    }
+    EXPECT_NEAR(whole->result(), value, 1e-9) << name;
+    EXPECT_EQ(whole->result(), in_parts->result()) << name;
+  }
+  EXPECT_THROW(make_metric({.name = "wer", .options = {{"k", int64_t{1}}}}), Error);
+}
+
 TEST(Detection, AveragePrecisionIsThatOfCoco) {
   const auto all = golden();
   DetectionEvaluator evaluator;
