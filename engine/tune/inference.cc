@@ -72,11 +72,12 @@ class InferenceSubject final : public Subject {
   std::string name() const override { return name_; }
   std::string kind() const override { return "inference"; }
   std::vector<std::string> dimensions() const override {
-    return {"threads", "kernels", "codegen", "batch"};
+    return {"threads", "batch", "kernels", "codegen"};
   }
   Settings start() const override { return start_; }
 
-  std::vector<Change> candidates(const std::string& dimension, const Settings& now) override {
+  std::vector<Change> candidates(const std::string& dimension, const Settings& now,
+                                 const Budget& budget) override {
     std::vector<Change> out;
     const auto add = [&](const char* key, const std::string& value) {
       if (now.at(key) != value) out.push_back({key, value});
@@ -90,15 +91,17 @@ class InferenceSubject final : public Subject {
       const int64_t next = 2 * std::stoll(now.at("batch"));
       if (has_batch_ && next <= kLargest) add("batch", std::to_string(next));
     } else if (dimension == "kernels") {
-      if (now.at("kernels").empty())
-        if (const std::string table = kernels_.find(problems(now), options_.kernel_seconds);
-            !table.empty())
-          add("kernels", table);
+      if (!budget.measures)
+        out.push_back({"kernels", "a table of faster alternatives"});
+      else if (const std::string table = kernels_.find(problems(now), budget); !table.empty())
+        add("kernels", table);
       for (const char* key : {"no-batch-tiling", "no-codegen", "no-winograd"}) add(key, "true");
     } else if (dimension == "codegen") {
-      if (now.at("no-codegen") == "false" && now.at(kSchedules) == kAsCached &&
-          schedules_.find(groups(now), options_.kernel_seconds))
-        add(kSchedules, kSearched);
+      if (!budget.measures)
+        out.push_back({kSchedules, "a table of faster alternatives"});
+      else if (now.at("no-codegen") == "false")
+        if (const std::string table = schedules_.find(groups(now), budget); !table.empty())
+          add(kSchedules, table);
     }
     return out;
   }
@@ -111,7 +114,9 @@ class InferenceSubject final : public Subject {
                                          std::stoi(settings.at("threads")), schedules(settings));
   }
 
-  std::string objection(const Settings&, const Change&) override { return ""; }
+  std::optional<std::string> objection(const Settings&, const Change&, const Budget&) override {
+    return "";
+  }
   bool same_bits(const Settings& a, const Settings& b) override {
     std::vector<std::vector<std::vector<std::byte>>> results;
     for (const Settings* s : {&a, &b}) {
@@ -129,12 +134,18 @@ class InferenceSubject final : public Subject {
 
   std::string publish(const Change& change, const std::string& folder) override {
     if (change.key == kSchedules) {
-      schedules_.publish();
+      schedules_.publish(change.value);
       return "";
     }
     return change.key == "kernels"
                ? (std::filesystem::path(folder) / kernels_.publish(change.value, folder)).string()
                : change.value;
+  }
+  std::string state() const override {
+    return state_text(kernels_.findings(), schedules_.findings());
+  }
+  void restore(const std::string& state) override {
+    read_state(state, kernels_.findings(), schedules_.findings());
   }
 
  private:
@@ -153,25 +164,27 @@ class InferenceSubject final : public Subject {
   }
 
   std::vector<KernelProblem> problems(const Settings& settings) {
-    if (kernels_.searched()) return {};
-    KernelRecorder recorder;
+    if (kernels_of_ == settings) return {};
+    kernels_of_ = settings;
+    KernelRecorder recorder(kernels_.table(settings.at("kernels")));
     const auto model = load(settings, &recorder);
     model->run(inputs(*model, std::stoll(settings.at("batch"))));
-    return recorder.take();
+    return recorder.problems();
   }
 
   codegen::ScheduleHook* schedules(const Settings& settings) {
-    return settings.at(kSchedules) == kSearched ? schedules_.hook() : nullptr;
+    return schedules_.hook(settings.at(kSchedules));
   }
 
   /// The groups that the model has under these settings.
   std::vector<GroupProblem> groups(const Settings& settings) {
-    if (schedules_.searched()) return {};
-    GroupRecorder recorder;
+    if (groups_of_ == settings) return {};
+    groups_of_ = settings;
+    GroupRecorder recorder(schedules(settings));
     const auto model = load(settings, kernels_.table(settings.at("kernels")));
     const codegen::ScheduleHookScope scope(&recorder);
     model->run(inputs(*model, std::stoll(settings.at("batch"))));
-    return recorder.take();
+    return recorder.problems();
   }
 
   InferenceOptions options_;
@@ -180,6 +193,7 @@ class InferenceSubject final : public Subject {
   Settings start_;
   KernelSearch kernels_;
   ScheduleSearch schedules_;
+  Settings kernels_of_, groups_of_;  ///< whose problems were recorded last
 };
 
 }  // namespace

@@ -12,7 +12,6 @@ struct InferenceOptions {
   program::LoadOptions load;
   int64_t batch = 1;
   std::vector<std::string> dims = {};  ///< name=value
-  double kernel_seconds = 20;          ///< for timing kernels in isolation
 };
 
 std::unique_ptr<Subject> inference_subject(InferenceOptions options);

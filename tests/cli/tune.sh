@@ -46,8 +46,27 @@ ok "$tune" configs/quickstart/digits.yaml -o "$folder/run" --time-limit 12 --wha
 python3 - "$folder" <<'P' || fail "--resume"
 import json, sys
 before = json.load(open(sys.argv[1] + "/before.json"))["trials"]
+before = [t for t in before if t["verdict"] != "stopped"]
 after = json.load(open(sys.argv[1] + "/run/trials.json"))["trials"]
-assert after[: len(before)] == before, "trials were repeated"
+assert before and after[: len(before)] == before, "trials were repeated"
+P
+
+# A short search tries every kind, and one that continues keeps the kernels that were timed.
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/short" --time-limit 30 \
+  --what threads,precision,batch,kernels,codegen,loader "${small[@]}"
+cp "$folder/short/trials.json" "$folder/before.json"
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/short" --time-limit 10 --resume \
+  --what threads,precision,batch,kernels,codegen,loader "${small[@]}"
+python3 - "$folder" <<'P' || fail "a short search"
+import json, sys
+before = json.load(open(sys.argv[1] + "/before.json"))
+tried = {t["dimension"] for t in before["trials"]}
+assert tried >= {"threads", "precision", "batch", "kernels", "loader"}, tried  # codegen may find nothing
+after = json.load(open(sys.argv[1] + "/short/trials.json"))["state"]
+for kind in ("kernels", "searched"):
+    old, new = before["state"][kind]["results"], after[kind]["results"]
+    assert old.items() <= new.items(), (kind, old, new)
+assert before["state"]["kernels"]["results"]
 P
 ok "$tune" models/digits_cnn.yaml -o "$folder/model" --time-limit 8 --what threads,kernels --json
 python3 -c "import json, sys; o = json.load(open(sys.argv[1])); assert o['kind'] == 'inference' and o['trials']" \
