@@ -147,6 +147,7 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
     if (!options.family.empty())
       fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
     tune::InferenceOptions inference{request.subject, {}, options.batch, options.dims};
+    inference.tolerance = options.loss_tolerance;
     inference.load.overrides = overrides;
     inference.load.weights = options.weights;
     for (const std::string& dim : options.dims) request.arguments.push_back("--dim " + dim);
@@ -224,7 +225,8 @@ int run(int argc, char** argv) {
   app.add_option(
          "--what", options.what,
          "dimensions: of a run threads, loader, kernels, codegen, recompute, precision, batch; "
-         "of a model threads, kernels, codegen, batch; of a language model threads, chunk, "
+         "of a model threads, precision, batch, kernels, codegen; of a language model threads, "
+         "chunk, "
          "streams, kv; or parallel (default: those that keep the batch of training and all "
          "precisions)")
       ->delimiter(',')
@@ -234,8 +236,10 @@ int run(int argc, char** argv) {
       ->check(cli::in_range(0.0, 1e7));
   app.add_option("-o,--output", options.output, "folder of the results (default: tuned/<name>)");
   app.add_flag("--resume", options.resume, "continue the search whose trials are in the folder");
-  app.add_option("--loss-tolerance", options.loss_tolerance,
-                 "precision, kv: how much the mean loss (of steps 41 to 50) may move")
+  app.add_option(
+         "--loss-tolerance", options.loss_tolerance,
+         "precision, kv: how much the mean loss (of steps 41 to 50) or the outputs of a model may "
+         "move")
       ->capture_default_str()
       ->check(cli::in_range(0.0, 1.0));
   app.add_option("--batch", options.batch, "of a model: samples of a prediction at the start")
