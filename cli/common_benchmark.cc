@@ -40,7 +40,7 @@ void time_runs(const program::Model& model, Device device, int64_t steps, double
   o["steps"] = times.size();
   o["threads"] = thread_count();
   o["device"] = device.text();
-  o["dtype"] = "float32";
+  o["dtype"] = text(model.precision());
   o["parameters"] = model.parameter_count();
   o["flops"] = flops();
   print(o.dump() + "\n");

@@ -73,7 +73,7 @@ class Command {
   std::vector<std::string> arguments_, inputs_, dims_;
   cli::PredictOptions predict_;
   program::LoadOptions load_;
-  std::string family_, system_, dump_ir_, kernels_, rules_, trace_;
+  std::string family_, system_, dump_ir_, kernels_, rules_, trace_, precision_ = "float32";
   infer::GenerateOptions generation_;
   llm::GenerateOptions text_options_;
   std::vector<std::string> biases_;
@@ -267,6 +267,10 @@ void Command::add_run_options() {
   app_.add_option("--trace", trace_,
                   "with a file's name: also write a timeline there (JSON), for a trace viewer");
   app_.add_option("--kernels", kernels_, "a table of kernel choices that paddle-tune made");
+  app_.add_option(
+          "--precision", precision_,
+          "of products, convolutions and attention of a model in float32 (default: float32)")
+      ->check(cli::one_of({"float32", "bfloat16", "float16"}));
   app_.add_option("--rules", rules_, "a file of rewrites, tried before the standard ones");
   app_.add_flag("--no-codegen", no_codegen_, "run groups of operations without machine code");
   app_.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling_,
@@ -298,6 +302,10 @@ void Command::check_language_options() {
         fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
   };
   require_language_model({chat_, perplexity_, requests_, embed_});
+  if (precision_ != "float32" && is_language_model())
+    fail(ErrorCode::kUsage,
+         "--precision is for other models; language models have --weights-as, --activations and "
+         "--kv");
   Options of_generation = {schema_option_, regex_option_};
   of_generation.insert(of_generation.end(), penalties_.begin(), penalties_.end());
   for (const cli::Option* option : of_generation)
@@ -359,6 +367,7 @@ void Command::set_load_options() {
   load_.compile.device = cli::open_device(device_);
   if (!load_.compile.device.is_cpu() && is_language_model())
     fail(ErrorCode::kUsage, "--device: language models run on the cpu");
+  load_.precision = *parse_dtype(precision_);
   load_.compile.codegen = !no_codegen_;
   load_.compile.batch_tiling = !no_batch_tiling_;
   load_.compile.policy.allow_winograd = !no_winograd_;

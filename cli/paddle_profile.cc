@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::vector<std::string> arguments, dims, overrides;
   std::string output, steps = "5:25", input, weights;
-  int64_t batch = 1, rows = 20, prompt = 0, generate = 0;
+  int64_t batch = 1, rows = 20, depth = 2, prompt = 0, generate = 0;
   int simulated = 1;
   bool json = false, dry_run = false;
 };
@@ -384,8 +384,8 @@ int profile_subject(Options& options) {
   if (options.json)
     cli::print(profile::json(analysis));
   else
-    cli::print(profile::tables(analysis, static_cast<size_t>(options.rows)) + "\nwritten to " +
-               (fs::path(folder) / "report.html").string() + "\n");
+    cli::print(profile::tables(analysis, static_cast<size_t>(options.rows), options.depth) +
+               "\nwritten to " + (fs::path(folder) / "report.html").string() + "\n");
   if (signal == 0) return 0;
   cli::print_error(str("stopped by signal ", signal, " after ", analysis.measured.steps.size(),
                        " measured steps; the report covers these"));
@@ -418,6 +418,10 @@ int run(int argc, char** argv) {
   app.add_option("--generate", options.generate,
                  "of a language model: tokens that each step generates after it (32)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--depth", options.depth,
+                 "parts of a layer's path in the table by module; 0: no such table")
+      ->capture_default_str()
+      ->check(cli::in_range(int64_t{0}, int64_t{100}));
   app.add_option("--rows", options.rows, "rows of each table")
       ->capture_default_str()
       ->check(cli::in_range(int64_t{1}, int64_t{100000}));

@@ -108,7 +108,7 @@ std::string what_would_be_tried(tune::Subject& subject, const std::vector<std::s
                         " seconds, results in ", folder, "\n");
   for (const std::string& name : names) {
     std::vector<std::string> changes;
-    for (const tune::Change& c : subject.candidates(name, subject.start()))
+    for (const tune::Change& c : subject.candidates(name, subject.start(), {.measures = false}))
       changes.push_back(str(c.key, "=", c.value));
     out += str("  ", name, ": ", changes.empty() ? "nothing to try" : join(changes, ", "), "\n");
   }
@@ -131,8 +131,7 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
       fail(ErrorCode::kUsage, "--dim, --weights and --family belong to models; ", request.subject,
            " is the config of a run");
     cli::use_config_threads(train::read_config(request.subject, overrides).threads);
-    subject = tune::training_subject(
-        {request.subject, overrides, options.loss_tolerance, options.time_limit / 6});
+    subject = tune::training_subject({request.subject, overrides, options.loss_tolerance});
   } else if (llm::is_language_model(request.subject)) {
     if (!options.dims.empty() || !options.weights.empty() || options.batch != 1)
       fail(ErrorCode::kUsage, "--dim, --weights and --batch belong to other models; ",
@@ -148,7 +147,7 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
     if (!options.family.empty())
       fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
     tune::InferenceOptions inference{request.subject, {}, options.batch, options.dims};
-    inference.kernel_seconds = options.time_limit / 6;
+    inference.tolerance = options.loss_tolerance;
     inference.load.overrides = overrides;
     inference.load.weights = options.weights;
     for (const std::string& dim : options.dims) request.arguments.push_back("--dim " + dim);
@@ -177,10 +176,10 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
   search.save = [&](const std::vector<tune::Trial>& trials) {
     const int now = thread_count();
     set_thread_count(threads);
-    tune::write_trials(request, trials, folder);
+    tune::write_trials(request, trials, subject->state(), folder);
     set_thread_count(now);
   };
-  if (options.resume) search.known = tune::read_trials(request, folder);
+  if (options.resume) search.known = tune::read_trials(request, folder, *subject);
   watch_for_interrupts();
   phase.emplace("searching");
   const tune::Result result = tune::search(*subject, search);
@@ -226,7 +225,8 @@ int run(int argc, char** argv) {
   app.add_option(
          "--what", options.what,
          "dimensions: of a run threads, loader, kernels, codegen, recompute, precision, batch; "
-         "of a model threads, kernels, codegen, batch; of a language model threads, chunk, "
+         "of a model threads, precision, batch, kernels, codegen; of a language model threads, "
+         "chunk, "
          "streams, kv; or parallel (default: those that keep the batch of training and all "
          "precisions)")
       ->delimiter(',')
@@ -236,8 +236,10 @@ int run(int argc, char** argv) {
       ->check(cli::in_range(0.0, 1e7));
   app.add_option("-o,--output", options.output, "folder of the results (default: tuned/<name>)");
   app.add_flag("--resume", options.resume, "continue the search whose trials are in the folder");
-  app.add_option("--loss-tolerance", options.loss_tolerance,
-                 "precision, kv: how much the mean loss (of steps 41 to 50) may move")
+  app.add_option(
+         "--loss-tolerance", options.loss_tolerance,
+         "precision, kv: how much the mean loss (of steps 41 to 50) or the outputs of a model may "
+         "move")
       ->capture_default_str()
       ->check(cli::in_range(0.0, 1.0));
   app.add_option("--batch", options.batch, "of a model: samples of a prediction at the start")

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "profile/views.h"
 
 namespace paddle::profile {
 namespace {
@@ -133,7 +134,7 @@ std::string table(const runtime::Profile& profile, const Peaks& peaks, size_t co
   return out;
 }
 
-std::string tables(const Analysis& a, size_t count) {
+std::string tables(const Analysis& a, size_t count, int64_t depth) {
   std::string out = summary(a);
   const double total = a.operation_seconds(), steps = std::max(1.0, a.steps());
   if (total <= 0) return out + "no operation was timed\n";
@@ -162,8 +163,10 @@ std::string tables(const Analysis& a, size_t count) {
                   rows.size() - count);
   };
   section("operation  implementation  phase", operations);
+  out += module_table(a, depth, count);
   section("layer  phase  place", layers);
   section("operation  layer  phase  shapes", instructions);
+  out += memory_table(a, count);
   if (!a.measured.shares.empty()) out += ranks(a);
   if (!a.measured.communication.empty()) out += communication(a);
   if (!a.suggestions.empty()) out += "\nsuggestions, with the predicted share of the step\n";

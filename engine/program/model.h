@@ -31,6 +31,9 @@ struct LoadOptions {
   std::shared_ptr<runtime::Profile> profile;
   compiler::Observer observe;  ///< called with functions after each pass when set
   compiler::CompileOptions compile;
+  /// kBF16 or kF16: products, convolutions and attention compute in it. Not for ONNX files and for
+  /// models that are quantized or in float64.
+  DType precision = DType::kF32;
   /// Arrays that the caller will provide: inputs of an ONNX graph take them even where the graph
   /// has an initializer of that name.
   std::set<std::string> provided;
@@ -48,6 +51,8 @@ class Model {
     return declared_outputs_;
   }
   const ModelMetadata& metadata() const { return metadata_; }
+  /// The dtype of most of the computation.
+  DType precision() const { return precision_; }
   virtual int64_t parameter_count() const = 0;
 
   /// One array per input, in order; they must fit the declared types. Results are valid until the
@@ -72,6 +77,7 @@ class Model {
   std::vector<std::string> outputs_;
   std::vector<std::pair<std::string, TensorType>> declared_outputs_;
   ModelMetadata metadata_;
+  DType precision_ = DType::kF32;
 };
 
 /// kUsage for a path or options that do not fit, kModel for damaged files, kConfig for a model file

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lang/eval/evaluator.h"
+#include "program/mixed_prediction.h"
 #include "program/model_source.h"
 #include "program/prediction.h"
 #include "runtime/compile.h"
@@ -35,6 +36,15 @@ void bind_weights(ir::Function& function, const ParameterStore& store) {
 NativeModel::NativeModel(const LoadOptions& options)
     : profile_(options.profile), observe_(options.observe), compile_(options.compile) {
   store_.seed = options.seed;
+  precision_ = options.precision;
+}
+
+void NativeModel::check_precision() {
+  const bool is_mixed = precision_ != DType::kF32;
+  if (is_mixed && (use_float64_ || quantization_))
+    fail(ErrorCode::kUsage, "a precision of ", text(precision_), " is for models in float32; ",
+         name_, " is ", use_float64_ ? "in float64" : "quantized");
+  if (use_float64_) precision_ = DType::kF64;
 }
 
 std::unique_ptr<Model> NativeModel::open_folder(const std::string& path,
@@ -57,11 +67,12 @@ void NativeModel::read_model_folder(const std::string& path, const std::string& 
   fill_store_ = [this, weights = folder.weights](const ir::Function& function) {
     read_weights(*weights, function, store_);
   };
+  use_float64_ = folder.use_float64;
+  quantization_ = folder.quantization;
+  check_precision();
   if (folder.predict) return add_trace(folder.predict, {});
   program_ = folder.program;
   entry_ = folder.entry;
-  use_float64_ = folder.use_float64;
-  quantization_ = folder.quantization;
   if (quantization_) preset_weights(store_, folder.weights->path());
   trace({});
 }
@@ -102,6 +113,10 @@ bool NativeModel::trace(const std::map<std::string, int64_t>& known) {
 void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
                             std::map<std::string, int64_t> fixed) {
   if (fill_store_) fill_store_(*function);
+  const ir::Function& exact = *function;
+  const auto kept = function;
+  if (precision_ == DType::kBF16 || precision_ == DType::kF16)
+    function = in_mixed_precision(*kept, precision_);
   Trace trace;
   trace.fixed = std::move(fixed);
   trace.function = function;
@@ -109,7 +124,7 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
   declared_outputs_.clear();
   for (size_t i = 0; i < function->outputs.size(); ++i)
     if (function->outputs[i].kind == ir::PortKind::kValue) {
-      scales_.push_back(output_scale(*function, i));
+      scales_.push_back(output_scale(exact, i));
       declared_outputs_.push_back({function->outputs[i].name, function->body.results[i]->type});
     }
   bind_weights(*function, store_);

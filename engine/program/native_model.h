@@ -47,6 +47,8 @@ class NativeModel final : public Model {
   explicit NativeModel(const LoadOptions& options);
   void read_model_folder(const std::string& path, const std::string& function);
   void read_model_file(const std::string& path, const LoadOptions& options);
+  /// kUsage if the model cannot compute in `precision_`.
+  void check_precision();
   /// Traces the program with these values for `static(dim)`; false if it asks for more.
   bool trace(const std::map<std::string, int64_t>& known);
   void add_trace(std::shared_ptr<ir::Function> function, std::map<std::string, int64_t> fixed);

@@ -10,6 +10,10 @@ OnnxModel::OnnxModel(const std::string& path, const LoadOptions& options) {
   if (!options.overrides.empty() || !options.weights.empty() || options.function != "model")
     fail(ErrorCode::kUsage, "params, --weights and --function belong to model files in YAML; ",
          path, " has its own weights and one graph");
+  if (options.precision != DType::kF32)
+    fail(ErrorCode::kUsage, "a precision of ", text(options.precision),
+         " is for model files and trained models; ", path,
+         " computes in the types of its graph (paddle-export --dtype converts them)");
   session_ = std::make_unique<onnx::Session>(
       path, onnx::SessionOptions{.profile = options.profile,
                                  .compile = options.compile,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
@@ -9,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "infer/random_inputs.h"
+#include "runtime/execute.h"
 #include "tune/kernel_search.h"
 #include "tune/schedule_search.h"
 
@@ -61,22 +63,25 @@ class InferenceSubject final : public Subject {
                  model->inputs()[0].second.shape[0].is_symbol();
     start_ = {{"threads", std::to_string(thread_count())},
               {"batch", std::to_string(options_.batch)},
+              {"precision", text(model->precision())},
               {"kernels", ""},
               {kSchedules, kAsCached},
               {"no-codegen", "false"},
               {"no-batch-tiling", "false"},
               {"no-winograd", "false"}};
+    is_onnx_ = model->onnx() != nullptr;
     inputs(*model, options_.batch);  // an input whose size is not known is refused here
   }
 
   std::string name() const override { return name_; }
   std::string kind() const override { return "inference"; }
   std::vector<std::string> dimensions() const override {
-    return {"threads", "kernels", "codegen", "batch"};
+    return {"threads", "precision", "batch", "kernels", "codegen"};
   }
   Settings start() const override { return start_; }
 
-  std::vector<Change> candidates(const std::string& dimension, const Settings& now) override {
+  std::vector<Change> candidates(const std::string& dimension, const Settings& now,
+                                 const Budget& budget) override {
     std::vector<Change> out;
     const auto add = [&](const char* key, const std::string& value) {
       if (now.at(key) != value) out.push_back({key, value});
@@ -85,20 +90,25 @@ class InferenceSubject final : public Subject {
       const int cores = available_cores();
       for (const int threads : {cores, (cores + 1) / 2, (cores + 3) / 4, 1})
         add("threads", std::to_string(threads));
+    } else if (dimension == "precision") {
+      if (!is_onnx_ && now.at("precision") == "float32")
+        for (const char* precision : {"bfloat16", "float16"}) add("precision", precision);
     } else if (dimension == "batch") {
       constexpr int64_t kLargest = 1024;
       const int64_t next = 2 * std::stoll(now.at("batch"));
       if (has_batch_ && next <= kLargest) add("batch", std::to_string(next));
     } else if (dimension == "kernels") {
-      if (now.at("kernels").empty())
-        if (const std::string table = kernels_.find(problems(now), options_.kernel_seconds);
-            !table.empty())
-          add("kernels", table);
+      if (!budget.measures)
+        out.push_back({"kernels", "a table of faster alternatives"});
+      else if (const std::string table = kernels_.find(problems(now), budget); !table.empty())
+        add("kernels", table);
       for (const char* key : {"no-batch-tiling", "no-codegen", "no-winograd"}) add(key, "true");
     } else if (dimension == "codegen") {
-      if (now.at("no-codegen") == "false" && now.at(kSchedules) == kAsCached &&
-          schedules_.find(groups(now), options_.kernel_seconds))
-        add(kSchedules, kSearched);
+      if (!budget.measures)
+        out.push_back({kSchedules, "a table of faster alternatives"});
+      else if (now.at("no-codegen") == "false")
+        if (const std::string table = schedules_.find(groups(now), budget); !table.empty())
+          add(kSchedules, table);
     }
     return out;
   }
@@ -111,36 +121,47 @@ class InferenceSubject final : public Subject {
                                          std::stoi(settings.at("threads")), schedules(settings));
   }
 
-  std::string objection(const Settings&, const Change&) override { return ""; }
+  std::optional<std::string> objection(const Settings& now, const Change& change,
+                                       const Budget&) override {
+    if (change.key != "precision") return "";
+    Settings settings = now;
+    settings[change.key] = change.value;
+    const double error = difference(results(now), results(settings));
+    if (error <= options_.tolerance) return "";
+    return str("outputs move by ", std::round(1000 * error) / 10, "% of their norm, more than ",
+               100 * options_.tolerance, "%");
+  }
   bool same_bits(const Settings& a, const Settings& b) override {
-    std::vector<std::vector<std::vector<std::byte>>> results;
-    for (const Settings* s : {&a, &b}) {
-      const auto model = load(*s, kernels_.table(s->at("kernels")));
-      const codegen::ScheduleHookScope scope(schedules(*s));
-      results.emplace_back();
-      for (const Array& y : model->run(inputs(*model, options_.batch))) {
-        const Array packed = y.contiguous();
-        const auto* bytes = static_cast<const std::byte*>(packed.raw());
-        results.back().emplace_back(bytes, bytes + storage_bytes(packed.dtype, packed.size()));
-      }
-    }
-    return results[0] == results[1];
+    const auto x = results(a), y = results(b);
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const Array& p, const Array& q) {
+      return p.dtype == q.dtype && p.shape == q.shape &&
+             std::memcmp(p.raw(), q.raw(), static_cast<size_t>(storage_bytes(p.dtype, p.size()))) ==
+                 0;
+    });
   }
 
   std::string publish(const Change& change, const std::string& folder) override {
     if (change.key == kSchedules) {
-      schedules_.publish();
+      schedules_.publish(change.value);
       return "";
     }
     return change.key == "kernels"
                ? (std::filesystem::path(folder) / kernels_.publish(change.value, folder)).string()
                : change.value;
   }
+  std::string state() const override {
+    return state_text(kernels_.findings(), schedules_.findings());
+  }
+  void restore(const std::string& state) override {
+    read_state(state, kernels_.findings(), schedules_.findings());
+  }
 
  private:
   std::unique_ptr<program::Model> load(const Settings& settings, KernelChoices* choices) {
     set_thread_count(std::stoi(settings.at("threads")));
     program::LoadOptions load = options_.load;
+    const DType precision = *parse_dtype(settings.at("precision"));
+    if (precision == DType::kBF16 || precision == DType::kF16) load.precision = precision;
     load.compile.codegen = settings.at("no-codegen") == "false";
     load.compile.batch_tiling = settings.at("no-batch-tiling") == "false";
     load.compile.policy.allow_winograd = settings.at("no-winograd") == "false";
@@ -148,38 +169,68 @@ class InferenceSubject final : public Subject {
     return program::load_model(options_.model, load);
   }
 
+  /// Results on random inputs, packed.
+  std::vector<Array> results(const Settings& settings) {
+    const auto model = load(settings, kernels_.table(settings.at("kernels")));
+    const codegen::ScheduleHookScope scope(schedules(settings));
+    std::vector<Array> out;
+    for (const Array& y : model->run(inputs(*model, options_.batch)))
+      out.push_back(runtime::copied(y));
+    return out;
+  }
+
+  /// The largest difference of an output, relative to its norm; infinite where one is not finite.
+  static double difference(const std::vector<Array>& exact, const std::vector<Array>& other) {
+    double largest = 0;
+    for (size_t i = 0; i < exact.size(); ++i) {
+      if (exact[i].dtype != DType::kF32) continue;
+      double error = 0, norm = 0;
+      for (int64_t j = 0; j < exact[i].size(); ++j) {
+        const double x = exact[i].data<float>()[j], d = other[i].data<float>()[j] - x;
+        error += d * d;
+        norm += x * x;
+      }
+      const double relative = std::sqrt(error / std::max(norm, 1e-30));
+      largest = std::max(largest, std::isfinite(relative) ? relative : INFINITY);
+    }
+    return largest;
+  }
+
   std::vector<Array> inputs(const program::Model& model, int64_t batch) const {
     return infer::random_inputs(model, infer::dim_sizes(model, batch, options_.dims));
   }
 
   std::vector<KernelProblem> problems(const Settings& settings) {
-    if (kernels_.searched()) return {};
-    KernelRecorder recorder;
+    if (kernels_of_ == settings) return {};
+    kernels_of_ = settings;
+    KernelRecorder recorder(kernels_.table(settings.at("kernels")));
     const auto model = load(settings, &recorder);
     model->run(inputs(*model, std::stoll(settings.at("batch"))));
-    return recorder.take();
+    return recorder.problems();
   }
 
   codegen::ScheduleHook* schedules(const Settings& settings) {
-    return settings.at(kSchedules) == kSearched ? schedules_.hook() : nullptr;
+    return schedules_.hook(settings.at(kSchedules));
   }
 
   /// The groups that the model has under these settings.
   std::vector<GroupProblem> groups(const Settings& settings) {
-    if (schedules_.searched()) return {};
-    GroupRecorder recorder;
+    if (groups_of_ == settings) return {};
+    groups_of_ = settings;
+    GroupRecorder recorder(schedules(settings));
     const auto model = load(settings, kernels_.table(settings.at("kernels")));
     const codegen::ScheduleHookScope scope(&recorder);
     model->run(inputs(*model, std::stoll(settings.at("batch"))));
-    return recorder.take();
+    return recorder.problems();
   }
 
   InferenceOptions options_;
   std::string name_;
-  bool has_batch_ = false;
+  bool has_batch_ = false, is_onnx_ = false;
   Settings start_;
   KernelSearch kernels_;
   ScheduleSearch schedules_;
+  Settings kernels_of_, groups_of_;  ///< whose problems were recorded last
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ struct InferenceOptions {
   program::LoadOptions load;
   int64_t batch = 1;
   std::vector<std::string> dims = {};  ///< name=value
-  double kernel_seconds = 20;          ///< for timing kernels in isolation
+  double tolerance = 0.02;             ///< of outputs in another precision, relative to their norm
 };
 
 std::unique_ptr<Subject> inference_subject(InferenceOptions options);

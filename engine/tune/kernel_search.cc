@@ -15,7 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kTableName = "kernels.txt";
 constexpr int64_t kMaxBytes = int64_t{1} << 30;  ///< of the operands and results of a problem
 
 /// Names one alternative at one level.
@@ -85,15 +84,18 @@ TimedKernel prepare(const KernelProblem& p, KernelChoices* choices, const Buffer
           buffers.results()};
 }
 
-/// The fastest alternative that beats the default beyond noise; "" if none does.
-std::string best_alternative(const KernelProblem& p, const Buffers& buffers, TimedKernel& usual) {
+/// The fastest alternative that beats the default beyond noise; "" if none does, nothing if there
+/// was no time to say.
+std::optional<std::string> best_alternative(const KernelProblem& p, const Buffers& buffers,
+                                            TimedKernel& usual, const std::function<bool()>& stop) {
   std::string best;
   double best_gain = 0;
   for (const std::string& name : p.names) {
     ForcedChoice forced(p.level, name);
     TimedKernel other = prepare(p, &forced, buffers);
     if (!other.usable() || other.implementation() == usual.implementation()) continue;
-    const Race result = race_kernels(usual, other);
+    const Race result = race_kernels(usual, other, stop);
+    if (result.verdict == Verdict::kStopped) return std::nullopt;
     if (result.verdict != Verdict::kFaster || result.gain.mean <= best_gain) continue;
     best = name;
     best_gain = result.gain.mean;
@@ -108,7 +110,8 @@ std::string KernelRecorder::choose(const KernelRequest& request, ChoiceLevel lev
   auto [it, added] = problems_.try_emplace(runtime::problem_text(request, level));
   KernelProblem& p = it->second;
   ++p.uses;
-  if (!added) return "";
+  const std::string chosen = inner_ ? inner_->choose(request, level, names) : "";
+  if (!added) return chosen;
   p.op = &request.op;
   p.attrs = request.attrs;
   p.operands.assign(request.operands.begin(), request.operands.end());
@@ -124,54 +127,63 @@ std::string KernelRecorder::choose(const KernelRequest& request, ChoiceLevel lev
     std::memcpy(p.constants.back()->data(), l.constant, bytes);
     l.constant = p.constants.back()->data();
   }
-  return "";
+  return chosen;
 }
 
-std::vector<KernelProblem> KernelRecorder::take() {
+std::vector<KernelProblem> KernelRecorder::problems() const {
   std::vector<KernelProblem> out;
-  for (auto& [text, problem] : problems_) out.push_back(std::move(problem));
-  problems_.clear();
+  for (const auto& [text, problem] : problems_) out.push_back(problem);
   return out;
 }
 
-std::string KernelSearch::find(const std::vector<KernelProblem>& problems, double seconds) {
-  if (searched_) return table_.empty() ? "" : kTableName;
-  searched_ = true;
+std::string KernelSearch::find(const std::vector<KernelProblem>& problems, const Budget& budget) {
   const auto begin = Clock::now();
   // The most costly problems first, so that the time goes where it matters.
   struct Entry {
     const KernelProblem* problem;
+    std::string text;
     double seconds;
   };
   std::vector<Entry> order;
   for (const KernelProblem& p : problems) {
-    if (!can_run_alone(p) || seconds_since(begin) > seconds / 2) continue;
+    std::string text =
+        runtime::problem_text({*p.op, p.attrs, p.operands, p.results, p.policy}, p.level);
+    if (findings_.knows(text) || !can_run_alone(p)) continue;
+    if (budget.stop() || seconds_since(begin) > budget.seconds / 3) break;
     const Buffers buffers(p);
     TimedKernel usual = prepare(p, nullptr, buffers);
-    if (usual.usable()) order.push_back({&p, usual.block() * static_cast<double>(p.uses)});
+    if (usual.usable())
+      order.push_back({&p, std::move(text), usual.block() * static_cast<double>(p.uses)});
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const Entry& a, const Entry& b) { return a.seconds > b.seconds; });
   for (const Entry& entry : order) {
-    if (seconds_since(begin) > seconds) break;
+    if (budget.stop()) break;
     const KernelProblem& p = *entry.problem;
     const Buffers buffers(p);
     TimedKernel usual = prepare(p, nullptr, buffers);
-    const std::string best = best_alternative(p, buffers, usual);
-    if (!best.empty())
-      table_.set(runtime::problem_text({*p.op, p.attrs, p.operands, p.results, p.policy}, p.level),
-                 best);
+    const auto best = best_alternative(p, buffers, usual, budget.stop);
+    if (!best) break;
+    findings_.add(entry.text, *best);
+    budget.save();
   }
-  return table_.empty() ? "" : kTableName;
+  return findings_.collect();
 }
 
-KernelChoices* KernelSearch::table(const std::string& name) {
-  return name == kTableName && searched_ ? &table_ : nullptr;
+runtime::KernelTable* KernelSearch::open(const std::string& name) {
+  const Findings::Table* const found = findings_.table(name);
+  if (!found) return nullptr;
+  const auto [it, added] = tables_.try_emplace(name);
+  if (added)
+    for (const auto& [problem, choice] : *found) it->second.set(problem, choice);
+  return &it->second;
 }
 
-std::string KernelSearch::publish(const std::string& name, const std::string& folder) const {
-  if (name == kTableName && searched_)
-    write_file_atomically((std::filesystem::path(folder) / kTableName).string(), table_.text());
+KernelChoices* KernelSearch::table(const std::string& name) { return open(name); }
+
+std::string KernelSearch::publish(const std::string& name, const std::string& folder) {
+  if (const runtime::KernelTable* const table = open(name))
+    write_file_atomically((std::filesystem::path(folder) / name).string(), table->text());
   return name;
 }
 

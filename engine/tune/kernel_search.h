@@ -9,6 +9,8 @@
 
 #include "ops/core/kernel.h"
 #include "runtime/kernel_table.h"
+#include "tune/findings.h"
+#include "tune/subject.h"
 
 namespace paddle::tune {
 
@@ -24,31 +26,36 @@ struct KernelProblem {
   int64_t uses = 0;  ///< in the plans that were made
 };
 
-/// Records problems while plans are made; the default order stays.
+/// Records problems while plans are made, which choose as `inner` does; null: the default order.
 class KernelRecorder final : public KernelChoices {
  public:
+  explicit KernelRecorder(KernelChoices* inner = nullptr) : inner_(inner) {}
   std::string choose(const KernelRequest& request, ChoiceLevel level,
                      std::span<const std::string> names) override;
-  std::vector<KernelProblem> take();
+  std::vector<KernelProblem> problems() const;
 
  private:
+  KernelChoices* inner_;
   std::map<std::string, KernelProblem> problems_;  ///< by problem_text
 };
 
 class KernelSearch {
  public:
-  /// Times alternatives for about `seconds`. The name of a table with those that are faster, or ""
-  /// if there is none. Searches once; later calls return the same.
-  std::string find(const std::vector<KernelProblem>& problems, double seconds);
+  /// Times the alternatives of problems that were not timed yet, the most costly first. The name
+  /// of a table with those that are faster, or "" if there are none.
+  std::string find(const std::vector<KernelProblem>& problems, const Budget& budget);
   /// The table of that name; null for others.
   KernelChoices* table(const std::string& name);
   /// Writes the table into the folder and returns the name of the file.
-  std::string publish(const std::string& name, const std::string& folder) const;
-  bool searched() const { return searched_; }
+  std::string publish(const std::string& name, const std::string& folder);
+  Findings& findings() { return findings_; }
+  const Findings& findings() const { return findings_; }
 
  private:
-  bool searched_ = false;
-  runtime::KernelTable table_;
+  runtime::KernelTable* open(const std::string& name);
+
+  Findings findings_{"kernels", ".txt"};
+  std::map<std::string, runtime::KernelTable> tables_;  ///< those in use
 };
 
 }  // namespace paddle::tune

@@ -89,7 +89,8 @@ class LanguageModelSubject final : public Subject {
   }
   Settings start() const override { return start_; }
 
-  std::vector<Change> candidates(const std::string& dimension, const Settings& now) override {
+  std::vector<Change> candidates(const std::string& dimension, const Settings& now,
+                                 const Budget&) override {
     std::vector<Change> out;
     const auto add = [&](const char* key, const std::string& value) {
       if (now.at(key) != value) out.push_back({key, value});
@@ -116,7 +117,8 @@ class LanguageModelSubject final : public Subject {
                                         options_.decode, std::stoi(settings.at("threads")));
   }
 
-  std::string objection(const Settings& now, const Change& change) override {
+  std::optional<std::string> objection(const Settings& now, const Change& change,
+                                       const Budget&) override {
     if (change.key != "kv") return "";
     Settings settings = now;
     settings[change.key] = change.value;

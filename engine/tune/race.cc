@@ -51,6 +51,12 @@ Race race(const Block& base, const Block& candidate, const RaceOptions& options,
     ++result.rounds;
     if (result.rounds < 2) continue;
     result.gain = paired_gain(base_times, candidate_times);
+    if (result.rounds == 2 && result.rounds < options.max_rounds &&
+        candidate_times[0] > (1 + options.hopeless) * base_times[0] &&
+        candidate_times[1] > (1 + options.hopeless) * base_times[1]) {
+      result.verdict = Verdict::kSlower;
+      return result;
+    }
     if (result.rounds < options.min_rounds) continue;
     if (result.gain.low > options.worth) {
       result.verdict = Verdict::kFaster;

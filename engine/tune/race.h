@@ -36,6 +36,8 @@ enum class Verdict {
 struct RaceOptions {
   int min_rounds = 5, max_rounds = 24;
   double worth = 0.01;  ///< gains below this do not count
+  /// A candidate that is slower by more than this in each of the first two rounds has lost.
+  double hopeless = 0.1;
 };
 
 struct Race {

@@ -55,8 +55,9 @@ Trial trial_of(const Json& o) {
   t.before = o.at("before").get<std::string>();
   t.accepted = o.at("accepted").get<bool>();
   t.same_bits = o.at("same_bits").get<bool>();
-  t.verdict = t.accepted ? Verdict::kFaster : Verdict::kSame;
-  if (o.at("verdict").get<std::string>() == "slower") t.verdict = Verdict::kSlower;
+  const auto verdict = o.at("verdict").get<std::string>();
+  for (const Verdict v : {Verdict::kFaster, Verdict::kSlower, Verdict::kSame, Verdict::kStopped})
+    if (verdict == name_of(v)) t.verdict = v;
   t.rounds = o.at("rounds").get<int>();
   t.why = o.at("why").get<std::string>();
   t.gain = {o.at("gain").get<double>(), o.at("low").get<double>(), o.at("high").get<double>()};
@@ -159,16 +160,18 @@ std::string report_json(const Request& request, const Subject& subject, const Re
 }
 
 void write_trials(const Request& request, const std::vector<Trial>& trials,
-                  const std::string& folder) {
+                  const std::string& state, const std::string& folder) {
   Json o = request_json(request);
   Json list = Json::array();
   for (const Trial& t : trials) list.push_back(to_json(t));
   o["trials"] = list;
+  if (!state.empty()) o["state"] = Json::parse(state);
   write_file_atomically((fs::path(folder) / kTrials).string(),
                         o.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-std::vector<Trial> read_trials(const Request& request, const std::string& folder) {
+std::vector<Trial> read_trials(const Request& request, const std::string& folder,
+                               Subject& subject) {
   const std::string path = (fs::path(folder) / kTrials).string();
   if (!file_exists(path)) return {};
   try {
@@ -179,7 +182,16 @@ std::vector<Trial> read_trials(const Request& request, const std::string& folder
         fail(ErrorCode::kUsage, "--resume: ", path, " is of another ", key, ", ", o.at(key).dump(),
              "; this is ", value.dump());
     std::vector<Trial> trials;
-    for (const Json& t : o.at("trials")) trials.push_back(trial_of(t));
+    const bool has_state = o.contains("state");
+    for (const Json& t : o.at("trials")) {
+      trials.push_back(trial_of(t));
+      // Files of earlier versions lack the tables that such trials refer to.
+      if (!has_state && trials.back().change.key.find("kernels") != std::string::npos) {
+        trials.pop_back();
+        break;
+      }
+    }
+    if (has_state) subject.restore(o.at("state").dump());
     return trials;
   } catch (const nlohmann::json::exception& e) {
     fail(ErrorCode::kData, path, ": is not a list of trials: ", e.what());

@@ -24,10 +24,11 @@ std::string tuned_command(const Request& request, Subject& subject, const Result
                           const std::string& folder);
 std::string report_json(const Request& request, const Subject& subject, const Result& result);
 
+/// `state` is Subject::state().
 void write_trials(const Request& request, const std::vector<Trial>& trials,
-                  const std::string& folder);
-/// The trials of an interrupted search; none if there is no file. kUsage if they are of another
-/// request or another machine, kData if the file is damaged.
-std::vector<Trial> read_trials(const Request& request, const std::string& folder);
+                  const std::string& state, const std::string& folder);
+/// The trials of an interrupted search, whose state the subject takes; none if there is no file.
+/// kUsage if they are of another request or another machine, kData if the file is damaged.
+std::vector<Trial> read_trials(const Request& request, const std::string& folder, Subject& subject);
 
 }  // namespace paddle::tune

@@ -99,21 +99,24 @@ std::vector<std::vector<Schedule>> moves(const Schedule& s, const codegen::Sched
   return out;
 }
 
-/// The best schedule, part by part; the default if nothing beats it beyond noise.
-Schedule best_schedule(const GroupProblem& problem, codegen::Compiler& compiler,
-                       const std::function<bool()>& stop) {
+/// The best schedule, part by part; the default if nothing beats it beyond noise, and nothing if
+/// there was no time to say.
+std::optional<Schedule> best_schedule(const GroupProblem& problem, codegen::Compiler& compiler,
+                                      const std::function<bool()>& stop) {
   Schedule best;
   const auto buffers = GroupBuffers::of(problem.request);
   if (!buffers) return best;
   const size_t parts = moves(best, problem.group).size();
-  for (size_t part = 0; part < parts && !stop(); ++part) {
+  for (size_t part = 0; part < parts; ++part) {
     const std::vector<Schedule> candidates = moves(best, problem.group)[part];
     for (const Schedule& candidate : candidates) {
-      if (stop()) break;
+      if (stop()) return std::nullopt;
       TimedKernel usual = compile(problem.request, best, compiler, *buffers);
       TimedKernel other = compile(problem.request, candidate, compiler, *buffers);
-      if (!usual.usable() || !other.usable()) return {};
-      if (race_kernels(usual, other).verdict == Verdict::kFaster) best = candidate;
+      if (!usual.usable() || !other.usable()) return Schedule{};
+      const Verdict verdict = race_kernels(usual, other, stop).verdict;
+      if (verdict == Verdict::kStopped) return std::nullopt;
+      if (verdict == Verdict::kFaster) best = candidate;
     }
   }
   return best;
@@ -123,7 +126,8 @@ Schedule best_schedule(const GroupProblem& problem, codegen::Compiler& compiler,
 
 std::optional<Schedule> GroupRecorder::choose(const FusedRequest& request,
                                               const codegen::ScheduledGroup& group) {
-  if (codegen::ScheduleTable::of_process().find(group.key)) return std::nullopt;
+  const auto chosen = inner_ ? inner_->choose(request, group) : std::nullopt;
+  if (codegen::ScheduleTable::of_process().find(group.key)) return chosen;
   GroupProblem& p = problems_[group.key];
   if (p.uses++ == 0) {
     p.request = request;
@@ -132,26 +136,24 @@ std::optional<Schedule> GroupRecorder::choose(const FusedRequest& request,
     for (Layout& layout : p.request.operands) layout.constant = nullptr;
     p.group = group;
   }
-  return std::nullopt;
+  return chosen;
 }
 
-std::vector<GroupProblem> GroupRecorder::take() {
+std::vector<GroupProblem> GroupRecorder::problems() const {
   std::vector<GroupProblem> out;
-  for (auto& [key, problem] : problems_) out.push_back(std::move(problem));
-  problems_.clear();
+  for (const auto& [key, problem] : problems_) out.push_back(problem);
   return out;
 }
 
-bool ScheduleSearch::find(const std::vector<GroupProblem>& problems, double seconds) {
-  if (searched_) return !found_.schedules.empty();
-  searched_ = true;
+std::string ScheduleSearch::find(const std::vector<GroupProblem>& problems, const Budget& budget) {
   const auto begin = Clock::now();
   // Candidates are not kept: the cache on disk is for code that runs again.
   codegen::Compiler compiler("", Module::default_path("codegen"));
   // The most costly groups first, so that the time goes where it matters.
   std::vector<std::pair<double, const GroupProblem*>> order;
   for (const GroupProblem& p : problems) {
-    if (seconds_since(begin) > seconds / 3) break;
+    if (findings_.knows(p.group.key)) continue;
+    if (budget.stop() || seconds_since(begin) > budget.seconds / 3) break;
     const auto buffers = GroupBuffers::of(p.request);
     if (!buffers) continue;
     TimedKernel usual = compile(p.request, {}, compiler, *buffers);
@@ -159,18 +161,31 @@ bool ScheduleSearch::find(const std::vector<GroupProblem>& problems, double seco
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  const auto stop = [&] { return seconds_since(begin) > seconds; };
   for (const auto& [cost, problem] : order) {
-    if (stop()) break;
-    if (const Schedule best = best_schedule(*problem, compiler, stop); best != Schedule{})
-      found_.schedules[problem->group.key] = best;
+    const auto best = best_schedule(*problem, compiler, budget.stop);
+    if (!best) break;
+    findings_.add(problem->group.key, *best == Schedule{} ? "" : codegen::text(*best));
+    budget.save();
   }
-  return !found_.schedules.empty();
+  return findings_.collect();
 }
 
-std::string ScheduleSearch::publish() const {
+ScheduleSearch::Found* ScheduleSearch::open(const std::string& name) {
+  const Findings::Table* const found = findings_.table(name);
+  if (!found) return nullptr;
+  const auto [it, added] = tables_.try_emplace(name);
+  if (added)
+    for (const auto& [key, text] : *found)
+      if (const auto schedule = codegen::parse_schedule(text))
+        it->second.schedules[key] = *schedule;
+  return &it->second;
+}
+
+codegen::ScheduleHook* ScheduleSearch::hook(const std::string& name) { return open(name); }
+
+std::string ScheduleSearch::publish(const std::string& name) {
   codegen::ScheduleTable& table = codegen::ScheduleTable::of_process();
-  table.keep(found_.schedules);
+  if (const Found* const found = open(name)) table.keep(found->schedules);
   return table.path();
 }
 

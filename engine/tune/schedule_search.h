@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "compiler/codegen/schedule.h"
+#include "tune/findings.h"
+#include "tune/subject.h"
 
 namespace paddle::tune {
 
 /// The setting of a search, which no config states: runs read the table on disk.
 inline constexpr const char* kSchedules = "codegen.schedules";
 inline constexpr const char* kAsCached = "as cached";
-inline constexpr const char* kSearched = "searched";
 
 struct GroupProblem {
   FusedRequest request;
@@ -23,28 +24,31 @@ struct GroupProblem {
   int64_t uses = 0;  ///< in the plans that were made
 };
 
-/// Records groups while plans are made. Those of the table on disk are not recorded: they were
-/// searched before.
+/// Records groups while plans are made, which choose as `inner` does; null: by the table on disk.
+/// Those of the table on disk are not recorded: they were searched before.
 class GroupRecorder final : public codegen::ScheduleHook {
  public:
+  explicit GroupRecorder(codegen::ScheduleHook* inner = nullptr) : inner_(inner) {}
   std::optional<codegen::Schedule> choose(const FusedRequest& request,
                                           const codegen::ScheduledGroup& group) override;
-  std::vector<GroupProblem> take();
+  std::vector<GroupProblem> problems() const;
 
  private:
+  codegen::ScheduleHook* inner_;
   std::map<std::string, GroupProblem> problems_;  ///< by key
 };
 
 class ScheduleSearch {
  public:
-  /// Times choices for about `seconds`; whether any is faster than the default. Searches once.
-  bool find(const std::vector<GroupProblem>& problems, double seconds);
-  /// Chooses what was found.
-  codegen::ScheduleHook* hook() { return &found_; }
-  bool searched() const { return searched_; }
-  size_t size() const { return found_.schedules.size(); }
-  /// Writes the table to disk and returns its path; "" without a cache folder.
-  std::string publish() const;
+  /// Times choices for groups that were not timed yet, the most costly first. The name of a table
+  /// with those that are faster than the default, or "" if there are none.
+  std::string find(const std::vector<GroupProblem>& problems, const Budget& budget);
+  /// Chooses as the table of that name; null for others.
+  codegen::ScheduleHook* hook(const std::string& name);
+  /// Writes the table to the cache on disk and returns its path; "" without a cache folder.
+  std::string publish(const std::string& name);
+  Findings& findings() { return findings_; }
+  const Findings& findings() const { return findings_; }
 
  private:
   class Found final : public codegen::ScheduleHook {
@@ -53,8 +57,10 @@ class ScheduleSearch {
                                             const codegen::ScheduledGroup& group) override;
     std::map<std::string, codegen::Schedule> schedules;  ///< by key
   };
-  Found found_;
-  bool searched_ = false;
+  Found* open(const std::string& name);
+
+  Findings findings_{"searched", ""};
+  std::map<std::string, Found> tables_;  ///< those in use
 };
 
 }  // namespace paddle::tune

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -10,6 +11,46 @@
 
 namespace paddle::tune {
 namespace {
+
+/// A slow candidate whose first run takes this many times the time has lost without a race.
+constexpr double kHopeless = 1.25;
+/// The search proper ends at this share of the limit; comparing all changes takes the rest.
+constexpr double kSearchShare = 0.85;
+constexpr const char* kUndecided = "not decided within its share of the time";
+
+using Clock = std::chrono::steady_clock;
+
+/// Runs blocks and keeps how long the last one took.
+class TimedRunner {
+ public:
+  TimedRunner(std::unique_ptr<Runner> runner, double block_seconds)
+      : runner_(std::move(runner)), block_seconds_(block_seconds) {
+    const Runner::FirstRun run = runner_->first_run();
+    is_slow_ = run.seconds >= Runner::kSlow;
+    seconds_ = run.seconds;
+    first_ = is_slow_ ? run.of_sample : block();
+  }
+  double block() {
+    const auto begin = Clock::now();
+    const double time = runner_->block(block_seconds_);
+    seconds_ = seconds_since(begin);
+    return time;
+  }
+  bool is_slow() const { return is_slow_; }
+  double first() const { return first_; }      ///< of a sample, in the first run or block
+  double seconds() const { return seconds_; }  ///< of the last block
+
+ private:
+  std::unique_ptr<Runner> runner_;
+  double block_seconds_, first_ = 0, seconds_ = 0;
+  bool is_slow_ = false;
+};
+
+/// As many rounds of two blocks as fit into the time, between a few and `most`.
+int rounds_within(double seconds, const TimedRunner& runner, int most) {
+  if (!runner.is_slow()) return most;
+  return std::clamp(static_cast<int>(seconds / (2 * runner.seconds())), 4, most);
+}
 
 class Search {
  public:
@@ -19,12 +60,8 @@ class Search {
   }
 
   Result run() {
-    result_.finished = true;
-    for (const std::string& dimension : options_.dimensions)
-      if (!explore(dimension)) {
-        result_.finished = false;
-        break;
-      }
+    replay();
+    explore();
     if (result_.trials.empty() && !result_.finished && !options_.interrupted())
       fail(ErrorCode::kUsage,
            "no time is left after warm-up: the first measurement did not end in ",
@@ -34,71 +71,118 @@ class Search {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  enum class Outcome { kTaken, kDecided, kUndecided, kNothingLeft };
 
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
-  bool stop() const { return options_.interrupted() || elapsed() > options_.time_limit; }
+  double elapsed() const { return seconds_since(begin_); }
+  double limit() const { return kSearchShare * options_.time_limit; }
+  bool stop(double end) const { return options_.interrupted() || elapsed() >= end; }
 
-  /// The result of this trial in an interrupted search, or null.
-  const Trial* known(const std::string& dimension, const Change& change) const {
-    for (const Trial& t : options_.known)
-      if (t.dimension == dimension && t.change.key == change.key &&
-          t.change.value == change.value && t.base == result_.best)
-        return &t;
-    return nullptr;
+  /// Part of the budget up to `end`, a time since the begin.
+  Budget budget(double end) {
+    return {.seconds = std::max(0.0, end - elapsed()),
+            .stop = [this, end] { return stop(end); },
+            .save = [this] { options_.save(result_.trials); }};
   }
 
-  /// False if the search was stopped.
-  bool explore(const std::string& dimension) {
-    std::set<std::pair<std::string, std::string>> tried;
-    while (true) {
-      if (stop()) return false;
-      const std::vector<Change> candidates = subject_.candidates(dimension, result_.best);
-      const auto next = std::find_if(candidates.begin(), candidates.end(), [&](const Change& c) {
-        return !tried.contains({c.key, c.value});
-      });
-      if (next == candidates.end()) return true;
-      tried.insert({next->key, next->value});
-      Trial trial;
-      if (const Trial* before = known(dimension, *next)) {
-        trial = *before;
-      } else if (!measure(dimension, *next, trial)) {
-        return false;
-      }
+  /// Takes the finished trials of an interrupted search, as far as they build on each other.
+  void replay() {
+    for (const Trial& trial : options_.known) {
+      if (trial.verdict == Verdict::kStopped || trial.base != result_.best ||
+          std::count(options_.dimensions.begin(), options_.dimensions.end(), trial.dimension) == 0)
+        continue;
       report(trial);
-      if (trial.accepted) {
-        tried.insert({next->key, trial.before});  // which has just lost
-        result_.best[next->key] = next->value;
-      }
-      result_.trials.push_back(std::move(trial));
-      options_.save(result_.trials);
+      take(trial);
     }
   }
 
+  /// Each dimension gets a share of the time for its first candidate, so that a short search tries
+  /// a bit of everything. What is left goes to the other candidates in turn.
+  void explore() {
+    std::vector<std::string> open = options_.dimensions;
+    for (bool covered = false; !open.empty() && !stop(limit()); covered = true)
+      for (size_t i = 0; i < open.size() && !stop(limit());) {
+        const bool tried = !tried_[open[i]].empty();
+        if (!covered && tried) {
+          ++i;
+          continue;
+        }
+        const double share = covered ? 1 : 1 / static_cast<double>(open.size() - i);
+        const Outcome outcome =
+            try_next(open[i], elapsed() + share * (limit() - elapsed()), covered);
+        if (outcome == Outcome::kNothingLeft)
+          open.erase(open.begin() + static_cast<ptrdiff_t>(i));
+        else if (outcome != Outcome::kTaken || !covered)
+          ++i;
+      }
+    const auto undecided = [](const Trial& t) { return t.verdict == Verdict::kStopped; };
+    result_.finished =
+        open.empty() && std::none_of(result_.trials.begin(), result_.trials.end(), undecided);
+  }
+
+  /// Tries the next change of a dimension, up to `end`. One that could not be decided is tried
+  /// again later, unless this is the `last` time.
+  Outcome try_next(const std::string& dimension, double end, bool last) {
+    const double half = elapsed() + (end - elapsed()) / 2;
+    const std::vector<Change> candidates =
+        subject_.candidates(dimension, result_.best, budget(half));
+    auto& tried = tried_[dimension];
+    const auto next = std::find_if(candidates.begin(), candidates.end(), [&](const Change& c) {
+      return !tried.contains({c.key, c.value});
+    });
+    if (next == candidates.end()) return stop(end) ? Outcome::kUndecided : Outcome::kNothingLeft;
+    Trial trial;
+    trial.dimension = dimension;
+    trial.change = *next;
+    trial.before = result_.best[next->key];
+    trial.base = result_.best;
+    measure(trial, end);
+    report(trial);
+    const bool decided = trial.verdict != Verdict::kStopped;
+    const bool accepted = trial.accepted;
+    if (last) tried.insert({next->key, next->value});
+    take(std::move(trial));
+    options_.save(result_.trials);
+    return accepted ? Outcome::kTaken : decided ? Outcome::kDecided : Outcome::kUndecided;
+  }
+
+  /// Adds a trial, in place of an undecided one of the same change.
+  void take(Trial trial) {
+    std::erase_if(result_.trials, [&](const Trial& t) {
+      return t.verdict == Verdict::kStopped && t.dimension == trial.dimension &&
+             t.change.key == trial.change.key && t.change.value == trial.change.value;
+    });
+    if (trial.verdict != Verdict::kStopped)
+      tried_[trial.dimension].insert({trial.change.key, trial.change.value});
+    if (trial.accepted) {
+      tried_[trial.dimension].insert({trial.change.key, trial.before});  // which has just lost
+      result_.best[trial.change.key] = trial.change.value;
+    }
+    result_.trials.push_back(std::move(trial));
+  }
+
+  std::unique_ptr<TimedRunner> open(const Settings& settings) {
+    return std::make_unique<TimedRunner>(subject_.open(settings), options_.block_seconds);
+  }
+
   /// The runner of the best settings so far, kept between trials.
-  Runner& incumbent() {
+  TimedRunner& incumbent() {
     if (!incumbent_ || incumbent_settings_ != result_.best) {
       incumbent_.reset();
-      incumbent_ = subject_.open(result_.best);
+      incumbent_ = open(result_.best);
       incumbent_settings_ = result_.best;
-      incumbent_->block(options_.block_seconds);
     }
     return *incumbent_;
   }
 
-  /// False if there was no time to finish.
-  bool measure(const std::string& dimension, const Change& change, Trial& trial) {
-    trial.dimension = dimension;
-    trial.change = change;
-    trial.before = result_.best[change.key];
-    trial.base = result_.best;
+  /// Sets the outcome of a trial; it stays kStopped if there was no time to finish.
+  void measure(Trial& trial, double end) {
+    trial.why = kUndecided;
     Settings settings = result_.best;
-    settings[change.key] = change.value;
-    Runner& base = incumbent();
-    std::unique_ptr<Runner> candidate;
+    settings[trial.change.key] = trial.change.value;
+    TimedRunner& base = incumbent();
+    std::unique_ptr<TimedRunner> candidate;
     try {
-      candidate = subject_.open(settings);
-      candidate->block(options_.block_seconds);
+      candidate = open(settings);
     } catch (const Error& e) {
       // A candidate that does not fit must not end the search.
       if (e.code() != ErrorCode::kDevice && e.code() != ErrorCode::kConfig &&
@@ -106,57 +190,79 @@ class Search {
         throw;
       trial.verdict = Verdict::kSame;
       trial.why = e.message();
-      return true;
+      return;
     }
-    const auto stopped = [this] { return stop(); };
-    const auto run_base = [&] { return base.block(options_.block_seconds); };
-    const auto run_candidate = [&] { return candidate->block(options_.block_seconds); };
-    Race first = race(run_base, run_candidate, {.worth = options_.worth}, stopped);
+    const bool slow = base.is_slow();
+    if (slow && candidate->is_slow() && candidate->first() > kHopeless * base.first()) {
+      const double gain = base.first() / candidate->first() - 1;
+      trial.gain = {gain, gain, gain};
+      trial.rounds = 1;
+      trial.verdict = Verdict::kSlower;
+      trial.why = "slower in its first run";
+      return;
+    }
+    const auto stopped = [this, end] { return stop(end); };
+    const auto run_base = [&] { return base.block(); };
+    const auto run_candidate = [&] { return candidate->block(); };
+    const Race first = race(run_base, run_candidate,
+                            {.min_rounds = slow ? 3 : 5, .worth = options_.worth}, stopped);
     trial.gain = first.gain;
     trial.rounds = first.rounds;
-    trial.verdict = first.verdict;
-    if (first.verdict == Verdict::kStopped) return false;
+    if (first.verdict == Verdict::kStopped) return;
     if (first.verdict != Verdict::kFaster) {
+      trial.verdict = first.verdict;
       trial.why = first.verdict == Verdict::kSlower ? "slower" : "no gain above noise";
-      return true;
+      return;
     }
-    trial.why = subject_.objection(result_.best, change);
-    if (!trial.why.empty()) return true;
+    const auto objection = subject_.objection(result_.best, trial.change, budget(end));
+    if (!objection) {
+      trial.why = "faster, but no time was left to compare its results";
+      return;
+    }
+    if (!objection->empty()) {
+      trial.verdict = first.verdict;
+      trial.why = *objection;
+      return;
+    }
     // The winner of a race was partly lucky: what is claimed is measured anew, with a fixed number
     // of rounds.
-    const RaceOptions again{.min_rounds = 12, .max_rounds = 12, .worth = 0};
-    const Race second = race(run_base, run_candidate, again, stopped);
+    const int rounds = rounds_within(end - elapsed(), base, 12);
+    const Race second = race(run_base, run_candidate,
+                             {.min_rounds = rounds, .max_rounds = rounds, .worth = 0}, stopped);
     trial.rounds += second.rounds;
-    if (second.verdict == Verdict::kStopped) return false;
+    if (second.verdict == Verdict::kStopped) return;
     trial.gain = second.gain;
     trial.verdict = second.verdict;
     trial.accepted = second.verdict == Verdict::kFaster;
-    if (!trial.accepted) {
-      trial.why = "a second measurement did not confirm the gain";
-      return true;
-    }
+    trial.why = trial.accepted ? "" : "a second measurement did not confirm the gain";
+    if (!trial.accepted) return;
     candidate.reset();
     trial.same_bits = subject_.same_bits(result_.best, settings);
-    return true;
   }
 
   void report(const Trial& t) const {
-    options_.note(str(t.change.key, " ", t.before, " → ", t.change.value, ": ",
-                      t.rounds > 0 ? text(t.gain) + ", " : "",
+    options_.note(str(t.change.key, " ", t.before.empty() ? "none" : t.before, " → ",
+                      t.change.value, ": ", t.rounds > 1 ? text(t.gain) + ", " : "",
                       t.accepted ? t.same_bits ? "taken, same bits" : "taken, other bits" : t.why));
   }
 
   /// Measures all accepted changes together against the start; without a gain there is no change.
   void confirm_total() {
-    if (result_.best == result_.start) return;
+    std::vector<const Trial*> accepted;
+    for (const Trial& t : result_.trials)
+      if (t.accepted) accepted.push_back(&t);
+    if (accepted.empty()) return;
+    if (accepted.size() == 1) {  // it was measured against the start
+      result_.total = {accepted[0]->gain, accepted[0]->rounds, Verdict::kFaster};
+      result_.same_bits = accepted[0]->same_bits;
+      return;
+    }
     options_.note("all changes together against the start");
     incumbent_.reset();
-    const auto base = subject_.open(result_.start), tuned = subject_.open(result_.best);
-    base->block(options_.block_seconds);
-    tuned->block(options_.block_seconds);
-    result_.total = race([&] { return base->block(options_.block_seconds); },
-                         [&] { return tuned->block(options_.block_seconds); },
-                         {.min_rounds = 16, .max_rounds = 16, .worth = 0},
+    const auto base = open(result_.start), tuned = open(result_.best);
+    const int rounds = rounds_within((1 - kSearchShare) * options_.time_limit, *base, 16);
+    result_.total = race([&] { return base->block(); }, [&] { return tuned->block(); },
+                         {.min_rounds = rounds, .max_rounds = rounds, .worth = 0},
                          [this] { return options_.interrupted(); });
     if (result_.total.verdict == Verdict::kStopped) return;
     if (result_.total.verdict != Verdict::kFaster) {
@@ -177,7 +283,9 @@ class Search {
   const SearchOptions& options_;
   Clock::time_point begin_;
   Result result_;
-  std::unique_ptr<Runner> incumbent_;
+  /// Changes that are not tried again, by dimension.
+  std::map<std::string, std::set<std::pair<std::string, std::string>>> tried_;
+  std::unique_ptr<TimedRunner> incumbent_;
   Settings incumbent_settings_;
 };
 

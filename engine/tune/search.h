@@ -1,6 +1,7 @@
 #pragma once
-// The search: dimension by dimension, each change races against the best settings so far. A change
-// that wins is measured again, and only the second measurement counts.
+// The search: each change races against the best settings so far. A change that wins is measured
+// again, and only the second measurement counts. Every dimension tries a first change before any
+// tries a second one.
 
 #include <functional>
 #include <string>
@@ -21,7 +22,7 @@ struct Trial {
   bool same_bits = false;  ///< of an accepted change: a few steps with and without it agree
   Gain gain;               ///< of the second measurement if there was one
   int rounds = 0;          ///< of all races
-  std::string why;         ///< it was not accepted
+  std::string why;         ///< it was not accepted; kStopped: not decided
 };
 
 struct SearchOptions {
@@ -40,7 +41,7 @@ struct Result {
   Settings start, best;
   std::vector<Trial> trials;
   Race total;              ///< of `best` against `start`
-  bool finished = false;   ///< all candidates were tried
+  bool finished = false;   ///< all candidates were tried and decided
   bool same_bits = false;  ///< a few steps under both gave the same bits
 };
 

@@ -23,9 +23,9 @@ double TimedKernel::block() {
   return seconds_since(begin) / repeats_;
 }
 
-Race race_kernels(TimedKernel& base, TimedKernel& candidate) {
+Race race_kernels(TimedKernel& base, TimedKernel& candidate, const std::function<bool()>& stop) {
   return race([&] { return base.block(); }, [&] { return candidate.block(); },
-              {.min_rounds = 6, .max_rounds = 30, .worth = 0.03}, [] { return false; });
+              {.min_rounds = 6, .max_rounds = 30, .worth = 0.03}, stop);
 }
 
 }  // namespace paddle::tune

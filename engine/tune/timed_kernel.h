@@ -31,6 +31,6 @@ class TimedKernel {
 };
 
 /// A race of usable kernels, in which gains below 3% do not count.
-Race race_kernels(TimedKernel& base, TimedKernel& candidate);
+Race race_kernels(TimedKernel& base, TimedKernel& candidate, const std::function<bool()>& stop);
 
 }  // namespace paddle::tune

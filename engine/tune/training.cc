@@ -14,14 +14,24 @@
 namespace paddle::tune {
 namespace {
 
+/// Requests of the plans of a run: for kernels and for schedules of fusion groups.
+struct Requests {
+  Requests(KernelChoices* choices, codegen::ScheduleHook* schedules)
+      : kernels(choices), groups(schedules) {}
+  KernelRecorder kernels;
+  GroupRecorder groups;
+};
+
 /// A trainer that only makes steps. Plans and scratch are made for a number of threads, which is
 /// set again before each use.
 class Training {
  public:
-  Training(train::RunConfig config, int threads, codegen::ScheduleHook* schedules)
-      : threads_(threads), schedules_(schedules) {
+  Training(train::RunConfig config, int threads, std::shared_ptr<Requests> requests)
+      : threads_(threads), requests_(std::move(requests)) {
     set_thread_count(threads_);
-    const codegen::ScheduleHookScope scope(schedules_);
+    const codegen::ScheduleHookScope scope(&requests_->groups);
+    // A table that the config names is opened by the trainer, and not searched for.
+    if (config.kernel_table.empty()) config.compile.policy.choices = &requests_->kernels;
     train::TrainOptions options;
     options.benchmark = 1;  // no folder, no validation data
     trainer_ = std::make_unique<train::Trainer>(std::move(config), options, observer_);
@@ -33,22 +43,29 @@ class Training {
   }
   train::TimedStep step() {
     set_thread_count(threads_);
-    const codegen::ScheduleHookScope scope(schedules_);
+    const codegen::ScheduleHookScope scope(&requests_->groups);
     return trainer_->timed_step();
   }
 
  private:
   train::TrainObserver observer_;
   int threads_;
-  codegen::ScheduleHook* schedules_;
+  std::shared_ptr<Requests> requests_;
   std::unique_ptr<train::Trainer> trainer_;
 };
 
 class TrainingRunner final : public Runner {
  public:
   explicit TrainingRunner(std::unique_ptr<Training> training) : training_(std::move(training)) {
-    for (int i = 0; i < 3; ++i) training_->step();
+    for (int i = 0; i < 3; ++i) {
+      const train::TimedStep step = training_->step();
+      const double seconds = static_cast<double>(step.end - step.begin) * 1e-9;
+      if (seconds < kSlow) continue;
+      if (i == 0) first_ = {seconds, seconds / static_cast<double>(step.samples)};
+      break;
+    }
   }
+  FirstRun first_run() const override { return first_; }
   double block(double seconds) override {
     int64_t time = 0, samples = 0;
     while (samples == 0 || static_cast<double>(time) < seconds * 1e9) {
@@ -61,6 +78,7 @@ class TrainingRunner final : public Runner {
 
  private:
   std::unique_ptr<Training> training_;
+  FirstRun first_;
 };
 
 class TrainingSubject final : public Subject {
@@ -87,11 +105,12 @@ class TrainingSubject final : public Subject {
   std::string name() const override { return name_; }
   std::string kind() const override { return "training"; }
   std::vector<std::string> dimensions() const override {
-    return {"threads", "loader", "kernels", "codegen", "recompute", "precision", "batch"};
+    return {"threads", "precision", "batch", "kernels", "codegen", "recompute", "loader"};
   }
   Settings start() const override { return start_; }
 
-  std::vector<Change> candidates(const std::string& dimension, const Settings& now) override {
+  std::vector<Change> candidates(const std::string& dimension, const Settings& now,
+                                 const Budget& budget) override {
     std::vector<Change> out;
     const auto number = [&](const char* key) { return std::stoll(now.at(key)); };
     const auto add = [&](const char* key, const std::string& value) {
@@ -114,11 +133,12 @@ class TrainingSubject final : public Subject {
     } else if (dimension == "batch") {
       add("data.batch_size", std::to_string(2 * number("data.batch_size")));
     } else if (dimension == "kernels") {
-      if (now.at("compile.kernels").empty()) {
-        if (const std::string table = kernels_.find(profiled(now), options_.kernel_seconds);
+      if (!budget.measures)
+        out.push_back({"compile.kernels", "a table of faster alternatives"});
+      else if (start_.at("compile.kernels").empty())
+        if (const std::string table = kernels_.find(requests(now).kernels.problems(), budget);
             !table.empty())
           add("compile.kernels", table);
-      }
       for (const char* key : {"compile.layout", "compile.codegen", "compile.fusion"})
         add(key, start_.at(key) == "true" ? "false" : "true");
     } else if (dimension == "recompute") {
@@ -132,9 +152,12 @@ class TrainingSubject final : public Subject {
                   static_cast<int64_t>(share * static_cast<double>(limits().memory)) >> 20,
                   " MiB}"));
     } else if (dimension == "codegen") {
-      if (now.at("compile.codegen") == "true" && now.at(kSchedules) == kAsCached &&
-          schedules_.find(groups(now), options_.kernel_seconds))
-        add(kSchedules, kSearched);
+      if (!budget.measures)
+        out.push_back({kSchedules, "a table of faster alternatives"});
+      else if (now.at("compile.codegen") == "true")
+        if (const std::string table = schedules_.find(requests(now).groups.problems(), budget);
+            !table.empty())
+          add(kSchedules, table);
     }
     return out;
   }
@@ -143,11 +166,14 @@ class TrainingSubject final : public Subject {
     return std::make_unique<TrainingRunner>(training(settings));
   }
 
-  std::string objection(const Settings& now, const Change& change) override {
+  std::optional<std::string> objection(const Settings& now, const Change& change,
+                                       const Budget& budget) override {
     if (change.key != "precision") return "";
     Settings settings = now;
     settings[change.key] = change.value;
-    const double before = late_loss(now), after = late_loss(settings);
+    const auto loss = late_loss(settings, budget), reference = late_loss(now, budget);
+    if (!loss || !reference) return std::nullopt;
+    const double before = *reference, after = *loss;
     const double moved = std::abs(after - before) / std::max(std::abs(before), 1e-12);
     if (moved <= options_.loss_tolerance) return "";
     return str("the loss of steps 41 to 50 moves by ", std::round(1000 * moved) / 10,
@@ -163,10 +189,16 @@ class TrainingSubject final : public Subject {
 
   std::string publish(const Change& change, const std::string& folder) override {
     if (change.key == kSchedules) {
-      schedules_.publish();
+      schedules_.publish(change.value);
       return "";
     }
     return change.key == "compile.kernels" ? kernels_.publish(change.value, folder) : change.value;
+  }
+  std::string state() const override {
+    return state_text(kernels_.findings(), schedules_.findings());
+  }
+  void restore(const std::string& state) override {
+    read_state(state, kernels_.findings(), schedules_.findings());
   }
 
  private:
@@ -180,45 +212,39 @@ class TrainingSubject final : public Subject {
   }
 
   std::unique_ptr<Training> training(const Settings& settings) {
-    train::RunConfig config = read(settings);
-    const std::string& table = settings.at("compile.kernels");
-    if (KernelChoices* const choices = kernels_.table(table)) {
-      config.kernel_table.clear();
-      config.compile.policy.choices = choices;
-    }
-    return std::make_unique<Training>(
-        std::move(config), std::stoi(settings.at("train.threads")),
-        settings.at(kSchedules) == kSearched ? schedules_.hook() : nullptr);
+    const auto requests = std::make_shared<Requests>(kernels_.table(settings.at("compile.kernels")),
+                                                     schedules_.hook(settings.at(kSchedules)));
+    auto out = std::make_unique<Training>(read(settings), std::stoi(settings.at("train.threads")),
+                                          requests);
+    requests_[settings] = requests;
+    return out;
   }
 
-  /// The groups that the compiled step has under these settings.
-  std::vector<GroupProblem> groups(const Settings& settings) {
-    if (schedules_.searched()) return {};
-    GroupRecorder recorder;
-    Training(read(settings), std::stoi(settings.at("train.threads")), &recorder).step();
-    return recorder.take();
+  /// Requests of the plans of a step under these settings.
+  const Requests& requests(const Settings& settings) {
+    set_thread_count(std::stoi(settings.at("train.threads")));
+    const auto it = requests_.find(settings);
+    if (it != requests_.end()) return *it->second;
+    training(settings)->step();
+    return *requests_.at(settings);
   }
 
-  /// The requests for kernels of a step under these settings.
-  std::vector<KernelProblem> profiled(const Settings& settings) {
-    if (kernels_.searched()) return {};
-    KernelRecorder recorder;
-    train::RunConfig config = read(settings);
-    config.kernel_table.clear();
-    config.compile.policy.choices = &recorder;
-    Training(std::move(config), std::stoi(settings.at("train.threads")), nullptr).step();
-    return recorder.take();
-  }
-
-  /// Mean loss of steps 41 to 50.
-  double late_loss(const Settings& settings) {
+  /// Mean loss of steps 41 to 50; nothing if they would take longer than the budget.
+  std::optional<double> late_loss(const Settings& settings, const Budget& budget) {
+    constexpr int kSteps = 50, kCounted = 10;
+    const auto known = losses_.find(settings);
+    if (known != losses_.end()) return known->second;
     const auto run = training(settings);
+    run->step();
     double sum = 0;
-    for (int i = 0; i < 50; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 1; i < kSteps; ++i) {
+      if (budget.stop()) return std::nullopt;
       const double loss = run->step().loss;
-      if (i >= 40) sum += loss / 10;
+      if (i >= kSteps - kCounted) sum += loss / kCounted;
+      if (i == 1 && (kSteps - 2) * seconds_since(begin) > budget.seconds) return std::nullopt;
     }
-    return sum;
+    return losses_[settings] = sum;
   }
 
   TrainingOptions options_;
@@ -226,6 +252,8 @@ class TrainingSubject final : public Subject {
   Settings start_;
   KernelSearch kernels_;
   ScheduleSearch schedules_;
+  std::map<Settings, std::shared_ptr<Requests>> requests_;  ///< of runs that were opened
+  std::map<Settings, double> losses_;                       ///< of steps 41 to 50
 };
 
 }  // namespace

@@ -10,7 +10,6 @@ struct TrainingOptions {
   std::string config;
   std::vector<std::string> overrides;
   double loss_tolerance = 0.02;  ///< relative, of the mean loss of steps 41 to 50
-  double kernel_seconds = 20;    ///< for timing kernels in isolation
 };
 
 /// kConfig if the config does not read.

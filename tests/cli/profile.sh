@@ -211,4 +211,13 @@ wait "$pid"
 [[ $? == 130 ]] || fail "the exit code of an interrupted measurement"
 python3 -c "import json, sys; o = json.load(open(sys.argv[1])); assert 0 < o['steps'] < 99999, o['steps']" \
   "$folder/cut/profile.json" || fail "the report of an interrupted measurement"
+
+# Time by module and the memory of the peak.
+[[ "$(run_bounded "$bin/paddle-profile" configs/quickstart/digits.yaml --steps 1:3 -o "$folder/views")" == 0 ]] || fail "views"
+grep -q "backward ms  module" "$folder/out" || fail "no table by module: $(cat "$folder/out")"
+grep -q "100.0% .*all operations" "$folder/out" || fail "the modules do not add up"
+grep -q "share  value at the peak" "$folder/out" || fail "no table of memory"
+[[ "$(run_bounded "$bin/paddle-profile" configs/quickstart/digits.yaml --steps 1:3 --depth 0 -o "$folder/views")" == 0 ]] || fail "--depth 0"
+! grep -q "backward ms  module" "$folder/out" || fail "--depth 0 prints modules"
+expect 2 "--depth" "$bin/paddle-profile" configs/quickstart/digits.yaml --depth -1
 finish

@@ -46,12 +46,59 @@ ok "$tune" configs/quickstart/digits.yaml -o "$folder/run" --time-limit 12 --wha
 python3 - "$folder" <<'P' || fail "--resume"
 import json, sys
 before = json.load(open(sys.argv[1] + "/before.json"))["trials"]
+before = [t for t in before if t["verdict"] != "stopped"]
 after = json.load(open(sys.argv[1] + "/run/trials.json"))["trials"]
-assert after[: len(before)] == before, "trials were repeated"
+assert before and after[: len(before)] == before, "trials were repeated"
+P
+
+# A short search tries every kind, and one that continues keeps the kernels that were timed.
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/short" --time-limit 30 \
+  --what threads,precision,batch,kernels,codegen,loader "${small[@]}"
+cp "$folder/short/trials.json" "$folder/before.json"
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/short" --time-limit 10 --resume \
+  --what threads,precision,batch,kernels,codegen,loader "${small[@]}"
+python3 - "$folder" <<'P' || fail "a short search"
+import json, sys
+before = json.load(open(sys.argv[1] + "/before.json"))
+tried = {t["dimension"] for t in before["trials"]}
+assert tried >= {"threads", "precision", "batch", "kernels", "loader"}, tried  # codegen may find nothing
+after = json.load(open(sys.argv[1] + "/short/trials.json"))["state"]
+for kind in ("kernels", "searched"):
+    old, new = before["state"][kind]["results"], after[kind]["results"]
+    assert old.items() <= new.items(), (kind, old, new)
+assert before["state"]["kernels"]["results"]
 P
 ok "$tune" models/digits_cnn.yaml -o "$folder/model" --time-limit 8 --what threads,kernels --json
 python3 -c "import json, sys; o = json.load(open(sys.argv[1])); assert o['kind'] == 'inference' and o['trials']" \
   "$folder/out" || fail "the report of a model"
+
+# Another precision of a model: taken only within the tolerance, and paddle-infer computes in it.
+ok "$tune" models/digits_cnn.yaml -o "$folder/half" --time-limit 15 --what precision --batch 16
+python3 - "$folder" <<'P' || fail "the precision of a model"
+import json, sys
+o = json.load(open(sys.argv[1] + "/half/report.json"))
+assert {t["value"] for t in o["trials"]} <= {"bfloat16", "float16"} and o["trials"], o
+P
+ok "$tune" models/digits_cnn.yaml -o "$folder/exact" --time-limit 15 --what precision --batch 16 --loss-tolerance 0
+python3 -c "import json, sys; assert not json.load(open(sys.argv[1]))['changes']" "$folder/exact/report.json" \
+  || fail "a precision that moves the outputs is taken without tolerance"
+python3 -c "import numpy, sys; numpy.savez(sys.argv[1], image=numpy.random.default_rng(1).random((8, 1, 28, 28), numpy.float32))" \
+  "$folder/images.npz" 2> /dev/null && for precision in float32 bfloat16 float16; do
+  ok "$infer" models/digits_cnn.yaml --input "$folder/images.npz" --output "$folder/$precision.npz" --precision $precision
+done
+[[ ! -e "$folder/images.npz" ]] || python3 - "$folder" <<'P' || fail "--precision"
+import sys, numpy
+exact = numpy.load(sys.argv[1] + "/float32.npz")
+for precision in ("bfloat16", "float16"):
+    other = numpy.load(f"{sys.argv[1]}/{precision}.npz")
+    for name in exact.files:
+        x, y = exact[name], other[name]
+        assert y.dtype == x.dtype == numpy.float32 and (x != y).any(), (precision, name)
+        assert numpy.linalg.norm(x - y) < 0.02 * numpy.linalg.norm(x), (precision, name)
+P
+ok "$infer" models/digits_cnn.yaml --benchmark 2 --precision bfloat16
+grep -q '"dtype":"bfloat16"' "$folder/out" || fail "--benchmark --precision: $(cat "$folder/out")"
+expect 2 "--precision" "$infer" models/digits_cnn.yaml --benchmark 2 --precision int8
 
 # Schedules are kept in the cache, results keep their bits, and a config only mentions them.
 export PADDLE_CACHE_DIR="$folder/cache"
@@ -108,6 +155,7 @@ expect 2 "nowhere.yaml" "$tune" "$model" -o "$folder/x" --family nowhere.yaml
 expect 2 "--family is for Hugging Face folders and GGUF files" "$tune" models/vision/lenet.yaml -o "$folder/x" --family x.yaml
 ok "$tune" "$model" -o "$folder/family" --time-limit 12 --what chunk --family models/llm/llama.yaml
 grep -q "^paddle-infer $model --family models/llm/llama.yaml" "$folder/out" || fail "--family: $(cat "$folder/out")"
+expect 2 "--precision is for other models" "$infer" "$model" --prompt 1 --length 1 --precision bfloat16
 expect 2 "cannot be tuned for language model" "$tune" "$model" -o "$folder/x" --what loader
 expect 2 "belong to other models" "$tune" "$model" -o "$folder/x" --batch 4
 

@@ -41,11 +41,10 @@ TEST(KernelRecorder, KeepsProblemsBeyondTheirPlan) {
     const Convolution conv;
     EXPECT_NE(prepare_kernel(conv.request(recorder)), nullptr);
     EXPECT_NE(prepare_kernel(conv.request(recorder)), nullptr);
-    problems = recorder.take();
+    problems = recorder.problems();
     ASSERT_FALSE(problems.empty());
     for (const KernelProblem& p : problems) EXPECT_NE(p.operands[1].constant, conv.weight.raw());
   }
-  EXPECT_TRUE(recorder.take().empty());
   for (const KernelProblem& p : problems) {
     EXPECT_EQ(p.uses, 2);
     EXPECT_GE(p.names.size(), 2u);
@@ -62,10 +61,22 @@ TEST(KernelSearch, MakesATableThatReadsBack) {
   prepare_kernel(conv.request(recorder));
   KernelSearch search;
   EXPECT_EQ(search.table("kernels.txt"), nullptr);
-  const std::string name = search.find(recorder.take(), 2);
-  EXPECT_TRUE(search.searched());
-  EXPECT_EQ(search.find({}, 2), name);  // searched once
-  if (name.empty()) return;             // the default is the fastest here
+  const auto problems = recorder.problems();
+  int saved = 0;
+  Budget budget{.seconds = 20};
+  budget.save = [&] { ++saved; };
+  const std::string name = search.find(problems, budget);
+  EXPECT_EQ(static_cast<size_t>(saved), problems.size());
+  EXPECT_EQ(search.find(problems, budget), name);  // all are known
+  EXPECT_EQ(static_cast<size_t>(saved), problems.size());
+  // A later process knows them, too, but not with another number of threads.
+  KernelSearch later;
+  Findings schedules("searched", "");
+  read_state(state_text(search.findings(), schedules), later.findings(), schedules);
+  EXPECT_EQ(later.find(problems, budget), name);
+  EXPECT_EQ(static_cast<size_t>(saved), problems.size());
+  EXPECT_THROW(read_state("{}", later.findings(), schedules), Error);
+  if (name.empty()) return;  // the default is the fastest here
   const auto folder =
       std::filesystem::temp_directory_path() / ("kernel_search_" + std::to_string(::getpid()));
   ensure_directory(folder.string());

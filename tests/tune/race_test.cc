@@ -70,7 +70,8 @@ class MadeUp final : public Subject {
   std::string kind() const override { return "training"; }
   std::vector<std::string> dimensions() const override { return {"a", "b"}; }
   Settings start() const override { return {{"a", "slow"}, {"b", "slow"}}; }
-  std::vector<Change> candidates(const std::string& dimension, const Settings&) override {
+  std::vector<Change> candidates(const std::string& dimension, const Settings&,
+                                 const Budget&) override {
     if (dimension == "a") return {{"a", "huge"}, {"a", "fast"}, {"a", "unsafe"}};
     return {{"b", "slower"}, {"b", "lucky"}};
   }
@@ -94,12 +95,15 @@ class MadeUp final : public Subject {
     const double b = settings.at("b") == "slower" ? 2 : 1;
     return std::make_unique<Fixed>(a * b, settings.at("b") == "lucky");
   }
-  std::string objection(const Settings&, const Change& change) override {
+  std::optional<std::string> objection(const Settings&, const Change& change,
+                                       const Budget&) override {
+    if (change.value == "unsafe" && !can_compare) return std::nullopt;
     return change.value == "unsafe" ? "the loss moves" : "";
   }
   bool same_bits(const Settings&, const Settings&) override { return true; }
   std::string publish(const Change& change, const std::string&) override { return change.value; }
   int opened = 0;
+  bool can_compare = true;  ///< whether there is time for objections
 };
 
 TEST(Search, TakesWhatIsConfirmedAndSaysWhyNot) {
@@ -110,11 +114,13 @@ TEST(Search, TakesWhatIsConfirmedAndSaysWhyNot) {
   EXPECT_TRUE(result.finished);
   EXPECT_EQ(result.best, (Settings{{"a", "fast"}, {"b", "slow"}}));
   ASSERT_EQ(result.trials.size(), 5u);
+  // A first change of each dimension, then the others.
   EXPECT_EQ(result.trials[0].why, "does not fit");
-  EXPECT_TRUE(result.trials[1].accepted);
-  EXPECT_NEAR(result.trials[1].gain.mean, 0.25, 0.01);
-  EXPECT_EQ(result.trials[2].why, "the loss moves");
-  EXPECT_EQ(result.trials[3].verdict, Verdict::kSlower);
+  EXPECT_EQ(result.trials[1].verdict, Verdict::kSlower);
+  EXPECT_EQ(result.trials[1].rounds, 2);  // hopeless
+  EXPECT_TRUE(result.trials[2].accepted);
+  EXPECT_NEAR(result.trials[2].gain.mean, 0.25, 0.01);
+  EXPECT_EQ(result.trials[3].why, "the loss moves");
   EXPECT_EQ(result.trials[4].why, "a second measurement did not confirm the gain");
   EXPECT_NEAR(result.total.gain.mean, 0.25, 0.01);
   EXPECT_TRUE(result.same_bits);
@@ -127,7 +133,25 @@ TEST(Search, KnownTrialsAreNotRepeated) {
   options.known = search(first, options).trials;
   const Result again = search(second, options);
   EXPECT_EQ(again.best, (Settings{{"a", "fast"}, {"b", "slow"}}));
-  EXPECT_EQ(second.opened, 2);  // the last comparison alone
+  EXPECT_EQ(second.opened, 0);  // one change, which was compared with the start
+}
+
+TEST(Search, WhatIsUndecidedIsTriedAgain) {
+  MadeUp first, second;
+  SearchOptions options;
+  options.dimensions = first.dimensions();
+  first.can_compare = false;
+  const Result before = search(first, options);
+  EXPECT_FALSE(before.finished);
+  ASSERT_EQ(before.trials.size(), 5u);
+  EXPECT_EQ(before.trials[3].verdict, Verdict::kStopped);
+  EXPECT_NE(before.trials[3].why.find("no time was left"), std::string::npos);
+  options.known = before.trials;
+  const Result after = search(second, options);
+  EXPECT_TRUE(after.finished);
+  EXPECT_EQ(second.opened, 2);  // the best so far and the undecided change
+  ASSERT_EQ(after.trials.size(), 5u);
+  EXPECT_EQ(after.trials[4].why, "the loss moves");
 }
 
 TEST(Search, WithoutTimeItSaysSo) {

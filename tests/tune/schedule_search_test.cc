@@ -36,19 +36,41 @@ TEST(ScheduleSearch, RecordsGroupsAndKeepsWhatIsFaster) {
         GTEST_SKIP() << "built without LLVM, or no AVX2";
     }
   }
-  const std::vector<GroupProblem> problems = recorder.take();
+  const std::vector<GroupProblem> problems = recorder.problems();
   ASSERT_EQ(problems.size(), 2u);
   EXPECT_EQ(problems[0].uses + problems[1].uses, 3);
-  EXPECT_TRUE(recorder.take().empty());
   ScheduleSearch search;
-  const bool found = search.find(problems, 2);
-  EXPECT_TRUE(search.searched());
-  EXPECT_EQ(found, search.size() > 0);  // what is faster depends on the machine
+  int saved = 0;
+  Budget budget{.seconds = 60};
+  budget.save = [&] { ++saved; };
+  const std::string name = search.find(problems, budget);
+  EXPECT_EQ(saved, 2);
+  codegen::ScheduleHook* const hook = search.hook(name);
+  EXPECT_EQ(hook == nullptr, name.empty());  // what is faster depends on the machine
   for (const GroupProblem& p : problems)
-    if (const auto schedule = search.hook()->choose(p.request, p.group)) {
+    if (const auto schedule = hook ? hook->choose(p.request, p.group) : std::nullopt) {
       EXPECT_NE(*schedule, codegen::Schedule{});
     }
-  EXPECT_EQ(search.find({}, 0), found);  // searched once
+  EXPECT_EQ(search.find(problems, budget), name);  // all are known
+  EXPECT_EQ(saved, 2);
+}
+
+TEST(Findings, LaterOnesMakeAnotherTable) {
+  Findings findings("kernels", ".txt");
+  EXPECT_EQ(findings.collect(), "");
+  findings.add("a", "fast");
+  findings.add("b", "");
+  EXPECT_EQ(findings.collect(), "kernels.txt");
+  findings.add("c", "");
+  EXPECT_EQ(findings.collect(), "kernels.txt");
+  findings.add("d", "direct");
+  EXPECT_EQ(findings.collect(), "kernels_2.txt");
+  ASSERT_NE(findings.table("kernels_2.txt"), nullptr);
+  EXPECT_EQ(*findings.table("kernels_2.txt"), (Findings::Table{{"a", "fast"}, {"d", "direct"}}));
+  EXPECT_EQ(*findings.table("kernels.txt"), (Findings::Table{{"a", "fast"}}));
+  EXPECT_EQ(findings.table(""), nullptr);
+  EXPECT_TRUE(findings.knows("b"));
+  EXPECT_FALSE(findings.knows("e"));
 }
 
 }  // namespace
