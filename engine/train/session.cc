@@ -73,6 +73,8 @@ StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
       return {};
     case Part::kForward:
       return step_->forward(ports, inputs, true);
+    case Part::kGradients:
+      return step_->output_gradients(ports, inputs);
     case Part::kEvaluate:
     case Part::kDivisor:
     case Part::kAlignment:
@@ -177,7 +179,7 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
       {Part::kTrain, "train"},     {Part::kAccumulate, "accumulate"},
       {Part::kApply, "apply"},     {Part::kEvaluate, "evaluate"},
       {Part::kDivisor, "divisor"}, {Part::kAlignment, "alignment"},
-      {Part::kForward, "forward"}};
+      {Part::kForward, "forward"}, {Part::kGradients, "gradients"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   c->phase = phase_;
@@ -211,6 +213,8 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
           for (size_t i = 0; i < operands.size(); ++i)
             tracer.output({ir::PortKind::kValue, str("metric.", m, ".", i)}, operands[i]);
         }
+        for (const auto& [name, gradient] : out.gradients)
+          tracer.output({ir::PortKind::kValue, name}, gradient);
         ports.finish();
       },
       nullptr, constant_dims);
@@ -565,6 +569,17 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
   result.metric_rows = c.metric_rows;
   result.metric_rows.resize(c.metric_sizes.size(), all);
   return result;
+}
+
+std::map<std::string, Array> Session::output_gradients(const std::vector<Array>& batch) {
+  bind_sizes(batch);
+  Compiled& c = compiled(Part::kGradients);
+  const std::vector<Array>& values = run_compiled(c, batch, {}, 1, 0);
+  std::map<std::string, Array> out;
+  for (size_t i = 1; i < values.size(); ++i)  // the first one is the loss
+    if (const ir::Port& port = c.function->outputs[i]; port.kind == ir::PortKind::kValue)
+      out[port.name] = values[i];
+  return out;
 }
 
 runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {

@@ -144,6 +144,10 @@ class Session {
   /// Loss and metric operands of a batch; the arrays are valid until the next call. Each rank of
   /// the axis `data` has the operands of its own rows, where they have rows.
   EvaluationResult evaluate(const std::vector<Array>& batch);
+  /// Gradients of the loss that an evaluation computes, for outputs of the exported model by name;
+  /// none for an output that the loss does not depend on. The arrays are valid until the next call.
+  /// Only on one rank, compiled. kConfig for a step that computes its updates itself.
+  std::map<std::string, Array> output_gradients(const std::vector<Array>& batch);
 
   /// Which integers of the fields the model and the loss take.
   program::FieldUse field_use();
@@ -219,7 +223,16 @@ class Session {
   struct Pipeline;
   struct StageJob;
   using StageJobs = std::map<std::pair<partition::JobKind, int>, StageJob>;
-  enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kAlignment, kForward };
+  enum class Part {
+    kTrain,
+    kAccumulate,
+    kApply,
+    kEvaluate,
+    kDivisor,
+    kAlignment,
+    kForward,
+    kGradients
+  };
   StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Which parameters and states a step leaves alone.

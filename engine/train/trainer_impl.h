@@ -59,6 +59,7 @@ class Trainer::Impl {
   int64_t replay(const std::string& checkpoint,
                  const std::function<void(const ReplayedValue&)>& visit);
   std::optional<LogLine> evaluate();
+  void for_each_gradient(const std::function<bool(const BatchGradients&)>& use);
   int64_t parameter_count() const { return store_.parameter_count(); }
   const ir::Module& module() const { return session_->module(); }
   const program::ParameterStore& store() const { return store_; }
