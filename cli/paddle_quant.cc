@@ -355,34 +355,36 @@ int run_calibrate(Options& options, const std::string& output) {
   return 0;
 }
 
-int run_sensitivity(Options& options) {
+int run_sensitivity(Options& options, quant::Sensitivity by) {
   const quant::QuantJob& job = options.read("paddle-quant sensitivity");
-  auto found = quant::run_sensitivity(job, options.progress());
+  const bool by_loss = by == quant::Sensitivity::kGradient;
+  auto found = quant::run_sensitivity(job, by, options.progress());
   if (options.json) {
     nlohmann::ordered_json layers = nlohmann::ordered_json::array();
-    for (const auto& each : found) {
-      nlohmann::ordered_json layer = {{"name", each.layer.name}, {"op", each.layer.op}};
-      if (each.layer.quantized)
-        layer["output_sqnr_db"] = each.output_sqnr_db;
-      else
-        layer["why"] = each.layer.why;
+    for (auto& each : found) {
+      nlohmann::ordered_json layer = {{"name", each.name}, {"op", each.op}};
+      if (!each.quantized)
+        layer["why"] = each.why;
+      else if (const auto& value = each.sensitivity(by))
+        layer[by_loss ? "loss_change" : "output_sqnr_db"] = *value;
       layers.push_back(layer);
     }
     cli::print(nlohmann::ordered_json{{"layers", layers}}.dump() + "\n");
     return 0;
   }
   // The most sensitive layer first.
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return a.layer.quantized > b.layer.quantized ||
-           (a.layer.quantized == b.layer.quantized && a.output_sqnr_db < b.output_sqnr_db);
+  std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+    return a.quantized != b.quantized ? a.quantized : a.is_more_sensitive(b, by);
   });
   size_t width = 5;
-  for (const auto& each : found) width = std::max(width, each.layer.name.size());
-  for (const auto& each : found)
-    cli::print(padded(each.layer.name, width + 2) +
-               (each.layer.quantized ? padded(fixed(each.output_sqnr_db, 1) + " dB", 10)
-                                     : padded("float", 10)) +
-               each.layer.op + (each.layer.why.empty() ? "" : "  (" + each.layer.why + ")") + "\n");
+  for (const auto& each : found) width = std::max(width, each.name.size());
+  for (auto& each : found) {
+    std::string value = each.quantized ? "unknown" : "float";
+    if (const auto& known = each.sensitivity(by); each.quantized && known)
+      value = by_loss ? quant::short_number(*known) : fixed(*known, 1) + " dB";
+    cli::print(padded(each.name, width + 2) + padded(value, 12) + each.op +
+               (each.why.empty() ? "" : "  (" + each.why + ")") + "\n");
+  }
   return 0;
 }
 
@@ -552,6 +554,12 @@ int run(int argc, char** argv) {
   cli::App* const sensitivity_app = app.add_subcommand(
       "sensitivity", "quantize one layer at a time and print the noise of the model's output");
   sensitivity.add_to(*sensitivity_app);
+  std::string by = "sqnr";
+  sensitivity_app
+      ->add_option("--by", by,
+                   "sqnr: the noise of the output (default); gradient: the change of the run's "
+                   "loss, to first order, in one pass over the data")
+      ->check(cli::one_of({"sqnr", "gradient"}));
   cli::App* const compare_app = app.add_subcommand(
       "compare", "compare two models on the same data: noise, agreement, accuracy, latency");
   compare.add_to(*compare_app);
@@ -567,7 +575,7 @@ int run(int argc, char** argv) {
   if (prune_app->parsed()) return run_prune(prune);
   if (merge_app->parsed()) return run_merge(merge);
   if (calibrate_app->parsed()) return run_calibrate(calibrate, statistics);
-  if (sensitivity_app->parsed()) return run_sensitivity(sensitivity);
+  if (sensitivity_app->parsed()) return run_sensitivity(sensitivity, quant::parse_sensitivity(by));
   if (compare_app->parsed()) return run_compare(compare);
   return run_quantize(quantize);
 }

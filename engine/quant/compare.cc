@@ -11,8 +11,8 @@
 namespace paddle::quant {
 namespace {
 
-/// The first `rows` rows of an array; they begin again where it has fewer.
-Array repeated_rows(const Array& whole, int64_t rows) {
+/// `rows` rows of an array, all of its rows in turn: they begin again where it has fewer.
+Array rows_in_turn(const Array& whole, int64_t rows) {
   const Array packed = whole.contiguous();
   Dims shape = packed.shape;
   const auto bytes = static_cast<size_t>(packed.size() / shape[0] * item_size(packed.dtype));
@@ -49,7 +49,7 @@ std::vector<Array> timed_inputs(const program::Model& model, const infer::InputO
       if (!is_batch)
         fail(ErrorCode::kModel, model.name(), ": quant.accept.latency.batch is ", rows,
              ", but an input of the model has no batch axis");
-      out.push_back(repeated_rows(each, rows));
+      out.push_back(rows_in_turn(each, rows));
     }
     return out;
   }

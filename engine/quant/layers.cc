@@ -97,6 +97,21 @@ void fold_weights(ir::Function& function) {
 
 }  // namespace
 
+Sensitivity parse_sensitivity(const std::string& name) {
+  ensure(name == "sqnr" || name == "gradient", "a sensitivity that the schema does not have");
+  return name == "gradient" ? Sensitivity::kGradient : Sensitivity::kSqnr;
+}
+
+bool Layer::is_more_sensitive(const Layer& other, Sensitivity by) const {
+  const auto score = [&](const Layer& layer) {
+    constexpr double kLeast = -1e300;
+    return by == Sensitivity::kGradient ? layer.loss_change.value_or(kLeast)
+           : layer.output_sqnr_db       ? -*layer.output_sqnr_db
+                                        : kLeast;
+  };
+  return score(*this) > score(other);
+}
+
 std::vector<size_t> Layer::inputs() const {
   if (op == "attention") return {0, 1, 2};
   if (!has_weight) return {0, 1};

@@ -14,6 +14,13 @@
 
 namespace paddle::quant {
 
+/// The measure of how sensitive a layer is: the noise of the model's output when it alone takes
+/// integers, in decibels (less is more sensitive), or the change of the loss to first order (more
+/// is).
+enum class Sensitivity : uint8_t { kSqnr, kGradient };
+/// "sqnr" or "gradient", as the schema has them.
+Sensitivity parse_sensitivity(const std::string& name);
+
 /// A convolution, linear layer, product with a constant matrix, recurrent layer or embedding; or,
 /// without a weight, a matmul of two activations or an attention.
 struct Layer {
@@ -36,10 +43,18 @@ struct Layer {
   double sqnr_db = 0;  ///< of its result in the quantized model, as far as it was measured
   /// Of the model's output when this layer alone takes integers, if it was measured.
   std::optional<double> output_sqnr_db;
+  /// Of the loss, to first order, when this layer alone takes integers, if it was computed.
+  std::optional<double> loss_change;
   double float_us = 0, quantized_us = 0;  ///< median times of one sample; 0: not measured
   /// Integers that a method chose; else the nearest ones.
   std::shared_ptr<const QuantizedWeight> weight;
 
+  /// If it is known.
+  std::optional<double>& sensitivity(Sensitivity by) {
+    return by == Sensitivity::kGradient ? loss_change : output_sqnr_db;
+  }
+  /// Whether this layer is the more sensitive one; those that are not known come last.
+  bool is_more_sensitive(const Layer& other, Sensitivity by) const;
   bool channels_first() const { return transposed || has_channels_first(op); }
   /// The operands that become integers where activations do.
   std::vector<size_t> inputs() const;

@@ -1,7 +1,6 @@
 #include "quant/moment_function.h"
 
 #include <algorithm>
-#include <set>
 
 #include "ir/replay.h"
 #include "ir/tracer.h"
@@ -10,8 +9,8 @@
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
 #include "ops/generated/vision.h"
+#include "quant/layer_watcher.h"
 #include "quant/quantize.h"
-#include "tensor/region_depth.h"
 
 namespace paddle::quant {
 namespace {
@@ -58,30 +57,6 @@ Tensor columns_of(const OpCall& call, bool transposed) {
                         std::vector<int64_t>{1, 0});
 }
 
-/// Calls `met(layer, call)` for these layers of a trace, before the interpreter below sees them.
-class LayerWatcher final : public RegionDepth {
- public:
-  using Met = std::function<void(size_t layer, const OpCall& call)>;
-  LayerWatcher(const Quantizable& model, const std::vector<size_t>& layers, Met met)
-      : model_(model), layers_(layers.begin(), layers.end()), met_(std::move(met)) {}
-
-  Tensors apply(const OpCall& call) override {
-    const auto is_constant = [&](size_t i) {
-      return call.operands.size() > i && call.operands[i].defined() &&
-             call.operands[i].is_concrete();
-    };
-    if (depth() == 0 && is_layer(call.op, is_constant(0), is_constant(1), model_.has_products()))
-      if (const size_t layer = next_layer_++; layers_.contains(layer)) met_(layer, call);
-    return next().apply(call);
-  }
-
- private:
-  const Quantizable& model_;
-  std::set<size_t> layers_;
-  Met met_;
-  size_t next_layer_ = 0;
-};
-
 void add_output(ir::Tracer& tracer, size_t layer, const char* what, const Tensor& value) {
   tracer.output({ir::PortKind::kValue, str("layer.", layer, ".", what)}, value);
 }
@@ -102,7 +77,7 @@ std::shared_ptr<ir::Function> with_moments(const Quantizable& model,
                                            const std::vector<size_t>& layers) {
   auto out = std::make_shared<ir::Function>(model.function().name);
   ir::Tracer tracer(*out);
-  LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call) {
+  LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call, const Tensors&) {
     const BelowScope scope(tracer);
     const Tensor x = columns_of(call, model.layers()[layer].transposed);
     add_output(tracer, layer, "products", ops::matmul(x, x, false, true));
@@ -132,14 +107,14 @@ std::shared_ptr<ir::Function> with_paired_moments(const Quantizable& model,
     inputs.push_back(tracer.input(f.inputs[i], f.body.arguments[i]->type));
   std::map<size_t, Tensor> floats;
   {
-    LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call) {
+    LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call, const Tensors&) {
       const BelowScope scope(tracer);
       floats[layer] = columns_of(call, model.layers()[layer].transposed);
     });
     const InterpreterScope above(watcher);
     ir::replay(f, inputs);
   }
-  LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call) {
+  LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call, const Tensors&) {
     const BelowScope scope(tracer);
     const Tensor x = columns_of(call, model.layers()[layer].transposed);
     add_output(tracer, layer, "products", ops::matmul(x, x, false, true));

@@ -6,8 +6,6 @@
 #include <set>
 
 #include "base/files.h"
-#include "base/hash.h"
-#include "config/overrides.h"
 #include "formats/onnx/write.h"
 #include "onnx/export/export.h"
 #include "program/checkpoint.h"
@@ -18,12 +16,12 @@
 #include "quant/calibration.h"
 #include "quant/interruption.h"
 #include "quant/layer_times.h"
-#include "quant/methods.h"
+#include "quant/loss_sensitivity.h"
 #include "quant/output.h"
+#include "quant/preparation.h"
 #include "quant/quantize.h"
 #include "quant/report.h"
-#include "quant/rounding.h"
-#include "quant/search.h"
+#include "quant/search_job.h"
 #include "quant/trained.h"
 
 namespace paddle::quant {
@@ -148,158 +146,6 @@ void settle_data(QuantJob& job, const program::Model& model) {
     fail(ErrorCode::kUsage, job.model, ": has no data of its own; give --data");
   job.evaluation = data_of(job.evaluation, model, "valid");
   if (!is_given(job.evaluation)) job.evaluation = job.calibration;
-}
-
-const MethodStep* find_step(const QuantConfig& config, const char* name) {
-  const auto found = std::find_if(config.methods.begin(), config.methods.end(),
-                                  [&](const MethodStep& step) { return step.name == name; });
-  return found == config.methods.end() ? nullptr : &*found;
-}
-bool has_step(const QuantConfig& config, const char* name) { return find_step(config, name); }
-
-/// equalize, smooth and awq, which change float weights.
-void scale_weights(const QuantConfig& config, Quantizable& model, CalibrationData& data,
-                   const WeightSource& weight, const Progress& progress,
-                   std::vector<std::string>& warnings) {
-  for (const MethodStep& step : config.methods) {
-    int64_t count = -1;
-    if (step.name == "equalize") {
-      progress("equalizing");
-      count = equalize(model);
-    } else if (step.name == "smooth") {
-      progress("smoothing");
-      count = smooth(model, largest_features(model, layers_after_norms(model), data, weight),
-                     step.alpha);
-    } else if (step.name == "awq") {
-      progress("scaling weights");
-      std::vector<size_t> layers;
-      for (const size_t i : layers_after_norms(model))
-        if (can_collect_moments(model, i)) layers.push_back(i);
-      std::vector<Moments> moments(model.layers().size());
-      const auto source = [&](const auto& use) { data.for_each(use); };
-      collect_moments(model, layers, source, weight,
-                      [&](size_t layer, const Moments& found) { moments[layer] = found; });
-      count = scale_by_activations(model, moments);
-    }
-    if (count == 0) warnings.push_back(step.name + ": found nothing to scale in this model");
-  }
-}
-
-/// The integers of adaround: layer after layer, each fitted to what its predecessors in integers
-/// give it. Deep models take several layers at a time.
-size_t choose_in_order(Quantizable& model, const std::vector<size_t>& layers,
-                       const BatchSource& source, const WeightSource& weight,
-                       const CalibrationData::Deadline& deadline, const Progress& progress) {
-  constexpr size_t kMostStages = 32;
-  const size_t each = (layers.size() + kMostStages - 1) / kMostStages;
-  for (size_t begin = 0; begin < layers.size(); begin += each) {
-    if (is_past(deadline)) return layers.size() - begin;
-    const std::vector<size_t> stage(
-        layers.begin() + static_cast<ptrdiff_t>(begin),
-        layers.begin() + static_cast<ptrdiff_t>(std::min(layers.size(), begin + each)));
-    progress(str("choosing integers: layer ", begin + 1, " of ", layers.size()));
-    for (const size_t i : stage) model.layers()[i].quantized = false;
-    const auto moments = collect_paired_moments(model, stage, source, weight);
-    for (size_t k = 0; k < stage.size(); ++k) {
-      Layer& layer = model.layers()[stage[k]];
-      layer.quantized = true;
-      const WeightRows target =
-          compensated(weight_rows(model.weight(stage[k]), layer.channels_first()), moments[k]);
-      // The descent ends near where it begins; what GPTQ rounds is a better place than the nearest.
-      const QuantizedWeight start = gptq(target, layer.format.weights, moments[k].quantized);
-      layer.weight =
-          std::make_shared<QuantizedWeight>(descend(target, start, moments[k].quantized));
-    }
-  }
-  return 0;
-}
-
-/// gptq, adaround and bias_correction, which need the moments of layer inputs.
-void choose_integers(const QuantConfig& config, Quantizable& model, CalibrationData& data,
-                     const WeightSource& weight, const CalibrationData::Deadline& deadline,
-                     const Progress& progress, std::vector<std::string>& warnings) {
-  const bool corrects = has_step(config, "bias_correction");
-  const bool in_order = has_step(config, "adaround");
-  const MethodStep* const gptq_step = find_step(config, "gptq");
-  if (!corrects && !in_order && !gptq_step) return;
-  std::vector<size_t> layers;
-  for (size_t i = 0; i < model.layers().size(); ++i)
-    if (can_collect_moments(model, i)) layers.push_back(i);
-  const auto source = [&](const auto& use) { data.for_each(use); };
-  size_t done = 0, left_out = 0;
-  if (in_order) left_out = choose_in_order(model, layers, source, weight, deadline, progress);
-  std::vector<std::pair<size_t, Moments>> for_biases;
-  if (corrects || !in_order)
-    collect_moments(model, layers, source, weight, [&](size_t i, const Moments& moments) {
-      Layer& layer = model.layers()[i];
-      if (!in_order && gptq_step) {
-        if (is_past(deadline)) {
-          ++left_out;
-          return;
-        }
-        progress(str("choosing integers: layer ", ++done, " of ", layers.size()));
-        layer.weight = std::make_shared<QuantizedWeight>(
-            gptq(weight_rows(model.weight(i), layer.channels_first()), layer.format.weights,
-                 moments, gptq_step->damp));
-      }
-      if (corrects) for_biases.emplace_back(i, Moments{moments.features, {}, moments.mean});
-    });
-  for (const auto& [layer, moments] : for_biases) correct_bias(model, layer, moments);
-  if (left_out > 0)
-    warnings.push_back(str("the time limit left ", left_out, " of ", layers.size(),
-                           " layers with their nearest integers"));
-}
-
-/// Calibration and the methods: everything before the integers are final. `begun` keeps statistics
-/// while they are made.
-int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& source,
-                const WeightSource& weight, const CalibrationData::Deadline& deadline,
-                const Progress& progress, std::vector<std::string>& warnings,
-                const std::string& begun = "") {
-  const QuantConfig& config = job.config;
-  CalibrationData data(source, job.calibration, config.samples, deadline);
-  scale_weights(config, model, data, weight, progress, warnings);
-  int64_t samples = 0;
-  if (config.format.activations == ActivationMode::kStatic) {
-    std::optional<Statistics> statistics;
-    if (!config.statistics.empty() && file_exists(config.statistics)) {
-      std::string reason;
-      statistics = read_statistics(config.statistics, model, reason);
-      if (!statistics) warnings.push_back(reason + "; they are made again");
-    }
-    if (!statistics) {
-      progress("calibrating");
-      statistics = collect_statistics(model, data, weight, begun);
-      if (!config.statistics.empty()) {
-        if (const auto folder = fs::path(config.statistics).parent_path(); !folder.empty())
-          ensure_directory(folder.string());
-        write_statistics(config.statistics, model, *statistics);
-      }
-    }
-    samples = statistics->samples;
-    if (is_past(deadline))
-      warnings.push_back(str("the time limit ended calibration after ", samples, " samples"));
-    for (size_t i = 0; i < model.layers().size(); ++i)
-      for (size_t k = 0; k < statistics->inputs[i].size(); ++k)
-        model.layers()[i].ranges[k] =
-            statistics->inputs[i][k].range(config.range, 256, config.percentile);
-    for (const size_t i : model.rounded_results())
-      model.layers()[i].result_range =
-          statistics->results[i].range(config.range, 256, config.percentile);
-    for (size_t i = model.top_level_layers(); i < model.layers().size(); ++i) {
-      Layer& layer = model.layers()[i];
-      if (!layer.quantized || statistics->inputs[i].empty() || !statistics->inputs[i][0].empty())
-        continue;
-      layer.quantized = false;
-      layer.why = "the calibration data never reaches it";
-    }
-    if (samples < 32)
-      warnings.push_back(str("calibration used ", samples,
-                             " samples; ranges of so few may not hold for other inputs"));
-  }
-  choose_integers(config, model, data, weight, deadline, progress, warnings);
-  for (const std::string& line : data.warnings()) warnings.push_back(line);
-  return samples;
 }
 
 /// The inputs of at most `rows` samples, in one batch.
@@ -462,100 +308,6 @@ void put_back(const std::vector<Layer>& before, std::vector<Layer>& layers) {
   }
 }
 
-/// Identifies a search: the model and the configuration, without the budget.
-std::string search_mark(const QuantJob& job, const Quantizable& model) {
-  config::Node document = job.config.document;
-  if (config::Node* quant = document.find("quant")) quant->erase("search");
-  return str(fingerprint(model), "-", fnv1a(config::dump_yaml(document)));
-}
-
-/// The search that an interrupted job has begun. Layers are then those that it began with.
-std::optional<SearchProgress> begun_search(const QuantJob& job, const Paths& paths,
-                                           Quantizable& model) {
-  auto out = read_progress(paths.report("progress.json"), search_mark(job, model));
-  if (!out || out->trials.empty()) return std::nullopt;
-  for (Layer& layer : model.layers()) {
-    const auto kept = std::find_if(out->kept.begin(), out->kept.end(),
-                                   [&](const auto& each) { return each.first == layer.name; });
-    layer.quantized = kept == out->kept.end();
-    layer.why = layer.quantized ? "" : kept->second;
-  }
-  return out;
-}
-
-/// Returns layers to floats, the most sensitive first, until the model is accepted. `write` writes
-/// the model and fills in the report. Without `state` the model in `paths.partial` is the first
-/// trial.
-void search_layers(const QuantJob& job, const SearchOptions& options, const Paths& paths,
-                   Quantizable& model, const std::vector<Array>& inputs, const WeightSource& weight,
-                   const std::function<void()>& write, std::optional<SearchProgress> state,
-                   QuantReport& report, const Progress& progress) {
-  const std::vector<Layer> all = model.layers();
-  const fs::path file = paths.report("progress.json");
-  // The report of the model in best/, unless another process wrote it.
-  std::optional<QuantReport> of_best;
-  const auto keep_best = [&] {
-    report.layers = model.layers();
-    report.trials = static_cast<int64_t>(state->trials.size());
-    report.onnx_file = (paths.base / "best" / paths.file).lexically_normal().string();
-    write_file_atomically((paths.partial / paths.report("report.json").filename()).string(),
-                          report_json(job, report));
-    paths.keep_best();
-    of_best = report;
-  };
-  int64_t written = state ? -1 : 0;
-  if (!state) {
-    state.emplace();
-    state->fingerprint = search_mark(job, model);
-    keep_best();
-    for (const Layer& layer : all)
-      if (!layer.quantized) state->kept.emplace_back(layer.name, layer.why);
-    const auto noise = output_noise(model, inputs, weight, progress);
-    std::vector<size_t> order;
-    for (size_t i = 0; i < all.size(); ++i)
-      if (all[i].quantized) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return *noise[a] < *noise[b]; });
-    for (const size_t i : order) {
-      state->order.push_back(all[i].name);
-      state->noise.push_back(*noise[i]);
-    }
-    state->trials.push_back({0, report.accepted, report.shortfall});
-    write_progress(file, *state);
-  }
-  const auto run = [&](int64_t kept) {
-    progress(str("search: ", kept, " of ", state->order.size(), " layers in floats"));
-    model.layers() = all;
-    for (Layer& layer : model.layers())
-      for (size_t i = 0; i < state->order.size(); ++i) {
-        if (layer.name != state->order[i]) continue;
-        layer.output_sqnr_db = state->noise[i];
-        if (i >= static_cast<size_t>(kept)) continue;
-        char text[64];
-        std::snprintf(text, sizeof text, "search: alone it leaves %.1f dB", state->noise[i]);
-        layer.quantized = false;
-        layer.why = text;
-      }
-    write();
-    written = kept;
-    return Trial{kept, report.accepted, report.shortfall};
-  };
-  const Trial best = search(*state, options, run, [&](const Trial&, bool leads) {
-    if (leads) keep_best();
-    write_progress(file, *state);
-  });
-  if (written != best.kept_float) {
-    if (of_best) {
-      report = *of_best;
-      model.layers() = report.layers;
-      paths.take_best();
-    } else {
-      run(best.kept_float);
-    }
-  }
-  report.trials = static_cast<int64_t>(state->trials.size());
-}
-
 }  // namespace
 
 int64_t QuantReport::quantized_layers() const {
@@ -585,6 +337,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
   // The model that runs; the traced one below is what changes.
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
+  if (search_options && search_options->sensitivity == Sensitivity::kGradient) check_has_loss(job);
   Judge judge(job);
   program::TracedModel traced = traced_model(job);
   if (is_trained_with_quantization(*traced.function)) {
@@ -677,11 +430,13 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
     constexpr double kSeconds = 10;
     const std::vector<Layer> decided_layers = layers.layers();
     put_back(all, layers.layers());
-    const auto noise = output_noise(
-        layers, some_inputs(job, *model, 1), weight,
+    measure_sensitivity(
+        job, Sensitivity::kSqnr, layers, some_inputs(job, *model, 1), weight,
         [](const std::string&) { stop_if_interrupted(); }, kSeconds);
+    const std::vector<Layer> measured = layers.layers();
     layers.layers() = decided_layers;
-    for (size_t i = 0; i < noise.size(); ++i) layers.layers()[i].output_sqnr_db = noise[i];
+    for (size_t i = 0; i < measured.size(); ++i)
+      layers.layers()[i].output_sqnr_db = measured[i].output_sqnr_db;
   }
   report.layers = layers.layers();
   finish(job, paths, report);
@@ -735,20 +490,19 @@ int64_t run_calibration(const QuantJob& given, const std::string& output,
   return statistics.samples;
 }
 
-std::vector<Sensitivity> run_sensitivity(const QuantJob& given, const Progress& progress) {
+std::vector<Layer> run_sensitivity(const QuantJob& given, Sensitivity by,
+                                   const Progress& progress) {
   QuantJob job = given;
   const auto model = program::load_model(job.model, job.load);
+  if (by == Sensitivity::kGradient) check_has_loss(job);
   settle_data(job, *model);
   Source source = open_source(job, traced_model(job));
   Quantizable& layers = *source.layers;
   std::vector<std::string> warnings;
   prepare(job, layers, *model, source.traced.weight, {}, progress, warnings);
   const std::vector<Array> inputs = some_inputs(job, *model, job.config.batch);
-  const auto noise = output_noise(layers, inputs, source.traced.weight, progress);
-  std::vector<Sensitivity> out;
-  for (size_t i = 0; i < noise.size(); ++i)
-    out.push_back({layers.layers()[i], noise[i].value_or(0)});
-  return out;
+  measure_sensitivity(job, by, layers, inputs, source.traced.weight, progress);
+  return layers.layers();
 }
 
 }  // namespace paddle::quant

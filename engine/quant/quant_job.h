@@ -59,12 +59,8 @@ QuantReport run_quantization(const QuantJob& job, const Progress& progress);
 /// is interrupted, `output`.begun has the statistics of the samples so far.
 int64_t run_calibration(const QuantJob& job, const std::string& output, const Progress& progress);
 
-/// The signal-to-noise ratio of the model's output when only one layer is quantized, on one batch;
-/// layers in the order of execution.
-struct Sensitivity {
-  Layer layer;
-  double output_sqnr_db = 0;
-};
-std::vector<Sensitivity> run_sensitivity(const QuantJob& job, const Progress& progress);
+/// The layers, in the order of execution, with their sensitivities: by the noise of the output on
+/// one batch, or by gradients of the loss on the calibration data.
+std::vector<Layer> run_sensitivity(const QuantJob& job, Sensitivity by, const Progress& progress);
 
 }  // namespace paddle::quant

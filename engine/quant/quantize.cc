@@ -301,6 +301,20 @@ QuantizedFunction quantize(const Quantizable& model, Integers integers, bool lay
   return out;
 }
 
+Tensor quantized_result(const Quantizable& model, size_t layer, const OpCall& call,
+                        std::map<std::string, Array>& weights) {
+  std::vector<Layer> layers = {model.layers().at(layer)};
+  layers[0].quantized = true;
+  Quantizer quantizer(layers, model.has_products(), false, Integers::kBytes);
+  Tensor out;
+  {
+    const InterpreterScope above(quantizer);
+    out = quantizer.apply(call).at(0);
+  }
+  weights.merge(quantizer.take_weights());
+  return out;
+}
+
 bool can_isolate(const Quantizable& model, size_t index) {
   const Layer& layer = model.layers().at(index);
   const std::vector<size_t> inputs = layer.inputs();

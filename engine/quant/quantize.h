@@ -25,6 +25,11 @@ QuantizedFunction quantize(const Quantizable& model, Integers integers, bool lay
 /// The integers of a layer's weight: those a method chose, or the nearest.
 QuantizedWeight quantized_weight(const Layer& layer, const Array& weight);
 
+/// The result of a call that is this layer, quantized: traced by the tracer in force, which `call`
+/// belongs to. Parameters are added to `weights`.
+Tensor quantized_result(const Quantizable& model, size_t layer, const OpCall& call,
+                        std::map<std::string, Array>& weights);
+
 /// One layer by itself: a function from its inputs of these shapes to its result, in floats or
 /// quantized. With `integer_ends`, inputs come as uint8 and the result leaves as uint8 of range
 /// `result`, as between other layers of int8.

@@ -21,41 +21,66 @@ std::string time_text(double microseconds) {
 /// The root-mean-square noise at this signal-to-noise ratio, in percent of the signal.
 double noise_percent(double decibels) { return 100 * std::pow(10, -decibels / 20); }
 
-/// Horizontal bars of what each layer alone adds to the output, the most sensitive layer first, as
-/// SVG. Layers that stay float are lighter.
-std::string sensitivity_chart(const std::vector<Layer>& all) {
+/// A bar of a layer's sensitivity.
+struct Bar {
+  const Layer* layer = nullptr;
+  double length = 0;
+  std::string number;
+};
+
+/// The most sensitive layer first: by the change of the loss where that was computed.
+std::vector<Bar> sensitivity_bars(const std::vector<Layer>& layers) {
+  const bool by_loss = std::any_of(layers.begin(), layers.end(),
+                                   [](const Layer& each) { return each.loss_change.has_value(); });
+  std::vector<Bar> out;
+  for (const Layer& layer : layers) {
+    char number[64];
+    if (by_loss && layer.loss_change) {
+      std::snprintf(number, sizeof number, "%.3g", *layer.loss_change);
+      out.push_back({&layer, *layer.loss_change, number});
+    } else if (!by_loss && layer.output_sqnr_db) {
+      const double noise = noise_percent(*layer.output_sqnr_db);
+      std::snprintf(number, sizeof number, "%.3g%% (%.1f dB)", noise, *layer.output_sqnr_db);
+      out.push_back({&layer, noise, number});
+    }
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Bar& a, const Bar& b) { return a.length > b.length; });
+  return out;
+}
+
+/// Horizontal bars with what they show, as SVG. Layers that stay float are lighter.
+std::string sensitivity_chart(const std::vector<Layer>& layers) {
   constexpr double kRow = 20, kLabel = 260, kBars = 420, kNumber = 130;
   constexpr size_t kMost = 60;
-  std::vector<const Layer*> layers;
-  for (const Layer& layer : all)
-    if (layer.output_sqnr_db) layers.push_back(&layer);
-  if (layers.empty()) return "<p>Not measured.</p>\n";
-  std::stable_sort(layers.begin(), layers.end(), [](const Layer* a, const Layer* b) {
-    return *a->output_sqnr_db < *b->output_sqnr_db;
-  });
-  const size_t rows = std::min(kMost, layers.size());
-  const double largest = std::max(1e-9, noise_percent(*layers[0]->output_sqnr_db));
-  std::string out = str("<svg role=\"img\" aria-label=\"sensitivity of layers\" viewBox=\"0 0 ",
-                        kLabel + kBars + kNumber, " ", static_cast<double>(rows) * kRow + 4,
-                        "\" style=\"max-width:", kLabel + kBars + kNumber, "px\">\n");
+  const std::vector<Bar> bars = sensitivity_bars(layers);
+  if (bars.empty()) return "<p>Not measured.</p>\n";
+  const size_t rows = std::min(kMost, bars.size());
+  const double largest = std::max(1e-30, bars[0].length);
+  std::string out =
+      str("<p>",
+          bars[0].layer->loss_change ? "Change of the loss, to first order,"
+                                     : "Noise in the output of the model, in percent of "
+                                       "the signal,",
+          " when one layer alone takes integers. Light bars: layers that stay float.</p>\n",
+          "<svg role=\"img\" aria-label=\"sensitivity of layers\" viewBox=\"0 0 ",
+          kLabel + kBars + kNumber, " ", static_cast<double>(rows) * kRow + 4,
+          "\" style=\"max-width:", kLabel + kBars + kNumber, "px\">\n");
   double y = 2;
   for (size_t i = 0; i < rows; ++i) {
-    const Layer& layer = *layers[i];
+    const Layer& layer = *bars[i].layer;
     std::string name = layer.name;
     if (name.size() > 36) name = name.substr(0, 34) + "…";
-    const double noise = noise_percent(*layer.output_sqnr_db);
-    const double width = std::max(1.0, noise / largest * kBars);
-    char number[64];
-    std::snprintf(number, sizeof number, "%.3g%% (%.1f dB)", noise, *layer.output_sqnr_db);
+    const double width = std::max(1.0, bars[i].length / largest * kBars);
     out += str("<text x=\"", kLabel - 8, "\" y=\"", y + 14, "\" text-anchor=\"end\">",
                escape_markup(name), "</text><rect x=\"", kLabel, "\" y=\"", y + 3,
                "\" height=\"14\" width=\"", fixed(width, 1), "\"",
                layer.quantized ? "" : " class=\"float\"", "/><text x=\"",
-               fixed(kLabel + width + 6, 1), "\" y=\"", y + 14, "\">", number, "</text>\n");
+               fixed(kLabel + width + 6, 1), "\" y=\"", y + 14, "\">", bars[i].number, "</text>\n");
     y += kRow;
   }
   out += "</svg>\n";
-  if (rows < layers.size()) out += str("<p>The first ", rows, " of ", layers.size(), ".</p>\n");
+  if (rows < bars.size()) out += str("<p>The first ", rows, " of ", bars.size(), ".</p>\n");
   return out;
 }
 
@@ -158,6 +183,7 @@ std::string report_json(const QuantJob& job, const QuantReport& report) {
     Json layer = {{"name", each.name},           {"op", each.op},   {"place", each.location},
                   {"decision", each.decision()}, {"why", each.why}, {"sqnr_db", each.sqnr_db}};
     if (each.output_sqnr_db) layer["output_sqnr_db"] = *each.output_sqnr_db;
+    if (each.loss_change) layer["loss_change"] = *each.loss_change;
     if (each.quantized && each.has_weight) layer["weights"] = each.format.weights.text();
     if (each.format.activations == ActivationMode::kStatic && !each.ranges.empty()) {
       layer["input_range"] = {each.ranges[0].low, each.ranges[0].high};
@@ -241,11 +267,7 @@ std::string report_html(const QuantJob& job, const QuantReport& report) {
   if (report.calibration_samples > 0)
     out += str("; ", report.calibration_samples, " samples calibrated the ranges (",
                escape_markup(job.config.observer), ")");
-  out +=
-      ".</p>\n<h2>Sensitivity of layers</h2>\n<p>Noise in the output of the model, in percent of "
-      "the signal, when one layer alone takes integers. Light bars: layers that stay "
-      "float.</p>\n" +
-      sensitivity_chart(report.layers);
+  out += ".</p>\n<h2>Sensitivity of layers</h2>\n" + sensitivity_chart(report.layers);
   out += "<h2>What stays float</h2>\n";
   if (report.quantized_layers() == static_cast<int64_t>(report.layers.size())) {
     out += "<p>No layer.</p>\n";

@@ -21,6 +21,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kLargestProgress = uint64_t{1} << 26;
 
+/// Of a layer's sensitivity in progress.json.
+const char* key(Sensitivity sensitivity) {
+  return sensitivity == Sensitivity::kGradient ? "loss_change" : "output_sqnr_db";
+}
+
 bool better(const Trial& a, const Trial& b) {
   if (a.accepted != b.accepted) return a.accepted;
   return a.accepted ? a.kept_float < b.kept_float : a.shortfall < b.shortfall;
@@ -34,6 +39,7 @@ std::optional<SearchOptions> read_search(const config::Node& document) {
   const config::Section budget = quant.section("search").section("budget");
   SearchOptions out;
   out.trials = budget.integer("trials");
+  out.sensitivity = parse_sensitivity(quant.section("search").text("sensitivity"));
   if (budget.has("time")) {
     out.seconds = parse_duration(budget.text("time"));
     if (!out.seconds)
@@ -87,7 +93,8 @@ std::optional<SearchProgress> read_progress(const std::filesystem::path& file,
     if (out.fingerprint != fingerprint) return std::nullopt;
     for (const Json& layer : json.at("order")) {
       out.order.push_back(layer.at("name").get<std::string>());
-      out.noise.push_back(layer.at("output_sqnr_db").get<double>());
+      if (layer.contains(key(Sensitivity::kGradient))) out.sensitivity = Sensitivity::kGradient;
+      out.values.push_back(layer.at(key(out.sensitivity)).get<double>());
     }
     for (const auto& [name, why] : json.at("kept").items())
       out.kept.emplace_back(name, why.get<std::string>());
@@ -103,7 +110,7 @@ std::optional<SearchProgress> read_progress(const std::filesystem::path& file,
 void write_progress(const std::filesystem::path& file, const SearchProgress& progress) {
   Json order = Json::array(), trials = Json::array();
   for (size_t i = 0; i < progress.order.size(); ++i)
-    order.push_back({{"name", progress.order[i]}, {"output_sqnr_db", progress.noise[i]}});
+    order.push_back({{"name", progress.order[i]}, {key(progress.sensitivity), progress.values[i]}});
   for (const Trial& each : progress.trials)
     trials.push_back({{"kept_float", each.kept_float},
                       {"accepted", each.accepted},

@@ -17,6 +17,7 @@ namespace paddle::quant {
 
 /// `quant.search`.
 struct SearchOptions {
+  Sensitivity sensitivity = Sensitivity::kSqnr;
   std::optional<double> seconds;  ///< after which the best model so far is taken
   int64_t trials = 50;
 };
@@ -38,9 +39,10 @@ struct Trial {
 
 /// Trials of a search, as progress.json keeps them.
 struct SearchProgress {
-  std::string fingerprint;         ///< of the model and the terms
+  std::string fingerprint;  ///< of the model and the terms
+  Sensitivity sensitivity = Sensitivity::kSqnr;
   std::vector<std::string> order;  ///< layers, the most sensitive first
-  std::vector<double> noise;       ///< their output_noise
+  std::vector<double> values;      ///< their sensitivities
   /// Layers that were float before the search, with the reasons.
   std::vector<std::pair<std::string, std::string>> kept;
   std::vector<Trial> trials;

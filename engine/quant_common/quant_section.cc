@@ -133,6 +133,11 @@ Schema budget_schema() {
 Schema search_schema() {
   Schema s;
   s.add("budget", Spec::map(budget_schema()).fallback("{}").doc("how long to search"));
+  s.add("sensitivity",
+        Spec::word({"sqnr", "gradient"})
+            .fallback("sqnr")
+            .doc("what orders the layers: sqnr, the noise of the model's output when one layer "
+                 "takes integers; gradient, the change of the run's loss to first order"));
   return s;
 }
 

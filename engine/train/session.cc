@@ -75,6 +75,8 @@ StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
       return step_->forward(ports, inputs, true);
     case Part::kPredict:
       return step_->predict(ports, inputs);
+    case Part::kGradients:
+      return step_->output_gradients(ports, inputs);
     case Part::kEvaluate:
     case Part::kDivisor:
     case Part::kAlignment:
@@ -179,7 +181,8 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
       {Part::kTrain, "train"},     {Part::kAccumulate, "accumulate"},
       {Part::kApply, "apply"},     {Part::kEvaluate, "evaluate"},
       {Part::kDivisor, "divisor"}, {Part::kAlignment, "alignment"},
-      {Part::kForward, "forward"}, {Part::kPredict, "predict"}};
+      {Part::kForward, "forward"}, {Part::kPredict, "predict"},
+      {Part::kGradients, "gradients"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   c->phase = phase_;
@@ -215,6 +218,8 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
           for (size_t i = 0; i < operands.size(); ++i)
             tracer.output({ir::PortKind::kValue, str("metric.", m, ".", i)}, operands[i]);
         }
+        for (const auto& [name, gradient] : out.gradients)
+          tracer.output({ir::PortKind::kValue, name}, gradient);
         ports.finish();
       },
       nullptr, constant_dims);
@@ -578,6 +583,17 @@ const Array& Session::predict(const std::vector<Array>& batch) {
   }
   bind_sizes(batch);
   return run_compiled(compiled(Part::kPredict), batch, {}, 1, 0)[0];
+}
+
+std::map<std::string, Array> Session::output_gradients(const std::vector<Array>& batch) {
+  bind_sizes(batch);
+  Compiled& c = compiled(Part::kGradients);
+  const std::vector<Array>& values = run_compiled(c, batch, {}, 1, 0);
+  std::map<std::string, Array> out;
+  for (size_t i = 1; i < values.size(); ++i)  // the first one is the loss
+    if (const ir::Port& port = c.function->outputs[i]; port.kind == ir::PortKind::kValue)
+      out[port.name] = values[i];
+  return out;
 }
 
 runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {

@@ -157,6 +157,10 @@ class Session {
   /// The scores that `predict:` of kind sequence reads, of a batch; valid until the next call. Each
   /// rank computes the whole batch that it is given.
   const Array& predict(const std::vector<Array>& batch);
+  /// Gradients of the loss that an evaluation computes, for outputs of the exported model by name;
+  /// none for an output that the loss does not depend on. The arrays are valid until the next call.
+  /// Only on one rank, compiled. kConfig for a step that computes its updates itself.
+  std::map<std::string, Array> output_gradients(const std::vector<Array>& batch);
 
   /// Which integers of the fields the model and the loss take.
   program::FieldUse field_use();
@@ -240,7 +244,8 @@ class Session {
     kDivisor,
     kAlignment,
     kForward,
-    kPredict
+    kPredict,
+    kGradients
   };
   StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);

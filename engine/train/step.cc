@@ -535,4 +535,27 @@ StepOutputs Step::evaluate(program::ParameterBinding& ports, const StepInputs& i
   return forward(ports, inputs, false);
 }
 
+StepOutputs Step::output_gradients(program::ParameterBinding& ports,
+                                   const StepInputs& inputs) const {
+  if (calls(d_.loss, "update"))
+    throw Error(ErrorCode::kConfig, "step: has no single loss to differentiate; expected 'loss:'",
+                d_.loss.where.location());
+  StepOutputs out = forward(ports, inputs, false);
+  out.metrics.clear();
+  const std::vector<std::string> names = lang::output_names(d_.exported().model);
+  std::vector<std::string> of_outputs;
+  Tensors outputs;
+  for (const auto& [name, value] : out.names) {
+    if (!value.is_tensor() || inputs.fields.contains(name) ||
+        std::find(names.begin(), names.end(), name) == names.end())
+      continue;
+    of_outputs.push_back(name);
+    outputs.push_back(value.tensor());
+  }
+  const Tensors gradients = autograd::grad({out.loss}, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (gradients[i].defined()) out.gradients.emplace_back(of_outputs[i], gradients[i]);
+  return out;
+}
+
 }  // namespace paddle::train

@@ -117,6 +117,8 @@ struct StepOutputs {
   /// are read that an earlier update has changed.
   std::vector<std::string> accumulated;
   Tensors reread;
+  /// Of `output_gradients`: for outputs of the exported model by name.
+  std::vector<std::pair<std::string, Tensor>> gradients;
 };
 
 class Step {
@@ -147,6 +149,9 @@ class Step {
   StepOutputs evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// The exported model in evaluation: the output that the section `predict:` calls scores.
   StepOutputs predict(program::ParameterBinding& ports, const StepInputs& inputs) const;
+  /// The loss of an evaluation with its gradients for those outputs of the exported model that it
+  /// depends on. kConfig for a step that computes its updates itself.
+  StepOutputs output_gradients(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// The state that counts the updates of an optimizer with a name.
   static std::string counter(const std::string& optimizer);
   /// The name of a state of the optimizer without a name, of a parameter.

@@ -193,6 +193,21 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   return valid_loader_ ? evaluate(*valid_loader_, "valid") : std::nullopt;
 }
 
+void Trainer::Impl::for_each_gradient(const std::function<bool(const BatchGradients&)>& use) {
+  if (!valid_loader_) return;
+  valid_loader_->seek({0, 0});
+  const program::NewSequence sequence(store_);
+  const AveragesInUse averages(store_);
+  while (auto batch = valid_loader_->next()) {
+    BatchGradients out;
+    for (size_t i = 0; i < batch->arrays.size(); ++i)
+      out.fields[session_->fields().at(i).name] = batch->arrays[i];
+    out.outputs = session_->output_gradients(batch->arrays);
+    out.samples = batch->samples;
+    if (!use(out)) return;
+  }
+}
+
 std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::string& kind) {
   const auto begun = Clock::now();
   Evaluator metrics = make_evaluator(loader);
@@ -478,6 +493,9 @@ MemoryPlan Trainer::prepare() { return impl_->prepare(); }
 TrainResult Trainer::run() { return impl_->run(); }
 TimedStep Trainer::timed_step() { return impl_->timed_step(); }
 std::optional<LogLine> Trainer::evaluate() { return impl_->evaluate(); }
+void Trainer::for_each_gradient(const std::function<bool(const BatchGradients&)>& use) {
+  impl_->for_each_gradient(use);
+}
 RecordedStep Trainer::recorded_step() { return impl_->recorded_step(); }
 int64_t Trainer::replay(const std::string& checkpoint,
                         const std::function<void(const ReplayedValue&)>& visit) {

@@ -3,6 +3,7 @@
 // when asked to. It prints nothing; a TrainObserver shows what happens.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -96,6 +97,13 @@ struct RecordedStep {
 
 struct ReplayedValue;
 
+/// A batch with the gradients of its loss, valid while it is shown.
+struct BatchGradients {
+  std::map<std::string, Array> fields;   ///< of the data, by name
+  std::map<std::string, Array> outputs;  ///< gradients for outputs of the model, by name
+  int64_t samples = 0;
+};
+
 struct BenchmarkResult {
   double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0,
          flops = 0;
@@ -154,6 +162,10 @@ class Trainer {
   /// After `prepare`, without training: the loss and the metrics on the validation data with the
   /// weights of `TrainOptions::initial_weights`. nullopt if it was interrupted.
   std::optional<LogLine> evaluate();
+  /// After `prepare`, without training: shows the batches of the validation data with the gradients
+  /// of the loss for the outputs of the exported model, until `use` returns false. kConfig for a
+  /// step that computes its updates itself.
+  void for_each_gradient(const std::function<bool(const BatchGradients&)>& use);
 
  private:
   class Impl;

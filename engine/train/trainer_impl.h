@@ -51,6 +51,7 @@ class Trainer::Impl {
                  const std::function<void(const ReplayedValue&)>& visit);
   std::optional<LogLine> evaluate();
   int64_t parameter_count() const;
+  void for_each_gradient(const std::function<bool(const BatchGradients&)>& use);
   const ir::Module& module() const { return session_->module(); }
   const program::ParameterStore& store() const { return store_; }
   std::vector<std::string> run_summary() const;
