@@ -110,15 +110,18 @@ endfunction()
 # --- groups of sources ---
 
 # paddle_group_sources(file...)
-# Compiles the sources of a room in groups of at most 25. A group that has half of them ends with its
-# folder, so few groups hold files of several folders.
+# Compiles the sources of a room in groups of at most 25, which are as large as each other. A group
+# that has half of them ends with its folder, so few groups hold files of several folders.
 function(paddle_group_sources)
+  list(LENGTH ARGN total)
+  math(EXPR groups "(${total} + 24) / 25")
+  math(EXPR most "(${total} + ${groups} - 1) / ${groups}")
   set(group 0)
   set(count 0)
   set(last_folder "")
   foreach(file IN LISTS ARGN)
     get_filename_component(folder ${file} DIRECTORY)
-    if(count EQUAL 25 OR (count GREATER_EQUAL 12 AND NOT folder STREQUAL last_folder))
+    if(count EQUAL most OR (count GREATER_EQUAL 12 AND NOT folder STREQUAL last_folder))
       math(EXPR group "${group} + 1")
       set(count 0)
     endif()
@@ -137,9 +140,10 @@ endfunction()
 # are third-party, SOURCES are generated files, EXCLUDE leaves out files that other targets compile.
 set(PADDLE_ROOMS "")
 # Rooms whose code takes no part of a step's or a request's time: they compile a fifth faster with
-# less optimization.
+# less optimization. (Operations run in kernels; ops has their rules.)
 set(PADDLE_COLD_ROOMS
-  config convert exporter inspect lang launch profile quant recipes sections serve train tune)
+  config convert exporter inspect lang launch onnx ops profile quant recipes sections serve train
+  tune)
 function(paddle_room room)
   cmake_parse_arguments(arg "" "EXCLUDE" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/${room}/*.cc)

@@ -6,6 +6,7 @@
 #include "ops/core/operators.h"
 #include "ops/generated/generation.h"
 #include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
 #include "ops/generated/nn.h"
 #include "ops/generated/shape.h"
 

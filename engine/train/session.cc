@@ -178,10 +178,10 @@ void Session::note_phase(const StepOutputs& out) {
 
 std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims) {
   static const std::map<Part, std::string> kNames = {
-      {Part::kTrain, "train"},     {Part::kAccumulate, "accumulate"},
-      {Part::kApply, "apply"},     {Part::kEvaluate, "evaluate"},
-      {Part::kDivisor, "divisor"}, {Part::kAlignment, "alignment"},
-      {Part::kForward, "forward"}, {Part::kPredict, "predict"},
+      {Part::kTrain, "train"},        {Part::kAccumulate, "accumulate"},
+      {Part::kApply, "apply"},        {Part::kEvaluate, "evaluate"},
+      {Part::kDivisor, "divisor"},    {Part::kAlignment, "alignment"},
+      {Part::kForward, "forward"},    {Part::kPredict, "predict"},
       {Part::kGradients, "gradients"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));

@@ -22,7 +22,7 @@ Window window_of(const NodeCall& c, const Tensor& x) {
   return Window(c, x.shape(), kernel);
 }
 
-bool scalar_if_single(const Window& w) {
+bool is_undilated(const Window& w) {
   return std::all_of(w.dilation.begin(), w.dilation.end(), [](int64_t d) { return d == 1; });
 }
 
@@ -130,7 +130,7 @@ Values max_pool(NodeCall& c) {
   const Window w = window_of(c, x);
   const bool ceil = c.bool_attr("ceil_mode", false);
   const bool direct = is_float(x.dtype()) || x.dtype() == DType::kU8 || x.dtype() == DType::kI8;
-  if (!scalar_if_single(w) || !direct || w.rank() > 3 || (w.rank() != 2 && c.has_output(1)))
+  if (!is_undilated(w) || !direct || w.rank() > 3 || (w.rank() != 2 && c.has_output(1)))
     return max_pool_with_windows(c, x, w, ceil);
   if (c.has_output(1)) {
     const Tensors out = ops::max_pool2d(x, w.kernel, w.stride, w.borders(), true, ceil);
@@ -147,7 +147,7 @@ Values average_pool(NodeCall& c) {
   const Window w = window_of(c, x);
   const bool ceil = c.bool_attr("ceil_mode", false),
              borders = c.bool_attr("count_include_pad", false);
-  if (w.rank() <= 3 && scalar_if_single(w) && !(ceil && borders))
+  if (w.rank() <= 3 && is_undilated(w) && !(ceil && borders))
     return {pool_as_2d(x, w, [&](const Tensor& image, const Window& of) {
       return ops::avg_pool2d(image, of.kernel, of.stride, of.borders(), ceil, !borders);
     })};
