@@ -181,8 +181,16 @@ class Loader::Impl {
 
   void require(std::vector<ValueRange> ranges) {
     stop();
+    options_.ranges = ranges;
     reader_.require(std::move(ranges));
     start(position_);
+  }
+
+  std::unique_ptr<Loader> again() const {
+    auto out = std::make_unique<Loader>(dataset_, options_);
+    out->check_batches(batch_check_);
+    if (wanted_) out->read_rows(wanted_);
+    return out;
   }
 
   bool read_rows(std::function<bool(int64_t, int64_t)> wanted) {
@@ -589,6 +597,7 @@ Batch Loader::collate(const std::vector<Sample>& samples, const std::vector<int6
 }
 void Loader::check_batches(BatchCheck check) { impl_->batch_check_ = std::move(check); }
 void Loader::seek(LoaderPosition position) { impl_->seek(position); }
+std::unique_ptr<Loader> Loader::again() const { return impl_->again(); }
 int64_t Loader::skipped_count() const { return impl_->skipped_count_; }
 const std::vector<SkippedSample>& Loader::skipped() const { return impl_->skipped_; }
 uint64_t Loader::batch_bytes() const { return impl_->batch_bytes(); }

@@ -142,6 +142,9 @@ class Loader {
   bool read_rows(std::function<bool(int64_t row, int64_t rows)> wanted);
   /// Continues from a saved position, or from the start of an epoch.
   void seek(LoaderPosition position);
+  /// Another loader of the same batches, from the first epoch on. It shares the dataset, and
+  /// reading it leaves the position and the counts of this one as they are.
+  std::unique_ptr<Loader> again() const;
   /// Samples skipped so far: their number, and a list of the first thousand.
   int64_t skipped_count() const;
   const std::vector<SkippedSample>& skipped() const;

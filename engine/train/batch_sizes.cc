@@ -26,10 +26,14 @@ size_t channel_axis(const OpCall& call, size_t rank) {
 
 }  // namespace
 
+bool uses_batch_statistics(const OpCall& call) {
+  return call.op.name() == "batch_norm" && is_set(call, "training") &&
+         !is_set(call, "use_global_stats");
+}
+
 Tensors NormWatch::apply(const OpCall& call) {
   const std::string_view name = call.op.name();
-  const bool batch =
-      name == "batch_norm" && is_set(call, "training") && !is_set(call, "use_global_stats");
+  const bool batch = uses_batch_statistics(call);
   const bool instance = name == "instance_norm" && is_set(call, "use_input_stats");
   const bool group = name == "group_norm";
   if ((batch || instance || group) && call.operands[0].ndim() >= 2) {

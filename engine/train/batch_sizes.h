@@ -31,6 +31,9 @@ class NormWatch final : public PassingInterpreter {
   std::vector<NormCall> calls_;
 };
 
+/// Whether the call is a batch_norm that normalizes by the mean and the variance of its batch.
+bool uses_batch_statistics(const OpCall& call);
+
 /// Samples in the batches of an epoch: those of the full ones, and of a short last one.
 struct BatchSizes {
   int64_t full = 0;     ///< 0: there is none

@@ -33,6 +33,7 @@ struct Session::Compiled {
   std::vector<RowRange> metric_rows;        ///< per metric, of a partitioned function
   std::map<std::string, int64_t> fixed;     ///< dims that the trace is valid for
   std::vector<UpdateCondition> conditions;  ///< steps that the trace is valid for
+  std::vector<std::string> statistics;      ///< per output, the state of a running statistic
   size_t phase = 0;                         ///< the update that it accumulates for or applies
   std::vector<Dims> shapes;  ///< of the batch that a partitioned function is valid for
   std::vector<partition::Placement> placement;  ///< per input of a partitioned function

@@ -12,6 +12,7 @@
 #include "runtime/compile.h"
 #include "runtime/execute.h"
 #include "train/alignment.h"
+#include "train/batch_statistics.h"
 #include "train/compiled_part.h"
 
 namespace paddle::train {
@@ -72,6 +73,7 @@ StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
                    phases_.at(phase_).parameters);
       return {};
     case Part::kForward:
+    case Part::kStatistics:
       return step_->forward(ports, inputs, true);
     case Part::kPredict:
       return step_->predict(ports, inputs);
@@ -178,16 +180,17 @@ void Session::note_phase(const StepOutputs& out) {
 
 std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims) {
   static const std::map<Part, std::string> kNames = {
-      {Part::kTrain, "train"},        {Part::kAccumulate, "accumulate"},
-      {Part::kApply, "apply"},        {Part::kEvaluate, "evaluate"},
-      {Part::kDivisor, "divisor"},    {Part::kAlignment, "alignment"},
-      {Part::kForward, "forward"},    {Part::kPredict, "predict"},
-      {Part::kGradients, "gradients"}};
+      {Part::kTrain, "train"},         {Part::kAccumulate, "accumulate"},
+      {Part::kApply, "apply"},         {Part::kEvaluate, "evaluate"},
+      {Part::kDivisor, "divisor"},     {Part::kAlignment, "alignment"},
+      {Part::kForward, "forward"},     {Part::kPredict, "predict"},
+      {Part::kGradients, "gradients"}, {Part::kStatistics, "statistics"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   c->phase = phase_;
   ir::Function& f = *c->function;
   std::set<const ir::Value*> reread;
+  BatchStatistics statistics;
   trace_part(
       f, part,
       [&](ir::Tracer& tracer, program::TraceBinding& ports, const StepOutputs& out) {
@@ -201,6 +204,10 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
         }
         if (part == Part::kAlignment) {
           add_alignment_outputs(f);
+          return;
+        }
+        if (part == Part::kStatistics) {
+          c->statistics = add_statistics_outputs(f, tracer, statistics);
           return;
         }
         if (part == Part::kAccumulate) note_phase(out);
@@ -222,7 +229,7 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
           tracer.output({ir::PortKind::kValue, name}, gradient);
         ports.finish();
       },
-      nullptr, constant_dims);
+      part == Part::kStatistics ? &statistics : nullptr, constant_dims);
   if (!reread.empty()) check_reread(f, reread, step_->definition().loss.where.location());
   // Operations that are only there for other updates of the step.
   if (part == Part::kAccumulate && phases_.size() > 1) passes::remove_dead_code(f);
@@ -367,11 +374,14 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
 // --- eager ---
 
 StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
-                               const StepScalars& numbers, double weight, uint64_t counter) {
+                               const StepScalars& numbers, double weight, uint64_t counter,
+                               Interpreter* watch) {
   runtime::EagerExecutor executor(options_.compile.device);
   const InterpreterScope eager(executor);
   autograd::Tape tape;
   const InterpreterScope recording(tape);
+  std::optional<InterpreterScope> watching;
+  if (watch) watching.emplace(*watch);
   const RandomScope random(Tensor(Array::from<uint64_t>({options_.seed, counter}, {2})));
   program::EagerBinding ports(store_, options_.use_float64);
   ports.frozen = frozen();
@@ -391,7 +401,7 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
   inputs.step = Tensor(Array::scalar(numbers.step));
   inputs.weight = Tensor(Array::scalar(weight));
   const StepOutputs out = run_part(part, ports, inputs);
-  ports.finish();
+  if (part != Part::kStatistics) ports.finish();
   if (part == Part::kAccumulate) note_phase(out);
   return out;
 }

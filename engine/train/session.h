@@ -6,9 +6,11 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -169,6 +171,18 @@ class Session {
   std::vector<MetricBinding> bind_metrics(int64_t ignored_label);
   /// The calls of training that normalize by statistics of the batch.
   std::vector<NormCall> norm_calls();
+  /// Running statistics that training steps compute from their batches.
+  struct RunningStatistics {
+    std::set<std::string> states;     ///< means and variances
+    std::vector<std::string> others;  ///< places of norms in branches and loops: "model.yaml:6:5"
+  };
+  RunningStatistics running_statistics();
+  /// The mean and the (biased) variance, per channel, of this batch in each norm of the forward
+  /// pass in training, by the names of the states with the running ones; in memory of the host. A
+  /// norm that is called several times gives several. Parameters and states stay as they are.
+  /// `number` counts the batches and chooses random numbers.
+  std::vector<std::pair<std::string, Array>> batch_statistics(const std::vector<Array>& batch,
+                                                              int64_t number);
   /// A digest of what the forward pass and the loss compute in training, wherever their text is
   /// and whatever is frozen.
   uint32_t forward_digest();
@@ -244,6 +258,7 @@ class Session {
     kDivisor,
     kAlignment,
     kForward,
+    kStatistics,
     kPredict,
     kGradients
   };
@@ -297,6 +312,9 @@ class Session {
   void note_phase(const StepOutputs& out);
   double train_pipelined(std::span<const std::vector<Array>> micro_batches,
                          std::span<const double> weights, const StepScalars& numbers);
+  /// The values of a function without a backward pass, whose inputs are filled, on all ranks of a
+  /// pipeline.
+  std::vector<Array> run_forward_pipelined(Compiled& c);
   EvaluationResult evaluate_pipelined(Compiled& c);
   struct PipelinePlan {
     runtime::MemoryReport memory;
@@ -359,7 +377,7 @@ class Session {
                                          const StepScalars& numbers, double weight,
                                          uint64_t counter);
   StepOutputs run_eager(Part part, const std::vector<Array>& batch, const StepScalars& numbers,
-                        double weight, uint64_t counter);
+                        double weight, uint64_t counter, Interpreter* watch = nullptr);
   runtime::Plan& plan(Part part, const std::vector<Dims>& shapes);
   DType rate_type() const { return options_.use_float64 ? DType::kF64 : DType::kF32; }
   /// Makes `to` this array in the field's dtype, in one piece.

@@ -62,7 +62,8 @@ void Session::partition(Compiled& c) {
                 : std::pair<int64_t, int64_t>{0, here == 0 ? rows : 0};
     c.metric_rows.push_back({begin, end});
   }
-  const bool trains = c.logical->name == "train" || c.logical->name == "accumulate";
+  const bool trains = c.logical->name == "train" || c.logical->name == "accumulate" ||
+                      c.logical->name == "statistics";
   ensure(!has_own_rows_alone_ || !trains || splits_rows(c),
          "a batch of another size is not split by rows");
 }

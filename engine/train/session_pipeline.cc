@@ -47,13 +47,13 @@ void add_traffic(const ir::Function& function, const partition::StageCut& cut,
   }
 }
 
-/// The parameter that a state belongs to: "encoder.weight" of "optimizer/encoder.weight/moment".
-std::string parameter_of(const std::string& state,
-                         const std::map<std::string, program::Parameter>& parameters) {
+/// The parameter, or the running statistic, that a state belongs to: "encoder.weight" of
+/// "optimizer/encoder.weight/moment".
+std::string parameter_of(const std::string& state, const program::ParameterStore& store) {
   const size_t slash = state.find('/');
   if (slash == std::string::npos) return "";
   std::string rest = state.substr(slash + 1);
-  while (!parameters.contains(rest)) {
+  while (!store.parameters.contains(rest) && !store.states.contains(rest)) {
     const size_t end = rest.rfind('/');
     if (end == std::string::npos) return "";
     rest.resize(end);
@@ -67,13 +67,13 @@ int Session::pipeline_owner(const std::string& name) const {
   if (!pipeline_) return 0;
   const auto& owners = pipeline_->owners;
   auto it = owners.find(name);
-  if (it == owners.end()) it = owners.find(parameter_of(name, store_.parameters));
+  if (it == owners.end()) it = owners.find(parameter_of(name, store_));
   return it == owners.end() ? 0 : it->second % options_.mesh.axis_size_of("pipeline");
 }
 
 bool Session::is_owned(const std::string& name) const {
   return pipeline_ && (pipeline_->owners.contains(name) ||
-                       pipeline_->owners.contains(parameter_of(name, store_.parameters)));
+                       pipeline_->owners.contains(parameter_of(name, store_)));
 }
 
 bool Session::is_held(const std::string& name) const {
@@ -137,7 +137,7 @@ void Session::cut(Compiled& c, Part part) {
       if (port.kind == ir::PortKind::kValue) continue;
       p.owners[port.name] = c.cut->stage_of_output(i);
       if (program::is_accumulated(port.name))
-        p.owners[parameter_of(port.name, store_.parameters)] = c.cut->stage_of_output(i);
+        p.owners[parameter_of(port.name, store_)] = c.cut->stage_of_output(i);
     }
     for (const auto& [name, readers] : c.cut->readers())
       p.readers[name].insert(readers.begin(), readers.end());
@@ -255,7 +255,7 @@ double Session::train_pipelined(std::span<const std::vector<Array>> micro_batche
   return shared.number();
 }
 
-EvaluationResult Session::evaluate_pipelined(Compiled& c) {
+std::vector<Array> Session::run_forward_pipelined(Compiled& c) {
   JobValues values;
   const int ranks = options_.mesh.axis_size_of("pipeline");
   for (int stage = pipeline_position(); stage < ranks * options_.chunks; stage += ranks)
@@ -269,6 +269,11 @@ EvaluationResult Session::evaluate_pipelined(Compiled& c) {
     share_result(c.cut->stage_of_output(i), result);
     out.push_back(std::move(result));
   }
+  return out;
+}
+
+EvaluationResult Session::evaluate_pipelined(Compiled& c) {
+  const std::vector<Array> out = run_forward_pipelined(c);
   EvaluationResult result;
   result.loss = out[0].number();
   size_t at = 1;

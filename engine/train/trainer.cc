@@ -74,6 +74,15 @@ StartedStep Trainer::Impl::start_step(const data::Batch& batch) {
   return step;
 }
 
+std::vector<std::vector<Array>> Trainer::Impl::micro_batches(const data::Batch& batch) const {
+  const int64_t parts = std::min(config_.accumulate, batch.samples);
+  std::vector<std::vector<Array>> out;
+  for (int64_t i = 0; i < parts; ++i)
+    out.push_back(
+        rows_of(batch.arrays, batch.samples * i / parts, batch.samples * (i + 1) / parts));
+  return out;
+}
+
 StartedStep Trainer::Impl::start_parts(const data::Batch& batch) {
   StepScalars numbers;
   numbers.step = state_.step + 1;
@@ -86,10 +95,7 @@ StartedStep Trainer::Impl::start_parts(const data::Batch& batch) {
     constexpr double kWhole = 1;
     return session_->start({&batch.arrays, 1}, {&kWhole, 1}, numbers);
   }
-  std::vector<std::vector<Array>> micro;
-  for (int64_t i = 0; i < parts; ++i)
-    micro.push_back(
-        rows_of(batch.arrays, batch.samples * i / parts, batch.samples * (i + 1) / parts));
+  std::vector<std::vector<Array>> micro = micro_batches(batch);
   std::vector<double> weights;
   for (const auto& part : micro) weights.push_back(weight_of(part));
   if (loss_form_.kind != LossForm::Kind::kSum) {
@@ -209,6 +215,7 @@ void Trainer::Impl::for_each_gradient(const std::function<bool(const BatchGradie
 }
 
 std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::string& kind) {
+  if (!update_running_statistics()) return std::nullopt;
   const auto begun = Clock::now();
   Evaluator metrics = make_evaluator(loader);
   loader.seek({0, 0});
@@ -467,6 +474,10 @@ void Trainer::Impl::finish(TrainResult& result) {
   const Phase phase("writing the model");
   result.last_valid = last_valid_;
   result.model_folder = folder_.file("model");
+  if (!update_running_statistics()) {
+    result.stopped_by = stopped_by_;
+    return write_report(interrupted);
+  }
   const program::ParameterStore evaluated = saved_store();
   if (!peers_->is_root()) return;
   if (config_.adapters) write_adapter_files(evaluated);

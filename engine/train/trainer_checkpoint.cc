@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 
 std::string Trainer::Impl::checkpoint() {
   const std::string path = (fs::path(folder_.checkpoints()) / std::to_string(state_.step)).string();
+  update_running_statistics();
   if (written_) return path;
   complete_checkpoint();  // of an earlier step
   const Phase phase("writing a checkpoint");

@@ -1,10 +1,11 @@
 #pragma once
 // The state of a training job and its parts, behind Trainer: setting up (trainer_setup.cc,
-// trainer_data.cc), the loop with evaluation and checkpoints (trainer.cc), and the benchmark
-// (trainer_benchmark.cc).
+// trainer_data.cc), the loop with evaluation and checkpoints (trainer.cc), averages
+// (trainer_averages.cc), and the benchmark (trainer_benchmark.cc).
 
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -75,6 +76,14 @@ class Trainer::Impl {
   data::Loader::BatchCheck watch_alignments();
   /// How weights are averaged, in updates; the data is open.
   std::optional<Averaging> averaging() const;
+  /// Makes room for the running statistics that go with averaged weights.
+  void open_running_statistics();
+  /// These statistics by state: the mean over the batches of one epoch. Nothing if a signal stopped
+  /// the run. All ranks must call it.
+  std::optional<std::map<std::string, Array>> averaged_statistics();
+  /// Brings them up to date with this step; until the average begins, they are those of training.
+  /// False if a signal stopped the run. All ranks must call it.
+  bool update_running_statistics();
   void start_folder();
   void run_evaluation();
   /// The value of a metric, or of the loss, in a line.
@@ -118,6 +127,8 @@ class Trainer::Impl {
   /// `optimizer` is one of the config.
   double rate_of(const OptimizerConfig& optimizer, int64_t updates) const;
   double train_batch(const data::Batch& batch);
+  /// The parts of a batch whose gradients are accumulated.
+  std::vector<std::vector<Array>> micro_batches(const data::Batch& batch) const;
   StartedStep start_parts(const data::Batch& batch);
   /// The loss scale or one of its counters; none without loss scaling.
   std::optional<Array> scaling(const char* name) const;
@@ -193,6 +204,8 @@ class Trainer::Impl {
   std::unique_ptr<DigestLog> digests_;
   std::unique_ptr<EventWriter> events_;
   program::RunState state_;
+  std::vector<std::string> running_statistics_;  ///< that averaged weights have of their own
+  int64_t statistics_step_ = -1;                 ///< for which they were computed
   std::optional<LogLine> last_valid_;
   PartTimes times_;
   Clock::time_point started_, last_progress_, window_start_;

@@ -190,6 +190,7 @@ MemoryPlan Trainer::Impl::prepare() {
   store_.initializes_random = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->prepare();
+  open_running_statistics();
   if (config_.quantization) config_.quantization->check_rules();
   compare_ranks();
   report_partition();
@@ -222,10 +223,6 @@ MemoryPlan Trainer::Impl::prepare() {
     open_written_tokens();
   }
   check_batches();
-  if (config_.mean_weights && !session_->norm_calls().empty())
-    observer_.warn(
-        "train.swa: the running statistics of batch_norm stay those of the trained weights, not of "
-        "their average");
   examine_loss();
   if (config_.adapters) adapted(store_, *config_.adapters);  // refuses patterns of nothing
   load_initial_weights();
