@@ -20,6 +20,7 @@
 #include "runtime/kernel_table.h"
 #include "sections/sections.h"
 #include "text/load.h"
+#include "tune/tuned_settings.h"
 
 namespace {
 
@@ -46,6 +47,7 @@ class Command {
   void add_benchmark_options();
   void add_run_options();
   void take_overrides();
+  void use_tuned();
   void check_language_options();
   void set_load_options();
 
@@ -73,7 +75,7 @@ class Command {
   std::vector<std::string> arguments_, inputs_, dims_;
   cli::PredictOptions predict_;
   program::LoadOptions load_;
-  std::string family_, system_, dump_ir_, kernels_, rules_, trace_, precision_ = "float32";
+  std::string family_, system_, dump_ir_, kernels_, rules_, trace_, tuned_, precision_ = "float32";
   infer::GenerateOptions generation_;
   llm::GenerateOptions text_options_;
   std::vector<std::string> biases_;
@@ -192,7 +194,7 @@ void Command::add_language_options() {
           ->check(cli::one_of({"plain", "paged"}));
   const auto* chunk =
       app_.add_option("--chunk", chunk_,
-                      "tokens of a prompt that a language model reads in a step (default: 256)")
+                      "tokens of prompts that a language model reads in a step (default: 256)")
           ->check(cli::in_range(int64_t{1}, llm::Runner::kMostRows));
   const auto* activations =
       app_.add_option(
@@ -266,6 +268,10 @@ void Command::add_run_options() {
   app_.add_flag("--profile", profile_, "print where the time goes, per operation");
   app_.add_option("--trace", trace_,
                   "with a file's name: also write a timeline there (JSON), for a trace viewer");
+  app_.add_option(
+      "--tuned", tuned_,
+      "settings that paddle-tune found for the model (tuned.yaml), where options do not "
+      "say otherwise");
   app_.add_option("--kernels", kernels_, "a table of kernel choices that paddle-tune made");
   app_.add_option(
           "--precision", precision_,
@@ -295,6 +301,27 @@ void Command::take_overrides() {
   if (arguments_.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
 }
 
+/// Takes the settings of --tuned that no option states.
+void Command::use_tuned() {
+  if (tuned_.empty()) return;
+  const tune::TunedSettings tuned = tune::read_tuned(
+      tuned_, is_language_model() ? tune::TunedSubject::kLanguageModel : tune::TunedSubject::kModel,
+      path());
+  const auto left_out = [&](const char* option) { return app_.count(option) == 0; };
+  cli::use_config_threads(tuned.threads);
+  if (tuned.batch && left_out("--batch")) predict_.input.batch = *tuned.batch;
+  if (!tuned.precision.empty() && left_out("--precision")) precision_ = tuned.precision;
+  if (!tuned.kernels.empty() && left_out("--kernels")) kernels_ = tuned.kernels;
+  no_codegen_ = no_codegen_ || !tuned.codegen;
+  no_batch_tiling_ = no_batch_tiling_ || !tuned.batch_tiling;
+  no_winograd_ = no_winograd_ || !tuned.winograd;
+  if (tuned.chunk && left_out("--chunk")) chunk_ = *tuned.chunk;
+  if (!tuned.kv.empty() && left_out("--kv")) kv_ = tuned.kv;
+  if (!tuned.streams || !left_out("--streams")) return;
+  batch_.streams = *tuned.streams;
+  speed_.streams = {*tuned.streams};
+}
+
 void Command::check_language_options() {
   const auto require_language_model = [&](const Options& options) {
     for (const cli::Option* option : options)
@@ -321,6 +348,7 @@ void Command::check_language_options() {
 }
 
 int Command::embed_texts() {
+  if (!tuned_.empty()) fail(ErrorCode::kUsage, "--tuned is for texts and logits, not for --embed");
   for (const cli::Option* option : model_settings_)
     if (option->count() > 0)
       fail(ErrorCode::kUsage, option->get_name(), " is for texts and logits, not for --embed");
@@ -332,9 +360,6 @@ int Command::embed_texts() {
 int Command::answer_requests() {
   if (predict_.output.empty())
     fail(ErrorCode::kUsage, "--requests needs --output, the file of answers");
-  if (chunk_ > 0)
-    fail(ErrorCode::kUsage,
-         "--requests reads prompts of several texts in a step and takes no --chunk");
   if (arguments_.size() > 1 || !inputs_.empty() || !predict_.input.data.empty())
     fail(ErrorCode::kUsage, "--requests takes no --input and --data");
   if (speed_.streams.size() != 1)
@@ -344,6 +369,7 @@ int Command::answer_requests() {
   serve::ModelEntry entry{.name = serve::served_name(path()), .path = path()};
   entry.family = family_;
   entry.kv = kv_;
+  entry.chunk = chunk_;
   if (!cache_.empty()) entry.cache = cache_;
   entry.context = context_;
   if (!activations_.empty()) entry.activations = activations_;
@@ -529,6 +555,7 @@ int Command::run(int argc, char** argv) {
   if (benchmark_ > 0 || has_text() || requests_->count() > 0 || !predict_.input.data.empty())
     restart_with_short_spin_waits(argv);
   take_overrides();
+  use_tuned();
   check_language_options();
   if (embed_->count() > 0) return embed_texts();
   if (requests_->count() > 0) return answer_requests();

@@ -10,6 +10,7 @@
 #include "runtime/execute.h"
 #include "sections/sections.h"
 #include "serve/server.h"
+#include "tune/tuned_settings.h"
 
 namespace {
 
@@ -21,13 +22,16 @@ constexpr auto kDrainTime = std::chrono::seconds(30);
 int run(int argc, char** argv) {
   cli::App app{"Serves language models over HTTP, with the interface of OpenAI."};
   std::vector<std::string> models, adapters;
-  std::string file, family, kv, cache, activations, weights_as, draft;
+  std::string file, tuned_file, family, kv, cache, activations, weights_as, draft;
   serve::ServeConfig given;
-  int64_t context = 0, cache_tokens = 0;
+  int64_t context = 0, cache_tokens = 0, chunk = 0;
   bool dry_run = false;
   app.add_option("MODEL", models,
                  "Hugging Face folders and GGUF files, served under the names of their files");
   app.add_option("--config", file, "serve.yaml: models, listen and limits; options overrule it");
+  app.add_option("--tuned", tuned_file,
+                 "settings that paddle-tune found for a language model (tuned.yaml); they overrule "
+                 "the config, and options overrule them");
   auto* host = app.add_option("--host", given.host, "the address to listen on");
   auto* port = app.add_option("--port", given.port, "0: a free one");
   auto* keys = app.add_option("--keys", given.keys,
@@ -43,6 +47,10 @@ int run(int argc, char** argv) {
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--kv", kv, "how keys and values are cached")
       ->check(cli::one_of({"f32", "bf16", "int8"}));
+  app.add_option("--chunk", chunk,
+                 "tokens of prompts that a step reads at most (default: 256); --step-ms may allow "
+                 "fewer")
+      ->check(cli::in_range(int64_t{1}, llm::Runner::kMostRows));
   app.add_option("--cache", cache,
                  "paged: blocks of tokens that texts take as they grow and share (default); plain: "
                  "a place for each text")
@@ -69,6 +77,13 @@ int run(int argc, char** argv) {
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   restart_with_short_spin_waits(argv);
   serve::ServeConfig config = file.empty() ? serve::ServeConfig() : serve::read_serve_config(file);
+  tune::TunedSettings tuned;
+  if (!tuned_file.empty())
+    tuned = tune::read_tuned(tuned_file, tune::TunedSubject::kLanguageModel, "what is served");
+  cli::use_config_threads(tuned.threads);
+  if (tuned.streams) config.streams = *tuned.streams;
+  if (kv.empty()) kv = tuned.kv;
+  if (chunk == 0) chunk = tuned.chunk.value_or(0);
   if (host->count() > 0) config.host = given.host;
   if (port->count() > 0) config.port = given.port;
   if (keys->count() > 0) config.keys = given.keys;
@@ -91,6 +106,7 @@ int run(int argc, char** argv) {
   for (serve::ModelEntry& model : config.models) {
     if (!family.empty()) model.family = family;
     if (!kv.empty()) model.kv = kv;
+    if (chunk > 0) model.chunk = chunk;
     if (!cache.empty()) model.cache = cache;
     if (cache_tokens > 0) model.cache_tokens = cache_tokens;
     if (!activations.empty()) model.activations = activations;

@@ -187,21 +187,19 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
   const int signal = pending_interrupt();
   const std::string report = tune::report_json(request, *subject, result);
   write_file_atomically(path_in(folder, "report.json"), report);
-  std::string outcome;
-  if (training) {
-    write_file_atomically(path_in(folder, "tuned.yaml"),
-                          tune::tuned_yaml(request, *subject, result, folder));
-    outcome = "paddle-train " + path_in(folder, "tuned.yaml");
-  } else {
-    outcome = tune::tuned_command(request, *subject, result, folder);
-  }
+  const std::string tuned = path_in(folder, "tuned.yaml");
+  write_file_atomically(tuned, training
+                                   ? tune::tuned_yaml(request, *subject, result, folder)
+                                   : tune::tuned_settings_yaml(request, *subject, result, folder));
+  const std::string outcome =
+      training ? "paddle-train " + tuned : tune::tuned_command(request, *subject, result, tuned);
   if (options.json) {
     cli::print(report);
   } else {
     if (result.best == result.start)
       cli::print("nothing is faster beyond noise\n");
     else
-      cli::print(str("together: ", text(result.total.gain), " in samples per second, ",
+      cli::print(str("together: ", text(result.total.gain), " in ", tune::rate(*subject), ", ",
                      result.same_bits ? "same" : "other", " bits\n"));
     if (!result.finished && signal == 0)
       cli::print("the time limit ended the search; --resume continues it\n");
@@ -215,8 +213,9 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
 int run(int argc, char** argv) {
   cli::App app{"Measures settings that decide the speed of a run or model, and keeps what helps."};
   app.footer(
-      "For a run the result is DIR/tuned.yaml, a config that extends the given one: "
-      "paddle-train DIR/tuned.yaml. For a model it is a command line.");
+      "The result is DIR/tuned.yaml. For a run it is a config that extends the given one: "
+      "paddle-train DIR/tuned.yaml. For a model it states settings: paddle-infer MODEL --tuned "
+      "DIR/tuned.yaml, and for a language model also paddle-serve.");
   Options options;
   app.add_option(
       "SUBJECT", options.arguments,

@@ -100,6 +100,7 @@ HostedEncoder host_encoder(const ModelEntry& entry) {
       {"kv", entry.kv != standard.kv},
       {"cache", entry.cache != standard.cache},
       {"cache_tokens", entry.cache_tokens != standard.cache_tokens},
+      {"chunk", entry.chunk != standard.chunk},
       {"context", entry.context != standard.context},
       {"activations", entry.activations != standard.activations},
       {"weights_as", entry.weights_as != standard.weights_as},

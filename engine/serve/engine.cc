@@ -217,12 +217,13 @@ std::vector<Engine::Work> Engine::choose() {
   std::sort(reading.begin(), reading.end(),
             [](const Slot* a, const Slot* b) { return a->used < b->used; });
   constexpr int64_t kFewest = 16;  // so that prompts are read however slow steps are
-  int64_t budget = llm::Runner::kMostRows;
+  const int64_t fewest =
+      std::min(llm::Runner::planned_rows(rows + kFewest), int64_t{llm::Runner::kMostRows});
+  int64_t budget = rows > 0 ? std::max(limits_.chunk, fewest) : limits_.chunk;
   if (rows > 0 && rows_per_second_ > 0) {
     // Steps take the time of their plan, so its rows are filled.
     const auto fitting = static_cast<uint64_t>(rows_per_second_ * limits_.step_seconds);
-    budget = std::clamp(static_cast<int64_t>(std::bit_floor(fitting)),
-                        std::min(llm::Runner::planned_rows(rows + kFewest), budget), budget);
+    budget = std::clamp(static_cast<int64_t>(std::bit_floor(fitting)), fewest, budget);
   }
   for (Slot* slot : reading) {
     const int64_t count = std::min(slot->missing(), budget - rows);

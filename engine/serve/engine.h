@@ -26,7 +26,8 @@ struct EngineLimits {
   int64_t streams = 8;         ///< texts that are generated at a time
   int64_t queue = 64;          ///< texts that wait
   double step_seconds = 0.06;  ///< of steps that read prompts while texts are being generated
-  bool speculate = true;       ///< checks guesses of several tokens in a step
+  int64_t chunk = llm::Runner::kMostRows;  ///< tokens of steps that read prompts
+  bool speculate = true;                   ///< checks guesses of several tokens in a step
 };
 
 /// The texts of one model.

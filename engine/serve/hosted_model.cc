@@ -38,6 +38,7 @@ std::optional<HostedModel> host_model(const ModelEntry& entry, const EngineLimit
                                   .tokens = entry.cache_tokens};
   out.entry = entry;
   EngineLimits of_model = limits;
+  if (entry.chunk > 0) of_model.chunk = entry.chunk;
   of_model.speculate = entry.draft == "ngram";
   out.engine = std::make_unique<Engine>(entry.name, std::move(loaded), std::move(tokenizer), runner,
                                         of_model, metrics);

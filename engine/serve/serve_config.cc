@@ -78,6 +78,7 @@ ServeConfig read_serve_config(const std::string& path) {
       take_integer(m, "cache_tokens", model.cache_tokens);
       take_path(m, "adapter", model.adapter);
       take_integer(m, "context", model.context);
+      take_integer(m, "chunk", model.chunk);
       take_path(m, "family", model.family);
     }
   if (s.has("listen")) {
@@ -124,6 +125,9 @@ void check_serve_config(const ServeConfig& config) {
     if (model.cache_tokens > 0 && model.cache == "plain")
       fail(ErrorCode::kUsage, "cache_tokens of '", model.name,
            "' is for a paged cache; a plain one has --context tokens for each text");
+    if (model.chunk < 0 || model.chunk > llm::Runner::kMostRows)
+      fail(ErrorCode::kUsage, "the chunk of '", model.name, "' is ", model.chunk,
+           ", expected 0 to ", llm::Runner::kMostRows);
     if (model.context < 0) fail(ErrorCode::kUsage, "the context of '", model.name, "' is negative");
     if (!names.insert(model.name).second)
       fail(ErrorCode::kUsage, "two models are named '", model.name,

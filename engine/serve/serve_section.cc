@@ -22,6 +22,8 @@ Schema serve_schema() {
   model.add("cache_tokens",
             Spec::integer().at_least(0).doc("tokens of a paged cache; 0: by streams"));
   model.add("context", Spec::integer().at_least(0).doc("tokens of a text; 0: the model's"));
+  model.add("chunk", Spec::integer().at_least(0).at_most(256).doc(
+                         "tokens of prompts that a step reads at most; 0: 256"));
   model.add("family", Spec::path().doc("a file that describes another architecture"));
   Schema listen;
   listen.add("host", Spec::text().doc("the address to listen at"));

@@ -1,11 +1,13 @@
 #include "tune/report.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/text.h"
 #include "base/timing_conditions.h"
+#include "tune/tuned_settings.h"
 
 namespace paddle::tune {
 namespace {
@@ -79,47 +81,66 @@ std::vector<const Trial*> accepted(const Result& result) {
   return out;
 }
 
-std::string bits_text(const Result& result) {
-  return result.same_bits ? "The losses of 5 steps have the same bits as without the changes."
-                          : "The losses of 5 steps differ from those without the changes.";
+/// The comments at the head of a file: where it is from, and what all changes gain together.
+std::string heading(const Request& request, const Subject& subject, const Result& result) {
+  std::string out = str("# Made by paddle-tune on ", timing_conditions(), ".\n");
+  if (accepted(result).empty()) {
+    out += "# Nothing was faster beyond the noise of measurements.\n";
+  } else {
+    const bool training = subject.kind() == "training";
+    out += str("# All changes together: ", text(result.total.gain), " in ", rate(subject),
+               ", with the 95% interval.\n# ", training ? "The losses of 5 steps " : "The outputs ",
+               result.same_bits
+                   ? "have the same bits as without the changes."
+                   : str("differ from those without the changes", training ? "." : " in bits."),
+               "\n");
+  }
+  if (!request.arguments.empty()) out += "# Measured with: " + join(request.arguments, " ") + "\n";
+  if (!result.finished) out += "# The search was stopped before it had tried everything.\n";
+  return out;
+}
+
+/// The comment behind a changed value.
+std::string claim(const Trial& t, const std::string& before) {
+  return str("  # ", text(t.gain), ", was ", before.empty() ? "none" : before,
+             t.same_bits ? "; same bits" : "; other bits", "\n");
+}
+
+/// The comment for a change that holds without being stated.
+std::string unstated_claim(const Trial& t) {
+  return str("# ", t.change.key, " ", t.change.value, ": ", text(t.gain),
+             t.same_bits ? "; same bits" : "; other bits",
+             "; kept in the cache of this machine, nothing is to be stated\n");
 }
 
 }  // namespace
+
+std::string rate(const Subject& subject) {
+  return subject.kind() == "language model" ? "tokens per second" : "samples per second";
+}
 
 std::string tuned_yaml(const Request& request, Subject& subject, const Result& result,
                        const std::string& folder) {
   std::error_code ignored;
   fs::path base = fs::relative(request.subject, folder, ignored);
   if (base.empty()) base = fs::absolute(request.subject);
-  std::string out = str("# Made by paddle-tune on ", timing_conditions(), ".\n");
-  const auto changes = accepted(result);
-  if (changes.empty()) {
-    out += "# Nothing was faster beyond the noise of measurements.\n";
-  } else {
-    out += str("# All changes together: ", text(result.total.gain),
-               " in samples per second, with the 95% interval.\n# ", bits_text(result), "\n");
-  }
-  if (!request.arguments.empty()) out += "# Measured with: " + join(request.arguments, " ") + "\n";
-  if (!result.finished) out += "# The search was stopped before it had tried everything.\n";
+  std::string out = heading(request, subject, result);
   out +=
       str("extends: ", Json(base.string()).dump(), "\nname: ", Json(subject.name()).dump(), "\n");
   std::vector<std::string> sections;
   std::map<std::string, std::string> lines;
   std::string unstated;
-  for (const Trial* t : changes) {
+  for (const Trial* t : accepted(result)) {
     const std::string value = subject.publish(t->change, folder);
     if (value.empty()) {
-      unstated += str("# ", t->change.key, " ", t->change.value, ": ", text(t->gain),
-                      t->same_bits ? "; same bits" : "; other bits",
-                      "; kept in the cache of this machine, nothing is to be stated\n");
+      unstated += unstated_claim(*t);
       continue;
     }
     const size_t dot = t->change.key.find('.');
     const std::string section = dot == std::string::npos ? "" : t->change.key.substr(0, dot);
     if (lines.try_emplace(section).second) sections.push_back(section);
     lines[section] += str(section.empty() ? "" : "  ", t->change.key.substr(dot + 1), ": ", value,
-                          "  # ", text(t->gain), ", was ", t->before.empty() ? "none" : t->before,
-                          t->same_bits ? "; same bits" : "; other bits", "\n");
+                          claim(*t, t->before));
   }
   out += unstated;
   for (const std::string& section : sections)
@@ -127,20 +148,43 @@ std::string tuned_yaml(const Request& request, Subject& subject, const Result& r
   return out;
 }
 
-std::string tuned_command(const Request& request, Subject& subject, const Result& result,
-                          const std::string& folder) {
-  std::string out = "paddle-infer " + request.subject, chunk, streams;
-  if (!request.family.empty()) out += " --family " + request.family;
+std::string tuned_settings_yaml(const Request& request, Subject& subject, const Result& result,
+                                const std::string& folder) {
+  const bool language = subject.kind() == "language model";
+  std::string unstated, lines;
   for (const Trial* t : accepted(result)) {
-    const std::string value = subject.publish(t->change, folder);
-    if (value.empty()) continue;
-    const std::string option =
-        t->change.value == "true" ? " --" + t->change.key : str(" --", t->change.key, " ", value);
-    (t->change.key == "chunk" ? chunk : t->change.key == "streams" ? streams : out) += option;
+    std::string key = t->change.key, before = t->before;
+    std::string value = subject.publish(t->change, folder);
+    if (value.empty()) {
+      unstated += unstated_claim(*t);
+      continue;
+    }
+    if (key == "kernels") {
+      value = Json(fs::path(value).filename().string()).dump();  // beside the file
+    } else if (key.starts_with("no-")) {
+      key = key.substr(3);
+      std::replace(key.begin(), key.end(), '-', '_');
+      value = value == "true" ? "false" : "true";
+      before = before == "true" ? "false" : "true";
+    }
+    lines += str(key, ": ", value, claim(*t, before));
   }
-  if (streams.empty()) return out + chunk;
-  // Texts at a time are those of requests, whose prompts share steps.
-  return str(out, chunk, "\n", out, " --requests in.jsonl --output out.jsonl", streams);
+  return str(heading(request, subject, result), "# For ",
+             language ? "paddle-infer and paddle-serve" : "paddle-infer", ": --tuned FILE.\n",
+             unstated,
+             "subject: ", word_of(language ? TunedSubject::kLanguageModel : TunedSubject::kModel),
+             "  # ", Json(subject.name()).dump(), "\n", lines);
+}
+
+std::string tuned_command(const Request& request, const Subject& subject, const Result& result,
+                          const std::string& file) {
+  std::string arguments = " " + request.subject;
+  if (!request.family.empty()) arguments += " --family " + request.family;
+  arguments += " --tuned " + file;
+  std::string out = "paddle-infer" + arguments;
+  if (subject.kind() != "language model" || result.best.at("streams") == "1") return out;
+  // Texts at a time are those of requests.
+  return str(out, "\n", out, " --requests in.jsonl --output out.jsonl\npaddle-serve", arguments);
 }
 
 std::string report_json(const Request& request, const Subject& subject, const Result& result) {

@@ -1,6 +1,6 @@
 #pragma once
-// The results of a search: the config patch `tuned.yaml` (for a run) or a command line (for a
-// model), `report.json`, and `trials.json`, from which an interrupted search resumes.
+// The results of a search: `tuned.yaml`, a config patch for a run and settings for a model,
+// `report.json`, and `trials.json`, from which an interrupted search resumes.
 
 #include <string>
 #include <vector>
@@ -19,9 +19,16 @@ struct Request {
 /// A config that extends the tuned one by the accepted changes, with the gain of each.
 std::string tuned_yaml(const Request& request, Subject& subject, const Result& result,
                        const std::string& folder);
-/// The command that predicts with the accepted settings; for several texts at a time a second line.
-std::string tuned_command(const Request& request, Subject& subject, const Result& result,
-                          const std::string& folder);
+/// The settings of a model or a language model, with the gain of each; tuned_settings.h reads it.
+/// Writes what they refer to into the folder.
+std::string tuned_settings_yaml(const Request& request, Subject& subject, const Result& result,
+                                const std::string& folder);
+/// The command that predicts with the settings in `file`; for several texts at a time also those
+/// that answer requests.
+std::string tuned_command(const Request& request, const Subject& subject, const Result& result,
+                          const std::string& file);
+/// The unit of gains: "samples per second" or "tokens per second".
+std::string rate(const Subject& subject);
 std::string report_json(const Request& request, const Subject& subject, const Result& result);
 
 /// `state` is Subject::state().

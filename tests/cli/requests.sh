@@ -39,6 +39,16 @@ for a in sorted(map(json.loads, open(sys.argv[1])), key=lambda a: a["custom_id"]
     print(a["custom_id"], a["response"]["status_code"], body.get("choices"), body.get("error"))' "$1"; }
 [[ "$(texts "$folder/a.jsonl")" == "$(texts "$folder/b.jsonl")" ]] || fail "a resumed run differs"
 
+# Chunks of prompts and settings of paddle-tune change no text; bad files are refused before anything is answered.
+run chunks --chunk 1 || fail "--chunk"
+[[ "$(texts "$folder/a.jsonl")" == "$(texts "$folder/chunks.jsonl")" ]] || fail "chunks change texts"
+printf 'subject: language_model\nthreads: 1\nchunk: 2\nstreams: 2\nkv: f32\n' > "$folder/tuned.yaml"
+run tuned --tuned "$folder/tuned.yaml" || fail "--tuned"
+[[ "$(texts "$folder/a.jsonl")" == "$(texts "$folder/tuned.jsonl")" ]] || fail "--tuned changes texts"
+printf 'subject: language_model\nstream: 2\n' > "$folder/bad.yaml"
+expect 3 "bad.yaml:2:1: unknown key 'stream' (did you mean 'streams'?)" "$infer" "$model" --requests "$folder/in.jsonl" --output "$folder/bad.jsonl" --tuned "$folder/bad.yaml"
+[[ ! -e "$folder/bad.jsonl" ]] || fail "an output of settings that were refused"
+
 requests=("$infer" "$model" --requests "$folder/in.jsonl")
 expect 2 "--requests needs --output" "${requests[@]}"
 expect 2 "excludes" "${requests[@]}" --output "$folder/c.jsonl" --prompt 1

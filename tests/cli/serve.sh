@@ -41,7 +41,7 @@ cp -r tests/llm/data/bert "$folder/encoder"
 cp "$model/tokenizer.json" "$folder/encoder/"
 quiet 0 "$serve" "$folder/encoder" --dry-run
 grep -q "^encoder: embeddings of texts" "$folder/out" || fail "an encoder: $(cat "$folder/out")"
-for option in "--kv int8" "--context 8" "--cache plain" "--cache-tokens 40" "--weights-as int8" "--activations int8" "--draft none"; do
+for option in "--kv int8" "--context 8" "--chunk 8" "--cache plain" "--cache-tokens 40" "--weights-as int8" "--activations int8" "--draft none"; do
   # shellcheck disable=SC2086
   expect 2 "'encoder' is an encoder, on which '$(sed 's/^--//; s/ .*//; s/-/_/' <<< "$option")' has no effect" "$serve" "$folder/encoder" $option --dry-run
 done
@@ -58,6 +58,25 @@ expect 2 "streams is 0, expected 1 to 128" "$serve" "$model" --streams 0
 expect 2 "two models are named 'llama'" "$serve" "$model" "$model"
 printf 'models: {a: llama}\nlimits: {stream: 3}\n' > "$folder/bad.yaml"
 expect 3 "bad.yaml:2:10: unknown key 'stream' in 'limits' (did you mean 'streams'?)" "$serve" --config "$folder/bad.yaml"
+# Settings of paddle-tune: options overrule them, and they overrule the config.
+printf 'subject: language_model\nthreads: 1\nchunk: 4\nstreams: 5\nkv: int8\n' > "$folder/tuned.yaml"
+quiet 0 "$serve" "$model" --dry-run
+plain="$(cat "$folder/out")"
+quiet 0 "$serve" "$model" --streams 5 --kv int8 --dry-run
+wanted="$(cat "$folder/out")"
+[[ "$wanted" != "$plain" ]] || fail "streams and kv change no description"
+quiet 0 "$serve" "$model" --tuned "$folder/tuned.yaml" --dry-run
+[[ "$(cat "$folder/out")" == "$wanted" ]] || fail "--tuned: $(cat "$folder/out")"
+quiet 0 "$serve" "$model" --tuned "$folder/tuned.yaml" --streams 8 --kv f32 --dry-run
+[[ "$(cat "$folder/out")" == "$plain" ]] || fail "options with --tuned: $(cat "$folder/out")"
+quiet 0 "$serve" --config "$folder/serve.yaml" --tuned "$folder/tuned.yaml" --dry-run
+grep -q "^llama: 5 texts at a time" "$folder/out" || fail "--tuned with --config: $(cat "$folder/out")"
+printf 'subject: model\nbatch: 4\n' > "$folder/other.yaml"
+expect 3 "other.yaml:1:10: these are settings of a model" "$serve" "$model" --tuned "$folder/other.yaml"
+expect 2 "nowhere.yaml" "$serve" "$model" --tuned nowhere.yaml
+expect 2 "'encoder' is an encoder" "$serve" "$folder/encoder" --tuned "$folder/tuned.yaml" --dry-run
+printf 'models: {a: {path: llama, chunk: 300}}\n' > "$folder/bad.yaml"
+expect 3 "bad.yaml:1:34: 'models.a.chunk'" "$serve" --config "$folder/bad.yaml"
 echo "short" > "$folder/keys.txt"
 expect 3 "a key has 5 characters" "$serve" --config "$folder/serve.yaml"
 finish

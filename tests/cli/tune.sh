@@ -100,6 +100,39 @@ ok "$infer" models/digits_cnn.yaml --benchmark 2 --precision bfloat16
 grep -q '"dtype":"bfloat16"' "$folder/out" || fail "--benchmark --precision: $(cat "$folder/out")"
 expect 2 "--precision" "$infer" models/digits_cnn.yaml --benchmark 2 --precision int8
 
+# The settings of a model, each with its gain; paddle-infer takes them where options do not say otherwise.
+python3 - "$folder/model" "$folder/half" <<'P' || fail "tuned.yaml of a model"
+import json, re, sys
+for folder in sys.argv[1:]:
+    o = json.load(open(folder + "/report.json"))
+    text = open(folder + "/tuned.yaml").read()
+    stated = dict(re.findall(r"^([a-z_]+): (\S+)  # ", text, re.M))
+    assert stated.pop("subject") == "model", text
+    changes = {c["key"].removeprefix("no-").replace("-", "_"): c for c in o["changes"]}
+    assert stated.keys() == changes.keys(), (stated, changes)
+    for key, c in changes.items():
+        line = re.search(rf"^{key}: .*$", text, re.M).group(0)
+        assert f"{100 * c['gain']:+.1f}% ({100 * c['low']:.1f} to {100 * c['high']:.1f})" in line, (line, c)
+P
+ok "$infer" models/digits_cnn.yaml --benchmark 2 --tuned "$folder/half/tuned.yaml"
+printf 'subject: model\nthreads: 1\nbatch: 3\nprecision: bfloat16\ncodegen: false\n' > "$folder/settings.yaml"
+benchmark() { ok "$infer" models/digits_cnn.yaml --benchmark 2 --tuned "$folder/settings.yaml" "${@:2}"; grep -q "$1" "$folder/out" || fail "--tuned ${*:2}: $(cat "$folder/out")"; }
+benchmark '"threads":1\b'
+benchmark '"threads":2\b' --threads 2
+benchmark '"dtype":"bfloat16"' --threads 2
+benchmark '"dtype":"float32"' --precision float32
+flops() { ok "$infer" models/digits_cnn.yaml --benchmark 1 "$@"; grep -o '"flops":[^,}]*' "$folder/out"; }
+printf 'subject: model\nbatch: 3\n' > "$folder/settings.yaml"
+[[ "$(flops --tuned "$folder/settings.yaml")" == "$(flops --batch 3)" ]] || fail "the batch of --tuned"
+[[ "$(flops --tuned "$folder/settings.yaml" --batch 5)" == "$(flops --batch 5)" ]] || fail "--batch with --tuned"
+[[ "$(flops --batch 5)" != "$(flops --batch 3)" ]] || fail "batches have the same operations"
+printf 'subject: model\nthread: 1\n' > "$folder/bad.yaml"
+expect 3 "bad.yaml:2:1: unknown key 'thread' (did you mean 'threads'?)" "$infer" models/digits_cnn.yaml --benchmark 2 --tuned "$folder/bad.yaml"
+printf 'subject: model\nbatch: large\n' > "$folder/bad.yaml"
+expect 3 "bad.yaml:2:8: 'batch': expected an integer" "$infer" models/digits_cnn.yaml --benchmark 2 --tuned "$folder/bad.yaml"
+expect 3 "this is the config of a training run" "$infer" models/digits_cnn.yaml --benchmark 2 --tuned "$folder/run/tuned.yaml"
+expect 2 "nowhere.yaml" "$infer" models/digits_cnn.yaml --benchmark 2 --tuned nowhere.yaml
+
 # Schedules are kept in the cache, results keep their bits, and a config only mentions them.
 export PADDLE_CACHE_DIR="$folder/cache"
 ok "$tune" configs/quickstart/digits.yaml -o "$folder/schedules" --time-limit 40 --what codegen "${small[@]}"
@@ -146,11 +179,34 @@ for t in o["trials"]:
         assert t["same_bits"], t
 P
 command="$(grep "^paddle-infer" "$folder/out" | head -1)"
+[[ "$command" == "paddle-infer $model --tuned $folder/words/tuned.yaml" ]] || fail "$command"
+python3 - "$folder/words" <<'P' || fail "tuned.yaml of a language model"
+import json, re, sys
+o = json.load(open(sys.argv[1] + "/report.json"))
+text = open(sys.argv[1] + "/tuned.yaml").read()
+stated = dict(re.findall(r"^([a-z_]+): (\S+)  # ", text, re.M))
+assert stated.pop("subject") == "language_model", text
+assert stated == {c["key"]: c["value"] for c in o["changes"]}, (text, o["changes"])
+P
 [[ "$(run_bounded bash -c "$bin/$command --prompt 123 --length 3")" == 0 ]] || fail "$command"
 ok "$infer" "$model" --prompt 1234567 --length 3 --temperature 0
 cp "$folder/out" "$folder/whole"
 ok "$infer" "$model" --prompt 1234567 --length 3 --temperature 0 --chunk 2
 cmp -s "$folder/out" "$folder/whole" || fail "--chunk changes a text"
+printf 'subject: language_model\nthreads: 1\nchunk: 2\nstreams: 3\nkv: int8\n' > "$folder/settings.yaml"
+ok "$infer" "$model" --prompt 1234567 --length 3 --temperature 0 --kv int8
+cp "$folder/out" "$folder/int8"
+ok "$infer" "$model" --prompt 1234567 --length 3 --temperature 0 --tuned "$folder/settings.yaml"
+cmp -s "$folder/out" "$folder/int8" || fail "--tuned and --kv int8 differ"
+speed=("$infer" "$model" --benchmark 1 --prefill 8 --decode 4 --tuned "$folder/settings.yaml")
+ok "${speed[@]}"
+grep -q '"streams":\[{"streams":3,.*"threads":1\b' "$folder/out" || fail "--tuned --benchmark: $(cat "$folder/out")"
+ok "${speed[@]}" --streams 2 --threads 2
+grep -q '"streams":\[{"streams":2,.*"threads":2\b' "$folder/out" || fail "options with --tuned: $(cat "$folder/out")"
+expect 3 "settings.yaml:1:10: these are settings of a language model, but models/digits_cnn.yaml is not" \
+  "$infer" models/digits_cnn.yaml --benchmark 2 --tuned "$folder/settings.yaml"
+expect 3 "these are settings of a model, but $model is a language model" "$infer" "$model" --prompt 1 --length 1 --tuned "$folder/half/tuned.yaml"
+expect 2 "--tuned is for texts and logits, not for --embed" "$infer" "$model" --embed - --tuned "$folder/settings.yaml"
 expect 2 "nowhere.yaml" "$tune" "$model" -o "$folder/x" --family nowhere.yaml
 expect 2 "--family is for Hugging Face folders and GGUF files" "$tune" models/vision/lenet.yaml -o "$folder/x" --family x.yaml
 ok "$tune" "$model" -o "$folder/family" --time-limit 12 --what chunk --family models/llm/llama.yaml

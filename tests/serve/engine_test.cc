@@ -133,6 +133,31 @@ TEST_P(Texts, StepsThatReadPromptsFillTheirPlan) {
   EXPECT_EQ(tokens_of(running->take(0)), alone(prompt(0, 4, 9), 30));
 }
 
+TEST_P(Texts, ChunksBoundTheStepsOfAPrompt) {
+  const Tokens text = prompt(0, 40, 5);
+  for (const auto& [chunk, expected] : {std::pair<int64_t, int64_t>{8, 5}, {7, 6}, {256, 1}}) {
+    Engine small("test", model_, characters(),
+                 llm::RunnerOptions{.context = 64, .paged = GetParam().paged},
+                 EngineLimits{.chunk = chunk}, metrics_);
+    const auto first = job(text, 1);
+    ASSERT_TRUE(small.submit({first}));
+    int64_t steps = 0;
+    for (; !first->is_done(); ++steps) ASSERT_TRUE(small.step());
+    EXPECT_EQ(steps, expected) << chunk;
+    EXPECT_EQ(tokens_of(first->take(0)), alone(text, 1)) << chunk;
+  }
+  // Texts that are being generated do not keep a prompt from being read.
+  Engine busy("test", model_, characters(),
+              llm::RunnerOptions{.context = 64, .paged = GetParam().paged},
+              EngineLimits{.streams = 4, .chunk = 1}, metrics_);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int64_t i = 0; i < 4; ++i) jobs.push_back(job(prompt(0, 20, 11 * i), 8));
+  ASSERT_TRUE(busy.submit(jobs));
+  run(busy);
+  for (int64_t i = 0; i < 4; ++i)
+    EXPECT_EQ(tokens_of(jobs[static_cast<size_t>(i)]->take(0)), alone(prompt(0, 20, 11 * i), 8));
+}
+
 TEST_P(Texts, ACancelledLeaderIsReplaced) {
   const auto shared = engine(3);
   std::vector<std::shared_ptr<Job>> jobs;
