@@ -11,6 +11,7 @@
 #include "common.h"
 #include "common_dims.h"
 #include "common_options.h"
+#include "common_progress.h"
 #include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
 #include "quant/gguf_job.h"
@@ -72,10 +73,11 @@ std::string acceptance_setting(const std::string& text) {
   return (is_key ? "quant.accept." : "quant.accept.metrics.") + text;
 }
 
-/// Writes the lines of a job to standard error, unless it ends with JSON.
+/// Shows the stages of a job and the time left on standard error, unless it ends with JSON.
 quant::Progress reporter(bool json) {
-  return [json](const std::string& line) {
-    if (!json) cli::print_error(line);
+  if (json) return [](const quant::Step&) {};
+  return [shown = std::make_shared<cli::StepProgress>()](const quant::Step& step) {
+    shown->show(step.what, step.done, step.total);
   };
 }
 
