@@ -14,6 +14,7 @@
 #include "common_progress.h"
 #include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
+#include "llm/language_model.h"
 #include "quant/gguf_job.h"
 #include "quant/interruption.h"
 #include "quant/merge_lora.h"
@@ -98,6 +99,19 @@ void print_metric(const quant::Metric& metric) {
                quant::short_number(metric.quantized) + "\n");
 }
 
+/// kUsage for a language model in other tools' files, of which GGUF files alone are quantized.
+void refuse_language_model(const std::string& model) {
+  if (!llm::is_language_model(model)) return;
+  const std::string types = join(formats::gguf::block_type_names(), ", ");
+  if (is_directory(model))
+    fail(ErrorCode::kUsage, model,
+         ": is a Hugging Face folder, which has no graph to quantize; expected a run, a model file "
+         "or an ONNX file, or with --scheme TYPE (",
+         types, ") a GGUF file of the model");
+  fail(ErrorCode::kUsage, model, ": is a GGUF file; 'paddle quant ", model,
+       " --scheme TYPE' quantizes it (", types, ")");
+}
+
 /// The options of all commands.
 struct Options {
   std::vector<std::string> arguments, data, evaluation, keep_float, accept, dims;
@@ -150,6 +164,7 @@ struct Options {
       fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '",
            arguments[1], "'");
     job.model = arguments[0];
+    refuse_language_model(job.model);
     if (!scheme.empty()) {
       auto names = quant::scheme_names();
       for (const std::string& each : formats::gguf::block_type_names()) names.push_back(each);
@@ -255,6 +270,7 @@ int run_gguf(const QuantizeOptions& options) {
                      options.job.overwrite,
                      options.scales == "searched" ? formats::gguf::BlockScales::kSearched
                                                   : formats::gguf::BlockScales::kPlain};
+  if (is_directory(job.model)) refuse_language_model(job.model);
   if (!formats::gguf::is_gguf(job.model))
     fail(ErrorCode::kUsage, job.model, ": --scheme ", job.type, " needs a GGUF file");
   if (job.output.empty()) {
