@@ -11,8 +11,10 @@
 #include "common.h"
 #include "common_dims.h"
 #include "common_options.h"
+#include "common_progress.h"
 #include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
+#include "llm/language_model.h"
 #include "quant/gguf_job.h"
 #include "quant/interruption.h"
 #include "quant/merge_lora.h"
@@ -72,10 +74,11 @@ std::string acceptance_setting(const std::string& text) {
   return (is_key ? "quant.accept." : "quant.accept.metrics.") + text;
 }
 
-/// Writes the lines of a job to standard error, unless it ends with JSON.
+/// Shows the stages of a job and the time left on standard error, unless it ends with JSON.
 quant::Progress reporter(bool json) {
-  return [json](const std::string& line) {
-    if (!json) cli::print_error(line);
+  if (json) return [](const quant::Step&) {};
+  return [shown = std::make_shared<cli::StepProgress>()](const quant::Step& step) {
+    shown->show(step.what, step.done, step.total);
   };
 }
 
@@ -94,6 +97,19 @@ void print_metric(const quant::Metric& metric) {
   else
     cli::print(padded(metric.name, 18) + quant::short_number(metric.float_value) + " → " +
                quant::short_number(metric.quantized) + "\n");
+}
+
+/// kUsage for a language model in other tools' files, of which GGUF files alone are quantized.
+void refuse_language_model(const std::string& model) {
+  if (!llm::is_language_model(model)) return;
+  const std::string types = join(formats::gguf::block_type_names(), ", ");
+  if (is_directory(model))
+    fail(ErrorCode::kUsage, model,
+         ": is a Hugging Face folder, which has no graph to quantize; expected a run, a model file "
+         "or an ONNX file, or with --scheme TYPE (",
+         types, ") a GGUF file of the model");
+  fail(ErrorCode::kUsage, model, ": is a GGUF file; 'paddle quant ", model,
+       " --scheme TYPE' quantizes it (", types, ")");
 }
 
 /// The options of all commands.
@@ -148,6 +164,7 @@ struct Options {
       fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '",
            arguments[1], "'");
     job.model = arguments[0];
+    refuse_language_model(job.model);
     if (!scheme.empty()) {
       auto names = quant::scheme_names();
       for (const std::string& each : formats::gguf::block_type_names()) names.push_back(each);
@@ -253,6 +270,7 @@ int run_gguf(const QuantizeOptions& options) {
                      options.job.overwrite,
                      options.scales == "searched" ? formats::gguf::BlockScales::kSearched
                                                   : formats::gguf::BlockScales::kPlain};
+  if (is_directory(job.model)) refuse_language_model(job.model);
   if (!formats::gguf::is_gguf(job.model))
     fail(ErrorCode::kUsage, job.model, ": --scheme ", job.type, " needs a GGUF file");
   if (job.output.empty()) {

@@ -18,6 +18,7 @@
 #include "common_device.h"
 #include "common_model_files.h"
 #include "common_options.h"
+#include "common_progress.h"
 #include "common_table.h"
 #include "config/document.h"
 #include "ir/module.h"
@@ -34,12 +35,9 @@ using namespace paddle;
 /// half minute.
 class Console final : public train::TrainObserver {
  public:
-  Console() : bar_(cli::stderr_is_terminal()), last_line_(Clock::now()) {}
-  ~Console() override { clear(); }
-
   void note(const std::string& line) override { put(line); }
   void warn(const std::string& line) override {
-    clear();
+    bar_.clear();
     cli::print_error("warning: " + line);
   }
   void log(const train::LogLine& l) override {
@@ -58,31 +56,17 @@ class Console final : public train::TrainObserver {
   void progress(const train::Progress& p) override {
     last_ = p;
     if (p.total_steps <= 0) return;
-    if (!bar_) {
+    if (!bar_.is_on_terminal()) {
       if (Clock::now() - last_line_ > kLongestSilence)
         put(str("at     step ", p.step, " of ", p.total_steps, "  loss ", cli::short_number(p.loss),
                 "  ", static_cast<int64_t>(p.samples_per_second), " samples/s  data ",
                 percent(p.data_share), "  ", cli::short_duration(p.seconds_left), " left"));
       return;
     }
-    const int percent_done = static_cast<int>(100 * p.step / p.total_steps);
-    std::string line = str(
-        percent_done, "%  step ", p.step, "/", p.total_steps, "  loss ", cli::short_number(p.loss),
-        "  ", static_cast<int64_t>(p.samples_per_second), " samples/s  ",
-        cli::short_duration(p.seconds_left), " left  data ", percent(p.data_share));
-    // The bar gets the columns that the numbers leave, and the line never wraps.
-    const auto columns = static_cast<size_t>(std::max(20, cli::terminal_columns()) - 1);
-    const size_t width =
-        columns > line.size() + 3 ? std::min<size_t>(28, columns - line.size() - 3) : 0;
-    if (width >= 6) {
-      std::string bar(width * static_cast<size_t>(percent_done) / 100, '#');
-      bar.resize(width, '.');
-      line = "[" + bar + "] " + line;
-    }
-    line.resize(std::min(line.size(), columns));
-    std::fputs(("\r" + line + "\033[K").c_str(), stderr);
-    std::fflush(stderr);
-    shown_ = true;
+    bar_.draw(static_cast<double>(p.step) / static_cast<double>(p.total_steps),
+              str("step ", p.step, "/", p.total_steps, "  loss ", cli::short_number(p.loss), "  ",
+                  static_cast<int64_t>(p.samples_per_second), " samples/s  ",
+                  cli::short_duration(p.seconds_left), " left  data ", percent(p.data_share)));
   }
 
  private:
@@ -91,17 +75,13 @@ class Console final : public train::TrainObserver {
   static std::string percent(double share) {
     return std::to_string(static_cast<int>(100 * share + 0.5)) + "%";
   }
-  void clear() {
-    if (shown_) std::fputs("\r\033[K", stderr);
-    shown_ = false;
-  }
   void put(const std::string& line) {
-    clear();
+    bar_.clear();
     cli::print(line + "\n");
     last_line_ = Clock::now();
   }
-  bool bar_, shown_ = false;
-  Clock::time_point last_line_;
+  cli::ProgressBar bar_;
+  Clock::time_point last_line_ = Clock::now();
   train::Progress last_;
 };
 

@@ -86,7 +86,8 @@ bool is_past(const CalibrationData::Deadline& deadline) {
 }
 
 Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
-                              const WeightSource& weight, const std::string& begun) {
+                              const WeightSource& weight, const Progress& progress,
+                              const std::string& begun) {
   FunctionRunner runner(model.with_layer_inputs(/*results=*/true), weight);
   const std::vector<LayerInput> inputs_of_layers = model.layer_inputs();
   const std::vector<size_t> rounded = model.rounded_results();
@@ -119,6 +120,10 @@ Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
       arguments.emplace_back(each);
     ir::replay(model.function(), arguments);
   };
+  const auto report = [&](int64_t samples) {
+    progress({"calibrating", samples, data.most_samples()});
+  };
+  report(out.samples);
   using Clock = std::chrono::steady_clock;
   auto written = Clock::now();
   try {
@@ -126,6 +131,7 @@ Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
         [&](const std::vector<Array>& inputs, int64_t samples) {
           add(inputs);
           out.samples = samples;
+          report(samples);
           constexpr auto kEach = std::chrono::seconds(10);
           if (begun.empty() || Clock::now() - written < kEach) return;
           write_statistics(begun, model, out);

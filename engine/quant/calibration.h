@@ -9,6 +9,7 @@
 #include "infer/batches.h"
 #include "program/model.h"
 #include "quant/moments.h"
+#include "quant/progress.h"
 #include "quant_common/quant_config.h"
 
 namespace paddle::quant {
@@ -25,6 +26,8 @@ class CalibrationData {
   int64_t for_each(const std::function<void(const std::vector<Array>&, int64_t)>& use,
                    int64_t begin = 0);
   int64_t for_each(const std::function<void(const std::vector<Array>&)>& use);
+  /// The most samples that are read; the data may have fewer.
+  int64_t most_samples() const { return samples_; }
   /// Of the last reading: one line each.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -50,7 +53,8 @@ struct Statistics {
 /// not finite. The file `begun` keeps, every ten seconds and when Interrupted is thrown, those of
 /// the samples so far; they are read from it if it is there.
 Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
-                              const WeightSource& weight, const std::string& begun = "");
+                              const WeightSource& weight, const Progress& progress,
+                              const std::string& begun = "");
 /// The largest magnitude of each feature of the inputs of these layers; empty for others.
 std::vector<std::vector<float>> largest_features(const Quantizable& model,
                                                  const std::vector<size_t>& layers,

@@ -83,8 +83,7 @@ double sqnr_of(const gguf::BlockType& type, const Array& values, gguf::BlockScal
 
 }  // namespace
 
-GgufReport quantize_gguf(const GgufJob& job, bool dry_run,
-                         const std::function<void(const std::string&)>& progress) {
+GgufReport quantize_gguf(const GgufJob& job, bool dry_run, const Progress& progress) {
   const gguf::BlockType* const type = gguf::find_block_type(job.type);
   ensure(type != nullptr, "quantize_gguf: not a type of blocks");
   const gguf::Reader file = gguf::Reader::open(job.model);
@@ -125,7 +124,8 @@ GgufReport quantize_gguf(const GgufJob& job, bool dry_run,
       writer.add_bytes({tensor.data, static_cast<size_t>(tensor.bytes)});
       continue;
     }
-    progress(str(tensor.name, " (", i + 1, " of ", written.size(), ")"));
+    progress({str(tensor.name, " (", i + 1, " of ", written.size(), ")"), static_cast<int64_t>(i),
+              static_cast<int64_t>(written.size())});
     const Array values = file.read_float(tensor).contiguous();
     report.tensors[i].sqnr_db =
         sqnr_of(*gguf::find_block_type(written[i].type), values, job.scales);

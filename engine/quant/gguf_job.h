@@ -2,11 +2,11 @@
 // Quantizes the weights of a GGUF file to a type of blocks, with the bytes of ggml's plain rule or
 // with searched scales. Its metadata, which holds the tokenizer, is kept.
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "formats/gguf/quantize.h"
+#include "quant/progress.h"
 
 namespace paddle::quant {
 
@@ -31,8 +31,7 @@ struct GgufReport {
 
 /// Matrices whose rows fill whole blocks are quantized; vectors stay. kConfig for a pattern that
 /// matches nothing. With `dry_run` nothing is written.
-GgufReport quantize_gguf(const GgufJob& job, bool dry_run,
-                         const std::function<void(const std::string&)>& progress);
+GgufReport quantize_gguf(const GgufJob& job, bool dry_run, const Progress& progress);
 /// One line, or several.
 std::string gguf_report_json(const GgufJob& job, const GgufReport& report);
 

@@ -64,7 +64,7 @@ void time_layer(Quantizable& model, size_t index, const std::vector<Array>& inpu
 }  // namespace
 
 void measure_layers(Quantizable& model, const std::vector<Array>& inputs,
-                    const WeightSource& weight, bool times) {
+                    const WeightSource& weight, bool times, const Progress& progress) {
   std::vector<Array> arguments, expected;
   {
     FunctionRunner reference(model.with_layer_results(), weight);
@@ -90,8 +90,10 @@ void measure_layers(Quantizable& model, const std::vector<Array>& inputs,
   std::map<size_t, std::vector<Array>> layer_inputs;
   for (size_t at = 0; at < of_layers.size(); ++at)
     layer_inputs[of_layers[at].layer].push_back(values.at(model.outputs() + at).contiguous());
+  int64_t done = 0;
   for (const auto& [layer, arrays] : layer_inputs) {
     stop_if_interrupted();
+    progress({"measuring layers", done++, static_cast<int64_t>(layer_inputs.size())});
     if (can_isolate(model, layer))
       time_layer(model, layer, arrays, expected.at(model.outputs() + layer));
   }

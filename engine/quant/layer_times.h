@@ -9,7 +9,7 @@ namespace paddle::quant {
 /// quantized model, and, if `times`, how long it takes in floats and in integers (between other
 /// layers of integers, for static activations).
 void measure_layers(Quantizable& model, const std::vector<Array>& inputs,
-                    const WeightSource& weight, bool times);
+                    const WeightSource& weight, bool times, const Progress& progress);
 
 /// Layers that were slower in integers go back to floats, with the reason. Returns their number.
 int64_t keep_slow_layers_float(std::vector<Layer>& layers);

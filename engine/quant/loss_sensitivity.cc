@@ -140,7 +140,10 @@ std::vector<std::optional<double>> loss_changes(const QuantJob& job, const Quant
   std::vector<size_t> layers;
   for (size_t i = 0; i < model.top_level_layers(); ++i)
     if (model.layers()[i].quantized) layers.push_back(i);
-  progress("gradients of the loss");
+  const auto report = [&](int64_t samples) {
+    progress({"gradients of the loss", samples, job.config.samples});
+  };
+  report(0);
   train::TrainObserver silent;  // warnings of the run were shown while it was trained
   const std::unique_ptr<train::Trainer> trainer = open_trainer(job, silent);
   std::map<std::string, Array> weights;
@@ -161,6 +164,7 @@ std::vector<std::optional<double>> loss_changes(const QuantJob& job, const Quant
     for (size_t i = 0; i < layers.size(); ++i)
       sums[i] += found.at(i).number() * static_cast<double>(batch.samples);
     samples += batch.samples;
+    report(samples);
     return samples < job.config.samples;
   });
   if (samples == 0) fail(ErrorCode::kData, kWhat, ": the data has no samples");

@@ -84,8 +84,7 @@ class Merger {
 
 }  // namespace
 
-MergeReport merge_lora(const MergeJob& job,
-                       const std::function<void(const std::string&)>& progress) {
+MergeReport merge_lora(const MergeJob& job, const Progress& progress) {
   const bool single = job.model.ends_with(".safetensors");
   if (!single && !is_directory(job.model))
     fail(ErrorCode::kUsage, job.model, ": is not a folder or a safetensors file");
@@ -118,7 +117,7 @@ MergeReport merge_lora(const MergeJob& job,
         fs::copy_file(file, to);
         continue;
       }
-      progress(file.filename().string());
+      progress({file.filename().string()});
       const formats::SafetensorsReader reader(file.string());
       formats::SafetensorsWriter writer(to, reader.entries(), reader.metadata());
       for (const formats::SafetensorsEntry& entry : writer.entries()) {

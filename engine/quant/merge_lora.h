@@ -2,10 +2,11 @@
 // Merges low-rank adapters (LoRA: Hu et al., 2021), as PEFT saves them, into the weights of a
 // model: W + scale * B A.
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "quant/progress.h"
 
 namespace paddle::quant {
 
@@ -31,8 +32,7 @@ struct MergeReport {
 
 /// Files of the model that hold no weights are copied. kModel if a tensor of the adapter fits no
 /// weight of the model.
-MergeReport merge_lora(const MergeJob& job,
-                       const std::function<void(const std::string&)>& progress);
+MergeReport merge_lora(const MergeJob& job, const Progress& progress);
 /// One line.
 std::string merge_json(const MergeJob& job, const MergeReport& report);
 

@@ -32,7 +32,8 @@ size_t choose_in_order(Quantizable& model, const std::vector<size_t>& layers,
     const std::vector<size_t> stage(
         layers.begin() + static_cast<ptrdiff_t>(begin),
         layers.begin() + static_cast<ptrdiff_t>(std::min(layers.size(), begin + each)));
-    progress(str("choosing integers: layer ", begin + 1, " of ", layers.size()));
+    progress({str("choosing integers: layer ", begin + 1, " of ", layers.size()),
+              static_cast<int64_t>(begin), static_cast<int64_t>(layers.size())});
     for (const size_t i : stage) model.layers()[i].quantized = false;
     const auto moments = collect_paired_moments(model, stage, source, weight);
     for (size_t k = 0; k < stage.size(); ++k) {
@@ -72,7 +73,9 @@ void choose_integers(const QuantConfig& config, Quantizable& model, CalibrationD
           ++left_out;
           return;
         }
-        progress(str("choosing integers: layer ", ++done, " of ", layers.size()));
+        progress({str("choosing integers: layer ", done + 1, " of ", layers.size()),
+                  static_cast<int64_t>(done), static_cast<int64_t>(layers.size())});
+        ++done;
         layer.weight = std::make_shared<QuantizedWeight>(
             gptq(weight_rows(model.weight(i), layer.channels_first()), layer.format.weights,
                  moments, gptq_step->damp));
@@ -93,14 +96,14 @@ void scale_weights(const QuantConfig& config, Quantizable& model, CalibrationDat
   for (const MethodStep& step : config.methods) {
     int64_t count = -1;
     if (step.name == "equalize") {
-      progress("equalizing");
+      progress({"equalizing"});
       count = equalize(model);
     } else if (step.name == "smooth") {
-      progress("smoothing");
+      progress({"smoothing"});
       count = smooth(model, largest_features(model, layers_after_norms(model), data, weight),
                      step.alpha);
     } else if (step.name == "awq") {
-      progress("scaling weights");
+      progress({"scaling weights"});
       std::vector<size_t> layers;
       for (const size_t i : layers_after_norms(model))
         if (can_collect_moments(model, i)) layers.push_back(i);
@@ -130,8 +133,7 @@ int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& s
       if (!statistics) warnings.push_back(reason + "; they are made again");
     }
     if (!statistics) {
-      progress("calibrating");
-      statistics = collect_statistics(model, data, weight, begun);
+      statistics = collect_statistics(model, data, weight, progress, begun);
       if (!config.statistics.empty()) {
         if (const auto folder = fs::path(config.statistics).parent_path(); !folder.empty())
           ensure_directory(folder.string());

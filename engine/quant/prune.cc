@@ -120,7 +120,7 @@ PruneReport prune(const PruneJob& given, const Progress& progress) {
   // The mean square of each feature, where the rule wants it.
   std::vector<std::vector<double>> squares(groupings.size());
   if (job.rule == PruneRule::kWanda) {
-    progress("observing activations");
+    progress({"observing activations"});
     CalibrationData data(*model, job.calibration, job.samples);
     std::vector<size_t> observed;
     for (const size_t i : pruned) {
@@ -136,7 +136,7 @@ PruneReport prune(const PruneJob& given, const Progress& progress) {
             squares[layer].push_back(moments.square(f));
         });
   }
-  progress("pruning");
+  progress({"pruning"});
   std::map<std::string, Array> weights;
   for (const size_t i : pruned) {
     const Layer& layer = layers.layers()[i];
@@ -155,7 +155,7 @@ PruneReport prune(const PruneJob& given, const Progress& progress) {
     const auto found = weights.find(name);
     return found == weights.end() ? traced.weight(name) : found->second;
   };
-  progress("writing");
+  progress({"writing"});
   paths.begin(false);
   std::string written = (paths.partial / (paths.only_file ? paths.file : "model")).string();
   if (paths.only_file) {
@@ -169,7 +169,7 @@ PruneReport prune(const PruneJob& given, const Progress& progress) {
                  weight);
   }
   if (job.check) {
-    progress("comparing");
+    progress({"comparing"});
     const auto result = program::load_model(written, {});
     report.comparison = compare_models(*model, *result, job.evaluation);
   }

@@ -213,7 +213,7 @@ QuantReport write_trained(const QuantJob& job, const program::TracedModel& trace
                           const Paths& paths, Judge& judge, const Progress& progress) {
   QuantReport report;
   report.checked = job.check;
-  progress("writing");
+  progress({"writing"});
   const QuantizedFunction trained = with_stored_integers(*traced.function, traced.weight);
   report.layers = trained_layers(trained);
   report.quantized_bytes = write_model(job, traced, trained, paths);
@@ -221,7 +221,7 @@ QuantReport write_trained(const QuantJob& job, const program::TracedModel& trace
   report.float_bytes = static_cast<int64_t>(
       formats::onnx::encoded_bytes(onnx::export_function(*floats, traced.weight, {}).model));
   if (job.check) {
-    progress("comparing");
+    progress({"comparing"});
     const std::string folder = (paths.partial / "float").string();
     write_folder(folder, program::find_model_folder(job.model), traced.name, floats, traced.weight);
     const auto first = program::load_model(folder, {});
@@ -276,7 +276,7 @@ QuantReport write_half(const QuantJob& job, program::Model& model, program::Trac
   QuantReport report;
   report.checked = job.check;
   if (job.config.format.half == DType::kF16) {
-    progress("observing ranges");
+    progress({"observing ranges"});
     CalibrationData data(model, job.calibration, job.config.samples);
     keep_overflowing_float(layers, data, source.traced.weight);
     report.warnings = data.warnings();
@@ -288,11 +288,11 @@ QuantReport write_half(const QuantJob& job, program::Model& model, program::Trac
   options.low = job.config.format.half;
   for (const Layer& layer : report.layers)
     if (!layer.quantized && !layer.parameter.empty()) options.keep_float.push_back(layer.parameter);
-  progress("writing");
+  progress({"writing"});
   report.quantized_bytes =
       write_model(job, source.traced, {source.traced.function, {}}, paths, options);
   if (job.check) {
-    progress("comparing");
+    progress({"comparing"});
     const std::string file = (paths.partial / paths.file).string();
     judge.compare(model, *program::load_model(file, {}), file, report);
   }
@@ -358,14 +358,15 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
   const bool decided = job.resume && read_decisions(paths.decisions(), layers.layers());
   std::optional<SearchProgress> searched;
   if (search_options && job.check && job.resume) searched = begun_search(job, paths, layers);
-  if (!decided) progress("measuring layers");
+  if (!decided) progress({"measuring layers"});
   const bool wants_times =
       job.config.measure && job.check && job.config.format.activations != ActivationMode::kNone;
   const bool times = wants_times && !is_past(deadline);
   if (wants_times && !times) report.warnings.push_back("the time limit left layers untimed");
   if (!decided) {
     const int64_t rows = read_latency(job.config.document).batch;
-    measure_layers(layers, timed_inputs(*model, job.calibration, rows), weight, times && !searched);
+    measure_layers(layers, timed_inputs(*model, job.calibration, rows), weight, times && !searched,
+                   progress);
     if (times && !searched) keep_slow_layers_float(layers.layers());
     write_decisions(paths.decisions(), layers.layers());
   }
@@ -380,7 +381,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
     report.accepted = false;
     report.shortfall = searched->trials.front().shortfall;
   } else {
-    progress("writing");
+    progress({"writing"});
     report.quantized_bytes =
         write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
   }
@@ -390,7 +391,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
   report.float_bytes = static_cast<int64_t>(formats::onnx::encoded_bytes(float_export.model));
 
   if (job.check && !searched) {
-    progress("comparing");
+    progress({"comparing"});
     const std::string file = (paths.partial / paths.file).string();
     const auto compare = [&] {
       judge.compare(*model, *program::load_model(file, {}), file, report);
@@ -432,7 +433,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
     put_back(all, layers.layers());
     measure_sensitivity(
         job, Sensitivity::kSqnr, layers, some_inputs(job, *model, 1), weight,
-        [](const std::string&) { stop_if_interrupted(); }, kSeconds);
+        [](const Step&) { stop_if_interrupted(); }, kSeconds);
     const std::vector<Layer> measured = layers.layers();
     layers.layers() = decided_layers;
     for (size_t i = 0; i < measured.size(); ++i)
@@ -456,9 +457,9 @@ QuantReport run_quantization(const QuantJob& job, const Progress& progress) {
   QuantReport out;
   try {
     with_disk_errors([&] {
-      out = run_in_folder(job, paths, [&](const std::string& line) {
+      out = run_in_folder(job, paths, [&](const Step& step) {
         stop_if_interrupted();
-        progress(line);
+        progress(step);
       });
     });
   } catch (const Interrupted&) {
@@ -482,9 +483,8 @@ int64_t run_calibration(const QuantJob& given, const std::string& output,
   scale_weights(job.config, *source.layers, data, source.traced.weight, progress, warnings);
   const std::string begun = output + ".begun";
   if (!job.resume) fs::remove(begun);
-  progress("calibrating");
   const Statistics statistics =
-      collect_statistics(*source.layers, data, source.traced.weight, begun);
+      collect_statistics(*source.layers, data, source.traced.weight, progress, begun);
   write_statistics(output, *source.layers, statistics);
   fs::remove(begun);
   return statistics.samples;

@@ -2,7 +2,6 @@
 // paddle-quant: calibrates, quantizes, compares with the float model, times both, and writes the
 // result with a report. A model that the user's terms do not accept goes to `best/`.
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "onnx/export/quantized_format.h"
 #include "quant/compare.h"
 #include "quant/layers.h"
+#include "quant/progress.h"
 #include "quant_common/quant_config.h"
 
 namespace paddle::quant {
@@ -48,11 +48,10 @@ struct QuantReport {
   int64_t quantized_layers() const;
 };
 
-using Progress = std::function<void(const std::string&)>;
-
 /// The layers and what happens to them, without reading data.
 std::vector<Layer> plan_layers(const QuantJob& job);
-/// `progress` gets one line a stage. Interrupted (interruption.h) leaves what `resume` continues.
+/// `progress` gets each stage and its steps. Interrupted (interruption.h) leaves what `resume`
+/// continues.
 QuantReport run_quantization(const QuantJob& job, const Progress& progress);
 
 /// Only calibrates, and writes the statistics to `output`. Returns the number of samples. When it

@@ -1,6 +1,7 @@
 #include "quant/search.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 
@@ -52,9 +53,11 @@ std::optional<SearchOptions> read_search(const config::Node& document) {
   return out;
 }
 
-std::vector<std::optional<double>> output_noise(
-    Quantizable& model, const std::vector<Array>& inputs, const WeightSource& weight,
-    const std::function<void(const std::string&)>& progress, std::optional<double> seconds) {
+std::vector<std::optional<double>> output_noise(Quantizable& model,
+                                                const std::vector<Array>& inputs,
+                                                const WeightSource& weight,
+                                                const Progress& progress,
+                                                std::optional<double> seconds) {
   const auto begun = Clock::now();
   const std::vector<Layer> all = model.layers();
   const auto run = [&] {
@@ -71,7 +74,8 @@ std::vector<std::optional<double>> output_noise(
   for (size_t i = 0; i < all.size(); ++i) {
     if (!all[i].quantized) continue;
     if (seconds && std::chrono::duration<double>(Clock::now() - begun).count() > *seconds) break;
-    progress(str("layer ", i + 1, " of ", all.size(), ": ", all[i].name));
+    progress({str("layer ", i + 1, " of ", all.size(), ": ", all[i].name), static_cast<int64_t>(i),
+              static_cast<int64_t>(all.size())});
     model.layers()[i].quantized = true;
     Sqnr sqnr;
     sqnr.add(expected, run());
@@ -158,6 +162,31 @@ bool read_decisions(const std::filesystem::path& file, std::vector<Layer>& layer
   }
   layers = std::move(out);
   return true;
+}
+
+int64_t most_trials_left(const SearchProgress& progress, const SearchOptions& options) {
+  const auto halvings = [](int64_t refused, int64_t accepted) -> int64_t {
+    return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, accepted - refused - 1)));
+  };
+  const auto most = static_cast<int64_t>(progress.order.size()) - 1;
+  int64_t refused = -1, accepted = -1;
+  for (const Trial& each : progress.trials)
+    if (!each.accepted) refused = std::max(refused, each.kept_float);
+  for (const Trial& each : progress.trials)
+    if (each.accepted && (accepted < 0 || each.kept_float < accepted)) accepted = each.kept_float;
+  int64_t left = 0;
+  if (accepted >= 0) {
+    left = halvings(std::max<int64_t>(0, refused), accepted);
+  } else {
+    // Whichever of the steps ahead is accepted, halves of it follow.
+    for (int64_t steps = 1; refused < most; ++steps) {
+      const int64_t next = refused < 0 ? 0 : std::min(most, std::max<int64_t>(1, 2 * refused));
+      left = std::max(left, steps + halvings(std::max<int64_t>(0, refused), next));
+      refused = next;
+    }
+  }
+  const auto run = static_cast<int64_t>(progress.trials.size());
+  return std::clamp<int64_t>(left, 0, std::max<int64_t>(0, options.trials - run));
 }
 
 Trial search(SearchProgress& progress, const SearchOptions& options,

@@ -12,6 +12,7 @@
 #include "config/document.h"
 #include "quant/function_runner.h"
 #include "quant/layers.h"
+#include "quant/progress.h"
 
 namespace paddle::quant {
 
@@ -26,9 +27,11 @@ std::optional<SearchOptions> read_search(const config::Node& document);
 
 /// The signal-to-noise ratio of the model's first output when only one layer is quantized, on these
 /// inputs; nullopt for layers that stay float, and for those that `seconds` leaves no time for.
-std::vector<std::optional<double>> output_noise(
-    Quantizable& model, const std::vector<Array>& inputs, const WeightSource& weight,
-    const std::function<void(const std::string&)>& progress, std::optional<double> seconds = {});
+std::vector<std::optional<double>> output_noise(Quantizable& model,
+                                                const std::vector<Array>& inputs,
+                                                const WeightSource& weight,
+                                                const Progress& progress,
+                                                std::optional<double> seconds = {});
 
 /// The outcome of a trial.
 struct Trial {
@@ -56,6 +59,9 @@ void write_progress(const std::filesystem::path& file, const SearchProgress& pro
 void write_decisions(const std::filesystem::path& file, const std::vector<Layer>& layers);
 /// False, without a change, if the file is missing or has other layers.
 bool read_decisions(const std::filesystem::path& file, std::vector<Layer>& layers);
+
+/// How many more trials a search runs at most, by what its trials so far leave open.
+int64_t most_trials_left(const SearchProgress& progress, const SearchOptions& options);
 
 /// Finds the fewest layers that have to be float, by halving; accepts what `run(kept_float)` says
 /// and records it with `record`. Trials in `progress` are not run again. Returns the best trial.

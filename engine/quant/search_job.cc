@@ -1,6 +1,7 @@
 #include "quant/search_job.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "base/files.h"
@@ -14,6 +15,7 @@ namespace paddle::quant {
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
 
 /// Identifies a search: the model and the configuration, without the budget.
 std::string search_mark(const QuantJob& job, const Quantizable& model) {
@@ -48,6 +50,15 @@ void order_layers(const QuantJob& job, Sensitivity by, Quantizable& model,
     state.order.push_back(layer.name);
     state.values.push_back(layer.sensitivity(by).value_or(0));
   }
+}
+
+/// Trials from this one on, of which `run` have taken `seconds`, within the budget of time too.
+int64_t trials_ahead(const SearchProgress& state, const SearchOptions& options, double seconds,
+                     int64_t run) {
+  auto ahead = static_cast<double>(most_trials_left(state, options));
+  if (options.seconds && run > 0 && seconds > 0)
+    ahead = std::min(ahead, 1 + (*options.seconds - seconds) / seconds * static_cast<double>(run));
+  return std::max<int64_t>(1, static_cast<int64_t>(ahead));
 }
 
 }  // namespace
@@ -102,8 +113,13 @@ void search_layers(const QuantJob& job, const SearchOptions& options, const Path
     state->trials.push_back({0, report.accepted, report.shortfall});
     write_progress(file, *state);
   }
+  const auto begun = Clock::now();
+  const auto earlier = static_cast<int64_t>(state->trials.size());
   const auto run = [&](int64_t kept) {
-    progress(str("search: ", kept, " of ", state->order.size(), " layers in floats"));
+    const auto done = static_cast<int64_t>(state->trials.size());
+    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    progress({str("search: ", kept, " of ", state->order.size(), " layers in floats"), done,
+              done + trials_ahead(*state, options, seconds, done - earlier)});
     model.layers() = all;
     for (Layer& layer : model.layers())
       for (size_t i = 0; i < state->order.size(); ++i) {

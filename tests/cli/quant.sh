@@ -206,6 +206,11 @@ done > "$folder/checksums"
 expect 2 "is there already" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/q8_0.gguf"
 expect 3 "no tensor matches" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/x.gguf" --keep-float "zzz*"
 expect 2 "needs a GGUF file" "$quant" "$folder/run" --scheme q4_0 -o "$folder/x.gguf"
+for scheme in int8 q4_0; do
+  expect 2 "is a Hugging Face folder, which has no graph" "$quant" tests/llm/data/llama --scheme $scheme
+done
+expect 2 "is a Hugging Face folder" "$quant" sensitivity tests/llm/data/llama
+expect 2 "'paddle quant tests/llm/data/llama.gguf --scheme TYPE'" "$quant" tests/llm/data/llama.gguf
 
 # An ONNX file with arrays, and a model file of random weights with layers in loops and sequences.
 ok "$bin/paddle-export" models/resnet.yaml "params.depth=[1,1,1,1]" params.width=8 params.classes=10 \
