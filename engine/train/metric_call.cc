@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "config/schema.h"
 #include "ir/tracer.h"
 #include "ops/core/op.h"
 #include "program/field_use.h"
