@@ -35,7 +35,7 @@ class BatchStatistics final : public PassingInterpreter {
 };
 
 /// Makes the noted values outputs of a function: the names of their states, in the order of the
-/// outputs. Values whose running statistic is no state of the function are left out.
+/// outputs. Values whose running statistic is not a state of the function are left out.
 std::vector<std::string> add_statistics_outputs(ir::Function& f, ir::Tracer& tracer,
                                                 const BatchStatistics& statistics);
 
