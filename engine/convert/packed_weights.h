@@ -2,9 +2,11 @@
 // Matrices in packed rows, as the operation packed_linear takes them.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "formats/gguf/reader.h"
 #include "tensor/tensor.h"
 
 namespace paddle::convert {
@@ -32,11 +34,13 @@ enum class WeightType : uint8_t {
 /// From "as-is", "int8" or "int4"; nothing for another word.
 std::optional<WeightType> find_weight_type(const std::string& word);
 
-/// The operations' name of a block type of GGUF (ggml's number); "" for one that they do not
-/// compute with, and for rows of `features` weights that are not whole blocks.
-std::string packed_name(int64_t type, int64_t features);
 /// The block type of a matrix with rows of `features` weights; "" for the one of its file.
 std::string block_name(WeightType type, int64_t features);
+/// A matrix [rows, features] of a GGUF file in its blocks, which stay in the mapped file; nothing
+/// for a type that operations do not compute with.
+std::optional<PackedWeight> mapped_rows(const std::shared_ptr<const formats::gguf::Reader>& reader,
+                                        const formats::gguf::TensorInfo& tensor, int64_t rows,
+                                        int64_t features);
 /// Rows of floats in blocks of this type.
 PackedWeight quantized_rows(const Array& rows, const std::string& block);
 

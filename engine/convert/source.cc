@@ -163,15 +163,7 @@ class GgufSource final : public Source {
   std::optional<PackedWeight> read_blocks(size_t index) const override {
     const formats::gguf::TensorInfo& tensor = reader_->tensors().at(index);
     if (tensor.shape.size() != 2 || tensor.shape[0] < 1) return std::nullopt;
-    PackedWeight out{{}, packed_name(tensor.type, tensor.shape[1]), tensor.shape[1]};
-    if (out.format.empty()) return std::nullopt;
-    const auto bytes = static_cast<int64_t>(tensor.bytes);
-    out.rows.dtype = DType::kU8;
-    out.rows.shape = {tensor.shape[0], bytes / tensor.shape[0]};
-    out.rows.strides = contiguous_strides(out.rows.shape);
-    out.rows.storage = Storage::borrow(const_cast<uint8_t*>(tensor.data),
-                                       static_cast<size_t>(tensor.bytes), reader_);
-    return out;
+    return mapped_rows(reader_, tensor, tensor.shape[0], tensor.shape[1]);
   }
 
  private:

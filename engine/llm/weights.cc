@@ -124,18 +124,9 @@ PackedWeight Weights::read_packed(const std::string& name, const Dims& shape, bo
   const bool in_rows = transposed == entry.transposed;
   const std::string wanted = unpacks_ ? "" : convert::block_name(type_, out.features);
   if (gguf_ && in_rows && !unpacks_) {
-    const formats::gguf::TensorInfo tensor = blocks_of(entry);
-    out.format = convert::packed_name(tensor.type, out.features);
-    if (!out.format.empty() && (wanted.empty() || wanted == out.format)) {
-      out.rows.dtype = DType::kU8;
-      const int64_t rows = transposed ? shape[1] : shape[0];
-      out.rows.shape = {rows, static_cast<int64_t>(tensor.bytes) / rows};
-      out.rows.strides = contiguous_strides(out.rows.shape);
-      out.rows.storage =
-          Storage::borrow(const_cast<uint8_t*>(tensor.data), static_cast<size_t>(tensor.bytes),
-                          std::const_pointer_cast<formats::gguf::Reader>(gguf_));
-      return out;
-    }
+    auto mapped = convert::mapped_rows(gguf_, blocks_of(entry), transposed ? shape[1] : shape[0],
+                                       out.features);
+    if (mapped && (wanted.empty() || wanted == mapped->format)) return *std::move(mapped);
   }
   out.format = "float";
   Array value = value_of(entry);

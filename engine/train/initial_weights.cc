@@ -1,6 +1,7 @@
 #include "train/initial_weights.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "convert/named_weights.h"
 #include "quant_common/fake_quant.h"
@@ -12,7 +13,9 @@ namespace paddle::train {
 program::LoadReport load_initial_weights(const InitialWeights& init, const PackedBase* base,
                                          program::ParameterStore& store,
                                          const std::function<void(const std::string&)>& warn) {
-  const convert::NamedWeights weights(init.file, init.rules);
+  std::optional<convert::NamedWeights> opened;
+  const convert::NamedWeights& weights =
+      base ? base->weights() : opened.emplace(init.file, init.rules);
   // Packed matrices stay in the blocks of which the file's notes say that they become floats.
   if (!base)
     for (const std::string& line : weights.notes()) warn("init: " + line);

@@ -29,6 +29,8 @@ class PackedBase {
   /// How the matrix is kept; nothing for one that is not in the file, and for one that stays in
   /// float32.
   std::optional<PackedMatrix> find(const std::string& name) const;
+  /// All of the file.
+  const convert::NamedWeights& weights() const { return weights_; }
   /// Its rows.
   Array read(const std::string& name) const { return weights_.read_packed(name, type_).rows; }
 
