@@ -47,7 +47,17 @@ def make(folder, shape):
         writer.add_vocab_size(words)
         writer.add_layer_norm_rms_eps(1e-5)
         writer.add_context_length(2048)
-        writer.add_tokenizer_model("none")
+        # Bytes and made-up words: no text is read, but a server must be able to write what it generates.
+        tokens = ["<unk>", "<s>", "</s>", *("<0x%02X>" % byte for byte in range(256))]
+        types = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL, *[gguf.TokenType.BYTE] * 256]
+        types += [gguf.TokenType.NORMAL] * (words - len(tokens))
+        tokens += ["\u2581w%d" % index for index in range(words - len(tokens))]
+        writer.add_tokenizer_model("llama")
+        writer.add_token_list(tokens)
+        writer.add_token_scores([0.0] * words)
+        writer.add_token_types(types)
+        writer.add_bos_token_id(1)
+        writer.add_eos_token_id(2)
         for name, (rows, columns) in matrices.items():
             # Blocks of random integers with one scale: the time of a product does not depend on them.
             blocks = rng.integers(0, 256, (rows, columns // 32, 18 if kind.name == "Q4_0" else 34), dtype=np.uint8)
