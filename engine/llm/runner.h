@@ -67,6 +67,8 @@ class Runner {
   }
   /// Gives the memory behind the last block that is in use back to the system.
   void trim();
+  /// Frees the memory of a step's values, logits included, until the next step.
+  void release_values() { executable_->release_arena(); }
 
   /// Computes at most kMostRows tokens; each sequence is in one part at most. Returns the wanted
   /// logits, float32 [wanted, words], in the order of the parts; valid until the next step. kDevice
