@@ -405,7 +405,8 @@ Layout view_unfold_axis(const Layout& x, const Attrs& attrs, const Dims& shape) 
   Layout out = x;
   out.shape = shape;
   out.strides.push_back(x.strides[axis]);
-  out.strides[axis] = x.strides[axis] * a.step;
+  // With one window the step moves nothing, however long it is.
+  if (shape[axis] > 1) out.strides[axis] *= a.step;
   return out;
 }
 
