@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "base/error.h"
@@ -23,6 +24,7 @@ struct Case {
   double softcap = 0;
   float slope = 0;  // of the first head; those of the others are multiples
   double tolerance = 1e-5;
+  std::optional<float> sink = {};  // of the first head; the next ones' are 1 higher each
 };
 
 class CachedAttention : public testing::TestWithParam<Case> {
@@ -53,10 +55,16 @@ class CachedAttention : public testing::TestWithParam<Case> {
         each.push_back(GetParam().slope * static_cast<float>(h + 1));
       slopes = Tensor(Array::from(each, {kHeads}));
     }
+    Tensor sinks;
+    if (GetParam().sink) {
+      std::vector<float> each;
+      for (int64_t h = 0; h < kHeads; ++h) each.push_back(*GetParam().sink + static_cast<float>(h));
+      sinks = Tensor(Array::from(each, {kHeads}));
+    }
     return ops::cached_attention(Tensor(query), Tensor(keys_), Tensor(values_),
                                  Tensor(Array::from(starts, {tokens})),
-                                 Tensor(Array::from(lengths, {tokens})), slopes, blocks_, 0.3,
-                                 GetParam().window, GetParam().softcap)
+                                 Tensor(Array::from(lengths, {tokens})), slopes, blocks_, sinks,
+                                 0.3, GetParam().window, GetParam().softcap)
         .array()
         .contiguous();
   }
@@ -73,7 +81,7 @@ std::vector<double> formula(const Case& c, const float* query, const Array& keys
   const int64_t group = head / (kHeads / kGroups);
   const int64_t first = c.window > 0 ? std::max<int64_t>(0, length - c.window) : 0;
   std::vector<double> weights, out(kWidth, 0.0);
-  double sum = 0;
+  double sum = c.sink ? std::exp(static_cast<double>(*c.sink) + static_cast<double>(head)) : 0;
   for (int64_t k = first; k < length; ++k) {
     double score = 0;
     for (int64_t d = 0; d < kWidth; ++d)
@@ -199,6 +207,7 @@ INSTANTIATE_TEST_SUITE_P(Caches, CachedAttention,
                          testing::Values(Case{"f32", DType::kF32}, Case{"windowed", DType::kF32, 9},
                                          Case{"capped", DType::kF32, 0, 1.5},
                                          Case{"biased", DType::kF32, 9, 0, 0.1F},
+                                         Case{"sinks", DType::kF32, 9, 0, 0, 1e-5, -1.5F},
                                          Case{"bf16", DType::kBF16, 0, 0, 0, 3e-2},
                                          Case{"int8", DType::kI8, 0, 0, 0, 3e-2}),
                          [](const auto& info) { return std::string(info.param.name); });

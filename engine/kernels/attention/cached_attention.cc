@@ -156,7 +156,8 @@ class CachedAttention final : public Kernel {
         static_cast<const float*>(operands[0]),   static_cast<std::byte*>(operands[1]),
         static_cast<std::byte*>(operands[2]),     static_cast<const int64_t*>(operands[3]),
         static_cast<const int64_t*>(operands[4]), static_cast<const float*>(operands[5]),
-        static_cast<const int64_t*>(operands[6]), static_cast<float*>(results[0])};
+        static_cast<const int64_t*>(operands[6]), static_cast<const float*>(operands[7]),
+        static_cast<float*>(results[0])};
     check(in);
     auto* const tiles = reinterpret_cast<RowTile*>(context.scratch);
     const int64_t count = make_tiles(in, tiles);
@@ -178,6 +179,7 @@ class CachedAttention final : public Kernel {
     const int64_t *starts, *lengths;
     const float* slopes;    ///< [heads], or null
     const int64_t* blocks;  ///< of a paged cache, or null
+    const float* sinks;     ///< [heads], or null
     float* out;
   };
 
@@ -251,16 +253,19 @@ class CachedAttention final : public Kernel {
     for (int64_t r = 0; r < tile.rows; ++r) {
       const int64_t length = in.lengths[(tile.first + r) / group_];
       float* const row = scores + r * pitch_;
+      const int64_t query_head = head * group_ + (tile.first + r) % group_;
       float* const begin = row + (first_key(length) - first);
       float* const end = row + (length - first);
       cap(begin, end);
       if (in.slopes) {
-        const float slope = in.slopes[head * group_ + (tile.first + r) % group_];
+        const float slope = in.slopes[query_head];
         for (float* score = begin; score != end; ++score)
           *score -= slope * static_cast<float>(end - 1 - score);
       }
-      const double sum =
-          loops.exp_and_sum(begin, begin, end - begin, loops.max(begin, end - begin));
+      float top = loops.max(begin, end - begin);
+      if (in.sinks) top = std::max(top, in.sinks[query_head]);
+      double sum = loops.exp_and_sum(begin, begin, end - begin, top);
+      if (in.sinks) sum += std::exp(static_cast<double>(in.sinks[query_head]) - top);
       factor[r] = length == 0 ? 0 : static_cast<float>(1 / sum);
       std::fill(row, begin, 0.0F);
       std::fill(end, row + (last - first), 0.0F);

@@ -134,6 +134,11 @@ void infer_cached_attention(InferContext& c) {
     c.require_equal(c.shape(5)[0], query[1], "slopes and query differ in heads");
   }
   check_blocks(c, 6);
+  if (c.has(7)) {
+    c.check(c.shape(7).size() == 1 && c.dtype(7) == DType::kF32,
+            "sinks must be float32 [heads], not ", c.type(7));
+    c.require_equal(c.shape(7)[0], query[1], "sinks and query differ in heads");
+  }
   c.check(attrs.window >= 0, "window must not be negative, but is ", attrs.window);
   c.check(attrs.softcap >= 0, "softcap must not be negative, but is ", attrs.softcap);
   c.result(DType::kF32, {query[0], query[1], cached_width(values[2], c.dtype(2))});
