@@ -13,7 +13,7 @@ import gguf
 import numpy as np
 from safetensors.numpy import load_file
 
-ARCHITECTURES = {"phi3": "PHI3", "gpt2": "GPT2", "gpt_neox": "GPTNEOX", "bloom": "BLOOM", "falcon": "FALCON", "falcon_new": "FALCON", "starcoder2": "STARCODER2",
+ARCHITECTURES = {"phi3": "PHI3", "phi3_longrope": "PHI3", "gpt2": "GPT2", "gpt_neox": "GPTNEOX", "bloom": "BLOOM", "falcon": "FALCON", "falcon_new": "FALCON", "starcoder2": "STARCODER2",
                  "glm4": "GLM4", "smollm3": "SMOLLM3", "ernie4_5": "ERNIE4_5", "bert": "BERT", "yarn": "QWEN3", "llama3": "LLAMA"}
 
 
@@ -90,16 +90,19 @@ def write(folder, name, target=None, **options):
     if "rope_theta" in rope and name not in ("falcon", "falcon_new", "gpt_neox"):
         writer.add_rope_freq_base(rope["rope_theta"])
     head = c.get("head_dim") or width // heads
-    if name in ("glm4", "gpt_neox", "phi3", "smollm3", "llama3"):
+    if name in ("glm4", "gpt_neox", "phi3", "phi3_longrope", "smollm3", "llama3"):
         writer.add_rope_dimension_count(int(head * rope.get("partial_rotary_factor", 0.25 if name == "gpt_neox" else 1.0)))
     if c.get("head_dim"):
         writer.add_key_length(head)
         writer.add_value_length(head)
     if name == "gpt_neox":
         writer.add_parallel_residual(c["use_parallel_residual"])
-    if name == "phi3":
+    if name.startswith("phi3"):
         writer.add_rope_scaling_orig_ctx_len(c["original_max_position_embeddings"])
         writer.add_sliding_window(c["sliding_window"] or 0)
+    if name == "phi3_longrope":
+        growth = c["max_position_embeddings"] / c["original_max_position_embeddings"]
+        writer.add_rope_scaling_attn_factors(float(np.sqrt(1 + np.log(growth) / np.log(c["original_max_position_embeddings"]))))
     if name == "yarn":
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
@@ -123,6 +126,9 @@ def write(folder, name, target=None, **options):
         writer.add_tensor(known, np.ascontiguousarray(converted(name, key, value, c, heads, kv_heads)).astype(np.float32))
     if name == "llama3":
         writer.add_tensor("rope_freqs.weight", llama3_factors(rope, head))
+    if name == "phi3_longrope":
+        for kind in ("short", "long"):
+            writer.add_tensor(f"rope_factors_{kind}.weight", np.array(rope[kind + "_factor"], np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
