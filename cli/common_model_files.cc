@@ -35,8 +35,8 @@ void check_free(const config::Node& document, const char* section, const char* k
 
 }  // namespace
 
-std::vector<std::string> model_file_overrides(const std::string& config,
-                                              const std::vector<std::string>& overrides) {
+std::vector<std::string> with_model_files(const std::string& config,
+                                          std::vector<std::string> overrides) {
   config::Diagnostics diagnostics;
   config::Node document = config::read_extended(config, diagnostics);
   for (const std::string& text : overrides)
@@ -44,17 +44,18 @@ std::vector<std::string> model_file_overrides(const std::string& config,
   config::resolve_references(document, diagnostics);
   const config::Node* model = document.find("model");
   // Other mistakes are reported with the rest of the config.
-  if (!model || !model->is_scalar() || model->text.empty()) return {};
+  if (!model || !model->is_scalar() || model->text.empty()) return overrides;
   const std::string path = config::resolve_path(*model);
-  if (!is_model_files(path)) return {};
+  if (!is_model_files(path)) return overrides;
   check_free(document, "params", nullptr, path);
   check_free(document, "init", "weights", path);
   check_free(document, "init", "map", path);
   const llm::Family family = llm::find_family(llm::open_model_files(path), "");
-  std::vector<std::string> out = {"model=" + quoted(family.file), "init.weights=" + quoted(path),
-                                  "init.map=" + quoted(family.rules)};
-  out.insert(out.end(), family.overrides.begin(), family.overrides.end());
-  return out;
+  for (const std::string& change : {"model=" + quoted(family.file), "init.weights=" + quoted(path),
+                                    "init.map=" + quoted(family.rules)})
+    overrides.push_back(change);
+  overrides.insert(overrides.end(), family.overrides.begin(), family.overrides.end());
+  return overrides;
 }
 
 }  // namespace paddle::cli

@@ -6,10 +6,11 @@
 
 namespace paddle::cli {
 
-/// Overrides that put the model file of the family, its params and the initial weights in the place
-/// of a Hugging Face folder or a GGUF file at `model:`; none for another model. kConfig where the
-/// config sets itself what these files decide, kModel for files that are damaged or not known.
-std::vector<std::string> model_file_overrides(const std::string& config,
-                                              const std::vector<std::string>& overrides);
+/// The overrides, and further ones that put the model file of the family, its params and the
+/// initial weights in the place of a Hugging Face folder or a GGUF file at `model:`; none for
+/// another model. kConfig where the config sets itself what these files decide, kModel for files
+/// that are damaged or not known.
+std::vector<std::string> with_model_files(const std::string& config,
+                                          std::vector<std::string> overrides);
 
 }  // namespace paddle::cli

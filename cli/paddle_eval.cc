@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "common.h"
+#include "common_model_files.h"
 #include "common_options.h"
 #include "sections/sections.h"
 #include "train/evaluated_model.h"
@@ -45,7 +46,7 @@ int run(int argc, char** argv) {
   app.add_flag("--eager", eager, "run operation by operation, as a run with --eager did");
   app.add_flag("--json", json, "accepted for scripts: the output is JSON in any case");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  const auto overrides = cli::take_overrides(arguments);
+  std::vector<std::string> overrides = cli::take_overrides(arguments);
   if (arguments.size() != 1)
     fail(ErrorCode::kUsage, arguments.empty() ? "no run is given" : "one run is expected",
          " (see paddle-eval --help)");
@@ -57,6 +58,7 @@ int run(int argc, char** argv) {
   if (is_file && config_file.empty())
     fail(ErrorCode::kUsage, arguments[0],
          ": needs --config CONFIG, which names the loss, metrics and data");
+  if (is_file) overrides = cli::with_model_files(config_file, std::move(overrides));
   auto [model, config, options] =
       is_file ? train::open_evaluated_file(arguments[0], config_file, overrides)
               : train::open_evaluated_folder(arguments[0], overrides);

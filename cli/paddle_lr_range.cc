@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "common.h"
+#include "common_model_files.h"
 #include "common_options.h"
 #include "common_table.h"
 #include "common_trial.h"
@@ -39,8 +40,11 @@ int run(int argc, char** argv) {
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   std::vector<std::string> overrides = cli::take_overrides(arguments);
   const std::string config = cli::only_config(arguments, "paddle-lr-range");
+  const auto read = [&] {
+    return train::read_config(config, cli::with_model_files(config, overrides));
+  };
   if (!(low < high)) fail(ErrorCode::kUsage, "--from ", low, " is not below --to ", high);
-  const train::RunConfig given = train::read_config(config, overrides);
+  const train::RunConfig given = read();
   if (given.optimizers.size() != 1)
     fail(ErrorCode::kConfig, "a range test needs one optimizer; this config has ",
          given.optimizers.size());
@@ -52,7 +56,7 @@ int run(int argc, char** argv) {
         std::string("train.best=null"), std::string("train.early_stop=null"),
         std::string("train.evaluate_every=never"), std::string("train.checkpoint_every=never")})
     overrides.push_back(setting);
-  train::read_config(config, overrides);
+  read();
   if (output.empty()) output = (fs::path("runs") / (given.name + "-lr-range")).string();
   ensure_directory(output);
   const std::string folder = (fs::path(output) / "run").string(), log = folder + ".log";

@@ -14,6 +14,7 @@
 #include "comm/simulation.h"
 #include "common.h"
 #include "common_dims.h"
+#include "common_model_files.h"
 #include "common_options.h"
 #include "infer/batches.h"
 #include "infer/random_inputs.h"
@@ -323,7 +324,7 @@ std::string what_would_be_measured(const std::string& subject, const Options& op
 int profile_subject(Options& options) {
   for (std::string& each : cli::take_arguments(options.dims))
     options.arguments.push_back(std::move(each));
-  const auto overrides = options.overrides = cli::take_overrides(options.arguments);
+  options.overrides = cli::take_overrides(options.arguments);
   if (options.arguments.empty())
     fail(ErrorCode::kUsage, "no config or model is given (see paddle-profile --help)");
   if (options.arguments.size() > 1)
@@ -333,6 +334,8 @@ int profile_subject(Options& options) {
   if (is_directory(subject) && file_exists((fs::path(subject) / "run.json").string()))
     subject = train::config_of_run(subject);
   const bool training = train::is_config(subject);
+  if (training) options.overrides = cli::with_model_files(subject, std::move(options.overrides));
+  const auto& overrides = options.overrides;
   const bool language_model = !training && llm::is_language_model(subject);
   if (training && (!options.input.empty() || !options.dims.empty() || !options.weights.empty() ||
                    options.prompt > 0 || options.generate > 0))

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
+#include "common_model_files.h"
 #include "common_options.h"
 #include "common_show.h"
 #include "config/overrides.h"
@@ -75,7 +76,7 @@ int run(int argc, char** argv) {
   }
   std::vector<program::NamedModel> models;
   if (is_config(file)) {
-    models = train::read_config(file, overrides).models;
+    models = train::read_config(file, cli::with_model_files(file, overrides)).models;
   } else {
     lang::ProgramOptions options;
     options.variant = variant;

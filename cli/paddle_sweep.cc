@@ -11,6 +11,7 @@
 #include "base/interrupt.h"
 #include "base/printf.h"
 #include "common.h"
+#include "common_model_files.h"
 #include "common_options.h"
 #include "common_table.h"
 #include "common_trial.h"
@@ -258,7 +259,8 @@ int run(int argc, char** argv) {
   for (const train::Trial& trial : sweep.trials) {
     std::vector<std::string> overrides = sweep.fixed;
     overrides.insert(overrides.end(), trial.begin(), trial.end());
-    const train::RunConfig config = train::read_config(sweep.config, overrides);
+    const train::RunConfig config =
+        train::read_config(sweep.config, cli::with_model_files(sweep.config, std::move(overrides)));
     if (name.empty()) sweep.watched = choose_metric(config, metric), name = config.name;
   }
   if (sweep.output.empty()) sweep.output = (fs::path("runs") / (name + "-sweep")).string();

@@ -313,8 +313,7 @@ int run(int argc, char** argv) {
          arguments[1], "'");
 
   std::optional<Phase> phase(std::in_place, "reading the config");
-  for (std::string& change : cli::model_file_overrides(config_path, overrides))
-    overrides.push_back(std::move(change));
+  overrides = cli::with_model_files(config_path, std::move(overrides));
   train::RunConfig config = train::read_config(config_path, overrides);
   phase.reset();
   config.compile.device = cli::open_device(device);

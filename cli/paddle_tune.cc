@@ -10,6 +10,7 @@
 #include "base/phase.h"
 #include "common.h"
 #include "common_dims.h"
+#include "common_model_files.h"
 #include "common_options.h"
 #include "sections/sections.h"
 #include "train/config.h"
@@ -270,7 +271,9 @@ int run(int argc, char** argv) {
   }
   for (std::string& each : cli::take_arguments(options.dims))
     options.arguments.push_back(std::move(each));
-  const std::vector<std::string> overrides = cli::take_overrides(options.arguments);
+  std::vector<std::string> overrides = cli::take_overrides(options.arguments);
+  if (options.arguments.size() == 1 && train::is_config(options.arguments[0]))
+    overrides = cli::with_model_files(options.arguments[0], std::move(overrides));
   take_section(options, overrides, app);
   const bool plans = std::erase(options.what, "parallel") > 0;
   if (plans && !options.what.empty())

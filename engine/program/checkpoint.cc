@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "formats/safetensors.h"
+#include "ir/module.h"
 #include "program/checkpoint_files.h"
 #include "program/folders.h"
 #include "runtime/execute.h"
@@ -263,6 +264,22 @@ LoadReport load_weights(const std::string& file, ParameterStore& store, bool cop
   return report;
 }
 
+namespace {
+
+/// States of single sequences, such as the caches of generation, in the model folder that a file of
+/// weights is in: functions for whole texts do not have them.
+std::vector<std::string> sequence_states_of_folder(const std::string& weights) {
+  const std::string module = (fs::path(weights).parent_path() / "module.txt").string();
+  std::vector<std::string> out;
+  if (!file_exists(module)) return out;
+  for (const ir::Slot& state :
+       ir::parse(read_file(module, uint64_t{1} << 30, ErrorCode::kModel), module).states)
+    if (state.scope == ir::SlotScope::kSequence) out.push_back(state.name);
+  return out;
+}
+
+}  // namespace
+
 void check_report(const LoadReport& report, const std::string& file,
                   const std::vector<std::string>& allow_missing,
                   const std::vector<std::string>& allow_unused) {
@@ -273,8 +290,12 @@ void check_report(const LoadReport& report, const std::string& file,
   std::vector<std::string> bad;
   for (const std::string& n : report.missing)
     if (!allowed(n, allow_missing)) bad.push_back("'" + n + "' is missing");
+  const auto own_states =
+      report.unused.empty() ? std::vector<std::string>() : sequence_states_of_folder(file);
   for (const std::string& n : report.unused)
-    if (!allowed(n, allow_unused)) bad.push_back("'" + n + "' is unused");
+    if (!allowed(n, allow_unused) &&
+        std::find(own_states.begin(), own_states.end(), n) == own_states.end())
+      bad.push_back("'" + n + "' is unused");
   for (const std::string& n : report.mismatched) {
     const std::string name = n.substr(0, n.find(" ("));
     if (!allowed(name, allow_missing) || !allowed(name, allow_unused)) bad.push_back(n);

@@ -74,7 +74,8 @@ struct LoadReport {
 /// Loads into parameters and model states that the store already has. Unless `copied`, values of
 /// the wanted type stay where they lie in the file, for readers only.
 LoadReport load_weights(const std::string& file, ParameterStore& store, bool copied = true);
-/// Throws kModel unless what is missing or unused is allowed by pattern.
+/// Throws kModel unless what is missing or unused is allowed by pattern. States of sequences that a
+/// model folder keeps beside its weights may be unused.
 void check_report(const LoadReport& report, const std::string& file,
                   const std::vector<std::string>& allow_missing,
                   const std::vector<std::string>& allow_unused);

@@ -4,7 +4,6 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "ir/module.h"
 #include "program/saved_model.h"
 
 namespace paddle::train {
@@ -58,11 +57,6 @@ EvaluatedModel open_evaluated_folder(const std::string& given,
       std::erase_if(optimizer.options.groups, [](const optim::ParameterGroup& group) {
         return group.key == "lora" || group.key == "lora.also";
       });
-    // The functions for generation keep states of their own, such as caches.
-    const std::string module = (fs::path(out.model) / "module.txt").string();
-    for (const ir::Slot& state :
-         ir::parse(read_file(module, uint64_t{1} << 30, ErrorCode::kModel), module).states)
-      if (state.scope == ir::SlotScope::kSequence) out.options.allow_unused.push_back(state.name);
   }
   out.options.initial_weights = (fs::path(out.model) / "model.safetensors").string();
   use_fitted(metadata, out.options);

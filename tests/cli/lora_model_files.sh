@@ -88,6 +88,17 @@ paste <(losses packed | head -3) <(losses eager) |
 expect 3 "found 'int2' (did you mean 'int8'?)" "$train" "$config" lora.weights_as=int2 --output bad
 expect 3 "lora.weights_as: there are no initial weights to keep" "$train" "$here/../../configs/quickstart/digits.yaml" lora.weights_as=int8 --output bad
 
+# Other tools take the same config.
+for words in "show $config" "profile $config --steps 1:2 --output profile" "tune $config --dry-run" \
+  "sweep $config optimizer.lr=1e-3,1e-2 data.valid=\${data.train} --dry-run" "lr-range $config --steps 20 --output range" \
+  "eval run/model/model.safetensors --config $config --data train lora=null"; do
+  # shellcheck disable=SC2086
+  ok "$bin/paddle" $words
+done
+
+# A saved model keeps caches for generation; training from its weights leaves them out.
+ok "$train" run/model/config.yaml lora=null init.weights=run/model/model.safetensors init.map=null train.steps=1 --output further
+
 # Parts that do not fit together.
 expect 3 "'params': it follows from the model" "$train" "$config" params.width=8 --output bad
 expect 3 "'init.weights': it follows from the model" "$train" "$config" init.weights=x.safetensors --output bad
