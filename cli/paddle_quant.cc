@@ -232,7 +232,7 @@ struct QuantizeOptions : Options {
     app.add_option(
            "--scales", scales,
            "of the blocks of a GGUF file: plain (the bytes of ggml's quantizer) or searched "
-           "(least squared error); those of q4_k, q5_k and q6_k are always searched")
+           "(least squared error)")
         ->check(cli::one_of({"plain", "searched"}));
     app.add_option("--statistics", statistics,
                    "file of histograms: read if it fits the model, else written");
