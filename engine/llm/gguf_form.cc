@@ -279,7 +279,7 @@ void GgufForm::map_tensors(const Family& family, const std::string& rules) {
            "' has no place in a GGUF file of the architecture '", architecture_, "'");
 }
 
-/// What differs between the weights of folders and of GGUF files.
+/// Applies the differences between the weights of folders and of GGUF files.
 void GgufForm::change_tensors(const Node& section, const jinja::Value& variables) {
   const Node* const changes = section.find("changes");
   if (!changes) return;

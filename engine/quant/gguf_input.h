@@ -1,5 +1,6 @@
 #pragma once
-// What a GGUF file is made of: another GGUF file, or a Hugging Face folder in its form.
+// The source of a GGUF file that is written: another GGUF file, or a Hugging Face folder in its
+// form.
 
 #include <cstdint>
 #include <memory>
@@ -24,7 +25,7 @@ class GgufInput {
   virtual Array read(size_t index) const = 0;
   /// Writes a tensor as it is.
   virtual void copy(size_t index, formats::gguf::Writer& writer) const = 0;
-  /// What the output lacks, a line each.
+  /// Parts of the source that the output lacks, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
 
  protected:

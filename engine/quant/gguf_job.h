@@ -27,7 +27,7 @@ struct GgufTensor {
 
 struct GgufReport {
   std::vector<GgufTensor> tensors;
-  std::vector<std::string> notes;  ///< what the output lacks, a line each
+  std::vector<std::string> notes;  ///< parts of the model that the output lacks, a line each
   uint64_t bytes_before = 0, bytes_after = 0;
 };
 
