@@ -99,17 +99,14 @@ void print_metric(const quant::Metric& metric) {
                quant::short_number(metric.quantized) + "\n");
 }
 
-/// kUsage for a language model in other tools' files, of which GGUF files alone are quantized.
-void refuse_language_model(const std::string& model) {
+/// kUsage for a language model in other tools' files, which `command` does not take: only whole
+/// files of other number formats are made of them.
+void refuse_language_model(const std::string& model, const char* command) {
   if (!llm::is_language_model(model)) return;
-  const std::string types = join(formats::gguf::block_type_names(), ", ");
-  if (is_directory(model))
-    fail(ErrorCode::kUsage, model,
-         ": is a Hugging Face folder, which has no graph to quantize; expected a run, a model file "
-         "or an ONNX file, or with --scheme TYPE (",
-         types, ") a GGUF file of the model");
-  fail(ErrorCode::kUsage, model, ": is a GGUF file; 'paddle quant ", model,
-       " --scheme TYPE' quantizes it (", types, ")");
+  fail(ErrorCode::kUsage, model, ": is a ",
+       is_directory(model) ? "Hugging Face folder" : "GGUF file", ", which ", command,
+       " does not take; expected a run, a model file or an ONNX file ('paddle quant ", model,
+       " --scheme TYPE' writes it as a GGUF file: ", join(quant::gguf_scheme_names(), ", "), ")");
 }
 
 /// The options of all commands.
@@ -124,9 +121,10 @@ struct Options {
   void add_to(cli::App& app) {
     app.add_option("MODEL", arguments, "the model, then key=value of the configuration");
     app.add_option("-c,--config", file, "configuration with a section 'quant'");
-    app.add_option("--scheme", scheme,
-                   "number format: " + join(quant::scheme_names(), ", ") +
-                       "; of a GGUF file: " + join(formats::gguf::block_type_names(), ", "));
+    app.add_option(
+        "--scheme", scheme,
+        "number format: " + join(quant::scheme_names(), ", ") +
+            "; of a Hugging Face folder or a GGUF file: " + join(quant::gguf_scheme_names(), ", "));
     app.add_option("--data", data,
                    "calibration data: train, valid, CONFIG.yaml[:part], a folder or files "
                    "(default: the run's training data)");
@@ -164,7 +162,7 @@ struct Options {
       fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '",
            arguments[1], "'");
     job.model = arguments[0];
-    refuse_language_model(job.model);
+    refuse_language_model(job.model, command);
     if (!scheme.empty()) {
       auto names = quant::scheme_names();
       for (const std::string& each : formats::gguf::block_type_names()) names.push_back(each);
@@ -234,7 +232,7 @@ struct QuantizeOptions : Options {
     app.add_option(
            "--scales", scales,
            "of the blocks of a GGUF file: plain (the bytes of ggml's quantizer) or searched "
-           "(least squared error); those of q4_k, q5_k and q6_k are always searched")
+           "(least squared error)")
         ->check(cli::one_of({"plain", "searched"}));
     app.add_option("--statistics", statistics,
                    "file of histograms: read if it fits the model, else written");
@@ -259,10 +257,26 @@ struct QuantizeOptions : Options {
   }
 };
 
-/// A GGUF file to a GGUF file of blocks.
+/// Whether a language model becomes a GGUF file.
+bool writes_gguf(const QuantizeOptions& options) {
+  if (formats::gguf::find_block_type(options.scheme)) return true;
+  return (options.scheme == "float16" || options.scheme == "bf16") && !options.arguments.empty() &&
+         llm::is_language_model(options.arguments[0]);
+}
+
+/// The path beside the model.
+std::string gguf_output(const quant::GgufJob& job) {
+  std::filesystem::path name = std::filesystem::path(job.model).lexically_normal();
+  if (!name.has_filename()) name = name.parent_path();
+  const std::string stem = (is_directory(job.model) ? name.filename() : name.stem()).string();
+  return (name.parent_path() / (stem + "-" + job.type + ".gguf")).string();
+}
+
+/// A Hugging Face folder or a GGUF file to a GGUF file of another type.
 int run_gguf(const QuantizeOptions& options) {
   if (options.arguments.size() != 1)
-    fail(ErrorCode::kUsage, "one GGUF file is expected with --scheme ", options.scheme);
+    fail(ErrorCode::kUsage, "one Hugging Face folder or GGUF file is expected with --scheme ",
+         options.scheme);
   quant::GgufJob job{options.arguments[0],
                      options.job.output,
                      options.scheme,
@@ -270,17 +284,15 @@ int run_gguf(const QuantizeOptions& options) {
                      options.job.overwrite,
                      options.scales == "searched" ? formats::gguf::BlockScales::kSearched
                                                   : formats::gguf::BlockScales::kPlain};
-  if (is_directory(job.model)) refuse_language_model(job.model);
-  if (!formats::gguf::is_gguf(job.model))
-    fail(ErrorCode::kUsage, job.model, ": --scheme ", job.type, " needs a GGUF file");
-  if (job.output.empty()) {
-    std::filesystem::path name(job.model);
-    job.output = (name.parent_path() / (name.stem().string() + "-" + job.type + ".gguf")).string();
-  }
+  if (!llm::is_language_model(job.model))
+    fail(ErrorCode::kUsage, job.model, ": --scheme ", job.type,
+         " needs a Hugging Face folder or a GGUF file");
+  if (job.output.empty()) job.output = gguf_output(job);
   if (!job.output.ends_with(".gguf"))
     fail(ErrorCode::kUsage, "--output: expected a name that ends in .gguf, found '", job.output,
          "'");
   const auto report = quant::quantize_gguf(job, options.dry_run, options.progress());
+  for (const std::string& note : report.notes) cli::print_error("note: " + note);
   if (options.json) {
     cli::print(quant::gguf_report_json(job, report) + "\n");
     return 0;
@@ -314,8 +326,8 @@ int resumable(const std::function<void()>& code) {
 }
 
 int run_quantize(QuantizeOptions& options) {
-  if (formats::gguf::find_block_type(options.scheme)) return run_gguf(options);
-  quant::QuantJob& job = options.read("paddle-quant");
+  if (writes_gguf(options)) return run_gguf(options);
+  quant::QuantJob& job = options.read("paddle quant");
   job.check = !options.no_check;
   job.format = *onnx::parse_format(options.format);
   if (!options.time_limit.empty()) {
@@ -360,7 +372,7 @@ int run_quantize(QuantizeOptions& options) {
 }
 
 int run_calibrate(Options& options, const std::string& output) {
-  const quant::QuantJob& job = options.read("paddle-quant calibrate");
+  const quant::QuantJob& job = options.read("paddle quant calibrate");
   int64_t samples = 0;
   if (const int status =
           resumable([&] { samples = quant::run_calibration(job, output, options.progress()); });
@@ -374,7 +386,7 @@ int run_calibrate(Options& options, const std::string& output) {
 }
 
 int run_sensitivity(Options& options, quant::Sensitivity by) {
-  const quant::QuantJob& job = options.read("paddle-quant sensitivity");
+  const quant::QuantJob& job = options.read("paddle quant sensitivity");
   const bool by_loss = by == quant::Sensitivity::kGradient;
   auto found = quant::run_sensitivity(job, by, options.progress());
   if (options.json) {
@@ -425,6 +437,7 @@ struct CompareOptions {
 
 int run_compare(const CompareOptions& options) {
   const auto& [models, data, batch, json] = options;
+  for (const std::string& model : models) refuse_language_model(model, "compare");
   const auto first = program::load_model(models[0], {});
   const auto second = program::load_model(models[1], {});
   const quant::Comparison found = quant::compare_models(*first, *second, data_options(data, batch));
@@ -480,6 +493,7 @@ struct PruneOptions {
 
 int run_prune(PruneOptions& options) {
   quant::PruneJob& job = options.job;
+  refuse_language_model(job.model, "prune");
   constexpr int64_t kBatch = 8;
   if (options.by == "wanda") job.rule = quant::PruneRule::kWanda;
   if (!options.data.empty()) job.calibration = data_options(options.data, kBatch);
@@ -556,7 +570,8 @@ int run(int argc, char** argv) {
       "is slower or worse than you accept."};
   app.footer(
       "MODEL is a run folder, a checkpoint, a model file or an ONNX file. The result is a QDQ ONNX "
-      "file and, for runs, a model folder that paddle-infer loads.");
+      "file and, for runs, a model folder that paddle-infer loads. A Hugging Face folder or a GGUF "
+      "file becomes a GGUF file.");
   QuantizeOptions quantize;
   quantize.add_to(app);
   Options calibrate, sensitivity;

@@ -260,8 +260,8 @@ paddle_room(exporter
   LIBRARIES nlohmann_json::nlohmann_json)
 
 paddle_room(quant
-  DEPENDS base config tensor ops ir autograd compiler runtime formats metrics onnx program train
-          infer quant_common
+  DEPENDS base config tensor ops ir autograd compiler runtime formats metrics text onnx program
+          train infer llm quant_common
   LIBRARIES Eigen3::Eigen nlohmann_json::nlohmann_json)
 
 paddle_room(tune

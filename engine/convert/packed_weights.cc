@@ -53,7 +53,9 @@ PackedWeight quantized_rows(const Array& rows, const std::string& block) {
   const Array floats = rows.contiguous().cast(DType::kF32);
   const auto blocks = formats::gguf::quantize(
       *formats::gguf::find_block_type(block),
-      std::span<const float>(floats.data<float>(), static_cast<size_t>(floats.size())));
+      std::span<const float>(floats.data<float>(), static_cast<size_t>(floats.size())),
+      block.ends_with("_k") ? formats::gguf::BlockScales::kSearched
+                            : formats::gguf::BlockScales::kPlain);
   const int64_t count = floats.shape[0];
   return {Array::from<uint8_t>(blocks, {count, static_cast<int64_t>(blocks.size()) / count}), block,
           floats.shape[1]};

@@ -1,13 +1,12 @@
 #include "llm/family.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
 #include "base/files.h"
 #include "config/document.h"
-#include "text/jinja/template.h"
+#include "llm/expression.h"
 
 namespace paddle::llm {
 
@@ -126,25 +125,6 @@ std::set<std::string> names_of(const std::string& expression) {
       out.insert(std::exchange(name, ""));
     }
   }
-  return out;
-}
-
-std::string evaluate(const Node& expression, const jinja::Value& variables) {
-  try {
-    return jinja::Template("{{ (" + expression.as_string() + ") | tojson }}", "").render(variables);
-  } catch (const Error& e) {
-    throw Error(ErrorCode::kConfig, "'" + expression.as_string() + "': " + e.message(),
-                expression.location());
-  }
-}
-
-int64_t integer_of(const Node& expression, const std::string& value) {
-  int64_t out = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
-  if (error != std::errc() || end != value.data() + value.size())
-    throw Error(ErrorCode::kConfig,
-                str("'", expression.as_string(), "' is ", value, ", expected an integer"),
-                expression.location());
   return out;
 }
 

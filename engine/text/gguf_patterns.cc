@@ -1,5 +1,7 @@
 // The pre-tokenizers that GGUF files name in `tokenizer.ggml.pre`. The file has the name only; the
 // patterns are those of the models' tokenizer.json.
+#include <algorithm>
+
 #include "base/error.h"
 #include "text/load.h"
 
@@ -109,6 +111,22 @@ std::vector<std::string> gguf_patterns(const std::string& pre) {
     }
   fail(ErrorCode::kModel, "tokenizer.ggml.pre '", pre, "' is not supported",
        did_you_mean(pre, known), "; use the model's tokenizer.json instead");
+}
+
+bool gguf_ignores_merges(const std::string& pre) {
+  constexpr const char* kNames[] = {"llama3",       "llama-v3", "llama-bpe", "falcon3",
+                                    "falcon-h1",    "pixtral",  "midm-2.0",  "lfm2",
+                                    "jina-v5-nano", "tekken",   "glm4",      "glm5"};
+  return std::find(std::begin(kNames), std::end(kNames), pre) != std::end(kNames);
+}
+
+std::string find_gguf_pre(const std::vector<std::string>& patterns, bool ignores_merges) {
+  for (const Entry& entry : entries())
+    for (const std::string& name : entry.names)
+      if (entry.patterns == patterns && gguf_ignores_merges(name) == ignores_merges &&
+          name != "gemma4")
+        return name;
+  return "";
 }
 
 }  // namespace paddle::tokenizers

@@ -139,16 +139,13 @@ class GgufTokenizer {
                      "': expected two tokens with a space in between");
       merges.emplace_back(text.substr(0, space), text.substr(space + 1));
     }
-    static const std::set<std::string> whole_pieces = {
-        "llama3",   "llama-v3", "llama-bpe",    "falcon3", "falcon-h1", "pixtral",
-        "midm-2.0", "lfm2",     "jina-v5-nano", "tekken",  "glm4",      "glm5"};
     static const std::set<std::string> with_beginning = {
         "llama3",   "llama-v3", "llama-bpe",    "falcon3", "falcon-h1", "pixtral",
         "midm-2.0", "lfm2",     "jina-v5-nano", "tekken",  "gemma4"};
     builder_.set_model(make_bpe(builder_.vocabulary(), std::move(merges),
                                 {.unknown = unknown_token(),
                                  .byte_fallback = of_characters,
-                                 .ignore_merges = whole_pieces.contains(pre),
+                                 .ignore_merges = gguf_ignores_merges(pre),
                                  .skip_missing = true}));
     if (of_characters)
       add_space_decoder(false);

@@ -30,5 +30,9 @@ Tokenizer read_gguf_tokenizer(const formats::gguf::Reader& file);
 
 /// The patterns of a GGUF file's `tokenizer.ggml.pre`; kModel for an unknown name.
 std::vector<std::string> gguf_patterns(const std::string& pre);
+/// Whether words that are tokens are taken whole with it, whatever their merges say.
+bool gguf_ignores_merges(const std::string& pre);
+/// A name with these patterns; empty if there is none.
+std::string find_gguf_pre(const std::vector<std::string>& patterns, bool ignores_merges);
 
 }  // namespace paddle::tokenizers

@@ -205,11 +205,11 @@ done > "$folder/checksums"
 [[ "$(wc -l < "$folder/checksums")" == 2 && "$(uniq "$folder/checksums" | wc -l)" == 1 ]] || fail "--weights-as"
 expect 2 "is there already" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/q8_0.gguf"
 expect 3 "no tensor matches" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/x.gguf" --keep-float "zzz*"
-expect 2 "needs a GGUF file" "$quant" "$folder/run" --scheme q4_0 -o "$folder/x.gguf"
-for scheme in int8 q4_0; do
-  expect 2 "is a Hugging Face folder, which has no graph" "$quant" tests/llm/data/llama --scheme $scheme
-done
-expect 2 "is a Hugging Face folder" "$quant" sensitivity tests/llm/data/llama
+expect 2 "needs a Hugging Face folder or a GGUF file" "$quant" "$folder/run" --scheme q4_0 -o "$folder/x.gguf"
+expect 2 "is a Hugging Face folder, which paddle quant does not take" "$quant" tests/llm/data/llama --scheme int8
+expect 2 "is a Hugging Face folder, which paddle quant sensitivity" "$quant" sensitivity tests/llm/data/llama
+expect 2 "is a Hugging Face folder, which prune" "$quant" prune tests/llm/data/llama -o "$folder/x"
+expect 2 "is a GGUF file, which compare" "$quant" compare "$folder/run" tests/llm/data/llama.gguf --data valid
 expect 2 "'paddle quant tests/llm/data/llama.gguf --scheme TYPE'" "$quant" tests/llm/data/llama.gguf
 
 # An ONNX file with arrays, and a model file of random weights with layers in loops and sequences.

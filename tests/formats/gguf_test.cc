@@ -1,5 +1,6 @@
 // GGUF files against the values that the Python package gguf reads from them (make_gguf.py).
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -73,15 +74,16 @@ TEST(Gguf, SearchedScalesLoseLess) {
   for (float& x : values) x = normal(random);
   for (const auto& [name, share] :
        {std::pair{"q4_0", 0.95}, std::pair{"q4_1", 0.95}, std::pair{"q5_0", 0.95},
-        std::pair{"q5_1", 0.95}, std::pair{"q8_0", 0.995}}) {
+        std::pair{"q5_1", 0.95}, std::pair{"q8_0", 0.995}, std::pair{"q4_k", 0.995},
+        std::pair{"q5_k", 0.995}, std::pair{"q6_k", 0.995}}) {
     EXPECT_LT(error_of(name, values, BlockScales::kSearched), share * error_of(name, values))
         << name;
     // Constants, zeros, numbers that are not finite and very small ones.
     for (const float x : {0.0f, 1.5f, -3.0f, 1e-38f, 65000.0f}) {
-      const std::vector<float> same(64, x);
+      const std::vector<float> same(256, x);
       EXPECT_LE(error_of(name, same, BlockScales::kSearched), error_of(name, same)) << name << x;
     }
-    std::vector<float> odd(32, 0.25f);
+    std::vector<float> odd(256, 0.25f);
     odd[3] = std::numeric_limits<float>::quiet_NaN();
     odd[4] = std::numeric_limits<float>::infinity();
     EXPECT_LT(error_of(name, odd, BlockScales::kSearched), 0.1) << name;
@@ -227,6 +229,29 @@ TEST(Gguf, MetadataIsTyped) {
   EXPECT_EQ(file.numbers("test.numbers"), (Value::Numbers{1.5, 2.5}));
   EXPECT_EQ(file.integer("test.missing"), std::nullopt);
   EXPECT_THROW(file.integer("test.text"), Error);
+}
+
+/// Values, and the blocks that ggml makes of them (make_k_quants.py).
+void expect_blocks_of_ggml(const std::string& file) {
+  const NpzReader golden(file);
+  const Array values = golden.read("values").contiguous();
+  for (const char* name : {"q4_k", "q5_k", "q6_k"}) {
+    const Array wanted = golden.read(name).contiguous();
+    const auto found = quantize(*find_block_type(name),
+                                {values.data<float>(), static_cast<size_t>(values.size())});
+    ASSERT_EQ(static_cast<int64_t>(found.size()), wanted.size());
+    const int64_t bytes = wanted.shape[1];
+    int64_t different = 0;
+    for (int64_t b = 0; b < wanted.shape[0]; ++b)
+      different += !std::equal(found.begin() + b * bytes, found.begin() + (b + 1) * bytes,
+                               wanted.data<uint8_t>() + b * bytes);
+    EXPECT_EQ(different, 0) << name << ": blocks of " << wanted.shape[0];
+  }
+}
+
+TEST(Gguf, PlainKQuantsHaveTheBytesOfGgml) {
+  expect_blocks_of_ggml("tests/formats/data/k_quants.npz");
+  if (const char* more = std::getenv("PADDLE_K_QUANTS")) expect_blocks_of_ggml(more);
 }
 
 }  // namespace

@@ -142,11 +142,14 @@ void searched_from_minimum(const float* values, uint8_t* block, int most, bool f
 void searched_q4_1(const float* x, uint8_t* block) { searched_from_minimum(x, block, 15, false); }
 void searched_q5_1(const float* x, uint8_t* block) { searched_from_minimum(x, block, 31, true); }
 
-constexpr BlockType kTypes[] = {
-    {"q4_0", 2, kValues, 18, q4_0, searched_q4_0},  {"q4_1", 3, kValues, 20, q4_1, searched_q4_1},
-    {"q5_0", 6, kValues, 22, q5_0, searched_q5_0},  {"q5_1", 7, kValues, 24, q5_1, searched_q5_1},
-    {"q8_0", 8, kValues, 34, q8_0, searched_q8_0},  {"q4_k", 12, 256, 144, nullptr, quantize_q4_k},
-    {"q5_k", 13, 256, 176, nullptr, quantize_q5_k}, {"q6_k", 14, 256, 210, nullptr, quantize_q6_k}};
+constexpr BlockType kTypes[] = {{"q4_0", 2, kValues, 18, q4_0, searched_q4_0},
+                                {"q4_1", 3, kValues, 20, q4_1, searched_q4_1},
+                                {"q5_0", 6, kValues, 22, q5_0, searched_q5_0},
+                                {"q5_1", 7, kValues, 24, q5_1, searched_q5_1},
+                                {"q8_0", 8, kValues, 34, q8_0, searched_q8_0},
+                                {"q4_k", 12, 256, 144, plain_q4_k, searched_q4_k},
+                                {"q5_k", 13, 256, 176, plain_q5_k, searched_q5_k},
+                                {"q6_k", 14, 256, 210, plain_q6_k, searched_q6_k}};
 
 }  // namespace
 
@@ -177,7 +180,7 @@ std::vector<uint8_t> quantize(const BlockType& type, std::span<const float> valu
   const auto count = static_cast<int64_t>(values.size());
   ensure(count % type.values == 0, "quantize: ", count, " values do not fill whole blocks");
   std::vector<uint8_t> out(static_cast<size_t>(count / type.values * type.bytes));
-  const auto rule = scales == BlockScales::kPlain && type.plain ? type.plain : type.searched;
+  const auto rule = scales == BlockScales::kPlain ? type.plain : type.searched;
   parallel_for(count / type.values, 256, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b)
       rule(values.data() + b * type.values, out.data() + b * type.bytes);

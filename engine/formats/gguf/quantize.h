@@ -17,14 +17,14 @@ struct BlockType {
   const char* name;  ///< "q8_0"
   int64_t type;      ///< ggml's number
   int64_t values, bytes;
-  void (*plain)(const float* values, uint8_t* block);     ///< null for k-quants
-  void (*searched)(const float* values, uint8_t* block);  ///< never a larger error than `plain`
+  void (*plain)(const float* values, uint8_t* block);
+  void (*searched)(const float* values, uint8_t* block);
 };
 
-/// How scales of blocks are chosen. Those of k-quants are always searched.
+/// How scales of blocks are chosen.
 enum class BlockScales : uint8_t {
-  kPlain,     ///< from the largest value, with ggml's bytes
-  kSearched,  ///< for the least squared error; takes some 20 times as long
+  kPlain,     ///< with ggml's bytes: from the largest value, or as k_quants.h says
+  kSearched,  ///< for the least squared error; takes up to 20 times as long
 };
 
 /// By ggml's number or by name; null if there is none.

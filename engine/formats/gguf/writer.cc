@@ -1,10 +1,10 @@
 #include "formats/gguf/writer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "formats/gguf/blocks.h"
+#include "formats/gguf/metadata.h"
 #include "formats/gguf/quantize.h"
 
 namespace paddle::formats::gguf {
@@ -20,23 +20,6 @@ void put(AtomicFile& file, T value) {
 void put_text(AtomicFile& file, std::string_view text) {
   put<uint64_t>(file, text.size());
   file.write(text);
-}
-
-/// A number or a text of metadata as files hold it.
-std::string raw_uint32(uint32_t value) {
-  constexpr uint32_t kType = 4;
-  std::string out(sizeof kType + sizeof value, '\0');
-  std::memcpy(out.data(), &kType, sizeof kType);
-  std::memcpy(out.data() + sizeof kType, &value, sizeof value);
-  return out;
-}
-std::string raw_text(const std::string& text) {
-  constexpr uint32_t kType = 8;
-  const uint64_t size = text.size();
-  std::string out(sizeof kType + sizeof size, '\0');
-  std::memcpy(out.data(), &kType, sizeof kType);
-  std::memcpy(out.data() + sizeof kType, &size, sizeof size);
-  return out + text;
 }
 
 int64_t values_of(const WrittenTensor& tensor) {
@@ -74,14 +57,9 @@ uint64_t bytes_of(int64_t type, int64_t values) {
 Writer::Writer(const std::string& path, std::vector<WrittenTensor> tensors,
                const std::map<std::string, std::string>& metadata)
     : tensors_(std::move(tensors)), file_(path) {
-  std::vector<std::string> values;
-  values.reserve(metadata.size());
-  std::vector<RawValue> raw;
-  for (const auto& [key, value] : metadata) {
-    values.push_back(raw_text(value));
-    raw.push_back({key, values.back()});
-  }
-  write_header(raw);
+  Metadata texts;
+  for (const auto& [key, value] : metadata) texts.add_text(key, value);
+  write_header(texts.values());
 }
 
 Writer::Writer(const std::string& path, std::vector<WrittenTensor> tensors,
@@ -96,7 +74,9 @@ void Writer::write_header(const std::vector<RawValue>& metadata) {
     check(tensor);
     blocks = blocks || find_block_type(tensor.type);
   }
-  const std::string version = "general.quantization_version", two = raw_uint32(2);
+  const std::string version = "general.quantization_version";
+  Metadata stated;
+  stated.add_integer(version, 2);
   const bool states_version =
       blocks && std::none_of(metadata.begin(), metadata.end(),
                              [&](const RawValue& each) { return each.key == version; });
@@ -110,7 +90,7 @@ void Writer::write_header(const std::vector<RawValue>& metadata) {
   }
   if (states_version) {
     put_text(file_, version);
-    file_.write(two);
+    file_.write(stated.values()[0].bytes);
   }
   uint64_t offset = 0;
   for (const WrittenTensor& tensor : tensors_) {
