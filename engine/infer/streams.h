@@ -75,7 +75,8 @@ template <class Result>
 class Pipeline {
  public:
   /// `next` gives a batch, or none at the end, and `done` takes it with its result and says whether
-  /// to go on; both are called on the thread of `run`. `work` is called on the streams' threads.
+  /// there is more to do; both are called on the thread of `run`. `work` is called on the streams'
+  /// threads.
   struct Steps {
     std::function<std::optional<InputBatch>()> next;
     std::function<Result(size_t stream, int64_t number, const InputBatch& batch)> work;
@@ -175,7 +176,7 @@ void Pipeline<Result>::run(Streams& streams, int64_t first, const Steps& steps) 
   }
 }
 
-/// What predict_batches does with a batch.
+/// The work of predict_batches on a batch.
 template <class Result>
 struct Prediction {
   /// The result of a batch that models run on. `runner` is 0 on the thread of the caller and 1 to

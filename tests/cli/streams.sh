@@ -64,7 +64,7 @@ o = json.load(open(sys.argv[1]))
 assert o["streams"] == 2 and o["threads"] == 2 and o["steps"] == 8 and o["samples_per_second"] > 0, o
 P
 
-# What takes one stream.
+# Work that takes one stream is refused.
 printf 'inputs: {x: "float32[n]"}\nmodel: |\n  total = state("total", [], scope="sequence")\n  total = update(total, total + x.sum())\n  return x + total\n' > "$folder/sums.yaml"
 expect 2 "one number up to 128" "$infer" "$model" --data valid --streams 129
 expect 2 "one number up to 128" "$infer" "$model" --data valid --streams 1,2
