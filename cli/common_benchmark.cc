@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "common.h"
+#include "infer/streams.h"
 #include "runtime/execute.h"
 
 namespace paddle::cli {
@@ -17,29 +18,51 @@ namespace {
 /// Samples of one run: the first axis of its first input.
 double rows_of(const Dims& first) { return first.empty() ? 1.0 : static_cast<double>(first[0]); }
 
-/// Times `once` and prints a line; `flops` of one run.
-void time_runs(const program::Model& model, Device device, int64_t steps, double rows,
-               const std::function<void()>& once, const std::function<double()>& flops) {
-  std::vector<double> times;
-  for (int64_t i = 0; i < steps + 3; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+constexpr int64_t kWarmUp = 3;
+
+/// The times of runs in ms, and of all of them together where streams run beside each other.
+struct Times {
+  std::vector<double> runs;
+  double wall = 0;
+};
+
+Times time_runs(int64_t steps, const std::function<void()>& once) {
+  Times times;
+  for (int64_t i = 0; i < kWarmUp; ++i) once();
+  const auto first = Clock::now();
+  for (int64_t i = 0; i < steps; ++i) {
+    const auto begin = Clock::now();
     once();
-    if (i >= 3)
-      times.push_back(
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-              .count());
+    times.runs.push_back(milliseconds_since(begin));
   }
-  std::sort(times.begin(), times.end());
+  times.wall = milliseconds_since(first);
+  return times;
+}
+
+/// Prints the line; `rows` and `flops` are those of one run.
+void report_times(const program::Model& model, const BenchmarkOptions& options, double rows,
+                  Times times, const std::function<double()>& flops) {
+  std::sort(times.runs.begin(), times.runs.end());
   struct rusage usage {};
   getrusage(RUSAGE_SELF, &usage);
+  const double median = times.runs[times.runs.size() / 2];
+  const bool one = options.streams == 1;
   nlohmann::ordered_json o;
-  o["median_ms"] = times[times.size() / 2];
-  o["min_ms"] = times[0];
+  o["median_ms"] = median;
+  o["min_ms"] = times.runs[0];
   o["peak_mib"] = static_cast<double>(usage.ru_maxrss) / 1024;
-  o["samples_per_second"] = 1e3 * rows / times[times.size() / 2];
-  o["steps"] = times.size();
+  o["samples_per_second"] =
+      1e3 * rows * (one ? 1 / median : static_cast<double>(times.runs.size()) / times.wall);
+  o["steps"] = times.runs.size();
   o["threads"] = thread_count();
-  o["device"] = device.text();
+  if (!one) o["streams"] = options.streams;
+  o["device"] = options.device.text();
   o["dtype"] = text(model.precision());
   o["parameters"] = model.parameter_count();
   o["flops"] = flops();
@@ -54,33 +77,57 @@ void read_result(const Array& result, const std::vector<Array>& inputs) {
     runtime::copied(result);
 }
 
-}  // namespace
-
-void run_benchmark(program::Model& model, Device device, int64_t steps,
-                   const std::vector<Array>& inputs) {
-  time_runs(
-      model, device, steps, rows_of(inputs.empty() ? Dims() : inputs[0].shape),
-      [&] {
-        for (const Array& result : model.run(inputs)) read_result(result, inputs);
-      },
-      [&] { return model.flops(inputs); });
+void run_once(program::Model& model, const std::vector<Array>& inputs) {
+  for (const Array& result : model.run(inputs)) read_result(result, inputs);
 }
 
-void run_benchmark(program::Model& model, Device device, int64_t steps,
+/// Streams run the same inputs beside each other.
+Times time_streams(const program::Model& model, const BenchmarkOptions& options,
+                   const std::vector<Array>& inputs) {
+  infer::Streams streams(model, options.streams, thread_count());
+  streams.run([&](size_t i) {
+    for (int64_t run = 0; run < kWarmUp; ++run) run_once(streams.model(i), inputs);
+  });
+  std::vector<std::vector<double>> of_streams(streams.size());
+  Times times;
+  const auto first = Clock::now();
+  streams.run([&](size_t i) {
+    for (int64_t run = 0; run < options.steps; ++run) {
+      const auto begin = Clock::now();
+      run_once(streams.model(i), inputs);
+      of_streams[i].push_back(milliseconds_since(begin));
+    }
+  });
+  times.wall = milliseconds_since(first);
+  for (const auto& each : of_streams) times.runs.insert(times.runs.end(), each.begin(), each.end());
+  return times;
+}
+
+}  // namespace
+
+void run_benchmark(program::Model& model, const BenchmarkOptions& options,
+                   const std::vector<Array>& inputs) {
+  const double rows = rows_of(inputs.empty() ? Dims() : inputs[0].shape);
+  if (options.streams > 1) run_once(model, inputs);  // compiles what the streams share
+  Times times = options.streams > 1 ? time_streams(model, options, inputs)
+                                    : time_runs(options.steps, [&] { run_once(model, inputs); });
+  report_times(model, options, rows, std::move(times), [&] { return model.flops(inputs); });
+}
+
+void run_benchmark(program::Model& model, const BenchmarkOptions& options,
                    const onnx::Values& inputs) {
   onnx::Session& session = *model.onnx();
-  const bool rows =
+  const bool has_rows =
       !inputs.empty() && (inputs[0].is_tensor() || inputs[0].kind() == onnx::Value::Kind::kStrings);
   std::vector<Array> arrays;
   for (const onnx::Value& v : inputs)
     if (v.is_tensor()) arrays.push_back(v.tensor().array());
-  time_runs(
-      model, device, steps, rows_of(rows ? concrete(inputs[0].shape()) : Dims()),
-      [&] {
-        for (const onnx::Value& v : session.run(inputs))
-          if (v.is_tensor()) read_result(v.tensor().array(), arrays);
-      },
-      [&] { return session.flops(inputs); });
+  Times times = time_runs(options.steps, [&] {
+    for (const onnx::Value& v : session.run(inputs))
+      if (v.is_tensor()) read_result(v.tensor().array(), arrays);
+  });
+  report_times(model, options, rows_of(has_rows ? concrete(inputs[0].shape()) : Dims()),
+               std::move(times), [&] { return session.flops(inputs); });
 }
 
 }  // namespace paddle::cli

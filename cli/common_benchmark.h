@@ -8,10 +8,16 @@
 
 namespace paddle::cli {
 
-/// `steps` runs after three that are not counted.
-void run_benchmark(program::Model& model, Device device, int64_t steps,
+struct BenchmarkOptions {
+  Device device;
+  int64_t steps = 1;    ///< of each stream, after three that are not counted
+  int64_t streams = 1;  ///< runs beside each other, which share the threads
+};
+
+void run_benchmark(program::Model& model, const BenchmarkOptions& options,
                    const std::vector<Array>& inputs);
-/// The same for a model of ONNX on values of any kind.
-void run_benchmark(program::Model& model, Device device, int64_t steps, const onnx::Values& inputs);
+/// The same for a model of ONNX on values of any kind, in one stream.
+void run_benchmark(program::Model& model, const BenchmarkOptions& options,
+                   const onnx::Values& inputs);
 
 }  // namespace paddle::cli

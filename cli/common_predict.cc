@@ -6,10 +6,12 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/parallel.h"
 #include "common.h"
 #include "infer/decoded_results.h"
 #include "infer/results.h"
-#include "runtime/dump.h"
+#include "infer/streams.h"
+#include "runtime/execute.h"
 
 namespace paddle::cli {
 namespace {
@@ -45,6 +47,10 @@ class Accuracy {
 /// Rows by what became of them.
 struct Counts {
   int64_t predicted = 0, skipped = 0;
+  void add(const infer::InputBatch& batch) {
+    skipped += static_cast<int64_t>(batch.skipped.size());
+    predicted += batch.rows;
+  }
 };
 
 /// Results that the section `predict:` makes of outputs.
@@ -55,17 +61,24 @@ int predict_decoded(program::Model& model, infer::Decoder& decoder, infer::Batch
                                            [&](const std::string& line) {
                                              if (!options.quiet) print(line + "\n");
                                            });
-  while (const auto batch = batches.next()) {
-    counts.skipped += static_cast<int64_t>(batch->skipped.size());
-    counts.predicted += batch->rows;
-    std::vector<infer::Decoded> decoded;
-    if (batch->rows > 0) {
-      decoded = decoder.decode(model, *batch);
-      ran();
-    }
-    results->add(*batch, decoded);
-    if (pending_interrupt()) return 128 + pending_interrupt();
-  }
+  std::vector<std::unique_ptr<infer::Decoder>> of_streams;
+  for (int64_t i = 0; options.streams > 1 && i < options.streams; ++i)
+    of_streams.push_back(infer::make_decoder(model, options.overrides));
+  using Results = std::vector<infer::Decoded>;
+  infer::Prediction<Results> prediction;
+  prediction.run = [&](size_t runner, program::Model& own, const infer::InputBatch& batch) {
+    if (batch.rows == 0) return Results();
+    Results out = (runner == 0 ? decoder : *of_streams[runner - 1]).decode(own, batch);
+    if (runner == 0) ran();
+    return out;
+  };
+  prediction.done = [&](const infer::InputBatch& batch, Results& decoded) {
+    counts.add(batch);
+    results->add(batch, decoded);
+    return pending_interrupt() == 0;
+  };
+  if (!infer::predict_batches(model, batches, options.streams, thread_count(), prediction))
+    return 128 + pending_interrupt();
   results->close();
   return 0;
 }
@@ -80,19 +93,24 @@ int predict_outputs(program::Model& model, infer::Batches& batches, const Predic
                           });
   const infer::OutputUnits units(model);
   Accuracy accuracy(model);
-  while (const auto batch = batches.next()) {
-    counts.skipped += static_cast<int64_t>(batch->skipped.size());
-    if (batch->rows == 0 && !batch->skipped.empty()) {
-      results->add(*batch, {});
-      continue;
-    }
-    const auto outputs = model.run(batch->inputs);
-    ran();
-    results->add(*batch, units.restored(outputs));
-    counts.predicted += batch->rows;
-    accuracy.add(*batch, outputs[0]);
-    if (pending_interrupt()) return 128 + pending_interrupt();
-  }
+  using Outputs = std::vector<Array>;
+  infer::Prediction<Outputs> prediction;
+  prediction.run = [&](size_t runner, program::Model& own, const infer::InputBatch& batch) {
+    Outputs out = own.run(batch.inputs);
+    if (runner == 0)
+      ran();
+    else
+      for (Array& each : out) each = runtime::copied(each);
+    return out;
+  };
+  prediction.done = [&](const infer::InputBatch& batch, const Outputs& outputs) {
+    counts.add(batch);
+    results->add(batch, units.restored(outputs));
+    if (!outputs.empty()) accuracy.add(batch, outputs[0]);
+    return pending_interrupt() == 0;
+  };
+  if (!infer::predict_batches(model, batches, options.streams, thread_count(), prediction))
+    return 128 + pending_interrupt();
   results->close();
   accuracy.report();
   return 0;

@@ -17,9 +17,11 @@ struct PredictOptions {
   std::vector<std::string> overrides;  ///< "predict.beams=4": of the run's section `predict:`
   bool raw = false;                    ///< the model's outputs as they are
   bool quiet = false;
+  int64_t streams = 1;  ///< batches at a time, which share the threads
 };
 
-/// Predicts all rows and prints what --output says. `ran` is called after each run of the model.
+/// Predicts all rows and prints what --output says. `ran` is called after runs of the model itself,
+/// of which the first is one.
 /// The status of an interrupt, or 0.
 int predict_rows(program::Model& model, const PredictOptions& options,
                  const std::function<void()>& ran);

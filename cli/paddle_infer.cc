@@ -15,6 +15,7 @@
 #include "compiler/codegen/compiled_fusion.h"
 #include "infer/generate.h"
 #include "infer/random_inputs.h"
+#include "infer/streams.h"
 #include "profile/report.h"
 #include "runtime/dump.h"
 #include "runtime/kernel_table.h"
@@ -50,6 +51,7 @@ class Command {
   void use_tuned();
   void check_language_options();
   void set_load_options();
+  void set_streams();
 
   int embed_texts();
   int answer_requests();
@@ -66,7 +68,8 @@ class Command {
     return prompt_->count() > 0 || chat_->count() > 0 || perplexity_->count() > 0;
   }
   bool is_text_benchmark() const {
-    return prefill_->count() + decode_->count() + streams_->count() > 0;
+    return prefill_->count() + decode_->count() > 0 ||
+           (streams_->count() > 0 && is_language_model());
   }
   const std::string& path() const { return arguments_[0]; }
   bool is_language_model() const { return llm::is_language_model(path()); }
@@ -256,8 +259,9 @@ void Command::add_benchmark_options() {
                             "with --benchmark: the tokens that are generated (default: 64)")
                 ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   streams_ = app_.add_option("--streams", speed_.streams,
-                             "with --benchmark: numbers of texts at a time, such as 1,8; with "
-                             "--requests: one such number (default: 8)")
+                             "batches at a time, which share the threads (default: 1); of a "
+                             "language model with --benchmark: numbers of texts at a time, such as "
+                             "1,8; with --requests: one such number (default: 8)")
                  ->delimiter(',')
                  ->check(cli::in_range(int64_t{1}, int64_t{1} << 20));
   app_.add_option("--dim", dims_, "name=value: a symbolic dim, for --benchmark");
@@ -318,7 +322,7 @@ void Command::use_tuned() {
   if (tuned.chunk && left_out("--chunk")) chunk_ = *tuned.chunk;
   if (!tuned.kv.empty() && left_out("--kv")) kv_ = tuned.kv;
   if (!tuned.streams || !left_out("--streams")) return;
-  batch_.streams = *tuned.streams;
+  batch_.streams = predict_.streams = *tuned.streams;
   speed_.streams = {*tuned.streams};
 }
 
@@ -411,6 +415,33 @@ void Command::set_load_options() {
   if (!dump_ir_.empty()) load_.observe = runtime::dump_stages(dump_ir_, "inference");
 }
 
+/// Streams of a model that is not a language model. Those of --tuned are left aside by what runs in
+/// one stream.
+void Command::set_streams() {
+  const char* alone = nullptr;
+  if (is_language_model())
+    alone = "language models";
+  else if (has_text())
+    alone = "generated texts";
+  else if (profile_ || !dump_ir_.empty())
+    alone = "--profile, --trace and --dump-ir";
+  else if (!load_.compile.device.is_cpu())
+    alone = "other devices than the cpu";
+  if (streams_->count() == 0) {
+    if (alone) predict_.streams = 1;
+    return;
+  }
+  if (speed_.streams.size() != 1 || speed_.streams[0] > infer::Streams::kMost)
+    fail(ErrorCode::kUsage, "--streams: expected one number up to ", infer::Streams::kMost,
+         " for this model, found ",
+         speed_.streams.size() != 1 ? str(speed_.streams.size(), " numbers")
+                                    : std::to_string(speed_.streams[0]));
+  predict_.streams = speed_.streams[0];
+  if (alone && predict_.streams > 1)
+    fail(ErrorCode::kUsage, "--streams: ", alone, " take one stream of batches, found ",
+         predict_.streams);
+}
+
 int Command::time_text() {
   watch_for_interrupts();
   speed_.repeats = benchmark_;
@@ -463,16 +494,16 @@ void Command::report_weights(const program::Model& model) {
 
 int Command::time_model(program::Model& model, bool of_values) {
   const infer::InputOptions& input = predict_.input;
-  const Device device = load_.compile.device;
+  const cli::BenchmarkOptions options{load_.compile.device, benchmark_, predict_.streams};
   if (input.paths.empty() && input.data.empty()) {
-    cli::run_benchmark(model, device, benchmark_,
+    cli::run_benchmark(model, options,
                        infer::random_inputs(model, infer::dim_sizes(model, input.batch, dims_)));
   } else if (of_values) {
-    cli::run_benchmark(model, device, benchmark_, onnx::read_inputs(*model.onnx(), input.paths[0]));
+    cli::run_benchmark(model, options, onnx::read_inputs(*model.onnx(), input.paths[0]));
   } else {
     const auto batch = infer::open_inputs(model, input)->next();
     if (!batch) fail(ErrorCode::kData, "the input has no samples to time");
-    cli::run_benchmark(model, device, benchmark_, batch->inputs);
+    cli::run_benchmark(model, options, batch->inputs);
   }
   return 0;
 }
@@ -521,6 +552,9 @@ int Command::use_model() {
       model->onnx() && input.paths.size() == 1 && cli::takes_values(*model->onnx(), input.paths[0]);
   const bool of_nothing =
       model->onnx() && model->inputs().empty() && input.paths.empty() && input.data.empty();
+  if ((of_values || of_nothing) && streams_->count() > 0 && predict_.streams > 1)
+    fail(ErrorCode::kUsage, "--streams: ", of_nothing ? "a model without inputs" : "such values",
+         " take one stream, found ", predict_.streams);
   int status = 0;
   if (benchmark_ > 0) {
     status = time_model(*model, of_values);
@@ -560,14 +594,18 @@ int Command::run(int argc, char** argv) {
   if (embed_->count() > 0) return embed_texts();
   if (requests_->count() > 0) return answer_requests();
   if (is_text_benchmark() && (benchmark_ == 0 || !is_language_model()))
-    fail(ErrorCode::kUsage,
-         "--prefill, --decode and --streams need --benchmark and a language model");
+    fail(ErrorCode::kUsage, is_language_model()
+                                ? "--prefill, --decode and --streams of a language model need "
+                                  "--benchmark"
+                                : "--prefill and --decode need --benchmark and a language model");
   const bool quantizes = weights_as_ != "as-is";
   if (activations_.empty())
     activations_ = has_text() || is_text_benchmark() || quantizes ? "int16" : "float32";
   if (perplexity_->count() > 0) text_ = read_file(measured_, kLargestText);
   set_load_options();
-  return is_text_benchmark() ? time_text() : use_model();
+  if (is_text_benchmark()) return time_text();
+  set_streams();
+  return use_model();
 }
 
 }  // namespace

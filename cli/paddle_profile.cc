@@ -1,6 +1,7 @@
 // paddle-profile CONFIG|RUN|MODEL|FILE.onnx: measures where the time and the memory of a training
 // step or a prediction go, and compares two such measurements.
 
+#include <sys/resource.h>
 #include <charconv>
 #include <filesystem>
 
@@ -13,6 +14,7 @@
 #include "comm/join.h"
 #include "comm/simulation.h"
 #include "common.h"
+#include "common_device.h"
 #include "common_dims.h"
 #include "common_model_files.h"
 #include "common_options.h"
@@ -38,6 +40,7 @@ struct Options {
   int64_t batch = 1, rows = 20, depth = 2, prompt = 0, generate = 0;
   int simulated = 1;
   bool json = false, dry_run = false;
+  cli::DeviceOptions device;
 };
 
 /// "A:B": A steps of warm-up, then the steps up to B are measured.
@@ -179,6 +182,9 @@ profile::Measurement measure_training(const std::string& path, const Options& op
   cli::use_config_threads(config.threads > 0 || membership.size == 1
                               ? config.threads
                               : std::max(1, available_cores() / membership.local_size));
+  config.compile.device = cli::open_device(options.device);
+  if (!config.compile.device.is_cpu() && (membership.size > 1 || options.simulated > 1))
+    fail(ErrorCode::kUsage, "--device: runs of several ranks are on the cpu");
   const StepRange range = parse_steps(options.steps);
   profile::Measurement m;
   m.subject = config.name;
@@ -233,6 +239,8 @@ profile::Measurement measure_language_model(const std::string& path, const Optio
     fail(ErrorCode::kUsage, path,
          ": a language model has --prompt and --generate in place of --input, --dim, --weights, "
          "--batch and overrides");
+  if (!cli::open_device(options.device).is_cpu())
+    fail(ErrorCode::kUsage, "--device: language models run on the cpu");
   llm::ModelOptions load;
   load.load.profile = std::make_shared<runtime::Profile>();
   load.load.profile->recording = false;
@@ -273,6 +281,7 @@ profile::Measurement measure_model(const std::string& path, const Options& optio
   program::LoadOptions load;
   load.overrides = overrides;
   load.weights = options.weights;
+  load.compile.device = cli::open_device(options.device);
   load.profile = std::make_shared<runtime::Profile>();
   load.profile->recording = false;
   infer::InputOptions input;
@@ -304,6 +313,13 @@ profile::Measurement measure_model(const std::string& path, const Options& optio
   profile = std::move(*load.profile);
   timelines = {profile::timeline_of(profile, spans.records(), 0)};
   return m;
+}
+
+/// Bytes of this process in memory, at most so far.
+uint64_t most_resident() {
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 /// Fails before the measurement if the files of the report cannot be written.
@@ -380,6 +396,7 @@ int profile_subject(Options& options) {
   }
   const Phase phase("writing the report");
   m.threads = thread_count();
+  m.resident = most_resident();  // before the peaks are measured, which takes memory
   m.peaks = profile::measure_peaks();
   m.bfloat16_gflops = profile::measure_bfloat16_gflops();
   const profile::Analysis analysis = profile::analyze(std::move(m), profile);
@@ -389,6 +406,7 @@ int profile_subject(Options& options) {
   else
     cli::print(profile::tables(analysis, static_cast<size_t>(options.rows), options.depth) +
                "\nwritten to " + (fs::path(folder) / "report.html").string() + "\n");
+  cli::report_host_fallbacks();
   if (signal == 0) return 0;
   cli::print_error(str("stopped by signal ", signal, " after ", analysis.measured.steps.size(),
                        " measured steps; the report covers these"));
@@ -421,6 +439,7 @@ int run(int argc, char** argv) {
   app.add_option("--generate", options.generate,
                  "of a language model: tokens that each step generates after it (32)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 20));
+  cli::add_device_options(app, options.device);
   app.add_option("--depth", options.depth,
                  "parts of a layer's path in the table by module; 0: no such table")
       ->capture_default_str()

@@ -225,9 +225,9 @@ int run(int argc, char** argv) {
   app.add_option(
          "--what", options.what,
          "dimensions: of a run threads, loader, kernels, codegen, recompute, precision, batch; "
-         "of a model threads, precision, batch, kernels, codegen; of a language model threads, "
-         "chunk, "
-         "streams, kv; or parallel (default: those that keep the batch of training and all "
+         "of a model threads, precision, batch, streams, kernels, codegen; of a language model "
+         "threads, chunk, streams, kv; or parallel (default: those that keep the batch of training "
+         "and all "
          "precisions)")
       ->delimiter(',')
       ->allow_extra_args(false);

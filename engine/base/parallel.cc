@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #ifdef PADDLE_USE_OPENMP
@@ -16,6 +17,7 @@
 #include "base/cgroup.h"
 #include "base/files.h"
 #include "base/serial_scope.h"
+#include "base/thread_scope.h"
 
 namespace paddle {
 namespace {
@@ -26,6 +28,14 @@ int& configured_threads() {
 }
 
 thread_local bool serial_thread = false;
+thread_local int own_threads = 0;  // of a ThreadScope; 0: those of the process
+
+/// Makes the parallel regions of libraries that this thread calls use as many threads.
+void tell_libraries() {
+#ifdef PADDLE_USE_OPENMP
+  omp_set_num_threads(thread_count());
+#endif
+}
 
 }  // namespace
 
@@ -43,36 +53,40 @@ int available_cores() {
   return cores;
 }
 
-int thread_count() { return serial_thread ? 1 : configured_threads(); }
+int thread_count() {
+  if (serial_thread) return 1;
+  return own_threads > 0 ? own_threads : configured_threads();
+}
 
 void set_thread_count(int threads) {
   configured_threads() = std::max(1, threads);
-#ifdef PADDLE_USE_OPENMP
-  omp_set_num_threads(configured_threads());
-#endif
+  tell_libraries();
+}
+
+ThreadScope::ThreadScope(int threads) : before_(std::exchange(own_threads, std::max(1, threads))) {
+  tell_libraries();
+}
+
+ThreadScope::~ThreadScope() {
+  own_threads = before_;
+  tell_libraries();
 }
 
 void forbid_parallel_regions_on_this_thread() {
   serial_thread = true;
-#ifdef PADDLE_USE_OPENMP
-  omp_set_num_threads(1);
-#endif
+  tell_libraries();
 }
 
 SerialScope::SerialScope(bool serial) : changed_(serial && !serial_thread) {
   if (!changed_) return;
   serial_thread = true;
-#ifdef PADDLE_USE_OPENMP
-  omp_set_num_threads(1);
-#endif
+  tell_libraries();
 }
 
 SerialScope::~SerialScope() {
   if (!changed_) return;
   serial_thread = false;
-#ifdef PADDLE_USE_OPENMP
-  omp_set_num_threads(configured_threads());
-#endif
+  tell_libraries();
 }
 
 void restart_with_short_spin_waits([[maybe_unused]] char** argv) {

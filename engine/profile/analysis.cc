@@ -37,6 +37,7 @@ std::vector<OperationCost> cost_of_operations(const runtime::Profile& profile, b
     c.place = origin.place;
     c.plan = info.plan;
     c.position = info.position;
+    c.device = info.device;
   }
   for (const runtime::Profile::Event& event : profile.events) {
     const auto i = static_cast<size_t>(event.instruction);
@@ -68,12 +69,76 @@ std::string main_dtype(const std::vector<OperationCost>& costs) {
   return most == flops.end() ? "" : most->first;
 }
 
+/// The kind of an input of a plan in words.
+std::string kind_of(const runtime::PlanInfo::Input& input) {
+  using Kind = runtime::PlanInfo::Input::Kind;
+  if (input.kind == Kind::kParameter || input.name.starts_with("master/")) return "parameters";
+  if (input.kind != Kind::kState) return "data";
+  if (input.name.starts_with("optimizer")) return "optimizer states";
+  return input.name.starts_with("gradient/") ? "accumulated gradients" : "states of the model";
+}
+
+/// The kind of a value that instructions of these phases make and read last.
+const char* kind_of_value(const std::string& made, const std::string& read) {
+  if (made == "backward") return "values of the backward pass";
+  if (made == "update") return "values of the update";
+  return read == "backward" || read == "update" ? "values kept for the backward pass"
+                                                : "values of the forward pass";
+}
+
+/// Costs of a plan by position.
+using CostAt = std::map<int, const OperationCost*>;
+
+/// The phase at a position, or that of the instruction before it.
+std::string phase_at(const CostAt& at, int position) {
+  const auto after = at.upper_bound(position);
+  return after == at.begin() ? "forward" : std::prev(after)->second->phase;
+}
+
+/// Memory by kind over the step. What outlives it counts in full at every time.
+std::vector<MemoryKind> kinds_of(const runtime::PlanInfo& plan, const CostAt& at, int peak) {
+  std::map<std::string, MemoryKind> kinds;
+  const auto add = [&](const std::string& kind, uint64_t bytes) {
+    kinds[kind].at_the_peak += bytes;
+    kinds[kind].most += bytes;
+  };
+  for (const runtime::PlanInfo::Input& input : plan.held) add(kind_of(input), input.bytes);
+  if (plan.constants > 0) add("constants", plan.constants);
+  std::map<std::string, std::map<int, int64_t>> changes;  // of the values of a kind, by position
+  for (const runtime::PlanInfo::Buffer& b : plan.buffers) {
+    const std::string kind = kind_of_value(phase_at(at, b.first), phase_at(at, b.last));
+    if (b.first <= peak && peak <= b.last) kinds[kind].at_the_peak += b.bytes;
+    changes[kind][b.first] += static_cast<int64_t>(b.bytes);
+    changes[kind][b.last + 1] -= static_cast<int64_t>(b.bytes);
+  }
+  for (const auto& [kind, by_position] : changes) {
+    int64_t live = 0, most = 0;
+    for (const auto& [position, change] : by_position) most = std::max(most, live += change);
+    kinds[kind].most = static_cast<uint64_t>(most);
+  }
+  std::vector<MemoryKind> out;
+  for (auto& [kind, memory] : kinds) {
+    memory.kind = kind;
+    out.push_back(std::move(memory));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const MemoryKind& a, const MemoryKind& b) {
+    return a.at_the_peak > b.at_the_peak;
+  });
+  return out;
+}
+
 Memory memory_of(const runtime::PlanInfo& plan, std::vector<const OperationCost*> costs) {
-  Memory memory{plan.function, plan.arena, plan.scratch, plan.inputs, plan.constants, {}, 0, {}};
+  Memory memory;
+  memory.function = plan.function;
+  memory.device = plan.device;
+  memory.arena = plan.arena;
+  memory.scratch = plan.scratch;
+  memory.inputs = plan.inputs;
+  memory.constants = plan.constants;
   std::stable_sort(costs.begin(), costs.end(),
                    [](const auto* a, const auto* b) { return a->position < b->position; });
   double now = 0;
-  std::map<int, const OperationCost*> at;
+  CostAt at;
   for (const OperationCost* c : costs) {
     at.try_emplace(c->position, c);
     uint64_t live = 0;
@@ -93,7 +158,30 @@ Memory memory_of(const runtime::PlanInfo& plan, std::vector<const OperationCost*
   }
   std::stable_sort(memory.at_the_peak.begin(), memory.at_the_peak.end(),
                    [](const LiveBuffer& a, const LiveBuffer& b) { return a.bytes > b.bytes; });
+  memory.kinds = kinds_of(plan, at, peak);
   return memory;
+}
+
+std::vector<DeviceUse> devices_of(const std::vector<OperationCost>& operations,
+                                  const Memory& memory) {
+  std::map<std::string, DeviceUse> devices;
+  for (const OperationCost& c : operations) {
+    DeviceUse& use = devices[c.device];
+    use.calls += c.calls;
+    use.seconds += c.seconds;
+    use.flops += c.flops;
+    if (c.implementation.starts_with("copy to ")) use.copying += c.seconds;
+  }
+  if (!memory.timeline.empty())
+    devices[memory.device].memory = memory.arena + memory.inputs + memory.constants;
+  std::vector<DeviceUse> out;
+  for (auto& [name, use] : devices) {
+    use.device = name;
+    out.push_back(std::move(use));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const DeviceUse& a, const DeviceUse& b) { return a.seconds > b.seconds; });
+  return out;
 }
 
 /// Seconds that timing one instruction costs: two readings of the clock and a record.
@@ -177,6 +265,7 @@ Analysis analyze(Measurement measured, const runtime::Profile& profile) {
       a.operations.begin(), a.operations.end(),
       [](const OperationCost& x, const OperationCost& y) { return x.seconds > y.seconds; });
   if (measured.dtype.empty()) measured.dtype = main_dtype(a.operations);
+  a.devices = devices_of(a.operations, a.memory);
   a.measured = std::move(measured);
   a.suggestions = suggest(a);
   return a;

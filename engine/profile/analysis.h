@@ -63,6 +63,7 @@ struct Measurement {
   int ranks = 1;
   std::vector<RankShare> shares;  ///< of all ranks, if there are several
   Peaks peaks;
+  uint64_t resident = 0;       ///< bytes of this process in memory, at most
   double bfloat16_gflops = 0;  ///< of a large bfloat16 matrix product; 0: not measured
 };
 
@@ -75,6 +76,7 @@ struct OperationCost {
   double seconds = 0;
   double flops = 0, bytes = 0;  ///< of all calls
   int plan = -1, position = 0;
+  std::string device = "cpu";
 };
 
 struct LiveBuffer {
@@ -90,12 +92,30 @@ struct MemoryPoint {
   std::string operation, layer, phase;
 };
 
+/// Memory of a kind, such as "parameters" or "values kept for the backward pass".
+struct MemoryKind {
+  std::string kind;
+  uint64_t at_the_peak = 0, most = 0;  ///< bytes
+};
+
+/// A device over the measured steps. Operations that another device has no kernel for run on the
+/// host, and are counted there.
+struct DeviceUse {
+  std::string device;
+  int64_t calls = 0;
+  double seconds = 0;  ///< of operations, with their copies
+  double copying = 0;  ///< of copies between it and the host
+  double flops = 0;
+  uint64_t memory = 0;  ///< of the most costly plan: its arena, inputs and constants
+};
+
 struct Memory {
-  std::string function;
+  std::string function, device;
   uint64_t arena = 0, scratch = 0, inputs = 0, constants = 0;
   std::vector<MemoryPoint> timeline;
   size_t peak = 0;                      ///< index in `timeline`
   std::vector<LiveBuffer> at_the_peak;  ///< by falling size
+  std::vector<MemoryKind> kinds;        ///< by falling size at the peak
 };
 
 struct Suggestion {
@@ -114,6 +134,7 @@ struct Analysis {
   bool complete = true;                   ///< false if events were dropped
   std::vector<OperationCost> operations;  ///< by falling time
   Memory memory;
+  std::vector<DeviceUse> devices;       ///< by falling time
   std::vector<Suggestion> suggestions;  ///< by falling gain
 
   double operation_seconds() const;

@@ -34,6 +34,7 @@ Json row(const OperationCost& c, const Analysis& a) {
   return {{"function", c.function},
           {"operation", c.operation},
           {"implementation", c.implementation},
+          {"device", c.device},
           {"phase", c.phase},
           {"layer", c.layer},
           {"place", c.place},
@@ -46,6 +47,19 @@ Json row(const OperationCost& c, const Analysis& a) {
           {"gflops_per_second", c.flops / c.seconds / 1e9},
           {"gigabytes_per_second", c.bytes / c.seconds / 1e9},
           {"share_of_peak", share_of_peak(cost, a.measured.peaks)}};
+}
+
+Json devices_json(const Analysis& a) {
+  const double steps = std::max(1.0, a.steps());
+  Json out = Json::array();
+  for (const DeviceUse& d : a.devices)
+    out.push_back({{"device", d.device},
+                   {"calls", static_cast<double>(d.calls) / steps},
+                   {"ms", 1e3 * d.seconds / steps},
+                   {"copying_ms", 1e3 * d.copying / steps},
+                   {"flops", d.flops / steps},
+                   {"memory_bytes", d.memory}});
+  return out;
 }
 
 }  // namespace
@@ -92,7 +106,13 @@ std::string json(const Analysis& a) {
         {{"name", b.label}, {"layer", b.layer}, {"phase", b.phase}, {"bytes", b.bytes}});
   }
   memory["at_the_peak"] = buffers;
+  Json kinds = Json::array();
+  for (const MemoryKind& k : a.memory.kinds)
+    kinds.push_back({{"kind", k.kind}, {"peak_bytes", k.at_the_peak}, {"most_bytes", k.most}});
+  memory["kinds"] = kinds;
+  memory["resident_bytes"] = m.resident;
   o["memory"] = memory;
+  o["devices"] = devices_json(a);
   if (m.ranks > 1) {
     o["ranks"] = m.ranks;
     Json communication = Json::array();
@@ -130,7 +150,8 @@ std::string json(const Analysis& a) {
 
 std::string operations_csv(const Analysis& a) {
   std::string out =
-      "function,operation,implementation,phase,layer,place,shapes,calls,ms,share,flops,bytes,"
+      "function,operation,implementation,device,phase,layer,place,shapes,calls,ms,share,flops,"
+      "bytes,"
       "gflops_per_second,gigabytes_per_second,share_of_peak\n";
   for (const OperationCost& c : a.operations) {
     const Json fields = row(c, a);

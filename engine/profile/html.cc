@@ -116,14 +116,47 @@ std::string summary_table(const Analysis& a) {
                               "batch on one thread",
                               100 * a.waiting / total, m.loader_workers, 1e3 * a.batch_seconds)});
   if (!a.memory.timeline.empty())
-    table.row({"memory", str(human_bytes(a.memory.timeline[a.memory.peak].bytes),
-                             " of values at the peak; arena ", human_bytes(a.memory.arena),
-                             " (scratch of a kernel at most ", human_bytes(a.memory.scratch),
-                             "), parameters, states and inputs ",
-                             human_bytes(a.memory.inputs + a.memory.constants))});
+    table.row(
+        {"memory",
+         str(human_bytes(a.memory.timeline[a.memory.peak].bytes), " of values at the peak; arena ",
+             human_bytes(a.memory.arena), " (scratch of a kernel at most ",
+             human_bytes(a.memory.scratch), "), parameters, states and inputs ",
+             human_bytes(a.memory.inputs + a.memory.constants),
+             m.resident > 0 ? "; the process at most " + human_bytes(m.resident) : "")});
   table.row({"machine", format("%d threads; measured peaks %.0f GFLOP/s and %.1f GB/s", m.threads,
                                m.peaks.gflops, m.peaks.gigabytes)});
   return table.html();
+}
+
+/// The chart of memory, memory by kind, and the largest values.
+std::string memory_section(const Memory& memory, const std::string& chart) {
+  std::string out = "<h2>Memory over the step</h2>\n" + chart;
+  if (!memory.kinds.empty()) {
+    Table table({"#at the peak", "#at most", "kind of memory"});
+    for (const MemoryKind& k : memory.kinds)
+      table.row({human_bytes(k.at_the_peak), human_bytes(k.most), k.kind});
+    out += table.html();
+  }
+  if (memory.at_the_peak.empty()) return out;
+  out += "<p>The largest values at the peak:</p>\n";
+  Table table({"#size", "made by", "layer", "phase"});
+  for (size_t i = 0; i < memory.at_the_peak.size() && i < 15; ++i) {
+    const LiveBuffer& b = memory.at_the_peak[i];
+    table.row({human_bytes(b.bytes), b.label, b.layer, b.phase});
+  }
+  return out + table.html();
+}
+
+std::string device_section(const Analysis& a) {
+  const double ms = 1e3 / std::max(1.0, a.steps());
+  Table table({"#ms", "#share", "#calls", "#GFLOP/s", "#copying ms", "#memory", "device"});
+  for (const DeviceUse& d : a.devices)
+    table.row({format("%.3f", ms * d.seconds),
+               format("%.1f%%", 100 * d.seconds / a.operation_seconds()),
+               format("%g", static_cast<double>(d.calls) / std::max(1.0, a.steps())),
+               format("%.1f", d.seconds > 0 ? d.flops / d.seconds / 1e9 : 0),
+               format("%.3f", ms * d.copying), human_bytes(d.memory), d.device});
+  return "<h2>Devices</h2>\n" + table.html();
 }
 
 }  // namespace
@@ -161,16 +194,7 @@ std::string html(const Analysis& a) {
       "<h2>Roofline</h2>\n<p class=\"soft\">A circle is an instruction, its area the time. What "
       "lies below the sloped roof waits for memory; above it, operands came from caches.</p>\n" +
       roofline(a);
-  out += "<h2>Memory over the step</h2>\n" + memory_chart(a);
-  if (!a.memory.at_the_peak.empty()) {
-    out += "<p>The largest values at the peak:</p>\n";
-    Table table({"#size", "made by", "layer", "phase"});
-    for (size_t i = 0; i < a.memory.at_the_peak.size() && i < 15; ++i) {
-      const LiveBuffer& b = a.memory.at_the_peak[i];
-      table.row({human_bytes(b.bytes), b.label, b.layer, b.phase});
-    }
-    out += table.html();
-  }
+  out += memory_section(a.memory, memory_chart(a)) + device_section(a);
   out += std::string("<h2>") + (m.training ? "Data loading against compute" : "Runs") +
          "</h2>\n<p><span class=\"key\" style=\"background: var(--forward)\"></span>computing" +
          (m.training ? "<span class=\"key\" style=\"background: var(--waiting)\"></span>waiting "

@@ -72,7 +72,8 @@ std::string summary(const Analysis& a) {
                peak.operation, peak.layer.empty() ? "" : " in " + peak.layer, ", ", peak.phase,
                "), arena ", human_bytes(a.memory.arena), " (scratch of a kernel at most ",
                human_bytes(a.memory.scratch), "), parameters, states and inputs ",
-               human_bytes(a.memory.inputs + a.memory.constants), "\n");
+               human_bytes(a.memory.inputs + a.memory.constants),
+               m.resident > 0 ? "; the process at most " + human_bytes(m.resident) : "", "\n");
   }
   out +=
       line("  peaks       %.0f GFLOP/s, %.1f GB/s (measured)\n", m.peaks.gflops, m.peaks.gigabytes);
@@ -166,7 +167,9 @@ std::string tables(const Analysis& a, size_t count, int64_t depth) {
   out += module_table(a, depth, count);
   section("layer  phase  place", layers);
   section("operation  layer  phase  shapes", instructions);
+  out += memory_kind_table(a);
   out += memory_table(a, count);
+  out += device_table(a);
   if (!a.measured.shares.empty()) out += ranks(a);
   if (!a.measured.communication.empty()) out += communication(a);
   if (!a.suggestions.empty()) out += "\nsuggestions, with the predicted share of the step\n";

@@ -12,7 +12,7 @@ namespace paddle::profile {
 std::string table(const runtime::Profile& profile, const Peaks& peaks, size_t count = 20);
 
 /// A summary and tables by operation, by module down to `depth` parts of the layer path, by layer,
-/// by instruction, and of the memory at the peak; times are those of one step.
+/// by instruction, of memory by kind and at the peak, and by device; times are those of one step.
 std::string tables(const Analysis& analysis, size_t count = 20, int64_t depth = 2);
 
 /// The analysis as one JSON object, which `read_folder` (diff.h) understands.

@@ -97,4 +97,32 @@ std::string memory_table(const Analysis& a, size_t count) {
   return out;
 }
 
+std::string memory_kind_table(const Analysis& a) {
+  if (a.memory.kinds.empty()) return "";
+  uint64_t total = 0;
+  for (const MemoryKind& k : a.memory.kinds) total += k.at_the_peak;
+  std::string out = "\n at the peak   share       at most  kind of memory\n";
+  for (const MemoryKind& k : a.memory.kinds)
+    out += row_text("%12s %6.1f%%  %12s  ", human_bytes(k.at_the_peak).c_str(),
+                    100 * static_cast<double>(k.at_the_peak) /
+                        static_cast<double>(std::max<uint64_t>(1, total)),
+                    human_bytes(k.most).c_str()) +
+           k.kind + "\n";
+  return out;
+}
+
+std::string device_table(const Analysis& a) {
+  const double steps = std::max(1.0, a.steps()), total = a.operation_seconds();
+  if (total <= 0) return "";
+  std::string out = "\n   calls         ms   share   GFLOP/s  copying ms        memory  device\n";
+  for (const DeviceUse& d : a.devices)
+    out += row_text("%8.*f %10.3f %6.1f%% %9.1f %11.3f  %12s  ",
+                    d.calls % static_cast<int64_t>(steps) == 0 ? 0 : 1,
+                    static_cast<double>(d.calls) / steps, 1e3 * d.seconds / steps,
+                    100 * d.seconds / total, d.seconds > 0 ? d.flops / d.seconds / 1e9 : 0,
+                    1e3 * d.copying / steps, human_bytes(d.memory).c_str()) +
+           d.device + "\n";
+  return out;
+}
+
 }  // namespace paddle::profile

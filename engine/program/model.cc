@@ -7,6 +7,10 @@
 
 namespace paddle::program {
 
+std::unique_ptr<Model> Model::clone() const {
+  fail(ErrorCode::kUsage, name_, " cannot run in several streams");
+}
+
 std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& options) {
   if (is_directory(path)) {
     if (!options.overrides.empty())

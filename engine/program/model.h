@@ -60,6 +60,12 @@ class Model {
   virtual const std::vector<Array>& run(const std::vector<Array>& inputs) = 0;
   /// Floating-point operations for inputs of these shapes.
   virtual double flops(const std::vector<Array>& inputs) = 0;
+  /// The model once more: with the same weights in memory, but plans, results and states of its
+  /// own, so that another thread can run it at the same time. kUsage for models that cannot, such
+  /// as those that hand states on from run to run.
+  virtual std::unique_ptr<Model> clone() const;
+  /// Makes the next run the one of this number, from 0: random operators of ONNX draw by it.
+  virtual void set_run(int64_t) {}
   /// Restores the initial values of states that live for one sequence.
   virtual void reset() {}
   /// The kind of class scores in output `i`.

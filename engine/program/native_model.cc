@@ -64,8 +64,9 @@ void NativeModel::read_model_folder(const std::string& path, const std::string& 
   ModelFolder folder = open_model_folder(path, function);
   name_ = folder.name;
   metadata_ = std::move(folder.metadata);
-  fill_store_ = [this, weights = folder.weights](const ir::Function& function) {
-    read_weights(*weights, function, store_);
+  fill_store_ = [weights = folder.weights](const ir::Function& function, ParameterStore& store) {
+    read_weights(*weights, function, store);
+    return std::nullopt;
   };
   use_float64_ = folder.use_float64;
   quantization_ = folder.quantization;
@@ -83,8 +84,8 @@ void NativeModel::read_model_file(const std::string& path, const LoadOptions& op
   program_ = file.program;
   entry_ = file.entry;
   if (!options.weights.empty()) {
-    fill_store_ = [this, file, options](const ir::Function&) {
-      report_ = load_file_weights(file, options, {}, store_);
+    fill_store_ = [file, options](const ir::Function&, ParameterStore& store) {
+      return std::optional(load_file_weights(file, options, {}, store));
     };
     preset_weights(store_, options.weights);
   }
@@ -93,6 +94,7 @@ void NativeModel::read_model_file(const std::string& path, const LoadOptions& op
 }
 
 bool NativeModel::trace(const std::map<std::string, int64_t>& known) {
+  const std::lock_guard lock(*tracing_);
   StaticDims dims{known, {}};
   const auto function =
       trace_prediction(*program_, *entry_, store_, use_float64_, &dims, quantization_.get());
@@ -112,7 +114,8 @@ bool NativeModel::trace(const std::map<std::string, int64_t>& known) {
 
 void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
                             std::map<std::string, int64_t> fixed) {
-  if (fill_store_) fill_store_(*function);
+  if (fill_store_)
+    if (auto report = fill_store_(*function, store_)) report_ = std::move(report);
   const ir::Function& exact = *function;
   const auto kept = function;
   if (precision_ == DType::kBF16 || precision_ == DType::kF16)
@@ -130,17 +133,33 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
   bind_weights(*function, store_);
   trace.executable = runtime::compile(
       function, compile_, {.plan = {.profile = profile_}, .adapt_threads = true}, observe_);
-  trace.arrays.resize(function->inputs.size());
   inputs_.clear();
   outputs_.clear();
   for (size_t i = 0; i < function->inputs.size(); ++i) {
     const ir::Port& port = function->inputs[i];
     trace.user_input.push_back(-1);
+    if (port.kind != ir::PortKind::kValue) continue;
+    trace.user_input.back() = static_cast<int>(inputs_.size());
+    inputs_.push_back({port.name, function->body.arguments[i]->type});
+  }
+  bind_arrays(trace);
+  for (size_t i = 0; i < function->outputs.size(); ++i)
+    if (function->outputs[i].kind == ir::PortKind::kValue) {
+      trace.user_output.push_back(i);
+      outputs_.push_back(function->outputs[i].name);
+    }
+  traces_.push_front(std::move(trace));
+  if (traces_.size() > kMaxTraces) traces_.pop_back();
+}
+
+void NativeModel::bind_arrays(Trace& trace) {
+  const ir::Function& function = *trace.function;
+  trace.arrays.resize(function.inputs.size());
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    const ir::Port& port = function.inputs[i];
     switch (port.kind) {
       case ir::PortKind::kValue:
-        trace.user_input.back() = static_cast<int>(inputs_.size());
-        inputs_.push_back({port.name, function->body.arguments[i]->type});
-        break;
+        break;  // by each run
       case ir::PortKind::kParameter:
         trace.arrays[i] = store_.parameters.at(port.name).value.contiguous().to(compile_.device);
         break;
@@ -157,13 +176,38 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
         break;
     }
   }
-  for (size_t i = 0; i < function->outputs.size(); ++i)
-    if (function->outputs[i].kind == ir::PortKind::kValue) {
-      trace.user_output.push_back(i);
-      outputs_.push_back(function->outputs[i].name);
-    }
-  traces_.push_front(std::move(trace));
-  if (traces_.size() > kMaxTraces) traces_.pop_back();
+}
+
+NativeModel::NativeModel(const NativeModel& other)
+    : Model(other),
+      scales_(other.scales_),
+      store_(other.store_),
+      program_(other.program_),
+      entry_(other.entry_),
+      use_float64_(other.use_float64_),
+      quantization_(other.quantization_),
+      fill_store_(other.fill_store_),
+      tracing_(other.tracing_),
+      report_(other.report_),
+      profile_(other.profile_),
+      observe_(other.observe_),
+      compile_(other.compile_) {
+  for (const Trace& trace : other.traces_) {
+    Trace& own = traces_.emplace_back();
+    own.fixed = trace.fixed;
+    own.function = trace.function;
+    own.executable = trace.executable->clone();
+    own.user_input = trace.user_input;
+    own.user_output = trace.user_output;
+    bind_arrays(own);
+  }
+}
+
+std::unique_ptr<Model> NativeModel::clone() const {
+  if (!live_states_.empty())
+    fail(ErrorCode::kUsage, name_, " hands its state '", live_states_.begin()->first,
+         "' on from batch to batch, so it runs in one stream");
+  return std::unique_ptr<Model>(new NativeModel(*this));
 }
 
 NativeModel::Trace& NativeModel::trace_for(const std::vector<Array>& inputs) {

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ class NativeModel final : public Model {
   int64_t parameter_count() const override { return store_.parameter_count(); }
   const std::vector<Array>& run(const std::vector<Array>& inputs) override;
   double flops(const std::vector<Array>& inputs) override;
+  std::unique_ptr<Model> clone() const override;
   void reset() override;
   Scores scores(size_t i) const override;
   bool is_sigmoid(size_t i) const override;
@@ -45,6 +47,7 @@ class NativeModel final : public Model {
     void set_inputs(const std::vector<Array>& inputs);
   };
   explicit NativeModel(const LoadOptions& options);
+  NativeModel(const NativeModel& other);
   void read_model_folder(const std::string& path, const std::string& function);
   void read_model_file(const std::string& path, const LoadOptions& options);
   /// kUsage if the model cannot compute in `precision_`.
@@ -52,6 +55,8 @@ class NativeModel final : public Model {
   /// Traces the program with these values for `static(dim)`; false if it asks for more.
   bool trace(const std::map<std::string, int64_t>& known);
   void add_trace(std::shared_ptr<ir::Function> function, std::map<std::string, int64_t> fixed);
+  /// Sets what a trace's function runs on, except the user's inputs.
+  void bind_arrays(Trace& trace);
   Trace& trace_for(const std::vector<Array>& inputs);
 
   std::vector<OutputScale> scales_;  ///< per output, of the last trace
@@ -63,7 +68,10 @@ class NativeModel final : public Model {
   const lang::EntryPoint* entry_ = nullptr;
   bool use_float64_ = false;
   std::shared_ptr<const quant::FakeQuantization> quantization_;
-  std::function<void(const ir::Function&)> fill_store_;  ///< with the weights of a function
+  /// Fills a store with the weights of a function.
+  std::function<std::optional<LoadReport>(const ir::Function&, ParameterStore&)> fill_store_;
+  /// Held while a model or a clone of it traces: they share the program and the files.
+  std::shared_ptr<std::mutex> tracing_ = std::make_shared<std::mutex>();
   std::optional<LoadReport> report_;
   std::shared_ptr<runtime::Profile> profile_;
   compiler::Observer observe_;

@@ -36,6 +36,12 @@ OnnxModel::OnnxModel(const std::string& path, const LoadOptions& options) {
   }
 }
 
+OnnxModel::OnnxModel(const OnnxModel& other) : Model(other), session_(other.session_->clone()) {}
+
+std::unique_ptr<Model> OnnxModel::clone() const {
+  return std::unique_ptr<Model>(new OnnxModel(*this));
+}
+
 const std::vector<Array>& OnnxModel::run(const std::vector<Array>& inputs) {
   const auto arrays = onnx::plain_arrays(*session_, session_->run(onnx::to_values(inputs)));
   results_.clear();

@@ -22,6 +22,10 @@ class Executable {
  public:
   explicit Executable(std::shared_ptr<const ir::Function> function, ExecutableOptions options = {});
 
+  /// Another executable of the same function, with plans and memory of its own.
+  std::unique_ptr<Executable> clone() const {
+    return std::make_unique<Executable>(function_, options_);
+  }
   /// Runs on one contiguous array per input: parameters and states on the plan's device, values
   /// anywhere. Parameters and states that the function updates are overwritten in place. Outputs
   /// are on the host and valid until the next run.

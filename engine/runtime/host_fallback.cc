@@ -58,7 +58,7 @@ class HostFallback final : public Kernel {
     // The next run overwrites the host's copies.
     check_device(device_, api.synchronize_stream(context.stream));
   }
-  std::string implementation() const override { return "host:" + kernel_->implementation(); }
+  std::string implementation() const override { return kOnHost + kernel_->implementation(); }
 
  private:
   std::unique_ptr<Kernel> kernel_;

@@ -10,6 +10,9 @@
 
 namespace paddle::runtime {
 
+/// The implementation of such a kernel begins with this.
+inline constexpr const char* kOnHost = "host:";
+
 /// Notes one run of the operation on the host for the device; kDevice if that is refused.
 void count_host_fallback(const Op& op, Device device);
 /// kDevice, naming the operation, if running it on the host is refused.

@@ -10,6 +10,7 @@
 #include "ops/core/call.h"
 #include "ops/core/cost.h"
 #include "runtime/execute.h"
+#include "runtime/host_fallback.h"
 #include "runtime/plan_builder.h"
 #include "runtime/plan_streams.h"
 
@@ -33,12 +34,7 @@ Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, Plan
   }
   PlanBuilder(*this, inputs).build();
   if (!options_.profile) return;
-  const MemoryReport report = memory();
-  PlanInfo info{function_.name, {}, report.arena, report.scratch, report.inputs, report.constants};
-  for (const Buffer& b : buffers_)
-    if (b.kind == BufferKind::kArena && b.bytes > 0)
-      info.buffers.push_back({b.label, b.bytes, b.first, b.last});
-  options_.profile->plans.push_back(std::move(info));
+  options_.profile->plans.push_back(describe_memory());
   describe(instructions_);
 }
 
@@ -58,6 +54,30 @@ MemoryReport Plan::memory() const {
     if (b.kind == BufferKind::kConstant) report.constants += b.bytes;
   }
   return report;
+}
+
+PlanInfo Plan::describe_memory() const {
+  using Held = PlanInfo::Input;
+  const MemoryReport report = memory();
+  PlanInfo info;
+  info.function = function_.name;
+  info.device = options_.device.text();
+  info.arena = report.arena;
+  info.scratch = report.scratch;
+  info.inputs = report.inputs;
+  info.constants = report.constants;
+  for (const Buffer& b : buffers_) {
+    if (b.kind == BufferKind::kArena && b.bytes > 0)
+      info.buffers.push_back({b.label, b.bytes, b.first, b.last});
+    if (b.kind != BufferKind::kInput) continue;
+    const ir::Port& port = function_.inputs[b.input];
+    info.held.push_back({port.name,
+                         port.kind == ir::PortKind::kParameter ? Held::Kind::kParameter
+                         : port.kind == ir::PortKind::kState   ? Held::Kind::kState
+                                                               : Held::Kind::kValue,
+                         b.bytes});
+  }
+  return info;
 }
 
 std::vector<std::pair<std::string, size_t>> Plan::largest(size_t count) const {
@@ -171,6 +191,7 @@ void Plan::describe(std::vector<Instruction>& block) {
                           : i.kind == Instruction::Kind::kCopyIn   ? "copy to device"
                           : i.kind == Instruction::Kind::kReadBack ? "copy to host"
                                                                    : "dynamic";
+    info.device = info.implementation.starts_with(kOnHost) ? "cpu" : options_.device.text();
     info.flops = flops_of(i);
     info.origin = i.operation ? origin_of(*i.operation) : "";
     info.plan = static_cast<int>(options_.profile->plans.size()) - 1;

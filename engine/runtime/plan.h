@@ -171,6 +171,7 @@ class Plan {
   /// Fills in the addresses of all values, or of those in input and staging memory alone.
   void resolve(std::vector<Instruction>& block, bool inputs_only);
   void execute(Instruction& instruction, const RunContext& context);
+  PlanInfo describe_memory() const;
   void describe(std::vector<Instruction>& block);
   double flops_of(const Instruction& instruction) const;
   void store_dynamic(int value, Array array);

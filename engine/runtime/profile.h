@@ -12,10 +12,11 @@ struct InstructionInfo {
   std::string function, operation, implementation;
   std::string shapes;  ///< "float32[64, 10] x float32[10] -> float32[64, 10]"
   double flops = 0;
-  double bytes = 0;         ///< of operands and results, each counted once
-  std::string origin = {};  ///< of the operation, as in base/source_location.h
-  int plan = -1;            ///< in Profile::plans, -1 outside of plans
-  int position = 0;         ///< of the instruction in its plan
+  double bytes = 0;            ///< of operands and results, each counted once
+  std::string origin = {};     ///< of the operation, as in base/source_location.h
+  int plan = -1;               ///< in Profile::plans, -1 outside of plans
+  int position = 0;            ///< of the instruction in its plan
+  std::string device = "cpu";  ///< that it ran on: the host for what the plan's device cannot do
 };
 
 /// The memory of a plan. Positions are those of InstructionInfo.
@@ -25,8 +26,17 @@ struct PlanInfo {
     uint64_t bytes = 0;
     int first = 0, last = 0;  ///< positions of definition and last use
   };
+  /// Memory that outlives runs.
+  struct Input {
+    enum class Kind : uint8_t { kValue, kParameter, kState };
+    std::string name;
+    Kind kind = Kind::kValue;
+    uint64_t bytes = 0;
+  };
   std::string function;
+  std::string device = "cpu";
   std::vector<Buffer> buffers;                                 ///< of the arena
+  std::vector<Input> held;                                     ///< of `inputs` bytes
   uint64_t arena = 0, scratch = 0, inputs = 0, constants = 0;  ///< bytes, as in MemoryReport
 };
 

@@ -5,17 +5,27 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 
 #include "base/limits.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "base/thread_scope.h"
 #include "infer/random_inputs.h"
+#include "infer/streams.h"
 #include "runtime/execute.h"
 #include "tune/kernel_search.h"
+#include "tune/race.h"
 #include "tune/schedule_search.h"
 
 namespace paddle::tune {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int64_t samples_of(const std::vector<Array>& inputs) {
+  return inputs.empty() || inputs[0].shape.empty() ? 1 : std::max<int64_t>(1, inputs[0].shape[0]);
+}
 
 class ModelRunner final : public Runner {
  public:
@@ -30,20 +40,17 @@ class ModelRunner final : public Runner {
     for (int i = 0; i < 2; ++i) model_->run(inputs_);
   }
   double block(double seconds) override {
-    using Clock = std::chrono::steady_clock;
     set_thread_count(threads_);
     const codegen::ScheduleHookScope scope(schedules_);
-    const int64_t samples =
-        inputs_.empty() || inputs_[0].shape.empty() ? 1 : std::max<int64_t>(1, inputs_[0].shape[0]);
     const auto begin = Clock::now();
     double elapsed = 0;
     int64_t runs = 0;
     while (runs == 0 || elapsed < seconds) {
       model_->run(inputs_);
       ++runs;
-      elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+      elapsed = seconds_since(begin);
     }
-    return elapsed / static_cast<double>(runs * samples);
+    return elapsed / static_cast<double>(runs * samples_of(inputs_));
   }
 
  private:
@@ -51,6 +58,44 @@ class ModelRunner final : public Runner {
   std::vector<Array> inputs_;
   int threads_;
   codegen::ScheduleHook* schedules_;
+};
+
+/// Several batches at a time.
+class StreamsRunner final : public Runner {
+ public:
+  StreamsRunner(program::Model& model, std::vector<Array> inputs, int64_t streams, int threads,
+                codegen::ScheduleHook* schedules)
+      : inputs_(std::move(inputs)), schedules_(schedules) {
+    {
+      const codegen::ScheduleHookScope scope(schedules_);
+      model.run(inputs_);  // compiles what the streams share
+    }
+    streams_ = std::make_unique<infer::Streams>(model, streams, threads);
+    runs_.resize(streams_->size());
+    run(0);
+  }
+  double block(double seconds) override {
+    const auto begin = Clock::now();
+    run(seconds);
+    const double elapsed = seconds_since(begin);
+    const int64_t runs = std::accumulate(runs_.begin(), runs_.end(), int64_t{0});
+    return elapsed / static_cast<double>(runs * samples_of(inputs_));
+  }
+
+ private:
+  /// At least two runs of each stream, and as many as begin within the time.
+  void run(double seconds) {
+    streams_->run([&, begin = Clock::now()](size_t stream) {
+      const codegen::ScheduleHookScope scope(schedules_);
+      for (runs_[stream] = 0; runs_[stream] < 2 || seconds_since(begin) < seconds; ++runs_[stream])
+        streams_->model(stream).run(inputs_);
+    });
+  }
+
+  std::vector<Array> inputs_;
+  codegen::ScheduleHook* schedules_;
+  std::unique_ptr<infer::Streams> streams_;
+  std::vector<int64_t> runs_;
 };
 
 class InferenceSubject final : public Subject {
@@ -62,6 +107,7 @@ class InferenceSubject final : public Subject {
     has_batch_ = !model->inputs().empty() && !model->inputs()[0].second.shape.empty() &&
                  model->inputs()[0].second.shape[0].is_symbol();
     start_ = {{"threads", std::to_string(thread_count())},
+              {"streams", "1"},
               {"batch", std::to_string(options_.batch)},
               {"precision", text(model->precision())},
               {"kernels", ""},
@@ -70,18 +116,22 @@ class InferenceSubject final : public Subject {
               {"no-batch-tiling", "false"},
               {"no-winograd", "false"}};
     is_onnx_ = model->onnx() != nullptr;
+    has_streams_ = can_clone(*model);
     inputs(*model, options_.batch);  // an input whose size is not known is refused here
   }
 
   std::string name() const override { return name_; }
   std::string kind() const override { return "inference"; }
   std::vector<std::string> dimensions() const override {
-    return {"threads", "precision", "batch", "kernels", "codegen"};
+    return {"threads", "precision", "batch", "streams", "kernels", "codegen"};
   }
   Settings start() const override { return start_; }
 
   std::vector<Change> candidates(const std::string& dimension, const Settings& now,
                                  const Budget& budget) override {
+    // Kernels and schedules are timed on the threads of one stream.
+    std::optional<ThreadScope> threads;
+    if (dimension == "kernels" || dimension == "codegen") threads.emplace(threads_of_stream(now));
     std::vector<Change> out;
     const auto add = [&](const char* key, const std::string& value) {
       if (now.at(key) != value) out.push_back({key, value});
@@ -97,6 +147,11 @@ class InferenceSubject final : public Subject {
       constexpr int64_t kLargest = 1024;
       const int64_t next = 2 * std::stoll(now.at("batch"));
       if (has_batch_ && next <= kLargest) add("batch", std::to_string(next));
+    } else if (dimension == "streams") {
+      const int64_t next = 2 * std::stoll(now.at("streams"));
+      if (has_streams_ &&
+          next <= std::min<int64_t>(std::stoll(now.at("threads")), infer::Streams::kMost))
+        add("streams", std::to_string(next));
     } else if (dimension == "kernels") {
       if (!budget.measures)
         out.push_back({"kernels", "a table of faster alternatives"});
@@ -117,6 +172,10 @@ class InferenceSubject final : public Subject {
     auto model = load(settings, kernels_.table(settings.at("kernels")));
     const int64_t batch = std::stoll(settings.at("batch"));
     std::vector<Array> arrays = inputs(*model, batch);
+    if (const int64_t streams = std::stoll(settings.at("streams")); streams > 1)
+      return std::make_unique<StreamsRunner>(*model, std::move(arrays), streams,
+                                             std::stoi(settings.at("threads")),
+                                             schedules(settings));
     return std::make_unique<ModelRunner>(std::move(model), std::move(arrays),
                                          std::stoi(settings.at("threads")), schedules(settings));
   }
@@ -132,12 +191,7 @@ class InferenceSubject final : public Subject {
                100 * options_.tolerance, "%");
   }
   bool same_bits(const Settings& a, const Settings& b) override {
-    const auto x = results(a), y = results(b);
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const Array& p, const Array& q) {
-      return p.dtype == q.dtype && p.shape == q.shape &&
-             std::memcmp(p.raw(), q.raw(), static_cast<size_t>(storage_bytes(p.dtype, p.size()))) ==
-                 0;
-    });
+    return are_same(results(a), results(b));
   }
 
   std::string publish(const Change& change, const std::string& folder) override {
@@ -157,6 +211,27 @@ class InferenceSubject final : public Subject {
   }
 
  private:
+  static bool can_clone(const program::Model& model) {
+    try {
+      model.clone();
+      return true;
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kUsage) throw;
+      return false;
+    }
+  }
+  static int threads_of_stream(const Settings& settings) {
+    return infer::threads_of_stream(std::stoi(settings.at("threads")), 0,
+                                    std::stoll(settings.at("streams")));
+  }
+  static bool are_same(const std::vector<Array>& x, const std::vector<Array>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const Array& p, const Array& q) {
+      return p.dtype == q.dtype && p.shape == q.shape &&
+             std::memcmp(p.raw(), q.raw(), static_cast<size_t>(storage_bytes(p.dtype, p.size()))) ==
+                 0;
+    });
+  }
+
   std::unique_ptr<program::Model> load(const Settings& settings, KernelChoices* choices) {
     set_thread_count(std::stoi(settings.at("threads")));
     program::LoadOptions load = options_.load;
@@ -169,13 +244,30 @@ class InferenceSubject final : public Subject {
     return program::load_model(options_.model, load);
   }
 
-  /// Results on random inputs, packed.
+  static std::vector<Array> packed_results(program::Model& model,
+                                           const std::vector<Array>& inputs) {
+    std::vector<Array> out;
+    for (const Array& y : model.run(inputs)) out.push_back(runtime::copied(y));
+    return out;
+  }
+
+  /// Results on random inputs, packed; if a stream's differ from those of one stream, then these.
   std::vector<Array> results(const Settings& settings) {
     const auto model = load(settings, kernels_.table(settings.at("kernels")));
-    const codegen::ScheduleHookScope scope(schedules(settings));
-    std::vector<Array> out;
-    for (const Array& y : model->run(inputs(*model, options_.batch)))
-      out.push_back(runtime::copied(y));
+    codegen::ScheduleHook* const hook = schedules(settings);
+    const codegen::ScheduleHookScope scope(hook);
+    const std::vector<Array> random = inputs(*model, options_.batch);
+    std::vector<Array> out = packed_results(*model, random);
+    const int64_t count = std::stoll(settings.at("streams"));
+    if (count == 1) return out;
+    infer::Streams streams(*model, count, std::stoi(settings.at("threads")));
+    std::vector<std::vector<Array>> of_streams(streams.size());
+    streams.run([&](size_t i) {
+      const codegen::ScheduleHookScope scope(hook);
+      of_streams[i] = packed_results(streams.model(i), random);
+    });
+    for (const std::vector<Array>& each : of_streams)
+      if (!are_same(each, out)) return each;
     return out;
   }
 
@@ -226,7 +318,7 @@ class InferenceSubject final : public Subject {
 
   InferenceOptions options_;
   std::string name_;
-  bool has_batch_ = false, is_onnx_ = false;
+  bool has_batch_ = false, is_onnx_ = false, has_streams_ = false;
   Settings start_;
   KernelSearch kernels_;
   ScheduleSearch schedules_;

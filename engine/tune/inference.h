@@ -1,6 +1,6 @@
 #pragma once
-// Predictions of a model as the subject of tuning: threads, samples at a time, and what the
-// compiler and the kernels do. Its settings are options of paddle-infer.
+// Predictions of a model as the subject of tuning: threads, samples and batches at a time, and what
+// the compiler and the kernels do. Its settings are options of paddle-infer.
 
 #include "program/model.h"
 #include "tune/subject.h"

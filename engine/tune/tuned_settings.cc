@@ -1,6 +1,7 @@
 #include "tune/tuned_settings.h"
 
 #include "base/text.h"
+#include "infer/streams.h"
 #include "llm/runner.h"
 
 namespace paddle::tune {
@@ -53,6 +54,10 @@ Schema tuned_schema(TunedSubject subject) {
   s.add("subject", Spec::word({"model", "language_model"}).required());
   s.add("threads", Spec::integer().at_least(1).at_most(1024).doc("as --threads"));
   if (subject == TunedSubject::kModel) {
+    s.add("streams", Spec::integer()
+                         .at_least(1)
+                         .at_most(static_cast<double>(infer::Streams::kMost))
+                         .doc("as --streams"));
     s.add("batch", Spec::integer().at_least(1).at_most(1 << 20).doc("as --batch"));
     s.add("precision", Spec::word({"float32", "bfloat16", "float16"}).doc("as --precision"));
     s.add("kernels", Spec::path().doc("as --kernels"));

@@ -21,10 +21,10 @@ struct TunedSettings {
   std::string precision;         ///< "float32", "bfloat16" or "float16"
   std::string kernels;           ///< a table of kernel choices, an absolute path
   bool codegen = true, batch_tiling = true, winograd = true;
+  std::optional<int64_t> streams;  ///< batches or, of a language model, texts at a time
   // Of a language model.
-  std::optional<int64_t> chunk;    ///< tokens of prompts that a step reads
-  std::optional<int64_t> streams;  ///< texts at a time
-  std::string kv;                  ///< "f32", "bf16" or "int8"
+  std::optional<int64_t> chunk;  ///< tokens of prompts that a step reads
+  std::string kv;                ///< "f32", "bf16" or "int8"
 };
 
 /// The word for a subject in the file: "model" or "language_model".

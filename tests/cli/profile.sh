@@ -186,6 +186,37 @@ expect 4 "is not a profile" "$profile" diff "$folder/train" "$folder/again"
 touch "$folder/file"
 expect 6 "$folder/file" "$profile" configs/quickstart/digits.yaml -o "$folder/file/report"
 
+# Memory by kind, and devices: what a device cannot do runs on the host, and is counted there.
+for what in "configs/quickstart/digits.yaml" "models/digits_cnn.yaml --batch 4"; do
+  ok "$profile" $what -o "$folder/mirror" --steps 1:4 --device mirror
+  grep -qE "  mirror(:0)?$" "$folder/out" || fail "the table of devices of $what"
+  python3 - "$folder/mirror" "$what" <<'P' || fail "memory and devices of $what"
+import csv, json, sys
+o = json.load(open(sys.argv[1] + "/profile.json"))
+rows = list(csv.DictReader(open(sys.argv[1] + "/operations.csv")))
+kinds = {k["kind"]: k for k in o["memory"]["kinds"]}
+training = "configs" in sys.argv[2]
+assert ("optimizer states" in kinds) == ("values kept for the backward pass" in kinds) == training, kinds
+if training:
+    assert kinds["optimizer states"]["peak_bytes"] >= 2 * kinds["parameters"]["peak_bytes"] > 0, kinds
+held = sum(k["peak_bytes"] for name, k in kinds.items() if not name.startswith("values"))
+values = sum(k["peak_bytes"] for name, k in kinds.items() if name.startswith("values"))
+assert held == o["memory"]["input_bytes"] + o["memory"]["constant_bytes"], kinds
+assert values == o["memory"]["peak_bytes"], kinds
+assert all(k["peak_bytes"] <= k["most_bytes"] for k in kinds.values())
+assert o["memory"]["resident_bytes"] > 1 << 20
+devices = {d["device"]: d for d in o["devices"]}
+main = next(name for name in devices if name.startswith("mirror"))
+assert abs(sum(d["ms"] for d in devices.values()) - sum(r["ms"] for r in o["operations"])) < 1e-6
+assert devices[main]["copying_ms"] > 0 and devices[main]["memory_bytes"] > 0, devices
+for r in rows:
+    assert r["device"] == ("cpu" if r["implementation"].startswith("host:") else main), r
+P
+done
+expect 2 "language models run on the cpu" "$profile" tests/llm/data/llama -o "$folder/x" --device mirror
+expect 2 "runs of several ranks are on the cpu" "$profile" configs/quickstart/digits.yaml -o "$folder/x" --device mirror \
+  --simulate 2 parallel.data=2
+
 # A language model: the prompt and the generated tokens are the samples of a step.
 ok "$profile" tests/llm/data/llama -o "$folder/language" --steps 1:4 --prompt 24 --generate 3 --json
 [[ "$(wc -l < "$folder/out")" == 1 ]] || fail "--json prints more than one line"

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "profile/report.h"
@@ -29,6 +31,11 @@ struct Example {
     plan.function = "train";
     plan.buffers = {{"conv2d", 400, 1, 2}, {"conv2d_weight_grad", 100, 2, 3}, {"sum", 50, 3, 3}};
     plan.arena = 512;
+    using Kind = runtime::PlanInfo::Input::Kind;
+    plan.held = {{"w", Kind::kParameter, 1000},         {"optimizer/w/m", Kind::kState, 1000},
+                 {"optimizer/w/v", Kind::kState, 1000}, {"mean", Kind::kState, 30},
+                 {"gradient/w", Kind::kState, 20},      {"image", Kind::kValue, 64}};
+    plan.inputs = 3114;
     profile.plans.push_back(plan);
     const auto add = [&](const char* operation, const char* origin, double flops, double bytes,
                          int position) {
@@ -57,6 +64,50 @@ struct Example {
     measured.spans.push_back({"make batch", 1, -50 * kMs, -40 * kMs});  // before the first step
   }
 };
+
+TEST(Analysis, TellsMemoryByKind) {
+  Example e;
+  const Analysis a = analyze(e.measured, e.profile);
+  std::map<std::string, std::pair<uint64_t, uint64_t>> kinds;
+  for (const MemoryKind& k : a.memory.kinds) kinds[k.kind] = {k.at_the_peak, k.most};
+  const std::map<std::string, std::pair<uint64_t, uint64_t>> expected = {
+      {"parameters", {1000, 1000}},
+      {"optimizer states", {2000, 2000}},
+      {"states of the model", {30, 30}},
+      {"accumulated gradients", {20, 20}},
+      {"data", {64, 64}},
+      {"values kept for the backward pass", {400, 400}},
+      {"values of the backward pass", {100, 100}},
+      {"values of the update", {0, 50}}};  // the peak is before it
+  EXPECT_EQ(kinds, expected);
+  EXPECT_EQ(a.memory.kinds[0].kind, "optimizer states");
+}
+
+TEST(Analysis, TellsTimeAndMemoryByDevice) {
+  Example e;
+  e.profile.plans[0].device = "mirror:0";
+  e.profile.instructions[0].device = e.profile.instructions[1].device = "mirror:0";
+  e.profile.instructions[2].implementation = "host:cpu";
+  const int copy = e.profile.add({.function = "train",
+                                  .operation = "copy",
+                                  .implementation = "copy to device",
+                                  .shapes = "",
+                                  .plan = 0,
+                                  .position = 1,
+                                  .device = "mirror:0"});
+  e.profile.record(copy, 0, kMs / 4);
+  const Analysis a = analyze(e.measured, e.profile);
+  ASSERT_EQ(a.devices.size(), 2u);
+  EXPECT_EQ(a.devices[0].device, "mirror:0");
+  EXPECT_EQ(a.devices[0].calls, 5);
+  EXPECT_DOUBLE_EQ(a.devices[0].seconds, 0.01825);
+  EXPECT_DOUBLE_EQ(a.devices[0].copying, 0.00025);
+  EXPECT_EQ(a.devices[0].memory, 512u + 3114u);
+  EXPECT_EQ(a.devices[1].device, "cpu");
+  EXPECT_EQ(a.devices[1].calls, 2);
+  EXPECT_DOUBLE_EQ(a.devices[1].seconds, 0.001);
+  EXPECT_EQ(a.devices[1].memory, 0u);
+}
 
 TEST(Analysis, SumsTimesOfOperationsAndOfTheLoader) {
   Example e;

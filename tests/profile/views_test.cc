@@ -50,5 +50,28 @@ TEST(MemoryTable, ListsTheValuesOfThePeak) {
   EXPECT_NE(memory_table(a, 1).find("  1 more\n"), std::string::npos);
 }
 
+TEST(MemoryKindTable, HasAShareOfThePeak) {
+  Analysis a;
+  EXPECT_EQ(memory_kind_table(a), "");
+  a.memory.kinds = {{"parameters", 3 << 20, 3 << 20}, {"values of the update", 1 << 20, 2 << 20}};
+  const std::string table = memory_kind_table(a);
+  EXPECT_NE(table.find("      3 MiB   75.0%         3 MiB  parameters\n"), std::string::npos)
+      << table;
+  EXPECT_NE(table.find("      1 MiB   25.0%         2 MiB  values of the update\n"),
+            std::string::npos)
+      << table;
+}
+
+TEST(DeviceTable, HasARowForEachDevice) {
+  Analysis a = example();
+  a.measured.steps.resize(2);
+  a.devices = {{"mirror:0", 6, 0.008, 0.001, 16e6, 5 << 20}, {"cpu", 1, 0.002, 0, 0, 0}};
+  EXPECT_EQ(device_table(a),
+            "\n   calls         ms   share   GFLOP/s  copying ms        memory  device\n"
+            "       3      4.000   80.0%       2.0       0.500         5 MiB  mirror:0\n"
+            "     0.5      1.000   20.0%       0.0       0.000           0 B  cpu\n");
+  EXPECT_EQ(device_table(Analysis()), "");
+}
+
 }  // namespace
 }  // namespace paddle::profile

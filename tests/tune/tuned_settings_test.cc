@@ -44,10 +44,12 @@ class TunedFile : public testing::Test {
 
 TEST_F(TunedFile, StatesSettingsOfAModel) {
   const TunedSettings s = read(
-      "subject: model\nthreads: 3\nbatch: 32\nprecision: bfloat16\nkernels: kernels.txt\n"
+      "subject: model\nthreads: 3\nstreams: 2\nbatch: 32\nprecision: bfloat16\nkernels: "
+      "kernels.txt\n"
       "codegen: false\nwinograd: false\n",
       TunedSubject::kModel);
   EXPECT_EQ(s.threads, 3);
+  EXPECT_EQ(s.streams, 2);
   EXPECT_EQ(s.batch, 32);
   EXPECT_EQ(s.precision, "bfloat16");
   EXPECT_EQ(s.kernels, fs::absolute(folder_ / "kernels.txt").string());  // beside the file

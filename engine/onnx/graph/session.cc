@@ -34,7 +34,10 @@ void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) 
 }  // namespace
 
 Session::Session(const std::string& path, SessionOptions options)
-    : opened_(open_model(path, options.provided_inputs)),
+    : Session(open_model(path, options.provided_inputs), std::move(options)) {}
+
+Session::Session(OpenModel opened, SessionOptions options)
+    : opened_(std::move(opened)),
       evaluator_(std::make_unique<Evaluator>(*opened_.model)),
       options_(std::move(options)),
       profile_(options_.profile.get()) {
@@ -44,6 +47,21 @@ Session::Session(const std::string& path, SessionOptions options)
   auto partitions = std::make_unique<Partitions>(*evaluator_, options_);
   partitions_ = partitions.get();
   evaluator_->use_partitions(std::move(partitions));
+}
+
+Session::Compiled Session::Compiled::clone() const {
+  return {types, executable ? executable->clone() : nullptr, failure};
+}
+
+std::unique_ptr<Session> Session::clone() const {
+  std::unique_ptr<Session> copy(new Session(opened_, options_));
+  copy->fallback_ = fallback_;
+  copy->symbolic_tried_ = symbolic_tried_;
+  copy->seed_ = seed_;
+  copy->step_ = step_;
+  if (symbolic_) copy->symbolic_ = std::make_unique<Compiled>(symbolic_->clone());
+  for (const Compiled& each : by_shape_) copy->by_shape_.push_back(each.clone());
+  return copy;
 }
 
 std::vector<std::string> Session::fallbacks() const {

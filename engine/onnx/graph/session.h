@@ -46,6 +46,9 @@ class Session {
  public:
   /// Reads the file; kModel if it has unknown operators.
   explicit Session(const std::string& path, SessionOptions options = {});
+  /// A session over the same model for another thread. It shares initializers and what has been
+  /// compiled so far; its plans, and their memory, are its own.
+  std::unique_ptr<Session> clone() const;
 
   const OpenModel& opened() const { return opened_; }
   const formats::onnx::Model& model() const { return *opened_.model; }
@@ -61,6 +64,8 @@ class Session {
   /// FLOPs for these inputs; runs them to count unless they run as one plan.
   double flops(const Values& inputs);
   void set_seed(uint64_t seed) { seed_ = seed; }
+  /// Makes the next run the one of this number, from 0: random operators draw by it.
+  void set_run(uint64_t run) { step_ = run; }
 
   /// Whether these inputs run as one plan (compiled if necessary); see `fallbacks` if not.
   bool runs_as_plan(const Values& inputs) { return plan_for(inputs) != nullptr; }
@@ -70,10 +75,13 @@ class Session {
   std::shared_ptr<ir::Function> trace(const std::vector<TensorType>& types) const;
 
  private:
+  Session(OpenModel opened, SessionOptions options);
+
   struct Compiled {
     std::vector<TensorType> types;
     std::unique_ptr<runtime::Executable> executable;  ///< null if tracing failed for these types
     std::string failure;                              ///< why
+    Compiled clone() const;
   };
   Compiled* find_compiled(const Values& inputs);
   /// The compiled function for these inputs, bound in `bound_inputs_`; null if there is none.
