@@ -1,6 +1,7 @@
 #include "data/loader.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -11,6 +12,7 @@
 
 #include "base/parallel.h"
 #include "base/span.h"
+#include "data/batch_timing.h"
 #include "data/buffer_pool.h"
 #include "data/sample_order.h"
 #include "data/sample_reader.h"
@@ -19,6 +21,12 @@ namespace paddle::data {
 namespace {
 
 constexpr size_t kListedSkips = 1000;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begun) {
+  return std::chrono::duration<double>(Clock::now() - begun).count();
+}
 
 /// One batch on its way: made by one thread, taken by the consumer in order.
 struct Slot {
@@ -95,6 +103,16 @@ class Loader::Impl {
   }
 
   std::optional<Batch> next() {
+    if (given_) {
+      const std::lock_guard lock(mutex_);
+      timing_.note_using(seconds_since(*given_));
+    }
+    std::optional<Batch> batch = next_batch();
+    given_ = Clock::now();
+    return batch;
+  }
+
+  std::optional<Batch> next_batch() {
     while (true) {
       std::shared_ptr<Slot> slot = options_.workers == 0 ? make_here() : take();
       if (!slot) return std::nullopt;
@@ -274,8 +292,8 @@ class Loader::Impl {
     std::unique_lock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     // Workers put slots into the queue when they start on them, so the order is the order.
-    changed_.wait(lock, [&] { return slots_.empty() ? finished() : slots_.front()->done; });
-    if (slots_.empty()) return nullptr;
+    if (slots_.empty()) return make_next(lock);
+    changed_.wait(lock, [&] { return slots_.front()->done; });
     auto slot = std::move(slots_.front());
     slots_.pop_front();
     lock.unlock();
@@ -283,10 +301,25 @@ class Loader::Impl {
     return slot;
   }
 
+  /// Makes the next batch, on which no worker has started, in the caller's thread.
+  std::shared_ptr<Slot> make_next(std::unique_lock<std::mutex>& lock) {
+    auto slot = issue();
+    if (!slot) return nullptr;
+    lock.unlock();
+    const double seconds = fill(*slot, workspace_);
+    lock.lock();
+    const bool workers_wait = timing_.caller_makes();
+    timing_.note_making(seconds);
+    const bool wakes = finished() || (workers_wait && !timing_.caller_makes());
+    lock.unlock();
+    if (wakes) changed_.notify_all();
+    return slot;
+  }
+
   bool finished() const { return options_.epochs > 0 && cursor_.epoch >= options_.epochs; }
 
   bool may_start() const {
-    if (finished()) return false;
+    if (finished() || timing_.caller_makes()) return false;
     if (slots_.empty()) return true;
     const uint64_t ahead = slots_.size() + 1;
     return ahead <= static_cast<uint64_t>(options_.workers) * 2 + 2 &&
@@ -309,10 +342,11 @@ class Loader::Impl {
         slot = issue();
         slots_.push_back(slot);
       }
-      fill(*slot, workspace);
+      const double seconds = fill(*slot, workspace);
       bool failed;
       {
         const std::lock_guard lock(mutex_);
+        timing_.note_making(seconds);
         slot->done = true;
         failed = slot->error != nullptr;
       }
@@ -326,12 +360,15 @@ class Loader::Impl {
     return stopping_;
   }
 
-  void fill(Slot& slot, Workspace& workspace) {
+  /// The seconds that it took.
+  double fill(Slot& slot, Workspace& workspace) {
+    const auto begun = Clock::now();
     try {
       make_batch(slot, workspace);
     } catch (...) {
       slot.error = std::current_exception();
     }
+    return seconds_since(begun);
   }
 
   void make_batch(Slot& slot, Workspace& workspace) {
@@ -565,10 +602,12 @@ class Loader::Impl {
   std::exception_ptr failure_;
   int64_t skips_in_epoch_ = 0;
   int64_t empty_since_ = -1;  ///< the epoch of the first batch in a row without samples
+  std::optional<Clock::time_point> given_;  ///< when `next` returned
 
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable changed_;
   LoaderPosition cursor_;
+  BatchTiming timing_;
   std::deque<std::shared_ptr<Slot>> slots_;
   uint64_t batch_bytes_ = 0;
   bool stopping_ = false;
