@@ -94,6 +94,7 @@ class Loader::Impl {
 
   const std::vector<Field>& fields() const { return fields_; }
   const Dataset& dataset() const { return *dataset_; }
+  int workers() const { return options_.workers; }
   int64_t samples_per_epoch() const {
     const int64_t n = epoch_size();
     return options_.drop_last ? n / options_.batch_size * options_.batch_size : n;
@@ -619,6 +620,7 @@ Loader::Loader(DatasetPtr dataset, LoaderOptions options)
 Loader::~Loader() = default;
 const std::vector<Field>& Loader::fields() const { return impl_->fields(); }
 const Dataset& Loader::dataset() const { return impl_->dataset(); }
+int Loader::workers() const { return impl_->workers(); }
 int64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
 int64_t Loader::samples_per_epoch() const { return impl_->samples_per_epoch(); }
 bool Loader::read_rows(std::function<bool(int64_t, int64_t)> wanted) {

@@ -103,6 +103,7 @@ class Loader {
   /// for each one that is padded: `<name>_mask: bool[length]`, true where there is a value.
   const std::vector<Field>& fields() const;
   const Dataset& dataset() const;
+  int workers() const;
   int64_t batches_per_epoch() const;
   int64_t samples_per_epoch() const;  ///< without those that drop_last leaves out
 
