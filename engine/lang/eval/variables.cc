@@ -1,8 +1,9 @@
 // Paths of layers, parameters and states. A path is the caller's path and the callee's name with
 // the number of its occurrence in the text, then the iterations of the enclosing loops.
+#include "lang/eval/variables.h"
+
 #include <algorithm>
 
-#include "lang/eval/evaluation.h"
 #include "lang/eval/shape_interpreter.h"
 #include "lang/layers/initializer_words.h"
 #include "lang/layers/patterns.h"
@@ -17,6 +18,10 @@ std::string joined(const std::string& path, const std::string& part) {
 std::string with_iterations(std::string path, const std::vector<int64_t>& iterations) {
   for (const int64_t i : iterations) path += "." + std::to_string(i);
   return path;
+}
+
+std::string literal_path(const std::string& name, const Frame& frame) {
+  return with_iterations(joined(frame.path, name), frame.iterations);
 }
 
 void check_part(const std::string& part, std::string_view what) {
@@ -91,7 +96,7 @@ DType dtype_of_argument(const std::optional<Value>& value, std::string_view what
 
 }  // namespace
 
-int Evaluation::occurrence(const std::string& callee, const Site& site, const Frame& frame) {
+int Variables::occurrence(const std::string& callee, const Site& site, const Frame& frame) {
   const auto& sites = frame.code->sites;
   const auto index = static_cast<size_t>(site.index);
   if (site.index < 0 || index >= sites.size()) return 1;
@@ -108,31 +113,31 @@ int Evaluation::occurrence(const std::string& callee, const Site& site, const Fr
   return count;
 }
 
-void Evaluation::claim(const std::string& path, const std::string& callee, bool shared,
-                       const Site& site) {
+void Variables::claim(const std::string& path, const std::string& callee, bool shared,
+                      const Site& site) {
   const auto [entry, fresh] =
       claims_.try_emplace(path, Claim{site.key, callee, shared, site.where});
-  if (fresh && is_abstract()) abstract_claims_.push_back(path);
+  if (fresh && context_.is_abstract()) abstract_claims_.push_back(path);
   if (fresh) return;
   const Claim& first = entry->second;
   if (first.shared && shared) {
     if (first.callee != callee) {
-      refuse(site.where, str("share: '", path, "' is a '", first.callee, "' at ",
-                             first.where.location().text(), " and a '", callee, "' here"));
+      context_.refuse(site.where, str("share: '", path, "' is a '", first.callee, "' at ",
+                                      first.where.location().text(), " and a '", callee, "' here"));
     }
     return;
   }
   if (first.site == site.key) return;  // the same text, run again
-  refuse(site.where, str("two different layers are called '", path, "': the first is at ",
-                         first.where.location().text(), " (name= gives another name)"));
+  context_.refuse(site.where, str("two different layers are called '", path, "': the first is at ",
+                                  first.where.location().text(), " (name= gives another name)"));
 }
 
-std::string Evaluation::layer_path(const std::string& callee, Arguments& arguments,
-                                   const Site& site, Frame& frame) {
+std::string Variables::layer_path(const std::string& callee, Arguments& arguments, const Site& site,
+                                  Frame& frame) {
   const auto name = arguments.take("name");
   const auto share = arguments.take("share");
   const bool named = name && !name->is_none(), shared = share && !share->is_none();
-  return with_location_scope(site.where, [&] {
+  return context_.with_location_scope(site.where, [&] {
     if (named && shared)
       fail(ErrorCode::kConfig, callee, ": 'name' and 'share' exclude each other");
     std::string path;
@@ -156,13 +161,9 @@ std::string Evaluation::layer_path(const std::string& callee, Arguments& argumen
   });
 }
 
-std::string Evaluation::literal_path(const std::string& name, const Frame& frame) const {
-  return with_iterations(joined(frame.path, name), frame.iterations);
-}
-
-Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType dtype,
-                             const Initializer& init, const SourcePosition& where) {
-  return with_location_scope(where, [&] {
+Tensor Variables::parameter(const std::string& path, const Dims& shape, DType dtype,
+                            const Initializer& init, const SourcePosition& where) {
+  return context_.with_location_scope(where, [&] {
     const int64_t elements = element_count(std::span<const int64_t>(shape));
     if (init.kind == Initializer::Kind::kAssign &&
         static_cast<int64_t>(init.values.size()) != elements) {
@@ -170,39 +171,40 @@ Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType d
            " elements of '", path, "'");
     }
     check_pattern(init, path, shape);
-    const TensorType type{options_.store->stored_dtype(path, dtype), to_shape(shape)};
+    const TensorType type{context_.options().store->stored_dtype(path, dtype), to_shape(shape)};
     const auto known = parameters_.find(path);
     if (known != parameters_.end() && !same_type(known->second.type(), type)) {
       fail(ErrorCode::kConfig, "the parameter '", path, "' is ", known->second.type(),
            " elsewhere, here it is ", type);
     }
-    if (is_abstract()) {
+    if (context_.is_abstract()) {
       if (known != parameters_.end()) return known->second.fresh_cell();
       abstract_parameters_.push_back(path);
       return parameters_[path] = abstract_tensor(type);
     }
     Tensor tensor;
     try {
-      tensor = options_.store->parameter(path, shape, dtype, init);
+      tensor = context_.options().store->parameter(path, shape, dtype, init);
     } catch (const Error& error) {
       // A path that exists in another size is the text's fault, whoever noticed it.
       if (error.code() != ErrorCode::kModel || !parameters_.count(path)) throw;
       fail(ErrorCode::kConfig, error.message());
     }
     parameters_[path] = tensor;
-    used_parameters_.emplace_back(path, tensor.type());
+    used_.emplace_back(path, tensor.type());
     return tensor;
   });
 }
 
-Value Evaluation::state(const std::string& path, const Dims& shape, DType dtype,
-                        const Initializer& init, StateScope scope, const SourcePosition& where) {
-  return with_location_scope(where, [&] {
+Value Variables::state(const std::string& path, const Dims& shape, DType dtype,
+                       const Initializer& init, StateScope scope, const SourcePosition& where) {
+  return context_.with_location_scope(where, [&] {
     auto slot = states_.find(path);
     if (slot == states_.end()) {
       const Tensor first =
-          is_abstract() ? abstract_tensor({options_.store->stored_dtype(dtype), to_shape(shape)})
-                        : options_.store->state(path, shape, dtype, init, scope);
+          context_.is_abstract()
+              ? abstract_tensor({context_.options().store->stored_dtype(dtype), to_shape(shape)})
+              : context_.options().store->state(path, shape, dtype, init, scope);
       slot = states_.emplace(path, StateSlot{first, scope, init, dtype}).first;
     } else {
       if (slot->second.scope != scope) {
@@ -218,38 +220,39 @@ Value Evaluation::state(const std::string& path, const Dims& shape, DType dtype,
   });
 }
 
-void Evaluation::update_state(const std::string& path, const Tensor& value,
-                              const SourcePosition& where) {
+void Variables::update_state(const std::string& path, const Tensor& value,
+                             const SourcePosition& where) {
   StateSlot& slot = states_.at(path);
   const TensorType& type = slot.current.type();
   Tensor next = value;
   if (next.dtype() != type.dtype || next.type().weak) {
-    next = op("cast", {next, Value(text(type.dtype))}, where).tensor();
+    next = operations_.op("cast", {next, Value(text(type.dtype))}, where).tensor();
   }
   if (!same_shape(next.shape(), type.shape)) {
-    refuse(where,
-           str("update: the state '", path, "' is ", type, ", the new value ", value.type()));
+    context_.refuse(
+        where, str("update: the state '", path, "' is ", type, ", the new value ", value.type()));
   }
   slot.current = next;
   ++slot.writes;
   publish({path});
 }
 
-void Evaluation::publish(const std::set<std::string>& paths) {
-  if (is_abstract() || regions_ > 0) return;
-  for (const std::string& path : paths) options_.store->update(path, states_.at(path).current);
+void Variables::publish(const std::set<std::string>& paths) {
+  if (context_.is_abstract() || context_.in_region()) return;
+  for (const std::string& path : paths)
+    context_.options().store->update(path, states_.at(path).current);
 }
 
-void Evaluation::open_states(const std::set<std::string>& paths, const States& met,
-                             const SourcePosition& where) {
+void Variables::open_states(const std::set<std::string>& paths, const States& met,
+                            const SourcePosition& where) {
   for (const std::string& path : paths) {
     const StateSlot& slot = met.at(path);
     state(path, concrete(slot.current.shape()), slot.declared, slot.init, slot.scope, where);
   }
 }
 
-Value Evaluation::call_param(Arguments& arguments, const SourcePosition& where, Frame& frame) {
-  return with_location_scope(where, [&] {
+Value Variables::call_param(Arguments& arguments, const SourcePosition& where, Frame& frame) {
+  return context_.with_location_scope(where, [&] {
     const auto bound = bind("param", arguments, {"name", "shape", "init", "dtype"});
     if (!bound[0] || !bound[1]) fail(ErrorCode::kConfig, "param needs a name and a shape");
     const std::string& name = text_of(*bound[0], "param: name");
@@ -264,8 +267,8 @@ Value Evaluation::call_param(Arguments& arguments, const SourcePosition& where, 
   });
 }
 
-Value Evaluation::call_state(Arguments& arguments, const SourcePosition& where, Frame& frame) {
-  return with_location_scope(where, [&] {
+Value Variables::call_state(Arguments& arguments, const SourcePosition& where, Frame& frame) {
+  return context_.with_location_scope(where, [&] {
     const auto bound = bind("state", arguments, {"name", "shape", "init", "scope", "dtype"});
     if (!bound[0] || !bound[1]) fail(ErrorCode::kConfig, "state needs a name and a shape");
     const std::string& name = text_of(*bound[0], "state: name");
@@ -287,25 +290,25 @@ Value Evaluation::call_state(Arguments& arguments, const SourcePosition& where, 
   });
 }
 
-Value Evaluation::call_update(Arguments& arguments, const SourcePosition& where) {
-  return with_location_scope(where, [&]() -> Value {
+Value Variables::call_update(Arguments& arguments, const SourcePosition& where) {
+  return context_.with_location_scope(where, [&]() -> Value {
     const auto bound = bind("update", arguments, {"state", "value"});
     if (!bound[0] || !bound[1]) fail(ErrorCode::kConfig, "update needs a state and a value");
     const std::string* path = bound[0]->state_path();
     if (!path) fail(ErrorCode::kConfig, "update: the first argument must be what state(…) gave");
-    if (states_.at(*path).scope == StateScope::kModel && !options_.training) {
+    if (states_.at(*path).scope == StateScope::kModel && !context_.options().training) {
       fail(ErrorCode::kConfig, "update: the state '", *path,
            "' of the model cannot change in evaluation (write 'if training:' around it)");
     }
-    const Tensor value = to_tensor(*bound[1], where, "update");
+    const Tensor value = operations_.to_tensor(*bound[1], where, "update");
     const std::string target = *path;
     update_state(target, value, where);
     return Value(states_.at(target).current);
   });
 }
 
-Value Evaluation::call_get(Arguments& arguments, const SourcePosition& where) {
-  return with_location_scope(where, [&]() -> Value {
+Value Variables::call_get(Arguments& arguments, const SourcePosition& where) {
+  return context_.with_location_scope(where, [&]() -> Value {
     const auto bound = bind("get", arguments, {"path"});
     if (!bound[0]) fail(ErrorCode::kConfig, "get needs a path");
     const std::string& path = text_of(*bound[0], "get");
@@ -320,6 +323,23 @@ Value Evaluation::call_get(Arguments& arguments, const SourcePosition& where) {
     fail(ErrorCode::kConfig, "get: no parameter '", path, "' was made before this",
          did_you_mean(path, paths));
   });
+}
+
+Variables::Rollback::Rollback(Variables& variables)
+    : variables_(variables),
+      states_(variables.states_),
+      parameters_(variables.abstract_parameters_.size()),
+      claims_(variables.abstract_claims_.size()),
+      used_(variables.used_.size()) {}
+
+Variables::Rollback::~Rollback() {
+  variables_.states_ = std::move(states_);
+  auto& parameters = variables_.abstract_parameters_;
+  for (; parameters.size() > parameters_; parameters.pop_back())
+    variables_.parameters_.erase(parameters.back());
+  auto& claims = variables_.abstract_claims_;
+  for (; claims.size() > claims_; claims.pop_back()) variables_.claims_.erase(claims.back());
+  if (variables_.used_.size() > used_) variables_.used_.resize(used_);
 }
 
 }  // namespace paddle::lang
