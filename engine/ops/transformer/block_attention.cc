@@ -178,8 +178,8 @@ class BlockAttention {
     return ops::cast(ops::cast(whole, DType::kI32) + integer(128), DType::kU8);
   }
 
-  /// What each sequence sees, [batch, its tokens, key heads, dim]. Unused entries of the table are
-  /// never looked at. The new tokens of a quantized cache are seen as they are.
+  /// Keys or values that each sequence sees, [batch, tokens, key heads, dim]. Unused entries of the
+  /// table are never looked at. The new tokens of a quantized cache are seen as they are.
   Tensor laid_out(const Cache& cache, const Tensor& blocks) const {
     const Tensor listed = flat(ops::maximum(table_, integer(0)));
     const Tensor chosen = ops::index_select(blocks, listed, 0);
