@@ -1,30 +1,34 @@
 #include "data/loader.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <thread>
 
 #include "base/parallel.h"
 #include "base/span.h"
-#include "data/buffer_pool.h"
-#include "data/sample_order.h"
-#include "data/sample_reader.h"
+#include "data/loading/batch_maker.h"
+#include "data/loading/batch_timing.h"
 
 namespace paddle::data {
 namespace {
 
 constexpr size_t kListedSkips = 1000;
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begun) {
+  return std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
 /// One batch on its way: made by one thread, taken by the consumer in order.
-struct Slot {
-  LoaderPosition from, next;
-  int64_t end = 0;  ///< place after the last sample
-  bool last_of_epoch = false;
+struct Slot : BatchPlaces {
   Batch batch;
   std::vector<SkippedSample> skipped;
   std::exception_ptr error;
@@ -33,59 +37,19 @@ struct Slot {
 
 }  // namespace
 
-int64_t padded_length(int64_t longest, int64_t max_length) {
-  int64_t step = 8;
-  while (step * 8 < longest) step *= 2;
-  const int64_t rounded = (std::max<int64_t>(longest, 1) + step - 1) / step * step;
-  return std::max<int64_t>(longest, std::min(rounded, max_length));
-}
-
 class Loader::Impl {
  public:
   Impl(DatasetPtr dataset, LoaderOptions options)
-      : dataset_(std::move(dataset)),
-        options_(std::move(options)),
-        reader_(dataset_, options_),
-        mixing_(reader_.fields(), options_.batch_transforms) {
-    if (options_.batch_size < 1)
-      fail(ErrorCode::kConfig, "batch_size is ", options_.batch_size, ", at least 1 is needed");
-    if (options_.workers < 0 || options_.workers > 1024)
-      fail(ErrorCode::kConfig, "workers is ", options_.workers);
-    if (options_.ranks < 1 || options_.rank < 0 || options_.rank >= options_.ranks ||
-        options_.batch_size % options_.ranks != 0)
-      fail(ErrorCode::kConfig, "a batch of ", options_.batch_size, " cannot be shared by ",
-           options_.ranks, " processes");
-    if (dataset_->size() == 0) fail(ErrorCode::kData, "the dataset is empty");
-    if (options_.drop_last && epoch_size() < options_.batch_size)
-      fail(ErrorCode::kData, "an epoch has ", epoch_size(), " samples, fewer than one batch of ",
-           options_.batch_size, "; lower batch_size or set drop_last: false");
-    fields_ = reader_.fields();
-    for (size_t f = 0; f < reader_.fields().size(); ++f) {
-      const Field& field = reader_.fields()[f];
-      if (field.max_length == 0) continue;
-      padded_.push_back(f);
-      Field mask{.name = field.name + "_mask", .dtype = DType::kBool, .shape = {-1}};
-      if (dataset_->find_field(mask.name) >= 0)
-        fail(ErrorCode::kConfig, "the data has a field '", mask.name,
-             "', which is the name of the mask of '", field.name, "'; rename one of them");
-      mask.max_length = field.max_length;
-      fields_.push_back(std::move(mask));
-    }
-    order_.emplace(dataset_, options_, !padded_.empty());
-    for (const Field& field : fields_) {
-      const bool fixed = std::find(field.shape.begin(), field.shape.end(), -1) == field.shape.end();
-      if (fixed)
-        batch_bytes_ += static_cast<uint64_t>(storage_bytes(
-            field.dtype,
-            checked_multiply(local_rows(), element_count(std::span<const int64_t>(field.shape)))));
-    }
+      : dataset_(std::move(dataset)), options_(std::move(options)), maker_(dataset_, options_) {
     for (std::string& reason : dataset_->left_out()) count_left_out(std::move(reason));
     start({});
   }
   ~Impl() { stop(); }
 
-  const std::vector<Field>& fields() const { return fields_; }
+  const BatchMaker& maker() const { return maker_; }
+  BatchMaker& maker() { return maker_; }
   const Dataset& dataset() const { return *dataset_; }
+  int workers() const { return options_.workers; }
   int64_t samples_per_epoch() const {
     const int64_t n = epoch_size();
     return options_.drop_last ? n / options_.batch_size * options_.batch_size : n;
@@ -95,6 +59,16 @@ class Loader::Impl {
   }
 
   std::optional<Batch> next() {
+    if (given_) {
+      const std::lock_guard lock(mutex_);
+      timing_.note_using(seconds_since(*given_));
+    }
+    std::optional<Batch> batch = next_batch();
+    given_ = Clock::now();
+    return batch;
+  }
+
+  std::optional<Batch> next_batch() {
     while (true) {
       std::shared_ptr<Slot> slot = options_.workers == 0 ? make_here() : take();
       if (!slot) return std::nullopt;
@@ -122,55 +96,6 @@ class Loader::Impl {
     }
   }
 
-  std::vector<Dims> sample_shapes() const {
-    std::vector<Dims> shapes;
-    for (const Field& field : fields()) {
-      shapes.push_back(field.shape);
-      if (field.max_length > 0) shapes.back()[0] = field.max_length;
-    }
-    const auto open = [](const Dims& shape) {
-      return std::find(shape.begin(), shape.end(), -1) != shape.end();
-    };
-    if (std::none_of(shapes.begin(), shapes.end(), open)) return shapes;
-    Workspace workspace;
-    std::string reason;
-    for (int64_t index = 0; index < dataset_->size(); ++index) {
-      try {
-        reader_.read(index, {options_.seed, 0}, workspace);
-      } catch (const BadSample& bad) {
-        if (reason.empty()) reason = bad.reason;
-        continue;
-      }
-      for (size_t f = 0; f < workspace.sample.size(); ++f)
-        if (open(shapes[f])) shapes[f] = workspace.sample[f].shape();
-      return shapes;
-    }
-    fail(ErrorCode::kData, "no sample can be read; the first: ", reason);
-  }
-
-  std::optional<Refusal> examine(int64_t index, Sample& sample) const {
-    Workspace workspace;
-    workspace.sample = std::move(sample);
-    std::optional<Refusal> refusal;
-    try {
-      reader_.read(index, {options_.seed, 0}, workspace);
-    } catch (const BadSample& bad) {
-      refusal = {bad.reason, true};
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kData) throw;
-      refusal = {error.what(), false};
-    }
-    sample = std::move(workspace.sample);
-    return refusal;
-  }
-
-  Batch collate(const std::vector<Sample>& samples, const std::vector<int64_t>& indices) {
-    Batch batch;
-    batch.indices = indices;
-    store_together(batch, samples);
-    return batch;
-  }
-
   void seek(LoaderPosition position) {
     if (position.epoch < 0 || position.sample < 0 || position.sample > epoch_size())
       fail(ErrorCode::kData, "cannot continue at sample ", position.sample, " of epoch ",
@@ -182,26 +107,21 @@ class Loader::Impl {
   void require(std::vector<ValueRange> ranges) {
     stop();
     options_.ranges = ranges;
-    reader_.require(std::move(ranges));
+    maker_.require(std::move(ranges));
     start(position_);
   }
 
   std::unique_ptr<Loader> again() const {
     auto out = std::make_unique<Loader>(dataset_, options_);
     out->check_batches(batch_check_);
-    if (wanted_) out->read_rows(wanted_);
+    if (maker_.wanted()) out->read_rows(maker_.wanted());
     return out;
   }
 
   bool read_rows(std::function<bool(int64_t, int64_t)> wanted) {
-    const bool fixed = std::all_of(fields_.begin(), fields_.end(), [](const Field& field) {
-      return std::find(field.shape.begin(), field.shape.end(), -1) == field.shape.end();
-    });
-    if (!fixed || !mixing_.empty() || options_.on_bad_sample == BadSamplePolicy::kSkip ||
-        options_.nan == NanPolicy::kSkip)
-      return false;
+    if (!maker_.can_read_rows()) return false;
     stop();
-    wanted_ = std::move(wanted);
+    maker_.read_rows(std::move(wanted));
     start(position_);
     return true;
   }
@@ -210,16 +130,10 @@ class Loader::Impl {
   BatchCheck batch_check_;
   int64_t skipped_count_ = 0;
   std::vector<SkippedSample> skipped_;
-  uint64_t batch_bytes() {
-    const std::lock_guard lock(mutex_);
-    return batch_bytes_;
-  }
 
  private:
   /// Places of an epoch, those that drop_last leaves out among them.
   int64_t epoch_size() const { return data::epoch_size(*dataset_, options_); }
-
-  int64_t local_rows() const { return options_.batch_size / options_.ranks; }
 
   void start(LoaderPosition position) {
     const int64_t needed = options_.drop_last ? options_.batch_size : 1;
@@ -274,8 +188,8 @@ class Loader::Impl {
     std::unique_lock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     // Workers put slots into the queue when they start on them, so the order is the order.
-    changed_.wait(lock, [&] { return slots_.empty() ? finished() : slots_.front()->done; });
-    if (slots_.empty()) return nullptr;
+    if (slots_.empty()) return make_next(lock);
+    changed_.wait(lock, [&] { return slots_.front()->done; });
     auto slot = std::move(slots_.front());
     slots_.pop_front();
     lock.unlock();
@@ -283,14 +197,29 @@ class Loader::Impl {
     return slot;
   }
 
+  /// Makes the next batch, on which no worker has started, in the caller's thread.
+  std::shared_ptr<Slot> make_next(std::unique_lock<std::mutex>& lock) {
+    auto slot = issue();
+    if (!slot) return nullptr;
+    lock.unlock();
+    const double seconds = fill(*slot, workspace_);
+    lock.lock();
+    const bool workers_wait = timing_.caller_makes();
+    timing_.note_making(seconds);
+    const bool wakes = finished() || (workers_wait && !timing_.caller_makes());
+    lock.unlock();
+    if (wakes) changed_.notify_all();
+    return slot;
+  }
+
   bool finished() const { return options_.epochs > 0 && cursor_.epoch >= options_.epochs; }
 
   bool may_start() const {
-    if (finished()) return false;
+    if (finished() || timing_.caller_makes()) return false;
     if (slots_.empty()) return true;
     const uint64_t ahead = slots_.size() + 1;
     return ahead <= static_cast<uint64_t>(options_.workers) * 2 + 2 &&
-           ahead * std::max<uint64_t>(batch_bytes_, 1) <= options_.prefetch_bytes;
+           ahead * std::max<uint64_t>(maker_.batch_bytes(), 1) <= options_.prefetch_bytes;
   }
 
   void work() {
@@ -309,10 +238,11 @@ class Loader::Impl {
         slot = issue();
         slots_.push_back(slot);
       }
-      fill(*slot, workspace);
+      const double seconds = fill(*slot, workspace);
       bool failed;
       {
         const std::lock_guard lock(mutex_);
+        timing_.note_making(seconds);
         slot->done = true;
         failed = slot->error != nullptr;
       }
@@ -321,175 +251,15 @@ class Loader::Impl {
     }
   }
 
-  bool stopping() {
-    const std::lock_guard lock(mutex_);
-    return stopping_;
-  }
-
-  void fill(Slot& slot, Workspace& workspace) {
+  /// The seconds that it took.
+  double fill(Slot& slot, Workspace& workspace) {
+    const auto begun = Clock::now();
     try {
-      make_batch(slot, workspace);
+      slot.batch = maker_.make(slot, workspace, slot.skipped, stopping_);
     } catch (...) {
       slot.error = std::current_exception();
     }
-  }
-
-  void make_batch(Slot& slot, Workspace& workspace) {
-    const Span span("make batch");
-    const ReadContext context{options_.seed, static_cast<uint64_t>(slot.from.epoch)};
-    const int64_t count = slot.end - slot.from.sample;
-    const int64_t begin = slot.from.sample + count * options_.rank / options_.ranks;
-    const int64_t end = slot.from.sample + count * (options_.rank + 1) / options_.ranks;
-    if (!mixing_.empty()) return make_mixed_batch(slot, workspace, context, begin, end);
-    Batch& batch = slot.batch;
-    start_batch(slot);
-    std::vector<Sample> samples;  // of a batch that is padded
-    const int64_t rows = end - begin;
-    const std::vector<int64_t> all = order_->indices(slot.from.epoch, begin, end);
-    const bool has_own = !wanted_ || is_any_wanted(rows);
-    for (const int64_t index : all) {
-      if (options_.workers > 0 && stopping()) return;
-      // A batch has the shapes of a sample, so that one is read in any case.
-      const int64_t row = batch.samples;
-      if (wanted_ && !wanted_(row, rows) && (has_own || row > 0)) {
-        batch.indices.push_back(index);
-        ++batch.samples;
-        continue;
-      }
-      try {
-        reader_.read(index, context, workspace);
-      } catch (const BadSample& bad) {
-        slot.skipped.push_back({slot.from.epoch, index, bad.reason});
-        continue;
-      }
-      batch.indices.push_back(index);
-      if (!padded_.empty()) {
-        samples.push_back(std::move(workspace.sample));
-        workspace.sample = {};
-        continue;
-      }
-      if (batch.arrays.empty()) allocate(batch, workspace.sample, rows);
-      store(batch, workspace.sample, index);
-    }
-    if (!samples.empty()) store_together(batch, samples);
-    for (Array& array : batch.arrays) array.shape[0] = batch.samples;
-  }
-
-  bool is_any_wanted(int64_t rows) const {
-    for (int64_t row = 0; row < rows; ++row)
-      if (wanted_(row, rows)) return true;
-    return false;
-  }
-
-  static void start_batch(Slot& slot) {
-    slot.batch.epoch = slot.from.epoch;
-    slot.batch.first = slot.from.sample;
-    slot.batch.last_of_epoch = slot.last_of_epoch;
-    slot.batch.next = slot.next;
-  }
-
-  /// A batch whose samples are mixed: all of them are read, also those of other ranks.
-  void make_mixed_batch(Slot& slot, Workspace& workspace, const ReadContext& context, int64_t begin,
-                        int64_t end) {
-    start_batch(slot);
-    std::vector<Sample> samples;
-    std::vector<int64_t> numbers, places;
-    int64_t place = slot.from.sample;
-    for (const int64_t index : order_->indices(slot.from.epoch, slot.from.sample, slot.end)) {
-      const int64_t at = place++;
-      if (options_.workers > 0 && stopping()) return;
-      try {
-        reader_.read(index, context, workspace);
-      } catch (const BadSample& bad) {
-        if (at >= begin && at < end) slot.skipped.push_back({slot.from.epoch, index, bad.reason});
-        continue;
-      }
-      samples.push_back(std::move(workspace.sample));
-      workspace.sample = {};
-      numbers.push_back(index);
-      places.push_back(at);
-    }
-    mixing_.apply(samples, numbers, context, slot.from.sample);
-    std::vector<Sample> own;
-    for (size_t i = 0; i < samples.size(); ++i) {
-      if (places[i] < begin || places[i] >= end) continue;
-      own.push_back(std::move(samples[i]));
-      slot.batch.indices.push_back(numbers[i]);
-    }
-    if (!own.empty()) store_together(slot.batch, own);
-  }
-
-  /// Puts samples into arrays. Fields that are padded become as long as the longest of them, zeros
-  /// behind shorter ones, and get their masks.
-  void store_together(Batch& batch, const std::vector<Sample>& samples) {
-    const auto rows = static_cast<int64_t>(samples.size());
-    std::vector<Dims> shapes;
-    for (const Value& value : samples[0]) shapes.push_back(value.shape());
-    std::vector<int64_t> lengths;
-    for (const size_t f : padded_) {
-      int64_t longest = 0;
-      for (const Sample& sample : samples) longest = std::max(longest, sample[f].shape()[0]);
-      shapes[f][0] = lengths.emplace_back(padded_length(longest, fields_[f].max_length));
-    }
-    for (size_t f = 0; f < shapes.size(); ++f) {
-      shapes[f].insert(shapes[f].begin(), rows);
-      batch.arrays.push_back(pool_->array(samples[0][f].dtype(), shapes[f]));
-    }
-    for (const int64_t length : lengths)
-      batch.arrays.push_back(pool_->array(DType::kBool, {rows, length}));
-    for (size_t row = 0; row < samples.size(); ++row) {
-      for (size_t f = 0; f < samples[row].size(); ++f)
-        store_row(batch.arrays[f], samples[row][f], f, batch.samples, batch.indices[row]);
-      for (size_t p = 0; p < padded_.size(); ++p) {
-        const auto length = static_cast<size_t>(lengths[p]);
-        const auto filled = static_cast<size_t>(samples[row][padded_[p]].shape()[0]);
-        auto* mask = static_cast<std::byte*>(batch.arrays[shapes.size() + p].raw()) + row * length;
-        std::memset(mask, 1, filled);
-        std::memset(mask + filled, 0, length - filled);
-      }
-      ++batch.samples;
-    }
-    uint64_t bytes = 0;
-    for (const Array& array : batch.arrays) bytes += array.storage->bytes();
-    const std::lock_guard lock(mutex_);
-    batch_bytes_ = std::max(batch_bytes_, bytes);
-  }
-
-  void allocate(Batch& batch, const Sample& sample, int64_t rows) {
-    uint64_t bytes = 0;
-    for (const Value& value : sample) {
-      Dims shape = {rows};
-      shape.insert(shape.end(), value.shape().begin(), value.shape().end());
-      batch.arrays.push_back(pool_->array(value.dtype(), std::move(shape)));
-      bytes += batch.arrays.back().storage->bytes();
-    }
-    const std::lock_guard lock(mutex_);
-    batch_bytes_ = std::max(batch_bytes_, bytes);
-  }
-
-  void store(Batch& batch, const Sample& sample, int64_t index) const {
-    for (size_t f = 0; f < sample.size(); ++f)
-      store_row(batch.arrays[f], sample[f], f, batch.samples, index);
-    ++batch.samples;
-  }
-
-  /// Copies a value to a row of its array; zeros follow where it is padded.
-  void store_row(Array& array, const Value& value, size_t field, int64_t row, int64_t index) const {
-    const Dims& shape = value.shape();
-    const size_t same_from = fields_[field].max_length > 0 ? 1 : 0;
-    if (shape.size() + 1 != array.shape.size() ||
-        !std::equal(shape.begin() + static_cast<ptrdiff_t>(same_from), shape.end(),
-                    array.shape.begin() + 1 + static_cast<ptrdiff_t>(same_from))) {
-      const Dims first(array.shape.begin() + 1, array.shape.end());
-      fail(ErrorCode::kData, dataset_->location(index), ": field '", fields()[field].name,
-           "' has shape ", str(shape), ", others of its batch have ", str(first),
-           "; give all the same size (transform resize, crop or pad)");
-    }
-    const int64_t elements = element_count(std::span<const int64_t>(array.shape).subspan(1));
-    const auto row_bytes = static_cast<size_t>(storage_bytes(array.dtype, elements));
-    std::byte* to = static_cast<std::byte*>(array.raw()) + static_cast<size_t>(row) * row_bytes;
-    if (value.bytes() > 0) std::memcpy(to, value.raw(), value.bytes());
-    std::memset(to + value.bytes(), 0, row_bytes - value.bytes());
+    return seconds_since(begun);
   }
 
   void check_rows(Slot& slot) {
@@ -498,7 +268,7 @@ class Loader::Impl {
     std::vector<bool> bad(static_cast<size_t>(rows));
     for (BadRow& each : batch_check_(batch)) {
       // Rows that other ranks read have no meaning here.
-      if (wanted_ && !wanted_(each.row, rows)) continue;
+      if (maker_.wanted() && !maker_.wanted()(each.row, rows)) continue;
       const int64_t index = batch.indices[static_cast<size_t>(each.row)];
       std::string reason = str(dataset_->location(index), ": ", each.reason);
       if (options_.on_bad_sample != BadSamplePolicy::kSkip) fail(ErrorCode::kData, reason);
@@ -554,32 +324,28 @@ class Loader::Impl {
 
   DatasetPtr dataset_;
   LoaderOptions options_;
-  SampleReader reader_;
-  std::optional<SampleOrder> order_;
-  BatchPipeline mixing_;
-  std::vector<Field> fields_;                     ///< of the reader, then the masks
-  std::vector<size_t> padded_;                    ///< fields that are padded
-  std::function<bool(int64_t, int64_t)> wanted_;  ///< rows of a batch; empty: all
-  std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
+  BatchMaker maker_;
   Workspace workspace_;
   std::exception_ptr failure_;
   int64_t skips_in_epoch_ = 0;
   int64_t empty_since_ = -1;  ///< the epoch of the first batch in a row without samples
+  std::optional<Clock::time_point> given_;  ///< when `next` returned
 
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable changed_;
   LoaderPosition cursor_;
+  BatchTiming timing_;
   std::deque<std::shared_ptr<Slot>> slots_;
-  uint64_t batch_bytes_ = 0;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_ = false;  ///< read without the mutex, too
   std::vector<std::thread> threads_;
 };
 
 Loader::Loader(DatasetPtr dataset, LoaderOptions options)
     : impl_(std::make_unique<Impl>(std::move(dataset), std::move(options))) {}
 Loader::~Loader() = default;
-const std::vector<Field>& Loader::fields() const { return impl_->fields(); }
+const std::vector<Field>& Loader::fields() const { return impl_->maker().fields(); }
 const Dataset& Loader::dataset() const { return impl_->dataset(); }
+int Loader::workers() const { return impl_->workers(); }
 int64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
 int64_t Loader::samples_per_epoch() const { return impl_->samples_per_epoch(); }
 bool Loader::read_rows(std::function<bool(int64_t, int64_t)> wanted) {
@@ -587,19 +353,19 @@ bool Loader::read_rows(std::function<bool(int64_t, int64_t)> wanted) {
 }
 std::optional<Batch> Loader::next() { return impl_->next(); }
 LoaderPosition Loader::position() const { return impl_->position_; }
-std::vector<Dims> Loader::sample_shapes() const { return impl_->sample_shapes(); }
+std::vector<Dims> Loader::sample_shapes() const { return impl_->maker().sample_shapes(); }
 void Loader::require(std::vector<ValueRange> ranges) { impl_->require(std::move(ranges)); }
 std::optional<Loader::Refusal> Loader::examine(int64_t index, Sample& sample) const {
-  return impl_->examine(index, sample);
+  return impl_->maker().examine(index, sample);
 }
 Batch Loader::collate(const std::vector<Sample>& samples, const std::vector<int64_t>& indices) {
-  return impl_->collate(samples, indices);
+  return impl_->maker().collate(samples, indices);
 }
 void Loader::check_batches(BatchCheck check) { impl_->batch_check_ = std::move(check); }
 void Loader::seek(LoaderPosition position) { impl_->seek(position); }
 std::unique_ptr<Loader> Loader::again() const { return impl_->again(); }
 int64_t Loader::skipped_count() const { return impl_->skipped_count_; }
 const std::vector<SkippedSample>& Loader::skipped() const { return impl_->skipped_; }
-uint64_t Loader::batch_bytes() const { return impl_->batch_bytes(); }
+uint64_t Loader::batch_bytes() const { return impl_->maker().batch_bytes(); }
 
 }  // namespace paddle::data

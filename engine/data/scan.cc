@@ -1,8 +1,9 @@
 #include "data/scan.h"
 
 #include <algorithm>
-#include <set>
+#include <optional>
 
+#include "data/loading/read_ahead.h"
 #include "tensor/random.h"
 
 namespace paddle::data {
@@ -20,24 +21,21 @@ class SpreadOrder {
   explicit SpreadOrder(int64_t size)
       : size_(size),
         runs_(static_cast<uint64_t>((size + kRunLength - 1) / kRunLength), 0, stream_of("scan")) {}
-  /// Calls `look(index)` until `until`; gives the number of calls, of which there is at least one.
-  template <class F>
-  int64_t visit(Clock::time_point until, F&& look) const {
-    int64_t count = 0;
-    for (uint64_t r = 0; r < runs_.size(); ++r) {
-      const auto begin = static_cast<int64_t>(runs_(r)) * kRunLength;
-      for (int64_t i = begin; i < std::min(begin + kRunLength, size_); ++i) {
-        if (count > 0 && Clock::now() >= until) return count;
-        look(i);
-        ++count;
-      }
+  /// The next sample; nullopt after all of them.
+  std::optional<int64_t> next() {
+    if (at_ == end_) {
+      if (run_ == runs_.size()) return std::nullopt;
+      at_ = static_cast<int64_t>(runs_(run_++)) * kRunLength;
+      end_ = std::min(at_ + kRunLength, size_);
     }
-    return count;
+    return at_++;
   }
 
  private:
   int64_t size_;
   Permutation runs_;
+  uint64_t run_ = 0;          ///< the one after the current
+  int64_t at_ = 0, end_ = 0;  ///< of the current one
 };
 
 class Scan {
@@ -58,15 +56,43 @@ class Scan {
   ScanResult run() {
     result_.samples = dataset_.size();
     is_bad_.resize(static_cast<size_t>(result_.samples));
-    const SpreadOrder order(result_.samples);
-    result_.checked = order.visit(options_.check_until, [&](int64_t i) { check(i); });
-    result_.read = order.visit(options_.read_until, [&](int64_t i) { read(i); });
+    check_all();
+    read_all();
     if (!options_.whole_groups) check_group();
     for (auto& [index, bad] : found_) result_.bad.push_back(std::move(bad));
     return std::move(result_);
   }
 
  private:
+  void check_all() {
+    SpreadOrder order(result_.samples);
+    while (const auto index = order.next()) {
+      if (result_.checked > 0 && Clock::now() >= options_.check_until) return;
+      check(*index);
+      ++result_.checked;
+    }
+  }
+
+  /// Reads what is not known to be bad; the findings come in the order of the samples.
+  void read_all() {
+    SpreadOrder order(result_.samples);
+    const std::vector<bool> known_bad = is_bad_;
+    SpreadOrder order_of_threads = order;
+    ReadAhead ahead(
+        loader_,
+        [&]() -> std::optional<int64_t> {
+          while (const auto index = order_of_threads.next())
+            if (!known_bad[static_cast<size_t>(*index)]) return index;
+          return std::nullopt;
+        },
+        loader_.workers());
+    while (const auto index = order.next()) {
+      if (result_.read > 0 && Clock::now() >= options_.read_until) return;
+      ++result_.read;
+      if (!known_bad[static_cast<size_t>(*index)]) note_read(*ahead.next());
+    }
+  }
+
   void check(int64_t index) {
     bool suspicious = false;
     try {
@@ -83,22 +109,24 @@ class Scan {
       auto& counts = result_.classes[options_.class_fields[c]];
       if (counts.size() <= kMostCounted) ++counts[*id];
     }
-    if (suspicious) examine(index);
+    if (!suspicious) return;
+    if (auto bad = loader_.examine(index, sample_)) note_bad(index, std::move(*bad));
   }
 
-  void read(int64_t index) {
-    if (is_bad_[static_cast<size_t>(index)] || !examine(index)) return;
+  void note_read(ReadAhead::Examined& examined) {
+    const int64_t index = examined.index;
+    if (examined.refusal) return note_bad(index, std::move(*examined.refusal));
     for (size_t f = 0; f < dataset_.fields().size(); ++f) {
       const Field& field = dataset_.fields()[f];
       const bool is_text = field.max_length > 0 && field.kind == FieldKind::kPlain &&
                            dataset_.vocabulary(static_cast<int64_t>(f));
-      if (!is_text || sample_[f].size() > 0) continue;
+      if (!is_text || examined.sample[f].size() > 0) continue;
       ScanResult::Empty& empty = result_.empty_texts[field.name];
       if (empty.count++ == 0) empty.first = dataset_.location(index);
     }
     if (!options_.batch_check) return;
-    group_.push_back(std::move(sample_));
-    sample_ = {};
+    group_.push_back(std::move(examined.sample));
+    examined.sample = {};
     numbers_.push_back(index);
     if (static_cast<int64_t>(group_.size()) == options_.group) check_group();
   }
@@ -112,14 +140,6 @@ class Scan {
     }
     group_.clear();
     numbers_.clear();
-  }
-
-  /// Reads a sample as training does; false if it is bad.
-  bool examine(int64_t index) {
-    auto bad = loader_.examine(index, sample_);
-    if (!bad) return true;
-    note_bad(index, std::move(*bad));
-    return false;
   }
 
   void note_bad(int64_t index, Loader::Refusal bad) {

@@ -12,6 +12,7 @@
 #include "ops/core/backend.h"
 #include "ops/core/call.h"
 #include "ops/generated/math.h"
+#include "runtime/decomposed.h"
 #include "runtime/host_fallback.h"
 
 namespace paddle {
@@ -231,6 +232,8 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<TensorType>& types, Device device) {
   const OperandsOn there(operands, device);
   auto results = try_execute(op, attrs, there, types, device);
+  if (!results && op.def->decompose)
+    results = execute_decomposition(op, attrs, there, types, device);
   if (!results && !device.is_cpu()) results = execute_on_host(op, attrs, there, types, device);
   if (results) return std::move(*results);
   std::vector<std::string> dtypes;

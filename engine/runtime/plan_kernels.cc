@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/core/backend.h"
+#include "runtime/decomposed.h"
 #include "runtime/execute.h"
 #include "runtime/host_fallback.h"
 #include "runtime/plan_builder.h"
@@ -180,6 +181,7 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
                               .policy = policy(),
                               .device = plan_.options_.device};
   instruction.kernel = prepare_kernel(request);
+  if (!instruction.kernel) instruction.kernel = prepare_decomposition(request);
   if (!instruction.kernel && !plan_.options_.device.is_cpu()) {
     for (size_t i = 0; i < operation.operands.size(); ++i) {
       if (!operation.operands[i]) continue;

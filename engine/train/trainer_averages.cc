@@ -1,6 +1,8 @@
 // Running statistics of norms for averaged weights: means over the training batches, computed
 // before these weights are evaluated or saved.
 
+#include <algorithm>
+
 #include "base/phase.h"
 #include "runtime/execute.h"
 #include "train/averages.h"
@@ -31,10 +33,13 @@ class MeanOfArrays {
 }  // namespace
 
 void Trainer::Impl::open_running_statistics() {
-  if (!config_.mean_weights) return;
+  const bool is_free = std::any_of(
+      config_.optimizers.begin(), config_.optimizers.end(),
+      [](const auto& each) { return each.options.kind == optim::OptimizerKind::kScheduleFree; });
+  if (!config_.mean_weights && !is_free) return;
   const Session::RunningStatistics found = session_->running_statistics();
   for (const std::string& place : found.others)
-    observer_.warn(str("train.swa: ", place,
+    observer_.warn(str(is_free ? "schedule_free_adamw: " : "train.swa: ", place,
                        ": the running statistics of a batch_norm in a branch or a loop stay those "
                        "of the trained weights"));
   for (const std::string& name : found.states) {
@@ -74,7 +79,8 @@ std::optional<std::map<std::string, Array>> Trainer::Impl::averaged_statistics()
 bool Trainer::Impl::update_running_statistics() {
   if (running_statistics_.empty() || statistics_step_ == state_.step) return true;
   const auto begun = Clock::now();
-  const bool averages = state_.step >= step_->definition().average->start;
+  const bool averages =
+      state_.step >= (config_.mean_weights ? step_->definition().average->start : 1);
   std::optional<std::map<std::string, Array>> values;
   if (averages) values = averaged_statistics();
   for (const std::string& name : running_statistics_) {

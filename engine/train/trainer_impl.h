@@ -1,6 +1,7 @@
 #pragma once
 // The state of a training job and its parts, behind Trainer: setting up (trainer_setup.cc,
-// trainer_data.cc), the loop with evaluation and checkpoints (trainer.cc), averages
+// trainer_data.cc, trainer_weights.cc, trainer_evaluators.cc), its folder (trainer_folder.cc) and
+// description (trainer_summary.cc), the loop with evaluation and checkpoints (trainer.cc), averages
 // (trainer_averages.cc), and the benchmark (trainer_benchmark.cc).
 
 #include <chrono>

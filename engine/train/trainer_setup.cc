@@ -1,11 +1,7 @@
-// Setting up a run: the traced step, the memory plan, the run folder, and the lines that
-// describe them.
+// Setting up a run: the traced step, the memory plan, and checks of its batches and loss.
 
 #include <algorithm>
-#include <filesystem>
 
-#include "base/files.h"
-#include "base/parallel.h"
 #include "base/phase.h"
 #include "base/source_location.h"
 #include "data/open_data.h"
@@ -13,13 +9,10 @@
 #include "runtime/dump.h"
 #include "runtime/kernel_table.h"
 #include "train/resume.h"
-#include "train/run_record.h"
 #include "train/trainer_impl.h"
 
 namespace paddle::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The name of the length of a padded field: a mask has that of its field, and what there is for
 /// each box has that of the boxes.
@@ -60,14 +53,6 @@ std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
 }
 
 }  // namespace
-
-void Trainer::Impl::claim_folder() {
-  check_rank_count(config_.parallel, peers_->size());
-  if (std::exchange(claimed_, true) || !peers_->is_root()) return;
-  folder_.claim(options_.resume, options_.overwrite);
-  if (!folder_.has_checkpoints() && !options_.resume)
-    write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
-}
 
 std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
   std::vector<Dims> shapes;
@@ -276,63 +261,6 @@ void Trainer::Impl::try_first_batches() {
   valid_loader_->seek({});
 }
 
-Evaluator Trainer::Impl::make_evaluator(const data::Loader& loader) const {
-  const std::vector<data::Fitted> fitted = loader_->dataset().fitted();
-  std::vector<data::TargetScale> scales;
-  for (const MetricBinding& binding : metric_bindings_) {
-    // Pictures and other arrays are compared as the model sees them.
-    const auto& fields = loader_->fields();
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](const data::Field& f) {
-      return f.name == binding.target && (f.shape.size() <= 1 || data::find_fitted(fitted, f.name));
-    });
-    scales.emplace_back(field == fields.end() ? "" : binding.target, fitted,
-                        config_.data.valid_loader.transforms);
-  }
-  Evaluator out(step_->definition().metrics, metric_bindings_, std::move(scales));
-  out.read_texts(loader.dataset(), metric_bindings_);
-  return out;
-}
-
-void Trainer::Impl::open_written_tokens() {
-  if (std::none_of(metric_bindings_.begin(), metric_bindings_.end(),
-                   [](const MetricBinding& binding) {
-                     return binding.predicted == PredictedTokens::kWritten;
-                   }))
-    return;
-  const auto& sequence =
-      std::get<program::SequencePrediction>(step_->definition().prediction.value());
-  for (const auto& [name, parameter] : store_.parameters)
-    if (!session_->placement_of(name).empty() ||
-        config_.parallel.mesh().axis_size_of("pipeline") > 1)
-      fail(ErrorCode::kConfig,
-           "metrics: 'predicted' of a sequence needs whole parameters on each rank, and these are "
-           "split; use parallel.data alone, or paddle eval after the run");
-  int64_t longest = sequence.max_length;
-  const std::vector<data::Fitted> fitted = loader_->dataset().fitted();
-  if (const data::Fitted* field = data::find_fitted(fitted, sequence.target); field && longest == 0)
-    longest = field->max_length;
-  if (longest == 0)
-    fail(ErrorCode::kConfig, "predict.max_length: '", sequence.target,
-         "' has no max_length of its own; give one");
-  written_tokens_.emplace(*session_, sequence, longest);
-}
-
-EvaluationResult Trainer::Impl::evaluate_batch(const data::Batch& batch) {
-  EvaluationResult out = session_->evaluate(batch.arrays);
-  if (!written_tokens_) return out;
-  RowRange written;
-  Array tokens;
-  for (size_t i = 0; i < metric_bindings_.size(); ++i) {
-    const RowRange rows = out.metric_rows[i];
-    if (metric_bindings_[i].predicted != PredictedTokens::kWritten || rows.count() == 0) continue;
-    if (rows.begin != written.begin || rows.end != written.end)
-      tokens = written_tokens_->write(batch.arrays, rows);
-    written = rows;
-    out.metric_operands[i][0] = tokens;
-  }
-  return out;
-}
-
 void Trainer::Impl::check_batches() {
   const auto place_of = [&](const char* key) {
     const config::Node* data = config_.document.find("data");
@@ -421,199 +349,6 @@ void Trainer::Impl::examine_loss() {
     observer_.warn("loss: " + loss_form_.reason + at +
                    "; the validation loss is the mean over data.valid_batch_size samples at a "
                    "time, and depends on that number");
-}
-
-void Trainer::Impl::open_packed_base() {
-  if (!config_.adapters || !config_.adapters->weights_as) return;
-  Adapters& adapters = *config_.adapters;
-  if (config_.parallel.mesh().axis_size_of("tensor") > 1)
-    fail(ErrorCode::kConfig, "lora.weights_as: packed matrices are not split over 'tensor'");
-  adapters.base =
-      std::make_shared<PackedBase>(config_.init.file, config_.init.rules, *adapters.weights_as);
-}
-
-int64_t Trainer::Impl::parameter_count() const {
-  return train::parameter_count(store_, config_.adapters ? config_.adapters->base.get() : nullptr);
-}
-
-void Trainer::Impl::load_initial_weights() {
-  for (const program::NamedModel& model : config_.models) {
-    const bool teaches = config_.distillation && model.name == Distillation::kName;
-    if (model.weights.empty() || options_.resume || (!options_.initial_weights.empty() && !teaches))
-      continue;
-    program::ParameterStore parameters = store_.of_model(model.name);
-    const program::LoadReport report = load_weights(model.weights, parameters);
-    program::check_report(report, model.weights, {}, {});
-    store_.put_model(model.name, parameters);
-    observer_.note(str("models.", model.name, ": ", model.weights, ": ", report.text()));
-  }
-  if (options_.initial_weights.empty() && !options_.resume && !config_.init.file.empty()) {
-    InitialWeights init = config_.init;
-    if (config_.adapters)
-      for (const char* pattern : {"*.lora_a", "*.lora_b"}) init.allow_missing.emplace_back(pattern);
-    if (config_.distillation) init.allow_missing.push_back(str(Distillation::kName, ".*"));
-    const PackedBase* const base = config_.adapters ? config_.adapters->base.get() : nullptr;
-    program::LoadReport report = train::load_initial_weights(
-        init, base, store_, [&](const std::string& line) { observer_.warn(line); });
-    if (config_.distillation) std::erase_if(report.missing, is_of_teacher);
-    observer_.note(str("init: ", config_.init.file, ": ", report.text()));
-  }
-  if (options_.initial_weights.empty()) return;
-  program::LoadReport report = load_weights(options_.initial_weights, store_);
-  if (config_.distillation) std::erase_if(report.missing, is_of_teacher);
-  program::check_report(report, options_.initial_weights, options_.allow_missing,
-                        options_.allow_unused);
-  observer_.note("initial weights: " + report.text());
-}
-
-void Trainer::Impl::start_folder() {
-  folder_.keep();
-  if (options_.overwrite && !options_.resume && peers_->is_root()) folder_.clear();
-  if (options_.resume) {
-    if (restore()) {
-      loader_->seek(state_.position);
-      seconds_before_ = state_.seconds;
-      written_ = true;
-    } else {
-      observer_.note(folder_.path() + ": has no checkpoint yet; the run starts from the beginning");
-    }
-  }
-  if (!peers_->is_root()) return;
-  metrics_ = std::make_unique<MetricsLog>(
-      folder_.file("metrics.jsonl"), options_.resume ? state_.step : -1, state_.evaluation_due);
-  if (config_.digests)
-    digests_ = std::make_unique<DigestLog>(folder_.file("digests.jsonl"),
-                                           options_.resume ? state_.step : -1);
-  events_ = std::make_unique<EventWriter>(folder_.file("tensorboard"));
-  write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
-  write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
-                   valid_loader_ ? &valid_loader_->dataset() : nullptr, session_->forward_digest());
-}
-
-/// Keeps the statistics and vocabularies that the weights were trained with, even if the files have
-/// changed.
-void Trainer::Impl::keep_fitted() {
-  auto steps = program::list_checkpoints(folder_.checkpoints());
-  for (; !steps.empty(); steps.pop_back()) {
-    const fs::path folder = fs::path(folder_.checkpoints()) / std::to_string(steps.back());
-    const std::string file = (folder / "inference" / "fitted.json").string();
-    if (!fs::exists(file)) continue;
-    std::vector<data::Fitted> fitted;
-    try {
-      fitted = data::read_fitted(file);
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::kModel || steps.size() == 1) throw;
-      continue;  // restoring passes the checkpoint over, too
-    }
-    data::with_location(config_.document.find("data")->find("train"), [&] {
-      data::apply_fitted(config_.data.train, fitted);
-      return 0;
-    });
-    return;
-  }
-}
-
-/// Handles changes outside of the config since the run was last started: warns of changed data,
-/// refuses a changed model.
-void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
-  const RecordChanges record = changes_since(folder_.file("run.json"), loader_->dataset(),
-                                             valid_loader_ ? &valid_loader_->dataset() : nullptr,
-                                             session_->forward_digest());
-  if (record.model)
-    throw Error(ErrorCode::kConfig,
-                "the model or the loss computes something else than when the run began: '" +
-                    config_.exported().file +
-                    "' or a file that it uses was edited; undo that, or start a new run with "
-                    "another --output and --init " +
-                    folder_.file("checkpoints/latest/model.safetensors"));
-  for (const std::string& line : record.train)
-    observer_.warn("data.train has changed since the run began: " + line +
-                   "; statistics, vocabularies and classes stay those of the run");
-  for (const std::string& line : record.valid)
-    observer_.warn("data.valid has changed since the run began: " + line);
-  // Another number under the same name cannot be compared with the best so far.
-  const std::string metric = "metrics." + config_.best.name;
-  const bool other = std::any_of(changes.begin(), changes.end(), [&](const ConfigChange& change) {
-    return change.path.starts_with("train.best") || change.path == "metrics" ||
-           change.path == metric || change.path.starts_with(metric + ".") ||
-           change.path == "data.valid" || change.path.starts_with("data.valid.");
-  });
-  const std::string stops =
-      config_.early_stop ? "metrics." + config_.early_stop->metric.name : "metrics";
-  other_metrics_ =
-      other || !record.valid.empty() ||
-      std::any_of(changes.begin(), changes.end(), [&](const ConfigChange& change) {
-        return change.path == stops || change.path.starts_with(stops + ".") ||
-               change.path == "train.early_stop" || change.path == "train.early_stop.metric" ||
-               change.path == "train.early_stop.mode" || change.path.starts_with("schedule.m");
-      });
-  if (!state_.best || (!other && record.valid.empty())) return;
-  observer_.note(str("the best so far (", format_double(*state_.best), " at step ",
-                     state_.best_step, ") is forgotten: it is of another metric or other data"));
-  state_.best.reset();
-  state_.best_step = 0;
-}
-
-namespace {
-
-/// "learning rate 0.001: 0 at the first update, …".
-std::string rates_of(const OptimizerConfig& optimizer, int64_t total) {
-  const auto rate = [&](int64_t step) {
-    return format_double(optimizer.options.lr *
-                         optim::schedule_factor(optimizer.schedule, step, total));
-  };
-  const std::string name = optimizer.name.empty() ? "" : optimizer.name + ": ";
-  std::string line = name + "learning rate " + format_double(optimizer.options.lr);
-  if (optimizer.rate_factor != 1)
-    line += str(" (", format_double(optimizer.rate_factor), " times ",
-                optimizer.name.empty() ? "optimizer" : "optimizers." + optimizer.name,
-                ".lr for this batch)");
-  if (total > 0)
-    line += str(": ", rate(0), " at the first update, ", rate(total / 2), " half-way, ",
-                rate(total - 1), " at the last");
-  return line;
-}
-
-}  // namespace
-
-std::vector<std::string> Trainer::Impl::run_summary() const {
-  std::vector<std::string> lines;
-  const int64_t batch = config_.data.loader.batch_size, total = total_steps();
-  lines.push_back(str("batch ", batch,
-                      config_.accumulate > 1 ? str(" = ", config_.accumulate, " micro-batches of ",
-                                                   batch / config_.accumulate)
-                                             : "",
-                      "; the gradient is the mean over the samples that a batch really has"));
-  lines.push_back(str("updates ", total, ", ", loader_->batches_per_epoch(), " an epoch of ",
-                      loader_->samples_per_epoch(), " samples"));
-  for (const OptimizerConfig& optimizer : config_.optimizers)
-    lines.push_back(rates_of(optimizer, total));
-  if (config_.mixed) {
-    const auto& mixed = *config_.mixed;
-    std::string line = str("mixed precision in ", text(mixed.cast.low), ", level ",
-                           mixed.cast.all_low ? "O2" : "O1");
-    if (mixed.cast.all_low) {
-      const auto kept = std::count_if(store_.parameters.begin(), store_.parameters.end(),
-                                      [&](const auto& p) { return store_.master(p.first); });
-      line += str(": ", kept, " of ", store_.parameters.size(),
-                  " parameters in 16 bits beside float32 masters");
-    }
-    if (mixed.scaling)
-      line += str("; loss scale ", format_double(mixed.scaling->initial),
-                  mixed.scaling->dynamic ? ", dynamic" : "");
-    lines.push_back(line);
-  }
-  if (peers_->size() > 1) {
-    const auto split = std::count_if(
-        store_.parameters.begin(), store_.parameters.end(),
-        [&](const auto& parameter) { return !session_->placement_of(parameter.first).empty(); });
-    lines.push_back(str(peers_->size(), " ranks: ", config_.parallel.mesh().text(), "; ", split,
-                        " of ", store_.parameters.size(), " parameters are split"));
-  }
-  lines.push_back(str("seed ", config_.seed, "; ", thread_count(), " threads of ",
-                      available_cores(), " cores; ", config_.data.loader.workers,
-                      " loader workers"));
-  return lines;
 }
 
 }  // namespace paddle::train

@@ -3,15 +3,18 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <png.h>
 
 #include "base/files.h"
 #include "config/document.h"
-#include "data/bad_samples.h"
+#include "data/datasets/bad_samples.h"
 #include "data/loader.h"
 #include "data/open_data.h"
 #include "data/options.h"
@@ -232,6 +235,80 @@ TEST_F(BadSamples, TheScanFindsBadSamplesAnywhere) {
   Loader loader(data, {.batch_size = 4});
   scan_samples(loader, {});
   EXPECT_EQ(loader.next()->indices, (std::vector<int64_t>{0, 1, 2, 3}));
+}
+
+TEST_F(BadSamples, TheScanReportsTheSameWithAnyNumberOfThreads) {
+  std::string text = "x,t\n";
+  for (int i = 0; i < 700; ++i) text += str(i % 90 == 7 ? "word" : str(i), ",", i % 2, "\n");
+  const DatasetPtr data = make_dataset({.source = CsvFileOptions{.path = put("n.csv", text)}});
+  const auto report = [&](int workers) {
+    std::vector<std::string> out;
+    ScanOptions options;
+    options.group = 6;
+    options.skips = true;
+    options.batch_check = [&](const Batch& batch) {
+      std::string numbers;
+      for (const int64_t index : batch.indices) numbers += str(index, " ");
+      out.push_back(numbers);
+      std::vector<Loader::BadRow> bad;
+      if (batch.indices[0] % 5 == 0) bad.push_back({0, "divisible by five"});
+      return bad;
+    };
+    const ScanResult result =
+        scan(data, {.workers = workers, .on_bad_sample = BadSamplePolicy::kSkip}, options);
+    for (const BadSampleFound& bad : result.bad) out.push_back(str(bad.index, ": ", bad.reason));
+    out.push_back(str(result.extent(), " ", result.bad_count, " ", result.skipped_count));
+    return out;
+  };
+  const std::vector<std::string> serial = report(0);
+  EXPECT_GT(serial.size(), 120u);
+  for (const int workers : {1, 2, 5}) EXPECT_EQ(report(workers), serial) << workers;
+}
+
+/// Sample i is the number of threads that read at that moment.
+class Concurrent : public Dataset {
+ public:
+  int64_t size() const override { return 40; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t, const ReadContext&, Sample& out) const override {
+    const int64_t now = ++reading_;
+    for (int64_t before = most; before < now && !most.compare_exchange_weak(before, now);) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    --reading_;
+    out.resize(1);
+    out[0].reset(DType::kF32, Dims{});
+    out[0].data<float>()[0] = 1;
+  }
+  std::string location(int64_t index, int64_t, int64_t) const override { return str(index); }
+  mutable std::atomic<int64_t> most = 0;
+
+ private:
+  mutable std::atomic<int64_t> reading_ = 0;
+  std::vector<Field> fields_ = {{.name = "x"}};
+};
+
+TEST_F(BadSamples, TheScanReadsOnTheThreadsOfTheLoader) {
+  const auto serial = std::make_shared<Concurrent>();
+  EXPECT_EQ(scan(serial).extent(), "all 40 samples were read");
+  EXPECT_EQ(serial->most, 1);
+  // Those of the loader itself are at their limit of batches soon.
+  const auto data = std::make_shared<Concurrent>();
+  EXPECT_EQ(scan(data, {.workers = 3, .prefetch_bytes = 1}).extent(), "all 40 samples were read");
+  EXPECT_GE(data->most, 3);
+}
+
+TEST_F(BadSamples, AnErrorThatIsNotAboutASampleEndsTheScan) {
+  class Failing : public Concurrent {
+    void read(int64_t index, const ReadContext& context, Sample& out) const override {
+      Concurrent::read(index, context, out);
+      if (index == 30) fail(ErrorCode::kDevice, "no memory for ", index);
+    }
+  };
+  for (const int workers : {0, 2})
+    EXPECT_TRUE(has(error_of([&] { scan(std::make_shared<Failing>(), {.workers = workers}); },
+                             ErrorCode::kDevice),
+                    "no memory for 30"));
 }
 
 TEST_F(BadSamples, AScanThatHasNoTimeSaysWhatItLookedAt) {

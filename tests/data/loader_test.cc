@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "data/loading/batch_timing.h"
 #include "data/options.h"
 
 namespace paddle::data {
@@ -29,6 +30,7 @@ class Numbers : public Dataset {
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, const ReadContext&, Sample& out) const override {
     ++reads;
+    if (std::this_thread::get_id() == made_by_) ++reads_here;
     if (slow && index % 7 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (bad.contains(index)) fail(ErrorCode::kData, location(index, -1, -1), ": broken");
     out.resize(2);
@@ -45,10 +47,12 @@ class Numbers : public Dataset {
   std::set<int64_t> bad, nan, wide;
   bool slow = false;
   mutable std::atomic<int64_t> reads = 0;
+  mutable std::atomic<int64_t> reads_here = 0;  ///< in the thread of the test
 
  private:
   int64_t size_;
   std::vector<Field> fields_;
+  std::thread::id made_by_ = std::this_thread::get_id();
 };
 
 std::vector<int64_t> labels(const Batch& batch) {
@@ -107,6 +111,56 @@ TEST(Loader, TheNumberOfWorkersChangesNothing) {
     if (workers == 0) expected = batches;
     EXPECT_EQ(batches, expected) << workers;
   }
+}
+
+TEST(BatchTiming, CheapBatchesAreMadeByTheCaller) {
+  BatchTiming timing;
+  const auto batches = [&](int count, double making, double using_it) {
+    for (int i = 0; i < count; ++i) {
+      timing.note_using(using_it);
+      timing.note_making(making);
+    }
+  };
+  batches(7, 1e-5, 1e-2);
+  EXPECT_FALSE(timing.caller_makes()) << "too few batches were seen";
+  batches(1, 1e-5, 1e-2);
+  EXPECT_TRUE(timing.caller_makes());
+  batches(20, 3e-4, 1e-2);  // 3%: neither cheap nor a reason to change
+  EXPECT_TRUE(timing.caller_makes());
+  batches(8, 1e-3, 1e-2);
+  EXPECT_FALSE(timing.caller_makes());
+  batches(20, 3e-4, 1e-2);
+  EXPECT_FALSE(timing.caller_makes());
+  // Every fourth one is expensive: the others do not count.
+  for (int i = 0; i < 32; ++i) batches(1, i % 4 ? 1e-5 : 1e-2, 1e-2);
+  EXPECT_FALSE(timing.caller_makes());
+  // One was interrupted.
+  batches(4, 1e-5, 1e-2);
+  batches(1, 1e-2, 1e-2);
+  batches(3, 1e-5, 1e-2);
+  EXPECT_TRUE(timing.caller_makes());
+}
+
+TEST(Loader, MakesCheapBatchesInTheThreadOfTheCaller) {
+  const LoaderOptions options{.batch_size = 4, .shuffle = true, .workers = 2, .epochs = 20};
+  const auto read_here = [&](bool slow, std::vector<std::vector<int64_t>>& out) {
+    auto data = std::make_shared<Numbers>(40);
+    data->slow = slow;
+    Loader loader(data, options);
+    while (const auto batch = loader.next()) {
+      out.push_back(labels(*batch));
+      std::this_thread::sleep_for(std::chrono::milliseconds(slow ? 1 : 5));
+    }
+    EXPECT_EQ(data->reads.load(), 800);
+    return data->reads_here.load();
+  };
+  std::vector<std::vector<int64_t>> cheap, expensive;
+  EXPECT_GT(read_here(false, cheap), 400);
+  EXPECT_LT(read_here(true, expensive), 400);
+  EXPECT_EQ(cheap, expensive);
+  Loader serial(std::make_shared<Numbers>(40),
+                {.batch_size = 4, .shuffle = true, .workers = 0, .epochs = 20});
+  EXPECT_EQ(all(serial), cheap);
 }
 
 TEST(Loader, ResumesAtTheExactSampleWithoutReadingTheRest) {

@@ -33,7 +33,8 @@ class Folder {
 
 /// Trains on the golden data; the folder of the run.
 std::string run(const Folder& folder, const std::string& train, bool eager,
-                const std::string& parallel = "", int ranks = 1) {
+                const std::string& parallel = "", int ranks = 1,
+                const std::string& optimizer = "{name: sgd, lr: 0.1}") {
   const std::string golden = fs::absolute(kGolden).string();
   static int number = 0;
   const std::string name = str("run-", ++number), config = folder.file(name + ".yaml");
@@ -49,7 +50,8 @@ model:
   outputs: [prediction]
 loss: mse_loss(prediction, y)
 precision: float64
-optimizer: {name: sgd, lr: 0.1}
+optimizer: )",
+                                    optimizer, R"(
 init: {weights: )",
                                     golden, R"(, allow_missing: "*running*", allow_unused: "*"}
 data:
@@ -107,6 +109,16 @@ TEST(AveragedNorms, AreThoseOfPyTorchOnRanks) {
   const std::string pipeline =
       run(folder, swa, false, "parallel: {pipeline: 2, micro_batches: 2}\n", 2);
   expect_golden(pipeline + "/model/model.safetensors", "parts");
+}
+
+TEST(AveragedNorms, GoWithScheduleFreeWeights) {
+  const Folder folder;
+  for (const bool eager : {false, true}) {
+    const std::string path = run(folder, "log_every: 10", eager, "", 1,
+                                 "{name: schedule_free_adamw, lr: 0.01, weight_decay: 0}");
+    expect_golden(path + "/model/model.safetensors", "free");
+    expect_golden(path + "/checkpoints/30/model.safetensors", "free");
+  }
 }
 
 TEST(AveragedNorms, LeaveTrainingAlone) {

@@ -1,7 +1,7 @@
 // Operators on numbers (64-bit, overflow is an error), dims (symbolic), text, lists and tensors.
 #include <cmath>
 
-#include "lang/eval/evaluation.h"
+#include "lang/eval/operations.h"
 
 namespace paddle::lang {
 namespace {
@@ -187,7 +187,7 @@ bool ordered(std::string_view op, const Value& a, const Value& b) {
 
 }  // namespace
 
-Tensor Evaluation::to_tensor(const Value& value, const SourcePosition& where,
+Tensor Operations::to_tensor(const Value& value, const SourcePosition& where,
                              std::string_view what) {
   if (value.is_tensor()) return value.tensor();
   if (value.is<bool>()) return Tensor::boolean(value.integer() != 0);
@@ -197,17 +197,17 @@ Tensor Evaluation::to_tensor(const Value& value, const SourcePosition& where,
     static const Op& dim_value = get_op("dim_value");
     return invoke(dim_value, {{Value(*dim)}, {}, {}}, where).tensor();
   }
-  refuse(where, str(what, ": expected a tensor or a number, found ", value.describe()));
+  context_.refuse(where, str(what, ": expected a tensor or a number, found ", value.describe()));
 }
 
-Value Evaluation::binary(std::string_view op, const Value& a, const Value& b,
+Value Operations::binary(std::string_view op, const Value& a, const Value& b,
                          const SourcePosition& where) {
   if (a.is_tensor() || b.is_tensor()) {
     const std::string what = "'" + std::string(op) + "'";
     return this->op(operation_of(op), {to_tensor(a, where, what), to_tensor(b, where, what)},
                     where);
   }
-  return with_location_scope(where, [&]() -> Value {
+  return context_.with_location_scope(where, [&]() -> Value {
     if (op == "@")
       fail(ErrorCode::kConfig, "'@' needs tensors, found ", a.describe(), " and ", b.describe());
     if (a.is_scalar() && b.is_scalar()) {
@@ -226,12 +226,12 @@ Value Evaluation::binary(std::string_view op, const Value& a, const Value& b,
   });
 }
 
-Value Evaluation::unary(std::string_view op, const Value& a, const SourcePosition& where) {
+Value Operations::unary(std::string_view op, const Value& a, const SourcePosition& where) {
   if (a.is_tensor()) {
     if (op == "+") return a;
     return this->op(op == "-" ? "neg" : "logical_not", {a}, where);
   }
-  return with_location_scope(where, [&]() -> Value {
+  return context_.with_location_scope(where, [&]() -> Value {
     if (op == "not") return !truth(a);
     if (!a.is_scalar()) fail(ErrorCode::kConfig, "'", op, "' of ", a.describe());
     if (op == "+") return a;
@@ -242,10 +242,10 @@ Value Evaluation::unary(std::string_view op, const Value& a, const SourcePositio
   });
 }
 
-Value Evaluation::compare(std::string_view op, const Value& a, const Value& b,
+Value Operations::compare(std::string_view op, const Value& a, const Value& b,
                           const SourcePosition& where) {
   if (op == "is" || op == "is not") return Value(a.is_none() == (op == "is"));
-  return with_location_scope(where, [&]() -> Value {
+  return context_.with_location_scope(where, [&]() -> Value {
     if (op == "in" || op == "not in") {
       if (a.is_tensor() || b.is_tensor()) fail(ErrorCode::kConfig, "'", op, "' on a tensor");
       return contains(a, b) == (op == "in");

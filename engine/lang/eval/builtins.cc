@@ -196,10 +196,10 @@ bool any_tensor(const Arguments& arguments) {
 Value Evaluation::call_builtin(const std::string& name, Arguments arguments, const Site& site,
                                Frame& frame) {
   const SourcePosition& where = site.where;
-  if (name == "param") return call_param(arguments, where, frame);
-  if (name == "state") return call_state(arguments, where, frame);
-  if (name == "update") return call_update(arguments, where);
-  if (name == "get") return call_get(arguments, where);
+  if (name == "param") return variables_.call_param(arguments, where, frame);
+  if (name == "state") return variables_.call_state(arguments, where, frame);
+  if (name == "update") return variables_.call_update(arguments, where);
+  if (name == "get") return variables_.call_get(arguments, where);
   auto& args = arguments.positional;
   if (name == "len" && args.size() == 1)
     return with_location_scope(where, [&] { return length(args[0]); });
@@ -209,14 +209,14 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
       const ValueList items = *args[0].items();
       Value total = args.size() > 1 ? args[1] : items[0];
       for (size_t i = args.size() > 1 ? 0 : 1; i < items.size(); ++i) {
-        total = binary("+", total, items[i], where);
+        total = operations_.binary("+", total, items[i], where);
       }
       return total;
     }
     if (name == "int" || name == "float" || name == "bool") {
       if (args.size() != 1 || !args[0].is_tensor()) refuse(where, str(name, " takes one value"));
       const char* dtype = name == "int" ? "int64" : name == "float" ? "float32" : "bool";
-      return op("cast", {args[0], Value(dtype)}, where);
+      return operations_.op("cast", {args[0], Value(dtype)}, where);
     }
     if ((name == "max" || name == "min") &&
         (args.size() > 1 && (args[1].is_tensor() || !args[0].is_tensor()))) {
@@ -245,7 +245,7 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
       need("sum", args, 1, 2);
       Value total = args.size() > 1 ? args[1] : Value(int64_t{0});
       const ValueList items = list_of("sum", args[0]);
-      for (const Value& item : items) total = binary("+", total, item, where);
+      for (const Value& item : items) total = operations_.binary("+", total, item, where);
       return total;
     }
     need(name, args, 1, 1);
@@ -253,7 +253,7 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
     if (name == "abs") return absolute(args[0]);
     if (name == "int" || name == "float" || name == "bool") return convert(name, args[0]);
     if (name == "static") {
-      if (const auto* dim = args[0].get<Dim>()) return options_.store->static_value(*dim);
+      if (const auto* dim = args[0].get<Dim>()) return options().store->static_value(*dim);
       return integer_of(name, args[0]);
     }
     if ((name == "floor" || name == "ceil") && (args[0].is_integer() || args[0].is_dim()))

@@ -55,8 +55,8 @@ Value text_method(const std::string& text, const std::string& name, const Argume
 
 std::optional<Callable> Evaluation::find_callable(const std::string& name,
                                                   const Frame& frame) const {
-  const auto host = options_.functions.find(name);
-  if (host != options_.functions.end()) return Callable{name, nullptr, nullptr, &host->second};
+  const auto host = options().functions.find(name);
+  if (host != options().functions.end()) return Callable{name, nullptr, nullptr, &host->second};
   const Op* op = find_op(name);
   if (program_ && frame.sees_program) {
     const Block* block = program_->find_block(name, frame.file);
@@ -239,7 +239,7 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
     if (auto value = arguments.take(word)) naming.named.emplace_back(word, *value);
   }
   Frame inner = make_frame(block.code, block.file);
-  inner.path = layer_path(signature.name, naming, site, frame);
+  inner.path = variables_.layer_path(signature.name, naming, site, frame);
   const auto& parameters = signature.parameters;
   if (arguments.positional.size() > parameters.size()) {
     refuse(site.where, str("the block '", signature.name, "' takes at most ", parameters.size(),

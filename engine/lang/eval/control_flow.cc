@@ -14,15 +14,16 @@ namespace paddle::lang {
 // --- conditions ---
 
 Tensor Evaluation::condition_tensor(const Value& value, const SourcePosition& where) {
-  Tensor tensor = to_tensor(value, where, "condition");
+  Tensor tensor = operations_.to_tensor(value, where, "condition");
   const Dim count = element_count(std::span<const Dim>(tensor.shape()));
   if (!count.equals(Dim(1)).value_or(false)) {
     refuse(where, str("a condition must be a tensor of one element, found ", tensor.type(),
                       " (any(…) or all(…) reduce it, where(…) chooses element by element)"));
   }
-  if (tensor.ndim() > 0) tensor = op("reshape", {tensor, Value::list({})}, where).tensor();
+  if (tensor.ndim() > 0)
+    tensor = operations_.op("reshape", {tensor, Value::list({})}, where).tensor();
   if (is_bool(tensor.dtype())) return tensor;
-  return op("not_equal", {tensor, Value(int64_t{0})}, where).tensor();
+  return operations_.op("not_equal", {tensor, Value(int64_t{0})}, where).tensor();
 }
 
 // --- what happens after a side ---
@@ -86,8 +87,8 @@ class Evaluation::Fork {
     gone_[1] = b.outcome.flows() == returned;
     join_names(a, b);
     join_returned(a, b);
-    states_ = changed_states(ev_.states_, a.states);
-    states_.merge(changed_states(ev_.states_, b.states));
+    states_ = changed_states(ev_.variables_.states(), a.states);
+    states_.merge(changed_states(ev_.variables_.states(), b.states));
     met_ = a.states;
     met_.insert(b.states.begin(), b.states.end());
   }
@@ -95,7 +96,8 @@ class Evaluation::Fork {
   Outcome finish_dry() {
     for (const auto& [name, form] : forms_) store_local(frame_, name, form, changes_.bound);
     for (const std::string& path : states_) {
-      StateSlot& slot = ev_.states_.try_emplace(path, met_.at(path)).first->second;
+      Variables::StateSlot& slot =
+          ev_.variables_.states().try_emplace(path, met_.at(path)).first->second;
       slot.current = abstract_tensor(slot.current.type());
       ++slot.writes;
     }
@@ -105,7 +107,7 @@ class Evaluation::Fork {
   }
 
   Outcome finish(const Tensor& condition) {
-    ev_.open_states(states_, met_, where_);
+    ev_.variables_.open_states(states_, met_, where_);
     const Tensors flat = ev_.with_location_scope(where_, [&] {
       return current_interpreter().branch(
           condition, [&](const Tensors&) { return run(0); },
@@ -115,13 +117,13 @@ class Evaluation::Fork {
     for (const auto& [name, form] : forms_)
       store_local(frame_, name, restore(form, flat, next), changes_.bound);
     for (const std::string& path : states_) {
-      StateSlot& slot = ev_.states_.at(path);
+      Variables::StateSlot& slot = ev_.variables_.states().at(path);
       slot.current = flat.at(next++);
       ++slot.writes;
     }
     if (mixed_) frame_.locals[kJump] = Value(flat.at(next++));
     if (returned_) frame_.locals[kReturned] = restore(*returned_, flat, next);
-    ev_.publish(states_);
+    ev_.variables_.publish(states_);
     return mixed_outcome(flows_, frame_);
   }
 
@@ -130,7 +132,7 @@ class Evaluation::Fork {
     const RegionScope region(ev_);
     Frame copy = Copier().copy(frame_);
     Outcome outcome = side(copy);
-    return {std::move(outcome), std::move(copy), ev_.states_};
+    return {std::move(outcome), std::move(copy), ev_.variables_.states()};
   }
 
   void join_names(const BranchResult& a, const BranchResult& b) {
@@ -186,7 +188,8 @@ class Evaluation::Fork {
         flatten(ev_, form, copy.locals.at(name), where_, flat);
       }
     }
-    for (const std::string& path : states_) flat.push_back(ev_.states_.at(path).current);
+    for (const std::string& path : states_)
+      flat.push_back(ev_.variables_.states().at(path).current);
     if (mixed_)
       flatten(ev_, Value(abstract_tensor({DType::kI64, {}})), flow_number(outcome, copy), where_,
               flat);
@@ -287,7 +290,7 @@ Outcome Evaluation::run_continuation(Outcome outcome, const Continuation& rest, 
 
 Outcome Evaluation::run_unless_jumped(const Outcome& before, const SourcePosition& where,
                                       const Changes& changes, Frame& frame, const Side& rest) {
-  const Value idle = op("equal", {frame.locals.at(kJump), Value(int64_t{0})}, where);
+  const Value idle = operations_.op("equal", {frame.locals.at(kJump), Value(int64_t{0})}, where);
   const unsigned jumped = before.may & ~Outcome::bit(Flow::kNormal);
   return fork(
       idle.tensor(), where, changes, frame,
@@ -306,9 +309,9 @@ Outcome Evaluation::resolve_flow(const Outcome& outcome, Flow flow, const Source
   const unsigned left = (flows & ~Outcome::bit(flow)) | Outcome::bit(Flow::kNormal);
   if ((left & (left - 1)) != 0) {
     const Value jump = frame.locals.at(kJump);
-    const Value done = op("equal", {jump, Value(static_cast<int64_t>(flow))}, where);
-    const Value zero = op("zeros_like", {jump}, where);
-    frame.locals[kJump] = op("where", {done, zero, jump}, where);
+    const Value done = operations_.op("equal", {jump, Value(static_cast<int64_t>(flow))}, where);
+    const Value zero = operations_.op("zeros_like", {jump}, where);
+    frame.locals[kJump] = operations_.op("where", {done, zero, jump}, where);
   }
   return mixed_outcome(left, frame);
 }

@@ -27,7 +27,7 @@ bool is_among(const Names& names, std::string_view name) {
 /// Numbers, lists of numbers and tensors as tensors.
 Tensor tensor_of(Evaluation& ev, const Value& value, const SourcePosition& where,
                  std::string_view what) {
-  if (!value.items() || holds_tensor(value)) return ev.to_tensor(value, where, what);
+  if (!value.items() || holds_tensor(value)) return ev.operations().to_tensor(value, where, what);
   std::vector<float> numbers;
   Dims shape;
   const auto walk = [&](const auto& self, const Value& v, size_t depth) -> void {

@@ -25,20 +25,7 @@ std::optional<Value> Arguments::take(std::string_view name) {
 }
 
 Evaluation::Evaluation(const Program* program, const EvaluationOptions& options)
-    : program_(program), options_(options) {
-  ensure(options.store != nullptr, "Evaluation without a parameter store");
-}
-
-void Evaluation::refuse(const SourcePosition& where, std::string message) const {
-  throw Error(ErrorCode::kConfig, std::move(message), where.location());
-}
-
-void Evaluation::step(const SourcePosition& where) {
-  // Runs on types alone come on top, and have a bound of their own.
-  if (is_abstract() ? ++abstract_steps_ > 4 * kMaxTraceSteps : ++steps_ > kMaxTraceSteps) {
-    refuse(where, "more than a million operations and loop iterations in one trace");
-  }
-}
+    : TraceContext(options), program_(program) {}
 
 std::optional<Dim> Evaluation::bound_dim(const std::string& name) const {
   const auto found = dims_.find(name);
@@ -47,9 +34,9 @@ std::optional<Dim> Evaluation::bound_dim(const std::string& name) const {
 }
 
 void Evaluation::record(CallRecord record) {
-  if (!options_.observer || is_abstract()) return;
+  if (!options().observer || is_abstract()) return;
   record.depth = static_cast<int>(open_blocks_.size());
-  options_.observer(record);
+  options().observer(record);
 }
 
 Frame Evaluation::make_frame(const Code& code, const std::string& file) {
@@ -67,25 +54,6 @@ Frame Evaluation::make_frame(const Code& code, const std::string& file) {
   }
   frame.bound = &entry->second;
   return frame;
-}
-
-// --- ranges ---
-
-namespace {
-
-thread_local std::string open_ranges;
-
-}  // namespace
-
-RangeScope::RangeScope(const std::string& name) : outer_(open_ranges.size()) {
-  open_ranges += (outer_ > 0 ? "." : "") + name;
-}
-
-RangeScope::~RangeScope() { open_ranges.resize(outer_); }
-
-std::string RangeScope::within(const std::string& layer) {
-  if (open_ranges.empty() || layer.empty()) return open_ranges + layer;
-  return open_ranges + "." + layer;
 }
 
 // --- statements ---
@@ -157,13 +125,11 @@ void Evaluation::augment(const Stmt& statement, Frame& frame) {
   const Expr& target = *statement.targets[0];
   const Value before = evaluate(target, frame);
   const Value other = evaluate(*statement.value, frame);
-  Value result = binary(statement.text, before, other, statement.where);
+  Value result = operations_.binary(statement.text, before, other, statement.where);
   assign(target, std::move(result), frame);
 }
 
 // --- names ---
-
-namespace {}  // namespace
 
 void Evaluation::assign(const Expr& target, Value value, Frame& frame) {
   switch (target.kind) {
@@ -214,7 +180,7 @@ Value Evaluation::evaluate_name(const Expr& name, Frame& frame) {
       refuse(name.where, str("the dim '", name.text, "' does not occur in this function's inputs"));
     }
   }
-  if (name.text == "training") return Value(options_.training);
+  if (name.text == "training") return Value(options().training);
   if (const auto callable = find_callable(name.text, frame)) return Value(*callable);
   unknown_name(name, frame);
 }

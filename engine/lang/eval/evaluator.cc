@@ -96,10 +96,10 @@ std::vector<NamedTensor> collect_outputs(Evaluation& evaluation, const EntryPoin
       evaluation.refuse(at,
                         str("the output '", name, "' must be a tensor, found ", value.describe()));
     }
-    Tensor tensor = evaluation.to_tensor(value, at, "output");
+    Tensor tensor = evaluation.operations().to_tensor(value, at, "output");
     if (tensor.type().weak) {
       const DType dtype = tensor.dtype() == DType::kF64 ? DType::kF32 : tensor.dtype();
-      tensor = evaluation.op("cast", {tensor, Value(text(dtype))}, at).tensor();
+      tensor = evaluation.operations().op("cast", {tensor, Value(text(dtype))}, at).tensor();
     }
     out.push_back({name, tensor});
   };

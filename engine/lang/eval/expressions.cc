@@ -40,12 +40,12 @@ Value Evaluation::evaluate(const Expr& expr, Frame& frame) {
                                           : Value::tuple(std::move(items));
     }
     case ExprKind::kUnary:
-      return unary(expr.operators[0], evaluate(*expr.children[0], frame), expr.where);
+      return operations_.unary(expr.operators[0], evaluate(*expr.children[0], frame), expr.where);
     case ExprKind::kBinary: {
       Value value = evaluate(*expr.children[0], frame);
       for (size_t i = 0; i < expr.operators.size(); ++i) {
         const Value other = evaluate(*expr.children[i + 1], frame);
-        value = binary(expr.operators[i], value, other, expr.operator_places[i]);
+        value = operations_.binary(expr.operators[i], value, other, expr.operator_places[i]);
       }
       return value;
     }
@@ -58,8 +58,9 @@ Value Evaluation::evaluate(const Expr& expr, Frame& frame) {
           return value;
         const Value other = evaluate(*expr.children[i + 1], frame);
         if (value.is_tensor() || other.is_tensor()) {
-          const Tensor a = to_tensor(value, where, op), b = to_tensor(other, where, op);
-          value = this->op(op == "and" ? "logical_and" : "logical_or", {a, b}, where);
+          const Tensor a = operations_.to_tensor(value, where, op),
+                       b = operations_.to_tensor(other, where, op);
+          value = operations_.op(op == "and" ? "logical_and" : "logical_or", {a, b}, where);
         } else {
           value = other;
         }
@@ -72,12 +73,14 @@ Value Evaluation::evaluate(const Expr& expr, Frame& frame) {
       for (size_t i = 0; i < expr.operators.size(); ++i) {
         const SourcePosition& where = expr.operator_places[i];
         Value right = evaluate(*expr.children[i + 1], frame);
-        const Value part = compare(expr.operators[i], left, right, where);
+        const Value part = operations_.compare(expr.operators[i], left, right, where);
         if (i == 0) {
           result = part;
         } else if (part.is_tensor() || result.is_tensor()) {
-          result = op("logical_and",
-                      {to_tensor(result, where, "and"), to_tensor(part, where, "and")}, where);
+          result = operations_.op("logical_and",
+                                  {operations_.to_tensor(result, where, "and"),
+                                   operations_.to_tensor(part, where, "and")},
+                                  where);
         } else {
           result = Value(truth(result) && truth(part));
         }

@@ -29,14 +29,18 @@ Outcome mixed_outcome(unsigned flows, Frame& frame);
 /// end.
 class RegionScope {
  public:
-  explicit RegionScope(Evaluation& evaluation);
-  ~RegionScope();
+  explicit RegionScope(Evaluation& evaluation)
+      : current_(evaluation.variables().states()),
+        before_(current_),
+        region_(evaluation.region()) {}
+  ~RegionScope() { current_ = std::move(before_); }
   RegionScope(const RegionScope&) = delete;
   RegionScope& operator=(const RegionScope&) = delete;
 
  private:
-  Evaluation& evaluation_;
-  std::map<std::string, Evaluation::StateSlot> states_;
+  Variables::States& current_;
+  Variables::States before_;
+  TraceContext::Depth region_;
 };
 
 /// Paths of the states that were updated between two moments.

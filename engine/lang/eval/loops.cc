@@ -17,16 +17,6 @@ constexpr unsigned kReturnBit = Outcome::bit(Flow::kReturn);
 
 }  // namespace
 
-RegionScope::RegionScope(Evaluation& evaluation)
-    : evaluation_(evaluation), states_(evaluation.states_) {
-  ++evaluation_.regions_;
-}
-
-RegionScope::~RegionScope() {
-  --evaluation_.regions_;
-  evaluation_.states_ = std::move(states_);
-}
-
 Outcome Evaluation::run_iterations(const Stmt& statement, Frame& frame,
                                    const std::function<std::optional<Side>()>& next) {
   const SourcePosition& where = statement.where;
@@ -95,13 +85,13 @@ Outcome Evaluation::run_while(const Stmt& statement, Frame& frame) {
       if (!is_first || !is_abstract()) return run(statement.branches[0].body, own);
       // On types alone, the first iteration itself shows it; it is taken back if it does.
       Frame before = Copier().copy(own);
-      States states = states_;
+      States states = variables_.states();
       Outcome iteration = run(statement.branches[0].body, own);
       Frame after = Copier().copy(own);
       on_tensor = becomes_tensor_loop(statement, iteration, after);
       if (!on_tensor) return iteration;
       own = std::move(before);
-      states_ = std::move(states);
+      variables_.states() = std::move(states);
       return Outcome{Flow::kBreak, {}};
     };
   });
@@ -143,7 +133,8 @@ class Evaluation::Loop {
 
   Outcome finish_dry() {
     for (const std::string& path : states_) {
-      StateSlot& slot = ev_.states_.try_emplace(path, met_.at(path)).first->second;
+      Variables::StateSlot& slot =
+          ev_.variables_.states().try_emplace(path, met_.at(path)).first->second;
       slot.current = abstract_tensor(slot.current.type());
       ++slot.writes;
     }
@@ -151,11 +142,12 @@ class Evaluation::Loop {
   }
 
   Outcome write() {
-    ev_.open_states(states_, met_, where_);
+    ev_.variables_.open_states(states_, met_, where_);
     Tensors start;
     for (size_t i = 0; i < carried_.size(); ++i)
       flatten(ev_, forms_[i], frame_.locals.at(carried_[i]), where_, start);
-    for (const std::string& path : states_) start.push_back(ev_.states_.at(path).current);
+    for (const std::string& path : states_)
+      start.push_back(ev_.variables_.states().at(path).current);
     if (leaves()) flatten(ev_, jump_form(), Value(int64_t{0}), where_, start);
     if (returned_) flatten_zeros(ev_, *returned_, where_, start);
     const Tensors flat = ev_.with_location_scope(where_, [&] {
@@ -167,14 +159,14 @@ class Evaluation::Loop {
     std::vector<Value> values;
     for (const Value& form : forms_) values.push_back(restore(form, flat, next));
     for (const std::string& path : states_) {
-      StateSlot& slot = ev_.states_.at(path);
+      Variables::StateSlot& slot = ev_.variables_.states().at(path);
       slot.current = flat.at(next++);
       ++slot.writes;
     }
     const Value jump = leaves() ? Value(flat.at(next++)) : Value();
     std::optional<Value> returned;
     if (returned_) returned = restore(*returned_, flat, next);
-    ev_.publish(states_);
+    ev_.variables_.publish(states_);
     return finish(values, jump, returned);
   }
 
@@ -193,15 +185,15 @@ class Evaluation::Loop {
   bool try_turn() {
     const ShapeScope dry(ev_);
     const RegionScope region(ev_);
-    const States before = ev_.states_;
+    const States before = ev_.variables_.states();
     Frame copy = frame_with(forms_);
     const Value holds = ev_.evaluate(*loop_.value, copy);
     endless_ = !holds.is_tensor();
     const Outcome outcome = ev_.run(body_, copy);
     flows_ = outcome.flows();
     if (const Value* value = returned_value(outcome, copy)) returned_ = *value;
-    states_ = changed_states(before, ev_.states_);
-    met_ = ev_.states_;
+    states_ = changed_states(before, ev_.variables_.states());
+    met_ = ev_.variables_.states();
     if (flows_ == kReturnBit) return true;
     bool resolve_flow = true;
     for (size_t i = 0; i < carried_.size(); ++i) {
@@ -262,7 +254,8 @@ class Evaluation::Loop {
     std::vector<Value> values;
     for (const Value& form : forms_) values.push_back(restore(form, flat, next));
     copy = frame_with(values);
-    for (const std::string& path : states_) ev_.states_.at(path).current = flat.at(next++);
+    for (const std::string& path : states_)
+      ev_.variables_.states().at(path).current = flat.at(next++);
     return next;
   }
 
@@ -274,7 +267,8 @@ class Evaluation::Loop {
       return ev_.condition_tensor(ev_.evaluate(*loop_.value, copy), loop_.value->where);
     };
     if (!leaves()) return test();
-    const Tensor idle = ev_.op("equal", {flat.at(next), Value(int64_t{0})}, where_).tensor();
+    const Tensor idle =
+        ev_.operations_.op("equal", {flat.at(next), Value(int64_t{0})}, where_).tensor();
     if (endless_) return idle;
     // After a jump the condition is not asked any more.
     return current_interpreter().branch(
@@ -295,7 +289,7 @@ class Evaluation::Loop {
         flatten(ev_, forms_[i], copy.locals.at(carried_[i]), where_, out);
       }
     }
-    for (const std::string& path : states_) out.push_back(ev_.states_.at(path).current);
+    for (const std::string& path : states_) out.push_back(ev_.variables_.states().at(path).current);
     const Value* returned = returned_value(outcome, copy);
     const Value value = returned ? *returned : Value();
     if (leaves()) {

@@ -42,27 +42,6 @@ Tensors ShapeInterpreter::loop(const TensorFn& condition, const TensorFn& body,
   return out;
 }
 
-ShapeScope::ShapeScope(Evaluation& evaluation)
-    : evaluation_(evaluation),
-      scope_(interpreter_),
-      states_(evaluation.states_),
-      parameters_(evaluation.abstract_parameters_.size()),
-      claims_(evaluation.abstract_claims_.size()),
-      used_(evaluation.used_parameters_.size()) {
-  ++evaluation_.abstract_depth_;
-}
-
-ShapeScope::~ShapeScope() {
-  --evaluation_.abstract_depth_;
-  evaluation_.states_ = std::move(states_);
-  auto& parameters = evaluation_.abstract_parameters_;
-  for (; parameters.size() > parameters_; parameters.pop_back())
-    evaluation_.parameters_.erase(parameters.back());
-  auto& claims = evaluation_.abstract_claims_;
-  for (; claims.size() > claims_; claims.pop_back()) evaluation_.claims_.erase(claims.back());
-  if (evaluation_.used_parameters_.size() > used_) evaluation_.used_parameters_.resize(used_);
-}
-
 Value Evaluation::evaluate_abstract(const Expr& expr, const Frame& frame) {
   const ShapeScope dry(*this);
   Frame copy = Copier().copy(frame);

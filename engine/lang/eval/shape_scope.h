@@ -9,17 +9,16 @@ namespace paddle::lang {
 
 class ShapeScope {
  public:
-  explicit ShapeScope(Evaluation& evaluation);
-  ~ShapeScope();
+  explicit ShapeScope(Evaluation& evaluation)
+      : scope_(interpreter_), rollback_(evaluation.variables()), abstract_(evaluation.abstract()) {}
   ShapeScope(const ShapeScope&) = delete;
   ShapeScope& operator=(const ShapeScope&) = delete;
 
  private:
-  Evaluation& evaluation_;
   ShapeInterpreter interpreter_;
   InterpreterScope scope_;
-  std::map<std::string, Evaluation::StateSlot> states_;
-  size_t parameters_, claims_, used_;
+  Variables::Rollback rollback_;
+  TraceContext::Depth abstract_;
 };
 
 }  // namespace paddle::lang

@@ -26,7 +26,12 @@ class TensorIndex {
  public:
   TensorIndex(Evaluation& evaluation, const Tensor& base, std::vector<IndexItem> items,
               const SourcePosition& where)
-      : ev_(evaluation), items_(std::move(items)), where_(where), base_(base), view_(base) {
+      : ev_(evaluation),
+        operations_(evaluation.operations()),
+        items_(std::move(items)),
+        where_(where),
+        base_(base),
+        view_(base) {
     int64_t axis = 0;
     for (const IndexItem& item : items_) apply(item, axis);
   }
@@ -37,7 +42,7 @@ class TensorIndex {
   }
 
   void write(const Value& value) {
-    const Tensor raw = ev_.to_tensor(value, where_, "index assignment");
+    const Tensor raw = operations_.to_tensor(value, where_, "index assignment");
     const bool slices = std::any_of(items_.begin(), items_.end(), is_tensor_slice);
     if (tensors_.empty() && !slices) return assign(view_, raw);
     if (slices || (!is_single_mask() && tensors_.size() > 1)) return write_places(raw);
@@ -58,7 +63,7 @@ class TensorIndex {
   void apply(const IndexItem& item, int64_t& axis) {
     switch (item.kind) {
       case IndexItem::Kind::kNew:
-        view_ = ev_.op("unsqueeze", {view_, Value(axis)}, where_).tensor();
+        view_ = operations_.op("unsqueeze", {view_, Value(axis)}, where_).tensor();
         ++axis;
         return;
       case IndexItem::Kind::kNumber:
@@ -104,13 +109,14 @@ class TensorIndex {
     if (start.less(Dim(0)).value_or(false) || !start.less(size).value_or(true)) {
       ev_.refuse(where_, str("index ", at, " is outside the axis of size ", size));
     }
-    view_ = ev_.op("strided_slice",
-                   {view_, Value::list(numbers({axis})), Value::list({Value(start)}),
-                    Value::list({Value(start + Dim(1))}), Value::list(numbers({1}))},
-                   where_)
+    view_ = operations_
+                .op("strided_slice",
+                    {view_, Value::list(numbers({axis})), Value::list({Value(start)}),
+                     Value::list({Value(start + Dim(1))}), Value::list(numbers({1}))},
+                    where_)
                 .tensor();
     if (view_.dim(axis).equals(Dim(1)).value_or(false)) {
-      view_ = ev_.op("squeeze", {view_, Value(axis)}, where_).tensor();
+      view_ = operations_.op("squeeze", {view_, Value(axis)}, where_).tensor();
       return;
     }
     // Whether the place exists is known once dims are bound; the count of elements then checks it.
@@ -118,7 +124,7 @@ class TensorIndex {
     for (int64_t i = 0; i < view_.ndim(); ++i) {
       if (i != axis) shape.emplace_back(view_.dim(i));
     }
-    view_ = ev_.op("reshape", {view_, Value::list(std::move(shape))}, where_).tensor();
+    view_ = operations_.op("reshape", {view_, Value::list(std::move(shape))}, where_).tensor();
   }
 
   void slice(const IndexItem& item, int64_t& axis) {
@@ -131,10 +137,11 @@ class TensorIndex {
       const Dim start = item.start.is_none() ? (step > 0 ? Dim(0) : Dim(-1)) : to_dim(item.start);
       const Dim stop =
           item.stop.is_none() ? (step > 0 ? size : Dim(0) - size - Dim(1)) : to_dim(item.stop);
-      view_ = ev_.op("strided_slice",
-                     {view_, Value::list(numbers({axis})), Value::list({Value(start)}),
-                      Value::list({Value(stop)}), Value::list(numbers({step}))},
-                     where_)
+      view_ = operations_
+                  .op("strided_slice",
+                      {view_, Value::list(numbers({axis})), Value::list({Value(start)}),
+                       Value::list({Value(stop)}), Value::list(numbers({step}))},
+                      where_)
                   .tensor();
     }
     ++axis;
@@ -146,7 +153,7 @@ class TensorIndex {
       ev_.refuse(where_, "the step of a slice between tensors must be a number above 0");
     }
     const Value size{view_.dim(axis)};
-    const Value positions = ev_.op("arange", {size}, where_, {{"dtype", Value("int64")}});
+    const Value positions = operations_.op("arange", {size}, where_, {{"dtype", Value("int64")}});
     const auto bound = [&](const Value& value) -> Value {
       if (!value.is_tensor()) return value;
       const Tensor& tensor = value.tensor();
@@ -154,39 +161,42 @@ class TensorIndex {
           !element_count(std::span<const Dim>(tensor.shape())).equals(Dim(1)).value_or(false)) {
         ev_.refuse(where_, str("a slice takes integers, found a tensor ", tensor.type()));
       }
-      Value number = ev_.op("cast", {tensor, Value("int64")}, where_);
-      if (tensor.ndim() > 0) number = ev_.op("reshape", {number, Value::list({})}, where_);
+      Value number = operations_.op("cast", {tensor, Value("int64")}, where_);
+      if (tensor.ndim() > 0) number = operations_.op("reshape", {number, Value::list({})}, where_);
       return from_end(number, size);
     };
     const auto edge = [&](const Value& value) {
       if (!value.is_integer() || value.integer() >= 0) return bound(value);
-      return ev_.binary("+", size, value, where_);
+      return operations_.binary("+", size, value, where_);
     };
     const Value start = item.start.is_none() ? Value(int64_t{0}) : edge(item.start);
-    Value inside = ev_.compare(">=", positions, start, where_);
+    Value inside = operations_.compare(">=", positions, start, where_);
     if (!item.stop.is_none()) {
-      const Value below = ev_.compare("<", positions, edge(item.stop), where_);
-      inside = ev_.op("logical_and", {inside, below}, where_);
+      const Value below = operations_.compare("<", positions, edge(item.stop), where_);
+      inside = operations_.op("logical_and", {inside, below}, where_);
     }
     if (item.step.is_integer() && item.step.integer() > 1) {
       // Steps count from the first element that is there.
       const Value first =
-          start.is_tensor() ? ev_.op("maximum", {start, Value(int64_t{0})}, where_) : start;
-      const Value left =
-          ev_.binary("%", ev_.binary("-", positions, first, where_), item.step, where_);
-      inside = ev_.op("logical_and", {inside, ev_.compare("==", left, Value(int64_t{0}), where_)},
-                      where_);
+          start.is_tensor() ? operations_.op("maximum", {start, Value(int64_t{0})}, where_) : start;
+      const Value left = operations_.binary("%", operations_.binary("-", positions, first, where_),
+                                            item.step, where_);
+      inside = operations_.op("logical_and",
+                              {inside, operations_.compare("==", left, Value(int64_t{0}), where_)},
+                              where_);
     }
-    const Value places = ev_.op(
-        "reshape", {ev_.op("nonzero", {inside}, where_), Value::list(numbers({-1}))}, where_);
-    view_ = ev_.op("index_select", {view_, places, Value(axis)}, where_).tensor();
+    const Value places = operations_.op(
+        "reshape", {operations_.op("nonzero", {inside}, where_), Value::list(numbers({-1}))},
+        where_);
+    view_ = operations_.op("index_select", {view_, places, Value(axis)}, where_).tensor();
     ++axis;
   }
 
   /// Negative positions count from the end.
   Value from_end(const Value& position, const Value& size) {
-    const Value below = ev_.compare("<", position, Value(int64_t{0}), where_);
-    return ev_.op("where", {below, ev_.binary("+", position, size, where_), position}, where_);
+    const Value below = operations_.compare("<", position, Value(int64_t{0}), where_);
+    return operations_.op(
+        "where", {below, operations_.binary("+", position, size, where_), position}, where_);
   }
 
   /// Integer tensors only, one axis each: a mask stands for the columns of its coordinates.
@@ -197,15 +207,17 @@ class TensorIndex {
         out.push_back(entry);
         continue;
       }
-      const Tensor places = ev_.op("nonzero", {entry.tensor}, where_).tensor();
+      const Tensor places = operations_.op("nonzero", {entry.tensor}, where_).tensor();
       for (int64_t i = 0; i < entry.tensor.ndim(); ++i) {
         const Tensor column =
-            ev_.op("index_select",
-                   {places, Value(index_tensor(Value::list(numbers({i})))), Value(int64_t{1})},
-                   where_)
+            operations_
+                .op("index_select",
+                    {places, Value(index_tensor(Value::list(numbers({i})))), Value(int64_t{1})},
+                    where_)
                 .tensor();
-        out.push_back({ev_.op("reshape", {column, Value::list(numbers({-1}))}, where_).tensor(),
-                       entry.axis + i});
+        out.push_back(
+            {operations_.op("reshape", {column, Value::list(numbers({-1}))}, where_).tensor(),
+             entry.axis + i});
       }
     }
     return out;
@@ -235,39 +247,39 @@ class TensorIndex {
       if (std::find(indexed.begin(), indexed.end(), axis) == indexed.end()) perm.emplace_back(axis);
     }
     const Tensor moved =
-        ev_.op("transpose", {view_, Value::list(std::move(perm))}, where_).tensor();
+        operations_.op("transpose", {view_, Value::list(std::move(perm))}, where_).tensor();
     ValueList columns;
     for (size_t i = 0; i < entries.size(); ++i) {
-      const Value wide = ev_.op("cast", {entries[i].tensor, Value("int64")}, where_);
+      const Value wide = operations_.op("cast", {entries[i].tensor, Value("int64")}, where_);
       columns.push_back(from_end(wide, Value(moved.dim(static_cast<int64_t>(i)))));
     }
     if (columns.size() > 1) {
-      const Value common = ev_.op("broadcast_tensors", {Value::list(columns)}, where_);
+      const Value common = operations_.op("broadcast_tensors", {Value::list(columns)}, where_);
       columns = *common.items();
     }
     const int64_t fresh = columns[0].tensor().ndim();
     const Value index =
-        ev_.op("stack", {Value::list(std::move(columns)), Value(int64_t{-1})}, where_);
-    const Tensor out = ev_.op("gather_nd", {moved, index}, where_).tensor();
+        operations_.op("stack", {Value::list(std::move(columns)), Value(int64_t{-1})}, where_);
+    const Tensor out = operations_.op("gather_nd", {moved, index}, where_).tensor();
     if (!side_by_side || first <= 0 || fresh == 0) return out;
     // The new axes go from the front to where the first of the indexed ones was.
     ValueList back;
     for (int64_t i = 0; i < first; ++i) back.emplace_back(fresh + i);
     for (int64_t i = 0; i < fresh; ++i) back.emplace_back(i);
     for (int64_t i = fresh + first; i < out.ndim(); ++i) back.emplace_back(i);
-    return ev_.op("transpose", {out, Value::list(std::move(back))}, where_).tensor();
+    return operations_.op("transpose", {out, Value::list(std::move(back))}, where_).tensor();
   }
 
   /// The elements (or rows) where the mask is true; how many is known at run time alone.
   Tensor read_mask() {
     const Tensor& mask = tensors_[0].tensor;
     if (mask.ndim() == view_.ndim() && mask.ndim() > 0)
-      return ev_.op("masked_select", {view_, mask}, where_).tensor();
+      return operations_.op("masked_select", {view_, mask}, where_).tensor();
     if (mask.ndim() == 0) ev_.refuse(where_, "a 0-D boolean cannot be an index");
     const int64_t axis = tensors_[0].axis;
-    const Value places = ev_.op("nonzero", {mask}, where_);
+    const Value places = operations_.op("nonzero", {mask}, where_);
     const Tensor rows =
-        ev_.op("gather_nd", {to_front(view_, axis, mask.ndim()), places}, where_).tensor();
+        operations_.op("gather_nd", {to_front(view_, axis, mask.ndim()), places}, where_).tensor();
     return back_in_place(rows, axis);
   }
 
@@ -279,19 +291,19 @@ class TensorIndex {
       if (axis > 0) return write_places(value);
       // One value for each true element.
       return assign(
-          view_,
-          ev_.op("index_put", {view_, Value::list({mask}), cast_like(value)}, where_).tensor());
+          view_, operations_.op("index_put", {view_, Value::list({mask}), cast_like(value)}, where_)
+                     .tensor());
     }
     for (int64_t i = 0; i < behind; ++i) {
-      mask = ev_.op("unsqueeze", {mask, Value(int64_t{-1})}, where_).tensor();
+      mask = operations_.op("unsqueeze", {mask, Value(int64_t{-1})}, where_).tensor();
     }
-    assign(view_, ev_.op("where", {mask, cast_like(value), view_}, where_).tensor());
+    assign(view_, operations_.op("where", {mask, cast_like(value), view_}, where_).tensor());
   }
 
   /// One index tensor of integers.
   void write_positions(const Tensor& value) {
     const auto& [index, axis] = tensors_[0];
-    const Value wide = ev_.op("cast", {index, Value("int64")}, where_);
+    const Value wide = operations_.op("cast", {index, Value("int64")}, where_);
     const Tensor positions = from_end(wide, Value(view_.dim(axis))).tensor();
     // The value has the shape that reading would give; then its index axes go to the front.
     ValueList shape;
@@ -299,14 +311,16 @@ class TensorIndex {
     for (const Dim& dim : positions.shape()) shape.emplace_back(dim);
     for (int64_t i = axis + 1; i < view_.ndim(); ++i) shape.emplace_back(view_.dim(i));
     Tensor rows =
-        ev_.op("expand", {cast_like(value), Value::list(std::move(shape))}, where_).tensor();
+        operations_.op("expand", {cast_like(value), Value::list(std::move(shape))}, where_)
+            .tensor();
     rows = to_front(rows, axis, positions.ndim());
-    const Tensor line = ev_.op("reshape", {positions, Value::list(numbers({-1}))}, where_).tensor();
+    const Tensor line =
+        operations_.op("reshape", {positions, Value::list(numbers({-1}))}, where_).tensor();
     const Tensor moved = to_front(view_, axis, 1);
     ValueList flat_shape{Value(line.dim(0))};
     for (int64_t i = 1; i < moved.ndim(); ++i) flat_shape.emplace_back(moved.dim(i));
-    rows = ev_.op("reshape", {rows, Value::list(std::move(flat_shape))}, where_).tensor();
-    assign(moved, ev_.op("scatter", {moved, line, rows}, where_).tensor());
+    rows = operations_.op("reshape", {rows, Value::list(std::move(flat_shape))}, where_).tensor();
+    assign(moved, operations_.op("scatter", {moved, line, rows}, where_).tensor());
   }
 
   /// Writes at the places that reading the same index finds in a tensor of places.
@@ -314,20 +328,22 @@ class TensorIndex {
     const Dim count = element_count(std::span<const Dim>(base_.shape()));
     ValueList shape;
     for (const Dim& dim : base_.shape()) shape.emplace_back(dim);
-    const Value line = ev_.op("arange", {Value(count)}, where_, {{"dtype", Value("int64")}});
-    const Tensor all = ev_.op("reshape", {line, Value::list(shape)}, where_).tensor();
+    const Value line =
+        operations_.op("arange", {Value(count)}, where_, {{"dtype", Value("int64")}});
+    const Tensor all = operations_.op("reshape", {line, Value::list(shape)}, where_).tensor();
     const Tensor places = TensorIndex(ev_, all, items_, where_).read();
     ValueList read_shape;
     for (const Dim& dim : places.shape()) read_shape.emplace_back(dim);
     const Value values =
-        ev_.op("expand", {cast_like(value), Value::list(std::move(read_shape))}, where_);
+        operations_.op("expand", {cast_like(value), Value::list(std::move(read_shape))}, where_);
     const Value flat_shape = Value::list(numbers({-1}));
-    const Value written = ev_.op("scatter",
-                                 {ev_.op("reshape", {base_, flat_shape}, where_),
-                                  ev_.op("reshape", {places, flat_shape}, where_),
-                                  ev_.op("reshape", {values, flat_shape}, where_)},
-                                 where_);
-    assign(base_, ev_.op("reshape", {written, Value::list(std::move(shape))}, where_).tensor());
+    const Value written = operations_.op("scatter",
+                                         {operations_.op("reshape", {base_, flat_shape}, where_),
+                                          operations_.op("reshape", {places, flat_shape}, where_),
+                                          operations_.op("reshape", {values, flat_shape}, where_)},
+                                         where_);
+    assign(base_,
+           operations_.op("reshape", {written, Value::list(std::move(shape))}, where_).tensor());
   }
 
   /// `count` axes from `first` on brought to the front, as a view.
@@ -338,7 +354,7 @@ class TensorIndex {
     for (int64_t i = 0; i < x.ndim(); ++i) {
       if (i < first || i >= first + count) perm.emplace_back(i);
     }
-    return ev_.op("transpose", {x, Value::list(std::move(perm))}, where_).tensor();
+    return operations_.op("transpose", {x, Value::list(std::move(perm))}, where_).tensor();
   }
 
   /// The other way: the first axis goes to place `first`.
@@ -348,12 +364,12 @@ class TensorIndex {
     for (int64_t i = 0; i < first; ++i) perm.emplace_back(i + 1);
     perm.emplace_back(int64_t{0});
     for (int64_t i = first + 1; i < x.ndim(); ++i) perm.emplace_back(i);
-    return ev_.op("transpose", {x, Value::list(std::move(perm))}, where_).tensor();
+    return operations_.op("transpose", {x, Value::list(std::move(perm))}, where_).tensor();
   }
 
   Tensor cast_like(const Tensor& value) {
     if (value.dtype() == view_.dtype() && !value.type().weak) return value;
-    return ev_.op("cast", {value, Value(text(view_.dtype()))}, where_).tensor();
+    return operations_.op("cast", {value, Value(text(view_.dtype()))}, where_).tensor();
   }
 
   /// Writes `value`, broadcast and cast, into the cell of `target` and all that share its memory.
@@ -362,15 +378,17 @@ class TensorIndex {
     if (!same_shape(fitted.shape(), target.shape())) {
       ValueList shape;
       for (const Dim& dim : target.shape()) shape.emplace_back(dim);
-      fitted = ev_.op("expand", {fitted, Value::list(shape)}, where_).tensor();
+      fitted = operations_.op("expand", {fitted, Value::list(shape)}, where_).tensor();
       // Sizes that are equal only once dims are bound.
       if (!same_shape(fitted.shape(), target.shape()))
-        fitted = ev_.op("reshape", {fitted, Value::list(std::move(shape))}, where_).tensor();
+        fitted =
+            operations_.op("reshape", {fitted, Value::list(std::move(shape))}, where_).tensor();
     }
     ev_.with_location_scope(where_, [&] { target.assign(fitted); });
   }
 
   Evaluation& ev_;
+  Operations& operations_;
   std::vector<IndexItem> items_;
   SourcePosition where_;
   Tensor base_, view_;

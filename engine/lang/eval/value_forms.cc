@@ -116,16 +116,17 @@ void flatten(Evaluation& ev, const Value& form, const Value& value, const Source
              Tensors& out) {
   if (form.is_tensor()) {
     const TensorType& type = form.tensor().type();
-    Tensor tensor = ev.to_tensor(value, where, "if");
+    Tensor tensor = ev.operations().to_tensor(value, where, "if");
     if (tensor.dtype() != type.dtype || tensor.type().weak) {
-      tensor = ev.op("cast", {tensor, Value(text(type.dtype))}, where).tensor();
+      tensor = ev.operations().op("cast", {tensor, Value(text(type.dtype))}, where).tensor();
     }
     const bool known = std::none_of(type.shape.begin(), type.shape.end(),
                                     [](const Dim& dim) { return dim.is_unknown(); });
     if (tensor.ndim() == 0 && !type.shape.empty() && known) {
       ValueList shape;
       for (const Dim& dim : type.shape) shape.emplace_back(dim);
-      tensor = ev.op("expand", {tensor, Value::list(std::move(shape))}, where).tensor();
+      tensor =
+          ev.operations().op("expand", {tensor, Value::list(std::move(shape))}, where).tensor();
     }
     out.push_back(tensor);
     return;
@@ -143,8 +144,9 @@ void flatten_zeros(Evaluation& ev, const Value& form, const SourcePosition& wher
     const TensorType& type = form.tensor().type();
     ValueList shape;
     for (const Dim& dim : type.shape) shape.emplace_back(dim.is_unknown() ? Dim(0) : dim);
-    out.push_back(ev.op("full", {Value::list(std::move(shape)), Value(int64_t{0})}, where,
-                        {{"dtype", Value(text(type.dtype))}})
+    out.push_back(ev.operations()
+                      .op("full", {Value::list(std::move(shape)), Value(int64_t{0})}, where,
+                          {{"dtype", Value(text(type.dtype))}})
                       .tensor());
     return;
   }

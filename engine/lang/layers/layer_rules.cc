@@ -37,11 +37,11 @@ void pad_first(LayerCall& call) {
       sizes.push_back(size);
     }
   }
-  call.values["x"] =
-      call.evaluation.op("pad", {call.x(), Value::list(std::move(sizes))}, call.site.where,
-                         {{"mode", Value(*text)},
-                          {"data_format", Value(data_format(call))},
-                          {"pad_from_left_axis", Value(false)}});
+  call.values["x"] = call.evaluation.operations().op(
+      "pad", {call.x(), Value::list(std::move(sizes))}, call.site.where,
+      {{"mode", Value(*text)},
+       {"data_format", Value(data_format(call))},
+       {"pad_from_left_axis", Value(false)}});
   call.values["padding"] = Value(int64_t{0});
 }
 
@@ -116,7 +116,7 @@ Value call_with_states(LayerCall& call) {
   const bool learns = !(training && !truth(*training)) && !(global && truth(*global));
   if (learns && call.evaluation.options().training) {
     for (const auto& [path, index] : states)
-      call.evaluation.update_state(path, all.at(index), call.site.where);
+      call.evaluation.variables().update_state(path, all.at(index), call.site.where);
   }
   // Results that update the states are not those of the layer.
   const ValueList* items = result.items();

@@ -73,7 +73,7 @@ const Value* LayerCall::find(const std::string& key) const {
 Tensor LayerCall::tensor(const std::string& key) {
   const Value* value = find(key);
   if (!value) fail(ErrorCode::kConfig, op.name(), ": '", key, "' is missing");
-  return evaluation.to_tensor(*value, site.where, op.name());
+  return evaluation.operations().to_tensor(*value, site.where, op.name());
 }
 
 int64_t LayerCall::size(const std::string& key) const {
@@ -145,7 +145,8 @@ void LayerCall::check_required() const {
 }
 
 const std::string& LayerCall::path() {
-  if (path_.empty()) path_ = evaluation.layer_path(std::string(op.name()), naming, site, frame);
+  if (path_.empty())
+    path_ = evaluation.variables().layer_path(std::string(op.name()), naming, site, frame);
   return path_;
 }
 
@@ -164,13 +165,14 @@ void LayerCall::make(const std::string& key, const Dims& shape, const Initialize
                      const std::string& init_key) {
   Initializer init = fallback;
   if (const Value* given = find(init_key)) init = to_initializer(*given);
-  values[key] = evaluation.parameter(path() + "." + key, shape, DType::kF32, init, site.where);
+  values[key] =
+      evaluation.variables().parameter(path() + "." + key, shape, DType::kF32, init, site.where);
 }
 
 std::string LayerCall::make_state(const std::string& key, const Dims& shape, double start) {
   const std::string full = path() + "." + key;
-  values[key] = evaluation.state(full, shape, DType::kF32, Initializer::constant(start),
-                                 StateScope::kModel, site.where);
+  values[key] = evaluation.variables().state(full, shape, DType::kF32, Initializer::constant(start),
+                                             StateScope::kModel, site.where);
   return full;
 }
 
@@ -218,7 +220,7 @@ std::optional<Value> Evaluation::call_layer(const Op& op, Arguments& arguments, 
         }
       }
       const bool mode = op_has(op, "training") && !call.values.count("training");
-      if (mode) call.values["training"] = Value(options_.training);
+      if (mode) call.values["training"] = Value(options().training);
       call.weight_given = call.find("weight") && call.find("weight")->is_tensor();
       if (has_weights && !call.find("x") && form->has("x")) {
         fail(ErrorCode::kConfig, op.name(), ": 'x' is missing");
@@ -244,9 +246,9 @@ Value LayerCall::run(Tensors* all) {
     if (op.operand_index(name) >= 0 && value.is<bool>() && !op.weights().empty()) continue;
     bound.named.emplace_back(name, value);
   }
-  if (path_.empty()) return evaluation.invoke(op, bound, site.where, all);
-  const Evaluation::LayerScope layer(evaluation, path_);
-  return evaluation.invoke(op, bound, site.where, all);
+  if (path_.empty()) return evaluation.operations().invoke(op, bound, site.where, all);
+  const TraceContext::LayerScope layer(evaluation, path_);
+  return evaluation.operations().invoke(op, bound, site.where, all);
 }
 
 }  // namespace paddle::lang

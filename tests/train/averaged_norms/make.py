@@ -2,7 +2,8 @@
 
 Needs PyTorch. The network has a batch norm of its own and one that is called twice; the weights
 after updates 6, 10, 14, … of 30 are averaged, then update_bn computes the running statistics from
-all batches. PyTorch keeps unbiased variances, ours are biased: with batches of one size the two
+all batches. Schedule-free AdamW, written down here, evaluates averages too: update_bn goes with
+them, as its authors advise. PyTorch keeps unbiased variances, ours are biased: with batches of one size the two
 differ by a factor. Weights of linear layers are stored as [inputs, outputs].
 """
 import os
@@ -65,6 +66,44 @@ def train(parts):
     return stored(averaged.module, size)
 
 
+class ScheduleFree:
+    """Defazio et al., The Road Less Scheduled: the parameters are y, between z and the average x."""
+
+    def __init__(self, parameters, lr=0.01, b1=0.9, b2=0.999, eps=1e-8):
+        self.parameters, self.t, self.sum = list(parameters), 0, 0.0
+        self.x = [p.detach().clone() for p in self.parameters]
+        self.z = [p.detach().clone() for p in self.parameters]
+        self.v = [torch.zeros_like(p) for p in self.parameters]
+        self.options = lr, b1, b2, eps
+
+    @torch.no_grad()
+    def step(self):
+        lr, b1, b2, eps = self.options
+        self.t += 1
+        self.sum += lr**2
+        for p, x, z, v in zip(self.parameters, self.x, self.z, self.v):
+            v.mul_(b2).add_((1 - b2) * p.grad**2)
+            z.sub_(lr * p.grad / ((v / (1 - b2**self.t)).sqrt() + eps))
+            x.lerp_(z, lr**2 / self.sum)
+            p.copy_(z.lerp(x, b1))
+
+
+def train_schedule_free():
+    model = Net()
+    model.load_state_dict(initial)
+    optimizer = ScheduleFree(model.parameters())
+    for step in range(1, STEPS + 1):
+        first = (step - 1) * BATCH % len(x)
+        model.zero_grad()
+        ((model(x[first : first + BATCH]) - y[first : first + BATCH]) ** 2).mean().backward()
+        optimizer.step()
+    with torch.no_grad():
+        for p, average in zip(model.parameters(), optimizer.x):
+            p.copy_(average)
+    update_bn(x.split(BATCH), model)
+    return stored(model, BATCH)
+
+
 initial = {name: value.clone() for name, value in Net().state_dict().items()}
 first = Net()
 first.load_state_dict(initial)
@@ -75,4 +114,6 @@ for name, value in stored(first, 2).items():
 for case, parts in (("whole", 1), ("parts", 2)):
     for name, value in train(parts).items():
         out[f"{case}/{name}"] = value
+for name, value in train_schedule_free().items():
+    out[f"free/{name}"] = value
 np.savez(os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden.npz"), **out)
