@@ -83,6 +83,10 @@ class Parser {
     at_ += token.size();
     return true;
   }
+  bool is_next(char wanted) {
+    space();
+    return at_ < text_.size() && text_[at_] == wanted;
+  }
   void expect(std::string_view token) {
     if (!take(token)) bad("expected '" + std::string(token) + "'");
   }
@@ -394,6 +398,11 @@ class Parser {
     expect("(");
     bool first = true;
     for (const OperandDef& def : op->operands()) {
+      // Optional operands that the operation did not have when the text was written.
+      if (!first && def.kind == OperandKind::kTensor && def.optional && is_next(')')) {
+        operands.push_back(nullptr);
+        continue;
+      }
       if (!first) expect(",");
       first = false;
       if (def.kind == OperandKind::kTensor) {

@@ -117,6 +117,19 @@ TEST(ModuleText, HoldsConstantsOfStorageTypes) {
   }
 }
 
+// Operations may have got further optional operands since a model was saved.
+TEST(ModuleText, LastOptionalOperandsMayBeMissing) {
+  const auto with = [](const char* operands) {
+    const std::string text =
+        str("module 'm' {\n  func 'f'(\n      %0 : float32[1, 4, 8, 8] 'x',\n",
+            "      %1 : float32[4, 4, 3, 3] 'w') {\n    %2 = conv2d(", operands,
+            ") {padding = 1} : float32[1, 4, 8, 8]\n    return %2 'y'\n  }\n}\n");
+    return ir::print(ir::parse(text, "test.txt"));
+  };
+  EXPECT_EQ(with("%0, %1"), with("%0, %1, _"));
+  EXPECT_THROW(with("%0"), Error);
+}
+
 TEST(ModuleText, DamageIsRefused) {
   const std::string text = ir::print(sample_module());
   int refused = 0;
