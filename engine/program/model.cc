@@ -11,6 +11,8 @@ std::unique_ptr<Model> Model::clone() const {
   fail(ErrorCode::kUsage, name_, " cannot run in several streams");
 }
 
+std::unique_ptr<Model> Model::other_function(const std::string&) const { return nullptr; }
+
 std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& options) {
   if (is_directory(path)) {
     if (!options.overrides.empty())

@@ -64,6 +64,10 @@ class Model {
   /// own, so that another thread can run it at the same time. kUsage for models that cannot, such
   /// as those that hand states on from run to run.
   virtual std::unique_ptr<Model> clone() const;
+  /// Another function of the model, over the same weights; null if it has none of this name.
+  virtual std::unique_ptr<Model> other_function(const std::string& name) const;
+  /// Tokens whose keys and values the model's caches hold; 0 for a model without caches.
+  virtual int64_t cache_slots() const { return 0; }
   /// Makes the next run the one of this number, from 0: random operators of ONNX draw by it.
   virtual void set_run(int64_t) {}
   /// Restores the initial values of states that live for one sequence.

@@ -74,6 +74,8 @@ void read_weights(const formats::SafetensorsReader& weights, const ir::Function&
     const ir::Port& port = function.inputs[i];
     if (port.kind != ir::PortKind::kParameter && port.kind != ir::PortKind::kState) continue;
     const TensorType& type = function.body.arguments[i]->type;
+    // Checkpoints lack the caches of functions that are not trained; they begin as the model says.
+    if (store.sequence_starts.contains(port.name) && !weights.find(port.name)) continue;
     const Array value = weights.read(port.name);
     if (value.dtype != type.dtype || value.shape != concrete(type.shape))
       fail(ErrorCode::kModel, weights.path(), ": '", port.name, "' is ", text(value.dtype),

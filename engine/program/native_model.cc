@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/files.h"
 #include "lang/eval/evaluator.h"
 #include "program/mixed_prediction.h"
 #include "program/model_source.h"
@@ -34,7 +35,10 @@ void bind_weights(ir::Function& function, const ParameterStore& store) {
 }  // namespace
 
 NativeModel::NativeModel(const LoadOptions& options)
-    : profile_(options.profile), observe_(options.observe), compile_(options.compile) {
+    : options_(options),
+      profile_(options.profile),
+      observe_(options.observe),
+      compile_(options.compile) {
   store_.seed = options.seed;
   precision_ = options.precision;
 }
@@ -62,6 +66,8 @@ std::unique_ptr<Model> NativeModel::open_file(const std::string& path, const Loa
 
 void NativeModel::read_model_folder(const std::string& path, const std::string& function) {
   ModelFolder folder = open_model_folder(path, function);
+  path_ = path;
+  functions_ = folder.functions;
   name_ = folder.name;
   metadata_ = std::move(folder.metadata);
   fill_store_ = [weights = folder.weights](const ir::Function& function, ParameterStore& store) {
@@ -80,6 +86,8 @@ void NativeModel::read_model_folder(const std::string& path, const std::string& 
 
 void NativeModel::read_model_file(const std::string& path, const LoadOptions& options) {
   const ModelFile file = open_model_file(path, options);
+  path_ = path;
+  for (const lang::EntryPoint& each : file.program->functions) functions_.push_back(each.name);
   name_ = file.program->name;
   program_ = file.program;
   entry_ = file.entry;
@@ -180,6 +188,9 @@ void NativeModel::bind_arrays(Trace& trace) {
 
 NativeModel::NativeModel(const NativeModel& other)
     : Model(other),
+      options_(other.options_),
+      path_(other.path_),
+      functions_(other.functions_),
       scales_(other.scales_),
       store_(other.store_),
       program_(other.program_),
@@ -208,6 +219,24 @@ std::unique_ptr<Model> NativeModel::clone() const {
     fail(ErrorCode::kUsage, name_, " hands its state '", live_states_.begin()->first,
          "' on from batch to batch, so it runs in one stream");
   return std::unique_ptr<Model>(new NativeModel(*this));
+}
+
+std::unique_ptr<Model> NativeModel::other_function(const std::string& name) const {
+  if (std::find(functions_.begin(), functions_.end(), name) == functions_.end()) return nullptr;
+  LoadOptions options = options_;
+  options.function = name;
+  return is_directory(path_) ? open_folder(path_, options) : open_file(path_, options);
+}
+
+int64_t NativeModel::cache_slots() const {
+  int64_t slots = 0;
+  for (const Trace& trace : traces_)
+    for (const auto& operation : trace.function->body.operations) {
+      if (operation->op->name() != "cached_attention") continue;
+      const auto values = operation->operands[2]->type.shape[0].constant();
+      if (values && (slots == 0 || *values < slots)) slots = *values;
+    }
+  return slots;
 }
 
 NativeModel::Trace& NativeModel::trace_for(const std::vector<Array>& inputs) {

@@ -29,6 +29,8 @@ class NativeModel final : public Model {
   const std::vector<Array>& run(const std::vector<Array>& inputs) override;
   double flops(const std::vector<Array>& inputs) override;
   std::unique_ptr<Model> clone() const override;
+  std::unique_ptr<Model> other_function(const std::string& name) const override;
+  int64_t cache_slots() const override;
   void reset() override;
   Scores scores(size_t i) const override;
   bool is_sigmoid(size_t i) const override;
@@ -59,7 +61,10 @@ class NativeModel final : public Model {
   void bind_arrays(Trace& trace);
   Trace& trace_for(const std::vector<Array>& inputs);
 
-  std::vector<OutputScale> scales_;  ///< per output, of the last trace
+  LoadOptions options_;
+  std::string path_;                    ///< of the folder or the model file
+  std::vector<std::string> functions_;  ///< that can be opened
+  std::vector<OutputScale> scales_;     ///< per output, of the last trace
   ParameterStore store_;
   std::map<std::string, Array> live_states_;  ///< of the running sequence
   std::list<Trace> traces_;                   ///< most recently used first

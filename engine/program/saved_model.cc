@@ -67,7 +67,13 @@ std::vector<std::shared_ptr<ir::Function>> further_functions(
     ParameterStore own = store;  // arrays are shared
     own.initializes_random = false;
     StaticDims dims;
-    auto function = trace_prediction(program, entry, own, use_float64, &dims, quantization);
+    std::shared_ptr<ir::Function> function;
+    try {
+      function = trace_prediction(program, entry, own, use_float64, &dims, quantization);
+    } catch (const Error&) {
+      // Some operations, such as those on caches, have no form in float64.
+      if (!use_float64) throw;
+    }
     if (!function || own.parameters.size() != store.parameters.size()) continue;
     if (std::any_of(own.states.begin(), own.states.end(), [&](const auto& state) {
           return !store.states.contains(state.first) && !own.sequence_starts.contains(state.first);

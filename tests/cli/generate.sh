@@ -31,6 +31,21 @@ quiet 0 "$infer" "$model" --prompt "" --length 5
 long="$(head -c 300 "$folder/text.txt" | tr '\n' ' ')"
 quiet 0 "$infer" "$model" --prompt "$long" --length 3
 
+# With caches of keys and values in `step`, and without: the same text, also past the context, where the
+# beginning of the text moves.
+sed '/^functions:/,$d' models/char_gpt.yaml > "$folder/whole.yaml"
+grep -q "func 'step'" "$model/module.txt" || fail "the model has no function step"
+"$train" configs/text/char_gpt.yaml model="$folder/whole.yaml" "${net[@]}" --output "$folder/whole" > /dev/null || fail "without step"
+for length in 20 60; do
+  for options in "--seed 3" "--temperature 0"; do
+    # shellcheck disable=SC2086
+    same "$("$infer" "$folder/whole/model" --prompt "the quick" --length $length $options)" \
+      "$("$infer" "$model" --prompt "the quick" --length $length $options)" "caches, $length tokens, $options"
+  done
+done
+"$train" configs/text/char_gpt.yaml "${net[@]}" precision=float64 train.steps=2 --output "$folder/double" > /dev/null || fail "float64"
+quiet 0 "$infer" "$folder/double/model" --prompt "the" --length 3
+
 expect 4 "character 'é' at byte 1 is not in the vocabulary of 28 characters" "$infer" "$model" --prompt "xé" --length 3
 [[ ! -s "$folder/out" ]] || fail "the prompt is printed before it is refused"
 for option in "--temperature -1" "--temperature nan" "--top-p 0" "--top-p 1.5" "--top-k -2" "--length -1" "--min-p 2" "--min-p -1" "--repetition-penalty 0" "--stop="; do
