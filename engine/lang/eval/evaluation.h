@@ -86,7 +86,7 @@ class Evaluation : public TraceContext {
   Outcome run_while(const Stmt& statement, Frame& frame);
   Outcome loop_on_tensor(const Stmt& loop, Frame& frame);
 
-  // --- dry_run.cc ---
+  // --- shape_interpreter.cc ---
   /// The value of an expression as far as types go, without recording anything.
   Value evaluate_abstract(const Expr& expr, const Frame& frame);
 
