@@ -96,6 +96,7 @@ void lower_qdq(ir::Function& function, const Int8Kernels& kernels, const Evaluat
   }
   DecomposeUnsupported decomposer(kernels);
   ir::retrace(function, decomposer);
+  if (kernels.packed) qdq::pack_weights(function);
   int64_t budget = kMaxTotalDequantized;
   dequantize_constants(function.body, evaluate, budget);
 }
