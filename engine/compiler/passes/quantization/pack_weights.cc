@@ -212,7 +212,7 @@ class WeightPacker final : public PatternRewriter {
     Value* const bias = layer ? o.operands[2] : nullptr;
     if (bias && bias->type.shape.size() != 1) return;
     const auto from = dequantized(weight, transposed);
-    if (!from) return;
+    if (!from || !x->type.shape.back().equals(from->features).value_or(false)) return;
     const auto packed = RowPacker(*from).pack();
     if (packed) rewrite(at, *packed, from->features, bias);
   }
