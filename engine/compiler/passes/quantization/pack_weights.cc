@@ -23,6 +23,7 @@ using ir::Value;
 constexpr int64_t kUnit = 32;
 /// Smaller matrices stay in the caches as floats.
 constexpr int64_t kLeastPacked = int64_t{1} << 18;
+constexpr int64_t kFewRows = 4;
 
 /// Integers [features, channels], or [channels, features], with scales and zero points; features
 /// may be two axes, groups and their features.
@@ -194,9 +195,17 @@ class RowPacker {
 
 class WeightPacker final : public PatternRewriter {
  public:
-  using PatternRewriter::PatternRewriter;
+  WeightPacker(ir::Function& function, bool any_rows)
+      : PatternRewriter(function), any_rows_(any_rows) {}
 
  private:
+  /// Whether products of x are fast with packed weights.
+  bool is_fast(const Shape& x) const {
+    if (any_rows_) return true;
+    const Dim rows = element_count(std::span<const Dim>(x).first(x.size() - 1));
+    return rows.is_constant() && rows.value() <= kFewRows;
+  }
+
   void visit(Iterator at) override {
     Operation& o = **at;
     const bool layer = o.op == &known_ops().linear, matmul = o.op == &known_ops().matmul;
@@ -208,7 +217,7 @@ class WeightPacker final : public PatternRewriter {
         !is_constant(weight->type.shape))
       return;
     const auto size = element_count(std::span<const Dim>(weight->type.shape)).value();
-    if (size < kLeastPacked) return;
+    if (size < kLeastPacked || !is_fast(x->type.shape)) return;
     Value* const bias = layer ? o.operands[2] : nullptr;
     if (bias && bias->type.shape.size() != 1) return;
     const auto from = dequantized(weight, transposed);
@@ -246,10 +255,12 @@ class WeightPacker final : public PatternRewriter {
     o.attrs = default_attrs(*o.op);
     note_uses(o);
   }
+
+  bool any_rows_;
 };
 
 }  // namespace
 
-void pack_weights(ir::Function& function) { WeightPacker(function).run(); }
+void pack_weights(ir::Function& function, bool any_rows) { WeightPacker(function, any_rows).run(); }
 
 }  // namespace paddle::passes::qdq
