@@ -86,7 +86,9 @@ std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Eva
     if (layout)
       kernels = {
           [device](DType x, const Array& weight) { return has_int8_kernel(device, x, weight); },
-          has_int8_matmul(device)};
+          has_int8_matmul(device),
+          has_kernel(*find_op("packed_linear"), device) &&
+              has_int8_kernel(device, DType::kU8, Array::zeros(DType::kI8, {1, 1}))};
     passes::lower_qdq(f, kernels, evaluate);
   });
 

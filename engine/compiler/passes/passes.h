@@ -92,6 +92,7 @@ struct Int8Kernels {
   /// the target has no integer kernels.
   std::function<bool(DType x, const Array& weight)> multiplies;
   bool matmul = false;  ///< there is one for two activations (quantized_matmul)
+  bool packed = false;  ///< there is a fast one for packed weights (packed_linear)
   explicit operator bool() const { return multiplies != nullptr; }
 };
 /// QDQ lowering: replaces convolutions and matrix products between dequantize and quantize

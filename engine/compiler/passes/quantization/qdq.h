@@ -26,6 +26,10 @@ void sink_squeeze(ir::Function& function);
 /// Fuses scale, bias, residual, clamp and the next quantize into the integer operation before them.
 void fuse_requantize(ir::Function& function);
 
+/// Replaces products of floats with large constant weights of 4 or 8 bits by packed_linear; without
+/// `any_rows` only those of few rows, where reading the weights takes the time.
+void pack_weights(ir::Function& function, bool any_rows);
+
 // --- matchers ---
 
 /// The operations that the steps name.
