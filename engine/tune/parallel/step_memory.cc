@@ -78,8 +78,9 @@ StepMemory memory_of_step(const Transformer& m, const Strategy& s, double micro_
   const double block = (m.dense_parameters() - embedding) / real(m.layers) * layers;
   const double experts = m.expert_parameters() / real(m.layers) * layers / real(s.expert);
   const double kept = layers * tokens * activation_bytes(m, s, s.recompute);
-  // What the backward pass of a layer computes again, and the logits in 16 and 32 bits with their
-  // gradient. They do not live at the same time. Losses over long sequences are computed in parts.
+  // The values that the backward pass of a layer computes again, and the logits in 16 and 32 bits
+  // with their gradient. They do not live at the same time. Losses over long sequences are computed
+  // in parts.
   const double one_layer = tokens * activation_bytes(m, s, Recompute::kNone);
   const double logits = std::min(tokens, kLogitTokens) * real(m.vocabulary) * 10 / real(s.tensor);
   const std::vector<double> in_flight = micro_batches_in_flight(s, micro_batches);
