@@ -1,6 +1,7 @@
 // paddle-ir show|verify|opt|run FILE: modules in their text form.
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -11,6 +12,7 @@
 #include "formats/safetensors.h"
 #include "ir/module.h"
 #include "runtime/compile.h"
+#include "runtime/constant_files.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 
@@ -22,9 +24,21 @@ struct Options {
   std::string file, function, passes, rules, input, output, weights;
 };
 
+/// The constants that a text refers to are in its folder.
+runtime::ConstantFiles constants_beside(const std::string& file) {
+  return runtime::ConstantFiles(std::filesystem::path(file).parent_path().string());
+}
+
 ir::Module load(const Options& o) {
   if (!file_exists(o.file)) fail(ErrorCode::kUsage, o.file, ": no such file");
-  return ir::parse(read_file(o.file, uint64_t{1} << 30, ErrorCode::kModel), o.file);
+  return ir::parse(read_file(o.file, uint64_t{1} << 30, ErrorCode::kModel), o.file,
+                   constants_beside(o.file));
+}
+
+/// The text for a file; its large constants are written beside it.
+std::string with_files_beside(const ir::Module& module, const std::string& file) {
+  runtime::ConstantFiles files = constants_beside(file);
+  return ir::print(module, files, runtime::ConstantFiles::kLongest);
 }
 
 /// The passes named by `--passes`, or the whole pipeline.
@@ -140,7 +154,7 @@ int run(int argc, char** argv) {
     if (o.output.empty())
       cli::print(ir::print(module));
     else
-      write_file_atomically(o.output, ir::print(module));
+      write_file_atomically(o.output, with_files_beside(module, o.output));
   }
   return 0;
 }

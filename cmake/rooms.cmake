@@ -209,7 +209,7 @@ paddle_room(autograd DEPENDS base tensor ops ir)
 paddle_room(compiler DEPENDS base tensor ops ir kernels
   EXCLUDE "/engine/compiler/codegen/llvm/")
 paddle_room(partition DEPENDS base tensor ops comm ir)
-paddle_room(runtime DEPENDS base tensor ops ir kernels compiler)
+paddle_room(runtime DEPENDS base tensor ops ir kernels compiler formats)
 paddle_room(metrics DEPENDS base tensor)
 paddle_room(optim DEPENDS tensor ops)
 paddle_room(decoding DEPENDS base)

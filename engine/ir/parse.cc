@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/hex.h"
-#include "ir/module.h"
+#include "ir/constants.h"
 #include "ops/core/call.h"
 
 namespace paddle::ir {
@@ -16,7 +16,8 @@ constexpr int kMaxDepth = 100;
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  Parser(std::string_view text, const std::string& file, const ConstantStore* store = nullptr)
+      : text_(text), file_(file), store_(store) {}
 
   Module module() {
     Module m;
@@ -315,6 +316,11 @@ class Parser {
       bad("a constant of the type " + t.text());
     if (take_word("elided")) bad("the elements of this constant were elided");
     const Dims dims = concrete(t.shape);
+    if (take_word("at")) {
+      define(std::move(defined), function_->add_constant(stored(string(), t.dtype, dims)),
+             std::move(place));
+      return true;
+    }
     const int64_t count =
         with_location([&] { return element_count(std::span<const int64_t>(dims)); });
     // Each element takes at least two characters ("1,"), which bounds what is allocated.
@@ -337,6 +343,15 @@ class Parser {
     expect("]");
     define(std::move(defined), function_->add_constant(std::move(a)), std::move(place));
     return true;
+  }
+
+  /// A constant by reference.
+  Array stored(const std::string& name, DType dtype, const Dims& dims) {
+    if (!store_) bad("the elements of this constant are in another file, '" + name + "'");
+    Array a = with_location([&] { return store_->get(name); });
+    if (a.dtype != dtype || a.shape != dims)
+      bad(str("'", name, "' is ", paddle::text(a.dtype), str(a.shape), ", not the constant"));
+    return a;
   }
 
   void store_bytes(Array& a, const std::string& digits) {
@@ -487,6 +502,7 @@ class Parser {
 
   std::string_view text_;
   const std::string& file_;
+  const ConstantStore* store_;
   size_t at_ = 0;
   Function* function_ = nullptr;
   std::unordered_map<int, Value*> values_;
@@ -495,5 +511,9 @@ class Parser {
 }  // namespace
 
 Module parse(std::string_view text, const std::string& file) { return Parser(text, file).module(); }
+
+Module parse(std::string_view text, const std::string& file, const ConstantStore& store) {
+  return Parser(text, file, &store).module();
+}
 
 }  // namespace paddle::ir

@@ -1,7 +1,7 @@
 // The text form of modules.
 
 #include "base/hex.h"
-#include "ir/module.h"
+#include "ir/constants.h"
 
 namespace paddle::ir {
 namespace {
@@ -42,8 +42,10 @@ std::string hexadecimal(const Array& a) {
 
 class Printer {
  public:
-  /// Constants of more than `longest` elements are elided.
-  explicit Printer(int64_t longest = std::numeric_limits<int64_t>::max()) : longest_(longest) {}
+  /// Constants of more than `longest` elements are kept in the store, or elided without one.
+  explicit Printer(int64_t longest = std::numeric_limits<int64_t>::max(),
+                   ConstantStore* store = nullptr)
+      : longest_(longest), store_(store) {}
 
   void module(const Module& m) {
     open(m.name);
@@ -101,8 +103,11 @@ class Printer {
     out_ += "    " + defined(v) + " = constant " + placed(v);
     const Array& a = *v.constant;
     if (a.size() > longest_) {
-      out_ += " elided\n";
-      return;
+      const std::string name = store_ ? store_->put(a) : "";
+      if (!store_ || !name.empty()) {
+        out_ += store_ ? " at " + quoted(name) + "\n" : " elided\n";
+        return;
+      }
     }
     if (!info(a.dtype).has_kernels) {
       out_ += " bytes '" + hexadecimal(a.contiguous()) + "'\n";
@@ -184,6 +189,7 @@ class Printer {
   }
 
   int64_t longest_;
+  ConstantStore* store_;
   std::string out_;
 };
 
@@ -204,6 +210,19 @@ std::string print(const Function& function) {
 std::string print_module(const Function& function, const std::string& module_name,
                          int64_t longest) {
   Printer printer(longest);
+  printer.module_around(function, module_name);
+  return printer.take();
+}
+
+std::string print(const Module& module, ConstantStore& store, int64_t longest) {
+  Printer printer(longest, &store);
+  printer.module(module);
+  return printer.take();
+}
+
+std::string print_module(const Function& function, const std::string& module_name,
+                         ConstantStore& store, int64_t longest) {
+  Printer printer(longest, &store);
   printer.module_around(function, module_name);
   return printer.take();
 }

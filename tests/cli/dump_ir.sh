@@ -64,5 +64,34 @@ for clip in value norm global_norm; do
     [[ "$found" == "adam_update ${low}matmul " ]] || fail "clip.$clip, $mode: a step writes $found"
   done
 done
+# Weights that are constants are in files that the texts share; with them every text computes what
+# the first one does.
+quiet 0 "$infer" models/digits_cnn.yaml --benchmark 1 --dump-ir "$folder/weights"
+constants="$folder/weights/constants"
+first=""
+for file in "$folder"/weights/*.txt; do
+  grep -q " = constant float32.* at 'constants/[0-9a-f]*\.safetensors'" "$file" || fail "$file has no constant by reference"
+  ! grep -q "elided" "$file" || fail "$file lacks values"
+  (($(wc -c < "$file") < 40000)) || fail "$file has weights in its text"
+  quiet 0 "${ir[@]}" verify "$file"
+  [[ -n "$first" ]] || { python3 tests/cli/make_inputs.py "$file" "$folder/x.npz" 6; first="$file"; }
+  "${ir[@]}" run "$file" --input "$folder/x.npz" > "$folder/results" || fail "run of $file"
+  [[ "$file" != "$first" ]] || cp "$folder/results" "$folder/wanted"
+  close "$folder/results" "$folder/wanted" || fail "$file has other results"
+done
+(($(ls "$constants" | wc -l) < 3 * $(grep -c " at 'constants/" "$first"))) || fail "constants are written more than once"
+quiet 0 "${ir[@]}" opt "$first" --output "$folder/moved/opt.txt"
+grep -q " at 'constants/" "$folder/moved/opt.txt" || fail "opt writes constants as text"
+"${ir[@]}" run "$folder/moved/opt.txt" --input "$folder/x.npz" > "$folder/results" || fail "run of the optimized text"
+close "$folder/results" "$folder/wanted" || fail "the optimized text has other results"
+one="$(sed -n "s/.* at '\(constants[^']*\)'.*/\1/p" "$folder/moved/opt.txt" | head -1)"
+sed "s|$one|../secret|" "$folder/moved/opt.txt" > "$folder/moved/outside.txt"
+expect 5 "is not the file of a constant" "${ir[@]}" verify "$folder/moved/outside.txt"
+sed "0,/constant float32\[/s//constant float32[1, /" "$folder/moved/opt.txt" > "$folder/moved/shape.txt"
+expect 5 "" "${ir[@]}" verify "$folder/moved/shape.txt"
+head -c 40 "$folder/moved/$one" > "$folder/cut" && cp "$folder/cut" "$folder/moved/$one"
+expect 5 "$one" "${ir[@]}" verify "$folder/moved/opt.txt"
+rm "$folder/moved/$one"
+expect 5 "the file of a constant is missing" "${ir[@]}" verify "$folder/moved/opt.txt"
 expect 2 "unknown pass 'cze' (did you mean 'cse'?)" "${ir[@]}" opt "$first" --passes cze
 finish

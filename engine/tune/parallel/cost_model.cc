@@ -2,31 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/text.h"
+#include "tune/parallel/products.h"
+#include "tune/parallel/step_memory.h"
 
 namespace paddle::tune {
 namespace {
 
 // Fitted to the published runs of tests/tune/published_runs.csv (docs/performance/planner.md).
-constexpr double kHalfWidth = 36.0;       ///< products of this width reach half of their rate
-constexpr double kHalfTokens = 719.44;    ///< and those over this number of tokens
-constexpr double kAttention = 0.34606;    ///< rate of attention over that of products
-constexpr double kHalfSequence = 1813.6;  ///< sequences that reach half of attention's rate
-constexpr double kHead = 0.33036;         ///< rate of the product with the vocabulary
-constexpr double kExperts = 0.28804;      ///< rate of grouped products of experts
-constexpr double kTraffic = 1.4127;       ///< passes over the residual stream in a layer
+constexpr double kAttention = 0.3656;     ///< rate of attention over that of products
+constexpr double kHalfSequence = 983.0;   ///< sequences that reach half of attention's rate
+constexpr double kHead = 0.3454;          ///< rate of the product with the vocabulary
+constexpr double kTraffic = 1.465;        ///< passes over the residual stream in a layer
 constexpr double kLaunch = 3e-5;          ///< seconds that launching a pass of a layer takes
-constexpr double kOverlap = 0.8692;       ///< share of compute that hides communication
+constexpr double kOverlap = 0.8609;       ///< share of compute that hides communication
 constexpr double kOffloaded = 2.6265e-9;  ///< seconds of the host for a parameter
 constexpr double kExposed = 0.05;         ///< share of overlapped communication that remains
-constexpr double kLogitTokens = 16384;    ///< whose logits are in memory at the same time
-
-double real(int64_t value) { return static_cast<double>(value); }
-
-/// Bytes of a number of activations and of what travels between devices.
-double item_bytes(const Transformer& m) { return m.precision == "float32" ? 4 : 2; }
 
 /// A sequence of the layers of one device, for one micro-batch.
 struct MicroBatch {
@@ -48,13 +40,10 @@ struct MicroBatch {
   /// Seconds of the layers: products, attention, and passes over the residual stream.
   double compute() {
     const double queries = real(m.heads * m.head_size);
-    const double products =
-        2 * (m.attention_parameters() + m.feed_forward_parameters() * real(m.experts_per_token));
-    const double width = real(std::min(m.hidden, m.ffn)) / real(s.tensor);
-    double rate = c.peak(m.precision) * c.efficiency * width / (width + kHalfWidth) * tokens /
-                  (tokens + kHalfTokens);
-    if (m.experts > 0) rate *= kExperts;
-    const double product_time = products / real(s.tensor) * tokens * passes / rate;
+    const double rate = c.peak(m.precision) * c.efficiency;
+    double product_time = 0;
+    for (const Product& each : products_of_layer(m, s, tokens))
+      product_time += each.flops() * passes / (rate * shape_efficiency(each));
     // The backward pass of attention computes the scores again.
     const double attention_passes = s.recompute == Recompute::kNone ? 3.5 : 4.5;
     const double sequence = real(m.sequence);
@@ -62,7 +51,7 @@ struct MicroBatch {
         2 * queries * sequence / real(s.tensor) * tokens * attention_passes /
         (c.peak("bfloat16") * c.efficiency * kAttention * sequence / (sequence + kHalfSequence));
     const double traffic =
-        kTraffic * tokens * real(m.hidden) * item_bytes(m) * passes / c.bandwidth;
+        kTraffic * tokens * real(m.hidden) * m.item_bytes() * passes / c.bandwidth;
     return layers * std::max(kLaunch * passes, product_time + attention + traffic);
   }
 
@@ -82,13 +71,13 @@ struct MicroBatch {
   double tensor() const {
     if (s.tensor == 1) return 0;
     const double count = s.recompute == Recompute::kFull ? 6 : 4, ranks = real(s.tensor);
-    return layers * count * tokens * real(m.hidden) * item_bytes(m) * 2 * (ranks - 1) / ranks /
+    return layers * count * tokens * real(m.hidden) * m.item_bytes() * 2 * (ranks - 1) / ranks /
            c.ring(s.tensor, 1);
   }
 
   double experts() const {
     if (m.experts == 0 || s.expert == 1) return 0;
-    return layers * tokens * real(m.hidden) * item_bytes(m) * real(m.experts_per_token) * 4 /
+    return layers * tokens * real(m.hidden) * m.item_bytes() * real(m.experts_per_token) * 4 /
            c.link(s.expert, s.data_stride());
   }
 
@@ -97,14 +86,14 @@ struct MicroBatch {
     if (s.context == 1) return 0;
     const double ranks = real(s.context);
     const double time = layers * passes * 2 * tokens * real(m.kv_heads * m.head_size) /
-                        real(s.tensor) * item_bytes(m) * (ranks - 1) / c.ring(s.context, s.tensor);
+                        real(s.tensor) * m.item_bytes() * (ranks - 1) / c.ring(s.context, s.tensor);
     return std::max(0.0, time - 0.9 * layers * attention) + kExposed * time;
   }
 
   double send() const {
     if (s.pipeline == 1) return 0;
     const int64_t stride = s.pipeline_stride();
-    return real(s.chunks) * tokens * real(m.hidden) * item_bytes(m) / real(s.tensor) /
+    return real(s.chunks) * tokens * real(m.hidden) * m.item_bytes() / real(s.tensor) /
                c.link(s.pipeline, stride) +
            2 * real(s.chunks) * c.latency(s.pipeline, stride);
   }
@@ -130,57 +119,6 @@ struct Parameters {
     return 2 * (dense * (ranks - 1) / ranks + experts * (replicas - 1) / replicas);
   }
 };
-
-/// Bytes of activations that a token of a layer keeps until its backward pass.
-double activation_bytes(const Transformer& m, const Strategy& s) {
-  const double hidden = real(m.hidden), size = real(m.head_size);
-  if (s.recompute == Recompute::kFull) return item_bytes(m) * hidden / real(s.tensor);
-  const double whole =
-      item_bytes(m) * (6 * hidden + size * real(2 * m.heads + 2 * m.kv_heads) +
-                       (m.gated ? 3 : 2) * real(m.ffn) * real(m.experts_per_token));
-  return whole / real(s.tensor) * (s.recompute == Recompute::kSelective ? 0.6 : 1);
-}
-
-/// The most micro-batches whose activations a device keeps, if a step has enough of them.
-double micro_batches_in_flight(const Strategy& s) {
-  const double stages = real(s.pipeline);
-  switch (s.schedule) {
-    case partition::Schedule::kForwardThenBackward:
-      return std::numeric_limits<double>::infinity();
-    case partition::Schedule::kInterleaved:
-      return stages * (1 + (stages - 1) / (stages * real(s.chunks)));
-    case partition::Schedule::kZeroBubble:
-      return 2 * stages - 1;
-    case partition::Schedule::kOneForwardOneBackward:
-      break;
-  }
-  return stages;
-}
-
-void add_memory(const Transformer& m, const Strategy& s, const MicroBatch& micro, Prediction& p) {
-  const Parameters parameters(m, s);
-  const double shards = real(s.sharding_ranks());
-  // Parameters, float32 gradients, and two moments, with float32 masters of 16-bit parameters.
-  const double weights = item_bytes(m) * parameters.shard(s.sharding >= 3 ? shards : 1);
-  const double gradients = 4 * parameters.shard(s.sharding >= 2 ? shards : 1);
-  const double states =
-      s.offload ? 0 : (m.precision == "float32" ? 8 : 12) * parameters.shard(shards);
-  const double gathered =
-      s.sharding >= 3 ? 2 * item_bytes(m) * parameters.all() / std::max(1.0, micro.layers) : 0;
-  p.state_memory = weights + gradients + states + gathered;
-  const double in_flight = std::min(p.micro_batches, micro_batches_in_flight(s));
-  const double per_micro = micro.layers * micro.tokens * activation_bytes(m, s);
-  Strategy unsaved = s;
-  unsaved.recompute = Recompute::kNone;
-  const double one_layer = micro.tokens * activation_bytes(m, unsaved);
-  // Logits in 16 and 32 bits with their gradient, on the last stage; losses over long sequences are
-  // computed in parts.
-  const double logits =
-      std::min(micro.tokens, kLogitTokens) * real(m.vocabulary) * 10 / real(s.tensor);
-  p.activation_memory = std::max(in_flight * per_micro, per_micro + logits) + one_layer;
-  constexpr double kFixed = 1.5e9;  // libraries, communication buffers, fragmentation
-  p.memory = p.state_memory + p.activation_memory + kFixed;
-}
 
 }  // namespace
 
@@ -222,7 +160,7 @@ Prediction predict(const Transformer& m, const Cluster& c, const Strategy& s) {
     const double ranks = real(s.sharding_ranks());
     // A ring over many hosts pays a latency for each of them, layer by layer.
     const double hosts = std::max(1.0, real(s.sharding_ranks() * stride) / real(c.devices));
-    const double time = parameters.all() * item_bytes(m) * 3 * (ranks - 1) / ranks / link +
+    const double time = parameters.all() * m.item_bytes() * 3 * (ranks - 1) / ranks / link +
                         3 * micro.layers * (hosts - 1) * c.network_latency;
     gathers = std::max(0.0, time - hiding) + kExposed * time;
     // Groups that shard hold replicas of each other, whose gradients are added once in a step.
@@ -255,7 +193,10 @@ Prediction predict(const Transformer& m, const Cluster& c, const Strategy& s) {
   p.optimizer = s.offload ? kOffloaded * shard : shard * 16 / c.bandwidth;
   p.seconds = p.micro_batches * slowest + bubble + reduction + p.optimizer;
   p.pipeline = p.seconds - p.compute - p.tensor - p.experts - p.context - p.data - p.optimizer;
-  add_memory(m, s, micro, p);
+  const StepMemory memory = memory_of_step(m, s, p.micro_batches);
+  p.state_memory = memory.states;
+  p.activation_memory = memory.activations;
+  p.memory = memory.all();
   return p;
 }
 

@@ -6,6 +6,9 @@
 
 namespace paddle::tune {
 
+/// Sizes are multiplied as floating numbers, since their products may not fit in integers.
+inline double real(int64_t value) { return static_cast<double>(value); }
+
 struct Transformer {
   std::string name = "transformer";
   int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_size = 0;
@@ -20,6 +23,8 @@ struct Transformer {
   double feed_forward_parameters() const;  ///< of a layer: one block or one expert
   double dense_parameters() const;         ///< all but the experts'
   double expert_parameters() const;
+  /// Bytes of an activation, and of what travels between devices.
+  double item_bytes() const { return precision == "float32" ? 4 : 2; }
   double parameters() const { return dense_parameters() + expert_parameters(); }
 };
 
