@@ -51,6 +51,8 @@ found "padding must be 2147483647 at most" conv2d 'x=f64[1,1,3,3]' 'weight=f64[1
 found "blank must be 2147483647 at most" rnnt_loss 'input=f64[1,2,2,3]' 'label=i64[1,1](1)' 'input_lengths=i64(2)' 'label_lengths=i64(1)' blank=9223372036854775807
 found "padding_start must be 2147483647 at most" sequence_conv 'input=f64[3,2]' 'lengths=i64(1,2)' 'weight=f64[6,2]' filter_size=3 padding_start=9223372036854775807
 found "min_level must be -2147483647 at least" distribute_fpn_proposals 'fpn_rois=f64[2,4]' min_level=-9223372036854775807 max_level=9223372036854775807 refer_level=4 refer_scale=224
+found "rows or columns of x are empty" pool2d 'x=f32[3,3,0,5]{0,2}' 'kernel_size=[2,3]' 'strides=[2,2]' 'paddings=[1,1]' ceil_mode=true
+found "rows or columns of x are empty" max_pool2d 'x=bool[4,5,2,0]' 'kernel_size=[2,3]' stride=2 padding=1 ceil_mode=true
 
 "$PADDLE_BIN/paddle-op" fuzz maths > /dev/null 2>&1 && { echo "FAIL: an unknown family"; status=1; }
 exit $status
