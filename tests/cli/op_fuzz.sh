@@ -53,6 +53,12 @@ found "padding_start must be 2147483647 at most" sequence_conv 'input=f64[3,2]' 
 found "min_level must be -2147483647 at least" distribute_fpn_proposals 'fpn_rois=f64[2,4]' min_level=-9223372036854775807 max_level=9223372036854775807 refer_level=4 refer_scale=224
 found "rows or columns of x are empty" pool2d 'x=f32[3,3,0,5]{0,2}' 'kernel_size=[2,3]' 'strides=[2,2]' 'paddings=[1,1]' ceil_mode=true
 found "rows or columns of x are empty" max_pool2d 'x=bool[4,5,2,0]' 'kernel_size=[2,3]' stride=2 padding=1 ceil_mode=true
+found "weight is float64[], the normalized axes are" layer_norm_grad 'grad=f64[3,8,5,3]' 'x=f64[3,8,5,3]{0,2}' 'mean=f64[]' 'rstd=f64[]{0,2}' 'weight=f64[]'
+found "rstd does not fit x" layer_norm_grad 'grad=f64[3,4]' 'x=f64[3,4]' 'mean=f64[3]' 'rstd=f64[1]'
+found "mean must be float64" layer_norm_grad 'grad=f64[3,4]' 'x=f64[3,4]' 'mean=f32[3]' 'rstd=f32[3]'
+found "rstd must be float64" batch_norm_grad 'grad=f64[3,4]' 'x=f64[3,4]' 'mean=f64[4]' 'rstd=f32[4]'
+found "log_sum must be float64 [batch, heads, queries]" attention_grad 'grad=f64[1,2,3,4]' 'query=f64[1,2,3,4]' 'key=f64[1,2,3,4]' 'value=f64[1,2,3,4]' 'out=f64[1,2,3,4]' 'log_sum=f32[1,3,2]'
+found "more dimensions than the scores" attention_grad 'grad=f64[1,2,3,4]' 'query=f64[1,2,3,4]' 'key=f64[1,2,3,4]' 'value=f64[1,2,3,4]' 'mask=f64[1,1,1,1,2]' 'out=f64[1,2,3,4]' 'log_sum=f64[1,3,2]'
 
 "$PADDLE_BIN/paddle-op" fuzz maths > /dev/null 2>&1 && { echo "FAIL: an unknown family"; status=1; }
 exit $status
