@@ -28,6 +28,7 @@ found "output_size must be 2147483647 at most" adaptive_max_pool2d 'x=f64[1,2,5,
 found "count must be from 0" send_u_recv 'x=u8[3,0,0]' 'src_index=i64(0,1,2,0)' 'dst_index=i64(1,2,1,0)' reduce_op=mean out_size=9223372036854775807
 found "n_fft must be from 1" audio_spectrogram 'x=i16[2,30]' n_fft=2147483647 hop_length=4 power=2.0 dtype=float64 win_length=65536 pad_mode=constant
 found "uint8[0" pad 'x=u8[0,1,1,8]' 'pad=[2147483647,5]' value=1
+found "memory" pad 'x=bool[2]' 'pad=[4398046511104,16]'
 found "memory" lkj_cholesky_sample 'concentration=f64[3,3]' dim=2 'shape=[2147483647,3,16]'
 found "axis -2 is out of range" matrix_norm 'x=f32[4]'
 found "float64[1, 5, 2]" frame 'x=f64[7,2]' frame_length=5 hop_length=4611686018427387904 axis=0
@@ -59,6 +60,11 @@ found "mean must be float64" layer_norm_grad 'grad=f64[3,4]' 'x=f64[3,4]' 'mean=
 found "rstd must be float64" batch_norm_grad 'grad=f64[3,4]' 'x=f64[3,4]' 'mean=f64[4]' 'rstd=f32[4]'
 found "log_sum must be float64 [batch, heads, queries]" attention_grad 'grad=f64[1,2,3,4]' 'query=f64[1,2,3,4]' 'key=f64[1,2,3,4]' 'value=f64[1,2,3,4]' 'out=f64[1,2,3,4]' 'log_sum=f32[1,3,2]'
 found "more dimensions than the scores" attention_grad 'grad=f64[1,2,3,4]' 'query=f64[1,2,3,4]' 'key=f64[1,2,3,4]' 'value=f64[1,2,3,4]' 'mask=f64[1,1,1,1,2]' 'out=f64[1,2,3,4]' 'log_sum=f64[1,3,2]'
+found "float32[0, 2147483647, 5]" nearest_interp_v2 'x=f32[0,1,5]' out_h=5 out_w=2147483647 data_format=NHWC out_d=8
+found "more than half of the memory" affine_grid 'theta=f32[0,2,3]' 'out_shape=[0,1,4611686018427387904,1]'
+found "int64[2, 0]" tril_indices row=65536 col=4096 offset=-9223372036854775807
+found "int64[2, 0]" triu_indices row=65536 col=4096 offset=9223372036854775807
+found "float64[5, 2, 3]" flash_attn_unpadded 'query=f64[5,2,3]' 'key=f64[6,1,3]' 'value=f64[6,1,3]' 'cu_seqlens_q=i32(0,2,5)' 'cu_seqlens_k=i32(0,3,6)' max_seqlen_q=2147483647 max_seqlen_k=3 scale=0.5 causal=true
 
 "$PADDLE_BIN/paddle-op" fuzz maths > /dev/null 2>&1 && { echo "FAIL: an unknown family"; status=1; }
 exit $status
