@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <random>
 #include <regex>
 #include <set>
@@ -70,7 +71,7 @@ std::string integer_word(Choices& c) {
                                                 "-2147483648",
                                                 "4611686018427387904",
                                                 "9223372036854775807",
-                                                "-9223372036854775808"};
+                                                "-9223372036854775807"};
   return c.of(c.chance(85) ? usual : rare);
 }
 
@@ -135,17 +136,19 @@ std::string attribute_word(Choices& c, const AttrDef& def) {
   }
 }
 
-/// The tensor of a word of a sample: "f64[2,3]{0,1}" is "f64" and "2,3".
+/// The tensor of a sample's word: "f64[2,3]{0,1}" is "f64" and "2,3", "i64(4,1)" is "i64" and "2".
 struct TensorWord {
   std::string dtype, shape;
   bool known = false;
 };
 
 TensorWord read_tensor(const std::string& word) {
-  static const std::regex pattern("([a-z]+[0-9]*)\\[([0-9,]*)\\].*");
+  static const std::regex pattern("([a-z]+[0-9]*)\\[([0-9,]*)\\].*"),
+      numbers("([a-z]+[0-9]*)\\(([^()]*)\\)!?");
   std::smatch match;
-  if (!std::regex_match(word, match, pattern)) return {};
-  return {match[1], match[2], true};
+  if (std::regex_match(word, match, pattern)) return {match[1], match[2], true};
+  if (!std::regex_match(word, match, numbers)) return {};
+  return {match[1], str(split(match[2].str(), ',').size()), true};
 }
 
 std::string tensor_word(Choices& c, const std::string& usual_dtype,
@@ -265,6 +268,7 @@ std::vector<std::string> random_call(const std::string& name, uint64_t seed, uin
   const std::vector<std::string> samples = samples_of(op);
   Words words;
   std::vector<std::string> shapes;
+  std::map<std::string, std::string, std::less<>> dtypes;  // of the operands of a sample
   std::string dtype = c.chance(50) ? "f32" : "f64";
   const bool from_sample = !samples.empty() && c.chance(75);
   if (from_sample) {
@@ -273,11 +277,16 @@ std::vector<std::string> random_call(const std::string& name, uint64_t seed, uin
       if (equals == std::string::npos) continue;
       words.emplace_back(word.substr(0, equals), word.substr(equals + 1));
       const TensorWord t = read_tensor(words.back().second);
-      if (t.known) shapes.push_back(t.shape);
+      if (!t.known) continue;
+      shapes.push_back(t.shape);
+      dtypes[words.back().first] = t.dtype;
     }
   }
   const auto change_operand = [&](const OperandDef& def) {
-    set_word(words, def.name, operand_word(c, def, dtype, shapes));
+    // float64 stands for any floating type, others are what the operand must be.
+    const auto own = dtypes.find(def.name);
+    const bool kept = own != dtypes.end() && own->second != "f64";
+    set_word(words, def.name, operand_word(c, def, kept ? own->second : dtype, shapes));
   };
   if (!from_sample)
     for (const OperandDef& def : op.operands())

@@ -78,7 +78,7 @@ double polygamma(int order, double x) {
     return kPi * kPi / (sine * sine) - polygamma(1, 1 - x);
   }
   // (-1)^(n+1) n! ζ(n+1, x), the Hurwitz zeta by Euler and Maclaurin from x + 15 on.
-  const double s = order + 1;
+  const double s = static_cast<double>(order) + 1;
   double zeta = 0;
   for (int k = 0; k < 15; ++k, x += 1) zeta += std::pow(x, -s);
   zeta += std::pow(x, 1 - s) / (s - 1) + 0.5 * std::pow(x, -s);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/limits.h"
 #include "base/parallel.h"
 #include "kernels/elementwise/elementwise.h"
 #include "ops/generated/shape.h"
@@ -220,8 +221,12 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
   }
   std::vector<std::vector<int64_t>> sources(rank);  // offsets in x, or -1
   for (size_t axis = 0; axis < rank; ++axis) {
-    const int64_t size = x.shape[axis];
-    for (int64_t i = 0; i < result.shape[axis]; ++i) {
+    const int64_t size = x.shape[axis], places = result.shape[axis];
+    if (places > limits().memory / 16)
+      fail(ErrorCode::kUsage, "pad: indices of ", places,
+           " places would take more than half of the memory");
+    sources[axis].reserve(static_cast<size_t>(places));
+    for (int64_t i = 0; i < places; ++i) {
       int64_t at = i - before[axis];
       if (at < 0 || at >= size) {
         if (attrs.mode == "reflect" && size > 1) {

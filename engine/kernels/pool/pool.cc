@@ -48,6 +48,11 @@ void update_max(const T* x, int64_t stride, int64_t n, int32_t first, int32_t st
   }
 }
 
+/// The place of an axis that is nearest to one beside it; 0 of an empty axis.
+int64_t nearest_place(int64_t place, int64_t size) {
+  return std::max<int64_t>(0, std::min(place, size - 1));
+}
+
 /// One row of windows of one channel at a time, for channels first.
 template <class T, bool kWithIndices>
 void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* indices) {
@@ -66,9 +71,8 @@ void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* ind
     for (int64_t c = 0; c < n; ++c) {
       value[c] = lowest<CompareType<T>>();
       if constexpr (kWithIndices)
-        index[c] =
-            static_cast<int32_t>(std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
-                                 std::clamp<int64_t>(w0 + c * s.stride_width, 0, s.width - 1));
+        index[c] = static_cast<int32_t>(nearest_place(h0, s.height) * s.width +
+                                        nearest_place(w0 + c * s.stride_width, s.width));
     }
     const int64_t stride = s.stride_width * i.column;
     const auto take = stride == 1   ? &update_max<T, 1, kWithIndices>
@@ -112,8 +116,7 @@ void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* i
     const int64_t h0 = r * s.stride_height - s.top, w0 = c * s.stride_width - s.left;
     const int64_t h1 = std::min(s.height, h0 + s.kernel_height);
     const int64_t w1 = std::min(s.width, w0 + s.kernel_width);
-    const int64_t nearest = std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
-                            std::clamp<int64_t>(w0, 0, s.width - 1);
+    const int64_t nearest = nearest_place(h0, s.height) * s.width + nearest_place(w0, s.width);
     constexpr bool kFloats = std::is_same_v<T, float>;
     if constexpr (kFloats || (sizeof(T) == 1 && !kWithIndices && !std::is_same_v<T, bool>))
       if (s.kernel_height * s.kernel_width <= kMaxWindow && h1 > std::max<int64_t>(0, h0) &&

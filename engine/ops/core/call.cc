@@ -104,6 +104,19 @@ void check_real_operands(const Op& op, const Attrs& attrs, const Tensors& operan
              text(operands[i].dtype()), ", expected a real type");
 }
 
+/// Refuses negative sizes, and known sizes that cannot be counted: beside a size of 0 too, so that
+/// kernels may multiply them.
+void check_sizes(const Op& op, const TensorType& result) {
+  int64_t count = 1;
+  for (const Dim& d : result.shape) {
+    if (!d.is_constant() || d.value() == 0) continue;
+    if (d.value() < 0)
+      fail(ErrorCode::kUsage, op.name(), ": the result would have a negative size: ", result);
+    if (__builtin_mul_overflow(count, d.value(), &count) || count > int64_t{1} << 56)
+      fail(ErrorCode::kUsage, op.name(), ": the result would be too large: ", result);
+  }
+}
+
 }  // namespace
 
 Inferred infer_results(const Op& op, const Attrs& attrs, const Tensors& operands) {
@@ -113,9 +126,7 @@ Inferred infer_results(const Op& op, const Attrs& attrs, const Tensors& operands
   for (const TensorType& t : context.results()) {
     if (is_complex(t.dtype) && !takes_complex(op))
       fail(ErrorCode::kUsage, op.name(), ": the result cannot be ", text(t.dtype));
-    for (const Dim& d : t.shape)
-      if (d.is_constant() && d.value() < 0)
-        fail(ErrorCode::kUsage, op.name(), ": the result would have a negative size: ", t);
+    check_sizes(op, t);
   }
   return {std::move(context.results()), std::move(context.constraints())};
 }

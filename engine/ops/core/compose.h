@@ -2,6 +2,8 @@
 // Helpers for decompositions: slices of an axis, checks, errors in the operation's name. For the
 // .cc files of rules.
 
+#include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +19,14 @@ using Axes = std::vector<int64_t>;
 template <class... Parts>
 [[noreturn, gnu::always_inline]] inline void refuse(std::string_view op, const Parts&... parts) {
   fail(ErrorCode::kUsage, op, ": ", parts...);
+}
+
+/// Throws kUsage unless 32 bits hold a size, count or factor, so that 64 bits hold sums and
+/// products of two of them.
+inline void check_32_bits(std::string_view op, std::string_view name, int64_t value) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (value > kMost) refuse(op, name, " must be ", kMost, " at most, not ", value);
+  if (value < -kMost) refuse(op, name, " must be ", -kMost, " at least, not ", value);
 }
 
 /// `axis` counted from 0; kUsage if it is out of range.

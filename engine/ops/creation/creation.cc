@@ -1,5 +1,6 @@
 // Rules of creation.yaml.
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/core/compose.h"
@@ -21,13 +22,16 @@ Tensor triangle_indices(int64_t rows, int64_t columns, int64_t offset, bool lowe
   if (rows > 0 && columns > (int64_t{1} << 28) / rows)
     fail(ErrorCode::kUsage, "a triangle of a matrix of more than 2^28 elements");
   if (columns == 0) rows = 0;
+  offset = std::clamp(offset, -rows, columns);
   std::vector<int64_t> row, column;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      if (lower ? j - i <= offset : j - i >= offset) {
-        row.push_back(i);
-        column.push_back(j);
-      }
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t begin = lower ? 0 : std::max<int64_t>(i + offset, 0),
+                  end = lower ? std::min(i + offset + 1, columns) : columns;
+    for (int64_t j = begin; j < end; ++j) {
+      row.push_back(i);
+      column.push_back(j);
+    }
+  }
   const auto n = static_cast<int64_t>(row.size());
   row.insert(row.end(), column.begin(), column.end());
   return ops::cast(Tensor(Array::from(row, {2, n})), dtype);

@@ -94,6 +94,8 @@ void infer_generate_proposals(InferContext& c) {
 void infer_distribute_fpn_proposals(InferContext& c) {
   const auto a = c.attrs_as<DistributeFpnProposalsAttrs>();
   check_boxes(c, 0, 2);
+  check_32_bits(c.op().name(), "min_level", a.min_level);
+  check_32_bits(c.op().name(), "max_level", a.max_level);
   c.check(a.min_level <= a.max_level && a.max_level - a.min_level < 64,
           "the levels from min_level ", a.min_level, " to max_level ", a.max_level,
           " must be 1 to 64");

@@ -47,6 +47,8 @@ Sizes sizes_of(const MultiBoxHeadAttrs& a, size_t maps) {
   } else {
     if (maps < 3 || !a.min_ratio || !a.max_ratio)
       refuse(kName, "without min_sizes it needs min_ratio, max_ratio and at least 3 inputs");
+    check_32_bits(kName, "min_ratio", *a.min_ratio);
+    check_32_bits(kName, "max_ratio", *a.max_ratio);
     const int64_t step = (*a.max_ratio - *a.min_ratio) / (static_cast<int64_t>(maps) - 2);
     if (*a.min_ratio < 0 || step < 1) refuse(kName, "max_ratio must be well above min_ratio");
     out.low = {a.base_size * 0.1};
@@ -73,6 +75,7 @@ Tensors decompose_multi_box_head(CallContext& c) {
     if (list->size() != maps && !(list->empty() && list != &weights[0] && list != &weights[1]))
       refuse(kName, "there are ", list->size(), " weights or biases for ", maps, " inputs");
   if (a.num_classes < 1) refuse(kName, "num_classes must be positive, not ", a.num_classes);
+  check_32_bits(kName, "num_classes", a.num_classes);
   const auto ratios = ratios_of(a.aspect_ratios, maps);
   const Sizes sizes = sizes_of(a, maps);
   for (const auto* steps : {&a.steps, &a.step_w, &a.step_h})

@@ -17,10 +17,14 @@ namespace {
 void check_anchors(std::string_view op, const Axes& anchors, int64_t class_num, int64_t ratio) {
   if (anchors.empty() || anchors.size() % 2 != 0)
     refuse(op, "anchors must be pairs of width and height");
-  for (const int64_t a : anchors)
+  for (const int64_t a : anchors) {
     if (a <= 0) refuse(op, "anchors must be positive, not ", a);
+    check_32_bits(op, "anchors", a);
+  }
   if (class_num < 1) refuse(op, "class_num must be positive, not ", class_num);
   if (ratio < 1) refuse(op, "downsample_ratio must be positive, not ", ratio);
+  check_32_bits(op, "class_num", class_num);
+  check_32_bits(op, "downsample_ratio", ratio);
 }
 
 /// Every second anchor size from `first` on, as [1, anchors, 1, 1].

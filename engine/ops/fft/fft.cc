@@ -288,7 +288,7 @@ Tensors shifted(CallContext& c, const std::optional<Axes>& given, bool back) {
 
 Tensors decompose_fftfreq(CallContext& c) {
   const auto a = c.attrs_as<FftfreqAttrs>();
-  return {frequencies("fftfreq", a.n, a.d, (a.n + 1) / 2, a.n / 2, a.dtype)};
+  return {frequencies("fftfreq", a.n, a.d, a.n - a.n / 2, a.n / 2, a.dtype)};
 }
 
 Tensors decompose_rfftfreq(CallContext& c) {

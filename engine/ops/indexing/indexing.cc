@@ -293,7 +293,7 @@ Tensors decompose_shard_index(CallContext& c) {
     refuse("shard_index", "index_num and nshards must be positive");
   if (a.shard_id < 0 || a.shard_id >= a.nshards)
     refuse("shard_index", "shard_id ", a.shard_id, " must lie in [0, ", a.nshards, ")");
-  const int64_t size = (a.index_num + a.nshards - 1) / a.nshards;
+  const int64_t size = (a.index_num - 1) / a.nshards + 1;
   const Tensor mine = ops::equal(ops::floor_divide(x, integer(size)), integer(a.shard_id));
   return {ops::where(
       mine, ops::remainder(x, integer(size)),

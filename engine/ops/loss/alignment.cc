@@ -285,6 +285,7 @@ Tensors decompose_rnnt_loss(CallContext& c) {
   const Dim places = label.dim(1);
   if (label.dim(0).equals(x.dim(0)) == false || x.dim(2).equals(places + 1) == false)
     refuse(kName, "label ", label.type(), " does not match input ", x.type());
+  check_32_bits(kName, "blank", a.blank);
   if (a.blank < 0 || x.dim(3).less(a.blank + 1) == true)
     refuse(kName, "blank ", a.blank, " is not one of the ", x.dim(3), " classes");
   const Tensor blank = at(x, 3, a.blank);

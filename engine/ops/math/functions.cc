@@ -67,6 +67,7 @@ Tensors vjp_i1e(VjpContext& c) {
 void infer_polygamma(InferContext& c) {
   const int64_t n = c.attrs_as<PolygammaAttrs>().n;
   c.check(n >= 0, "n must not be negative, not ", n);
+  check_32_bits("polygamma", "n", n);
   infer_unary(c);
 }
 

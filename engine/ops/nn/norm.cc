@@ -34,6 +34,12 @@ Tensor mean_over(const Tensor& x, const std::vector<int64_t>& axes) {
 
 DType statistics_dtype(DType d) { return d == DType::kF16 || d == DType::kBF16 ? DType::kF32 : d; }
 
+/// Throws kUsage unless an operand has the type of saved means and deviations of such an x.
+void require_statistics(const InferContext& c, size_t operand, DType x) {
+  c.check(c.dtype(operand) == statistics_dtype(x), c.op().operands()[operand].name, " must be ",
+          text(statistics_dtype(x)), ", not ", c.type(operand));
+}
+
 size_t channel_axis(const std::string& data_format, size_t rank) {
   return rank > 2 && !data_format.empty() && data_format.back() == 'C' ? rank - 1 : 1;
 }
@@ -94,9 +100,21 @@ void infer_layer_norm_grad(InferContext& c) {
           c.type(1), ", its gradient ", c.type(0), ", the means are ", c.type(2));
   for (size_t i = 0; i < x.size(); ++i)
     c.require_equal(c.shape(0)[i], x[i], "x and the gradient differ");
-  for (size_t i = 0; i < c.shape(2).size(); ++i)
-    c.require_equal(c.shape(2)[i], x[i], "the means do not fit x");
+  c.require_float(0);
+  c.require_float(1);
+  for (const size_t operand : {2, 3}) {
+    require_statistics(c, operand, c.dtype(1));
+    for (size_t i = 0; i < c.shape(operand).size(); ++i)
+      c.require_equal(c.shape(operand)[i], x[i],
+                      str(c.op().operands()[operand].name, " does not fit x"));
+  }
   const Shape normal(x.begin() + c.rank(2), x.end());
+  if (c.has(4)) {
+    c.require_float(4);
+    c.require_equal(element_count(std::span<const Dim>(c.shape(4))),
+                    element_count(std::span<const Dim>(normal)),
+                    str("weight is ", c.type(4), ", the normalized axes are ", text(normal)));
+  }
   c.result(c.dtype(1), x);
   c.result(c.dtype(1), normal);
   c.result(c.dtype(1), normal);
@@ -191,6 +209,9 @@ void infer_batch_norm_grad(InferContext& c) {
           c.type(1), " and ", c.type(0));
   for (size_t i = 0; i < c.shape(1).size(); ++i)
     c.require_equal(c.shape(0)[i], c.shape(1)[i], "x and the gradient differ");
+  c.require_float(0);
+  c.require_float(1);
+  for (const size_t operand : {2, 3}) require_statistics(c, operand, c.dtype(1));
   const auto format = c.attrs_as<BatchNormGradAttrs>().data_format;
   const Dim channels = c.shape(1)[channel_axis(format, c.shape(1).size())];
   for (size_t i = 2; i <= 4; ++i) {

@@ -27,6 +27,7 @@ Shape pooled_shape(InferContext& c, const Shape& x, const AttrValue& kernel_size
     c.check(pad[2 * i] < kernel[i] && pad[2 * i + 1] < kernel[i], "padding ", padding,
             " is not smaller than the window ", kernel_size);
     Dim& d = out[first + i];
+    c.check(d.less(1) != true, "the rows or columns of x are empty: ", text(x));
     d = window_count(d, pad[2 * i], pad[2 * i + 1], kernel[i], stride[i], 1, ceil_mode);
     c.check(!d.is_constant() || d.value() > 0, "the window is larger than the padded x ", text(x));
   }

@@ -5,15 +5,21 @@
 #include "base/error.h"
 
 namespace paddle {
+namespace {
+
+void check_most(int64_t size, const std::string& what) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (size > kMost) fail(ErrorCode::kUsage, what, " must be ", kMost, " at most, not ", size);
+}
+
+}  // namespace
 
 std::vector<int64_t> window_sizes(const AttrValue& value, size_t n, const std::string& what) {
   std::vector<int64_t> out = value.as_ints();
   if (out.size() == 1) out.assign(n, out[0]);
   if (out.size() != n)
     fail(ErrorCode::kUsage, what, " must be a number or ", n, " numbers, not ", value);
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  for (const int64_t size : out)
-    if (size > kMost) fail(ErrorCode::kUsage, what, " must be ", kMost, " at most, not ", size);
+  for (const int64_t size : out) check_most(size, what);
   return out;
 }
 
@@ -75,8 +81,10 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
            padding);
     }
   }
-  for (const int64_t p : out)
+  for (const int64_t p : out) {
     if (p < 0) fail(ErrorCode::kUsage, what, ": padding ", padding, " is negative");
+    check_most(p, what + ": padding");
+  }
   return out;
 }
 

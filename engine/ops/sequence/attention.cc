@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "ops/core/compose.h"
 #include "ops/core/cost.h"
@@ -132,10 +133,21 @@ Tensors decompose_attention(CallContext& c) {
   return {ops::transpose(ops::matmul(weights, v), kHeadsFirst)};
 }
 
+namespace {
+
+/// The mask must broadcast to the scores.
+void check_mask(InferContext& c, size_t operand, const Shape& scores) {
+  c.check(c.shape(operand).size() <= scores.size(), "mask ", c.type(operand),
+          " has more dimensions than the scores ", text(scores));
+  c.broadcast(c.shape(operand), scores);
+}
+
+}  // namespace
+
 void infer_attention_kernel(InferContext& c) {
   infer_attention(c);
   const Shape q = c.shape(0), k = c.shape(1);
-  if (c.has(3)) c.broadcast(c.shape(3), {q[0], q[2], q[1], k[1]});
+  if (c.has(3)) check_mask(c, 3, {q[0], q[2], q[1], k[1]});
   c.result(c.dtype(0) == DType::kF64 ? DType::kF64 : DType::kF32, {q[0], q[2], q[1]});
 }
 
@@ -175,8 +187,12 @@ void infer_attention_grad(InferContext& c) {
     c.require_equal(grad[i], out[i], "grad differs from the result of attention");
     c.require_equal(c.shape(5)[i], out[i], "out differs from the result of attention");
   }
-  c.require_equal(element_count(std::span<const Dim>(c.shape(6))), q[0] * q[1] * q[2],
-                  "log_sum must have a number for each query and head");
+  const DType sums = c.dtype(1) == DType::kF64 ? DType::kF64 : DType::kF32;
+  c.check(c.rank(6) == 3 && c.dtype(6) == sums, "log_sum must be ", text(sums),
+          " [batch, heads, queries], not ", c.type(6));
+  for (const auto& [axis, of] : {std::pair<size_t, size_t>{0, 0}, {1, 2}, {2, 1}})
+    c.require_equal(c.shape(6)[axis], q[of], "log_sum has no number for each query and head");
+  if (c.has(4)) check_mask(c, 4, {q[0], q[2], q[1], k[1]});
   for (size_t i = 1; i <= 3; ++i) c.result(c.dtype(i), c.shape(i));
 }
 

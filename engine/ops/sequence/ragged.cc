@@ -144,6 +144,7 @@ Tensors decompose_sequence_conv(CallContext& c) {
     refuse(kName, "weight must have filter_size * width rows, not ", weight.type());
   const Ragged r(kName, x, c.operand(1));
   const int64_t first = a.padding_start.value_or(-(a.filter_size / 2));
+  check_32_bits(kName, "padding_start", first);
   const Tensor place = r.place(), length = r.of_row(r.lengths), index = r.index();
   Tensors taps;
   for (int64_t k = first; k < first + a.filter_size; ++k) {

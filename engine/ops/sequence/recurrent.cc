@@ -48,8 +48,9 @@ struct Recurrent {
   int64_t directions() const { return both ? 2 : 1; }
   /// Weights per layer and direction: 2, or 4 with biases.
   size_t per_layer(const char* op, size_t count) const {
-    const auto cells = static_cast<size_t>(layers * directions());
-    if (layers < 1 || (count != 2 * cells && count != 4 * cells))
+    const auto most = static_cast<int64_t>(count);
+    const auto cells = static_cast<size_t>(layers > most ? 0 : layers * directions());
+    if (layers < 1 || layers > most || (count != 2 * cells && count != 4 * cells))
       fail(ErrorCode::kUsage, op, ": ", count, " weights for ", layers, " layers of ", directions(),
            " directions");
     return count / cells;

@@ -1,6 +1,8 @@
 // Rules of signal.yaml.
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/core/compose.h"
 #include "ops/generated/complex.h"
@@ -177,7 +179,7 @@ Tensors decompose_istft(CallContext& c) {
   Dim end = out.dim(-1);
   if (a.length) {
     if (*a.length < 1) refuse("istft", "length must be positive, not ", *a.length);
-    end = minimum(end, start + *a.length);
+    end = minimum(end, start + std::min(*a.length, std::numeric_limits<int64_t>::max() - start));
   } else if (a.center) {
     end = end - start;
   }

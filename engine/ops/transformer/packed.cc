@@ -1,5 +1,6 @@
 // Rules of packed.yaml, in terms of scaled_dot_product_attention.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -53,13 +54,16 @@ Tensor for_each_head(const Tensor& x, const Dim& heads) {
 /// PackedSequences of different lengths as rows of a batch, each of `most` positions.
 class PackedSequences {
  public:
-  /// `bounds` are the ends of the sequences behind a 0; `padded` rows are a batch already.
+  /// `bounds` are the ends of the sequences behind a 0; `padded` rows are a batch already. Without
+  /// `padded`, a batch that is not `shown` needs no more positions than there are rows.
   PackedSequences(std::string_view op, const char* name, const Tensor& bounds, const Tensor& rows,
-                  int64_t most, bool padded)
+                  int64_t most, bool padded, bool shown)
       : most_(most), padded_(padded) {
     if (!is_integer(bounds.dtype()) || bounds.ndim() != 1 || bounds.dim(0).less(2) == true)
       refuse(op, "cu_seqlens_", name, " must be integers [sequences + 1], not ", bounds.type());
     if (most < 1) refuse(op, "max_seqlen_", name, " must be positive, not ", most);
+    if (!padded && !shown && rows.dim(0).is_constant())
+      most_ = std::clamp<int64_t>(rows.dim(0).value(), 1, most);
     const Tensor ends = ops::cast(bounds, DType::kI64);
     count_ = bounds.dim(0) - 1;
     lengths_ = slice_axis(ends, 0, 1, bounds.dim(0)) - slice_axis(ends, 0, 0, count_);
@@ -74,11 +78,12 @@ class PackedSequences {
     const Tensor starts = ops::cumsum(lengths_, int64_t{0}) - lengths_;
     const Tensor place = range_of(total, DType::kI64) - ops::index_select(starts, sequence, 0);
     // A sequence that is longer than max_seqlen is refused as an index out of range.
-    row_ = ops::where(ops::less_than(place, integer(most)), sequence * integer(most) + place,
+    row_ = ops::where(ops::less_than(place, integer(most_)), sequence * integer(most_) + place,
                       integer(std::numeric_limits<int64_t>::max() / 4));
   }
 
   Dim count() const { return count_; }
+  int64_t most() const { return most_; }
   /// The lengths, [sequences, 1, 1, 1].
   Tensor lengths() const { return ops::reshape(lengths_, {count_, Dim(1), Dim(1), Dim(1)}); }
   /// The positions, [most].
@@ -113,14 +118,14 @@ Tensors of_sequences(std::string_view op, const PackedHeads& in, const Tensor& c
                      const Tensor& cu_k, const SequenceOptions& a) {
   for (const Tensor* t : {&in.query, &in.key, &in.value})
     if (t->ndim() != 3) refuse(op, "operands must be [tokens, heads, dim], not ", t->type());
-  const PackedSequences q(op, "q", cu_q, in.query, a.max_q, a.padded);
-  const PackedSequences k(op, "k", cu_k, in.key, a.max_k, a.padded);
+  const PackedSequences q(op, "q", cu_q, in.query, a.max_q, a.padded, a.return_softmax);
+  const PackedSequences k(op, "k", cu_k, in.key, a.max_k, a.padded, a.return_softmax);
   if (q.count().equals(k.count()) == false)
     refuse(op, "cu_seqlens_q has ", q.count(), " sequences, cu_seqlens_k ", k.count());
-  const Tensor row = ops::reshape(q.places(), {1, 1, a.max_q, 1}), column = k.places();
+  const Tensor row = ops::reshape(q.places(), {1, 1, q.most(), 1}), column = k.places();
   const Tensor inside = ops::less_than(row, q.lengths());
   // The number of keys that each query sees: none behind the end of its sequence.
-  Tensor seen = ops::expand(k.lengths(), {q.count(), Dim(1), Dim(a.max_q), Dim(1)});
+  Tensor seen = ops::expand(k.lengths(), {q.count(), Dim(1), Dim(q.most()), Dim(1)});
   if (a.causal) seen = ops::minimum(seen, row + k.lengths() - q.lengths() + integer(1));
   seen = ops::where(inside, seen, integer(0));
   const Tensor sees_some = ops::greater_than(seen, integer(0));

@@ -37,10 +37,15 @@ double step_of(const InterpolateAttrs& a, int64_t in, int64_t out, double factor
              : 1 / factor;
 }
 
+/// Refuses as many places as would not fit the memory, with 8 bytes for each.
+void check_places(std::string_view op, int64_t count) {
+  if (count > limits().memory / 16)
+    refuse(op, "indices of ", count, " places would take more than half of the memory");
+}
+
 /// Where the nearest elements of x are.
 Tensor nearest_places(const InterpolateAttrs& a, int64_t in, int64_t out, double factor) {
-  if (out > limits().memory / 16)
-    refuse("interpolate", "indices of ", out, " places would take more than half of the memory");
+  check_places("interpolate", out);
   const double step = step_of(a, in, out, factor), shift = a.align_corners ? 0.5 : 0.0;
   std::vector<int64_t> places(static_cast<size_t>(out));
   for (int64_t o = 0; o < out; ++o)
@@ -179,6 +184,11 @@ Tensors decompose_interpolate(CallContext& c) {
     sizes.push_back(result_size(a, i, n, in));
     if (sizes.back().first.less(1).value_or(false)) refuse(op, "the result would be empty");
   }
+  if (x.dim(0).equals(0) == true || x.dim(last ? -1 : 1).equals(0) == true) {
+    Shape shape = x.shape();
+    for (size_t i = 0; i < n; ++i) shape[static_cast<size_t>(first) + i] = sizes[i].first;
+    return {ops::reshape(x, shape)};  // without planes there is nothing to resample
+  }
   const bool nearest = a.mode == "nearest";
   for (size_t turn = 0; turn < n; ++turn) {
     // Nearest elements from the last axis on, so that whole rows of a larger image are copied.
@@ -214,6 +224,7 @@ Tensors decompose_affine_grid(CallContext& c) {
       continue;
     }
     const int64_t size = a.out_shape[i + 2].value();
+    check_places("affine_grid", size);
     std::vector<double> places;
     for (int64_t k = 0; k < size; ++k) {
       const auto at = static_cast<double>(k), whole = static_cast<double>(size);

@@ -28,6 +28,7 @@ Dim divided(const char* op, const Dim& d, int64_t by) {
 Tensors decompose_pixel_shuffle(CallContext& c) {
   const auto a = c.attrs_as<PixelShuffleAttrs>();
   const int64_t r = a.upscale_factor;
+  check_32_bits("pixel_shuffle", "upscale_factor", r);
   check_rank("pixel_shuffle", c.operand(0), 4);
   return {in_channels_first(c.operand(0), a.data_format, [&](const Tensor& x) {
     const Dim channels = divided("pixel_shuffle", x.dim(1), r * r);
@@ -40,6 +41,7 @@ Tensors decompose_pixel_shuffle(CallContext& c) {
 Tensors decompose_pixel_unshuffle(CallContext& c) {
   const auto a = c.attrs_as<PixelUnshuffleAttrs>();
   const int64_t r = a.downscale_factor;
+  check_32_bits("pixel_unshuffle", "downscale_factor", r);
   check_rank("pixel_unshuffle", c.operand(0), 4);
   return {in_channels_first(c.operand(0), a.data_format, [&](const Tensor& x) {
     const Dim rows = divided("pixel_unshuffle", x.dim(2), r),
@@ -84,8 +86,15 @@ struct Patches {
     for (size_t i = 0; i < 2; ++i)
       if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1)
         refuse(op, "kernel sizes, strides and dilations must be positive");
+    constexpr int64_t kMostPlaces = 1 << 16;
+    if (kernel[0] * kernel[1] > kMostPlaces)
+      refuse(op, "windows of more than ", kMostPlaces, " places are not computed");
     // Four paddings are [top, left, bottom, right].
     const auto given = p.as_ints();
+    for (const int64_t size : given) {
+      if (size < 0) refuse(op, "padding ", p, " is negative");
+      check_32_bits(op, "padding", size);
+    }
     if (given.size() == 4)
       padding = {given[0], given[2], given[1], given[3]};
     else
