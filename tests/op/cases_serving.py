@@ -108,6 +108,123 @@ def blocks(t):
     t.refuse("block_multihead_attention", {**args, "seq_lens_decoder": decoder + 4})
 
 
+def halves_away(x):
+    return np.sign(x) * np.floor(np.abs(x) + 0.5)
+
+
+def quantized_blocks(t):
+    """uint8 caches: stored tokens are integers, new ones are seen as they are."""
+    size, heads, groups, dim = 2, 4, 2, 3
+    tables = np.array([[4, 1, -1], [0, 5, 2]], np.int32)
+    encoder, decoder, this_time = np.array([[3], [0]], np.int32), np.array([[0], [4]], np.int32), np.array([[3], [1]], np.int32)
+    qkv = t.normal(4, (heads + 2 * groups) * dim)
+    caches = [t.integers(1, 256, 6, groups, size, dim).astype(np.uint8) for _ in range(2)]
+
+    def reference(scales, dynamic, shift=0.0, smooth=1.0, out_scale=-1.0):
+        rows = qkv.reshape(4, heads + 2 * groups, dim)
+        fresh = [rows[:, heads : heads + groups], rows[:, heads + groups :]]
+        quant, dequant = [s.copy() for s in scales[:2]], [s.copy() for s in scales[2:]]
+        if dynamic:  # the first tokens of sequence 0 come now
+            for i in range(2):
+                most = np.abs(fresh[i][:3]).max((0, 2))
+                quant[i][0], dequant[i][0] = 127 / most, most / 127
+        new = [c.copy() for c in caches]
+        out, token = [], 0
+        for b in range(2):
+            first = token
+            for j in range(this_time[b, 0]):
+                place = decoder[b, 0] + j
+                seen = []
+                for i in range(2):
+                    q, d = (quant[i][b], dequant[i][b]) if dynamic else (quant[i], dequant[i])
+                    whole = np.clip(halves_away(fresh[i][token] * q[:, None]), -127, 127)
+                    new[i][tables[b, place // size], :, place % size] = (whole + 128).astype(np.uint8)
+                    old = [(caches[i][tables[b, p // size], :, p % size] - 128.0) * d[:, None] for p in range(decoder[b, 0])]
+                    seen.append(np.stack([*old, *fresh[i][first : token + 1]]))
+                for h in range(heads):
+                    s = seen[0][:, h // 2] @ rows[token, h] / math.sqrt(dim)
+                    s = np.exp(s - s.max())
+                    out.append(s / s.sum() @ seen[1][:, h // 2])
+                token += 1
+        y = (np.stack(out).reshape(4, heads * dim) + shift) * smooth
+        if out_scale > 0:
+            y = np.clip(halves_away(y * out_scale * 127), -127, 127).astype(np.int8)
+        return [y, rows.reshape(4, -1), *new, *([*quant, *dequant] if dynamic else [])]
+
+    args = {"qkv": qkv, "key_cache": caches[0], "value_cache": caches[1], "seq_lens_encoder": encoder, "seq_lens_decoder": decoder,
+            "seq_lens_this_time": this_time, "block_tables": tables, "block_size": size}
+    names = ["cache_k_quant_scales", "cache_v_quant_scales", "cache_k_dequant_scales", "cache_v_dequant_scales"]
+    static = [np.array([40.0, 50.0]), np.array([60.0, 30.0]), np.array([0.02, 0.03]), np.array([0.025, 0.015])]
+    given = dict(zip(names, static))
+    t.values("block_multihead_attention", {**args, **given}, reference(static, False), rtol=1e-5, atol=1e-6)
+    shift, smooth = t.normal(heads * dim), t.normal(heads * dim)
+    t.values("block_multihead_attention", {**args, **given, "out_shift": shift, "out_smooth": smooth},
+             reference(static, False, shift, smooth), rtol=1e-5, atol=1e-6)
+    t.values("block_multihead_attention", {**args, **given, "out_scale": 0.4}, reference(static, False, out_scale=0.4), rtol=1e-5, atol=1e-6)
+    dynamic = [np.array([[1.0, 1.0], list(s)]) for s in static]
+    t.values("block_multihead_attention", {**args, **dict(zip(names, dynamic)), "use_dynamic_cachekv_quant": True}, reference(dynamic, True), rtol=1e-5, atol=1e-6)
+    t.refuse("block_multihead_attention", args)
+    t.refuse("block_multihead_attention", {**args, **given, "use_dynamic_cachekv_quant": True})
+    t.refuse("block_multihead_attention", {**args, **given, "cache_k_quant_scales": np.ones(3)})
+    t.refuse("block_multihead_attention", {**args, **given, "key_cache": caches[0].astype(np.float64), "value_cache": caches[1].astype(np.float64)})
+
+
+def turned_steps(t):
+    """One step of decoding whose queries and keys are turned."""
+    heads, dim, length = 2, 4, 5
+    x, cache, lengths = t.normal(2, 3 * heads * dim), t.normal(2, 2, heads, length, dim), np.array([[3], [1]], np.int32)
+
+    def reference(angles, adjacent):
+        y, new, out = x.reshape(2, 3, heads, dim).copy(), cache.copy(), []
+        for b in range(2):
+            cos, sin = angles[:, min(b, angles.shape[1] - 1), 0, 0]
+            for i in range(2):
+                v = y[b, i].copy()
+                pairs = [(k, k + 1) for k in range(0, dim, 2)] if adjacent else [(k, k + dim // 2) for k in range(dim // 2)]
+                for a, c in pairs:
+                    y[b, i][:, a], y[b, i][:, c] = v[:, a] * cos[a] - v[:, c] * sin[a], v[:, c] * cos[c] + v[:, a] * sin[c]
+            n = lengths[b, 0]
+            new[:, b, :, n] = y[b, 1:]
+            for h in range(heads):
+                s = new[0, b, h, : n + 1] @ y[b, 0, h] / math.sqrt(dim)
+                s = np.exp(s - s.max())
+                out.append(s / s.sum() @ new[1, b, h, : n + 1])
+        return [np.stack(out).reshape(2, -1), new]
+
+    args = {"x": x, "cache_kv": cache, "sequence_lengths": lengths}
+    for rows in (1, 2):
+        for neox in (False, True):
+            angles = t.normal(rows, 1, 1, dim // 2)
+            angles = np.concatenate([angles, angles], -1) if neox else np.repeat(angles, 2, -1)
+            angles = np.stack([np.cos(angles), np.sin(angles)])
+            t.values("masked_multihead_attention", {**args, "rotary_tensor": angles, "use_neox_rotary_style": neox}, reference(angles, not neox),
+                     rtol=1e-5, atol=1e-6)
+    t.refuse("masked_multihead_attention", {**args, "rotary_tensor": np.ones((2, 3, 1, 1, dim))})
+    t.refuse("masked_multihead_attention", {**args, "rotary_tensor": np.ones((2, 1, 1, 1, 3))})
+
+
+def int8_experts(t):
+    """Experts of int8 weights compute as those of the weights times their scales."""
+    x, gate = t.normal(1, 3, 4), t.normal(4, 3)
+    first, second = t.integers(-127, 128, 3, 4, 6).astype(np.int8), t.integers(-127, 128, 3, 3, 4).astype(np.int8)
+    scales = [t.normal(3, 6) / 100, t.normal(3, 4) / 100]
+    w1, w2 = first * scales[0][:, None], second * scales[1][:, None]
+    rows, out = x.reshape(3, 4), np.zeros((3, 4))
+    for i, row in enumerate(rows):
+        s = np.exp(row @ gate)
+        s /= s.sum()
+        best = np.argsort(-s)[:2]
+        for e in best:
+            h = row @ w1[e]
+            out[i] += s[e] / s[best].sum() * (h[:3] / (1 + np.exp(-h[:3])) * h[3:] @ w2[e])
+    args = {"x": x, "gate_weight": gate, "ffn1_weight": first, "ffn2_weight": second, "ffn1_scale": scales[0], "ffn2_scale": scales[1]}
+    t.values("fused_moe", {**args, "quant_method": "weight_only_int8"}, [out.reshape(1, 3, 4)], rtol=1e-5, atol=1e-6)
+    t.refuse("fused_moe", args)
+    t.refuse("fused_moe", {**args, "quant_method": "weight_only_int4"})
+    t.refuse("fused_moe", {**args, "quant_method": "weight_only_int8", "ffn1_scale": np.ones((3, 4))})
+    t.refuse("fused_moe", {k: v for k, v in {**args, "quant_method": "weight_only_int8"}.items() if k != "ffn2_scale"})
+
+
 def rest(t):
     x, dout, dw, db = t.normal(2, 3, 4), t.normal(2, 3, 5), t.normal(4, 5), t.normal(5)
     t.add("fused_linear_param_grad_add", {"x": x, "dout": dout, "dweight": dw, "dbias": db},
@@ -179,7 +296,7 @@ def head(t):
 
 
 def main():
-    for family, parts in (("serving", (transformers, blocks)), ("arrays", (arrays, head, rest))):
+    for family, parts in (("serving", (transformers, blocks, quantized_blocks, turned_steps, int8_experts)), ("arrays", (arrays, head, rest))):
         t = Table(family)
         for cases in parts:
             cases(t)

@@ -14,8 +14,10 @@ struct Int8Rounding {
   double max_bound, min_bound;
 };
 
-/// x * scale * max_bound, rounded and held within the bounds, int8. `scale` broadcasts to x. Throws
-/// kUsage, as `op`, for bounds outside of int8 and for another round type.
+/// x, rounded and held within the bounds, int8. Throws kUsage, as `op`, for bounds outside of int8
+/// and for another round type.
+Tensor rounded_to_int8(std::string_view op, const Tensor& x, const Int8Rounding& rounding);
+/// x * scale * max_bound, rounded and held within the bounds, int8. `scale` broadcasts to x.
 Tensor rounded_to_int8(std::string_view op, const Tensor& x, const Tensor& scale,
                        const Int8Rounding& rounding);
 Tensor rounded_to_int8(std::string_view op, const Tensor& x, double scale,

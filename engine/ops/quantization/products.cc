@@ -10,18 +10,21 @@
 
 namespace paddle::rules {
 
-Tensor rounded_to_int8(std::string_view op, const Tensor& x, const Tensor& scale,
-                       const Int8Rounding& r) {
+Tensor rounded_to_int8(std::string_view op, const Tensor& x, const Int8Rounding& r) {
   if (r.round_type != 0 && r.round_type != 1)
     refuse(op, "quant_round_type must be 0 or 1, not ", r.round_type);
   if (!(r.min_bound >= -128 && r.min_bound < r.max_bound && r.max_bound <= 127))
     refuse(op, "quant_min_bound and quant_max_bound must be within -128 and 127, found ",
            r.min_bound, " and ", r.max_bound);
-  const Tensor at = x * scale * r.max_bound;
   const Tensor whole =
-      r.round_type == 0 ? ops::round(at) : ops::sign(at) * ops::floor(ops::abs(at) + 0.5);
+      r.round_type == 0 ? ops::round(x) : ops::sign(x) * ops::floor(ops::abs(x) + 0.5);
   return ops::cast(ops::minimum(ops::maximum(whole, number(r.min_bound)), number(r.max_bound)),
                    DType::kI8);
+}
+
+Tensor rounded_to_int8(std::string_view op, const Tensor& x, const Tensor& scale,
+                       const Int8Rounding& r) {
+  return rounded_to_int8(op, x * scale * r.max_bound, r);
 }
 
 Tensor rounded_to_int8(std::string_view op, const Tensor& x, double scale, const Int8Rounding& r) {

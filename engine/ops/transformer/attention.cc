@@ -234,14 +234,39 @@ Tensors decompose_variable_length_memory_efficient_attention(CallContext& c) {
   return {ops::where(inside, out, number(0.0))};
 }
 
+namespace {
+
+/// Queries and keys of qkv [batch, 3, heads, dim] turned by `angles`.
+Tensor with_turned_heads(const Tensor& qkv, const Tensor& angles, bool adjacent) {
+  constexpr const char* kName = "masked_multihead_attention";
+  const Dim batch = qkv.dim(0), width = qkv.dim(3);
+  const bool fits =
+      angles.ndim() == 5 && angles.dim(0).equals(2) != false &&
+      (angles.dim(1).equals(1) == true || angles.dim(1).equals(batch) != false) &&
+      angles.dim(2).equals(1) != false && angles.dim(3).equals(1) != false &&
+      (angles.dim(4).equals(width) != false || (angles.dim(4) * 2).equals(width) != false);
+  if (!fits)
+    refuse(kName, "rotary_tensor must be the cosines and sines [2, batch or 1, 1, 1, dim or ",
+           "dim / 2] of the new tokens, not ", angles.type());
+  const auto part = [&](int64_t i) {
+    return ops::squeeze(slice_axis(angles, 0, i, i + 1), Axes{0});
+  };
+  const auto token = [&](int64_t i) {
+    return turned(slice_axis(qkv, 1, i, i + 1), part(0), part(1), adjacent);
+  };
+  return ops::concat({token(0), token(1), slice_axis(qkv, 1, 2, 3)}, 1);
+}
+
+}  // namespace
+
 Tensors decompose_masked_multihead_attention(CallContext& c) {
   const auto a = c.attrs_as<MaskedMultiheadAttentionAttrs>();
   constexpr const char* kName = "masked_multihead_attention";
   const auto given = [&](const char* name) {
     return c.operand(static_cast<size_t>(c.op().operand_index(name)));
   };
-  for (const char* name : {"rotary_tensor", "beam_cache_offset"})
-    if (given(name).defined()) refuse(kName, name, " is not supported");
+  if (given("beam_cache_offset").defined())
+    refuse(kName, "beam_cache_offset is not supported: reorder cache_kv, for example by gather");
   if (a.seq_len < 1) refuse(kName, "seq_len must be positive, not ", a.seq_len);
   const Tensor &x = c.operand(0), &cache = c.operand(1);
   if (x.ndim() != 2 || cache.ndim() != 5 || cache.dim(0).equals(2) == false)
@@ -261,6 +286,8 @@ Tensors decompose_masked_multihead_attention(CallContext& c) {
   if (qkv.dtype() != cache.dtype())
     refuse(kName, "x ", x.type(), " and cache_kv ", cache.type(), " must have the same dtype");
   if (c.has(2)) qkv = qkv + ops::reshape(c.operand(2), {1, 3, heads, width});
+  if (const Tensor angles = given("rotary_tensor"); angles.defined())
+    qkv = with_turned_heads(qkv, angles, !a.use_neox_rotary_style);
   const Tensor mask = given("src_mask"), lengths = given("sequence_lengths");
   Tensor place;  // [batch]
   if (lengths.defined())

@@ -256,15 +256,42 @@ Tensors decompose_fused_bn_add_act(CallContext& c) {
   return {activation(c.op().name(), a.act_type, y + c.operand(1))};
 }
 
+namespace {
+
+/// The weights [experts, in, out] of a product of fused_moe, of the dtype of x.
+Tensor expert_weights(CallContext& c, const std::string& method, const char* name,
+                      const char* scale_name) {
+  const std::string_view op = c.op().name();
+  const DType dtype = c.operand(0).dtype();
+  const Tensor weight = optional(c, name), scale = optional(c, scale_name);
+  if (method == "None" || method == "none") {
+    if (scale.defined()) refuse(op, scale_name, " needs quant_method weight_only_int8");
+    if (weight.dtype() != dtype)
+      refuse(op, name, " must be ", text(dtype), " like x, not ", weight.type(),
+             weight.dtype() == DType::kI8 ? "; int8 needs quant_method weight_only_int8" : "");
+    return weight;
+  }
+  if (method != "weight_only_int8")
+    refuse(op, "quant_method must be None or weight_only_int8, not '", method, "'");
+  if (weight.dtype() != DType::kI8 || weight.ndim() != 3)
+    refuse(op, name, " must be int8 [experts, in, out] for weight_only_int8, not ", weight.type());
+  if (!scale.defined()) refuse(op, scale_name, " is missing: weight_only_int8 needs it");
+  if (!is_float(scale.dtype()) || scale.ndim() != 2 ||
+      scale.dim(0).equals(weight.dim(0)) == false || scale.dim(1).equals(weight.dim(2)) == false)
+    refuse(op, scale_name, " must be [experts, out] for ", name, " ", weight.type(), ", not ",
+           scale.type());
+  return ops::cast(weight, dtype) * ops::unsqueeze(ops::cast(scale, dtype), Axes{1});
+}
+
+}  // namespace
+
 Tensors decompose_fused_moe(CallContext& c) {
   const auto a = c.attrs_as<FusedMoeAttrs>();
   const std::string_view op = c.op().name();
-  refuse_quantized(c, {"ffn1_scale", "ffn2_scale"});
-  if (a.quant_method != "None" && a.quant_method != "none")
-    refuse(op, "quant_method must be None, not '", a.quant_method, "'");
   if (a.group_moe) refuse(op, "group_moe is not supported");
-  const Tensor &x = c.operand(0), &gate = c.operand(1), &first = c.operand(2),
-               &second = c.operand(3);
+  const Tensor &x = c.operand(0), &gate = c.operand(1);
+  const Tensor first = expert_weights(c, a.quant_method, "ffn1_weight", "ffn1_scale"),
+               second = expert_weights(c, a.quant_method, "ffn2_weight", "ffn2_scale");
   if (first.ndim() != 3 || second.ndim() != 3 || gate.ndim() != 2 || x.ndim() < 2)
     refuse(op, "expected x [..., width], gate_weight [width, experts] and weights of 3 dimensions");
   const Dim width = x.dim(-1), experts = first.dim(0);

@@ -11,12 +11,6 @@ Tensor optional(CallContext& c, const char* name) {
   return c.operand(static_cast<size_t>(c.op().operand_index(name)));
 }
 
-void refuse_quantized(CallContext& c, std::initializer_list<const char*> names) {
-  for (const char* name : names)
-    if (optional(c, name).defined())
-      refuse(c.op().name(), name, ": quantized operands are not supported");
-}
-
 Tensor quantized_result(std::string_view op, const Tensor& x, double quant_scale,
                         const Int8Rounding& rounding) {
   return quant_scale > 0 ? rounded_to_int8(op, x, quant_scale, rounding) : x;

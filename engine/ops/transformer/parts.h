@@ -2,7 +2,6 @@
 // Parts that the layers of transformers under PaddlePaddle's names share. For the .cc files of this
 // folder.
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -13,8 +12,6 @@ namespace paddle::rules {
 
 /// A declared operand by name, undefined if it is not given.
 Tensor optional(CallContext& c, const char* name);
-/// Quantized forms of these operations are refused.
-void refuse_quantized(CallContext& c, std::initializer_list<const char*> names);
 /// x, or with a positive `quant_scale` x rounded to int8 (see rounded_to_int8).
 Tensor quantized_result(std::string_view op, const Tensor& x, double quant_scale,
                         const Int8Rounding& rounding);
