@@ -223,7 +223,7 @@ paddle_room(data DEPENDS base config tensor formats text
   LIBRARIES nlohmann_json::nlohmann_json)
 # Their loops are for the auto-vectorizer, as those of kernels are.
 set_source_files_properties(
-  ${CMAKE_SOURCE_DIR}/engine/data/resample.cc ${CMAKE_SOURCE_DIR}/engine/data/transforms.cc PROPERTIES
+  ${CMAKE_SOURCE_DIR}/engine/data/transforms/resample.cc ${CMAKE_SOURCE_DIR}/engine/data/transforms.cc PROPERTIES
   COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;-fno-math-errno;-fno-trapping-math"
   SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_json)

@@ -4,10 +4,10 @@
 
 #include "config/overrides.h"
 #include "config/sections.h"
-#include "data/bad_samples.h"
-#include "data/dataset_config.h"
+#include "data/config/dataset_config.h"
+#include "data/config/transform_config.h"
+#include "data/datasets/bad_samples.h"
 #include "data/named_dataset.h"
-#include "data/transform_config.h"
 
 namespace paddle::data {
 using config::Node;

@@ -6,8 +6,8 @@
 
 #include "config/schema.h"
 #include "data/loader.h"
+#include "data/loading/sampler.h"
 #include "data/options.h"
-#include "data/sampler.h"
 
 namespace paddle::data {
 

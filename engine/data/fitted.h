@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/text_tokenizer.h"
+#include "data/datasets/text_tokenizer.h"
 
 namespace paddle::data {
 

@@ -13,8 +13,8 @@
 
 #include "base/parallel.h"
 #include "base/span.h"
-#include "data/batch_maker.h"
-#include "data/batch_timing.h"
+#include "data/loading/batch_maker.h"
+#include "data/loading/batch_timing.h"
 
 namespace paddle::data {
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "data/batch_transforms.h"
 #include "data/dataset.h"
 #include "data/transforms.h"
+#include "data/transforms/batch_transforms.h"
 
 namespace paddle::data {
 
@@ -24,7 +24,7 @@ namespace paddle::data {
 enum class BadSamplePolicy {
   kError,
   kSkip,  ///< left out of its batch, which is then shorter, and listed
-  kKeep,  ///< used as far as its dataset can (data/bad_samples.h); others are errors
+  kKeep,  ///< used as far as its dataset can (data/datasets/bad_samples.h); others are errors
 };
 /// Handling of NaN and infinity in a floating field of the dataset, before transforms.
 enum class NanPolicy { kError, kSkip, kKeep };

@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "config/overrides.h"
-#include "data/dataset_config.h"
+#include "data/config/dataset_config.h"
 
 namespace paddle::data {
 namespace {

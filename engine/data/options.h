@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/text_tokenizer.h"
+#include "data/datasets/text_tokenizer.h"
 #include "data/tokens.h"
 
 namespace paddle::data {
@@ -160,7 +160,8 @@ struct WindowOptions {
   int64_t stride = 0;   ///< of consecutive windows; 0: context
   std::string token_field = "tokens";
   std::string target_field = "targets";
-  /// The id behind each document: windows then tell documents apart (data/token_windows.h).
+  /// The id behind each document: windows then tell documents apart
+  /// (data/datasets/token_windows.h).
   std::optional<int64_t> end_token = {};
 };
 

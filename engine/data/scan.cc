@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "data/read_ahead.h"
+#include "data/loading/read_ahead.h"
 #include "tensor/random.h"
 
 namespace paddle::data {

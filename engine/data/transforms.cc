@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/box_geometry.h"
-#include "data/image_transforms.h"
-#include "data/narrow.h"
+#include "data/transforms/box_geometry.h"
+#include "data/transforms/image_transforms.h"
+#include "data/transforms/narrow.h"
 
 namespace paddle::data {
 namespace {

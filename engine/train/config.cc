@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "config/sections.h"
-#include "data/bad_samples.h"
+#include "data/datasets/bad_samples.h"
 #include "data/named_dataset.h"
 #include "program/model_config.h"
 #include "program/predict_config.h"

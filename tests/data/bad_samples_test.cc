@@ -14,7 +14,7 @@
 
 #include "base/files.h"
 #include "config/document.h"
-#include "data/bad_samples.h"
+#include "data/datasets/bad_samples.h"
 #include "data/loader.h"
 #include "data/open_data.h"
 #include "data/options.h"

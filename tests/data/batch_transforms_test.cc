@@ -1,6 +1,6 @@
 // Transforms of batches: mixup, CutMix and mosaic, and what the loader makes of them.
 
-#include "data/batch_transforms.h"
+#include "data/transforms/batch_transforms.h"
 
 #include <algorithm>
 #include <cmath>

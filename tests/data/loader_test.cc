@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/batch_timing.h"
+#include "data/loading/batch_timing.h"
 #include "data/options.h"
 
 namespace paddle::data {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "data/loading/sampler.h"
 #include "data/options.h"
-#include "data/sampler.h"
 #include "data/transforms.h"
 #include "formats/image.h"
 

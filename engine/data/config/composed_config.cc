@@ -1,0 +1,94 @@
+// Datasets that are made of others or of windows: series and mixture.
+
+#include <algorithm>
+
+#include "data/config/dataset_config.h"
+
+namespace paddle::data {
+
+using config::Schema;
+using config::Section;
+using config::Spec;
+
+void add_series_keys(Schema& s) {
+  const Spec names = Spec::list(Spec::text()).or_else(Spec::text());
+  Spec targets = names, others = names, known = names;
+  s.add("path", paths_spec("CSV, JSON lines or Parquet files, rows in the order of time"));
+  s.add("targets", targets.required().doc("columns to forecast"));
+  s.add("covariates", others.fallback("[]").doc("columns known up to the present"));
+  s.add("known", known.fallback("[]").doc("columns known for the future, too"));
+  s.add("group", Spec::text().doc("column that tells several series apart"));
+  s.add("history", Spec::integer().at_least(1).required().doc("rows of the past"));
+  s.add("horizon", Spec::integer().at_least(1).fallback("1").doc("rows to forecast"));
+  s.add("stride", Spec::integer().at_least(1).fallback("1").doc("rows between windows"));
+  s.add("overlap_history", Spec::boolean().fallback("true").doc(
+                               "the history of a part may lie in the part before it"));
+  s.add("scaling", Spec::word({"none", "min_max", "standard"})
+                       .fallback("none")
+                       .doc("scale columns with statistics of the training rows"));
+}
+
+SeriesOptions read_series(const Section& s) {
+  SeriesOptions o;
+  read_paths(s, o.file.path, o.file.more_paths);
+  const std::string& path = o.file.path;
+  o.file.format = path.ends_with(".jsonl") || path.ends_with(".ndjson") ? RecordFormat::kJsonl
+                  : path.ends_with(".parquet")                          ? RecordFormat::kParquet
+                                                                        : RecordFormat::kCsv;
+  o.targets = s.texts("targets");
+  o.covariates = s.texts("covariates");
+  o.known = s.texts("known");
+  if (s.has("group")) o.group = s.text("group");
+  o.history = s.integer("history");
+  o.horizon = s.integer("horizon");
+  o.stride = s.integer("stride");
+  o.overlap_history = s.boolean("overlap_history");
+  o.scaling = s.text("scaling") == "min_max"    ? Scaling::kMinMax
+              : s.text("scaling") == "standard" ? Scaling::kStandard
+                                                : Scaling::kNone;
+  return o;
+}
+
+void add_mixture_keys(Schema& s, Spec source) {
+  s.add("sources", Spec::map_of(source).required().doc("datasets of the same fields, by name"));
+  s.add("weights", Spec::map_of(Spec::real().above(0))
+                       .doc("how often each source is drawn; default: each sample once an epoch"));
+  s.add("samples", Spec::integer().at_least(0).fallback("0").doc(
+                       "draws of an epoch with weights; 0: as many as there are samples"));
+}
+
+MixtureOptions read_mixture(const Section& s) {
+  MixtureOptions o;
+  std::vector<std::string> names;
+  for (const config::Entry& e : s.at("sources").entries) {
+    names.push_back(e.key.text);
+    o.sources.emplace_back(e.key.text,
+                           std::make_shared<const DatasetOptions>(read_dataset(Section(e.value))));
+  }
+  if (o.sources.empty())
+    throw Error(ErrorCode::kConfig, "mixture: `sources` is empty", s.location("sources"));
+  o.samples = s.integer("samples");
+  if (!s.has("weights")) {
+    if (o.samples > 0)
+      throw Error(ErrorCode::kConfig, "samples: has no effect without weights",
+                  s.location("samples"));
+    return o;
+  }
+  o.weights.assign(names.size(), 0);
+  for (const config::Entry& e : s.at("weights").entries) {
+    const auto at = std::find(names.begin(), names.end(), e.key.text);
+    if (at == names.end())
+      throw Error(ErrorCode::kConfig,
+                  "weights: no source '" + e.key.text + "'" + did_you_mean(e.key.text, names) +
+                      "; there are: " + join(names, ", "),
+                  e.key.location());
+    o.weights[static_cast<size_t>(at - names.begin())] = e.value.as_double();
+  }
+  for (size_t i = 0; i < names.size(); ++i)
+    if (o.weights[i] == 0)
+      throw Error(ErrorCode::kConfig, "weights: the source '" + names[i] + "' has none",
+                  s.location("weights"));
+  return o;
+}
+
+}  // namespace paddle::data
