@@ -269,5 +269,16 @@ TEST_F(FastPaths, SoftmaxIsAccurate) {
   }
 }
 
+TEST_F(FastPaths, NormsOverMoreAxesThanThereAreAreRefused) {
+  const Tensor x(Array::from<float>({3, 4}, {2}));
+  EXPECT_EQ(ops::vector_norm(x, 2.0, Axes{0}).array().number(0), 5);
+  for (const Axes& axes : {Axes{-2, -1}, Axes{0, 1}, Axes{0, 0}}) try {
+      ops::vector_norm(x, 2.0, axes);
+      FAIL() << axes.size();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage) << error.what();
+    }
+}
+
 }  // namespace
 }  // namespace paddle

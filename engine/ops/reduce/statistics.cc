@@ -34,6 +34,7 @@ bool is_full_float(DType d) { return d == DType::kF32 || d == DType::kF64; }
 bool are_last(const OptionalAxes& axes, int64_t rank) {
   if (rank == 0) return false;
   if (!axes) return true;
+  if (std::ssize(*axes) > rank) return false;  // some are out of range, which the sum refuses
   std::vector<int64_t> sorted;
   for (const int64_t axis : *axes) sorted.push_back(axis < 0 ? axis + rank : axis);
   std::sort(sorted.begin(), sorted.end());
