@@ -3,7 +3,7 @@
 #include "data/data_config.h"
 #include "quant_common/quant_config.h"
 #include "serve/serve_section.h"
-#include "train/parallel_config.h"
+#include "train/config/parallel_config.h"
 #include "tune/tune_section.h"
 
 namespace paddle {

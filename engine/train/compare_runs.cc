@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "comm/simulation.h"
 #include "train/run_folder.h"
-#include "train/session.h"
+#include "train/session/session.h"
 
 namespace paddle::train {
 namespace {

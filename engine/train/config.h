@@ -13,11 +13,11 @@
 #include "program/model_config.h"
 #include "quant_common/fake_quant.h"
 #include "runtime/compile.h"
-#include "train/distillation.h"
-#include "train/features.h"
-#include "train/optimizer_config.h"
-#include "train/parallel_config.h"
-#include "train/step.h"
+#include "train/config/features.h"
+#include "train/config/optimizer_config.h"
+#include "train/config/parallel_config.h"
+#include "train/step/distillation.h"
+#include "train/step/step.h"
 
 namespace paddle::train {
 

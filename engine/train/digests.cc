@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "train/metrics_log.h"
+#include "train/records/metrics_log.h"
 #include "train/run_index.h"
 
 namespace paddle::train {

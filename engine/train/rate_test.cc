@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "train/report_chart.h"
+#include "train/records/report_chart.h"
 
 namespace paddle::train {
 namespace {

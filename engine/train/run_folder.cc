@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/files.h"
-#include "train/resume.h"
+#include "train/job/resume.h"
 
 namespace paddle::train {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "config/document.h"
 #include "program/checkpoint.h"
-#include "train/resume.h"
+#include "train/job/resume.h"
 
 namespace paddle::train {
 

@@ -13,8 +13,8 @@
 
 #include "base/files.h"
 #include "config/document.h"
-#include "train/metric_call.h"
-#include "train/metrics_log.h"
+#include "train/evaluation/metric_call.h"
+#include "train/records/metrics_log.h"
 
 namespace paddle::train {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/markup.h"
-#include "train/report_chart.h"
+#include "train/records/report_chart.h"
 #include "train/run_index.h"
 
 namespace paddle::train {

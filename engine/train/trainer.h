@@ -13,7 +13,7 @@
 #include "metrics/interval.h"
 #include "program/checkpoint.h"
 #include "train/config.h"
-#include "train/memory_plan.h"
+#include "train/session/memory_plan.h"
 
 namespace paddle::train {
 

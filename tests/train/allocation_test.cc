@@ -8,7 +8,7 @@
 #include "config/diagnostics.h"
 #include "config/document.h"
 #include "support/allocations.h"
-#include "train/session.h"
+#include "train/session/session.h"
 
 namespace paddle::train {
 namespace {

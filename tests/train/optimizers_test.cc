@@ -10,7 +10,7 @@
 #include "config/document.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
-#include "train/optimizer_config.h"
+#include "train/config/optimizer_config.h"
 #include "train/trainer.h"
 
 namespace paddle::train {

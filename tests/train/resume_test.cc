@@ -1,4 +1,4 @@
-#include "train/resume.h"
+#include "train/job/resume.h"
 
 #include <gtest/gtest.h>
 

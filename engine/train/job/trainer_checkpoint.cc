@@ -1,0 +1,75 @@
+// Checkpoints of a run: written by all ranks, at once or while training continues.
+
+#include <filesystem>
+
+#include "base/phase.h"
+#include "ir/module.h"
+#include "program/checkpoint.h"
+#include "program/saved_model.h"
+#include "train/job/averages.h"
+#include "train/job/trainer_impl.h"
+
+namespace paddle::train {
+
+namespace fs = std::filesystem;
+
+std::string Trainer::Impl::checkpoint() {
+  const std::string path = (fs::path(folder_.checkpoints()) / std::to_string(state_.step)).string();
+  update_running_statistics();
+  if (written_) return path;
+  complete_checkpoint();  // of an earlier step
+  const Phase phase("writing a checkpoint");
+  state_.position = loader_->position();
+  state_.seconds = seconds_before_ + seconds_since(started_);
+  written_ = true;
+  program::CheckpointContent content;
+  content.state = state_;
+  if (peers_->is_root()) {
+    content.config = config::dump_yaml(config_.document);
+    content.module = ir::print(session_->module());
+    content.further = [this](const std::string& folder) {
+      program::write_metadata(folder, config_.name, config_.document, loader_->fields(),
+                              loader_->dataset(), use_);
+    };
+  }
+  // The weights of a checkpoint are those that evaluation uses.
+  pending_ =
+      std::make_unique<CheckpointInProgress>(folder_.checkpoints(), store_, std::move(content),
+                                             averages_of(store_), config_.checkpoint_async);
+  pending_->step = state_.step;
+  pending_->best_step = state_.best_step;
+  if (peers_->is_root()) pending_->writer.create();
+  peers_->barrier();
+  pending_->writer.take([&](const std::string& name) { return session_->written_part(name); },
+                        config_.checkpoint_async);
+  pending_->start([writer = &pending_->writer] { writer->write(); });
+  if (!config_.checkpoint_async) complete_checkpoint();
+  return path;
+}
+
+void Trainer::Impl::continue_checkpoint() {
+  pending_->wait();
+  if (!pending_->has_tensors) {
+    pending_->has_tensors = true;
+    if (peers_->is_root()) pending_->start([writer = &pending_->writer] { writer->finish(); });
+    return;
+  }
+  if (peers_->is_root())
+    program::prune_checkpoints(folder_.checkpoints(), config_.keep_checkpoints,
+                               {pending_->best_step, pending_->step});
+  pending_.reset();
+}
+
+void Trainer::Impl::advance_checkpoint() {
+  if (pending_ && peers_->max(pending_->busy() ? 1 : 0) == 0) continue_checkpoint();
+}
+
+void Trainer::Impl::complete_checkpoint() {
+  while (pending_) {
+    pending_->wait();
+    peers_->barrier();
+    continue_checkpoint();
+  }
+}
+
+}  // namespace paddle::train

@@ -1,0 +1,98 @@
+// Updates by an optimizer that evaluates the loss several times: each evaluation is one run of the
+// step's function for every micro-batch, which sums up gradients.
+
+#include <cmath>
+#include <cstring>
+
+#include "optim/lbfgs.h"
+#include "train/session/compiled_part.h"
+
+namespace paddle::train {
+namespace {
+
+/// The state with what the minimizer keeps besides vectors.
+constexpr const char* kNumbers = "train/lbfgs";
+
+}  // namespace
+
+void Session::make_minimizer_states() {
+  const optim::Optimizer* const minimizer = step_->minimizer();
+  if (!minimizer) return;
+  for (const auto& [name, parameter] : store_.parameters) {
+    if (step_->definition().is_frozen(name)) continue;
+    const DType dtype = parameter.value.dtype;
+    store_.states.emplace(Step::gradient_state(name), Array::zeros(dtype, parameter.value.shape));
+    for (const optim::StateSlot& slot : minimizer->slots(name, parameter.value.shape))
+      store_.states.emplace(Step::optimizer_state(name, slot.name),
+                            Array::zeros(dtype, slot.shape.value_or(parameter.value.shape)));
+  }
+  store_.states.emplace(kNumbers, Array::zeros(DType::kF64, {optim::kLbfgsNumbers}));
+  if (step_->definition().keeps_gradient_norm)
+    store_.states.emplace(kGradientNorm, Array::scalar(0.0));
+}
+
+double Session::minimize(std::span<const std::vector<Array>> micro_batches,
+                         std::span<const double> weights, const StepScalars& numbers) {
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : store_.parameters)
+    if (store_.states.contains(Step::gradient_state(name)) && !step_->definition().is_frozen(name))
+      names.push_back(name);
+  optim::Pieces parameters, gradients;
+  optim::LbfgsMemory memory;
+  const auto on_host = [](Array& array) { return array = array.on_host(); };
+  for (const std::string& name : names) {
+    parameters.push_back(on_host(store_.parameters.at(name).value));
+    gradients.push_back(on_host(store_.states.at(Step::gradient_state(name))));
+    const auto state = [&](const char* slot) {
+      return on_host(store_.states.at(Step::optimizer_state(name, slot)));
+    };
+    memory.direction.push_back(state("direction"));
+    memory.previous_gradient.push_back(state("previous_gradient"));
+    memory.changes.push_back(state("changes"));
+    memory.steps.push_back(state("steps"));
+  }
+  memory.numbers = on_host(store_.states.at(kNumbers));
+  const auto zero = [](const Array& array) {
+    std::memset(array.raw(), 0, static_cast<size_t>(array.size() * item_size(array.dtype)));
+  };
+  // The store's arrays are those of the host where the device is the host.
+  const bool is_here = options_.compile.device.is_cpu();
+  bool is_first = true;
+  const double loss = optim::lbfgs_step(
+      step_->minimizer()->options().lbfgs, numbers.learning_rates[0], parameters, gradients, memory,
+      [&] {
+        for (size_t i = 0; i < names.size(); ++i) {
+          zero(gradients[i]);
+          store_.parameters.at(names[i]).value = parameters[i];
+          store_.states.at(Step::gradient_state(names[i])) = gradients[i];
+        }
+        double sum = 0;
+        for (size_t i = 0; i < micro_batches.size(); ++i) {
+          bind_sizes(micro_batches[i]);
+          // The same random numbers in all evaluations of an update.
+          const auto counter = static_cast<uint64_t>(numbers.step) * micro_batches.size() + i;
+          sum += weights[i] *
+                 run_micro_batch(Part::kTrain, micro_batches[i], numbers, weights[i], counter);
+        }
+        double squares = 0;
+        for (size_t i = 0; i < names.size(); ++i) {
+          const Array now = store_.states.at(Step::gradient_state(names[i])).on_host();
+          if (now.raw() != gradients[i].raw())
+            std::memcpy(gradients[i].raw(), now.raw(),
+                        static_cast<size_t>(now.size() * item_size(now.dtype)));
+          if (!is_first || !step_->definition().keeps_gradient_norm) continue;
+          for (int64_t k = 0; k < now.size(); ++k) squares += now.number(k) * now.number(k);
+        }
+        if (is_first && step_->definition().keeps_gradient_norm)
+          store_.states.at(kGradientNorm) = Array::scalar(std::sqrt(squares));
+        is_first = false;
+        return sum;
+      });
+  for (size_t i = 0; i < names.size(); ++i) {
+    Array& value = store_.parameters.at(names[i]).value;
+    value = is_here ? parameters[i] : parameters[i].to(options_.compile.device);
+  }
+  return loss;
+}
+
+}  // namespace paddle::train
