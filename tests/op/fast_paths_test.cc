@@ -270,6 +270,7 @@ TEST_F(FastPaths, SoftmaxIsAccurate) {
 }
 
 TEST_F(FastPaths, NormsOverMoreAxesThanThereAreAreRefused) {
+  using Axes = std::vector<int64_t>;
   const Tensor x(Array::from<float>({3, 4}, {2}));
   EXPECT_EQ(ops::vector_norm(x, 2.0, Axes{0}).array().number(0), 5);
   for (const Axes& axes : {Axes{-2, -1}, Axes{0, 1}, Axes{0, 0}}) try {
