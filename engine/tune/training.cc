@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "train/trainer.h"
 #include "tune/kernel_search.h"
+#include "tune/race.h"
 #include "tune/schedule_search.h"
 
 namespace paddle::tune {

@@ -8,6 +8,7 @@
 
 #include "config/schema.h"
 #include "program/model_config.h"
+#include "tensor/tensor.h"
 
 namespace paddle::train {
 
