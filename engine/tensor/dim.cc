@@ -411,17 +411,13 @@ std::string text(const Shape& shape) {
 }
 
 int64_t element_count(std::span<const int64_t> dims) {
-  // Dims other than 0 are held to the limit in an empty tensor too, so that products of some of
-  // them fit 64 bits.
+  for (const int64_t d : dims)
+    if (d == 0) return 0;
   int64_t count = 1;
-  bool empty = false;
-  for (const int64_t d : dims) {
-    empty = empty || d == 0;
-    if (d != 0) count = checked_multiply(count, d);
-  }
+  for (const int64_t d : dims) count = checked_multiply(count, d);
   if (count > (int64_t{1} << 56))
     fail(ErrorCode::kUsage, "a tensor of ", count, " elements is too large");
-  return empty ? 0 : count;
+  return count;
 }
 
 }  // namespace paddle

@@ -86,7 +86,7 @@ Dims concrete(const Shape& shape);
 Shape to_shape(std::span<const int64_t> dims);
 std::string text(const Shape& shape);  ///< "[batch, 3]"
 
-/// Product of dims; kUsage if that of the dims other than 0 exceeds 2^56.
+/// Product of dims; kUsage if it exceeds 2^56, so that the bytes of any type can be counted.
 int64_t element_count(std::span<const int64_t> dims);
 /// a + b and a * b, or kUsage if 64 bits do not hold them.
 int64_t checked_add(int64_t a, int64_t b);

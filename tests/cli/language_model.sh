@@ -170,7 +170,7 @@ refused 2 "is not an encoder" "$infer" "$model" --embed "$folder/lines.txt"
 refused 2 "expected a name that ends in" "$infer" "$encoder" --embed "$folder/lines.txt" --output "$folder/x.txt"
 refused 2 "--kv" "$infer" "$model" --prompt 1 --kv f16
 refused 2 "--prefill and --decode are 65 tokens; the model's context is 64" "$infer" "$model" --benchmark 1 --prefill 60 --decode 5
-refused 2 "--prefill, --decode and --streams need --benchmark" "$infer" "$model" --prompt 1 --prefill 5
+refused 2 "need --benchmark" "$infer" "$model" --prompt 1 --prefill 5
 refused 2 "--kv needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --kv int8
 refused 2 "excludes" "$infer" "$model" --perplexity "$folder/text.txt" --prompt 1
 refused 2 "--perplexity needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --perplexity "$folder/text.txt"

@@ -34,7 +34,7 @@ void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) 
 }  // namespace
 
 Session::Session(const std::string& path, SessionOptions options)
-    : Session(open_model(path, options.provided_inputs), std::move(options)) {}
+    : Session(open_model(path, options.provided_inputs), options) {}
 
 Session::Session(OpenModel opened, SessionOptions options)
     : opened_(std::move(opened)),
