@@ -1,5 +1,6 @@
 #include "ops/core/op.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -62,9 +63,10 @@ int Op::attr_index(std::string_view wanted) const {
 }
 
 bool Layout::is_contiguous() const {
+  // Sizes beside one of 0 may be such that their product overflows.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
   int64_t expected = 1;
   for (size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != expected) return false;
     expected *= shape[i];
   }
