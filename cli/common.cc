@@ -1,7 +1,6 @@
 #include "common.h"
 
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "base/phase.h"
+#include "base/resident_memory.h"
 #include "common_describe.h"
 #include "common_options.h"
 #include "config/overrides.h"
@@ -52,10 +52,8 @@ void print_history() {
     print_error(std::string(p.failed ? "  failed in: " : "  done: ") +
                 std::string(static_cast<size_t>(2 * p.depth), ' ') + p.name + "  " +
                 seconds_text(p.seconds));
-  struct rusage usage {};
-  getrusage(RUSAGE_SELF, &usage);
-  print_error(str("  ", thread_count(), " threads, at most ",
-                  human_bytes(static_cast<uint64_t>(usage.ru_maxrss) * 1024), " of memory"));
+  print_error(str("  ", thread_count(), " threads, at most ", human_bytes(peak_resident_bytes()),
+                  " of memory"));
 }
 
 int report(const std::string& head, const std::string& what, ErrorCode code) {

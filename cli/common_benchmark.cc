@@ -1,6 +1,5 @@
 #include "common_benchmark.h"
 
-#include <sys/resource.h>
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -8,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/parallel.h"
+#include "base/resident_memory.h"
 #include "common.h"
 #include "infer/streams.h"
 #include "runtime/execute.h"
@@ -49,14 +49,12 @@ Times time_runs(int64_t steps, const std::function<void()>& once) {
 void report_times(const program::Model& model, const BenchmarkOptions& options, double rows,
                   Times times, const std::function<double()>& flops) {
   std::sort(times.runs.begin(), times.runs.end());
-  struct rusage usage {};
-  getrusage(RUSAGE_SELF, &usage);
   const double median = times.runs[times.runs.size() / 2];
   const bool one = options.streams == 1;
   nlohmann::ordered_json o;
   o["median_ms"] = median;
   o["min_ms"] = times.runs[0];
-  o["peak_mib"] = static_cast<double>(usage.ru_maxrss) / 1024;
+  o["peak_mib"] = static_cast<double>(peak_resident_bytes()) / (1 << 20);
   o["samples_per_second"] =
       1e3 * rows * (one ? 1 / median : static_cast<double>(times.runs.size()) / times.wall);
   o["steps"] = times.runs.size();

@@ -1,7 +1,5 @@
 #include "common_language.h"
 
-#include <sys/resource.h>
-
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -14,6 +12,7 @@
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "base/resident_memory.h"
 #include "common.h"
 #include "formats/npz.h"
 #include "llm/embedder.h"
@@ -173,8 +172,6 @@ void print_benchmark(const std::string& path, const llm::ModelOptions& model,
     fail(ErrorCode::kUsage, "the model's family has no function 'step', which --prefill times");
   const auto result = llm::benchmark(loaded, options, [] { return pending_interrupt() == 0; });
   if (pending_interrupt() != 0) return;
-  struct rusage usage {};
-  getrusage(RUSAGE_SELF, &usage);
   nlohmann::ordered_json streams = nlohmann::ordered_json::array();
   for (const llm::StreamSpeed& speed : result.speeds)
     streams.push_back({{"streams", speed.streams},
@@ -187,7 +184,7 @@ void print_benchmark(const std::string& path, const llm::ModelOptions& model,
   line["prefill"] = options.prefill;
   line["decode"] = options.decode;
   line["repeats"] = options.repeats;
-  line["peak_mib"] = static_cast<double>(usage.ru_maxrss) / 1024;
+  line["peak_mib"] = static_cast<double>(peak_resident_bytes()) / (1 << 20);
   line["threads"] = thread_count();
   line["parameters"] = loaded->parameter_count();
   line["kernels"] = result.kernels;

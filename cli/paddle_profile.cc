@@ -1,7 +1,6 @@
 // paddle-profile CONFIG|RUN|MODEL|FILE.onnx: measures where the time and the memory of a training
 // step or a prediction go, and compares two such measurements.
 
-#include <sys/resource.h>
 #include <charconv>
 #include <filesystem>
 
@@ -9,6 +8,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/phase.h"
+#include "base/resident_memory.h"
 #include "base/span.h"
 #include "comm/clock.h"
 #include "comm/join.h"
@@ -315,13 +315,6 @@ profile::Measurement measure_model(const std::string& path, const Options& optio
   return m;
 }
 
-/// Bytes of this process in memory, at most so far.
-uint64_t most_resident() {
-  struct rusage usage {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-}
-
 /// Fails before the measurement if the files of the report cannot be written.
 void check_writable(const std::string& folder) {
   ensure_directory(folder);
@@ -396,7 +389,7 @@ int profile_subject(Options& options) {
   }
   const Phase phase("writing the report");
   m.threads = thread_count();
-  m.resident = most_resident();  // before the peaks are measured, which takes memory
+  m.resident = peak_resident_bytes();  // before the peaks are measured, which takes memory
   m.peaks = profile::measure_peaks();
   m.bfloat16_gflops = profile::measure_bfloat16_gflops();
   const profile::Analysis analysis = profile::analyze(std::move(m), profile);

@@ -20,7 +20,7 @@ class ConstantFiles final : public ir::ConstantStore {
   explicit ConstantFiles(std::string folder) : folder_(std::move(folder)) {}
   /// kDevice if the file cannot be written.
   std::string put(const Array& array) override;
-  /// kModel if there is no such file, or it holds something else.
+  /// kModel if the file is missing or is not one that `put` wrote.
   Array get(const std::string& name) const override;
 
  private:

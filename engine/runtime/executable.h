@@ -38,8 +38,8 @@ class Executable {
   Plan& prepare(const std::vector<Array>& inputs) { return *entry(inputs).plan; }
   /// The plan for inputs of these layouts, created if needed.
   Plan& plan(const std::vector<Layout>& inputs);
-  /// Frees the memory of temporaries and outputs until the next run allocates it again. Outputs of
-  /// the last run are no longer valid.
+  /// Frees the memory of temporaries and outputs until the next run allocates it again. Invalidates
+  /// the outputs of the last run.
   void release_arena() { arena_ = nullptr; }
   const ir::Function& function() const { return *function_; }
   int64_t plans_made() const { return plans_made_; }

@@ -4,13 +4,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "text/gguf_token_type.h"
 #include "text/load.h"
 
 namespace paddle::tokenizers {
 
 namespace {
-
-enum TokenType : int64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
 class GgufTokenizer {
  public:
@@ -25,13 +24,13 @@ class GgufTokenizer {
       file_.refuse(str("a vocabulary of ", tokens->size(), " tokens"));
     tokens_ = *tokens;
     types_ = file_.integers("tokenizer.ggml.token_type").value_or(formats::gguf::Value::Integers());
-    types_.resize(tokens_.size(), kNormal);
+    types_.resize(tokens_.size(), kGgufNormal);
     const bool word_piece = *model == "bert";
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const auto id = static_cast<TokenId>(i);
       const std::string text = unicode::to_valid_utf8(tokens_[i]);
-      const bool special = types_[i] == kControl || types_[i] == kUnknown;
-      if (special || types_[i] == kUserDefined)
+      const bool special = types_[i] == kGgufControl || types_[i] == kGgufUnknown;
+      if (special || types_[i] == kGgufUserDefined)
         builder_.add_token({.content = text, .id = id, .special = special});
       if (special && !word_piece) continue;
       builder_.vocabulary().add(word_piece && !special ? word_piece_text(text) : text, id);
@@ -69,7 +68,7 @@ class GgufTokenizer {
   }
   std::optional<TokenId> unknown_token() const {
     if (const auto id = token_id("unknown")) return id;
-    const auto it = std::find(types_.begin(), types_.end(), kUnknown);
+    const auto it = std::find(types_.begin(), types_.end(), kGgufUnknown);
     return it == types_.end() ? std::nullopt
                               : std::optional(static_cast<TokenId>(it - types_.begin()));
   }
@@ -110,7 +109,7 @@ class GgufTokenizer {
     ScoreBpeOptions options;
     options.unknown = unknown_token();
     options.byte_fallback = true;
-    for (const int64_t type : types_) options.unused.push_back(type == kUnused);
+    for (const int64_t type : types_) options.unused.push_back(type == kGgufUnused);
     builder_.set_model(make_score_bpe(builder_.vocabulary(), scores(), std::move(options)));
     add_space_decoder(prefix);
     set_surrounding(builder_.tokenizer().beginning.has_value(), false);
@@ -188,7 +187,7 @@ class GgufTokenizer {
     const std::vector<float> values = scores();
     std::vector<std::pair<std::string, double>> pieces;
     for (size_t i = 0; i < tokens_.size(); ++i) {
-      const bool searched = types_[i] == kNormal || types_[i] == kUserDefined;
+      const bool searched = types_[i] == kGgufNormal || types_[i] == kGgufUserDefined;
       pieces.emplace_back(searched ? unicode::to_valid_utf8(tokens_[i]) : "",
                           static_cast<double>(values[i]));
     }

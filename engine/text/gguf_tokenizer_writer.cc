@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "text/folder_settings.h"
+#include "text/gguf_token_type.h"
 #include "text/load.h"
 
 namespace paddle::tokenizers {
@@ -15,15 +16,6 @@ namespace paddle::tokenizers {
 namespace {
 
 using formats::gguf::Metadata;
-
-enum WrittenType : int32_t {
-  kWrittenNormal = 1,
-  kWrittenUnknown,
-  kWrittenControl,
-  kWrittenUserDefined,
-  kWrittenUnused,
-  kWrittenByte
-};
 
 /// The steps of a normalizer or pre-tokenizer, sequences opened.
 std::vector<JsonValue> steps_of(const JsonValue& value, const char* list) {
@@ -44,7 +36,7 @@ class GgufTokenizerWriter {
       file.refuse(
           str("the tokenizer has ", tokenizer.vocabulary_size(), " tokens, the model ", words));
     tokens_.resize(static_cast<size_t>(words));
-    types_.assign(tokens_.size(), kWrittenUnused);
+    types_.assign(tokens_.size(), kGgufUnused);
   }
 
   void write(const std::vector<int64_t>& ends) {
@@ -68,18 +60,18 @@ class GgufTokenizerWriter {
   void read_tokens(const JsonValue& model) {
     for (const auto& [text, id] : model.at("vocab").value().entries) {
       tokens_[static_cast<size_t>(id.integer)] = text;
-      types_[static_cast<size_t>(id.integer)] = kWrittenNormal;
+      types_[static_cast<size_t>(id.integer)] = kGgufNormal;
     }
     for (const AddedToken& token : tokenizer_.added_tokens()) {
       if (token.single_word)
         file_.refuse("GGUF files cannot describe the token '" + token.content +
                      "', which is not found inside of words (single_word)");
       tokens_[static_cast<size_t>(token.id)] = token.content;
-      types_[static_cast<size_t>(token.id)] = token.special ? kWrittenControl : kWrittenUserDefined;
+      types_[static_cast<size_t>(token.id)] = token.special ? kGgufControl : kGgufUserDefined;
     }
     // Models have more words than tokenizers have tokens.
     for (size_t i = 0; i < tokens_.size(); ++i)
-      if (types_[i] == kWrittenUnused) tokens_[i] = str("[PAD", i, "]");
+      if (types_[i] == kGgufUnused) tokens_[i] = str("[PAD", i, "]");
   }
 
   /// The two tokens of each merge.
@@ -176,13 +168,13 @@ class GgufTokenizerWriter {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const auto found = first.find(tokens_[i]);
       scores[i] = found != first.end() ? -static_cast<float>(found->second) : -1e6F;
-      if (types_[i] == kWrittenNormal && tokens_[i].size() == 6 && tokens_[i].starts_with("<0x") &&
+      if (types_[i] == kGgufNormal && tokens_[i].size() == 6 && tokens_[i].starts_with("<0x") &&
           tokens_[i].ends_with(">"))
-        types_[i] = kWrittenByte;
+        types_[i] = kGgufByte;
     }
     if (const JsonValue unknown = model.get("unk_token"); !unknown.is_null())
       if (const auto id = tokenizer_.find(unknown.text())) {
-        types_[static_cast<size_t>(*id)] = kWrittenUnknown;
+        types_[static_cast<size_t>(*id)] = kGgufUnknown;
         metadata_.add_integer("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(*id));
       }
     metadata_.add_text("tokenizer.ggml.model", "llama");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # --streams of paddle-infer: batches at a time give the files of one at a time, for trained models,
-# model files and ONNX; what takes one stream says so; paddle-tune tries streams, and --tuned takes
-# them.
+# model files and ONNX; commands for one stream refuse more; paddle-tune tries streams, and
+# --tuned applies them.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"

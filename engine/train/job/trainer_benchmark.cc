@@ -1,10 +1,9 @@
 // `--benchmark N`: steps on batches that are in memory, timed one by one, or on those that the
 // loader makes.
 
-#include <sys/resource.h>
-
 #include <algorithm>
 
+#include "base/resident_memory.h"
 #include "base/span.h"
 #include "train/job/trainer_impl.h"
 
@@ -105,9 +104,7 @@ BenchmarkResult Trainer::Impl::benchmark() {
     r.flops = session_->training_flops(batch_shapes(*loader_, micro)) *
               static_cast<double>(config_.accumulate);
   }
-  struct rusage usage {};
-  getrusage(RUSAGE_SELF, &usage);
-  r.peak_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  r.peak_bytes = peak_resident_bytes();
   return r;
 }
 
