@@ -108,13 +108,10 @@ std::string relative_path(const RecipeRequest& request, const std::string& path)
 std::string data_path(const RecipeRequest& request) { return relative_path(request, request.data); }
 
 std::string run_name(const RecipeRequest& request) {
-  if (request.data.empty()) return request.recipe;
-  fs::path path = fs::path(request.data).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();
   std::string out;
-  for (const char c : path.stem().string())
+  for (const char c : fs::path(request.output).stem().string())
     out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' ? c : '_';
-  return out.empty() || out == "_" ? request.recipe : out;
+  return out.find_first_not_of('_') == std::string::npos ? request.recipe : out;
 }
 
 int64_t epochs_for(int64_t samples, int64_t seen, int64_t least) {

@@ -31,7 +31,7 @@ RecipeResult pinn(const RecipeRequest& request);
 std::string relative_path(const RecipeRequest& request, const std::string& path);
 /// That of the data.
 std::string data_path(const RecipeRequest& request);
-/// A name for the run, from the last part of the data's path.
+/// The name of the run: that of the config's file.
 std::string run_name(const RecipeRequest& request);
 /// How often training goes over `samples`, so that about `seen` are seen in all: few data are seen
 /// often, many a few times each. At least `least` and at most 60 times.

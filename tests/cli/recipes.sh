@@ -118,6 +118,11 @@ ok "$train" tabular-regression.yaml --output tested train.epochs=1 \
 grep -q '"kind":"test"' tested/metrics.jsonl || fail "no evaluation on data.test"
 ok "$evaluate" tested --data test
 
+# A run has the name of its config.
+ok "$new" image-classification --small --data photos/ -o my.yaml
+ok "$train" my.yaml train.epochs=1
+ok "$evaluate" runs/my
+
 expect 2 "did you mean 'image-classification'?" "$new" image-clasification --data photos -o x.yaml
 expect 2 "no recipe is given" "$new"
 expect 2 "no data is given" "$new" language-model -o x.yaml

@@ -30,8 +30,9 @@ P
 # The recipe trains a tokenizer; the run keeps it and generates text without the files.
 ok "$new" language-model --data text.txt --tokens bpe --vocabulary-size 320 -o lm.yaml
 grep -q "subwords, 289 different ones" out || fail "no summary: $(cat out)"
-[[ -e text-tokenizer.json ]] || fail "no tokenizer beside the config"
-expect 2 "text-tokenizer.json: is there already" "$new" language-model --data text.txt --tokens bpe -o lm2.yaml
+[[ -e lm-tokenizer.json ]] || fail "no tokenizer beside the config"
+: > lm2-tokenizer.json
+expect 2 "lm2-tokenizer.json: is there already" "$new" language-model --data text.txt --tokens bpe -o lm2.yaml
 [[ ! -e lm2.yaml ]] || fail "a config without its tokenizer"
 expect 2 "are for the recipe language-model" "$new" text-classification --tokens bpe --data reviews.csv -o x.yaml
 expect 2 "--vocabulary-size is for --tokens bpe" "$new" language-model --vocabulary-size 300 --data text.txt -o x.yaml
@@ -39,17 +40,17 @@ ok "$new" language-model --data text.txt --tokens bytes -o bytes.yaml
 grep -q "level: bytes" bytes.yaml || fail "--tokens bytes does not read bytes"
 small=(data.batch_size=8 model.params.width=32 model.params.layers=1)
 ok "$train" lm.yaml --output lm "${small[@]}" train.steps=100 train.evaluate_every=50
-mv text-tokenizer.json kept.json
+mv lm-tokenizer.json kept.json
 ok "$infer" lm/model --prompt "the quick brown" --length 12 --temperature 0
 grep -q "^the quick brown fox jumps over the lazy dog" out || fail "other text: $(cat out)"
 ok "$evaluate" lm
 ok "$infer" lm/model text.txt --output logits.npz
 ok "$train" --resume lm train.steps=105
 expect 3 "has no tokenizer" "$train" lm.yaml --dry-run data.train.tokenizer=lm data.valid.tokenizer=lm
-mv kept.json text-tokenizer.json
+mv kept.json lm-tokenizer.json
 
 # The same tokens from files, in two parts, with the same result; ids out of range are bad samples.
-ok "$tokenize" text-tokenizer.json --input text.txt -o all.bin
+ok "$tokenize" lm-tokenizer.json --input text.txt -o all.bin
 python3 - <<'P'
 data = open("all.bin", "rb").read()
 open("t1.bin", "wb").write(data[:1000]); open("t2.bin", "wb").write(data[1000:])
@@ -90,11 +91,11 @@ metrics: {accuracy: "accuracy(logits, targets)"}
 optimizer: {name: adam, lr: 0.02}
 data:
   batch_size: 8
-  train: &chat {kind: chat, path: chat.jsonl, tokenizer: text-tokenizer.json, prompt: q, completion: a, context: 24}
+  train: &chat {kind: chat, path: chat.jsonl, tokenizer: lm-tokenizer.json, prompt: q, completion: a, context: 24}
   valid: *chat
 train: {epochs: 20, log_every: 20}
 Y
-words="$(python3 -c 'import json; print(len(json.load(open("text-tokenizer.json"))["model"]["vocab"]))')"
+words="$(python3 -c 'import json; print(len(json.load(open("lm-tokenizer.json"))["model"]["vocab"]))')"
 sed -i "s/words: 297/words: $words/" chat.yaml
 expect 3 "records share samples, and the model has no input \`segments\`" "$train" chat.yaml --dry-run data.train.pack=true
 ok "$train" chat.yaml --check-data
@@ -153,17 +154,17 @@ data:
     kind: csv
     path: reviews.csv
     fields:
-      - {name: text, columns: review, kind: text, tokenizer: text-tokenizer.json, max_length: 40}
+      - {name: text, columns: review, kind: text, tokenizer: lm-tokenizer.json, max_length: 40}
       - {name: label, columns: stars, kind: categorical, scalar: true}
   valid: *all
 train: {epochs: 20, log_every: 20}
 Y
 ok "$train" columns.yaml --output columns
-mv text-tokenizer.json kept.json
+mv lm-tokenizer.json kept.json
 ok "$infer" columns/model reviews.csv --output predicted.csv
 grep -q "accuracy: 1.0000" out || fail "CSV inference: $(cat out)"
 ok "$evaluate" columns
-mv kept.json text-tokenizer.json
+mv kept.json lm-tokenizer.json
 expect 3 "\`lowercase\` has no effect with \`tokenizer\`" "$train" columns.yaml --dry-run data.train.fields.0.lowercase=true
 expect 3 "\`special_tokens\` has no effect without \`tokenizer\`" "$train" columns.yaml --dry-run data.train.fields.0.special_tokens=true data.train.fields.0.tokenizer=null
 expect 3 "none.json' does not exist" "$train" columns.yaml --dry-run data.train.fields.0.tokenizer=none.json
