@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -57,7 +58,9 @@ size_t state_bytes(const ir::Function& function) {
 }  // namespace
 
 Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
-    : model_(std::move(model)), lengths_(static_cast<size_t>(options.sequences + options.kept), 0) {
+    : model_(std::move(model)),
+      lengths_(static_cast<size_t>(options.sequences + options.kept), 0),
+      generated_(options.sequences) {
   if (options.chunk < 0 || options.chunk > kMostRows)
     fail(ErrorCode::kUsage, "--chunk is ", options.chunk, ", expected 1 to ", kMostRows);
   if (options.chunk > 0) chunk_ = options.chunk;
@@ -281,12 +284,15 @@ bool Runner::prepare_next() {
   for (; prepared_rows_ <= kMostRows; prepared_rows_ *= 2, prepared_results_ = 1) {
     if (prepared_results_ > prepared_rows_) continue;
     set_rows(prepared_rows_, prepared_results_);
-    plan();
+    const size_t bytes = plan().arena_bytes();
+    if (prepared_results_ <= results_bin_of(generated_, prepared_rows_))
+      largest_values_ = std::max(largest_values_, bytes);
     prepared_results_ = prepared_results_ == prepared_rows_
                             ? 2 * prepared_rows_
                             : std::min(4 * prepared_results_, prepared_rows_);
     return true;
   }
+  if (largest_values_ > 0) executable_->reserve_arena(std::exchange(largest_values_, 0));
   return false;
 }
 

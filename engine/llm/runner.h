@@ -67,8 +67,6 @@ class Runner {
   }
   /// Gives the memory behind the last block that is in use back to the system.
   void trim();
-  /// Frees the memory of a step's values, logits included, until the next step.
-  void release_values() { executable_->release_arena(); }
 
   /// Computes at most kMostRows tokens; each sequence is in one part at most. Returns the wanted
   /// logits, float32 [wanted, words], in the order of the parts; valid until the next step. kDevice
@@ -82,7 +80,9 @@ class Runner {
   double flops(int64_t length);
   int64_t words() const { return words_; }
   /// Makes the plan for one size of steps, so that no step has to; false if all are made. Plans are
-  /// made where they are needed in any case.
+  /// made where they are needed in any case. After the last one, the memory for values is that of
+  /// the largest step which generates a token of each sequence, and a larger one, such as one that
+  /// checks many guesses, takes its own for a while.
   bool prepare_next();
   int64_t plans_made() const { return executable_->plans_made(); }
   /// Names of the kernels of a step with this many rows.
@@ -108,6 +108,8 @@ class Runner {
   size_t token_bytes_ = 0;
   int64_t chunk_ = kMostRows;
   int64_t prepared_rows_ = 1, prepared_results_ = 1;  ///< the next size of `prepare_next`
+  int64_t generated_ = 1;                             ///< sequences that grow at a time
+  size_t largest_values_ = 0;                         ///< of a step that generates a token of each
 };
 
 }  // namespace paddle::llm

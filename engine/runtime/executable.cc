@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/parallel.h"
 #include "base/serial_scope.h"
@@ -93,16 +94,31 @@ Plan& Executable::chosen_plan(Entry& entry, const std::vector<Array>& inputs) {
   return *entry.single;
 }
 
-void Executable::move_to_arena(Plan& plan) {
+void Executable::allocate_arena(size_t bytes) {
   const Device device = options_.plan.device;
-  const size_t needed = plan.arena_bytes();
-  if (!arena_ || arena_->bytes() < needed) {
-    arena_ = nullptr;  // free the old one first
-    if (const size_t available = available_memory(device); needed > available)
-      fail(ErrorCode::kDevice, function_->name, " needs ", human_bytes(needed),
-           " for its values, more than the memory of ", human_bytes(available));
-    arena_ = Storage::allocate(needed, device);
-  }
+  arena_ = nullptr;  // free the old one first
+  if (const size_t available = available_memory(device); bytes > available)
+    fail(ErrorCode::kDevice, function_->name, " needs ", human_bytes(bytes),
+         " for its values, more than the memory of ", human_bytes(available));
+  arena_ = Storage::allocate(bytes, device);
+  // Pages are in memory once they are written.
+  if (device.is_cpu()) std::memset(arena_->address(), 0, std::min(bytes, reserved_));
+}
+
+void Executable::reserve_arena(size_t bytes) {
+  if (bytes > available_memory(options_.plan.device)) return;
+  reserved_ = bytes;
+  allocate_arena(bytes);
+}
+
+void Executable::move_to_arena(Plan& plan) {
+  const size_t needed = std::max(plan.arena_bytes(), reserved_);
+  // Runs that need more come in groups, and the pages of a new arena cost time.
+  constexpr int64_t kRunsInReserve = 64;
+  runs_in_reserve_ = needed > reserved_ ? 0 : runs_in_reserve_ + 1;
+  const bool reduces = reserved_ > 0 && runs_in_reserve_ == kRunsInReserve;
+  if (!arena_ || arena_->bytes() < needed || (reduces && arena_->bytes() > needed))
+    allocate_arena(needed);
   if (plan.arena() != arena_->address()) plan.set_arena(arena_->address());
 }
 

@@ -38,9 +38,10 @@ class Executable {
   Plan& prepare(const std::vector<Array>& inputs) { return *entry(inputs).plan; }
   /// The plan for inputs of these layouts, created if needed.
   Plan& plan(const std::vector<Layout>& inputs);
-  /// Frees the memory of temporaries and outputs until the next run allocates it again. Invalidates
-  /// the outputs of the last run.
-  void release_arena() { arena_ = nullptr; }
+  /// Keeps an arena of `bytes`, all of it in memory, if they fit. Runs that need a larger one get
+  /// it, and after some runs that do not, it is reduced again. Invalidates outputs.
+  void reserve_arena(size_t bytes);
+  size_t arena_bytes() const { return arena_ ? arena_->bytes() : 0; }
   const ir::Function& function() const { return *function_; }
   int64_t plans_made() const { return plans_made_; }
   size_t planned_bytes() const { return planned_bytes_; }
@@ -56,6 +57,7 @@ class Executable {
   };
   bool adapts_threads() const;
   Plan& chosen_plan(Entry& entry, const std::vector<Array>& inputs);
+  void allocate_arena(size_t bytes);
   void move_to_arena(Plan& plan);
   void* address_of(size_t input, const Array& array);
   /// Runs or, on devices with streams, queues the plan that fits.
@@ -67,6 +69,8 @@ class Executable {
   ExecutableOptions options_;
   std::list<Entry> plans_;  ///< most recently used first
   std::shared_ptr<Storage> arena_;
+  size_t reserved_ = 0;          ///< of the arena; 0: it only grows
+  int64_t runs_in_reserve_ = 0;  ///< since a run needed more
   std::vector<void*> pointers_;
   std::vector<Array> from_device_;  ///< values that were on a device, on the host
   std::vector<std::shared_ptr<OutputCopies>> copies_;  ///< those that nobody holds are used again

@@ -428,7 +428,6 @@ void EngineThread::wake() {
 }
 
 void EngineThread::run() {
-  constexpr auto kIdle = std::chrono::seconds(1);  // then memory that only steps need is freed
   for (;;) {
     bool worked = false;
     for (Engine* engine : engines_) worked = engine->step() || worked;
@@ -436,10 +435,7 @@ void EngineThread::run() {
       worked = (*engine)->prepare();
     std::unique_lock lock(mutex_);
     const auto called = [&] { return woken_ || stopping_; };
-    if (!worked && !changed_.wait_for(lock, kIdle, called)) {
-      for (Engine* engine : engines_) engine->release_memory();
-      changed_.wait(lock, called);
-    }
+    if (!worked) changed_.wait(lock, called);
     woken_ = false;
     if (stopping_) return;
   }

@@ -50,8 +50,6 @@ class Engine {
   bool step();
   /// Makes a plan that further steps may need; false if there is none. Also for that thread.
   bool prepare() { return runner_.prepare_next(); }
-  /// Frees memory that only steps need. Also for that thread.
-  void release_memory() { runner_.release_values(); }
   /// Updates the gauges.
   void report() const;
 
