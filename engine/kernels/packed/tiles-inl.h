@@ -10,6 +10,7 @@ namespace {
 template <PanelScales kScales, int kMost, bool kWide, int kRows>
 void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Floats* out) {
   constexpr bool kNibbles = kMost == 15;
+  constexpr int kLines = kNibbles ? 9 : 17, kPrefetchDistance = 2048;
   const int64_t units = p.layout->units();
   const QuantizedRows& x = p.quantized;
   const int8_t* values[kRows];
@@ -29,6 +30,9 @@ void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Float
         at += kScales == PanelScales::kSuper ? 64 : 32;
       }
     const uint8_t* const quants = at + (kScales == PanelScales::kHalfMinimum ? 64 : 32);
+    // Hardware prefetching ends with each page.
+    for (int line = 0; line < kLines; ++line)
+      __builtin_prefetch(at + kPrefetchDistance + line * 64, 0, 3);
     constexpr int kHalves = kScales == PanelScales::kSuper16 ? 2 : 1;
     for (int half = 0; half < kHalves; ++half) {
       V::Ints sum[kRows];
@@ -136,9 +140,11 @@ inline void store_columns(const TileProduct& p, int64_t row, int64_t group, V::F
     out[c] = values[c] + (p.bias ? p.bias[column + c] : 0);
 }
 
+/// Tiles of kRows rows from `row` on, up to `end`.
 template <PanelScales kScales, int kMost, bool kWide, int kRows>
-void integer_rows(const TileProduct& p, const uint8_t* panel, int64_t group, int64_t& row) {
-  for (; row + kRows <= p.rows; row += kRows) {
+void integer_rows(const TileProduct& p, const uint8_t* panel, int64_t group, int64_t end,
+                  int64_t& row) {
+  for (; row + kRows <= end; row += kRows) {
     V::Floats out[kRows];
     integer_tile<kScales, kMost, kWide, kRows>(p, panel, row, out);
     for (int r = 0; r < kRows; ++r) store_columns(p, row + r, group, out[r]);
@@ -152,10 +158,18 @@ void multiply_groups(const TileProduct& p) {
         reinterpret_cast<const uint8_t*>(p.panels + static_cast<size_t>(g) * p.layout->group_bytes);
     int64_t row = 0;
     constexpr int kRows = kWide ? V::kWideRows : V::kIntegerRows;
-    integer_rows<kScales, kMost, kWide, kRows>(p, panel, g, row);
-    if constexpr (kRows > 4) integer_rows<kScales, kMost, kWide, 4>(p, panel, g, row);
-    if constexpr (kRows > 2) integer_rows<kScales, kMost, kWide, 2>(p, panel, g, row);
-    integer_rows<kScales, kMost, kWide, 1>(p, panel, g, row);
+    if constexpr (kRows > 8) {
+      // Few rows in a tile take more time for each, so 16 are two tiles of 8, not 12 and 4.
+      static_assert(kRows == 12);
+      const int64_t rest = p.rows % kRows == 4 && p.rows > kRows ? 16 : 0;
+      integer_rows<kScales, kMost, kWide, kRows>(p, panel, g, p.rows - rest, row);
+      integer_rows<kScales, kMost, kWide, 8>(p, panel, g, p.rows, row);
+    } else {
+      integer_rows<kScales, kMost, kWide, kRows>(p, panel, g, p.rows, row);
+    }
+    if constexpr (kRows > 4) integer_rows<kScales, kMost, kWide, 4>(p, panel, g, p.rows, row);
+    if constexpr (kRows > 2) integer_rows<kScales, kMost, kWide, 2>(p, panel, g, p.rows, row);
+    integer_rows<kScales, kMost, kWide, 1>(p, panel, g, p.rows, row);
   }
 }
 
