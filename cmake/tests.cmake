@@ -1,6 +1,7 @@
 # tests/<room>/<subject>_test.cc       one program test_<room> that links that room only
 # tests/<folder>/*_test.cc             one program test_<folder> that links everything
 # tests/<folder>/*.sh                  one test each; PADDLE_BIN names the folder of the programs
+# tests/cli/<subject>/*.sh             likewise; the test is cli.<name>, whatever the subject
 # tests/fuzz/<subject>_fuzz.cc         one program fuzz_<subject>; a test replays its seeds
 # The folder is the CTest label. Tests run in the project's root.
 find_package(GTest REQUIRED)
@@ -60,7 +61,11 @@ foreach(folder IN LISTS PADDLE_CASE_FOLDERS)
   if(sources)
     paddle_add_test(test_${folder}_cases ${folder} "${sources}" paddle_engine)
   endif()
-  file(GLOB shell_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.sh)
+  set(patterns ${CMAKE_SOURCE_DIR}/tests/${folder}/*.sh)
+  if(folder STREQUAL "cli")
+    list(APPEND patterns ${CMAKE_SOURCE_DIR}/tests/cli/*/*.sh)
+  endif()
+  file(GLOB shell_tests CONFIGURE_DEPENDS ${patterns})
   foreach(script IN LISTS shell_tests)
     get_filename_component(name ${script} NAME_WE)
     add_test(NAME ${folder}.${name} COMMAND bash ${script}

@@ -1,4 +1,4 @@
-# For the tests of this folder: a scratch folder, and a check of one command's end.
+# For the tests in the folders here: a scratch folder, and a check of one command's end.
 #   expect STATUS TEXT COMMAND…   the command ends with STATUS and its errors say TEXT
 #   quiet STATUS COMMAND…         it ends with STATUS and says nothing on standard error
 #   make_llama                    makes a tiny language model, $model

@@ -19,7 +19,7 @@ agrees() {
   [[ "$status" == 0 ]] || { cat "$folder/out"; fail "$name: $* gave $status"; }
 }
 trains() { local name="$1"; shift; agrees "$name" --training "$@" --check 20; }
-source tests/cli/export_training_runs.bash
+source tests/cli/export/export_training_runs.bash
 
 for model in lenet digits_cnn char_gpt char_lstm deepfm; do agrees "$model" "models/$model.yaml"; done
 agrees lenet16 models/lenet.yaml --dtype float16
@@ -34,7 +34,7 @@ done
 "$bin/paddle-quant" "$folder/digits" -o "$folder/int8" --target onnxruntime-avx2 --no-check \
   > "$folder/out" 2> "$folder/error" || fail "digits in int8"
 agrees integer "$folder/int8/model" --format qoperator
-source tests/cli/export_transforms.bash
+source tests/cli/export/export_transforms.bash
 agrees transforms "$folder/pictures" --with-preprocess
 agrees texts "$folder/texts" --with-preprocess --check 8
 finish

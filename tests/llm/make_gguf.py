@@ -72,7 +72,7 @@ def write(folder, name, target=None, **options):
     writer.add_feed_forward_length(c.get("intermediate_size") or c.get("n_inner") or 4 * width)
     writer.add_context_length(c.get("max_position_embeddings") or c.get("n_positions") or 64)
     if name == "bert":
-        # The words of vocab.txt in tests/cli/language_model.sh: letters that begin words, and some that continue them.
+        # The words of vocab.txt in tests/cli/llm/language_model.sh: letters that begin words, and some that continue them.
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
         letters = "abcdefghijklmnopqrstuvwxyz"
         writer.add_tokenizer_model("bert")

@@ -1,4 +1,4 @@
-"""Writes losses of PEFT for tests/cli/lora_model_files.sh: make_lora.py FOLDER PADDLE_TRAIN
+"""Writes losses of PEFT for tests/cli/train/lora_model_files.sh: make_lora.py FOLDER PADDLE_TRAIN
 
 Needs the Python packages torch, transformers and peft. FOLDER is tests/llm/data. PEFT starts with the
 matrices that PADDLE_TRAIN begins with, which a run with a learning rate of 0 writes.
