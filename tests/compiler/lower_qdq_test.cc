@@ -296,6 +296,108 @@ TEST(LowerQdq, ConvolutionsMatchFloats) {
   }
 }
 
+struct TransposedCase {
+  std::string what;
+  Dims x, weight;  ///< weight is [in, out / groups, rows, columns]
+  std::vector<int64_t> stride = {2, 2}, padding = {0, 0}, extra = {0, 0}, dilation = {1, 1};
+  int64_t groups = 1;
+  bool per_channel = true;
+  DType out = DType::kU8;
+  bool integers = true;  ///< has an integer form
+};
+
+/// dequantize → conv2d_transpose with a bias → relu → quantize. The scales of channels vary along
+/// the axis that the weight has them on: the first one of depthwise kernels, else the second one.
+Tensor as_floats(const TransposedCase& c, const Tensor& x) {
+  const int64_t channels = c.weight[1] * c.groups;
+  const bool depthwise = c.weight[1] == 1 && c.groups == c.weight[0];
+  Dims per_channel(4, 1);
+  per_channel[depthwise ? 0 : 1] = depthwise ? channels : c.weight[1];
+  const Array scale = c.per_channel ? floats(per_channel, 2, 0.004, 0.01) : Array::scalar(0.01f);
+  Tensor y = ops::conv2d_transpose(
+      ops::dequantize(x, number(0.02f), number(117)),
+      ops::dequantize(Tensor(bytes(DType::kI8, c.weight, 1, -64, 64)), Tensor(scale), number(0)),
+      Tensor(floats({channels}, 3, 2)), c.stride, c.padding, c.extra, c.dilation, c.groups);
+  y = ops::relu(y);
+  return is_float(c.out) ? y : ops::quantize(y, number(0.1f), number(3), c.out);
+}
+
+TEST(LowerQdq, TransposedConvolutionsMatchFloats) {
+  const TransposedCase cases[] = {
+      {.what = "kernel and stride 2", .x = {2, 32, 5, 7}, .weight = {32, 16, 2, 2}},
+      {.what = "kernel 4, stride 2",
+       .x = {3, 32, 5, 6},
+       .weight = {32, 24, 4, 4},
+       .padding = {1, 1}},
+      {.what = "kernel 3, stride 2, larger results",
+       .x = {1, 16, 6, 5},
+       .weight = {16, 20, 3, 3},
+       .padding = {1, 1},
+       .extra = {1, 0}},
+      {.what = "stride 1",
+       .x = {2, 16, 6, 5},
+       .weight = {16, 24, 3, 3},
+       .stride = {1, 1},
+       .padding = {1, 2}},
+      {.what = "other strides for rows and columns",
+       .x = {2, 16, 3, 7},
+       .weight = {16, 9, 1, 5},
+       .stride = {1, 3},
+       .padding = {0, 1},
+       .extra = {0, 2}},
+      {.what = "dilated",
+       .x = {2, 16, 6, 5},
+       .weight = {16, 8, 3, 3},
+       .stride = {1, 2},
+       .padding = {2, 1},
+       .dilation = {2, 3}},
+      {.what = "groups",
+       .x = {2, 24, 4, 5},
+       .weight = {24, 6, 4, 4},
+       .padding = {1, 1},
+       .groups = 3},
+      {.what = "depthwise",
+       .x = {2, 24, 4, 5},
+       .weight = {24, 1, 4, 4},
+       .padding = {1, 1},
+       .groups = 24},
+      {.what = "to floats, one scale",
+       .x = {2, 16, 4, 5},
+       .weight = {16, 8, 3, 3},
+       .per_channel = false,
+       .out = DType::kF32},
+      {.what = "padding beyond the kernel",
+       .x = {1, 8, 6, 6},
+       .weight = {8, 8, 1, 1},
+       .stride = {1, 1},
+       .padding = {1, 1},
+       .integers = false},
+      {.what = "a kernel of one pixel far apart",
+       .x = {1, 8, 3, 3},
+       .weight = {8, 8, 1, 1},
+       .stride = {4, 4},
+       .integers = false},
+  };
+  for (const TransposedCase& c : cases) {
+    const Array x = bytes(DType::kU8, c.x, 5, 0, 255);
+    const Body body = [&](const Tensor& t) { return as_floats(c, t); };
+    const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+    EXPECT_EQ(count(plain.text, "quantized_conv"), 0) << c.what;
+    EXPECT_EQ(count(plain.text, "conv2d_input_grad("), 1) << c.what;
+    const bool depthwise = c.groups == c.x[1];
+    if (c.integers &&
+        has_integer_kernels(DType::kU8,
+                            bytes(DType::kI8, {64, depthwise ? 1 : 8, 2, 2}, 1, -64, 64))) {
+      EXPECT_EQ(count(integers.text, "quantized_conv("), 1) << c.what << "\n" << integers.text;
+      EXPECT_EQ(count(integers.text, "conv2d_input_grad("), 0) << c.what;
+      EXPECT_EQ(count(integers.text, "quantize("), 0) << c.what << "\n" << integers.text;
+    } else if (!c.integers) {
+      EXPECT_EQ(count(integers.text, "quantized_conv("), 0) << c.what;
+    }
+    expect_close(integers.result, plain.result, c.what);
+  }
+}
+
 TEST(LowerQdq, MatmulsMatchFloats) {
   for (const bool per_column : {false, true})
     for (const bool turned : {false, true})

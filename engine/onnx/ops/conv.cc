@@ -96,6 +96,23 @@ namespace {
 
 Values conv(NodeCall& c) { return {convolve(c, c.tensor(0), c.tensor(1), c.optional_tensor(2))}; }
 
+/// Whether conv1d_transpose or conv2d_transpose computes exactly what is asked for.
+bool is_plain_transposed(const Window& w, const std::vector<int64_t>& extra) {
+  if (w.rank() > 2) return false;
+  for (size_t i = 0; i < w.rank(); ++i)
+    if (w.before[i] < 0 || w.after[i] < 0 || extra[i] < 0 ||
+        extra[i] >= std::max(w.stride[i], w.dilation[i]))
+      return false;
+  return true;
+}
+
+Tensor plain_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& w,
+                        const std::vector<int64_t>& extra, int64_t groups) {
+  if (w.rank() == 1)
+    return ops::conv1d_transpose(x, weight, bias, w.stride, w.borders(), extra, groups, w.dilation);
+  return ops::conv2d_transpose(x, weight, bias, w.stride, w.borders(), extra, w.dilation, groups);
+}
+
 Tensor whole_transposed(const NodeCall& c, const Tensor& x, const Tensor& weight, const Window& w,
                         int64_t groups) {
   switch (w.rank()) {
@@ -154,7 +171,8 @@ Values causal_conv_with_state(NodeCall& c) {
 
 }  // namespace
 
-/// Computed without padding, then cropped or padded as pads and output_padding require.
+/// Padding that conv2d_transpose does not have is applied to the unpadded result, which is cropped
+/// or padded as the attributes require.
 Values conv_transpose_rule(NodeCall& c) {
   c.check_same_dtype({0, 1, 2});
   const Tensor &x = c.tensor(0), &weight = c.tensor(1);
@@ -169,12 +187,15 @@ Values conv_transpose_rule(NodeCall& c) {
   const auto wanted = c.ints_attr("output_shape");
   c.check(wanted.empty() || wanted.size() >= n, "output_shape must have ", n, " elements");
   const std::string word = c.string_attr("auto_pad", "NOTSET");
+  const bool sized = !wanted.empty() || word.starts_with("SAME");
+  if (!sized && is_plain_transposed(w, extra))
+    return {plain_transposed(x, weight, c.optional_tensor(2), w, extra, c.int_attr("group", 1))};
   Tensor y = whole_transposed(c, x, weight, w, c.int_attr("group", 1));
   for (size_t i = 0; i < n; ++i) {
     const auto axis = static_cast<int64_t>(i) + 2;
     const Dim full = y.dim(axis);
     Dim begin = w.before[i], end = full - w.after[i] + extra[i];
-    if (!wanted.empty() || word.starts_with("SAME")) {
+    if (sized) {
       const Dim size =
           wanted.empty() ? x.dim(axis) * w.stride[i] : Dim(wanted[wanted.size() - n + i]);
       const Dim total = full + extra[i] - size;

@@ -84,6 +84,39 @@ Shape quantized_conv_shape(InferContext& c, const QuantizedConvAttrs& a) {
   return conv_shape(c, a, a.data_format.size() - 2);
 }
 
+namespace {
+
+/// The shapes of a convolution whose gradient is asked for must be those of one.
+template <class Attrs>
+void check_gradient(InferContext& c, const Attrs& a, const Shape& x, const Shape& w,
+                    const Shape& grad) {
+  c.check(x.size() == 4 && w.size() == 4 && grad.size() == 4,
+          "input, weight and gradient must have 4 dimensions, not ", text(x), ", ", text(w), ", ",
+          text(grad));
+  c.check(a.stride.size() == 2 && a.dilation.size() == 2 && a.padding.size() == 4,
+          "stride and dilation must be 2 numbers, padding 4");
+  const size_t channel = a.data_format == "NHWC" ? 3 : 1, first = a.data_format == "NHWC" ? 1 : 2;
+  c.check(a.groups > 0, "groups must be positive, not ", a.groups);
+  c.require_equal(x[0], grad[0], "batches of input and gradient differ");
+  c.require_equal(x[channel], w[1] * a.groups, "channels of input and weight differ");
+  c.require_equal(grad[channel], w[0], "channels of gradient and weight differ");
+  for (size_t i = 0; i < 2; ++i) {
+    c.check(a.stride[i] > 0 && a.dilation[i] > 0, "stride and dilation must be positive");
+    c.check(a.padding[2 * i] >= 0 && a.padding[2 * i + 1] >= 0, "padding must not be negative");
+    if (!w[2 + i].is_constant()) continue;
+    const Dim count = window_count(x[first + i], a.padding[2 * i], a.padding[2 * i + 1],
+                                   w[2 + i].value(), a.stride[i], a.dilation[i], false);
+    c.check(count.equals(grad[first + i]) != false, "the windows are ", count, ", the gradient ",
+            grad[first + i]);
+  }
+}
+
+}  // namespace
+
+void check_quantized_conv_transpose(InferContext& c, const QuantizedConvTransposeAttrs& a) {
+  check_gradient(c, a, a.out_shape, c.shape(1), c.shape(0));
+}
+
 namespace rules {
 
 void infer_conv2d(InferContext& c) { infer_convolution(c, c.attrs_as<Conv2dAttrs>(), 2); }
@@ -109,45 +142,17 @@ Tensors vjp_conv2d(VjpContext& c) {
   return out;
 }
 
-namespace {
-
-/// The shapes of a convolution whose gradient is asked for must be those of one.
-template <class Attrs>
-void check_gradient(InferContext& c, const Attrs& a, const Shape& x, const Shape& w,
-                    const Shape& grad) {
-  c.check(x.size() == 4 && w.size() == 4 && grad.size() == 4,
-          "input, weight and gradient must have 4 dimensions, not ", text(x), ", ", text(w), ", ",
-          text(grad));
-  c.require_float(0);
-  c.check(a.stride.size() == 2 && a.dilation.size() == 2 && a.padding.size() == 4,
-          "stride and dilation must be 2 numbers, padding 4");
-  const size_t channel = a.data_format == "NHWC" ? 3 : 1, first = a.data_format == "NHWC" ? 1 : 2;
-  c.check(a.groups > 0, "groups must be positive, not ", a.groups);
-  c.require_equal(x[0], grad[0], "batches of input and gradient differ");
-  c.require_equal(x[channel], w[1] * a.groups, "channels of input and weight differ");
-  c.require_equal(grad[channel], w[0], "channels of gradient and weight differ");
-  for (size_t i = 0; i < 2; ++i) {
-    c.check(a.stride[i] > 0 && a.dilation[i] > 0, "stride and dilation must be positive");
-    c.check(a.padding[2 * i] >= 0 && a.padding[2 * i + 1] >= 0, "padding must not be negative");
-    if (!w[2 + i].is_constant()) continue;
-    const Dim count = window_count(x[first + i], a.padding[2 * i], a.padding[2 * i + 1],
-                                   w[2 + i].value(), a.stride[i], a.dilation[i], false);
-    c.check(count.equals(grad[first + i]) != false, "the windows are ", count, ", the gradient ",
-            grad[first + i]);
-  }
-}
-
-}  // namespace
-
 void infer_conv2d_input_grad(InferContext& c) {
   const auto a = c.attrs_as<Conv2dInputGradAttrs>();
   check_gradient(c, a, a.input_shape, c.shape(0), c.shape(1));
+  c.require_float(0);
   c.result(c.dtype(1), a.input_shape);
 }
 
 void infer_conv2d_weight_grad(InferContext& c) {
   const auto a = c.attrs_as<Conv2dWeightGradAttrs>();
   check_gradient(c, a, c.shape(0), a.weight_shape, c.shape(1));
+  c.require_float(0);
   c.result(c.dtype(0), a.weight_shape);
 }
 

@@ -249,6 +249,25 @@ Tensors decompose_quantized_conv(CallContext& c) {
   })};
 }
 
+void infer_quantized_conv_transpose(InferContext& c) {
+  const auto a = c.attrs_as<QuantizedConvTransposeAttrs>();
+  check_quantized_conv_transpose(c, a);
+  check_weight(c);
+  finish_quantized(c, a, a.out_shape, c.shape(q::kWeight)[1] * a.groups);
+}
+
+Tensors decompose_quantized_conv_transpose(CallContext& c) {
+  const auto a = c.attrs_as<QuantizedConvTransposeAttrs>();
+  const Tensor& weight = c.operand(q::kWeight);
+  const DType work = type_for_sums(weight.dim(0) * weight.dim(2) * weight.dim(3));
+  const Tensor sums =
+      ops::conv2d_input_grad(ops::cast(weight, work), centered(c, work), a.out_shape, a.stride,
+                             a.padding, a.dilation, a.groups, a.data_format);
+  return {epilogue(c, a, sums, [&](const Tensor& v) {
+    return a.data_format == "NHWC" || v.ndim() == 0 ? v : ops::reshape(v, {-1, 1, 1});
+  })};
+}
+
 void infer_quantized_linear(InferContext& c) {
   const auto a = c.attrs_as<QuantizedLinearAttrs>();
   Shape out = c.shape(q::kX);

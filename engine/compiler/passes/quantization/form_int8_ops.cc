@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/passes/pattern_rewriter.h"
+#include "compiler/passes/quantization/conv_transpose.h"
 #include "compiler/passes/quantization/qdq.h"
 #include "ops/core/call.h"
 
@@ -53,6 +54,14 @@ Array transposed(const Array& matrix) {
   return out;
 }
 
+/// The scales of a group's channels, once for each group.
+Array repeated(const Array& scales, int64_t groups) {
+  Array out = Array::empty(DType::kF32, {scales.size() * groups});
+  for (int64_t i = 0; i < out.size(); ++i)
+    out.data<float>()[i] = scales.data<float>()[i % scales.size()];
+  return out;
+}
+
 class Int8Former final : public PatternRewriter {
  public:
   Int8Former(ir::Function& function, const Int8Kernels& kernels)
@@ -74,6 +83,7 @@ class Int8Former final : public PatternRewriter {
     const bool conv = o.op == &known_ops().conv2d || o.op == &known_ops().conv3d;
     const bool layer = o.op == &known_ops().linear;
     const bool matmul = o.op == &known_ops().matmul;
+    if (o.op == &known_ops().conv_transpose) return form_conv_transpose(at);
     if (!(conv || layer || matmul) || o.results[0]->type.dtype != DType::kF32 ||
         has_run_time_size(o.results[0]->type))
       return;
@@ -106,6 +116,48 @@ class Int8Former final : public PatternRewriter {
     set_attribute(o, "dtype", DType::kF32);
     o.operands = std::move(operands);
     if (given_bias) o.operands[q::kBias] = accumulator_bias(function_, o, given_bias);
+  }
+
+  /// Replaces a transposed convolution, which is traced as the gradient of a convolution for its
+  /// input: conv2d_input_grad(weight, x).
+  void form_conv_transpose(Iterator at) {
+    Operation& o = **at;
+    const Operation* const input = per_tensor_dequantize(o.operands[1]);
+    if (!input || o.results[0]->type.dtype != DType::kF32 ||
+        has_run_time_size(o.results[0]->type) || has_run_time_size(input->operands[0]->type))
+      return;
+    const TransposedWindow window = {
+        attribute(o, "stride").as_ints(), attribute(o, "padding").as_ints(),
+        attribute(o, "dilation").as_ints(), attribute(o, "groups").as_int()};
+    const Shape& shape = o.operands[0]->type.shape;
+    const bool depthwise =
+        shape[1].equals(1).value_or(false) && shape[0].equals(window.groups).value_or(false);
+    auto weights = weights_of(o.operands[0], depthwise ? 0 : 1);
+    if (!weights) return;
+    const bool last = attribute(o, "data_format").as_string() == "NHWC";
+    const auto axes = phase_axes(shape, image_sizes(o.operands[1]->type.shape, last),
+                                 image_sizes(o.results[0]->type.shape, last), window);
+    if (!axes || !kernels_.multiplies(input->operands[0]->type.dtype,
+                                      phase_weight(weights->values, *axes, window)))
+      return;
+    if (!depthwise && weights->scale.ndim() == 1)
+      weights->scale = repeated(weights->scale, window.groups);
+    std::vector<Value*> operands(q::kOperandCount, nullptr);
+    operands[q::kX] = input->operands[0];
+    operands[q::kWeight] = function_.add_constant(weights->values);
+    operands[q::kXZero] = zero_point_of(*input);
+    operands[q::kScale] = scale_product(at, input->operands[1], weights->scale);
+    const Attrs before = o.attrs;
+    const Op& plain = *o.op;
+    forget_uses(o);
+    o.op = &known_ops().quantized_conv_transpose;
+    o.attrs = default_attrs(*o.op);
+    for (const char* name : {"stride", "padding", "dilation", "groups", "data_format"})
+      set_attribute(o, name, before[static_cast<size_t>(plain.attr_index(name))]);
+    set_attribute(o, "out_shape", before[static_cast<size_t>(plain.attr_index("input_shape"))]);
+    set_attribute(o, "dtype", DType::kF32);
+    o.operands = std::move(operands);
+    note_uses(o);
   }
 
   /// Replaces a matmul of two activations, or one whose right operand has no constant int8 weights.

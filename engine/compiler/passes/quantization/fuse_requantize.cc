@@ -38,7 +38,7 @@ class RequantizeFusion final : public PatternRewriter {
     const bool unbound = attribute(o, "low").is_none() && attribute(o, "high").is_none();
     if (next->op == &known_ops().add && unbound && !o.operands[q::kStepScale] &&
         !o.operands[q::kResidual])
-      return fuse_bias(*next) || fuse_float_residual(*next);
+      return fuse_bias(*next) || (adds_residuals() && fuse_float_residual(*next));
     if (unbound && next->op == &known_ops().relu) {
       set_attribute(o, "low", 0.0);
       return fuse(*next);
@@ -95,8 +95,9 @@ class RequantizeFusion final : public PatternRewriter {
     const Shape& result = o.results[0]->type.shape;
     const int rank = static_cast<int>(result.size());
     if (v->type.dtype != DType::kF32 || v->type.shape.size() > result.size()) return nullptr;
-    const bool last = o.op != &known_ops().quantized_conv ||
-                      attribute(o, "data_format").as_string().ends_with('C');
+    const bool is_conv =
+        o.op == &known_ops().quantized_conv || o.op == &known_ops().quantized_conv_transpose;
+    const bool last = !is_conv || attribute(o, "data_format").as_string().ends_with('C');
     const int channel = last ? rank - 1 : 1, axis = varying_axis(v, rank);
     if (axis != -1 && axis != channel) return nullptr;
     const Dim channels = result[static_cast<size_t>(channel)];
@@ -137,6 +138,9 @@ class RequantizeFusion final : public PatternRewriter {
     return fuse(sum);
   }
 
+  /// No transposed convolution adds a residual: its pixels are rearranged behind it.
+  bool adds_residuals() { return int8_op().op != &known_ops().quantized_conv_transpose; }
+
   /// A float residual of the result's shape.
   bool fuse_float_residual(const Operation& sum) {
     Operation& o = int8_op();
@@ -156,7 +160,7 @@ class RequantizeFusion final : public PatternRewriter {
   /// residual with a zero point.
   bool fuse_residual(const Operation& dequantize) {
     Operation& o = int8_op();
-    if (o.op == &known_ops().quantized_matmul || o.operands[q::kStepScale] ||
+    if (o.op == &known_ops().quantized_matmul || !adds_residuals() || o.operands[q::kStepScale] ||
         o.operands[q::kResidual] || !attribute(o, "low").is_none() ||
         !attribute(o, "high").is_none() || !per_tensor_dequantize(dequantize.results[0]) ||
         !same_scalar(dequantize.operands[1], o.operands[q::kOutScale]) ||

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/passes/quantization/conv_transpose.h"
 #include "compiler/passes/quantization/qdq.h"
 #include "ir/replay.h"
 #include "ops/core/call.h"
@@ -16,13 +17,16 @@ namespace q = quantized;
 
 constexpr int64_t kMaxTotalDequantized = int64_t{1} << 30;  // of all constants together
 
-/// Decomposes int8 operations that no kernel supports.
+/// Decomposes int8 operations that no kernel supports, and transposed convolutions into others.
 class DecomposeUnsupported final : public PassingInterpreter {
  public:
   explicit DecomposeUnsupported(const Int8Kernels& kernels) : kernels_(kernels) {}
   Tensors apply(const OpCall& c) override {
     const BelowScope below(next());
-    return qdq::is_int8_op(c.op) && !has_kernel(c) ? decompose(c) : next().apply(c);
+    if (!qdq::is_int8_op(c.op)) return next().apply(c);
+    if (!has_kernel(c)) return decompose(c);
+    if (&c.op != &qdq::known_ops().quantized_conv_transpose) return next().apply(c);
+    return {qdq::as_convolution(c, *qdq::phase_axes(c))};
   }
 
  private:
@@ -31,6 +35,11 @@ class DecomposeUnsupported final : public PassingInterpreter {
     if (!kernels_) return false;
     if (&c.op == &qdq::known_ops().quantized_matmul) {
       if (!kernels_.matmul || has_run_time_size(weight.type())) return false;
+    } else if (&c.op == &qdq::known_ops().quantized_conv_transpose) {
+      const auto axes = qdq::phase_axes(c);
+      if (!axes || weight.array().size() == 0 ||
+          !kernels_.multiplies(c.operands[q::kX].dtype(), qdq::phase_weight(c, *axes)))
+        return false;
     } else if (!weight.is_concrete() || weight.array().size() == 0 ||
                !kernels_.multiplies(c.operands[q::kX].dtype(), weight.array())) {
       return false;

@@ -17,7 +17,8 @@ bool is_8_bit(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; 
 
 bool is_int8_op(const Op& op) {
   const Ops& k = known_ops();
-  return &op == &k.quantized_conv || &op == &k.quantized_linear || &op == &k.quantized_matmul;
+  return &op == &k.quantized_conv || &op == &k.quantized_conv_transpose ||
+         &op == &k.quantized_linear || &op == &k.quantized_matmul;
 }
 
 bool is_scalar(const Value* v) { return v && v->type.shape.empty(); }

@@ -18,7 +18,7 @@ inline constexpr int64_t kMaxDequantized = int64_t{1} << 26;
 /// quantize after dequantize, and requantizes constants.
 void propagate_dequantize(ir::Function& function, const Evaluate& evaluate);
 /// Replaces convolutions and matrix products of dequantized operands by quantized_conv,
-/// quantized_linear and quantized_matmul.
+/// quantized_conv_transpose, quantized_linear and quantized_matmul.
 void form_int8_ops(ir::Function& function, const Int8Kernels& kernels);
 /// Conv1d is conv2d with height 1 between unsqueeze and squeeze. Sinks the squeeze below the
 /// elementwise operations behind it, so that they are next to the convolution and can be fused.
@@ -36,20 +36,22 @@ void pack_weights(ir::Function& function, bool any_rows);
 struct Ops {
   const Op &quantize = get_op("quantize"), &dequantize = get_op("dequantize"),
            &quantized_conv = get_op("quantized_conv"),
+           &quantized_conv_transpose = get_op("quantized_conv_transpose"),
            &quantized_linear = get_op("quantized_linear"),
            &quantized_matmul = get_op("quantized_matmul"), &conv2d = get_op("conv2d"),
-           &conv3d = get_op("conv3d"), &linear = get_op("linear"), &matmul = get_op("matmul"),
-           &transpose = get_op("transpose"), &max_pool = get_op("max_pool2d"),
-           &concat = get_op("concat"), &index_select = get_op("index_select"),
-           &embedding = get_op("embedding"), &add = get_op("add"), &multiply = get_op("multiply"),
-           &relu = get_op("relu"), &clip = get_op("clip"), &cast = get_op("cast"),
-           &reshape = get_op("reshape"), &squeeze = get_op("squeeze"),
-           &unsqueeze = get_op("unsqueeze"), &slice = get_op("strided_slice");
+           &conv3d = get_op("conv3d"), &conv_transpose = get_op("conv2d_input_grad"),
+           &linear = get_op("linear"), &matmul = get_op("matmul"), &transpose = get_op("transpose"),
+           &max_pool = get_op("max_pool2d"), &concat = get_op("concat"),
+           &index_select = get_op("index_select"), &embedding = get_op("embedding"),
+           &add = get_op("add"), &multiply = get_op("multiply"), &relu = get_op("relu"),
+           &clip = get_op("clip"), &cast = get_op("cast"), &reshape = get_op("reshape"),
+           &squeeze = get_op("squeeze"), &unsqueeze = get_op("unsqueeze"),
+           &slice = get_op("strided_slice");
 };
 const Ops& known_ops();
 
 bool is_8_bit(DType dtype);
-/// True for quantized_conv, quantized_linear and quantized_matmul.
+/// True for quantized_conv, quantized_conv_transpose, quantized_linear and quantized_matmul.
 bool is_int8_op(const Op& op);
 bool is_scalar(const ir::Value* v);
 bool is_constant_scalar(const ir::Value* v);

@@ -20,11 +20,16 @@ class SqueezeSinking final : public PatternRewriter {
   void visit(Iterator at) override {
     Operation& o = **at;
     if (o.op == &known_ops().unsqueeze) return cancel(at);
-    if (o.op != &known_ops().squeeze || !produced_by(o.operands[0], known_ops().quantized_conv) ||
+    if (o.op != &known_ops().squeeze || !produced_by_convolution(o.operands[0]) ||
         has_run_time_size(o.operands[0]->type))
       return;
     while (Operation* const next = only_consumer(o.results[0]))
       if (!sink_below(at, *next)) break;
+  }
+
+  static bool produced_by_convolution(const Value* v) {
+    return produced_by(v, known_ops().quantized_conv) ||
+           produced_by(v, known_ops().quantized_conv_transpose);
   }
 
   void cancel(Iterator at) {
