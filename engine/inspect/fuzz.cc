@@ -315,6 +315,7 @@ FuzzResult fuzz(const std::string& family, const FuzzOptions& options,
   std::vector<const Op*> ops = ops_of(family, options.filter);
   const auto begin = Clock::now();
   FuzzResult result;
+  std::set<const Op*> only_refused(ops.begin(), ops.end());
   for (uint64_t round = 0; !ops.empty(); ++round) {
     if (std::chrono::duration<double>(Clock::now() - begin).count() >= options.seconds) break;
     // Each operation as often as the others.
@@ -340,7 +341,10 @@ FuzzResult fuzz(const std::string& family, const FuzzOptions& options,
         },
         [&](size_t i, const std::string& bad) {
           ++result.calls;
-          if (bad == "refused") ++result.refused;
+          if (bad == "refused")
+            ++result.refused;
+          else
+            only_refused.erase(jobs[i].op);
           if (bad.empty() || bad == "refused" || failed.contains(jobs[i].op)) return;
           if (!options.keep_going && result.failed > 0) return;
           ++result.failed;
@@ -352,6 +356,8 @@ FuzzResult fuzz(const std::string& family, const FuzzOptions& options,
     if (result.failed > 0 && !options.keep_going) break;
     std::erase_if(ops, [&](const Op* op) { return failed.contains(op); });
   }
+  for (const Op* op : only_refused) result.only_refused.emplace_back(op->name());
+  std::sort(result.only_refused.begin(), result.only_refused.end());
   return result;
 }
 

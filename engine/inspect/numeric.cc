@@ -55,7 +55,7 @@ class GradientCheck {
   }
 
   std::string run(int order) const {
-    if (varied_.empty()) return "the sample has no float64 or complex128 tensor";
+    if (varied_.empty()) return "";  // a call for the fuzzer, in float32 or of integers
     std::string bad = compare([this](const Tensors& x) { return value(x); }, kTolerance);
     if (!bad.empty() || order < 2) return bad.empty() ? "" : "order 1: " + bad;
     bad = compare([this](const Tensors& x) { return slope(x); }, 10 * kTolerance);
