@@ -238,7 +238,7 @@ void quantize(const UnpackedFormat& format, const float* x, int64_t units, int8_
   const bool halves = format.scales == PanelScales::kSuper16;
   const int32_t offset = V::drops_offset(format.most) ? 0 : format.offset;
   for (int64_t u = 0; u < units; ++u, x += kUnit, values += kUnit) {
-    const V::Floats first = V::load(x), second = V::load(x + kUnit / 2);
+    V::Floats first = V::load(x), second = V::load(x + kUnit / 2);
     const float top = V::largest_magnitude(first, second);
     // Below the first, the scale or its inverse would not be normal numbers.
     float scale = 0, inverse = 0;
@@ -246,8 +246,10 @@ void quantize(const UnpackedFormat& format, const float* x, int64_t units, int8_
       scale = top / limit;
       inverse = limit / top;
     }
-    if (!(top <= std::numeric_limits<float>::max()))
+    if (!(top <= std::numeric_limits<float>::max())) {
       scale = std::numeric_limits<float>::quiet_NaN();
+      first = second = V::set(0);  // no integers stand for them
+    }
     const V::Floats factor = V::set(inverse);
     const V::Ints integers[2] = {V::to_integers(V::mul(first, factor)),
                                  V::to_integers(V::mul(second, factor))};
