@@ -20,8 +20,7 @@ void require_32_bits(int64_t value, const What&... what) {
     fail(ErrorCode::kUsage, what..., " must be ", -kMost, " at least, not ", value);
 }
 
-/// Throws kUsage if the indices of so many places, of 8 bytes each, would take more than half of
-/// the memory.
+/// Throws kUsage if `places` indices, of 8 bytes each, would take more than half of the memory.
 inline void check_index_count(std::string_view op, int64_t places) {
   if (places > limits().memory / 16)
     fail(ErrorCode::kUsage, op, ": indices of ", places,
