@@ -120,6 +120,18 @@ TEST(AlgorithmTables, MaxPooling) {
   expect_same_bits(max_pool(DType::kF32, 2, false, "NCHW"));
 }
 
+TEST(AlgorithmTables, GradientsOfMaxPooling) {
+  const auto grad = [](DType dtype, const std::string& format) {
+    return Problem{"max_pool2d_grad",
+                   {{"input_shape", std::vector<int64_t>{2, 12, 12, 12}}, {"data_format", format}},
+                   {of(dtype, {2, 12, 6, 12}), of(DType::kI32, {2, 12, 6, 12})},
+                   {of(dtype, {2, 12, 12, 12})}};
+  };
+  EXPECT_EQ(chosen(grad(DType::kF32, "NHWC")), "cpu:channels");
+  EXPECT_EQ(chosen(grad(DType::kF32, "NCHW")), "cpu:planes");
+  EXPECT_EQ(chosen(grad(DType::kBF16, "NCHW")), "cpu:planes");
+}
+
 TEST(AlgorithmTables, AveragePooling) {
   const auto pool = [](DType dtype, int64_t window) {
     return Problem{"avg_pool2d",

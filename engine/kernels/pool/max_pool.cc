@@ -1,6 +1,6 @@
-// Max and average pooling over 2-D planes, their gradients, and the gather for the gradient of the
-// gradient. Planes are read through strides, so that both data formats share the code. kMaxPool and
-// kAveragePool list the algorithms of the forward operations.
+// Max pooling over 2-D planes, its gradient, and the gather for the gradient of the gradient.
+// Planes are read through strides, so that both data formats share the code. kMaxPool and
+// kMaxPoolGrad list the algorithms.
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +12,6 @@
 #include "kernels/pool/max_planes.h"
 #include "kernels/pool/pool_shape.h"
 #include "kernels/pool/pool_simd.h"
-#include "kernels/reduce/reduce_simd.h"
 #include "ops/generated/nn.h"
 
 namespace paddle::cpu {
@@ -295,47 +294,91 @@ void scatter_channels(const PoolShape& s, const T* grad, const int32_t* indices,
   });
 }
 
-/// Windows may overlap, so each plane is summed by one thread, in f32 or f64.
+/// The type that gradients of T are summed in.
 template <class T>
-std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
-  using C = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+using SumType =
+    std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+
+/// A kernel that sums with `add(grad, indices, sums)`, in scratch where the results are narrower.
+template <class T, class F>
+std::unique_ptr<Kernel> max_grad_kernel(const PoolShape& s, F add, std::string name) {
+  using C = SumType<T>;
   constexpr bool kDirect = std::is_same_v<C, T>;
   const int64_t pixels = s.batch * s.channels * s.height * s.width;
   return make_kernel(
-      [s, pixels](const RunContext& context, void* const* operands, void* const* results) {
-        const ImageStrides i = s.in(), o = s.out();
+      [=](const RunContext& context, void* const* operands, void* const* results) {
         C* sums = reinterpret_cast<C*>(context.scratch);
         if constexpr (kDirect) sums = static_cast<C*>(results[0]);
-        if (s.channels_last) {
-          scatter_channels(s, static_cast<const T*>(operands[0]),
-                           static_cast<const int32_t*>(operands[1]), sums);
-          if constexpr (!kDirect)
-            convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
-          return;
-        }
-        const bool planes = kDirect;
-        // Probably windows of 2 × 2; the indices tell.
-        const bool maybe_2x2 = s.height / 2 == s.out_height && s.width / 2 == s.out_width;
-        if (!planes) std::fill_n(sums, pixels, C(0));
-        s.for_each_plane(s.height * s.width, [&](int64_t to, int64_t from) {
-          const T* const grad = static_cast<const T*>(operands[0]) + from;
-          const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + from;
-          if constexpr (std::is_same_v<T, float>)
-            if (planes && maybe_2x2 && max_pool_2x2_grad_plane(s, grad, mask, sums + to)) return;
-          if (planes) std::fill_n(sums + to, s.height * s.width, C(0));
-          for (int64_t r = 0; r < s.out_height; ++r)
-            for (int64_t c = 0; c < s.out_width; ++c) {
-              const int64_t at = r * o.row + c * o.column, index = mask[at];
-              if (index < 0 || index >= s.height * s.width) continue;
-              C& sum = sums[to + index / s.width * i.row + index % s.width * i.column];
-              sum = static_cast<C>(sum + static_cast<C>(grad[at]));
-            }
-        });
+        add(static_cast<const T*>(operands[0]), static_cast<const int32_t*>(operands[1]), sums);
         if constexpr (!kDirect)
           convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
       },
-      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
+      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C), std::move(name));
 }
+
+struct MaxPoolGradProblem {
+  const KernelRequest& request;
+  PoolShape shape;
+
+  DType dtype() const { return request.operands[0].dtype; }
+};
+
+double max_grad_channels_speedup(const MaxPoolGradProblem& p) {
+  return p.shape.channels_last ? 1 : 0;
+}
+
+std::unique_ptr<Kernel> prepare_max_grad_channels(const MaxPoolGradProblem& p) {
+  return visit_dtype(p.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto add = [s = p.shape](const T* grad, const int32_t* indices, SumType<T>* sums) {
+      scatter_channels(s, grad, indices, sums);
+    };
+    return max_grad_kernel<T>(p.shape, add, "cpu:channels");
+  });
+}
+
+double max_grad_planes_speedup(const MaxPoolGradProblem& p) {
+  return p.shape.channels_last ? 0 : 1;
+}
+
+/// Windows may overlap, so each plane is summed by one thread, in f32 or f64.
+template <class T>
+void add_to_planes(const PoolShape& s, const T* grads, const int32_t* indices, SumType<T>* sums) {
+  using C = SumType<T>;
+  const ImageStrides i = s.in(), o = s.out();
+  // Probably windows of 2 × 2; the indices tell.
+  [[maybe_unused]] const bool maybe_2x2 =
+      s.height / 2 == s.out_height && s.width / 2 == s.out_width;
+  s.for_each_plane(s.height * s.width, [&](int64_t to, int64_t from) {
+    const T* const grad = grads + from;
+    const int32_t* const mask = indices + from;
+    if constexpr (std::is_same_v<T, float>)
+      if (maybe_2x2 && max_pool_2x2_grad_plane(s, grad, mask, sums + to)) return;
+    std::fill_n(sums + to, s.height * s.width, C(0));
+    for (int64_t r = 0; r < s.out_height; ++r)
+      for (int64_t c = 0; c < s.out_width; ++c) {
+        const int64_t at = r * o.row + c * o.column, index = mask[at];
+        if (index < 0 || index >= s.height * s.width) continue;
+        C& sum = sums[to + index / s.width * i.row + index % s.width * i.column];
+        sum = static_cast<C>(sum + static_cast<C>(grad[at]));
+      }
+  });
+}
+
+std::unique_ptr<Kernel> prepare_max_grad_planes(const MaxPoolGradProblem& p) {
+  return visit_dtype(p.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto add = [s = p.shape](const T* grad, const int32_t* indices, SumType<T>* sums) {
+      add_to_planes(s, grad, indices, sums);
+    };
+    return max_grad_kernel<T>(p.shape, add, "cpu:planes");
+  });
+}
+
+constexpr Algorithm<MaxPoolGradProblem> kMaxPoolGrad[] = {
+    {"channels", max_grad_channels_speedup, prepare_max_grad_channels},
+    {"planes", max_grad_planes_speedup, prepare_max_grad_planes},
+};
 
 template <class T>
 std::unique_ptr<Kernel> max_pool_take(const PoolShape& s) {
@@ -355,110 +398,6 @@ std::unique_ptr<Kernel> max_pool_take(const PoolShape& s) {
   });
 }
 
-struct AveragePoolProblem {
-  const KernelRequest& request;
-  PoolShape shape;
-  Average average;
-
-  DType dtype() const { return request.operands[0].dtype; }
-};
-
-/// One window that covers a plane is the sum of a run.
-double whole_planes_speedup(const AveragePoolProblem& p) {
-  const bool sums_runs = p.dtype() == DType::kF32 || p.dtype() == DType::kF64;
-  return sums_runs && p.shape.covers_planes() && p.shape.height * p.shape.width > 0 ? kPreferred
-                                                                                    : 0;
-}
-
-template <class T>
-std::unique_ptr<Kernel> average_whole_planes(const PoolShape& s, const Average& average) {
-  return make_kernel(
-      [s, average](const RunContext&, void* const* operands, void* const* results) {
-        const int64_t size = s.height * s.width;
-        const double divisor = average.at(s, 0, 0).divisor;
-        const RowLoops<T>& loops = row_loops<T>();
-        const auto* const x = static_cast<const T*>(operands[0]);
-        auto* const out = static_cast<T*>(results[0]);
-        parallel_for(s.batch * s.channels, std::max<int64_t>(1, 16384 / size),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t p = begin; p < end; ++p)
-                         out[p] = static_cast<T>(loops.sum(x + p * size, size) / divisor);
-                     });
-      },
-      0, "cpu:whole_planes");
-}
-
-std::unique_ptr<Kernel> prepare_average_whole_planes(const AveragePoolProblem& p) {
-  return p.dtype() == DType::kF64 ? average_whole_planes<double>(p.shape, p.average)
-                                  : average_whole_planes<float>(p.shape, p.average);
-}
-
-template <class T>
-std::unique_ptr<Kernel> average_windows(const PoolShape& s, const Average& average) {
-  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  return make_kernel(
-      [s, average](const RunContext&, void* const* operands, void* const* results) {
-        const ImageStrides i = s.in(), o = s.out();
-        s.for_each_plane(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
-                         [&](int64_t from, int64_t to) {
-                           const T* const x = static_cast<const T*>(operands[0]) + from;
-                           T* const out = static_cast<T*>(results[0]) + to;
-                           for (int64_t r = 0; r < s.out_height; ++r)
-                             for (int64_t c = 0; c < s.out_width; ++c) {
-                               const PoolWindow window = average.at(s, r, c);
-                               C sum = 0;
-                               for (int64_t h = window.first_h; h < window.last_h; ++h)
-                                 for (int64_t w = window.first_w; w < window.last_w; ++w)
-                                   sum += static_cast<C>(x[h * i.row + w * i.column]);
-                               out[r * o.row + c * o.column] =
-                                   static_cast<T>(sum / static_cast<C>(window.divisor));
-                             }
-                         });
-      },
-      0, "cpu:windows");
-}
-
-std::unique_ptr<Kernel> prepare_average_windows(const AveragePoolProblem& p) {
-  return visit_float(p.dtype(), [&](auto tag) {
-    return average_windows<typename decltype(tag)::type>(p.shape, p.average);
-  });
-}
-
-constexpr Algorithm<AveragePoolProblem> kAveragePool[] = {
-    {"whole_planes", whole_planes_speedup, prepare_average_whole_planes},
-    {"windows", baseline, prepare_average_windows},
-};
-
-template <class T>
-std::unique_ptr<Kernel> avg_pool_grad(const PoolShape& s, const Average& average) {
-  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  constexpr bool kDirect = std::is_same_v<C, T>;
-  const int64_t pixels = s.batch * s.channels * s.height * s.width;
-  return make_kernel(
-      [s, average, pixels](const RunContext& context, void* const* operands, void* const* results) {
-        const ImageStrides i = s.in(), o = s.out();
-        C* sums = reinterpret_cast<C*>(context.scratch);
-        if constexpr (kDirect) sums = static_cast<C*>(results[0]);
-        std::fill_n(sums, pixels, C(0));
-        s.for_each_plane(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
-                         [&](int64_t to, int64_t from) {
-                           const T* const grad = static_cast<const T*>(operands[0]) + from;
-                           for (int64_t r = 0; r < s.out_height; ++r)
-                             for (int64_t c = 0; c < s.out_width; ++c) {
-                               const PoolWindow window = average.at(s, r, c);
-                               const C part = static_cast<C>(grad[r * o.row + c * o.column]) /
-                                              static_cast<C>(window.divisor);
-                               for (int64_t h = window.first_h; h < window.last_h; ++h)
-                                 for (int64_t w = window.first_w; w < window.last_w; ++w)
-                                   sums[to + h * i.row + w * i.column] += part;
-                             }
-                         });
-        if constexpr (!kDirect)
-          convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
-      },
-      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
@@ -476,8 +415,7 @@ std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_max_pool2d_grad(const KernelRequest& request) {
   const bool last = MaxPool2dGradAttrs(request.attrs).data_format == "NHWC";
   const PoolShape shape(request.results[0].shape, request.operands[0].shape, last);
-  return visit_dtype(request.operands[0].dtype,
-                     [&](auto tag) { return max_pool_grad<typename decltype(tag)::type>(shape); });
+  return prepare_best<MaxPoolGradProblem>(kMaxPoolGrad, {request, shape});
 }
 
 std::unique_ptr<Kernel> prepare_max_pool2d_take(const KernelRequest& request) {
@@ -485,24 +423,6 @@ std::unique_ptr<Kernel> prepare_max_pool2d_take(const KernelRequest& request) {
   const PoolShape shape(request.operands[0].shape, request.operands[1].shape, last);
   return visit_dtype(request.operands[0].dtype,
                      [&](auto tag) { return max_pool_take<typename decltype(tag)::type>(shape); });
-}
-
-std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
-  const AvgPool2dAttrs attrs(request.attrs);
-  PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
-  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
-  const Average average{attrs.exclusive, attrs.divisor_override.value_or(0)};
-  return prepare_best<AveragePoolProblem>(kAveragePool, {request, shape, average});
-}
-
-std::unique_ptr<Kernel> prepare_avg_pool2d_grad(const KernelRequest& request) {
-  const AvgPool2dGradAttrs attrs(request.attrs);
-  PoolShape shape(request.results[0].shape, request.operands[0].shape, attrs.data_format == "NHWC");
-  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
-  const Average average{attrs.exclusive, attrs.divisor_override.value_or(0)};
-  return visit_float(request.operands[0].dtype, [&](auto tag) {
-    return avg_pool_grad<typename decltype(tag)::type>(shape, average);
-  });
 }
 
 }  // namespace paddle::cpu
