@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/elapsed.h"
 #include "base/parallel.h"
 #include "base/span.h"
 #include "data/loading/batch_maker.h"
@@ -22,10 +23,6 @@ namespace {
 constexpr size_t kListedSkips = 1000;
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begun) {
-  return std::chrono::duration<double>(Clock::now() - begun).count();
-}
 
 /// One batch on its way: made by one thread, taken by the consumer in order.
 struct Slot : BatchPlaces {

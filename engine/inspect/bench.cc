@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/elapsed.h"
 #include "base/parallel.h"
 #include "compiler/passes/passes.h"
 #include "ir/tracer.h"
@@ -78,17 +79,14 @@ std::vector<Timing> time_function(const TensorFn& fn, const std::vector<Array>& 
   for (const std::string& backend : backends)
     contestants.push_back(std::make_unique<Contestant>(function, inputs, backend));
   const auto begin = Clock::now();
-  const auto since = [](Clock::time_point t) {
-    return std::chrono::duration<double>(Clock::now() - t).count();
-  };
   const double limit = seconds * static_cast<double>(contestants.size());
   const std::vector<double>& first = contestants[0]->timing.ms;
-  while (first.size() < 1000000 && (since(begin) < limit || first.size() < 5)) {
-    const bool counts = since(begin) > limit / 10;
+  while (first.size() < 1000000 && (seconds_since(begin) < limit || first.size() < 5)) {
+    const bool counts = seconds_since(begin) > limit / 10;
     for (const auto& c : contestants) {
       const auto start = Clock::now();
       c->executable.run(inputs);
-      if (counts) c->timing.ms.push_back(since(start) * 1e3);
+      if (counts) c->timing.ms.push_back(seconds_since(start) * 1e3);
     }
   }
   std::vector<Timing> out;

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "base/text.h"
 #include "inspect/both_modes.h"
 #include "inspect/isolate.h"
@@ -317,7 +318,7 @@ FuzzResult fuzz(const std::string& family, const FuzzOptions& options,
   FuzzResult result;
   std::set<const Op*> only_refused(ops.begin(), ops.end());
   for (uint64_t round = 0; !ops.empty(); ++round) {
-    if (std::chrono::duration<double>(Clock::now() - begin).count() >= options.seconds) break;
+    if (seconds_since(begin) >= options.seconds) break;
     // Each operation as often as the others.
     const size_t each = std::max<size_t>(1, kBatch / ops.size());
     struct Job {

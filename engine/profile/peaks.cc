@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 
+#include "base/elapsed.h"
 #include "base/parallel.h"
 #include "ops/core/kernel.h"
 #include "runtime/execute.h"
@@ -15,16 +16,13 @@ namespace {
 /// The best time of at least 3 calls in seconds, over about `budget` seconds.
 double best_time(double budget, const std::function<void()>& call) {
   using Clock = std::chrono::steady_clock;
-  const auto seconds = [](Clock::time_point since) {
-    return std::chrono::duration<double>(Clock::now() - since).count();
-  };
   const auto begin = Clock::now();
   double best = 1e30;
   call();
-  for (int calls = 0; calls < 3 || seconds(begin) < budget; ++calls) {
+  for (int calls = 0; calls < 3 || seconds_since(begin) < budget; ++calls) {
     const auto start = Clock::now();
     call();
-    best = std::min(best, seconds(start));
+    best = std::min(best, seconds_since(start));
   }
   return best;
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "base/parallel.h"
 
 namespace paddle::serve {
@@ -12,10 +13,6 @@ namespace paddle::serve {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// Ended texts that a paged cache keeps for each text that is generated, beside those that a plain
 /// one keeps too. They take the room that running texts do not need.

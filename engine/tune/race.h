@@ -6,11 +6,9 @@
 #include <functional>
 #include <vector>
 
-namespace paddle::tune {
+#include "base/elapsed.h"
 
-inline double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
+namespace paddle::tune {
 
 /// The gain in throughput of one configuration over another: 0.05 is 5% more work in the same time.
 /// `low` and `high` bound the 95% confidence interval.

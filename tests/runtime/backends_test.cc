@@ -88,11 +88,11 @@ TEST(Backends, AveragePoolingAndItsGradient) {
           str("kernel_size = [3, 2], stride = 2, padding = [1, 0], exclusive = ", exclusive);
       expect_agreement({str("%0 : ", dtype, "[2, 19, 9, 8] 'x'"),
                         str("%1 = avg_pool2d(%0) {", how, "} : ", dtype, "[2, 19, 5, 4]"), "%1 'y'",
-                        tolerance, "cpu", other});
+                        tolerance, "cpu:windows", other});
       expect_agreement(
           {str("%0 : ", dtype, "[2, 9, 8, 19] 'x'"),
            str("%1 = avg_pool2d(%0) {", how, ", data_format = 'NHWC'} : ", dtype, "[2, 5, 4, 19]"),
-           "%1 'y'", tolerance, "cpu", other});
+           "%1 'y'", tolerance, "cpu:windows", other});
       expect_agreement({str("%0 : ", dtype, "[2, 19, 5, 4] 'g'"),
                         str("%1 = avg_pool2d_grad(%0) {input_shape = [2, 19, 9, 8], ", how,
                             "} : ", dtype, "[2, 19, 9, 8]"),
@@ -106,11 +106,12 @@ TEST(Backends, WindowsThatOneDnnDividesOtherwiseStayWithOurLoops) {
          "%1 = avg_pool2d(%0) {kernel_size = [3, 2], stride = 2, ceil_mode = true, "
          "exclusive = false} : float32[1, 16, 3, 2]",
          "%1 'y'"};
-  EXPECT_EQ(run(c, "onednn").implementation, "cpu");
+  EXPECT_EQ(run(c, "onednn").implementation, "cpu:windows");
+  c.own = "cpu:windows";
   c.call.replace(c.call.find("false}"), 6, "true}");
   expect_agreement(c);
   c.call.replace(c.call.find("true}"), 5, "true, divisor_override = 4.0}");
-  EXPECT_EQ(run(c, "onednn").implementation, "cpu");
+  EXPECT_EQ(run(c, "onednn").implementation, "cpu:windows");
 }
 
 TEST(Backends, BatchNormalization) {

@@ -1,10 +1,9 @@
 #pragma once
-// The algorithms that conv.cc chooses from.
+// The algorithms that conv.cc chooses from. Speedups are those over oneDNN's convolution primitive.
 
-#include <limits>
 #include <memory>
-#include <string_view>
 
+#include "kernels/common/algorithm_table.h"
 #include "kernels/conv/conv_shape.h"
 #include "kernels/epilogue.h"
 
@@ -21,16 +20,7 @@ struct ConvProblem {
   bool has_bias() const { return request.operands.size() > 2 && request.operands[2].present; }
 };
 
-struct ConvAlgorithm {
-  std::string_view name;
-  /// Estimated speedup over oneDNN's convolution primitive; 0 where the algorithm does not apply.
-  double (*speedup)(const ConvProblem& problem);
-  /// May still return null, for instance where an activation has no vector loop.
-  std::unique_ptr<Kernel> (*prepare)(const ConvProblem& problem);
-};
-
-/// Speedup of algorithms that are preferred wherever they apply.
-inline constexpr double kPreferred = std::numeric_limits<double>::infinity();
+using ConvAlgorithm = Algorithm<ConvProblem>;
 
 // winograd_kernel.cc
 double winograd_speedup(const ConvProblem& problem);

@@ -4,9 +4,7 @@
 
 #include "kernels/conv/conv.h"
 
-#include <algorithm>
 #include <span>
-#include <vector>
 
 #include "kernels/common/upcast.h"
 #include "kernels/conv/algorithms.h"
@@ -41,33 +39,10 @@ constexpr ConvAlgorithm kWeightGrad[] = {
     {"onednn", onednn_speedup, prepare_convolution_weight_grad},
 };
 
-/// The kernel of the best algorithm that applies; of equal ones the first in the table. A choice of
-/// the policy comes before the estimates.
+/// Null where oneDNN computes no such convolutions: im2col.cc does then.
 std::unique_ptr<Kernel> prepare_best(std::span<const ConvAlgorithm> algorithms,
                                      const ConvProblem& problem) {
-  if (!supports_convolution(problem)) return nullptr;
-  struct Candidate {
-    double speedup;
-    const ConvAlgorithm* algorithm;
-  };
-  std::vector<Candidate> candidates;
-  for (const ConvAlgorithm& algorithm : algorithms)
-    if (const double speedup = algorithm.speedup(problem); speedup > 0)
-      candidates.push_back({speedup, &algorithm});
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.speedup > b.speedup; });
-  if (KernelChoices* const choices = problem.request.policy.choices;
-      choices && candidates.size() > 1) {
-    std::vector<std::string> names;
-    for (const Candidate& candidate : candidates) names.emplace_back(candidate.algorithm->name);
-    const std::string wanted = choices->choose(problem.request, ChoiceLevel::kAlgorithm, names);
-    std::stable_partition(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
-      return candidate.algorithm->name == wanted;
-    });
-  }
-  for (const Candidate& candidate : candidates)
-    if (auto kernel = candidate.algorithm->prepare(problem)) return kernel;
-  return nullptr;
+  return supports_convolution(problem) ? cpu::prepare_best(algorithms, problem) : nullptr;
 }
 
 }  // namespace

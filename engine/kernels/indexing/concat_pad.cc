@@ -4,9 +4,9 @@
 #include <array>
 #include <cstring>
 
-#include "base/limits.h"
 #include "base/parallel.h"
 #include "kernels/elementwise/elementwise.h"
+#include "ops/core/size_limits.h"
 #include "ops/generated/shape.h"
 #include "tensor/strided_copy.h"
 
@@ -222,9 +222,7 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
   std::vector<std::vector<int64_t>> sources(rank);  // offsets in x, or -1
   for (size_t axis = 0; axis < rank; ++axis) {
     const int64_t size = x.shape[axis], places = result.shape[axis];
-    if (places > limits().memory / 16)
-      fail(ErrorCode::kUsage, "pad: indices of ", places,
-           " places would take more than half of the memory");
+    check_index_count("pad", places);
     sources[axis].reserve(static_cast<size_t>(places));
     for (int64_t i = 0; i < places; ++i) {
       int64_t at = i - before[axis];

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/common/algorithm_table.h"
 #include "kernels/common/rows.h"
 #include "kernels/indexing/ordering.h"
 #include "ops/generated/sorting.h"
@@ -150,6 +151,92 @@ void sort_items(const T* x, int64_t n, int64_t limit, std::byte* scratch, T* val
 template <class T>
 using SortRow = void (*)(const T*, int64_t, int64_t, std::byte*, T*, int64_t*, int64_t);
 
+struct SortProblem {
+  const KernelRequest& request;
+  Rows rows;
+  int64_t limit;  ///< pairs that are wanted of each row
+  bool descending;
+
+  DType dtype() const { return request.operands[0].dtype; }
+};
+
+/// A kernel that sorts each row with `sort`, whose scratch is `items` items of `item` bytes.
+template <class T>
+std::unique_ptr<Kernel> sort_kernel(const SortProblem& p, SortRow<T> sort, int64_t items,
+                                    int64_t item, std::string name) {
+  const Rows rows = p.rows;
+  const int64_t n = rows.length, limit = p.limit;
+  const size_t packed = rows.inner == 1 ? 0 : row_buffer_bytes(n, sizeof(T));
+  const size_t each = packed + row_buffer_bytes(items, item);
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        if (limit == 0) return;
+        const T* const x = static_cast<const T*>(operands[0]);
+        for_each_row(context, rows.count(), n * 16, each, [&](int64_t row, std::byte* buffer) {
+          const T* values = x + rows.start(row);
+          if (packed > 0) {
+            gather_row(values, rows.inner, reinterpret_cast<T*>(buffer), n);
+            values = reinterpret_cast<const T*>(buffer);
+          }
+          const int64_t start = row / rows.inner * limit * rows.inner + row % rows.inner;
+          sort(values, n, limit, buffer + packed, static_cast<T*>(results[0]) + start,
+               static_cast<int64_t*>(results[1]) + start, rows.inner);
+        });
+      },
+      row_scratch(rows.count(), each), std::move(name));
+}
+
+/// A few of many: a heap of the first ones.
+double selection_speedup(const SortProblem& p) {
+  constexpr int64_t kMany = 8;
+  return p.limit > 0 && p.limit < p.rows.length / kMany ? kPreferred : 0;
+}
+
+std::unique_ptr<Kernel> prepare_selection(const SortProblem& p) {
+  return visit_dtype(p.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return sort_kernel<T>(p, p.descending ? &select_first<T, true> : &select_first<T, false>,
+                          p.limit, sizeof(Item<T>), "cpu:selection");
+  });
+}
+
+/// Values of up to 32 bits and their indices are one key of 64 bits.
+double keys_speedup(const SortProblem& p) {
+  return item_size(p.dtype()) <= 4 && p.rows.length < int64_t{1} << 32 ? kPreferred : 0;
+}
+
+std::unique_ptr<Kernel> prepare_keys(const SortProblem& p) {
+  return visit_dtype(p.dtype(), [&](auto tag) -> std::unique_ptr<Kernel> {
+    using T = typename decltype(tag)::type;
+    if constexpr (sizeof(T) <= 4) {
+      const auto keys = [](auto direction) -> SortRow<T> {
+        return [](const T* x, int64_t count, int64_t first, std::byte* scratch, T* values,
+                  int64_t* indices, int64_t stride) {
+          sort_keys(x, count, first, decltype(direction)::value, scratch, values, indices, stride);
+        };
+      };
+      return sort_kernel<T>(p, p.descending ? keys(std::true_type()) : keys(std::false_type()),
+                            p.rows.length, 2 * sizeof(uint64_t), "cpu:keys");
+    } else {
+      return nullptr;
+    }
+  });
+}
+
+std::unique_ptr<Kernel> prepare_comparison(const SortProblem& p) {
+  return visit_dtype(p.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return sort_kernel<T>(p, p.descending ? &sort_items<T, true> : &sort_items<T, false>,
+                          p.rows.length, sizeof(Item<T>), "cpu:comparison");
+  });
+}
+
+constexpr Algorithm<SortProblem> kAlgorithms[] = {
+    {"selection", selection_speedup, prepare_selection},
+    {"keys", keys_speedup, prepare_keys},
+    {"comparison", baseline, prepare_comparison},
+};
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
@@ -159,47 +246,7 @@ std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
                 limit = request.operands[0].shape.empty() || attrs.limit < 0 ? n : attrs.limit;
   // An axis of symbolic size may turn out to be too short.
   if (limit > n) fail(ErrorCode::kUsage, "topk: k is ", limit, ", the axis has ", n, " elements");
-  const bool descending = attrs.descending;
-  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    constexpr int64_t kMany = 8;
-    SortRow<T> sort = descending ? &sort_items<T, true> : &sort_items<T, false>;
-    int64_t item = sizeof(Item<T>), items = n;
-    if (limit > 0 && limit < n / kMany) {
-      sort = descending ? &select_first<T, true> : &select_first<T, false>;
-      items = limit;
-    } else if constexpr (sizeof(T) <= 4) {
-      if (n < int64_t{1} << 32) {
-        const auto keys = [](auto direction) -> SortRow<T> {
-          return [](const T* x, int64_t count, int64_t first, std::byte* scratch, T* values,
-                    int64_t* indices, int64_t stride) {
-            sort_keys(x, count, first, decltype(direction)::value, scratch, values, indices,
-                      stride);
-          };
-        };
-        sort = descending ? keys(std::true_type()) : keys(std::false_type());
-        item = 2 * sizeof(uint64_t);
-      }
-    }
-    const size_t packed = rows.inner == 1 ? 0 : row_buffer_bytes(n, sizeof(T));
-    const size_t each = packed + row_buffer_bytes(items, item);
-    return make_kernel(
-        [=](const RunContext& context, void* const* operands, void* const* results) {
-          if (limit == 0) return;
-          const T* const x = static_cast<const T*>(operands[0]);
-          for_each_row(context, rows.count(), n * 16, each, [&](int64_t row, std::byte* buffer) {
-            const T* values = x + rows.start(row);
-            if (packed > 0) {
-              gather_row(values, rows.inner, reinterpret_cast<T*>(buffer), n);
-              values = reinterpret_cast<const T*>(buffer);
-            }
-            const int64_t start = row / rows.inner * limit * rows.inner + row % rows.inner;
-            sort(values, n, limit, buffer + packed, static_cast<T*>(results[0]) + start,
-                 static_cast<int64_t*>(results[1]) + start, rows.inner);
-          });
-        },
-        row_scratch(rows.count(), each));
-  });
+  return prepare_best<SortProblem>(kAlgorithms, {request, rows, limit, attrs.descending});
 }
 
 }  // namespace paddle::cpu

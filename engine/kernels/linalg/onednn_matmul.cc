@@ -1,10 +1,12 @@
-// matmul and linear as oneDNN primitives, in f32 and bf16.
+// matmul and linear as oneDNN primitives, in f32 and bf16. kAlgorithms lists the ways to compute
+// one.
 
 #include "kernels/linalg/matmul.h"
 
 #include <string_view>
 
 #include "base/serial_scope.h"
+#include "kernels/common/algorithm_table.h"
 #include "kernels/linalg/matmul_shape.h"
 #include "kernels/onednn/post_ops.h"
 #include "kernels/onednn/strided_operand.h"
@@ -16,48 +18,85 @@ namespace {
 using Desc = dnnl::memory::desc;
 using cpu::MatmulShape;
 
-/// True for large products that oneDNN computes faster with its second choice, which packs both
-/// sides: those with a large k and few columns, and those with a transposed left side of at most as
-/// many rows as columns. Measured on Zen 4 (docs/performance/kernel_choices.md).
-bool prefers_repacking(const MatmulShape& s) {
-  if (s.batches() != 1 || s.m * s.n * s.k < int64_t{1} << 29 || s.y_column != 1) return false;
-  return s.x_column == 1 ? s.k >= 2 * s.n : s.n >= s.m && s.m >= 384;
-}
+/// A product in the types and layouts that oneDNN computes.
+struct MatmulProblem {
+  const KernelRequest& request;
+  MatmulShape shape;
+  OperandIndices at;
+  Epilogue epilogue;
+  bool biased = false;
+  bool serial = false;  ///< small enough for one thread
+  Desc x = {}, y = {}, bias = {}, out = {};
+
+  DType dtype() const { return request.operands[0].dtype; }
+  /// The right side is constant and gets the layout that an implementation prefers.
+  bool prepacks() const { return request.operands[1].constant && !request.policy.skip_prepack; }
+  dnnl::matmul::desc desc() const {
+    const Desc right =
+        prepacks() ? Desc(y.dims(), y.data_type(), dnnl::memory::format_tag::any) : y;
+    return biased ? dnnl::matmul::desc(x, right, bias, out) : dnnl::matmul::desc(x, right, out);
+  }
+  /// oneDNN's first choice; empty if it has none.
+  dnnl::matmul::primitive_desc first_choice() const {
+    return {desc(), post_ops(epilogue), cpu_engine(), true};
+  }
+};
 
 /// True for the implementation that packs both sides in each run.
 bool repacks_every_run(const dnnl::matmul::primitive_desc& description) {
   return std::string_view(description.impl_info_str()) == "gemm:jit";
 }
 
-/// oneDNN's first choice, or if `packing` the implementation that packs, where there is one.
-dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& desc,
-                                    const dnnl::primitive_attr& attributes, bool packing) {
-  dnnl::matmul::primitive_desc description(desc, attributes, cpu_engine(), true);
-  while (packing && description && !repacks_every_run(description))
-    if (!description.next_impl())
-      return dnnl::matmul::primitive_desc(desc, attributes, cpu_engine(), true);
-  return description;
-}
-
-/// A program of this primitive on x and a right side with layout `right`; `bias` may be null.
+/// A program of this primitive on operands of these layouts; `bias` is read if there is one.
 template <class Primitive>
-std::unique_ptr<Program> make_program(const KernelRequest& request, const OperandIndices& at,
-                                      const Epilogue& epilogue,
+std::unique_ptr<Program> make_program(const MatmulProblem& p,
                                       const typename Primitive::primitive_desc& description,
-                                      const Desc& x, const Desc& right, const Desc* bias,
+                                      const Desc& x, const Desc& right, const Desc& bias,
                                       const Desc& out) {
   auto program = std::make_unique<Program>();
   const MemoryRef weights =
-      program->prepack_operand(request, 1, at[1], right, description.weights_desc());
+      program->prepack_operand(p.request, 1, p.at[1], right, description.weights_desc());
   std::vector<Program::Argument> arguments = {
-      {DNNL_ARG_SRC, x, {MemoryRef::kOperand, at[0]}},
+      {DNNL_ARG_SRC, x, {MemoryRef::kOperand, p.at[0]}},
       {DNNL_ARG_WEIGHTS, description.weights_desc(), weights},
       {DNNL_ARG_DST, out, {MemoryRef::kResult, 0}}};
-  if (bias) arguments.push_back({DNNL_ARG_BIAS, *bias, {MemoryRef::kOperand, at[2]}});
-  add_residual_copy(*program, epilogue, request.results[0]);
+  if (p.biased) arguments.push_back({DNNL_ARG_BIAS, bias, {MemoryRef::kOperand, p.at[2]}});
+  add_residual_copy(*program, p.epilogue, p.request.results[0]);
   program->add(Primitive(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
   return program;
+}
+
+std::unique_ptr<Program> matmul_program(const MatmulProblem& p,
+                                        const dnnl::matmul::primitive_desc& description) {
+  auto program = make_program<dnnl::matmul>(p, description, p.x, p.y, p.bias, p.out);
+  program->set_serial(p.serial);
+  return program;
+}
+
+/// Large products that oneDNN computes faster with its second choice, which packs both sides: those
+/// with a large k and few columns, and those with a transposed left side of at most as many rows as
+/// columns. Measured on Zen 4 (docs/performance/kernel_choices.md).
+double repacking_speedup(const MatmulProblem& p) {
+  const MatmulShape& s = p.shape;
+  const bool plain =
+      !p.biased && p.epilogue.residual < 0 && !p.epilogue.activation && p.dtype() == DType::kF32;
+  if (!plain || p.prepacks() || s.batches() != 1 || s.m * s.n * s.k < int64_t{1} << 29 ||
+      s.y_column != 1)
+    return 0;
+  const bool faster = s.x_column == 1 ? s.k >= 2 * s.n : s.n >= s.m && s.m >= 384;
+  return faster ? cpu::kPreferred : 0;
+}
+
+/// Null if oneDNN has no implementation that packs both sides.
+std::unique_ptr<Kernel> prepare_repacking(const MatmulProblem& p) {
+  // Further choices are looked for in the first two arguments, which have to last as long.
+  const auto desc = p.desc();
+  const auto attributes = post_ops(p.epilogue);
+  dnnl::matmul::primitive_desc description(desc, attributes, cpu_engine(), true);
+  while (description && !repacks_every_run(description))
+    if (!description.next_impl()) return nullptr;
+  return description ? matmul_program(p, description) : nullptr;
 }
 
 /// With fewer rows, reading the right side dominates in either form.
@@ -65,14 +104,18 @@ constexpr int64_t kMinRows = 4;
 
 /// rows × constant as a pointwise convolution over an image of one row. Without AVX-512 oneDNN has
 /// prepacked code for convolutions only, while its matmul packs the right side in each run.
-/// Measured on Zen 3 (docs/performance/kernel_choices.md). Null if there is no such implementation.
-std::unique_ptr<Kernel> matmul_as_pointwise_conv(const KernelRequest& request, const MatmulShape& s,
-                                                 const OperandIndices& at, const Epilogue& epilogue,
-                                                 bool biased) {
-  const Layout& right = request.operands[1];
-  if (!right.constant || request.policy.skip_prepack || s.batches() != 1 || s.m < kMinRows ||
-      s.x_column != 1 || s.x_row != s.k)
-    return nullptr;
+/// Measured on Zen 3 (docs/performance/kernel_choices.md).
+double pointwise_conv_speedup(const MatmulProblem& p) {
+  const MatmulShape& s = p.shape;
+  const bool fits = p.dtype() == DType::kF32 && !p.serial && p.prepacks() && s.batches() == 1 &&
+                    s.m >= kMinRows && s.x_column == 1 && s.x_row == s.k;
+  return fits ? cpu::kPreferred : 0;
+}
+
+/// Null if oneDNN's matmul has prepacked code, or its convolution has none.
+std::unique_ptr<Kernel> prepare_pointwise_conv(const MatmulProblem& p) {
+  if (const auto usual = p.first_choice(); !usual || !repacks_every_run(usual)) return nullptr;
+  const MatmulShape& s = p.shape;
   using Tag = dnnl::memory::format_tag;
   const auto type = dnnl::memory::data_type::f32;
   const Desc x({1, s.k, 1, s.m}, type, Tag::nhwc), out({1, s.n, 1, s.m}, type, Tag::nhwc);
@@ -83,14 +126,26 @@ std::unique_ptr<Kernel> matmul_as_pointwise_conv(const KernelRequest& request, c
   const auto how = dnnl::algorithm::convolution_direct;
   const Dims one = {1, 1}, none = {0, 0};
   const Forward::primitive_desc description(
-      biased ? Forward::desc(kind, how, x, any, bias, out, one, none, none)
-             : Forward::desc(kind, how, x, any, out, one, none, none),
-      post_ops(epilogue), cpu_engine(), true);
+      p.biased ? Forward::desc(kind, how, x, any, bias, out, one, none, none)
+               : Forward::desc(kind, how, x, any, out, one, none, none),
+      post_ops(p.epilogue), cpu_engine(), true);
   if (!description || !std::string_view(description.impl_info_str()).starts_with("jit_1x1"))
     return nullptr;
-  return make_program<Forward>(request, at, epilogue, description, x, weight_desc,
-                               biased ? &bias : nullptr, out);
+  return make_program<Forward>(p, description, x, weight_desc, bias, out);
 }
+
+/// Null where oneDNN's implementation is not a fast one.
+std::unique_ptr<Kernel> prepare_primitive(const MatmulProblem& p) {
+  const auto description = p.first_choice();
+  if (!description || is_reference(description.impl_info_str())) return nullptr;
+  return matmul_program(p, description);
+}
+
+constexpr cpu::Algorithm<MatmulProblem> kAlgorithms[] = {
+    {"repacking", repacking_speedup, prepare_repacking},
+    {"pointwise_conv", pointwise_conv_speedup, prepare_pointwise_conv},
+    {"matmul", cpu::baseline, prepare_primitive},
+};
 
 /// Multiplications that our GEMM computes in the time that oneDNN takes to generate code for a
 /// shape, about 0.1 ms.
@@ -113,13 +168,12 @@ std::unique_ptr<Kernel> matmul(const KernelRequest& request, MatmulShape s,
   const bool serial = is_small(s.batches() * s.m * s.n * s.k);
   const SerialScope scope(serial);
   const auto type = data_type(dtype);
-  const Desc x = matrix_desc(type, s.batch, s.x_batch, s.m, s.k, s.x_row, s.x_column);
-  const Desc y = matrix_desc(type, s.batch, s.y_batch, s.k, s.n, s.y_row, s.y_column);
+  MatmulProblem problem{request, s, at, epilogue, biased, serial};
+  problem.x = matrix_desc(type, s.batch, s.x_batch, s.m, s.k, s.x_row, s.x_column);
+  problem.y = matrix_desc(type, s.batch, s.y_batch, s.k, s.n, s.y_row, s.y_column);
   Dims result = s.batch;
   result.insert(result.end(), {s.m, s.n});
-  const Desc out(result, type, contiguous_strides(result));
-
-  Desc bias;
+  problem.out = Desc(result, type, contiguous_strides(result));
   if (biased) {
     const Layout& layout = request.operands[2];
     if (layout.size() != s.n || layout.shape.empty() || layout.shape.back() != s.n ||
@@ -127,23 +181,9 @@ std::unique_ptr<Kernel> matmul(const KernelRequest& request, MatmulShape s,
       return nullptr;
     Dims dims(result.size(), 1);
     dims.back() = s.n;
-    bias = Desc(dims, data_type(layout.dtype), contiguous_strides(dims));
+    problem.bias = Desc(dims, data_type(layout.dtype), contiguous_strides(dims));
   }
-  // A constant right side gets the layout that oneDNN prefers.
-  const Desc any(y.dims(), type, dnnl::memory::format_tag::any);
-  const Desc& right = request.operands[1].constant && !request.policy.skip_prepack ? any : y;
-  const auto desc =
-      biased ? dnnl::matmul::desc(x, right, bias, out) : dnnl::matmul::desc(x, right, out);
-  const bool plain = !biased && epilogue.residual < 0 && !epilogue.activation &&
-                     dtype == DType::kF32 && right == y;
-  const auto description = choose(desc, post_ops(epilogue), plain && prefers_repacking(s));
-  if (!description || is_reference(description.impl_info_str())) return nullptr;
-  if (dtype == DType::kF32 && !serial && repacks_every_run(description))
-    if (auto kernel = matmul_as_pointwise_conv(request, s, at, epilogue, biased)) return kernel;
-  auto program = make_program<dnnl::matmul>(request, at, epilogue, description, x, y,
-                                            biased ? &bias : nullptr, out);
-  program->set_serial(serial);
-  return program;
+  return cpu::prepare_best<MatmulProblem>(kAlgorithms, problem);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/parallel.h"
+#include "kernels/common/algorithm_table.h"
 #include "kernels/elementwise/elementwise.h"
 #include "tensor/complex.h"
 
@@ -307,85 +308,117 @@ namespace {
 /// Sums over runs of neighbors, with several partial sums side by side.
 template <class T>
 std::unique_ptr<Kernel> complex_run_sum(const ReduceSchedule& schedule, bool mean) {
-  return make_kernel([schedule, mean](const RunContext&, void* const* operands,
-                                      void* const* results) {
-    constexpr int64_t kLanes = 16;  // eight numbers
-    const auto* const in = static_cast<const T*>(operands[0]);
-    auto* const out = static_cast<T*>(results[0]);
-    const double scale = mean ? 1 / static_cast<double>(schedule.count) : 1;
-    parallel_for(schedule.results,
-                 std::max<int64_t>(1, 16384 / std::max<int64_t>(1, schedule.count)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     double sums[kLanes] = {};
-                     for (int64_t r = 0; r < schedule.repeats; ++r) {
-                       const T* const run =
-                           in + 2 * (offset_of(schedule.kept, i) + offset_of(schedule.reduced, r));
-                       const int64_t n = 2 * schedule.inner;
-                       int64_t k = 0;
-                       for (; k + kLanes <= n; k += kLanes)
-                         for (int64_t l = 0; l < kLanes; ++l)
-                           sums[l] += static_cast<double>(run[k + l]);
-                       for (; k < n; ++k) sums[k % 2] += static_cast<double>(run[k]);
-                     }
-                     for (int64_t part = 0; part < 2; ++part) {
-                       double sum = 0;
-                       for (int64_t l = part; l < kLanes; l += 2) sum += sums[l];
-                       out[2 * i + part] = static_cast<T>(sum * scale);
-                     }
-                   }
-                 });
-  });
+  return make_kernel(
+      [schedule, mean](const RunContext&, void* const* operands, void* const* results) {
+        constexpr int64_t kLanes = 16;  // eight numbers
+        const auto* const in = static_cast<const T*>(operands[0]);
+        auto* const out = static_cast<T*>(results[0]);
+        const double scale = mean ? 1 / static_cast<double>(schedule.count) : 1;
+        parallel_for(
+            schedule.results, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, schedule.count)),
+            [&](int64_t begin, int64_t end) {
+              for (int64_t i = begin; i < end; ++i) {
+                double sums[kLanes] = {};
+                for (int64_t r = 0; r < schedule.repeats; ++r) {
+                  const T* const run =
+                      in + 2 * (offset_of(schedule.kept, i) + offset_of(schedule.reduced, r));
+                  const int64_t n = 2 * schedule.inner;
+                  int64_t k = 0;
+                  for (; k + kLanes <= n; k += kLanes)
+                    for (int64_t l = 0; l < kLanes; ++l) sums[l] += static_cast<double>(run[k + l]);
+                  for (; k < n; ++k) sums[k % 2] += static_cast<double>(run[k]);
+                }
+                for (int64_t part = 0; part < 2; ++part) {
+                  double sum = 0;
+                  for (int64_t l = part; l < kLanes; l += 2) sum += sums[l];
+                  out[2 * i + part] = static_cast<T>(sum * scale);
+                }
+              }
+            });
+      },
+      0, "cpu:run_sum");
 }
 
 /// Products of complex numbers, one result at a time.
 template <class T>
 std::unique_ptr<Kernel> complex_product(const Layout& x, const std::vector<int64_t>& axes) {
-  return make_kernel([schedule = ReduceSchedule(x.shape, axes)](
-                         const RunContext&, void* const* operands, void* const* results) {
-    using Complex = std::complex<T>;
-    const auto* const in = static_cast<const Complex*>(operands[0]);
-    auto* const out = static_cast<Complex*>(results[0]);
-    std::vector<ReduceSchedule::Axis> kept = schedule.kept, reduced = schedule.reduced;
-    (schedule.inner_kept ? kept : reduced).push_back({schedule.inner, 1});
-    parallel_for(schedule.results,
-                 std::max<int64_t>(1, 8192 / std::max<int64_t>(1, schedule.count)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     const Complex* const from = in + offset_of(kept, i);
-                     std::complex<double> product = 1;
-                     for (int64_t k = 0; k < schedule.count; ++k)
-                       product *= std::complex<double>(from[offset_of(reduced, k)]);
-                     out[i] = Complex(product);
-                   }
-                 });
-  });
+  return make_kernel(
+      [schedule = ReduceSchedule(x.shape, axes)](const RunContext&, void* const* operands,
+                                                 void* const* results) {
+        using Complex = std::complex<T>;
+        const auto* const in = static_cast<const Complex*>(operands[0]);
+        auto* const out = static_cast<Complex*>(results[0]);
+        std::vector<ReduceSchedule::Axis> kept = schedule.kept, reduced = schedule.reduced;
+        (schedule.inner_kept ? kept : reduced).push_back({schedule.inner, 1});
+        parallel_for(schedule.results,
+                     std::max<int64_t>(1, 8192 / std::max<int64_t>(1, schedule.count)),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t i = begin; i < end; ++i) {
+                         const Complex* const from = in + offset_of(kept, i);
+                         std::complex<double> product = 1;
+                         for (int64_t k = 0; k < schedule.count; ++k)
+                           product *= std::complex<double>(from[offset_of(reduced, k)]);
+                         out[i] = Complex(product);
+                       }
+                     });
+      },
+      0, "cpu:product");
 }
 
-/// Sums and means are those of the real and imaginary parts, an axis of size 2. Whether all or any
-/// elements are not 0 is a question to their truth values.
-std::unique_ptr<Kernel> complex_reduce(const Layout& x, ReduceCall call, DType result_type) {
-  if (call.axes.empty())
-    for (size_t i = 0; i < x.shape.size(); ++i) call.axes.push_back(static_cast<int64_t>(i));
-  if (call.reduction == Reduction::kProd)
-    return x.dtype == DType::kC128 ? complex_product<double>(x, call.axes)
-                                   : complex_product<float>(x, call.axes);
-  if (call.reduction != Reduction::kSum || call.form == ReduceForm::kLogSumExp) return nullptr;
-  if (x.dtype == result_type && !x.shape.empty()) {
-    const ReduceSchedule schedule(x.shape, call.axes);
-    const bool mean = call.form == ReduceForm::kMean;
-    if (!schedule.inner_kept)
-      return x.dtype == DType::kC128 ? complex_run_sum<double>(schedule, mean)
-                                     : complex_run_sum<float>(schedule, mean);
+struct ComplexProblem {
+  const KernelRequest& request;
+  ReduceCall call;  ///< with its axes, also where they are all
+
+  const Layout& x() const { return request.operands[0]; }
+  DType result() const { return request.results[0].dtype; }
+  /// Sums and means are those of the real and imaginary parts.
+  bool is_sum() const {
+    return call.reduction == Reduction::kSum && call.form != ReduceForm::kLogSumExp;
   }
-  Dims parts = x.shape;
+};
+
+double product_speedup(const ComplexProblem& p) {
+  return p.call.reduction == Reduction::kProd ? kPreferred : 0;
+}
+
+std::unique_ptr<Kernel> prepare_product(const ComplexProblem& p) {
+  return p.x().dtype == DType::kC128 ? complex_product<double>(p.x(), p.call.axes)
+                                     : complex_product<float>(p.x(), p.call.axes);
+}
+
+double run_sum_speedup(const ComplexProblem& p) {
+  const bool fits = p.is_sum() && p.x().dtype == p.result() && !p.x().shape.empty() &&
+                    !ReduceSchedule(p.x().shape, p.call.axes).inner_kept;
+  return fits ? kPreferred : 0;
+}
+
+std::unique_ptr<Kernel> prepare_run_sum(const ComplexProblem& p) {
+  const ReduceSchedule schedule(p.x().shape, p.call.axes);
+  const bool mean = p.call.form == ReduceForm::kMean;
+  return p.x().dtype == DType::kC128 ? complex_run_sum<double>(schedule, mean)
+                                     : complex_run_sum<float>(schedule, mean);
+}
+
+double parts_speedup(const ComplexProblem& p) { return p.is_sum() ? 1 : 0; }
+
+/// The parts are an axis of size 2.
+std::unique_ptr<Kernel> prepare_parts(const ComplexProblem& p) {
+  Dims parts = p.x().shape;
+  ReduceCall call = p.call;
   if (parts.empty()) {  // no axes would mean all
     parts.push_back(1);
     call.axes = {0};
   }
   parts.push_back(2);
-  return reduce(Layout::contiguous(real_type(x.dtype), parts), call, real_type(result_type));
+  return reduce(Layout::contiguous(real_type(p.x().dtype), parts), call, real_type(p.result()));
 }
+
+/// Whether all or any elements are not 0 is a question to their truth values: no algorithm here.
+constexpr Algorithm<ComplexProblem> kComplex[] = {
+    {"product", product_speedup, prepare_product},
+    {"run_sum", run_sum_speedup, prepare_run_sum},
+    {"parts", parts_speedup, prepare_parts},
+};
 
 }  // namespace
 
@@ -394,8 +427,12 @@ std::unique_ptr<Kernel> prepare_reduce(const KernelRequest& request) {
   const DType result = request.results[0].dtype;
   const auto call = reduce_call(request.op, request.attrs, x.shape.size());
   if (!call) return nullptr;
-  if (is_complex(x.dtype) && is_complex(result)) return complex_reduce(x, *call, result);
-  return reduce(x, *call, result);
+  if (!is_complex(x.dtype) || !is_complex(result)) return reduce(x, *call, result);
+  ComplexProblem problem{request, *call};
+  if (problem.call.axes.empty())
+    for (size_t i = 0; i < x.shape.size(); ++i)
+      problem.call.axes.push_back(static_cast<int64_t>(i));
+  return prepare_best<ComplexProblem>(kComplex, problem);
 }
 
 }  // namespace paddle::cpu

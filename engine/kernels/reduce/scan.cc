@@ -1,8 +1,10 @@
-// argmax, argmin and cumulative sums along an axis.
+// argmax, argmin and cumulative sums along an axis. kExtremum and kCumulative list their
+// algorithms.
 
 #include <algorithm>
 
 #include "base/parallel.h"
+#include "kernels/common/algorithm_table.h"
 #include "kernels/common/rows.h"
 #include "kernels/reduce/reduce_simd.h"
 #include "kernels/reduce/scan_simd.h"
@@ -82,53 +84,101 @@ void find_extrema(const T* x, const Rows& rows, int64_t n, bool largest, int32_t
     take(x + i * rows.inner, static_cast<int32_t>(i), n, best, at);
 }
 
-}  // namespace
+struct ExtremumProblem {
+  const KernelRequest& request;
+  Rows rows;
+  bool largest;
 
-std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request) {
-  const bool largest = request.op.name() == "argmax";
-  const ArgmaxAttrs attrs(request.attrs);
-  const Rows rows = rows_along(request.operands[0].shape, attrs.axis);
-  const DType result_type = request.results[0].dtype;
-  const ConvertFn store = convert_fn(DType::kI64, result_type);
-  const int64_t item = item_size(result_type);
-  const ConvertFn store_narrow = convert_fn(DType::kI32, result_type);
-  constexpr int64_t kFewColumns = 16;
-  const bool columns = rows.inner >= kFewColumns && rows.length > 0 && rows.length <= INT32_MAX;
-  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
+  DType result_type() const { return request.results[0].dtype; }
+};
+
+/// With fewer columns beside each other, each is a row of its own.
+constexpr int64_t kFewColumns = 16;
+
+double extremum_columns_speedup(const ExtremumProblem& p) {
+  const Rows& rows = p.rows;
+  const bool fits = rows.inner >= kFewColumns && rows.length > 0 && rows.length <= INT32_MAX;
+  return fits ? kPreferred : 0;
+}
+
+std::unique_ptr<Kernel> prepare_extremum_columns(const ExtremumProblem& p) {
+  const ConvertFn store = convert_fn(DType::kI32, p.result_type());
+  const int64_t item = item_size(p.result_type());
+  return visit_dtype(p.request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-      const T* const x = static_cast<const T*>(operands[0]);
-      if (columns) {
-        const int64_t blocks = (rows.inner + kExtremumColumns - 1) / kExtremumColumns;
-        const int64_t work = rows.length * std::min(rows.inner, kExtremumColumns);
-        parallel_for(
-            rows.outer * blocks, std::max<int64_t>(1, 16384 / work),
-            [&](int64_t begin, int64_t end) {
-              int32_t at[kExtremumColumns];
-              for (int64_t task = begin; task < end; ++task) {
-                const int64_t outer = task / blocks, first = task % blocks * kExtremumColumns,
-                              n = std::min(kExtremumColumns, rows.inner - first);
-                find_extrema(x + outer * rows.length * rows.inner + first, rows, n, largest, at);
-                store_narrow(
-                    at, 1,
-                    static_cast<std::byte*>(results[0]) + (outer * rows.inner + first) * item, n);
-              }
-            });
-        return;
-      }
-      parallel_for(rows.count(), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t row = begin; row < end; ++row) {
-                       const int64_t at =
-                           find_extremum(x + rows.start(row), rows.inner, rows.length, largest);
-                       store(&at, 1, static_cast<std::byte*>(results[0]) + row * item, 1);
-                     }
-                   });
-    });
+    return make_kernel(
+        [=, rows = p.rows, largest = p.largest](const RunContext&, void* const* operands,
+                                                void* const* results) {
+          const T* const x = static_cast<const T*>(operands[0]);
+          const int64_t blocks = (rows.inner + kExtremumColumns - 1) / kExtremumColumns;
+          const int64_t work = rows.length * std::min(rows.inner, kExtremumColumns);
+          parallel_for(
+              rows.outer * blocks, std::max<int64_t>(1, 16384 / work),
+              [&](int64_t begin, int64_t end) {
+                int32_t at[kExtremumColumns];
+                for (int64_t task = begin; task < end; ++task) {
+                  const int64_t outer = task / blocks, first = task % blocks * kExtremumColumns,
+                                n = std::min(kExtremumColumns, rows.inner - first);
+                  find_extrema(x + outer * rows.length * rows.inner + first, rows, n, largest, at);
+                  store(at, 1,
+                        static_cast<std::byte*>(results[0]) + (outer * rows.inner + first) * item,
+                        n);
+                }
+              });
+        },
+        0, "cpu:columns");
   });
 }
 
+std::unique_ptr<Kernel> prepare_extremum_rows(const ExtremumProblem& p) {
+  const ConvertFn store = convert_fn(DType::kI64, p.result_type());
+  const int64_t item = item_size(p.result_type());
+  return visit_dtype(p.request.operands[0].dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return make_kernel(
+        [=, rows = p.rows, largest = p.largest](const RunContext&, void* const* operands,
+                                                void* const* results) {
+          const T* const x = static_cast<const T*>(operands[0]);
+          parallel_for(rows.count(),
+                       std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
+                       [&](int64_t begin, int64_t end) {
+                         for (int64_t row = begin; row < end; ++row) {
+                           const int64_t at =
+                               find_extremum(x + rows.start(row), rows.inner, rows.length, largest);
+                           store(&at, 1, static_cast<std::byte*>(results[0]) + row * item, 1);
+                         }
+                       });
+        },
+        0, "cpu:rows");
+  });
+}
+
+constexpr Algorithm<ExtremumProblem> kExtremum[] = {
+    {"columns", extremum_columns_speedup, prepare_extremum_columns},
+    {"rows", baseline, prepare_extremum_rows},
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request) {
+  const ArgmaxAttrs attrs(request.attrs);
+  return prepare_best<ExtremumProblem>(
+      kExtremum,
+      {request, rows_along(request.operands[0].shape, attrs.axis), request.op.name() == "argmax"});
+}
+
 namespace {
+
+/// Floats are summed in f64, so that long f32 sums stay accurate; integers wrap around.
+struct CumulativeProblem {
+  const KernelRequest& request;
+  Rows rows;
+  DType from, to;
+};
+
+double cumulative_columns_speedup(const CumulativeProblem& p) {
+  return p.rows.inner >= kFewColumns ? kPreferred : 0;
+}
 
 /// Cumulative sums along an axis that others follow: many columns at a time, in A.
 template <class A>
@@ -144,30 +194,38 @@ std::unique_ptr<Kernel> cumulative_columns(const Rows& rows, DType from, DType t
   const ConvertFn load = convert_fn(from, kSum), store = convert_fn(kSum, to);
   const int64_t from_item = item_size(from), to_item = item_size(to);
   const int64_t blocks = blocks_of(width);
-  return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-    const int64_t work = rows.length * std::min(width, rows.inner);
-    parallel_for(
-        rows.outer * blocks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
-        [&](int64_t begin, int64_t end) {
-          A sums[kMostColumns], values[kMostColumns];
-          for (int64_t task = begin; task < end; ++task) {
-            const int64_t first = task % blocks * width, n = std::min(width, rows.inner - first);
-            int64_t at = task / blocks * rows.length * rows.inner + first;
-            std::fill_n(sums, n, A(0));
-            if constexpr (kFloats)
-              if (direct) {
-                accumulate_rows(static_cast<const float*>(operands[0]) + at, rows.length,
-                                rows.inner, sums, static_cast<float*>(results[0]) + at, n);
-                continue;
+  return make_kernel(
+      [=](const RunContext&, void* const* operands, void* const* results) {
+        const int64_t work = rows.length * std::min(width, rows.inner);
+        parallel_for(
+            rows.outer * blocks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
+            [&](int64_t begin, int64_t end) {
+              A sums[kMostColumns], values[kMostColumns];
+              for (int64_t task = begin; task < end; ++task) {
+                const int64_t first = task % blocks * width,
+                              n = std::min(width, rows.inner - first);
+                int64_t at = task / blocks * rows.length * rows.inner + first;
+                std::fill_n(sums, n, A(0));
+                if constexpr (kFloats)
+                  if (direct) {
+                    accumulate_rows(static_cast<const float*>(operands[0]) + at, rows.length,
+                                    rows.inner, sums, static_cast<float*>(results[0]) + at, n);
+                    continue;
+                  }
+                for (int64_t i = 0; i < rows.length; ++i, at += rows.inner) {
+                  load(static_cast<const std::byte*>(operands[0]) + at * from_item, 1, values, n);
+                  accumulate_row(values, sums, values, n);
+                  store(values, 1, static_cast<std::byte*>(results[0]) + at * to_item, n);
+                }
               }
-            for (int64_t i = 0; i < rows.length; ++i, at += rows.inner) {
-              load(static_cast<const std::byte*>(operands[0]) + at * from_item, 1, values, n);
-              accumulate_row(values, sums, values, n);
-              store(values, 1, static_cast<std::byte*>(results[0]) + at * to_item, n);
-            }
-          }
-        });
-  });
+            });
+      },
+      0, "cpu:columns");
+}
+
+std::unique_ptr<Kernel> prepare_cumulative_columns(const CumulativeProblem& p) {
+  return is_float(p.to) ? cumulative_columns<double>(p.rows, p.from, p.to)
+                        : cumulative_columns<uint64_t>(p.rows, p.from, p.to);
 }
 
 /// Sums along rows of neighbors. The additions of a row wait for each other; those of several rows
@@ -182,57 +240,50 @@ void accumulate_together(const T* x, int64_t n, T* out) {
     }
 }
 
+double cumulative_rows_speedup(const CumulativeProblem& p) {
+  const bool fits = p.rows.inner == 1 && p.from == p.to;
+  return fits && (p.to == DType::kF32 || p.to == DType::kF64) ? kPreferred : 0;
+}
+
 template <class T>
 std::unique_ptr<Kernel> cumulative_rows(const Rows& rows) {
   constexpr int64_t kRows = 4;
   const int64_t count = rows.count(), groups = (count + kRows - 1) / kRows, n = rows.length;
-  return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-    const auto* const x = static_cast<const T*>(operands[0]);
-    auto* const out = static_cast<T*>(results[0]);
-    parallel_for(groups, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, n)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t row = begin * kRows; row < std::min(count, end * kRows);) {
-                     const int64_t at = row * n;
-                     if (row + kRows <= count) {
-                       accumulate_together<kRows>(x + at, n, out + at);
-                       row += kRows;
-                     } else {
-                       accumulate_together<1>(x + at, n, out + at);
-                       ++row;
-                     }
-                   }
-                 });
-  });
+  return make_kernel(
+      [=](const RunContext&, void* const* operands, void* const* results) {
+        const auto* const x = static_cast<const T*>(operands[0]);
+        auto* const out = static_cast<T*>(results[0]);
+        parallel_for(groups, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, n)),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t row = begin * kRows; row < std::min(count, end * kRows);) {
+                         const int64_t at = row * n;
+                         if (row + kRows <= count) {
+                           accumulate_together<kRows>(x + at, n, out + at);
+                           row += kRows;
+                         } else {
+                           accumulate_together<1>(x + at, n, out + at);
+                           ++row;
+                         }
+                       }
+                     });
+      },
+      0, "cpu:rows");
 }
 
-}  // namespace
+std::unique_ptr<Kernel> prepare_cumulative_rows(const CumulativeProblem& p) {
+  return p.to == DType::kF64 ? cumulative_rows<double>(p.rows) : cumulative_rows<float>(p.rows);
+}
 
-std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
-  const CumsumAttrs attrs(request.attrs);
-  Rows rows = rows_along(request.operands[0].shape, attrs.axis);
-  DType from = request.operands[0].dtype, to = request.results[0].dtype;
-  if (is_complex(from) != is_complex(to)) return nullptr;
-  if (is_complex(from)) {  // real and imaginary parts are two columns
-    rows.inner *= 2;
-    from = real_type(from);
-    to = real_type(to);
-  }
-  // Floats are summed in f64, so that long f32 sums stay accurate; integers wrap around.
-  constexpr int64_t kFewColumns = 16;
-  if (rows.inner >= kFewColumns)
-    return is_float(to) ? cumulative_columns<double>(rows, from, to)
-                        : cumulative_columns<uint64_t>(rows, from, to);
-  if (rows.inner == 1 && from == to) {
-    if (to == DType::kF32) return cumulative_rows<float>(rows);
-    if (to == DType::kF64) return cumulative_rows<double>(rows);
-  }
+/// Any types and strides, through a copy of each row.
+std::unique_ptr<Kernel> prepare_cumulative_copies(const CumulativeProblem& p) {
+  const DType from = p.from, to = p.to;
   const DType compute = is_float(to) ? DType::kF64 : DType::kU64;
   const ConvertFn load = is_float(to) ? convert_fn(from, compute) : convert_fn(from, DType::kI64);
   const ConvertFn store = is_float(to) ? convert_fn(compute, to) : convert_fn(DType::kI64, to);
   const int64_t from_item = item_size(from), to_item = item_size(to);
-  const size_t each = row_buffer_bytes(rows.length, 16);
+  const size_t each = row_buffer_bytes(p.rows.length, 16);
   return make_kernel(
-      [=](const RunContext& context, void* const* operands, void* const* results) {
+      [=, rows = p.rows](const RunContext& context, void* const* operands, void* const* results) {
         for_each_row(
             context, rows.count(), rows.length * 4, each, [&](int64_t row, std::byte* buffer) {
               const int64_t start = rows.start(row);
@@ -265,7 +316,28 @@ std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
               }
             });
       },
-      row_scratch(rows.count(), each));
+      row_scratch(p.rows.count(), each), "cpu:copied_rows");
+}
+
+constexpr Algorithm<CumulativeProblem> kCumulative[] = {
+    {"columns", cumulative_columns_speedup, prepare_cumulative_columns},
+    {"rows", cumulative_rows_speedup, prepare_cumulative_rows},
+    {"copied_rows", baseline, prepare_cumulative_copies},
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
+  const CumsumAttrs attrs(request.attrs);
+  CumulativeProblem p{request, rows_along(request.operands[0].shape, attrs.axis),
+                      request.operands[0].dtype, request.results[0].dtype};
+  if (is_complex(p.from) != is_complex(p.to)) return nullptr;
+  if (is_complex(p.from)) {  // real and imaginary parts are two columns
+    p.rows.inner *= 2;
+    p.from = real_type(p.from);
+    p.to = real_type(p.to);
+  }
+  return prepare_best<CumulativeProblem>(kCumulative, p);
 }
 
 }  // namespace paddle::cpu

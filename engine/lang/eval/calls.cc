@@ -287,7 +287,7 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
       const Value first = parameters.empty() ? Value() : inner.locals[parameters[0].name];
       result = run_chain(block.code, first, inner);
     } else {
-      result = run_body(block.code.statements, inner);
+      result = statements_.run_body(block.code.statements, inner);
     }
     open_blocks_.pop_back();
     if (result.is_tensor()) record.outputs.push_back(result.tensor().type());

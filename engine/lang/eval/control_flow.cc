@@ -13,17 +13,17 @@ namespace paddle::lang {
 
 // --- conditions ---
 
-Tensor Evaluation::condition_tensor(const Value& value, const SourcePosition& where) {
-  Tensor tensor = operations_.to_tensor(value, where, "condition");
+Tensor Statements::condition_tensor(const Value& value, const SourcePosition& where) {
+  Tensor tensor = ev_.operations().to_tensor(value, where, "condition");
   const Dim count = element_count(std::span<const Dim>(tensor.shape()));
   if (!count.equals(Dim(1)).value_or(false)) {
-    refuse(where, str("a condition must be a tensor of one element, found ", tensor.type(),
-                      " (any(…) or all(…) reduce it, where(…) chooses element by element)"));
+    ev_.refuse(where, str("a condition must be a tensor of one element, found ", tensor.type(),
+                          " (any(…) or all(…) reduce it, where(…) chooses element by element)"));
   }
   if (tensor.ndim() > 0)
-    tensor = operations_.op("reshape", {tensor, Value::list({})}, where).tensor();
+    tensor = ev_.operations().op("reshape", {tensor, Value::list({})}, where).tensor();
   if (is_bool(tensor.dtype())) return tensor;
-  return operations_.op("not_equal", {tensor, Value(int64_t{0})}, where).tensor();
+  return ev_.operations().op("not_equal", {tensor, Value(int64_t{0})}, where).tensor();
 }
 
 // --- what happens after a side ---
@@ -72,7 +72,7 @@ Outcome mixed_outcome(unsigned flows, Frame& frame) {
 // --- forks ---
 
 /// One `if` on a tensor between what its sides are and what comes of them.
-class Evaluation::Fork {
+class Statements::Fork {
  public:
   Fork(Evaluation& evaluation, const SourcePosition& where, const Changes& changes, Frame& frame,
        const Side& first, const Side& second)
@@ -87,8 +87,8 @@ class Evaluation::Fork {
     gone_[1] = b.outcome.flows() == returned;
     join_names(a, b);
     join_returned(a, b);
-    states_ = changed_states(ev_.variables_.states(), a.states);
-    states_.merge(changed_states(ev_.variables_.states(), b.states));
+    states_ = changed_states(ev_.variables().states(), a.states);
+    states_.merge(changed_states(ev_.variables().states(), b.states));
     met_ = a.states;
     met_.insert(b.states.begin(), b.states.end());
   }
@@ -97,7 +97,7 @@ class Evaluation::Fork {
     for (const auto& [name, form] : forms_) store_local(frame_, name, form, changes_.bound);
     for (const std::string& path : states_) {
       Variables::StateSlot& slot =
-          ev_.variables_.states().try_emplace(path, met_.at(path)).first->second;
+          ev_.variables().states().try_emplace(path, met_.at(path)).first->second;
       slot.current = abstract_tensor(slot.current.type());
       ++slot.writes;
     }
@@ -107,7 +107,7 @@ class Evaluation::Fork {
   }
 
   Outcome finish(const Tensor& condition) {
-    ev_.variables_.open_states(states_, met_, where_);
+    ev_.variables().open_states(states_, met_, where_);
     const Tensors flat = ev_.with_location_scope(where_, [&] {
       return current_interpreter().branch(
           condition, [&](const Tensors&) { return run(0); },
@@ -117,13 +117,13 @@ class Evaluation::Fork {
     for (const auto& [name, form] : forms_)
       store_local(frame_, name, restore(form, flat, next), changes_.bound);
     for (const std::string& path : states_) {
-      Variables::StateSlot& slot = ev_.variables_.states().at(path);
+      Variables::StateSlot& slot = ev_.variables().states().at(path);
       slot.current = flat.at(next++);
       ++slot.writes;
     }
     if (mixed_) frame_.locals[kJump] = Value(flat.at(next++));
     if (returned_) frame_.locals[kReturned] = restore(*returned_, flat, next);
-    ev_.variables_.publish(states_);
+    ev_.variables().publish(states_);
     return mixed_outcome(flows_, frame_);
   }
 
@@ -132,7 +132,7 @@ class Evaluation::Fork {
     const RegionScope region(ev_);
     Frame copy = Copier().copy(frame_);
     Outcome outcome = side(copy);
-    return {std::move(outcome), std::move(copy), ev_.variables_.states()};
+    return {std::move(outcome), std::move(copy), ev_.variables().states()};
   }
 
   void join_names(const BranchResult& a, const BranchResult& b) {
@@ -189,7 +189,7 @@ class Evaluation::Fork {
       }
     }
     for (const std::string& path : states_)
-      flat.push_back(ev_.variables_.states().at(path).current);
+      flat.push_back(ev_.variables().states().at(path).current);
     if (mixed_)
       flatten(ev_, Value(abstract_tensor({DType::kI64, {}})), flow_number(outcome, copy), where_,
               flat);
@@ -217,22 +217,22 @@ class Evaluation::Fork {
   States met_;
 };
 
-Outcome Evaluation::fork(const Tensor& condition, const SourcePosition& where,
+Outcome Statements::fork(const Tensor& condition, const SourcePosition& where,
                          const Changes& changes, Frame& frame, const Side& first,
                          const Side& second) {
-  step(where);
+  ev_.step(where);
   const Tensor chosen = condition_tensor(condition, where);
-  Fork fork(*this, where, changes, frame, first, second);
-  return is_abstract() ? fork.finish_dry() : fork.finish(chosen);
+  Fork fork(ev_, where, changes, frame, first, second);
+  return ev_.is_abstract() ? fork.finish_dry() : fork.finish(chosen);
 }
 
-Value Evaluation::conditional_on_tensor(const Tensor& condition, const Expr& expr, Frame& frame) {
+Value Statements::conditional_on_tensor(const Tensor& condition, const Expr& expr, Frame& frame) {
   Changes changes = changes_of(expr);
   changes.changed.emplace_back(kChosen);
   changes.bound.emplace_back(kChosen);
   const auto side = [&](size_t child) {
     return [&, child](Frame& copy) {
-      copy.locals[kChosen] = evaluate(*expr.children[child], copy);
+      copy.locals[kChosen] = ev_.evaluate(*expr.children[child], copy);
       return Outcome{};
     };
   };
@@ -244,14 +244,14 @@ Value Evaluation::conditional_on_tensor(const Tensor& condition, const Expr& exp
 
 // --- statements ---
 
-Outcome Evaluation::run_if(const Stmt& statement, size_t branch, const Continuation* rest,
+Outcome Statements::run_if(const Stmt& statement, size_t branch, const Continuation* rest,
                            Frame& frame) {
   for (; branch < statement.branches.size(); ++branch) {
     const Branch& chosen = statement.branches[branch];
     if (!chosen.condition) return run(chosen.body, frame);
-    const Value condition = evaluate(*chosen.condition, frame);
+    const Value condition = ev_.evaluate(*chosen.condition, frame);
     if (!condition.is_tensor()) {
-      if (with_location_scope(chosen.condition->where, [&] { return truth(condition); }))
+      if (ev_.with_location_scope(chosen.condition->where, [&] { return truth(condition); }))
         return run(chosen.body, frame);
       continue;
     }
@@ -279,7 +279,7 @@ Outcome Evaluation::run_if(const Stmt& statement, size_t branch, const Continuat
   return {};
 }
 
-Outcome Evaluation::run_continuation(Outcome outcome, const Continuation& rest, Frame& frame) {
+Outcome Statements::run_continuation(Outcome outcome, const Continuation& rest, Frame& frame) {
   if (rest.from >= rest.statements.size()) return outcome;
   if (outcome.flow == Flow::kNormal) return run(rest.statements, frame, rest.from);
   if (!(outcome.flows() & Outcome::bit(Flow::kNormal))) return outcome;
@@ -288,9 +288,10 @@ Outcome Evaluation::run_continuation(Outcome outcome, const Continuation& rest, 
                            [&](Frame& copy) { return run(rest.statements, copy, rest.from); });
 }
 
-Outcome Evaluation::run_unless_jumped(const Outcome& before, const SourcePosition& where,
+Outcome Statements::run_unless_jumped(const Outcome& before, const SourcePosition& where,
                                       const Changes& changes, Frame& frame, const Side& rest) {
-  const Value idle = operations_.op("equal", {frame.locals.at(kJump), Value(int64_t{0})}, where);
+  const Value idle =
+      ev_.operations().op("equal", {frame.locals.at(kJump), Value(int64_t{0})}, where);
   const unsigned jumped = before.may & ~Outcome::bit(Flow::kNormal);
   return fork(
       idle.tensor(), where, changes, frame,
@@ -302,16 +303,17 @@ Outcome Evaluation::run_unless_jumped(const Outcome& before, const SourcePositio
       [&](Frame& copy) { return mixed_outcome(jumped, copy); });
 }
 
-Outcome Evaluation::resolve_flow(const Outcome& outcome, Flow flow, const SourcePosition& where,
+Outcome Statements::resolve_flow(const Outcome& outcome, Flow flow, const SourcePosition& where,
                                  Frame& frame) {
   const unsigned flows = outcome.flows();
   if (!(flows & Outcome::bit(flow))) return outcome;
   const unsigned left = (flows & ~Outcome::bit(flow)) | Outcome::bit(Flow::kNormal);
   if ((left & (left - 1)) != 0) {
     const Value jump = frame.locals.at(kJump);
-    const Value done = operations_.op("equal", {jump, Value(static_cast<int64_t>(flow))}, where);
-    const Value zero = operations_.op("zeros_like", {jump}, where);
-    frame.locals[kJump] = operations_.op("where", {done, zero, jump}, where);
+    const Value done =
+        ev_.operations().op("equal", {jump, Value(static_cast<int64_t>(flow))}, where);
+    const Value zero = ev_.operations().op("zeros_like", {jump}, where);
+    frame.locals[kJump] = ev_.operations().op("where", {done, zero, jump}, where);
   }
   return mixed_outcome(left, frame);
 }

@@ -214,7 +214,7 @@ std::vector<NamedTensor> run_entry(const Program& program, const EntryPoint& ent
     const Value first = inputs.size() == 1 ? frame.locals[entry.inputs[0].name.text] : Value();
     result = evaluation.run_chain(entry.code, first, frame);
   } else {
-    result = evaluation.run_body(entry.code.statements, frame);
+    result = evaluation.statements().run_body(entry.code.statements, frame);
   }
   return collect_outputs(evaluation, entry, result, frame);
 }
@@ -234,7 +234,7 @@ Value run_code(const Code& code, const NamedValues& names, const EvaluationOptio
   } else if (code.statements.size() == 1 && code.statements[0].kind == StmtKind::kExpression) {
     result = evaluation.evaluate(*code.statements[0].value, frame);
   } else {
-    result = evaluation.run_body(code.statements, frame);
+    result = evaluation.statements().run_body(code.statements, frame);
   }
   if (assigned) {
     for (const std::string& name : *frame.bound) {

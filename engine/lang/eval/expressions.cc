@@ -91,7 +91,8 @@ Value Evaluation::evaluate(const Expr& expr, Frame& frame) {
     }
     case ExprKind::kConditional: {
       const Value condition = evaluate(*expr.children[1], frame);
-      if (condition.is_tensor()) return conditional_on_tensor(condition.tensor(), expr, frame);
+      if (condition.is_tensor())
+        return statements_.conditional_on_tensor(condition.tensor(), expr, frame);
       const bool first =
           with_location_scope(expr.children[1]->where, [&] { return truth(condition); });
       return evaluate(*expr.children[first ? 0 : 2], frame);

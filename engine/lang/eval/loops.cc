@@ -17,13 +17,13 @@ constexpr unsigned kReturnBit = Outcome::bit(Flow::kReturn);
 
 }  // namespace
 
-Outcome Evaluation::run_iterations(const Stmt& statement, Frame& frame,
+Outcome Statements::run_iterations(const Stmt& statement, Frame& frame,
                                    const std::function<std::optional<Side>()>& next) {
   const SourcePosition& where = statement.where;
   std::optional<Changes> changes;
   Outcome outcome;
   while (const auto iteration = next()) {
-    step(where);
+    ev_.step(where);
     if (outcome.flow == Flow::kMixed) {
       if (!changes) changes = changes_of(statement);
       outcome = run_unless_jumped(outcome, where, *changes, frame, *iteration);
@@ -36,14 +36,14 @@ Outcome Evaluation::run_iterations(const Stmt& statement, Frame& frame,
   return resolve_flow(outcome, Flow::kBreak, where, frame);
 }
 
-Outcome Evaluation::run_for(const Stmt& statement, Frame& frame) {
-  const Value range = evaluate(*statement.value, frame);
+Outcome Statements::run_for(const Stmt& statement, Frame& frame) {
+  const Value range = ev_.evaluate(*statement.value, frame);
   const SourcePosition& where = statement.value->where;
   if (range.is_tensor()) {
-    refuse(where, "'for' over a tensor: loop over range(n) and index it, or use 'while'");
+    ev_.refuse(where, "'for' over a tensor: loop over range(n) and index it, or use 'while'");
   }
   const ValueList* items = range.items();
-  if (!items) refuse(where, str("'for' needs a list, found ", range.describe()));
+  if (!items) ev_.refuse(where, str("'for' needs a list, found ", range.describe()));
   // The list may change under the loop; what it held at the start counts.
   const ValueList sequence = *items;
   frame.iterations.push_back(-1);
@@ -60,7 +60,7 @@ Outcome Evaluation::run_for(const Stmt& statement, Frame& frame) {
   return outcome;
 }
 
-Outcome Evaluation::run_while(const Stmt& statement, Frame& frame) {
+Outcome Statements::run_while(const Stmt& statement, Frame& frame) {
   const Expr& condition = *statement.value;
   bool on_tensor = false, first = true;
   frame.iterations.push_back(-1);
@@ -68,30 +68,30 @@ Outcome Evaluation::run_while(const Stmt& statement, Frame& frame) {
     // The condition counts to the iteration that it starts, and to none when it stands on a tensor.
     ++frame.iterations.back();
     // Without a call, nothing happens that a second evaluation would repeat.
-    const Value holds =
-        holds_call(condition) ? evaluate_abstract(condition, frame) : evaluate(condition, frame);
+    const Value holds = holds_call(condition) ? ev_.evaluate_abstract(condition, frame)
+                                              : ev_.evaluate(condition, frame);
     on_tensor = holds.is_tensor();
-    if (on_tensor || !with_location_scope(condition.where, [&] { return truth(holds); }))
+    if (on_tensor || !ev_.with_location_scope(condition.where, [&] { return truth(holds); }))
       return std::nullopt;
     const bool is_first = std::exchange(first, false);
-    if (is_first && !is_abstract()) {
-      const ShapeScope dry(*this);
+    if (is_first && !ev_.is_abstract()) {
+      const ShapeScope dry(ev_);
       Frame copy = Copier().copy(frame);
       on_tensor = becomes_tensor_loop(statement, run(statement.branches[0].body, copy), copy);
       if (on_tensor) return std::nullopt;
     }
-    if (holds_call(condition)) evaluate(condition, frame);
+    if (holds_call(condition)) ev_.evaluate(condition, frame);
     return [&, is_first](Frame& own) {
-      if (!is_first || !is_abstract()) return run(statement.branches[0].body, own);
+      if (!is_first || !ev_.is_abstract()) return run(statement.branches[0].body, own);
       // On types alone, the first iteration itself shows it; it is taken back if it does.
       Frame before = Copier().copy(own);
-      States states = variables_.states();
+      States states = ev_.variables().states();
       Outcome iteration = run(statement.branches[0].body, own);
       Frame after = Copier().copy(own);
       on_tensor = becomes_tensor_loop(statement, iteration, after);
       if (!on_tensor) return iteration;
       own = std::move(before);
-      variables_.states() = std::move(states);
+      ev_.variables().states() = std::move(states);
       return Outcome{Flow::kBreak, {}};
     };
   });
@@ -99,21 +99,22 @@ Outcome Evaluation::run_while(const Stmt& statement, Frame& frame) {
   return on_tensor ? loop_on_tensor(statement, frame) : outcome;
 }
 
-bool Evaluation::becomes_tensor_loop(const Stmt& statement, Outcome outcome, Frame& frame) {
+bool Statements::becomes_tensor_loop(const Stmt& statement, Outcome outcome, Frame& frame) {
   if (outcome.flow == Flow::kMixed && (outcome.may & (kBreakBit | kReturnBit))) return true;
   outcome = resolve_flow(outcome, Flow::kContinue, statement.where, frame);
   if (outcome.flow != Flow::kNormal) return false;
-  const ShapeScope dry(*this);
-  return evaluate(*statement.value, frame).is_tensor();
+  const ShapeScope dry(ev_);
+  return ev_.evaluate(*statement.value, frame).is_tensor();
 }
 
 // --- loops on tensors ---
 
 /// One `while` on tensors: what it carries, and how its iterations are written.
-class Evaluation::Loop {
+class Statements::Loop {
  public:
-  Loop(Evaluation& evaluation, const Stmt& loop, Frame& frame)
-      : ev_(evaluation),
+  Loop(Statements& statements, const Stmt& loop, Frame& frame)
+      : statements_(statements),
+        ev_(statements.ev_),
         loop_(loop),
         body_(loop.branches[0].body),
         where_(loop.where),
@@ -134,7 +135,7 @@ class Evaluation::Loop {
   Outcome finish_dry() {
     for (const std::string& path : states_) {
       Variables::StateSlot& slot =
-          ev_.variables_.states().try_emplace(path, met_.at(path)).first->second;
+          ev_.variables().states().try_emplace(path, met_.at(path)).first->second;
       slot.current = abstract_tensor(slot.current.type());
       ++slot.writes;
     }
@@ -142,12 +143,12 @@ class Evaluation::Loop {
   }
 
   Outcome write() {
-    ev_.variables_.open_states(states_, met_, where_);
+    ev_.variables().open_states(states_, met_, where_);
     Tensors start;
     for (size_t i = 0; i < carried_.size(); ++i)
       flatten(ev_, forms_[i], frame_.locals.at(carried_[i]), where_, start);
     for (const std::string& path : states_)
-      start.push_back(ev_.variables_.states().at(path).current);
+      start.push_back(ev_.variables().states().at(path).current);
     if (leaves()) flatten(ev_, jump_form(), Value(int64_t{0}), where_, start);
     if (returned_) flatten_zeros(ev_, *returned_, where_, start);
     const Tensors flat = ev_.with_location_scope(where_, [&] {
@@ -159,14 +160,14 @@ class Evaluation::Loop {
     std::vector<Value> values;
     for (const Value& form : forms_) values.push_back(restore(form, flat, next));
     for (const std::string& path : states_) {
-      Variables::StateSlot& slot = ev_.variables_.states().at(path);
+      Variables::StateSlot& slot = ev_.variables().states().at(path);
       slot.current = flat.at(next++);
       ++slot.writes;
     }
     const Value jump = leaves() ? Value(flat.at(next++)) : Value();
     std::optional<Value> returned;
     if (returned_) returned = restore(*returned_, flat, next);
-    ev_.variables_.publish(states_);
+    ev_.variables().publish(states_);
     return finish(values, jump, returned);
   }
 
@@ -185,15 +186,15 @@ class Evaluation::Loop {
   bool try_turn() {
     const ShapeScope dry(ev_);
     const RegionScope region(ev_);
-    const States before = ev_.variables_.states();
+    const States before = ev_.variables().states();
     Frame copy = frame_with(forms_);
     const Value holds = ev_.evaluate(*loop_.value, copy);
     endless_ = !holds.is_tensor();
-    const Outcome outcome = ev_.run(body_, copy);
+    const Outcome outcome = statements_.run(body_, copy);
     flows_ = outcome.flows();
     if (const Value* value = returned_value(outcome, copy)) returned_ = *value;
-    states_ = changed_states(before, ev_.variables_.states());
-    met_ = ev_.variables_.states();
+    states_ = changed_states(before, ev_.variables().states());
+    met_ = ev_.variables().states();
     if (flows_ == kReturnBit) return true;
     bool resolve_flow = true;
     for (size_t i = 0; i < carried_.size(); ++i) {
@@ -255,7 +256,7 @@ class Evaluation::Loop {
     for (const Value& form : forms_) values.push_back(restore(form, flat, next));
     copy = frame_with(values);
     for (const std::string& path : states_)
-      ev_.variables_.states().at(path).current = flat.at(next++);
+      ev_.variables().states().at(path).current = flat.at(next++);
     return next;
   }
 
@@ -264,23 +265,25 @@ class Evaluation::Loop {
     Frame copy;
     const size_t next = enter(flat, copy);
     const auto test = [&] {
-      return ev_.condition_tensor(ev_.evaluate(*loop_.value, copy), loop_.value->where);
+      return statements_.condition_tensor(ev_.evaluate(*loop_.value, copy), loop_.value->where);
     };
     if (!leaves()) return test();
     const Tensor idle =
-        ev_.operations_.op("equal", {flat.at(next), Value(int64_t{0})}, where_).tensor();
+        ev_.operations().op("equal", {flat.at(next), Value(int64_t{0})}, where_).tensor();
     if (endless_) return idle;
     // After a jump the condition is not asked any more.
     return current_interpreter().branch(
         idle, [&](const Tensors&) { return Tensors{test()}; },
-        [&](const Tensors&) { return Tensors{ev_.condition_tensor(Value(false), where_)}; })[0];
+        [&](const Tensors&) {
+          return Tensors{statements_.condition_tensor(Value(false), where_)};
+        })[0];
   }
 
   Tensors iteration(const Tensors& flat) {
     const RegionScope region(ev_);
     Frame copy;
     enter(flat, copy);
-    Outcome outcome = ev_.run(body_, copy);
+    Outcome outcome = statements_.run(body_, copy);
     Tensors out;
     for (size_t i = 0; i < carried_.size(); ++i) {
       if (flows_ == kReturnBit) {
@@ -289,11 +292,12 @@ class Evaluation::Loop {
         flatten(ev_, forms_[i], copy.locals.at(carried_[i]), where_, out);
       }
     }
-    for (const std::string& path : states_) out.push_back(ev_.variables_.states().at(path).current);
+    for (const std::string& path : states_)
+      out.push_back(ev_.variables().states().at(path).current);
     const Value* returned = returned_value(outcome, copy);
     const Value value = returned ? *returned : Value();
     if (leaves()) {
-      outcome = ev_.resolve_flow(outcome, Flow::kContinue, where_, copy);
+      outcome = statements_.resolve_flow(outcome, Flow::kContinue, where_, copy);
       flatten(ev_, jump_form(), flow_number(outcome, copy), where_, out);
     }
     if (returned_) flatten(ev_, *returned_, value, where_, out);
@@ -313,9 +317,10 @@ class Evaluation::Loop {
     if (endless_ && !(flows_ & kBreakBit)) return mixed_outcome(kReturnBit, frame_);
     frame_.locals[kJump] = jump;
     unsigned flows = kNormalBit | kReturnBit | (flows_ & kBreakBit);
-    return ev_.resolve_flow({Flow::kMixed, {}, flows}, Flow::kBreak, where_, frame_);
+    return statements_.resolve_flow({Flow::kMixed, {}, flows}, Flow::kBreak, where_, frame_);
   }
 
+  Statements& statements_;
   Evaluation& ev_;
   const Stmt& loop_;
   const std::vector<Stmt>& body_;
@@ -331,10 +336,10 @@ class Evaluation::Loop {
   States met_;
 };
 
-Outcome Evaluation::loop_on_tensor(const Stmt& statement, Frame& frame) {
-  step(statement.where);
+Outcome Statements::loop_on_tensor(const Stmt& statement, Frame& frame) {
+  ev_.step(statement.where);
   Loop loop(*this, statement, frame);
-  return is_abstract() ? loop.finish_dry() : loop.write();
+  return ev_.is_abstract() ? loop.finish_dry() : loop.write();
 }
 
 }  // namespace paddle::lang

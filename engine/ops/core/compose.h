@@ -3,13 +3,13 @@
 // .cc files of rules.
 
 #include <cstdint>
-#include <limits>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "ops/core/operators.h"
 #include "ops/core/rules.h"
+#include "ops/core/size_limits.h"
 
 namespace paddle::rules {
 
@@ -21,12 +21,9 @@ template <class... Parts>
   fail(ErrorCode::kUsage, op, ": ", parts...);
 }
 
-/// Throws kUsage unless 32 bits hold a size, count or factor, so that 64 bits hold sums and
-/// products of two of them.
+/// Throws kUsage unless 32 bits hold the argument `name`, a size, count or factor.
 inline void check_32_bits(std::string_view op, std::string_view name, int64_t value) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (value > kMost) refuse(op, name, " must be ", kMost, " at most, not ", value);
-  if (value < -kMost) refuse(op, name, " must be ", -kMost, " at least, not ", value);
+  require_32_bits(value, op, ": ", name);
 }
 
 /// `axis` counted from 0; kUsage if it is out of range.

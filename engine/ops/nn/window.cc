@@ -1,25 +1,16 @@
 #include "ops/nn/window.h"
 
-#include <limits>
-
 #include "base/error.h"
+#include "ops/core/size_limits.h"
 
 namespace paddle {
-namespace {
-
-void check_most(int64_t size, const std::string& what) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (size > kMost) fail(ErrorCode::kUsage, what, " must be ", kMost, " at most, not ", size);
-}
-
-}  // namespace
 
 std::vector<int64_t> window_sizes(const AttrValue& value, size_t n, const std::string& what) {
   std::vector<int64_t> out = value.as_ints();
   if (out.size() == 1) out.assign(n, out[0]);
   if (out.size() != n)
     fail(ErrorCode::kUsage, what, " must be a number or ", n, " numbers, not ", value);
-  for (const int64_t size : out) check_most(size, what);
+  for (const int64_t size : out) require_32_bits(size, what);
   return out;
 }
 
@@ -83,7 +74,7 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
   }
   for (const int64_t p : out) {
     if (p < 0) fail(ErrorCode::kUsage, what, ": padding ", padding, " is negative");
-    check_most(p, what + ": padding");
+    require_32_bits(p, what, ": padding");
   }
   return out;
 }

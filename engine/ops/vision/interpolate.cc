@@ -37,15 +37,9 @@ double step_of(const InterpolateAttrs& a, int64_t in, int64_t out, double factor
              : 1 / factor;
 }
 
-/// Refuses as many places as would not fit the memory, with 8 bytes for each.
-void check_places(std::string_view op, int64_t count) {
-  if (count > limits().memory / 16)
-    refuse(op, "indices of ", count, " places would take more than half of the memory");
-}
-
 /// Where the nearest elements of x are.
 Tensor nearest_places(const InterpolateAttrs& a, int64_t in, int64_t out, double factor) {
-  check_places("interpolate", out);
+  check_index_count("interpolate", out);
   const double step = step_of(a, in, out, factor), shift = a.align_corners ? 0.5 : 0.0;
   std::vector<int64_t> places(static_cast<size_t>(out));
   for (int64_t o = 0; o < out; ++o)
@@ -224,7 +218,7 @@ Tensors decompose_affine_grid(CallContext& c) {
       continue;
     }
     const int64_t size = a.out_shape[i + 2].value();
-    check_places("affine_grid", size);
+    check_index_count("affine_grid", size);
     std::vector<double> places;
     for (int64_t k = 0; k < size; ++k) {
       const auto at = static_cast<double>(k), whole = static_cast<double>(size);

@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "text/grammar/numbers.h"
 #include "text/grammar/regex.h"
+#include "text/grammar/schema_keywords.h"
 
 namespace paddle::grammar {
 
@@ -19,54 +19,6 @@ using Kind = Json::Kind;
 
 constexpr int64_t kMostItems = 10'000;
 constexpr size_t kMostSchemas = 20'000;
-
-template <class... Parts>
-[[noreturn]] void refuse(const std::string& path, const Parts&... parts) {
-  fail(ErrorCode::kUsage, "the schema, ", path, ": ", parts...);
-}
-
-/// Keywords that constrain nothing.
-const std::set<std::string>& annotations() {
-  static const std::set<std::string> all = {
-      "$schema",     "$id",     "$comment", "$defs",       "definitions", "title",
-      "description", "default", "examples", "readOnly",    "writeOnly",   "deprecated",
-      "$anchor",     "strict",  "example",  "nullable_of", "name"};
-  return all;
-}
-
-/// The keywords of each type; those of others say nothing about a value of this type.
-const std::map<std::string, std::set<std::string>>& keywords() {
-  static const std::map<std::string, std::set<std::string>> all = {
-      {"object",
-       {"properties", "required", "additionalProperties", "minProperties", "maxProperties"}},
-      {"array", {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}},
-      {"string", {"minLength", "maxLength", "pattern", "format"}},
-      {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
-      {"integer", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
-      {"boolean", {}},
-      {"null", {}}};
-  return all;
-}
-
-const char* type_of(const Json& value) {
-  switch (value.kind) {
-    case Kind::kNull:
-      return "null";
-    case Kind::kBoolean:
-      return "boolean";
-    case Kind::kInteger:
-      return "integer";
-    case Kind::kNumber:
-      return "number";
-    case Kind::kString:
-      return "string";
-    case Kind::kArray:
-      return "array";
-    case Kind::kObject:
-      return "object";
-  }
-  return "";
-}
 
 /// Expressions of the formats, for the inside of strings.
 const std::map<std::string, std::string>& formats() {
@@ -122,7 +74,8 @@ class Compiler {
   Part rule_of(const Json& schema, const std::string& path) {
     const auto found = rules_.find(&schema);
     if (found != rules_.end()) return builder_.call(found->second);
-    if (rules_.size() >= kMostSchemas) refuse(path, "there are more than ", kMostSchemas, " parts");
+    if (rules_.size() >= kMostSchemas)
+      refuse_schema(path, "there are more than ", kMostSchemas, " parts");
     const int32_t rule = builder_.new_rule();
     rules_[&schema] = rule;
     open_.push_back({rule, &schema, path});
@@ -131,11 +84,11 @@ class Compiler {
 
   Part value(const Json& schema, const std::string& path) {
     if (schema.kind == Kind::kBoolean) {
-      if (!schema.boolean) refuse(path, "no value is allowed here");
+      if (!schema.boolean) refuse_schema(path, "no value is allowed here");
       return any_value();
     }
     if (schema.kind != Kind::kObject)
-      refuse(path, "expected an object or a boolean, found ", type_of(schema));
+      refuse_schema(path, "expected an object or a boolean, found ", type_of(schema));
     if (const Json* reference = schema.find("$ref")) {
       check_alone(schema, path, "$ref");
       return reference_to(*reference, path);
@@ -145,7 +98,7 @@ class Compiler {
     if (const Json* all = schema.find("allOf")) {
       check_alone(schema, path, "allOf");
       if (all->kind != Kind::kArray || all->items.size() != 1)
-        refuse(path + ".allOf", "is supported with one schema only");
+        refuse_schema(path + ".allOf", "is supported with one schema only");
       return value(all->items[0], path + ".allOf[0]");
     }
     if (const Json* constant = schema.find("const")) {
@@ -156,7 +109,7 @@ class Compiler {
     if (const Json* values = schema.find("enum")) {
       check_keys(schema, path, {"enum", "type"});
       if (values->kind != Kind::kArray || values->items.empty())
-        refuse(path + ".enum", "expected a list of values");
+        refuse_schema(path + ".enum", "expected a list of values");
       std::vector<Part> parts;
       for (const Json& each : values->items) {
         check_type(schema, each, path + ".enum");
@@ -184,92 +137,11 @@ class Compiler {
     return number(schema, path, type == "integer");
   }
 
-  /// Refuses keywords other than these and annotations.
-  void check_keys(const Json& schema, const std::string& path,
-                  const std::set<std::string>& allowed) const {
-    for (const auto& [key, content] : schema.entries) {
-      if (allowed.contains(key) || annotations().contains(key)) continue;
-      std::set<std::string> every = {"type", "const", "enum", "anyOf", "oneOf", "allOf", "$ref"};
-      for (const auto& [type, keys] : keywords()) every.insert(keys.begin(), keys.end());
-      const std::vector<std::string> names(every.begin(), every.end());
-      if (every.contains(key))
-        refuse(path + "." + key, "is not supported here, beside the other keywords");
-      refuse(path + "." + key, "this keyword is not supported", did_you_mean(key, names));
-    }
-  }
-  void check_alone(const Json& schema, const std::string& path, const char* keyword) const {
-    check_keys(schema, path, {keyword});
-  }
-
-  std::vector<std::string> types_of(const Json& schema, const std::string& path) const {
-    std::vector<std::string> out;
-    const auto add = [&](const Json& type) {
-      if (type.kind != Kind::kString || !keywords().contains(type.text)) {
-        std::vector<std::string> names;
-        for (const auto& [name, keys] : keywords()) names.push_back(name);
-        refuse(path + ".type", type.dump(), " is not a type",
-               type.kind == Kind::kString ? did_you_mean(type.text, names) : "");
-      }
-      out.push_back(type.text);
-    };
-    if (const Json* type = schema.find("type")) {
-      if (type->kind == Kind::kArray)
-        for (const Json& each : type->items) add(each);
-      else
-        add(*type);
-      if (out.empty()) refuse(path + ".type", "there is no type");
-      // An integer is a number.
-      if (std::count(out.begin(), out.end(), "number") > 0) std::erase(out, "integer");
-      return out;
-    }
-    // Without a type, the keywords say which values are meant.
-    for (const auto& [type, keys] : keywords())
-      if (type != "integer" && std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
-            return schema.find(key) != nullptr;
-          }))
-        out.push_back(type);
-    return out;
-  }
-
-  void check_type(const Json& schema, const Json& found, const std::string& path) const {
-    const std::vector<std::string> types = types_of(schema, path);
-    const std::string type = type_of(found);
-    if (!schema.find("type") || std::count(types.begin(), types.end(), type) > 0) return;
-    if (type == "integer" && std::count(types.begin(), types.end(), "number") > 0) return;
-    refuse(path, found.dump(), " is not of the type that the schema asks for");
-  }
-
-  /// The place in the schema that a reference such as "#/$defs/x" names; null if it has none.
-  const Json* find_place(std::string_view reference) const {
-    const Json* target = &root_;
-    std::string_view left = reference.substr(1);
-    while (target && !left.empty()) {
-      if (left[0] != '/') return nullptr;
-      left.remove_prefix(1);
-      const size_t end = std::min(left.find('/'), left.size());
-      std::string key(left.substr(0, end));
-      left.remove_prefix(end);
-      for (const auto& [escape, with] : {std::pair<const char*, char>{"~1", '/'}, {"~0", '~'}})
-        for (size_t at = key.find(escape); at != key.npos; at = key.find(escape, at + 1))
-          key.replace(at, 2, 1, with);
-      if (target->kind == Kind::kArray) {
-        const bool number =
-            !key.empty() && key.size() < 6 &&
-            std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
-        const size_t index = number ? static_cast<size_t>(std::stoul(key)) : target->items.size();
-        target = index < target->items.size() ? &target->items[index] : nullptr;
-      } else {
-        target = target->find(key);
-      }
-    }
-    return target;
-  }
-
   Part reference_to(const Json& reference, const std::string& path) {
     if (reference.kind != Kind::kString || !reference.text.starts_with("#"))
-      refuse(path + ".$ref", reference.dump(), " is not a place in this schema (\"#/…\")");
-    const Json* const target = find_place(reference.text);
-    if (!target) refuse(path + ".$ref", "there is no '", reference.text, "'");
+      refuse_schema(path + ".$ref", reference.dump(), " is not a place in this schema (\"#/…\")");
+    const Json* const target = find_place(root_, reference.text);
+    if (!target) refuse_schema(path + ".$ref", "there is no '", reference.text, "'");
     return rule_of(*target, reference.text);
   }
 
@@ -278,78 +150,23 @@ class Compiler {
     check_alone(schema, path, key);
     const std::string here = path + "." + key;
     if (choices.kind != Kind::kArray || choices.items.empty())
-      refuse(here, "expected a list of schemas");
+      refuse_schema(here, "expected a list of schemas");
     if (key == std::string_view("oneOf"))
       for (size_t i = 0; i < choices.items.size(); ++i)
         for (size_t j = 0; j < i; ++j)
-          if (!are_disjoint(choices.items[j], choices.items[i], here))
-            refuse(here, "schemas ", j, " and ", i,
-                   " may both hold; they must differ in their types or in a required constant");
+          if (!are_disjoint(root_, choices.items[j], choices.items[i], here))
+            refuse_schema(
+                here, "schemas ", j, " and ", i,
+                " may both hold; they must differ in their types or in a required constant");
     std::vector<Part> parts;
     for (size_t i = 0; i < choices.items.size(); ++i)
       parts.push_back(rule_of(choices.items[i], str(here, "[", i, "]")));
     return builder_.choice(parts);
   }
 
-  const Json& resolved(const Json& schema) const {
-    const Json* reference = schema.find("$ref");
-    if (!reference || !reference->text.starts_with("#")) return schema;
-    const Json* const target = find_place(reference->text);
-    return target ? *target : schema;
-  }
-
-  /// The constants that a schema allows, if it lists them.
-  static std::vector<std::string> constants_of(const Json& schema) {
-    std::vector<std::string> out;
-    if (const Json* constant = schema.find("const")) out.push_back(constant->dump());
-    if (const Json* values = schema.find("enum"))
-      for (const Json& each : values->items) out.push_back(each.dump());
-    return out;
-  }
-
-  static bool share_none(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-    return !a.empty() && !b.empty() && std::none_of(a.begin(), a.end(), [&](const auto& each) {
-      return std::count(b.begin(), b.end(), each) > 0;
-    });
-  }
-
-  /// Whether no value can satisfy both, as far as types and constants show it.
-  bool are_disjoint(const Json& first, const Json& second, const std::string& path) const {
-    const Json &a = resolved(first), &b = resolved(second);
-    if (share_none(constants_of(a), constants_of(b))) return true;
-    const auto kinds = [&](const Json& schema) {
-      std::vector<std::string> out =
-          schema.kind == Kind::kObject ? types_of(schema, path) : std::vector<std::string>{};
-      if (out.empty())
-        if (const auto constants = constants_of(schema); !constants.empty()) {
-          if (const Json* constant = schema.find("const")) out.push_back(type_of(*constant));
-          if (const Json* values = schema.find("enum"))
-            for (const Json& each : values->items) out.push_back(type_of(each));
-        }
-      for (std::string& type : out)
-        if (type == "integer") type = "number";
-      return out;
-    };
-    if (share_none(kinds(a), kinds(b))) return true;
-    const Json *properties = a.find("properties"), *others = b.find("properties");
-    if (!properties || !others) return false;
-    const auto requires_key = [](const Json& schema, const std::string& key) {
-      const Json* required = schema.find("required");
-      return required && std::any_of(required->items.begin(), required->items.end(),
-                                     [&](const Json& each) { return each.text == key; });
-    };
-    for (const auto& [key, property] : properties->entries) {
-      const Json* other = others->find(key);
-      if (other && requires_key(a, key) && requires_key(b, key) &&
-          share_none(constants_of(property), constants_of(*other)))
-        return true;
-    }
-    return false;
-  }
-
   Part literal(const Json& constant, const std::string& path) {
     if (constant.kind == Kind::kNumber && !std::isfinite(constant.number))
-      refuse(path, "is not a number that JSON has");
+      refuse_schema(path, "is not a number that JSON has");
     return builder_.text(constant.dump());
   }
 
@@ -359,18 +176,20 @@ class Compiler {
                                                        std::set<std::string>& required) {
     std::vector<std::pair<std::string, Part>> out;
     if (const Json* list = schema.find("required")) {
-      if (list->kind != Kind::kArray) refuse(path + ".required", "expected a list of names");
+      if (list->kind != Kind::kArray) refuse_schema(path + ".required", "expected a list of names");
       for (const Json& each : list->items) {
-        if (each.kind != Kind::kString) refuse(path + ".required", "expected a list of names");
+        if (each.kind != Kind::kString)
+          refuse_schema(path + ".required", "expected a list of names");
         required.insert(each.text);
       }
     }
     std::set<std::string> declared;
     if (const Json* properties = schema.find("properties")) {
-      if (properties->kind != Kind::kObject) refuse(path + ".properties", "expected an object");
+      if (properties->kind != Kind::kObject)
+        refuse_schema(path + ".properties", "expected an object");
       for (const auto& [key, property] : properties->entries) {
         if (!declared.insert(key).second)
-          refuse(path + ".properties", "'", key, "' is there twice");
+          refuse_schema(path + ".properties", "'", key, "' is there twice");
         const std::string here = path + ".properties." + key;
         if (property.kind == Kind::kBoolean && !property.boolean && !required.contains(key))
           continue;
@@ -382,7 +201,7 @@ class Compiler {
     for (const std::string& key : required) {
       if (declared.contains(key)) continue;
       if (more && more->kind == Kind::kBoolean && !more->boolean)
-        refuse(path + ".required", "'", key, "' is not among the properties");
+        refuse_schema(path + ".required", "'", key, "' is not among the properties");
       out.emplace_back(key, more ? rule_of(*more, path + ".additionalProperties") : any_value());
     }
     return out;
@@ -400,13 +219,13 @@ class Compiler {
     const auto members = members_of(schema, path, required);
     const int64_t least = count(schema, "minProperties", path, 0),
                   most = count(schema, "maxProperties", path, -1);
-    if (most >= 0 && least > most) refuse(path, "minProperties is above maxProperties");
+    if (most >= 0 && least > most) refuse_schema(path, "minProperties is above maxProperties");
     if (members.empty()) return free_object(schema, path, least, most);
     if (least > static_cast<int64_t>(required.size()))
-      refuse(path + ".minProperties",
-             "is supported up to the number of required properties, or without properties");
+      refuse_schema(path + ".minProperties",
+                    "is supported up to the number of required properties, or without properties");
     if (most >= 0 && most < static_cast<int64_t>(members.size()))
-      refuse(path + ".maxProperties", "is less than the number of properties");
+      refuse_schema(path + ".maxProperties", "is less than the number of properties");
     // One rule for the members from each one on, where others came before, and where none did.
     const size_t n = members.size();
     std::vector<int32_t> after(n + 1), first(n + 1);
@@ -435,10 +254,11 @@ class Compiler {
   Part free_object(const Json& schema, const std::string& path, int64_t least, int64_t most) {
     const Json* more = schema.find("additionalProperties");
     if (more && more->kind == Kind::kBoolean && !more->boolean) {
-      if (least > 0) refuse(path + ".minProperties", "no property is allowed");
+      if (least > 0) refuse_schema(path + ".minProperties", "no property is allowed");
       return builder_.sequence({builder_.text("{"), spaces(), builder_.text("}")});
     }
-    if (least > 1) refuse(path + ".minProperties", "is supported up to 1 where names are free");
+    if (least > 1)
+      refuse_schema(path + ".minProperties", "is supported up to 1 where names are free");
     const auto member = [&] {
       return builder_.sequence(
           {plain_string(0, -1), builder_.text(":"), spaces(),
@@ -451,20 +271,21 @@ class Compiler {
   Part array(const Json& schema, const std::string& path) {
     const int64_t least = count(schema, "minItems", path, 0),
                   most = count(schema, "maxItems", path, -1);
-    if (most >= 0 && least > most) refuse(path, "minItems is above maxItems");
+    if (most >= 0 && least > most) refuse_schema(path, "minItems is above maxItems");
     if (const Json* unique = schema.find("uniqueItems");
         unique && (unique->kind != Kind::kBoolean || unique->boolean) && most != 0 && most != 1)
-      refuse(path + ".uniqueItems", "is not supported");
+      refuse_schema(path + ".uniqueItems", "is not supported");
     std::vector<Part> prefix;
     if (const Json* parts = schema.find("prefixItems")) {
-      if (parts->kind != Kind::kArray) refuse(path + ".prefixItems", "expected a list of schemas");
+      if (parts->kind != Kind::kArray)
+        refuse_schema(path + ".prefixItems", "expected a list of schemas");
       for (size_t i = 0; i < parts->items.size(); ++i)
         prefix.push_back(rule_of(parts->items[i], str(path, ".prefixItems[", i, "]")));
     }
     const Json* items = schema.find("items");
     if (items && items->kind == Kind::kBoolean && !items->boolean) {
       if (least > static_cast<int64_t>(prefix.size()))
-        refuse(path + ".minItems", "is more than the items that are allowed");
+        refuse_schema(path + ".minItems", "is more than the items that are allowed");
       return list("[", "]", nullptr, prefix, least, static_cast<int64_t>(prefix.size()));
     }
     return list(
@@ -512,8 +333,8 @@ class Compiler {
     const Json* found = schema.find(key);
     if (!found) return fallback;
     if (found->kind != Kind::kInteger || found->integer < 0 || found->integer > kMostItems)
-      refuse(path + "." + key, "is ", found->dump(), ", expected an integer from 0 to ",
-             kMostItems);
+      refuse_schema(path + "." + key, "is ", found->dump(), ", expected an integer from 0 to ",
+                    kMostItems);
     return found->integer;
   }
 
@@ -550,13 +371,13 @@ class Compiler {
   Part string(const Json& schema, const std::string& path) {
     const int64_t least = count(schema, "minLength", path, 0),
                   most = count(schema, "maxLength", path, -1);
-    if (most >= 0 && least > most) refuse(path, "minLength is above maxLength");
+    if (most >= 0 && least > most) refuse_schema(path, "minLength is above maxLength");
     const Json *pattern = schema.find("pattern"), *format = schema.find("format");
     const bool bounded = least > 0 || most >= 0;
     if ((pattern != nullptr) + (format != nullptr) + bounded > 1)
-      refuse(path, "only one of pattern, format, and bounds of the length is supported");
+      refuse_schema(path, "only one of pattern, format, and bounds of the length is supported");
     if (pattern) {
-      if (pattern->kind != Kind::kString) refuse(path + ".pattern", "expected a text");
+      if (pattern->kind != Kind::kString) refuse_schema(path + ".pattern", "expected a text");
       return quoted(
           regex_part(builder_, pattern->text, "the schema, " + path + ".pattern", false, true));
     }
@@ -565,8 +386,8 @@ class Compiler {
       if (found == formats().end()) {
         std::vector<std::string> names;
         for (const auto& [name, expression] : formats()) names.push_back(name);
-        refuse(path + ".format", format->dump(), " is not supported; formats are ",
-               join(names, ", "));
+        refuse_schema(path + ".format", format->dump(), " is not supported; formats are ",
+                      join(names, ", "));
       }
       return quoted(regex_part(builder_, found->second, path, true, false));
     }
@@ -579,7 +400,7 @@ class Compiler {
       const Json* found = schema.find(key);
       if (!found) return;
       if (found->kind != Kind::kInteger && found->kind != Kind::kNumber)
-        refuse(path + "." + key, "is ", found->dump(), ", expected a number");
+        refuse_schema(path + "." + key, "is ", found->dump(), ", expected a number");
       auto& bound = is_low ? bounds.low : bounds.high;
       auto& open = is_low ? bounds.low_open : bounds.high_open;
       const double x = found->number;
@@ -594,9 +415,9 @@ class Compiler {
     read("exclusiveMaximum", false, true);
     if (const Json* multiple = schema.find("multipleOf");
         multiple && !(integer && multiple->kind == Kind::kInteger && multiple->integer == 1))
-      refuse(path + ".multipleOf", "is not supported");
+      refuse_schema(path + ".multipleOf", "is not supported");
     const auto part = number_part(builder_, bounds, integer);
-    if (!part) refuse(path, "no number that can be written is within the bounds");
+    if (!part) refuse_schema(path, "no number that can be written is within the bounds");
     return *part;
   }
 

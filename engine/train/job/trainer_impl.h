@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/elapsed.h"
 #include "train/digests.h"
 #include "train/evaluation/evaluation_details.h"
 #include "train/evaluation/evaluator.h"
@@ -28,10 +29,6 @@
 namespace paddle::train {
 
 using Clock = std::chrono::steady_clock;
-
-inline double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 class Trainer::Impl {
  public:

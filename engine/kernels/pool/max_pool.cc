@@ -1,16 +1,17 @@
-// Max and average pooling over 2-D planes, their gradients, and the gather for the gradient of the
-// gradient. Planes are read through strides, so that both data formats share the code.
+// Max pooling over 2-D planes, its gradient, and the gather for the gradient of the gradient.
+// Planes are read through strides, so that both data formats share the code. kMaxPool and
+// kMaxPoolGrad list the algorithms.
 
 #include <algorithm>
 #include <limits>
 
+#include "kernels/common/algorithm_table.h"
 #include "kernels/common/convert.h"
 #include "kernels/common/rows.h"
 #include "kernels/common/upcast.h"
 #include "kernels/pool/max_planes.h"
 #include "kernels/pool/pool_shape.h"
 #include "kernels/pool/pool_simd.h"
-#include "kernels/reduce/reduce_simd.h"
 #include "ops/generated/nn.h"
 
 namespace paddle::cpu {
@@ -55,15 +56,9 @@ int64_t nearest_place(int64_t place, int64_t size) {
 
 /// One row of windows of one channel at a time, for channels first.
 template <class T, bool kWithIndices>
-void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* indices) {
+void max_pool_rows(const PoolShape& s, const T* input, T* output, int32_t* indices) {
   const ImageStrides i = s.in(), o = s.out();
   const int64_t work = s.out_height * s.out_width * s.kernel_height * s.kernel_width;
-  if constexpr (std::is_same_v<T, float>)
-    if (s.is_2x2_stride_2())
-      return s.for_each_plane(work, [&](int64_t from, int64_t to) {
-        max_pool_2x2(input + from, static_cast<int32_t>(s.width), s.out_height, s.out_width,
-                     output + to, kWithIndices ? indices + to : nullptr);
-      });
   const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, CompareType<T>* value,
                        int32_t* index) {
     const int64_t h0 = r * s.stride_height - s.top, w0 = c0 * s.stride_width - s.left;
@@ -161,8 +156,25 @@ void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* i
                });
 }
 
-/// The planes of f32 images without indices; those with NaN go through `max_pool_planes`.
-std::unique_ptr<Kernel> max_pool_of_planes(const PoolShape& s) {
+struct MaxPoolProblem {
+  const KernelRequest& request;
+  PoolShape shape;
+
+  DType dtype() const { return request.operands[0].dtype; }
+  bool with_indices() const { return request.results[1].present; }
+};
+
+/// Planes as a whole take f32 channels first, without indices.
+double max_planes_speedup(const MaxPoolProblem& p) {
+  const PoolShape& s = p.shape;
+  const bool fits = p.dtype() == DType::kF32 && !p.with_indices() && !s.channels_last &&
+                    !s.is_2x2_stride_2() && s.height * s.width > 0;
+  return fits ? kPreferred : 0;
+}
+
+/// Planes with NaN go through `max_pool_rows`.
+std::unique_ptr<Kernel> prepare_max_planes(const MaxPoolProblem& p) {
+  const PoolShape& s = p.shape;
   const MaxPlanes planes(s);
   const int64_t count = s.batch * s.channels, workers = std::min(count, kRowWorkers);
   const size_t each = planes.scratch_bytes();
@@ -173,28 +185,74 @@ std::unique_ptr<Kernel> max_pool_of_planes(const PoolShape& s) {
         const int64_t size = s.height * s.width, places = s.out_height * s.out_width;
         PoolShape one = s;
         one.batch = one.channels = 1;
-        const auto plane = [&](int64_t p, std::byte* scratch) {
-          if (!planes.run(x + p * size, out + p * places, reinterpret_cast<float*>(scratch)))
-            max_pool_planes<float, false>(one, x + p * size, out + p * places, nullptr);
+        const auto plane = [&](int64_t i, std::byte* scratch) {
+          if (!planes.run(x + i * size, out + i * places, reinterpret_cast<float*>(scratch)))
+            max_pool_rows<float, false>(one, x + i * size, out + i * places, nullptr);
         };
         const int64_t grain = std::max<int64_t>(1, 16384 * workers / (size * count + 1));
         for_each_task(count, workers, context.scratch, each, plane, grain);
       },
-      static_cast<size_t>(workers) * each);
+      static_cast<size_t>(workers) * each, "cpu:planes");
 }
 
-template <class T, bool kWithIndices>
-std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
-  if constexpr (std::is_same_v<T, float> && !kWithIndices)
-    if (!s.channels_last && !s.is_2x2_stride_2() && s.height * s.width > 0)
-      return max_pool_of_planes(s);
-  return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
-    const auto pool =
-        s.channels_last ? &max_pool_channels<T, kWithIndices> : &max_pool_planes<T, kWithIndices>;
-    pool(s, static_cast<const T*>(operands[0]), static_cast<T*>(results[0]),
-         static_cast<int32_t*>(results[1]));
+/// Windows of 2 × 2 with stride 2 over f32 channels first.
+double max_2x2_speedup(const MaxPoolProblem& p) {
+  return p.dtype() == DType::kF32 && !p.shape.channels_last && p.shape.is_2x2_stride_2()
+             ? kPreferred
+             : 0;
+}
+
+std::unique_ptr<Kernel> prepare_max_2x2(const MaxPoolProblem& p) {
+  return make_kernel(
+      [s = p.shape, with_indices = p.with_indices()](const RunContext&, void* const* operands,
+                                                     void* const* results) {
+        const auto* const x = static_cast<const float*>(operands[0]);
+        auto* const out = static_cast<float*>(results[0]);
+        auto* const indices = static_cast<int32_t*>(results[1]);
+        s.for_each_plane(4 * s.out_height * s.out_width, [&](int64_t from, int64_t to) {
+          max_pool_2x2(x + from, static_cast<int32_t>(s.width), s.out_height, s.out_width, out + to,
+                       with_indices ? indices + to : nullptr);
+        });
+      },
+      0, "cpu:2x2");
+}
+
+double max_channels_speedup(const MaxPoolProblem& p) { return p.shape.channels_last ? 1 : 0; }
+
+std::unique_ptr<Kernel> prepare_max_channels(const MaxPoolProblem& p) {
+  return visit_dtype(p.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto pool = p.with_indices() ? &max_pool_channels<T, true> : &max_pool_channels<T, false>;
+    return make_kernel(
+        [s = p.shape, pool](const RunContext&, void* const* operands, void* const* results) {
+          pool(s, static_cast<const T*>(operands[0]), static_cast<T*>(results[0]),
+               static_cast<int32_t*>(results[1]));
+        },
+        0, "cpu:channels");
   });
 }
+
+double max_rows_speedup(const MaxPoolProblem& p) { return p.shape.channels_last ? 0 : 1; }
+
+std::unique_ptr<Kernel> prepare_max_rows(const MaxPoolProblem& p) {
+  return visit_dtype(p.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto pool = p.with_indices() ? &max_pool_rows<T, true> : &max_pool_rows<T, false>;
+    return make_kernel(
+        [s = p.shape, pool](const RunContext&, void* const* operands, void* const* results) {
+          pool(s, static_cast<const T*>(operands[0]), static_cast<T*>(results[0]),
+               static_cast<int32_t*>(results[1]));
+        },
+        0, "cpu:rows");
+  });
+}
+
+constexpr Algorithm<MaxPoolProblem> kMaxPool[] = {
+    {"planes", max_planes_speedup, prepare_max_planes},
+    {"2x2", max_2x2_speedup, prepare_max_2x2},
+    {"channels", max_channels_speedup, prepare_max_channels},
+    {"rows", max_rows_speedup, prepare_max_rows},
+};
 
 /// One plane with 2 × 2 windows and stride 2; false if an index is outside its window.
 bool max_pool_2x2_grad_plane(const PoolShape& s, const float* grad, const int32_t* indices,
@@ -236,47 +294,91 @@ void scatter_channels(const PoolShape& s, const T* grad, const int32_t* indices,
   });
 }
 
-/// Windows may overlap, so each plane is summed by one thread, in f32 or f64.
+/// The type that gradients of T are summed in.
 template <class T>
-std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
-  using C = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+using SumType =
+    std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+
+/// A kernel that sums with `add(grad, indices, sums)`, in scratch where the results are narrower.
+template <class T, class F>
+std::unique_ptr<Kernel> max_grad_kernel(const PoolShape& s, F add, std::string name) {
+  using C = SumType<T>;
   constexpr bool kDirect = std::is_same_v<C, T>;
   const int64_t pixels = s.batch * s.channels * s.height * s.width;
   return make_kernel(
-      [s, pixels](const RunContext& context, void* const* operands, void* const* results) {
-        const ImageStrides i = s.in(), o = s.out();
+      [=](const RunContext& context, void* const* operands, void* const* results) {
         C* sums = reinterpret_cast<C*>(context.scratch);
         if constexpr (kDirect) sums = static_cast<C*>(results[0]);
-        if (s.channels_last) {
-          scatter_channels(s, static_cast<const T*>(operands[0]),
-                           static_cast<const int32_t*>(operands[1]), sums);
-          if constexpr (!kDirect)
-            convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
-          return;
-        }
-        const bool planes = kDirect;
-        // Probably windows of 2 × 2; the indices tell.
-        const bool maybe_2x2 = s.height / 2 == s.out_height && s.width / 2 == s.out_width;
-        if (!planes) std::fill_n(sums, pixels, C(0));
-        s.for_each_plane(s.height * s.width, [&](int64_t to, int64_t from) {
-          const T* const grad = static_cast<const T*>(operands[0]) + from;
-          const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + from;
-          if constexpr (std::is_same_v<T, float>)
-            if (planes && maybe_2x2 && max_pool_2x2_grad_plane(s, grad, mask, sums + to)) return;
-          if (planes) std::fill_n(sums + to, s.height * s.width, C(0));
-          for (int64_t r = 0; r < s.out_height; ++r)
-            for (int64_t c = 0; c < s.out_width; ++c) {
-              const int64_t at = r * o.row + c * o.column, index = mask[at];
-              if (index < 0 || index >= s.height * s.width) continue;
-              C& sum = sums[to + index / s.width * i.row + index % s.width * i.column];
-              sum = static_cast<C>(sum + static_cast<C>(grad[at]));
-            }
-        });
+        add(static_cast<const T*>(operands[0]), static_cast<const int32_t*>(operands[1]), sums);
         if constexpr (!kDirect)
           convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
       },
-      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
+      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C), std::move(name));
 }
+
+struct MaxPoolGradProblem {
+  const KernelRequest& request;
+  PoolShape shape;
+
+  DType dtype() const { return request.operands[0].dtype; }
+};
+
+double max_grad_channels_speedup(const MaxPoolGradProblem& p) {
+  return p.shape.channels_last ? 1 : 0;
+}
+
+std::unique_ptr<Kernel> prepare_max_grad_channels(const MaxPoolGradProblem& p) {
+  return visit_dtype(p.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto add = [s = p.shape](const T* grad, const int32_t* indices, SumType<T>* sums) {
+      scatter_channels(s, grad, indices, sums);
+    };
+    return max_grad_kernel<T>(p.shape, add, "cpu:channels");
+  });
+}
+
+double max_grad_planes_speedup(const MaxPoolGradProblem& p) {
+  return p.shape.channels_last ? 0 : 1;
+}
+
+/// Windows may overlap, so each plane is summed by one thread, in f32 or f64.
+template <class T>
+void add_to_planes(const PoolShape& s, const T* grads, const int32_t* indices, SumType<T>* sums) {
+  using C = SumType<T>;
+  const ImageStrides i = s.in(), o = s.out();
+  // Probably windows of 2 × 2; the indices tell.
+  [[maybe_unused]] const bool maybe_2x2 =
+      s.height / 2 == s.out_height && s.width / 2 == s.out_width;
+  s.for_each_plane(s.height * s.width, [&](int64_t to, int64_t from) {
+    const T* const grad = grads + from;
+    const int32_t* const mask = indices + from;
+    if constexpr (std::is_same_v<T, float>)
+      if (maybe_2x2 && max_pool_2x2_grad_plane(s, grad, mask, sums + to)) return;
+    std::fill_n(sums + to, s.height * s.width, C(0));
+    for (int64_t r = 0; r < s.out_height; ++r)
+      for (int64_t c = 0; c < s.out_width; ++c) {
+        const int64_t at = r * o.row + c * o.column, index = mask[at];
+        if (index < 0 || index >= s.height * s.width) continue;
+        C& sum = sums[to + index / s.width * i.row + index % s.width * i.column];
+        sum = static_cast<C>(sum + static_cast<C>(grad[at]));
+      }
+  });
+}
+
+std::unique_ptr<Kernel> prepare_max_grad_planes(const MaxPoolGradProblem& p) {
+  return visit_dtype(p.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto add = [s = p.shape](const T* grad, const int32_t* indices, SumType<T>* sums) {
+      add_to_planes(s, grad, indices, sums);
+    };
+    return max_grad_kernel<T>(p.shape, add, "cpu:planes");
+  });
+}
+
+constexpr Algorithm<MaxPoolGradProblem> kMaxPoolGrad[] = {
+    {"channels", max_grad_channels_speedup, prepare_max_grad_channels},
+    {"planes", max_grad_planes_speedup, prepare_max_grad_planes},
+};
 
 template <class T>
 std::unique_ptr<Kernel> max_pool_take(const PoolShape& s) {
@@ -296,74 +398,6 @@ std::unique_ptr<Kernel> max_pool_take(const PoolShape& s) {
   });
 }
 
-template <class T>
-std::unique_ptr<Kernel> avg_pool(const PoolShape& s, const Average& average) {
-  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  if constexpr (std::is_same_v<T, C>)
-    if (s.covers_planes() && s.height * s.width > 0)
-      return make_kernel(
-          [s, average](const RunContext&, void* const* operands, void* const* results) {
-            const int64_t size = s.height * s.width;
-            const double divisor = average.at(s, 0, 0).divisor;
-            const RowLoops<T>& loops = row_loops<T>();
-            const auto* const x = static_cast<const T*>(operands[0]);
-            auto* const out = static_cast<T*>(results[0]);
-            parallel_for(s.batch * s.channels, std::max<int64_t>(1, 16384 / size),
-                         [&](int64_t begin, int64_t end) {
-                           for (int64_t p = begin; p < end; ++p)
-                             out[p] = static_cast<T>(loops.sum(x + p * size, size) / divisor);
-                         });
-          });
-  return make_kernel([s, average](const RunContext&, void* const* operands, void* const* results) {
-    const ImageStrides i = s.in(), o = s.out();
-    s.for_each_plane(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
-                     [&](int64_t from, int64_t to) {
-                       const T* const x = static_cast<const T*>(operands[0]) + from;
-                       T* const out = static_cast<T*>(results[0]) + to;
-                       for (int64_t r = 0; r < s.out_height; ++r)
-                         for (int64_t c = 0; c < s.out_width; ++c) {
-                           const PoolWindow window = average.at(s, r, c);
-                           C sum = 0;
-                           for (int64_t h = window.first_h; h < window.last_h; ++h)
-                             for (int64_t w = window.first_w; w < window.last_w; ++w)
-                               sum += static_cast<C>(x[h * i.row + w * i.column]);
-                           out[r * o.row + c * o.column] =
-                               static_cast<T>(sum / static_cast<C>(window.divisor));
-                         }
-                     });
-  });
-}
-
-template <class T>
-std::unique_ptr<Kernel> avg_pool_grad(const PoolShape& s, const Average& average) {
-  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  constexpr bool kDirect = std::is_same_v<C, T>;
-  const int64_t pixels = s.batch * s.channels * s.height * s.width;
-  return make_kernel(
-      [s, average, pixels](const RunContext& context, void* const* operands, void* const* results) {
-        const ImageStrides i = s.in(), o = s.out();
-        C* sums = reinterpret_cast<C*>(context.scratch);
-        if constexpr (kDirect) sums = static_cast<C*>(results[0]);
-        std::fill_n(sums, pixels, C(0));
-        s.for_each_plane(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
-                         [&](int64_t to, int64_t from) {
-                           const T* const grad = static_cast<const T*>(operands[0]) + from;
-                           for (int64_t r = 0; r < s.out_height; ++r)
-                             for (int64_t c = 0; c < s.out_width; ++c) {
-                               const PoolWindow window = average.at(s, r, c);
-                               const C part = static_cast<C>(grad[r * o.row + c * o.column]) /
-                                              static_cast<C>(window.divisor);
-                               for (int64_t h = window.first_h; h < window.last_h; ++h)
-                                 for (int64_t w = window.first_w; w < window.last_w; ++w)
-                                   sums[to + h * i.row + w * i.column] += part;
-                             }
-                         });
-        if constexpr (!kDirect)
-          convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
-      },
-      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
@@ -375,17 +409,13 @@ std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
     fail(ErrorCode::kUsage,
          "max_pool2d: int32 indices do not fit planes of more than 2^31 elements");
   shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
-  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    return request.results[1].present ? max_pool<T, true>(shape) : max_pool<T, false>(shape);
-  });
+  return prepare_best<MaxPoolProblem>(kMaxPool, {request, shape});
 }
 
 std::unique_ptr<Kernel> prepare_max_pool2d_grad(const KernelRequest& request) {
   const bool last = MaxPool2dGradAttrs(request.attrs).data_format == "NHWC";
   const PoolShape shape(request.results[0].shape, request.operands[0].shape, last);
-  return visit_dtype(request.operands[0].dtype,
-                     [&](auto tag) { return max_pool_grad<typename decltype(tag)::type>(shape); });
+  return prepare_best<MaxPoolGradProblem>(kMaxPoolGrad, {request, shape});
 }
 
 std::unique_ptr<Kernel> prepare_max_pool2d_take(const KernelRequest& request) {
@@ -393,26 +423,6 @@ std::unique_ptr<Kernel> prepare_max_pool2d_take(const KernelRequest& request) {
   const PoolShape shape(request.operands[0].shape, request.operands[1].shape, last);
   return visit_dtype(request.operands[0].dtype,
                      [&](auto tag) { return max_pool_take<typename decltype(tag)::type>(shape); });
-}
-
-std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
-  const AvgPool2dAttrs attrs(request.attrs);
-  PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
-  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
-  const Average average{attrs.exclusive, attrs.divisor_override.value_or(0)};
-  return visit_float(request.operands[0].dtype, [&](auto tag) {
-    return avg_pool<typename decltype(tag)::type>(shape, average);
-  });
-}
-
-std::unique_ptr<Kernel> prepare_avg_pool2d_grad(const KernelRequest& request) {
-  const AvgPool2dGradAttrs attrs(request.attrs);
-  PoolShape shape(request.results[0].shape, request.operands[0].shape, attrs.data_format == "NHWC");
-  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
-  const Average average{attrs.exclusive, attrs.divisor_override.value_or(0)};
-  return visit_float(request.operands[0].dtype, [&](auto tag) {
-    return avg_pool_grad<typename decltype(tag)::type>(shape, average);
-  });
 }
 
 }  // namespace paddle::cpu
