@@ -173,6 +173,7 @@ GgufForm::GgufForm(const std::string& folder) : folder_(folder), files_(open_mod
   map_tensors(family, join_path(own, at(*gguf, "weights").as_string()));
   change_tensors(*section, all);
   add_frequencies(params);
+  add_longrope(params);
   check_params(family, params);
 }
 
@@ -328,12 +329,44 @@ void GgufForm::add_frequencies(const jinja::Dict& params) {
         (turns - number("rope_low")) / (number("rope_high") - number("rope_low")), 0.0, 1.0);
     divisors.push_back(static_cast<float>(1 / (kept + (1 - kept) / number("rope_factor"))));
   }
+  add_divisors("rope_freqs.weight", divisors);
+  has_frequencies_ = true;
+}
+
+void GgufForm::add_divisors(const std::string& name, const std::vector<float>& divisors) {
   const auto count = static_cast<int64_t>(divisors.size());
-  tensors_.push_back({"rope_freqs.weight", DType::kF32, {count}});
+  tensors_.push_back({name, DType::kF32, {count}});
   Origin origin;
   origin.value = Array::from<float>(divisors, {count});
   origins_.push_back(std::move(origin));
-  has_frequencies_ = true;
+}
+
+/// LongRoPE's divisors of frequencies for short and long texts, and the factor of cosines and
+/// sines, which GGUF files have as a number.
+void GgufForm::add_longrope(const jinja::Dict& params) {
+  const auto* const longer = param_of(params, "rope_long");
+  if (!longer || !longer->truth()) return;
+  const int64_t count = param_of(params, "rotary_width")->integer() / 2;
+  for (const char* const length : {"short", "long"}) {
+    const jinja::Value& given = *param_of(params, str("rope_", length));
+    std::vector<float> divisors;
+    if (given.is_list())
+      for (const jinja::Value& each : given.items().values)
+        if (each.is_number()) divisors.push_back(static_cast<float>(each.number()));
+    if (static_cast<int64_t>(divisors.size()) != count)
+      fail(ErrorCode::kModel, files_.config, ": ", length, "_factor of LongRoPE has ",
+           divisors.size(), " numbers, expected ", count);
+    add_divisors(str("rope_factors_", length, ".weight"), divisors);
+  }
+  const auto number = [&](const char* name) { return param_of(params, name)->number(); };
+  const double given = number("rope_attention"), growth = number("rope_factor");
+  const double factor = given > 0 ? given
+                        : growth > 1
+                            ? std::sqrt(1 + std::log(growth) / std::log(number("rope_context")))
+                            : 1;
+  metadata_.add_number(architecture_ + ".rope.scaling.attn_factor", static_cast<float>(factor));
+  keys_.set("rope_scaling_attn_factor", factor);
+  has_longrope_ = true;
 }
 
 /// The params that a GGUF file gives must be those of the folder, where its weights do not differ.
@@ -367,6 +400,8 @@ void GgufForm::check_params(const Family& family, const jinja::Dict& params) con
     const bool follows =
         (reordered && (name == "interleaved" || name == "grouped")) ||
         (plain_rope && name == "rope_context") || (has_frequencies_ && name.starts_with("rope_")) ||
+        (has_longrope_ && name.starts_with("rope_") && name != "rope_base" &&
+         name != "rope_context") ||
         (dense && (name == "chosen" || name == "expert_inner" || name == "normed_shares"));
     if (!other || follows || same_value(value, *other)) continue;
     fail(ErrorCode::kModel, files_.config, ": the model has ", name, "=", value.text(),

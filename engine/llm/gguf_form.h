@@ -60,6 +60,8 @@ class GgufForm {
   void add_tensor(const std::string& name, Origin origin, bool theirs_transposed);
   void change_tensors(const config::Node& section, const jinja::Value& variables);
   void add_frequencies(const jinja::Dict& params);
+  void add_longrope(const jinja::Dict& params);
+  void add_divisors(const std::string& name, const std::vector<float>& divisors);
   void check_params(const Family& family, const jinja::Dict& params) const;
   Array part(const Origin& origin, size_t index) const;
 
@@ -71,7 +73,7 @@ class GgufForm {
   std::vector<Tensor> tensors_;
   std::vector<Origin> origins_;
   int64_t words_ = 0, layers_ = 0;
-  bool has_frequencies_ = false;
+  bool has_frequencies_ = false, has_longrope_ = false;
 };
 
 }  // namespace paddle::llm

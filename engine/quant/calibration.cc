@@ -38,10 +38,11 @@ class NestedObserver final : public RegionDepth {
   bool watches() const { return !layers_.empty(); }
 
   Tensors apply(const OpCall& call) override {
-    if (depth() > 0 && is_layer_op(call.op) && call.operands.size() > 1 &&
-        call.operands[1].defined() && call.operands[1].is_concrete())
-      if (const auto found = layers_.find(call.operands[1].array().raw()); found != layers_.end())
-        observers_[found->second][0].add(call.operands[0].array());
+    const size_t at = weight_operand(call.op);
+    if (depth() > 0 && (is_layer_op(call.op) || at == 0) && call.operands.size() > 1 &&
+        call.operands[at].defined() && call.operands[at].is_concrete())
+      if (const auto found = layers_.find(call.operands[at].array().raw()); found != layers_.end())
+        observers_[found->second][0].add(call.operands[1 - at].array());
     return next().apply(call);
   }
 

@@ -13,6 +13,8 @@
 namespace paddle::quant {
 namespace {
 
+constexpr const char* kTransposedConvolution = "conv2d_transpose";
+
 const AttrValue* attribute(const ir::Operation& operation, const char* name) {
   const int i = operation.op->attr_index(name);
   return i < 0 ? nullptr : &operation.attrs[static_cast<size_t>(i)];
@@ -32,7 +34,7 @@ std::string obstacle(const Layer& layer, const ir::Operation& operation) {
       if (operation.operands[i]->type.shape.size() < 2) return "its operands are not matrices";
     return "";
   }
-  const Array& weight = *operation.operands[1]->constant;
+  const Array& weight = *Quantizable::weight_of(operation);
   if (weight.dtype != DType::kF32) return "it does not compute in float32";
   if (layer.op == "matmul") {
     if (weight.ndim() != 2) return "its weight is not a matrix";
@@ -59,7 +61,7 @@ void add_nested(const ir::Region& region, std::set<const void*>& weights,
                 std::vector<ir::Operation*>& out) {
   for (const auto& operation : region.operations) {
     if (is_layer_operation(*operation, false) &&
-        weights.insert(operation->operands[1]->constant->raw()).second)
+        weights.insert(Quantizable::weight_of(*operation)->raw()).second)
       out.push_back(operation.get());
     for (const auto& nested : operation->regions) add_nested(*nested, weights, out);
   }
@@ -85,11 +87,12 @@ void fold_weights(ir::Function& function) {
   const auto fold = [&](const auto& self, ir::Region& region) -> void {
     for (const auto& operation : region.operations) {
       for (const auto& nested : operation->regions) self(self, *nested);
-      if (!is_layer_op(*operation->op) || operation->operands.size() < 2 ||
-          !operation->operands[1] || operation->operands[1]->constant)
+      const size_t at = weight_operand(*operation->op);
+      if (!(is_layer_op(*operation->op) || at == 0) || operation->operands.size() < 2 ||
+          !operation->operands[at] || operation->operands[at]->constant)
         continue;
-      if (const auto value = passes::constant_value(operation->operands[1], evaluate))
-        operation->operands[1] = function.add_constant(value->contiguous());
+      if (const auto value = passes::constant_value(operation->operands[at], evaluate))
+        operation->operands[at] = function.add_constant(value->contiguous());
     }
   };
   fold(fold, function.body);
@@ -114,12 +117,24 @@ bool Layer::is_more_sensitive(const Layer& other, Sensitivity by) const {
 
 std::vector<size_t> Layer::inputs() const {
   if (op == "attention") return {0, 1, 2};
+  if (op == kTransposedConvolution) return {1};
   if (!has_weight) return {0, 1};
   return has_quantized_input(op) ? std::vector<size_t>{0} : std::vector<size_t>();
 }
 
+ChannelAxis Layer::channel_axis() const {
+  if (op == kTransposedConvolution) return depthwise ? ChannelAxis::kFirst : ChannelAxis::kSecond;
+  return transposed || has_channels_first(op) ? ChannelAxis::kFirst : ChannelAxis::kLast;
+}
+
+size_t weight_operand(const Op& op) {
+  static const Op& transposed = get_op("conv2d_input_grad");
+  return &op == &transposed ? 0 : 1;
+}
+
 bool is_layer(const Op& op, bool first_is_constant, bool second_is_constant, bool products) {
   if (products && op.name() == "attention") return true;
+  if (weight_operand(op) == 0) return first_is_constant && !second_is_constant;
   if (!is_layer_op(op)) return false;
   return second_is_constant || (products && op.name() == "matmul" && !first_is_constant);
 }
@@ -152,8 +167,9 @@ Quantizable::Quantizable(const ir::Function& function,
   size_t top = 0;
   std::vector<std::string> before;
   const auto name_of = [&](const ir::Operation& operation) {
-    if (!operation.operands[1] || !operation.operands[1]->constant) return std::string();
-    const auto found = names.find(operation.operands[1]->constant->raw());
+    const Array* const constant = weight_of(operation);
+    if (!constant) return std::string();
+    const auto found = names.find(constant->raw());
     return found == names.end() ? std::string() : found->second;
   };
   for (const ir::Operation* each : layer_operations(f, products, top))
@@ -166,8 +182,13 @@ Quantizable::Quantizable(const ir::Function& function,
   std::set<std::string> used;
   for (size_t i = 0; i < operations.size(); ++i) {
     Layer layer;
-    layer.op = std::string(operations[i]->op->name());
-    layer.has_weight = layer.op != "attention" && operations[i]->operands[1]->constant;
+    const Array* const constant = weight_of(*operations[i]);
+    layer.op = weight_operand(*operations[i]->op) == 0 ? kTransposedConvolution
+                                                       : operations[i]->op->name();
+    layer.has_weight = layer.op != "attention" && constant;
+    layer.depthwise = layer.op == kTransposedConvolution && constant->ndim() > 1 &&
+                      constant->shape[1] == 1 &&
+                      attribute(*operations[i], "groups")->as_int() == constant->shape[0];
     layer.transposed =
         layer.has_weight && layer.op == "matmul" && is_true(*operations[i], "transpose_y");
     layer.nested = i >= top;
@@ -247,6 +268,11 @@ std::shared_ptr<ir::Function> Quantizable::with_layer_results() const {
   for (size_t i = 0; i < top; ++i)
     out->add_output({ir::PortKind::kValue, str("layer.", i)}, operations[i]->results[0]);
   return out;
+}
+
+const Array* Quantizable::weight_of(const ir::Operation& operation) {
+  const ir::Value* const value = operation.operands[weight_operand(*operation.op)];
+  return value && value->constant ? &*value->constant : nullptr;
 }
 
 void Quantizable::set_constant(ir::Operation& operation, size_t operand, const Array& value) {

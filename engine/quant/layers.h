@@ -21,15 +21,17 @@ enum class Sensitivity : uint8_t { kSqnr, kGradient };
 /// "sqnr" or "gradient", as the schema has them.
 Sensitivity parse_sensitivity(const std::string& name);
 
-/// A convolution, linear layer, product with a constant matrix, recurrent layer or embedding; or,
-/// without a weight, a matmul of two activations or an attention.
+/// A convolution (a transposed one too), linear layer, product with a constant matrix, recurrent
+/// layer or embedding; or, without a weight, a matmul of two activations or an attention.
 struct Layer {
   std::string name;       ///< of its weight without ".weight", or the operation and a number
   std::string parameter;  ///< its weight; "" if that is a constant
-  std::string op;         ///< name of the operation
-  std::string location;   ///< in the model's text, if known
+  std::string op;        ///< name of the operation; "conv2d_transpose" although it is traced as the
+                         ///< gradient of a convolution
+  std::string location;  ///< in the model's text, if known
   bool has_weight = true;
   bool transposed = false;  ///< a matmul whose weight is [out, in]
+  bool depthwise = false;   ///< a transposed convolution whose weight is [channels, 1, …]
   bool nested = false;      ///< in a region of control flow
   bool quantized = true;
   std::string why;  ///< why it stays float, or what a method could not do
@@ -55,12 +57,16 @@ struct Layer {
   }
   /// Whether this layer is the more sensitive one; those that are not known come last.
   bool is_more_sensitive(const Layer& other, Sensitivity by) const;
-  bool channels_first() const { return transposed || has_channels_first(op); }
+  /// The axis of output channels in its weight. Groups of a transposed convolution share scales.
+  ChannelAxis channel_axis() const;
+  bool channels_first() const { return channel_axis() == ChannelAxis::kFirst; }
   /// The operands that become integers where activations do.
   std::vector<size_t> inputs() const;
   std::string decision() const { return quantized ? format.text() : "float32"; }
 };
 
+/// The operand of a layer's operation that is its weight.
+size_t weight_operand(const Op& op);
 /// Whether a call is a layer. `products`: those of two activations are.
 bool is_layer(const Op& op, bool first_is_constant, bool second_is_constant, bool products);
 
@@ -85,7 +91,9 @@ class Quantizable {
   bool has_products() const { return products_; }
   /// The operation of each layer.
   const std::vector<ir::Operation*>& operations() const { return operations_; }
-  const Array& weight(size_t layer) const { return *operations_.at(layer)->operands[1]->constant; }
+  const Array& weight(size_t layer) const { return *weight_of(*operations_.at(layer)); }
+  /// The constant weight of an operation; null if it has none.
+  static const Array* weight_of(const ir::Operation& operation);
   /// Replaces a constant operand of an operation; other uses of the constant keep it.
   void set_constant(ir::Operation& operation, size_t operand, const Array& value);
 

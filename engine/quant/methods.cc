@@ -90,12 +90,12 @@ void apply_scales(Quantizable& model, const ScalableNorm& norm, const std::vecto
     if (const ir::Value* value = norm.norm->operands.at(operand))
       model.set_constant(*norm.norm, operand, divided(*value->constant, scales));
   for (const size_t layer : norm.layers) {
-    WeightRows rows = weight_rows(model.weight(layer), false);
+    WeightRows rows = weight_rows(model.weight(layer), ChannelAxis::kLast);
     for (int64_t c = 0; c < rows.channels; ++c)
       for (int64_t f = 0; f < rows.features; ++f)
         rows.row(c)[f] = static_cast<float>(rows.row(c)[f] * scales[static_cast<size_t>(f)]);
     model.set_constant(*model.operations()[layer], 1,
-                       weight_array(rows, model.weight(layer).shape, false));
+                       weight_array(rows, model.weight(layer).shape, ChannelAxis::kLast));
   }
 }
 
@@ -113,7 +113,7 @@ class ChannelSide {
       : shape_(model.weight(layer).shape),
         first_(model.layers()[layer].channels_first()),
         outputs_(outputs),
-        rows_(weight_rows(model.weight(layer), first_)) {
+        rows_(weight_rows(model.weight(layer), axis())) {
     // A convolution's features are input channels times its window.
     window_ = first_ ? rows_.features / shape_[1] : 1;
     depthwise_ = first_ && shape_[1] == 1;
@@ -130,7 +130,7 @@ class ChannelSide {
   void scale(int64_t channel, double factor) {
     each(channel, [&](float& value) { value = static_cast<float>(value * factor); });
   }
-  Array weight() const { return weight_array(rows_, shape_, first_); }
+  Array weight() const { return weight_array(rows_, shape_, axis()); }
 
  private:
   template <class Use>
@@ -142,6 +142,8 @@ class ChannelSide {
     for (int64_t c = 0; c < rows_.channels; ++c)
       for (int64_t w = 0; w < window_; ++w) use(rows_.row(c)[channel * window_ + w]);
   }
+
+  ChannelAxis axis() const { return first_ ? ChannelAxis::kFirst : ChannelAxis::kLast; }
 
   Dims shape_;
   bool first_, outputs_;
@@ -166,7 +168,7 @@ int64_t equalize(Quantizable& model) {
   };
   const auto usable = [&](size_t layer) {
     const Layer& l = model.layers()[layer];
-    return l.quantized && l.has_weight && has_quantized_input(l.op);
+    return l.quantized && l.has_weight && has_quantized_input(l.op) && l.op != "conv2d_transpose";
   };
   std::vector<std::pair<size_t, size_t>> pairs;
   for (const auto& [operation, layer] : numbers) {
@@ -233,7 +235,7 @@ int64_t smooth(Quantizable& model, const std::vector<std::vector<float>>& larges
     const auto n = static_cast<size_t>(norm.features);
     std::vector<double> weights(n, 0), scales(n, 1);
     for (const size_t layer : norm.layers) {
-      const WeightRows rows = weight_rows(model.weight(layer), false);
+      const WeightRows rows = weight_rows(model.weight(layer), ChannelAxis::kLast);
       for (int64_t c = 0; c < rows.channels; ++c)
         for (size_t f = 0; f < n; ++f)
           weights[f] = std::max(weights[f], std::abs(static_cast<double>(rows.row(c)[f])));
@@ -272,7 +274,7 @@ int64_t scale_by_activations(Quantizable& model, const std::vector<Moments>& mom
       for (double& s : scales) s = std::clamp(s / std::sqrt(low * high), 1e-4, 1e4);
       double error = 0;
       for (const size_t layer : norm.layers) {
-        const WeightRows rows = weight_rows(model.weight(layer), false);
+        const WeightRows rows = weight_rows(model.weight(layer), ChannelAxis::kLast);
         WeightRows scaled = rows;
         for (int64_t c = 0; c < rows.channels; ++c)
           for (size_t f = 0; f < n; ++f)
@@ -302,7 +304,7 @@ bool correct_bias(Quantizable& model, size_t layer, const Moments& moments) {
   if (operation.op->operand_index("bias") != 2) return false;
   const ir::Value* given = operation.operands.at(2);
   if (given && !given->constant) return false;
-  const WeightRows rows = weight_rows(model.weight(layer), l.channels_first());
+  const WeightRows rows = weight_rows(model.weight(layer), l.channel_axis());
   const WeightRows q = quantized_weight(l, model.weight(layer)).dequantized();
   Array bias = Array::zeros(DType::kF32, {rows.channels});
   if (given) {

@@ -10,7 +10,7 @@ namespace {
 int64_t features_of(const Quantizable& model, size_t layer) {
   const Array& weight = model.weight(layer);
   const Layer& l = model.layers()[layer];
-  const int64_t channels = l.channels_first() ? weight.shape.front() : weight.shape.back();
+  const int64_t channels = weight.shape[axis_of(l.channel_axis(), weight.shape.size())];
   return channels == 0 ? 0 : weight.size() / channels;
 }
 

@@ -40,7 +40,7 @@ size_t choose_in_order(Quantizable& model, const std::vector<size_t>& layers,
       Layer& layer = model.layers()[stage[k]];
       layer.quantized = true;
       const WeightRows target =
-          compensated(weight_rows(model.weight(stage[k]), layer.channels_first()), moments[k]);
+          compensated(weight_rows(model.weight(stage[k]), layer.channel_axis()), moments[k]);
       // The descent ends near where it begins; what GPTQ rounds is a better place than the nearest.
       const QuantizedWeight start = gptq(target, layer.format.weights, moments[k].quantized);
       layer.weight =
@@ -77,8 +77,8 @@ void choose_integers(const QuantConfig& config, Quantizable& model, CalibrationD
                   static_cast<int64_t>(done), static_cast<int64_t>(layers.size())});
         ++done;
         layer.weight = std::make_shared<QuantizedWeight>(
-            gptq(weight_rows(model.weight(i), layer.channels_first()), layer.format.weights,
-                 moments, gptq_step->damp));
+            gptq(weight_rows(model.weight(i), layer.channel_axis()), layer.format.weights, moments,
+                 gptq_step->damp));
       }
       if (corrects) for_biases.emplace_back(i, Moments{moments.features, {}, moments.mean});
     });

@@ -35,6 +35,7 @@ std::string obstacle(const Quantizable& model, size_t i, Grouping& grouping) {
   const Layer& layer = model.layers()[i];
   if (!layer.quantized) return layer.why;
   if (layer.op == "embedding") return "tables are not pruned";
+  if (layer.op == "conv2d_transpose") return "transposed convolutions are not pruned";
   if (layer.parameter.empty()) return "its weight is not a parameter";
   const Dims& shape = model.weight(i).shape;
   grouping.inputs = layer.channels_first() ? shape.at(1) : shape.front();
@@ -141,7 +142,7 @@ PruneReport prune(const PruneJob& given, const Progress& progress) {
   for (const size_t i : pruned) {
     const Layer& layer = layers.layers()[i];
     const Array weight = traced.weight(layer.parameter);
-    WeightRows rows = weight_rows(weight, layer.channels_first());
+    WeightRows rows = weight_rows(weight, layer.channel_axis());
     const std::vector<double>& square = squares[i];
     report.layers[i].error = prune_rows(rows, groupings[i], [&](int64_t c, int64_t f) {
       const double size = std::abs(static_cast<double>(rows.row(c)[f]));
@@ -149,7 +150,7 @@ PruneReport prune(const PruneJob& given, const Progress& progress) {
     });
     report.layers[i].zeros = share_of_zeros(rows);
     weights[layer.parameter] =
-        weight_array(rows, weight.shape, layer.channels_first()).cast(weight.dtype);
+        weight_array(rows, weight.shape, layer.channel_axis()).cast(weight.dtype);
   }
   const WeightSource weight = [&](const std::string& name) {
     const auto found = weights.find(name);

@@ -67,9 +67,9 @@ void set_formats(Quantizable& model, const QuantConfig& config) {
     if (!layer.quantized || !layer.has_weight) continue;
     const Dims& shape = model.weight(i).shape;
     const bool rows = layer.transposed || layer.op == "recurrent_scan";
-    fit_groups(layer.format.weights, rows                     ? shape.back()
-                                     : layer.channels_first() ? 0
-                                                              : shape.front());
+    fit_groups(layer.format.weights, rows                                         ? shape.back()
+                                     : layer.channel_axis() != ChannelAxis::kLast ? 0
+                                                                                  : shape.front());
   }
 }
 

@@ -8,6 +8,7 @@
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
 #include "ops/generated/math.h"
+#include "ops/generated/nn.h"
 #include "ops/generated/quantization.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/sequence.h"
@@ -59,17 +60,16 @@ Array integer_array(const std::vector<int8_t>& values, const Dims& shape, int bi
   return out;
 }
 
-/// The integers of a weight as an array: rows of channels, or columns.
-Array weight_integers(const QuantizedWeight& weight, const Dims& shape, bool channels_first,
+/// The integers of a weight [channels][features] in the layout of the weight.
+Array weight_integers(const QuantizedWeight& weight, const Dims& shape, ChannelAxis channels,
                       int bits) {
-  if (channels_first) return integer_array(weight.integers, shape, bits);
-  const WeightScales& s = weight.scales;
-  std::vector<int8_t> columns(weight.integers.size());
-  for (int64_t c = 0; c < s.channels; ++c)
-    for (int64_t f = 0; f < s.features; ++f)
-      columns[static_cast<size_t>(f * s.channels + c)] =
-          weight.integers[static_cast<size_t>(c * s.features + f)];
-  return integer_array(columns, shape, bits);
+  if (channels == ChannelAxis::kFirst) return integer_array(weight.integers, shape, bits);
+  const int64_t features = weight.scales.features;
+  std::vector<int8_t> values(weight.integers.size());
+  for_each_weight(shape, channels, [&](int64_t c, int64_t f, int64_t i) {
+    values[static_cast<size_t>(i)] = weight.integers[static_cast<size_t>(c * features + f)];
+  });
+  return integer_array(values, shape, bits);
 }
 
 /// Whether a scale for each row of features can be taken out of a layer's result.
@@ -94,7 +94,7 @@ class Quantizer final : public PassingInterpreter {
     };
     if (depth_ > 0) {
       if (!is_layer(call.op, is_constant(0), is_constant(1), false)) return next().apply(call);
-      const auto found = nested_.find(call.operands[1].array().raw());
+      const auto found = nested_.find(call.operands[weight_operand(call.op)].array().raw());
       const bool quantizes = found != nested_.end() && layers_.at(found->second).quantized;
       return quantizes ? quantize_layer(call, layers_.at(found->second)) : next().apply(call);
     }
@@ -176,9 +176,10 @@ class Quantizer final : public PassingInterpreter {
     }
     if (layer.op == "attention") return {quantized_attention(call, operands), Tensor()};
     if (layer.has_weight) {
-      const Array& weight = call.operands[1].array();
+      const size_t at = weight_operand(call.op);
+      const Array& weight = call.operands[at].array();
       const QuantizedWeight q = quantized_weight(layer, weight);
-      operands[1] = dequantized_weight(layer, q, weight.shape);
+      operands[at] = dequantized_weight(layer, q, weight.shape);
       if (layer.format.activations == ActivationMode::kStatic && has_quantized_input(layer.op) &&
           operands.size() > 2 && operands[2].defined() && operands[2].is_concrete() &&
           operands[2].array().shape == Dims{q.scales.channels} && q.scales.groups() == 1 &&
@@ -205,7 +206,8 @@ class Quantizer final : public PassingInterpreter {
 
   Tensor dequantized_weight(const Layer& layer, const QuantizedWeight& q, const Dims& shape) {
     const WeightScales& s = q.scales;
-    const bool first = layer.channels_first();
+    const ChannelAxis channels = layer.channel_axis();
+    const bool first = channels == ChannelAxis::kFirst;
     const std::string name = layer.name + ".weight";
     // The layout of integers, and that of scales, which broadcast against them.
     Dims layout = shape, along(shape.size(), 1);
@@ -217,12 +219,12 @@ class Quantizer final : public PassingInterpreter {
       layout = {s.groups(), s.group, s.channels};
       along = {s.groups(), 1, s.channels};
     } else if (s.format.per != Granularity::kTensor) {
-      (first ? along.front() : along.back()) = s.channels;
+      along[axis_of(channels, along.size())] = s.channels;
     } else {
       along = {};
     }
     const int bits = integers_ == Integers::kPacked ? s.format.storage_bits() : 8;
-    const Array integers = weight_integers(q, layout, first, bits);
+    const Array integers = weight_integers(q, layout, channels, bits);
     // Scales are [channels][groups]; a single one stands for all.
     std::vector<float> scales;
     std::vector<int8_t> zeros;
@@ -278,6 +280,30 @@ class Quantizer final : public PassingInterpreter {
   std::vector<std::pair<Tensor, Tensor>> images_;  ///< inputs of convolutions, and their roundings
 };
 
+/// The attributes of an operation for a first input of this shape: a transposed convolution states
+/// the shape of its result. None where that does not follow.
+std::optional<Attrs> attrs_for(const ir::Operation& operation, const Shape& x) {
+  if (weight_operand(*operation.op) != 0) return operation.attrs;
+  const Conv2dInputGradAttrs a(operation.attrs);
+  const Shape &given = operation.operands[1]->type.shape,
+              &weight = operation.operands[0]->type.shape;
+  Shape shape = a.input_shape;
+  shape[0] = x[0];
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t axis = i + (a.data_format == "NHWC" ? 1 : 2);
+    const auto least = [&](const Dim& size) {
+      return (size - 1) * a.stride[i] - a.padding[2 * i] - a.padding[2 * i + 1] +
+             (weight[2 + i] - 1) * a.dilation[i] + 1;
+    };
+    const Dim extra = shape[axis] - least(given[axis]);
+    if (!extra.is_constant()) return std::nullopt;
+    shape[axis] = least(x[axis]) + extra;
+  }
+  Attrs out = operation.attrs;
+  out[static_cast<size_t>(operation.op->attr_index("input_shape"))] = AttrValue(shape);
+  return out;
+}
+
 Quantizer quantizer_of(const Quantizable& model, Integers integers, bool layer_results) {
   Quantizer out(model.layers(), model.has_products(), layer_results, integers);
   for (size_t i = model.top_level_layers(); i < model.layers().size(); ++i)
@@ -289,7 +315,7 @@ Quantizer quantizer_of(const Quantizable& model, Integers integers, bool layer_r
 
 QuantizedWeight quantized_weight(const Layer& layer, const Array& weight) {
   if (layer.weight) return *layer.weight;
-  return round_to_nearest(weight_rows(weight, layer.channels_first()), layer.format.weights);
+  return round_to_nearest(weight_rows(weight, layer.channel_axis()), layer.format.weights);
 }
 
 QuantizedFunction quantize(const Quantizable& model, Integers integers, bool layer_results) {
@@ -320,6 +346,7 @@ bool can_isolate(const Quantizable& model, size_t index) {
   const std::vector<size_t> inputs = layer.inputs();
   if (layer.nested || inputs.empty()) return false;
   const auto& operands = model.operations().at(index)->operands;
+  if (!attrs_for(*model.operations().at(index), operands[inputs[0]]->type.shape)) return false;
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i] && !operands[i]->constant &&
         std::find(inputs.begin(), inputs.end(), i) == inputs.end())
@@ -346,9 +373,9 @@ QuantizedFunction isolated_layer(const Quantizable& model, size_t index,
     const Tensor x = tracer.input({ir::PortKind::kValue, str("x", i)}, {dtype, inputs.at(i)});
     operands[at[i]] = integer_ends ? dequantized(x, affine_of(layers[0].ranges[i])) : x;
   }
-  const Inferred inferred = infer_results(*operation.op, operation.attrs, operands);
-  const OpCall call{*operation.op, operands, operation.attrs, inferred.results,
-                    inferred.constraints};
+  const Attrs attrs = attrs_for(operation, inputs.at(0)).value();
+  const Inferred inferred = infer_results(*operation.op, attrs, operands);
+  const OpCall call{*operation.op, operands, attrs, inferred.results, inferred.constraints};
   Tensor y;
   if (is_quantized) {
     const InterpreterScope above(quantizer);

@@ -77,25 +77,23 @@ std::string WeightFormat::text() const {
   return out;
 }
 
-WeightRows weight_rows(const Array& weight, bool channels_first) {
+WeightRows weight_rows(const Array& weight, ChannelAxis channels) {
   const Array w = weight.cast(DType::kF32).contiguous();
   WeightRows out;
-  out.channels = channels_first ? w.shape.front() : w.shape.back();
+  out.channels = w.shape.at(axis_of(channels, w.shape.size()));
   out.features = out.channels == 0 ? 0 : w.size() / out.channels;
   out.values.resize(static_cast<size_t>(w.size()));
   const float* const from = w.data<float>();
-  for (int64_t c = 0; c < out.channels; ++c)
-    for (int64_t f = 0; f < out.features; ++f)
-      out.row(c)[f] = channels_first ? from[c * out.features + f] : from[f * out.channels + c];
+  for_each_weight(w.shape, channels,
+                  [&](int64_t c, int64_t f, int64_t i) { out.row(c)[f] = from[i]; });
   return out;
 }
 
-Array weight_array(const WeightRows& rows, const Dims& shape, bool channels_first) {
+Array weight_array(const WeightRows& rows, const Dims& shape, ChannelAxis channels) {
   Array out = Array::empty(DType::kF32, shape);
   float* const to = out.data<float>();
-  for (int64_t c = 0; c < rows.channels; ++c)
-    for (int64_t f = 0; f < rows.features; ++f)
-      to[channels_first ? c * rows.features + f : f * rows.channels + c] = rows.row(c)[f];
+  for_each_weight(shape, channels,
+                  [&](int64_t c, int64_t f, int64_t i) { to[i] = rows.row(c)[f]; });
   return out;
 }
 

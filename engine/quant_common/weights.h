@@ -25,6 +25,14 @@ struct WeightFormat {
   std::string text() const;  ///< "int4 in groups of 128"
 };
 
+/// The axis of a weight that has its output channels: the first one (convolutions, embeddings), the
+/// second one (transposed convolutions) or the last one (matrices [in, out]).
+enum class ChannelAxis : uint8_t { kFirst, kSecond, kLast };
+/// The number of that axis in a weight of this rank.
+inline size_t axis_of(ChannelAxis channels, size_t rank) {
+  return channels == ChannelAxis::kFirst ? 0 : channels == ChannelAxis::kSecond ? 1 : rank - 1;
+}
+
 /// A weight as one row for each output channel, of the features that it multiplies.
 struct WeightRows {
   int64_t channels = 0, features = 0;
@@ -33,9 +41,21 @@ struct WeightRows {
   const float* row(int64_t channel) const { return values.data() + channel * features; }
   float* row(int64_t channel) { return values.data() + channel * features; }
 };
-/// Output channels are the first axis of a weight (convolutions, embeddings) or its last one.
-WeightRows weight_rows(const Array& weight, bool channels_first);
-Array weight_array(const WeightRows& rows, const Dims& shape, bool channels_first);
+/// Features are the other axes of the weight, in their order.
+WeightRows weight_rows(const Array& weight, ChannelAxis channels);
+Array weight_array(const WeightRows& rows, const Dims& shape, ChannelAxis channels);
+/// Calls `use(channel, feature, index)` for the elements of a contiguous weight.
+template <class Use>
+void for_each_weight(const Dims& shape, ChannelAxis channels, const Use& use) {
+  const size_t axis = axis_of(channels, shape.size());
+  int64_t outer = 1, inner = 1;
+  for (size_t i = 0; i < axis; ++i) outer *= shape[i];
+  for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
+  int64_t index = 0;
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t c = 0; c < shape[axis]; ++c)
+      for (int64_t i = 0; i < inner; ++i) use(c, o * inner + i, index++);
+}
 
 /// Scales and zero points of the rows of a weight.
 struct WeightScales {

@@ -101,6 +101,17 @@ TEST(GgufFolder, OfGemmaGivesTheLogitsOfTheFolder) {
   fs::remove_all(folder);
 }
 
+// LongRoPE: frequencies of long texts, and of short ones where the context holds no others.
+TEST(GgufFolder, OfLongRopeGivesTheLogitsOfTransformers) {
+  const std::string folder = kData + "phi3_longrope", file = gguf_of(folder);
+  const formats::NpzReader longer(folder + "/golden.npz"), shorter(folder + "/golden_short.npz");
+  expect_near(logits_of(file, "phi3", longer.read("tokens")), longer.read("logits"));
+  const llm::LanguageModel model = llm::open_language_model(
+      file, {"models/llm/phi3.yaml", {}, llm::Activations::kInt16, {.context = 8}});
+  expect_near(model.model->run({shorter.read("tokens")})[0].contiguous(), shorter.read("logits"));
+  fs::remove(file);
+}
+
 // A window that GGUF's architecture does not have bounds the context instead.
 TEST(GgufFolder, OfMistralHasTheContextOfItsWindow) {
   const llm::GgufForm form(kData + "mistral");
@@ -128,7 +139,9 @@ TEST(GgufFolder, IsRefusedWhereTheFileWouldComputeSomethingElse) {
   refused(kData + "bert", "models of type 'bert' are not written as GGUF files");
   refused(kData + "dynamic", "written as GGUF files only where params.rope_type");
   refused(kData + "glm4_yarn", "only where params.rope_type == \"default\"");
-  refused(kData + "phi3_longrope", "only where not params.rope_long");
+  const std::string shorter = changed("phi3_longrope", "1.3,\n      1.6", "1.3");
+  refused(shorter, "short_factor of LongRoPE has 3 numbers, expected 4");
+  fs::remove_all(shorter);
   refused(kData + "falcon_rw", "only where params.parallel");
 }
 

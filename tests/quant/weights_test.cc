@@ -49,12 +49,13 @@ double squared_error(const WeightRows& rows, const QuantizedWeight& weight) {
 
 TEST(Weights, RowsOfBothLayouts) {
   const Array weight = Array::from<float>({1, 2, 3, 4, 5, 6}, {2, 3});
-  const WeightRows first = weight_rows(weight, true), last = weight_rows(weight, false);
+  const WeightRows first = weight_rows(weight, ChannelAxis::kFirst),
+                   last = weight_rows(weight, ChannelAxis::kLast);
   EXPECT_EQ(first.channels, 2);
   EXPECT_EQ(first.values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(last.channels, 3);
   EXPECT_EQ(last.values, (std::vector<float>{1, 4, 2, 5, 3, 6}));
-  const Array back = weight_array(last, weight.shape, false);
+  const Array back = weight_array(last, weight.shape, ChannelAxis::kLast);
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(back.number(i), weight.number(i));
 }
 

@@ -100,9 +100,7 @@ Values conv(NodeCall& c) { return {convolve(c, c.tensor(0), c.tensor(1), c.optio
 bool is_plain_transposed(const Window& w, const std::vector<int64_t>& extra) {
   if (w.rank() > 2) return false;
   for (size_t i = 0; i < w.rank(); ++i)
-    if (w.before[i] < 0 || w.after[i] < 0 || extra[i] < 0 ||
-        extra[i] >= std::max(w.stride[i], w.dilation[i]))
-      return false;
+    if (w.before[i] < 0 || w.after[i] < 0 || extra[i] < 0 || extra[i] >= w.stride[i]) return false;
   return true;
 }
 
@@ -171,8 +169,8 @@ Values causal_conv_with_state(NodeCall& c) {
 
 }  // namespace
 
-/// Padding that conv2d_transpose does not have is applied to the unpadded result, which is cropped
-/// or padded as the attributes require.
+/// Results of other sizes are computed without padding, then cropped or padded as the attributes
+/// require.
 Values conv_transpose_rule(NodeCall& c) {
   c.check_same_dtype({0, 1, 2});
   const Tensor &x = c.tensor(0), &weight = c.tensor(1);
