@@ -6,7 +6,6 @@
 #include "common_dims.h"
 #include "common_options.h"
 #include "formats/gguf/quantize.h"
-#include "train/config.h"
 
 namespace paddle::cli {
 namespace {
@@ -88,10 +87,8 @@ quant::QuantJob& QuantOptions::read(const char* command) {
   if (!target.empty()) overrides.push_back("quant.target=" + target);
   if (!statistics.empty()) overrides.push_back("quant.calibrate.statistics=" + statistics);
   if (!drop.empty()) overrides.push_back("quant.accept.accuracy=" + drop);
-  std::vector<std::string> others;
-  for (const auto& key : train::run_schema().keys()) others.push_back(key.name);
   for (const std::string& each : accept) overrides.push_back(acceptance_setting(each));
-  job.config = quant::read_quant_config(file, overrides, others);
+  job.config = quant::read_quant_config(file, overrides);
   for (const std::string& pattern : keep_float) {
     quant::LayerRule rule;
     rule.match = {pattern};

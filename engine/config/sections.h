@@ -1,7 +1,7 @@
 #pragma once
-// The sections of a config that several tools share: each room registers the sections that it
-// reads, and whichever tool reads a file checks those of the others as well, so a typo is found at
-// once and nothing is accepted unread. sections/sections.h registers those of all rooms.
+// The sections and keys of a config that several tools share: each room registers what it reads,
+// and whichever tool reads a file checks what the others read as well, so a typo is found at once
+// and nothing is accepted unread. sections/sections.h registers those of all rooms.
 
 #include <string>
 #include <vector>
@@ -21,9 +21,20 @@ struct TopSection {
   void (*prepare)(Node& section, Diagnostics& diagnostics) = nullptr;
 };
 
+/// All keys that a tool reads at the top of a config of its own, such as those of a training run.
+struct TopKeys {
+  std::string owner;  ///< the program that reads them, "paddle-train"
+  const Schema& (*schema)() = nullptr;
+  /// Checks what the schema cannot, once the schema has found nothing; keys that are left out have
+  /// their defaults, if they have any. Null: nothing.
+  void (*check)(const Node& document, Diagnostics& diagnostics) = nullptr;
+};
+
 /// Adds a section, in place of an earlier one of the same name. Programs register all sections
 /// before they read a config.
 void register_section(TopSection section);
+/// Adds the keys of a tool, in place of earlier ones of the same owner.
+void register_keys(TopKeys keys);
 /// In the order of registration.
 const std::vector<TopSection>& registered_sections();
 
@@ -33,5 +44,10 @@ void add_other_sections(Schema& schema);
 /// document stays as it is.
 void check_other_sections(const Node& document, const std::vector<std::string>& own,
                           Diagnostics& diagnostics);
+/// Checks the sections and keys of a document that other tools read, as they do, except that none
+/// need be there. `own` are those that the caller reads. A key that no tool reads is an error once
+/// the keys of any tool are registered. The document stays as it is.
+void check_other_keys(const Node& document, const std::vector<std::string>& own,
+                      Diagnostics& diagnostics);
 
 }  // namespace paddle::config

@@ -219,14 +219,20 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
   return c;
 }
 
-DataConfig read_data_section(Node document) {
-  config::Diagnostics diagnostics;
+namespace {
+
+/// Reads the section of a document whose other keys were checked into `diagnostics`; raises.
+DataConfig read_checked(Node& document, config::Diagnostics& diagnostics) {
   Node* section = document.find("data");
-  if (!section) throw Error(ErrorCode::kConfig, "the config has no 'data'", document.location());
-  if (section->is_map()) expand_datasets(*section, diagnostics);
-  data_schema().resolve(*section, "data", diagnostics);
-  if (section->is_map()) make_data_paths_absolute(*section, diagnostics);
-  config::check_other_sections(document, {"data"}, diagnostics);
+  if (section) {
+    diagnostics.guard([&] {
+      if (section->is_map()) expand_datasets(*section, diagnostics);
+      data_schema().resolve(*section, "data", diagnostics);
+      if (section->is_map()) make_data_paths_absolute(*section, diagnostics);
+    });
+  } else {
+    diagnostics.add(ErrorCode::kConfig, "the config has no 'data'", document.location());
+  }
   diagnostics.raise();
   const Node* seed = document.find("seed");
   DataConfig data =
@@ -235,12 +241,20 @@ DataConfig read_data_section(Node document) {
   return data;
 }
 
+}  // namespace
+
+DataConfig read_data_section(Node document) {
+  config::Diagnostics diagnostics;
+  config::check_other_sections(document, {"data"}, diagnostics);
+  return read_checked(document, diagnostics);
+}
+
 DataConfig read_config_data(const std::string& path) {
   config::Diagnostics diagnostics;
   Node document = config::read_extended(path, diagnostics);
   config::resolve_references(document, diagnostics);
-  diagnostics.raise();
-  return read_data_section(std::move(document));
+  config::check_other_keys(document, {"data"}, diagnostics);
+  return read_checked(document, diagnostics);
 }
 
 DataName parse_data_name(const std::string& text, const std::vector<std::string>& parts) {

@@ -103,10 +103,18 @@ WeightFormat read_weights(const Section& s, WeightFormat out) {
   return out;
 }
 
+Spec output_spec() { return Spec::path().doc("folder, or a file that ends in .onnx"); }
+
 }  // namespace
 
-QuantConfig read_quant_config(const std::string& file, const std::vector<std::string>& overrides,
-                              const std::vector<std::string>& other_keys) {
+void register_keys() {
+  config::register_keys({.owner = "paddle-quant", .schema = []() -> const Schema& {
+                           static const Schema schema = Schema().add("output", output_spec());
+                           return schema;
+                         }});
+}
+
+QuantConfig read_quant_config(const std::string& file, const std::vector<std::string>& overrides) {
   config::Diagnostics diagnostics;
   config::Node document = file.empty() ? config::make_map(std::make_shared<config::SourceText>(
                                              config::SourceKind::kDefault, "default", ""))
@@ -117,13 +125,13 @@ QuantConfig read_quant_config(const std::string& file, const std::vector<std::st
   Schema root;
   root.add("extends", Spec::any().doc("a config that this one completes"));
   root.add("quant", Spec::map(quant_schema()).fallback("{}"));
-  root.add("output", Spec::path().doc("folder, or a file that ends in .onnx"));
-  for (const std::string& key : other_keys)
-    if (key != "extends") root.accept(key);
+  root.add("output", output_spec());
+  config::check_other_keys(document, {"extends", "quant", "output"}, diagnostics);
+  if (document.is_map())
+    for (const config::Entry& entry : document.entries)
+      if (!root.find(entry.key.text)) root.accept(entry.key.text);
   const bool has_data = document.find("data") != nullptr;
   const bool describes_run = has_data && document.find("metrics") && document.find("model");
-  for (const config::TopSection& section : config::registered_sections()) root.accept(section.name);
-  config::check_other_sections(document, {"quant"}, diagnostics);
   root.resolve(document, "", diagnostics);
   diagnostics.raise();
 

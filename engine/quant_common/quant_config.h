@@ -75,11 +75,12 @@ std::vector<std::string> accept_keys();
 config::Schema quant_schema();
 /// Registers the section (config/sections.h).
 void register_section();
+/// Registers the other keys of a config that only paddle-quant reads.
+void register_keys();
 /// Reads a resolved section `quant`.
 QuantConfig read_quant_section(const config::Section& section, config::Diagnostics& diagnostics);
-/// Reads `file` ("" for none) with overrides; keys named in `other_keys`, those of training
-/// configurations, may stand beside `quant:`. All errors at once, as kConfig.
-QuantConfig read_quant_config(const std::string& file, const std::vector<std::string>& overrides,
-                              const std::vector<std::string>& other_keys);
+/// Reads `file` ("" for none) with overrides; what other tools read may stand beside `quant:` and
+/// is checked. All errors at once, as kConfig.
+QuantConfig read_quant_config(const std::string& file, const std::vector<std::string>& overrides);
 
 }  // namespace paddle::quant

@@ -36,13 +36,14 @@ ServeConfig read_serve_config(const std::string& path) {
   diagnostics.raise();
   // A config that other tools read, too, has these keys in a section.
   config::Node* const section = document.find("serve");
-  config::check_other_sections(document, {"serve"}, diagnostics);
-  diagnostics.raise();
   config::Node& root = section ? *section : document;
   const config::Schema schema = serve_schema();
   const auto is_known = [&](const config::Entry& entry) { return schema.find(entry.key.text); };
-  if (!section && root.is_map() && !root.entries.empty() &&
-      std::none_of(root.entries.begin(), root.entries.end(), is_known))
+  const bool is_own = !section && (!root.is_map() || root.entries.empty() ||
+                                   std::any_of(root.entries.begin(), root.entries.end(), is_known));
+  if (!is_own) config::check_other_keys(document, {"serve"}, diagnostics);
+  diagnostics.raise();
+  if (!section && !is_own)
     throw Error(ErrorCode::kConfig,
                 "expected models, listen and limits, or a section 'serve' with them, found '" +
                     root.entries[0].key.text + "'",

@@ -11,6 +11,7 @@
 #include "program/model_config.h"
 #include "program/predict_config.h"
 #include "program/prediction.h"
+#include "train/config/run_keys.h"
 
 namespace paddle::train {
 namespace {
@@ -331,6 +332,26 @@ std::string precision_name(const RunConfig& config) {
 const Schema& run_schema() {
   static const Schema schema = make_schema();
   return schema;
+}
+
+namespace {
+
+/// Checks keys of a document that fits the schema, as far as no other key matters: code, metrics,
+/// optimizers and `amp`.
+void check_run_keys(const config::Node& document, config::Diagnostics& diagnostics) {
+  const Section s(document);
+  for (const char* const key : {"step", "loss"})
+    if (s.has(key)) diagnostics.guard([&] { lang::read_code(s.at(key), diagnostics); });
+  if (s.has("metrics")) diagnostics.guard([&] { read_metrics(s.at("metrics"), diagnostics); });
+  if (s.has("optimizer") || s.has("optimizers"))
+    diagnostics.guard([&] { read_optimizers(s, diagnostics); });
+  diagnostics.guard([&] { read_mixed(s, diagnostics); });
+}
+
+}  // namespace
+
+void register_run_keys() {
+  config::register_keys({.owner = "paddle-train", .schema = run_schema, .check = check_run_keys});
 }
 
 bool is_config(const std::string& path) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One config for several tools: each reads its own section and checks those of the others, so a typo
-# in any section is found by whichever tool reads the file. `paddle schema` prints each section.
+# One config for several tools: each reads its own section and checks what the others read, so a typo
+# anywhere is found by whichever tool reads the file. `paddle schema` prints each section.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -61,9 +61,39 @@ for typo in "quant: {sheme: int8}|'sheme' in 'quant' (did you mean 'scheme'?)" \
   expect 3 "${typo##*|}" "$bin/paddle-eval" "$folder/run" --data "$folder/typo$n.yaml:valid"
   expect 3 "${typo##*|}" "$bin/paddle-serve" --config "$folder/typo$n.yaml" tiny.gguf
 done
+# Keys that no tool has, and a training config that serves nothing.
 config key.yaml 'srve: {}'
-expect 3 "key.yaml:1:1: expected models, listen and limits, or a section 'serve' with them" "$bin/paddle-serve" --config "$folder/key.yaml"
-expect 3 "unknown key 'srve' (did you mean 'serve'?)" "$train" "$folder/key.yaml" --output "$folder/none"
+for tool in "$train $folder/key.yaml" "$bin/paddle-quant $folder/run --config $folder/key.yaml" \
+  "$bin/paddle-serve --config $folder/key.yaml" "$infer $folder/run --data $folder/key.yaml:valid"; do
+  expect 3 "key.yaml:15:1: unknown key 'srve' (did you mean 'serve'?)" $tool
+done
+expect 3 "plain.yaml:1:1: expected models, listen and limits, or a section 'serve' with them" "$bin/paddle-serve" --config "$folder/plain.yaml"
+# The others check the keys that only the trainer reads, with the trainer's messages.
+n=0
+for typo in "s/epochs: 1/epoch: 1/|14:9: unknown key 'epoch' in 'train' (did you mean 'epochs'?)" \
+  "s/log_every: 10/log_every: often/|14:31: 'train.log_every': expected an integer of at least 1, found" \
+  "s/lr: 0.1/rate: 0.1/|unknown key 'rate' in 'optimizer'" \
+  "s/name: sgd/name: sgdd/|found 'sgdd' (did you mean 'sgd'?)" \
+  "s/logits, label)/logits label)/|run9.yaml:5:" \
+  "\$ a amp: {custom_low: [matmull]}|amp.custom_low: there is no operation 'matmull' (did you mean 'matmul'?)" \
+  "\$ a compile: {fusoin: false}|unknown key 'fusoin' in 'compile' (did you mean 'fusion'?)" \
+  "\$ a metrics: {top: 'acuracy(logits, label'}|'(' is never closed" "\$ a optimizers: {a: {name: sgd, lr: 1}}|either 'optimizer' or 'optimizers'"; do
+  n=$((n + 1))
+  config "run$n.yaml" 'serve: {models: {tiny: tiny.gguf}}'
+  sed -i "${typo%%|*}" "$folder/run$n.yaml"
+  text="${typo##*|}"
+  text="${text/run9/run$n}"
+  expect 3 "$text" "$train" "$folder/run$n.yaml" --output "$folder/none"
+  head -1 "$folder/error" > "$folder/first"
+  [[ "$text" != *optimizers* ]] || continue # a choice among keys is the trainer's
+  for tool in "$bin/paddle-quant $folder/run --config $folder/run$n.yaml -o $folder/none" \
+    "$bin/paddle-serve --config $folder/run$n.yaml" "$infer $folder/run --data $folder/run$n.yaml:valid" \
+    "$bin/paddle-eval $folder/run --data $folder/run$n.yaml:valid" "$bin/paddle-tune $folder/run$n.yaml --time-limit 1 -o $folder/none"; do
+    expect 3 "$text" $tool
+    diff <(sed 's/^[a-z-]*: //' "$folder/first") <(head -1 "$folder/error" | sed 's/^[a-z-]*: //') > "$folder/out" ||
+      fail "another message than the trainer's by $tool: $(< "$folder/out")"
+  done
+done
 # The server reads its section of a config, and a file of its own as before.
 expect 2 "tiny.gguf" "$bin/paddle-serve" --config "$folder/all.yaml" --port 0
 printf 'models: {tiny: tiny.gguf}\nlimit: {}\n' > "$folder/serve.yaml"
