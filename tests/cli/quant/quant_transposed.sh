@@ -3,7 +3,7 @@
 # ONNX files, with the same numbers for any number of threads and samples.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
-source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 quant="$bin/paddle-quant"
 ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 
