@@ -60,7 +60,7 @@ text = open(sorted(glob.glob(sys.argv[1] + "/*lower_qdq*"))[0]).read()
 assert text.count("quantized_conv(") >= 4 and text.count("conv2d_input_grad(") <= 1, text
 P
 
-# What is measured decides otherwise; rules name them by their operation.
+# Without quant.measure=false, times decide; rules name these layers by their operation.
 ok "$quant" "$folder/decoder.yaml" --seed 3 "${common[@]}" -o "$folder/measured.onnx"
 check measured '
 for l in report["layers"]:
