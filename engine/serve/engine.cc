@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/parallel.h"
+#include "base/thread_scope.h"
 
 namespace paddle::serve {
 
@@ -429,6 +430,8 @@ void EngineThread::wake() {
 
 void EngineThread::run() {
   constexpr auto kIdle = std::chrono::seconds(1);  // then memory that only steps need is freed
+  // A new thread has the libraries' own number of threads, whatever --threads says.
+  const ThreadScope threads(thread_count());
   for (;;) {
     bool worked = false;
     for (Engine* engine : engines_) worked = engine->step() || worked;
