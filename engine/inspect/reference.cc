@@ -5,6 +5,7 @@
 
 #include "onnx/export/export.h"
 #include "ops/core/kernel.h"
+#include "ops/core/operand_types.h"
 #include "runtime/execute.h"
 
 namespace paddle::inspect {
@@ -60,12 +61,17 @@ std::string type_text(const AttrDef& a) {
   return text;
 }
 
-std::string operand_text(const OperandDef& o) {
+DTypeSet types_of(const Op& op, const OperandDef& operand) {
+  return operand_types(op, static_cast<size_t>(&operand - op.operands().data()));
+}
+
+std::string operand_text(const Op& op, const OperandDef& o) {
   std::string text = o.kind == OperandKind::kList ? "list of tensors" : "tensor";
   if (o.optional) text += ", or none";
   if (o.promotes) text += "; promoted with the other T operands";
   if (o.host) text += "; read on the host";
   if (o.widened) text += "; of any float type";
+  if (!o.shape_only) text += "; " + dtype_set_text(types_of(op, o));
   return text;
 }
 
@@ -128,7 +134,8 @@ Json entry(const Op& op) {
       [&](const OperandDef& o) {
         parameters.push_back({{"name", o.name},
                               {"type", o.kind == OperandKind::kList ? "tensors" : "tensor"},
-                              {"required", !o.optional}});
+                              {"required", !o.optional},
+                              {"dtypes", dtype_set_words(types_of(op, o))}});
       },
       [&](const AttrDef& a) {
         Json p = {{"name", a.name}, {"type", type_text(a)}, {"required", a.required}};
@@ -187,7 +194,7 @@ std::string page(const Op& op) {
     out += str("\nAs a layer: ", op.name(), op.def->layer_signature, "\n");
   out += "\nParameters\n";
   for_each_parameter(
-      op, [&](const OperandDef& o) { out += row(o.name, operand_text(o)); },
+      op, [&](const OperandDef& o) { out += row(o.name, operand_text(op, o)); },
       [&](const AttrDef& a) {
         out += row(a.name,
                    type_text(a) + (a.required ? "; required" : str("; default ", a.default_text)));

@@ -7,6 +7,7 @@
 
 #include "base/elapsed.h"
 #include "base/parallel.h"
+#include "base/thread_scope.h"
 
 namespace paddle::serve {
 
@@ -425,6 +426,8 @@ void EngineThread::wake() {
 }
 
 void EngineThread::run() {
+  // A new thread has the libraries' own number of threads, whatever --threads says.
+  const ThreadScope threads(thread_count());
   for (;;) {
     bool worked = false;
     for (Engine* engine : engines_) worked = engine->step() || worked;

@@ -14,6 +14,8 @@
 #include "base/parallel.h"
 #include "base/thread_scope.h"
 
+extern "C" int omp_get_max_threads() __attribute__((weak));
+
 namespace paddle::infer {
 namespace {
 
@@ -116,6 +118,22 @@ TEST(Streams, AThreadScopeEndsAndLeavesOtherThreadsAlone) {
     EXPECT_EQ(thread_count(), 1);
   }
   EXPECT_EQ(thread_count(), before);
+}
+
+TEST(Streams, LibrariesTakeTheCountOfAThreadScope) {
+  if (!omp_get_max_threads) GTEST_SKIP() << "built without OpenMP";
+  // A new thread has OpenMP's own number, so that threads that run models open a scope.
+  const int before = thread_count(), own = omp_get_max_threads();
+  set_thread_count(own + 1);
+  int alone = 0, scoped = 0;
+  std::thread([&] { alone = omp_get_max_threads(); }).join();
+  std::thread([&] {
+    const ThreadScope threads(thread_count());
+    scoped = omp_get_max_threads();
+  }).join();
+  set_thread_count(before);
+  EXPECT_NE(alone, own + 1);
+  EXPECT_EQ(scoped, own + 1);
 }
 
 TEST(Streams, RethrowErrorsInTheirTurn) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/core/operand_types.h"
 #include "ops/core/row_sparse.h"
 
 namespace paddle {
@@ -91,19 +92,6 @@ namespace {
 
 bool takes_complex(const Op& op) { return op.has(kTakesComplex) || op.has(kControlFlow); }
 
-/// Complex operands need an operation that declares them; shapes are of any tensor.
-void check_real_operands(const Op& op, const Attrs& attrs, const Tensors& operands) {
-  if (std::none_of(operands.begin(), operands.end(),
-                   [](const Tensor& t) { return t.defined() && is_complex(t.dtype()); }))
-    return;
-  const OperandMap map(op, attrs);
-  for (size_t d = 0; d < op.operands().size(); ++d)
-    for (size_t i = map.begin(d); i < map.end(d); ++i)
-      if (operands[i].defined() && is_complex(operands[i].dtype()) && !op.operands()[d].shape_only)
-        fail(ErrorCode::kUsage, op.name(), ": '", op.operands()[d].name, "' is ",
-             text(operands[i].dtype()), ", expected a real type");
-}
-
 /// Refuses negative sizes, and known sizes that cannot be counted: beside a size of 0 too, so that
 /// kernels may multiply them.
 void check_sizes(const Op& op, const TensorType& result) {
@@ -120,7 +108,7 @@ void check_sizes(const Op& op, const TensorType& result) {
 }  // namespace
 
 Inferred infer_results(const Op& op, const Attrs& attrs, const Tensors& operands) {
-  if (!takes_complex(op)) check_real_operands(op, attrs, operands);
+  check_operand_types(op, attrs, operands);
   InferContext context(op, attrs, operands);
   op.def->infer(context);
   for (const TensorType& t : context.results()) {

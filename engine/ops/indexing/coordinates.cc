@@ -14,7 +14,6 @@ namespace paddle::rules {
 // --- by coordinates ---
 
 void infer_gather_nd(InferContext& c) {
-  c.require_integer(1);
   c.check(c.rank(1) > 0, "index must have at least one dimension");
   const int64_t depth = c.shape(1).back().value();
   c.check(depth <= c.rank(0), "index ", c.type(1), " has ", depth, " coordinates, x is ",
@@ -32,7 +31,6 @@ Tensors vjp_gather_nd(VjpContext& c) {
 }
 
 void infer_scatter_nd_add(InferContext& c) {
-  c.require_integer(1);
   c.check(c.rank(1) > 0, "index must have at least one dimension");
   const int64_t depth = c.shape(1).back().value();
   c.check(depth <= c.rank(0), "index ", c.type(1), " has ", depth, " coordinates, x is ",
@@ -157,7 +155,6 @@ Tensors decompose_nonzero(CallContext& c) {
 }
 
 void infer_masked_select(InferContext& c) {
-  c.check(is_bool(c.dtype(1)), "mask must be bool, not ", text(c.dtype(1)));
   c.broadcast(c.shape(0), c.shape(1));
   c.result(c.dtype(0), {c.run_time_dim()});
 }

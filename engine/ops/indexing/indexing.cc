@@ -13,7 +13,6 @@
 namespace paddle::rules {
 
 void infer_gather_along(InferContext& c) {
-  c.require_integer(1);
   c.check(c.rank(0) == c.rank(1), "index is ", c.type(1), ", x is ", c.type(0),
           ": the ranks differ");
   const int64_t axis = c.axis(c.attrs_as<GatherAlongAttrs>().axis, c.rank(0));
@@ -33,7 +32,6 @@ Tensors vjp_gather_along(VjpContext& c) {
 }
 
 void infer_scatter_along(InferContext& c) {
-  c.require_integer(1);
   c.check(c.rank(0) == c.rank(1) && c.rank(1) == c.rank(2), "index is ", c.type(1), ", x is ",
           c.type(0), ", values are ", c.type(2), ": the ranks differ");
   const int64_t axis = c.axis(c.attrs_as<ScatterAlongAttrs>().axis, c.rank(0));
@@ -168,7 +166,6 @@ Tensors decompose_put_along_axis(CallContext& c) {
 }
 
 void infer_index_select(InferContext& c) {
-  c.require_integer(1);
   c.check(c.rank(1) == 1, "index must be 1-D, not ", c.type(1));
   c.check(c.rank(0) > 0, "x must have at least one dimension");
   Shape out = c.shape(0);
@@ -185,7 +182,6 @@ Tensors vjp_index_select(VjpContext& c) {
 }
 
 void infer_index_add(InferContext& c) {
-  c.require_integer(1);
   c.check(c.rank(1) == 1, "index must be 1-D, not ", c.type(1));
   c.check(c.rank(0) == c.rank(2) && c.rank(0) > 0, "value is ", c.type(2), ", x is ", c.type(0));
   const int64_t axis = c.axis(c.attrs_as<IndexAddAttrs>().axis, c.rank(0));

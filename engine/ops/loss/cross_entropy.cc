@@ -23,8 +23,6 @@ DType wide(DType d) { return d == DType::kF16 || d == DType::kBF16 ? DType::kF32
 
 void infer_softmax_cross_entropy(InferContext& c) {
   const auto a = c.attrs_as<SoftmaxCrossEntropyAttrs>();
-  c.require_float(0);
-  c.require_integer(1);
   c.check(c.rank(0) > 0, "logits must have a class axis");
   const int64_t axis = c.axis(a.axis, c.rank(0));
   const Shape rows = without_axis(c.shape(0), axis);
@@ -47,10 +45,6 @@ Tensors vjp_softmax_cross_entropy(VjpContext& c) {
 
 void infer_softmax_cross_entropy_grad(InferContext& c) {
   const auto a = c.attrs_as<SoftmaxCrossEntropyGradAttrs>();
-  c.require_float(0);
-  c.require_float(1);
-  c.require_integer(2);
-  c.require_float(3);
   c.check(c.rank(1) > 0, "logits must have a class axis");
   const Shape rows = without_axis(c.shape(1), c.axis(a.axis, c.rank(1)));
   for (const size_t i : {size_t{0}, size_t{2}, size_t{3}}) {
@@ -95,7 +89,6 @@ LabelForm label_form(int64_t input_rank, int64_t axis, int64_t label_rank) {
 void infer_cross_entropy(InferContext& c) {
   const auto a = c.attrs_as<CrossEntropyAttrs>();
   const Shape &x = c.shape(0), &label = c.shape(1);
-  c.require_float(0);
   c.check(!x.empty(), "input must have a class axis");
   const int64_t axis = c.axis(a.axis, c.rank(0));
   c.check(a.label_smoothing >= 0 && a.label_smoothing <= 1,

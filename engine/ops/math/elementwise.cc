@@ -13,8 +13,6 @@ void infer_compare(InferContext& c) { c.result(DType::kBool, c.broadcast(c.shape
 void infer_predicate(InferContext& c) { c.result(DType::kBool, c.shape(0)); }
 
 void infer_bitwise(InferContext& c) {
-  c.check(is_integer(c.dtype(0)) || is_bool(c.dtype(0)),
-          "operands must be integers or booleans, not ", text(c.dtype(0)));
   c.result(c.dtype(0),
            c.op().operands().size() == 2 ? c.broadcast(c.shape(0), c.shape(1)) : c.shape(0));
 }

@@ -37,7 +37,6 @@ Tensors decompose_embedding_bounded(CallContext& c) {
 }
 
 void infer_embedding(InferContext& c) {
-  c.require_integer(0);
   c.check(c.rank(1) == 2, "weight must be [rows, width], not ", c.type(1));
   const auto padding = c.attrs_as<EmbeddingAttrs>().padding_idx;
   const Dim& rows = c.shape(1)[0];
@@ -78,7 +77,6 @@ Tensors vjp_embedding(VjpContext& c) {
 
 void infer_embedding_grad(InferContext& c) {
   const auto a = c.attrs_as<EmbeddingGradAttrs>();
-  c.require_integer(0);
   c.check(c.rank(1) == c.rank(0) + 1, "grad must be ", c.type(0), " with an axis behind, not ",
           c.type(1));
   for (size_t i = 0; i < c.shape(0).size(); ++i)
@@ -101,7 +99,6 @@ Tensors vjp_embedding_grad(VjpContext& c) {
 
 void infer_one_hot(InferContext& c) {
   const auto a = c.attrs_as<OneHotAttrs>();
-  c.require_integer(0);
   c.check(a.num_classes > 0, "num_classes must be positive, not ", a.num_classes);
   Shape out = c.shape(0);
   out.push_back(a.num_classes);

@@ -63,7 +63,6 @@ void infer_layer_norm(InferContext& c) {
   const auto a = c.attrs_as<LayerNormAttrs>();
   const Shape& x = c.shape(0);
   const size_t count = normalized_rank(a);
-  c.require_float(0);
   c.check(count >= 1 && count <= x.size(), "cannot normalize ", count, " axes of ", c.type(0));
   const Shape normal(x.end() - static_cast<ptrdiff_t>(count), x.end());
   if (!a.normalized_shape.is_none()) {
@@ -100,8 +99,6 @@ void infer_layer_norm_grad(InferContext& c) {
           c.type(1), ", its gradient ", c.type(0), ", the means are ", c.type(2));
   for (size_t i = 0; i < x.size(); ++i)
     c.require_equal(c.shape(0)[i], x[i], "x and the gradient differ");
-  c.require_float(0);
-  c.require_float(1);
   for (const size_t operand : {2, 3}) {
     require_statistics(c, operand, c.dtype(1));
     for (size_t i = 0; i < c.shape(operand).size(); ++i)
@@ -150,7 +147,6 @@ Tensors decompose_layer_norm_grad(CallContext& c) {
 void infer_batch_norm(InferContext& c) {
   const auto a = c.attrs_as<BatchNormAttrs>();
   const Shape& x = c.shape(0);
-  c.require_float(0);
   c.check(x.size() >= 2, "x must have at least 2 dimensions, not ", c.type(0));
   const Dim channels = x[channel_axis(a.data_format, x.size())];
   for (size_t i = 1; i <= 4; ++i) {
@@ -209,8 +205,6 @@ void infer_batch_norm_grad(InferContext& c) {
           c.type(1), " and ", c.type(0));
   for (size_t i = 0; i < c.shape(1).size(); ++i)
     c.require_equal(c.shape(0)[i], c.shape(1)[i], "x and the gradient differ");
-  c.require_float(0);
-  c.require_float(1);
   for (const size_t operand : {2, 3}) require_statistics(c, operand, c.dtype(1));
   const auto format = c.attrs_as<BatchNormGradAttrs>().data_format;
   const Dim channels = c.shape(1)[channel_axis(format, c.shape(1).size())];

@@ -100,7 +100,6 @@ Tensors vjp_max_pool2d_take(VjpContext& c) {
 
 void infer_avg_pool2d(InferContext& c) {
   const auto a = c.attrs_as<AvgPool2dAttrs>();
-  c.require_float(0);
   c.result(c.dtype(0), pooled_shape(c, c.shape(0), a.kernel_size, a.stride, a.padding, a.ceil_mode,
                                     a.data_format == "NHWC"));
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 namespace opgen {
@@ -171,6 +172,56 @@ void parse_rules(Entry& e, const YAML::Node& node) {
   }
 }
 
+/// The words of `float|complex`: kinds of dtypes and dtypes.
+std::vector<std::string> dtype_words(const std::string& text) {
+  static const std::set<std::string> kWords = {
+      "bool",  "integer", "float",  "complex", "real",    "int8",     "int16",   "int32",  "int64",
+      "uint8", "uint16",  "uint32", "uint64",  "float16", "bfloat16", "float32", "float64"};
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; std::getline(in, word, '|');) {
+    if (!kWords.count(word))
+      throw std::runtime_error(
+          "dtypes: expected kinds (bool, integer, float, complex, real) and "
+          "dtypes, joined by '|', found '" +
+          word + "'");
+    words.push_back(word);
+  }
+  if (words.empty()) throw std::runtime_error("dtypes: an operand has none");
+  return words;
+}
+
+/// Reads `dtypes`: `+complex` for every operand and result, or the dtypes by operand; a result is
+/// named if it is complex where no operand is.
+void parse_dtypes(Entry& e, const YAML::Node& node) {
+  if (!node) return;
+  bool takes_complex = false;
+  const auto set = [&](const std::string& name, const std::vector<std::string>& words) {
+    const auto named = [&](const auto& x) { return x.name == name; };
+    const auto operand = std::find_if(e.params.begin(), e.params.end(), named);
+    const auto result = std::find_if(e.results.begin(), e.results.end(), named);
+    takes_complex =
+        takes_complex || std::find(words.begin(), words.end(), "complex") != words.end();
+    if (operand != e.params.end() && operand->is_operand)
+      operand->dtypes = words;
+    else if (result == e.results.end() || words != std::vector<std::string>{"complex"})
+      throw std::runtime_error("dtypes: it has no operand '" + name + "'" +
+                               (result == e.results.end() ? "" : "; a result can be complex"));
+  };
+  if (node.IsMap()) {
+    for (const auto& pair : node)
+      set(pair.first.as<std::string>(), dtype_words(pair.second.as<std::string>()));
+  } else if (node.as<std::string>() == "+complex") {
+    takes_complex = true;
+    for (Param& p : e.params)
+      if (p.is_operand) p.dtypes = {"real", "complex"};
+  } else {
+    throw std::runtime_error("dtypes: expected '+complex' or dtypes by operand, found '" +
+                             node.as<std::string>() + "'");
+  }
+  if (takes_complex) e.traits.push_back("kTakesComplex");
+}
+
 /// Reads `weights` or `states`: lines `NAME: INIT [SIZES]`, of a state followed by `<- RESULT`.
 void parse_weights(Entry& e, const YAML::Node& node, bool states) {
   for (const auto& pair : node) {
@@ -220,12 +271,9 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   e.decompose_for_fusion = text_of(node, "decompose_for_fusion");
   e.has_samples = static_cast<bool>(node["samples"]);
   if (node["version"]) e.version = node["version"].as<int>();
-  if (const std::string dtypes = text_of(node, "dtypes"); dtypes == "+complex")
-    e.traits.push_back("kTakesComplex");
-  else if (!dtypes.empty())
-    throw std::runtime_error("dtypes: expected '+complex', found '" + dtypes + "'");
   parse_rules(e, node);
   parse_signature(e);
+  parse_dtypes(e, node["dtypes"]);
   parse_weights(e, node["weights"], false);
   parse_weights(e, node["states"], true);
   for (const std::string& trait : list_of(node, "traits")) {

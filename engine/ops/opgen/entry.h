@@ -12,6 +12,8 @@ struct Param {
   bool is_operand = false;
   // operands
   bool list = false, promotes = false, host = false, shape_only = false, widened = false;
+  /// The kinds and dtypes that the entry declares ("integer", "float32"); none: real ones.
+  std::vector<std::string> dtypes;
   // attributes
   std::string type;           ///< "int", "ints", "word", …
   std::string words;          ///< for "word"

@@ -31,10 +31,7 @@ void infer_randint(InferContext& c) {
   c.result(dtype, a.shape);
 }
 
-void infer_bernoulli(InferContext& c) {
-  c.require_float(0);
-  c.result(c.dtype(0), c.shape(0));
-}
+void infer_bernoulli(InferContext& c) { c.result(c.dtype(0), c.shape(0)); }
 
 void infer_dropout_mask(InferContext& c) {
   const auto a = c.attrs_as<DropoutMaskAttrs>();
@@ -90,14 +87,10 @@ void infer_randperm(InferContext& c) {
   c.result(a.dtype, {Dim(a.n)});
 }
 
-void infer_poisson(InferContext& c) {
-  c.require_float(0);
-  c.result(c.dtype(0), c.shape(0));
-}
+void infer_poisson(InferContext& c) { c.result(c.dtype(0), c.shape(0)); }
 
 void infer_multinomial(InferContext& c) {
   const auto a = c.attrs_as<MultinomialAttrs>();
-  c.require_float(0);
   c.check(c.rank(0) == 1 || c.rank(0) == 2, "x must have 1 or 2 dimensions, not ", c.type(0));
   c.check(a.num_samples > 0, "num_samples must be positive, not ", a.num_samples);
   c.check(a.replacement || !c.shape(0).back().less(a.num_samples).value_or(false), "cannot draw ",

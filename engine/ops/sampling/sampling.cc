@@ -28,7 +28,6 @@ double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 }  // namespace
 
 void infer_sampled(InferContext& c) {
-  c.require_float(0);
   if (c.op().operands().size() > 2)  // the random state is the last one
     c.check(same_shape(c.shape(0), c.shape(1)), "count is ", c.type(0), ", prob is ", c.type(1));
   c.result(c.dtype(0), c.shape(0));

@@ -23,7 +23,6 @@ void infer_text_viterbi_decode(InferContext& c) {
   const bool ends = c.attrs_as<TextViterbiDecodeAttrs>().include_bos_eos_tag;
   c.check(c.shape(0)[2].less(ends ? 2 : 1) != true, "there must be ", ends ? 2 : 1,
           " tags or more, not ", c.shape(0)[2]);
-  c.require_integer(2);
   c.check(c.rank(2) == 1, "lengths must be 1-D, not ", c.type(2));
   c.require_equal(c.shape(2)[0], c.shape(0)[0], "lengths and potentials differ in their batch");
   c.result(c.dtype(0), {c.shape(0)[0]});
@@ -31,7 +30,6 @@ void infer_text_viterbi_decode(InferContext& c) {
 }
 
 void infer_gather_tree(InferContext& c) {
-  c.require_integer(0);
   c.check(c.dtype(0) == c.dtype(1), "ids and parents must have one dtype, not ", c.type(0), " and ",
           c.type(1));
   c.check(c.rank(0) == 3 && c.rank(1) == 3, "ids and parents must be [steps, batch, beams], not ",

@@ -146,7 +146,6 @@ Tensors decompose_recurrent(CallContext& c) {
 
 void infer_recurrent_scan(InferContext& c) {
   const auto a = c.attrs_as<RecurrentScanAttrs>();
-  c.require_float(0);
   const Shape& gates = c.shape(0);
   c.check(gates.size() == 3, "gates must be [batch, steps, gates * hidden], not ", c.type(0));
   c.check(c.rank(1) == 2, "weight must be [gates * hidden, hidden], not ", c.type(1));

@@ -245,7 +245,6 @@ Tensors decompose_bucketize(CallContext& c) {
 }
 
 void infer_bincount(InferContext& c) {
-  c.require_integer(0);
   c.check(c.rank(0) == 1, "x must be 1-D, not ", c.type(0));
   c.check(c.attrs_as<BincountAttrs>().minlength >= 0, "minlength must not be negative");
   if (c.has(1))

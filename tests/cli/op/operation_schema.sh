@@ -31,10 +31,15 @@ shared:
   infer: plain
   vjp: "none: integers"
   kernel: plain
+  dtypes:
+    x: bool|integer
 
 layer:
   signature: (x:T, weight:T, mean) -> out, _new_mean
   doc: A layer.
+  dtypes:
+    x: float|complex
+    mean: float32|float64
   layer: (x, features)
   weights:
     weight: xavier_uniform [features, 3]
@@ -58,6 +63,11 @@ has "$(row composed)" "rules::infer_decomposed, nullptr, rules::decompose_compos
 has "$(row both)" "rules::infer_both, rules::vjp_plain, rules::decompose_composed"
 has "$(row shared)" "rules::infer_plain, nullptr, nullptr"
 has "$(grep weights "$table")" "k_layer_weights"
+# Operands take real types where an entry does not say otherwise.
+sets="$(sed -n '/kSets/,/};/p' "$folder/generated/ops/generated/table.cc" | tr -d '\n ')"
+has "$sets" "kBool|kInteger,kFloat|kComplex,kReal,of(DType::kF32)|of(DType::kF64),"
+has "$(row layer)" "kTakesComplex"
+! grep -q kTakesComplex <<< "$(row shared)" || fail "integers are not complex"
 kernels="$(grep register_kernel "$folder/generated/kernels/generated/cpu_table.cc")"
 has "$kernels" '"plain", "cpu", prepare_plain'
 has "$kernels" '"both", "cpu", prepare_both'
@@ -74,5 +84,9 @@ wanted="has neither kernel nor decomposition" refused "  kernel: none"
 wanted="weight: 'ones': expected 'INIT [SIZES]'" refused "  weights: {weight: ones}"
 wanted="the initializer is zeros, ones, xavier_uniform or constant(ARGUMENT)" refused "  weights:" "    weight: large [3]"
 wanted="a state ends in '<- RESULT'" refused "  states:" "    weight: zeros [3]"
+wanted="dtypes: it has no operand 'y'" refused "  dtypes:" "    y: float"
+wanted="dtypes: it has no operand 'out'; a result can be complex" refused "  dtypes:" "    out: float"
+wanted="joined by '|', found 'flaot'" refused "  dtypes:" "    x: integer|flaot"
+wanted="dtypes: expected '+complex' or dtypes by operand, found 'complex'" refused "  dtypes: complex"
 wanted="it has no result 'mean'" refused "  states:" "    weight: zeros [3] <- mean"
 finish

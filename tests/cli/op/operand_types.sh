@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The dtypes that operations declare: calls with others are refused before anything runs, in the
+# names of the call, eagerly and compiled; `paddle op show` and `list` say what operands take.
+set -uo pipefail
+command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
+source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
+op="$bin/paddle-op"
+refused() {
+  local text="error: $1: $2"
+  shift 2
+  for mode in "" --compiled; do
+    # shellcheck disable=SC2086
+    expect 2 "$text" "$op" run "$@" $mode
+  done
+}
+refused embedding "'x' must be of an integer type, not float32" embedding 'x=f32[3]' 'weight=f32[3,2]'
+refused bitwise_and "'x' must be of a boolean or an integer type, not float32" bitwise_and 'x=f32[2]' 'y=f32[2]'
+refused masked_select "'mask' must be bool, not int64" masked_select 'x=f32[2]' 'mask=i64(1,0)'
+refused conv2d "'x' must be of a floating type, not int32" conv2d 'x=i32[1,1,3,3]' 'weight=i32[1,1,2,2]'
+refused erf "'x' must be of a real type, not complex64" erf 'x=c64[2]'
+refused fft_c2c "'x' must be of a complex type, not float32" fft_c2c 'x=f32[4]' 'axes=[0]'
+# A kernel or an operation inside of a decomposition refused these.
+refused inv "'x' must be float32 or float64 or of a complex type, not float16" inv 'x=f16[2,2]'
+refused gather "'index' must be of an integer type, not float32" gather 'x=f32[3]' 'index=f32(1,0)'
+refused polar "'abs' must be" polar 'abs=f16[2]' 'angle=f16[2]'
+# Operands are promoted first; number operands and shapes take any type.
+quiet 0 "$op" run softmax 'x=i32[3]'
+quiet 0 "$op" run polar 'abs=i32[2]' 'angle=f32[2]'
+quiet 0 "$op" run embedding 'x=u8(0,2)' 'weight=f32[3,2]'
+quiet 0 "$op" run is_complex 'x=c64[3]'
+"$op" show index_select > "$folder/page"
+grep -Eq "^  index +tensor; of an integer type$" "$folder/page" || fail "paddle op show: $(< "$folder/page")"
+grep -Eq "^  x +tensor; of a real or a complex type$" "$folder/page" || fail "paddle op show: $(< "$folder/page")"
+"$op" list --json > "$folder/list.json"
+python3 - "$folder/list.json" <<'P' || fail "paddle op list --json"
+import json, sys
+kinds = {"bool", "integer", "float", "complex", "real"}
+operands = [(op["name"], p) for op in json.load(open(sys.argv[1])) for p in op["parameters"] if p["type"].startswith("tensor")]
+for name, p in operands:
+    assert p["dtypes"], (name, p)
+    assert all(word in kinds or word[-1].isdigit() for word in p["dtypes"]), (name, p)
+restricted = [name for name, p in operands if "real" not in p["dtypes"]]
+assert len(set(restricted)) > 250, len(set(restricted))
+P
+finish
