@@ -149,7 +149,7 @@ int run(int argc, char** argv) {
   fuzz_command->add_option("--seed", fuzzing.seed, "of the calls");
   fuzz_command->add_option("--filter", fuzzing.filter,
                            "only operations that match this regular expression");
-  fuzz_command->add_option("--timeout", fuzzing.timeout, "seconds that one call may take")
+  fuzz_command->add_option("--timeout", fuzzing.timeout, "processor seconds that one call may take")
       ->check(cli::kPositive);
   fuzz_command->add_flag("--keep-going", fuzzing.keep_going,
                          "continue after a failure, without the operation that failed");
@@ -172,7 +172,8 @@ int run(int argc, char** argv) {
   check_command->add_flag("--numeric", checks.numeric,
                           "every gradient against finite differences in float64");
   check_command->add_option("--order", checks.order, "highest order of the differences: 1 or 2");
-  check_command->add_option("--timeout", checks.timeout, "seconds that one case may take");
+  check_command->add_option("--timeout", checks.timeout,
+                            "processor seconds that one case may take");
 
   std::string table, folder;
   inspect::ExportCaseOptions exporting;

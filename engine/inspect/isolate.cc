@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/parallel.h"
 
@@ -24,6 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr size_t kChunk = 32;
 constexpr size_t kMaxLine = 4000;
+/// The wall time of a job that waits or shares the processor, in units of its limit.
+constexpr double kMostWallTime = 5;
 
 struct Range {
   size_t begin, end;
@@ -32,11 +36,20 @@ struct Range {
 struct Child {
   pid_t pid = -1;
   int pipe = -1;
-  size_t next = 0, end = 0;  ///< the job it is at, and the end of its jobs
-  Clock::time_point started;
+  size_t next = 0, end = 0;   ///< the job it is at, and the end of its jobs
+  Clock::time_point started;  ///< the job
+  double cpu_started = 0;     ///< processor seconds of the child then
   std::string buffer;
   bool timed_out = false;
 };
+
+/// Processor time that a process has taken.
+double cpu_seconds(pid_t pid) {
+  clockid_t clock;
+  timespec time{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 void write_all(int descriptor, const std::string& bytes) {
   for (size_t done = 0; done < bytes.size();) {
@@ -105,7 +118,7 @@ class Supervisor {
       serve(ends[1], range, std::max(1, thread_count() / options_.workers), job_);
     }
     ::close(ends[1]);
-    children_.push_back({pid, ends[0], range.begin, range.end, Clock::now(), "", false});
+    children_.push_back({pid, ends[0], range.begin, range.end, Clock::now(), 0, "", false});
   }
 
   void wait() {
@@ -116,13 +129,17 @@ class Supervisor {
     size_t i = 0;
     for (auto it = children_.begin(); it != children_.end(); ++i) {
       const bool open = (fds[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0 || read_some(*it);
-      if (open && std::chrono::duration<double>(Clock::now() - it->started).count() >
-                      options_.timeout_seconds) {
+      if (open && is_late(*it)) {
         ::kill(it->pid, SIGKILL);
         it->timed_out = true;
       }
       it = open ? std::next(it) : finish(it);
     }
+  }
+
+  bool is_late(const Child& child) const {
+    return seconds_since(child.started) > kMostWallTime * options_.timeout_seconds ||
+           cpu_seconds(child.pid) - child.cpu_started > options_.timeout_seconds;
   }
 
   /// False at the end of the pipe.
@@ -135,6 +152,7 @@ class Supervisor {
     for (size_t end; (end = child.buffer.find('\n', begin)) != std::string::npos; begin = end + 1) {
       if (child.next < child.end) put(child.next++, child.buffer.substr(begin, end - begin));
       child.started = Clock::now();
+      child.cpu_started = cpu_seconds(child.pid);
     }
     child.buffer.erase(0, begin);
     return n > 0;

@@ -10,7 +10,7 @@ namespace paddle::inspect {
 
 struct IsolationOptions {
   int workers = 1;               ///< children at a time, each with its share of the threads
-  double timeout_seconds = 120;  ///< for one job
+  double timeout_seconds = 120;  ///< of processor time, for one job
 };
 
 /// Runs job(i) for i in [0, count). A job returns "" or one line that says what failed; a child
