@@ -93,6 +93,9 @@ for i in range(kills):
         took = time.monotonic() - at
         slowest = max(slowest, took)
         errors = launcher.stderr.read().strip().split("\n")
+        if status == 0 and losses(name) == wanted:  # the rank had written all when it was killed
+            print(f"kill {i}: the run was over before")
+            continue
         assert status == 7, f"kill {i}: status {status}: {errors}"
         assert "was killed by signal 9" in errors[-1], errors
         assert took < 10, f"kill {i}: the run ended {took:.1f} s later"
