@@ -101,11 +101,7 @@ class Int8Former final : public PatternRewriter {
     Value* const given_bias = matmul ? nullptr : o.operands[2];
     if (given_bias && given_bias->type.shape.size() != 1) return;
 
-    std::vector<Value*> operands(q::kOperandCount, nullptr);
-    operands[q::kX] = input->operands[0];
-    operands[q::kWeight] = function_.add_constant(weights->values);
-    operands[q::kXZero] = zero_point_of(*input);
-    operands[q::kScale] = scale_product(at, input->operands[1], weights->scale);
+    std::vector<Value*> operands = integer_operands(at, *input, *weights);
     const Attrs before = o.attrs;
     const Op& plain = *o.op;
     o.op = conv ? &known_ops().quantized_conv : &known_ops().quantized_linear;
@@ -142,11 +138,7 @@ class Int8Former final : public PatternRewriter {
       return;
     if (!depthwise && weights->scale.ndim() == 1)
       weights->scale = repeated(weights->scale, window.groups);
-    std::vector<Value*> operands(q::kOperandCount, nullptr);
-    operands[q::kX] = input->operands[0];
-    operands[q::kWeight] = function_.add_constant(weights->values);
-    operands[q::kXZero] = zero_point_of(*input);
-    operands[q::kScale] = scale_product(at, input->operands[1], weights->scale);
+    std::vector<Value*> operands = integer_operands(at, *input, *weights);
     const Attrs before = o.attrs;
     const Op& plain = *o.op;
     forget_uses(o);
@@ -187,6 +179,17 @@ class Int8Former final : public PatternRewriter {
     o.operands = std::move(operands);
     note_uses(o);
     return true;
+  }
+
+  /// The operands of a layer of integers: x, as `input` dequantizes it, and constant weights.
+  std::vector<Value*> integer_operands(Iterator at, const Operation& input,
+                                       const Weights& weights) {
+    std::vector<Value*> operands(q::kOperandCount, nullptr);
+    operands[q::kX] = input.operands[0];
+    operands[q::kWeight] = function_.add_constant(weights.values);
+    operands[q::kXZero] = zero_point_of(input);
+    operands[q::kScale] = scale_product(at, input.operands[1], weights.scale);
+    return operands;
   }
 
   /// The product of the scales of two values.
