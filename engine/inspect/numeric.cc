@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "autograd/autograd.h"
 #include "inspect/op_call.h"
@@ -54,8 +55,10 @@ class GradientCheck {
         varied_.push_back(i);
   }
 
+  /// False for a call for the fuzzer alone, in float32 or of integers.
+  bool has_inputs() const { return !varied_.empty(); }
+
   std::string run(int order) const {
-    if (varied_.empty()) return "";  // a call for the fuzzer, in float32 or of integers
     std::string bad = compare([this](const Tensors& x) { return value(x); }, kTolerance);
     if (!bad.empty() || order < 2) return bad.empty() ? "" : "order 1: " + bad;
     bad = compare([this](const Tensors& x) { return slope(x); }, 10 * kTolerance);
@@ -143,13 +146,16 @@ class GradientCheck {
   std::vector<size_t> varied_;  ///< the float64 and complex128 inputs
 };
 
-std::string check_sample(const Op& op, const std::string& sample, int order,
-                         const std::vector<Mode>& modes, Device device) {
+/// None for a sample without inputs whose gradient can be checked.
+std::optional<std::string> check_sample(const Op& op, const std::string& sample, int order,
+                                        const std::vector<Mode>& modes, Device device) {
   try {
     std::vector<std::string> words;
     for (const std::string& word : split(sample, ' '))
       if (!word.empty()) words.push_back(word);
-    return GradientCheck(parse_call(op, words), modes, device).run(order);
+    const NamedCall call = parse_call(op, words);
+    const GradientCheck check(call, modes, device);
+    return check.has_inputs() ? std::optional(check.run(order)) : std::nullopt;
   } catch (const Error& e) {
     return e.what();
   }
@@ -172,10 +178,19 @@ std::vector<std::string> samples_of(const Op& op) {
 }
 
 std::string check_gradient(const Op& op, int order, const std::vector<Mode>& modes, Device device) {
+  bool is_checked = false;
+  std::string left_out;
   for (const std::string& sample : samples_of(op)) {
-    const std::string bad = check_sample(op, sample, order, modes, device);
-    if (!bad.empty()) return str(bad, "  [", sample, "]");
+    const std::optional<std::string> bad = check_sample(op, sample, order, modes, device);
+    if (bad && !bad->empty()) return str(*bad, "  [", sample, "]");
+    if (bad)
+      is_checked = true;
+    else
+      left_out = sample;
   }
+  // Samples of an operation are either for this check or for the fuzzer alone.
+  if (is_checked && !left_out.empty())
+    return str("the sample has no float64 or complex128 tensor  [", left_out, "]");
   return "";
 }
 
