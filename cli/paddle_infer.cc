@@ -108,7 +108,7 @@ void InferCommand::report_weights(const program::Model& model) {
 
 int InferCommand::time_model(program::Model& model, bool of_values) {
   const infer::InputOptions& input = predict_.input;
-  const BenchmarkOptions options{load_.compile.device, benchmark_, predict_.streams};
+  const BenchmarkOptions options{load_.compile.target.device, benchmark_, predict_.streams};
   if (input.paths.empty() && input.data.empty()) {
     run_benchmark(model, options,
                   infer::random_inputs(model, infer::dim_sizes(model, input.batch, dims_)));

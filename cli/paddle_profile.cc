@@ -182,8 +182,8 @@ profile::Measurement measure_training(const std::string& path, const Options& op
   cli::use_config_threads(config.threads > 0 || membership.size == 1
                               ? config.threads
                               : std::max(1, available_cores() / membership.local_size));
-  config.compile.device = cli::open_device(options.device);
-  if (!config.compile.device.is_cpu() && (membership.size > 1 || options.simulated > 1))
+  config.compile.target.device = cli::open_device(options.device);
+  if (!config.compile.target.device.is_cpu() && (membership.size > 1 || options.simulated > 1))
     fail(ErrorCode::kUsage, "--device: runs of several ranks are on the cpu");
   const StepRange range = parse_steps(options.steps);
   profile::Measurement m;
@@ -281,7 +281,7 @@ profile::Measurement measure_model(const std::string& path, const Options& optio
   program::LoadOptions load;
   load.overrides = overrides;
   load.weights = options.weights;
-  load.compile.device = cli::open_device(options.device);
+  load.compile.target.device = cli::open_device(options.device);
   load.profile = std::make_shared<runtime::Profile>();
   load.profile->recording = false;
   infer::InputOptions input;

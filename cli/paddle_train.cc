@@ -93,7 +93,7 @@ void print_benchmark(const train::BenchmarkResult& r, const train::RunConfig& co
   o["samples_per_second"] = r.samples_per_second;
   o["steps"] = r.steps;
   o["threads"] = thread_count();
-  o["device"] = config.compile.device.text();
+  o["device"] = config.compile.target.device.text();
   o["dtype"] = train::precision_name(config);
   o["first_loss"] = r.first_loss;
   o["last_loss"] = r.last_loss;
@@ -158,7 +158,7 @@ int benchmark_rank(train::RunConfig config, const train::TrainOptions& options,
   train::RunConfig shown;
   shown.use_float64 = config.use_float64;
   shown.mixed = config.mixed;
-  shown.compile.device = config.compile.device;
+  shown.compile.target.device = config.compile.target.device;
   train::Trainer trainer(std::move(config), options, observer);
   const train::TrainResult result = trainer.run();
   if (result.stopped_by) return 128 + result.stopped_by;
@@ -316,8 +316,8 @@ int run(int argc, char** argv) {
   overrides = cli::with_model_files(config_path, std::move(overrides));
   train::RunConfig config = train::read_config(config_path, overrides);
   phase.reset();
-  config.compile.device = cli::open_device(device);
-  if (!config.compile.device.is_cpu() && (membership.size > 1 || simulated > 1))
+  config.compile.target.device = cli::open_device(device);
+  if (!config.compile.target.device.is_cpu() && (membership.size > 1 || simulated > 1))
     fail(ErrorCode::kUsage, "--device: runs of several ranks are on the cpu");
   // paddle-launch shows what rank 0 writes and keeps the rest; others show all ranks at once.
   const bool is_shown = membership.source.empty() || membership.rank == 0;
@@ -358,7 +358,7 @@ int run(int argc, char** argv) {
         simulated,
         [&] {
           train::RunConfig own = train::read_config(config_path, overrides);
-          own.compile.device = config.compile.device;
+          own.compile.target.device = config.compile.target.device;
           return own;
         },
         options, dry_run, console);

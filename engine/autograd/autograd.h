@@ -15,6 +15,7 @@ class Tape final : public Interpreter {
  public:
   Tensors apply(const OpCall& call) override;
   bool traces() const override { return next().traces(); }
+  Device device() const override { return next().device(); }
 };
 
 /// Disables recording on this thread in a scope.

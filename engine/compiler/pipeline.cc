@@ -18,12 +18,12 @@ AttrValue with_constant_dims(const AttrValue& value) {
   return items;
 }
 
-bool can_fuse_operation(Device device, const Operation& operation) {
+bool can_fuse_operation(const Target& target, const Operation& operation) {
   Attrs attrs = operation.attrs;
   for (AttrValue& v : attrs.values) v = with_constant_dims(v);
   std::vector<DType> operands;
   for (const ir::Value* v : operation.operands) operands.push_back(v->type.dtype);
-  return can_fuse(device, *operation.op, attrs, operation.operands[0]->type.shape.size(), operands,
+  return can_fuse(target, *operation.op, attrs, operation.operands[0]->type.shape.size(), operands,
                   operation.results[0]->type.dtype);
 }
 
@@ -33,7 +33,7 @@ bool rounds_result(const Operation& operation) {
   return result == DType::kF16 || result == DType::kBF16;
 }
 
-bool can_fuse_next(Device device, const std::vector<const Operation*>& group,
+bool can_fuse_next(const Target& target, const std::vector<const Operation*>& group,
                    const Operation& next) {
   const TensorType& type = group.back()->results[0]->type;
   for (const ir::Value* v : next.operands)
@@ -42,7 +42,7 @@ bool can_fuse_next(Device device, const std::vector<const Operation*>& group,
     if (v && v->type.dtype != type.dtype) return false;
   std::vector<FusionMember> members;
   for (const Operation* o : group) members.push_back({o->op, &o->attrs});
-  return can_fuse_epilogue(device, members, {next.op, &next.attrs}, type.dtype);
+  return can_fuse_epilogue(target, members, {next.op, &next.attrs}, type.dtype);
 }
 
 /// Passes receive functions that shape inference accepted, so an error is a defect of the pass,
@@ -60,7 +60,7 @@ void run_pass(const Pass& pass, Function& function) {
 }  // namespace
 
 std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate) {
-  const Device device = options.device;
+  const Target target = options.target;
   const bool fuse = options.fusion;
   const bool layout = fuse && options.layout && !options.exact;
   const bool rewrites = fuse && options.rewrites && !options.exact;
@@ -70,9 +70,7 @@ std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Eva
   const auto add = [&](bool enabled, std::string name, std::function<void(Function&)> run) {
     if (enabled) pipeline.push_back({stage, std::move(name), std::move(run)});
   };
-  add(true, "for_target", [device](Function& f) {
-    passes::for_target(f, [device](const Op& op) { return has_kernel(op, device); });
-  });
+  add(true, "for_target", [target](Function& f) { passes::for_target(f, target); });
 
   stage = Stage::kCanonicalize;
   add(true, "fold_constants", [=](Function& f) { passes::fold_constants(f, evaluate); });
@@ -85,10 +83,10 @@ std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Eva
     passes::Int8Kernels kernels;
     if (layout)
       kernels = {
-          [device](DType x, const Array& weight) { return has_int8_kernel(device, x, weight); },
-          has_int8_matmul(device),
-          has_kernel(*find_op("packed_linear"), device) &&
-              has_int8_kernel(device, DType::kU8, Array::zeros(DType::kI8, {1, 1}))};
+          [target](DType x, const Array& weight) { return has_int8_kernel(target, x, weight); },
+          has_int8_matmul(target),
+          has_kernel(*find_op("packed_linear"), target) &&
+              has_int8_kernel(target, DType::kU8, Array::zeros(DType::kI8, {1, 1}))};
     passes::lower_qdq(f, kernels, evaluate);
   });
 
@@ -107,16 +105,16 @@ std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Eva
   add(true, "dce", passes::remove_dead_code);
 
   stage = Stage::kFuse;
-  add(layout, "fuse_epilogues", [device](Function& f) {
-    passes::fuse_epilogues(f, [device](const auto& group, const Operation& next) {
-      return can_fuse_next(device, group, next);
+  add(layout, "fuse_epilogues", [target](Function& f) {
+    passes::fuse_epilogues(f, [target](const auto& group, const Operation& next) {
+      return can_fuse_next(target, group, next);
     });
   });
-  add(fuse && has_kernel(*find_op("packed_linears"), device), "fuse_packed_linears",
+  add(fuse && has_kernel(*find_op("packed_linears"), target), "fuse_packed_linears",
       passes::fuse_packed_linears);
-  add(fuse, "fuse_elementwise", [device, exact = options.exact](Function& f) {
-    passes::fuse_elementwise(f, [device, exact](const Operation& o) {
-      return !(exact && rounds_result(o)) && can_fuse_operation(device, o);
+  add(fuse, "fuse_elementwise", [target, exact = options.exact](Function& f) {
+    passes::fuse_elementwise(f, [target, exact](const Operation& o) {
+      return !(exact && rounds_result(o)) && can_fuse_operation(target, o);
     });
   });
 

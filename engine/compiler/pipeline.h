@@ -8,7 +8,7 @@
 
 #include "compiler/passes/passes.h"
 #include "compiler/passes/schedule/recompute.h"
-#include "ops/core/kernel.h"
+#include "ops/core/target.h"
 
 namespace paddle::compiler {
 
@@ -17,11 +17,9 @@ struct CompileOptions {
   bool fusion = true;        ///< fusion groups, and all that layout and rewrites enable
   bool layout = true;        ///< channels last, decompositions for fusion, epilogues, int8
   bool rewrites = true;      ///< rewrite rules
-  bool codegen = true;       ///< fusion groups are compiled to machine code
   bool batch_tiling = true;  ///< large activations are computed for a few samples at a time
-  Device device = {};        ///< whose kernels the passes count on
-  /// Freedom of kernels beyond the operation's formula, such as Winograd convolutions.
-  ExecutionPolicy policy = {.allow_winograd = true};
+  /// What the function is compiled for.
+  Target target = {.allow_winograd = true};
   /// Only transformations that keep the results of op-by-op execution bit for bit: no layouts, no
   /// rewrite rules, no batch tiling, no Winograd, and no fusion group that keeps a value in
   /// float32 between 16-bit operations.

@@ -17,7 +17,7 @@ Tensor seed_and_step() { return Tensor(Array::from<uint64_t>({7, 1}, {2})); }
 
 std::vector<std::optional<Array>> run_eagerly(const TensorFn& fn, const std::vector<Array>& inputs,
                                               Device device) {
-  runtime::EagerExecutor executor(device);
+  runtime::EagerExecutor executor({.device = device});
   const InterpreterScope below(executor);
   autograd::Tape tape;
   const InterpreterScope above(tape);
@@ -51,10 +51,11 @@ std::vector<std::optional<Array>> run_compiled(const TensorFn& fn, const std::ve
       defined.push_back(t.defined());
     }
   }
-  runtime::optimize(*function, {.device = device});
+  runtime::optimize(*function, {.target = {.device = device}});
   ir::verify(*function);
   runtime::Executable executable(
-      function, {1, {.check_memory = device.is_cpu(), .profile = nullptr, .device = device}});
+      function,
+      {1, {.check_memory = device.is_cpu(), .profile = nullptr, .target = {.device = device}}});
   std::vector<Array> packed;
   for (const Array& x : inputs) packed.push_back(x.contiguous());
   const std::vector<Array>& results = executable.run(packed);

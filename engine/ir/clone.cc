@@ -45,7 +45,7 @@ Operation* clone_operation(Function& function, Region& region, const Operation& 
 }
 
 std::unique_ptr<Function> clone(const Function& function) {
-  auto out = std::make_unique<Function>(function.name);
+  auto out = std::make_unique<Function>(function.name, function.target);
   Copies copies;
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     const Value* const argument = function.body.arguments[i];

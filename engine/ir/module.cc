@@ -82,6 +82,7 @@ void Function::swap(Function& other) {
   std::swap(inputs, other.inputs);
   std::swap(outputs, other.outputs);
   std::swap(constraints, other.constraints);
+  std::swap(target, other.target);
   std::swap(values_, other.values_);
   std::swap(next_sequence_, other.next_sequence_);
 }

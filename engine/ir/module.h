@@ -15,6 +15,7 @@
 
 #include "ir/placement.h"
 #include "ops/core/op.h"
+#include "ops/core/target.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::ir {
@@ -72,7 +73,8 @@ struct Port {
 
 class Function {
  public:
-  explicit Function(std::string function_name) : name(std::move(function_name)) {}
+  explicit Function(std::string function_name, const Target& function_target = {})
+      : name(std::move(function_name)), target(function_target) {}
   Function(const Function&) = delete;
   Function& operator=(const Function&) = delete;
 
@@ -81,6 +83,9 @@ class Function {
   std::vector<Port> inputs;   ///< one per body argument
   std::vector<Port> outputs;  ///< one per body result
   std::vector<DimConstraint> constraints;
+  /// What the function is traced for: operations that have no kernel there are traced as their
+  /// decomposition. Not part of the text form.
+  Target target;
 
   Value* new_value(TensorType type);
   Value* add_argument(Region& region, TensorType type);

@@ -113,7 +113,7 @@ Tensors replay(const Function& function, const Tensors& inputs) {
 }
 
 std::unique_ptr<Function> retraced(const Function& function, Interpreter& interpreter) {
-  auto fresh = std::make_unique<Function>(function.name);
+  auto fresh = std::make_unique<Function>(function.name, function.target);
   Tracer tracer(*fresh);
   const InterpreterScope below(tracer), above(interpreter);
   Tensors inputs;

@@ -68,7 +68,7 @@ void Tracer::output(Port port, const Tensor& tensor) {
 }
 
 Tensors Tracer::apply(const OpCall& call) {
-  if (!has_kernel(call.op) && call.op.def->decompose) return decompose(call);
+  if (!has_kernel(call.op, function_.target) && call.op.def->decompose) return decompose(call);
   if (function_.value_count() > kMaxOperations)
     fail(ErrorCode::kConfig, "the program has more than a million operations");
   std::vector<Value*> operands;

@@ -31,6 +31,7 @@ class Tracer final : public Interpreter {
   Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
                int64_t max_steps) override;
   bool traces() const override { return true; }
+  Device device() const override { return function_.target.device; }
 
   /// A tensor for an argument of the function.
   Tensor input(Port port, TensorType type);

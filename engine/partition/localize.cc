@@ -24,7 +24,7 @@ Localizer::Localizer(const ir::Function& function, const PartitionOptions& optio
     : logical_(function),
       options_(options),
       analysis_(function, options),
-      function_(std::make_unique<ir::Function>(function.name)),
+      function_(std::make_unique<ir::Function>(function.name, function.target)),
       tracer_(*function_) {}
 
 std::pair<int64_t, int64_t> Localizer::range(const ActiveFactor& factor) const {

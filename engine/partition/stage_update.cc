@@ -22,7 +22,7 @@ class StageUpdate {
   StageUpdate(const ir::Function& update, const StageUpdateOptions& options)
       : update_(update),
         options_(options),
-        function_(std::make_unique<ir::Function>(update.name)),
+        function_(std::make_unique<ir::Function>(update.name, update.target)),
         tracer_(*function_) {}
 
   std::unique_ptr<ir::Function> run() {

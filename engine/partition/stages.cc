@@ -209,7 +209,8 @@ StageFunction StageCut::function(JobKind kind, int stage) const {
                                               kind == JobKind::kForward    ? "forward"
                                               : kind == JobKind::kBackward ? "backward"
                                                                            : "weights",
-                                              stage));
+                                              stage),
+                                          function_.target);
   ir::Copies copies;
   std::unordered_map<const Value*, size_t> arguments;
   for (size_t i = 0; i < function_.inputs.size(); ++i) arguments[function_.body.arguments[i]] = i;

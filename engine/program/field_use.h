@@ -46,6 +46,7 @@ class FieldUseWatch final : public Interpreter {
   Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
                int64_t max_steps) override;
   bool traces() const override { return true; }
+  Device device() const override { return next().device(); }
 
   /// After the trace. `outputs` are the model's, by name; `inputs` are fields that are not targets.
   FieldUse use(const std::vector<std::pair<std::string, Tensor>>& outputs,

@@ -8,7 +8,7 @@
 namespace paddle::program {
 
 std::shared_ptr<ir::Function> in_mixed_precision(ir::Function& function, DType low) {
-  auto out = std::make_shared<ir::Function>(function.name);
+  auto out = std::make_shared<ir::Function>(function.name, function.target);
   ir::Tracer tracer(*out);
   const InterpreterScope below(tracer);
   Tensors inputs, results;

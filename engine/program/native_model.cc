@@ -104,8 +104,8 @@ void NativeModel::read_model_file(const std::string& path, const LoadOptions& op
 bool NativeModel::trace(const std::map<std::string, int64_t>& known) {
   const std::lock_guard lock(*tracing_);
   StaticDims dims{known, {}};
-  const auto function =
-      trace_prediction(*program_, *entry_, store_, use_float64_, &dims, quantization_.get());
+  const auto function = trace_prediction(*program_, *entry_, store_, use_float64_, &dims,
+                                         quantization_.get(), nullptr, compile_.target);
   if (function) {
     add_trace(function, dims.fixed);
     return true;
@@ -122,6 +122,7 @@ bool NativeModel::trace(const std::map<std::string, int64_t>& known) {
 
 void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
                             std::map<std::string, int64_t> fixed) {
+  function->target = compile_.target;
   if (fill_store_)
     if (auto report = fill_store_(*function, store_)) report_ = std::move(report);
   const ir::Function& exact = *function;
@@ -169,14 +170,16 @@ void NativeModel::bind_arrays(Trace& trace) {
       case ir::PortKind::kValue:
         break;  // by each run
       case ir::PortKind::kParameter:
-        trace.arrays[i] = store_.parameters.at(port.name).value.contiguous().to(compile_.device);
+        trace.arrays[i] =
+            store_.parameters.at(port.name).value.contiguous().to(compile_.target.device);
         break;
       case ir::PortKind::kState:
         // A run writes into its states, but not into what they begin with.
         trace.arrays[i] =
             live_states_
-                .try_emplace(port.name,
-                             runtime::copied(store_.states.at(port.name)).to(compile_.device))
+                .try_emplace(
+                    port.name,
+                    runtime::copied(store_.states.at(port.name)).to(compile_.target.device))
                 .first->second;
         break;
       case ir::PortKind::kRandom:

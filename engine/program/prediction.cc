@@ -16,9 +16,9 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
                                                const lang::EntryPoint& entry, ParameterStore& store,
                                                bool use_float64, StaticDims* dims,
                                                const quant::FakeQuantization* quantization,
-                                               DeferredValues* deferred) {
+                                               DeferredValues* deferred, const Target& target) {
   runtime::register_backends();
-  auto function = std::make_shared<ir::Function>(std::string(kPrediction));
+  auto function = std::make_shared<ir::Function>(std::string(kPrediction), target);
   {
     ir::Tracer tracer(*function);
     const InterpreterScope scope(tracer);

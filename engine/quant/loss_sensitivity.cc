@@ -60,7 +60,7 @@ std::shared_ptr<ir::Function> with_changes(const Quantizable& model,
                                            const std::vector<size_t>& layers,
                                            const std::map<std::string, Array>& given,
                                            std::map<std::string, Array>& weights) {
-  auto out = std::make_shared<ir::Function>(model.function().name);
+  auto out = std::make_shared<ir::Function>(model.function().name, model.function().target);
   ir::Tracer tracer(*out);
   const InterpreterScope below(tracer);
   const ir::Function& f = model.function();

@@ -75,7 +75,7 @@ bool has_moments(const Quantizable& model, size_t layer) {
 
 std::shared_ptr<ir::Function> with_moments(const Quantizable& model,
                                            const std::vector<size_t>& layers) {
-  auto out = std::make_shared<ir::Function>(model.function().name);
+  auto out = std::make_shared<ir::Function>(model.function().name, model.function().target);
   ir::Tracer tracer(*out);
   LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call, const Tensors&) {
     const BelowScope scope(tracer);
@@ -98,7 +98,7 @@ std::shared_ptr<ir::Function> with_moments(const Quantizable& model,
 std::shared_ptr<ir::Function> with_paired_moments(const Quantizable& model,
                                                   const std::vector<size_t>& layers,
                                                   std::map<std::string, Array>& weights) {
-  auto out = std::make_shared<ir::Function>(model.function().name);
+  auto out = std::make_shared<ir::Function>(model.function().name, model.function().target);
   ir::Tracer tracer(*out);
   const InterpreterScope below(tracer);
   Tensors inputs;

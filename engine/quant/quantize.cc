@@ -361,7 +361,7 @@ QuantizedFunction isolated_layer(const Quantizable& model, size_t index,
   const std::vector<Layer> layers = {model.layers().at(index)};
   Quantizer quantizer(layers, model.has_products(), false, Integers::kBytes);
   QuantizedFunction out;
-  out.function = std::make_shared<ir::Function>("layer");
+  out.function = std::make_shared<ir::Function>("layer", model.function().target);
   ir::Tracer tracer(*out.function);
   const InterpreterScope scope(tracer);
   Tensors operands;

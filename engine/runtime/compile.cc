@@ -35,10 +35,8 @@ std::unique_ptr<Executable> compile(std::shared_ptr<ir::Function> function,
                                     const compiler::CompileOptions& compile,
                                     ExecutableOptions options, const compiler::Observer& observe) {
   optimize(*function, compile, observe);
-  options.plan.device = compile.device;
-  options.plan.codegen = compile.codegen;
-  options.plan.policy = compile.policy;
-  if (compile.exact) options.plan.policy.allow_winograd = false;
+  options.plan.target = compile.target;
+  if (compile.exact) options.plan.target.allow_winograd = false;
   options.plan.tile_bytes = compile.batch_tiling && !compile.exact ? tile_working_set() : 0;
   return std::make_unique<Executable>(std::move(function), std::move(options));
 }

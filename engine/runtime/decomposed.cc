@@ -17,7 +17,8 @@ class DecomposedKernel final : public Kernel {
         attrs_(request.attrs),
         operands_(request.operands.begin(), request.operands.end()),
         results_(request.results.begin(), request.results.end()),
-        device_(request.device) {
+        target_(request.target),
+        device_(target_.device) {
     for (const Layout& result : results_) types_.push_back({result.dtype, to_shape(result.shape)});
   }
 
@@ -31,7 +32,7 @@ class DecomposedKernel final : public Kernel {
       arrays[i] = view_of(operands_[i], operands[i]);
       pointers[i] = &arrays[i];
     }
-    std::vector<Array> out = execute_decomposition(op_, attrs_, pointers, types_, device_);
+    std::vector<Array> out = execute_decomposition(op_, attrs_, pointers, types_, target_);
     // A result may have the place of an operand that another one is a view of.
     for (Array& result : out)
       for (const Array& operand : arrays)
@@ -73,6 +74,7 @@ class DecomposedKernel final : public Kernel {
   Attrs attrs_;
   std::vector<Layout> operands_, results_;
   std::vector<TensorType> types_;
+  Target target_;
   Device device_;
 };
 
@@ -80,10 +82,11 @@ class DecomposedKernel final : public Kernel {
 
 std::vector<Array> execute_decomposition(const Op& op, const Attrs& attrs,
                                          const std::vector<const Array*>& operands,
-                                         const std::vector<TensorType>& types, Device device) {
+                                         const std::vector<TensorType>& types,
+                                         const Target& target) {
   Tensors tensors;
   for (const Array* operand : operands) tensors.push_back(operand ? Tensor(*operand) : Tensor());
-  EagerExecutor eager(device);
+  EagerExecutor eager(target);
   const InterpreterScope scope(eager);
   std::vector<Array> out;
   for (const Tensor& result : decompose({op, tensors, attrs, types, {}}))

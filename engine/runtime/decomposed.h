@@ -10,11 +10,12 @@
 
 namespace paddle::runtime {
 
-/// The results of the operation's decomposition; the operation has one. Operands are on the device,
-/// null where absent.
+/// The results of the operation's decomposition; the operation has one. Operands are on the
+/// target's device, null where absent.
 std::vector<Array> execute_decomposition(const Op& op, const Attrs& attrs,
                                          const std::vector<const Array*>& operands,
-                                         const std::vector<TensorType>& types, Device device);
+                                         const std::vector<TensorType>& types,
+                                         const Target& target);
 
 /// A kernel that runs the decomposition and allocates its values while it runs; null for operations
 /// that have none.

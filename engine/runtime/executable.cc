@@ -55,7 +55,7 @@ Plan& Executable::plan(const std::vector<Layout>& inputs) {
 }
 
 void* Executable::address_of(size_t input, const Array& array) {
-  const Device device = options_.plan.device;
+  const Device device = options_.plan.target.device;
   const ir::PortKind kind = function_->inputs[input].kind;
   if (kind == ir::PortKind::kParameter || kind == ir::PortKind::kState) {
     ensure(array.device() == device, "run: '", function_->inputs[input].name, "' is on ",
@@ -69,7 +69,7 @@ void* Executable::address_of(size_t input, const Array& array) {
 }
 
 bool Executable::adapts_threads() const {
-  return options_.adapt_threads && options_.plan.device.is_cpu() && !options_.plan.profile &&
+  return options_.adapt_threads && options_.plan.target.device.is_cpu() && !options_.plan.profile &&
          thread_count() > 1;
 }
 
@@ -95,7 +95,7 @@ Plan& Executable::chosen_plan(Entry& entry, const std::vector<Array>& inputs) {
 }
 
 void Executable::allocate_arena(size_t bytes) {
-  const Device device = options_.plan.device;
+  const Device device = options_.plan.target.device;
   arena_ = nullptr;  // free the old one first
   if (const size_t available = available_memory(device); bytes > available)
     fail(ErrorCode::kDevice, function_->name, " needs ", human_bytes(bytes),
@@ -106,7 +106,7 @@ void Executable::allocate_arena(size_t bytes) {
 }
 
 void Executable::reserve_arena(size_t bytes) {
-  if (bytes > available_memory(options_.plan.device)) return;
+  if (bytes > available_memory(options_.plan.target.device)) return;
   reserved_ = bytes;
   allocate_arena(bytes);
 }
@@ -168,7 +168,7 @@ const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
   e.outputs.resize(function_->outputs.size());
   for (size_t i = 0; i < e.outputs.size(); ++i)
     if (function_->outputs[i].kind == ir::PortKind::kValue &&
-        (first || !options_.plan.device.is_cpu() || plan.output_moves(i)))
+        (first || !options_.plan.target.device.is_cpu() || plan.output_moves(i)))
       e.outputs[i] = plan.output(i).on_host();
   return e.outputs;
 }
@@ -182,7 +182,8 @@ std::shared_ptr<OutputCopies> Executable::start(const std::vector<Array>& inputs
   auto unused = std::find_if(copies_.begin(), copies_.end(),
                              [](const auto& each) { return each.use_count() == 1; });
   if (unused == copies_.end())
-    unused = copies_.insert(copies_.end(), std::make_shared<OutputCopies>(options_.plan.device));
+    unused =
+        copies_.insert(copies_.end(), std::make_shared<OutputCopies>(options_.plan.target.device));
   (*unused)->queue(outputs);
   return *unused;
 }

@@ -135,10 +135,11 @@ namespace {
 
 thread_local bool single_runs = false;
 
-/// None if no kernel of the device accepts the call. The operands are on the device.
+/// None if no kernel of the target accepts the call. The operands are on its device.
 std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
                                               const std::vector<const Array*>& operands,
-                                              const std::vector<TensorType>& types, Device device) {
+                                              const std::vector<TensorType>& types,
+                                              const Target& target) {
   if (op.def->view && operands[0]) {
     const Layout layout =
         view_layout(op, attrs, Layout::of(*operands[0]), concrete(types[0].shape));
@@ -150,6 +151,9 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
       return std::vector<Array>{view};
     }
   }
+  Target here = target;
+  here.single_run = here.single_run || single_runs;
+  const Device device = here.device;
   std::vector<Array> dense(operands.size());
   std::vector<Layout> layouts(operands.size());
   std::vector<void*> operand_data(operands.size()), result_data(types.size());
@@ -175,12 +179,8 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
     result_layouts[i] = Layout::of(results[i]);
     result_data[i] = results[i].address();
   }
-  const auto kernel = prepare_kernel({.op = op,
-                                      .attrs = attrs,
-                                      .operands = layouts,
-                                      .results = result_layouts,
-                                      .policy = {.single_run = single_runs},
-                                      .device = device});
+  const auto kernel = prepare_kernel(
+      {.op = op, .attrs = attrs, .operands = layouts, .results = result_layouts, .target = here});
   if (!kernel) return std::nullopt;
   std::shared_ptr<Storage> scratch;
   RunContext context;
@@ -216,12 +216,14 @@ class OperandsOn {
 std::optional<std::vector<Array>> execute_on_host(const Op& op, const Attrs& attrs,
                                                   const std::vector<const Array*>& operands,
                                                   const std::vector<TensorType>& types,
-                                                  Device device) {
-  const OperandsOn host(operands, Device::cpu());
-  auto results = try_execute(op, attrs, host, types, Device::cpu());
+                                                  const Target& target) {
+  Target on_host = target;
+  on_host.device = Device::cpu();
+  const OperandsOn host(operands, on_host.device);
+  auto results = try_execute(op, attrs, host, types, on_host);
   if (!results) return std::nullopt;
-  count_host_fallback(op, device);
-  for (Array& result : *results) result = result.to(device);
+  count_host_fallback(op, target.device);
+  for (Array& result : *results) result = result.to(target.device);
   return results;
 }
 
@@ -229,12 +231,13 @@ std::optional<std::vector<Array>> execute_on_host(const Op& op, const Attrs& att
 
 std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
-                           const std::vector<TensorType>& types, Device device) {
-  const OperandsOn there(operands, device);
-  auto results = try_execute(op, attrs, there, types, device);
+                           const std::vector<TensorType>& types, const Target& target) {
+  const OperandsOn there(operands, target.device);
+  auto results = try_execute(op, attrs, there, types, target);
   if (!results && op.def->decompose)
-    results = execute_decomposition(op, attrs, there, types, device);
-  if (!results && !device.is_cpu()) results = execute_on_host(op, attrs, there, types, device);
+    results = execute_decomposition(op, attrs, there, types, target);
+  if (!results && !target.device.is_cpu())
+    results = execute_on_host(op, attrs, there, types, target);
   if (results) return std::move(*results);
   std::vector<std::string> dtypes;
   for (const Array* a : operands)
@@ -248,16 +251,16 @@ SingleRunScope::~SingleRunScope() { single_runs = before_; }
 // --- the eager executor ---
 
 Tensors EagerExecutor::apply(const OpCall& call) {
-  if (!has_kernel(call.op, device_) && call.op.def->decompose) return decompose(call);
+  if (!has_kernel(call.op, target_) && call.op.def->decompose) return decompose(call);
   if (!call.constraints.empty())
     fail(ErrorCode::kInternal, call.op.name(), ": undecided sizes in eager mode");
   std::vector<const Array*> operands;
   for (const Tensor& t : call.operands) operands.push_back(t.defined() ? &t.array() : nullptr);
-  const OperandsOn there(std::move(operands), device_);
-  auto results = try_execute(call.op, call.attrs, there, call.results, device_);
+  const OperandsOn there(std::move(operands), target_.device);
+  auto results = try_execute(call.op, call.attrs, there, call.results, target_);
   if (!results && call.op.def->decompose) return decompose(call);
   if (!results)  // on the host, or says why not
-    results = execute(call.op, call.attrs, there, call.results, device_);
+    results = execute(call.op, call.attrs, there, call.results, target_);
   Tensors out;
   for (Array& a : *results) out.emplace_back(std::move(a));
   return out;
@@ -267,7 +270,8 @@ Array packed(const Array& array) {
   if (array.device().is_cpu() || array.is_contiguous()) return array.contiguous();
   static const Op& copy = get_op("assign");
   static const Attrs kNone;
-  return execute(copy, kNone, {&array}, {{array.dtype, to_shape(array.shape)}}, array.device())[0];
+  return execute(copy, kNone, {&array}, {{array.dtype, to_shape(array.shape)}},
+                 {.device = array.device()})[0];
 }
 
 Array copied(const Array& array) {

@@ -23,10 +23,11 @@ bool can_bind(const Attrs& attrs, const SymbolLookup& lookup);
 
 /// Runs `op` on arrays (null where absent). `results` are the inferred types; their dims must be
 /// constant except for operations of the trait kRunTimeShape. Operands that are elsewhere are
-/// copied to the device, where the results are; on devices with streams they are not computed yet.
+/// copied to the target's device, where the results are; on devices with streams they are not
+/// computed yet.
 std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
-                           const std::vector<TensorType>& results, Device device = {});
+                           const std::vector<TensorType>& results, const Target& target = {});
 
 /// A contiguous copy that owns its memory, on the device of the array.
 Array copied(const Array& array);
@@ -57,12 +58,13 @@ class SingleRunScope {
 /// The interpreter that executes each call immediately.
 class EagerExecutor final : public Interpreter {
  public:
-  /// Results are on the device; operands that are elsewhere are copied there.
-  explicit EagerExecutor(Device device = {}) : device_(device) { register_backends(); }
+  /// Results are on the target's device; operands that are elsewhere are copied there.
+  explicit EagerExecutor(const Target& target = {}) : target_(target) { register_backends(); }
+  Device device() const override { return target_.device; }
   Tensors apply(const OpCall& call) override;
 
  private:
-  Device device_;
+  Target target_;
 };
 
 }  // namespace paddle::runtime

@@ -21,7 +21,7 @@ Counts& counts() {
 class HostFallback final : public Kernel {
  public:
   HostFallback(std::unique_ptr<Kernel> kernel, const KernelRequest& request)
-      : kernel_(std::move(kernel)), op_(request.op), device_(request.device) {
+      : kernel_(std::move(kernel)), op_(request.op), device_(request.target.device) {
     for (const Layout& operand : request.operands)
       operands_.push_back(operand.present && kernel_->reads(operands_.size())
                               ? Array::empty(operand.dtype, operand.shape)
@@ -93,10 +93,10 @@ void allow_host_fallback(bool allow) { allowed = allow; }
 
 std::unique_ptr<Kernel> prepare_host_fallback(const KernelRequest& request) {
   KernelRequest on_host = request;
-  on_host.device = Device::cpu();
+  on_host.target.device = Device::cpu();
   auto kernel = prepare_kernel(on_host);
   if (!kernel) return nullptr;
-  check_host_fallback(request.op, request.device);
+  check_host_fallback(request.op, request.target.device);
   return std::make_unique<HostFallback>(std::move(kernel), request);
 }
 

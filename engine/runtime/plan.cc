@@ -28,9 +28,9 @@ int64_t now() {
 Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, PlanOptions options)
     : function_(function), options_(options), inputs_(inputs.size()) {
   register_backends();
-  if (!options_.device.is_cpu()) {
+  if (!options_.target.device.is_cpu()) {
     options_.check_memory = false;
-    streams_ = std::make_unique<PlanStreams>(options_.device);
+    streams_ = std::make_unique<PlanStreams>(options_.target.device);
   }
   PlanBuilder(*this, inputs).build();
   if (!options_.profile) return;
@@ -61,7 +61,7 @@ PlanInfo Plan::describe_memory() const {
   const MemoryReport report = memory();
   PlanInfo info;
   info.function = function_.name;
-  info.device = options_.device.text();
+  info.device = options_.target.device.text();
   info.arena = report.arena;
   info.scratch = report.scratch;
   info.inputs = report.inputs;
@@ -191,7 +191,7 @@ void Plan::describe(std::vector<Instruction>& block) {
                           : i.kind == Instruction::Kind::kCopyIn   ? "copy to device"
                           : i.kind == Instruction::Kind::kReadBack ? "copy to host"
                                                                    : "dynamic";
-    info.device = info.implementation.starts_with(kOnHost) ? "cpu" : options_.device.text();
+    info.device = info.implementation.starts_with(kOnHost) ? "cpu" : options_.target.device.text();
     info.flops = flops_of(i);
     info.origin = i.operation ? origin_of(*i.operation) : "";
     info.plan = static_cast<int>(options_.profile->plans.size()) - 1;
@@ -242,7 +242,7 @@ std::shared_ptr<Storage> copy_of_constant(const Array& constant, Device device) 
 }  // namespace
 
 std::shared_ptr<Storage> Plan::constant_on_device(const Buffer& buffer) const {
-  return copy_of_constant(*buffer.constant, options_.device);
+  return copy_of_constant(*buffer.constant, options_.target.device);
 }
 
 void* Plan::address(int value) const {
@@ -413,7 +413,7 @@ void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*&
     } else {
       const int64_t begin = now();
       execute(instruction, context);
-      synchronize(options_.device);
+      synchronize(options_.target.device);
       options_.profile->record(instruction.profile, begin, now());
     }
     if (streams_) streams_->after(instruction);
@@ -451,7 +451,7 @@ Array Plan::array_of(int value) const {
   out.shape = p.layout.shape;
   out.strides = p.layout.strides;
   // Borrowed from the first element; negative strides may address memory before it.
-  out.storage = Storage::borrow(address(value), 0, nullptr, options_.device);
+  out.storage = Storage::borrow(address(value), 0, nullptr, options_.target.device);
   return out;
 }
 
@@ -506,7 +506,7 @@ void Plan::run_dynamic(Instruction& instruction) {
       fail(ErrorCode::kData, c.what, " (", *left, " against ", *right, ")");
   }
   std::vector<Array> results =
-      runtime::execute(*operation.op, attrs, operands, inferred.results, options_.device);
+      runtime::execute(*operation.op, attrs, operands, inferred.results, options_.target);
   for (size_t i = 0; i < results.size(); ++i) {
     const int id = instruction.results[i];
     // A view of planned memory must not outlive the buffer, so it is copied.

@@ -95,13 +95,10 @@ struct PlanOptions {
   bool check_memory = false;
   /// Instructions are timed if set.
   std::shared_ptr<Profile> profile = {};
-  /// Fusion groups are compiled to machine code if the code generator is available.
-  bool codegen = true;
-  /// For all kernels of the plan; kernels inside loops and batch tiles always prepack.
-  ExecutionPolicy policy = {};
+  /// Of all kernels of the plan; those inside loops and batch tiles always prepack.
+  Target target = {};
   /// Working set of batch tiling in bytes (runtime/batch_tiling.h); 0: no batch tiling.
   int64_t tile_bytes = 0;
-  Device device = {};
 };
 
 /// Checks the memory of a plan while it runs (PlanOptions::check_memory).

@@ -93,7 +93,7 @@ void PlanBuilder::build_copies_in(std::vector<Instruction>& out) {
     Buffer& buffer = plan_.buffers_[static_cast<size_t>(id)];
     if (buffer.kind != BufferKind::kStaged) continue;
     for (auto& memory : buffer.staged)
-      memory = Storage::allocate(buffer.bytes, plan_.options_.device);
+      memory = Storage::allocate(buffer.bytes, plan_.options_.target.device);
     const int event = plan_.streams_->new_event();
     plan_.streams_->add_staging(i, buffer.bytes, event);
     copied_[id] = event;

@@ -19,8 +19,8 @@ const Op& copy_op() {
 
 std::unique_ptr<Kernel> copy_kernel(Device device, const Layout& from, const Layout& to) {
   static const Attrs kNone;
-  auto kernel =
-      prepare_kernel({copy_op(), kNone, std::span(&from, 1), std::span(&to, 1), {}, device});
+  auto kernel = prepare_kernel(
+      {copy_op(), kNone, std::span(&from, 1), std::span(&to, 1), {.device = device}});
   ensure(kernel != nullptr, "no copy kernel for ", text(from.dtype));
   return kernel;
 }
@@ -83,7 +83,7 @@ int PlanBuilder::copied_to_temporary(const ir::Value* value, int position,
   Instruction copy;
   Layout source = from;
   source.offset = 0;
-  copy.kernel = copy_kernel(plan_.options_.device, source,
+  copy.kernel = copy_kernel(plan_.options_.target.device, source,
                             plan_.value_buffers_[static_cast<size_t>(id)].layout);
   copy.operands = {value->id};
   copy.results = {id};
@@ -178,11 +178,10 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
                               .attrs = attrs,
                               .operands = operand_layouts,
                               .results = result_layouts,
-                              .policy = policy(),
-                              .device = plan_.options_.device};
+                              .target = target()};
   instruction.kernel = prepare_kernel(request);
   if (!instruction.kernel) instruction.kernel = prepare_decomposition(request);
-  if (!instruction.kernel && !plan_.options_.device.is_cpu()) {
+  if (!instruction.kernel && !plan_.options_.target.device.is_cpu()) {
     for (size_t i = 0; i < operation.operands.size(); ++i) {
       if (!operation.operands[i]) continue;
       instruction.operands[i] = packed(operation.operands[i], position, out);
@@ -282,9 +281,7 @@ bool PlanBuilder::build_fused_kernel(const ir::Operation& operation,
     if (wants_packed(i))
       request.operands[i] =
           Layout::contiguous(request.operands[i].dtype, request.operands[i].shape);
-  request.compile = plan_.options_.codegen;
-  request.policy = policy();
-  request.device = plan_.options_.device;
+  request.target = target();
   auto kernel = prepare_fused(request);
   if (!kernel) return false;
   Instruction instruction;

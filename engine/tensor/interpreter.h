@@ -46,6 +46,8 @@ class Interpreter {
                        int64_t max_steps);
   /// True if values are symbols, so that code must not ask for numbers.
   virtual bool traces() const { return false; }
+  /// Where the calls will run.
+  virtual Device device() const { return {}; }
 
  protected:
   /// The interpreter below this one; calls made in `apply` go there inside an OuterScope.
@@ -65,6 +67,7 @@ class PassingInterpreter : public Interpreter {
   Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
                int64_t max_steps) override;
   bool traces() const override { return next().traces(); }
+  Device device() const override { return next().device(); }
 
  private:
   /// The function with this interpreter on top again.

@@ -473,7 +473,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.compile.fusion = compile.boolean("fusion");
   config.compile.layout = compile.boolean("layout");
   config.compile.rewrites = compile.boolean("rewrites");
-  config.compile.codegen = compile.boolean("codegen");
+  config.compile.target.codegen = compile.boolean("codegen");
   config.compile.batch_tiling = compile.boolean("batch_tiling");
   if (compile.has("kernels"))
     diagnostics.guard([&] { config.kernel_table = config::resolve_path(compile.at("kernels")); });

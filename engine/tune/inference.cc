@@ -237,10 +237,10 @@ class InferenceSubject final : public Subject {
     program::LoadOptions load = options_.load;
     const DType precision = *parse_dtype(settings.at("precision"));
     if (precision == DType::kBF16 || precision == DType::kF16) load.precision = precision;
-    load.compile.codegen = settings.at("no-codegen") == "false";
+    load.compile.target.codegen = settings.at("no-codegen") == "false";
     load.compile.batch_tiling = settings.at("no-batch-tiling") == "false";
-    load.compile.policy.allow_winograd = settings.at("no-winograd") == "false";
-    load.compile.policy.choices = choices;
+    load.compile.target.allow_winograd = settings.at("no-winograd") == "false";
+    load.compile.target.choices = choices;
     return program::load_model(options_.model, load);
   }
 

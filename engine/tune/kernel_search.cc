@@ -78,9 +78,9 @@ class Buffers {
 };
 
 TimedKernel prepare(const KernelProblem& p, KernelChoices* choices, const Buffers& buffers) {
-  ExecutionPolicy policy = p.policy;
-  policy.choices = choices;
-  return {prepare_kernel({*p.op, p.attrs, p.operands, p.results, policy}), buffers.operands(),
+  Target target = p.target;
+  target.choices = choices;
+  return {prepare_kernel({*p.op, p.attrs, p.operands, p.results, target}), buffers.operands(),
           buffers.results()};
 }
 
@@ -116,8 +116,8 @@ std::string KernelRecorder::choose(const KernelRequest& request, ChoiceLevel lev
   p.attrs = request.attrs;
   p.operands.assign(request.operands.begin(), request.operands.end());
   p.results.assign(request.results.begin(), request.results.end());
-  p.policy = request.policy;
-  p.policy.choices = nullptr;
+  p.target = request.target;
+  p.target.choices = nullptr;
   p.level = level;
   p.names.assign(names.begin(), names.end());
   for (Layout& l : p.operands) {
@@ -147,7 +147,7 @@ std::string KernelSearch::find(const std::vector<KernelProblem>& problems, const
   std::vector<Entry> order;
   for (const KernelProblem& p : problems) {
     std::string text =
-        runtime::problem_text({*p.op, p.attrs, p.operands, p.results, p.policy}, p.level);
+        runtime::problem_text({*p.op, p.attrs, p.operands, p.results, p.target}, p.level);
     if (findings_.knows(text) || !can_run_alone(p)) continue;
     if (budget.stop() || seconds_since(begin) > budget.seconds / 3) break;
     const Buffers buffers(p);

@@ -20,7 +20,7 @@ struct KernelProblem {
   Attrs attrs;
   std::vector<Layout> operands, results;
   std::vector<std::shared_ptr<Storage>> constants;  ///< what `constant` of operands points into
-  ExecutionPolicy policy;
+  Target target;
   ChoiceLevel level = ChoiceLevel::kBackend;
   std::vector<std::string> names;
   int64_t uses = 0;  ///< in the plans that were made

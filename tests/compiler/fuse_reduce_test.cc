@@ -226,7 +226,7 @@ TEST(FusedReduction, ComputesTheBitsOfTheOperationsOneByOne) {
           const ir::Module plain = passed(typed(kCube, dtype), typed(text, dtype), false);
           ASSERT_EQ(count(ir::print(fused), "= fused("), 1u) << ir::print(fused);
           runtime::ExecutableOptions options{
-              1, {.check_memory = true, .profile = nullptr, .codegen = codegen}};
+              1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}};
           runtime::Executable a(fused.functions[0], options), b(plain.functions[0], options);
           for (const Shape& s : shapes)
             for (const int64_t special : {0, 131}) {
@@ -258,7 +258,7 @@ TEST(FusedReduction, SumsOfSixteenBitsAreNoLessExact) {
       const ir::Module wide = passed(kCube, text, false);
       ASSERT_EQ(count(ir::print(fused), "= fused("), 1u);
       const runtime::ExecutableOptions options{
-          1, {.check_memory = true, .profile = nullptr, .codegen = codegen}};
+          1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}};
       runtime::Executable a(fused.functions[0], options), b(wide.functions[0], options);
       const DType type = std::string(dtype) == "float16" ? DType::kF16 : DType::kBF16;
       std::vector<Array> inputs = {values({65, 3, 400}, type, 1), values({400}, type, 0.5),
@@ -288,8 +288,9 @@ TEST(FusedReduction, OfNoElements) {
                  true);
       ASSERT_EQ(count(ir::print(m), "= fused("), 1u);
       runtime::Executable run(
-          m.functions[0], runtime::ExecutableOptions{
-                              1, {.check_memory = true, .profile = nullptr, .codegen = codegen}});
+          m.functions[0],
+          runtime::ExecutableOptions{
+              1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}});
       const Dims full = {shape.rows, shape.columns, shape.n};
       const auto results = run.run({values(full, DType::kF32, 1), values({shape.n}, DType::kF32, 1),
                                     values(full, DType::kF32, 1)});
@@ -323,7 +324,7 @@ TEST(FusedReduction, OperandsOfAnyForm) {
     for (const int64_t rows : {1, 64, 700})
       for (const int64_t n : {1, 20, 129, 3000}) {
         const runtime::ExecutableOptions options{
-            1, {.check_memory = true, .profile = nullptr, .codegen = codegen}};
+            1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}};
         runtime::Executable a(fused.functions[0], options), b(plain.functions[0], options);
         const std::vector<Array> in = {
             values({n, rows}, DType::kF32, 1), values({1, n}, DType::kF32, 2),

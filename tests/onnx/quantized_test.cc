@@ -63,13 +63,13 @@ TEST_P(QuantizedModel, RunsInInt8) {
   });
   Array extremes = Array::empty(DType::kI8, {1});
   *extremes.data<int8_t>() = 127;
-  if (!has_int8_kernel(Device::cpu(), DType::kI8, extremes)) {
+  if (!has_int8_kernel({}, DType::kI8, extremes)) {
     EXPECT_LE(convolutions, GetParam().convolutions);
     return;  // this processor has no exact int8 products of these kinds
   }
   EXPECT_EQ(convolutions, GetParam().convolutions);
   EXPECT_EQ(products, GetParam().products);
-  if (!has_int8_matmul(Device::cpu())) {
+  if (!has_int8_matmul({})) {
     EXPECT_EQ(values, 0);
     return;
   }

@@ -156,7 +156,7 @@ std::vector<std::vector<float>> both_modes(const TensorFn& fn, const std::vector
                                            Device device, std::string* names = nullptr) {
   std::vector<std::vector<float>> out;
   {
-    runtime::EagerExecutor executor(device);
+    runtime::EagerExecutor executor({.device = device});
     const InterpreterScope scope(executor);
     Tensors tensors;
     for (const Array& x : inputs) tensors.emplace_back(x.to(device));
@@ -174,7 +174,7 @@ std::vector<std::vector<float>> both_modes(const TensorFn& fn, const std::vector
     size_t i = 0;
     for (const Tensor& t : fn(tensors)) tracer.output({ir::PortKind::kValue, str("y", i++)}, t);
   }
-  const auto executable = runtime::compile(function, {.device = device});
+  const auto executable = runtime::compile(function, {.target = {.device = device}});
   // Twice, with other values between: staging memory and buffers are used again.
   std::vector<Array> others;
   for (const Array& x : inputs) others.push_back(Array::zeros(x.dtype, x.shape));
@@ -248,7 +248,7 @@ TEST(Mirror, ErrorsOfKernelsHaveTheirLocation) {
     const Tensor i = tracer.input({ir::PortKind::kValue, "i"}, {DType::kI64, {Dim(1)}});
     tracer.output({ir::PortKind::kValue, "y"}, ops::embedding(i, Tensor(table)));
   }
-  const auto executable = runtime::compile(function, {.device = mirror()});
+  const auto executable = runtime::compile(function, {.target = {.device = mirror()}});
   const std::string refused =
       message_of([&] { executable->run({Array::from<int64_t>({9}, {1})}); });
   EXPECT_EQ(refused.substr(0, 16), "model.yaml:3:5: ") << refused;
@@ -271,7 +271,7 @@ TEST(Mirror, StartedRunsGoOnWhileTheHostReads) {
     tracer.output({ir::PortKind::kValue, "y"}, ops::sum(next));
     tracer.output({ir::PortKind::kState, "s"}, next);
   }
-  const auto executable = runtime::compile(function, {.device = device});
+  const auto executable = runtime::compile(function, {.target = {.device = device}});
   const Array state = Array::from<float>({1, 0}, {2}).to(device);
   Array x = Array::from<float>({0, 0}, {2});
   std::vector<std::shared_ptr<runtime::OutputCopies>> started;
@@ -307,7 +307,7 @@ TEST(Mirror, ErrorsOfStartedRunsAreInTheRecordOfTheDevice) {
     tracer.output({ir::PortKind::kValue, "y"},
                   ops::embedding(i, Tensor(Array::from<float>({1, 2}, {2, 1}))));
   }
-  const auto executable = runtime::compile(function, {.device = device});
+  const auto executable = runtime::compile(function, {.target = {.device = device}});
   const auto bad = executable->start({Array::from<int64_t>({7}, {1})});
   const auto good = executable->start({Array::from<int64_t>({1}, {1})});
   EXPECT_EQ(message_of([&] { bad->wait(); }), "no error");
@@ -369,7 +369,7 @@ TEST(Mirror, ParametersAreUpdatedInPlace) {
     tracer.output({ir::PortKind::kValue, "y"}, ops::sum(w * x));
     tracer.output({ir::PortKind::kParameter, "w"}, w - x);
   }
-  const auto executable = runtime::compile(function, {.device = device});
+  const auto executable = runtime::compile(function, {.target = {.device = device}});
   const Array w = Array::from<float>({10, 20}, {2}).to(device);
   for (const float expected : {50.0f, 45.0f, 40.0f}) {
     const Array x = Array::from<float>({1, 2}, {2});

@@ -102,7 +102,7 @@ inline void expect_close(const Array& a, const Array& b, const std::string& what
 
 inline bool has_integer_kernels(DType x, const Array& weight) {
   runtime::register_backends();
-  return has_int8_kernel(Device::cpu(), x, weight);
+  return has_int8_kernel({}, x, weight);
 }
 
 }  // namespace paddle::testing_support

@@ -25,10 +25,9 @@ bool has_run_time_size(const TensorType& type);
 
 // --- lower/ ---
 
-/// True if the target has a kernel for the operation.
-using HasKernel = std::function<bool(const Op& op)>;
-/// Decomposes operations that the target has no kernel for, where they can be decomposed.
-void for_target(ir::Function& function, const HasKernel& has_kernel);
+/// Makes `target` that of the function, and decomposes operations without a kernel there, where
+/// they can be decomposed.
+void for_target(ir::Function& function, const Target& target);
 
 // --- canonicalize/ ---
 

@@ -74,7 +74,7 @@ std::unique_ptr<Kernel> on_mirror(std::unique_ptr<Kernel> kernel, size_t operand
 std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
   if (is_missing(request.op)) return nullptr;
   KernelRequest on_cpu = request;
-  on_cpu.device = Device::cpu();
+  on_cpu.target.device = Device::cpu();
   return on_mirror(prepare_kernel(on_cpu), request.operands.size(), request.results.size());
 }
 
@@ -82,7 +82,7 @@ std::unique_ptr<Kernel> prepare_group(const FusedRequest& request) {
   for (const FusedStep& step : request.steps)
     if (is_missing(*step.op)) return nullptr;
   FusedRequest on_cpu = request;
-  on_cpu.device = Device::cpu();
+  on_cpu.target.device = Device::cpu();
   return on_mirror(prepare_fused(on_cpu), request.operands.size(), request.results.size());
 }
 
@@ -90,11 +90,11 @@ bool has_mirror_kernel(const Op& op) { return !is_missing(op) && has_kernel(op);
 
 bool can_fuse_on_mirror(std::span<const FusionMember> group, const FusionMember& next,
                         DType dtype) {
-  return !is_missing(*next.op) && can_fuse_epilogue(Device::cpu(), group, next, dtype);
+  return !is_missing(*next.op) && can_fuse_epilogue({}, group, next, dtype);
 }
 
-bool has_int8(DType x, const Array& weight) { return has_int8_kernel(Device::cpu(), x, weight); }
-bool has_int8_product() { return has_int8_matmul(Device::cpu()); }
+bool has_int8(DType x, const Array& weight) { return has_int8_kernel({}, x, weight); }
+bool has_int8_product() { return has_int8_matmul({}); }
 
 }  // namespace
 

@@ -74,7 +74,7 @@ std::unique_ptr<Kernel> prepare_with_epilogue(const FusedRequest& request) {
                   .attrs = first.attrs,
                   .operands = operands,
                   .results = request.results,
-                  .policy = request.policy},
+                  .target = request.target},
                  at, epilogue);
 }
 

@@ -47,7 +47,7 @@ class Program final : public Kernel {
   MemoryRef convert(MemoryRef from, const dnnl::memory::desc& from_desc,
                     const dnnl::memory::desc& to_desc);
   /// The same for `request.operands[operand]`, which is operand `index` of the run. Constants are
-  /// prepacked now, and shared by all kernels that use the same layout; with the policy
+  /// prepacked now, and shared by all kernels that use the same layout; with the target's
   /// skip_prepack they are reordered in each run instead.
   MemoryRef prepack_operand(const KernelRequest& request, size_t operand, size_t index,
                             const dnnl::memory::desc& from_desc, const dnnl::memory::desc& to_desc);

@@ -110,7 +110,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   // With fewer rows, transposing the weight does not pay off.
   const bool is_worthwhile =
       shape.batch >= 4 && shape.hidden >= 64 && shape.batch * shape.steps >= 64;
-  if (!is_worthwhile && !request.policy.backend_pinned) return nullptr;
+  if (!is_worthwhile && !request.target.backend_pinned) return nullptr;
   auto gemm = OnednnScanGemm::of(shape, false);
   return gemm ? cpu::scan_kernel<float>(shape, std::move(gemm)) : nullptr;
 }
@@ -120,7 +120,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
   if (!is_supported(request, shape)) return nullptr;
   const bool is_worthwhile = shape.batch >= 16 && shape.hidden >= 128;
-  if (!is_worthwhile && !request.policy.backend_pinned) return nullptr;
+  if (!is_worthwhile && !request.target.backend_pinned) return nullptr;
   auto gemm = OnednnScanGemm::of(shape, true);
   return gemm ? cpu::scan_grad_kernel<float>(shape, std::move(gemm)) : nullptr;
 }

@@ -71,7 +71,7 @@ std::unique_ptr<ir::Function> in_low_precision(const ir::Function& function, DTy
   options.all_low = true;
   autograd::Autocast autocast(options);
   KeepFloat keep(options, keep_float);
-  auto out = std::make_unique<ir::Function>(function.name);
+  auto out = std::make_unique<ir::Function>(function.name, function.target);
   ir::Tracer tracer(*out);
   const InterpreterScope bottom(tracer);
   Tensors inputs;

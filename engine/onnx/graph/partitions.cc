@@ -245,7 +245,8 @@ std::unique_ptr<Partitions::Partition> Partitions::make(const Site& site, const 
   size_t end = nodes.size();
   std::shared_ptr<ir::Function> function;
   for (const bool last : {false, true}) {
-    function = std::make_shared<ir::Function>(str("section_", function_count_));
+    function =
+        std::make_shared<ir::Function>(str("section_", function_count_), options_.compile.target);
     ir::Tracer tracer(*function);
     Scope inside;
     inside.outer = &scope;

@@ -82,7 +82,7 @@ int64_t Session::parameter_count() const {
 }
 
 std::shared_ptr<ir::Function> Session::trace(const std::vector<TensorType>& types) const {
-  auto function = std::make_shared<ir::Function>("predict");
+  auto function = std::make_shared<ir::Function>("predict", options_.compile.target);
   ir::Tracer tracer(*function);
   Values given;
   for (size_t i = 0; i < types.size(); ++i)

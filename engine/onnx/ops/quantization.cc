@@ -12,6 +12,7 @@
 #include "ops/generated/quantization.h"
 #include "ops/generated/shape.h"
 #include "ops/quantization/quantized.h"
+#include "tensor/interpreter.h"
 
 namespace paddle::onnx {
 
@@ -38,7 +39,9 @@ Tensors int8_tensors(const Tensor& x, const Tensor& w, const Tensor& zero, int64
   Tensors out;
   for (const Array& part : parts) {
     // Two tensors only pay off with int8 instructions.
-    if (parts.size() > 1 && !has_int8_kernel(Device::cpu(), x.dtype(), part)) return {};
+    if (parts.size() > 1 &&
+        !has_int8_kernel({.device = current_interpreter().device()}, x.dtype(), part))
+      return {};
     out.emplace_back(part);
   }
   return out;

@@ -41,36 +41,37 @@ const std::vector<const Backend*>& backends_of(Device device) {
   return it == by_device().end() ? kNone : it->second;
 }
 
-bool has_int8_kernel(Device device, DType x, const Array& weight) {
-  return std::ranges::any_of(backends_of(device), [&](const Backend* b) {
+bool has_int8_kernel(const Target& target, DType x, const Array& weight) {
+  return std::ranges::any_of(backends_of(target.device), [&](const Backend* b) {
     return b->has_int8_kernel && b->has_int8_kernel(x, weight);
   });
 }
 
-bool has_int8_matmul(Device device) {
-  return std::ranges::any_of(backends_of(device), [](const Backend* b) {
+bool has_int8_matmul(const Target& target) {
+  return std::ranges::any_of(backends_of(target.device), [](const Backend* b) {
     return b->has_int8_matmul && b->has_int8_matmul();
   });
 }
 
 std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request) {
-  for (const Backend* backend : backends_of(request.device))
+  for (const Backend* backend : backends_of(request.target.device))
     if (backend->prepare_fused)
       if (auto kernel = backend->prepare_fused(request)) return kernel;
   return nullptr;
 }
 
-bool can_fuse_epilogue(Device device, std::span<const FusionMember> group, const FusionMember& next,
-                       DType dtype) {
-  return std::ranges::any_of(backends_of(device), [&](const Backend* b) {
+bool can_fuse_epilogue(const Target& target, std::span<const FusionMember> group,
+                       const FusionMember& next, DType dtype) {
+  return std::ranges::any_of(backends_of(target.device), [&](const Backend* b) {
     return b->can_fuse_epilogue && b->can_fuse_epilogue(group, next, dtype);
   });
 }
 
-bool can_fuse(Device device, const Op& op, const Attrs& attrs, size_t rank,
+bool can_fuse(const Target& target, const Op& op, const Attrs& attrs, size_t rank,
               std::span<const DType> operands, DType result) {
   FusedRequest request;
-  request.device = device;
+  request.target = target;
+  request.target.codegen = false;  // one operation, which is not worth compiling
   request.shape = Dims(rank, 2);
   FusedStep step{&op, attrs, {}, result};
   for (const DType dtype : operands) {

@@ -31,7 +31,7 @@ const Backend* find_backend(std::string_view name);
 /// Those of the kind of device, in the order in which they are asked.
 const std::vector<const Backend*>& backends_of(Device device);
 
-bool has_int8_kernel(Device device, DType x, const Array& weight);
-bool has_int8_matmul(Device device);
+bool has_int8_kernel(const Target& target, DType x, const Array& weight);
+bool has_int8_matmul(const Target& target);
 
 }  // namespace paddle

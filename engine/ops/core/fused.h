@@ -26,15 +26,13 @@ struct FusedRequest {
   /// Contiguous, of `shape` or reduced from it.
   std::vector<Layout> results;
   std::vector<int> result_values;  ///< by result: the index of its value
-  bool compile = false;            ///< may be compiled to machine code
-  Device device = {};
-  ExecutionPolicy policy = {};
+  Target target = {};
 };
 
 /// Returns null to decline.
 using PrepareFusedFn = std::unique_ptr<Kernel> (*)(const FusedRequest& request);
 
-/// A kernel of the device for the group; null if all backends decline. An elementwise result may
+/// A kernel of the target for the group; null if all backends decline. An elementwise result may
 /// share the memory of a contiguous operand of its shape and dtype.
 std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request);
 
@@ -46,12 +44,12 @@ struct FusionMember {
 /// True if the backend's kernel for `group` can also compute `next`, an operation on its result.
 using CanFuseEpilogueFn = bool (*)(std::span<const FusionMember> group, const FusionMember& next,
                                    DType dtype);
-bool can_fuse_epilogue(Device device, std::span<const FusionMember> group, const FusionMember& next,
-                       DType dtype);
+bool can_fuse_epilogue(const Target& target, std::span<const FusionMember> group,
+                       const FusionMember& next, DType dtype);
 
-/// True if a fusion group on the device can contain this elementwise operation or reduction, for
+/// True if a fusion group on the target can contain this elementwise operation or reduction, for
 /// operands of these types and this rank.
-bool can_fuse(Device device, const Op& op, const Attrs& attrs, size_t rank,
+bool can_fuse(const Target& target, const Op& op, const Attrs& attrs, size_t rank,
               std::span<const DType> operands, DType result);
 
 }  // namespace paddle

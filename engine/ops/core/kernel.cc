@@ -52,23 +52,23 @@ void register_kernel(std::string_view op, std::string_view backend, PrepareFn pr
 namespace {
 
 std::unique_ptr<Kernel> prepare_first(const KernelRequest& request) {
-  const std::span<const Entry> entries = entries_of(request.op, request.device);
+  const std::span<const Entry> entries = entries_of(request.op, request.target.device);
   std::string wanted = wanted_backend();
-  if (wanted.empty() && request.policy.choices && entries.size() > 1) {
+  if (wanted.empty() && request.target.choices && entries.size() > 1) {
     std::vector<std::string> names;
     for (const Entry& entry : entries) names.push_back(entry.backend);
-    wanted = request.policy.choices->choose(request, ChoiceLevel::kBackend, names);
+    wanted = request.target.choices->choose(request, ChoiceLevel::kBackend, names);
   }
   if (!wanted.empty()) {
     KernelRequest pinned = request;
-    pinned.policy.backend_pinned = true;
+    pinned.target.backend_pinned = true;
     for (const Entry& entry : entries)
       if (entry.backend == wanted)
         if (auto kernel = entry.prepare(pinned)) return kernel;
   }
   for (const Entry& entry : entries)
     if (auto kernel = entry.prepare(request)) return kernel;
-  for (const Backend* backend : backends_of(request.device))
+  for (const Backend* backend : backends_of(request.target.device))
     if (backend->prepare)
       if (auto kernel = backend->prepare(request)) return kernel;
   return nullptr;
@@ -93,9 +93,9 @@ std::vector<std::string> kernel_backends(const Op& op) {
   return names;
 }
 
-bool has_kernel(const Op& op, Device device) {
-  return !entries_of(op, device).empty() ||
-         std::ranges::any_of(backends_of(device), [&](const Backend* backend) {
+bool has_kernel(const Op& op, const Target& target) {
+  return !entries_of(op, target.device).empty() ||
+         std::ranges::any_of(backends_of(target.device), [&](const Backend* backend) {
            return backend->has_kernel && backend->has_kernel(op);
          });
 }

@@ -10,27 +10,9 @@
 #include <vector>
 
 #include "ops/core/op.h"
+#include "ops/core/target.h"
 
 namespace paddle {
-
-class KernelChoices;
-
-/// How kernels are chosen and prepared. Compile options carry one, and every request of a plan gets
-/// it whole.
-struct ExecutionPolicy {
-  /// Constant 3 × 3 convolutions may use the Winograd transform, which costs some of the last bits.
-  bool allow_winograd = false;
-  /// Few runs are expected: do not prepack constants, which takes memory and as long as a run.
-  bool skip_prepack = false;
-  /// The kernel runs once and its shapes may never come again: decline what takes longer to prepare
-  /// than another kernel takes to run.
-  bool single_run = false;
-  /// This backend was asked for (BackendScope): decline only what cannot be computed, not what
-  /// another backend computes faster.
-  bool backend_pinned = false;
-  /// Consulted where several backends or algorithms can compute a request; null: the default order.
-  KernelChoices* choices = nullptr;
-};
 
 struct KernelRequest {
   const Op& op;
@@ -43,8 +25,7 @@ struct KernelRequest {
   /// kSkipsUnusedResults, unused results after the first have present = false and a null pointer in
   /// `run`; eager mode uses every result.
   std::span<const Layout> results;
-  ExecutionPolicy policy = {};
-  Device device = {};  ///< whose memory the operands and results are in
+  Target target = {};
 };
 
 /// Where a choice is made: among the backends that have a kernel for an operation, or among the
@@ -123,7 +104,7 @@ inline std::unique_ptr<Kernel> nothing_to_do() {
 
 /// Registers a kernel of a backend (ops/core/backend.h); the one registered last is asked first.
 void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare);
-/// Prepares the first kernel of the request's device that does not decline; null if there is none.
+/// Prepares the first kernel of the target that does not decline; null if there is none.
 std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request);
 /// While active, kernels prepared on this thread come from `backend` wherever it can compute them,
 /// even if another one is faster. For measurements and tests.
@@ -139,6 +120,6 @@ class BackendScope {
 };
 /// Names of the backends that have a kernel for the operation.
 std::vector<std::string> kernel_backends(const Op& op);
-bool has_kernel(const Op& op, Device device = {});
+bool has_kernel(const Op& op, const Target& target = {});
 
 }  // namespace paddle

@@ -121,7 +121,7 @@ void write_run_record(const std::string& file, const RunConfig& config, bool eag
       {"precision", precision_name(config)},
       {"deterministic", config.deterministic},
       {"mode", eager ? "eager" : "compiled"},
-      {"device", config.compile.device.text()},
+      {"device", config.compile.target.device.text()},
       {"threads", thread_count()},
       {"train", record_of(train)}};
   if (valid) record["valid"] = record_of(*valid);

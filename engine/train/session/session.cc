@@ -101,8 +101,8 @@ void Session::fill_inputs(Compiled& c, const std::vector<Array>& batch, const St
             partition::shard(c.inputs[i], c.placement[i], options_.mesh, options_.peers->rank());
     }
     if (Array* const stored = c.stored[i]) {
-      if (stored->device() != options_.compile.device)
-        *stored = stored->to(options_.compile.device);
+      if (stored->device() != options_.compile.target.device)
+        *stored = stored->to(options_.compile.target.device);
       c.inputs[i] = *stored;
     }
   }
@@ -134,7 +134,7 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
 StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
                                const StepScalars& numbers, double weight, uint64_t counter,
                                Interpreter* watch) {
-  runtime::EagerExecutor executor(options_.compile.device);
+  runtime::EagerExecutor executor(options_.compile.target);
   const InterpreterScope eager(executor);
   autograd::Tape tape;
   const InterpreterScope recording(tape);
@@ -179,7 +179,7 @@ void Session::decorate() {
   }
   if (!mixed->cast.all_low) return;
   // A trace makes the parameters and tells which of them are wanted in float32.
-  ir::Function f("parameters");
+  ir::Function f("parameters", options_.compile.target);
   trace_part(f, Part::kEvaluate,
              [&](ir::Tracer&, program::TraceBinding& ports, const StepOutputs&) {
                for (const auto& [name, parameter] : store_.parameters)
@@ -246,9 +246,9 @@ double Session::train(std::span<const std::vector<Array>> micro_batches,
 StartedStep Session::start(std::span<const std::vector<Array>> micro_batches,
                            std::span<const double> weights, const StepScalars& numbers) {
   StartedStep out;
-  const bool queues = !options_.compile.device.is_cpu() && !options_.eager && !step_->minimizer() &&
-                      !is_pipelined() && options_.accumulate <= 1 && micro_batches.size() == 1 &&
-                      weights[0] == 1;
+  const bool queues = !options_.compile.target.device.is_cpu() && !options_.eager &&
+                      !step_->minimizer() && !is_pipelined() && options_.accumulate <= 1 &&
+                      micro_batches.size() == 1 && weights[0] == 1;
   if (!queues) {
     out.loss = train(micro_batches, weights, numbers);
     out.losses = losses_;
@@ -272,7 +272,7 @@ void Session::finish(StartedStep& step) {
   step.queued = nullptr;
 }
 
-void Session::check_device_errors() const { synchronize(options_.compile.device); }
+void Session::check_device_errors() const { synchronize(options_.compile.target.device); }
 
 double Session::run_micro_batch(Part part, const std::vector<Array>& batch,
                                 const StepScalars& numbers, double weight, uint64_t counter) {

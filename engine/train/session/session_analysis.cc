@@ -86,7 +86,7 @@ std::vector<FieldType> Session::field_types(const std::vector<program::NamedMode
 }
 
 program::FieldUse Session::field_use() {
-  ir::Function f("ranges");
+  ir::Function f("ranges", options_.compile.target);
   program::FieldUseWatch watch;
   program::FieldUse use;
   trace_part(
@@ -107,7 +107,7 @@ program::FieldUse Session::field_use() {
 }
 
 std::vector<MetricBinding> Session::bind_metrics(int64_t ignored_label) {
-  ir::Function f("metrics");
+  ir::Function f("metrics", options_.compile.target);
   std::vector<MetricBinding> bindings;
   trace_part(f, Part::kEvaluate, [&](ir::Tracer&, program::TraceBinding&, const StepOutputs& out) {
     size_t at = 0;
@@ -124,7 +124,7 @@ std::vector<MetricBinding> Session::bind_metrics(int64_t ignored_label) {
 }
 
 std::vector<NormCall> Session::norm_calls() {
-  ir::Function f("norms");
+  ir::Function f("norms", options_.compile.target);
   NormWatch watch;
   trace_part(
       f, Part::kForward, [](auto&&...) {}, &watch);
@@ -152,7 +152,7 @@ std::string with_numbered_symbols(const std::string& text) {
 }  // namespace
 
 uint32_t Session::forward_digest() {
-  ir::Function f("forward");
+  ir::Function f("forward", options_.compile.target);
   ir::Tracer tracer(f);
   const InterpreterScope scope(tracer);
   Tensor random;
@@ -194,7 +194,7 @@ std::optional<int64_t> Session::size_of(const Dim& dim, int64_t samples,
 }
 
 LossForm Session::loss_form() {
-  ir::Function f("loss");
+  ir::Function f("loss", options_.compile.target);
   LossForm form;
   trace_part(f, Part::kEvaluate,
              [&](ir::Tracer& tracer, program::TraceBinding&, const StepOutputs& out) {

@@ -56,7 +56,7 @@ double Session::minimize(std::span<const std::vector<Array>> micro_batches,
     std::memset(array.raw(), 0, static_cast<size_t>(array.size() * item_size(array.dtype)));
   };
   // The store's arrays are those of the host where the device is the host.
-  const bool is_here = options_.compile.device.is_cpu();
+  const bool is_here = options_.compile.target.device.is_cpu();
   bool is_first = true;
   const double loss = optim::lbfgs_step(
       step_->minimizer()->options().lbfgs, numbers.learning_rates[0], parameters, gradients, memory,
@@ -90,7 +90,7 @@ double Session::minimize(std::span<const std::vector<Array>> micro_batches,
       });
   for (size_t i = 0; i < names.size(); ++i) {
     Array& value = store_.parameters.at(names[i]).value;
-    value = is_here ? parameters[i] : parameters[i].to(options_.compile.device);
+    value = is_here ? parameters[i] : parameters[i].to(options_.compile.target.device);
   }
   return loss;
 }

@@ -59,7 +59,7 @@ void Session::replay(const std::vector<Array>& batch, const StepScalars& numbers
   const bool is_root = !options_.peers || options_.peers->is_root();
   for (size_t i = 0; is_root && i < fields_.size(); ++i)
     visit({"field " + fields_[i].name, "", {batch[i].dtype, to_shape(batch[i].shape)}, batch[i]});
-  runtime::EagerExecutor executor(options_.compile.device);
+  runtime::EagerExecutor executor(options_.compile.target);
   const InterpreterScope scope(executor);
   const ir::Function& f = *c->function;
   Replay values(f, c->inputs);

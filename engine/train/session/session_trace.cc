@@ -109,7 +109,7 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
       {Part::kForward, "forward"},     {Part::kPredict, "predict"},
       {Part::kGradients, "gradients"}, {Part::kStatistics, "statistics"}};
   auto c = std::make_unique<Compiled>();
-  c->function = std::make_shared<ir::Function>(kNames.at(part));
+  c->function = std::make_shared<ir::Function>(kNames.at(part), options_.compile.target);
   c->phase = phase_;
   ir::Function& f = *c->function;
   std::set<const ir::Value*> reread;

@@ -4,33 +4,35 @@
 #include "compiler/passes/passes.h"
 #include "ir/replay.h"
 #include "ops/core/call.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::passes {
 namespace {
 
 class TargetDecomposition final : public PassingInterpreter {
  public:
-  explicit TargetDecomposition(const HasKernel& has_kernel) : has_kernel_(has_kernel) {}
+  explicit TargetDecomposition(const Target& target) : target_(target) {}
   Tensors apply(const OpCall& c) override {
     // Parts of a decomposition come here as well.
-    if (c.op.def->decompose && !has_kernel_(c.op)) return decompose(c);
+    if (c.op.def->decompose && !has_kernel(c.op, target_)) return decompose(c);
     const BelowScope below(next());
     return next().apply(c);
   }
 
  private:
-  const HasKernel& has_kernel_;
+  const Target& target_;
 };
 
 }  // namespace
 
-void for_target(ir::Function& function, const HasKernel& has_kernel) {
+void for_target(ir::Function& function, const Target& target) {
+  function.target = target;
   bool any = false;
   ir::for_each_operation(function.body, [&](const ir::Operation& o) {
-    any = any || (o.op->def->decompose && !has_kernel(*o.op));
+    any = any || (o.op->def->decompose && !has_kernel(*o.op, target));
   });
   if (!any) return;
-  TargetDecomposition decomposition(has_kernel);
+  TargetDecomposition decomposition(target);
   ir::retrace(function, decomposition);
 }
 
