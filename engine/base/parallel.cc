@@ -16,7 +16,6 @@
 
 #include "base/cgroup.h"
 #include "base/files.h"
-#include "base/serial_scope.h"
 #include "base/thread_scope.h"
 
 namespace paddle {
@@ -74,18 +73,6 @@ ThreadScope::~ThreadScope() {
 
 void forbid_parallel_regions_on_this_thread() {
   serial_thread = true;
-  tell_libraries();
-}
-
-SerialScope::SerialScope(bool serial) : changed_(serial && !serial_thread) {
-  if (!changed_) return;
-  serial_thread = true;
-  tell_libraries();
-}
-
-SerialScope::~SerialScope() {
-  if (!changed_) return;
-  serial_thread = false;
   tell_libraries();
 }
 

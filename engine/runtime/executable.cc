@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/parallel.h"
-#include "base/serial_scope.h"
+#include "base/thread_scope.h"
 #include "runtime/execute.h"
 
 namespace paddle::runtime {
@@ -86,10 +86,12 @@ Plan& Executable::chosen_plan(Entry& entry, const std::vector<Array>& inputs) {
       oldest.single = nullptr;
       oldest.threads = {};
     }
-    const SerialScope serial(true);  // kernels are prepared for a number of threads
+    PlanOptions options = options_.plan;
+    options.summing_threads = thread_count();
+    const ThreadScope one(1);  // kernels are prepared for a number of threads
     std::vector<Layout> layouts;
     for (const Array& input : inputs) layouts.push_back(Layout::of(input));
-    entry.single = std::make_unique<Plan>(*function_, layouts, options_.plan);
+    entry.single = std::make_unique<Plan>(*function_, layouts, std::move(options));
   }
   return *entry.single;
 }
@@ -151,7 +153,7 @@ Executable::Entry& Executable::launch(const std::vector<Array>& inputs) {
     pointers_[i] = address_of(i, inputs[i]);
   }
   if (adapts_threads()) {
-    const SerialScope serial(&plan == e.single.get());
+    const ThreadScope threads(&plan == e.single.get() ? 1 : thread_count());
     const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     plan.run(pointers_);
     e.threads.record(seconds_of(CLOCK_MONOTONIC) - wall, seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu);

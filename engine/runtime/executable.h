@@ -13,8 +13,8 @@ namespace paddle::runtime {
 struct ExecutableOptions {
   size_t max_plans = 8;  ///< least recently used plans are dropped beyond this
   PlanOptions plan;
-  /// Runs on one thread while other programs use the cores so much that this is faster. For
-  /// functions whose results do not depend on the number of threads.
+  /// Runs on one thread while other programs use the cores so much that this is faster. Results are
+  /// the same bit for bit.
   bool adapt_threads = false;
 };
 

@@ -97,6 +97,9 @@ struct PlanOptions {
   std::shared_ptr<Profile> profile = {};
   /// Of all kernels of the plan; those inside loops and batch tiles always prepack.
   Target target = {};
+  /// Threads that kernels are prepared for whose rounding depends on their number (trait
+  /// kSumsByThread); 0: as many as the others use.
+  int summing_threads = 0;
   /// Working set of batch tiling in bytes (runtime/batch_tiling.h); 0: no batch tiling.
   int64_t tile_bytes = 0;
 };

@@ -179,7 +179,12 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
                               .operands = operand_layouts,
                               .results = result_layouts,
                               .target = target()};
-  instruction.kernel = prepare_kernel(request);
+  {
+    std::optional<ThreadScope> threads;
+    if (op.has(kSumsByThread) && plan_.options_.summing_threads > 0)
+      threads.emplace(plan_.options_.summing_threads);
+    instruction.kernel = prepare_kernel(request);
+  }
   if (!instruction.kernel) instruction.kernel = prepare_decomposition(request);
   if (!instruction.kernel && !plan_.options_.target.device.is_cpu()) {
     for (size_t i = 0; i < operation.operands.size(); ++i) {

@@ -14,6 +14,8 @@ void average(double& value, double next, int64_t runs) {
 constexpr int64_t kEnough = 8;        // runs before a decision
 constexpr double kMuchWaiting = 0.3;  // of the time; on a quiet machine it is below a tenth
 constexpr double kFaster = 0.9;
+constexpr int64_t kFew = 3;  // runs after which a trial that is much slower ends
+constexpr double kMuchSlower = 1.5;
 constexpr double kWorthPlanning =
     0.05;  // seconds of waiting; a plan for one thread takes time, too
 
@@ -55,7 +57,8 @@ void ThreadChoice::record_several(double wall, double cpu) {
 void ThreadChoice::record_single(double wall) {
   average(one_, wall, runs_);
   ++runs_;
-  if (runs_ == kEnough && one_ > kFaster * several_) {  // nothing gained
+  const bool lost = runs_ == kFew && one_ > kMuchSlower * several_;
+  if (lost || (runs_ == kEnough && one_ > kFaster * several_)) {  // nothing gained
     single_ = false;
     runs_ = 0;
     patience_ = std::min(4 * patience_, kMostPatience);

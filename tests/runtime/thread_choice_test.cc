@@ -52,6 +52,12 @@ TEST(ThreadChoice, ReturnsWhenTheMachineIsQuietAgain) {
   EXPECT_EQ(single_runs(choice, kQuiet, 100), 0);
 }
 
+TEST(ThreadChoice, ATrialThatIsMuchSlowerIsShort) {
+  ThreadChoice choice;
+  // Long steps that share the cores fairly with other programs.
+  EXPECT_EQ(single_runs(choice, {2.0, 0.5, 3.9}, 20), 3);
+}
+
 TEST(ThreadChoice, WaitingThatOneThreadDoesNotAvoidChangesLittle) {
   ThreadChoice choice;
   // Not balanced: the caller waits half of the time, and still several threads are faster.

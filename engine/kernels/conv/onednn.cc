@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/serial_scope.h"
+#include "base/parallel.h"
+#include "base/thread_scope.h"
 #include "kernels/conv/algorithms.h"
 #include "kernels/conv/onednn_descriptors.h"
 #include "kernels/elementwise/loops.h"
@@ -152,7 +153,7 @@ std::unique_ptr<Kernel> prepare_convolution(const ConvProblem& problem) {
   const ConvShape& s = problem.shape;
   const KernelRequest& request = problem.request;
   const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.window_size());
-  const SerialScope scope(serial);
+  const ThreadScope threads(serial ? 1 : thread_count());
   const Descriptors d(s, problem.dtype());
   const Desc bias({s.out_channels}, d.input.data_type(), Tag::a);
   const auto description =
@@ -179,7 +180,6 @@ std::unique_ptr<Kernel> prepare_convolution(const ConvProblem& problem) {
   program->add(dnnl::convolution_forward(description), description.scratchpad_desc(), arguments);
   if (!direct) program->reorder(y, description.dst_desc(), {MemoryRef::kResult, 0}, d.output);
   program->set_name(description.impl_info_str());
-  program->set_serial(serial);
   return program;
 }
 

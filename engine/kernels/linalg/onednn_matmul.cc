@@ -5,7 +5,8 @@
 
 #include <string_view>
 
-#include "base/serial_scope.h"
+#include "base/parallel.h"
+#include "base/thread_scope.h"
 #include "kernels/common/algorithm_table.h"
 #include "kernels/linalg/matmul_shape.h"
 #include "kernels/onednn/post_ops.h"
@@ -69,9 +70,7 @@ std::unique_ptr<Program> make_program(const MatmulProblem& p,
 
 std::unique_ptr<Program> matmul_program(const MatmulProblem& p,
                                         const dnnl::matmul::primitive_desc& description) {
-  auto program = make_program<dnnl::matmul>(p, description, p.x, p.y, p.bias, p.out);
-  program->set_serial(p.serial);
-  return program;
+  return make_program<dnnl::matmul>(p, description, p.x, p.y, p.bias, p.out);
 }
 
 /// Large products that oneDNN computes faster with its second choice, which packs both sides: those
@@ -166,7 +165,7 @@ std::unique_ptr<Kernel> matmul(const KernelRequest& request, MatmulShape s,
   if (request.target.single_run && s.batches() * s.m * s.n * s.k <= kJitCost) return nullptr;
 
   const bool serial = is_small(s.batches() * s.m * s.n * s.k);
-  const SerialScope scope(serial);
+  const ThreadScope threads(serial ? 1 : thread_count());
   const auto type = data_type(dtype);
   MatmulProblem problem{request, s, at, epilogue, biased, serial};
   problem.x = matrix_desc(type, s.batch, s.x_batch, s.m, s.k, s.x_row, s.x_column);

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/serial_scope.h"
+#include "base/parallel.h"
+#include "base/thread_scope.h"
 #include "kernels/common/prepack_cache.h"
 #include "kernels/common/rounding.h"
 
@@ -184,7 +185,7 @@ bool Program::reads(size_t i) const {
 
 void Program::run(const RunContext& context, void* const* operands, void* const* results) const {
   const std::lock_guard lock(running_);
-  const SerialScope scope(serial_);
+  const ThreadScope threads(threads_);
   for (const Step& step : steps_) {
     if (step.function) {
       step.function(context, operands, results);

@@ -10,6 +10,7 @@
 
 #include "oneapi/dnnl/dnnl.hpp"
 
+#include "base/parallel.h"
 #include "ops/core/kernel.h"
 
 namespace paddle::onednn {
@@ -39,6 +40,8 @@ struct MemoryRef {
   size_t offset = 0;  ///< bytes from the start of the value
 };
 
+/// Runs with as many threads as the thread that makes it has then: work that is too small for
+/// several is prepared in a ThreadScope of one.
 class Program final : public Kernel {
  public:
   /// Allocates scratch for one value of this layout.
@@ -74,9 +77,6 @@ class Program final : public Kernel {
   /// The address of an operand, a result or scratch in a run.
   static void* address(MemoryRef ref, const RunContext& context, void* const* operands,
                        void* const* results);
-  /// Marks the program as too small for several threads; its primitives must have been created in a
-  /// SerialScope too.
-  void set_serial(bool serial) { serial_ = serial; }
   void set_name(std::string name) { name_ = "onednn:" + std::move(name); }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override;
@@ -97,8 +97,8 @@ class Program final : public Kernel {
   std::vector<std::shared_ptr<Storage>> owned_;  ///< or borrowed, at any address
   size_t scratch_ = 0;
   std::string name_ = "onednn";
-  bool serial_ = false;
-  mutable std::mutex running_;  // runs set the data handles of the memories
+  int threads_ = thread_count();  ///< of the primitives, which were created for them
+  mutable std::mutex running_;    // runs set the data handles of the memories
 };
 
 /// Attributes of primitives whose scratchpad the caller provides.

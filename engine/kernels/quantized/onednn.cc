@@ -4,7 +4,8 @@
 
 #include "kernels/quantized/onednn.h"
 
-#include "base/serial_scope.h"
+#include "base/parallel.h"
+#include "base/thread_scope.h"
 #include "kernels/common/constant.h"
 #include "kernels/conv/onednn_descriptors.h"
 #include "kernels/quantized/int16_gemm.h"
@@ -63,7 +64,7 @@ std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
   RequantizePostOps requantize(request, attrs.step_dtype, attrs.low, attrs.high);
   if (!requantize.read()) return nullptr;
   const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.window_size() / 4);
-  const SerialScope scope(serial);
+  const ThreadScope threads(serial ? 1 : thread_count());
 
   auto program = std::make_unique<Program>();
   // A residual that does not fit in the cache is processed image by image.
@@ -118,7 +119,6 @@ std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
     if (!direct) program->reorder(y, nhwc.output, {MemoryRef::kResult, 0}, original.output);
   }
   program->set_name(description.impl_info_str());
-  program->set_serial(serial);
   return program;
 }
 
@@ -132,7 +132,7 @@ std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
   RequantizePostOps requantize(request, attrs.step_dtype, attrs.low, attrs.high);
   if (!requantize.read()) return nullptr;
   const bool serial = is_small(rows * columns * depth / 4);
-  const SerialScope scope(serial);
+  const ThreadScope threads(serial ? 1 : thread_count());
 
   auto program = std::make_unique<Program>();
   const dnnl::primitive_attr attributes = requantize.attributes(*program, 1 << 1, {1, columns});
@@ -162,7 +162,6 @@ std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
   requantize.begin(*program, 0, y.get_size());
   program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
-  program->set_serial(serial);
   return program;
 }
 

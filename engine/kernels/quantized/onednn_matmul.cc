@@ -3,7 +3,8 @@
 
 #include <string_view>
 
-#include "base/serial_scope.h"
+#include "base/parallel.h"
+#include "base/thread_scope.h"
 #include "kernels/linalg/matmul_shape.h"
 #include "kernels/quantized/onednn.h"
 #include "kernels/quantized/onednn_requantize.h"
@@ -70,7 +71,7 @@ std::unique_ptr<Kernel> prepare_quantized_matmul(const KernelRequest& request) {
   if (!requantize.read()) return nullptr;
   const int64_t depth = request.operands[q::kX].shape.rbegin()[attrs.transpose_x ? 1 : 0];
   const bool serial = is_small(result.size() * depth / 4);
-  const SerialScope scope(serial);
+  const ThreadScope threads(serial ? 1 : thread_count());
 
   auto program = std::make_unique<Program>();
   const bool flips_sign_bit = request.operands[q::kWeight].dtype == DType::kU8;
@@ -116,7 +117,6 @@ std::unique_ptr<Kernel> prepare_quantized_matmul(const KernelRequest& request) {
   }
   program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
-  program->set_serial(serial);
   return program;
 }
 

@@ -105,6 +105,8 @@ enum Trait : uint32_t {
   /// `axes` and `pad`, permutes the axes of the result.
   kLayoutTransparent = 1u << 19,
   kTakesComplex = 1u << 20,  ///< operands and results may be complex (schema: `dtypes: +complex`)
+  kSumsByThread =
+      1u << 21,  ///< sums in as many parts as there are threads, which rounds the result
 };
 
 /// How mixed precision (autograd/autocast.h) treats an operation.

@@ -47,7 +47,8 @@ const std::map<std::string, std::string> kTraits = {
     {"stop_gradient", "kStopGradient"},
     {"prefers_channels_last", "kPrefersChannelsLast"},
     {"keep_packed", "kKeepPacked"},
-    {"layout_transparent", "kLayoutTransparent"}};
+    {"layout_transparent", "kLayoutTransparent"},
+    {"sums_by_thread", "kSumsByThread"}};
 
 std::string trimmed(const std::string& s) {
   const auto begin = s.find_first_not_of(" \n\t");

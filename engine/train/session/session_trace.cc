@@ -171,7 +171,9 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
     compile.recompute = choose_recompute(*c->function);
   c->executable = runtime::compile(
       c->function, compile,
-      {options_.max_plans, {.check_memory = options_.check_memory, .profile = options_.profile}},
+      {.max_plans = options_.max_plans,
+       .plan = {.check_memory = options_.check_memory, .profile = options_.profile},
+       .adapt_threads = options_.adapt_threads},
       options_.observe);
   return c;
 }
