@@ -1,7 +1,6 @@
 // Rules of comm.yaml.
 
 #include <algorithm>
-#include <numeric>
 
 #include "ops/generated/comm.h"
 #include "ops/generated/comm_rules.h"
@@ -26,6 +25,12 @@ void infer_sums(InferContext& c, const std::vector<int64_t>& ranks) {
   for (size_t i = 0; i < c.list_size(0); ++i) c.result(c.list_type(0, i));
 }
 
+Dim sum_of(const std::vector<int64_t>& sizes) {
+  Dim total = 0;
+  for (const int64_t size : sizes) total = total + Dim(size);
+  return total;
+}
+
 template <class A>
 void infer_part(InferContext& c, const A& attrs) {
   check_ranks(c, attrs.ranks);
@@ -35,9 +40,9 @@ void infer_part(InferContext& c, const A& attrs) {
           "position ", attrs.position, " is not one of the ", attrs.ranks.size(), " ranks");
   Shape shape = c.shape(0);
   const auto axis = static_cast<size_t>(c.axis(attrs.axis, c.rank(0)));
-  const int64_t all = std::accumulate(attrs.sizes.begin(), attrs.sizes.end(), int64_t{0});
-  c.check(shape[axis].constant() == all, "the sizes add up to ", all, ", the axis has ",
-          shape[axis]);
+  const Dim all = sum_of(attrs.sizes);
+  c.check(shape[axis].is_constant() && shape[axis].same(all), "the sizes add up to ", all,
+          ", the axis has ", shape[axis]);
   shape[axis] = Dim(attrs.sizes[static_cast<size_t>(attrs.position)]);
   c.result(c.dtype(0), std::move(shape));
 }
@@ -49,7 +54,7 @@ void infer_whole(InferContext& c, const A& attrs) {
           attrs.ranks.size(), " ranks, found ", attrs.sizes.size());
   Shape shape = c.shape(0);
   const auto axis = static_cast<size_t>(c.axis(attrs.axis, c.rank(0)));
-  shape[axis] = Dim(std::accumulate(attrs.sizes.begin(), attrs.sizes.end(), int64_t{0}));
+  shape[axis] = sum_of(attrs.sizes);
   c.result(c.dtype(0), std::move(shape));
 }
 
