@@ -58,8 +58,8 @@ TEST_P(QuantizedModel, RunsInInt8) {
     convolutions += o.op->name() == "quantized_conv";
     products += o.op->name() == "quantized_linear";
     values += o.op->name() == "quantized_matmul";
-    floats += o.op->name() == "conv2d" || o.op->name() == "conv3d" || o.op->name() == "matmul" ||
-              o.op->name() == "linear";
+    floats += o.op->name() == "conv2d" || o.op->name() == "conv2d_input_grad" ||
+              o.op->name() == "conv3d" || o.op->name() == "matmul" || o.op->name() == "linear";
   });
   Array extremes = Array::empty(DType::kI8, {1});
   *extremes.data<int8_t>() = 127;
@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Quantized{"attention_qdq_u8", 0, 4, 2}, Quantized{"attention_qdq_s8", 0, 4, 2},
                     Quantized{"attention_operators", 0, 4, 2}, Quantized{"volumes_qdq_u8", 3, 1},
                     Quantized{"volumes_qdq_s8", 3, 1}, Quantized{"volumes_operators", 3, 1},
-                    Quantized{"volumes_dynamic", 6, 2}),
+                    Quantized{"volumes_dynamic", 6, 2}, Quantized{"transposed_qdq_u8", 3, 0},
+                    Quantized{"transposed_qdq_s8", 3, 0}),
     [](const auto& parameter) { return parameter.param.name; });
 
 }  // namespace

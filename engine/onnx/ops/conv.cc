@@ -96,11 +96,13 @@ namespace {
 
 Values conv(NodeCall& c) { return {convolve(c, c.tensor(0), c.tensor(1), c.optional_tensor(2))}; }
 
+constexpr int64_t kMaxOutputPadding = 1 << 24;
+
 /// Whether conv1d_transpose or conv2d_transpose computes exactly what is asked for.
 bool is_plain_transposed(const Window& w, const std::vector<int64_t>& extra) {
   if (w.rank() > 2) return false;
   for (size_t i = 0; i < w.rank(); ++i)
-    if (w.before[i] < 0 || w.after[i] < 0 || extra[i] < 0 || extra[i] >= w.stride[i]) return false;
+    if (w.before[i] < 0 || w.after[i] < 0 || extra[i] >= w.stride[i]) return false;
   return true;
 }
 
@@ -177,28 +179,30 @@ Values conv_transpose_rule(NodeCall& c) {
   const Dims kernel_shape = constant_shape(weight);
   c.check(kernel_shape.size() >= 3, "the weight is ", weight.type(),
           ", its rank must be 3 or more");
-  const Window w(c, x.shape(), {kernel_shape.begin() + 2, kernel_shape.end()});
-  const size_t n = w.rank();
+  c.check(kernel_shape.size() == x.shape().size(), "the input is ", x.type(), ", the weight ",
+          weight.type());
+  const size_t n = kernel_shape.size() - 2;
   auto extra = c.ints_attr("output_padding");
   if (extra.empty()) extra.assign(n, 0);
   c.check(extra.size() == n, "output_padding must have ", n, " elements");
+  for (const int64_t size : extra)
+    c.check(size >= 0 && size <= kMaxOutputPadding, "output_padding must be from 0 to ",
+            kMaxOutputPadding, ", not ", size);
+  const Window w = Window::transposed(c, {kernel_shape.begin() + 2, kernel_shape.end()}, extra);
   const auto wanted = c.ints_attr("output_shape");
   c.check(wanted.empty() || wanted.size() >= n, "output_shape must have ", n, " elements");
-  const std::string word = c.string_attr("auto_pad", "NOTSET");
-  const bool sized = !wanted.empty() || word.starts_with("SAME");
-  if (!sized && is_plain_transposed(w, extra))
+  if (wanted.empty() && is_plain_transposed(w, extra))
     return {plain_transposed(x, weight, c.optional_tensor(2), w, extra, c.int_attr("group", 1))};
   Tensor y = whole_transposed(c, x, weight, w, c.int_attr("group", 1));
   for (size_t i = 0; i < n; ++i) {
     const auto axis = static_cast<int64_t>(i) + 2;
     const Dim full = y.dim(axis);
     Dim begin = w.before[i], end = full - w.after[i] + extra[i];
-    if (sized) {
-      const Dim size =
-          wanted.empty() ? x.dim(axis) * w.stride[i] : Dim(wanted[wanted.size() - n + i]);
+    if (!wanted.empty()) {
+      const Dim size = wanted[wanted.size() - n + i];
       const Dim total = full + extra[i] - size;
       const Dim half = floor_divide(total, 2);
-      begin = word == "SAME_UPPER" ? half : total - half;
+      begin = c.string_attr("auto_pad", "NOTSET") == "SAME_UPPER" ? half : total - half;
       if (begin.less(0).value_or(false)) begin = 0;
       end = begin + size;
     }

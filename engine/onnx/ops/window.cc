@@ -1,18 +1,26 @@
 #include "onnx/ops/window.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace paddle::onnx {
 namespace {
 
 constexpr int64_t kMaxExtent = 1 << 24;
 
+/// Whether auto_pad pads the end more than the beginning; nothing where it is not SAME.
+std::optional<bool> same_upper(const NodeCall& c) {
+  const std::string word = c.string_attr("auto_pad", "NOTSET");
+  if (word == "NOTSET" || word.empty() || word == "VALID") return std::nullopt;
+  c.check(word == "SAME_UPPER" || word == "SAME_LOWER", "unknown auto_pad '", word, "'");
+  return word == "SAME_UPPER";
+}
+
 }  // namespace
 
-Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kernel_shape)
+Window::Window(const NodeCall& c, std::vector<int64_t> kernel_shape)
     : kernel(std::move(kernel_shape)) {
   const size_t n = kernel.size();
-  c.check(shape.size() == n + 2, "a window over ", n, " axes for a tensor of rank ", shape.size());
   const auto numbers = [&](const char* name, int64_t default_value) {
     auto all = c.ints_attr(name);
     if (all.empty()) all.assign(n, default_value);
@@ -28,21 +36,25 @@ Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kerne
   before.assign(n, 0);
   after.assign(n, 0);
   const std::string word = c.string_attr("auto_pad", "NOTSET");
-  if (word == "NOTSET" || word.empty()) {
-    const auto pads = c.ints_attr("pads");
-    if (pads.empty()) return;
-    c.check(pads.size() == 2 * n, "pads must have ", 2 * n, " elements, not ", pads.size());
-    for (size_t i = 0; i < n; ++i) {
-      before[i] = pads[i];
-      after[i] = pads[i + n];
-      c.check(before[i] >= 0 && after[i] >= 0 && before[i] <= kMaxExtent && after[i] <= kMaxExtent,
-              "pads must be from 0 to ", kMaxExtent);
-    }
-    return;
-  }
-  if (word == "VALID") return;
-  c.check(word == "SAME_UPPER" || word == "SAME_LOWER", "unknown auto_pad '", word, "'");
+  if (word != "NOTSET" && !word.empty()) return;
+  const auto pads = c.ints_attr("pads");
+  if (pads.empty()) return;
+  c.check(pads.size() == 2 * n, "pads must have ", 2 * n, " elements, not ", pads.size());
   for (size_t i = 0; i < n; ++i) {
+    before[i] = pads[i];
+    after[i] = pads[i + n];
+    c.check(before[i] >= 0 && after[i] >= 0 && before[i] <= kMaxExtent && after[i] <= kMaxExtent,
+            "pads must be from 0 to ", kMaxExtent);
+  }
+}
+
+Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kernel_shape)
+    : Window(c, std::move(kernel_shape)) {
+  c.check(shape.size() == rank() + 2, "a window over ", rank(), " axes for a tensor of rank ",
+          shape.size());
+  const auto upper = same_upper(c);
+  if (!upper) return;
+  for (size_t i = 0; i < rank(); ++i) {
     const int64_t reach = (kernel[i] - 1) * dilation[i] + 1;
     int64_t total = reach - 1;
     if (stride[i] > 1) {
@@ -52,9 +64,24 @@ Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kerne
       const int64_t count = (size.value() + stride[i] - 1) / stride[i];
       total = std::max<int64_t>(0, (count - 1) * stride[i] + reach - size.value());
     }
-    (word == "SAME_UPPER" ? before : after)[i] = total / 2;
-    (word == "SAME_UPPER" ? after : before)[i] = total - total / 2;
+    set_pads(i, total, *upper);
   }
+}
+
+Window Window::transposed(const NodeCall& c, std::vector<int64_t> kernel_shape,
+                          const std::vector<int64_t>& output_padding) {
+  Window out(c, std::move(kernel_shape));
+  const auto upper = same_upper(c);
+  for (size_t i = 0; upper && i < out.rank(); ++i) {
+    const int64_t reach = (out.kernel[i] - 1) * out.dilation[i] + 1;
+    out.set_pads(i, std::max<int64_t>(0, reach + output_padding[i] - out.stride[i]), *upper);
+  }
+  return out;
+}
+
+void Window::set_pads(size_t axis, int64_t total, bool upper) {
+  (upper ? before : after)[axis] = total / 2;
+  (upper ? after : before)[axis] = total - total / 2;
 }
 
 Window Window::along(const std::vector<size_t>& axes) const {

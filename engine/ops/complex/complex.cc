@@ -17,8 +17,6 @@ Tensor zeros_of(const Tensor& x) { return full_of(x.shape(), 0, x.dtype()); }
 }  // namespace
 
 void infer_complex(InferContext& c) {
-  c.check(c.dtype(0) == DType::kF32 || c.dtype(0) == DType::kF64,
-          "the parts must be float32 or float64, not ", text(c.dtype(0)));
   c.result(complex_type(c.dtype(0)), c.broadcast(c.shape(0), c.shape(1)));
 }
 
@@ -60,8 +58,6 @@ void infer_as_real(InferContext& c) {
 Tensors vjp_as_real(VjpContext& c) { return {ops::as_complex(c.cotangent())}; }
 
 void infer_as_complex(InferContext& c) {
-  c.check(c.dtype(0) == DType::kF32 || c.dtype(0) == DType::kF64,
-          "x must be float32 or float64, not ", text(c.dtype(0)));
   Shape shape = c.shape(0);
   c.check(!shape.empty(), "x must have a last axis of size 2, not be ", c.type(0));
   c.require_equal(shape.back(), 2, str("the last axis of ", c.type(0), " must have size 2"));

@@ -89,12 +89,6 @@ Dim InferContext::run_time_dim() {
   return Dim::symbol("$" + std::to_string(counter++));
 }
 
-void InferContext::require_float(size_t declared) const {
-  if (!is_float(dtype(declared)))
-    refuse("'", op_.operands()[declared].name, "' must be of a floating type, not ",
-           text(dtype(declared)));
-}
-
 void InferContext::require_integer(size_t declared) const {
   if (!is_integer(dtype(declared)))
     refuse("'", op_.operands()[declared].name, "' must be of an integer type, not ",

@@ -67,7 +67,6 @@ class InferContext {
   Shape broadcast(const Shape& a, const Shape& b);
   /// A new dim whose value is known only after the operation has run.
   Dim run_time_dim();
-  void require_float(size_t declared) const;
   void require_integer(size_t declared) const;
 
   std::vector<TensorType>& results() { return results_; }

@@ -16,8 +16,6 @@ void check_boxes(InferContext& c, size_t operand, int64_t rank) {
   c.check(c.rank(operand) == rank && c.shape(operand).back().equals(4) != false,
           c.op().operands()[operand].name, " must have ", rank, " dimensions, the last of size 4, ",
           "not ", c.type(operand));
-  c.check(c.dtype(operand) == DType::kF32 || c.dtype(operand) == DType::kF64,
-          c.op().operands()[operand].name, " must be float32 or float64, not ", c.type(operand));
 }
 
 }  // namespace
@@ -31,12 +29,9 @@ void infer_nms(InferContext& c) {
       c.require_equal(c.shape(i)[0], c.shape(0)[0],
                       str(c.op().operands()[i].name, " and boxes differ in length"));
     }
-  if (c.has(1)) c.require_float(1);
-  if (c.has(2)) {
-    c.require_integer(2);
+  if (c.has(2))
     c.check(c.has(1) && a.categories.has_value(),
             "category_idxs needs scores and the list of categories");
-  }
   c.check(!a.top_k || *a.top_k >= 0, "top_k must not be negative");
   c.result(DType::kI64, {c.run_time_dim()});
 }
@@ -72,8 +67,6 @@ void infer_generate_proposals(InferContext& c) {
   const auto a = c.attrs_as<GenerateProposalsAttrs>();
   for (size_t i = 0; i < 2; ++i)
     c.check(c.rank(i) == 4, c.op().operands()[i].name, " must have 4 dimensions, not ", c.type(i));
-  c.check(c.dtype(0) == DType::kF32 || c.dtype(0) == DType::kF64,
-          "scores must be float32 or float64, not ", c.type(0));
   c.check(c.rank(2) == 2 && c.shape(2)[1].equals(2) != false, "img_size must be [batch, 2], not ",
           c.type(2));
   const Shape& s = c.shape(0);
@@ -100,10 +93,7 @@ void infer_distribute_fpn_proposals(InferContext& c) {
           "the levels from min_level ", a.min_level, " to max_level ", a.max_level,
           " must be 1 to 64");
   c.check(a.refer_scale.as_double() > 0, "refer_scale must be positive");
-  if (c.has(1)) {
-    c.require_integer(1);
-    c.check(c.rank(1) == 1, "rois_num must be 1-D, not ", c.type(1));
-  }
+  if (c.has(1)) c.check(c.rank(1) == 1, "rois_num must be 1-D, not ", c.type(1));
   for (int64_t i = a.min_level; i <= a.max_level; ++i)
     c.result(c.dtype(0), {c.run_time_dim(), Dim(4)});
   c.result(DType::kI32, {c.shape(0)[0], Dim(1)});
@@ -207,7 +197,6 @@ Tensor coded(std::string_view op, const Tensor& prior, const Tensor& variance, c
              const std::string& code, bool normalized, int64_t axis) {
   if (prior.ndim() != 2 || prior.dim(1).equals(4) == false)
     refuse(op, "prior_box must be [boxes, 4], not ", prior.type());
-  if (!is_float(prior.dtype())) refuse(op, "prior_box must be floating, not ", prior.type());
   const bool encode = code == "encode_center_size";
   const int64_t rank = encode ? 2 : 3;
   if (target.ndim() != rank || target.dim(-1).equals(4) == false)

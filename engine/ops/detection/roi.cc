@@ -24,12 +24,11 @@ struct Regions {
     x = c.operand(0);
     boxes = c.operand(1);
     const Tensor& count = c.operand(2);
-    if (!is_float(x.dtype()) || x.ndim() != 4)
-      refuse(op, "x must be floating and [batch, channels, height, width], not ", x.type());
+    if (x.ndim() != 4) refuse(op, "x must be [batch, channels, height, width], not ", x.type());
     if (boxes.ndim() != 2 || boxes.dim(1).equals(4) == false)
       refuse(op, "boxes must be [regions, 4], not ", boxes.type());
-    if (!is_integer(count.dtype()) || count.ndim() != 1 || count.dim(0).equals(x.dim(0)) == false)
-      refuse(op, "boxes_num must have an integer per image of x ", x.type(), ", not ",
+    if (count.ndim() != 1 || count.dim(0).equals(x.dim(0)) == false)
+      refuse(op, "boxes_num must have a number for each image of x ", x.type(), ", not ",
              count.type());
     size = window_sizes(output_size, 2, str(op, ": output_size"));
     if (x.dtype() == DType::kF16 || x.dtype() == DType::kBF16) x = ops::cast(x, DType::kF32);
@@ -45,12 +44,10 @@ struct Regions {
 /// x, boxes [r, 4] and images [r] of the operations that the public ones are made of.
 void infer_roi_pooling(InferContext& c) {
   const auto size = c.attrs()[static_cast<size_t>(c.op().attr_index("output_size"))].as_ints();
-  c.check(c.rank(0) == 4 && is_float(c.dtype(0)),
-          "x must be floating and [batch, channels, height, width], not ", c.type(0));
+  c.check(c.rank(0) == 4, "x must be [batch, channels, height, width], not ", c.type(0));
   c.check(c.rank(1) == 2 && c.shape(1)[1].equals(4) != false && c.dtype(1) == c.dtype(0),
           "boxes must be ", text(c.dtype(0)), " [regions, 4], not ", c.type(1));
-  c.check(c.rank(2) == 1 && c.dtype(2) == DType::kI64, "images must be int64 [regions], not ",
-          c.type(2));
+  c.check(c.rank(2) == 1, "images must be [regions], not ", c.type(2));
   c.require_equal(c.shape(1)[0], c.shape(2)[0], "boxes and images differ in length");
   c.check(size.size() == 2 && size[0] > 0 && size[1] > 0 && size[0] < 1 << 16 && size[1] < 1 << 16,
           "output_size must be two sizes from 1 to 65535");
@@ -68,13 +65,12 @@ void infer_roi_pooling(InferContext& c) {
 
 void infer_roi_pooling_grad(InferContext& c) {
   const Shape shape = c.attrs()[static_cast<size_t>(c.op().attr_index("input_shape"))].as_dims();
-  c.check(c.rank(0) == 4 && is_float(c.dtype(0)) && shape.size() == 4,
-          "grad must be floating with 4 dimensions, like input_shape, not ", c.type(0));
+  c.check(c.rank(0) == 4 && shape.size() == 4,
+          "grad must have 4 dimensions, like input_shape, not ", c.type(0));
   check_shape(c, shape);
   c.check(c.rank(1) == 2 && c.shape(1)[1].equals(4) != false && c.dtype(1) == c.dtype(0),
           "boxes must be ", text(c.dtype(0)), " [regions, 4], not ", c.type(1));
-  c.check(c.rank(2) == 1 && c.dtype(2) == DType::kI64, "images must be int64 [regions], not ",
-          c.type(2));
+  c.check(c.rank(2) == 1, "images must be [regions], not ", c.type(2));
   c.require_equal(c.shape(0)[0], c.shape(1)[0], "grad and boxes differ in length");
   c.require_equal(c.shape(1)[0], c.shape(2)[0], "boxes and images differ in length");
   Dim channels = c.shape(0)[1];

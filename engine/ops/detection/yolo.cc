@@ -108,8 +108,6 @@ void infer_yolo_targets(InferContext& c) {
   for (const int64_t m : a.anchor_mask)
     c.check(m >= 0 && m < static_cast<int64_t>(a.anchors.size() / 2), "anchor_mask ", m,
             " is out of range");
-  c.check(c.dtype(0) == DType::kF32 || c.dtype(0) == DType::kF64,
-          "x must be float32 or float64, not ", c.type(0));
   c.check(c.rank(0) == 4 && c.shape(0)[1].equals(masks * (5 + a.class_num)) != false,
           "x must be [batch, ", masks * (5 + a.class_num), ", height, width], not ", c.type(0));
   c.check(c.rank(1) == 3 && c.shape(1)[2].equals(4) != false,

@@ -13,11 +13,6 @@
 namespace paddle::rules {
 namespace {
 
-void require_full_float(InferContext& c) {
-  c.check(c.dtype(0) == DType::kF32 || c.dtype(0) == DType::kF64,
-          "expected float32 or float64, found ", c.type(0));
-}
-
 /// cotangent / size, and 0 where the size is 0.
 Tensor divided_by_size(const Tensor& cotangent, const Tensor& size) {
   const Tensor zero = ops::equal(size, number(0.0));
@@ -29,7 +24,6 @@ Shape pairs_of_rows(InferContext& c) {
   const Shape &x = c.shape(0), &y = c.shape(1);
   c.check(x.size() >= 2 && y.size() >= 2, "expected matrices, found ", c.type(0), " and ",
           c.type(1));
-  require_full_float(c);
   c.require_equal(x.back(), y.back(),
                   str("rows differ in length: ", c.type(0), " and ", c.type(1)));
   Shape out = c.broadcast(Shape(x.begin(), x.end() - 2), Shape(y.begin(), y.end() - 2));
@@ -62,7 +56,6 @@ Tensors vjp_euclidean_distances(VjpContext& c) {
 }
 
 void infer_euclidean_norm(InferContext& c) {
-  require_full_float(c);
   const Shape& x = c.shape(0);
   c.check(!x.empty(), "x must have at least one dimension");
   c.result(c.dtype(0), Shape(x.begin(), x.end() - 1));

@@ -18,10 +18,6 @@ namespace {
 
 constexpr int64_t kLargest = 4096;
 
-void check_concentration(std::string_view op, const Tensor& x) {
-  if (!is_float(x.dtype())) refuse(op, "concentration must be floating, not ", x.type());
-}
-
 /// 0, 1, … dim - 1.
 Tensor numbers(int64_t dim, DType dtype) { return range_of(Dim(dim), dtype); }
 
@@ -30,7 +26,6 @@ Tensor numbers(int64_t dim, DType dtype) { return range_of(Dim(dim), dtype); }
 Tensors decompose_lkj_cholesky_log_prob(CallContext& c) {
   constexpr const char* kName = "lkj_cholesky_log_prob";
   const Tensor& value = c.operand(0);
-  check_concentration(kName, c.operand(1));
   const bool is_square = value.ndim() >= 2 && is_float(value.dtype()) &&
                          value.dim(-1).is_constant() && value.dim(-1).same(value.dim(-2));
   if (!is_square || value.dim(-1).value() < 2 || value.dim(-1).value() > kLargest)
@@ -57,7 +52,6 @@ Tensors decompose_lkj_cholesky_sample(CallContext& c) {
   const auto a = c.attrs_as<LkjCholeskySampleAttrs>();
   constexpr const char* kName = "lkj_cholesky_sample";
   const Tensor& concentration = c.operand(0);
-  check_concentration(kName, concentration);
   if (a.dim < 2 || a.dim > kLargest)
     refuse(kName, "dim must be from 2 to ", kLargest, ", not ", a.dim);
   Shape shape = a.shape;

@@ -50,8 +50,6 @@ Tensors vjp_fft_c2c(VjpContext& c) {
 
 void infer_fft_r2c(InferContext& c) {
   const auto a = c.attrs_as<FftR2cAttrs>();
-  c.check(c.dtype(0) == DType::kF32 || c.dtype(0) == DType::kF64,
-          "x must be float32 or float64, not ", text(c.dtype(0)));
   Shape shape = c.shape(0);
   Dim& last = shape[static_cast<size_t>(checked_axes(c, a.axes).back())];
   if (a.onesided) last = half_of(last);

@@ -28,10 +28,6 @@ const PackedFormat* find_packed_format(std::string_view name) {
 namespace rules {
 namespace {
 
-bool is_cache(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kI8;
-}
-
 /// The width of a cache's heads, without the scales of int8.
 Dim cached_width(const Dim& width, DType dtype) {
   return dtype == DType::kI8 ? width - kCacheScaleBytes : width;
@@ -40,8 +36,7 @@ Dim cached_width(const Dim& width, DType dtype) {
 /// Checks the blocks of a paged cache, where they are given.
 void check_blocks(InferContext& c, size_t operand) {
   if (c.has(operand))
-    c.check(c.shape(operand).size() == 1 && c.dtype(operand) == DType::kI64,
-            "blocks must be int64 [blocks], not ", c.type(operand));
+    c.check(c.rank(operand) == 1, "blocks must be [blocks], not ", c.type(operand));
 }
 
 /// Checks rows of `features` weights in this format.
@@ -51,13 +46,14 @@ void check_weight(InferContext& c, const TensorType& type, const std::string& fo
   c.check(weight.size() == 2, "weight must be [rows, features], not ", type);
   c.check(features > 0, "features must be positive, not ", features);
   if (format == "float") {
-    c.check(is_float(type.dtype), "weight must be of floats, not ", type);
+    c.check(is_float(type.dtype), "weight must be of a floating type in the format float, not ",
+            type);
     c.require_equal(weight[1], features, "weight does not have `features` columns");
     return;
   }
   const PackedFormat* packed = find_packed_format(format);
   c.check(packed != nullptr, "there is no format '", format, "'");
-  c.check(type.dtype == DType::kU8, "weight must be uint8, not ", type);
+  c.check(type.dtype == DType::kU8, "weight must be uint8 in the format ", format, ", not ", type);
   c.check(features % packed->values == 0, "features, ", features, ", is not a multiple of ",
           packed->values);
   c.require_equal(weight[1], features / packed->values * packed->bytes,
@@ -67,8 +63,7 @@ void check_weight(InferContext& c, const TensorType& type, const std::string& fo
 /// Checks the operand x of products with weights of `features` columns.
 void check_activations(InferContext& c, int64_t features, int64_t bits) {
   const Shape& shape = c.shape(0);
-  c.check(!shape.empty() && c.dtype(0) == DType::kF32, "x must be float32 [..., features], not ",
-          c.type(0));
+  c.check(!shape.empty(), "x must be [..., features], not ", c.type(0));
   c.require_equal(shape.back(), features, "x does not have `features` columns");
   c.check(bits == 8 || bits == 16, "activation_bits must be 8 or 16, not ", bits);
 }
@@ -78,8 +73,7 @@ void add_product(InferContext& c, const TensorType& weight, const TensorType* bi
                  const std::string& format, int64_t features) {
   check_weight(c, weight, format, features);
   if (bias) {
-    c.check(bias->shape.size() == 1 && bias->dtype == DType::kF32,
-            "bias must be float32 [rows of weight], not ", *bias);
+    c.check(bias->shape.size() == 1, "bias must be [rows of weight], not ", *bias);
     c.require_equal(bias->shape[0], weight.shape[0], "bias and weight differ in rows");
   }
   Shape shape = c.shape(0);
@@ -92,13 +86,10 @@ void add_product(InferContext& c, const TensorType& weight, const TensorType* bi
 void infer_cache_append(InferContext& c) {
   const bool keys = c.attrs_as<CacheAppendAttrs>().keys;
   const Shape cache = c.shape(0), value = c.shape(1);
-  c.check(is_cache(c.dtype(0)), "cache must be float32, bfloat16 or int8, not ", c.type(0));
   c.check(cache.size() == (keys ? 4U : 3U), "cache must be ",
           keys ? "[blocks, heads, dim, 16]" : "[slots, heads, dim]", ", not ", c.type(0));
-  c.check(value.size() == 3 && c.dtype(1) == DType::kF32,
-          "value must be float32 [tokens, heads, dim], not ", c.type(1));
-  c.check(c.shape(2).size() == 1 && c.dtype(2) == DType::kI64, "slots must be int64 [tokens], not ",
-          c.type(2));
+  c.check(value.size() == 3, "value must be [tokens, heads, dim], not ", c.type(1));
+  c.check(c.rank(2) == 1, "slots must be [tokens], not ", c.type(2));
   c.require_equal(c.shape(2)[0], value[0], "slots and value differ in tokens");
   c.require_equal(cache[1], value[1], "cache and value differ in heads");
   c.require_equal(cached_width(cache[2], c.dtype(0)), value[2], "cache and value differ in dim");
@@ -110,15 +101,12 @@ void infer_cache_append(InferContext& c) {
 void infer_cached_attention(InferContext& c) {
   const auto attrs = c.attrs_as<CachedAttentionAttrs>();
   const Shape query = c.shape(0), keys = c.shape(1), values = c.shape(2);
-  c.check(query.size() == 3 && c.dtype(0) == DType::kF32,
-          "query must be float32 [tokens, heads, dim], not ", c.type(0));
-  c.check(keys.size() == 4 && is_cache(c.dtype(1)),
-          "key_cache must be [blocks, heads, dim, 16], not ", c.type(1));
+  c.check(query.size() == 3, "query must be [tokens, heads, dim], not ", c.type(0));
+  c.check(keys.size() == 4, "key_cache must be [blocks, heads, dim, 16], not ", c.type(1));
   c.check(values.size() == 3 && c.dtype(2) == c.dtype(1),
           "value_cache must be [slots, heads, dim] of the dtype of key_cache, not ", c.type(2));
   for (const size_t i : {size_t{3}, size_t{4}}) {
-    c.check(c.shape(i).size() == 1 && c.dtype(i) == DType::kI64,
-            "starts and lengths must be int64 [tokens], not ", c.type(i));
+    c.check(c.rank(i) == 1, c.op().operands()[i].name, " must be [tokens], not ", c.type(i));
     c.require_equal(c.shape(i)[0], query[0], "starts or lengths differ from query in tokens");
   }
   c.require_equal(keys[3], kKeyBlock, "a cache of keys has blocks of 16 tokens");
@@ -129,14 +117,12 @@ void infer_cached_attention(InferContext& c) {
               query[1].value() % keys[1].value() == 0,
           "heads of query, ", query[1], ", are not a multiple of those of key_cache, ", keys[1]);
   if (c.has(5)) {
-    c.check(c.shape(5).size() == 1 && c.dtype(5) == DType::kF32,
-            "slopes must be float32 [heads], not ", c.type(5));
+    c.check(c.rank(5) == 1, "slopes must be [heads], not ", c.type(5));
     c.require_equal(c.shape(5)[0], query[1], "slopes and query differ in heads");
   }
   check_blocks(c, 6);
   if (c.has(7)) {
-    c.check(c.shape(7).size() == 1 && c.dtype(7) == DType::kF32,
-            "sinks must be float32 [heads], not ", c.type(7));
+    c.check(c.rank(7) == 1, "sinks must be [heads], not ", c.type(7));
     c.require_equal(c.shape(7)[0], query[1], "sinks and query differ in heads");
   }
   c.check(attrs.window >= 0, "window must not be negative, but is ", attrs.window);
@@ -159,8 +145,7 @@ void infer_packed_linears(InferContext& c) {
           " weights");
   c.check(biases == 0 || biases == count, "there are ", biases, " biases for ", count, " weights");
   if (c.has(3)) {
-    c.check(c.shape(3).size() == 1 && c.dtype(3) == DType::kF32,
-            "norm must be float32 [features], not ", c.type(3));
+    c.check(c.rank(3) == 1, "norm must be [features], not ", c.type(3));
     c.require_equal(c.shape(3)[0], attrs.features, "norm does not have `features` values");
   }
   for (size_t i = 0; i < count; ++i)
@@ -186,8 +171,8 @@ void infer_packed_matmul(InferContext& c) {
   check_weight(c, c.type(1), attrs.format, attrs.features);
   const Dim rows = c.shape(1)[0], features = attrs.features;
   Shape shape = c.shape(0);
-  c.check(!shape.empty() && c.dtype(0) == DType::kF32, "x must be float32 [..., ",
-          attrs.transpose ? "rows of weight" : "features", "], not ", c.type(0));
+  c.check(!shape.empty(), "x must be [..., ", attrs.transpose ? "rows of weight" : "features",
+          "], not ", c.type(0));
   c.require_equal(shape.back(), attrs.transpose ? rows : features,
                   attrs.transpose ? "x does not have a column for each row of weight"
                                   : "x does not have `features` columns");
@@ -213,10 +198,7 @@ void infer_packed_rows(InferContext& c) {
   const auto attrs = c.attrs_as<PackedRowsAttrs>();
   check_weight(c, c.type(0), attrs.format, attrs.features);
   Shape shape = {c.shape(0)[0]};
-  if (c.has(1)) {
-    c.check(is_integer(c.dtype(1)), "index must be of integers, not ", c.type(1));
-    shape = c.shape(1);
-  }
+  if (c.has(1)) shape = c.shape(1);
   shape.push_back(attrs.features);
   c.result(DType::kF32, shape);
 }

@@ -12,8 +12,7 @@ namespace {
 
 Tensor edge_index(std::string_view op, const char* name, const Tensor& x) {
   const bool column = x.ndim() == 2 && is_one(x.dim(1));
-  if (!is_integer(x.dtype()) || (x.ndim() != 1 && !column))
-    refuse(op, name, " must be 1-D integers, not ", x.type());
+  if (x.ndim() != 1 && !column) refuse(op, name, " must be 1-D, not ", x.type());
   return ops::cast(flat(x), DType::kI64);
 }
 
@@ -57,8 +56,7 @@ Tensors sent(CallContext& c, const std::string& reduce, const std::optional<int6
 /// Checks the data and the ids of its rows.
 void check_segments(InferContext& c) {
   c.check(c.rank(0) > 0, "data must have at least one dimension");
-  c.check(c.dtype(1) == DType::kI64 && c.rank(1) == 1, "segment_ids must be int64 and 1-D, not ",
-          c.type(1));
+  c.check(c.rank(1) == 1, "segment_ids must be 1-D, not ", c.type(1));
   c.check(info(c.dtype(0)).has_kernels && !is_bool(c.dtype(0)), "data must be numbers, not ",
           c.type(0));
   c.require_equal(c.shape(0)[0], c.shape(1)[0], "data and segment_ids differ in length");
@@ -144,7 +142,6 @@ void check_indices(InferContext& c, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const auto i = static_cast<size_t>(c.op().operand_index(name));
     if (!c.has(i)) continue;
-    c.check(is_integer(c.dtype(i)), name, " must be integers, not ", c.type(i));
     c.check(c.rank(i) == 1 || (c.rank(i) == 2 && is_one(c.shape(i)[1])), name, " must be 1-D, not ",
             c.type(i));
   }
@@ -167,12 +164,10 @@ void infer_sample_neighbors(InferContext& c) {
     c.require_equal(element_count(std::span<const Dim>(c.shape(operand("eids")))),
                     element_count(std::span<const Dim>(c.shape(0))),
                     "eids and row differ in length");
-  if (c.op().operand_index("edge_weight") >= 0) {
-    c.check(is_float(c.dtype(2)), "edge_weight must be floating, not ", c.type(2));
+  if (c.op().operand_index("edge_weight") >= 0)
     c.require_equal(element_count(std::span<const Dim>(c.shape(2))),
                     element_count(std::span<const Dim>(c.shape(0))),
                     "edge_weight and row differ in length");
-  }
   const Dim count = c.run_time_dim();
   c.result(c.dtype(0), {count});
   c.result(DType::kI32, {element_count(std::span<const Dim>(c.shape(operand("input_nodes"))))});
@@ -200,7 +195,6 @@ void infer_reindex_heter_graph(InferContext& c) {
     const TensorType &neighbors = c.list_type(1, i), &count = c.list_type(2, i);
     c.check(neighbors.dtype == c.dtype(0), "x and neighbors must have one dtype, not ", c.type(0),
             " and ", neighbors);
-    c.check(is_integer(count.dtype), "count must be integers, not ", count);
     c.require_equal(element_count(std::span<const Dim>(count.shape)),
                     element_count(std::span<const Dim>(c.shape(0))),
                     "x and count differ in length");

@@ -56,8 +56,8 @@ Tensors decompose_auc(CallContext& c) {
   constexpr const char* kName = "auc";
   constexpr int64_t kMost = int64_t{1} << 30;
   const Tensor& input = c.operand(0);
-  if (!is_float(input.dtype()) || input.ndim() != 2 || input.dim(1).less(1) == true)
-    refuse(kName, "input must be floating [n, 1] or [n, 2], not ", input.type());
+  if (input.ndim() != 2 || input.dim(1).less(1) == true)
+    refuse(kName, "input must be [n, 1] or [n, 2], not ", input.type());
   if (a.num_thresholds < 1 || a.num_thresholds > kMost)
     refuse(kName, "num_thresholds must be from 1 to ", kMost, ", not ", a.num_thresholds);
   const Tensor label = column_of(kName, "label", c.operand(1));
@@ -113,7 +113,6 @@ Tensors decompose_ctr_metric_bundle(CallContext& c) {
   constexpr const char* kName = "ctr_metric_bundle";
   const Tensor &input = c.operand(0), &given = c.operand(1);
   require_same_shape(kName, "input", input, "label", given);
-  if (!is_float(input.dtype())) refuse(kName, "input must be floating, not ", input.type());
   const Tensor rates = ops::cast(input, DType::kF32), label = ops::cast(given, DType::kF32);
   const auto total = [](const Tensor& x) { return ops::reshape(ops::sum(x), Shape{Dim(1)}); };
   const Tensor error = rates - label;
@@ -132,8 +131,7 @@ Tensors decompose_data_norm(CallContext& c) {
   constexpr const char* kName = "data_norm";
   constexpr double kZero = 1e-7;  // a slot whose first feature is smaller has no data
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 2 || !is_float(x.dtype()))
-    refuse(kName, "x must be floating [n, features], not ", x.type());
+  if (x.ndim() != 2) refuse(kName, "x must be [n, features], not ", x.type());
   const char* const names[] = {"batch_size", "batch_sum", "batch_square_sum", "scale_w", "bias"};
   for (size_t i = 0; i < std::size(names); ++i)
     if (const Tensor& t = c.operand(i + 1);
@@ -233,11 +231,7 @@ Tensors decompose_check_finite_and_unscale(CallContext& c) {
   const Tensors all = c.list(0);
   if (all.empty()) refuse("check_finite_and_unscale", "the list x is empty");
   Tensors out;
-  for (const Tensor& x : all) {
-    if (!is_float(x.dtype()))
-      refuse("check_finite_and_unscale", "x must be floating, not ", x.type());
-    out.push_back(x / ops::cast(scalar_of(c.operand(1)), x.dtype()));
-  }
+  for (const Tensor& x : all) out.push_back(x / ops::cast(scalar_of(c.operand(1)), x.dtype()));
   out.push_back(ops::reshape(ops::logical_not(ops::all_finite(all)), Shape{Dim(1)}));
   return out;
 }
@@ -279,9 +273,7 @@ Tensors decompose_c_embedding(CallContext& c) {
   const auto a = c.attrs_as<CEmbeddingAttrs>();
   constexpr const char* kName = "c_embedding";
   const Tensor &table = c.operand(0), &x = c.operand(1);
-  if (table.ndim() != 2 || !is_float(table.dtype()))
-    refuse(kName, "weight must be floating [rows, width], not ", table.type());
-  if (!is_integer(x.dtype())) refuse(kName, "x must be integers, not ", x.type());
+  if (table.ndim() != 2) refuse(kName, "weight must be [rows, width], not ", table.type());
   if (table.dim(0).equals(0) == true) refuse(kName, "weight has no rows");
   const Tensor place = ops::cast(x, DType::kI64) - integer(a.start_index);
   const Tensor rows = dim_value(table.dim(0), DType::kI64);

@@ -13,15 +13,9 @@
 namespace paddle::rules {
 namespace {
 
-void require_solvable(InferContext& c, size_t operand) {
-  // Kernels exist for float32, float64 and complex; mixed precision casts 16-bit operands.
-  if (!is_complex(c.dtype(operand))) c.require_float(operand);
-}
-
 void check_square(InferContext& c, size_t operand) {
   const Shape& x = c.shape(operand);
   c.check(x.size() >= 2, "expected matrices, found ", c.type(operand));
-  require_solvable(c, operand);
   c.require_equal(x[x.size() - 2], x.back(), str("expected square matrices: ", c.type(operand)));
 }
 
@@ -89,7 +83,6 @@ void infer_solve_matrices(InferContext& c) {
 void infer_singular_values(InferContext& c) {
   const Shape& x = c.shape(0);
   c.check(x.size() >= 2, "expected matrices, found ", c.type(0));
-  require_solvable(c, 0);
   const Dim rows = x[x.size() - 2], columns = x.back();
   const Dim least = minimum(rows, columns);
   Shape values = batch_of(x), u = values, vh = values;

@@ -23,9 +23,8 @@ namespace {
 /// Integer labels [n] from [n] or [n, 1].
 Tensor class_labels(std::string_view op, const Tensor& label, const Dim& rows) {
   const bool column = label.ndim() == 2 && is_one(label.dim(1));
-  if (!is_integer(label.dtype()) || (label.ndim() != 1 && !column) ||
-      label.dim(0).equals(rows) == false)
-    refuse(op, "label must be integers [", rows, "] or [", rows, ", 1], not ", label.type());
+  if ((label.ndim() != 1 && !column) || label.dim(0).equals(rows) == false)
+    refuse(op, "label must be [", rows, "] or [", rows, ", 1], not ", label.type());
   return ops::cast(flat(label), DType::kI64);
 }
 
@@ -92,7 +91,6 @@ Tensors decompose_margin_cross_entropy(CallContext& c) {
   const Tensor& logits = c.operand(0);
   if (!a.group.is_none() && !(a.group.is_bool() && !a.group.as_bool()))
     refuse(kName, "classes divided over processes (group) are not supported");
-  if (!is_float(logits.dtype())) refuse(kName, "logits must be floating, not ", logits.type());
   check_matrix(kName, "logits", logits);
   const Tensor label = ops::unsqueeze(class_labels(kName, c.operand(1), logits.dim(0)), {1});
   const Tensor own = ops::gather_along(logits, label, 1);
@@ -248,7 +246,6 @@ Tensors decompose_soft_relu(CallContext& c) {
 Tensors decompose_identity_loss(CallContext& c) {
   const AttrValue how = c.attrs_as<IdentityLossAttrs>().reduction;
   const Tensor& x = c.operand(0);
-  if (!is_float(x.dtype())) refuse("identity_loss", "x must be floating, not ", x.type());
   const std::string name =
       how.is_string()
           ? how.as_string()

@@ -58,9 +58,6 @@ Tensors decompose_nll_loss(CallContext& c) {
   const Tensor &x = c.operand(0), &label = c.operand(1);
   if (x.ndim() < 2 || label.ndim() != x.ndim() - 1)
     fail(ErrorCode::kUsage, "nll_loss: input is ", x.type(), ", label is ", label.type());
-  if (!is_integer(label.dtype()))
-    fail(ErrorCode::kUsage, "nll_loss: label must be of an integer type, not ",
-         text(label.dtype()));
   for (int64_t i = 0; i < label.ndim(); ++i)
     if (label.dim(i).equals(x.dim(i == 0 ? 0 : i + 1)) == false)
       fail(ErrorCode::kUsage, "nll_loss: input is ", x.type(), ", label is ", label.type());

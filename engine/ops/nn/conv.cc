@@ -70,7 +70,6 @@ template <class A>
 void infer_convolution(InferContext& c, const A& a, size_t n) {
   c.check(c.rank(0) == static_cast<int64_t>(n) + 2, "x must have ", n + 2, " dimensions, not ",
           c.type(0));
-  c.require_float(0);
   const Shape out = conv_shape(c, a, n);
   if (c.has(2))
     c.require_equal(element_count(std::span<const Dim>(c.shape(2))), c.shape(1)[0],
@@ -145,14 +144,12 @@ Tensors vjp_conv2d(VjpContext& c) {
 void infer_conv2d_input_grad(InferContext& c) {
   const auto a = c.attrs_as<Conv2dInputGradAttrs>();
   check_gradient(c, a, a.input_shape, c.shape(0), c.shape(1));
-  c.require_float(0);
   c.result(c.dtype(1), a.input_shape);
 }
 
 void infer_conv2d_weight_grad(InferContext& c) {
   const auto a = c.attrs_as<Conv2dWeightGradAttrs>();
   check_gradient(c, a, c.shape(0), a.weight_shape, c.shape(1));
-  c.require_float(0);
   c.result(c.dtype(0), a.weight_shape);
 }
 

@@ -58,8 +58,7 @@ Tensors fractional_pool(CallContext& c, size_t n, const AttrValue& output_size,
   const std::string_view op = c.op().name();
   Tensor x = c.operand(0);
   const auto spatial = static_cast<int64_t>(n);
-  if (!is_float(x.dtype()) || x.ndim() != spatial + 2)
-    refuse(op, "x must be floating with ", n + 2, " dimensions, not ", x.type());
+  if (x.ndim() != spatial + 2) refuse(op, "x must have ", n + 2, " dimensions, not ", x.type());
   if (random_u && !(*random_u > 0 && *random_u < 1))
     refuse(op, "random_u must be between 0 and 1, not ", *random_u);
   const Axes kernel =

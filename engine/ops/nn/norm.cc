@@ -107,7 +107,6 @@ void infer_layer_norm_grad(InferContext& c) {
   }
   const Shape normal(x.begin() + c.rank(2), x.end());
   if (c.has(4)) {
-    c.require_float(4);
     c.require_equal(element_count(std::span<const Dim>(c.shape(4))),
                     element_count(std::span<const Dim>(normal)),
                     str("weight is ", c.type(4), ", the normalized axes are ", text(normal)));
@@ -210,7 +209,6 @@ void infer_batch_norm_grad(InferContext& c) {
   const Dim channels = c.shape(1)[channel_axis(format, c.shape(1).size())];
   for (size_t i = 2; i <= 4; ++i) {
     if (!c.has(i)) continue;
-    c.require_float(i);
     c.require_equal(element_count(std::span<const Dim>(c.shape(i))), channels,
                     str(c.op().operands()[i].name, " does not fit the channels"));
   }

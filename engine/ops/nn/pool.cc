@@ -56,7 +56,6 @@ void check_planes(InferContext& c, size_t grad, size_t mask, const Shape& input)
   c.check(c.rank(grad) == 4 && input.size() == 4, "expected planes [n, c, rows, columns], found ",
           c.type(grad), " for ", text(input));
   if (grad == mask) return;
-  c.check(c.dtype(mask) == DType::kI32, "the mask must be int32, not ", text(c.dtype(mask)));
   c.check(c.rank(mask) == 4, "expected a mask of planes, found ", c.type(mask));
 }
 

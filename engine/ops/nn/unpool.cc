@@ -20,9 +20,8 @@ Tensors unpooled(CallContext& c, size_t n, const AttrValue& kernel_size, const A
   const std::string name(op.name());
   if (x.ndim() != static_cast<int64_t>(n) + 2)
     refuse(op.name(), "x must have ", n + 2, " dimensions, not ", x.type());
-  if (!is_integer(places.dtype()) || !same_shape(places.shape(), x.shape()))
-    refuse(op.name(), "indices must be integers in the shape of x ", x.type(), ", not ",
-           places.type());
+  if (!same_shape(places.shape(), x.shape()))
+    refuse(op.name(), "indices must have the shape of x ", x.type(), ", not ", places.type());
   const auto kernel = window_sizes(kernel_size, n, name + ": kernel_size");
   const auto stride = step.is_none() ? kernel : window_sizes(step, n, name + ": stride");
   const auto border = window_sizes(padding, n, name + ": padding");

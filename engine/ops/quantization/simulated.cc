@@ -19,10 +19,6 @@ double highest(std::string_view op, int64_t bits) {
   return std::ldexp(1.0, static_cast<int>(bits) - 1) - 1;
 }
 
-void check_float(std::string_view op, const Tensor& x) {
-  if (!is_float(x.dtype())) refuse(op, "x must be floating, not ", x.type());
-}
-
 /// x in whole steps of scale / most. round_type 0 rounds halves to even, 1 away from zero.
 Tensor steps(std::string_view op, const Tensor& x, const Tensor& scale, double most,
              int64_t round_type) {
@@ -52,7 +48,6 @@ Tensor magnitude(const Tensor& x) { return ops::reshape(ops::max(ops::abs(x)), S
 
 Tensors by_tensor(CallContext& c, int64_t bits, int64_t round_type, bool dequantize) {
   const std::string_view op = c.op().name();
-  check_float(op, c.operand(0));
   const Tensor scale = ops::detach(magnitude(c.operand(0)));
   return {simulated(op, c.operand(0), scale, highest(op, bits), round_type, dequantize), scale};
 }
@@ -61,7 +56,6 @@ Tensors by_channel(CallContext& c, int64_t bits, int64_t round_type, int64_t axi
                    bool dequantize) {
   const std::string_view op = c.op().name();
   const Tensor& x = c.operand(0);
-  check_float(op, x);
   const int64_t channel = axis_of(op, axis, x.ndim());
   Axes others;
   for (int64_t i = 0; i < x.ndim(); ++i)
@@ -75,7 +69,6 @@ Tensors by_average(CallContext& c, double rate, int64_t bits, bool is_test, int6
                    bool dequantize) {
   const std::string_view op = c.op().name();
   const Tensor& x = c.operand(0);
-  check_float(op, x);
   Tensor scale = ops::detach(ops::reshape(c.operand(1), Shape{1}));
   const auto state_of = [&](size_t i) {
     return c.has(i) ? ops::detach(ops::reshape(c.operand(i), Shape{1}))
@@ -107,8 +100,7 @@ Tensor per_row(std::string_view op, const Tensor& scale, const Dim& rows, const 
 
 /// Integers [n, k] as numbers [k, n].
 Tensor unpacked(std::string_view op, const Tensor& x, bool four_bits) {
-  if (x.dtype() != DType::kI8 || x.ndim() != 2)
-    refuse(op, "quantized weights must be int8 matrices, not ", x.type());
+  if (x.ndim() != 2) refuse(op, "quantized weights must be a matrix, not ", x.type());
   if (!four_bits) return ops::transpose(x, {1, 0});
   const Tensor wide = ops::cast(x, DType::kI32);
   const Tensor high = ops::floor_divide(wide, integer(16));
@@ -150,7 +142,6 @@ Tensors decompose_fake_channel_wise_quantize_dequantize_abs_max(CallContext& c) 
 Tensors decompose_fake_quantize_range_abs_max(CallContext& c) {
   const auto a = c.attrs_as<FakeQuantizeRangeAbsMaxAttrs>();
   const std::string_view op = c.op().name();
-  check_float(op, c.operand(0));
   Tensor scale = ops::detach(ops::reshape(c.operand(1), Shape{1}));
   if (!a.is_test) scale = ops::maximum(scale, ops::detach(magnitude(c.operand(0))));
   return {simulated(op, c.operand(0), scale, highest(op, a.bit_length), a.round_type, false),
@@ -193,7 +184,6 @@ Tensors decompose_weight_quantize(CallContext& c) {
   const auto a = c.attrs_as<WeightQuantizeAttrs>();
   constexpr const char* kName = "weight_quantize";
   Tensor x = c.operand(0);
-  check_float(kName, x);
   if (x.ndim() != 2) refuse(kName, "x must be a matrix, not ", x.type());
   if (x.dtype() != DType::kF64) x = ops::cast(x, DType::kF32);
   if (a.group_size != -1 && a.group_size != 64 && a.group_size != 128)
@@ -242,7 +232,6 @@ Tensors decompose_weight_only_linear(CallContext& c) {
   const auto a = c.attrs_as<WeightOnlyLinearAttrs>();
   constexpr const char* kName = "weight_only_linear";
   const Tensor& x = c.operand(0);
-  check_float(kName, x);
   if (a.weight_dtype != "int8" && a.weight_dtype != "int4")
     refuse(kName, "weight_dtype must be int8 or int4, not '", a.weight_dtype, "'");
   const Tensor weight = dequantized(kName, c.operand(1), c.has(3) ? c.operand(3) : Tensor(),
@@ -255,7 +244,6 @@ Tensors decompose_llm_int8_linear(CallContext& c) {
   const double threshold = c.attrs_as<LlmInt8LinearAttrs>().threshold;
   constexpr const char* kName = "llm_int8_linear";
   const Tensor& x = c.operand(0);
-  check_float(kName, x);
   const Tensor whole = ops::cast(unpacked(kName, c.operand(1), false), x.dtype());
   Axes rows;
   for (int64_t i = 0; i + 1 < x.ndim(); ++i) rows.push_back(i);

@@ -14,8 +14,6 @@
 namespace paddle::rules {
 
 void infer_text_viterbi_decode(InferContext& c) {
-  c.check(c.dtype(0) == DType::kF32 || c.dtype(0) == DType::kF64,
-          "potentials must be float32 or float64, not ", c.type(0));
   c.check(c.rank(0) == 3, "potentials must be [batch, steps, tags], not ", c.type(0));
   c.check(c.rank(1) == 2, "transition_params must be a matrix, not ", c.type(1));
   for (size_t i = 0; i < 2; ++i)
@@ -40,17 +38,13 @@ void infer_gather_tree(InferContext& c) {
 }
 
 void infer_edit_distance(InferContext& c) {
-  for (size_t i = 0; i < 2; ++i) {
-    c.require_integer(i);
+  for (size_t i = 0; i < 2; ++i)
     c.check(c.rank(i) == 2, c.op().operands()[i].name, " must be [batch, length], not ", c.type(i));
-  }
   c.require_equal(c.shape(0)[0], c.shape(1)[0], "input and label differ in their batch");
-  for (size_t i = 2; i < 4; ++i) {
-    if (!c.has(i)) continue;
-    c.require_integer(i);
-    c.require_equal(element_count(std::span<const Dim>(c.shape(i))), c.shape(0)[0],
-                    str(c.op().operands()[i].name, " must have a number for each sequence"));
-  }
+  for (size_t i = 2; i < 4; ++i)
+    if (c.has(i))
+      c.require_equal(element_count(std::span<const Dim>(c.shape(i))), c.shape(0)[0],
+                      str(c.op().operands()[i].name, " must have a number for each sequence"));
   c.result(DType::kF32, {c.shape(0)[0], Dim(1)});
   c.result(DType::kI64, {Dim(1)});
 }
@@ -60,14 +54,12 @@ Tensors decompose_beam_search(CallContext& c) {
   constexpr const char* kName = "beam_search";
   const Tensor &pre_ids = c.operand(0), &pre_scores = c.operand(1), &scores = c.operand(3);
   if (a.beam_size < 1) refuse(kName, "beam_size must be positive, not ", a.beam_size);
-  if (!is_float(scores.dtype()) || scores.ndim() != 2)
-    refuse(kName, "scores must be floating [beams, candidates], not ", scores.type());
+  if (scores.ndim() != 2) refuse(kName, "scores must be [beams, candidates], not ", scores.type());
   if (a.level != 0) refuse(kName, "level must be 0, not ", a.level);
   const Dim rows = scores.dim(0), candidates = scores.dim(1);
   if (modulo(rows, a.beam_size).constant().value_or(0) != 0)
     refuse(kName, "the ", rows, " beams are not groups of ", a.beam_size);
-  if (!is_integer(pre_ids.dtype()) ||
-      element_count(std::span<const Dim>(pre_ids.shape())).equals(rows) == false ||
+  if (element_count(std::span<const Dim>(pre_ids.shape())).equals(rows) == false ||
       element_count(std::span<const Dim>(pre_scores.shape())).equals(rows) == false)
     refuse(kName, "pre_ids and pre_scores must have a number for each beam, not ", pre_ids.type(),
            " and ", pre_scores.type());

@@ -19,8 +19,7 @@ namespace {
 
 Tensor length_vector(std::string_view op, const char* name, const Tensor& x) {
   const bool column = x.ndim() == 2 && is_one(x.dim(1));
-  if (!is_integer(x.dtype()) || (x.ndim() != 1 && !column))
-    refuse(op, name, " must be 1-D integers, not ", x.type());
+  if (x.ndim() != 1 && !column) refuse(op, name, " must be 1-D, not ", x.type());
   return ops::cast(flat(x), DType::kI64);
 }
 
@@ -91,16 +90,14 @@ Tensor pooled(const Ragged& r, std::string_view op, std::string how, double fill
 }  // namespace
 
 void infer_sequence_rows(InferContext& c) {
-  c.check(c.dtype(0) == DType::kI64 && c.rank(0) == 1, "lengths must be int64 and 1-D, not ",
-          c.type(0));
+  c.check(c.rank(0) == 1, "lengths must be 1-D, not ", c.type(0));
   const auto total = c.attrs_as<SequenceRowsAttrs>().total;
   c.result(DType::kI64, {total ? *total : c.run_time_dim()});
 }
 
 void infer_concat_ranges(InferContext& c) {
   for (size_t i = 0; i < 2; ++i)
-    c.check(c.dtype(i) == DType::kI64 && c.rank(i) == 1, c.op().operands()[i].name,
-            " must be int64 and 1-D, not ", c.type(i));
+    c.check(c.rank(i) == 1, c.op().operands()[i].name, " must be 1-D, not ", c.type(i));
   c.require_equal(c.shape(0)[0], c.shape(1)[0], "starts and lengths differ in length");
   c.result(DType::kI64, {c.run_time_dim()});
 }
@@ -108,8 +105,6 @@ void infer_concat_ranges(InferContext& c) {
 Tensors decompose_sequence_pool(CallContext& c) {
   const auto a = c.attrs_as<SequencePoolAttrs>();
   const Ragged r("sequence_pool", c.operand(0), c.operand(1));
-  if (!is_float(r.values.dtype()))
-    refuse("sequence_pool", "input must be floating, not ", r.values.type());
   return {pooled(r, "sequence_pool", a.pool_type, a.pad_value)};
 }
 
@@ -123,8 +118,8 @@ Tensors decompose_sequence_last_step(CallContext& c) {
 
 Tensors decompose_sequence_softmax(CallContext& c) {
   const Tensor& x = c.operand(0);
-  if (!is_float(x.dtype()) || !(x.ndim() == 1 || (x.ndim() == 2 && is_one(x.dim(1)))))
-    refuse("sequence_softmax", "input must be floating and [total] or [total, 1], not ", x.type());
+  if (!(x.ndim() == 1 || (x.ndim() == 2 && is_one(x.dim(1)))))
+    refuse("sequence_softmax", "input must be [total] or [total, 1], not ", x.type());
   const Ragged r("sequence_softmax", flat(x), c.operand(1));
   const Tensor high = ops::detach(ops::segment_reduce(r.values, r.rows, r.count(), "max"));
   const Tensor e = ops::exp(r.values - r.of_row(high));
@@ -285,8 +280,8 @@ Tensors decompose_sequence_enumerate(CallContext& c) {
   const Tensor& x = c.operand(0);
   if (a.win_size < 1 || a.win_size > 4096)
     refuse(kName, "win_size must be from 1 to 4096, not ", a.win_size);
-  if (!is_integer(x.dtype()) || !(x.ndim() == 1 || (x.ndim() == 2 && is_one(x.dim(1)))))
-    refuse(kName, "input must be integers [total] or [total, 1], not ", x.type());
+  if (!(x.ndim() == 1 || (x.ndim() == 2 && is_one(x.dim(1)))))
+    refuse(kName, "input must be [total] or [total, 1], not ", x.type());
   const Ragged r(kName, flat(x), c.operand(1));
   const Tensor left = r.of_row(r.starts + r.lengths) - r.index();
   Tensors columns;

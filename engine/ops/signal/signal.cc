@@ -117,7 +117,6 @@ Tensors decompose_stft(CallContext& c) {
   const bool complex = is_complex(x.dtype());
   if (x.ndim() != 1 && x.ndim() != 2)
     refuse("stft", "x must be [length] or [batch, length], not ", x.type());
-  if (!complex && !is_float(x.dtype())) refuse("stft", "x must be floating, not ", x.type());
   const Analysis analysis =
       analysis_of("stft", a.n_fft, a.hop_length, a.win_length, c.operand(1), real_type(x.dtype()));
   const bool halved = a.onesided;
@@ -149,7 +148,6 @@ Tensors decompose_istft(CallContext& c) {
   const Tensor& x = c.operand(0);
   if (x.ndim() != 2 && x.ndim() != 3)
     refuse("istft", "x must be [frequency, frame] or [batch, frequency, frame], not ", x.type());
-  if (!is_complex(x.dtype())) refuse("istft", "x must be complex, not ", x.type());
   const DType real = real_type(x.dtype());
   const Analysis analysis =
       analysis_of("istft", a.n_fft, a.hop_length, a.win_length, c.operand(1), real);

@@ -13,8 +13,7 @@
 namespace paddle::rules {
 
 Tensor int64_of(std::string_view op, const char* name, const Tensor& x, int64_t rank) {
-  if (!is_integer(x.dtype()) || x.ndim() != rank)
-    refuse(op, name, " must be integers with ", rank, " dimensions, not ", x.type());
+  if (x.ndim() != rank) refuse(op, name, " must have ", rank, " dimensions, not ", x.type());
   return ops::cast(x, DType::kI64);
 }
 

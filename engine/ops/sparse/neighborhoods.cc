@@ -198,7 +198,6 @@ Tensors decompose_sparse_max_pool3d(CallContext& c) {
   const Axes kernel = window_sizes(a.kernel_size, 3, std::string(op) + ": kernel_size");
   const Volume volume(x, window_of(c, x, kernel, a.stride.is_none() ? a.kernel_size : a.stride,
                                    AttrValue(1), a.ceil_mode));
-  if (!is_float(x.values.dtype())) refuse(op, "values must be floating, not ", x.values.type());
   const Shape shape = volume.result_shape(x.shape.back());
   const Tensor sites = volume.reached(shape);
   return {sites, ops::max(volume.gathered(sites, -INFINITY), Axes{1}), shape_tensor(shape)};

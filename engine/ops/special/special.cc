@@ -271,9 +271,8 @@ Tensors decompose_feature_alpha_dropout(CallContext& c) {
   const auto a = c.attrs_as<FeatureAlphaDropoutAttrs>();
   const Tensor& x = c.operand(0);
   if (!(a.p >= 0 && a.p <= 1)) refuse("feature_alpha_dropout", "p must lie in [0, 1], not ", a.p);
-  if (x.ndim() < 2 || !is_float(x.dtype()))
-    refuse("feature_alpha_dropout", "x must be floating with at least 2 dimensions, not ",
-           x.type());
+  if (x.ndim() < 2)
+    refuse("feature_alpha_dropout", "x must have at least 2 dimensions, not ", x.type());
   if (!a.training || a.p == 0) return {ops::assign(x)};
   if (a.p == 1) return {x * 0.0};
   const double limit = -1.0507009873554805 * 1.6732632423543772;

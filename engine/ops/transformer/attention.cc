@@ -52,10 +52,10 @@ Tensor for_query_heads(const Tensor& mask, const Dim& heads) {
 Tensor squares_of(std::string_view op, const Tensor& blocks, const Dim& queries, const Dim& keys) {
   constexpr int64_t kSide = 128;
   const auto count = [](const Dim& size) { return floor_divide(size + (kSide - 1), kSide); };
-  if (!is_integer(blocks.dtype()) || blocks.ndim() != 4 ||
-      blocks.dim(2).equals(count(queries)) == false || blocks.dim(3).equals(count(keys)) == false)
-    refuse(op, "block_mask must be integers [batch, heads, ", count(queries), ", ", count(keys),
-           "], not ", blocks.type());
+  if (blocks.ndim() != 4 || blocks.dim(2).equals(count(queries)) == false ||
+      blocks.dim(3).equals(count(keys)) == false)
+    refuse(op, "block_mask must be [batch, heads, ", count(queries), ", ", count(keys), "], not ",
+           blocks.type());
   const auto square = [](const Dim& size) {
     return ops::floor_divide(range_of(size, DType::kI64), integer(kSide));
   };
@@ -143,8 +143,8 @@ Tensors decompose_flashmask_attention(CallContext& c) {
   if (mask.defined()) mask = ops::unsqueeze(mask, {0, 1});
   const Tensor bounds = c.operand(3);
   if (bounds.defined()) {
-    if (!is_integer(bounds.dtype()) || bounds.ndim() != 4 || bounds.dim(2).equals(keys) == false)
-      refuse(kName, "startend_row_indices must be integers [batch, heads, keys, 1, 2 or 4], not ",
+    if (bounds.ndim() != 4 || bounds.dim(2).equals(keys) == false)
+      refuse(kName, "startend_row_indices must be [batch, heads, keys, 1, 2 or 4], not ",
              bounds.type());
     const int64_t count = bounds.dim(3).constant().value_or(0);
     if (!(count == 2 || (a.causal && count == 1) || (!a.causal && count == 4)))
@@ -206,9 +206,8 @@ Tensors decompose_variable_length_memory_efficient_attention(CallContext& c) {
   if (a.pre_cache_length < 0) refuse(kName, "pre_cache_length must not be negative");
   const auto lengths = [&](size_t i) {
     const Tensor& t = c.operand(i);
-    if (!is_integer(t.dtype()) ||
-        element_count(std::span<const Dim>(t.shape())).equals(q.dim(0)) == false)
-      refuse(kName, c.op().operands()[i].name, " must have an integer for each sequence, not ",
+    if (element_count(std::span<const Dim>(t.shape())).equals(q.dim(0)) == false)
+      refuse(kName, c.op().operands()[i].name, " must have a number for each sequence, not ",
              t.type());
     return ops::reshape(ops::cast(t, DType::kI64), {q.dim(0), 1, 1, 1});
   };

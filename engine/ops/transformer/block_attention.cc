@@ -139,11 +139,11 @@ class BlockAttention {
     const bool dynamic = a_.use_dynamic_cachekv_quant;
     for (const auto& [name, scales] : {std::pair(quant, &cache.quant), {dequant, &cache.dequant}}) {
       if (!scales->defined()) refuse(op_, name, " is missing: the caches are uint8");
-      const bool fits = is_float(scales->dtype()) && scales->ndim() == (dynamic ? 2 : 1) &&
+      const bool fits = scales->ndim() == (dynamic ? 2 : 1) &&
                         scales->dim(-1).equals(groups_) != false &&
                         (!dynamic || scales->dim(0).equals(batch_) != false);
       if (!fits)
-        refuse(op_, name, " must be floating [", dynamic ? "batch, " : "", "key heads], not ",
+        refuse(op_, name, " must be [", dynamic ? "batch, " : "", "key heads], not ",
                scales->type());
     }
     if (!dynamic) return;

@@ -232,8 +232,7 @@ Tensors decompose_softmax_mask_fuse(CallContext& c) {
 
 Tensors decompose_softmax_mask_fuse_upper_triangle(CallContext& c) {
   const Tensor& x = c.operand(0);
-  if (!is_float(x.dtype()) || x.ndim() < 2)
-    refuse(c.op().name(), "x must be floating with 2 dimensions or more, not ", x.type());
+  if (x.ndim() < 2) refuse(c.op().name(), "x must have 2 dimensions or more, not ", x.type());
   const Tensor row = ops::unsqueeze(range_of(x.dim(-2), DType::kI64), {1}),
                column = ops::unsqueeze(range_of(x.dim(-1), DType::kI64), {0});
   return {ops::softmax(ops::where(ops::less_equal(column, row), x, number(-INFINITY)), -1)};
@@ -276,8 +275,8 @@ Tensor expert_weights(CallContext& c, const std::string& method, const char* nam
   if (weight.dtype() != DType::kI8 || weight.ndim() != 3)
     refuse(op, name, " must be int8 [experts, in, out] for weight_only_int8, not ", weight.type());
   if (!scale.defined()) refuse(op, scale_name, " is missing: weight_only_int8 needs it");
-  if (!is_float(scale.dtype()) || scale.ndim() != 2 ||
-      scale.dim(0).equals(weight.dim(0)) == false || scale.dim(1).equals(weight.dim(2)) == false)
+  if (scale.ndim() != 2 || scale.dim(0).equals(weight.dim(0)) == false ||
+      scale.dim(1).equals(weight.dim(2)) == false)
     refuse(op, scale_name, " must be [experts, out] for ", name, " ", weight.type(), ", not ",
            scale.type());
   return ops::cast(weight, dtype) * ops::unsqueeze(ops::cast(scale, dtype), Axes{1});

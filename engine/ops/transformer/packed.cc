@@ -59,8 +59,8 @@ class PackedSequences {
   PackedSequences(std::string_view op, const char* name, const Tensor& bounds, const Tensor& rows,
                   int64_t most, bool padded, bool shown)
       : most_(most), padded_(padded) {
-    if (!is_integer(bounds.dtype()) || bounds.ndim() != 1 || bounds.dim(0).less(2) == true)
-      refuse(op, "cu_seqlens_", name, " must be integers [sequences + 1], not ", bounds.type());
+    if (bounds.ndim() != 1 || bounds.dim(0).less(2) == true)
+      refuse(op, "cu_seqlens_", name, " must be [sequences + 1], not ", bounds.type());
     if (most < 1) refuse(op, "max_seqlen_", name, " must be positive, not ", most);
     if (!padded && !shown && rows.dim(0).is_constant())
       most_ = std::clamp<int64_t>(rows.dim(0).value(), 1, most);

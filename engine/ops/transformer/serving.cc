@@ -218,10 +218,6 @@ void check_int8_lists(CallContext& c, const FusedMultiTransformerInt8Attrs& a) {
     if (list_of(c, name).size() != layers)
       refuse(c.op().name(), name, " has ", list_of(c, name).size(), " tensors for ", layers,
              " layers");
-  for (const char* name : {"qkv_weights", "linear_weights", "ffn1_weights", "ffn2_weights"})
-    for (const Tensor& weight : list_of(c, name))
-      if (weight.dtype() != DType::kI8)
-        refuse(c.op().name(), name, " must be int8, not ", weight.type());
 }
 
 /// The layers of fused_multi_transformer, each made by `layer`.

@@ -11,7 +11,7 @@ void infer_read_file(InferContext& c) {
 }
 
 void infer_decode_jpeg(InferContext& c) {
-  c.check(c.dtype(0) == DType::kU8 && c.rank(0) == 1, "x must be uint8 and 1-D, not ", c.type(0));
+  c.check(c.rank(0) == 1, "x must be 1-D, not ", c.type(0));
   const std::string mode = c.attrs_as<DecodeJpegAttrs>().mode;
   const Dim channels = mode == "gray" ? Dim(1) : mode == "rgb" ? Dim(3) : c.run_time_dim();
   const Dim height = c.run_time_dim(), width = c.run_time_dim();

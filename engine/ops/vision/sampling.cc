@@ -134,7 +134,6 @@ Tensors decompose_sample_points(CallContext& c) {
 Tensors decompose_grid_sample(CallContext& c) {
   const auto a = c.attrs_as<GridSampleAttrs>();
   const DType dtype = c.operand(0).dtype();
-  if (!is_float(dtype)) refuse("grid_sample", "x must be floating, not ", c.operand(0).type());
   const Tensor x = in_float32(c.operand(0)), grid = in_float32(c.operand(1));
   const int64_t rank = x.ndim() - 2;
   if (rank < 1 || grid.ndim() != rank + 2 || grid.dim(-1).equals(rank) == false)
@@ -164,7 +163,6 @@ Tensors decompose_deform_conv2d(CallContext& c) {
   const auto a = c.attrs_as<DeformConv2dAttrs>();
   constexpr const char* kName = "deform_conv2d";
   const DType dtype = c.operand(0).dtype();
-  if (!is_float(dtype)) refuse(kName, "x must be floating, not ", c.operand(0).type());
   const Tensor x = in_float32(c.operand(0)), offset = in_float32(c.operand(1)),
                weight = in_float32(c.operand(2));
   check_rank(kName, x, 4);

@@ -557,6 +557,38 @@ def packed_tables():
                packed_type=kind, K=blocks * values, output_dtype=1)
 
 
+def transposed_same():
+    """ConvTranspose with auto_pad SAME_UPPER and SAME_LOWER where kernels are smaller and larger than their strides;
+    the last axis is symbolic."""
+    rng = np.random.default_rng(9)
+
+    def draw(*shape):
+        return rng.standard_normal(shape).astype(np.float32)
+
+    def grid(name, shape, kernels, settings):
+        constants = {f"w{i}": draw(shape[1], 2, *kernel) for i, kernel in enumerate(kernels)} | {"bias": draw(4)}
+        nodes = []
+        for i in range(len(kernels)):
+            for mode in ("SAME_UPPER", "SAME_LOWER"):
+                for strides, dilations, padding in settings:
+                    nodes.append(helper.make_node(
+                        "ConvTranspose", ["x", f"w{i}", "bias"], [f"y{len(nodes)}"], auto_pad=mode, group=2,
+                        strides=strides, dilations=dilations, output_padding=padding))
+        inputs = {"x": draw(*shape)}
+        path = saved(name, nodes, inputs, {n.output[0]: 1 for n in nodes}, constants, domains=())
+        model = onnx.load(path)
+        model.graph.input[0].type.tensor_type.shape.dim[-1].dim_param = "width"
+        onnx.save(model, path)
+        kept(name, inputs, answers(path, inputs))
+
+    grid("transposed_lines", (2, 2, 5), [(k,) for k in range(1, 5)],
+         [([s], [d], [p]) for s in range(1, 5) for d in (1, 2) for p in (0, 1) if p < s])
+    grid("transposed_images", (1, 2, 4, 3), [(1, 3), (2, 2), (4, 1)],
+         [([3, 2], [1, 1], [0, 0]), ([2, 4], [2, 1], [1, 0]), ([1, 3], [1, 2], [0, 2])])
+    grid("transposed_volumes", (1, 2, 2, 3, 2), [(1, 3, 2)],
+         [([3, 2, 1], [1, 1, 1], [0, 0, 0]), ([2, 4, 2], [1, 2, 1], [1, 0, 1])])
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         inputs, path = image_net(folder, "HardSwish")
@@ -592,6 +624,7 @@ def main():
     experts_of_three_bits()
     packed_tables()
     bytes_lstm()
+    transposed_same()
 
 
 if __name__ == "__main__":

@@ -94,6 +94,19 @@ def attention_net(path):
     saved(nodes, constants, (11, 20), (11, 20), path)
 
 
+def transposed_net(path):
+    """Kernels smaller and larger than their strides, with padding for the size of the input times the stride."""
+    node = helper.make_node
+    nodes = [
+        node("ConvTranspose", ["x", "w0", "b0"], ["a0"], strides=[3, 2], auto_pad="SAME_UPPER"), node("Relu", ["a0"], ["r0"]),
+        node("ConvTranspose", ["r0", "w1"], ["a1"], strides=[2, 3], auto_pad="SAME_LOWER", group=2,
+             output_padding=[1, 0]),
+        node("Relu", ["a1"], ["r1"]), node("Conv", ["r1", "w2"], ["y"])]
+    constants = [constant("w0", 4, 6, 1, 2, scale=0.4), constant("b0", 6), constant("w1", 6, 4, 3, 2, scale=0.4),
+                 constant("w2", 5, 8, 1, 1, scale=0.4)]
+    saved(nodes, constants, (4, 3, 3), (5, 14, 17), path)
+
+
 class Samples(CalibrationDataReader):
     def __init__(self, shape):
         self.batches = iter([RNG.standard_normal((8, *shape)).astype(np.float32) for _ in range(4)])
@@ -143,3 +156,5 @@ if __name__ == "__main__":
     write("volumes_operators", volumes_net, (3, 4, 9, 10), static(QuantFormat.QOperator, u8, s8, False))
     write("volumes_dynamic", volumes_net, (3, 4, 9, 10), lambda plain, path, shape: quantize_dynamic(
         plain, path, weight_type=u8))
+    write("transposed_qdq_u8", transposed_net, (4, 3, 3), static(QuantFormat.QDQ, u8, s8, True))
+    write("transposed_qdq_s8", transposed_net, (4, 3, 3), static(QuantFormat.QDQ, s8, s8, False))
