@@ -96,18 +96,25 @@ class Affine {
   std::vector<double> scale_, mean_, shift_;
 };
 
-/// The operand of `add` that is constant and has one number for each channel of images, or one;
-/// null if there is none.
+/// The value whose elements `v` has in another shape, or `v`.
+const Value* unshaped(const Value* v) {
+  static const Op& reshape = get_op("reshape");
+  return v && !v->constant && v->producer && v->producer->op == &reshape ? v->producer->operands[0]
+                                                                         : v;
+}
+
+/// The operand of `add` that is constant, perhaps reshaped, and has one number for each channel of
+/// images, or one; null if there is none.
 Value** bias_operand(Operation& add, size_t channel_axis, int64_t channels, DType dtype) {
   for (const size_t i : {size_t{1}, size_t{0}}) {
-    if (!is_constant_of(add.operands[i], dtype)) continue;
-    const Dims& shape = add.operands[i]->constant->shape;
+    if (!is_constant_of(unshaped(add.operands[i]), dtype)) continue;
+    const Shape& shape = add.operands[i]->type.shape;
     const size_t rank = add.results[0]->type.shape.size();
     if (shape.size() > rank) continue;
     bool fits = true;
     for (size_t k = 0; k < shape.size(); ++k)
-      fits = fits &&
-             (shape[k] == 1 || (k + rank - shape.size() == channel_axis && shape[k] == channels));
+      fits = fits && (shape[k].equals(1) == true || (k + rank - shape.size() == channel_axis &&
+                                                     shape[k].equals(channels) == true));
     if (fits) return &add.operands[i];
   }
   return nullptr;
@@ -188,7 +195,8 @@ class Folding {
     const auto channel_of = [&](int64_t i) { return i / out / each * out + i % out; };
     Dims shape(axis == 1 ? 3 : 1, 1);
     shape[0] = affine.channels();
-    Value* const shift = function_.add_constant(affine.biased(sum ? *bias : nullptr, dtype, shape));
+    Value* const shift =
+        function_.add_constant(affine.biased(sum ? unshaped(*bias) : nullptr, dtype, shape));
     conv.operands[0] = function_.add_constant(
         affine.scaled(weight, weight.shape[2] * weight.shape[3], channel_of, pool_));
     if (sum) {
