@@ -67,8 +67,9 @@ struct Staged {
 
 Staged stage(const std::string& path, ParameterStore& store,
              const formats::SafetensorsReader& weights, const formats::SafetensorsReader& optimizer,
-             bool updated) {
+             const FurtherTensors& further, bool updated) {
   Staged staged;
+  const auto is_further = [&](const std::string& name) { return further.has && further.has(name); };
   const auto replace = [&](const std::string& name, Array& target, Array value) {
     if (target.shape != value.shape || target.dtype != value.dtype)
       refuse_other_model(
@@ -76,6 +77,7 @@ Staged stage(const std::string& path, ParameterStore& store,
     staged.replaced.emplace_back(&target, runtime::copied(value));
   };
   for (const auto& entry : weights.entries()) {
+    if (is_further(entry.name)) continue;
     const auto parameter = store.parameters.find(entry.name);
     const auto state = store.states.find(entry.name);
     Array* master = store.master(entry.name);
@@ -92,6 +94,7 @@ Staged stage(const std::string& path, ParameterStore& store,
   for (const auto& [name, p] : store.parameters)
     if (!weights.find(name)) refuse_other_model(path, "it lacks the parameter '" + name + "'");
   for (const auto& entry : optimizer.entries()) {
+    if (is_further(entry.name)) continue;
     const bool is_sequence = entry.name.starts_with(kSequencePrefix);
     const auto state =
         store.states.find(is_sequence ? entry.name.substr(kSequencePrefix.size()) : entry.name);
@@ -175,7 +178,8 @@ void set_aside(const std::string& folder, int64_t step) {
   fs::rename(from, from.string() + ".damaged", ignored);
 }
 
-RunState read_checkpoint(const std::string& path, ParameterStore& store) {
+RunState read_checkpoint(const std::string& path, ParameterStore& store,
+                         const FurtherTensors& further) {
   const auto file = [&](const char* name) { return (fs::path(path) / name).string(); };
   RunState s;
   const std::string raw = read_file(file("state.json"), 1 << 20, ErrorCode::kModel);
@@ -206,7 +210,8 @@ RunState read_checkpoint(const std::string& path, ParameterStore& store) {
   }
   const formats::SafetensorsReader weights(file("model.safetensors")),
       optimizer(file("optimizer.safetensors"));
-  Staged staged = stage(path, store, weights, optimizer, s.step > 0);
+  Staged staged = stage(path, store, weights, optimizer, further, s.step > 0);
+  if (further.read) further.read(weights, optimizer);
   for (auto& [target, value] : staged.replaced) *target = std::move(value);
   for (auto& [name, value] : staged.added) store.states[name] = std::move(value);
   for (const auto& [name, p] : store.parameters) store.round_from_master(name);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "formats/safetensors.h"
 #include "program/parameter_store.h"
 
 namespace paddle::program {
@@ -63,9 +64,18 @@ class OtherModelError : public Error {
   using Error::Error;
 };
 
+/// Tensors of a checkpoint that are kept outside of the store.
+struct FurtherTensors {
+  std::function<bool(const std::string& name)> has;
+  /// Reads and checks them, before anything in the store is replaced.
+  std::function<void(const formats::SafetensorsReader& weights,
+                     const formats::SafetensorsReader& optimizer)>
+      read;
+};
 /// Reads a checkpoint into the store; kModel if it is damaged (sizes and checksums of its files are
 /// checked) or of another model, and the store is then as before.
-RunState read_checkpoint(const std::string& path, ParameterStore& store);
+RunState read_checkpoint(const std::string& path, ParameterStore& store,
+                         const FurtherTensors& further = {});
 /// Weights alone, by name, from a safetensors file. Returns a report.
 struct LoadReport {
   std::vector<std::string> matched, mismatched, missing, unused;

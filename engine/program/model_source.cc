@@ -8,6 +8,7 @@
 #include "lang/eval/evaluator.h"
 #include "program/model_config.h"
 #include "program/prediction.h"
+#include "program/table_host.h"
 
 namespace paddle::program {
 
@@ -86,6 +87,18 @@ void read_weights(const formats::SafetensorsReader& weights, const ir::Function&
       store.states[port.name] = value;
     const auto start = store.sequence_starts.find(port.name);
     if (start != store.sequence_starts.end()) start->second = value;
+  }
+}
+
+void read_tables(const formats::SafetensorsReader& weights, ParameterStore& store) {
+  constexpr std::string_view kEnd = ".keys";
+  for (const formats::SafetensorsEntry& keys : weights.entries()) {
+    if (!keys.name.ends_with(kEnd) || keys.dtype != DType::kI64 || keys.shape.size() != 1) continue;
+    const std::string path = keys.name.substr(0, keys.name.size() - kEnd.size());
+    const formats::SafetensorsEntry* const rows = weights.find(table_weight(path));
+    if (!rows || rows->shape.size() != 2 || rows->shape[0] != keys.shape[0]) continue;
+    store.parameters[keys.name] = {weights.read(keys), ""};
+    store.parameters[rows->name] = {weights.read(*rows), ""};
   }
 }
 

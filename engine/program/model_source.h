@@ -37,6 +37,10 @@ ModelFolder open_model_folder(const std::string& path, const std::string& functi
 void read_weights(const formats::SafetensorsReader& weights, const ir::Function& function,
                   ParameterStore& store);
 
+/// Puts the tables of the file (table_keys, table_weight) into the store: a trace needs their
+/// numbers of rows.
+void read_tables(const formats::SafetensorsReader& weights, ParameterStore& store);
+
 /// A model file and the entry that the options name; kUsage for a path, entry or weights that do
 /// not exist.
 struct ModelFile {

@@ -80,6 +80,7 @@ void NativeModel::read_model_folder(const std::string& path, const std::string& 
   if (folder.predict) return add_trace(folder.predict, {});
   program_ = folder.program;
   entry_ = folder.entry;
+  read_tables(*folder.weights, store_);
   if (quantization_) preset_weights(store_, folder.weights->path());
   trace({});
 }

@@ -1,10 +1,15 @@
 #include "program/parameter_binding.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "autograd/autograd.h"
 #include "ops/core/operators.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
 #include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/shape.h"
 #include "runtime/execute.h"
 
 namespace paddle::program {
@@ -133,6 +138,59 @@ void ParameterBinding::set_parameter(const std::string& path, const Tensor& valu
   slot.changed = true;
 }
 
+Tensor ParameterBinding::table_rows(const std::string& path, const Tensor& keys, int64_t width,
+                                    DType dtype, const lang::Initializer& init) {
+  const DType wanted = widened(dtype);
+  if (!tables) return stored_rows(path, keys, width, wanted);
+  tables->open({path, width, wanted, init});
+  const auto field = std::find_if(fields.begin(), fields.end(), [&](const auto& each) {
+    return each.second.content() == keys.content();
+  });
+  if (field == fields.end())
+    fail(ErrorCode::kConfig,
+         "sparse_embedding: x must be an input of the model that is a field of "
+         "the data as it is, not a computed value");
+  const auto known = std::find_if(lookups_.begin(), lookups_.end(), [&](const auto& each) {
+    return each.table == path && each.field == field->first;
+  });
+  if (known != lookups_.end()) return known->rows;
+  TableLookup lookup{path, field->first, {}, {}};
+  Shape shape = keys.shape();
+  shape.push_back(width);
+  open_rows(lookup, keys, {wanted, shape});
+  return lookups_.emplace_back(std::move(lookup)).rows;
+}
+
+/// The lookup as a binary search, with a step for each halving of the keys: operations that every
+/// format of models has. A key that the table lacks has a row of zeros.
+Tensor ParameterBinding::stored_rows(const std::string& path, const Tensor& keys, int64_t width,
+                                     DType dtype) {
+  const auto stored = store_.parameters.find(table_keys(path));
+  if (stored == store_.parameters.end())
+    fail(ErrorCode::kConfig, "sparse_embedding: the rows of '", path,
+         "' are those of a run; expected its saved model or a checkpoint");
+  const Dims shape = stored->second.value.shape;
+  if (shape.size() != 1)
+    fail(ErrorCode::kModel, "parameter '", table_keys(path), "' is ", str(shape),
+         ", expected one axis");
+  Shape out = keys.shape();
+  out.push_back(width);
+  if (shape[0] == 0) return full_of(out, 0, dtype);
+  const lang::Initializer none = lang::Initializer::constant(0);
+  const Tensor known = parameter(table_keys(path), shape, DType::kI64, none);
+  const Tensor weight = parameter(table_weight(path), {shape[0], width}, dtype, none);
+  const Tensor wanted = ops::reshape(ops::cast(keys, DType::kI64), {Dim(-1)});
+  const auto key_at = [&](const Tensor& at) { return ops::index_select(known, at, 0); };
+  Tensor at = ops::full_like(wanted, AttrValue(int64_t{0}));
+  for (int64_t left = shape[0]; left > 1; left -= left / 2) {
+    const Tensor next = at + Tensor::number(left / 2);
+    at = ops::where(ops::less_equal(key_at(next), wanted), next, at);
+  }
+  const Tensor is_known = ops::unsqueeze(ops::equal(key_at(at), wanted), {-1});
+  const Tensor rows = ops::embedding(at, weight);
+  return ops::reshape(ops::where(is_known, rows, ops::zeros_like(rows)), out);
+}
+
 Tensor ParameterBinding::existing(const std::string& path) {
   auto [it, inserted] = parameters_.try_emplace(path);
   if (inserted) {
@@ -189,9 +247,22 @@ void TraceBinding::close(ir::PortKind kind, const std::string& name, const Tenso
   tracer_.output({kind, name}, value);
 }
 
+void TraceBinding::open_rows(TableLookup& lookup, const Tensor& keys, const TensorType& rows) {
+  lookup.rows = tracer_.input({ir::PortKind::kValue, rows_port(lookup)}, rows);
+  if (numbers_rows)
+    lookup.numbers =
+        tracer_.input({ir::PortKind::kValue, numbers_port(lookup)}, {DType::kI64, keys.shape()});
+}
+
 Tensor EagerBinding::open(ir::PortKind kind, const std::string&, const Array& value) {
   const Tensor tensor(value);
   return kind == ir::PortKind::kParameter ? autograd::variable(tensor) : tensor;
+}
+
+void EagerBinding::open_rows(TableLookup& lookup, const Tensor& keys, const TensorType&) {
+  TableRows read = tables->read(lookup.table, keys.array());
+  lookup.rows = autograd::variable(Tensor(std::move(read.rows)));
+  lookup.numbers = Tensor(std::move(read.numbers));
 }
 
 void EagerBinding::close(ir::PortKind kind, const std::string& name, const Tensor& value) {

@@ -12,6 +12,7 @@
 #include "ir/tracer.h"
 #include "lang/eval/host.h"
 #include "program/parameter_store.h"
+#include "program/table_host.h"
 
 namespace paddle::program {
 
@@ -33,6 +34,10 @@ class ParameterBinding : public lang::ParameterProvider {
   DType stored_dtype(DType declared) const override { return widened(declared); }
   DType stored_dtype(const std::string& path, DType declared) const override;
   bool is_frozen(const std::string& path) const override { return frozen && frozen(path); }
+  /// With a host of tables, its rows, as an input of the function; the keys must be a field. Else
+  /// the rows are found among the parameters that hold the table (`table_keys`, `table_weight`).
+  Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
+                    const lang::Initializer& init) override;
 
   /// A state of the optimizer, made of `initial` if it is new.
   Tensor slot(const std::string& name, const Dims& shape, DType dtype, double initial);
@@ -67,6 +72,11 @@ class ParameterBinding : public lang::ParameterProvider {
   /// If set, new parameters and states are put in here, and the store's arrays only have their
   /// types and shapes.
   DeferredValues* deferred = nullptr;
+  TableHost* tables = nullptr;           ///< of training and evaluation
+  std::map<std::string, Tensor> fields;  ///< of the data, which keys of tables must be
+  bool numbers_rows = false;             ///< whether lookups have `TableLookup::numbers`
+  /// The lookups in tables, in order; each table and field once.
+  const std::vector<TableLookup>& lookups() const { return lookups_; }
   std::set<std::string> kept;  ///< parameters that `note_kept` met
   bool lacks_dims = false;     ///< a value was asked for that is not known
 
@@ -76,9 +86,12 @@ class ParameterBinding : public lang::ParameterProvider {
  protected:
   virtual Tensor open(ir::PortKind kind, const std::string& name, const Array& value) = 0;
   virtual void close(ir::PortKind kind, const std::string& name, const Tensor& value) = 0;
+  /// Gives a lookup its rows, of this type, and numbers if they are wanted.
+  virtual void open_rows(TableLookup& lookup, const Tensor& keys, const TensorType& rows) = 0;
   ParameterStore& store_;
 
  private:
+  Tensor stored_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype);
   struct Slot {
     Tensor value;
     bool changed = false;
@@ -96,6 +109,7 @@ class ParameterBinding : public lang::ParameterProvider {
   std::map<std::string, Slot> parameters_, states_;
   std::optional<std::map<std::string, Slot>> held_;
   std::vector<std::string> used_;
+  std::vector<TableLookup> lookups_;
 };
 
 class TraceBinding final : public ParameterBinding {
@@ -106,6 +120,7 @@ class TraceBinding final : public ParameterBinding {
  private:
   Tensor open(ir::PortKind kind, const std::string& name, const Array& value) override;
   void close(ir::PortKind kind, const std::string& name, const Tensor& value) override;
+  void open_rows(TableLookup& lookup, const Tensor& keys, const TensorType& rows) override;
   ir::Tracer& tracer_;
 };
 
@@ -116,6 +131,7 @@ class EagerBinding final : public ParameterBinding {
  private:
   Tensor open(ir::PortKind kind, const std::string& name, const Array& value) override;
   void close(ir::PortKind kind, const std::string& name, const Tensor& value) override;
+  void open_rows(TableLookup& lookup, const Tensor& keys, const TensorType& rows) override;
 };
 
 }  // namespace paddle::program

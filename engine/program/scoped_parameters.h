@@ -25,6 +25,10 @@ class ScopedParameters final : public lang::ParameterProvider {
   void update(const std::string& path, const Tensor& value) override {
     outer_.update(prefix_ + path, value);
   }
+  Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
+                    const lang::Initializer& init) override {
+    return outer_.table_rows(prefix_ + path, keys, width, dtype, init);
+  }
   DType stored_dtype(DType declared) const override { return outer_.stored_dtype(declared); }
   DType stored_dtype(const std::string& path, DType declared) const override {
     return outer_.stored_dtype(prefix_ + path, declared);

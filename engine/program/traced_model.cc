@@ -52,6 +52,7 @@ TracedModel trace_folder(const std::string& path, const std::string& function,
     };
   } else {
     const auto store = std::make_shared<ParameterStore>();
+    read_tables(*folder.weights, *store);
     // The trace of quantized layers needs values.
     if (folder.quantization) {
       preset_weights(*store, folder.weights->path());

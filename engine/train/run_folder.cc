@@ -89,8 +89,8 @@ void RunFolder::clear() {
 }
 
 std::optional<RunFolder::Restored> RunFolder::restore(
-    program::ParameterStore& store, const config::Node& config,
-    const std::function<void(const std::string&)>& note,
+    program::ParameterStore& store, const program::FurtherTensors& further,
+    const config::Node& config, const std::function<void(const std::string&)>& note,
     const std::function<void(const std::string&)>& warn) {
   program::remove_leftovers(checkpoints());
   auto steps = program::list_checkpoints(checkpoints());
@@ -102,7 +102,7 @@ std::optional<RunFolder::Restored> RunFolder::restore(
     try {
       Restored restored;
       restored.changes = check_config(path, config, note);
-      restored.state = program::read_checkpoint(path, store);
+      restored.state = program::read_checkpoint(path, store, further);
       note(str("resumed from ", path, " (step ", restored.state.step, ")"));
       for (const int64_t bad : damaged) program::set_aside(checkpoints(), bad);
       if (!damaged.empty()) program::point_latest(checkpoints(), step);

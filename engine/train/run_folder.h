@@ -43,7 +43,9 @@ class RunFolder {
   /// Reads the newest whole checkpoint into the store; nullopt if there is none. Damaged ones are
   /// passed over, told to `warn` and set aside. kConfig if `config` differs from the checkpoint's
   /// in a key that may not change; allowed changes are reported through `note`.
-  std::optional<Restored> restore(program::ParameterStore& store, const config::Node& config,
+  std::optional<Restored> restore(program::ParameterStore& store,
+                                  const program::FurtherTensors& further,
+                                  const config::Node& config,
                                   const std::function<void(const std::string&)>& note,
                                   const std::function<void(const std::string&)>& warn);
 

@@ -331,6 +331,43 @@ TEST(Evaluator, DropoutFollowsTheMode) {
   EXPECT_EQ(run_body("return dropout(x, 0.1)", false).types(), "output float32[n, 4]\n");
 }
 
+TEST(Evaluator, TablesOfRowsByKey) {
+  const auto run = [](const std::string& body) {
+    return run_text(
+        "inputs: {u: 'int64[batch]', t: 'int32[batch, 5]', x: 'float32[batch, 4]'}\n"
+        "model: |\n  return " +
+        body + "\n");
+  };
+  const Result user = run("sparse_embedding(u, 8, name='user')");
+  EXPECT_EQ(user.error, "");
+  EXPECT_EQ(user.types(), "output float32[batch, 8]\n");
+  EXPECT_EQ(user.store.text(), "user table float32[8]\n");
+  EXPECT_EQ(user.store.inits.at("user"), "uniform(-0.05, 0.05)");
+  const Result both =
+      run("concat([sparse_embedding(t, dim=2, weight_init=normal(0, 0.1)), "
+          "sparse_embedding(t, 3, weight_init=0)], -1)");
+  EXPECT_EQ(both.types(), "output float32[batch, 5, 5]\n");
+  EXPECT_EQ(both.store.text(),
+            "sparse_embedding table float32[2]\nsparse_embedding_2 table float32[3]\n");
+  EXPECT_EQ(both.store.inits.at("sparse_embedding"), "normal(0, 0.1)");
+  for (const auto& [body, error] : std::vector<std::pair<std::string, std::string>>{
+           {"sparse_embedding(x, 8)", "x must be int32 or int64, found float32[batch, 4]"},
+           {"sparse_embedding(u)", "sparse_embedding: 'dim' is missing"},
+           {"sparse_embedding(u, 0)", "dim must be at least 1, found 0"},
+           {"sparse_embedding(u, 2.5)", "dim must be an integer, found"},
+           {"sparse_embedding(u, batch)", "dim must be an integer, found"},
+           {"sparse_embedding(u, 8, 9)", "at most 2 arguments, found 3"},
+           {"sparse_embedding(u, 8, dims=3)", "unknown argument 'dims' (did you mean 'dim'?)"},
+           {"sparse_embedding(u, 8, weight_init=xavier_uniform)",
+            "xavier_uniform depends on the number of rows"},
+           {"sparse_embedding(u, 8, name='a') + sparse_embedding(u, 8, name='a')",
+            "two different layers are called 'a'"}}) {
+    const std::string said = run(body).error;
+    EXPECT_NE(said.find(error), std::string::npos) << body << ": " << said;
+    EXPECT_EQ(said.find("m.yaml:3:"), 0u) << said;
+  }
+}
+
 TEST(Evaluator, InitialValues) {
   const Array a =
       initial_value({Initializer::Kind::kXavierUniform, 0, 0, {}}, "w", {100, 50}, DType::kF32, 1);

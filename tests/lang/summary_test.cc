@@ -45,6 +45,19 @@ outputs: [logits]
   EXPECT_NE(printed.find("for batch=2"), std::string::npos) << printed;
 }
 
+TEST(Summary, NamesTables) {
+  const auto program = read_program(
+      config::parse_document("name: net\ninputs: {u: 'int64[batch]'}\nmodel: |\n  return "
+                             "linear(sparse_embedding(u, 8, name='user'), 2)\n",
+                             "m.yaml"));
+  const Summary summary = summarize(*program, program->model);
+  EXPECT_EQ(summary.parameter_count, 18);
+  ASSERT_EQ(summary.lines.size(), 2u);
+  EXPECT_EQ(summary.lines[0].path, "user");
+  EXPECT_EQ(summary.lines[0].output, "float32[batch, 8]");
+  EXPECT_NE(text(summary).find("table user: a row of float32[8] for each key"), std::string::npos);
+}
+
 TEST(Summary, CountsTheProductsOfMultiHeadAttention) {
   const auto program = read_program(config::parse_document(R"(
 inputs: {x: "float32[batch, 5, 8]", memory: "float32[batch, 7, 6]"}

@@ -19,6 +19,13 @@ class MapStore final : public ParameterProvider {
                StateScope scope) override {
     return slot(path, shape, dtype, scope == StateScope::kModel ? "state " : "sequence ", init);
   }
+  Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
+                    const Initializer& init) override {
+    slot(path, {width}, dtype, "table ", init);
+    Shape shape = keys.shape();
+    shape.push_back(width);
+    return abstract_tensor({dtype, shape});
+  }
   void update(const std::string& path, const Tensor&) override { updated += path + " "; }
   int64_t static_value(const Dim&) override { return 7; }
 

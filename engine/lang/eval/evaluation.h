@@ -54,6 +54,10 @@ class Evaluation : public TraceContext {
   std::optional<Value> call_layer(const Op& op, Arguments& arguments, const Site& site,
                                   Frame& frame);
 
+  // --- sparse_embedding.cc ---
+  /// `sparse_embedding(x, dim, weight_init)`: rows of a table by unbounded keys.
+  Value call_sparse_embedding(Arguments arguments, const Site& site, Frame& frame);
+
   // --- indexing.cc ---
   Value index(const Value& base, const Expr& expr, Frame& frame);
   void assign_index(const Expr& target, const Value& value, Frame& frame);

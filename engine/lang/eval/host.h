@@ -5,10 +5,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tensor/tensor.h"
+
+namespace paddle {
+class Random;
+}
 
 namespace paddle::lang {
 
@@ -62,6 +67,12 @@ class ParameterProvider {
   virtual DType stored_dtype(const std::string& /*path*/, DType declared) const {
     return stored_dtype(declared);
   }
+  /// The rows of a table for `keys` (int32 or int64, any values): keys.shape + [width]. The table
+  /// of that path is made if it is new; a row that is trained for the first time begins as `init`
+  /// says (see `fill_row`). kConfig where tables are not possible, or if the table has another
+  /// width.
+  virtual Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
+                            const Initializer& init);
   /// Whether training leaves the parameter or state of that path as it is.
   virtual bool is_frozen(const std::string& /*path*/) const { return false; }
   /// The number that a dim stands for in this trace (`static(dim)`); the trace is then good for
@@ -84,6 +95,10 @@ class ExternalEntry {
 /// The first value of a parameter, a function of (seed, path) and the initializer alone.
 Array initial_value(const Initializer& init, const std::string& path, const Dims& shape,
                     DType dtype, uint64_t seed);
+/// Whether rows of a table can begin so: the number of rows and their order change nothing.
+bool makes_rows(const Initializer& init);
+/// The first value of a row, from the numbers of `random`. The initializer must make rows.
+void fill_row(const Initializer& init, const Random& random, std::span<double> row);
 /// Inputs and outputs of one element of a weight, as the initializers count them: [in, out] for
 /// matrices, [out, in, …] for convolutions.
 std::pair<double, double> fans(const Dims& shape);

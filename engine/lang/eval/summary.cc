@@ -93,6 +93,13 @@ class TypeStore final : public ParameterProvider {
     return slot(path, shape, dtype, states);
   }
   void update(const std::string&, const Tensor&) override {}
+  Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
+                    const Initializer&) override {
+    slot(path, {width}, dtype, tables);
+    Shape shape = keys.shape();
+    shape.push_back(width);
+    return abstract_tensor({dtype, shape});
+  }
   int64_t static_value(const Dim& dim) override {
     return dim
         .evaluate([&](const std::string& name) -> std::optional<int64_t> {
@@ -102,7 +109,7 @@ class TypeStore final : public ParameterProvider {
         .value_or(1);
   }
 
-  std::vector<std::pair<std::string, TensorType>> parameters, states;
+  std::vector<std::pair<std::string, TensorType>> parameters, states, tables;
 
  private:
   using Slots = std::vector<std::pair<std::string, TensorType>>;
@@ -221,6 +228,7 @@ Summary summarize(const Program& program, const EntryPoint& entry,
   }
   summary.parameters = std::move(store.parameters);
   summary.states = std::move(store.states);
+  summary.tables = std::move(store.tables);
   for (const auto& [path, type] : summary.parameters) summary.parameter_count += count(type);
   for (const auto& [path, type] : summary.states) summary.state_count += count(type);
   summary.flops = interpreter.flops;
@@ -264,6 +272,8 @@ std::string text(const Summary& summary, int max_depth) {
     out += "output " + name + ": " + type.text() + "\n";
   out += "parameters: " + grouped(summary.parameter_count) + "\n";
   if (summary.state_count) out += "states: " + grouped(summary.state_count) + "\n";
+  for (const auto& [name, row] : summary.tables)
+    out += "table " + name + ": a row of " + row.text() + " for each key\n";
   std::vector<std::string> sizes;
   for (const auto& [name, size] : summary.dims) sizes.push_back(str(name, "=", size));
   out += "FLOPs: " + short_count(summary.flops);

@@ -28,6 +28,8 @@ struct Summary {
   std::vector<SummaryLine> lines;
   std::vector<std::pair<std::string, TensorType>> parameters;  ///< in the order of their making
   std::vector<std::pair<std::string, TensorType>> states;
+  /// Tables of rows by key, with the type of a row: "float32[8]".
+  std::vector<std::pair<std::string, TensorType>> tables;
   int64_t parameter_count = 0;
   int64_t state_count = 0;
   double flops = 0;                     ///< of one forward pass; a multiply-add counts as two

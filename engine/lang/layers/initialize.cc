@@ -187,6 +187,21 @@ bool Initializer::is_random() const {
   }
 }
 
+bool makes_rows(const Initializer& init) {
+  return init.kind == Kind::kConstant || init.kind == Kind::kNormal ||
+         init.kind == Kind::kTruncatedNormal || init.kind == Kind::kUniform;
+}
+
+void fill_row(const Initializer& init, const Random& random, std::span<double> row) {
+  ensure(makes_rows(init), "an initializer of whole tables");
+  fill_values(init, {}, random, {1, 1}, 0, row);
+}
+
+Tensor ParameterProvider::table_rows(const std::string& path, const Tensor&, int64_t, DType,
+                                     const Initializer&) {
+  fail(ErrorCode::kConfig, "a table ('", path, "') cannot be made here");
+}
+
 std::pair<double, double> fans(const Dims& shape) {
   double in = 1, out = 1;
   if (shape.size() == 1) {

@@ -6,10 +6,30 @@
 namespace paddle::lang {
 namespace {
 
-constexpr std::array<std::string_view, 23> kBuiltins = {
-    "range", "enumerate", "zip",   "len",   "min",    "max", "abs",           "round",
-    "int",   "float",     "bool",  "sum",   "exp",    "log", "sqrt",          "floor",
-    "ceil",  "static",    "param", "state", "update", "get", "calculate_gain"};
+constexpr std::array<std::string_view, 24> kBuiltins = {"range",
+                                                        "enumerate",
+                                                        "zip",
+                                                        "len",
+                                                        "min",
+                                                        "max",
+                                                        "abs",
+                                                        "round",
+                                                        "int",
+                                                        "float",
+                                                        "bool",
+                                                        "sum",
+                                                        "exp",
+                                                        "log",
+                                                        "sqrt",
+                                                        "floor",
+                                                        "ceil",
+                                                        "static",
+                                                        "param",
+                                                        "state",
+                                                        "update",
+                                                        "get",
+                                                        "calculate_gain",
+                                                        "sparse_embedding"};
 
 }  // namespace
 

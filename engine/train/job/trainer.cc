@@ -191,7 +191,7 @@ void Trainer::Impl::log_train() {
 void Trainer::Impl::write_digests() {
   if (!config_.digests) return;
   const program::ParameterStore whole = session_->whole_store();
-  if (digests_) digests_->write(state_.step, last_loss_, whole);
+  if (digests_) digests_->write(state_.step, last_loss_, session_->tables().with_tables(whole));
 }
 
 std::optional<LogLine> Trainer::Impl::evaluate() {
@@ -453,6 +453,7 @@ void Trainer::Impl::finish(TrainResult& result) {
   result.checkpoint = checkpoint();
   complete_checkpoint();
   if (peers_->is_root()) write_skipped();
+  for (const std::string& line : session_->tables().summary()) observer_.note(line);
   for (const data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
     if (loader)
       for (const std::string& line : loader->dataset().warnings()) observer_.warn(line);

@@ -32,16 +32,20 @@ std::string Trainer::Impl::checkpoint() {
                               loader_->dataset(), use_);
     };
   }
+  const program::ParameterStore stored = session_->tables().with_tables(store_);
   // The weights of a checkpoint are those that evaluation uses.
   pending_ =
-      std::make_unique<CheckpointInProgress>(folder_.checkpoints(), store_, std::move(content),
+      std::make_unique<CheckpointInProgress>(folder_.checkpoints(), stored, std::move(content),
                                              averages_of(store_), config_.checkpoint_async);
   pending_->step = state_.step;
   pending_->best_step = state_.best_step;
   if (peers_->is_root()) pending_->writer.create();
   peers_->barrier();
-  pending_->writer.take([&](const std::string& name) { return session_->written_part(name); },
-                        config_.checkpoint_async);
+  const auto part_of = [&](const std::string& name) {
+    return session_->tables().has_name(name) ? program::whole_part(stored.array(name))
+                                             : session_->written_part(name);
+  };
+  pending_->writer.take(part_of, config_.checkpoint_async);
   pending_->start([writer = &pending_->writer] { writer->write(); });
   if (!config_.checkpoint_async) complete_checkpoint();
   return path;

@@ -49,7 +49,7 @@ program::ParameterStore Trainer::Impl::saved_store() {
   if (copies_weights()) return store_;
   program::ParameterStore out = session_->whole_store();
   if (peers_->is_root()) swap_averages(out);
-  return out;
+  return session_->tables().with_tables(out);
 }
 
 void Trainer::Impl::write_saved_model(const std::string& path, const program::NamedModel& model,

@@ -112,6 +112,8 @@ class Trainer::Impl {
   /// Writes report.html, on rank 0. A page that cannot be written gives a warning.
   void write_report(const std::string& ending) const;
   void load_initial_weights();
+  /// Takes the rows of tables from a file of weights, and corrects what is unused and missing.
+  void load_initial_tables(const std::string& file, program::LoadReport& report);
   void examine_loss();
   void keep_fitted();
   void check_record(const std::vector<ConfigChange>& changes);

@@ -77,7 +77,9 @@ std::vector<std::string> Trainer::Impl::placement_lines() const {
 int64_t Trainer::Impl::replay(const std::string& checkpoint,
                               const std::function<void(const ReplayedValue&)>& visit) {
   if (!checkpoint.empty()) {
-    state_ = program::read_checkpoint(checkpoint, store_);
+    Tables::Contents tables;
+    state_ = program::read_checkpoint(checkpoint, store_, session_->tables().of_checkpoint(tables));
+    session_->tables().restore(tables);
     swap_averages(store_);
     loader_->seek(state_.position);
   }
@@ -138,10 +140,13 @@ void Trainer::Impl::read_own_rows() {
 bool Trainer::Impl::restore() {
   int64_t step = -1;
   if (peers_->is_root()) {
+    Tables::Contents tables;
     const auto restored = folder_.restore(
-        store_, config_.document, [&](const std::string& line) { observer_.note(line); },
+        store_, session_->tables().of_checkpoint(tables), config_.document,
+        [&](const std::string& line) { observer_.note(line); },
         [&](const std::string& line) { observer_.warn(line); });
     if (restored) {
+      session_->tables().restore(tables);
       step = restored->state.step;
       state_ = restored->state;
       check_record(restored->changes);

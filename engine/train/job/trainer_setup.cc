@@ -183,6 +183,7 @@ MemoryPlan Trainer::Impl::prepare() {
   if (!session_->recompute_summary().empty()) observer_.note(session_->recompute_summary());
   std::vector<std::string> names;
   for (const auto& [name, p] : store_.parameters) names.push_back(name);
+  for (std::string& name : session_->tables().weights()) names.push_back(std::move(name));
   // An eager run meets the teacher in its first step.
   if (config_.distillation && options_.eager) names.push_back(str(Distillation::kName, "."));
   for (const std::string& pattern : config_.keep_zeros)
@@ -240,7 +241,8 @@ void Trainer::Impl::try_first_batches() {
   const Phase phase("trying prediction and validation");
   program::StaticDims dims;
   for (const program::NamedModel& model : config_.models) {
-    program::ParameterStore parameters = store_.of_model(model.name);
+    program::ParameterStore parameters =
+        session_->tables().with_tables(store_).of_model(model.name);
     if (config_.adapters) unpack_types(parameters, *config_.adapters);
     program::trace_prediction(*model.program, model.program->model, parameters, config_.use_float64,
                               &dims);

@@ -40,6 +40,7 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
                       loader_->samples_per_epoch(), " samples"));
   for (const OptimizerConfig& optimizer : config_.optimizers)
     lines.push_back(rates_of(optimizer, total));
+  for (std::string& line : session_->tables().summary()) lines.push_back(std::move(line));
   if (config_.mixed) {
     const auto& mixed = *config_.mixed;
     std::string line = str("mixed precision in ", text(mixed.cast.low), ", level ",

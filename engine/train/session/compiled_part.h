@@ -1,8 +1,10 @@
 #pragma once
 // A part of the step that a session has traced and compiled.
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +21,20 @@ struct Session::StageJob {
   std::vector<Array> inputs;
 };
 
+/// A lookup in a table as inputs of a function; `numbers`: -1 if it has none.
+struct Session::LookupPorts {
+  std::string table, field;
+  int rows = -1, numbers = -1, keys = -1;  ///< inputs; `keys` is that of the field
+  int64_t width = 0;
+  DType dtype = DType::kF32;
+};
+
+/// The gradient of a table as outputs of a function; `scale`: -1 if it has none.
+struct Session::TablePorts {
+  std::string table;
+  int rows = -1, scale = -1;
+};
+
 /// A traced function with where each of its inputs comes from.
 struct Session::Compiled {
   std::shared_ptr<ir::Function> function;
@@ -29,6 +45,16 @@ struct Session::Compiled {
   std::vector<Array*> stored;       ///< per input: the store's array, or null
   std::vector<int> learning_rates;  ///< inputs, in the order of the optimizers
   int step = -1, weight = -1, random = -1;
+  std::vector<LookupPorts> lookups;   ///< in tables
+  std::vector<TablePorts> gradients;  ///< of tables, in training
+  MissingRow missing = MissingRow::kZero;
+  bool is_of_table(int input) const {
+    return std::any_of(lookups.begin(), lookups.end(), [input](const LookupPorts& each) {
+      return each.rows == input || each.numbers == input;
+    });
+  }
+  /// The shape of such an input for a batch of these shapes; nothing for another input.
+  std::optional<Dims> table_shape(int input, const std::vector<Dims>& shapes) const;
   std::vector<size_t> metric_sizes;         ///< operands per metric
   std::vector<RowRange> metric_rows;        ///< per metric, of a partitioned function
   std::map<std::string, int64_t> fixed;     ///< dims that the trace is valid for

@@ -16,7 +16,8 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
     : step_(std::move(step)),
       fields_(std::move(fields)),
       store_(store),
-      options_(std::move(options)) {
+      options_(std::move(options)),
+      tables_(store, step_->definition().optimizers.front().optimizer, tables_refusal()) {
   store_.seed = options_.seed;
   // A minimizer sums up gradients in every case, and has no other part.
   if (step_->minimizer()) options_.accumulate = 1;
@@ -106,6 +107,7 @@ void Session::fill_inputs(Compiled& c, const std::vector<Array>& batch, const St
       c.inputs[i] = *stored;
     }
   }
+  fill_rows(c);
   for (size_t i = 0; i < std::min(c.learning_rates.size(), numbers.learning_rates.size()); ++i) {
     Array& rate = c.inputs[static_cast<size_t>(c.learning_rates[i])];
     if (options_.use_float64)
@@ -158,8 +160,11 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
   inputs.step_number = step_number_;
   inputs.step = Tensor(Array::scalar(numbers.step));
   inputs.weight = Tensor(Array::scalar(weight));
+  connect_tables(ports, inputs, part);
+  tables_.begin_step(missing_rows(part));
   const StepOutputs out = run_part(part, ports, inputs);
   if (part != Part::kStatistics) ports.finish();
+  if (part == Part::kTrain) update_tables(out.tables, numbers);
   if (part == Part::kAccumulate) note_phase(out);
   return out;
 }
@@ -283,7 +288,13 @@ double Session::run_micro_batch(Part part, const std::vector<Array>& batch,
       losses_[k] = out.losses[k].array().on_host().number();
     return out.loss.array().on_host().number();
   }
-  const auto& out = run_compiled(compiled(part), batch, numbers, weight, counter);
+  Compiled& c = compiled(part);
+  const auto& out = run_compiled(c, batch, numbers, weight, counter);
+  std::vector<TableGradient> gradients;
+  for (const TablePorts& each : c.gradients)
+    gradients.push_back({each.table, Tensor(out[static_cast<size_t>(each.rows)]),
+                         each.scale < 0 ? Tensor() : Tensor(out[static_cast<size_t>(each.scale)])});
+  update_tables(gradients, numbers);
   for (size_t k = 0; all && k < losses_.size(); ++k) losses_[k] = out[k + 1].number();
   return out[0].number();
 }

@@ -26,6 +26,7 @@
 #include "train/session/batch_sizes.h"
 #include "train/session/loss_form.h"
 #include "train/step/step.h"
+#include "train/tables/tables.h"
 
 namespace paddle::partition {
 class StageCut;
@@ -242,6 +243,9 @@ class Session {
   const std::string& communication_summary() const { return communication_text_; }
   /// How the stages of the pipeline divide the step, a line each; none without a pipeline.
   std::vector<std::string> pipeline_lines() const;
+  /// The tables of the models (`sparse_embedding`), which are kept beside the store.
+  Tables& tables() { return tables_; }
+  const Tables& tables() const { return tables_; }
   const ir::Module& module() const { return module_; }
   int64_t traces() const { return traces_; }
   int64_t plans() const;
@@ -252,6 +256,8 @@ class Session {
   struct Compiled;
   struct Pipeline;
   struct StageJob;
+  struct LookupPorts;
+  struct TablePorts;
   using StageJobs = std::map<std::pair<partition::JobKind, int>, StageJob>;
   enum class Part {
     kTrain,
@@ -265,6 +271,19 @@ class Session {
     kPredict,
     kGradients
   };
+  /// Why the run cannot have tables; "" if it can.
+  std::string tables_refusal() const;
+  /// Lets models read tables in a part of the step.
+  void connect_tables(program::ParameterBinding& ports, const StepInputs& inputs, Part part) const;
+  /// How a part reads keys that a table lacks.
+  static MissingRow missing_rows(Part part);
+  /// Notes the lookups of a function while it is traced, and finds the inputs and outputs for them.
+  static void note_lookups(Compiled& c, const program::ParameterBinding& ports);
+  static void find_table_ports(Compiled& c);
+  /// Fills the inputs of a function with the rows of the batch's keys.
+  void fill_rows(Compiled& c);
+  /// Updates tables by their gradients, which are arrays.
+  void update_tables(const std::vector<TableGradient>& gradients, const StepScalars& numbers);
   StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Which parameters and states a step leaves alone.
@@ -390,6 +409,7 @@ class Session {
   std::vector<FieldType> fields_;
   program::ParameterStore& store_;
   SessionOptions options_;
+  mutable Tables tables_;
   ir::Module module_;
   /// An update of the step, when its gradients are accumulated.
   struct Phase {

@@ -160,6 +160,7 @@ uint32_t Session::forward_digest() {
   const RandomScope random_scope(random);
   program::TraceBinding ports(store_, options_.use_float64, tracer);
   ports.known_dims = sizes_;
+  connect_tables(ports, inputs, Part::kForward);
   tracer.output({ir::PortKind::kValue, "loss"}, step_->forward(ports, inputs, true).loss);
   for (ir::Value& value : f.values()) value.name.clear();  // those of variables may change
   std::istringstream lines(with_numbered_symbols(ir::print(f)));

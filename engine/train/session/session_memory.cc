@@ -17,6 +17,8 @@ runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {
     const DType dtype = type.dtype;
     if (is_partitioned(part))
       layouts.push_back(Layout::contiguous(dtype, concrete(type.shape)));
+    else if (const auto shape = c.table_shape(static_cast<int>(i), shapes))
+      layouts.push_back(Layout::contiguous(dtype, *shape));
     else if (c.field[i] >= 0)
       layouts.push_back(Layout::contiguous(dtype, shapes[static_cast<size_t>(c.field[i])]));
     else

@@ -52,6 +52,7 @@ void Session::replay(const std::vector<Array>& batch, const StepScalars& numbers
   bind_sizes(batch);
   const std::unique_ptr<Compiled> c = traced(Part::kTrain, true);
   connect(*c, Part::kTrain);
+  c->missing = MissingRow::kInitial;
   for (auto& [name, part] : parts_here_)
     part = partition::shard(store_.array(name), placements_.at(name), options_.mesh,
                             options_.peers->rank());

@@ -57,6 +57,7 @@ void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interp
   program::TraceBinding ports(store_, options_.use_float64, tracer);
   ports.known_dims = sizes_;
   ports.frozen = frozen();
+  connect_tables(ports, inputs, part);
   use(tracer, ports, run_part(part, ports, inputs));
 }
 
@@ -111,12 +112,14 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part), options_.compile.target);
   c->phase = phase_;
+  c->missing = missing_rows(part);
   ir::Function& f = *c->function;
   std::set<const ir::Value*> reread;
   BatchStatistics statistics;
   trace_part(
       f, part,
       [&](ir::Tracer& tracer, program::TraceBinding& ports, const StepOutputs& out) {
+        note_lookups(*c, ports);
         c->fixed = ports.fixed_dims;
         c->conditions = out.conditions;
         if (part == Part::kDivisor) {
@@ -150,9 +153,15 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
         }
         for (const auto& [name, gradient] : out.gradients)
           tracer.output({ir::PortKind::kValue, name}, gradient);
+        for (const TableGradient& each : out.tables) {
+          tracer.output({ir::PortKind::kValue, "gradient:" + each.table}, each.rows);
+          if (each.scale.defined())
+            tracer.output({ir::PortKind::kValue, "scale:" + each.table}, each.scale);
+        }
         ports.finish();
       },
       part == Part::kStatistics ? &statistics : nullptr, constant_dims);
+  find_table_ports(*c);
   if (!reread.empty()) check_reread(f, reread, step_->definition().loss.where.location());
   // Operations that are only there for other updates of the step.
   if (part == Part::kAccumulate && phases_.size() > 1) passes::remove_dead_code(f);
@@ -198,6 +207,8 @@ void Session::connect(Compiled& c, Part part) {
       c.inputs[i] = Array::zeros(DType::kU64, {2});
     } else if (part != Part::kApply && i < fields_.size()) {
       field = static_cast<int>(i);
+    } else if (c.is_of_table(static_cast<int>(i))) {
+      // filled by `fill_rows`
     } else if (port.name == "step") {
       c.step = static_cast<int>(i);
       c.inputs[i] = Array::zeros(DType::kI64, {});

@@ -322,18 +322,19 @@ std::vector<std::string> Step::trainable(const program::ParameterBinding& ports,
 }
 
 Tensors Step::gradients(program::ParameterBinding& ports, const Tensor& loss,
-                        const std::vector<std::string>& names) const {
+                        const std::vector<std::string>& names, const Tensors& rows) const {
   Tensors parameters;
   for (const std::string& name : names) parameters.push_back(ports.existing(name));
+  parameters.insert(parameters.end(), rows.begin(), rows.end());
   const autograd::NoGradScope no_second_order;
   if (!scaling()) return autograd::grad({loss}, parameters, {}, true);
   const Tensor scale = ops::cast(loss_scale(ports), loss.dtype());
   return autograd::grad({loss}, parameters, {scale}, true);
 }
 
-void Step::update(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
-                  const std::vector<std::string>& names, const Tensors& gradients,
-                  bool unscaled) const {
+Tensors Step::update(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
+                     const std::vector<std::string>& names, const Tensors& gradients,
+                     bool unscaled) const {
   const autograd::NoGradScope no_grad;
   const auto& [optimizer_name, rule] = d_.optimizers[optimizer];
   optim::UpdateInputs update{
@@ -414,6 +415,7 @@ void Step::update(program::ParameterBinding& ports, const StepInputs& inputs, si
     ports.set_slot(optimizer_slot(optimizer_name, names[i], slot.name),
                    update.skip.defined() ? ops::where(update.skip, average, next) : next);
   }
+  return scales;
 }
 
 std::vector<std::string> Step::copies(const std::string& parameter, const Dims& shape) const {
@@ -433,11 +435,12 @@ StepOutputs Step::train(program::ParameterBinding& ports, const StepInputs& inpu
       if (is_due) add_gradients(ports, inputs, call, sums);
     });
   }
-  return run(ports, inputs, true, [&](const UpdateCall& call, size_t, bool is_due) {
-    if (!is_due) return;
-    const auto names = trainable(ports, call);
-    update(ports, inputs, call.optimizer, names, gradients(ports, call.loss, names), false);
+  std::vector<TableGradient> tables;
+  StepOutputs out = run(ports, inputs, true, [&](const UpdateCall& call, size_t, bool is_due) {
+    if (is_due) update_all(ports, inputs, call, tables);
   });
+  out.tables = std::move(tables);
+  return out;
 }
 
 namespace {

@@ -105,6 +105,13 @@ struct UpdateKind {
   bool is_due(int64_t step) const { return step % every == 0; }
 };
 
+/// The gradient for rows of a table, which the session hands to the table.
+struct TableGradient {
+  std::string table;
+  Tensor rows;   ///< [n, width]: for each key of the table's lookups, in their order
+  Tensor scale;  ///< 0-D: of clipping by norms; undefined: 1
+};
+
 struct StepOutputs {
   Tensor loss;                       ///< 0-D; the sum over the updates of a step
   Tensors losses;                    ///< of each optimizer, 0-D; empty unless they have names
@@ -117,6 +124,7 @@ struct StepOutputs {
   /// are read that an earlier update has changed.
   std::vector<std::string> accumulated;
   Tensors reread;
+  std::vector<TableGradient> tables;  ///< of a whole step
   /// Of `output_gradients`: for outputs of the exported model by name.
   std::vector<std::pair<std::string, Tensor>> gradients;
 };
@@ -152,6 +160,12 @@ class Step {
   /// The loss of an evaluation with its gradients for those outputs of the exported model that it
   /// depends on. kConfig for a step that computes its updates itself.
   StepOutputs output_gradients(program::ParameterBinding& ports, const StepInputs& inputs) const;
+  /// Why no table can be trained by this step (`sparse_embedding`); "" if it can.
+  std::string tables_refusal() const;
+  /// Whether gradients of tables need the numbers of rows (program::TableLookup::numbers).
+  bool numbers_rows() const {
+    return d_.clip.norm || d_.clip.global_norm || d_.keeps_gradient_norm;
+  }
   /// The state that counts the updates of an optimizer with a name.
   static std::string counter(const std::string& optimizer);
   /// The name of a state of the optimizer without a name, of a parameter.
@@ -179,17 +193,23 @@ class Step {
   /// The parameters that an update changes. kConfig if a pattern matches none.
   std::vector<std::string> trainable(const program::ParameterBinding& ports,
                                      const UpdateCall& call) const;
+  /// Those for `rows` come last.
   Tensors gradients(program::ParameterBinding& ports, const Tensor& loss,
-                    const std::vector<std::string>& names) const;
+                    const std::vector<std::string>& names, const Tensors& rows = {}) const;
+  /// The whole step's update of parameters, with the gradients for tables.
+  void update_all(program::ParameterBinding& ports, const StepInputs& inputs,
+                  const UpdateCall& call, std::vector<TableGradient>& tables) const;
   /// Counts the reads of each row of a table whose gradient is row-sparse: the update from several
   /// micro-batches leaves the same rows alone as the one from the whole batch.
   void note_touched_rows(program::ParameterBinding& ports, const std::string& name,
                          const RowSparse& rows) const;
   /// The accumulated gradient, row-sparse where touched rows were counted.
   Tensor accumulated(program::ParameterBinding& ports, const std::string& name) const;
-  /// `unscaled`: the gradients are those of the loss itself, not of the scaled one.
-  void update(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
-              const std::vector<std::string>& names, const Tensors& gradients, bool unscaled) const;
+  /// `unscaled`: the gradients are those of the loss itself, not of the scaled one. There may be
+  /// more gradients than names, which count for norms. Gives the factors of all gradients.
+  Tensors update(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
+                 const std::vector<std::string>& names, const Tensors& gradients,
+                 bool unscaled) const;
   const optim::LossScaling* scaling() const {
     return d_.mixed && d_.mixed->scaling ? &*d_.mixed->scaling : nullptr;
   }
