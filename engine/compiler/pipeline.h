@@ -18,7 +18,7 @@ struct CompileOptions {
   bool layout = true;        ///< channels last, decompositions for fusion, epilogues, int8
   bool rewrites = true;      ///< rewrite rules
   bool batch_tiling = true;  ///< large activations are computed for a few samples at a time
-  /// What the function is compiled for.
+  /// The function runs there.
   Target target = {.allow_winograd = true};
   /// Only transformations that keep the results of op-by-op execution bit for bit: no layouts, no
   /// rewrite rules, no batch tiling, no Winograd, and no fusion group that keeps a value in

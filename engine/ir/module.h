@@ -83,7 +83,7 @@ class Function {
   std::vector<Port> inputs;   ///< one per body argument
   std::vector<Port> outputs;  ///< one per body result
   std::vector<DimConstraint> constraints;
-  /// What the function is traced for: operations that have no kernel there are traced as their
+  /// The function will run there: operations that have no kernel there are traced as their
   /// decomposition. Not part of the text form.
   Target target;
 

@@ -1,4 +1,4 @@
-// What is traced depends on the kernels of the function's target.
+// Traces depend on the kernels of the function's target.
 
 #include <gtest/gtest.h>
 
