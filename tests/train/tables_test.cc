@@ -146,12 +146,12 @@ TEST(LocalTable, OptimizersOfWholeMatricesAreRefused) {
 
 // --- runs ---
 
-class Runs : public ::testing::Test {
+class TableRuns : public ::testing::Test {
  protected:
-  Runs() : folder_(fs::temp_directory_path() / str("paddle-tables-", getpid())) {
+  TableRuns() : folder_(fs::temp_directory_path() / str("paddle-tables-", getpid())) {
     fs::create_directories(folder_);
   }
-  ~Runs() override { fs::remove_all(folder_); }
+  ~TableRuns() override { fs::remove_all(folder_); }
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
   struct Observer : TrainObserver {
@@ -227,7 +227,7 @@ train: {checkpoint_every: never, evaluate_every: never, log_every: 1, steps: )",
   std::string data_ = fs::absolute(kGolden).string();
 };
 
-TEST_F(Runs, AreThoseOfPyTorch) {
+TEST_F(TableRuns, AreThoseOfPyTorch) {
   const formats::NpzReader golden(kGolden);
   const std::string init = golden_weights();
   for (const auto& [name, optimizer] : std::vector<std::pair<std::string, std::string>>{
@@ -269,7 +269,7 @@ std::string dense_data(const std::string& folder, DType dtype, const std::string
   return file;
 }
 
-TEST_F(Runs, AreThoseOfAnEmbeddingWithRowSparseGradients) {
+TEST_F(TableRuns, AreThoseOfAnEmbeddingWithRowSparseGradients) {
   const std::string init = file("rows.safetensors");
   int64_t number = 0;
   for (const bool wide : {false, true}) {
@@ -302,7 +302,7 @@ TEST_F(Runs, AreThoseOfAnEmbeddingWithRowSparseGradients) {
   }
 }
 
-TEST_F(Runs, ContinueBitForBit) {
+TEST_F(TableRuns, ContinueBitForBit) {
   Run run{.optimizer = "{name: adam, lr: 0.02}", .init = "seed: 3", .more = "clip: {norm: 0.1}"};
   const Result whole = train("whole", run);
   run.steps = 1;  // keys are still to come
@@ -317,7 +317,7 @@ TEST_F(Runs, ContinueBitForBit) {
         << part;
 }
 
-TEST_F(Runs, SeveralFieldsMayHaveOneTable) {
+TEST_F(TableRuns, SeveralFieldsMayHaveOneTable) {
   const std::string init = file("rows.safetensors");
   data_ = dense_data(folder_.string(), DType::kF64, init);
   const Run run{.layer =
@@ -337,7 +337,7 @@ TEST_F(Runs, SeveralFieldsMayHaveOneTable) {
   }
 }
 
-TEST_F(Runs, SeveralLookupsOfAFieldAreOne) {
+TEST_F(TableRuns, SeveralLookupsOfAFieldAreOne) {
   Run run{.optimizer = "{name: sgd, lr: 0.1}", .init = golden_weights()};
   run.layer = "sparse_embedding(ids, 4, share=\"emb\") + sparse_embedding(ids, 4, share=\"emb\")";
   const Result twice = train("twice", run);
