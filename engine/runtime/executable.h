@@ -14,7 +14,7 @@ struct ExecutableOptions {
   size_t max_plans = 8;  ///< least recently used plans are dropped beyond this
   PlanOptions plan;
   /// Runs on one thread while other programs use the cores so much that this is faster. Results are
-  /// the same bit for bit.
+  /// the same but for sums that a library divides by threads in a kernel without kSumsByThread.
   bool adapt_threads = false;
 };
 

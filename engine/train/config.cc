@@ -104,6 +104,10 @@ Schema make_schema() {
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
   train.add("checkpoint_async", Spec::boolean().fallback("false").doc(
                                     "train on while a checkpoint is written from a copy"));
+  train.add("adapt_threads",
+            Spec::boolean().fallback("false").doc(
+                "steps run on one thread while other programs keep the cores so busy that this is "
+                "faster; sums may be rounded otherwise"));
   train.add("keep_checkpoints",
             Spec::integer().at_least(1).fallback("3").doc("newest ones that are kept"));
   train.add("keep_zeros", Spec::list(Spec::text())
@@ -470,6 +474,13 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.deterministic = s.boolean("deterministic");
   const Section compile = s.section("compile");
   config.compile.exact = compile.boolean("exact");
+  config.adapt_threads = train.boolean("adapt_threads");
+  if (config.adapt_threads && (config.deterministic || config.compile.exact))
+    diagnostics.add(
+        ErrorCode::kConfig,
+        str("train.adapt_threads: the number of threads may round sums otherwise, which ",
+            config.deterministic ? "deterministic" : "compile.exact", ": true excludes"),
+        train.location("adapt_threads"));
   config.compile.fusion = compile.boolean("fusion");
   config.compile.layout = compile.boolean("layout");
   config.compile.rewrites = compile.boolean("rewrites");

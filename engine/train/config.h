@@ -57,7 +57,8 @@ struct RunConfig {
   std::optional<Distillation> distillation;  ///< quant.train.teacher
   bool deterministic = false;                ///< refuse operations whose bits differ between runs
   compiler::CompileOptions compile;
-  std::string kernel_table;  ///< file of kernel choices, or ""
+  bool adapt_threads = false;  ///< SessionOptions::adapt_threads
+  std::string kernel_table;    ///< file of kernel choices, or ""
   ParallelConfig parallel;
 
   const lang::Program& exported() const { return *models.front().program; }

@@ -154,7 +154,8 @@ MemoryPlan Trainer::Impl::prepare() {
   options.shapes = batch_shapes(
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
   options.mesh = config_.parallel.mesh();
-  options.adapt_threads = options.mesh.size() == 1;  // ranks wait for each other in any case
+  // Ranks wait for each other in any case.
+  options.adapt_threads = config_.adapt_threads && options.mesh.size() == 1;
   options.place = config_.parallel.place;
   options.rules = config_.parallel.rules;
   options.sequence = config_.parallel.sequence;

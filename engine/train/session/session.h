@@ -47,8 +47,8 @@ struct SessionOptions {
   uint64_t seed = 0;
   int64_t accumulate = 1;
   size_t max_plans = 8;
-  /// Steps run on one thread while other programs use the cores so much that this is faster. Same
-  /// results.
+  /// Steps run on one thread while other programs use the cores so much that this is faster; sums
+  /// may be rounded otherwise.
   bool adapt_threads = false;
   bool check_memory = false;
   std::shared_ptr<runtime::Profile> profile;  ///< times the compiled step's instructions when set
