@@ -118,7 +118,7 @@ void check_ctc(InferContext& c) {
                     str(c.op().operands()[i].name, " and log_probs differ in their batch"));
   }
   const int64_t blank = c.attrs()[static_cast<size_t>(c.op().attr_index("blank"))].as_int();
-  c.check(blank >= 0 && c.shape(0)[2].less(blank + 1) != true, "blank ", blank,
+  c.check(blank >= 0 && Dim(blank).less(c.shape(0)[2]) != false, "blank ", blank,
           " is not one of the ", c.shape(0)[2], " classes");
 }
 

@@ -104,7 +104,8 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
   const std::string name(op.name());
   const auto [kernel, stride, dilation] = window_of(name, w, a.stride, a.dilation);
   const auto extra = window_sizes(a.output_padding, 3, name + ": output_padding");
-  if (stride[0] < 1 || dilation[0] < 1) refuse(op.name(), "stride and dilation must be positive");
+  for (size_t i = 0; i < 3; ++i)
+    if (stride[i] < 1 || dilation[i] < 1) refuse(op.name(), "stride and dilation must be positive");
   if (extra[0] < 0 || extra[0] >= std::max(stride[0], dilation[0]))
     refuse(op.name(), "output_padding ", extra[0], " must be below stride ", stride[0]);
   const Axes border =

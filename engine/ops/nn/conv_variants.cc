@@ -48,6 +48,8 @@ Tensors decompose_conv2d_transpose(CallContext& c) {
     refuse(op, w.dim(0), " channels do not divide into ", a.groups, " groups");
   const auto stride = window_sizes(a.stride, 2, "conv2d_transpose: stride");
   const auto dilation = window_sizes(a.dilation, 2, "conv2d_transpose: dilation");
+  for (size_t i = 0; i < 2; ++i)
+    if (stride[i] < 1 || dilation[i] < 1) refuse(op, "stride and dilation must be positive");
   const auto extra = window_sizes(a.output_padding, 2, "conv2d_transpose: output_padding");
   const Axes kernel = {w.dim(2).value(), w.dim(3).value()};
   Axes padding(4, 0);
@@ -73,7 +75,6 @@ Tensors decompose_conv2d_transpose(CallContext& c) {
   if (!a.output_size.is_none())
     wanted = window_sizes(a.output_size, 2, "conv2d_transpose: output_size");
   for (size_t i = 0; i < 2; ++i) {
-    if (stride[i] < 1 || dilation[i] < 1) refuse(op, "stride and dilation must be positive");
     if (extra[i] < 0 || extra[i] >= std::max(stride[i], dilation[i]))
       refuse(op, "output_padding ", extra[i], " must be below stride ", stride[i]);
     Dim& d = shape[static_cast<size_t>(first) + i];

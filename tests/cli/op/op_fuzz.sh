@@ -27,6 +27,9 @@ found "stride must be 2147483647 at most" avg_pool2d 'x=f32[2,4,3,2]' kernel_siz
 found "output_size must be 2147483647 at most" adaptive_max_pool2d 'x=f64[1,2,5,4]' output_size=4611686018427387904
 found "count must be from 0" send_u_recv 'x=u8[3,0,0]' 'src_index=i64(0,1,2,0)' 'dst_index=i64(1,2,1,0)' reduce_op=mean out_size=9223372036854775807
 found "size overflows 64 bits" repeat_interleave 'x=i64[2]' 'repeats=[1,5,9223372036854775807]'
+found "blank 9223372036854775807 is not one of the 3 classes" warpctc 'logits=f64[4,2,3]' 'label=i32[2,2](1,2,2,2)' 'logits_length=i64(4,3)' 'labels_length=i64(2,1)' blank=9223372036854775807
+found "stride and dilation must be positive" depthwise_conv2d_transpose 'x=f64[1,3,3,4]' 'filter=f64[3,1,3,2]' 'strides=[0,5]' 'output_padding=[3,-1]' groups=3 'output_size=[-2]' padding_algorithm=SAME
+found "stride and dilation must be positive" conv3d_transpose 'x=f64[1,2,3,3,4]' 'weight=f64[2,1,2,3,2]' 'stride=[1,0,5]' padding=SAME
 found "n_fft must be from 1" audio_spectrogram 'x=i16[2,30]' n_fft=2147483647 hop_length=4 power=2.0 dtype=float64 win_length=65536 pad_mode=constant
 found "uint8[0" pad 'x=u8[0,1,1,8]' 'pad=[2147483647,5]' value=1
 found "memory" pad 'x=bool[2]' 'pad=[4398046511104,16]'
