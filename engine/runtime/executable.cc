@@ -153,7 +153,8 @@ Executable::Entry& Executable::launch(const std::vector<Array>& inputs) {
     pointers_[i] = address_of(i, inputs[i]);
   }
   if (adapts_threads()) {
-    const ThreadScope threads(&plan == e.single.get() ? 1 : thread_count());
+    std::optional<ThreadScope> one;
+    if (&plan == e.single.get()) one.emplace(1);
     const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     plan.run(pointers_);
     e.threads.record(seconds_of(CLOCK_MONOTONIC) - wall, seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/parallel.h"
 #include "base/thread_scope.h"
@@ -185,7 +186,8 @@ bool Program::reads(size_t i) const {
 
 void Program::run(const RunContext& context, void* const* operands, void* const* results) const {
   const std::lock_guard lock(running_);
-  const ThreadScope threads(threads_);
+  std::optional<ThreadScope> threads;
+  if (threads_ != thread_count()) threads.emplace(threads_);
   for (const Step& step : steps_) {
     if (step.function) {
       step.function(context, operands, results);
