@@ -152,9 +152,9 @@ Executable::Entry& Executable::launch(const std::vector<Array>& inputs) {
       fail(ErrorCode::kInternal, "run: input '", function_->inputs[i].name, "' is not contiguous");
     pointers_[i] = address_of(i, inputs[i]);
   }
-  if (adapts_threads()) {
-    std::optional<ThreadScope> one;
-    if (&plan == e.single.get()) one.emplace(1);
+  std::optional<ThreadScope> one;
+  if (&plan == e.single.get()) one.emplace(1);
+  if (adapts_threads() && e.threads.measures()) {
     const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     plan.run(pointers_);
     e.threads.record(seconds_of(CLOCK_MONOTONIC) - wall, seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu);

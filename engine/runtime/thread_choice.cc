@@ -17,7 +17,9 @@ constexpr double kFaster = 0.9;
 constexpr int64_t kFew = 3;  // runs after which a trial that is much slower ends
 constexpr double kMuchSlower = 1.5;
 constexpr double kWorthPlanning =
-    0.05;  // seconds of waiting; a plan for one thread takes time, too
+    0.05;                          // seconds of waiting; a plan for one thread takes time, too
+constexpr double kShort = 200e-6;  // seconds of a run of which only one in kSkip + 1 is timed
+constexpr int kSkip = 15;
 
 }  // namespace
 
@@ -27,6 +29,8 @@ void ThreadChoice::record(double wall, double cpu) {
     record_single(wall);
   else
     record_several(wall, cpu);
+  skipped_ = 0;
+  skip_ = wall < kShort && !probing_ ? kSkip : 0;
 }
 
 void ThreadChoice::record_several(double wall, double cpu) {
@@ -45,7 +49,7 @@ void ThreadChoice::record_several(double wall, double cpu) {
   }
   average(several_, wall, runs_);
   average(waiting_, std::max(0.0, 1 - cpu / wall), runs_);
-  lost_ += std::max(0.0, wall - cpu);
+  lost_ += std::max(0.0, wall - cpu) * (1 + skipped_);
   ++runs_;
   if (runs_ < kEnough || waiting_ < kMuchWaiting || lost_ < kWorthPlanning) return;
   if (runs_ < patience_ && patience_ > kPatience) return;

@@ -12,8 +12,15 @@ class ThreadChoice {
  public:
   /// Whether the next run should use one thread.
   bool single() const { return single_ != probing_; }
-  /// Notes a run: its wall time and the CPU time of the calling thread in it, in seconds. A caller
-  /// that waits a lot for other threads, or is not scheduled itself, is on a busy machine.
+  /// Whether the next run should be timed, which costs over a microsecond: of short runs few are.
+  bool measures() {
+    if (skipped_ == skip_) return true;
+    ++skipped_;
+    return false;
+  }
+  /// Notes a run that was timed: its wall time and the CPU time of the calling thread in it, in
+  /// seconds. A caller that waits a lot for other threads, or is not scheduled itself, is on a busy
+  /// machine.
   void record(double wall, double cpu);
 
  private:
@@ -25,7 +32,8 @@ class ThreadChoice {
   double waiting_ = 0;            ///< share of the time that the caller waits, averaged
   double lost_ = 0;               ///< seconds of waiting in the present state
   double several_ = 0, one_ = 0;  ///< seconds of a run, averaged
-  int64_t runs_ = 0;              ///< in the present state
+  int64_t runs_ = 0;              ///< that were timed in the present state
+  int skip_ = 0, skipped_ = 0;    ///< runs to leave out before the next one that is timed
   int64_t patience_ = kPatience;  ///< runs before the other number of threads is tried again
 
   static constexpr int64_t kPatience = 32, kMostPatience = 1024;

@@ -52,6 +52,22 @@ TEST(ThreadChoice, ReturnsWhenTheMachineIsQuietAgain) {
   EXPECT_EQ(single_runs(choice, kQuiet, 100), 0);
 }
 
+TEST(ThreadChoice, FewOfShortRunsAreTimed) {
+  ThreadChoice choice;
+  int timed = 0;
+  for (int i = 0; i < 1600; ++i)
+    if (choice.measures()) {
+      ++timed;
+      choice.record(15e-6, 14e-6);
+    }
+  EXPECT_EQ(timed, 100);
+  // Waiting in the runs that are not timed counts as much.
+  int64_t runs = 0;
+  for (; runs < 100'000 && !choice.single(); ++runs)
+    if (choice.measures()) choice.record(100e-6, 10e-6);
+  EXPECT_LE(runs, 1000);
+}
+
 TEST(ThreadChoice, ATrialThatIsMuchSlowerIsShort) {
   ThreadChoice choice;
   // Long steps that share the cores fairly with other programs.
