@@ -1,5 +1,6 @@
 # For the tests in the folders here: a scratch folder, and a check of one command's end.
 #   expect STATUS TEXT COMMAND…   the command ends with STATUS and its errors say TEXT
+#   ok COMMAND…                   it ends with 0
 #   quiet STATUS COMMAND…         it ends with STATUS and says nothing on standard error
 #   make_llama                    makes a tiny language model, $model
 #   finish                        exits 1 if any of them failed
@@ -23,6 +24,8 @@ run_bounded() {
   (ulimit -v 8000000; timeout 60 "$@") > "$folder/out" 2> "$folder/error" || status=$?
   echo "$status"
 }
+
+ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 
 expect() {
   local wanted="$1" text="$2" status

@@ -6,7 +6,6 @@ command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 data="$bin/paddle-data"
 evaluate="$bin/paddle-eval"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 cp tests/data/parquet/snappy.parquet "$folder/table.parquet"
 cd "$folder" || exit 1
 python3 - <<'P'

@@ -2,7 +2,6 @@
 # HDF5 files as training data: a run has the weights of the same arrays in an NPZ file; what is refused.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 cp tests/data/hdf5/table.h5 tests/data/hdf5/table.npz "$folder"
 cd "$folder" || exit 1
 cat > c.yaml <<'Y'

@@ -5,7 +5,6 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 profile="$bin/paddle-profile"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 
 ok "$profile" configs/quickstart/digits.yaml -o "$folder/train" --steps 3:13
 grep -q "operations .*% of the wall time of steps" "$folder/out" || fail "the summary"

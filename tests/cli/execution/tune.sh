@@ -5,7 +5,6 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 tune="$bin/paddle-tune"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 small=("data.train={kind: digits, size: 640, seed: 1}" "data.valid={kind: digits, size: 64, seed: 2}")
 
 ok "$tune" configs/quickstart/digits.yaml -o "$folder/run" --time-limit 40 --what threads,loader "${small[@]}"

@@ -5,7 +5,6 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 export_model="$bin/paddle-export"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 
 # --- models ---
 for model in lenet digits_cnn char_gpt char_lstm deepfm; do

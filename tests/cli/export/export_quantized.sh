@@ -5,7 +5,6 @@ set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 quant="$bin/paddle-quant"
 export="$bin/paddle-export"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 has() { grep -qaF "$2" "$folder/$1" || fail "$1 has no $2"; }
 has_not() { grep -qaF "$2" "$folder/$1" && fail "$1 has $2"; }
 

@@ -5,7 +5,6 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 new="$bin/paddle-new"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 
 python3 - "$folder" <<'P'
 import json, os, random, struct, sys, zlib

@@ -7,7 +7,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 new="$bin/paddle-new"
 tokenize="$bin/paddle-tokenize"
 evaluate="$bin/paddle-eval"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 models="$PWD/models/llm"
 cd "$folder" || exit 1
 python3 - <<'P'

@@ -6,7 +6,6 @@
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 cd "$folder" || exit 1
 python3 - <<'P'
 import random

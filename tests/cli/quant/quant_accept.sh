@@ -5,7 +5,6 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 quant="$bin/paddle-quant"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 
 ok "$train" configs/quickstart/digits.yaml --output "$folder/run" train.epochs=1 \
   "data.train={kind: digits, size: 6000, seed: 1, range: [0, 5000]}" \

@@ -5,7 +5,6 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 quant="$bin/paddle-quant"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 
 # One layer and a mean squared error, whose gradient is known: the change follows from the results of
 # the float model and of the quantized one.

@@ -6,7 +6,6 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 quant="$bin/paddle-quant"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 losses() { grep '"kind": *"train"' "$1/metrics.jsonl" | sed -E 's/.*"loss": *([^,]*),.*/\1/'; }
 
 data=("data.train={kind: digits, size: 4000, seed: 1, range: [0, 3000]}"

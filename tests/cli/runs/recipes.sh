@@ -6,7 +6,6 @@ command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 new="$bin/paddle-new"
 evaluate="$bin/paddle-eval"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 
 python3 - "$folder" <<'P'
 import os, random, struct, sys, zlib

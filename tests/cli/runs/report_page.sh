@@ -5,7 +5,6 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 evaluate="$bin/paddle-eval"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 shows() { grep -qF -- "$2" "$1/report.html" || fail "the report of $1 lacks '$2'"; }
 lacks() { if grep -qF -- "$2" "$1/report.html"; then fail "the report of $1 has '$2'"; fi; }
 cd "$folder" || exit 1

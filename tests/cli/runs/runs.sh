@@ -4,7 +4,6 @@
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 says() { grep -qF -- "$1" out || fail "it does not say '$1': $(head -c 600 out)"; }
 root="$PWD"
 cd "$folder" || exit 1

@@ -6,7 +6,6 @@ command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 python3 -c 'import pty; pty.openpty()' 2> /dev/null || { echo "no pseudo-terminals"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 quant="$bin/paddle-quant"
-ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 in_terminal() {  # FILE COLUMNS COMMAND...
   local file="$1"
   shift
