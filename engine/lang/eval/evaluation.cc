@@ -24,6 +24,26 @@ std::optional<Value> Arguments::take(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<std::optional<Value>> Arguments::bind(std::string_view callee,
+                                                  const std::vector<std::string>& names) const {
+  std::vector<std::optional<Value>> out(names.size());
+  if (positional.size() > names.size()) {
+    fail(ErrorCode::kConfig, callee, ": at most ", names.size(), " arguments, found ",
+         positional.size());
+  }
+  for (size_t i = 0; i < positional.size(); ++i) out[i] = positional[i];
+  for (const auto& [key, value] : named) {
+    const auto at = std::find(names.begin(), names.end(), key);
+    if (at == names.end()) {
+      fail(ErrorCode::kConfig, callee, ": unknown argument '", key, "'", did_you_mean(key, names));
+    }
+    auto& slot = out[static_cast<size_t>(at - names.begin())];
+    if (slot) fail(ErrorCode::kConfig, callee, ": '", key, "' is given twice");
+    slot = value;
+  }
+  return out;
+}
+
 Evaluation::Evaluation(const Program* program, const EvaluationOptions& options)
     : TraceContext(options), program_(program) {}
 

@@ -73,6 +73,10 @@ struct Arguments {
   const Value* find(std::string_view name) const;
   /// Takes a named argument out; nullopt if it was not given.
   std::optional<Value> take(std::string_view name);
+  /// The values of these parameters, in their order; kConfig, in the name of `callee`, if more or
+  /// others were given.
+  std::vector<std::optional<Value>> bind(std::string_view callee,
+                                         const std::vector<std::string>& names) const;
 };
 
 /// A call's identity in the text, for the names of parameters.

@@ -63,27 +63,6 @@ Dims shape_of(const Value& value, std::string_view what) {
   return out;
 }
 
-/// Positional and named arguments against a list of names; refuses what does not fit.
-std::vector<std::optional<Value>> bind(std::string_view callee, Arguments& arguments,
-                                       const std::vector<std::string>& names) {
-  std::vector<std::optional<Value>> out(names.size());
-  if (arguments.positional.size() > names.size()) {
-    fail(ErrorCode::kConfig, callee, ": at most ", names.size(), " arguments, found ",
-         arguments.positional.size());
-  }
-  for (size_t i = 0; i < arguments.positional.size(); ++i) out[i] = arguments.positional[i];
-  for (auto& [key, value] : arguments.named) {
-    const auto at = std::find(names.begin(), names.end(), key);
-    if (at == names.end()) {
-      fail(ErrorCode::kConfig, callee, ": unknown argument '", key, "'", did_you_mean(key, names));
-    }
-    auto& slot = out[static_cast<size_t>(at - names.begin())];
-    if (slot) fail(ErrorCode::kConfig, callee, ": '", key, "' is given twice");
-    slot = value;
-  }
-  return out;
-}
-
 DType dtype_of_argument(const std::optional<Value>& value, std::string_view what) {
   if (!value || value->is_none()) return DType::kF32;
   const std::string& name = text_of(*value, what);
@@ -253,7 +232,7 @@ void Variables::open_states(const std::set<std::string>& paths, const States& me
 
 Value Variables::call_param(Arguments& arguments, const SourcePosition& where, Frame& frame) {
   return context_.with_location_scope(where, [&] {
-    const auto bound = bind("param", arguments, {"name", "shape", "init", "dtype"});
+    const auto bound = arguments.bind("param", {"name", "shape", "init", "dtype"});
     if (!bound[0] || !bound[1]) fail(ErrorCode::kConfig, "param needs a name and a shape");
     const std::string& name = text_of(*bound[0], "param: name");
     check_part(name, "param: name");
@@ -269,7 +248,7 @@ Value Variables::call_param(Arguments& arguments, const SourcePosition& where, F
 
 Value Variables::call_state(Arguments& arguments, const SourcePosition& where, Frame& frame) {
   return context_.with_location_scope(where, [&] {
-    const auto bound = bind("state", arguments, {"name", "shape", "init", "scope", "dtype"});
+    const auto bound = arguments.bind("state", {"name", "shape", "init", "scope", "dtype"});
     if (!bound[0] || !bound[1]) fail(ErrorCode::kConfig, "state needs a name and a shape");
     const std::string& name = text_of(*bound[0], "state: name");
     check_part(name, "state: name");
@@ -292,7 +271,7 @@ Value Variables::call_state(Arguments& arguments, const SourcePosition& where, F
 
 Value Variables::call_update(Arguments& arguments, const SourcePosition& where) {
   return context_.with_location_scope(where, [&]() -> Value {
-    const auto bound = bind("update", arguments, {"state", "value"});
+    const auto bound = arguments.bind("update", {"state", "value"});
     if (!bound[0] || !bound[1]) fail(ErrorCode::kConfig, "update needs a state and a value");
     const std::string* path = bound[0]->state_path();
     if (!path) fail(ErrorCode::kConfig, "update: the first argument must be what state(…) gave");
@@ -309,7 +288,7 @@ Value Variables::call_update(Arguments& arguments, const SourcePosition& where) 
 
 Value Variables::call_get(Arguments& arguments, const SourcePosition& where) {
   return context_.with_location_scope(where, [&]() -> Value {
-    const auto bound = bind("get", arguments, {"path"});
+    const auto bound = arguments.bind("get", {"path"});
     if (!bound[0]) fail(ErrorCode::kConfig, "get needs a path");
     const std::string& path = text_of(*bound[0], "get");
     const auto found = parameters_.find(path);

@@ -1,7 +1,8 @@
 // `sparse_embedding`: an embedding whose table is addressed by any integers. It has no parameter of
 // a fixed size, so it is a call of the host, which gives the rows, and not an operation.
-#include <algorithm>
-#include <array>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "lang/eval/evaluation.h"
 #include "lang/eval/shape_interpreter.h"
@@ -15,23 +16,13 @@ constexpr std::string_view kCallee = "sparse_embedding";
 /// number of rows, which a table does not have.
 constexpr double kDefaultBound = 0.05;
 
-/// The arguments in the order of the signature.
-std::array<const Value*, 3> bind(const Arguments& arguments) {
-  static const std::vector<std::string> kNames = {"x", "dim", "weight_init"};
-  std::array<const Value*, 3> out = {};
+/// x, dim and weight_init.
+std::vector<std::optional<Value>> bind(const Arguments& arguments) {
   if (arguments.positional.size() > 2)
     fail(ErrorCode::kConfig, kCallee, ": at most 2 arguments, found ", arguments.positional.size(),
          " (weight_init is given by name)");
-  for (size_t i = 0; i < arguments.positional.size(); ++i) out[i] = &arguments.positional[i];
-  for (const auto& [name, value] : arguments.named) {
-    const auto at = std::find(kNames.begin(), kNames.end(), name);
-    if (at == kNames.end())
-      fail(ErrorCode::kConfig, kCallee, ": unknown argument '", name, "'",
-           did_you_mean(name, kNames));
-    const Value*& slot = out[static_cast<size_t>(at - kNames.begin())];
-    if (slot) fail(ErrorCode::kConfig, kCallee, ": '", name, "' is given twice");
-    slot = &value;
-  }
+  static const std::vector<std::string> kNames = {"x", "dim", "weight_init"};
+  std::vector<std::optional<Value>> out = arguments.bind(kCallee, kNames);
   for (const size_t i : {0u, 1u})
     if (!out[i] || out[i]->is_none())
       fail(ErrorCode::kConfig, kCallee, ": '", kNames[i], "' is missing");
@@ -46,7 +37,7 @@ int64_t width_of(const Value& value) {
   return value.integer();
 }
 
-Initializer rows_of(const Value* value) {
+Initializer rows_of(const std::optional<Value>& value) {
   if (!value || value->is_none())
     return {Initializer::Kind::kUniform, -kDefaultBound, kDefaultBound, {}};
   const Initializer init = to_initializer(*value);
@@ -63,12 +54,12 @@ Value Evaluation::call_sparse_embedding(Arguments arguments, const Site& site, F
   const std::string path = variables_.layer_path(std::string(kCallee), arguments, site, frame);
   const LayerScope layer(*this, path);
   return with_location_scope(site.where, [&]() -> Value {
-    const auto [x, dim, init] = bind(arguments);
-    const Tensor keys = operations_.to_tensor(*x, site.where, kCallee);
+    const std::vector<std::optional<Value>> bound = bind(arguments);
+    const Tensor keys = operations_.to_tensor(*bound[0], site.where, kCallee);
     if (keys.dtype() != DType::kI64 && keys.dtype() != DType::kI32)
       fail(ErrorCode::kConfig, kCallee, ": x must be int32 or int64, found ", keys.type());
-    const int64_t width = width_of(*dim);
-    const Initializer first = rows_of(init);
+    const int64_t width = width_of(*bound[1]);
+    const Initializer first = rows_of(bound[2]);
     Shape shape = keys.shape();
     shape.push_back(width);
     ParameterProvider& store = *options().store;
