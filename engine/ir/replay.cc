@@ -1,5 +1,6 @@
 #include "ir/replay.h"
 
+#include <optional>
 #include <unordered_set>
 
 #include "ir/tracer.h"
@@ -112,10 +113,15 @@ Tensors replay(const Function& function, const Tensors& inputs) {
   return replay_function(function, inputs, RunTimeSizes::kNew);
 }
 
-std::unique_ptr<Function> retraced(const Function& function, Interpreter& interpreter) {
+namespace {
+
+/// `interpreter`: null for none above the tracer.
+std::unique_ptr<Function> retraced_under(const Function& function, Interpreter* interpreter) {
   auto fresh = std::make_unique<Function>(function.name, function.target);
   Tracer tracer(*fresh);
-  const InterpreterScope below(tracer), above(interpreter);
+  const InterpreterScope below(tracer);
+  std::optional<InterpreterScope> above;
+  if (interpreter) above.emplace(*interpreter);
   Tensors inputs;
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     inputs.push_back(tracer.input(function.inputs[i], function.body.arguments[i]->type));
@@ -126,11 +132,22 @@ std::unique_ptr<Function> retraced(const Function& function, Interpreter& interp
   return fresh;
 }
 
-void retrace(Function& function, Interpreter& interpreter) {
-  const auto fresh = retraced(function, interpreter);
+void retrace_under(Function& function, Interpreter* interpreter) {
+  const auto fresh = retraced_under(function, interpreter);
   fresh->constraints = std::move(function.constraints);
   function.swap(*fresh);
 }
+
+}  // namespace
+
+std::unique_ptr<Function> retraced(const Function& function, Interpreter& interpreter) {
+  return retraced_under(function, &interpreter);
+}
+
+void retrace(Function& function, Interpreter& interpreter) {
+  retrace_under(function, &interpreter);
+}
+void retrace(Function& function) { retrace_under(function, nullptr); }
 
 std::vector<Value*> captures(const Region& region) {
   std::unordered_set<const Value*> defined, seen;

@@ -21,6 +21,8 @@ Tensors replay(const Function& function, const Tensors& inputs);
 /// Transforms a function by replaying it under `interpreter` with a tracer below: what is traced
 /// replaces the operations of the function. Inputs, outputs and constraints stay.
 void retrace(Function& function, Interpreter& interpreter);
+/// Traces the operations again as they are, for the function's target.
+void retrace(Function& function);
 /// The same as a new function, without the constraints.
 std::unique_ptr<Function> retraced(const Function& function, Interpreter& interpreter);
 

@@ -33,7 +33,7 @@ void add_alignment_outputs(ir::Function& function) {
 }
 
 bool Session::aligns_labels() {
-  ir::Function f("alignments", options_.compile.target);
+  ir::Function f("alignments");
   bool found = false;
   trace_part(f, Part::kEvaluate, [&](ir::Tracer&, program::TraceBinding&, const StepOutputs&) {
     found = !alignments_of(f).empty();

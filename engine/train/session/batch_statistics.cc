@@ -57,7 +57,7 @@ std::vector<std::string> add_statistics_outputs(ir::Function& f, ir::Tracer& tra
 }
 
 Session::RunningStatistics Session::running_statistics() {
-  ir::Function f("statistics", options_.compile.target);
+  ir::Function f("statistics");
   BatchStatistics watch;
   RunningStatistics out;
   trace_part(

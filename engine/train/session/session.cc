@@ -184,7 +184,7 @@ void Session::decorate() {
   }
   if (!mixed->cast.all_low) return;
   // A trace makes the parameters and tells which of them are wanted in float32.
-  ir::Function f("parameters", options_.compile.target);
+  ir::Function f("parameters");
   trace_part(f, Part::kEvaluate,
              [&](ir::Tracer&, program::TraceBinding& ports, const StepOutputs&) {
                for (const auto& [name, parameter] : store_.parameters)

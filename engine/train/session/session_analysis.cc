@@ -86,7 +86,7 @@ std::vector<FieldType> Session::field_types(const std::vector<program::NamedMode
 }
 
 program::FieldUse Session::field_use() {
-  ir::Function f("ranges", options_.compile.target);
+  ir::Function f("ranges");
   program::FieldUseWatch watch;
   program::FieldUse use;
   trace_part(
@@ -107,7 +107,7 @@ program::FieldUse Session::field_use() {
 }
 
 std::vector<MetricBinding> Session::bind_metrics(int64_t ignored_label) {
-  ir::Function f("metrics", options_.compile.target);
+  ir::Function f("metrics");
   std::vector<MetricBinding> bindings;
   trace_part(f, Part::kEvaluate, [&](ir::Tracer&, program::TraceBinding&, const StepOutputs& out) {
     size_t at = 0;
@@ -124,7 +124,7 @@ std::vector<MetricBinding> Session::bind_metrics(int64_t ignored_label) {
 }
 
 std::vector<NormCall> Session::norm_calls() {
-  ir::Function f("norms", options_.compile.target);
+  ir::Function f("norms");
   NormWatch watch;
   trace_part(
       f, Part::kForward, [](auto&&...) {}, &watch);
@@ -195,7 +195,7 @@ std::optional<int64_t> Session::size_of(const Dim& dim, int64_t samples,
 }
 
 LossForm Session::loss_form() {
-  ir::Function f("loss", options_.compile.target);
+  ir::Function f("loss");
   LossForm form;
   trace_part(f, Part::kEvaluate,
              [&](ir::Tracer& tracer, program::TraceBinding&, const StepOutputs& out) {

@@ -47,6 +47,7 @@ StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, bool constant_di
 
 void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch,
                          bool constant_dims) {
+  f.target = options_.compile.target;
   ir::Tracer tracer(f);
   const InterpreterScope scope(tracer);
   Tensor random;
@@ -110,7 +111,7 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
       {Part::kForward, "forward"},     {Part::kPredict, "predict"},
       {Part::kGradients, "gradients"}, {Part::kStatistics, "statistics"}};
   auto c = std::make_unique<Compiled>();
-  c->function = std::make_shared<ir::Function>(kNames.at(part), options_.compile.target);
+  c->function = std::make_shared<ir::Function>(kNames.at(part));
   c->phase = phase_;
   c->missing = missing_rows(part);
   ir::Function& f = *c->function;
