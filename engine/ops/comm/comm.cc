@@ -1,6 +1,7 @@
 // Rules of comm.yaml.
 
 #include <algorithm>
+#include <numeric>
 
 #include "ops/generated/comm.h"
 #include "ops/generated/comm_rules.h"
@@ -25,12 +26,6 @@ void infer_sums(InferContext& c, const std::vector<int64_t>& ranks) {
   for (size_t i = 0; i < c.list_size(0); ++i) c.result(c.list_type(0, i));
 }
 
-Dim sum_of(const std::vector<int64_t>& sizes) {
-  Dim total = 0;
-  for (const int64_t size : sizes) total = total + Dim(size);
-  return total;
-}
-
 template <class A>
 void infer_part(InferContext& c, const A& attrs) {
   check_ranks(c, attrs.ranks);
@@ -40,7 +35,7 @@ void infer_part(InferContext& c, const A& attrs) {
           "position ", attrs.position, " is not one of the ", attrs.ranks.size(), " ranks");
   Shape shape = c.shape(0);
   const auto axis = static_cast<size_t>(c.axis(attrs.axis, c.rank(0)));
-  const Dim all = sum_of(attrs.sizes);
+  const Dim all = std::accumulate(attrs.sizes.begin(), attrs.sizes.end(), Dim(0));
   c.check(shape[axis].is_constant() && shape[axis].same(all), "the sizes add up to ", all,
           ", the axis has ", shape[axis]);
   shape[axis] = Dim(attrs.sizes[static_cast<size_t>(attrs.position)]);
@@ -54,7 +49,7 @@ void infer_whole(InferContext& c, const A& attrs) {
           attrs.ranks.size(), " ranks, found ", attrs.sizes.size());
   Shape shape = c.shape(0);
   const auto axis = static_cast<size_t>(c.axis(attrs.axis, c.rank(0)));
-  shape[axis] = sum_of(attrs.sizes);
+  shape[axis] = std::accumulate(attrs.sizes.begin(), attrs.sizes.end(), Dim(0));
   c.result(c.dtype(0), std::move(shape));
 }
 

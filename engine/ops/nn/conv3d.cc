@@ -73,29 +73,6 @@ Tensors decompose_conv3d(CallContext& c) {
   return {
       from_channels_first(with_bias(volume_of(sum, x.dim(0), depth), c.operand(2)), a.data_format)};
 }
-namespace {
-
-/// Borders of a transposed convolution; SAME is that of a convolution of x itself.
-Axes transposed_borders(const Op& op, const AttrValue& padding, const Tensor& x, const Axes& kernel,
-                        const Axes& stride, const Axes& dilation, bool last) {
-  const bool same =
-      padding.is_string() && (padding.as_string() == "SAME" || padding.as_string() == "same");
-  if (!same)
-    return window_padding(padding, {x.dim(2), x.dim(3), x.dim(4)}, kernel, {1, 1, 1}, dilation,
-                          last, std::string(op.name()));
-  Axes out;
-  for (size_t i = 0; i < 3; ++i) {
-    const int64_t size = x.dim(static_cast<int64_t>(i) + 2).value();
-    const int64_t covered = ((size + stride[i] - 1) / stride[i] - 1) * stride[i];
-    const int64_t total = std::max<int64_t>(0, covered + (kernel[i] - 1) * dilation[i] + 1 - size);
-    out.push_back(total / 2);
-    out.push_back(total - total / 2);
-  }
-  return out;
-}
-
-}  // namespace
-
 Tensors decompose_conv3d_transpose(CallContext& c) {
   const auto a = c.attrs_as<Conv3dTransposeAttrs>();
   const Tensor x = volume_operand(c, a.data_format);
@@ -104,12 +81,10 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
   const std::string name(op.name());
   const auto [kernel, stride, dilation] = window_of(name, w, a.stride, a.dilation);
   const auto extra = window_sizes(a.output_padding, 3, name + ": output_padding");
-  for (size_t i = 0; i < 3; ++i)
-    if (stride[i] < 1 || dilation[i] < 1) refuse(op.name(), "stride and dilation must be positive");
+  const Axes border = transposed_padding(a.padding, {x.dim(2), x.dim(3), x.dim(4)}, kernel, stride,
+                                         dilation, a.data_format == "NDHWC", name);
   if (extra[0] < 0 || extra[0] >= std::max(stride[0], dilation[0]))
     refuse(op.name(), "output_padding ", extra[0], " must be below stride ", stride[0]);
-  const Axes border =
-      transposed_borders(op, a.padding, x, kernel, stride, dilation, a.data_format == "NDHWC");
   const Dim least =
       (x.dim(2) - 1) * stride[0] - border[0] - border[1] + (kernel[0] - 1) * dilation[0] + 1;
   Dim depth = least + extra[0];

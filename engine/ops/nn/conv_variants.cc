@@ -48,27 +48,10 @@ Tensors decompose_conv2d_transpose(CallContext& c) {
     refuse(op, w.dim(0), " channels do not divide into ", a.groups, " groups");
   const auto stride = window_sizes(a.stride, 2, "conv2d_transpose: stride");
   const auto dilation = window_sizes(a.dilation, 2, "conv2d_transpose: dilation");
-  for (size_t i = 0; i < 2; ++i)
-    if (stride[i] < 1 || dilation[i] < 1) refuse(op, "stride and dilation must be positive");
   const auto extra = window_sizes(a.output_padding, 2, "conv2d_transpose: output_padding");
   const Axes kernel = {w.dim(2).value(), w.dim(3).value()};
-  Axes padding(4, 0);
-  if (a.padding.is_string() &&
-      (a.padding.as_string() == "SAME" || a.padding.as_string() == "same")) {
-    for (size_t i = 0; i < 2; ++i) {
-      // As for a convolution of x itself: ceil(size / stride) windows.
-      const Dim size = x.dim(first + static_cast<int64_t>(i));
-      if (!size.is_constant()) refuse(op, "padding SAME needs a known size, not ", size);
-      const int64_t covered = ((size.value() + stride[i] - 1) / stride[i] - 1) * stride[i];
-      const int64_t total =
-          std::max<int64_t>(0, covered + (kernel[i] - 1) * dilation[i] + 1 - size.value());
-      padding[2 * i] = total / 2;
-      padding[2 * i + 1] = total - total / 2;
-    }
-  } else {
-    padding = window_padding(a.padding, {x.dim(first), x.dim(first + 1)}, kernel, {1, 1}, dilation,
-                             last, op);
-  }
+  const Axes padding = transposed_padding(a.padding, {x.dim(first), x.dim(first + 1)}, kernel,
+                                          stride, dilation, last, op);
   Shape shape = x.shape();
   shape[static_cast<size_t>(channel)] = w.dim(1) * a.groups;
   std::vector<int64_t> wanted;

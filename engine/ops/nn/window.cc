@@ -79,6 +79,31 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
   return out;
 }
 
+std::vector<int64_t> transposed_padding(const AttrValue& padding, const Shape& spatial,
+                                        const std::vector<int64_t>& kernel,
+                                        const std::vector<int64_t>& stride,
+                                        const std::vector<int64_t>& dilation, bool channels_last,
+                                        const std::string& what) {
+  const size_t n = spatial.size();
+  for (size_t i = 0; i < n; ++i)
+    if (stride[i] < 1 || dilation[i] < 1)
+      fail(ErrorCode::kUsage, what, ": stride and dilation must be positive");
+  if (!padding.is_string() || (padding.as_string() != "SAME" && padding.as_string() != "same"))
+    return window_padding(padding, spatial, kernel, std::vector<int64_t>(n, 1), dilation,
+                          channels_last, what);
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < n; ++i) {
+    if (!spatial[i].is_constant())
+      fail(ErrorCode::kUsage, what, ": padding SAME needs a known size, not ", spatial[i]);
+    const int64_t size = spatial[i].value();
+    const int64_t covered = ((size + stride[i] - 1) / stride[i] - 1) * stride[i];
+    const int64_t total = std::max<int64_t>(0, covered + (kernel[i] - 1) * dilation[i] + 1 - size);
+    out.push_back(total / 2);
+    out.push_back(total - total / 2);
+  }
+  return out;
+}
+
 Dim window_count(const Dim& size, int64_t before, int64_t after, int64_t kernel, int64_t stride,
                  int64_t dilation, bool ceil_mode) {
   const int64_t reach = (kernel - 1) * dilation;

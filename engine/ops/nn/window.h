@@ -19,6 +19,14 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
                                     const std::vector<int64_t>& dilation, bool channels_last,
                                     const std::string& what);
 
+/// The border that a transposed convolution cuts off, in the same form. SAME is that of a
+/// convolution of its input: ceil(size / stride) windows, of constant sizes.
+std::vector<int64_t> transposed_padding(const AttrValue& padding, const Shape& spatial,
+                                        const std::vector<int64_t>& kernel,
+                                        const std::vector<int64_t>& stride,
+                                        const std::vector<int64_t>& dilation, bool channels_last,
+                                        const std::string& what);
+
 /// Number of window positions along one axis.
 Dim window_count(const Dim& size, int64_t before, int64_t after, int64_t kernel, int64_t stride,
                  int64_t dilation, bool ceil_mode);

@@ -158,8 +158,7 @@ Tensors decompose_repeat_interleave(CallContext& c) {
   const std::vector<int64_t> repeats = a.repeats.as_ints();
   for (const int64_t n : repeats)
     if (n < 0) refuse("repeat_interleave", "repeats must not be negative, found ", n);
-  Dim total = 0;
-  for (const int64_t n : repeats) total = total + Dim(n);
+  const Dim total = std::accumulate(repeats.begin(), repeats.end(), Dim(0));
   const Dim size = repeats.size() == 1 ? x.dim(axis) * total : total;
   if (a.output_size && size.equals(*a.output_size) == false)
     refuse("repeat_interleave", "output_size is ", *a.output_size, ", the repeats give ", size);
