@@ -17,14 +17,13 @@ class DecomposedKernel final : public Kernel {
         attrs_(request.attrs),
         operands_(request.operands.begin(), request.operands.end()),
         results_(request.results.begin(), request.results.end()),
-        target_(request.target),
-        device_(target_.device) {
+        target_(request.target) {
     for (const Layout& result : results_) types_.push_back({result.dtype, to_shape(result.shape)});
   }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
-    if (!device_.is_cpu())
-      check_device(device_, device_api(device_).synchronize_stream(context.stream));
+    if (!target_.device.is_cpu())
+      check_device(target_.device, device_api(target_.device).synchronize_stream(context.stream));
     std::vector<Array> arrays(operands_.size());
     std::vector<const Array*> pointers(operands_.size());
     for (size_t i = 0; i < arrays.size(); ++i) {
@@ -42,7 +41,7 @@ class DecomposedKernel final : public Kernel {
         }
     for (size_t i = 0; i < out.size(); ++i)
       if (results[i]) store(packed(out[i]), results[i]);
-    if (!device_.is_cpu()) synchronize(device_);
+    if (!target_.device.is_cpu()) synchronize(target_.device);
   }
   std::string implementation() const override { return "decomposition"; }
 
@@ -56,18 +55,19 @@ class DecomposedKernel final : public Kernel {
     for (size_t d = 0; elements > 0 && d < layout.shape.size(); ++d)
       elements += std::max<int64_t>(0, layout.strides[d]) * (layout.shape[d] - 1);
     out.storage = Storage::borrow(data, static_cast<size_t>(storage_bytes(layout.dtype, elements)),
-                                  nullptr, device_);
+                                  nullptr, target_.device);
     return out;
   }
   void store(const Array& from, void* to) const {
     const auto bytes = static_cast<size_t>(storage_bytes(from.dtype, from.size()));
     if (bytes == 0) return;
-    if (device_.is_cpu()) {
+    if (target_.device.is_cpu()) {
       std::memcpy(to, from.raw(), bytes);
       return;
     }
-    check_device(device_, device_api(device_).copy(compute_stream(device_), to, from.address(),
-                                                   bytes, PADDLE_COPY_ON_DEVICE));
+    check_device(target_.device, device_api(target_.device)
+                                     .copy(compute_stream(target_.device), to, from.address(),
+                                           bytes, PADDLE_COPY_ON_DEVICE));
   }
 
   const Op& op_;
@@ -75,7 +75,6 @@ class DecomposedKernel final : public Kernel {
   std::vector<Layout> operands_, results_;
   std::vector<TensorType> types_;
   Target target_;
-  Device device_;
 };
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/parallel.h"
 #include "base/thread_scope.h"
 #include "kernels/conv/algorithms.h"
 #include "kernels/conv/onednn_descriptors.h"
@@ -152,8 +151,8 @@ double onednn_speedup(const ConvProblem&) { return 1; }
 std::unique_ptr<Kernel> prepare_convolution(const ConvProblem& problem) {
   const ConvShape& s = problem.shape;
   const KernelRequest& request = problem.request;
-  const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.window_size());
-  const ThreadScope threads(serial ? 1 : thread_count());
+  const ThreadScope threads(
+      threads_for(s.batch * s.out_channels * s.positions() * s.window_size()));
   const Descriptors d(s, problem.dtype());
   const Desc bias({s.out_channels}, d.input.data_type(), Tag::a);
   const auto description =

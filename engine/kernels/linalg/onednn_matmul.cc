@@ -5,7 +5,6 @@
 
 #include <string_view>
 
-#include "base/parallel.h"
 #include "base/thread_scope.h"
 #include "kernels/common/algorithm_table.h"
 #include "kernels/linalg/matmul_shape.h"
@@ -164,10 +163,10 @@ std::unique_ptr<Kernel> matmul(const KernelRequest& request, MatmulShape s,
 
   if (request.target.single_run && s.batches() * s.m * s.n * s.k <= kJitCost) return nullptr;
 
-  const bool serial = is_small(s.batches() * s.m * s.n * s.k);
-  const ThreadScope threads(serial ? 1 : thread_count());
+  const int64_t multiplications = s.batches() * s.m * s.n * s.k;
+  const ThreadScope threads(threads_for(multiplications));
   const auto type = data_type(dtype);
-  MatmulProblem problem{request, s, at, epilogue, biased, serial};
+  MatmulProblem problem{request, s, at, epilogue, biased, is_small(multiplications)};
   problem.x = matrix_desc(type, s.batch, s.x_batch, s.m, s.k, s.x_row, s.x_column);
   problem.y = matrix_desc(type, s.batch, s.y_batch, s.k, s.n, s.y_row, s.y_column);
   Dims result = s.batch;

@@ -32,6 +32,10 @@ bool is_jit(const std::string& implementation);
 
 /// True if waking a second thread would cost more than it saves.
 bool is_small(int64_t multiplications);
+/// The number of threads for a kernel that multiplies as often.
+inline int threads_for(int64_t multiplications) {
+  return is_small(multiplications) ? 1 : thread_count();
+}
 
 /// Where an argument of a primitive is found when the kernel runs.
 struct MemoryRef {

@@ -4,7 +4,6 @@
 
 #include "kernels/quantized/onednn.h"
 
-#include "base/parallel.h"
 #include "base/thread_scope.h"
 #include "kernels/common/constant.h"
 #include "kernels/conv/onednn_descriptors.h"
@@ -63,8 +62,8 @@ std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
       request.op, request.attrs, image.shape, request.operands[q::kWeight].shape, result.shape));
   RequantizePostOps requantize(request, attrs.step_dtype, attrs.low, attrs.high);
   if (!requantize.read()) return nullptr;
-  const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.window_size() / 4);
-  const ThreadScope threads(serial ? 1 : thread_count());
+  const ThreadScope threads(
+      threads_for(s.batch * s.out_channels * s.positions() * s.window_size() / 4));
 
   auto program = std::make_unique<Program>();
   // A residual that does not fit in the cache is processed image by image.
@@ -131,8 +130,7 @@ std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
   const int64_t depth = right.shape[0], columns = right.shape[1], rows = left.size() / depth;
   RequantizePostOps requantize(request, attrs.step_dtype, attrs.low, attrs.high);
   if (!requantize.read()) return nullptr;
-  const bool serial = is_small(rows * columns * depth / 4);
-  const ThreadScope threads(serial ? 1 : thread_count());
+  const ThreadScope threads(threads_for(rows * columns * depth / 4));
 
   auto program = std::make_unique<Program>();
   const dnnl::primitive_attr attributes = requantize.attributes(*program, 1 << 1, {1, columns});

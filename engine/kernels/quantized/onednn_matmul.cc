@@ -3,7 +3,6 @@
 
 #include <string_view>
 
-#include "base/parallel.h"
 #include "base/thread_scope.h"
 #include "kernels/linalg/matmul_shape.h"
 #include "kernels/quantized/onednn.h"
@@ -70,8 +69,7 @@ std::unique_ptr<Kernel> prepare_quantized_matmul(const KernelRequest& request) {
   RequantizePostOps requantize(request, attrs.step_dtype, attrs.low, attrs.high);
   if (!requantize.read()) return nullptr;
   const int64_t depth = request.operands[q::kX].shape.rbegin()[attrs.transpose_x ? 1 : 0];
-  const bool serial = is_small(result.size() * depth / 4);
-  const ThreadScope threads(serial ? 1 : thread_count());
+  const ThreadScope threads(threads_for(result.size() * depth / 4));
 
   auto program = std::make_unique<Program>();
   const bool flips_sign_bit = request.operands[q::kWeight].dtype == DType::kU8;
