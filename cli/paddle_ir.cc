@@ -12,6 +12,7 @@
 #include "formats/safetensors.h"
 #include "ir/module.h"
 #include "runtime/compile.h"
+#include "ops/core/access.h"
 #include "runtime/constant_files.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
@@ -32,7 +33,7 @@ runtime::ConstantFiles constants_beside(const std::string& file) {
 ir::Module load(const Options& o) {
   if (!file_exists(o.file)) fail(ErrorCode::kUsage, o.file, ": no such file");
   return ir::parse(read_file(o.file, uint64_t{1} << 30, ErrorCode::kModel), o.file,
-                   constants_beside(o.file));
+                   constants_beside(o.file), kAccessesRanks);
 }
 
 /// The text for a file; its large constants are written beside it.

@@ -91,7 +91,12 @@ std::vector<std::string> trait_names(const Op& op) {
                                                       {kOptimizerUpdate, "optimizer_update"},
                                                       {kStopGradient, "stop_gradient"},
                                                       {kDoubleInputs, "double_inputs"},
-                                                      {kTakesComplex, "complex"}};
+                                                      {kTakesComplex, "complex"},
+                                                      {kAccessesFiles, "accesses_files"},
+                                                      {kAccessesProcesses, "accesses_processes"},
+                                                      {kAccessesNetwork, "accesses_network"},
+                                                      {kAccessesTerminal, "accesses_terminal"},
+                                                      {kAccessesRanks, "accesses_ranks"}};
   std::vector<std::string> out;
   for (const auto& [trait, name] : kNames)
     if (op.has(trait)) out.emplace_back(name);

@@ -23,6 +23,7 @@ class ConstantStore {
 std::string print(const Module& module, ConstantStore& store, int64_t longest);
 std::string print_module(const Function& function, const std::string& module_name,
                          ConstantStore& store, int64_t longest);
-Module parse(std::string_view text, const std::string& file, const ConstantStore& store);
+Module parse(std::string_view text, const std::string& file, const ConstantStore& store,
+             uint32_t allowed_accesses = 0);
 
 }  // namespace paddle::ir

@@ -166,7 +166,9 @@ std::string print(const Function& function);
 /// Constants of more than `longest` elements are elided; such a text cannot be parsed again.
 std::string print_module(const Function& function, const std::string& module_name,
                          int64_t longest = std::numeric_limits<int64_t>::max());
-Module parse(std::string_view text, const std::string& file);
+/// Operations that access files, other ranks or the like are errors, except those with one of the
+/// traits `allowed_accesses` (ops/core/access.h).
+Module parse(std::string_view text, const std::string& file, uint32_t allowed_accesses = 0);
 /// Checks types against shape inference, definitions before uses, ports and regions; kModel.
 void verify(const Module& module);
 void verify(const Function& function);

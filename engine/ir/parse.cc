@@ -7,6 +7,7 @@
 
 #include "base/hex.h"
 #include "ir/constants.h"
+#include "ops/core/access.h"
 #include "ops/core/call.h"
 
 namespace paddle::ir {
@@ -16,8 +17,9 @@ constexpr int kMaxDepth = 100;
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& file, const ConstantStore* store = nullptr)
-      : text_(text), file_(file), store_(store) {}
+  Parser(std::string_view text, const std::string& file, const ConstantStore* store,
+         uint32_t allowed_accesses)
+      : text_(text), file_(file), store_(store), allowed_accesses_(allowed_accesses) {}
 
   Module module() {
     Module m;
@@ -408,6 +410,7 @@ class Parser {
     const std::string name = read_word();
     const Op* op = find_op(name);
     if (!op) bad("unknown operation '" + name + "'" + did_you_mean(name, op_names()));
+    if (const std::string error = access_error(*op, allowed_accesses_); !error.empty()) bad(error);
     Attrs attrs = default_attrs(*op);
     std::vector<Value*> operands;
     expect("(");
@@ -503,6 +506,7 @@ class Parser {
   std::string_view text_;
   const std::string& file_;
   const ConstantStore* store_;
+  uint32_t allowed_accesses_;
   size_t at_ = 0;
   Function* function_ = nullptr;
   std::unordered_map<int, Value*> values_;
@@ -510,10 +514,13 @@ class Parser {
 
 }  // namespace
 
-Module parse(std::string_view text, const std::string& file) { return Parser(text, file).module(); }
+Module parse(std::string_view text, const std::string& file, uint32_t allowed_accesses) {
+  return Parser(text, file, nullptr, allowed_accesses).module();
+}
 
-Module parse(std::string_view text, const std::string& file, const ConstantStore& store) {
-  return Parser(text, file, &store).module();
+Module parse(std::string_view text, const std::string& file, const ConstantStore& store,
+             uint32_t allowed_accesses) {
+  return Parser(text, file, &store, allowed_accesses).module();
 }
 
 }  // namespace paddle::ir

@@ -13,7 +13,7 @@ namespace {
 /// The operations of the function in order, by the number of the value that they make or wait for.
 std::string overlapped(const std::string& text) {
   runtime::register_backends();
-  const ir::Module module = ir::parse(text, "test.ir");
+  const ir::Module module = ir::parse(text, "test.ir", kAccessesRanks);
   ir::Function& function = *module.functions[0];
   overlap_exchanges(function);
   ir::verify(function);

@@ -1,6 +1,7 @@
 // The only file, with layers.cc, that knows how operations are called.
 #include "lang/eval/operations.h"
 
+#include "ops/core/access.h"
 #include "ops/core/call.h"
 
 namespace paddle::lang {
@@ -81,6 +82,7 @@ const ParamDef* find_param(const Op& op, std::string_view name) {
 Value Operations::invoke(const Op& op, const Arguments& arguments, const SourcePosition& where,
                          Tensors* all) {
   context_.step(where);
+  if (const std::string error = access_error(op); !error.empty()) context_.refuse(where, error);
   const auto convert = [&](const Value& value, const ParamDef* param) -> paddle::Argument {
     if (value.is_tensor()) return value.tensor();
     const bool operand = param && param->is_operand;

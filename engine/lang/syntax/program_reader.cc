@@ -106,6 +106,11 @@ class ProgramReader {
   void include_file(const Node& item) {
     if (!item.is_scalar()) return add(item, str("expected a file, found ", item.describe()));
     const std::string path = resolve_path(item);
+    // An error in a file of another kind would quote it.
+    constexpr std::string_view kEndings[] = {".yaml", ".yml", ".json"};
+    if (std::ranges::none_of(kEndings, [&](auto ending) { return path.ends_with(ending); }))
+      return add(item,
+                 str("'include' must name a .yaml, .yml or .json file, found '", item.text, "'"));
     if (std::find(open_.begin(), open_.end(), path) != open_.end()) {
       return add(item, str("'", item.text, "' includes itself"));
     }

@@ -107,6 +107,12 @@ enum Trait : uint32_t {
   kTakesComplex = 1u << 20,  ///< operands and results may be complex (schema: `dtypes: +complex`)
   kSumsByThread =
       1u << 21,  ///< sums in as many parts as there are threads, which rounds the result
+  // Accesses outside of operands and results: ops/core/access.h.
+  kAccessesFiles = 1u << 22,
+  kAccessesProcesses = 1u << 23,
+  kAccessesNetwork = 1u << 24,
+  kAccessesTerminal = 1u << 25,
+  kAccessesRanks = 1u << 26,
 };
 
 /// How mixed precision (autograd/autocast.h) treats an operation.

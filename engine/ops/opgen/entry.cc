@@ -48,7 +48,12 @@ const std::map<std::string, std::string> kTraits = {
     {"prefers_channels_last", "kPrefersChannelsLast"},
     {"keep_packed", "kKeepPacked"},
     {"layout_transparent", "kLayoutTransparent"},
-    {"sums_by_thread", "kSumsByThread"}};
+    {"sums_by_thread", "kSumsByThread"},
+    {"accesses_files", "kAccessesFiles"},
+    {"accesses_processes", "kAccessesProcesses"},
+    {"accesses_network", "kAccessesNetwork"},
+    {"accesses_terminal", "kAccessesTerminal"},
+    {"accesses_ranks", "kAccessesRanks"}};
 
 std::string trimmed(const std::string& s) {
   const auto begin = s.find_first_not_of(" \n\t");

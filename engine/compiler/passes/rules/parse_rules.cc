@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "compiler/generated/standard_rules.h"
+#include "ops/core/access.h"
 
 namespace paddle::passes {
 namespace {
@@ -130,6 +131,7 @@ class RuleReader {
       for (const Op* op : all_ops()) names.emplace_back(op->name());
       refuse(str("there is no operation '", out.name, "'", did_you_mean(out.name, names)));
     }
+    if (const std::string error = access_error(*out.op); !error.empty()) refuse(error);
     out.name.clear();
     const auto declared = out.op->operands();
     size_t place = 0;
