@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/instruction_set.h"
@@ -63,6 +64,32 @@ int report(const std::string& head, const std::string& what, ErrorCode code) {
   return static_cast<int>(code);
 }
 
+/// "did you mean" for the first option that the parser and its given subcommands do not have.
+std::string unknown_option_hint(const CLI::App& parser, int argc, char** argv) {
+  std::vector<std::string> known = {"--help", "--version"};
+  const auto add = [&](const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  };
+  add(parser);
+  for (const CLI::App* command : parser.get_subcommands()) add(*command);
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const std::string name(argument.substr(0, argument.find('=')));
+    if (name == "--") break;
+    if (name.starts_with("--") && std::ranges::find(known, name) == known.end())
+      return did_you_mean(name, known);
+  }
+  return "";
+}
+
+void write_output(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    if (errno == EPIPE) std::_Exit(141);
+    fail(ErrorCode::kDevice, "standard output: ", std::strerror(errno));
+  }
+}
+
 }  // namespace
 
 bool debug_requested() { return debug; }
@@ -71,14 +98,17 @@ void use_config_threads(int threads) {
   if (threads > 0 && !threads_given) set_threads(threads);
 }
 
-void print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    if (errno == EPIPE) std::_Exit(141);
-    fail(ErrorCode::kDevice, "standard output: ", std::strerror(errno));
-  }
+void print(const std::string& text) { write_output(printable(text, "\n\t")); }
+
+void print_line(const std::string& line) { write_output(printable(line, "\t") + "\n"); }
+
+void print_data(const std::string& data) {
+  write_output(stdout_is_terminal() ? printable(data, "\n\t\r") : data);
 }
 
-void print_error(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+void print_error(const std::string& line) {
+  std::fprintf(stderr, "%s\n", printable(line, "\n\t").c_str());
+}
 
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
@@ -126,13 +156,16 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
   try {
     parser.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    return parser.exit(e);
+    std::ostringstream text;
+    const int status = parser.exit(e, text, text);
+    print(text.str());
+    return status;
   } catch (const CLI::ParseError& e) {
     std::string why = e.what();
     for (char& c : why)
       if (c == '\n') c = ' ';
-    fail(ErrorCode::kUsage, trim(why), " (see ", std::filesystem::path(argv[0]).filename().string(),
-         " --help)");
+    fail(ErrorCode::kUsage, trim(why), unknown_option_hint(parser, argc, argv), " (see ",
+         std::filesystem::path(argv[0]).filename().string(), " --help)");
   }
   set_threads(threads);
   threads_given = threads > 0;

@@ -31,9 +31,14 @@ void use_config_threads(int threads);
 /// Whether `--debug` was given.
 bool debug_requested();
 
-/// Writes to standard output; exits quietly with 141 if nobody reads any more.
+/// Writes a report to standard output, in which control characters other than line breaks and tabs
+/// are escaped (base/text.h, printable). Exits quietly with 141 if nobody reads any more.
 void print(const std::string& text);
-/// Writes a line to standard error.
+/// Writes one line to standard output; line breaks within it are escaped, too.
+void print_line(const std::string& line);
+/// Writes data as it is (generated text, the output of other programs), escaped on a terminal only.
+void print_data(const std::string& data);
+/// Writes a line to standard error, escaped as `print` does.
 void print_error(const std::string& line);
 bool stdout_is_terminal();
 bool stderr_is_terminal();

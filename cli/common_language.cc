@@ -24,7 +24,7 @@
 namespace paddle::cli {
 
 bool print_piece(const std::string& piece) {
-  print(piece);
+  print_data(piece);
   return pending_interrupt() == 0;
 }
 
@@ -113,7 +113,7 @@ void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& token
                    const std::string& prompt, const llm::GenerateOptions& options) {
   auto tokens = tokenizer.encode(prompt, {.special = true});
   llm::check_prompt(model.context, tokenizer, tokens, options);  // before anything is printed
-  print(prompt);
+  print_data(prompt);
   std::vector<llm::GeneratedToken> scored;
   llm::generate(model, tokenizer, std::move(tokens), options, print_piece,
                 [&](const llm::GeneratedToken& token) {
@@ -238,7 +238,7 @@ class VectorWriter {
     if (file_)
       file_->write(text.data(), text.size());
     else
-      print(text);
+      print_data(text);
   }
   void finish() {
     if (file_) file_->commit();

@@ -59,7 +59,7 @@ int predict_decoded(program::Model& model, infer::Decoder& decoder, infer::Batch
                     Counts& counts) {
   const auto results = infer::open_decoded(decoder, options.output, batches.may_skip(),
                                            [&](const std::string& line) {
-                                             if (!options.quiet) print(line + "\n");
+                                             if (!options.quiet) print_line(line);
                                            });
   std::vector<std::unique_ptr<infer::Decoder>> of_streams;
   for (int64_t i = 0; options.streams > 1 && i < options.streams; ++i)
@@ -89,7 +89,7 @@ int predict_outputs(program::Model& model, infer::Batches& batches, const Predic
   const auto results =
       infer::open_results(model, options.output, {batches.has_labels(), batches.may_skip()},
                           [&](const std::string& line) {
-                            if (!options.quiet) print(line + "\n");
+                            if (!options.quiet) print_line(line);
                           });
   const infer::OutputUnits units(model);
   Accuracy accuracy(model);

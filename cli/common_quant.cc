@@ -60,7 +60,7 @@ void print_layers(const std::vector<quant::Layer>& layers, bool measured) {
       line += padded(fixed(each.float_us, 1) + " → " + fixed(each.quantized_us, 1) + " us", 22);
     line += each.op;
     if (!each.why.empty()) line += "  (" + each.why + ")";
-    print(line + "\n");
+    print_line(line);
   }
 }
 

@@ -61,7 +61,7 @@ int run_gguf(const QuantOptions& options, bool dry_run) {
     if (each.before != each.after) line += " → " + each.after;
     if (each.sqnr_db > 0) line += "  " + fixed(each.sqnr_db, 1) + " dB";
     if (!each.why.empty()) line += "  (" + each.why + ")";
-    print(line + "\n");
+    print_line(line);
   }
   const double share = 100 * static_cast<double>(report.bytes_after) /
                        static_cast<double>(std::max<uint64_t>(1, report.bytes_before));

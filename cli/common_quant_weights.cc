@@ -46,7 +46,7 @@ int run_prune(PruneOptions& options) {
   size_t width = 5;
   for (const auto& each : report.layers) width = std::max(width, each.name.size());
   for (const auto& each : report.layers)
-    print(padded(each.name, width + 2) +
+    print(padded(printable(each.name), width + 2) +
           padded(each.pruned ? fixed(100 * each.zeros, 1) + "% zero" : "whole", 13) +
           (each.pruned ? "relative error " + fixed(each.error, 3) + "  " : "") + each.op +
           (each.why.empty() ? "" : "  (" + each.why + ")") + "\n");
@@ -85,7 +85,7 @@ int run_merge(MergeOptions& options) {
   size_t width = 6;
   for (const auto& each : report.weights) width = std::max(width, each.name.size());
   for (const auto& each : report.weights)
-    print(padded(each.name, width + 2) +
+    print(padded(printable(each.name), width + 2) +
           (each.replaced
                ? "replaced"
                : str("rank ", each.rank, "  changes by ", fixed(100 * each.change, 2), "%")) +

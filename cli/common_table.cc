@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/text.h"
+
 namespace paddle::cli {
 
 std::string Table::text() const {
@@ -18,7 +20,7 @@ std::string Table::text() const {
   const auto add = [&](const std::vector<std::string>& cells) {
     std::string line;
     for (size_t i = 0; i < std::min(cells.size(), widths.size()); ++i) {
-      std::string cell = cells[i];
+      std::string cell = printable(cells[i]);
       if (cell.size() > kWidest) cell = "…" + cell.substr(cell.size() - kWidest + 1);
       if (i + 1 < cells.size()) cell.resize(std::max(cell.size(), widths[i]), ' ');
       line += (i ? "  " : "") + cell;

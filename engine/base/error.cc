@@ -12,25 +12,6 @@ std::string SourceLocation::text() const {
   return out;
 }
 
-namespace {
-
-/// Names from files may contain line breaks and terminal control sequences.
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) {
-      out += c;
-      continue;
-    }
-    constexpr char kDigits[] = "0123456789abcdef";
-    const auto byte = static_cast<unsigned char>(c);
-    out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-  return out;
-}
-
-}  // namespace
-
 void text_detail::fail(ErrorCode code, std::span<const Part> parts) {
   throw Error(code, concatenate(parts));
 }

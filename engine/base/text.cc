@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace paddle {
 namespace {
 
@@ -65,6 +67,32 @@ template void append_as<std::vector<std::string>>(std::string&, const void*);
 
 std::string format_double(double value) { return shortest(value); }
 std::string format_float(float value) { return shortest(value); }
+
+std::string printable(std::string_view text, std::string_view kept) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  // The C0 and C1 controls, and the marks that reverse the order of what follows.
+  const auto is_control = [](uint32_t code) {
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+  };
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Character character = utf8_character(text, at);
+    const size_t length = std::max<size_t>(character.length, 1);
+    const std::string_view bytes = text.substr(at, length);
+    at += length;
+    if (character.length > 0 &&
+        (!is_control(character.code) || kept.find(bytes) != std::string_view::npos)) {
+      out += bytes;
+      continue;
+    }
+    for (const char c : bytes) {
+      const auto byte = static_cast<unsigned char>(c);
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return out;
+}
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   std::string out;

@@ -85,6 +85,11 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
+/// Text for a person, of names that may come from anybody's files: control characters, which could
+/// forge lines or steer a terminal, and bytes that are not UTF-8 become "\x1b"; those in `kept`
+/// stay.
+std::string printable(std::string_view text, std::string_view kept = "");
+
 /// Glob match with `*` (any characters) and `?`.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 

@@ -178,26 +178,27 @@ DataReport check_data(const Dataset& dataset) {
 
 std::string DataReport::text() const {
   std::string out;
-  for (const std::string& path : paths) out += str("path: ", path, "\n");
-  out += str("samples: ", samples, "\n");
-  for (const auto& [name, value] : facts) out += str(name, ": ", value, "\n");
+  const auto add_line = [&](const std::string& line) { out += paddle::printable(line) + "\n"; };
+  for (const std::string& path : paths) add_line("path: " + path);
+  add_line(str("samples: ", samples));
+  for (const auto& [name, value] : facts) add_line(str(name, ": ", value));
   for (const Field& field : fields) {
-    out += str("field ", field);
+    std::string line = str("field ", field);
     if (!field.classes.empty()) {
       constexpr size_t kShown = 12;
       std::vector<std::string> shown(field.classes.begin(),
                                      field.classes.begin() + static_cast<std::ptrdiff_t>(std::min(
                                                                  kShown, field.classes.size())));
-      out += str(", ", field.classes.size(), " classes: ", join(shown, ", "),
-                 field.classes.size() > kShown ? ", …" : "");
+      line += str(", ", field.classes.size(), " classes: ", join(shown, ", "),
+                  field.classes.size() > kShown ? ", …" : "");
     } else if (field.class_count > 0) {
-      out += str(", values 0..", field.class_count - 1);
+      line += str(", values 0..", field.class_count - 1);
     }
-    out += "\n";
+    add_line(line);
   }
   for (const auto& [place, lines] : examples) {
-    out += place + "\n";
-    for (const std::string& line : lines) out += "  " + line + "\n";
+    add_line(place);
+    for (const std::string& line : lines) add_line("  " + line);
   }
   return out;
 }

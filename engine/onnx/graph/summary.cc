@@ -15,7 +15,7 @@ using formats::onnx::Node;
 using formats::onnx::ValueType;
 
 std::string type_name(const Node& node) {
-  return node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+  return printable(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
 }
 
 /// Operator counts, including subgraphs and functions, and unknown operators.
@@ -84,10 +84,10 @@ std::string flops_text(const std::string& path, const std::map<std::string, int6
 std::string summarize(const std::string& path, const std::map<std::string, int64_t>& dims) {
   const Model model = read_graph_file(path);
   std::string out = str(path, "\n");
-  if (!model.producer.empty()) out += "producer: " + model.producer + "\n";
+  if (!model.producer.empty()) out += "producer: " + printable(model.producer) + "\n";
   out += str("ir version: ", model.ir_version, "\nopset:");
   for (const auto& [domain, version] : model.opsets)
-    out += str(" ", domain.empty() ? "ai.onnx" : domain, " ", version);
+    out += str(" ", domain.empty() ? "ai.onnx" : printable(domain), " ", version);
   out += "\n";
   std::set<std::string> given;
   int64_t parameters = 0, bytes = 0;
@@ -99,9 +99,11 @@ std::string summarize(const std::string& path, const std::map<std::string, int64
   }
   out += "inputs:\n";
   for (const auto& v : model.graph.inputs)
-    if (!given.count(v.name)) out += str("  ", v.name, ": ", v.type, "\n");
+    if (!given.count(v.name))
+      out += str("  ", printable(v.name), ": ", printable(v.type.text()), "\n");
   out += "outputs:\n";
-  for (const auto& v : model.graph.outputs) out += str("  ", v.name, ": ", v.type, "\n");
+  for (const auto& v : model.graph.outputs)
+    out += str("  ", printable(v.name), ": ", printable(v.type.text()), "\n");
   Census census;
   census.add(model, model.graph.nodes, model.opsets);
   for (const auto& f : model.functions)
