@@ -69,10 +69,15 @@ std::string manual_page(const CommandDescription& c) {
   out +=
       ".SH EXIT STATUS\n"
       "0: done. 1: a check found differences. 2: wrong command line. 3: wrong configuration. "
-      "4: wrong data. 5: wrong model or weights. 6: device, memory or disk. 70: a bug.\n"
+      "4: wrong data. 5: wrong model or weights. 6: device, memory or disk. 7: another rank was "
+      "lost. 70: a bug. 128 + N: ended by signal N. 141: nobody reads the output.\n"
       ".SH ENVIRONMENT\n"
       ".TP\n.B PADDLE_CACHE_DIR\nfolder for compiled operations; empty: none are kept\n"
-      ".TP\n.B PADDLE_CODEGEN_MODULE\nthe code generator, if it is not beside the programs\n";
+      ".TP\n.B PADDLE_CODEGEN_MODULE\nthe code generator, if it is not in the folder of the "
+      "libraries\n"
+      ".TP\n.B PADDLE_MAX_ISA\nlargest instruction set that is used: sse4, avx2 or avx512\n"
+      ".TP\n.B PADDLE_TEST_DATA\nthe folder that data:// means\n"
+      ".TP\n.B PADDLE_TRANSPORT\nhow ranks exchange messages: auto, tcp, gloo or mpi\n";
   if (c.name != "paddle") out += ".SH SEE ALSO\n.BR paddle (1)\n";
   return out;
 }

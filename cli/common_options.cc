@@ -129,13 +129,25 @@ void App::require_subcommand(int count) { parser_->require_subcommand(count); }
 
 void App::footer(const std::string& text) { parser_->footer(text); }
 
-void App::positionals_at_end() { parser_->positionals_at_end(); }
-
-void App::prefix_command() { parser_->prefix_command(); }
+int App::leading_options(int argc, const char* const* argv) const {
+  int at = 1;
+  while (at < argc) {
+    const std::string argument = argv[at];
+    if (argument == "--" || argument.size() < 2 || argument[0] != '-') break;
+    const bool is_long = argument[1] == '-';
+    const size_t equals = argument.find('=');
+    const CLI::Option* const option =
+        parser_->get_option_no_throw(is_long ? argument.substr(0, equals) : argument.substr(0, 2));
+    const bool has_own_value = is_long ? equals != std::string::npos : argument.size() > 2;
+    // read_command_line adds --threads to every program.
+    const bool takes_value = option ? option->get_expected_max() > 0 && option->get_type_size() > 0
+                                    : argument == "--threads";
+    at += takes_value && !has_own_value ? 2 : 1;
+  }
+  return std::min(at, argc);
+}
 
 bool App::parsed() const { return parser_->parsed(); }
-
-std::vector<std::string> App::remaining() const { return parser_->remaining(); }
 
 size_t App::count(const std::string& option) const { return parser_->count(option); }
 

@@ -86,14 +86,12 @@ class App {
   void require_subcommand(int count);
   /// Text below the help text's list of options.
   void footer(const std::string& text);
-  /// Ends the options at the first positional argument.
-  void positionals_at_end();
-  /// Keeps all arguments behind the first unknown one for remaining().
-  void prefix_command();
+  /// The number of arguments up to the first positional one or `--`, the program included: the rest
+  /// is the command line of another program. Options that do not exist count, too.
+  int leading_options(int argc, const char* const* argv) const;
 
   /// Whether this subcommand was given.
   bool parsed() const;
-  std::vector<std::string> remaining() const;
   /// How many values `option` (such as "--steps") was given.
   size_t count(const std::string& option) const;
 

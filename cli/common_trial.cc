@@ -21,9 +21,9 @@ std::string only_config(const std::vector<std::string>& arguments, const char* c
 }
 
 int run_trainer(const std::vector<std::string>& arguments, const std::string& log) {
-  const std::string program =
-      (std::filesystem::path(program_path()).parent_path() / "paddle-train").string();
-  std::vector<char*> words = {const_cast<char*>(program.c_str())};
+  const std::string program = program_path();
+  std::string name = "paddle-train";  // of the command
+  std::vector<char*> words = {name.data()};
   for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   const pid_t child = fork();

@@ -1,18 +1,20 @@
-// paddle COMMAND …: the umbrella. Hands over to the program of that name beside this one.
+// The program of all commands. `paddle NAME …` runs one, as does a link paddle-NAME to this
+// program; other programs of such names in its folder are commands, too.
 
 #include <unistd.h>
 
 #include <algorithm>
-
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "commands.h"
 #include "common.h"
 #include "common_describe.h"
 
@@ -23,41 +25,47 @@ using namespace paddle;
 struct Command {
   const char* name;
   const char* doc;
+  int (*run)(int argc, char** argv);
 };
 
 constexpr Command kCommands[] = {
-    {"new", "write a commented config for a task, filled in from your data"},
-    {"data", "list, describe and check datasets"},
-    {"train", "train a model as a config describes it"},
-    {"launch", "start a command on several ranks that share its work"},
-    {"infer", "predict with a model, or generate text"},
-    {"op", "list, show, run, check and time operations"},
-    {"ir", "print, check, transform and run modules"},
-    {"average", "the mean of the weights of the last checkpoints of a run"},
-    {"convert", "convert weights between safetensors, NPZ, ONNX and model folders"},
-    {"show", "layers, shapes, parameters and FLOPs of a model"},
-    {"eval", "the loss and the metrics of a trained model"},
-    {"score", "score predictions in files: BLEU, error rates, average precision of boxes"},
-    {"lr-range", "find a learning rate: train while the rate grows"},
-    {"sweep", "train a config with many settings and compare the runs"},
-    {"runs", "a table of run folders: settings, progress, metrics"},
-    {"diff", "what two runs differ in: config, data, and where their numbers part"},
-    {"compare-runs", "the first step and operation at which two runs part"},
-    {"profile", "measure where the time and the memory of a step go"},
-    {"tune", "measure settings that decide the speed, and keep what helps"},
-    {"export", "write a model as an ONNX file"},
-    {"quant", "quantize a model to int8 and measure what that costs"},
-    {"serve", "serve language models over HTTP"},
-    {"tokenize", "turn texts into token ids and back"},
-    {"chat-template", "render a conversation with a model's chat template"},
-    {"schema", "the JSON Schema of configs, for editors"},
-    {"onnx", "check ONNX models against the outputs that come with them"},
+    {"new", "write a commented config for a task, filled in from your data", cli::new_command},
+    {"data", "list, describe and check datasets", cli::data_command},
+    {"train", "train a model as a config describes it", cli::train_command},
+    {"launch", "start a command on several ranks that share its work", cli::launch_command},
+    {"infer", "predict with a model, or generate text", cli::infer_command},
+    {"op", "list, show, run, check and time operations", cli::op_command},
+    {"ir", "print, check, transform and run modules", cli::ir_command},
+    {"average", "the mean of the weights of the last checkpoints of a run", cli::average_command},
+    {"convert", "convert weights to safetensors, NPZ or a model folder", cli::convert_command},
+    {"show", "layers, shapes, parameters and FLOPs of a model", cli::show_command},
+    {"eval", "the loss and the metrics of a trained model", cli::eval_command},
+    {"score", "score predictions in files: BLEU, error rates, average precision of boxes",
+     cli::score_command},
+    {"lr-range", "find a learning rate: train while the rate grows", cli::lr_range_command},
+    {"sweep", "train a config with many settings and compare the runs", cli::sweep_command},
+    {"runs", "a table of run folders: settings, progress, metrics", cli::runs_command},
+    {"diff", "what two runs differ in: config, data, and where their numbers part",
+     cli::diff_command},
+    {"compare-runs", "the first step and operation at which two runs part",
+     cli::compare_runs_command},
+    {"profile", "measure where the time and the memory of a step go", cli::profile_command},
+    {"tune", "measure settings that decide the speed, and keep what helps", cli::tune_command},
+    {"export", "write a model as an ONNX file", cli::export_command},
+    {"quant", "quantize or prune a model and measure what that costs", cli::quant_command},
+    {"serve", "serve language models over HTTP", cli::serve_command},
+    {"tokenize", "turn texts into token ids and back", cli::tokenize_command},
+    {"chat-template", "render a conversation with a model's chat template",
+     cli::chat_template_command},
+    {"schema", "the JSON Schema of configs, for editors", cli::schema_command},
+    {"onnx", "check ONNX models against reference outputs, and compare two of them",
+     cli::onnx_command},
 };
 
 /// Of this program itself.
 constexpr Command kOwnCommands[] = {
-    {"man", "print the manual page of a command, or of paddle itself, for `man -l -`"},
-    {"completion", "print the completion script of a shell: bash, zsh or fish"},
+    {"man", "print the manual page of a command, or of paddle itself, for `man -l -`", nullptr},
+    {"completion", "print the completion script of a shell: bash, zsh or fish", nullptr},
 };
 
 bool is_known(const std::string& command) {
@@ -65,7 +73,13 @@ bool is_known(const std::string& command) {
   return std::ranges::any_of(kCommands, named) || std::ranges::any_of(kOwnCommands, named);
 }
 
-/// Commands of programs beside this one that are not part of the toolchain, such as those of
+const Command* find_command(std::string_view name) {
+  const auto* const found =
+      std::ranges::find_if(kCommands, [&](const Command& c) { return c.name == name; });
+  return found == std::end(kCommands) ? nullptr : found;
+}
+
+/// Commands of programs in the same folder that are not part of the toolchain, such as those of
 /// plug-ins: executable files named paddle-*.
 std::vector<std::string> further_commands() {
   namespace fs = std::filesystem;
@@ -96,11 +110,11 @@ std::string usage() {
     }
   for (const std::string& command : further_commands())
     out += "  " + command + std::string(command.size() < 15 ? 15 - command.size() : 1, ' ') +
-           "(a program beside this one)\n";
+           "(a program of its own)\n";
   return out + "\n`paddle COMMAND --help` describes a command, `paddle --version` this build.\n";
 }
 
-/// The program of a command, beside this one.
+/// The program of a command, in the folder of this one.
 std::string program_of(const std::string& command) {
   const std::filesystem::path self = program_path();
   return (self.parent_path() / ("paddle-" + command)).string();
@@ -169,9 +183,15 @@ int print_completion(const std::vector<std::string>& arguments) {
 
 int run(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
-  if (command.empty() || command == "--help" || command == "-h" || command == "help") {
+  const bool asks_for_help = command == "--help" || command == "-h" || command == "help";
+  if (command.empty() || (asks_for_help && argc == 2)) {
     cli::print(usage());
     return command.empty() ? 2 : 0;
+  }
+  if (command == "help") {
+    std::string help = "--help";
+    std::vector<char*> arguments = {argv[0], argv[2], help.data(), nullptr};
+    return run(3, arguments.data());
   }
   if (command == "--version") {
     cli::print(cli::version_text() + "\n");
@@ -179,15 +199,18 @@ int run(int argc, char** argv) {
   }
   if (command == "man") return print_manual({argv + 2, argv + argc});
   if (command == "completion") return print_completion({argv + 2, argv + argc});
+  std::string program = program_of(command);
+  std::vector<char*> arguments = {program.data()};
+  for (int i = 2; i <= argc; ++i) arguments.push_back(argv[i]);
+  if (const Command* const found = find_command(command))
+    return found->run(argc - 1, arguments.data());
   std::vector<std::string> names = further_commands();
+  const bool is_program = std::ranges::find(names, command) != names.end();
   for (const Command& c : kCommands) names.emplace_back(c.name);
   for (const Command& c : kOwnCommands) names.emplace_back(c.name);
-  if (std::find(names.begin(), names.end(), command) == names.end())
+  if (!is_program)
     fail(ErrorCode::kUsage, "unknown command '", command, "'", did_you_mean(command, names),
          "; `paddle --help` lists them");
-  const std::string program = program_of(command);
-  std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
-  for (int i = 2; i <= argc; ++i) arguments.push_back(argv[i]);
   execvp(program.c_str(), arguments.data());
   fail(ErrorCode::kUsage, program, ": cannot be started");
 }
@@ -195,5 +218,10 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr std::string_view kPrefix = "paddle-";
+  const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "";
+  if (name.starts_with(kPrefix))
+    if (const Command* const command = find_command(std::string_view(name).substr(kPrefix.size())))
+      return command->run(argc, argv);
   return paddle::cli::run_tool([&] { return run(argc, argv); });
 }

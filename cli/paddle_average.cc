@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "train/average_checkpoints.h"
@@ -28,6 +29,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int average_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "text/chat_template.h"
@@ -41,13 +42,17 @@ int run(int argc, char** argv) {
   } catch (const Error& e) {
     throw Error(ErrorCode::kData, e.message());
   }
-  cli::print(
+  cli::print_data(
       tokenizers::render_chat(chat_template, conversation, tokenizer ? &*tokenizer : nullptr));
   return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int chat_template_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

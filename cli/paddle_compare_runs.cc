@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/interrupt.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "common_table.h"
@@ -161,9 +162,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int compare_runs_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

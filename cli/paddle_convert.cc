@@ -2,6 +2,7 @@
 // formats.
 
 #include "base/text.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "convert/convert.h"
@@ -46,13 +47,17 @@ int run(int argc, char** argv) {
                "write types that the format lacks in the next wider one");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   convert::run(options,
-               {.line = [](const std::string& line) { cli::print(line + "\n"); },
+               {.line = [](const std::string& line) { cli::print_line(line); },
                 .warning = [](const std::string& line) { cli::print_error("warning: " + line); }});
   return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int convert_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

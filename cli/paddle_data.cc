@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "data/named_dataset.h"
@@ -139,9 +140,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int data_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/files.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "common_table.h"
@@ -122,6 +123,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int diff_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

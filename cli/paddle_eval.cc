@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "commands.h"
 #include "common.h"
 #include "common_model_files.h"
 #include "common_options.h"
@@ -87,9 +88,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int eval_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

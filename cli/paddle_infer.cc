@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/phase.h"
+#include "commands.h"
 #include "common_benchmark.h"
 #include "common_infer.h"
 #include "common_language.h"
@@ -148,7 +149,7 @@ int InferCommand::use_language_model(program::Model* model) {
 
 int InferCommand::continue_prompt(program::Model& model) {
   infer::check_options(model, generation_);  // before anything is printed
-  print(generation_.prompt);
+  print_data(generation_.prompt);
   infer::generate(model, generation_, print_piece);
   print("\n");
   return interrupt_status();
@@ -220,13 +221,13 @@ int InferCommand::run(int argc, char** argv) {
   return use_model();
 }
 
-}  // namespace paddle::cli
-
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
+int infer_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
     // Not destroyed: the system takes the memory of large models back at once.
-    static auto* const command = new paddle::cli::InferCommand;
+    static auto* const command = new InferCommand;
     return command->run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

@@ -5,14 +5,15 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "compiler/passes/rules/rule.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
 #include "ir/module.h"
-#include "runtime/compile.h"
 #include "ops/core/access.h"
+#include "runtime/compile.h"
 #include "runtime/constant_files.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
@@ -108,7 +109,7 @@ int run_function(const Options& o) {
   }
   if (o.output.empty())
     for (const auto& [name, a] : out)
-      cli::print(str(name, ": ", text(a.dtype), str(a.shape), " ", text(a), "\n"));
+      cli::print(str(printable(name), ": ", text(a.dtype), str(a.shape), " ", text(a), "\n"));
   else
     formats::write_npz(o.output, out);
   return 0;
@@ -162,6 +163,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int ir_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

@@ -8,6 +8,7 @@
 #include "comm/communicator.h"
 #include "comm/join.h"
 #include "comm/sockets.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "launch/launcher.h"
@@ -49,7 +50,7 @@ int run(int argc, char** argv) {
   double dead_after = 10, timeout = 1800, join_timeout = 120;
   constexpr double kDay = 86400;
   std::string hosts, ssh;
-  bool check = false;
+  bool check = false, simulate = false;
   cli::Option* const ranks =
       app.add_option("-n,--ranks", options.ranks, "processes to start on this machine")
           ->check(cli::in_range(1, comm::kMostRanks));
@@ -81,23 +82,35 @@ int run(int argc, char** argv) {
       ->check(cli::in_range(1.0, kDay));
   app.add_flag("--check", check,
                "no command: compare the versions of the ranks and measure their connections");
+  app.add_flag("--simulate", simulate,
+               "run the ranks in one process: the command gets the option --simulate N")
+      ->excludes(nodes);
   app.add_option("COMMAND", options.command, "the command and its arguments")->allow_extra_args();
-  app.positionals_at_end();
-  app.prefix_command();
-  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  for (const std::string& argument : app.remaining()) options.command.push_back(argument);
+  // Everything from the command on is its own.
+  const int own = app.leading_options(argc, argv);
+  if (const auto status = cli::read_command_line(app, own, argv)) return *status;
+  options.command.assign(argv + own, argv + argc);
+  if (!options.command.empty() && options.command[0] == "--")
+    options.command.erase(options.command.begin());
   if (check != options.command.empty())
     fail(ErrorCode::kUsage, check ? "--check runs no command, found '" + options.command[0] + "'"
                                   : std::string("no command is given (see paddle-launch --help)"));
   if (check && environment_says(kCheckedRank)) return check_as_rank();
   if (check) {
     ::setenv(kCheckedRank, "1", 1);
-    options.command = {program_path(), "--check"};
+    options.command = {program_path(), "launch", "--check"};
   }
   if (!hosts.empty())
     options.hosts = launch::parse_hosts(hosts);
   else if (ranks->empty())
     fail(ErrorCode::kUsage, "-n says how many processes to start, or --hosts on which machines");
+  if (simulate) {
+    if (check || !hosts.empty())
+      fail(ErrorCode::kUsage,
+           "--simulate runs a command on this machine, without --check or --hosts");
+    options.command.insert(options.command.end(), {"--simulate", str(options.ranks)});
+    options.ranks = 1;
+  }
   if (hosts.empty() && !ssh.empty())
     fail(ErrorCode::kUsage, "--ssh starts the launchers of --hosts, which is not given");
   if (options.node >= options.nodes)
@@ -115,7 +128,7 @@ int run(int argc, char** argv) {
     if (is_error)
       std::fputs(bytes.c_str(), stderr);
     else
-      cli::print(bytes);
+      cli::print_data(bytes);
   };
   options.notice = [](const std::string& line) { cli::print_error("note: " + line); };
   const launch::LaunchResult result = launch::launch(options);
@@ -128,6 +141,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int launch_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

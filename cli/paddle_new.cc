@@ -1,6 +1,7 @@
 // paddle-new RECIPE --data PATH -o config.yaml: a commented config, filled in from the data.
 
 #include "base/files.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "recipes/recipe.h"
@@ -47,7 +48,7 @@ int run(int argc, char** argv) {
       fail(ErrorCode::kUsage, path, ": is there already (--overwrite replaces it)");
   for (const auto& [path, content] : result.files) write_file_atomically(path, content);
   write_file_atomically(request.output, result.config);
-  for (const std::string& line : result.found) cli::print(line + "\n");
+  for (const std::string& line : result.found) cli::print_line(line);
   for (const auto& [path, content] : result.files) cli::print(path + ": the tokenizer\n");
   cli::print(request.output + ": train with `paddle-train " + request.output + "`\n");
   return 0;
@@ -55,6 +56,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int new_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/parallel.h"
+#include "commands.h"
 #include "common.h"
 #include "common_dims.h"
 #include "common_options.h"
@@ -41,7 +42,7 @@ int print_diff(const exporter::OnnxDiff& diff, bool ran, bool json) {
   const auto print = [](const char* title, const std::vector<std::string>& lines) {
     if (lines.empty()) return;
     cli::print(str(title, ":\n"));
-    for (const std::string& line : lines) cli::print("  " + line + "\n");
+    for (const std::string& line : lines) cli::print_line("  " + line);
   };
   print("inputs and outputs", diff.interface);
   print("graph", diff.structure);
@@ -102,13 +103,17 @@ int run(int argc, char** argv) {
                               : onnx::Mode::kAutomatic;
   options.isolation.workers = thread_count();
   const auto result = inspect::run_onnx_suite(
-      folders, options, [](const std::string& line) { cli::print(line + "\n"); });
+      folders, options, [](const std::string& line) { cli::print_line(line); });
   cli::print(str(result.passed, " passed, ", result.failed, " failed\n"));
   return result.unexpected > 0 ? 1 : 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int onnx_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/parallel.h"
+#include "commands.h"
 #include "common.h"
 #include "common_device.h"
 #include "common_options.h"
@@ -232,6 +233,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int op_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

@@ -13,6 +13,7 @@
 #include "comm/clock.h"
 #include "comm/join.h"
 #include "comm/simulation.h"
+#include "commands.h"
 #include "common.h"
 #include "common_device.h"
 #include "common_dims.h"
@@ -464,9 +465,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int profile_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/interrupt.h"
+#include "commands.h"
 #include "common_options.h"
 #include "common_quant_gguf.h"
 #include "common_quant_options.h"
@@ -170,7 +171,7 @@ int run_sensitivity(cli::QuantOptions& options, quant::Sensitivity by) {
     std::string value = each.quantized ? "unknown" : "float";
     if (const auto& known = each.sensitivity(by); each.quantized && known)
       value = by_loss ? quant::short_number(*known) : fixed(*known, 1) + " dB";
-    cli::print(cli::padded(each.name, width + 2) + cli::padded(value, 12) + each.op +
+    cli::print(cli::padded(printable(each.name), width + 2) + cli::padded(value, 12) + each.op +
                (each.why.empty() ? "" : "  (" + each.why + ")") + "\n");
   }
   return 0;
@@ -272,9 +273,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int quant_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

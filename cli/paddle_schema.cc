@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "config/json_schema.h"
@@ -46,9 +47,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int schema_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

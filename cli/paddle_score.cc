@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "metrics/detection.h"
@@ -180,6 +181,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int score_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

@@ -5,6 +5,7 @@
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "runtime/execute.h"
@@ -116,7 +117,7 @@ int run(int argc, char** argv) {
   }
   runtime::register_backends();
   serve::Server server(config);
-  for (const std::string& line : server.description()) cli::print(line + "\n");
+  for (const std::string& line : server.description()) cli::print_line(line);
   if (dry_run) return 0;
   watch_for_interrupts();
   const int bound = server.listen();
@@ -134,9 +135,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int serve_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

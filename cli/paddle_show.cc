@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "commands.h"
 #include "common.h"
 #include "common_model_files.h"
 #include "common_options.h"
@@ -95,9 +96,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int show_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/printf.h"
+#include "commands.h"
 #include "common.h"
 #include "common_model_files.h"
 #include "common_options.h"
@@ -307,9 +308,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int sweep_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "text/bpe_trainer.h"
@@ -161,6 +162,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] { return run(argc, argv); });
+namespace paddle::cli {
+
+int tokenize_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
 }
+
+}  // namespace paddle::cli

@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/phase.h"
+#include "commands.h"
 #include "common.h"
 #include "common_dims.h"
 #include "common_model_files.h"
@@ -91,9 +92,16 @@ int plan(Options& options, const std::vector<std::string>& overrides) {
   if (options.cluster.empty())
     fail(ErrorCode::kUsage, "planning needs the cluster: --cluster cluster.yaml");
   const std::string& subject = options.arguments[0];
-  const tune::Transformer model = train::is_config(subject)
-                                      ? tune::transformer_of_run(subject, overrides)
-                                      : tune::read_transformer(subject);
+  const bool is_config = train::is_config(subject);
+  const tune::Transformer model =
+      is_config ? tune::transformer_of_run(subject, overrides) : tune::read_transformer(subject);
+  // Strategies that training does not have are planned for shapes only.
+  if (is_config)
+    for (const char* const key : {"context", "expert"})
+      if (std::ranges::none_of(options.fixed, [&](const std::string& fixed) {
+            return fixed.starts_with(std::string(key) + "=");
+          }))
+        options.fixed.push_back(std::string(key) + "=1");
   const tune::Cluster cluster = tune::read_cluster(options.cluster);
   const tune::PlanningResult result =
       tune::plan_parallel(model, cluster, options.fixed, static_cast<size_t>(options.plans));
@@ -290,9 +298,13 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return paddle::cli::run_tool([&] {
-    paddle::register_sections();
-    return run(argc, argv);
+namespace paddle::cli {
+
+int tune_command(int argc, char** argv) {
+  return run_tool([&] {
+    register_sections();
+    return ::run(argc, argv);
   });
 }
+
+}  // namespace paddle::cli

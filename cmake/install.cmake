@@ -34,7 +34,13 @@ endif()
 
 # ---- programs, library, headers ------------------------------------------------------------------
 
-install(TARGETS ${PADDLE_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS paddle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+foreach(link IN LISTS PADDLE_LINKS)
+  install(CODE "
+    set(link \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${link}\")
+    file(CREATE_LINK paddle \"\$ENV{DESTDIR}\${link}\" SYMBOLIC)
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \${link})")
+endforeach()
 install(TARGETS paddle_shared EXPORT paddle-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(module codegen lapack gloo hdf5 mpi)
   if(TARGET paddle_${module}_module)
@@ -77,7 +83,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
 set(manual_folder ${CMAKE_BINARY_DIR}/manual)
 set(pages "")
 set(page_commands "")
-foreach(program IN LISTS PADDLE_PROGRAMS)
+foreach(program IN ITEMS paddle LISTS PADDLE_LINKS)
   string(REGEX REPLACE "^paddle-?" "" command ${program})
   list(APPEND pages ${manual_folder}/${program}.1)
   list(APPEND page_commands COMMAND paddle man ${command} > ${manual_folder}/${program}.1)
@@ -92,7 +98,7 @@ endforeach()
 file(MAKE_DIRECTORY ${manual_folder})
 add_custom_command(OUTPUT ${pages} ${completions}
   ${page_commands} ${completion_commands}
-  DEPENDS ${PADDLE_PROGRAMS}
+  DEPENDS paddle
   COMMENT "manual pages and shell completions"
   VERBATIM)
 add_custom_target(manual ALL DEPENDS ${pages} ${completions})
@@ -100,13 +106,11 @@ install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${manual_folder}/completion.bash
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME paddle)
 # bash-completion looks for a file of the command's name.
-foreach(program IN LISTS PADDLE_PROGRAMS)
-  if(NOT program STREQUAL "paddle")
-    install(CODE "
-      set(link \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/bash-completion/completions/${program}\")
-      file(CREATE_LINK paddle \"\$ENV{DESTDIR}\${link}\" SYMBOLIC)
-      list(APPEND CMAKE_INSTALL_MANIFEST_FILES \${link})")
-  endif()
+foreach(program IN LISTS PADDLE_LINKS)
+  install(CODE "
+    set(link \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/bash-completion/completions/${program}\")
+    file(CREATE_LINK paddle \"\$ENV{DESTDIR}\${link}\" SYMBOLIC)
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \${link})")
 endforeach()
 install(FILES ${manual_folder}/completion.zsh
   DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _paddle)

@@ -42,7 +42,7 @@ class RemoteLaunchers {
           "cd " + quoted(std::filesystem::current_path().string()) +
           " && read -r PADDLE_RENDEZVOUS_TOKEN && export PADDLE_RENDEZVOUS_TOKEN && " +
           kStartedByNode0 + "=1 exec " + quoted(program_path()) +
-          str(" --nodes ", options.hosts.size(), " --node-rank ", node, " --rendezvous ",
+          str(" launch --nodes ", options.hosts.size(), " --node-rank ", node, " --rendezvous ",
               rendezvous, " -n ", host.ranks);
       if (!options.logs.empty()) line += " --logs " + quoted(options.logs);
       line += " --timeout " + seconds_text(options.timeout) + " --dead-after " +
