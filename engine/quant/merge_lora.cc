@@ -99,6 +99,13 @@ MergeReport merge_lora(const MergeJob& job, const Progress& progress) {
     for (const auto& each : fs::directory_iterator(job.model))
       if (each.is_regular_file()) files.push_back(each.path());
   std::sort(files.begin(), files.end());
+  if (!single && is_directory(job.output)) {
+    // Only a folder of the same files is replaced.
+    for (const auto& each : fs::directory_iterator(job.output))
+      if (!fs::exists(fs::path(job.model) / each.path().filename()))
+        fail(ErrorCode::kUsage, each.path().string(),
+             ": is not a file of the model; choose another --output");
+  }
   Merger merger(job);
   MergeReport report;
   std::vector<std::string> names;

@@ -159,6 +159,13 @@ void Paths::take_best() const {
 }
 
 void check_output(const std::string& output, bool overwrite) {
+  if (const Paths paths(output); overwrite && !paths.only_file && is_directory(output) &&
+                                 !paths.is_interrupted() &&
+                                 !fs::exists(paths.report("report.json")))
+    for (const char* name : {"model", "best"})
+      if (fs::exists(fs::path(output) / name))
+        fail(ErrorCode::kUsage, output, "/", name,
+             ": exists and was not written by paddle-quant; choose another --output");
   if (overwrite || (!file_exists(output) && !is_directory(output))) return;
   if (const Paths paths(output); !paths.only_file && paths.is_interrupted())
     fail(ErrorCode::kUsage, output,

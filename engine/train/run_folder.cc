@@ -21,6 +21,12 @@ namespace fs = std::filesystem;
 /// A killed process may take a moment to go.
 constexpr auto kLockPatience = std::chrono::seconds(5);
 
+/// The files and folders that a run writes.
+constexpr const char* kEntries[] = {
+    "config.yaml",   "run.json", "metrics.jsonl",      "checkpoints", "model",
+    "models",        "best",     "skipped.jsonl",      "tensorboard", "report.html",
+    "digests.jsonl", "adapter",  "adapter.safetensors"};
+
 std::vector<ConfigChange> check_config(const std::string& checkpoint, const config::Node& config,
                                        const std::function<void(const std::string&)>& note) {
   config::Diagnostics diagnostics;
@@ -66,6 +72,7 @@ void RunFolder::claim(bool resume, bool overwrite) {
   if (!resume && !overwrite && has_checkpoints())
     fail(ErrorCode::kUsage, path_, ": has checkpoints of an earlier run; use --resume ", path_,
          " to continue, --overwrite to start over, or another --output");
+  if (!resume) check_foreign_files();
   is_made_here_ = !is_directory(path_);
   ensure_directory(path_);
   lock_ = ::open(file(".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -79,6 +86,14 @@ void RunFolder::claim(bool resume, bool overwrite) {
       fail(ErrorCode::kUsage, path_, ": another process is training into this folder");
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
+}
+
+void RunFolder::check_foreign_files() const {
+  if (fs::exists(file(".lock")) || fs::exists(file("run.json")) || has_checkpoints()) return;
+  for (const char* name : kEntries)
+    if (fs::exists(file(name)))
+      fail(ErrorCode::kUsage, file(name),
+           ": exists and was not written by a run; choose another --output");
 }
 
 void RunFolder::clear() {

@@ -29,7 +29,8 @@ class RunFolder {
   bool has_checkpoints() const { return !program::list_checkpoints(checkpoints()).empty(); }
 
   /// Makes the folder and locks it for this process. kUsage if it has checkpoints and neither
-  /// `resume` nor `overwrite` is given, or if another process trains into it.
+  /// `resume` nor `overwrite` is given, if another program has made the folder and a file in it has
+  /// a name that a run writes, or if another process trains into it.
   void claim(bool resume, bool overwrite);
   /// The run begins. Before that, a folder that `claim` has made goes away with this object, so
   /// that a refused run leaves nothing.
@@ -50,6 +51,8 @@ class RunFolder {
                                   const std::function<void(const std::string&)>& warn);
 
  private:
+  void check_foreign_files() const;
+
   std::string path_;
   int lock_ = -1;
   bool is_made_here_ = false;

@@ -19,6 +19,12 @@ namespace fs = std::filesystem;
 void Trainer::Impl::claim_folder() {
   check_rank_count(config_.parallel, peers_->size());
   if (std::exchange(claimed_, true) || !peers_->is_root()) return;
+  std::error_code ignored;
+  if (const std::string own = folder_.file("config.yaml");
+      !options_.resume && config_.document.source &&
+      fs::equivalent(config_.document.source->name(), own, ignored))
+    fail(ErrorCode::kUsage, own,
+         ": is the config itself, which the run would replace; choose another --output");
   folder_.claim(options_.resume, options_.overwrite);
   if (!folder_.has_checkpoints() && !options_.resume)
     write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
