@@ -13,6 +13,7 @@
 #include "kernels/pool/pool_shape.h"
 #include "kernels/pool/pool_simd.h"
 #include "ops/generated/nn.h"
+#include "ops/nn/window.h"
 
 namespace paddle::cpu {
 namespace {
@@ -408,7 +409,8 @@ std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
   if (request.results[1].present && shape.height * shape.width > INT32_MAX)
     fail(ErrorCode::kUsage,
          "max_pool2d: int32 indices do not fit planes of more than 2^31 elements");
-  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
+  shape.windows(attrs.kernel_size, attrs.stride, max_pool_padding(attrs.padding, attrs.return_mask),
+                request.op.name());
   return prepare_best<MaxPoolProblem>(kMaxPool, {request, shape});
 }
 

@@ -67,8 +67,10 @@ Window window_of(Writer& w, const Shape& image, std::vector<int64_t> kernel, boo
   out.kernel = std::move(kernel);
   out.stride = w.has_attr("stride") ? window_sizes(w.attr("stride"), n, what) : out.kernel;
   out.dilation = dilates ? window_sizes(w.attr("dilation"), n, what) : std::vector<int64_t>(n, 1);
-  out.pads = onnx_pads(window_padding(w.attr("padding"), spatial_of(w, image), out.kernel,
-                                      out.stride, out.dilation, channels_last(w), what));
+  const bool has_mask = w.op().attr_index("return_mask") >= 0 && w.attr("return_mask").as_bool();
+  out.pads =
+      onnx_pads(window_padding(max_pool_padding(w.attr("padding"), has_mask), spatial_of(w, image),
+                               out.kernel, out.stride, out.dilation, channels_last(w), what));
   return out;
 }
 

@@ -199,10 +199,10 @@ Tensors decompose_cholesky_solve(CallContext& c) {
 
 Tensors decompose_cholesky_inverse(CallContext& c) {
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 2)
-    fail(ErrorCode::kUsage, "cholesky_inverse: x must be one matrix, not ", x.type());
-  return {
-      ops::inv(product_of_factor("cholesky_inverse", x, c.attrs_as<CholeskyInverseAttrs>().upper))};
+  if (x.ndim() != 2 || x.dim(0).equals(x.dim(1)) == false)
+    fail(ErrorCode::kUsage, "cholesky_inverse: x must be one square matrix, not ", x.type());
+  const bool upper = c.attrs_as<CholeskyInverseAttrs>().upper;
+  return {ops::inv(upper ? ops::matmul(adjoint(x), x) : ops::matmul(x, adjoint(x)))};
 }
 
 }  // namespace paddle::rules

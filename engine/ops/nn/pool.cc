@@ -38,7 +38,8 @@ Shape pooled_shape(InferContext& c, const Shape& x, const AttrValue& kernel_size
 
 void infer_max_pool2d(InferContext& c) {
   const auto a = c.attrs_as<MaxPool2dAttrs>();
-  const Shape out = pooled_shape(c, c.shape(0), a.kernel_size, a.stride, a.padding, a.ceil_mode,
+  const Shape out = pooled_shape(c, c.shape(0), a.kernel_size, a.stride,
+                                 max_pool_padding(a.padding, a.return_mask), a.ceil_mode,
                                  a.data_format == "NHWC");
   c.result(c.dtype(0), out);
   c.result(DType::kI32, out);

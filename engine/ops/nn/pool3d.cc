@@ -126,7 +126,8 @@ Tensors decompose_max_pool3d(CallContext& c) {
   const auto a = c.attrs_as<MaxPool3dAttrs>();
   const Tensor x = volume_operand(c, a.data_format);
   const bool last = a.data_format == "NDHWC";
-  const Windows w(c.op(), a.kernel_size, a.stride, a.padding, x, last);
+  const Windows w(c.op(), a.kernel_size, a.stride, max_pool_padding(a.padding, a.return_mask), x,
+                  last);
   if (!a.return_mask) return {largest(c.operand(0), w, a.ceil_mode, last)};
   const Tensors planes = ops::max_pool2d(stacked_planes(x), w.plane(w.kernel), w.plane(w.stride),
                                          w.plane_border(), true, a.ceil_mode);

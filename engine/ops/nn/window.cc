@@ -79,6 +79,12 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
   return out;
 }
 
+AttrValue max_pool_padding(const AttrValue& padding, bool return_mask) {
+  const bool same =
+      padding.is_string() && (padding.as_string() == "SAME" || padding.as_string() == "same");
+  return same && return_mask ? AttrValue(0) : padding;
+}
+
 std::vector<int64_t> transposed_padding(const AttrValue& padding, const Shape& spatial,
                                         const std::vector<int64_t>& kernel,
                                         const std::vector<int64_t>& stride,

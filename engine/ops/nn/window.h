@@ -31,4 +31,7 @@ std::vector<int64_t> transposed_padding(const AttrValue& padding, const Shape& s
 Dim window_count(const Dim& size, int64_t before, int64_t after, int64_t kernel, int64_t stride,
                  int64_t dilation, bool ceil_mode);
 
+/// The padding of max pooling. As in PaddlePaddle, SAME pads nothing where the mask is asked for.
+AttrValue max_pool_padding(const AttrValue& padding, bool return_mask);
+
 }  // namespace paddle

@@ -1,5 +1,7 @@
 // Rules of cumulative.yaml.
 
+#include <limits>
+
 #include "ops/core/compose.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/math.h"
@@ -23,17 +25,6 @@ void infer_cumulative(InferContext& c) {
   c.result(dtype, c.shape(0));
 }
 
-Tensors vjp_cumsum(VjpContext& c) {
-  // The reversed cumulative sum: the total minus the running sum before each element.
-  const auto a = c.attrs_as<CumsumAttrs>();
-  const Tensor& x = c.operand(0);
-  const Tensor g = ops::cast(c.cotangent(), x.dtype());
-  if (x.ndim() == 0) return {ops::reshape(g, {})};
-  const int64_t axis = a.axis.value_or(0);
-  const Tensor after =
-      ops::sum(g, std::vector<int64_t>{axis}, std::nullopt, true) - ops::cumsum(g, axis) + g;
-  return {a.axis ? after : ops::reshape(after, x.shape())};
-}
 namespace {
 
 Shape scanned_shape(InferContext& c, const std::optional<int64_t>& axis) {
@@ -42,13 +33,23 @@ Shape scanned_shape(InferContext& c, const std::optional<int64_t>& axis) {
   return c.shape(0);
 }
 
-/// The reversed cumulative sum along an axis.
-Tensor sum_behind(const Tensor& x, int64_t axis) {
+/// The reversed cumulative sum along an axis. The total minus the running sum would lose what is
+/// small beside the total, and spread an infinity to all elements.
+Tensor reversed_cumsum(const Tensor& x, int64_t axis) {
   if (x.ndim() == 0) return x;
-  return ops::sum(x, std::vector<int64_t>{axis}, std::nullopt, true) - ops::cumsum(x, axis) + x;
+  return ops::flip(ops::cumsum(ops::flip(x, {axis}), axis), {axis});
 }
 
 }  // namespace
+
+Tensors vjp_cumsum(VjpContext& c) {
+  const auto a = c.attrs_as<CumsumAttrs>();
+  const Tensor& x = c.operand(0);
+  const Tensor g = ops::cast(c.cotangent(), x.dtype());
+  if (x.ndim() == 0) return {ops::reshape(g, {})};
+  const Tensor after = reversed_cumsum(g, a.axis.value_or(0));
+  return {a.axis ? after : ops::reshape(after, x.shape())};
+}
 
 void infer_cumprod(InferContext& c) {
   const auto a = c.attrs_as<CumprodAttrs>();
@@ -71,8 +72,8 @@ Tensors vjp_cumprod(VjpContext& c) {
   const Tensor safe = ops::where(zero, Tensor::number(1.0), x);
   const Tensor product = ops::cumprod(x, axis);
   const Tensor before = ops::where(ops::equal(seen, integer(0)),
-                                   sum_behind(g * product, axis) / safe, Tensor::number(0.0));
-  const Tensor dx = ops::where(first, sum_behind(g * others, axis), before);
+                                   reversed_cumsum(g * product, axis) / safe, Tensor::number(0.0));
+  const Tensor dx = ops::where(first, reversed_cumsum(g * others, axis), before);
   return {a.dim ? dx : ops::reshape(dx, given.shape())};
 }
 
@@ -108,9 +109,21 @@ Tensors vjp_logcumsumexp(VjpContext& c) {
   if (x.ndim() == 0) return {g};
   const int64_t axis = a.axis.value_or(0);
   if (x.dim(axis).equals(0) == true) return {zeros_like(given)};
-  // exp(x_i) Σ_{j >= i} g_j exp(-y_j), shifted by the largest x so that nothing overflows.
-  const Tensor shift = ops::detach(ops::max(x, std::vector<int64_t>{axis}, true));
-  const Tensor dx = ops::exp(x - shift) * sum_behind(g * ops::exp(shift - y), axis);
+  // Σ_{j >= i} g_j exp(x_i - y_j), whose terms may differ by more than the exponents of the type:
+  // as the logarithms of the sums of the positive and of the negative g_j.
+  const Tensor zero = Tensor::number(0.0), one = Tensor::number(1.0);
+  const Tensor lowest = Tensor::number(-std::numeric_limits<double>::infinity());
+  const Tensor is_reached = ops::greater_than(y, lowest);
+  const auto of_sign = [&](const Tensor& positive) {
+    const Tensor counts = ops::logical_and(ops::greater_than(positive, zero), is_reached);
+    const Tensor logs = ops::where(counts, ops::log(ops::where(counts, positive, one)) - y, lowest);
+    const Tensor sums = ops::flip(ops::logcumsumexp(ops::flip(logs, {axis}), axis), {axis});
+    return ops::exp(x + sums);
+  };
+  const Tensor sum = of_sign(g) - of_sign(-g);
+  // A cotangent that is not a number has no sign.
+  const Tensor plain = reversed_cumsum(g, axis);
+  const Tensor dx = ops::where(ops::isnan(plain), plain, sum);
   return {a.axis ? dx : ops::reshape(dx, given.shape())};
 }
 

@@ -248,9 +248,19 @@ Tensors decompose_rotary_embedding(CallContext& c) {
 Tensors decompose_sequence_mask(CallContext& c) {
   const auto a = c.attrs_as<SequenceMaskAttrs>();
   const Tensor& x = c.operand(0);
-  if (a.maxlen < 1) refuse("sequence_mask", "maxlen must be positive, not ", a.maxlen);
-  return {
-      ops::cast(ops::less_than(range_of(a.maxlen, x.dtype()), ops::unsqueeze(x, {-1})), a.dtype)};
+  if (a.maxlen && *a.maxlen < 1)
+    refuse("sequence_mask", "maxlen must be positive, not ", *a.maxlen);
+  if (!is_integer(x.dtype())) refuse("sequence_mask", "x must be of integers, not ", x.type());
+  Tensor places;
+  if (a.maxlen) {
+    places = range_of(*a.maxlen, x.dtype());
+  } else {
+    const Tensor longest =
+        ops::max(ops::cast(ops::reshape(x, Shape{-1}), DType::kI64), std::vector<int64_t>{0}, true);
+    const Tensor first = Tensor(Array::from<int64_t>({0}, {1}));
+    places = ops::cast(ops::concat_ranges(first, ops::maximum(longest, first)), x.dtype());
+  }
+  return {ops::cast(ops::less_than(places, ops::unsqueeze(x, {-1})), a.dtype)};
 }
 
 // --- cost ---
