@@ -105,9 +105,36 @@ void check_sizes(const Op& op, const TensorType& result) {
   }
 }
 
+/// Whether `word` is one of "a|b|c".
+bool is_one_of(std::string_view word, std::string_view words) {
+  while (true) {
+    const size_t end = words.find('|');
+    if (words.substr(0, end) == word) return true;
+    if (end == std::string_view::npos) return false;
+    words.remove_prefix(end + 1);
+  }
+}
+
+std::string wrong_word(const std::string& word, const char* expected) {
+  const auto words = split(expected, '|');
+  return str("'", word, "' is none of ", join(words, ", "), did_you_mean(word, words));
+}
+
+/// Attributes of several words: bound calls are checked when they are bound, this checks those of
+/// C++ and of composed operations.
+void check_words(const Op& op, const Attrs& attrs) {
+  const std::span<const AttrDef> defs = op.attrs();
+  for (size_t i = 0; i < defs.size(); ++i)
+    if (defs[i].type == AttrType::kWord && attrs[i].is_string() &&
+        !is_one_of(attrs[i].as_string(), defs[i].words))
+      fail(ErrorCode::kUsage, op.name(), ": ", defs[i].name, ": ",
+           wrong_word(attrs[i].as_string(), defs[i].words));
+}
+
 }  // namespace
 
 Inferred infer_results(const Op& op, const Attrs& attrs, const Tensors& operands) {
+  check_words(op, attrs);
   check_operand_types(op, attrs, operands);
   InferContext context(op, attrs, operands);
   op.def->infer(context);
@@ -190,11 +217,8 @@ AttrValue convert_attr(const AttrDef& def, const AttrValue& value, const std::st
       case AttrType::kString:
         return value.as_string();
       case AttrType::kWord: {
-        const auto words = split(def.words, '|');
         const std::string& word = value.as_string();
-        if (std::find(words.begin(), words.end(), word) == words.end())
-          fail(ErrorCode::kUsage, "'", word, "' is none of ", join(words, ", "),
-               did_you_mean(word, words));
+        if (!is_one_of(word, def.words)) fail(ErrorCode::kUsage, wrong_word(word, def.words));
         return value;
       }
       case AttrType::kDType:

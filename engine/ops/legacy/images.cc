@@ -1,5 +1,6 @@
 // Rules of images.yaml.
 
+#include "ops/core/call.h"
 #include "ops/core/compose.h"
 #include "ops/generated/legacy.h"
 #include "ops/generated/legacy_rules.h"
@@ -7,6 +8,7 @@
 #include "ops/generated/shape.h"
 #include "ops/generated/vision.h"
 #include "ops/nn/channels.h"
+#include "ops/vision/resample.h"
 
 namespace paddle::rules {
 namespace {
@@ -98,7 +100,20 @@ Tensors decompose_interp(CallContext& c) {
   const std::string format = axes == 1   ? (channels_last(a.data_format) ? "NWC" : "NCW")
                              : axes == 2 ? (channels_last(a.data_format) ? "NHWC" : "NCHW")
                                          : (channels_last(a.data_format) ? "NDHWC" : "NCDHW");
-  return {ops::interpolate(x, size, scale, a.interp_method, a.align_corners, a.align_mode, format)};
+  const Op& interpolate = get_op("interpolate");
+  Attrs attrs = default_attrs(interpolate);
+  const auto set = [&](const char* name, AttrValue value) {
+    const int index = interpolate.attr_index(name);
+    const AttrDef& def = interpolate.attrs()[static_cast<size_t>(index)];
+    attrs[static_cast<size_t>(index)] = convert_attr(def, value, str(op, ": "));
+  };
+  set("size", size);
+  set("scale_factor", scale);
+  set("mode", a.interp_method);
+  set("align_corners", a.align_corners);
+  set("align_mode", a.align_mode);
+  set("data_format", format);
+  return {resample(x, InterpolateAttrs(attrs))};
 }
 
 Tensors decompose_pad2d(CallContext& c) {

@@ -274,6 +274,19 @@ Tensors decompose_cov(CallContext& c) {
     x = ops::reshape(x, Shape{1, -1});
   else if (!a.rowvar)
     x = ops::transpose(x, {1, 0});
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    if (!c.has(i)) continue;
+    const char* const name = c.op().operands()[i].name;
+    const Tensor& given = c.operand(i);
+    if (given.ndim() != 1 || given.dim(0).equals(x.dim(1)) == false)
+      refuse("cov", str(name, " must have one weight for each of the ", x.dim(1),
+                        " observations, not ", given.type()));
+    if (!given.is_concrete()) continue;
+    const Array values = given.array().on_host();
+    for (int64_t k = 0; k < values.size(); ++k)
+      if (values.number(k) < 0)
+        refuse("cov", str(name, " has the negative weight ", values.number(k)));
+  }
   Tensor weights;
   if (c.has(1)) weights = ops::cast(c.operand(1), x.dtype());
   if (c.has(2)) {

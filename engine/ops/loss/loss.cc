@@ -213,8 +213,13 @@ Tensors decompose_label_smooth(CallContext& c) {
 
 Tensors decompose_dice_loss(CallContext& c) {
   const double e = c.attrs_as<DiceLossAttrs>().epsilon;
-  const Tensor& x = c.operand(0);
-  const Tensor flat = ops::squeeze(c.operand(1), Axes{-1});
+  const Tensor &x = c.operand(0), &label = c.operand(1);
+  bool fits = label.ndim() == x.ndim() && x.ndim() > 1 && label.dim(-1).equals(1) != false;
+  for (int64_t i = 0; fits && i + 1 < x.ndim(); ++i) fits = label.dim(i).equals(x.dim(i)) != false;
+  if (!fits)
+    refuse("dice_loss", "expected a label of input's shape with a last axis of size 1, found ",
+           label.type(), " for ", x.type());
+  const Tensor flat = ops::squeeze(label, Axes{-1});
   const Tensor hot = ops::cast(ops::one_hot(flat, x.dim(-1).value()), x.dtype());
   require_same_shape("dice_loss", "input", x, "one-hot label", hot);
   Axes axes;
@@ -222,6 +227,17 @@ Tensors decompose_dice_loss(CallContext& c) {
   const Tensor overlap = ops::sum(x * hot, axes), total = ops::sum(x, axes) + ops::sum(hot, axes);
   return {ops::mean(1.0 - overlap * 2.0 / (total + e))};
 }
+
+namespace {
+
+bool has_negative(const Array& array) {
+  const Array values = array.on_host();
+  for (int64_t i = 0; i < values.size(); ++i)
+    if (values.number(i) < 0) return true;
+  return false;
+}
+
+}  // namespace
 
 Tensors decompose_gaussian_nll_loss(CallContext& c) {
   const auto a = c.attrs_as<GaussianNllLossAttrs>();
@@ -237,6 +253,8 @@ Tensors decompose_gaussian_nll_loss(CallContext& c) {
   if (!fits)
     fail(ErrorCode::kUsage, "gaussian_nll_loss: variance ", c.operand(2).type(),
          " does not fit input ", x.type());
+  if (given.is_concrete() && has_negative(given.array()))
+    fail(ErrorCode::kUsage, "gaussian_nll_loss: the variance has negative elements");
   // Held above epsilon for the value; the gradient flows as if it were not.
   const Tensor variance = given + ops::detach(ops::maximum(given, number(a.epsilon)) - given);
   Tensor loss = (ops::log(variance) + ops::square(x - y) / variance) * 0.5;
@@ -301,6 +319,34 @@ Tensors decompose_multi_margin_loss(CallContext& c) {
   const Tensor others = ops::not_equal(ops::unsqueeze(range_of(x.dim(1), DType::kI64), {0}), place);
   const Tensor sum = ops::sum(each * mask_of(others, each), Axes{1});
   return {reduce_loss(sum / dim_value(x.dim(1), x.dtype()), a.reduction)};
+}
+
+Tensors decompose_multi_label_margin_loss(CallContext& c) {
+  const auto a = c.attrs_as<MultiLabelMarginLossAttrs>();
+  Tensor x = c.operand(0), label = c.operand(1);
+  require_same_shape("multi_label_margin_loss", "input", x, "label", label);
+  const bool one = x.ndim() == 1;
+  if (!one && x.ndim() != 2)
+    refuse("multi_label_margin_loss", "expected [n, classes] or [classes], found ", x.type());
+  if (one) {
+    x = ops::unsqueeze(x, {0});
+    label = ops::unsqueeze(label, {0});
+  }
+  // Labels count up to the first negative one.
+  const Tensor zero = integer(0);
+  const Tensor before = ops::cumprod(ops::cast(ops::greater_equal(label, zero), DType::kI64),
+                                     std::optional<int64_t>(1));
+  const Tensor is_label = ops::greater_than(before, zero);
+  const Tensor place = ops::where(is_label, ops::cast(label, DType::kI64), zero);
+  const Tensor marked = ops::scatter_along(zeros_like(before), place, before, 1, "add");
+  const Tensor is_other = ops::equal(marked, zero);
+  const Tensor gap = ops::unsqueeze(x, {1}) - ops::unsqueeze(ops::gather_along(x, place, 1), {2});
+  const Tensor margin = ops::relu(gap + 1.0);  // [n, labels, classes]
+  const Tensor pairs =
+      ops::logical_and(ops::unsqueeze(is_label, {2}), ops::unsqueeze(is_other, {1}));
+  const Tensor sum =
+      ops::sum(margin * mask_of(pairs, margin), Axes{1, 2}) / dim_value(x.dim(1), x.dtype());
+  return {reduce_loss(one ? ops::squeeze(sum, Axes{0}) : sum, a.reduction)};
 }
 
 Tensors decompose_npair_loss(CallContext& c) {

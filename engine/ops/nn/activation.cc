@@ -120,9 +120,6 @@ Tensors decompose_prelu(CallContext& c) {
   const auto a = c.attrs_as<PreluAttrs>();
   const Tensor& x = c.operand(0);
   Tensor weight = c.operand(1);
-  if (a.data_format.size() < 2 || a.data_format[0] != 'N' ||
-      a.data_format.find('C') == std::string::npos)
-    fail(ErrorCode::kUsage, "prelu: data_format '", a.data_format, "' is not a layout like NCHW");
   if (weight.ndim() > 1)
     fail(ErrorCode::kUsage, "prelu: weight must have one dimension, not ", weight.type());
   const auto count = element_count(std::span<const Dim>(weight.shape()));
@@ -131,8 +128,15 @@ Tensors decompose_prelu(CallContext& c) {
   } else if (x.ndim() > 1) {
     const bool last = x.ndim() > 2 && !a.data_format.empty() && a.data_format.back() == 'C';
     Shape shape(x.shape().size(), Dim(1));
-    shape[last ? shape.size() - 1 : 1] = -1;
+    const size_t axis = last ? shape.size() - 1 : 1;
+    if (x.shape()[axis].equals(count) == false)
+      fail(ErrorCode::kUsage, "prelu: ", count, " weights do not fit the ", x.shape()[axis],
+           " channels of x ", x.type());
+    shape[axis] = -1;
     weight = ops::reshape(weight, shape);
+  } else {
+    fail(ErrorCode::kUsage, "prelu: ", count, " weights do not fit x ", x.type(),
+         ", which has no channels");
   }
   return {ops::where(ops::greater_than(x, number(0)), x, x * weight)};
 }
@@ -158,12 +162,12 @@ Tensors decompose_maxout(CallContext& c) {
   const auto a = c.attrs_as<MaxoutAttrs>();
   const Tensor& x = c.operand(0);
   const int64_t axis = a.axis < 0 ? a.axis + x.ndim() : a.axis;
-  if (a.groups <= 0) fail(ErrorCode::kUsage, "maxout: groups must be positive, not ", a.groups);
+  if (a.groups < 2) fail(ErrorCode::kUsage, "maxout: groups must be larger than 1, not ", a.groups);
   if (axis < 0 || axis >= x.ndim())
     fail(ErrorCode::kUsage, "maxout: axis ", a.axis, " is out of range for ", x.type());
   Shape shape = x.shape();
   const Dim channels = shape[static_cast<size_t>(axis)];
-  if (modulo(channels, a.groups).constant().value_or(0) != 0)
+  if (modulo(channels, a.groups).constant().value_or(0) != 0 || channels.less(a.groups) == true)
     fail(ErrorCode::kUsage, "maxout: ", channels, " channels do not divide into groups of ",
          a.groups);
   shape[static_cast<size_t>(axis)] = floor_divide(channels, a.groups);

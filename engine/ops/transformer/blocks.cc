@@ -240,9 +240,8 @@ Tensors decompose_softmax_mask_fuse_upper_triangle(CallContext& c) {
 
 Tensors decompose_fused_conv2d_add_act(CallContext& c) {
   const auto a = c.attrs_as<FusedConv2dAddActAttrs>();
-  const AttrValue padding = a.padding_algorithm == "SAME" || a.padding_algorithm == "VALID"
-                                ? AttrValue(a.padding_algorithm)
-                                : a.paddings;
+  const AttrValue padding =
+      a.padding_algorithm != "EXPLICIT" ? AttrValue(a.padding_algorithm) : a.paddings;
   Tensor y = ops::conv2d(c.operand(0), c.operand(1), optional(c, "bias"), AttrValue(a.strides),
                          padding, AttrValue(a.dilations), a.groups, a.data_format);
   return {activation(c.op().name(), a.activation, plus(y, optional(c, "residual_data")))};

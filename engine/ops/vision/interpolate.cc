@@ -15,6 +15,7 @@
 #include "ops/generated/vision_rules.h"
 #include "ops/nn/channels.h"
 #include "ops/nn/window.h"
+#include "ops/vision/resample.h"
 #include "ops/vision/symbolic_resampling.h"
 
 namespace paddle::rules {
@@ -155,7 +156,13 @@ std::pair<Dim, double> result_size(const InterpolateAttrs& a, size_t i, size_t n
 
 Tensors decompose_interpolate(CallContext& c) {
   const auto a = c.attrs_as<InterpolateAttrs>();
-  Tensor x = c.operand(0);
+  if (a.align_corners && (a.mode == "nearest" || a.mode == "area"))
+    refuse("interpolate", "align_corners is for linear and cubic modes, not ", a.mode);
+  return {resample(c.operand(0), a)};
+}
+
+Tensor resample(const Tensor& given, const InterpolateAttrs& a) {
+  Tensor x = given;
   const char* op = "interpolate";
   if (x.ndim() < 3 || x.ndim() > 5) refuse(op, "x must have 3 to 5 dimensions, not ", x.type());
   const auto n = static_cast<size_t>(x.ndim() - 2);
@@ -181,7 +188,7 @@ Tensors decompose_interpolate(CallContext& c) {
   if (x.dim(0).equals(0) == true || x.dim(last ? -1 : 1).equals(0) == true) {
     Shape shape = x.shape();
     for (size_t i = 0; i < n; ++i) shape[static_cast<size_t>(first) + i] = sizes[i].first;
-    return {ops::reshape(x, shape)};  // without planes there is nothing to resample
+    return ops::reshape(x, shape);  // without planes there is nothing to resample
   }
   const bool nearest = a.mode == "nearest";
   for (size_t turn = 0; turn < n; ++turn) {
@@ -198,7 +205,7 @@ Tensors decompose_interpolate(CallContext& c) {
                    known ? resampling_weights(a, in.value(), out.value(), factor)
                          : symbolic_resampling_weights(a, in, out, factor));
   }
-  return {x};
+  return x;
 }
 
 Tensors decompose_affine_grid(CallContext& c) {
