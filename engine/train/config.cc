@@ -11,6 +11,7 @@
 #include "program/model_config.h"
 #include "program/predict_config.h"
 #include "program/prediction.h"
+#include "train/config/padding_masks.h"
 #include "train/config/run_keys.h"
 
 namespace paddle::train {
@@ -498,6 +499,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   check_parts(config, diagnostics);
   diagnostics.guard(
       [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
+  if (diagnostics.empty()) diagnostics.guard([&] { add_padding_masks(config, diagnostics); });
   const std::vector<std::string> inputs = model_inputs(config);
   config.data.takes_segments = std::find(inputs.begin(), inputs.end(), "segments") != inputs.end();
   data::require_targets(config.data, inputs);

@@ -78,6 +78,10 @@ class Evaluation : public TraceContext {
   void bind_dim(const std::string& name, const Dim& dim) { dims_[name] = dim; }
   std::optional<Dim> bound_dim(const std::string& name) const;
   Value param(const Param& param, const SourcePosition& where);
+  /// A mask bool [batch, steps] of an input: what recurrent layers read with as many steps is
+  /// padding where it is false.
+  void add_padding_mask(const Tensor& mask) { padding_masks_.push_back(mask); }
+  const Tensors& padding_masks() const { return padding_masks_; }
   void record(CallRecord record);
   /// Counts a level of nesting while it lives.
   DepthGuard nest() { return DepthGuard(depth_); }
@@ -98,6 +102,7 @@ class Evaluation : public TraceContext {
   Operations operations_{*this};
   Variables variables_{*this, operations_};
   std::map<std::string, Dim> dims_;
+  Tensors padding_masks_;
   std::map<const Code*, std::unordered_set<std::string>> bound_names_;
   std::map<std::string, Value> params_;
   std::set<std::string> open_params_;

@@ -86,6 +86,20 @@ void bind_inputs(Evaluation& evaluation, const Program& program, const EntryPoin
   }
 }
 
+/// The position of the input that input i is the mask of: NAME_mask, bool [batch, steps], is that
+/// of NAME, [batch, steps, …].
+std::optional<size_t> masked_input(const EntryPoint& entry, const Tensors& inputs, size_t i) {
+  constexpr std::string_view kSuffix = "_mask";
+  const std::string& name = entry.inputs[i].name.text;
+  if (!name.ends_with(kSuffix) || !is_bool(inputs[i].dtype()) || inputs[i].ndim() != 2)
+    return std::nullopt;
+  for (size_t k = 0; k < inputs.size(); ++k)
+    if (entry.inputs[k].name.text == name.substr(0, name.size() - kSuffix.size()) &&
+        inputs[k].ndim() >= 2 && inputs[k].dim(1).same(inputs[i].dim(1)))
+      return k;
+  return std::nullopt;
+}
+
 /// Outputs of a body or chain by the declared names.
 std::vector<NamedTensor> collect_outputs(Evaluation& evaluation, const EntryPoint& entry,
                                          const Value& result, Frame& frame) {
@@ -209,9 +223,17 @@ std::vector<NamedTensor> run_entry(const Program& program, const EntryPoint& ent
     // A cell of its own: writes into an input leave the caller's value alone.
     frame.locals[entry.inputs[i].name.text] = inputs[i].fresh_cell();
   }
+  std::vector<size_t> values;  // inputs other than masks
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (masked_input(entry, inputs, i))
+      evaluation.add_padding_mask(inputs[i]);
+    else
+      values.push_back(i);
+  }
   Value result;
   if (entry.code.is_chain) {
-    const Value first = inputs.size() == 1 ? frame.locals[entry.inputs[0].name.text] : Value();
+    const Value first =
+        values.size() == 1 ? frame.locals[entry.inputs[values[0]].name.text] : Value();
     result = evaluation.run_chain(entry.code, first, frame);
   } else {
     result = evaluation.statements().run_body(entry.code.statements, frame);

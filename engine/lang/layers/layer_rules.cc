@@ -131,6 +131,19 @@ std::string list_operand(const Op& op) {
   fail(ErrorCode::kInternal, op.name(), ": no operand takes the weights");
 }
 
+/// The mask of the model's input that has as many steps, or an undefined tensor.
+Tensor mask_of_steps(LayerCall& call, const Dim& steps) {
+  Tensor found;
+  for (const Tensor& mask : call.evaluation.padding_masks()) {
+    if (!mask.dim(1).same(steps)) continue;
+    if (found.defined())
+      fail(ErrorCode::kConfig, call.op.name(), ": two inputs with masks have ", steps,
+           " steps; say which one with sequence_length");
+    found = mask;
+  }
+  return found;
+}
+
 /// A recurrent layer: the operation takes the weights as its list operand, for each layer and
 /// direction those of the schema in order. `features` is the size of that layer's input.
 Value call_recurrent(LayerCall& call) {
@@ -163,6 +176,12 @@ Value call_recurrent(LayerCall& call) {
     call.values[list] = Value::list(std::move(weights));
   }
   call.values.erase("bias");
+  if (!call.find("sequence_length")) {
+    const Value* time_major = call.find("time_major");
+    const bool steps_first = time_major && time_major->is<bool>() && *time_major->get<bool>();
+    if (const Tensor mask = mask_of_steps(call, x.dim(steps_first ? 0 : 1)); mask.defined())
+      call.values["sequence_length"] = mask;
+  }
   const Value result = call.run();
   // An LSTM returns y, (h, c).
   const ValueList* items = result.items();

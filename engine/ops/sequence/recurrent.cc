@@ -1,7 +1,12 @@
 // Rules of recurrent.yaml.
 
+#include <optional>
+
+#include "ops/core/compose.h"
 #include "ops/core/cost.h"
 #include "ops/core/operators.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/math.h"
 #include "ops/generated/nn.h"
@@ -24,7 +29,7 @@ struct Recurrent {
   int64_t layers;
   bool both, backward_only, time_major, training;
   double dropout;
-  size_t weights, h0, c0;  ///< declared positions
+  size_t weights, h0, c0, lengths;  ///< declared positions
 
   Recurrent(const Op& op, const Attrs& attrs) {
     const auto attr = [&](const char* name) -> const AttrValue& {
@@ -35,15 +40,13 @@ struct Recurrent {
     const std::string& word = attr("direction").as_string();
     both = word == "bidirect" || word == "bidirectional";
     backward_only = word == "backward";
-    if (!both && !backward_only && word != "forward")
-      fail(ErrorCode::kUsage, op.name(), ": direction '", word,
-           "' is none of forward, backward, bidirect");
     time_major = attr("time_major").as_bool();
     training = attr("training").as_bool();
     dropout = attr("dropout").as_double();
     weights = static_cast<size_t>(op.operand_index("weights"));
     h0 = static_cast<size_t>(op.operand_index("initial_h"));
     c0 = cell == "lstm" ? static_cast<size_t>(op.operand_index("initial_c")) : h0;
+    lengths = static_cast<size_t>(op.operand_index("sequence_length"));
   }
   int64_t directions() const { return both ? 2 : 1; }
   /// Weights per layer and direction: 2, or 4 with biases.
@@ -90,10 +93,65 @@ void infer_recurrent(InferContext& c) {
       for (size_t i = 0; i < 3; ++i)
         c.require_equal(c.shape(operand)[i], state[i], "an initial state does not fit");
     }
+  if (c.has(r.lengths)) {
+    const int64_t rank = is_bool(c.dtype(r.lengths)) ? 2 : 1;
+    c.check(c.rank(r.lengths) == rank,
+            "sequence_length must be integers [batch] or bool [batch, steps], not ",
+            c.type(r.lengths));
+    c.require_equal(c.shape(r.lengths)[0], batch, "sequence_length is not of the batch");
+    if (rank == 2)
+      c.require_equal(c.shape(r.lengths)[1], c.shape(0)[r.time_major ? 0 : 1],
+                      "sequence_length is not of the steps");
+  }
   c.result(c.dtype(0), out);
   c.result(c.dtype(0), state);
   if (r.cell == "lstm") c.result(c.dtype(0), state);
 }
+
+namespace {
+
+/// Sequences that end before their padding, for scans from the first step on. `steps` must be the
+/// same for all calls.
+class Lengths {
+ public:
+  Lengths(const Tensor& given, const Dim& steps) {
+    const Tensor count = is_bool(given.dtype())
+                             ? ops::sum(ops::cast(given, DType::kI64), std::vector<int64_t>{1})
+                             : ops::cast(given, DType::kI64);
+    lengths_ = ops::minimum(ops::maximum(count, integer(0)), dim_value(steps, DType::kI64));
+    const Tensor at =
+        ops::unsqueeze(ops::arange(AttrValue(0), AttrValue(steps), AttrValue(1), DType::kI64), {0});
+    const Tensor end = ops::unsqueeze(lengths_, {1});
+    const Tensor inside = ops::less_than(at, end);
+    valid_ = ops::unsqueeze(inside, {2});
+    mirrored_ = ops::unsqueeze(ops::where(inside, end - at - integer(1), at), {2});
+    last_ = ops::unsqueeze(ops::maximum(end - integer(1), integer(0)), {2});
+    is_empty_ = ops::equal(end, integer(0));
+  }
+  /// Each sequence [batch, steps, n] backwards, its padding in place.
+  Tensor reversed(const Tensor& x) const { return ops::take_along_axis(x, mirrored_, 1); }
+  Tensor without_padding(const Tensor& x) const {
+    return ops::where(valid_, x, full_of({}, 0, x.dtype()));
+  }
+  /// The gates of an LSTM with which the padding keeps the cell: input closed, forget gate open.
+  Tensor kept_cell(const Tensor& gates, const Dim& hidden) const {
+    const auto all = [&](double value) { return full_of({hidden}, value, gates.dtype()); };
+    return ops::where(valid_, gates, ops::concat({all(-1e30), all(1e30), all(0), all(0)}, 0));
+  }
+  /// The outputs of the last steps, [batch, n], or `first` of empty sequences.
+  Tensor last_of(const Tensor& out, const Tensor& first) const {
+    return ops::where(is_empty_, first,
+                      ops::squeeze(ops::take_along_axis(out, last_, 1), std::vector<int64_t>{1}));
+  }
+
+ private:
+  static Tensor integer(int64_t value) {
+    return full_of({}, static_cast<double>(value), DType::kI64);
+  }
+  Tensor lengths_, valid_, mirrored_, last_, is_empty_;
+};
+
+}  // namespace
 
 Tensors decompose_recurrent(CallContext& c) {
   const Recurrent r(c.op(), c.attrs());
@@ -112,6 +170,8 @@ Tensors decompose_recurrent(CallContext& c) {
         ops::strided_slice(wide(c.operand(operand)), {0}, {Dim(i)}, {Dim(i + 1)}, {1});
     return ops::squeeze(one, std::vector<int64_t>{0});
   };
+  std::optional<Lengths> lengths;
+  if (c.has(r.lengths)) lengths.emplace(c.operand(r.lengths), x.dim(1));
   Tensors last_h, last_c;
   for (int64_t layer = 0; layer < r.layers; ++layer) {
     if (layer > 0 && r.dropout > 0 && r.training) x = ops::dropout(x, r.dropout);
@@ -119,7 +179,9 @@ Tensors decompose_recurrent(CallContext& c) {
     for (int64_t side = 0; side < r.directions(); ++side) {
       const int64_t at = layer * r.directions() + side;
       const size_t w = static_cast<size_t>(at) * each;
-      Tensor gates = ops::matmul(x, wide(weights[w]), false, true), hidden_bias;
+      const bool backward = side == 1 || r.backward_only;
+      const Tensor input = lengths && backward ? lengths->reversed(x) : x;
+      Tensor gates = ops::matmul(input, wide(weights[w]), false, true), hidden_bias;
       if (each == 4) {
         gates = gates + wide(weights[w + 2]);
         // Only gru multiplies the hidden share by a gate after its bias.
@@ -128,9 +190,15 @@ Tensors decompose_recurrent(CallContext& c) {
         else
           gates = gates + wide(weights[w + 3]);
       }
-      const Tensors scanned =
-          ops::recurrent_scan(gates, wide(weights[w + 1]), hidden_bias, first_state(r.h0, at),
-                              first_state(r.c0, at), r.cell, side == 1 || r.backward_only);
+      if (lengths && r.cell == "lstm") gates = lengths->kept_cell(gates, hidden);
+      const Tensor h0 = first_state(r.h0, at);
+      Tensors scanned = ops::recurrent_scan(gates, wide(weights[w + 1]), hidden_bias, h0,
+                                            first_state(r.c0, at), r.cell, backward && !lengths);
+      if (lengths) {
+        scanned[1] = lengths->last_of(scanned[0], h0);
+        if (backward) scanned[0] = lengths->reversed(scanned[0]);
+        scanned[0] = lengths->without_padding(scanned[0]);
+      }
       outs.push_back(scanned[0]);
       last_h.push_back(scanned[1]);
       last_c.push_back(scanned[2]);
