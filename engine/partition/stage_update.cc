@@ -112,7 +112,7 @@ class StageUpdate {
     const ir::Port& port = update_.outputs[i];
     const Value* const v = update_.body.results[i];
     const auto copy = options_.copies.find(port.name);
-    const bool shared = owner(v) != kAll && port.kind == ir::PortKind::kParameter &&
+    const bool shared = owner(v) != kAll && port.kind != ir::PortKind::kValue &&
                         copy != options_.copies.end() && !copy->second.empty();
     Value* everywhere = shared ? gather(v) : nullptr;
     const bool mine = is_here(owner(v));

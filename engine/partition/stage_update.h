@@ -16,7 +16,7 @@ struct StageUpdateOptions {
   /// Position on the axis of the rank that owns each parameter and state; those that are missing
   /// are the same on all ranks.
   std::map<std::string, int> owners;
-  /// Positions of further ranks that have a copy of a parameter.
+  /// Positions of further ranks that have a copy of a parameter or state.
   std::map<std::string, std::set<int>> copies;
   std::vector<int64_t> group;  ///< ranks of the run along the axis
   int position = 0;            ///< of this rank in it

@@ -112,13 +112,11 @@ int64_t micro_batches(const ParallelConfig& parallel, int64_t accumulate, int64_
   int64_t count = parallel.micro_batches;
   if (count > 0 && accumulate > 1 && accumulate != count)
     refuse(str("is ", count, ", train.accumulate is ", accumulate,
-               "; both are the number of parts of a batch, leave one of them out"));
+               "; both are the number of micro-batches, leave one of them out"));
   if (count == 0) count = accumulate > 1 ? accumulate : parallel.pipeline;
   const bool states = parallel.micro_batches > 0 || parallel.pipeline > 1;
   if (states && batch < count)
-    refuse(str("a batch of ", batch, " samples cannot have ", count, " parts"));
-  else if (states && batch % count != 0)
-    refuse(str("a batch of ", batch, " samples does not divide into ", count, " parts"));
+    refuse(str("a batch of ", batch, " samples cannot have ", count, " micro-batches"));
   if (parallel.schedule == partition::Schedule::kInterleaved && count % parallel.pipeline != 0)
     refuse(str("'schedule: interleaved' needs a multiple of the ", parallel.pipeline,
                " ranks of pipeline, found ", count));

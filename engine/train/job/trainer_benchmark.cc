@@ -6,6 +6,7 @@
 #include "base/resident_memory.h"
 #include "base/span.h"
 #include "train/job/trainer_impl.h"
+#include "train/session/batch_sizes.h"
 
 namespace paddle::train {
 
@@ -100,7 +101,7 @@ BenchmarkResult Trainer::Impl::benchmark() {
   r.samples_per_second = 1e3 * static_cast<double>(config_.data.loader.batch_size) / r.median_ms;
   r.parameters = parameter_count();
   if (!options_.eager) {
-    const int64_t micro = std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate);
+    const int64_t micro = largest_micro_batch(config_.data.loader.batch_size, config_.accumulate);
     r.flops = session_->training_flops(batch_shapes(*loader_, micro)) *
               static_cast<double>(config_.accumulate);
   }

@@ -7,6 +7,7 @@
 #include "data/open_data.h"
 #include "data/scan.h"
 #include "train/job/trainer_impl.h"
+#include "train/session/batch_sizes.h"
 
 namespace paddle::train {
 namespace {
@@ -106,9 +107,10 @@ void Trainer::Impl::scan_data() {
     options.read_until = after(seconds);
     options.ranges = use_.ranges;
     options.batch_check = check;
-    options.group = std::max<int64_t>(1, part.loader == loader_.get()
-                                             ? part.options->batch_size / config_.accumulate
-                                             : part.options->batch_size);
+    options.group =
+        std::max<int64_t>(1, part.loader == loader_.get()
+                                 ? largest_micro_batch(part.options->batch_size, config_.accumulate)
+                                 : part.options->batch_size);
     options.whole_groups = session_->stated_batch().has_value();
     options.skips = part.options->on_bad_sample == data::BadSamplePolicy::kSkip;
     const data::Dataset& dataset = part.loader->dataset();

@@ -10,6 +10,7 @@
 #include "runtime/kernel_table.h"
 #include "train/job/resume.h"
 #include "train/job/trainer_impl.h"
+#include "train/session/batch_sizes.h"
 
 namespace paddle::train {
 namespace {
@@ -152,7 +153,7 @@ MemoryPlan Trainer::Impl::prepare() {
                   [](const data::Field& f) { return f.max_length > 0; }))
     options.max_plans = 32;
   options.shapes = batch_shapes(
-      *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
+      *loader_, largest_micro_batch(config_.data.loader.batch_size, config_.accumulate));
   options.mesh = config_.parallel.mesh();
   // Ranks wait for each other in any case.
   options.adapt_threads = config_.adapt_threads && options.mesh.size() == 1;
@@ -225,7 +226,7 @@ MemoryPlan Trainer::Impl::prepare() {
                       ? std::min(config_.data.loader.prefetch_bytes, 4 * loader_->batch_bytes())
                       : loader_->batch_bytes();
   if (!options_.eager) {
-    const int64_t micro = std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate);
+    const int64_t micro = largest_micro_batch(config_.data.loader.batch_size, config_.accumulate);
     plan.training = session_->plan_training(batch_shapes(*loader_, micro));
     if (valid_loader_)
       plan.evaluation = session_->plan_evaluation(

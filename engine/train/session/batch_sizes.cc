@@ -68,4 +68,8 @@ std::set<int64_t> micro_batch_sizes(int64_t samples, int64_t accumulate) {
   return out;
 }
 
+int64_t largest_micro_batch(int64_t samples, int64_t accumulate) {
+  return *micro_batch_sizes(samples, accumulate).rbegin();
+}
+
 }  // namespace paddle::train

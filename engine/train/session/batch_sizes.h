@@ -44,5 +44,7 @@ struct BatchSizes {
 BatchSizes batch_sizes(const data::Loader& loader, int64_t batch, int64_t batches);
 /// The sizes that a batch of `samples` is split into.
 std::set<int64_t> micro_batch_sizes(int64_t samples, int64_t accumulate);
+/// The largest of them.
+int64_t largest_micro_batch(int64_t samples, int64_t accumulate);
 
 }  // namespace paddle::train

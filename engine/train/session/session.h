@@ -352,8 +352,10 @@ class Session {
   int pipeline_owner(const std::string& name) const;
   bool is_owned(const std::string& name) const;  ///< by one stage
   bool is_held(const std::string& name) const;   ///< by this rank
-  int pipeline_position() const;                 ///< of this rank on the axis
-  int pipeline_rank(int stage) const;            ///< the rank of this rank's pipeline with a stage
+  /// Positions on the pipeline axis of the ranks that read a parameter or state in their stages.
+  std::set<int> reading_positions(const std::string& name) const;
+  int pipeline_position() const;       ///< of this rank on the axis
+  int pipeline_rank(int stage) const;  ///< the rank of this rank's pipeline with a stage
   /// The values that the stages of a pipeline compute again; sets the line of `recompute_summary`.
   std::unordered_set<const ir::Value*> dropped_in_pipeline(ir::Function& function,
                                                            const std::map<std::string, int>& leaves,

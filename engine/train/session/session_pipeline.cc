@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "optim/optimizer.h"
 #include "partition/communication.h"
 #include "partition/stage_update.h"
 #include "runtime/compile.h"
@@ -79,12 +80,20 @@ bool Session::is_owned(const std::string& name) const {
 bool Session::is_held(const std::string& name) const {
   if (!is_owned(name)) return true;
   const int position = pipeline_position();
-  if (pipeline_owner(name) == position) return true;
-  const auto it = pipeline_->readers.find(name);
-  return it != pipeline_->readers.end() &&
-         std::any_of(it->second.begin(), it->second.end(), [&](int stage) {
-           return stage % options_.mesh.axis_size_of("pipeline") == position;
-         });
+  return pipeline_owner(name) == position || reading_positions(name).contains(position);
+}
+
+std::set<int> Session::reading_positions(const std::string& name) const {
+  auto it = pipeline_->readers.find(name);
+  // An evaluation puts the average of a weight in the place of the weight, wherever that is read.
+  const bool replaces =
+      name.starts_with("master/") || name.ends_with(str("/", optim::kEvaluationSlot));
+  if (it == pipeline_->readers.end() && replaces)
+    it = pipeline_->readers.find(parameter_of(name, store_));
+  std::set<int> out;
+  if (it != pipeline_->readers.end())
+    for (const int stage : it->second) out.insert(stage % options_.mesh.axis_size_of("pipeline"));
+  return out;
 }
 
 int Session::pipeline_position() const {
@@ -111,9 +120,8 @@ void Session::cut(Compiled& c, Part part) {
       placement[name] = c.placement[i];
       if (!is_owned(name)) continue;
       update.owners[name] = pipeline_owner(name);
-      if (const auto it = p.readers.find(name); it != p.readers.end())
-        for (const int stage : it->second)
-          if (stage % ranks != pipeline_owner(name)) update.copies[name].insert(stage % ranks);
+      update.copies[name] = reading_positions(name);
+      update.copies[name].erase(pipeline_owner(name));
     }
     c.function = partition::stage_update(*c.function, update);
     c.placement.clear();

@@ -47,7 +47,7 @@ with 3 "give epochs or steps" train.epochs=0
 with 3 "train.best" train.best=accurracy
 with 3 "train.best needs data.valid" train.best=accuracy data.valid=
 with 3 "train.best needs data.valid" train.best=accuracy train.evaluate_every=never
-with 3 "does not divide" train.accumulate=7
+with 3 "cannot have 100 micro-batches" train.accumulate=100
 with 3 "'deterministic': expected true or false" deterministic=maybe
 with 3 "'optimizer.lr': the value is empty" optimizer.lr=
 with 3 "'seed': the value is empty" seed=

@@ -24,7 +24,7 @@ expect 2 "--nonsense" "$train" $good --nonsense
 expect 3 "did you mean 'lr'" "$train" $good optimizer.lrr=1
 expect 3 "optimizer.lr" "$train" $good optimizer.lr=fast
 expect 3 "data.batch_size" "$train" $good data.batch_size=0
-expect 3 "does not divide" "$train" $good train.accumulate=7 --dry-run --output "$folder/a"
+expect 3 "cannot have 100 micro-batches" "$train" $good train.accumulate=100 --dry-run --output "$folder/a"
 printf 'model: [1\n' > "$folder/broken.yaml"
 expect 3 "broken.yaml" "$train" "$folder/broken.yaml"
 printf 'name: a\nname: b\n' > "$folder/twice.yaml"
