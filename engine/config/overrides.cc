@@ -179,6 +179,18 @@ class References {
 
 }  // namespace
 
+void complete_path(Override& change, const Schema& schema) {
+  const std::string first = change.path.front();
+  if (schema.find(first)) return;
+  const std::vector<std::string> sections = schema.sections_with(first);
+  if (sections.size() > 1) {
+    std::vector<std::string> whole;
+    for (const std::string& section : sections) whole.push_back(section + "." + first);
+    fail(ErrorCode::kUsage, "'", change.text, "': '", first, "' is ambiguous: ", join(whole, ", "));
+  }
+  if (sections.size() == 1) change.path.insert(change.path.begin(), sections[0]);
+}
+
 bool is_override(std::string_view argument) {
   const size_t equals = argument.find('=');
   if (equals == std::string_view::npos || equals == 0) return false;
@@ -272,6 +284,22 @@ void apply_override(Node& root, const Override& change) {
   }
 }
 
+namespace {
+
+/// Whether two maps describe things of different kinds, such as two optimizers: then the keys of
+/// one mean nothing to the other. A model's name says nothing of its kind.
+bool differs_in_kind(const std::string& key, const Node& base, const Node& over) {
+  if (key == "model") return false;
+  for (const char* word : {"name", "kind"}) {
+    const Node *before = base.find(word), *after = over.find(word);
+    if (before && after && before->is_scalar() && after->is_scalar() && before->text != after->text)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void merge(Node& base, const Node& over) {
   if (!base.is_map() || !over.is_map()) {
     base = over;
@@ -297,6 +325,11 @@ void merge(Node& base, const Node& over) {
       }
       patch_items(*existing, entry.value, key);
     } else if (existing) {
+      if (existing->is_map() && entry.value.is_map() &&
+          differs_in_kind(plain, *existing, entry.value)) {
+        *existing = make_map(entry.value.source);
+        existing->offset = entry.value.offset;
+      }
       merge(*existing, entry.value);
     } else {
       base.entries.push_back(entry);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/document.h"
+#include "config/schema.h"
 
 namespace paddle::config {
 
@@ -20,6 +21,9 @@ struct Override {
 
 /// Takes an argument apart; its value is plain YAML. kUsage if it is no `key=value`.
 Override parse_override(std::string_view argument);
+/// Completes a path that begins with a key of exactly one section: `lr=1e-3` is
+/// `optimizer.lr=1e-3`. kUsage if several sections have the key; other paths stay as they are.
+void complete_path(Override& change, const Schema& schema);
 /// True for a word that reads like an override: a key path, then `=`.
 bool is_override(std::string_view argument);
 

@@ -343,6 +343,20 @@ Schema& Schema::accept(std::string name) {
   return *this;
 }
 
+bool Spec::has_key(const std::string& key) const {
+  const bool is_map = type_ == Type::kMap || type_ == Type::kChoice;
+  const auto has = [&](const auto& each) { return each.second->find(key) != nullptr; };
+  return (is_map && std::ranges::any_of(schemas_, has)) ||
+         std::ranges::any_of(others_, [&](const Spec& other) { return other.has_key(key); });
+}
+
+std::vector<std::string> Schema::sections_with(const std::string& key) const {
+  std::vector<std::string> out;
+  for (const Key& section : keys_)
+    if (section.spec.has_key(key)) out.push_back(section.name);
+  return out;
+}
+
 const Spec* Schema::find(const std::string& name) const {
   for (const Key& key : keys_) {
     if (key.name == name) return &key.spec;
@@ -391,6 +405,13 @@ void Schema::resolve(Node& map, const std::string& path, Diagnostics& diagnostic
         diagnostics.add(
             ErrorCode::kConfig,
             str("'", inner_path(path, entry.key.text), "': the value is empty; expected ",
+                spec->expectation(), ", or leave the key out"),
+            entry.value.location());
+      else if (entry.value.is_null() && spec->is_scalar() && spec->fallback() &&
+               *spec->fallback() != "null")
+        diagnostics.add(
+            ErrorCode::kConfig,
+            str("'", inner_path(path, entry.key.text), "': the value is null; expected ",
                 spec->expectation(), ", or leave the key out"),
             entry.value.location());
       const bool absent = entry.value.is_null() && !spec->is_required();

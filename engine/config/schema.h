@@ -79,9 +79,16 @@ class Spec {
   const std::optional<std::string>& fallback() const { return fallback_; }
   bool is_required() const { return required_; }
   bool is_optional() const { return optional_; }
+  /// A number, a truth value or a text of any kind.
+  bool is_scalar() const {
+    return type_ != Type::kList && type_ != Type::kMap && type_ != Type::kMapOf &&
+           type_ != Type::kChoice && type_ != Type::kNamed && type_ != Type::kAny;
+  }
   /// Whether `key:` without a value is a mistake. Sections may be empty: `data.valid=` removes one.
   /// A required value has a message of its own.
   bool needs_value() const;
+  /// Of a map: whether it may have this key.
+  bool has_key(const std::string& key) const;
   /// "an integer of at least 1": for messages and reference pages.
   std::string expectation() const;
 
@@ -129,6 +136,8 @@ class Schema {
 
   const std::vector<Key>& keys() const { return keys_; }
   const Spec* find(const std::string& name) const;
+  /// The keys whose values are maps that may have this key.
+  std::vector<std::string> sections_with(const std::string& key) const;
   /// Checks a map and fills in defaults; `path` is empty for the whole document.
   void resolve(Node& map, const std::string& path, Diagnostics& diagnostics) const;
 

@@ -91,9 +91,10 @@ Schema make_schema() {
   s.add("clip", Spec::map(clip).fallback("{}").doc("bounds on gradients"));
   s.add("data", Spec::map(data::data_schema()).required().doc("what is trained and validated on"));
   Schema train;
-  train.add("epochs",
-            Spec::integer().at_least(0).fallback("0").doc("passes over the data; 0: no bound"));
-  train.add("steps", Spec::integer().at_least(0).fallback("0").doc("updates; 0: no bound"));
+  train.add("epochs", Spec::integer().at_least(0).at_most(1e9).fallback("0").doc(
+                          "passes over the data; 0: no bound"));
+  train.add("steps",
+            Spec::integer().at_least(0).at_most(1e15).fallback("0").doc("updates; 0: no bound"));
   train.add("accumulate", Spec::integer().at_least(1).at_most(1 << 20).fallback("1").doc(
                               "micro-batches that a batch is split into"));
   train.add("threads", Spec::integer().at_least(0).at_most(1024).fallback("0").doc(
@@ -373,8 +374,11 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   RunConfig config;
   config.file = path;
   config::Node document = config::read_extended(path, diagnostics);
-  for (const std::string& text : overrides)
-    config::apply_override(document, config::parse_override(text));
+  for (const std::string& text : overrides) {
+    config::Override change = config::parse_override(text);
+    config::complete_path(change, run_schema());
+    config::apply_override(document, change);
+  }
   config::resolve_references(document, diagnostics);
   if (config::Node* data = document.find("data"); data && data->is_map())
     data::expand_datasets(*data, diagnostics);
@@ -521,10 +525,10 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   check_evaluated(s, config, diagnostics);
   diagnostics.raise();
   config.warnings = diagnostics.warnings();
-  if (config.data.loader.batch_size % config.accumulate != 0)
+  if (config.data.loader.batch_size < config.accumulate)
     throw Error(ErrorCode::kConfig,
-                str("train.accumulate: the batch of ", config.data.loader.batch_size,
-                    " does not divide into ", config.accumulate, " micro-batches"),
+                str("train.accumulate: a batch of ", config.data.loader.batch_size,
+                    " samples cannot have ", config.accumulate, " micro-batches"),
                 train.location("accumulate"));
   return config;
 }

@@ -35,7 +35,10 @@ void leave_out_empty(std::vector<std::vector<Array>>& micro_batches, std::vector
 int64_t Trainer::Impl::total_steps() const {
   int64_t total = config_.steps;
   if (config_.epochs > 0) {
-    const int64_t by_epochs = config_.epochs * loader_->batches_per_epoch();
+    int64_t by_epochs = 0;
+    if (__builtin_mul_overflow(config_.epochs, loader_->batches_per_epoch(), &by_epochs))
+      fail(ErrorCode::kConfig, "train.epochs: ", config_.epochs, " epochs of ",
+           loader_->batches_per_epoch(), " updates are too many");
     total = total > 0 ? std::min(total, by_epochs) : by_epochs;
   }
   return total;
