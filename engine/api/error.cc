@@ -21,6 +21,7 @@ ConfigError::~ConfigError() = default;
 DataError::~DataError() = default;
 ModelError::~ModelError() = default;
 DeviceError::~DeviceError() = default;
+PeerError::~PeerError() = default;
 InternalError::~InternalError() = default;
 
 void rethrow(const paddle::Error& error) {
@@ -44,8 +45,10 @@ void rethrow(const paddle::Error& error) {
     case paddle::ErrorCode::kDevice:
       raise(TypeTag<DeviceError>{}, ErrorCode::kDevice);
       break;
-    case paddle::ErrorCode::kDifference:
     case paddle::ErrorCode::kPeer:
+      raise(TypeTag<PeerError>{}, ErrorCode::kPeer);
+      break;
+    case paddle::ErrorCode::kDifference:
     case paddle::ErrorCode::kInternal:
       break;
   }

@@ -89,7 +89,8 @@ std::string heading(const Request& request, const Subject& subject, const Result
   } else {
     const bool training = subject.kind() == "training";
     out += str("# All changes together: ", text(result.total.gain), " in ", rate(subject),
-               ", with the 95% interval.\n# ", training ? "The losses of 5 steps " : "The outputs ",
+               ", with the 95% interval.\n# ",
+               training ? "The losses and weights of 5 steps " : "The outputs ",
                result.same_bits
                    ? "have the same bits as without the changes."
                    : str("differ from those without the changes", training ? "." : " in bits."),

@@ -62,7 +62,9 @@ class Search {
   Result run() {
     replay();
     explore();
-    if (result_.trials.empty() && !result_.finished && !options_.interrupted())
+    const bool none_decided = std::ranges::all_of(
+        result_.trials, [](const Trial& t) { return t.verdict == Verdict::kStopped; });
+    if (none_decided && !result_.finished && !options_.interrupted())
       fail(ErrorCode::kUsage,
            "no time is left after warm-up: the first measurement did not end in ",
            format_double(options_.time_limit), " s; raise --time-limit");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "base/limits.h"
@@ -47,6 +48,7 @@ class Training {
     const codegen::ScheduleHookScope scope(&requests_->groups);
     return trainer_->timed_step();
   }
+  const program::ParameterStore& store() const { return trainer_->store(); }
 
  private:
   train::TrainObserver observer_;
@@ -54,6 +56,24 @@ class Training {
   std::shared_ptr<Requests> requests_;
   std::unique_ptr<train::Trainer> trainer_;
 };
+
+bool has_same_bits(const Array& a, const Array& b) {
+  const Array x = a.on_host().contiguous(), y = b.on_host().contiguous();
+  return x.dtype == y.dtype && x.shape == y.shape &&
+         std::memcmp(x.raw(), y.raw(), static_cast<size_t>(storage_bytes(x.dtype, x.size()))) == 0;
+}
+
+/// Whether parameters, optimizer states and running statistics are the same.
+bool has_same_bits(const program::ParameterStore& a, const program::ParameterStore& b) {
+  return std::ranges::equal(a.parameters, b.parameters,
+                            [](const auto& x, const auto& y) {
+                              return x.first == y.first &&
+                                     has_same_bits(x.second.value, y.second.value);
+                            }) &&
+         std::ranges::equal(a.states, b.states, [](const auto& x, const auto& y) {
+           return x.first == y.first && has_same_bits(x.second, y.second);
+         });
+}
 
 class TrainingRunner final : public Runner {
  public:
@@ -185,7 +205,7 @@ class TrainingSubject final : public Subject {
     const auto x = training(a), y = training(b);
     for (int i = 0; i < 5; ++i)
       if (x->step().loss != y->step().loss) return false;
-    return true;
+    return has_same_bits(x->store(), y->store());
   }
 
   std::string publish(const Change& change, const std::string& folder) override {

@@ -18,6 +18,7 @@ enum class ErrorCode : int {
   kData = 4,       ///< a dataset, or an input of a model
   kModel = 5,      ///< weights or a model file
   kDevice = 6,     ///< memory, disk or device
+  kPeer = 7,       ///< another rank of the run was lost
   kInternal = 70,  ///< a bug in the library
 };
 
@@ -68,6 +69,11 @@ class PADDLE_API DeviceError : public Error {
  public:
   using Error::Error;
   ~DeviceError() override;
+};
+class PADDLE_API PeerError : public Error {
+ public:
+  using Error::Error;
+  ~PeerError() override;
 };
 class PADDLE_API InternalError : public Error {
  public:

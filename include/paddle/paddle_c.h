@@ -31,6 +31,7 @@ enum {
   PADDLE_DATA = 4,     /* an input of a model */
   PADDLE_MODEL = 5,    /* weights or a model file */
   PADDLE_DEVICE = 6,   /* memory, disk or device */
+  PADDLE_PEER = 7,     /* another rank of the run was lost */
   PADDLE_INTERNAL = 70 /* a bug in the library */
 };
 

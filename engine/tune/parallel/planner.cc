@@ -289,6 +289,9 @@ nlohmann::ordered_json parallel_section(const Strategy& s, const Prediction& p) 
   return out;
 }
 
+/// Whether a config may have the strategy as its section `parallel`.
+bool is_trainable(const Strategy& s) { return s.context == 1 && s.expert == 1; }
+
 std::string plans_json(const Transformer& model, const Cluster& cluster,
                        const PlanningResult& result) {
   using Json = nlohmann::ordered_json;
@@ -299,6 +302,7 @@ std::string plans_json(const Transformer& model, const Cluster& cluster,
     const double tokens = static_cast<double>(model.batch * model.sequence);
     plans.push_back(
         {{"parallel", parallel_section(s, p)},
+         {"trainable", is_trainable(s)},
          {"micro_batch", s.micro_batch},
          {"sharding_group", s.sharding_ranks()},
          {"step_seconds", p.seconds},

@@ -72,6 +72,25 @@ const ir::Operation* find_attention(const ir::Module& module) {
   return found;
 }
 
+/// The heads of the keys and values: those of the product that makes the values, since attention
+/// may read them repeated for each group of queries.
+int64_t value_heads(const ir::Operation& attention, int64_t heads, int64_t head_size) {
+  const ir::Value* value = attention.operands[2];
+  for (int steps = 0; steps < 64 && value && value->producer; ++steps) {
+    const ir::Operation& producer = *value->producer;
+    const std::string_view name = producer.op->name();
+    if (name == "linear" || name == "matmul") {
+      const auto width = producer.results[0]->type.shape.back().constant();
+      if (!width || *width % head_size != 0) break;
+      // Queries, keys and values may come from one product.
+      const int64_t all = *width / head_size;
+      return all > heads ? (all - heads) / 2 : all;
+    }
+    value = producer.operands.empty() ? nullptr : producer.operands[0];
+  }
+  return attention.operands[1]->type.shape[2].constant().value_or(heads);
+}
+
 /// The size of a dim of the step, from the samples of the data where it is a symbol.
 int64_t size_of(const Dim& dim, const ir::Module& module, const RunConfig& config) {
   if (const auto size = dim.constant()) return *size;
@@ -107,12 +126,11 @@ Transformer transformer_of_run(const std::string& path, const std::vector<std::s
   Transformer m;
   m.name = config.name;
   m.layers = static_cast<int64_t>(blocks.numbers.size());
-  const Shape &query = attention->operands[0]->type.shape,
-              &key = attention->operands[1]->type.shape;
+  const Shape& query = attention->operands[0]->type.shape;
   m.heads = query[2].constant().value_or(0);
   m.head_size = query[3].constant().value_or(0);
-  m.kv_heads = key[2].constant().value_or(m.heads);
   if (m.heads == 0 || m.head_size == 0) refuse(path, "the number of attention heads varies");
+  m.kv_heads = std::clamp<int64_t>(value_heads(*attention, m.heads, m.head_size), 1, m.heads);
   m.sequence = size_of(query[1], module, config);
   // The width of the residual stream is the size that most matrices of a block share.
   std::map<int64_t, int> uses;
@@ -137,6 +155,9 @@ Transformer transformer_of_run(const std::string& path, const std::vector<std::s
     if (dims[0] == m.hidden || dims[1] == m.hidden)
       m.vocabulary = std::max(m.vocabulary, dims[0] == m.hidden ? dims[1] : dims[0]);
   m.vocabulary = std::max<int64_t>(1, m.vocabulary);
+  m.tied = std::ranges::count_if(others, [&](const Dims& dims) {
+             return dims == Dims{m.hidden, m.vocabulary} || dims == Dims{m.vocabulary, m.hidden};
+           }) < 2;
   m.batch = config.data.loader.batch_size;
   m.precision = train::precision_name(config);
   if (m.precision == "float64") m.precision = "float32";

@@ -75,7 +75,8 @@ StepMemory memory_of_step(const Transformer& m, const Strategy& s, double micro_
   const double layers = std::ceil(real(m.layers) / real(s.pipeline * s.chunks)) * real(s.chunks);
   const double tokens = real(s.micro_batch) * real(m.sequence) / real(s.context);
   const double embedding = real(m.hidden) * real(m.vocabulary);
-  const double block = (m.dense_parameters() - embedding) / real(m.layers) * layers;
+  const double embeddings = m.tied ? 1 : 2;
+  const double block = (m.dense_parameters() - embeddings * embedding) / real(m.layers) * layers;
   const double experts = m.expert_parameters() / real(m.layers) * layers / real(s.expert);
   const double kept = layers * tokens * activation_bytes(m, s, s.recompute);
   // The values that the backward pass of a layer computes again, and the logits in 16 and 32 bits
@@ -87,7 +88,8 @@ StepMemory memory_of_step(const Transformer& m, const Strategy& s, double micro_
   StepMemory most;
   for (int64_t rank = 0; rank < s.pipeline; ++rank) {
     const bool is_last = rank == s.pipeline - 1;
-    const double dense = block + (rank == 0 || is_last ? embedding : 0);
+    const double here = s.pipeline == 1 ? embeddings : rank == 0 || is_last ? 1 : 0;
+    const double dense = block + here * embedding;
     const StepMemory own{
         state_bytes(m, s, dense / real(s.tensor), experts, layers),
         in_flight[static_cast<size_t>(rank)] * kept + std::max(one_layer, is_last ? logits : 0),

@@ -26,6 +26,8 @@ Schema transformer_schema() {
   optional("ffn", "width of the feed-forward block or of an expert; 0: 4 * hidden");
   shape.add("gated", Spec::boolean().fallback("false").doc("three products in a feed-forward"));
   count("vocab", "tokens of the vocabulary");
+  shape.add("tied", Spec::boolean().fallback("true").doc(
+                        "the output layer shares the weight of the embedding"));
   count("sequence", "tokens of a sequence");
   optional("experts", "experts of a layer; 0: dense");
   shape.add("experts_per_token", Spec::integer().at_least(1).fallback("1").doc("that see a token"));
@@ -55,7 +57,7 @@ double Transformer::dense_parameters() const {
   const auto h = static_cast<double>(hidden);
   const double block = attention_parameters() +
                        (experts > 0 ? h * static_cast<double>(experts) : feed_forward_parameters());
-  return static_cast<double>(layers) * block + h * static_cast<double>(vocabulary);
+  return static_cast<double>(layers) * block + (tied ? 1 : 2) * h * static_cast<double>(vocabulary);
 }
 
 double Transformer::expert_parameters() const {
@@ -83,6 +85,7 @@ Transformer read_transformer(const std::string& path) {
   t.ffn = shape.integer("ffn") ? shape.integer("ffn") : 4 * t.hidden;
   t.gated = shape.boolean("gated");
   t.vocabulary = shape.integer("vocab");
+  t.tied = shape.boolean("tied");
   t.sequence = shape.integer("sequence");
   t.experts = shape.integer("experts");
   t.experts_per_token = shape.integer("experts_per_token");

@@ -15,6 +15,7 @@ struct Transformer {
   int64_t ffn = 0;     ///< width between the products of a feed-forward block, or of one expert
   bool gated = false;  ///< three products in a feed-forward block instead of two
   int64_t vocabulary = 0, sequence = 0;
+  bool tied = true;                            ///< the output layer's weight is the embedding
   int64_t experts = 0, experts_per_token = 1;  ///< 0 experts: dense
   int64_t batch = 0;                           ///< sequences of a step, over all devices
   std::string precision = "bfloat16";          ///< of products: bfloat16, float16, float8, float32
