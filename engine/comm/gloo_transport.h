@@ -1,6 +1,6 @@
 #pragma once
 // A transport over Gloo's connections. Gloo is opened on first use (the module libpaddle_gloo.so),
-// so that programs run where it is not installed. Signs of life go over the rendezvous as with TCP,
+// so that programs run where it is not installed. Heartbeats go over the rendezvous as with TCP,
 // so a lost rank is named.
 
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// Signs of life of a rank: a thread that tells the rendezvous each second what the rank is doing,
+// Heartbeats of a rank: a thread that tells the rendezvous each second what the rank is doing,
 // and hears from it when the run has lost a rank.
 
 #include <atomic>
@@ -58,7 +58,7 @@ class Heartbeat {
   std::thread thread_;
 };
 
-/// The part of a transport between processes that moves no bytes: signs of life, and the end of
+/// The part of a transport between processes that moves no bytes: heartbeats, and the end of
 /// the run when a rank is lost.
 class Liveness {
  public:
@@ -67,9 +67,9 @@ class Liveness {
   Liveness(const Liveness&) = delete;
   Liveness& operator=(const Liveness&) = delete;
 
-  /// Starts signs of life over the connection `rendezvous`; `host` is the rendezvous if it is in
+  /// Starts heartbeats over the connection `rendezvous`; `host` is the rendezvous if it is in
   /// this process. When the run has lost a rank, `wake` is called in another thread, for transports
-  /// whose waits do not ask `check` again and again.
+  /// whose waits do not call `check` while they spin.
   void start(Socket rendezvous, std::unique_ptr<RendezvousThread> host,
              std::function<void()> wake = {});
   void stop() { heartbeat_.reset(); }

@@ -15,7 +15,7 @@ namespace paddle::comm {
 struct JoinOptions {
   /// Time for all ranks to come; PADDLE_JOIN_TIMEOUT, in seconds.
   std::chrono::milliseconds join_timeout = std::chrono::minutes(2);
-  /// A rank without a sign of life for this long counts as lost, where rank 0 holds the
+  /// A rank without a heartbeat for this long counts as lost, where rank 0 holds the
   /// rendezvous; PADDLE_DEAD_AFTER.
   std::chrono::milliseconds dead_after = std::chrono::seconds(10);
   /// The longest wait for another rank in an exchange; PADDLE_TIMEOUT.

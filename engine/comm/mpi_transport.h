@@ -1,6 +1,6 @@
 #pragma once
 // A transport over MPI, for networks that MPI drives better than TCP. MPI is opened on first use
-// (the module libpaddle_mpi.so), so that programs run where it is not installed. Signs of life go
+// (the module libpaddle_mpi.so), so that programs run where it is not installed. Heartbeats go
 // over the rendezvous as with TCP, so a lost rank is named.
 
 #include <memory>

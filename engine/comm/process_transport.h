@@ -1,5 +1,5 @@
 #pragma once
-// The common base of transports between processes: rank and size, options, and signs of life.
+// The common base of transports between processes: rank and size, options, and heartbeats.
 
 #include <chrono>
 #include <functional>
@@ -17,7 +17,7 @@ struct ProcessOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   /// The longest wait for a connection.
   std::chrono::milliseconds join_timeout = std::chrono::minutes(2);
-  /// How long a rank asks again and again for a message before it sleeps. To fall asleep and to
+  /// How long a rank spins for a message before it blocks. To fall asleep and to
   /// wake up takes longer than most waits for a rank that has a core of its own.
   std::chrono::microseconds spin = {};
   bool can_overlap = false;  ///< see Transport

@@ -189,7 +189,7 @@ void Rendezvous::tell_addresses() {
   complete_ = true;
 }
 
-/// Where a rank was: others that wait for it know better than its last sign of life.
+/// Where a rank was: others that wait for it know better than its last heartbeat.
 std::string Rendezvous::last_place(const Guest& lost) {
   for (int r = 0; r < ranks_; ++r)
     if (const Guest* const other = rank(r); other && other->status && other != &lost)
@@ -203,7 +203,7 @@ std::optional<Rendezvous::Lost> Rendezvous::find_lost(std::chrono::milliseconds 
   for (const auto& guest : guests_) {
     if (!guest->status || guest->lost || Clock::now() - guest->heard < timeout) continue;
     guest->lost = true;
-    const Lost lost{guest->rank, str("rank ", guest->rank, " has given no sign of life for ",
+    const Lost lost{guest->rank, str("rank ", guest->rank, " has sent no heartbeat for ",
                                      seconds_text(timeout), " seconds", last_place(*guest))};
     for (const auto& other : guests_)
       if (other->rank >= 0 && other != guest) other->send("end " + lost.message);

@@ -1,6 +1,6 @@
 #pragma once
 // Where the ranks of a run find each other: each listens on a port of its own, registers here, and
-// learns the addresses of all. Their connections stay open: ranks send signs of life over them,
+// learns the addresses of all. Their connections stay open: ranks send heartbeats over them,
 // with what they are doing, so that a rank for which the others wait can be named. The launchers of
 // further machines talk to the first one here as well.
 
@@ -20,7 +20,7 @@
 
 namespace paddle::comm {
 
-/// The state of a rank in its signs of life.
+/// The state of a rank in its heartbeats.
 struct RankStatus {
   int64_t step = 0;                    ///< the update that it computes, from 1; 0: none yet
   int64_t exchanges = 0;               ///< exchanges that it has entered
@@ -64,7 +64,7 @@ class Rendezvous {
     int rank = 0;
     std::string message;
   };
-  /// A rank whose signs of life have stopped for longer than `timeout`; tells the others.
+  /// A rank whose heartbeats have stopped for longer than `timeout`; tells the others.
   std::optional<Lost> find_lost(std::chrono::milliseconds timeout);
   /// One line, once, when ranks have waited for another one longer than `timeout`.
   std::optional<std::string> find_delay(std::chrono::milliseconds timeout);

@@ -62,7 +62,7 @@ class Transport {
   /// Whether exchanges take little of the time of the cores that compute: over a network, or where
   /// ranks have cores to spare.
   virtual bool can_overlap() const { return false; }
-  /// Tells others, where there are signs of life, which update this rank computes, from 1.
+  /// Tells others, where there are heartbeats, which update this rank computes, from 1.
   virtual void at_step(int64_t) {}
   /// Wakes up all ranks that wait for this one, with kPeer and `reason`.
   virtual void abort(const std::string& reason) noexcept = 0;

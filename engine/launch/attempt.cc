@@ -29,7 +29,7 @@ bool is_error_line(const std::string& line) {
 
 /// Whether a message about a lost rank says what has become of it: not only that others miss it.
 bool is_cause(const std::string& message) {
-  for (const char* said : {" was killed by ", " has been stopped ", " no sign of life "})
+  for (const char* said : {" was killed by ", " has been stopped ", " sent no heartbeat "})
     if (message.find(said) != std::string::npos) return true;
   return false;
 }

@@ -67,7 +67,7 @@ TEST(Rendezvous, ASilentRankIsNotLate) {
   const auto lost = rendezvous.find_lost(milliseconds(1000));
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->message,
-            "rank 1 has given no sign of life for 1 seconds; rank 0 waits for it in all_reduce 40 "
+            "rank 1 has sent no heartbeat for 1 seconds; rank 0 waits for it in all_reduce 40 "
             "of step 8");
 }
 
@@ -81,7 +81,7 @@ TEST(Rendezvous, NamesASilentRankAndTellsTheOthers) {
   const auto lost = rendezvous.find_lost(milliseconds(20));
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->rank, 1);
-  EXPECT_NE(lost->message.find("rank 1 has given no sign of life"), std::string::npos);
+  EXPECT_NE(lost->message.find("rank 1 has sent no heartbeat"), std::string::npos);
   EXPECT_EQ(ranks.sockets[0].receive_line(), "127.0.0.1:1 127.0.0.1:1");
   EXPECT_EQ(ranks.sockets[0].receive_line(), "end " + lost->message);
   EXPECT_FALSE(rendezvous.find_lost(milliseconds(20)));  // once

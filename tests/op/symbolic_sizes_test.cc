@@ -162,7 +162,6 @@ TEST(SymbolicSizes, Interpolation) {
     int64_t align_mode = 0;
   };
   for (const Case& c : std::vector<Case>{{"nearest", false},
-                                         {"nearest", true},
                                          {"bilinear", false},
                                          {"bilinear", true},
                                          {"bilinear", false, false, 1},
