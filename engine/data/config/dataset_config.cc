@@ -121,7 +121,7 @@ Schema csv_field() {
             .doc("what an empty cell is: a bad sample, `fill`, NaN or a category of its own; "
                  "default: category for inputs of kind categorical, else error"));
   s.add("fill", Spec::real().fallback("0").doc("value for missing cells"));
-  s.add("log", Spec::boolean().fallback("false").doc("take log(1 + x)"));
+  s.add("log", Spec::boolean().fallback("false").doc("take sign(x) * log(1 + abs(x))"));
   s.add("scaling", Spec::word({"none", "min_max", "standard"})
                        .fallback("none")
                        .doc("scale with statistics of the training rows"));
@@ -129,7 +129,8 @@ Schema csv_field() {
   s.add("factor", Spec::list(Spec::real()).fallback("[]").doc("(x - shift) * factor"));
   s.add("buckets",
         Spec::integer().at_least(0).fallback("0").doc("number of hash buckets; 0: by vocabulary"));
-  s.add("per_column", Spec::boolean().fallback("false").doc("statistics per column"));
+  s.add("per_column", Spec::boolean().fallback("false").doc(
+                          "categories are numbered separately in each column of the field"));
   s.add("vocabulary", Spec::list(Spec::text()).fallback("[]").doc("the categories or tokens"));
   s.add("vocabulary_file", Spec::text().doc("file with the vocabulary"));
   s.add("unknown_is_zero", Spec::boolean().fallback("false").doc(

@@ -6,6 +6,10 @@
 namespace paddle::train {
 namespace {
 
+constexpr const char* kDecayDoc =
+    "weight decay: decoupled from the gradient with adamw, lamb, lion, adafactor, muon and "
+    "schedule_free_adamw, else an L2 penalty that is added to it";
+
 using config::Schema;
 using config::Section;
 using config::Spec;
@@ -17,8 +21,7 @@ Schema group_schema() {
       Spec::list(Spec::text()).or_else(Spec::text()).required().doc("patterns of parameter names"));
   s.add("lr", Spec::real().at_least(0).doc("rate in place of the base rate"));
   s.add("lr_scale", Spec::real().at_least(0).doc("factor on the base rate"));
-  s.add("weight_decay",
-        Spec::real().at_least(0).doc("L2 penalty; decoupled from the gradient with adamw"));
+  s.add("weight_decay", Spec::real().at_least(0).doc(kDecayDoc));
   s.add("frozen", Spec::boolean().fallback("false").doc("no updates"));
   return s;
 }
@@ -38,8 +41,7 @@ Schema rate_keys(const char* lr) {
 
 Schema optimizer_base(const char* lr) {
   Schema s = rate_keys(lr);
-  s.add("weight_decay", Spec::real().at_least(0).fallback("0").doc(
-                            "L2 penalty; decoupled from the gradient with adamw"));
+  s.add("weight_decay", Spec::real().at_least(0).fallback("0").doc(kDecayDoc));
   s.add("decay_vectors",
         Spec::boolean().fallback("true").doc(
             "whether weight_decay applies to parameters of rank 0 and 1 (biases, norms)"));
