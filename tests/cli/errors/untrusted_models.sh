@@ -57,7 +57,7 @@ done
 printf 'leak: relu(x) => read_file(filename="%s")\n' "$secret" > "$folder/bad.rules"
 status="$(run_bounded "$paddle" ir "$folder/run/model/module.txt" --rules "$folder/bad.rules" --print)"
 [[ "$status" != 0 ]] || fail "a rule may read files"
-# What somebody asks for on their own command line is theirs.
+# The user's own command line may name any operation.
 ok "$paddle" op run read_file "filename=$secret"
 
 # A file of another kind is not quoted.
