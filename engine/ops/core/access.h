@@ -1,5 +1,5 @@
 #pragma once
-// What operations access outside of their operands and results: files, processes, the network, the
+// Accesses of operations outside of their operands and results: files, processes, the network, the
 // terminal, other ranks. An operation declares it in its traits (`accesses_files`, …). Models may
 // come from anybody, so the model language, the text form of modules and rewrite rules reject such
 // operations unless their caller allows them.
