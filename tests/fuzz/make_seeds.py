@@ -630,12 +630,71 @@ def record_files():
     yield "coco-types", b'{"images": [{"id": "1", "file_name": 3}], "categories": [[]], "annotations": {}}'
 
 
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), "rb") as file:
+        return file.read()
+
+
+def damaged(name, content, step):
+    """The file, without its end, and with one byte changed at several places."""
+    yield name, content
+    yield f"cut-{name}", content[: len(content) // 2]
+    for at in range(7, len(content), max(step, len(content) // 12)):
+        yield f"changed-{at}-{name}", content[:at] + bytes([content[at] ^ 0x15]) + content[at + 1:]
+
+
+def module_files():
+    for name in sorted(os.listdir(os.path.join(ROOT, "tests/passes"))):
+        if not name.endswith(".ir"):
+            continue
+        text = read(f"tests/passes/{name}").decode()
+        for i, part in enumerate(text.split("module '")[1:]):
+            yield from damaged(f"{i}-{name}", b"module '" + part.encode(), 40)
+    yield "deep", b"module 'm' { func 'f'() { %0 = cond(" + b"(" * 5000
+    yield "sizes", b"module 'm' { parameter 'p' : float32[9223372036854775807, 9223372036854775807] = '' }"
+    yield "access", b"module 'm' { func 'f'() { %0 = read_file() {filename = '/etc/passwd'} : uint8[n] return %0 'y' } }"
+
+
+def yaml_files(folder):
+    for path, _, names in sorted(os.walk(os.path.join(ROOT, folder))):
+        for name in sorted(names):
+            if name.endswith(".yaml") and "rules" not in name:
+                yield name, read(os.path.join(path, name))
+
+
+def config_files():
+    for name, content in yaml_files("configs"):
+        yield from damaged(name, b"y" + content, 200)
+    yield "json", b'j{"a": [1, {"b": "${a.0}"}], "c": "${c}"}'
+    yield "references", b'yx+=[1]\na: &a [1]\nb: *a\nc+: ["${b}", "${c}"]\nd~: {1: 2}\n'
+    yield "deep", b"y" + b"[" * 3000
+
+
+def program_files():
+    for name, content in yaml_files("models"):
+        if len(content) < 1 << 13:
+            yield from damaged(name, content, 300)
+    yield "access", b'inputs: {x: "float32[n]"}\nmodel: |\n  y = read_file("/etc/passwd")\noutputs: [y]\n'
+    yield "sizes", b'inputs: {x: "float32[n, 8]"}\nmodel: |\n  y = linear(x, 9223372036854775807)\n  for i in range(1000000000): y = y + 1\noutputs: [y]\n'
+
+
+def rule_files():
+    rules = read("engine/compiler/passes/rules/standard.rules")
+    yield from damaged("standard", rules, 100)
+    yield "access", b"a: relu(x) -> read_file(filename='/etc/passwd')\n"
+    yield "deep", b"a: " + b"relu(" * 5000
+
+
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
                            ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())), ("hdf5", list(hdf5_files())), ("paddle", list(paddle_files())),
                            ("sound", list(sound_files())), ("records", list(record_files())),
-                           ("image", list(image_files()))):
+                           ("image", list(image_files())), ("module", module_files()), ("config", config_files()),
+                           ("program", program_files()), ("rules", rule_files())):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:
