@@ -140,6 +140,7 @@ class ReduceKernel final : public Kernel {
       max_loops_ = reduce_loops(Reduction::kMax, compute);
       exp_ = float_loop("exp", compute);
     }
+    is_contiguous_ = reducer_.loops.all_runs && !load_ && !exp_ && schedule_.has_contiguous_runs();
   }
 
   size_t scratch_bytes() const override {
@@ -151,6 +152,10 @@ class ReduceKernel final : public Kernel {
     const std::byte* const x = static_cast<const std::byte*>(operands[0]);
     std::byte* const out = static_cast<std::byte*>(results[0]);
     std::byte* const partial = context.scratch;
+    if (is_contiguous_) {
+      run_contiguous(x, out);
+      return;
+    }
     if (!exp_) {
       pass(x, reducer_.loops, nullptr, partial,
            [&](int64_t first, int64_t n, std::byte* accumulators) {
@@ -174,6 +179,22 @@ class ReduceKernel final : public Kernel {
   }
 
  private:
+  /// Results of runs that lie one after the other.
+  void run_contiguous(const std::byte* x, std::byte* out) const {
+    const int64_t n = schedule_.inner;
+    parallel_for(schedule_.results, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, n)),
+                 [&](int64_t begin, int64_t end) {
+                   constexpr int64_t kResults = 256;
+                   alignas(64) double values[kResults];
+                   for (int64_t first = begin; first < end; first += kResults) {
+                     const int64_t count = std::min(kResults, end - first);
+                     reducer_.loops.all_runs(values, x + first * n * item_, count, n);
+                     reducer_.finish(reinterpret_cast<std::byte*>(values), first, count,
+                                     schedule_.count, out);
+                   }
+                 });
+  }
+
   /// Calls `done(first result, count, accumulators)` for all results, in parallel.
   template <class Done>
   void pass(const std::byte* x, const ReduceLoops& loops, const double* shifts, std::byte* partial,
@@ -266,6 +287,7 @@ class ReduceKernel final : public Kernel {
   Loop exp_ = nullptr;  ///< for kLogSumExp
   ConvertFn load_;
   int64_t item_;
+  bool is_contiguous_ = false;
 };
 
 }  // namespace

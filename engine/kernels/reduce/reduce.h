@@ -37,6 +37,8 @@ class ReduceSchedule {
   };
   Task task(int64_t index) const;
   int64_t task_count() const { return outer * strips * chunks; }
+  /// Whether each result is that of one run, and the runs lie one after the other.
+  bool has_contiguous_runs() const { return !inner_kept && repeats == 1 && chunks == 1; }
   /// Offset of row `row` of a task from its base.
   int64_t row_offset(int64_t row) const;
   /// Accumulators that a run uses; at least 1, which holds the result.

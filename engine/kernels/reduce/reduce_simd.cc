@@ -104,12 +104,29 @@ T row_extremum(const T* x, int64_t n) {
   Vec<T> best = hn::Set(d, kLowest), second = best, third = best, fourth = best;
   const F f;
   const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); };
+  const auto pick = [&](Vec<T> a, Vec<T> b)
+                        HWY_ATTR { return kLargest ? hn::Max(a, b) : hn::Min(a, b); };
+  // A sum is NaN where one of its terms is, or where it adds infinities of both signs: then the run
+  // is looked at again, one by one.
+  auto is_nan = hn::IsNaN(hn::Zero(d));
   int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    best = f(best, at(i));
-    second = f(second, at(i + lanes));
-    third = f(third, at(i + 2 * lanes));
-    fourth = f(fourth, at(i + 3 * lanes));
+    const Vec<T> a = at(i), b = at(i + lanes), c = at(i + 2 * lanes), e = at(i + 3 * lanes);
+    best = pick(best, a);
+    second = pick(second, b);
+    third = pick(third, c);
+    fourth = pick(fourth, e);
+    is_nan = hn::Or(is_nan, hn::IsNaN(hn::Add(hn::Add(a, b), hn::Add(c, e))));
+  }
+  if (!hn::AllFalse(d, is_nan)) {
+    i = 0;
+    best = second = third = fourth = hn::Set(d, kLowest);
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+      best = f(best, at(i));
+      second = f(second, at(i + lanes));
+      third = f(third, at(i + 2 * lanes));
+      fourth = f(fourth, at(i + 3 * lanes));
+    }
   }
   for (; i + lanes <= n; i += lanes) best = f(best, at(i));
   if (i < n && n >= lanes) {  // overlaps the vector before
@@ -169,6 +186,48 @@ void clear(void* accumulators, int64_t n) {
   std::fill_n(static_cast<double*>(accumulators), n, F::kStart);
 }
 
+/// The value that `run` and `fold` give, with the accumulators in registers.
+template <class F, class T>
+HWY_INLINE double fold_run(const T* x, int64_t n) {
+  const F f;
+  const D64 d;
+  const Narrow<T> dn;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  Vec<double> part[4];
+  for (auto& each : part) each = hn::Set(d, F::kStart);
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes)
+    for (int k = 0; k < 4; ++k) part[k] = f(part[k], widen(hn::LoadU(dn, x + i + k * lanes)));
+  for (int k = 0; i < n; ++k, i += lanes) {
+    const auto count = static_cast<size_t>(std::min(lanes, n - i));
+    const Vec<double> next = f(part[k], widen(hn::MaskedLoad(hn::FirstN(dn, count), dn, x + i)));
+    part[k] = hn::IfThenElse(hn::FirstN(d, count), next, part[k]);
+  }
+  if (n >= run_lanes()) return fold_lanes(f, f(f(part[0], part[1]), f(part[2], part[3])));
+  HWY_ALIGN double each[4 * hn::MaxLanes(D64())];
+  for (int k = 0; k < 4; ++k) hn::Store(part[k], d, each + k * lanes);
+  double total = each[0];
+  for (int64_t k = 1; k < n; ++k) total = f(total, each[k]);
+  return total;
+}
+
+template <class T>
+double row_sum(const T* x, int64_t n) {
+  return fold_run<SumOf>(x, n);
+}
+
+template <class F, class T>
+void all_runs(double* results, const void* source, int64_t count, int64_t n) {
+  constexpr bool kExtremum = std::is_same_v<F, MaxOf> || std::is_same_v<F, MinOf>;
+  const T* x = static_cast<const T*>(source);
+  for (int64_t r = 0; r < count; ++r, x += n) {
+    if constexpr (kExtremum && std::is_same_v<T, float>)
+      results[r] = static_cast<double>(row_extremum<F>(x, n));
+    else
+      results[r] = fold_run<F>(x, n);
+  }
+}
+
 template <class F>
 ReduceLoops float_loops(bool f64) {
   static_assert(4 * hn::MaxLanes(D64()) <= kMaxRunLanes);
@@ -180,7 +239,8 @@ ReduceLoops float_loops(bool f64) {
           f64 ? &rows<F, double> : &rows<F, float>,
           &combine<F>,
           &clear<F>,
-          static_cast<int>(run_lanes())};
+          static_cast<int>(run_lanes()),
+          f64 ? &all_runs<F, double> : &all_runs<F, float>};
 }
 
 // --- rows ---
@@ -253,28 +313,6 @@ void scale(const T* x, T* y, int64_t n, T factor) {
 template <class T>
 void subtract_both(const T* x, T* y, int64_t n, T first, T second) {
   for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - first) - second;
-}
-/// The sum that `run` and `fold` give, with the accumulators in registers.
-template <class T>
-double row_sum(const T* x, int64_t n) {
-  const D64 d;
-  const Narrow<T> dn;
-  const SumOf f;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  Vec<double> sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-  int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes)
-    for (int k = 0; k < 4; ++k) sums[k] = f(sums[k], widen(hn::LoadU(dn, x + i + k * lanes)));
-  for (int k = 0; i < n; ++k, i += lanes) {
-    const auto rest = hn::FirstN(dn, static_cast<size_t>(std::min(lanes, n - i)));
-    sums[k] = f(sums[k], widen(hn::MaskedLoad(rest, dn, x + i)));
-  }
-  if (n >= run_lanes()) return fold_lanes(f, f(f(sums[0], sums[1]), f(sums[2], sums[3])));
-  HWY_ALIGN double each[4 * hn::MaxLanes(D64())];
-  for (int k = 0; k < 4; ++k) hn::Store(sums[k], d, each + k * lanes);
-  double total = each[0];
-  for (int64_t k = 1; k < n; ++k) total += each[k];
-  return total;
 }
 template <class T>
 double dot(const T* x, const T* y, int64_t n) {

@@ -27,6 +27,8 @@ struct ReduceLoops {
   /// Resets accumulators.
   void (*clear)(void* accumulators, int64_t n);
   int run_lanes;  ///< at most kMaxRunLanes
+  /// results[r] = what run and fold give for the n elements from x[r * n] on; null for integers.
+  void (*all_runs)(double* results, const void* x, int64_t count, int64_t n) = nullptr;
 };
 
 /// `compute` is bool, an integer type, f32 or f64.
