@@ -54,7 +54,7 @@ int run(int argc, char** argv) {
        {str("optimizer.lr=", low),
         str("schedule={name: exponential, gamma: ", train::rate_factor(low, high, steps), "}"),
         str("train.steps=", steps), std::string("train.epochs=0"), std::string("train.log_every=1"),
-        std::string("train.best=null"), std::string("train.early_stop=null"),
+        std::string("train.best=''"), std::string("train.early_stop=null"),
         std::string("train.evaluate_every=never"), std::string("train.checkpoint_every=never")})
     overrides.push_back(setting);
   read();
