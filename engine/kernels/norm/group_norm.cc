@@ -23,7 +23,7 @@ class GroupNorm {
         weight_type_(dtype_or(request, 1, dtype_of<C>())),
         bias_type_(dtype_or(request, 2, dtype_of<C>())) {
     const Dims& shape = request.operands[0].shape;
-    last_ = attrs.data_format.ends_with('C') && shape.size() > 2;
+    last_ = attrs.data_format.size() > 2 && attrs.data_format.ends_with('C') && shape.size() > 2;
     all_channels_ = last_ ? shape.back() : shape[1];
     channels_ = all_channels_ / groups_;
     rows_ = shape[0] * groups_;

@@ -70,6 +70,7 @@ found "int64[2, 0]" tril_indices row=65536 col=4096 offset=-9223372036854775807
 found "int64[2, 0]" triu_indices row=65536 col=4096 offset=9223372036854775807
 found "float64[5, 2, 3]" flash_attn_unpadded 'query=f64[5,2,3]' 'key=f64[6,1,3]' 'value=f64[6,1,3]' 'cu_seqlens_q=i32(0,2,5)' 'cu_seqlens_k=i32(0,3,6)' max_seqlen_q=2147483647 max_seqlen_k=3 scale=0.5 causal=true
 found "padding must be -2147483647 at least" max_unpool2d 'x=f64[1,1,2,2]' 'indices=i32[1,1,2,2](0,3,9,14)' kernel_size=2 padding=-9223372036854775807
+found "float64[2, 4, 3]" group_norm 'x=f64[2,4,3]' num_groups=2 'weight=f64[4]' 'bias=f32[4]' data_format=NC
 found "nan" packed_linears 'x=f32[2,256]' 'weights=[u8[3,210],u8[2,176]]' 'biases=[f32[3],f32[2]]' 'norm=f32[256]' 'formats=[q6_k,q5_k]' features=256 epsilon=-1
 
 "$PADDLE_BIN/paddle-op" fuzz maths > /dev/null 2>&1 && { echo "FAIL: an unknown family"; status=1; }
