@@ -62,9 +62,11 @@ class Search {
   Result run() {
     replay();
     explore();
-    const bool none_decided = std::ranges::all_of(
-        result_.trials, [](const Trial& t) { return t.verdict == Verdict::kStopped; });
-    if (none_decided && !result_.finished && !options_.interrupted())
+    constexpr int kMinRounds = 3;  // that say something
+    const bool none_measured = std::ranges::all_of(result_.trials, [](const Trial& t) {
+      return t.verdict == Verdict::kStopped && t.rounds < kMinRounds;
+    });
+    if (none_measured && !result_.finished && !options_.interrupted())
       fail(ErrorCode::kUsage,
            "no time is left after warm-up: the first measurement did not end in ",
            format_double(options_.time_limit), " s; raise --time-limit");
