@@ -42,7 +42,7 @@ found "max_ratio must be 2147483647 at most" multi_box_head 'inputs=[f64[1,2,2,2
 found "n must be positive and at most 2^31" fftfreq n=9223372036854775807
 found "int64[3]" shard_index 'input=i64(3,7,1)' index_num=8 nshards=9223372036854775807 shard_id=5
 found "n must be 2147483647 at most" polygamma 'x=f64[2]{1,2}' n=9223372036854775807
-found "would be too large" maxout 'x=f64[1,0,2]' groups=9223372036854775807
+found "do not divide" maxout 'x=f64[1,0,2]' groups=9223372036854775807
 found "would be too large" truncated_gaussian 'shape=[0,9223372036854775807,4]' mean=-1 a=-1 b=5 dtype=float64
 found "8 weights for 4611686018427387904 layers" simple_rnn 'x=f64[2,3,2]' direction=bidirect 'weights=[f64[3,2],f64[3,3],f64[3],f64[3],f64[3,2],f64[3,3],f64[3],f64[3]]' num_layers=4611686018427387904 training=false
 found "float64[14]" istft 'x=c128[5,6]' n_fft=8 'window=f32[8]{1,2}' length=9223372036854775807

@@ -106,7 +106,7 @@ second_rank="$(tr ' ' '\n' < "/proc/$launcher/task/$launcher/children" | sed -n 
 kill -STOP "$second_rank" || { kill "$launcher"; fail "the launcher has no second rank"; }
 wait "$launcher"
 [[ $? == 7 ]] || fail "a run with a stopped rank should exit with 7"
-grep -qE "^error: rank 1 has (been stopped|given no sign of life)" "$folder/error" || fail "the stopped rank should be named:"
+grep -qE "^error: rank 1 has (been stopped|sent no heartbeat)" "$folder/error" || fail "the stopped rank should be named:"
 (($(wc -l < "$folder/error") == 1)) || fail "a stopped rank should be told in one line:"
 grep -q "step 0" "$folder/error" && fail "the step of the stopped rank is wrong:"
 no_orphans "a stopped peer"
