@@ -101,13 +101,20 @@ std::string numbered(const std::string& name, size_t number) {
   return str(name.substr(0, star), number, name.substr(star + 1));
 }
 
+std::string text_of(const jinja::Value& value) {
+  TextBudget budget("describing metadata", uint64_t{16} << 20);
+  return value.text(budget);
+}
+
 bool same_value(const jinja::Value& a, const jinja::Value& b) {
   if (a.is_number() && b.is_number()) {
     // GGUF keeps floats in 32 bits.
     const auto x = static_cast<float>(a.number()), y = static_cast<float>(b.number());
     return x == y;
   }
-  return jinja::equal(a, b);
+  constexpr uint64_t kMostSteps = 1'000'000;
+  TextBudget budget("comparing metadata", 0, kMostSteps);
+  return jinja::equal(a, b, budget);
 }
 
 }  // namespace
@@ -317,7 +324,7 @@ void GgufForm::change_tensors(const Node& section, const jinja::Value& variables
 void GgufForm::add_frequencies(const jinja::Dict& params) {
   const auto* const type = param_of(params, "rope_type");
   const auto* const head = param_of(params, "head");
-  if (!type || type->text() != "llama3" || !head) return;
+  if (!type || text_of(*type) != "llama3" || !head) return;
   const auto number = [&](const char* name) { return param_of(params, name)->number(); };
   const int64_t size = head->integer();
   std::vector<float> divisors;
@@ -393,7 +400,7 @@ void GgufForm::check_params(const Family& family, const jinja::Dict& params) con
   const auto* const type = param_of(params, "rope_type");
   const auto* const experts = param_of(params, "experts");
   const bool dense = experts && !experts->truth();
-  const bool plain_rope = type && type->text() == "default";
+  const bool plain_rope = type && text_of(*type) == "default";
   for (const auto& [key, value] : params.entries) {
     const std::string& name = key.string();
     const jinja::Value* const other = param_of(theirs, name);
@@ -404,11 +411,11 @@ void GgufForm::check_params(const Family& family, const jinja::Dict& params) con
          name != "rope_context") ||
         (dense && (name == "chosen" || name == "expert_inner" || name == "normed_shares"));
     if (!other || follows || same_value(value, *other)) continue;
-    fail(ErrorCode::kModel, files_.config, ": the model has ", name, "=", value.text(),
+    fail(ErrorCode::kModel, files_.config, ": the model has ", name, "=", text_of(value),
          ", which a GGUF file of the architecture '", architecture_, "' cannot say (it has ",
-         other->text(), ")");
+         text_of(*other), ")");
   }
-  if (type && type->text() == "llama3" && !param_of(theirs, "rope_factors"))
+  if (type && text_of(*type) == "llama3" && !param_of(theirs, "rope_factors"))
     fail(ErrorCode::kModel, files_.config,
          ": the model scales its frequencies (rope_type llama3), "
          "which a GGUF file of the architecture '",

@@ -36,7 +36,7 @@ void clean_up(std::string& text) {
 }  // namespace
 
 Decoder byte_level_decoder() {
-  return [](std::vector<std::string>& tokens) {
+  return [](std::vector<std::string>& tokens, TextBudget&) {
     std::string bytes;
     // An added token with characters outside of the alphabet is text as it is.
     for (const std::string& token : tokens) bytes += from_byte_characters(token).value_or(token);
@@ -45,7 +45,7 @@ Decoder byte_level_decoder() {
 }
 
 Decoder word_piece_decoder(std::string prefix, bool cleanup) {
-  return [=](std::vector<std::string>& tokens) {
+  return [=](std::vector<std::string>& tokens, TextBudget&) {
     for (size_t i = 0; i < tokens.size(); ++i) {
       if (i > 0) {
         if (tokens[i].starts_with(prefix))
@@ -59,7 +59,7 @@ Decoder word_piece_decoder(std::string prefix, bool cleanup) {
 }
 
 Decoder metaspace_decoder(std::string replacement, PrependScheme scheme) {
-  return [=](std::vector<std::string>& tokens) {
+  return [=](std::vector<std::string>& tokens, TextBudget&) {
     for (size_t i = 0; i < tokens.size(); ++i) {
       if (i == 0 && scheme != PrependScheme::kNever) {
         // The space in front of the text, if it is one, was added by the pre-tokenizer.
@@ -71,14 +71,14 @@ Decoder metaspace_decoder(std::string replacement, PrependScheme scheme) {
 }
 
 Decoder bpe_decoder(std::string suffix) {
-  return [=](std::vector<std::string>& tokens) {
+  return [=](std::vector<std::string>& tokens, TextBudget&) {
     for (size_t i = 0; i < tokens.size(); ++i)
       replace_all(tokens[i], suffix, i + 1 < tokens.size() ? " " : "");
   };
 }
 
 Decoder ctc_decoder(std::string pad, std::string delimiter, bool cleanup) {
-  return [=](std::vector<std::string>& tokens) {
+  return [=](std::vector<std::string>& tokens, TextBudget&) {
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
     for (std::string& token : tokens) {
       replace_all(token, pad, "");
@@ -92,13 +92,13 @@ Decoder ctc_decoder(std::string pad, std::string delimiter, bool cleanup) {
 
 Decoder replace_decoder(Pattern pattern, std::string content) {
   const Normalizer replace = replace_normalizer(std::move(pattern), std::move(content));
-  return [=](std::vector<std::string>& tokens) {
-    for (std::string& token : tokens) replace(token);
+  return [=](std::vector<std::string>& tokens, TextBudget& budget) {
+    for (std::string& token : tokens) replace(token, budget);
   };
 }
 
 Decoder byte_fallback_decoder() {
-  return [](std::vector<std::string>& tokens) {
+  return [](std::vector<std::string>& tokens, TextBudget&) {
     std::vector<std::string> out;
     std::string bytes;
     const auto flush = [&] {
@@ -126,11 +126,11 @@ Decoder byte_fallback_decoder() {
 }
 
 Decoder fuse_decoder() {
-  return [](std::vector<std::string>& tokens) { tokens = {joined(tokens)}; };
+  return [](std::vector<std::string>& tokens, TextBudget&) { tokens = {joined(tokens)}; };
 }
 
 Decoder strip_decoder(std::string content, size_t start, size_t stop) {
-  return [=](std::vector<std::string>& tokens) {
+  return [=](std::vector<std::string>& tokens, TextBudget&) {
     for (std::string& token : tokens) {
       if (content.empty()) continue;
       for (size_t i = 0; i < start && token.starts_with(content); ++i)
@@ -142,7 +142,7 @@ Decoder strip_decoder(std::string content, size_t start, size_t stop) {
 }
 
 Decoder leading_space_decoder(bool all) {
-  return [=](std::vector<std::string>& tokens) {
+  return [=](std::vector<std::string>& tokens, TextBudget&) {
     constexpr std::string_view kSpace = "▁";
     for (std::string& token : tokens) {
       while (token.starts_with(kSpace)) {
@@ -155,13 +155,13 @@ Decoder leading_space_decoder(bool all) {
 }
 
 Decoder rename_decoder(std::string token, std::string text) {
-  return [=](std::vector<std::string>& tokens) {
+  return [=](std::vector<std::string>& tokens, TextBudget&) {
     std::replace(tokens.begin(), tokens.end(), token, text);
   };
 }
 
 Decoder space_decoder() {
-  return [](std::vector<std::string>& tokens) {
+  return [](std::vector<std::string>& tokens, TextBudget&) {
     for (size_t i = 1; i < tokens.size(); ++i) tokens[i].insert(0, " ");
   };
 }

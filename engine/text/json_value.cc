@@ -1,6 +1,7 @@
 #include "text/json_value.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -41,13 +42,15 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return add(std::move(out));
   }
   bool number_unsigned(number_unsigned_t value) override {
-    if (value > uint64_t{INT64_MAX}) return number_float(static_cast<double>(value), "");
+    if (value > uint64_t{INT64_MAX})
+      return number_float(static_cast<double>(value), std::to_string(value));
     return number_integer(static_cast<int64_t>(value));
   }
-  bool number_float(number_float_t value, const string_t&) override {
+  bool number_float(number_float_t value, const string_t& digits) override {
     Json out;
     out.kind = Json::Kind::kNumber;
     out.number = value;
+    if (digits.find_first_of(".eE") == digits.npos) out.text = digits;
     return add(std::move(out));
   }
   bool string(string_t& value) override {
@@ -116,8 +119,13 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
       return value.boolean;
     case Json::Kind::kInteger:
       return value.integer;
-    case Json::Kind::kNumber:
+    case Json::Kind::kNumber: {
+      uint64_t whole = 0;
+      const auto* const end = value.text.data() + value.text.size();
+      const auto parsed = std::from_chars(value.text.data(), end, whole);
+      if (!value.text.empty() && parsed.ptr == end && parsed.ec == std::errc()) return whole;
       return value.number;
+    }
     case Json::Kind::kString:
       return value.text;
     case Json::Kind::kArray: {

@@ -25,7 +25,7 @@ struct Json {
   bool boolean = false;
   int64_t integer = 0;
   double number = 0;  ///< of an integer too
-  std::string text;
+  std::string text;   ///< of a string; the digits of a number that is an integer beyond 64 bits
   std::vector<Json> items;
   std::vector<std::pair<std::string, Json>> entries;  ///< in the order of the file
 

@@ -10,9 +10,11 @@ namespace {
 
 constexpr std::string_view kSpace = "▁";  // U+2581
 
-/// Rewrites each code point by `append(out, code, characters)`.
+/// Rewrites each code point by `append(out, code, characters)`, with at most `growth` bytes for
+/// one.
 template <class Append>
-std::string rewritten(std::string_view text, Append&& append) {
+std::string rewritten(std::string_view text, TextBudget& budget, uint64_t growth, Append&& append) {
+  budget.charge(text.size(), growth);
   std::string out;
   out.reserve(text.size() + text.size() / 4);
   unicode::for_each(text, [&](uint32_t code, std::string_view c) { append(out, code, c); });
@@ -22,44 +24,56 @@ std::string rewritten(std::string_view text, Append&& append) {
 /// Whether BERT removes this character.
 bool is_bert_control(uint32_t code) {
   return code == 0 || code == 0xfffd ||
-         (code != '\t' && code != '\n' && code != '\r' && unicode::is_other(code));
+         (code != '\t' && code != '\n' && code != '\r' && unicode::is_other(code) &&
+          !unicode::is_unassigned(code));
+}
+
+std::string normalized(std::string_view text, unicode::Form form, TextBudget& budget) {
+  constexpr uint64_t kLongest = 11;  // U+FDFA: 3 bytes become 33
+  budget.charge(text.size(), kLongest);
+  return unicode::normalize(text, form);
+}
+
+std::string lowered(std::string_view text, TextBudget& budget) {
+  budget.charge(text.size(), 2);
+  return unicode::lower(text);
 }
 
 }  // namespace
 
 Normalizer bert_normalizer(const BertNormalizerOptions& options) {
-  return [options](std::string& text) {
+  return [options](std::string& text, TextBudget& budget) {
     if (options.clean_text)
-      text = rewritten(text, [](std::string& out, uint32_t code, std::string_view c) {
+      text = rewritten(text, budget, 1, [](std::string& out, uint32_t code, std::string_view c) {
         if (is_bert_control(code)) return;
         out += unicode::is_white_space(code) ? std::string_view(" ") : c;
       });
     if (options.handle_chinese_chars)
-      text = rewritten(text, [](std::string& out, uint32_t code, std::string_view c) {
+      text = rewritten(text, budget, 2, [](std::string& out, uint32_t code, std::string_view c) {
         if (unicode::is_ideograph(code))
           ((out += ' ') += c) += ' ';
         else
           out += c;
       });
     if (options.strip_accents)
-      text = rewritten(unicode::normalize(text, unicode::Form::kNfd),
+      text = rewritten(normalized(text, unicode::Form::kNfd, budget), budget, 1,
                        [](std::string& out, uint32_t code, std::string_view c) {
                          if (!unicode::is_nonspacing_mark(code)) out += c;
                        });
-    if (options.lowercase) text = unicode::lower(text);
+    if (options.lowercase) text = lowered(text, budget);
   };
 }
 
 Normalizer unicode_normalizer(unicode::Form form) {
-  return [form](std::string& text) { text = unicode::normalize(text, form); };
+  return [form](std::string& text, TextBudget& budget) { text = normalized(text, form, budget); };
 }
 
 Normalizer lowercase_normalizer() {
-  return [](std::string& text) { text = unicode::lower(text); };
+  return [](std::string& text, TextBudget& budget) { text = lowered(text, budget); };
 }
 
 Normalizer strip_normalizer(bool left, bool right) {
-  return [left, right](std::string& text) {
+  return [left, right](std::string& text, TextBudget&) {
     size_t begin = text.size(), end = 0, i = 0;
     unicode::for_each(text, [&](uint32_t code, std::string_view c) {
       if (!unicode::is_white_space(code)) {
@@ -74,51 +88,61 @@ Normalizer strip_normalizer(bool left, bool right) {
 }
 
 Normalizer strip_accents_normalizer() {
-  return [](std::string& text) {
-    text = rewritten(text, [](std::string& out, uint32_t code, std::string_view c) {
+  return [](std::string& text, TextBudget& budget) {
+    text = rewritten(text, budget, 1, [](std::string& out, uint32_t code, std::string_view c) {
       if (!unicode::is_mark(code)) out += c;
     });
   };
 }
 
 Normalizer nmt_normalizer() {
-  return [](std::string& text) {
-    text = rewritten(text, [](std::string& out, uint32_t c, std::string_view characters) {
-      if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
-          c == 0x9f)
-        return;
-      const bool space = c == 9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 ||
-                         (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 ||
-                         c == 0x2581 || c == 0xfeff || c == 0xfffd;
-      out += space ? std::string_view(" ") : characters;
-    });
+  return [](std::string& text, TextBudget& budget) {
+    text =
+        rewritten(text, budget, 1, [](std::string& out, uint32_t c, std::string_view characters) {
+          if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
+              c == 0x9f)
+            return;
+          const bool space = c == 9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 ||
+                             (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 ||
+                             c == 0x2581 || c == 0xfeff || c == 0xfffd;
+          out += space ? std::string_view(" ") : characters;
+        });
   };
 }
 
 Normalizer replace_normalizer(Pattern pattern, std::string content) {
-  return [pattern = std::move(pattern), content = std::move(content)](std::string& text) {
-    std::string out;
+  return [pattern = std::move(pattern), content = std::move(content)](std::string& text,
+                                                                      TextBudget& budget) {
+    BudgetedText out(budget);
+    const std::string_view from = text;
     size_t copied = 0;
     pattern.for_each_match(text, [&](size_t begin, size_t end) {
-      out.append(text, copied, begin - copied) += content;
+      (out += from.substr(copied, begin - copied)) += content;
       copied = end;
     });
-    text = out.append(text, copied);
+    out += from.substr(copied);
+    text = out.take();
   };
 }
 
 Normalizer prepend_normalizer(std::string prefix) {
-  return [prefix = std::move(prefix)](std::string& text) {
-    if (!text.empty()) text.insert(0, prefix);
+  return [prefix = std::move(prefix)](std::string& text, TextBudget& budget) {
+    if (text.empty()) return;
+    budget.charge(prefix.size());
+    text.insert(0, prefix);
   };
 }
 
 Normalizer byte_level_normalizer() {
-  return [](std::string& text) { text = to_byte_characters(text); };
+  return [](std::string& text, TextBudget& budget) {
+    budget.charge(text.size(), 2);
+    text = to_byte_characters(text);
+  };
 }
 
 Normalizer squeeze_spaces_normalizer() {
-  return [](std::string& text) {
+  return [](std::string& text, TextBudget& budget) {
+    budget.charge(text.size());
     std::string out;
     for (const char c : text)
       if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
@@ -134,7 +158,8 @@ Normalizer squeeze_spaces_normalizer() {
 }
 
 Normalizer escape_spaces_normalizer(bool prefix) {
-  return [prefix](std::string& text) {
+  return [prefix](std::string& text, TextBudget& budget) {
+    budget.charge(text.size() + 1, kSpace.size());
     std::string out(prefix && !text.empty() ? kSpace : "");
     for (const char c : text) c == ' ' ? out += kSpace : out += c;
     text = std::move(out);
@@ -191,11 +216,11 @@ class Charsmap {
 }  // namespace
 
 Normalizer precompiled_normalizer(std::string_view blob, bool longest_match) {
-  if (blob.empty()) return [](std::string&) {};
+  if (blob.empty()) return [](std::string&, TextBudget&) {};
   const auto map = std::make_shared<const Charsmap>(blob);
   if (longest_match)
-    return [map](std::string& text) {
-      std::string out;
+    return [map](std::string& text, TextBudget& budget) {
+      BudgetedText out(budget);
       for (size_t i = 0; i < text.size();) {
         size_t length = std::max<size_t>(utf8_character(text, i).length, 1);
         std::string_view replacement = std::string_view(text).substr(i, length);
@@ -206,10 +231,10 @@ Normalizer precompiled_normalizer(std::string_view blob, bool longest_match) {
         out += replacement;
         i += length;
       }
-      text = unicode::to_valid_utf8(out);
+      text = unicode::to_valid_utf8(out.take());
     };
-  return [map](std::string& text) {
-    std::string out;
+  return [map](std::string& text, TextBudget& budget) {
+    BudgetedText out(budget);
     // Hugging Face takes the shortest entry that is a prefix, and with it replaces all of `part`.
     const auto replace = [&](std::string_view part) {
       bool found = false;
@@ -228,7 +253,7 @@ Normalizer precompiled_normalizer(std::string_view blob, bool longest_match) {
         if (!replace(character)) out += character;
       });
     }
-    text = unicode::to_valid_utf8(out);
+    text = unicode::to_valid_utf8(out.take());
   };
 }
 

@@ -7,13 +7,19 @@ namespace paddle::tokenizers {
 
 namespace {
 
-/// Replaces each piece by what `cut(piece, out)` appends.
+/// Memory of a piece while a text is cut.
+constexpr uint64_t kPieceBytes = 64;
+
+using Matches = std::vector<std::pair<size_t, size_t>>;
+
+/// Replaces each piece by what `cut(piece, out, budget)` appends.
 template <class Cut>
 PreTokenizer each_piece(Cut cut) {
-  return [cut = std::move(cut)](Pieces& pieces) {
+  return [cut = std::move(cut)](Pieces& pieces, TextBudget& budget) {
     Pieces out;
-    out.reserve(pieces.size() * 4);
-    for (const Piece& piece : pieces) cut(piece, out);
+    budget.charge(pieces.size(), kPieceBytes);
+    out.reserve(pieces.size());
+    for (const Piece& piece : pieces) cut(piece, out, budget);
     pieces = std::move(out);
   };
 }
@@ -24,10 +30,10 @@ bool is_bert_punctuation(uint32_t c) {
   return ascii || unicode::is_punctuation(c);
 }
 
-std::string replaced(std::string_view text, char what, std::string_view with) {
-  std::string out;
+std::string replaced(std::string_view text, char what, std::string_view with, TextBudget& budget) {
+  BudgetedText out(budget);
   for (const char c : text) c == what ? out += with : out += c;
-  return out;
+  return out.take();
 }
 
 }  // namespace
@@ -93,21 +99,27 @@ void split_piece(const Piece& piece, const std::vector<std::pair<size_t, size_t>
 }
 
 PreTokenizer split_pre_tokenizer(Pattern pattern, SplitBehavior behavior, bool invert) {
-  return each_piece([=](const Piece& piece, Pieces& out) {
-    std::vector<std::pair<size_t, size_t>> matches;
-    pattern.for_each_match(piece.text,
-                           [&](size_t begin, size_t end) { matches.emplace_back(begin, end); });
+  return each_piece([=](const Piece& piece, Pieces& out, TextBudget& budget) {
+    Matches matches;
+    pattern.for_each_match(piece.text, [&](size_t begin, size_t end) {
+      budget.charge(kPieceBytes);
+      matches.emplace_back(begin, end);
+    });
     split_piece(piece, matches, behavior, invert, out);
   });
 }
 
 PreTokenizer character_pre_tokenizer(std::function<bool(uint32_t)> is_match,
                                      SplitBehavior behavior) {
-  return each_piece([is_match = std::move(is_match), behavior](const Piece& piece, Pieces& out) {
-    std::vector<std::pair<size_t, size_t>> matches;
+  return each_piece([is_match = std::move(is_match), behavior](const Piece& piece, Pieces& out,
+                                                               TextBudget& budget) {
+    Matches matches;
     size_t i = 0;
     unicode::for_each(piece.text, [&](uint32_t code, std::string_view c) {
-      if (is_match(code)) matches.emplace_back(i, i + c.size());
+      if (is_match(code)) {
+        budget.charge(kPieceBytes);
+        matches.emplace_back(i, i + c.size());
+      }
       i += c.size();
     });
     split_piece(piece, matches, behavior, false, out);
@@ -117,9 +129,9 @@ PreTokenizer character_pre_tokenizer(std::function<bool(uint32_t)> is_match,
 PreTokenizer bert_pre_tokenizer() {
   const auto spaces = character_pre_tokenizer(unicode::is_white_space, SplitBehavior::kRemoved);
   const auto marks = punctuation_pre_tokenizer(SplitBehavior::kIsolated);
-  return [=](Pieces& pieces) {
-    spaces(pieces);
-    marks(pieces);
+  return [=](Pieces& pieces, TextBudget& budget) {
+    spaces(pieces, budget);
+    marks(pieces, budget);
   };
 }
 
@@ -135,12 +147,15 @@ const Pattern& gpt2_pattern() {
 
 PreTokenizer byte_level_pre_tokenizer(bool add_prefix_space, bool use_pattern) {
   const auto split = split_pre_tokenizer(gpt2_pattern(), SplitBehavior::kIsolated, false);
-  return [=](Pieces& pieces) {
+  return [=](Pieces& pieces, TextBudget& budget) {
     if (add_prefix_space)
       for (Piece& piece : pieces)
         if (!piece.text.starts_with(' ')) piece.text.insert(0, " ");
-    if (use_pattern) split(pieces);
-    for (Piece& piece : pieces) piece.text = to_byte_characters(piece.text);
+    if (use_pattern) split(pieces, budget);
+    for (Piece& piece : pieces) {
+      budget.charge(piece.text.size(), 2);
+      piece.text = to_byte_characters(piece.text);
+    }
   };
 }
 
@@ -154,22 +169,26 @@ PreTokenizer whitespace_pre_tokenizer() {
 PreTokenizer metaspace_pre_tokenizer(std::string replacement, PrependScheme scheme, bool split) {
   const auto cut =
       split_pre_tokenizer(Pattern::literal(replacement), SplitBehavior::kMergedWithNext, false);
-  return [=](Pieces& pieces) {
+  return [=](Pieces& pieces, TextBudget& budget) {
     for (Piece& piece : pieces) {
-      piece.text = replaced(piece.text, ' ', replacement);
+      piece.text = replaced(piece.text, ' ', replacement, budget);
+      budget.charge(replacement.size());
       const bool prepend = scheme == PrependScheme::kAlways ||
                            (scheme == PrependScheme::kFirst && piece.begins_text);
       if (prepend && !piece.text.starts_with(replacement)) piece.text.insert(0, replacement);
     }
-    if (split) cut(pieces);
+    if (split) cut(pieces, budget);
   };
 }
 
 PreTokenizer fixed_length_pre_tokenizer(size_t characters) {
-  return each_piece([=](const Piece& piece, Pieces& out) {
+  return each_piece([=](const Piece& piece, Pieces& out, TextBudget& budget) {
     size_t count = 0;
     unicode::for_each(piece.text, [&](uint32_t, std::string_view c) {
-      if (count++ % characters == 0) out.push_back({"", piece.begins_text && count == 1});
+      if (count++ % characters == 0) {
+        budget.charge(kPieceBytes);
+        out.push_back({"", piece.begins_text && count == 1});
+      }
       out.back().text += c;
     });
   });

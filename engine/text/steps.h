@@ -1,6 +1,7 @@
 #pragma once
 // The steps around a token model, under the names of Hugging Face's tokenizer.json: normalizers
-// rewrite a text, pre-tokenizers cut it into pieces, decoders turn tokens back into text.
+// rewrite a text, pre-tokenizers cut it into pieces, decoders turn tokens back into text. Each is
+// charged for what it makes, as files can ask for long replacements.
 
 #include <functional>
 #include <string>
@@ -8,11 +9,12 @@
 #include <vector>
 
 #include "text/pattern.h"
+#include "text/text_budget.h"
 #include "text/unicode.h"
 
 namespace paddle::tokenizers {
 
-using Normalizer = std::function<void(std::string&)>;
+using Normalizer = std::function<void(std::string&, TextBudget&)>;
 
 struct BertNormalizerOptions {
   bool clean_text = true, handle_chinese_chars = true, strip_accents = true, lowercase = true;
@@ -40,7 +42,7 @@ struct Piece {
   bool begins_text = false;  ///< at the beginning of the whole text
 };
 using Pieces = std::vector<Piece>;
-using PreTokenizer = std::function<void(Pieces&)>;
+using PreTokenizer = std::function<void(Pieces&, TextBudget&)>;
 
 /// The pieces that the matches of a split become.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
@@ -61,7 +63,7 @@ void split_piece(const Piece& piece, const std::vector<std::pair<size_t, size_t>
                  SplitBehavior behavior, bool invert, Pieces& out);
 
 /// Rewrites a list of tokens, whose concatenation is the decoded text.
-using Decoder = std::function<void(std::vector<std::string>&)>;
+using Decoder = std::function<void(std::vector<std::string>&, TextBudget&)>;
 
 Decoder byte_level_decoder();
 Decoder word_piece_decoder(std::string prefix, bool cleanup);

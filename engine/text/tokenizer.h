@@ -37,6 +37,7 @@ struct EncodeOptions {
 
 class Tokenizer {
  public:
+  /// kData for a tokenizer that makes far more of a text than there is.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
   /// Malformed UTF-8 becomes U+FFFD. Without `special`, special tokens are left out. kData for ids
   /// out of range.
@@ -60,7 +61,7 @@ class Tokenizer {
 
  private:
   friend class TokenizerBuilder;
-  void encode_section(std::string_view text, bool begins_text, bool special,
+  void encode_section(std::string_view text, bool begins_text, bool special, TextBudget& budget,
                       std::vector<TokenId>& ids) const;
   void find_added(const PrefixIndex& index, std::string_view text, bool special,
                   const std::function<void(std::string_view, bool)>& other,
@@ -105,12 +106,19 @@ class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool special = false)
       : tokenizer_(tokenizer), special_(special) {}
+  /// Decodes what follows these ids: their text is not returned, but decoders that treat the
+  /// beginning of a text differently know that this is none. Ids without a token are left out.
+  void begin_after(std::span<const TokenId> ids);
+  /// Whether the next token is the first one of the text.
+  bool at_beginning() const;
   std::string add(TokenId id);
   /// The text that is still held back.
   std::string finish();
 
  private:
   std::string flush(bool all);
+  size_t context_begin() const;
+  bool has_text(TokenId id) const { return special_ || !tokenizer_.is_special(id); }
   const Tokenizer& tokenizer_;
   bool special_;
   std::vector<TokenId> ids_;  ///< those since `anchor_`

@@ -52,6 +52,8 @@ bool is_other(uint32_t code) {
   return c == UTF8PROC_CATEGORY_CN || (c >= UTF8PROC_CATEGORY_CC && c <= UTF8PROC_CATEGORY_CO);
 }
 
+bool is_unassigned(uint32_t code) { return category(code) == UTF8PROC_CATEGORY_CN; }
+
 bool is_mark(uint32_t code) {
   const auto c = category(code);
   return c >= UTF8PROC_CATEGORY_MN && c <= UTF8PROC_CATEGORY_ME;

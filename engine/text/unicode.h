@@ -16,6 +16,7 @@ std::string normalize(std::string_view text, Form form);
 bool is_white_space(uint32_t code);      ///< property White_Space
 bool is_punctuation(uint32_t code);      ///< categories P*
 bool is_other(uint32_t code);            ///< categories C*: control, format, unassigned, private
+bool is_unassigned(uint32_t code);       ///< category Cn, and non-characters
 bool is_mark(uint32_t code);             ///< categories M*
 bool is_nonspacing_mark(uint32_t code);  ///< category Mn
 bool is_number(uint32_t code);           ///< categories N*

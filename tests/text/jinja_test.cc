@@ -1,5 +1,6 @@
 // Templates against what Python's jinja2 renders (make_templates.py), and templates that must stop.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 
@@ -71,6 +72,73 @@ TEST(Jinja, TemplatesThatDoNotEndAreStopped) {
   std::string chain = "{{ 1";
   for (int i = 0; i < 20'000; ++i) chain += " + 1";
   EXPECT_EQ(error_of(chain + " }}"), "t:1: an expression of too many parts");
+}
+
+int64_t peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss >> 10;
+}
+
+// Sizes are checked before memory is taken, so that no template takes much more than its limit.
+TEST(Jinja, TemplatesThatAskForGigabytesTakeLittle) {
+  const RenderLimits limits{.steps = 1'000'000, .bytes = 16 << 20};
+  const std::string set_long = "{% set x = '<' * 1500000 %}";
+  const std::string doubled =
+      "{% set ns = namespace(l=['a']) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}"
+      "{% endfor %}";
+  const int64_t before = peak_mib();
+  for (const std::string& source :
+       {std::string("{{ (range(1000)|list)|join('x'*10000000)|length }}"),
+        std::string("{{ ('x'*10000000).join(range(1000)|map('string')) }}"),
+        std::string("{{ 'a'|center(10000000000) }}"),
+        std::string("{{ 'a'.ljust(10000000000) }}"),
+        std::string("{{ '7'.zfill(9000000000000000000) }}"),
+        set_long + "{{ x|list|length }}",
+        set_long + "{{ x.split('<') }}",
+        set_long + "{{ x|map('upper')|list }}",
+        set_long +
+            "{{ x|indent('    ' * 1000, true) }}{{ ('\n' * 1000000)|indent(x, true, true) }}",
+        set_long + "{{ 'aaaaaaaaaaaaaaa'|replace('', x) }}",
+        set_long + "{{ x|e|e|e|urlencode }}",
+        set_long + "{{ '%s%s%s%s%s%s%s%s%s%s%s%s%s%s' % (x,x,x,x,x,x,x,x,x,x,x,x,x,x) }}",
+        set_long + "{{ '{0}{0}{0}{0}{0}{0}{0}{0}{0}{0}{0}{0}{0}{0}'.format(x) }}",
+        set_long + "{{ [x,x,x,x,x,x,x,x,x,x,x,x,x,x]|tojson }}",
+        set_long + "{{ [x,x,x,x,x,x,x,x,x,x,x,x,x,x]|string }}",
+        set_long + "{{ x ~ [x,x,x,x,x,x,x,x,x,x,x,x,x,x] }}",
+        set_long + "{{ x|wordwrap(1) }}",
+        set_long + "{{ {x: x, 1: x, 2: x, 3: x, 4: x, 5: x, 6: x, 7: x, 8: x, 9: x}|xmlattr }}",
+        set_long + "{% macro m(n) %}{{ x }}{% if n %}{{ m(n - 1) }}{% endif %}{% endmacro %}"
+                   "{{ m(500) }}",
+        doubled + "{{ ns.l|string|length }}",
+        doubled + "{{ ns.l|tojson|length }}",
+        std::string("{{ [[[1]*10000]*10000]*10000 }}")}) {
+    const std::string error = error_of(source, limits);
+    EXPECT_TRUE(error == "t:1: rendering makes more than 16 MiB of values" ||
+                error == "t:1: rendering takes more than 1000000 steps")
+        << source << "\n"
+        << error;
+  }
+  EXPECT_EQ(error_of(doubled + "{{ ns.l == [ns.l[0], ns.l[1]] }}{{ ns.l < [ns.l[1], 1] }}", limits),
+            "t:1: rendering takes more than 1000000 steps");
+  for (const char* source : {"{{ '%1000000000d'|format(1) }}", "{{ '%.99999999d' % 1 }}",
+                             "{{ '%99999999999999999999d' % 1 }}"}) {
+    const std::string error = error_of(source);
+    EXPECT_TRUE(error.find("more than 511 characters") != error.npos ||
+                error.find("a format that is too long") != error.npos)
+        << error;
+  }
+  EXPECT_LT(peak_mib() - before, 200);
+}
+
+TEST(Jinja, IntegersBeyond64BitsAreNotComputedWith) {
+  EXPECT_EQ(error_of("{{ 12345678901234567890 + 1 }}"), "t:1: an integer is too large");
+  EXPECT_EQ(error_of("{{ 2 * 12345678901234567890 }}"), "t:1: an integer is too large");
+  EXPECT_EQ(
+      Template("{{ x }} {{ x | tojson }} {{ -x }}", "t")
+          .render(from_json(parse_json("{\"x\": 340282366920938463463374607431768211456}", "x"))),
+      "340282366920938463463374607431768211456 340282366920938463463374607431768211456 "
+      "-340282366920938463463374607431768211456");
 }
 
 // Found with sanitizers: the values and scopes of a template can refer to themselves.

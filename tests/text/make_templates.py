@@ -128,6 +128,19 @@ TEMPLATES = [CHATML, TOOLS] + """\
 {% break %}
 {{ messages[1].content | trim | tojson }} {{ messages[2].tool_calls[0].function.arguments | string }} {{ messages[3].content[0]['text'] }}""".split("\n")
 
+MORE = """\
+{{ none | selectattr("type", "equalto", "x") | list | length }}{{ none | map("upper") | list }} {{ 0 | select | list }} {{ '' | reject | list }} {{ missing | rejectattr('a') | list }} {{ false | map(attribute='x') | list }}{% for x in none | select %}x{% endfor %}
+{{ none | list }}
+{{ none | join }}
+{{ [{'n': 'b', 'a': 2}, {'n': 'C', 'a': 1}, {'n': 'a', 'a': 2}] | sort(attribute='a,n') | map(attribute='n') | join }} {{ [{'n': 'b', 'a': 2}, {'n': 'C', 'a': 1}, {'n': 'a', 'a': 2}] | sort(attribute='a,n', reverse=true) | map(attribute='n') | join }} {{ [{'k': {'v': 2}, 'n': 'A'}, {'k': {'v': 1}, 'n': 'a'}, {'k': {'v': 1}, 'n': 'B'}] | sort(attribute='k.v,n') | map(attribute='n') | join }} {{ [[1, 'b'], [1, 'a']] | sort(attribute='0,1') }} {{ [{'n': 'b'}, {'n': 'A'}] | sort(true, true, 'n') }}
+{% for key, items in [{'k': 1, 'n': 'a'}, {'n': 'b'}, {'k': 1, 'n': 'c'}] | groupby('k', default=0) %}{{ key }}:{{ items | map(attribute='n') | join }};{% endfor %}
+{{ 12345678901234567890 }} {{ 12345678901234567890 | tojson }} {{ -12345678901234567890 }} {{ [18446744073709551616, 9223372036854775808] }} {{ 12345678901234567890 > 9223372036854775807 }} {{ 12345678901234567890 == 12345678901234567891 }} {{ 9999999999999999999 }} {{ '12345678901234567890' | int }} {{ '%d' % 12345678901234567890 }} {{ 12345678901234567890 is integer }} {{ 12345678901234567891 is odd }} {{ -9223372036854775808 }} {{ -12345678901234567890 < 3 }} {{ 12345678901234567890 < 1e30 }} {{ 9223372036854775808 == 9223372036854775808.0 }} {{ -12345678901234567890 | abs }}
+{{ '%5.1f|%-8d|%+d|%08.3f|%x|%X|%#x|% d|%e|%G|%%|%s|%r' % (2.25, 7, 7, 3.14159, 255, 255, 255, 5, 12345.678, 1e-9, 'é', 'it') }} {{ '%d' | format(3) }} {{ '%.0f' % 2.5 }} {{ '%i' % 2.9 }}
+{{ 'a' | center(7) }}|{{ 'ab' | center(7) }}|{{ 'ab'.center(6, '*') }}|{{ 'x'.ljust(-3) }}|{{ '-5'.zfill(4) }}|{{ 'aXbXc'.split('X', 1) }} {{ ' a  b '.split() }} {{ 'a b c'.split(none, 1) }} {{ 'a\\nb\\r\\nc'.splitlines() }} {{ 'a\\nb\\n'.splitlines(true) }} {{ 'banana'.count('an') }} {{ 'abc' | reverse }} {{ 'aaa'.replace('', '-') }} {{ 'aaa' | replace('a', 'bb', 2) }}
+{{ 'one two three four' | truncate(9, true, '…', 0) }}|{{ 'one two three four' | truncate(9, false, '…', 0) }}
+{{ 5 | truncate }}
+{{ ['a', ['b', {'c': none}]] | string }} {{ {'a': [1, 2.0, true]} | tojson(indent=1) }} {{ [1, [2]] == [1, [2]] }} {{ {'a': [1]} == {'a': [1]} }} {{ (1, [2]) in [(1, [2])] }} {{ 'b' in ['a', 'b'] }} {{ [3, 1] < [3, 2] }}""".split("\n")
+
 SPACES = [
     "a\n  {% if true %}\n  b\n  {% endif %}\nc\n", "a  {%- if true -%}  b  {%- endif -%}  c", "{{ 1 }}\n{{ 2 }}\n", "  {{ 1 }}  \n  {{- 2 -}}  \n 3", "\n\n{% set x = 1 %}\n\n{{ x }}",
     "a {# c #}\nb\n  {# c #}\nd", "  {%+ if true %}x{% endif +%}\ny", "x {% if true %}y{% endif %} z", "{% raw %}\n {{ a }}\n{% endraw %}\nb", "a\r\nb\r{% if true %}\r\nc{% endif %}\r\n",
@@ -137,7 +150,7 @@ SPACES = [
 
 def main():
     with open(sys.argv[1], "w", encoding="ascii") as out:
-        for template in TEMPLATES + SPACES:
+        for template in TEMPLATES + SPACES + MORE:
             try:
                 text = _compile_jinja_template(template).render(**VARIABLES)
             except Exception:

@@ -155,9 +155,8 @@ ExpressionPointer ExpressionParser::number(const Token& token) {
   const char *begin = token.text.data(), *end = begin + token.text.size();
   if (token.kind == Kind::kInteger) {
     int64_t value = 0;
-    if (std::from_chars(begin, end, value).ptr == end && value >= 0 && token.text.size() < 20)
-      return constant(value, token.line);
-    fail_at(name_, token.line, "the number " + token.text + " is too large");
+    if (std::from_chars(begin, end, value).ec == std::errc()) return constant(value, token.line);
+    return constant(BigInteger{token.text.substr(token.text.find_first_not_of('0'))}, token.line);
   }
   double value = 0;
   std::from_chars(begin, end, value);

@@ -16,26 +16,19 @@ using I = Interpreter&;
 using V = const Value&;
 using A = const Arguments&;
 
-Value list_of(Interpreter& interpreter, std::vector<Value> items) {
-  interpreter.charge(items.size() * sizeof(Value));
-  return Value::list(std::move(items));
-}
-
-Value generator_of(Interpreter& interpreter, std::vector<Value> items) {
-  interpreter.charge(items.size() * sizeof(Value));
-  return Value::generator(std::move(items));
-}
+/// Whether an argument is given that says which attribute of the items is meant.
+bool names_path(const Value& argument) { return !argument.is_undefined() && !argument.is_none(); }
 
 /// item.a.b or item.0
-Value path_of(const Value& item, const Value& path) {
-  if (path.is_integer()) return item_of(item, path);
+Value path_of(I i, const Value& item, const Value& path) {
+  if (path.is_integer()) return item_of(i, item, path);
   if (!path.is_string()) fail(ErrorCode::kData, "an attribute of type ", path.type_name());
   Value out = item;
   for (const std::string& part : split(path.string(), '.')) {
     const bool number =
         !part.empty() && part.size() < 18 &&
         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-    out = number ? item_of(out, Value(int64_t{std::stoll(part)})) : item_of(out, Value(part));
+    out = item_of(i, out, number ? Value(int64_t{std::stoll(part)}) : Value(part));
   }
   return out;
 }
@@ -45,29 +38,48 @@ Value folded(const Value& v, bool case_sensitive) {
   return !case_sensitive && v.is_string() ? Value(lower(v.string())) : v;
 }
 
-std::vector<Value> sorted(const std::vector<Value>& items, const Value& attribute,
-                          bool case_sensitive, bool reverse) {
-  std::vector<Value> keys, out;
-  for (const Value& item : items)
-    keys.push_back(
-        folded(attribute.is_undefined() || attribute.is_none() ? item : path_of(item, attribute),
-               case_sensitive));
-  for (const size_t i : stable_order(keys, reverse)) out.push_back(items[i]);
+/// The key by which `sort` and its like compare an item: itself or an attribute, without case.
+Value key_of(I i, const Value& item, const Value& path, bool case_sensitive) {
+  return folded(names_path(path) ? path_of(i, item, path) : item, case_sensitive);
+}
+
+/// The items in the order of their keys.
+std::vector<Value> in_order(I i, const std::vector<Value>& items, const std::vector<Value>& keys,
+                            bool reverse) {
+  i.charge_list(2 * items.size());
+  std::vector<Value> out;
+  for (const size_t k : stable_order(keys, reverse, i.budget())) out.push_back(items[k]);
   return out;
 }
 
 Value sort_filter(I i, V v, A a) {
   const Parameters p(a, "sort", {"reverse", "case_sensitive", "attribute"});
-  return list_of(i, sorted(iterate(v), p[2], p.boolean(1, false), p.boolean(0, false)));
+  const bool case_sensitive = p.boolean(1, false);
+  const std::vector<Value> items = iterate(i, v);
+  std::vector<Value> keys, paths;
+  if (p[2].is_string())  // several attributes have commas in between
+    for (const std::string& path : split(p[2].string(), ',')) paths.emplace_back(path);
+  i.charge_list(items.size() * std::max<size_t>(paths.size(), 1));
+  for (const Value& item : items) {
+    std::vector<Value> parts;
+    for (const Value& path : paths) parts.push_back(key_of(i, item, path, case_sensitive));
+    keys.push_back(paths.empty() ? key_of(i, item, p[2], case_sensitive)
+                                 : Value::list(std::move(parts)));
+  }
+  return Value::list(in_order(i, items, keys, p.boolean(0, false)));
 }
 
 Value dictsort(I i, V v, A a) {
   const Parameters p(a, "dictsort", {"case_sensitive", "by", "reverse"});
   if (!v.is_dict()) fail(ErrorCode::kData, "dictsort needs a dict, not ", v.type_name());
-  std::vector<Value> pairs;
-  for (const auto& [key, value] : v.dict().entries) pairs.push_back(Value::tuple({key, value}));
-  const int64_t by = p.text(1, "key") == "value" ? 1 : 0;
-  return list_of(i, sorted(pairs, by, p.boolean(0, false), p.boolean(2, false)));
+  const bool by_value = p.text(1, "key") == "value";
+  i.charge_list(4 * v.dict().entries.size());
+  std::vector<Value> pairs, keys;
+  for (const auto& [key, value] : v.dict().entries) {
+    pairs.push_back(Value::tuple({key, value}));
+    keys.push_back(folded(by_value ? value : key, p.boolean(0, false)));
+  }
+  return Value::list(in_order(i, pairs, keys, p.boolean(2, false)));
 }
 
 Value tojson(I i, V v, A a) {
@@ -80,12 +92,13 @@ Value tojson(I i, V v, A a) {
   if (format.indent > 64) fail(ErrorCode::kData, "tojson: an indentation of ", format.indent);
   format.sort_keys = p.boolean(3, false);
   if (p.has(2) && !p[2].is_none()) {
-    const auto parts = iterate(p[2]);
+    const auto parts = iterate(i, p[2]);
     if (parts.size() != 2) fail(ErrorCode::kData, "tojson: separators are two strings");
-    format.item_separator = parts[0].text();
-    format.key_separator = parts[1].text();
+    format.item_separator = parts[0].text(i.budget());
+    format.key_separator = parts[1].text(i.budget());
   }
-  return i.charged(to_json(v, format));
+  i.charge_texts(1, 0);
+  return to_json(v, format, i.budget());
 }
 
 Value default_filter(I, V v, A a) {
@@ -96,27 +109,30 @@ Value default_filter(I, V v, A a) {
 
 Value join_filter(I i, V v, A a) {
   const Parameters p(a, "join", {"d", "attribute"});
-  const std::string by = p.has(0) ? p[0].text() : "";
-  std::string out;
+  const std::string by = p.has(0) ? p[0].text(i.budget()) : "";
+  i.charge_texts(1, 0);
+  BudgetedText out(i.budget());
   bool first = true;
-  for (const Value& item : iterate(v)) {
+  for (const Value& item : iterate(i, v)) {
     if (!first) out += by;
     first = false;
-    out += p.has(1) && !p[1].is_none() ? path_of(item, p[1]).text() : item.text();
+    out += (names_path(p[1]) ? path_of(i, item, p[1]) : item).text(i.budget());
   }
-  return i.charged(std::move(out));
+  return out.take();
 }
 
 Value length(I, V v, A) {
   if (v.is_string()) return character_count(v.string());
-  if ((!v.is_list() || v.items().is_generator) && !v.is_dict() && !v.is_undefined())
+  if (v.is_undefined()) return int64_t{0};
+  if ((!v.is_list() || v.items().is_generator) && !v.is_dict())
     fail(ErrorCode::kData, "a ", v.type_name(), " has no length");
-  return static_cast<int64_t>(v.is_dict() ? v.dict().entries.size() : iterate(v).size());
+  return static_cast<int64_t>(v.is_dict() ? v.dict().entries.size() : v.items().values.size());
 }
 
 /// select, reject, selectattr and rejectattr.
 template <bool attribute, bool keep>
 Value select(I i, V v, A a) {
+  if (!v.truth()) return Value::generator({});  // in Jinja none has no items here
   Arguments rest = a;
   Value path;
   if (attribute) {
@@ -126,56 +142,70 @@ Value select(I i, V v, A a) {
   }
   Test test = nullptr;
   if (!rest.positional.empty()) {
-    const std::string name = rest.positional[0].text();
+    const std::string name = rest.positional[0].text(i.budget());
     test = find_test(name);
     if (!test) fail(ErrorCode::kData, "there is no test '", name, "'");
     rest.positional.erase(rest.positional.begin());
   }
   std::vector<Value> out;
-  for (const Value& item : iterate(v)) {
-    const Value tested = attribute ? path_of(item, path) : item;
-    if ((test ? test(tested, rest) : tested.truth()) == keep) out.push_back(item);
+  for (const Value& item : iterate(i, v)) {
+    i.step();
+    const Value tested = attribute ? path_of(i, item, path) : item;
+    if ((test ? test(i, tested, rest) : tested.truth()) == keep) out.push_back(item);
   }
-  return generator_of(i, std::move(out));
+  return Value::generator(std::move(out));
 }
 
 Value map_filter(I i, V v, A a) {
+  if (!v.truth()) return Value::generator({});  // as `select`
   std::vector<Value> out;
   if (a.positional.empty()) {
     const Parameters p(a, "map", {"attribute", "default"});
-    for (const Value& item : iterate(v)) {
-      Value value = path_of(item, p[0]);
+    for (const Value& item : iterate(i, v)) {
+      Value value = path_of(i, item, p[0]);
       out.push_back(value.is_undefined() && p.has(1) ? p[1] : value);
     }
-    return generator_of(i, std::move(out));
+    return Value::generator(std::move(out));
   }
-  const Filter filter = find_filter(a.positional[0].text());
-  if (!filter) fail(ErrorCode::kData, missing_filter(a.positional[0].text()));
+  const std::string name = a.positional[0].text(i.budget());
+  const Filter filter = find_filter(name);
+  if (!filter) fail(ErrorCode::kData, missing_filter(name));
   Arguments rest = a;
   rest.positional.erase(rest.positional.begin());
-  for (const Value& item : iterate(v)) {
+  for (const Value& item : iterate(i, v)) {
     i.step();
     out.push_back(filter(i, item, rest));
   }
-  return generator_of(i, std::move(out));
+  return Value::generator(std::move(out));
+}
+
+/// The integer that a text has; undefined if it has none.
+Value parsed_integer(std::string text, int base) {
+  std::erase(text, '_');
+  if (text.starts_with('+')) text.erase(0, 1);
+  const auto end = text.data() + text.size();
+  int64_t out = 0;
+  const auto parsed = std::from_chars(text.data(), end, out, base);
+  if (text.empty() || parsed.ptr != end) return {};
+  if (parsed.ec == std::errc()) return out;
+  const bool negative = text[0] == '-';
+  const size_t zeros = text.find_first_not_of('0', negative ? 1 : 0);
+  if (base != 10 || parsed.ec != std::errc::result_out_of_range) return {};
+  return BigInteger{(negative ? "-" : "") + text.substr(zeros)};
 }
 
 Value int_filter(I, V v, A a) {
   const Parameters p(a, "int", {"default", "base"});
   const Value fallback = p.has(0) ? p[0] : Value(int64_t{0});
   if (v.is_integer()) return v.integer();
+  if (v.is_big()) return v;
   if (v.is<double>())
     return std::abs(v.number()) < 9e18 ? Value(static_cast<int64_t>(v.number())) : fallback;
   if (!v.is_string()) return fallback;
-  std::string text = strip(v.string(), "", true, true);
-  std::erase(text, '_');
-  if (text.starts_with('+')) text.erase(0, 1);
-  int64_t out = 0;
-  const auto end = text.data() + text.size();
+  const std::string text = strip(v.string(), "", true, true);
   const auto base = static_cast<int>(std::clamp<int64_t>(p.integer(1, 10), 2, 36));
-  if (const auto r = std::from_chars(text.data(), end, out, base);
-      r.ptr == end && r.ec == std::errc() && !text.empty())
-    return out;
+  if (const Value whole = parsed_integer(text, base); !whole.is_undefined()) return whole;
+  const auto end = text.data() + text.size();
   double number = 0;
   if (const auto r = std::from_chars(text.data(), end, number);
       r.ptr == end && !text.empty() && std::abs(number) < 9e18)
@@ -211,21 +241,21 @@ Value round_filter(I, V v, A a) {
 Value sum_filter(I i, V v, A a) {
   const Parameters p(a, "sum", {"attribute", "start"});
   Value out = p.has(1) ? p[1] : Value(int64_t{0});
-  for (const Value& item : iterate(v))
-    out = add(i, out, p.has(0) && !p[0].is_none() ? path_of(item, p[0]) : item);
+  for (const Value& item : iterate(i, v)) {
+    i.step();
+    out = add(i, out, names_path(p[0]) ? path_of(i, item, p[0]) : item);
+  }
   return out;
 }
 
 template <int direction>
-Value extreme(I, V v, A a) {
+Value extreme(I i, V v, A a) {
   const Parameters p(a, direction < 0 ? "min" : "max", {"case_sensitive", "attribute"});
   Value best;
   bool any = false;
-  const auto key = [&](const Value& item) {
-    return folded(p.has(1) && !p[1].is_none() ? path_of(item, p[1]) : item, p.boolean(0, false));
-  };
-  for (const Value& item : iterate(v)) {
-    if (!any || compare(key(item), key(best)) == direction) best = item;
+  const auto key = [&](const Value& item) { return key_of(i, item, p[1], p.boolean(0, false)); };
+  for (const Value& item : iterate(i, v)) {
+    if (!any || compare(key(item), key(best), i.budget()) == direction) best = item;
     any = true;
   }
   return any ? best : Value(Undefined{"the extreme of an empty list"});
@@ -234,32 +264,40 @@ Value extreme(I, V v, A a) {
 Value unique(I i, V v, A a) {
   const Parameters p(a, "unique", {"case_sensitive", "attribute"});
   std::vector<Value> keys, out;
-  for (const Value& item : iterate(v)) {
-    const Value key =
-        folded(p.has(1) && !p[1].is_none() ? path_of(item, p[1]) : item, p.boolean(0, false));
+  for (const Value& item : iterate(i, v)) {
+    const Value key = key_of(i, item, p[1], p.boolean(0, false));
     i.step();
-    if (std::any_of(keys.begin(), keys.end(), [&](const Value& k) { return equal(k, key); }))
-      continue;
+    const auto same = [&](const Value& other) { return equal(other, key, i.budget()); };
+    if (std::any_of(keys.begin(), keys.end(), same)) continue;
     keys.push_back(key);
     out.push_back(item);
   }
-  return generator_of(i, std::move(out));
+  return Value::generator(std::move(out));
 }
 
 Value groupby(I i, V v, A a) {
   const Parameters p(a, "groupby", {"attribute", "default", "case_sensitive"});
+  const bool case_sensitive = p.boolean(2, false);
+  const std::vector<Value> items = iterate(i, v);
+  const auto key_of_item = [&](const Value& item) {
+    const Value key = path_of(i, item, p[0]);
+    return key.is_undefined() && names_path(p[1]) ? p[1] : key;
+  };
+  std::vector<Value> keys;
+  i.charge_list(4 * items.size());  // keys and groups
+  for (const Value& item : items) keys.push_back(folded(key_of_item(item), case_sensitive));
   std::vector<std::pair<Value, std::vector<Value>>> groups;
-  for (const Value& item : sorted(iterate(v), p[0], p.boolean(2, false), false)) {
-    const Value key = path_of(item, p[0]);
-    if (groups.empty() ||
-        !equal(folded(groups.back().first, p.boolean(2, false)), folded(key, p.boolean(2, false))))
+  for (const Value& item : in_order(i, items, keys, false)) {
+    const Value key = key_of_item(item);
+    if (groups.empty() || !equal(folded(groups.back().first, case_sensitive),
+                                 folded(key, case_sensitive), i.budget()))
       groups.emplace_back(key, std::vector<Value>());
     groups.back().second.push_back(item);
   }
   std::vector<Value> out;
-  for (auto& [key, items] : groups)
-    out.push_back(Value::tuple({key, Value::list(std::move(items))}));
-  return list_of(i, std::move(out));
+  for (auto& [key, members] : groups)
+    out.push_back(Value::tuple({key, Value::list(std::move(members))}));
+  return Value::list(std::move(out));
 }
 
 Value batch(I i, V v, A a) {
@@ -267,33 +305,37 @@ Value batch(I i, V v, A a) {
   const int64_t count = p.integer(0, 0);
   if (count < 1) fail(ErrorCode::kData, "batch needs a positive count");
   std::vector<Value> out, row;
-  const auto items = iterate(v);
+  const auto items = iterate(i, v);
   for (size_t k = 0; k < items.size(); ++k) {
+    if (row.empty()) i.charge_list(0);
     row.push_back(items[k]);
     if (static_cast<int64_t>(row.size()) < count && k + 1 < items.size()) continue;
-    i.charge(static_cast<size_t>(p.has(1) ? count : 0) * sizeof(Value));
-    if (p.has(1) && !p[1].is_none()) row.resize(static_cast<size_t>(count), p[1]);
+    if (names_path(p[1])) {
+      i.budget().charge(static_cast<uint64_t>(count), sizeof(Value));
+      row.resize(static_cast<size_t>(count), p[1]);
+    }
     out.push_back(Value::list(std::move(row)));
     row.clear();
   }
-  return generator_of(i, std::move(out));
+  return Value::generator(std::move(out));
 }
 
 Value reverse(I i, V v, A) {
-  if (v.is_string()) {
-    auto letters = characters(v.string());
-    std::string out;
-    for (size_t k = letters.size(); k-- > 0;) out += letters[k];
-    return i.charged(std::move(out));
-  }
-  auto items = iterate(v);
+  if (v.is_string())
+    return i.text_like(v.string(), [&](const std::string& text) {
+      const auto letters = characters(text, i.budget());
+      std::string out;
+      for (size_t k = letters.size(); k-- > 0;) out += letters[k];
+      return out;
+    });
+  auto items = iterate(i, v);
   std::reverse(items.begin(), items.end());
-  return generator_of(i, std::move(items));
+  return Value::generator(std::move(items));
 }
 
 template <bool last>
-Value end_item(I, V v, A) {
-  const auto items = iterate(v);
+Value end_item(I i, V v, A) {
+  const auto items = iterate(i, v);
   if (items.empty()) return Undefined{"an item of an empty list"};
   return last ? items.back() : items.front();
 }
@@ -304,13 +346,14 @@ Value indent(I i, V v, A a) {
       p.has(0) && p[0].is_string()
           ? p[0].string()
           : std::string(static_cast<size_t>(std::clamp<int64_t>(p.integer(0, 4), 0, 1000)), ' ');
-  i.charge(v.text().size() * (by.size() + 1));
-  return indent_text(v.text(), by, p.boolean(1, false), p.boolean(2, false));
+  i.charge_texts(1, 0);
+  return indent_text(v.text(i.budget()), by, p.boolean(1, false), p.boolean(2, false), i.budget());
 }
 
 Value escape(I i, V v, A) {
-  std::string out;
-  for (const char c : v.text()) {
+  i.charge_texts(1, 0);
+  BudgetedText out(i.budget());
+  for (const char c : v.text(i.budget())) {
     constexpr std::string_view kSpecial = "&<>\"'";
     constexpr const char* kNames[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
     const size_t at = kSpecial.find(c);
@@ -319,41 +362,51 @@ Value escape(I i, V v, A) {
     else
       out += kNames[at];
   }
-  return i.charged(std::move(out));
+  return out.take();
 }
 
 Value truncate(I i, V v, A a) {
   const Parameters p(a, "truncate", {"length", "killwords", "end", "leeway"});
-  const auto letters = characters(v.string());
+  if (!v.is_string()) fail(ErrorCode::kData, "truncate needs a string, not ", v.type_name());
+  const auto letters = characters(v.string(), i.budget());
   const int64_t length = p.integer(0, 255);
   const std::string end = p.text(2, "...");
   if (static_cast<int64_t>(letters.size()) <= length + p.integer(3, 5)) return v;
+  i.charge_texts(1, v.string().size() + end.size());
   std::string out;
   for (int64_t k = 0; k < length - character_count(end); ++k)
     out += letters[static_cast<size_t>(k)];
   if (!p.boolean(1, false)) out = out.substr(0, out.rfind(' '));
-  return i.charged(out + end);
+  return out + end;
 }
 
 Value items_filter(I i, V v, A) {
   if (v.is_undefined()) return Value::generator({});
   if (!v.is_dict()) fail(ErrorCode::kData, "items needs a dict, not ", v.type_name());
-  return Value::generator(iterate(i.call(method_of(v, "items"), {})));
+  return Value::generator(iterate(i, i.call(method_of(v, "items"), {})));
 }
 
 Value urlencode(I i, V v, A) {
-  std::string out;
-  for (const char c : v.text()) {
+  i.charge_texts(1, 0);
+  BudgetedText out(i.budget());
+  for (const char c : v.text(i.budget())) {
     char buffer[4];
     const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
                        std::string_view("_.-~/").find(c) != std::string_view::npos;
     if (plain)
       out += c;
     else
-      out.append(buffer, static_cast<size_t>(std::snprintf(buffer, sizeof buffer, "%%%02X",
-                                                           static_cast<unsigned char>(c))));
+      out += std::string_view(buffer,
+                              static_cast<size_t>(std::snprintf(buffer, sizeof buffer, "%%%02X",
+                                                                static_cast<unsigned char>(c))));
   }
-  return i.charged(std::move(out));
+  return out.take();
+}
+
+Value as_string(I i, V v, A) {
+  if (v.is_string()) return v;
+  i.charge_texts(1, 0);
+  return v.text(i.budget());
 }
 
 const std::map<std::string_view, Filter>& filters() {
@@ -361,17 +414,19 @@ const std::map<std::string_view, Filter>& filters() {
       {"abs",
        [](I i, V v, A) {
          if (!v.is_number()) fail(ErrorCode::kData, "abs needs a number, not ", v.type_name());
+         if (v.is_big()) return v.digits()[0] == '-' ? negated(v) : v;
          if (!v.is_integer()) return Value(std::abs(v.number()));
          return v.integer() < 0 ? arithmetic(i, "-", int64_t{0}, v) : Value(v.integer());
        }},
       {"attr",
        [](I, V v, A a) { return attribute_of(v, Parameters(a, "attr", {"name"}).text(0, "")); }},
       {"batch", batch},
-      {"capitalize", [](I i, V v, A) { return i.charged(capitalize(v.text())); }},
+      {"capitalize", [](I i, V v, A) { return i.text_like(v.text(i.budget()), capitalize); }},
       {"center",
        [](I i, V v, A a) {
-         return i.charged(
-             pad_text(v.text(), Parameters(a, "center", {"width"}).integer(0, 80), " ", 0));
+         i.charge_texts(1, 0);
+         const int64_t width = Parameters(a, "center", {"width"}).integer(0, 80);
+         return Value(pad_text(v.text(i.budget()), width, " ", 0, i.budget()));
        }},
       {"count", length},
       {"d", default_filter},
@@ -384,7 +439,8 @@ const std::map<std::string_view, Filter>& filters() {
       {"forceescape", escape},
       {"format",
        [](I i, V v, A a) {
-         return i.charged(percent_format(v.text(), Value::tuple(a.positional)));
+         i.charge_texts(1, 0);
+         return Value(percent_format(i, v.text(i.budget()), Value::tuple(a.positional)));
        }},
       {"groupby", groupby},
       {"indent", indent},
@@ -393,8 +449,8 @@ const std::map<std::string_view, Filter>& filters() {
       {"join", join_filter},
       {"last", end_item<true>},
       {"length", length},
-      {"list", [](I i, V v, A) { return list_of(i, iterate(v)); }},
-      {"lower", [](I i, V v, A) { return i.charged(lower(v.text())); }},
+      {"list", [](I i, V v, A) { return Value::list(iterate(i, v)); }},
+      {"lower", [](I i, V v, A) { return i.text_like(v.text(i.budget()), lower); }},
       {"map", map_filter},
       {"max", extreme<1>},
       {"min", extreme<-1>},
@@ -403,31 +459,36 @@ const std::map<std::string_view, Filter>& filters() {
       {"replace",
        [](I i, V v, A a) {
          const Parameters p(a, "replace", {"old", "new", "count"});
-         const std::string with = p[1].text();
-         i.charge(v.text().size() * (with.size() + 1));
-         return Value(replace_text(v.text(), p[0].text(), with, p.integer(2, -1)));
+         i.charge_texts(1, 0);
+         return Value(replace_text(v.text(i.budget()), p[0].text(i.budget()), p[1].text(i.budget()),
+                                   p.integer(2, -1), i.budget()));
        }},
       {"reverse", reverse},
       {"round", round_filter},
-      {"safe", [](I, V v, A) { return Value(v.text()); }},
+      {"safe", as_string},
       {"select", select<false, true>},
       {"selectattr", select<true, true>},
       {"sort", sort_filter},
-      {"string", [](I i, V v, A) { return v.is_string() ? v : i.charged(v.text()); }},
+      {"string", as_string},
       {"sum", sum_filter},
-      {"title", [](I i, V v, A) { return i.charged(title(v.text())); }},
+      {"title", [](I i, V v, A) { return i.text_like(v.text(i.budget()), title); }},
       {"tojson", tojson},
       {"trim",
        [](I i, V v, A a) {
          const Parameters p(a, "trim", {"chars"});
-         return i.charged(strip(v.text(), p[0].is_none() ? "" : p.text(0, ""), true, true));
+         return i.text_like(v.text(i.budget()), [&](const std::string& text) {
+           return strip(text, p[0].is_none() ? "" : p.text(0, ""), true, true);
+         });
        }},
       {"truncate", truncate},
       {"unique", unique},
-      {"upper", [](I i, V v, A) { return i.charged(upper(v.text())); }},
+      {"upper", [](I i, V v, A) { return i.text_like(v.text(i.budget()), upper); }},
       {"urlencode", urlencode},
       {"wordcount",
-       [](I, V v, A) { return Value(static_cast<int64_t>(split_text(v.text(), "", -1).size())); }},
+       [](I i, V v, A) {
+         const auto words = split_text(v.text(i.budget()), "", -1, i.budget());
+         return Value(static_cast<int64_t>(words.size()));
+       }},
   };
   return all;
 }

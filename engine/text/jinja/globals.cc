@@ -75,29 +75,33 @@ Value range(Interpreter& interpreter, const Arguments& a) {
       (static_cast<double>(end) - static_cast<double>(begin)) / static_cast<double>(step);
   if (count > static_cast<double>(kMaxRange))
     fail(ErrorCode::kData, "range() of more than ", kMaxRange, " values");
+  interpreter.charge_list(static_cast<size_t>(std::max(count, 0.0)) + 1);
   std::vector<Value> out;
   for (int64_t i = begin; step > 0 ? i < end : i > end;) {
     out.emplace_back(i);
     if (__builtin_add_overflow(i, step, &i)) break;
   }
-  interpreter.charge(out.size() * sizeof(Value));
   return Value::list(std::move(out));
 }
 
 /// The entries of dict() and namespace(): a dict or pairs, then named ones.
-Dict entries(const Arguments& a) {
+Dict entries(Interpreter& interpreter, const Arguments& a) {
   Dict out;
+  const auto set = [&](const Value& key, const Value& value) {
+    interpreter.charge_list(2);
+    out.set(key, value, interpreter.budget());
+  };
   for (const Value& value : a.positional)
     if (value.is_dict()) {
-      for (const auto& [key, item] : value.dict().entries) out.set(key, item);
+      for (const auto& [key, item] : value.dict().entries) set(key, item);
     } else {
-      for (const Value& pair : iterate(value)) {
-        const auto parts = iterate(pair);
+      for (const Value& pair : iterate(interpreter, value)) {
+        const auto parts = iterate(interpreter, pair);
         if (parts.size() != 2) fail(ErrorCode::kData, "dict() needs pairs of a key and a value");
-        out.set(parts[0], parts[1]);
+        set(parts[0], parts[1]);
       }
     }
-  for (const auto& [name, value] : a.named) out.set(name, value);
+  for (const auto& [name, value] : a.named) set(name, value);
   return out;
 }
 
@@ -105,9 +109,12 @@ Value strftime_now(Interpreter& interpreter, const Arguments& a) {
   const std::string format = Parameters(a, "strftime_now()", {"format"}).text(0, "");
   if (format.empty()) return "";
   const std::tm now = interpreter.now();
-  std::string out(format.size() * 32 + 64, '\0');
+  constexpr size_t kMostOfLetter = 32;
+  interpreter.charge_texts(1, 64);
+  interpreter.budget().charge(format.size(), kMostOfLetter);
+  std::string out(format.size() * kMostOfLetter + 64, '\0');
   out.resize(std::strftime(out.data(), out.size(), format.c_str(), &now));
-  return interpreter.charged(std::move(out));
+  return out;
 }
 
 struct Cycler final : Object {
@@ -137,17 +144,21 @@ FramePointer make_global_frame() {
     frame->variables[name] = make_function(name, std::move(body));
   };
   define("range", range);
-  define("dict", [](Interpreter&, const Arguments& a) {
-    return Value(std::make_shared<const Dict>(entries(a)));
+  define("dict", [](Interpreter& interpreter, const Arguments& a) {
+    return Value(std::make_shared<const Dict>(entries(interpreter, a)));
   });
   define("namespace", [](Interpreter& interpreter, const Arguments& a) {
+    constexpr size_t kMemory = 8;  // of a namespace, in values
+    interpreter.charge_list(kMemory);
     auto space = std::make_shared<Namespace>();
     interpreter.track(space);
-    for (auto& [key, value] : entries(a).entries) space->values[key.text()] = value;
+    for (auto& [key, value] : entries(interpreter, a).entries)
+      space->values[key.text(interpreter.budget())] = value;
     return Value(std::static_pointer_cast<Object>(space));
   });
-  define("raise_exception", [](Interpreter&, const Arguments& a) -> Value {
-    fail(ErrorCode::kData, a.positional.empty() ? "raise_exception" : a.positional[0].text());
+  define("raise_exception", [](Interpreter& interpreter, const Arguments& a) -> Value {
+    fail(ErrorCode::kData,
+         a.positional.empty() ? "raise_exception" : a.positional[0].text(interpreter.budget()));
   });
   define("strftime_now", strftime_now);
   define("joiner", [](Interpreter&, const Arguments& a) {

@@ -43,13 +43,13 @@ struct Loop final : Object, Holder, std::enable_shared_from_this<Loop> {
         return a.positional[static_cast<size_t>(i) % a.positional.size()];
       });
     if (name == "changed")
-      return make_function("changed",
-                           [loop = shared_from_this()](Interpreter&, const Arguments& a) {
-                             Value now = Value::list(a.positional);
-                             const bool changed = !loop->last || !equal(*loop->last, now);
-                             loop->last = now;
-                             return Value(changed);
-                           });
+      return make_function(
+          "changed", [loop = shared_from_this()](Interpreter& interpreter, const Arguments& a) {
+            Value now = Value::list(a.positional);
+            const bool changed = !loop->last || !equal(*loop->last, now, interpreter.budget());
+            loop->last = now;
+            return Value(changed);
+          });
     return Undefined{std::string(name)};
   }
   Value call(Interpreter& interpreter, const Arguments& arguments) override {
@@ -128,18 +128,6 @@ struct Interpreter::Depth {
   Interpreter& interpreter;
 };
 
-void Interpreter::step() {
-  if (++steps_ > limits_.steps)
-    fail(ErrorCode::kData, "rendering takes more than ", limits_.steps, " steps");
-}
-
-void Interpreter::charge(size_t bytes) {
-  bytes_ += static_cast<int64_t>(std::min<size_t>(bytes, size_t{1} << 40));
-  if (bytes_ > limits_.bytes)
-    fail(ErrorCode::kData, "rendering makes more than ",
-         human_bytes(static_cast<uint64_t>(limits_.bytes)), " of values");
-}
-
 std::tm Interpreter::now() const {
   if (now_) return *now_;
   const std::time_t seconds = std::time(nullptr);
@@ -154,14 +142,15 @@ std::string Interpreter::render(const TemplateNode& root, const Value& variables
   const FramePointer context = inner(global_frame());
   if (variables.is_dict())
     for (const auto& [name, value] : variables.dict().entries)
-      context->variables[name.text()] = value;
+      context->variables[name.text(budget_)] = value;
   run(root.body, inner(context));
   return out;
 }
 
 void Interpreter::print(std::string_view text) {
-  if (output_->size() + text.size() > kMaxOutput)
+  if (text.size() > kMaxOutput - output_->size())
     fail(ErrorCode::kData, "the output is longer than ", human_bytes(kMaxOutput));
+  budget_.charge(text.size());
   *output_ += text;
 }
 
@@ -191,7 +180,7 @@ std::string Interpreter::captured(const std::function<void()>& render) {
     ~Restore() { output = value; }
   } const restore{output_, before};
   render();
-  charge(out.size());
+  charge_texts(1, 0);
   return out;
 }
 
@@ -201,7 +190,7 @@ Interpreter::Flow Interpreter::run_checked(const Statement& s, const FramePointe
       print(s.text);
       break;
     case Statement::Kind::kOutput:
-      print(evaluate(*s.value, frame).text());
+      print(evaluate(*s.value, frame).text(budget_));
       break;
     case Statement::Kind::kDo:
       evaluate(*s.value, frame);
@@ -235,13 +224,13 @@ Interpreter::Flow Interpreter::run_checked(const Statement& s, const FramePointe
           make_function("caller", [this, &s, frame](Interpreter&, const Arguments& a) {
             return Value(call_macro(s, frame, a, Undefined{"caller"}));
           });
-      print(evaluate_call(*s.value, frame, &caller).text());
+      print(evaluate_call(*s.value, frame, &caller).text(budget_));
       break;
     }
     case Statement::Kind::kFilter: {
       const FramePointer scope = inner(frame);
       scope->variables[""] = Value(captured([&] { run(s.body, scope); }));
-      print(evaluate(*s.value, scope).text());
+      print(evaluate(*s.value, scope).text(budget_));
       break;
     }
     case Statement::Kind::kWith: {
@@ -262,8 +251,7 @@ Interpreter::Flow Interpreter::run_checked(const Statement& s, const FramePointe
 
 void Interpreter::run_for(const Statement& s, const FramePointer& frame, const Value& iterable,
                           int depth) {
-  std::vector<Value> items = iterate(iterable);
-  charge(items.size() * sizeof(Value));
+  std::vector<Value> items = iterate(*this, iterable);
   if (s.filter)
     std::erase_if(items, [&](const Value& item) {
       const FramePointer scope = inner(frame);
@@ -316,7 +304,7 @@ void Interpreter::assign(const Expression& target, const Value& value, const Fra
     space->values[target.name] = value;
     return;
   }
-  const std::vector<Value> items = iterate(value);
+  const std::vector<Value> items = iterate(*this, value);
   if (items.size() != target.operands.size())
     fail(ErrorCode::kData, items.size(), " values for ", target.operands.size(), " names");
   for (size_t i = 0; i < items.size(); ++i) assign(*target.operands[i], items[i], frame);
@@ -376,14 +364,15 @@ Arguments Interpreter::evaluate(const CallArguments& arguments, const FramePoint
   Arguments out;
   for (const auto& value : arguments.positional) out.positional.push_back(evaluate(*value, frame));
   if (arguments.star)
-    for (Value& value : iterate(evaluate(*arguments.star, frame)))
+    for (Value& value : iterate(*this, evaluate(*arguments.star, frame)))
       out.positional.push_back(std::move(value));
   for (const auto& [name, value] : arguments.named)
     out.named.emplace_back(name, evaluate(*value, frame));
   if (arguments.double_star) {
     const Value dict = evaluate(*arguments.double_star, frame);
     if (!dict.is_dict()) fail(ErrorCode::kData, "a ", dict.type_name(), " behind **");
-    for (const auto& [key, value] : dict.dict().entries) out.named.emplace_back(key.text(), value);
+    for (const auto& [key, value] : dict.dict().entries)
+      out.named.emplace_back(key.text(budget_), value);
   }
   return out;
 }
@@ -411,20 +400,20 @@ Value Interpreter::evaluate(const Expression& e, const FramePointer& frame) {
     case Kind::kTuple: {
       std::vector<Value> items;
       for (const auto& operand : e.operands) items.push_back(evaluate(*operand, frame));
-      charge(items.size() * sizeof(Value));
+      charge_list(items.size());
       return e.kind == Kind::kList ? Value::list(std::move(items)) : Value::tuple(std::move(items));
     }
     case Kind::kDict: {
       Dict dict;
       for (size_t i = 0; i < e.operands.size(); i += 2)
-        dict.set(evaluate(*e.operands[i], frame), evaluate(*e.operands[i + 1], frame));
-      charge(dict.entries.size() * 2 * sizeof(Value));
+        dict.set(evaluate(*e.operands[i], frame), evaluate(*e.operands[i + 1], frame), budget_);
+      charge_list(2 * dict.entries.size());
       return std::make_shared<const Dict>(std::move(dict));
     }
     case Kind::kAttribute:
       return attribute_of(evaluate(*e.operands[0], frame), e.name);
     case Kind::kItem:
-      return item_of(evaluate(*e.operands[0], frame), evaluate(*e.operands[1], frame));
+      return item_of(*this, evaluate(*e.operands[0], frame), evaluate(*e.operands[1], frame));
     case Kind::kSlice:
       return slice(e, frame);
     case Kind::kCall:
@@ -439,7 +428,7 @@ Value Interpreter::evaluate(const Expression& e, const FramePointer& frame) {
     case Kind::kTest: {
       const Test test = find_test(e.name);
       if (!test) fail(ErrorCode::kModel, "there is no test '", e.name, "'");
-      return test(evaluate(*e.operands[0], frame), evaluate(e.arguments, frame));
+      return test(*this, evaluate(*e.operands[0], frame), evaluate(e.arguments, frame));
     }
     case Kind::kUnary: {
       const Value value = evaluate(*e.operands[0], frame);
@@ -447,6 +436,7 @@ Value Interpreter::evaluate(const Expression& e, const FramePointer& frame) {
       if (value.is_undefined()) refuse_undefined(value.undefined());
       if (!value.is_number())
         fail(ErrorCode::kData, "bad operand of unary ", e.name, ": ", value.type_name());
+      if (value.is_big()) return e.name == "-" ? negated(value) : value;
       if (value.is_integer())
         return e.name == "-" ? arithmetic(*this, "-", int64_t{0}, value) : value.integer();
       return e.name == "-" ? -value.number() : value.number();
@@ -467,7 +457,12 @@ Value Interpreter::binary(const Expression& e, const FramePointer& frame) {
   if (e.name == "and") return left.truth() ? evaluate(*e.operands[1], frame) : left;
   if (e.name == "or") return left.truth() ? left : evaluate(*e.operands[1], frame);
   const Value right = evaluate(*e.operands[1], frame);
-  if (e.name == "~") return charged(left.text() + right.text());
+  if (e.name == "~") {
+    BudgetedText out(budget_);
+    (out += left.text(budget_)) += right.text(budget_);
+    charge_texts(1, 0);
+    return out.take();
+  }
   if (left.is_undefined()) refuse_undefined(left.undefined());
   if (right.is_undefined()) refuse_undefined(right.undefined());
   return e.name == "+" ? add(*this, left, right) : arithmetic(*this, e.name, left, right);
@@ -480,13 +475,13 @@ Value Interpreter::comparison(const Expression& e, const FramePointer& frame) {
     Value right = evaluate(*e.operands[i + 1], frame);
     bool holds = false;
     if (name == "==" || name == "!=") {
-      holds = equal(left, right) == (name == "==");
+      holds = equal(left, right, budget_) == (name == "==");
     } else if (name == "in" || name == "not in") {
-      holds = contains(right, left) == (name == "in");
+      holds = contains(*this, right, left) == (name == "in");
     } else {
       if (left.is_undefined()) refuse_undefined(left.undefined());
       if (right.is_undefined()) refuse_undefined(right.undefined());
-      const int order = compare(left, right);
+      const int order = compare(left, right, budget_);
       holds = name == "<"    ? order < 0
               : name == ">"  ? order > 0
               : name == "<=" ? order <= 0
@@ -514,7 +509,7 @@ Value Interpreter::slice(const Expression& e, const FramePointer& frame) {
   if (!object.is_string() && (!object.is_list() || object.items().is_generator))
     fail(ErrorCode::kData, "'", object.type_name(), "' object cannot be sliced");
   std::vector<std::string_view> letters;
-  if (object.is_string()) letters = characters(object.string());
+  if (object.is_string()) letters = characters(object.string(), budget_);
   const auto size =
       static_cast<int64_t>(object.is_string() ? letters.size() : object.items().values.size());
   const auto clamp = [&](int64_t i, int64_t low, int64_t high) {
@@ -526,6 +521,10 @@ Value Interpreter::slice(const Expression& e, const FramePointer& frame) {
   const int64_t last = stride > 0 ? end ? clamp(*end, 0, size) : size
                        : end      ? clamp(*end, -1, size - 1)
                                   : -1;
+  if (object.is_string())
+    charge_texts(1, object.string().size());
+  else
+    charge_list(object.items().values.size());
   std::string text;
   std::vector<Value> items;
   for (int64_t i = first; stride > 0 ? i < last : i > last;) {
@@ -535,8 +534,7 @@ Value Interpreter::slice(const Expression& e, const FramePointer& frame) {
       items.push_back(object.items().values[static_cast<size_t>(i)]);
     if (__builtin_add_overflow(i, stride, &i)) break;
   }
-  if (object.is_string()) return charged(std::move(text));
-  charge(items.size() * sizeof(Value));
+  if (object.is_string()) return text;
   return object.items().is_tuple ? Value::tuple(std::move(items)) : Value::list(std::move(items));
 }
 

@@ -35,7 +35,10 @@ using FramePointer = std::shared_ptr<Frame>;
 class Interpreter {
  public:
   Interpreter(const std::string& name, const RenderLimits& limits, std::optional<std::tm> now)
-      : name_(name), limits_(limits), now_(now) {}
+      : name_(name),
+        budget_("rendering", static_cast<uint64_t>(limits.bytes),
+                static_cast<uint64_t>(limits.steps)),
+        now_(now) {}
   /// Clears the holders that are left.
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
@@ -43,11 +46,20 @@ class Interpreter {
   std::string render(const TemplateNode& root, const Value& variables);
 
   void track(std::weak_ptr<Holder> holder);
-  /// Counts bytes of new values; kData above the limit.
-  void charge(size_t bytes);
-  Value charged(std::string text) {
-    charge(text.size());
-    return Value(std::move(text));
+  TextBudget& budget() { return budget_; }
+  /// Counts a new value, before it is made; kData above the limit.
+  void charge_list(size_t items) { budget_.charge(items + kOverhead, sizeof(Value)); }
+  void charge_texts(size_t texts, size_t bytes) {
+    budget_.charge(texts, kOverhead * sizeof(Value));
+    budget_.charge(bytes);
+  }
+  /// A text that is not much longer than `from`, as `make(from)` makes it.
+  template <class Make>
+  Value text_like(const std::string& from, Make&& make) {
+    charge_texts(1, from.size());
+    std::string out = make(from);
+    if (out.size() > from.size()) budget_.charge(out.size() - from.size());
+    return Value(std::move(out));
   }
   Value call(const Value& function, const Arguments& arguments);
   std::string call_macro(const Statement& macro, const FramePointer& scope,
@@ -55,7 +67,7 @@ class Interpreter {
   Value call_loop(const Statement& loop, const FramePointer& scope, const Value& items, int depth);
   std::tm now() const;
   /// Counts a step; kData above the limit.
-  void step();
+  void step() { budget_.step(); }
 
  private:
   enum class Flow { kNext, kBreak, kContinue };
@@ -66,7 +78,7 @@ class Interpreter {
   Flow run(const Statement& statement, const FramePointer& frame);
   Flow run_checked(const Statement& statement, const FramePointer& frame);
   void run_for(const Statement& s, const FramePointer& frame, const Value& items, int depth);
-  /// The text that `render` writes, charged to the limits.
+  /// The text that `render` writes.
   std::string captured(const std::function<void()>& render);
   void assign(const Expression& target, const Value& value, const FramePointer& frame);
   void print(std::string_view text);
@@ -79,9 +91,9 @@ class Interpreter {
   Value evaluate_call(const Expression& e, const FramePointer& frame, const Value* caller);
 
   const std::string& name_;
-  RenderLimits limits_;
+  static constexpr size_t kOverhead = 4;  ///< values that the memory of an empty one holds
+  TextBudget budget_;
   std::optional<std::tm> now_;
-  int64_t steps_ = 0, bytes_ = 0;
   int depth_ = 0;
   std::string* output_ = nullptr;
   std::vector<std::weak_ptr<Holder>> holders_;
@@ -89,16 +101,17 @@ class Interpreter {
 };
 
 /// The values that a loop runs over: items of a list, keys of a dict, characters of a string.
-std::vector<Value> iterate(const Value& value);
+std::vector<Value> iterate(Interpreter& interpreter, const Value& value);
 /// value.name: a method or an item, an undefined value if there is neither.
 Value attribute_of(const Value& value, const std::string& name);
 /// value[key]
-Value item_of(const Value& value, const Value& key);
+Value item_of(Interpreter& interpreter, const Value& value, const Value& key);
 Value add(Interpreter& interpreter, const Value& a, const Value& b);
 Value arithmetic(Interpreter& interpreter, const std::string& name, const Value& a, const Value& b);
-bool contains(const Value& container, const Value& item);
+bool contains(Interpreter& interpreter, const Value& container, const Value& item);
 /// format % values, for strings.
-std::string percent_format(const std::string& format, const Value& values);
+std::string percent_format(Interpreter& interpreter, const std::string& format,
+                           const Value& values);
 
 // In filters.cc, tests.cc, methods.cc and globals.cc. Null if there is no such name.
 using Filter = Value (*)(Interpreter&, const Value& input, const Arguments&);
@@ -106,7 +119,7 @@ Filter find_filter(std::string_view name);
 Filter find_text_filter(std::string_view name);  ///< those of text_filters.cc
 /// Says that a filter is not there, or that one of Jinja's is not supported.
 std::string missing_filter(const std::string& name);
-using Test = bool (*)(const Value& input, const Arguments&);
+using Test = bool (*)(Interpreter&, const Value& input, const Arguments&);
 Test find_test(std::string_view name);
 /// A bound method of a string, list or dict; undefined if there is none.
 Value method_of(const Value& object, const std::string& name);

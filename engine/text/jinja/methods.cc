@@ -16,14 +16,11 @@ using I = Interpreter&;
 using V = const Value&;
 using A = const Arguments&;
 
-Value texts(Interpreter& interpreter, const std::vector<std::string>& parts) {
+/// The parts were charged as they were made.
+Value texts(std::vector<std::string> parts) {
   std::vector<Value> out;
-  size_t bytes = 0;
-  for (const std::string& part : parts) {
-    out.emplace_back(part);
-    bytes += part.size() + sizeof(Value);
-  }
-  interpreter.charge(bytes);
+  out.reserve(parts.size());
+  for (std::string& part : parts) out.emplace_back(std::move(part));
   return Value::list(std::move(out));
 }
 
@@ -31,7 +28,9 @@ template <bool left, bool right>
 Value strip_method(I i, V self, A a) {
   const Parameters p(a, "strip()", {"chars"});
   const bool all = !p.has(0) || p[0].is_none();
-  return i.charged(strip(self.string(), all ? std::string() : p.text(0, ""), left, right));
+  return i.text_like(self.string(), [&](const std::string& text) {
+    return strip(text, all ? std::string() : p.text(0, ""), left, right);
+  });
 }
 
 template <bool end>
@@ -67,15 +66,16 @@ bool is_alphanumeric(uint32_t c) { return unicode::is_letter(c) || unicode::is_n
 
 Value join_method(I i, V self, A a) {
   const Parameters p(a, "join()", {"iterable"});
-  std::string out;
+  i.charge_texts(1, 0);
+  BudgetedText out(i.budget());
   bool first = true;
-  for (const Value& item : iterate(p[0])) {
+  for (const Value& item : iterate(i, p[0])) {
     if (!item.is_string()) fail(ErrorCode::kData, "join() needs strings, found ", item.type_name());
     if (!first) out += self.string();
     first = false;
     out += item.string();
   }
-  return i.charged(std::move(out));
+  return out.take();
 }
 
 template <bool last>
@@ -84,7 +84,7 @@ Value partition(I i, V self, A a) {
   if (by.empty()) fail(ErrorCode::kData, "partition() needs a separator");
   const std::string& text = self.string();
   const size_t at = last ? text.rfind(by) : text.find(by);
-  i.charge(text.size());
+  i.charge_texts(3, text.size());
   if (at == text.npos) return last ? Value::tuple({"", "", text}) : Value::tuple({text, "", ""});
   return Value::tuple({text.substr(0, at), by, text.substr(at + by.size())});
 }
@@ -92,15 +92,16 @@ Value partition(I i, V self, A a) {
 template <int side>
 Value pad_method(I i, V self, A a) {
   const Parameters p(a, "ljust()", {"width", "fillchar"});
-  return i.charged(pad_text(self.string(), p.integer(0, 0), p.text(1, " "), side));
+  i.charge_texts(1, 0);
+  return pad_text(self.string(), p.integer(0, 0), p.text(1, " "), side, i.budget());
 }
 
 const std::map<std::string_view, Method>& string_methods() {
   static const std::map<std::string_view, Method> all = {
-      {"upper", [](I i, V s, A) { return i.charged(upper(s.string())); }},
-      {"lower", [](I i, V s, A) { return i.charged(lower(s.string())); }},
-      {"title", [](I i, V s, A) { return i.charged(title(s.string())); }},
-      {"capitalize", [](I i, V s, A) { return i.charged(capitalize(s.string())); }},
+      {"upper", [](I i, V s, A) { return i.text_like(s.string(), upper); }},
+      {"lower", [](I i, V s, A) { return i.text_like(s.string(), lower); }},
+      {"title", [](I i, V s, A) { return i.text_like(s.string(), title); }},
+      {"capitalize", [](I i, V s, A) { return i.text_like(s.string(), capitalize); }},
       {"strip", strip_method<true, true>},
       {"lstrip", strip_method<true, false>},
       {"rstrip", strip_method<false, true>},
@@ -118,55 +119,66 @@ const std::map<std::string_view, Method>& string_methods() {
        [](I, V s, A a) {
          const std::string what = Parameters(a, "count()", {"sub"}).text(0, "");
          if (what.empty()) return Value(character_count(s.string()) + 1);
-         return Value(static_cast<int64_t>(split_text(s.string(), what, -1).size()) - 1);
+         int64_t count = 0;
+         const std::string& text = s.string();
+         for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + what.size()))
+           ++count;
+         return Value(count);
        }},
       {"split",
        [](I i, V s, A a) {
          const Parameters p(a, "split()", {"sep", "maxsplit"});
          if (p.has(0) && p[0].is_string() && p[0].string().empty())
            fail(ErrorCode::kData, "split(): empty separator");
-         return texts(
-             i, split_text(s.string(), p[0].is_none() ? "" : p.text(0, ""), p.integer(1, -1)));
+         return texts(split_text(s.string(), p[0].is_none() ? "" : p.text(0, ""), p.integer(1, -1),
+                                 i.budget()));
        }},
       {"rsplit",
        [](I i, V s, A a) {
          const Parameters p(a, "rsplit()", {"sep", "maxsplit"});
-         return texts(
-             i, split_right(s.string(), p[0].is_none() ? "" : p.text(0, ""), p.integer(1, -1)));
+         return texts(split_right(s.string(), p[0].is_none() ? "" : p.text(0, ""), p.integer(1, -1),
+                                  i.budget()));
        }},
       {"splitlines",
        [](I i, V s, A a) {
-         return texts(i,
-                      split_lines(s.string(),
-                                  Parameters(a, "splitlines()", {"keepends"}).boolean(0, false)));
+         const bool keeps = Parameters(a, "splitlines()", {"keepends"}).boolean(0, false);
+         return texts(split_lines(s.string(), keeps, i.budget()));
        }},
       {"replace",
        [](I i, V s, A a) {
          const Parameters p(a, "replace()", {"old", "new", "count"});
-         i.charge(s.string().size() * (p.text(1, "").size() + 1));
-         return i.charged(replace_text(s.string(), p.text(0, ""), p.text(1, ""), p.integer(2, -1)));
+         i.charge_texts(1, 0);
+         return Value(
+             replace_text(s.string(), p.text(0, ""), p.text(1, ""), p.integer(2, -1), i.budget()));
        }},
       {"removeprefix",
        [](I i, V s, A a) {
          const std::string affix = Parameters(a, "removeprefix()", {"prefix"}).text(0, "");
-         return i.charged(s.string().substr(s.string().starts_with(affix) ? affix.size() : 0));
+         return i.text_like(s.string(), [&](const std::string& text) {
+           return text.substr(text.starts_with(affix) ? affix.size() : 0);
+         });
        }},
       {"removesuffix",
        [](I i, V s, A a) {
          const std::string affix = Parameters(a, "removesuffix()", {"suffix"}).text(0, "");
-         return i.charged(s.string().substr(
-             0, s.string().size() - (s.string().ends_with(affix) ? affix.size() : 0)));
+         return i.text_like(s.string(), [&](const std::string& text) {
+           return text.substr(0, text.size() - (text.ends_with(affix) ? affix.size() : 0));
+         });
        }},
       {"join", join_method},
-      {"format", [](I i, V s, A a) { return i.charged(brace_format(s.string(), a)); }},
+      {"format",
+       [](I i, V s, A a) {
+         i.charge_texts(1, 0);
+         return Value(brace_format(s.string(), a, i.budget()));
+       }},
       {"isdigit", all_characters<unicode::is_number>},
       {"isnumeric", all_characters<unicode::is_number>},
       {"isdecimal", all_characters<unicode::is_number>},
       {"isalpha", all_characters<unicode::is_letter>},
       {"isalnum", all_characters<is_alphanumeric>},
       {"isspace", all_characters<unicode::is_white_space>},
-      {"isupper", [](I, V s, A) { return Value(find_test("upper")(s, {})); }},
-      {"islower", [](I, V s, A) { return Value(find_test("lower")(s, {})); }},
+      {"isupper", [](I i, V s, A) { return Value(find_test("upper")(i, s, {})); }},
+      {"islower", [](I i, V s, A) { return Value(find_test("lower")(i, s, {})); }},
       {"partition", partition<false>},
       {"rpartition", partition<true>},
       {"ljust", pad_method<-1>},
@@ -176,8 +188,9 @@ const std::map<std::string_view, Method>& string_methods() {
        [](I i, V s, A a) {
          const bool sign = s.string().starts_with('-') || s.string().starts_with('+');
          const int64_t width = Parameters(a, "zfill()", {"width"}).integer(0, 0);
-         return i.charged(s.string().substr(0, sign) +
-                          pad_text(s.string().substr(sign), width - sign, "0", 1));
+         i.charge_texts(1, 0);
+         return Value(s.string().substr(0, sign) +
+                      pad_text(s.string().substr(sign), width - sign, "0", 1, i.budget()));
        }},
   };
   return all;
@@ -186,20 +199,22 @@ const std::map<std::string_view, Method>& string_methods() {
 const std::map<std::string_view, Method>& list_methods() {
   static const std::map<std::string_view, Method> all = {
       {"index",
-       [](I, V s, A a) {
+       [](I i, V s, A a) {
          const Parameters p(a, "index()", {"value"});
          const auto& items = s.items().values;
          const auto it = std::find_if(items.begin(), items.end(),
-                                      [&](const Value& v) { return equal(v, p[0]); });
+                                      [&](const Value& v) { return equal(v, p[0], i.budget()); });
          if (it == items.end()) fail(ErrorCode::kData, "index(): the value is not in the list");
          return Value(static_cast<int64_t>(it - items.begin()));
        }},
       {"count",
-       [](I, V s, A a) {
+       [](I i, V s, A a) {
          const Parameters p(a, "count()", {"value"});
          const auto& items = s.items().values;
-         return Value(static_cast<int64_t>(std::count_if(
-             items.begin(), items.end(), [&](const Value& v) { return equal(v, p[0]); })));
+         return Value(
+             static_cast<int64_t>(std::count_if(items.begin(), items.end(), [&](const Value& v) {
+               return equal(v, p[0], i.budget());
+             })));
        }},
   };
   return all;
@@ -208,24 +223,25 @@ const std::map<std::string_view, Method>& list_methods() {
 const std::map<std::string_view, Method>& dict_methods() {
   static const std::map<std::string_view, Method> all = {
       {"get",
-       [](I, V s, A a) {
+       [](I i, V s, A a) {
          const Parameters p(a, "get()", {"key", "default"});
-         const Value* found = s.dict().find(p[0]);
+         const Value* found = s.dict().find(p[0], i.budget());
          return found ? *found : a.positional.size() + a.named.size() > 1 ? p[1] : Value(None{});
        }},
-      {"keys", [](I, V s, A) { return Value::list(iterate(s)); }},
+      {"keys", [](I i, V s, A) { return Value::list(iterate(i, s)); }},
       {"values",
-       [](I, V s, A) {
+       [](I i, V s, A) {
+         i.charge_list(s.dict().entries.size());
          std::vector<Value> out;
          for (const auto& [key, value] : s.dict().entries) out.push_back(value);
          return Value::list(std::move(out));
        }},
       {"items",
        [](I i, V s, A) {
+         i.charge_list(7 * s.dict().entries.size());
          std::vector<Value> out;
          for (const auto& [key, value] : s.dict().entries)
            out.push_back(Value::tuple({key, value}));
-         i.charge(out.size() * 3 * sizeof(Value));
          return Value::list(std::move(out));
        }},
       {"copy", [](I, V s, A) { return s; }},

@@ -13,6 +13,11 @@ namespace paddle::jinja {
 
 namespace {
 
+/// Python's whitespace between words.
+bool is_blank(uint32_t code) {
+  return unicode::is_white_space(code) || (code >= 0x1c && code <= 0x1f);
+}
+
 bool is_cased_letter(uint32_t code) { return unicode::is_letter(code); }
 
 std::string mapped(std::string_view text, bool (*use_upper)(bool first, bool after_letter)) {
@@ -51,103 +56,119 @@ std::string title(std::string_view text) {
 
 std::string strip(std::string_view text, std::string_view set, bool left, bool right) {
   const auto removed = [&](uint32_t code, std::string_view c) {
-    return set.empty() ? unicode::is_white_space(code) || (code >= 0x1c && code <= 0x1f) : [&] {
+    return set.empty() ? is_blank(code) : [&] {
       bool found = false;
       unicode::for_each(set, [&](uint32_t, std::string_view s) { found |= s == c; });
       return found;
     }();
   };
-  const auto letters = characters(text);
-  size_t begin = 0, end = letters.size();
-  while (left && begin < end && removed(utf8_character(letters[begin], 0).code, letters[begin]))
-    ++begin;
-  while (right && begin < end &&
-         removed(utf8_character(letters[end - 1], 0).code, letters[end - 1]))
-    --end;
-  std::string out;
-  for (size_t i = begin; i < end; ++i) out += letters[i];
-  return out;
+  size_t begin = 0, end = text.size();
+  while (left && begin < end) {
+    const Utf8Character c = utf8_character(text, begin);
+    const size_t length = std::max<size_t>(c.length, 1);
+    if (!removed(c.code, text.substr(begin, length))) break;
+    begin += length;
+  }
+  while (right && begin < end) {
+    size_t last = end - 1;
+    while (last > begin && (static_cast<unsigned char>(text[last]) & 0xc0) == 0x80) --last;
+    if (!removed(utf8_character(text, last).code, text.substr(last, end - last))) break;
+    end = last;
+  }
+  return std::string(text.substr(begin, end - begin));
 }
 
+namespace {
+
+/// Adds a part of a text to a list.
+void add_part(std::vector<std::string>& out, std::string_view part, TextBudget& budget) {
+  budget.charge(part.size() + sizeof(std::string) + 4 * sizeof(Value));
+  out.emplace_back(part);
+}
+
+}  // namespace
+
 std::vector<std::string> split_text(std::string_view text, std::string_view separator,
-                                    int64_t limit) {
+                                    int64_t limit, TextBudget& budget) {
   std::vector<std::string> out;
   if (!separator.empty()) {
     while (limit != 0) {
       const size_t at = text.find(separator);
       if (at == text.npos) break;
-      out.emplace_back(text.substr(0, at));
+      add_part(out, text.substr(0, at), budget);
       text.remove_prefix(at + separator.size());
       --limit;
     }
-    out.emplace_back(text);
+    add_part(out, text, budget);
     return out;
   }
-  std::string rest = strip(text, "", true, false);
-  while (!rest.empty()) {
+  size_t begin = 0;
+  const auto skip = [&](bool blank) {
+    while (begin < text.size()) {
+      const Utf8Character c = utf8_character(text, begin);
+      if (is_blank(c.code) != blank) break;
+      begin += std::max<size_t>(c.length, 1);
+    }
+  };
+  for (skip(true); begin < text.size(); skip(true)) {
     if (limit-- == 0) {
-      out.push_back(rest);
+      add_part(out, text.substr(begin), budget);
       break;
     }
-    size_t end = 0;
-    bool found = false;
-    unicode::for_each(rest, [&](uint32_t code, std::string_view c) {
-      found |= unicode::is_white_space(code);
-      if (!found) end += c.size();
-    });
-    out.push_back(rest.substr(0, end));
-    rest = strip(rest.substr(end), "", true, false);
+    const size_t word = begin;
+    skip(false);
+    add_part(out, text.substr(word, begin - word), budget);
   }
   return out;
 }
 
 std::vector<std::string> split_right(std::string_view text, std::string_view separator,
-                                     int64_t limit) {
-  if (limit < 0) return split_text(text, separator, -1);
+                                     int64_t limit, TextBudget& budget) {
+  if (limit < 0) return split_text(text, separator, -1, budget);
   if (separator.empty()) fail(ErrorCode::kData, "rsplit() with a limit needs a separator");
   std::vector<std::string> out;
   while (limit-- > 0) {
     const size_t at = text.rfind(separator);
     if (at == text.npos) break;
-    out.emplace_back(text.substr(at + separator.size()));
+    add_part(out, text.substr(at + separator.size()), budget);
     text = text.substr(0, at);
   }
-  out.emplace_back(text);
+  add_part(out, text, budget);
   std::reverse(out.begin(), out.end());
   return out;
 }
 
-std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
+std::vector<std::string> split_lines(std::string_view text, bool keep_ends, TextBudget& budget) {
   std::vector<std::string> out;
-  std::string line;
-  bool open = false, after_return = false;
+  size_t begin = 0, at = 0;  // of the line, and of the character
+  bool after_return = false;
   unicode::for_each(text, [&](uint32_t code, std::string_view c) {
+    const size_t end = at + c.size();
     if (after_return && code == '\n') {
       if (keep_ends) out.back() += c;
-      after_return = false;
-      return;
+      begin = end;
+    } else if ((code >= 0xa && code <= 0xd) || (code >= 0x1c && code <= 0x1e) || code == 0x85 ||
+               code == 0x2028 || code == 0x2029) {
+      add_part(out, text.substr(begin, (keep_ends ? end : at) - begin), budget);
+      begin = end;
     }
     after_return = code == '\r';
-    const bool end = (code >= 0xa && code <= 0xd) || (code >= 0x1c && code <= 0x1e) ||
-                     code == 0x85 || code == 0x2028 || code == 0x2029;
-    if (!end || keep_ends) line += c;
-    open = !end;
-    if (end) out.push_back(std::exchange(line, ""));
+    at = end;
   });
-  if (open) out.push_back(line);
+  if (begin < text.size()) add_part(out, text.substr(begin), budget);
   return out;
 }
 
 std::string replace_text(std::string_view text, std::string_view what, std::string_view with,
-                         int64_t limit) {
-  std::string out;
+                         int64_t limit, TextBudget& budget) {
+  BudgetedText out(budget);
   if (what.empty()) {  // between all characters
-    for (const std::string_view c : characters(text)) {
+    unicode::for_each(text, [&](uint32_t, std::string_view c) {
       if (limit-- != 0) out += with;
       out += c;
-    }
+    });
     if (limit != 0) out += with;
-    return out;
+    return out.take();
   }
   size_t copied = 0;
   for (size_t at = text.find(what); at != text.npos && limit != 0;
@@ -155,11 +176,12 @@ std::string replace_text(std::string_view text, std::string_view what, std::stri
     (out += text.substr(copied, at - copied)) += with;
     copied = at + what.size();
   }
-  return out += text.substr(copied);
+  out += text.substr(copied);
+  return out.take();
 }
 
-std::string brace_format(std::string_view format, const Arguments& arguments) {
-  std::string out;
+std::string brace_format(std::string_view format, const Arguments& arguments, TextBudget& budget) {
+  BudgetedText out(budget);
   size_t automatic = 0;
   for (size_t i = 0; i < format.size(); ++i) {
     if ((format[i] == '{' || format[i] == '}') && i + 1 < format.size() &&
@@ -184,38 +206,39 @@ std::string brace_format(std::string_view format, const Arguments& arguments) {
     if (name.empty() || number) {
       const size_t at = name.empty() ? automatic++ : std::stoul(name);
       if (at >= arguments.positional.size()) fail(ErrorCode::kData, "format(): too few arguments");
-      out += arguments.positional[at].text();
+      out += arguments.positional[at].text(budget);
       continue;
     }
     const auto it = std::find_if(arguments.named.begin(), arguments.named.end(),
                                  [&](const auto& a) { return a.first == name; });
     if (it == arguments.named.end()) fail(ErrorCode::kData, "format(): no argument '", name, "'");
-    out += it->second.text();
+    out += it->second.text(budget);
   }
-  return out;
+  return out.take();
 }
 
-std::string indent_text(std::string_view text, std::string_view by, bool first, bool blank) {
-  const std::vector<std::string> lines = split_lines(std::string(text) + "\n", false);
-  std::string out;
+std::string indent_text(std::string_view text, std::string_view by, bool first, bool blank,
+                        TextBudget& budget) {
+  const std::vector<std::string> lines = split_lines(std::string(text) + "\n", false, budget);
+  BudgetedText out(budget);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (i) out += '\n';
     if (i == 0 ? first : blank || !lines[i].empty()) out += by;
     out += lines[i];
   }
-  return out;
+  return out.take();
 }
 
-std::string pad_text(std::string_view text, int64_t width, std::string_view fill, int side) {
-  const int64_t missing =
-      std::max<int64_t>(std::min<int64_t>(width, 1 << 20) - character_count(text), 0);
+std::string pad_text(std::string_view text, int64_t width, std::string_view fill, int side,
+                     TextBudget& budget) {
+  const int64_t missing = std::max<int64_t>(std::max<int64_t>(width, 0) - character_count(text), 0);
   // Python puts the odd character of a centered text on the left where the width is odd.
   const int64_t left = side < 0 ? 0 : side > 0 ? missing : missing / 2 + (missing & width & 1);
-  std::string out;
-  for (int64_t i = 0; i < left; ++i) out += fill;
+  BudgetedText out(budget);
+  out.repeat(fill, static_cast<uint64_t>(left));
   out += text;
-  for (int64_t i = left; i < missing; ++i) out += fill;
-  return out;
+  out.repeat(fill, static_cast<uint64_t>(missing - left));
+  return out.take();
 }
 
 }  // namespace paddle::jinja

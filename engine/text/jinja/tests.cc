@@ -19,6 +19,11 @@ const Value& argument(const Arguments& a) {
   return a.positional[0];
 }
 
+bool is_integer(const Value& v) { return v.is_integer() || v.is_big(); }
+int last_bit(const Value& v) {
+  return static_cast<int>((v.is_big() ? v.digits().back() - '0' : v.integer()) & 1);
+}
+
 bool is_whole_case(const Value& v, bool upper) {
   if (!v.is_string()) return false;
   bool any = false, other = false;
@@ -30,57 +35,60 @@ bool is_whole_case(const Value& v, bool upper) {
 }
 
 const std::map<std::string_view, Test>& tests() {
+  using I = Interpreter&;
   using V = const Value&;
   using A = const Arguments&;
   static const std::map<std::string_view, Test> all = {
-      {"defined", [](V v, A) { return !v.is_undefined(); }},
-      {"undefined", [](V v, A) { return v.is_undefined(); }},
-      {"none", [](V v, A) { return v.is_none(); }},
-      {"boolean", [](V v, A) { return v.is<bool>(); }},
-      {"true", [](V v, A) { return v.is<bool>() && v.truth(); }},
-      {"false", [](V v, A) { return v.is<bool>() && !v.truth(); }},
-      {"integer", [](V v, A) { return v.is<int64_t>(); }},
-      {"float", [](V v, A) { return v.is<double>(); }},
-      {"number", [](V v, A) { return v.is_number(); }},
-      {"string", [](V v, A) { return v.is_string(); }},
-      {"mapping", [](V v, A) { return v.is_dict(); }},
+      {"defined", [](I, V v, A) { return !v.is_undefined(); }},
+      {"undefined", [](I, V v, A) { return v.is_undefined(); }},
+      {"none", [](I, V v, A) { return v.is_none(); }},
+      {"boolean", [](I, V v, A) { return v.is<bool>(); }},
+      {"true", [](I, V v, A) { return v.is<bool>() && v.truth(); }},
+      {"false", [](I, V v, A) { return v.is<bool>() && !v.truth(); }},
+      {"integer", [](I, V v, A) { return v.is<int64_t>() || v.is_big(); }},
+      {"float", [](I, V v, A) { return v.is<double>(); }},
+      {"number", [](I, V v, A) { return v.is_number(); }},
+      {"string", [](I, V v, A) { return v.is_string(); }},
+      {"mapping", [](I, V v, A) { return v.is_dict(); }},
       {"sequence",
-       [](V v, A) { return v.is_list() || v.is_string() || v.is_dict() || v.is_undefined(); }},
+       [](I, V v, A) { return v.is_list() || v.is_string() || v.is_dict() || v.is_undefined(); }},
       {"iterable",
-       [](V v, A) { return v.is_list() || v.is_string() || v.is_dict() || v.is_undefined(); }},
-      {"callable", [](V v, A) { return v.is_object() && v.object()->is_callable(); }},
-      {"escaped", [](V, A) { return false; }},
-      {"even", [](V v, A) { return v.is_integer() && v.integer() % 2 == 0; }},
-      {"odd", [](V v, A) { return v.is_integer() && v.integer() % 2 != 0; }},
+       [](I, V v, A) { return v.is_list() || v.is_string() || v.is_dict() || v.is_undefined(); }},
+      {"callable", [](I, V v, A) { return v.is_object() && v.object()->is_callable(); }},
+      {"escaped", [](I, V, A) { return false; }},
+      {"even", [](I, V v, A) { return is_integer(v) && last_bit(v) == 0; }},
+      {"odd", [](I, V v, A) { return is_integer(v) && last_bit(v) != 0; }},
       {"divisibleby",
-       [](V v, A a) {
+       [](I, V v, A a) {
          const int64_t by = integer_argument(a);
          if (by == 0 || !v.is_integer())
            fail(ErrorCode::kData, "divisibleby needs integers that are not 0");
          return v.integer() % by == 0;
        }},
-      {"lower", [](V v, A) { return is_whole_case(v, false); }},
-      {"upper", [](V v, A) { return is_whole_case(v, true); }},
+      {"lower", [](I, V v, A) { return is_whole_case(v, false); }},
+      {"upper", [](I, V v, A) { return is_whole_case(v, true); }},
       {"sameas",
-       [](V v, A a) { return v.type_name() == argument(a).type_name() && equal(v, argument(a)); }},
-      {"in", [](V v, A a) { return contains(argument(a), v); }},
-      {"filter", [](V v, A) { return v.is_string() && find_filter(v.string()) != nullptr; }},
-      {"test", [](V v, A) { return v.is_string() && find_test(v.string()) != nullptr; }},
-      {"eq", [](V v, A a) { return equal(v, argument(a)); }},
-      {"equalto", [](V v, A a) { return equal(v, argument(a)); }},
-      {"==", [](V v, A a) { return equal(v, argument(a)); }},
-      {"ne", [](V v, A a) { return !equal(v, argument(a)); }},
-      {"!=", [](V v, A a) { return !equal(v, argument(a)); }},
-      {"lt", [](V v, A a) { return compare(v, argument(a)) < 0; }},
-      {"lessthan", [](V v, A a) { return compare(v, argument(a)) < 0; }},
-      {"<", [](V v, A a) { return compare(v, argument(a)) < 0; }},
-      {"le", [](V v, A a) { return compare(v, argument(a)) <= 0; }},
-      {"<=", [](V v, A a) { return compare(v, argument(a)) <= 0; }},
-      {"gt", [](V v, A a) { return compare(v, argument(a)) > 0; }},
-      {"greaterthan", [](V v, A a) { return compare(v, argument(a)) > 0; }},
-      {">", [](V v, A a) { return compare(v, argument(a)) > 0; }},
-      {"ge", [](V v, A a) { return compare(v, argument(a)) >= 0; }},
-      {">=", [](V v, A a) { return compare(v, argument(a)) >= 0; }},
+       [](I i, V v, A a) {
+         return v.type_name() == argument(a).type_name() && equal(v, argument(a), i.budget());
+       }},
+      {"in", [](I i, V v, A a) { return contains(i, argument(a), v); }},
+      {"filter", [](I, V v, A) { return v.is_string() && find_filter(v.string()) != nullptr; }},
+      {"test", [](I, V v, A) { return v.is_string() && find_test(v.string()) != nullptr; }},
+      {"eq", [](I i, V v, A a) { return equal(v, argument(a), i.budget()); }},
+      {"equalto", [](I i, V v, A a) { return equal(v, argument(a), i.budget()); }},
+      {"==", [](I i, V v, A a) { return equal(v, argument(a), i.budget()); }},
+      {"ne", [](I i, V v, A a) { return !equal(v, argument(a), i.budget()); }},
+      {"!=", [](I i, V v, A a) { return !equal(v, argument(a), i.budget()); }},
+      {"lt", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) < 0; }},
+      {"lessthan", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) < 0; }},
+      {"<", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) < 0; }},
+      {"le", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) <= 0; }},
+      {"<=", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) <= 0; }},
+      {"gt", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) > 0; }},
+      {"greaterthan", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) > 0; }},
+      {">", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) > 0; }},
+      {"ge", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) >= 0; }},
+      {">=", [](I i, V v, A a) { return compare(v, argument(a), i.budget()) >= 0; }},
   };
   return all;
 }

@@ -103,8 +103,11 @@ size_t cut_of_long_word(const Letters& word, size_t space, bool at_hyphens) {
 }
 
 /// The lines of textwrap.wrap.
-std::vector<std::string> wrapped(const std::string& text, const WrapOptions& options) {
-  const auto letters = characters(text);
+std::vector<std::string> wrapped(const std::string& text, const WrapOptions& options,
+                                 TextBudget& budget) {
+  constexpr uint64_t kLineBytes = 2 * sizeof(std::string);
+  budget.charge(text.size(), sizeof(Letters) + kLineBytes);  // chunks and lines of one character
+  const auto letters = characters(text, budget);
   auto chunks = WrapChunks(letters, options.break_on_hyphens).all();
   const auto blank = [](const Letters& chunk) {
     return chunk.empty() || WrapChunks::is_space(chunk.front());
@@ -122,6 +125,7 @@ std::vector<std::string> wrapped(const std::string& text, const WrapOptions& opt
       auto& word = chunks[next];
       if (options.break_long_words) {
         const size_t cut = cut_of_long_word(word, options.width - length, options.break_on_hyphens);
+        budget.step(word.size() / 64);  // what is left moves to the front
         const auto middle = word.begin() + static_cast<ptrdiff_t>(cut);
         line.emplace_back(word.begin(), middle);  // empty if nothing fits, as in Python
         word.erase(word.begin(), middle);
@@ -145,16 +149,19 @@ Value wordwrap(Interpreter& i, const Value& v, const Arguments& a) {
   if (width < 1) fail(ErrorCode::kData, "wordwrap: the width is ", width, ", expected at least 1");
   const WrapOptions options{static_cast<size_t>(width), p.boolean(1, true), p.boolean(3, true)};
   const std::string by = p.has(2) && !p[2].is_none() ? p.text(2, "\n") : "\n";
-  i.charge(v.text().size() * (by.size() + 2 * sizeof(std::string)));
-  std::string out;
+  i.charge_texts(1, 0);
+  BudgetedText out(i.budget());
   bool first = true;
-  for (const std::string& line : split_lines(v.text(), false)) {
+  for (const std::string& line : split_lines(v.text(i.budget()), false, i.budget())) {
     if (!first) out += by;
     first = false;
-    const auto lines = wrapped(line, options);
-    for (size_t k = 0; k < lines.size(); ++k) out += (k > 0 ? by : "") + lines[k];
+    const auto lines = wrapped(line, options, i.budget());
+    for (size_t k = 0; k < lines.size(); ++k) {
+      if (k > 0) out += by;
+      out += lines[k];
+    }
   }
-  return i.charged(std::move(out));
+  return out.take();
 }
 
 Value slice(Interpreter& i, const Value& v, const Arguments& a) {
@@ -163,10 +170,10 @@ Value slice(Interpreter& i, const Value& v, const Arguments& a) {
   const int64_t slices = p.integer(0, 0);
   if (slices < 1 || slices > kMostSlices)
     fail(ErrorCode::kData, "slice: ", slices, " slices, expected 1 to ", kMostSlices);
-  const auto items = iterate(v);
+  const auto items = iterate(i, v);
   const auto size = static_cast<int64_t>(items.size());
   const int64_t each = size / slices, longer = size % slices;
-  i.charge((items.size() + 2 * static_cast<size_t>(slices)) * sizeof(Value));
+  i.charge_list(items.size() + 6 * static_cast<size_t>(slices));
   std::vector<Value> out;
   auto next = items.begin();
   for (int64_t s = 0; s < slices; ++s) {
@@ -233,7 +240,8 @@ std::string unescaped(const std::string& text) {
 }
 
 Value striptags(Interpreter& i, const Value& v, const Arguments&) {
-  const std::string text = v.text();
+  const std::string text = v.text(i.budget());
+  i.charge_texts(1, 3 * text.size());
   std::string out;
   // Comments first, then tags; what is not closed stays.
   const auto without = [](const std::string& from, std::string_view open, std::string_view close) {
@@ -249,25 +257,27 @@ Value striptags(Interpreter& i, const Value& v, const Arguments&) {
     return rest + from.substr(at);
   };
   for (const std::string& word :
-       split_text(without(without(text, "<!--", "-->"), "<", ">"), "", -1))
+       split_text(without(without(text, "<!--", "-->"), "<", ">"), "", -1, i.budget()))
     out += (out.empty() ? "" : " ") + word;
-  return i.charged(unescaped(out));
+  return unescaped(out);
 }
 
 Value xmlattr(Interpreter& i, const Value& v, const Arguments& a) {
   const Parameters p(a, "xmlattr", {"autospace"});
   if (!v.is_dict()) fail(ErrorCode::kData, "xmlattr needs a dict, not ", v.type_name());
   const Filter escape = find_filter("escape");
-  std::string out;
+  i.charge_texts(1, 0);
+  BudgetedText out(i.budget());
   for (const auto& [key, value] : v.dict().entries) {
     if (value.is_none() || value.is_undefined()) continue;
-    const std::string name = key.text();
+    const std::string name = key.text(i.budget());
     if (name.find_first_of(" \t\n\v\f\r/>=") != name.npos)
       fail(ErrorCode::kData, "xmlattr: '", name, "' is not a name of an attribute");
-    if (!out.empty()) out += " ";
-    out += escape(i, key, {}).text() + "=\"" + escape(i, value, {}).text() + "\"";
+    if (!out.empty() || p.boolean(0, true)) out += " ";
+    ((out += escape(i, key, {}).string()) += "=\"") += escape(i, value, {}).string();
+    out += '"';
   }
-  return i.charged((p.boolean(0, true) && !out.empty() ? " " : "") + out);
+  return out.take();
 }
 
 }  // namespace

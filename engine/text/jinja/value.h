@@ -1,7 +1,8 @@
 #pragma once
 // Values of templates, with the meaning of Python's: none, booleans, integers, floats, strings,
 // lists, tuples, dicts in insertion order, and objects (functions, namespaces, loops). Lists,
-// tuples and dicts never change.
+// tuples and dicts never change. Integers beyond 64 bits can be printed and compared, not computed
+// with. What takes memory or time by the size of values is charged to a budget.
 
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "text/json_value.h"
+#include "text/text_budget.h"
 
 namespace paddle::jinja {
 
@@ -20,6 +22,10 @@ struct Undefined {
   std::string name;  ///< of the variable or attribute, for messages
 };
 struct None {};
+/// An integer beyond 64 bits: its decimal digits, after a sign where it is negative.
+struct BigInteger {
+  std::string digits;
+};
 struct List;
 struct Dict;
 
@@ -49,6 +55,7 @@ class Value {
   Value(bool b) : content_(b) {}
   Value(int64_t n) : content_(n) {}
   Value(double d) : content_(d) {}
+  Value(BigInteger n) : content_(std::make_shared<const BigInteger>(std::move(n))) {}
   Value(std::string text) : content_(std::make_shared<const std::string>(std::move(text))) {}
   Value(const char* text) : Value(std::string(text)) {}
   Value(std::shared_ptr<const List> list) : content_(std::move(list)) {}
@@ -71,8 +78,9 @@ class Value {
   bool is_object() const { return is<std::shared_ptr<Object>>(); }
   /// Lists, dicts and objects.
   bool holds_values() const { return is_list() || is_dict() || is_object(); }
-  bool is_number() const { return is<int64_t>() || is<double>() || is<bool>(); }
-  bool is_integer() const { return is<int64_t>() || is<bool>(); }
+  bool is_number() const { return is_integer() || is<double>() || is_big(); }
+  bool is_integer() const { return is<int64_t>() || is<bool>(); }  ///< of 64 bits
+  bool is_big() const { return is<std::shared_ptr<const BigInteger>>(); }
 
   const Undefined& undefined() const { return std::get<Undefined>(content_); }
   const std::string& string() const {
@@ -83,23 +91,30 @@ class Value {
   const std::shared_ptr<Object>& object() const {
     return std::get<std::shared_ptr<Object>>(content_);
   }
-  int64_t integer() const;  ///< of an integer or a boolean
-  double number() const;    ///< of a number
+  int64_t integer() const;             ///< of an integer or a boolean
+  double number() const;               ///< of a number; that of a big integer is rounded
+  const std::string& digits() const {  ///< of a big integer
+    return std::get<std::shared_ptr<const BigInteger>>(content_)->digits;
+  }
 
   /// Python's truth value.
   bool truth() const;
   /// "str", "int", "list", …
   std::string type_name() const;
   /// str(value), as `{{ value }}` prints it.
-  std::string text() const;
+  std::string text(TextBudget& budget) const;
   /// repr(value).
-  std::string repr() const;
+  std::string repr(TextBudget& budget) const;
 
  private:
   std::variant<Undefined, None, bool, int64_t, double, std::shared_ptr<const std::string>,
-               std::shared_ptr<const List>, std::shared_ptr<const Dict>, std::shared_ptr<Object>>
+               std::shared_ptr<const List>, std::shared_ptr<const Dict>, std::shared_ptr<Object>,
+               std::shared_ptr<const BigInteger>>
       content_;
 };
+
+/// Minus a big integer.
+Value negated(const Value& big);
 
 /// Destroys values in a loop: templates can nest them deeper than destructors can recurse.
 void discard(std::vector<Value> values);
@@ -120,18 +135,19 @@ struct Dict {
   Dict(Dict&&) = default;
   ~Dict();
   std::vector<std::pair<Value, Value>> entries;
-  const Value* find(const Value& key) const;
+  const Value* find(const Value& key, TextBudget& budget) const;
   const Value* find(std::string_view key) const;
   void set(Value key, Value value);  ///< while the dict is made
+  void set(Value key, Value value, TextBudget& budget);
 };
 
 /// kData if the values are nested too deeply.
-bool equal(const Value& a, const Value& b);
+bool equal(const Value& a, const Value& b, TextBudget& budget);
 /// -1, 0 or 1; kData if the types have no order or the values are nested too deeply.
-int compare(const Value& a, const Value& b);
+int compare(const Value& a, const Value& b, TextBudget& budget);
 
 /// The order in which a stable sort by `keys` takes them.
-std::vector<size_t> stable_order(const std::vector<Value>& keys, bool reverse);
+std::vector<size_t> stable_order(const std::vector<Value>& keys, bool reverse, TextBudget& budget);
 
 Value from_json(const Json& json);
 
@@ -141,12 +157,12 @@ struct JsonFormat {
   std::string item_separator, key_separator;  ///< empty: those of Python's json.dumps
 };
 /// json.dumps(value); kData for values that have no JSON form.
-std::string to_json(const Value& value, const JsonFormat& format);
+std::string to_json(const Value& value, const JsonFormat& format, TextBudget& budget);
 
 /// Python's repr of a float.
 std::string float_text(double value);
 /// Characters of a string, each with its bytes.
-std::vector<std::string_view> characters(std::string_view text);
+std::vector<std::string_view> characters(std::string_view text, TextBudget& budget);
 int64_t character_count(std::string_view text);
 
 }  // namespace paddle::jinja
