@@ -20,6 +20,7 @@
 #include "text/chat_template.h"
 #include "text/grammar/json_schema.h"
 #include "text/grammar/regex.h"
+#include "text/token_bytes.h"
 
 namespace paddle::cli {
 
@@ -86,23 +87,26 @@ std::map<tokenizers::TokenId, double> read_logit_bias(const std::vector<std::str
 
 namespace {
 
-nlohmann::ordered_json score_line(const tokenizers::Tokenizer& tokenizer,
+nlohmann::ordered_json score_line(const tokenizers::TokenBytes& token_bytes,
                                   const llm::TokenScore& score) {
-  const tokenizers::TokenId ids[] = {score.token};
-  // Vocabularies of weights are padded.
-  const bool known = tokenizer.token(score.token) != nullptr;
+  const std::string text = token_bytes.of(score.token);
+  nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
+  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
+  const std::string valid = unicode::to_valid_utf8(text);
   return {{"id", score.token},
-          {"token", known ? tokenizer.decode({std::begin(ids), std::end(ids)}, true) : ""},
+          {"token", valid == text ? text : tokenizers::escaped_bytes(text)},
+          {"bytes", bytes},
           {"logprob", score.logprob}};
 }
 
 void print_scores(const tokenizers::Tokenizer& tokenizer,
                   const std::vector<llm::GeneratedToken>& tokens) {
+  const tokenizers::TokenBytes token_bytes(tokenizer);
   for (const llm::GeneratedToken& token : tokens) {
-    nlohmann::ordered_json line = score_line(tokenizer, token.score);
+    nlohmann::ordered_json line = score_line(token_bytes, token.score);
     line["top_logprobs"] = nlohmann::ordered_json::array();
     for (const llm::TokenScore& score : token.top)
-      line["top_logprobs"].push_back(score_line(tokenizer, score));
+      line["top_logprobs"].push_back(score_line(token_bytes, score));
     print(line.dump() + "\n");
   }
 }

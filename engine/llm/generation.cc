@@ -53,6 +53,8 @@ Generation::Generation(const tokenizers::Tokenizer& tokenizer,
       stream_(tokenizer),
       random_(options_.seed, stream_of("generate")) {
   options_.check();
+  stream_.begin_after(tokens_);
+  begins_text_ = stream_.at_beginning();
   if (tokenizer.end) ends_.push_back(*tokenizer.end);
   if (options_.constraint) state_ = options_.constraint->start();
   if (options_.length == 0 || static_cast<int64_t>(tokens_.size()) >= context) end_ = End::kLength;
@@ -77,7 +79,7 @@ void Generation::adjust(std::vector<double>& logits) {
 void Generation::constrain(std::vector<double>& logits) {
   constexpr double kNever = -std::numeric_limits<double>::infinity();
   grammar::Constraint& constraint = *options_.constraint;
-  const auto allowed = constraint.allowed(state_, generated() == 0);
+  const auto allowed = constraint.allowed(state_, begins_text_);
   const bool may_end = constraint.accepts(state_) && !ends_.empty();
   std::vector<std::pair<size_t, double>> ends;
   for (const int64_t token : ends_)
@@ -109,8 +111,9 @@ std::string Generation::next(std::span<const float> logits) {
     last_ = score_token(logits, token, options_.logprobs);
   else
     last_ = GeneratedToken{{token, 0}, {}};
-  if (options_.constraint) state_ = options_.constraint->next(state_, token, generated() == 0);
+  if (options_.constraint) state_ = options_.constraint->next(state_, token, begins_text_);
   tokens_.push_back(token);
+  begins_text_ = begins_text_ && tokenizer_.is_special(token);
   std::string text;
   // Vocabularies of weights are padded.
   if (tokenizer_.token(token)) text = filter_.add(stream_.add(token));

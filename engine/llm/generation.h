@@ -30,7 +30,8 @@ struct GenerateOptions {
   /// Guesses tokens that the text itself suggests and checks several in one step; the generated
   /// text is the same.
   bool speculate = true;
-  /// The generated text is one of this grammar, unless `length` or the context ends it before.
+  /// The generated text, what follows the prompt, is one of this grammar, unless `length` or the
+  /// context ends it before.
   std::shared_ptr<grammar::Constraint> constraint;
 
   /// kUsage with the name of the option that is out of its range.
@@ -83,6 +84,7 @@ class Generation {
   int64_t context_;
   decoding::StopFilter filter_;
   tokenizers::StreamDecoder stream_;
+  bool begins_text_ = true;  ///< the next token is the first one of the whole text
   Random random_;
   grammar::StateId state_ = grammar::kNoState;  ///< of the constraint
   std::optional<GeneratedToken> last_;

@@ -14,6 +14,7 @@
 #include "text/chat_template.h"
 #include "text/grammar/json_schema.h"
 #include "text/grammar/regex.h"
+#include "text/token_bytes.h"
 
 namespace paddle::serve {
 
@@ -167,6 +168,14 @@ Json read_conversation(Keys& keys) {
   return out;
 }
 
+/// Whether it is a special token that the tokenizer puts in front of texts.
+bool is_beginning(const tokenizers::Tokenizer& tokenizer, TokenId token) {
+  const auto& tokens = tokenizer.beginning_tokens();
+  return tokenizer.is_special(token) &&
+         (token == tokenizer.beginning ||
+          std::find(tokens.begin(), tokens.end(), token) != tokens.end());
+}
+
 std::vector<TokenId> ids_of(const Json& list, int64_t words) {
   std::vector<TokenId> out;
   for (const Json& item : list.items) {
@@ -177,19 +186,32 @@ std::vector<TokenId> ids_of(const Json& list, int64_t words) {
   return out;
 }
 
+struct Prompt {
+  std::vector<TokenId> tokens;
+  std::string text;  ///< as `echo` repeats it
+};
+
 /// Texts, or lists of tokens.
-std::vector<std::vector<TokenId>> read_prompts(Keys& keys, const Engine& engine) {
+std::vector<Prompt> read_prompts(Keys& keys, const Engine& engine) {
   const Json* const prompt = keys.find("prompt");
   if (!prompt) refuse("prompt", "there is no 'prompt'");
-  std::vector<std::vector<TokenId>> out;
-  const int64_t words = engine.runner().words();
+  std::vector<Prompt> out;
+  const tokenizers::Tokenizer& tokenizer = engine.tokenizer();
   const auto add = [&](const Json& item) {
-    if (item.kind == Json::Kind::kString)
-      out.push_back(engine.tokenizer().encode(item.text, {.special = true}));
-    else if (item.kind == Json::Kind::kArray)
-      out.push_back(ids_of(item, words));
-    else
+    Prompt& each = out.emplace_back();
+    if (item.kind == Json::Kind::kString) {
+      each = {tokenizer.encode(item.text, {.special = true}), item.text};
+      return;
+    }
+    if (item.kind != Json::Kind::kArray)
       refuse("prompt", "'prompt' is ", prompt->dump(), ", expected texts or lists of tokens");
+    each.tokens = ids_of(item, engine.runner().words());
+    // The beginning token of the tokenizer is not a part of the text.
+    std::vector<TokenId> shown;
+    for (const TokenId token : each.tokens)
+      if (tokenizer.token(token) && !(shown.empty() && is_beginning(tokenizer, token)))
+        shown.push_back(token);
+    each.text = tokenizer.decode(shown, true);
   };
   const bool ids = prompt->kind == Json::Kind::kArray && !prompt->items.empty() &&
                    prompt->items[0].kind == Json::Kind::kInteger;
@@ -260,53 +282,88 @@ std::string dump(const Ordered& value) {
   return value.dump(-1, ' ', false, Ordered::error_handler_t::replace);
 }
 
-std::string token_text(const Engine& engine, TokenId token) {
-  const TokenId ids[] = {token};
-  return engine.tokenizer().decode({std::begin(ids), std::end(ids)}, true);
-}
-
 Ordered bytes_of(const std::string& text) {
   Ordered out = Ordered::array();
   for (const char c : text) out.push_back(static_cast<unsigned char>(c));
   return out;
 }
 
-Ordered chat_logprobs(const Engine& engine, const std::vector<Piece>& pieces) {
+/// The bytes of tokens one after the other, the first of which may begin the text.
+class TokenSpeller {
+ public:
+  TokenSpeller(const Engine& engine, bool begins) : engine_(engine), begins_(begins) {}
+  bool begins() const { return begins_; }
+  /// The bytes that a token would add next.
+  std::string bytes(TokenId token) const { return engine_.token_bytes().of(token, begins_); }
+  /// Those of the next token.
+  std::string next(TokenId token) {
+    const std::string out = bytes(token);
+    begins_ = begins_ && engine_.tokenizer().is_special(token);
+    return out;
+  }
+
+ private:
+  const Engine& engine_;
+  bool begins_;
+};
+
+/// Bytes as JSON has them; those that are not valid UTF-8 are escaped, with `mark` in front.
+std::string shown(const std::string& bytes, const char* mark) {
+  return unicode::to_valid_utf8(bytes) == bytes ? bytes : mark + tokenizers::escaped_bytes(bytes);
+}
+
+Ordered chat_logprobs(const std::vector<Piece>& pieces, TokenSpeller& speller) {
   Ordered content = Ordered::array();
-  const auto entry = [&](const llm::TokenScore& score) {
-    const std::string text = token_text(engine, score.token);
-    return Ordered{{"token", text}, {"logprob", score.logprob}, {"bytes", bytes_of(text)}};
+  const auto entry = [](const llm::TokenScore& score, const std::string& bytes) {
+    return Ordered{
+        {"token", shown(bytes, "")}, {"logprob", score.logprob}, {"bytes", bytes_of(bytes)}};
   };
   for (const Piece& piece : pieces) {
     if (!piece.token) continue;
-    Ordered token = entry(piece.token->score);
-    token["top_logprobs"] = Ordered::array();
+    Ordered tops = Ordered::array();
     for (const llm::TokenScore& score : piece.token->top)
-      token["top_logprobs"].push_back(entry(score));
+      tops.push_back(entry(score, speller.bytes(score.token)));
+    Ordered token = entry(piece.token->score, speller.next(piece.token->score.token));
+    token["top_logprobs"] = tops;
     content.push_back(token);
   }
   return {{"content", content}};
 }
 
 /// `first` is the prompt's first token where the prompt is echoed; nothing predicts it.
-Ordered text_logprobs(const Engine& engine, const std::vector<Piece>& pieces,
+Ordered text_logprobs(const Engine& engine, const std::vector<Piece>& pieces, TokenSpeller& speller,
                       std::optional<TokenId> first = std::nullopt) {
+  constexpr const char* kMark = "bytes:";
   Ordered tokens = Ordered::array(), values = Ordered::array(), tops = Ordered::array();
   if (first) {
-    tokens.push_back(token_text(engine, *first));
+    const std::string bytes = speller.next(*first);
+    // The text does not begin with what the tokenizer puts in front of it.
+    tokens.push_back(is_beginning(engine.tokenizer(), *first) ? "" : shown(bytes, kMark));
     values.push_back(nullptr);
     tops.push_back(nullptr);
   }
   for (const Piece& piece : pieces) {
     if (!piece.token) continue;
-    tokens.push_back(token_text(engine, piece.token->score.token));
-    values.push_back(piece.token->score.logprob);
     Ordered top = Ordered::object();
     for (const llm::TokenScore& score : piece.token->top)
-      top[token_text(engine, score.token)] = score.logprob;
+      // Of tokens that are spelled alike, the most likely one comes first.
+      if (const std::string text = shown(speller.bytes(score.token), kMark); !top.contains(text))
+        top[text] = score.logprob;
+    const TokenId token = piece.token->score.token;
+    const bool hidden =
+        piece.of_prompt && speller.begins() && is_beginning(engine.tokenizer(), token);
+    const std::string bytes = speller.next(token);
+    tokens.push_back(hidden ? "" : shown(bytes, kMark));
+    values.push_back(piece.token->score.logprob);
     tops.push_back(top);
   }
   return {{"tokens", tokens}, {"token_logprobs", values}, {"top_logprobs", tops}};
+}
+
+/// Whether a prompt has no text, so that the answer begins it.
+bool begins_text(const Engine& engine, const std::vector<TokenId>& prompt) {
+  return std::all_of(prompt.begin(), prompt.end(),
+                     [&](TokenId token) { return engine.tokenizer().is_special(token); });
 }
 
 Ordered usage_of(const CompletionRequest& request, const std::vector<Job::State>& states) {
@@ -357,15 +414,15 @@ CompletionRequest read_request(bool chat, std::string_view text,
     }
     const int64_t choices = keys.integer("n", 1, 1, kMostChoices);
     check_other_keys(keys);
-    std::vector<std::vector<TokenId>> prompts;
+    std::vector<Prompt> prompts;
     if (chat) {
       const Json conversation = read_conversation(keys);
       keys.check_all_read();
       if (!out.model->chat_template)
         refuse("messages", "the model has no chat template; use /v1/completions");
-      prompts.push_back(engine.tokenizer().encode(
+      prompts.emplace_back().tokens = engine.tokenizer().encode(
           tokenizers::render_chat(*out.model->chat_template, conversation, &engine.tokenizer()),
-          {.parse_special = true}));
+          {.parse_special = true});
     } else {
       prompts = read_prompts(keys, engine);
       out.echo = keys.boolean("echo", false);
@@ -374,14 +431,18 @@ CompletionRequest read_request(bool chat, std::string_view text,
     }
     if (static_cast<int64_t>(prompts.size()) * choices > kMostChoices)
       refuse("prompt", "more than ", kMostChoices, " texts are asked for at a time");
-    for (auto& prompt : prompts) {
+    if (const auto texts = static_cast<int64_t>(prompts.size()) * choices;
+        texts > engine.most_texts())
+      refuse(prompts.size() > 1 ? "prompt" : "n", texts, " texts are asked for at a time; this ",
+             "server takes at most ", engine.most_texts(), " (--streams and --queue)");
+    for (auto& [prompt, prompt_text] : prompts) {
       llm::check_prompt(engine.runner().context(), engine.tokenizer(), prompt, options);
       out.prompt_tokens += static_cast<int64_t>(prompt.size());
       for (int64_t i = 0; i < choices; ++i) {
         llm::GenerateOptions each = options;
         each.seed += static_cast<uint64_t>(i);
         out.jobs.push_back(std::make_shared<Job>(prompt, each, out.echo && out.wants_logprobs));
-        if (out.echo) out.prompts.push_back(engine.tokenizer().decode(prompt, true));
+        if (out.echo) out.prompts.push_back(prompt_text);
       }
     }
     return out;
@@ -398,6 +459,8 @@ ResponseWriter::ResponseWriter(const CompletionRequest& request)
   std::snprintf(text, sizeof text, "%08llx%08llx", static_cast<unsigned long long>(start),
                 static_cast<unsigned long long>(++count));
   id_ = str(request.chat ? "chatcmpl-" : "cmpl-", text);
+  for (const auto& job : request.jobs)
+    begins_.push_back(begins_text(*request.model->engine, job->prompt));
 }
 
 std::string ResponseWriter::opening(size_t choice) const {
@@ -422,9 +485,12 @@ std::string ResponseWriter::chunk(size_t choice, const Piece& piece,
   else
     entry["text"] = piece.text;
   entry["logprobs"] = nullptr;
-  if (request_.wants_logprobs && piece.token)
+  if (request_.wants_logprobs && piece.token) {
+    TokenSpeller speller(engine, begins_[choice]);
     entry["logprobs"] =
-        request_.chat ? chat_logprobs(engine, {piece}) : text_logprobs(engine, {piece});
+        request_.chat ? chat_logprobs({piece}, speller) : text_logprobs(engine, {piece}, speller);
+    begins_[choice] = speller.begins();
+  }
   entry["finish_reason"] = nullptr;
   if (end) entry["finish_reason"] = reason_of(*end);
   return dump({{"id", id_},
@@ -457,12 +523,12 @@ std::string ResponseWriter::whole(const std::vector<std::vector<Piece>>& pieces,
     else
       entry["text"] = text;
     entry["logprobs"] = nullptr;
-    if (request_.wants_logprobs)
-      entry["logprobs"] =
-          request_.chat ? chat_logprobs(engine, pieces[i])
-                        : text_logprobs(engine, pieces[i],
-                                        request_.echo ? std::optional(request_.jobs[i]->prompt[0])
-                                                      : std::nullopt);
+    if (request_.wants_logprobs) {
+      TokenSpeller speller(engine, request_.echo || begins_[i]);
+      const auto first = request_.echo ? std::optional(request_.jobs[i]->prompt[0]) : std::nullopt;
+      entry["logprobs"] = request_.chat ? chat_logprobs(pieces[i], speller)
+                                        : text_logprobs(engine, pieces[i], speller, first);
+    }
     entry["finish_reason"] = reason_of(states[i].end);
     choices.push_back(entry);
   }

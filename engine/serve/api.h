@@ -63,6 +63,7 @@ class ResponseWriter {
   const CompletionRequest& request_;
   std::string id_;
   int64_t created_;
+  std::vector<bool> begins_;  ///< by choice: the next token is the first one of the text
 };
 
 }  // namespace paddle::serve

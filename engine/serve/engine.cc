@@ -39,6 +39,7 @@ Engine::Engine(std::string name, std::shared_ptr<llm::LoadedModel> model,
                const EngineLimits& limits, Metrics& metrics)
     : name_(std::move(name)),
       tokenizer_(std::move(tokenizer)),
+      token_bytes_(tokenizer_),
       model_(std::move(model)),
       runner_(model_, with_places(std::move(runner), limits.streams)),
       limits_(limits),
@@ -316,7 +317,9 @@ void Engine::settle(Work& work) {
   if (slot.job->is_done()) release(slot);
 }
 
-std::string Engine::metric(const char* name) const { return str(name, "{model=\"", name_, "\"}"); }
+std::string Engine::metric(const char* name) const {
+  return str(name, "{", metric_label("model", name_), "}");
+}
 
 void Engine::fail_all(const Error& error) {
   for (Slot& slot : slots_) {

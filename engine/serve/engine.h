@@ -19,6 +19,7 @@
 #include "llm/speculation.h"
 #include "serve/job.h"
 #include "serve/metrics.h"
+#include "text/token_bytes.h"
 
 namespace paddle::serve {
 
@@ -39,9 +40,12 @@ class Engine {
 
   const std::string& name() const { return name_; }
   const tokenizers::Tokenizer& tokenizer() const { return tokenizer_; }
+  const tokenizers::TokenBytes& token_bytes() const { return token_bytes_; }
   const llm::Runner& runner() const { return runner_; }
   const std::shared_ptr<llm::LoadedModel>& model() const { return model_; }
   bool speculates() const { return limits_.speculate; }
+  /// Texts that can be asked for at a time: those that are generated and those that wait.
+  int64_t most_texts() const { return limits_.streams + limits_.queue; }
   /// The tokenizer's tokens as constraints need them; made when first asked for.
   std::shared_ptr<const grammar::TokenTexts> token_texts();
   /// False if the queue is full, for any of the jobs.
@@ -111,6 +115,7 @@ class Engine {
 
   std::string name_;
   tokenizers::Tokenizer tokenizer_;
+  tokenizers::TokenBytes token_bytes_;
   std::shared_ptr<llm::LoadedModel> model_;
   llm::Runner runner_;
   EngineLimits limits_;

@@ -4,8 +4,22 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "text/unicode.h"
 
 namespace paddle::serve {
+
+std::string metric_label(std::string_view name, std::string_view value) {
+  std::string out = str(name, "=\"");
+  for (const char c : unicode::to_valid_utf8(value)) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '\\' || c == '"') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
 
 void Metrics::add(const std::string& name, double value) {
   const std::lock_guard lock(mutex_);

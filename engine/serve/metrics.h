@@ -6,8 +6,12 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 namespace paddle::serve {
+
+/// `name="value"`, with what would end the value or the line escaped.
+std::string metric_label(std::string_view name, std::string_view value);
 
 class Metrics {
  public:

@@ -24,7 +24,10 @@ class GgufTokenizer {
       file_.refuse(str("a vocabulary of ", tokens->size(), " tokens"));
     tokens_ = *tokens;
     types_ = file_.integers("tokenizer.ggml.token_type").value_or(formats::gguf::Value::Integers());
+    check_length("tokenizer.ggml.token_type", types_.size());
     types_.resize(tokens_.size(), kGgufNormal);
+    if (const auto scores = file_.numbers("tokenizer.ggml.scores"))
+      check_length("tokenizer.ggml.scores", scores->size());
     const bool word_piece = *model == "bert";
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const auto id = static_cast<TokenId>(i);
@@ -59,6 +62,11 @@ class GgufTokenizer {
   }
 
  private:
+  /// A list that is there has an entry for each token.
+  void check_length(const char* key, size_t count) const {
+    if (count > 0 && count != tokens_.size())
+      file_.refuse(str(key, " has ", count, " entries, tokenizer.ggml.tokens ", tokens_.size()));
+  }
   std::optional<TokenId> token_id(const std::string& name) const {
     const std::string key = "tokenizer.ggml." + name + "_token_id";
     const auto id = file_.integer(key);
@@ -141,8 +149,11 @@ class GgufTokenizer {
     static const std::set<std::string> with_beginning = {
         "llama3",   "llama-v3", "llama-bpe",    "falcon3", "falcon-h1", "pixtral",
         "midm-2.0", "lfm2",     "jina-v5-nano", "tekken",  "gemma4"};
+    // A byte that no token writes is left out, as other tools do: the unknown token of such files
+    // is often that of the end.
+    const auto unknown = of_characters ? unknown_token() : std::nullopt;
     builder_.set_model(make_bpe(builder_.vocabulary(), std::move(merges),
-                                {.unknown = unknown_token(),
+                                {.unknown = unknown,
                                  .byte_fallback = of_characters,
                                  .ignore_merges = gguf_ignores_merges(pre),
                                  .skip_missing = true}));

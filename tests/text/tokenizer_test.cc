@@ -3,14 +3,18 @@
 #include "text/tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "formats/gguf/metadata.h"
+#include "formats/gguf/writer.h"
 #include "text/byte_alphabet.h"
 #include "text/load.h"
+#include "text/token_bytes.h"
 
 namespace paddle::tokenizers {
 namespace {
@@ -137,6 +141,165 @@ TEST(Tokenizer, APatternThatExplodesIsRefused) {
     tokenizer.encode(std::string(64, 'a') + "b");
   } catch (const Error& e) {
     EXPECT_TRUE(e.code() == ErrorCode::kData || e.code() == ErrorCode::kModel);
+  }
+}
+
+/// A tokenizer of the letter a with a normalizer, a pre-tokenizer and a decoder.
+Tokenizer letter_tokenizer(const std::string& normalizer, const std::string& pre_tokenizer,
+                           const std::string& decoder) {
+  const std::string text =
+      R"({"normalizer": )" + normalizer + R"(, "pre_tokenizer": )" + pre_tokenizer +
+      R"(, "decoder": )" + decoder +
+      R"(, "model": {"type": "BPE", "vocab": {"a": 0, "<unk>": 1}, "merges": [], "unk_token": "<unk>"}})";
+  return read_tokenizer_json(parse_json(text, "t.json"), "t.json");
+}
+
+// Sizes are checked before memory is taken.
+TEST(Tokenizer, FilesThatMakeFarMoreOfATextAreStopped) {
+  const auto peak_mib = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss >> 10;
+  };
+  const auto error_of = [](const std::function<void()>& work) -> std::string {
+    try {
+      work();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "done";
+  };
+  const std::string grow =
+      R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"})";
+  const auto twelve = [&](const char* list) {
+    std::string steps = grow;
+    for (int i = 1; i < 12; ++i) steps += ", " + grow;
+    return R"({"type": "Sequence", ")" + std::string(list) + "\": [" + steps + "]}";
+  };
+  const std::string spaces = R"({"type": "Metaspace", "replacement": ")" +
+                             std::string(30'000, 'a') + R"(", "split": false})";
+  const int64_t before = peak_mib();
+  const Tokenizer normalizes = letter_tokenizer(twelve("normalizers"), "null", "null");
+  EXPECT_EQ(error_of([&] { normalizes.encode("a"); }),
+            "encoding this text makes more than 64 MiB of values");
+  const Tokenizer replaces = letter_tokenizer("null", spaces, "null");
+  EXPECT_EQ(error_of([&] { replaces.encode(std::string(4000, ' ')); }),
+            "encoding this text makes more than 66 MiB of values");
+  const Tokenizer decodes = letter_tokenizer("null", "null", twelve("decoders"));
+  const TokenId ids[] = {0};
+  EXPECT_EQ(error_of([&] { decodes.decode(ids); }),
+            "decoding these tokens makes more than 64 MiB of values");
+  const Tokenizer usual =
+      letter_tokenizer(R"({"type": "NFKC"})", R"({"type": "ByteLevel"})", "null");
+  EXPECT_EQ(error_of([&] { usual.encode(std::string(3'000'000, '!')); }), "done");
+  EXPECT_LT(peak_mib() - before, 1000);
+}
+
+// `control` of BERT is Cc, Cf, Co and Cs, without unassigned code points and non-characters.
+TEST(Tokenizer, BertKeepsUnassignedCharacters) {
+  const Tokenizer bert =
+      read_tokenizer_json(parse_json(R"({"normalizer": {"type": "BertNormalizer"},
+                     "pre_tokenizer": {"type": "BertPreTokenizer"},
+                     "model": {"type": "WordPiece", "unk_token": "[UNK]",
+                               "vocab": {"[UNK]": 0, "a": 1, "##b": 2}}})",
+                                     "t.json"),
+                          "t.json");
+  const std::vector<TokenId> unknown = {0}, both = {1, 2};
+  for (const char* text : {"a\uffffb", "a\u0378b", "a\ufdd0b", "a\U0010ffffb"})
+    EXPECT_EQ(bert.encode(text), unknown) << text;
+  for (const char* text : {"ab", "a\u200bb", "a\ue000b", "a\u0001b"})
+    EXPECT_EQ(bert.encode(text), both) << text;
+}
+
+// A text that continues another one: what is streamed behind any beginning is the rest of the
+// whole, and the bytes of single tokens are those of the text.
+TEST(Tokenizer, ContinuationsAndTokensAreThoseOfTheWhole) {
+  for (const char* file : {"llama2.json", "gpt2.json", "llama3.json", "spm_bpe.model",
+                           "unigram.model", "unigram_json.json", "bert.json"}) {
+    const Tokenizer tokenizer = load_tokenizer(kData + file);
+    const TokenBytes bytes(tokenizer);
+    for (const char* text :
+         {"Hello world, how are you?", "a b  c", "  two in front", "naïve 日本 🦙🦙!"}) {
+      const std::vector<TokenId> ids = tokenizer.encode(text);
+      const std::string whole = tokenizer.decode(ids);
+      for (size_t k = 0; k <= ids.size(); ++k) {
+        StreamDecoder stream(tokenizer);
+        stream.begin_after(std::span(ids).first(k));
+        std::string rest;
+        for (size_t i = k; i < ids.size(); ++i) rest += stream.add(ids[i]);
+        rest += stream.finish();
+        // A character that the beginning cut comes whole.
+        const std::string before = tokenizer.decode(std::span(ids).first(k));
+        const size_t cut = before.find("\ufffd");
+        EXPECT_EQ(json_text(before.substr(0, cut) + rest), json_text(whole)) << file << " " << k;
+      }
+      std::string joined;
+      bool first = true;
+      for (const TokenId id : ids) {
+        if (tokenizer.is_special(id)) continue;
+        joined += bytes.of(id, first);
+        first = false;
+      }
+      EXPECT_EQ(json_text(joined), json_text(whole)) << file;
+    }
+  }
+}
+
+TEST(Tokenizer, ATextBehindSpecialTokensBegins) {
+  const Tokenizer tokenizer = load_tokenizer(kData + "llama2.json");
+  std::vector<TokenId> word;
+  for (TokenId id = 3; word.empty(); ++id)
+    if (const std::string* text = tokenizer.token(id); text->starts_with("▁") && text->size() > 3)
+      word.push_back(id);
+  const std::string letters = tokenizer.token(word[0])->substr(3);
+  StreamDecoder first(tokenizer), later(tokenizer);
+  const std::vector<TokenId> beginning(20, *tokenizer.find("<s>"));
+  first.begin_after(beginning);
+  EXPECT_TRUE(first.at_beginning());
+  EXPECT_EQ(first.add(word[0]), letters);
+  std::vector<TokenId> prompt = word;
+  prompt.insert(prompt.end(), beginning.begin(), beginning.end());
+  later.begin_after(prompt);
+  EXPECT_FALSE(later.at_beginning());
+  EXPECT_EQ(later.add(word[0]), " " + letters);
+}
+
+// As llama.cpp and `tokenizers`: a byte that no token of a byte-level vocabulary writes is left
+// out, and lists that are shorter than the tokens are errors.
+TEST(Tokenizer, GgufBytesWithoutATokenAndShortLists) {
+  const auto write = [](const char* name, int64_t scores, int64_t types) {
+    formats::gguf::Metadata metadata;
+    metadata.add_text("tokenizer.ggml.model", "gpt2");
+    metadata.add_text("tokenizer.ggml.pre", "gpt-2");
+    const std::string tokens[] = {"<|endoftext|>", "a", "b", "ab"}, merges[] = {"a b"};
+    metadata.add_texts("tokenizer.ggml.tokens", tokens);
+    metadata.add_texts("tokenizer.ggml.merges", merges);
+    metadata.add_numbers("tokenizer.ggml.scores", std::vector<float>(static_cast<size_t>(scores)));
+    std::vector<int32_t> kinds(static_cast<size_t>(types), 1);
+    if (!kinds.empty()) kinds[0] = 3;
+    metadata.add_integers("tokenizer.ggml.token_type", kinds);
+    metadata.add_integer("tokenizer.ggml.unknown_token_id", 0);
+    const std::string path = testing::TempDir() + name;
+    constexpr uint64_t kAlignment = 32;
+    formats::gguf::Writer writer(path, {{"x", 0, {1}}}, metadata.values(), kAlignment);
+    writer.add(Array::zeros(DType::kF32, {1}));
+    writer.close();
+    return path;
+  };
+  const Tokenizer tokenizer = load_tokenizer(write("bytes.gguf", 4, 4));
+  EXPECT_EQ(tokenizer.encode("\x04"), std::vector<TokenId>());
+  EXPECT_EQ(tokenizer.encode("a\x04"
+                             "ab"),
+            (std::vector<TokenId>{1, 3}));
+  for (const auto& [path, key] : {std::pair{write("scores.gguf", 3, 4), "scores has 3 entries"},
+                                  {write("types.gguf", 4, 2), "token_type has 2 entries"}}) {
+    try {
+      load_tokenizer(path);
+      ADD_FAILURE() << path;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kModel);
+      EXPECT_NE(std::string(e.what()).find(key), std::string::npos) << e.what();
+    }
   }
 }
 

@@ -1,10 +1,9 @@
 #include "text/grammar/constraint.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/error.h"
-#include "text/byte_alphabet.h"
+#include "text/token_bytes.h"
 
 namespace paddle::grammar {
 
@@ -13,18 +12,8 @@ namespace {
 using tokenizers::TokenId;
 using tokenizers::Tokenizer;
 
-constexpr std::string_view kReplacement = "\ufffd";
 /// Bytes of sets that are kept.
 constexpr size_t kMostSetBytes = size_t{64} << 20;
-
-/// A token whose text is a letter, which shows what another one adds behind it.
-std::optional<TokenId> find_anchor(const Tokenizer& tokenizer) {
-  for (const char* text : {"a", "A", "e", "0", "."})
-    if (const auto found = tokenizer.find(text);
-        found && !tokenizer.is_special(*found) && tokenizer.decode(std::vector{*found}) == text)
-      return found;
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -32,26 +21,12 @@ TokenTexts::TokenTexts(const Tokenizer& tokenizer)
     : size_(tokenizer.vocabulary_size()),
       first_index_(static_cast<size_t>(size_), -1),
       inner_index_(static_cast<size_t>(size_), -1) {
-  const std::optional<TokenId> anchor = find_anchor(tokenizer);
-  const std::string before = anchor ? tokenizer.decode(std::vector{*anchor}) : "";
+  const tokenizers::TokenBytes bytes(tokenizer);
   for (TokenId token = 0; token < static_cast<TokenId>(size_); ++token) {
-    const std::string* const spelling = tokenizer.token(token);
-    if (!spelling || tokenizer.is_special(token)) continue;
-    std::string alone = tokenizer.decode(std::vector{token});
-    std::string inner = anchor ? tokenizer.decode(std::vector{*anchor, token}) : alone;
-    if (anchor) {
-      if (!inner.starts_with(before)) continue;
-      inner.erase(0, before.size());
-    }
-    // A part of a character is not text by itself: the spelling says its bytes.
-    if (inner.find(kReplacement) != inner.npos) {
-      if (const auto byte = tokenizers::byte_of_token(*spelling))
-        inner = alone = std::string(1, static_cast<char>(*byte));
-      else if (const auto bytes = tokenizers::from_byte_characters(*spelling))
-        inner = alone = *bytes;
-    }
-    if (!inner.empty()) inner_.push_back({inner, token, 0});
-    if (!alone.empty()) first_.push_back({alone, token, 0});
+    if (tokenizer.is_special(token)) continue;
+    if (std::string inner = bytes.of(token); !inner.empty()) inner_.push_back({inner, token, 0});
+    if (std::string alone = bytes.of(token, true); !alone.empty())
+      first_.push_back({alone, token, 0});
   }
   sort(first_);
   sort(inner_);
@@ -82,7 +57,8 @@ const std::string* TokenTexts::find(TokenId token, bool first) const {
 Constraint::Constraint(Grammar grammar, std::shared_ptr<const TokenTexts> tokens)
     : matcher_(std::move(grammar)), tokens_(std::move(tokens)) {
   if (matcher_.start() == kNoState ||
-      (!matcher_.accepts(matcher_.start()) && allowed(matcher_.start(), true)->count() == 0))
+      (!matcher_.accepts(matcher_.start()) && allowed(matcher_.start(), true)->count() == 0 &&
+       allowed(matcher_.start(), false)->count() == 0))
     fail(ErrorCode::kUsage, "the grammar has no text that the model's tokens can write");
 }
 
