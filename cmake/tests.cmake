@@ -97,8 +97,9 @@ set(PADDLE_FUZZ_ROOMS_module ir)
 set(PADDLE_FUZZ_ROOMS_config config)
 set(PADDLE_FUZZ_ROOMS_program lang)
 set(PADDLE_FUZZ_ROOMS_rules compiler)
+set(PADDLE_FUZZ_ROOMS_http formats)
 foreach(subject safetensors npz onnx tokenizer gguf jinja pickle hdf5 paddle grammar sound records
-        image module config program rules)
+        image module config program rules http)
   set(program fuzz_${subject})
   add_executable(${program} tests/fuzz/${subject}_fuzz.cc tests/fuzz/fuzz_target.cc)
   target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
@@ -106,6 +107,9 @@ foreach(subject safetensors npz onnx tokenizer gguf jinja pickle hdf5 paddle gra
     paddle_${PADDLE_FUZZ_ROOMS_${subject}} paddle_tensor paddle_flags)
   add_dependencies(fuzz_targets ${program})
   set(labels fuzz)
+  if(subject STREQUAL "http")  # without the language models of its room
+    target_sources(${program} PRIVATE engine/serve/http_reader.cc)
+  endif()
   # On some damaged files the HDF5 library frees addresses that it has not allocated, in H5Dopen2. A
   # sanitizer ends the replay there, before our code is reached.
   if(subject STREQUAL "hdf5" AND PADDLE_SANITIZE AND NOT PADDLE_FUZZ)

@@ -14,7 +14,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <optional>
+#include <memory>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -33,38 +33,29 @@ const char* reason_of(int status) {
       return "Bad Request";
     case 401:
       return "Unauthorized";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
       return "Method Not Allowed";
     case 408:
       return "Request Timeout";
-    case 411:
-      return "Length Required";
     case 413:
       return "Content Too Large";
     case 429:
       return "Too Many Requests";
     case 431:
       return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
     case 503:
       return "Service Unavailable";
+    case 505:
+      return "HTTP Version Not Supported";
     default:
       return "Internal Server Error";
   }
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : static_cast<char>(c);
-  });
-  return text;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 /// Waits for an event; false after the deadline.
@@ -94,44 +85,6 @@ bool receive(int socket, std::string& buffer, Clock::time_point deadline) {
   }
 }
 
-/// The request line and the headers; nullopt if they are malformed.
-std::optional<HttpRequest> parse_head(std::string_view head, bool& keep_alive) {
-  HttpRequest out;
-  const size_t line_end = head.find("\r\n");
-  const std::string_view line = head.substr(0, line_end);
-  const size_t first = line.find(' '), second = line.rfind(' ');
-  if (first == std::string_view::npos || second <= first) return std::nullopt;
-  const std::string_view version = line.substr(second + 1);
-  if (!version.starts_with("HTTP/1.")) return std::nullopt;
-  out.method = line.substr(0, first);
-  const std::string_view target = line.substr(first + 1, second - first - 1);
-  out.path = target.substr(0, target.find('?'));
-  if (!out.path.starts_with('/')) return std::nullopt;
-  for (size_t at = line_end; at != std::string_view::npos && at + 2 < head.size();) {
-    const size_t begin = at + 2, end = head.find("\r\n", begin);
-    const std::string_view field = head.substr(begin, end - begin);
-    at = end;
-    if (field.empty()) break;
-    const size_t colon = field.find(':');
-    if (colon == 0 || colon == std::string_view::npos || field[colon - 1] == ' ')
-      return std::nullopt;
-    const std::string name = lower(std::string(field.substr(0, colon)));
-    // Two lengths are a way to smuggle requests.
-    if (name == "content-length" && out.headers.contains(name)) return std::nullopt;
-    out.headers[name] = trimmed(field.substr(colon + 1));
-  }
-  const std::string connection = lower(out.header("connection"));
-  keep_alive = version == "HTTP/1.1" ? connection != "close" : connection == "keep-alive";
-  return out;
-}
-
-std::optional<size_t> parse_length(const std::string& text) {
-  size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// A refusal of the request as such, after which the connection is closed.
 bool refuse(int socket, int status, std::string_view message) {
   HttpResponse response(socket, false);
@@ -139,12 +92,26 @@ bool refuse(int socket, int status, std::string_view message) {
   return false;
 }
 
-}  // namespace
-
-std::string HttpRequest::header(const std::string& name) const {
-  const auto it = headers.find(name);
-  return it == headers.end() ? "" : it->second;
+/// Reads and drops what the client still sends, for a moment: closing a connection with bytes that
+/// nobody has read would reset it, perhaps before the client reads its answer, and without reading
+/// a client that sends all of a request before it reads would wait.
+void drain(int socket, const std::atomic<bool>& stopping) {
+  constexpr auto kMoment = std::chrono::seconds(1);
+  shutdown(socket, SHUT_WR);
+  const auto deadline = Clock::now() + kMoment;
+  std::string dropped;
+  while (!stopping && Clock::now() < deadline && receive(socket, dropped, deadline))
+    dropped.clear();
 }
+
+bool is_loopback_address(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
+  return address.ss_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+}  // namespace
 
 void HttpResponse::write_all(std::string_view data) {
   while (!data.empty() && !failed_) {
@@ -171,7 +138,7 @@ void HttpResponse::send(int status, std::string_view type, std::string_view body
   HttpHeaders all = headers;
   all.emplace_back("Content-Length", str(body.size()));
   head(status, type, all);
-  write_all(body);
+  if (!head_only_) write_all(body);
   complete_ = true;
 }
 
@@ -226,6 +193,7 @@ HttpServer::HttpServer(const std::string& host, int port, HttpHandler handler, H
   getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
   port_ = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
                                               : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+  loopback_ = is_loopback_address(address);
   acceptor_ = std::thread([this] { accept_all(); });
 }
 
@@ -233,12 +201,10 @@ HttpServer::~HttpServer() {
   stop_accepting();
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& connection : connections_) shutdown(connection->socket, SHUT_RDWR);
+    for (const auto& connection : connections_)
+      if (connection->socket >= 0) shutdown(connection->socket, SHUT_RDWR);
   }
-  for (const auto& connection : connections_) {
-    connection->thread.join();
-    close(connection->socket);
-  }
+  for (const auto& connection : connections_) connection->thread.join();
   close(wake_[0]);
   close(wake_[1]);
 }
@@ -256,7 +222,6 @@ void HttpServer::collect() {
   std::erase_if(connections_, [](const std::unique_ptr<Connection>& connection) {
     if (!connection->done) return false;
     connection->thread.join();
-    close(connection->socket);
     return true;
   });
 }
@@ -279,67 +244,65 @@ void HttpServer::accept_all() {
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     const timeval write_time{limits_.write_seconds, 0};
     setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &write_time, sizeof write_time);
-    if (open_ >= limits_.connections) {
-      refuse(socket, 503, "too many connections");
+    constexpr int kRefusedAtATime = 64;
+    const int64_t open_now = open_;
+    if (open_now >= limits_.connections + kRefusedAtATime)
       close(socket);
-      continue;
-    }
-    ++open_;
-    const std::lock_guard lock(mutex_);
-    connections_.push_back(std::make_unique<Connection>());
-    Connection& connection = *connections_.back();
-    connection.socket = socket;
-    connection.thread = std::thread([this, &connection] { serve(connection); });
+    else
+      open(socket, open_now >= limits_.connections);
   }
+}
+
+void HttpServer::open(int socket, bool refused) {
+  ++open_;
+  const std::lock_guard lock(mutex_);
+  connections_.push_back(std::make_unique<Connection>());
+  Connection& connection = *connections_.back();
+  connection.socket = socket;
+  connection.refused = refused;
+  connection.thread = std::thread([this, &connection] { serve(connection); });
 }
 
 void HttpServer::serve(Connection& connection) {
   std::string buffer;
   try {
-    while (!stopping_ && serve_one(connection.socket, buffer)) {
+    if (connection.refused) refuse(connection.socket, 503, "too many connections");
+    while (!connection.refused && !stopping_ && serve_one(connection.socket, buffer)) {
     }
+    drain(connection.socket, stopping_);
   } catch (const std::exception&) {
     // The connection is closed; nothing else is affected.
   }
-  shutdown(connection.socket, SHUT_RDWR);
   --open_;
+  const std::lock_guard lock(mutex_);
+  close(connection.socket);
+  connection.socket = -1;
   connection.done = true;
 }
 
 /// False if the connection is to be closed.
 bool HttpServer::serve_one(int socket, std::string& buffer) {
   const auto deadline = Clock::now() + std::chrono::seconds(limits_.read_seconds);
-  size_t head_end;
-  while ((head_end = buffer.find("\r\n\r\n")) == std::string::npos) {
-    if (buffer.size() > limits_.head) return refuse(socket, 431, "the headers are too long");
-    if (!receive(socket, buffer, deadline))
-      return buffer.empty() ? false : refuse(socket, 408, "the request is incomplete");
+  HttpReader reader(limits_);
+  try {
+    while (!reader.take(buffer)) {
+      if (reader.awaits_continue() && buffer.empty()) {
+        constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+        if (send(socket, kContinue.data(), kContinue.size(), MSG_NOSIGNAL) < 0) return false;
+      }
+      reader.continued();
+      if (!receive(socket, buffer, deadline))
+        return !reader.has_begun() && buffer.empty()
+                   ? false
+                   : refuse(socket, 408, "the request is incomplete");
+    }
+  } catch (const HttpRefusal& refusal) {
+    return refuse(socket, refusal.status, refusal.message);
   }
-  if (head_end > limits_.head) return refuse(socket, 431, "the headers are too long");
-  bool keep_alive = false;
-  auto request = parse_head(std::string_view(buffer).substr(0, head_end + 2), keep_alive);
-  if (!request) return refuse(socket, 400, "not an HTTP request");
-  buffer.erase(0, head_end + 4);
-  if (request->headers.contains("transfer-encoding"))
-    return refuse(socket, 411, "the request needs a Content-Length");
-  size_t length = 0;
-  if (request->headers.contains("content-length")) {
-    const auto parsed = parse_length(request->header("content-length"));
-    if (!parsed) return refuse(socket, 400, "the Content-Length is not a number");
-    length = *parsed;
-  }
-  if (length > limits_.body)
-    return refuse(socket, 413, str("the request is over ", limits_.body, " bytes"));
-  if (buffer.size() < length && lower(request->header("expect")) == "100-continue") {
-    constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (send(socket, kContinue.data(), kContinue.size(), MSG_NOSIGNAL) < 0) return false;
-  }
-  while (buffer.size() < length)
-    if (!receive(socket, buffer, deadline)) return refuse(socket, 408, "the request is incomplete");
-  request->body = buffer.substr(0, length);
-  buffer.erase(0, length);
-  HttpResponse response(socket, keep_alive && !stopping_);
-  handler_(*request, response);
+  HttpRequest& request = reader.request();
+  request.on_loopback = loopback_;
+  HttpResponse response(socket, reader.keep_alive() && !stopping_, request.method == "HEAD");
+  handler_(request, response);
   return response.may_continue();
 }
 

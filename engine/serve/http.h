@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,22 +14,18 @@
 #include <utility>
 #include <vector>
 
+#include "serve/http_reader.h"
+
 namespace paddle::serve {
-
-struct HttpRequest {
-  std::string method, path;                    ///< path without its query
-  std::map<std::string, std::string> headers;  ///< names in lower case
-  std::string body;
-
-  std::string header(const std::string& name) const;
-};
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 /// The response to one request, written by its handler.
 class HttpResponse {
  public:
-  HttpResponse(int socket, bool keep_alive) : socket_(socket), keep_alive_(keep_alive) {}
+  /// `head_only`: the answer to a HEAD request, which has the headers of a GET and no body.
+  HttpResponse(int socket, bool keep_alive, bool head_only = false)
+      : socket_(socket), keep_alive_(keep_alive), head_only_(head_only) {}
 
   void send(int status, std::string_view type, std::string_view body,
             const HttpHeaders& headers = {});
@@ -50,17 +45,10 @@ class HttpResponse {
   void head(int status, std::string_view type, const HttpHeaders& headers);
 
   int socket_;
-  bool keep_alive_, begun_ = false, complete_ = false, failed_ = false;
+  bool keep_alive_, head_only_, begun_ = false, complete_ = false, failed_ = false;
 };
 
 using HttpHandler = std::function<void(const HttpRequest&, HttpResponse&)>;
-
-struct HttpLimits {
-  size_t head = size_t{64} << 10, body = size_t{64} << 20;  ///< bytes of a request
-  int connections = 1024;
-  int read_seconds = 30;   ///< for a request to arrive, and between requests
-  int write_seconds = 30;  ///< for a client that does not read
-};
 
 class HttpServer {
  public:
@@ -79,17 +67,20 @@ class HttpServer {
  private:
   struct Connection {
     int socket = -1;
+    bool refused = false;  ///< one too many: it only hears so
     std::thread thread;
     std::atomic<bool> done{false};
   };
   void accept_all();
   void serve(Connection& connection);
   bool serve_one(int socket, std::string& buffer);
+  void open(int socket, bool refused);
   void collect();
 
   HttpHandler handler_;
   HttpLimits limits_;
   int listener_ = -1, port_ = 0;
+  bool loopback_ = false;
   int wake_[2] = {-1, -1};  ///< a pipe that ends the accepting thread
   std::atomic<bool> stopping_{false};
   std::atomic<int64_t> open_{0};

@@ -132,12 +132,35 @@ void Server::handle(const HttpRequest& request, HttpResponse& response) {
 
 bool Server::is_authorized(const HttpRequest& request) const {
   if (keys_.empty()) return true;
-  constexpr std::string_view kScheme = "Bearer ";
-  const std::string given = request.header("authorization");
-  if (!given.starts_with(kScheme)) return false;
-  return std::any_of(keys_.begin(), keys_.end(), [&](const std::string& key) {
-    return same_secret(key, std::string_view(given).substr(kScheme.size()));
-  });
+  constexpr std::string_view kScheme = "bearer ";
+  const std::string header = request.header("authorization");
+  std::string_view given = header;
+  if (lower_ascii(given.substr(0, kScheme.size())) != kScheme) return false;
+  given.remove_prefix(std::min(given.find_first_not_of(' ', kScheme.size()), given.size()));
+  return std::any_of(keys_.begin(), keys_.end(),
+                     [&](const std::string& key) { return same_secret(key, given); });
+}
+
+/// Without keys, what listens to this machine alone answers neither to a name that a page of
+/// another site was given for it (DNS rebinding), nor to requests that such a page sends.
+void Server::check_origin(const HttpRequest& request) const {
+  if (!keys_.empty() || !request.on_loopback) return;
+  const auto is_own = [&](std::string name) {
+    if (name.ends_with('.')) name.pop_back();
+    return name == "localhost" || name == "127.0.0.1" || name == "::1" ||
+           name == lower_ascii(config_.host);
+  };
+  constexpr const char* kAdvice =
+      "; a server without --keys answers to localhost, 127.0.0.1, [::1] and the name of --host";
+  if (const auto host = request.headers.find("host");
+      host != request.headers.end() && !is_own(host_name(host->second)))
+    throw Refusal{403, str("the Host is '", host->second, "'", kAdvice)};
+  const auto origin = request.headers.find("origin");
+  if (origin == request.headers.end()) return;
+  const std::string_view from = origin->second;
+  const size_t scheme = from.find("://");
+  if (scheme == from.npos || !is_own(host_name(from.substr(scheme + 3))))
+    throw Refusal{403, str("the request comes from a page of '", from, "'", kAdvice)};
 }
 
 void Server::route(const HttpRequest& request, HttpResponse& response) {
@@ -153,9 +176,15 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
                                {"/v1/embeddings", "POST"}};
   const auto* const found = std::find_if(std::begin(kRoutes), std::end(kRoutes),
                                          [&](const Route& r) { return r.path == request.path; });
+  check_origin(request);
   if (found == std::end(kRoutes)) throw Refusal{404, str("there is no ", request.path)};
-  if (request.method != found->method)
-    throw Refusal{405, str(request.path, " takes ", found->method, ", not ", request.method)};
+  const std::string method = request.method == "HEAD" ? "GET" : request.method;
+  if (method != found->method) {
+    const Refusal refusal{405,
+                          str(request.path, " takes ", found->method, ", not ", request.method)};
+    const char* const allowed = std::string_view(found->method) == "GET" ? "GET, HEAD" : "POST";
+    return send(response, refusal.status, kJson, error_body(refusal), {{"Allow", allowed}});
+  }
   if (request.path == "/health") {
     if (draining_) throw Refusal{503, "the server is shutting down"};
     return send(response, 200, kJson, "{\"status\":\"ok\"}");
@@ -189,7 +218,8 @@ std::string Server::model_list() const {
                     {"created", encoder.created},
                     {"owned_by", "paddle"},
                     {"max_model_len", encoder.embedder->context()}});
-  return nlohmann::ordered_json{{"object", "list"}, {"data", list}}.dump();
+  return nlohmann::ordered_json{{"object", "list"}, {"data", list}}.dump(
+      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void Server::complete(bool chat, const HttpRequest& request, HttpResponse& response) {

@@ -43,6 +43,7 @@ class Server {
   void answer(const CompletionRequest& request, HttpResponse& response);
   std::string model_list() const;
   bool is_authorized(const HttpRequest& request) const;
+  void check_origin(const HttpRequest& request) const;
   void refuse(HttpResponse& response, const Refusal& refusal);
   void send(HttpResponse& response, int status, std::string_view type, std::string_view body,
             const HttpHeaders& headers = {});

@@ -136,7 +136,7 @@ def load(server, count, requests, clients):
                 elif kind < 0.35:
                     body = json.dumps({**bodies[index], "max_tokens": 400, "stream": own.random() < 0.5}).encode()
                     with socket.create_connection(("127.0.0.1", server.port), timeout=600) as raw:
-                        raw.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body[: own.choice([len(body), len(body), 10])])
+                        raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body[: own.choice([len(body), len(body), 10])])
                         time.sleep(own.random() * 0.03)
                 else:
                     status, answer = server.post(bodies[index])

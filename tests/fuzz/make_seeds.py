@@ -573,6 +573,31 @@ def grammar_files():
         yield f"schema_{i}", b"s" + json.dumps(schema).encode()
 
 
+def http_files():
+    host = b"Host: localhost:8080\r\n"
+    requests = {
+        "get": b"GET /v1/models?a=b HTTP/1.1\r\n" + host + b"Accept: */*\r\nConnection: close\r\n\r\n",
+        "head": b"\r\nHEAD http://localhost/health HTTP/1.1\r\n" + host + b"\r\n",
+        "length": b"POST /v1/completions HTTP/1.1\r\n" + host + b"Content-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
+        "chunked": b"POST / HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n4;a=\"b\"\r\nwiki\r\n00a\r\n0123456789\r\n0\r\nX: y\r\n\r\n",
+        "old": b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        "version": b"GET / HTTP/2.0\r\n\r\n",
+        "hosts": b"GET / HTTP/1.1\r\n" + host + host + b"\r\n",
+        "smuggled": b"POST / HTTP/1.1\r\n" + host + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "control": b"GET / HTTP/1.1\r\n" + host + b"X: a\0b\r\n\r\n",
+        "folded": b"GET / HTTP/1.1\r\n" + host + b" more\r\n\r\n",
+        "large": b"POST / HTTP/1.1\r\n" + host + b"Content-Length: 18446744073709551615\r\n\r\n",
+        "chunk_size": b"POST / HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffe\r\n",
+        "long": b"GET / HTTP/1.1\r\nX: " + b"y" * 4000,
+    }
+    for size in range(2046, 2052):  # around the limit of the target
+        requests[f"edge_{size}"] = b"GET / HTTP/1.1\r\n" + host + b"X: " + b"y" * (size - 42) + b"\r\n\r\n"
+    requests["pipelined"] = requests["chunked"] + requests["length"] + requests["get"]
+    for name, content in requests.items():
+        for piece in (0, 2, 200):
+            yield f"{name}_{piece}", bytes([piece]) + content
+
+
 def sound_files():
     data = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../formats/data")
     for name in ("tone.flac", "stereo.flac", "silence.flac", "tone.wav", "stereo.wav"):
@@ -694,7 +719,7 @@ def main():
                            ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())), ("hdf5", list(hdf5_files())), ("paddle", list(paddle_files())),
                            ("sound", list(sound_files())), ("records", list(record_files())),
                            ("image", list(image_files())), ("module", module_files()), ("config", config_files()),
-                           ("program", program_files()), ("rules", rule_files())):
+                           ("program", program_files()), ("rules", rule_files()), ("http", list(http_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:

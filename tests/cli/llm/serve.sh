@@ -28,6 +28,16 @@ kill -TERM "$server"
 wait "$server" || fail "the end: status $?"
 grep -q "^stopped" "$folder/log" || fail "$(cat "$folder/log")"
 
+# Without keys: whom it answers, and HTTP (serve_origins.py).
+cp -r "$model" "$folder/a\"b<i>"
+"$serve" "$folder/a\"b<i>" --port 0 > "$folder/log" 2> "$folder/error" &
+server=$!
+for _ in $(seq 200); do grep -q "^listening on" "$folder/log" && break; sleep 0.05; done
+port="$(sed -n 's|^listening on http://127.0.0.1:||p' "$folder/log")"
+answer="$(python3 tests/cli/llm/serve_origins.py "$port" 2>&1)" || fail "$answer"
+kill -TERM "$server"
+wait "$server" || fail "the end without keys: status $?"
+
 quiet 0 "$serve" "$model" --dry-run
 expect 2 "no model is given" "$serve"
 expect 2 "expected a Hugging Face folder or a GGUF file" "$serve" models/vision/lenet.yaml

@@ -66,6 +66,8 @@ response, text = call("GET", "/v1/models", headers={})
 expect(response.status == 401, response.status)
 response, text = call("GET", "/v1/models", headers={"Authorization": "Bearer wrong-key"})
 expect(response.status == 401, response.status)
+response, text = call("GET", "/v1/models", headers={"Authorization": "bearer  " + key, "Host": "any.example", "Origin": "http://any.example"})
+expect(response.status == 200, "a scheme in small letters; keys in place of names")
 expect(call("GET", "/v1/none")[0].status == 404, "a path that is not there")
 expect(call("GET", "/v1/completions")[0].status == 405, "another method")
 
@@ -166,9 +168,9 @@ refused(400, "not a JSON object", "/v1/completions", "[1]")
 refused(401, "API key", "/v1/completions", GREEDY, {})
 
 # Requests that are not HTTP, or do not end, are refused without harm to others.
-for data, answer in ((b"nonsense\r\n\r\n", b"400"), (b"POST /v1/completions HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
-                     (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", b"413"),
-                     (b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411"),
+for data, answer in ((b"nonsense\r\n\r\n", b"400"), (b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", b"400"),
+                     (b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", b"413"),
+                     (b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", b"501"),
                      (b"GET /health HTTP/1.1\r\n" + b"a: b\r\n" * 20000, b"431")):
     with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(data)
@@ -192,11 +194,15 @@ for i, (status, result) in enumerate(results):
     if i % 2: expect(result["choices"][0]["text"] == alone, result)
     else: expect(result["choices"] == post("/v1/completions", {**GREEDY, "prompt": "9" * (i + 1)})[1]["choices"], result)
 
+# More texts than ever have room.
+refused(400, "36 texts are asked for at a time; this server takes at most 35", "/v1/completions", {**GREEDY, "n": 36})
+refused(400, "36 texts are asked for at a time", "/v1/completions", {**GREEDY, "prompt": ["1"] * 36})
+
 # A full queue is refused at once; clients that leave make room.
 def leave():
     raw = socket.create_connection(("127.0.0.1", port), timeout=60)
     body = json.dumps({**GREEDY, "max_tokens": 60, "n": 16}).encode()
-    raw.sendall(b"POST /v1/completions HTTP/1.1\r\nAuthorization: Bearer " + key.encode() + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key.encode() + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     return raw
 rejected = False
 for _ in range(40):

@@ -1,0 +1,50 @@
+// Bytes of a connection, after a byte that says in which pieces they arrive: the requests must not
+// depend on the pieces.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "fuzz/fuzz_target.h"
+#include "serve/http_reader.h"
+
+namespace {
+
+using namespace paddle::serve;
+
+/// All requests of a connection, and how it ends, as a text.
+std::string read_all_requests(std::string_view bytes, size_t piece) {
+  const HttpLimits limits{.head = 2048, .body = 8192};
+  std::string out, buffer;
+  try {
+    HttpReader reader(limits);
+    for (size_t at = 0; at < bytes.size(); at += piece) {
+      buffer += bytes.substr(at, piece);
+      while (reader.take(buffer)) {
+        const HttpRequest& request = reader.request();
+        if (request.body.size() > limits.body) std::abort();
+        out += request.method + " " + request.path + " " + host_name(request.header("host")) + " " +
+               (reader.keep_alive() ? "keep " : "close ") + request.body + "\n";
+        for (const auto& [name, value] : request.headers) out += name + ": " + value + "\n";
+        reader = HttpReader(limits);
+      }
+      if (buffer.size() > limits.head + piece + 4) std::abort();
+    }
+  } catch (const HttpRefusal& refusal) {
+    out += std::to_string(refusal.status);
+  }
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0 || size > 1 << 16) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::string whole = read_all_requests(bytes, std::max<size_t>(bytes.size(), 1));
+  if (read_all_requests(bytes, size_t{data[0]} + 1) != whole) {
+    std::fprintf(stderr, "the requests depend on the pieces in which they arrive\n");
+    std::abort();
+  }
+  return 0;
+}
