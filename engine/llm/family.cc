@@ -1,12 +1,15 @@
 #include "llm/family.h"
 
 #include <algorithm>
+#include <charconv>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "base/files.h"
 #include "config/document.h"
 #include "llm/expression.h"
+#include "llm/family_keys.h"
 
 namespace paddle::llm {
 
@@ -47,18 +50,15 @@ std::string find_family_file(const ModelFiles& files) {
 /// Keys that transformers writes into the config of any model: how to generate, train, report and
 /// store, but nothing of what the model computes.
 constexpr const char* kKeysOfAllConfigs[] = {
-    "_attn_implementation",
-    "_attn_implementation_autoset",
-    "_commit_hash",
-    "_flash_attn_2_enabled",
-    "_name_or_path",
-    "_num_labels",
+    "adapters",
     "architectures",
+    "attn_implementation",
     "auto_map",
     "bad_words_ids",
     "begin_suppress_tokens",
     "bos_token_id",
     "chunk_size_feed_forward",
+    "cls_token_id",
     "custom_pipelines",
     "decoder_start_token_id",
     "diversity_penalty",
@@ -71,24 +71,39 @@ constexpr const char* kKeysOfAllConfigs[] = {
     "finetuning_task",
     "forced_bos_token_id",
     "forced_eos_token_id",
+    "generation_config",
     "gradient_checkpointing",
     "id2label",
     "initializer_range",
+    "is_decoder",
     "label2id",
+    "language",
     "length_penalty",
+    "loss_type",
+    "low_memory",
+    "mask_token_id",
+    "matryoshka_dimensions",
     "max_length",
+    "max_new_tokens",
     "min_length",
+    "model_max_length",
+    "name_or_path",
+    "neftune_noise_alpha",
     "no_repeat_ngram_size",
     "num_beam_groups",
     "num_beams",
+    "num_labels",
     "num_return_sequences",
     "output_attentions",
     "output_hidden_states",
+    "output_past",
     "output_scores",
     "pad_token_id",
+    "penalty_alpha",
     "prefix",
     "problem_type",
     "remove_invalid_values",
+    "renormalize_logits",
     "repetition_penalty",
     "return_dict",
     "return_dict_in_generate",
@@ -107,67 +122,95 @@ constexpr const char* kKeysOfAllConfigs[] = {
     "typical_p",
     "unk_token_id",
     "unsloth_fixed",
+    "unsloth_tied_weights",
     "unsloth_version",
     "use_bfloat16",
     "use_cache",
 };
 
-/// Names in an expression.
-std::set<std::string> names_of(const std::string& expression) {
-  std::set<std::string> out;
-  std::string name;
-  for (const char c : expression + " ") {
-    const bool part =
-        c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (part) {
-      name += c;
-    } else if (!name.empty()) {
-      out.insert(std::exchange(name, ""));
-    }
-  }
+/// Keys that transformers writes into the config of any model, and that would change it if they
+/// were set.
+constexpr const char* kKeysThatMustBeOff[] = {
+    "add_cross_attention", "cross_attention_hidden_size", "is_encoder_decoder",
+    "pruned_heads",        "quantization_config",         "tie_encoder_decoder",
+};
+
+/// The params of a family and of the files that it includes, with their own values.
+std::map<std::string, Node> params_of_family(const Node& root, const std::string& folder) {
+  std::map<std::string, Node> out;
+  const auto add = [&](const Node& from) {
+    if (const Node* params = from.find("params"))
+      for (const config::Entry& entry : params->entries) out.emplace(entry.key.text, entry.value);
+  };
+  add(root);
+  if (const Node* include = root.find("include"))
+    for (const Node& name : include->items)
+      if (const std::string path = join_path(folder, name.text); file_exists(path))
+        add(read_family(path));
   return out;
 }
 
-/// Refuses a key, at `path` in the model's files, that no expression names, and such keys of its
-/// value.
-void check_known(const ModelFiles& files, const std::set<std::string>& known,
-                 const std::string& key, const std::string& path, const jinja::Value* value) {
-  if (!known.contains(key))
-    fail(ErrorCode::kModel, files.config, ": the family does not know the key '", path,
-         "', which may change the model; list it in `unread` of its `sources` if it does not");
-  if (!value || !value->is_dict()) return;
-  for (const auto& [inner, inner_value] : value->dict().entries)
-    if (inner.is_string())
-      check_known(files, known, inner.string(), str(path, ".", inner.string()), &inner_value);
+/// Sizes that the files must agree on, where a loop over them would be long or a division have a
+/// rest.
+void check_sizes(const FamilyKeys& keys, const ModelFiles& files,
+                 const std::map<std::string, std::pair<const Node*, std::string>>& params) {
+  const auto number = [&](const char* name) -> int64_t {
+    const auto found = params.find(name);
+    int64_t value = -1;
+    if (found != params.end()) {
+      const std::string& text = found->second.second;
+      std::from_chars(text.data(), text.data() + text.size(), value);
+    }
+    return value;
+  };
+  const auto expression = [&](const char* name) { return params.at(name).first; };
+  constexpr int64_t kMostExperts = 4096;
+  if (files.weights)
+    if (const auto tensors = std::ssize(files.weights->tensors()); number("layers") > tensors)
+      keys.refuse({expression("layers")}, str("more layers than the file has tensors, ", tensors));
+  if (number("experts") > kMostExperts)
+    keys.refuse({expression("experts")}, str("more than ", kMostExperts, " experts"));
+  if (const int64_t heads = number("heads"), groups = number("kv_heads");
+      heads > 0 && groups > 0 && heads % groups != 0)
+    keys.refuse({expression("heads"), expression("kv_heads")},
+                str("the heads of queries, ", heads,
+                    ", are not a multiple of those of keys and values, ", groups));
 }
 
 /// Reads the params of the family, as overrides; every key of the model's files must have been
 /// read.
-void read_params(const Node& section, const ModelFiles& files, Family& family) {
-  const jinja::Value variables = std::make_shared<const jinja::Dict>(files.variables);
+void read_params(const Node& root, const Node& section, const ModelFiles& files, Family& family) {
   std::vector<std::string>& out = family.overrides;
-  std::set<std::string> known, ignored = {"model_type"};
+  FamilyKeys keys(files, family.is_given);
+  std::set<std::string> ignored = {"model_type"};
   if (files.kind == "huggingface")
     ignored.insert(std::begin(kKeysOfAllConfigs), std::end(kKeysOfAllConfigs));
-  const auto read = [&](const Node& expression) {
-    known.merge(names_of(expression.as_string()));
-    return evaluate(expression, variables);
-  };
+  const std::string folder = family.file.substr(0, family.file.rfind('/') + 1);
+  const auto own = params_of_family(root, folder.empty() ? "." : folder);
+  std::map<std::string, std::pair<const Node*, std::string>> given;
   if (const Node* params = section.find("params"))
     for (const config::Entry& entry : params->entries) {
-      std::string value = read(entry.value);
+      const std::string& name = entry.key.text;
+      const auto found = own.find(name);
+      std::string value =
+          keys.read_param(name, entry.value, found == own.end() ? nullptr : &found->second);
+      given[name] = {&entry.value, value};
       // An override that is text and not an expression has quotes of its own.
       if (value.starts_with('"')) value = str("\"'", value.substr(1, value.size() - 2), "'\"");
-      if (value == "null")
-        fail(ErrorCode::kModel, files.config, ": no value for the param '", entry.key.text, "' (",
-             entry.value.text, ")");
-      out.push_back("params." + entry.key.text + "=" + value);
+      out.push_back("params." + name + "=" + value);
     }
+  check_sizes(keys, files, given);
+  if (files.kind == "huggingface")
+    for (const char* key : kKeysThatMustBeOff) {
+      const jinja::Value* const value = files.variables.find(std::string_view(key));
+      ignored.insert(key);
+      if (value && value->truth())
+        fail(ErrorCode::kModel, files.config, ": models with '", key, "' are not supported");
+    }
+  const auto read = [&](const Node& expression) { return keys.read(expression); };
   if (const Node* require = section.find("require"))
     for (const Node& condition : require->items)
-      if (read(condition) != "true")
-        fail(ErrorCode::kModel, files.config, ": models of type '", files.type,
-             "' are supported only where ", condition.text);
+      if (read(condition) != "true") keys.refuse_where(condition);
   if (const Node* context = section.find("context"))
     family.context = integer_of(*context, read(*context));
   if (const Node* adapters = section.find("adapters")) {
@@ -179,9 +222,7 @@ void read_params(const Node& section, const ModelFiles& files, Family& family) {
   }
   if (const Node* unread = section.find("unread"))
     for (const Node& key : unread->items) ignored.insert(key.text);
-  for (const std::string& key : files.keys)
-    if (!ignored.contains(key))
-      check_known(files, known, key, key, files.variables.find(std::string_view(key)));
+  keys.check_all_read(ignored);
 }
 
 }  // namespace
@@ -189,6 +230,7 @@ void read_params(const Node& section, const ModelFiles& files, Family& family) {
 Family find_family(const ModelFiles& files, const std::string& family) {
   Family out;
   out.file = family.empty() ? find_family_file(files) : family;
+  out.is_given = !family.empty();
   const Node root = read_family(out.file);
   const Node* section = find_section(root, files);
   if (!section)
@@ -202,13 +244,28 @@ Family find_family(const ModelFiles& files, const std::string& family) {
   if (const Node* theirs = root.find("sources")->find("huggingface"))
     if (const Node* names = theirs->find("weights"))
       out.adapter_rules = join_path(folder, names->as_string());
-  read_params(*section, files, out);
+  read_params(root, *section, files, out);
   const Node* params = root.find("params");
   out.takes_context = params && params->find("cache_context");
   const Node* functions = root.find("functions");
   out.has_step = functions && functions->find("step");
   out.has_embed = functions && functions->find("embed");
   return out;
+}
+
+void build_model(const Family& family, const std::string& config,
+                 const std::function<void()>& build) {
+  try {
+    build();
+  } catch (const Error& e) {
+    const std::string folder = family.file.substr(0, family.file.rfind('/') + 1);
+    const std::string& place = e.location().file;
+    const bool of_family = (e.code() == ErrorCode::kConfig || e.code() == ErrorCode::kUsage) &&
+                           !place.empty() && place.starts_with(folder);
+    if (family.is_given || !of_family) throw;
+    fail(ErrorCode::kModel, config, ": its keys make no model: ", e.message(), " (",
+         place.substr(folder.size()), ":", e.location().line, ")");
+  }
 }
 
 }  // namespace paddle::llm

@@ -2,6 +2,7 @@
 // A family of models: a model file whose section `sources` says how keys of config.json or of
 // GGUF's metadata become its params, and which rules rename the weights.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace paddle::llm {
 
 struct Family {
   std::string file;                    ///< the model file
+  bool is_given = false;               ///< the user has named it
   std::string rules;                   ///< the file of rules for the weights' names
   std::vector<std::string> overrides;  ///< of params
   /// The rules for the names of Hugging Face's weights, which those of adapters are; empty if it
@@ -30,5 +32,10 @@ struct Family {
 /// that come with the programs that names the model's type. kModel for a type or a key that it does
 /// not know.
 Family find_family(const ModelFiles& files, const std::string& family);
+
+/// Builds a model of a family that comes with the programs: what is wrong then is not its file, but
+/// what `config`, the file of the user, says. Its errors are kModel and name this file.
+void build_model(const Family& family, const std::string& config,
+                 const std::function<void()>& build);
 
 }  // namespace paddle::llm

@@ -60,7 +60,9 @@ std::unique_ptr<program::Model> load_whole(const ModelFiles& files, const Family
                                            const std::string& path,
                                            const program::LoadOptions& options) {
   const WholeModel whole = whole_model(files, family, path, options);
-  auto model = program::load_model(whole.file, whole.options);
+  std::unique_ptr<program::Model> model;
+  build_model(family, files.config,
+              [&] { model = program::load_model(whole.file, whole.options); });
   // Another function need not use all weights.
   if (options.function == "model") whole.weights->check_all_used();
   return model;

@@ -75,6 +75,7 @@ LoadedModel::LoadedModel(const ModelFiles& files, Family family, const std::stri
                          program::LoadOptions options, Activations activations, WeightType weights)
     : name_(path.substr(path.find_last_of('/') + 1)),
       path_(path),
+      config_(files.config),
       family_(std::move(family)),
       options_(std::move(options)),
       weights_(files, family_.rules, path, activations == Activations::kFloat32, weights),
@@ -95,7 +96,6 @@ std::shared_ptr<ir::Function> LoadedModel::trace(const CacheLayout& cache, Adapt
   options.overrides.push_back(str("params.cache_type=\"'", cache_dtype(cache.type), "'\""));
   if (family_.takes_context)
     options.overrides.push_back(str("params.cache_context=", cache.context));
-  const program::ModelFile file = program::open_model_file(family_.file, options);
   program::ParameterStore store;
   store.initializes_random = false;
   store.preset = [&](const std::string& name, const Dims& shape,
@@ -110,7 +110,11 @@ std::shared_ptr<ir::Function> LoadedModel::trace(const CacheLayout& cache, Adapt
     if (inserted) it->second = weights_.read(name, shape);
     return it->second;
   };
-  const auto function = program::trace_prediction(*file.program, *file.entry, store, false);
+  std::shared_ptr<ir::Function> function;
+  build_model(family_, config_, [&] {
+    const program::ModelFile file = program::open_model_file(family_.file, options);
+    function = program::trace_prediction(*file.program, *file.entry, store, false);
+  });
   parameter_count_ = store.parameter_count();
   Packing packing{*function, {}, adapter, {}};
   for (size_t i = 0; i < function->inputs.size(); ++i)

@@ -67,7 +67,7 @@ class LoadedModel {
                    const std::string& name, const Adapter::Factors& factors);
   void bind(ir::Function& function);
 
-  std::string name_, path_;
+  std::string name_, path_, config_;
   Family family_;
   program::LoadOptions options_;
   Weights weights_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "text/json_value.h"
 
 namespace paddle::llm {
@@ -48,7 +49,10 @@ ModelFiles open_folder(const std::string& path) {
 
 jinja::Value value_of(const formats::gguf::Value& value) {
   if (const auto* n = std::get_if<int64_t>(&value.value)) return *n;
-  if (const auto* n = std::get_if<uint64_t>(&value.value)) return static_cast<int64_t>(*n);
+  if (const auto* n = std::get_if<uint64_t>(&value.value)) {
+    if (*n > uint64_t{INT64_MAX}) return jinja::BigInteger{std::to_string(*n)};
+    return static_cast<int64_t>(*n);
+  }
   if (const auto* d = std::get_if<double>(&value.value)) return *d;
   if (const auto* b = std::get_if<bool>(&value.value)) return *b;
   if (const auto* t = std::get_if<std::string_view>(&value.value)) return std::string(*t);
@@ -69,6 +73,7 @@ ModelFiles open_gguf(const std::string& path) {
     std::string name = key.substr(prefix.size());
     std::replace(name.begin(), name.end(), '.', '_');
     out.variables.set(name, value_of(value));
+    out.spellings[name] = key;
     out.keys.push_back(name);
   }
   if (const auto* tokens = file.strings("tokenizer.ggml.tokens"))
@@ -83,6 +88,19 @@ ModelFiles open_gguf(const std::string& path) {
 }
 
 }  // namespace
+
+std::string ModelFiles::spelled(const std::string& variable) const {
+  if (const auto found = spellings.find(variable); found != spellings.end()) return found->second;
+  if (kind != "gguf") return variable;
+  // A key that is not there: those of GGUF have these sections.
+  for (const char* section : {"attention", "rope_scaling", "rope"}) {
+    std::string name = section;
+    if (!variable.starts_with(name + "_")) continue;
+    std::replace(name.begin(), name.end(), '_', '.');
+    return str(type, ".", name, ".", variable.substr(name.size() + 1));
+  }
+  return type + "." + variable;
+}
 
 ModelFiles open_model_files(const std::string& path) {
   return is_directory(path) ? open_folder(path) : open_gguf(path);

@@ -1,6 +1,7 @@
 #pragma once
 // The files of a language model: a Hugging Face folder or a GGUF file, in the terms of `sources`.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ struct ModelFiles {
   std::shared_ptr<const formats::gguf::Reader> gguf;  ///< null for a folder
   int64_t context = 2048;
   std::vector<int64_t> end_tokens;
+  std::map<std::string, std::string> spellings;  ///< of variables whose keys are spelled otherwise
+
+  /// The key of a variable, as the file spells it.
+  std::string spelled(const std::string& variable) const;
 };
 
 /// kModel for files that are damaged.

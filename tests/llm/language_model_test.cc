@@ -447,7 +447,8 @@ TEST(LanguageModel, KeysOfPublishedConfigsAreKnown) {
                     "\"id2label\": {\"0\": \"LABEL_0\"}, \"vocab_size\""),
             "accepted");
   EXPECT_EQ(refusal("\"vocab_size\"", "\"rope_interleaved\": true, \"vocab_size\""),
-            "config.json: models of type 'llama' are supported only where not rope_interleaved");
+            "config.json: models of type 'llama' are supported only where not "
+            "rope_interleaved; rope_interleaved is True");
 }
 
 TEST(LanguageModel, WhatTheFamilyDoesNotKnowIsRefused) {
@@ -459,7 +460,7 @@ TEST(LanguageModel, WhatTheFamilyDoesNotKnowIsRefused) {
             "model; list it in `unread` of its `sources` if it does not");
   EXPECT_EQ(refusal("\"silu\"", "\"gelu\""),
             "config.json: models of type 'llama' are supported only where (hidden_act or \"silu\") "
-            "== \"silu\"");
+            "== \"silu\"; hidden_act is 'gelu'");
   EXPECT_EQ(refusal("\"model_type\": \"llama\"", "\"model_type\": \"mamba\""),
             kFamily + ": has no `sources` for huggingface models of type 'mamba'");
   EXPECT_EQ(refusal("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1").substr(0, 50),
