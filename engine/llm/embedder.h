@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "llm/language_model.h"
+#include "llm/sentence_modules.h"
 #include "text/tokenizer.h"
 
 namespace paddle::llm {
-
-/// How hidden values become one vector; from the files of sentence-transformers where they are.
-enum class Pooling : uint8_t { kMean, kFirst, kLast };
 
 /// Whether the family of the model in this path has a function `embed`.
 bool is_encoder(const std::string& path, const std::string& family);
@@ -38,8 +36,7 @@ class Embedder {
   std::unique_ptr<program::Model> model_;
   tokenizers::Tokenizer tokenizer_;
   int64_t context_ = 0, width_ = 0;
-  Pooling pooling_ = Pooling::kMean;
-  bool normalize_ = true;
+  SentenceModules modules_;
 };
 
 }  // namespace paddle::llm
