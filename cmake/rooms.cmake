@@ -200,7 +200,7 @@ paddle_room(ops DEPENDS base tensor
 paddle_room(ir DEPENDS base tensor ops)
 paddle_room(formats DEPENDS base tensor
   LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG TIFF::TIFF paddle_webp paddle_webpdemux
-            nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
+            nlohmann_json::nlohmann_json protobuf::libprotobuf-lite paddle_pcre2
   SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/hdf5/module/")
 paddle_room(kernels DEPENDS base tensor ops comm formats
   EXCLUDE "/engine/kernels/linalg/module/"

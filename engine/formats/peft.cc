@@ -1,5 +1,8 @@
 #include "formats/peft.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -8,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/free_with.h"
 
 namespace paddle::formats {
 namespace {
@@ -19,14 +23,6 @@ const std::string& checked(const std::string& folder) {
   if (!is_directory(folder))
     fail(ErrorCode::kUsage, folder, ": is not a folder with adapter_config.json");
   return folder;
-}
-
-/// The value for a layer whose path ends in a key.
-double of_layer(const std::map<std::string, double>& values, const std::string& layer,
-                double fallback) {
-  for (const auto& [key, value] : values)
-    if (layer == key || layer.ends_with("." + key)) return value;
-  return fallback;
 }
 
 /// "a.b.weight" as the module "a.b".
@@ -74,6 +70,49 @@ void write_peft(const std::string& folder, const PeftOutput& adapter) {
   write_safetensors(join_path(folder, "adapter_model.safetensors"), tensors, {{"format", "pt"}});
 }
 
+struct PeftAdapter::Patterns::Compiled {
+  std::string expression;
+  std::unique_ptr<pcre2_code, FreeWith<pcre2_code_free>> code;
+};
+
+/// As PEFT's get_pattern_key: Python's re.match(rf"(.*\.)?({expression})$", layer).
+void PeftAdapter::Patterns::add(const std::string& expression, double value) {
+  const std::string whole = "(.*\\.)?(" + expression + ")$";
+  auto compiled = std::make_shared<Compiled>();
+  compiled->expression = expression;
+  int error = 0;
+  PCRE2_SIZE at = 0;
+  compiled->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(whole.data()), whole.size(),
+                                     PCRE2_ANCHORED | PCRE2_NEVER_BACKSLASH_C, &error, &at,
+                                     nullptr));
+  if (!compiled->code) {
+    PCRE2_UCHAR message[256];
+    pcre2_get_error_message(error, message, sizeof message);
+    fail(ErrorCode::kModel, "'", expression, "': ", reinterpret_cast<const char*>(message));
+  }
+  entries_.emplace_back(std::move(compiled), value);
+}
+
+double PeftAdapter::Patterns::of(const std::string& layer, double fallback) const {
+  constexpr uint32_t kMostSteps = 1'000'000;
+  if (entries_.empty()) return fallback;
+  const std::unique_ptr<pcre2_match_data, FreeWith<pcre2_match_data_free>> data(
+      pcre2_match_data_create(1, nullptr));
+  const std::unique_ptr<pcre2_match_context, FreeWith<pcre2_match_context_free>> context(
+      pcre2_match_context_create(nullptr));
+  if (!data || !context) fail(ErrorCode::kDevice, "out of memory for a pattern");
+  pcre2_set_match_limit(context.get(), kMostSteps);
+  pcre2_set_heap_limit(context.get(), 16 << 10);  // KiB
+  for (const auto& [compiled, value] : entries_) {
+    const int found = pcre2_match(compiled->code.get(), reinterpret_cast<PCRE2_SPTR>(layer.data()),
+                                  layer.size(), 0, 0, data.get(), context.get());
+    if (found >= 0) return value;
+    if (found != PCRE2_ERROR_NOMATCH)
+      fail(ErrorCode::kModel, "'", compiled->expression, "' takes too many steps on '", layer, "'");
+  }
+  return fallback;
+}
+
 PeftAdapter::PeftAdapter(const std::string& folder)
     : tensors_(join_path(checked(folder), "adapter_model.safetensors")) {
   read_config(join_path(folder, "adapter_config.json"));
@@ -108,23 +147,37 @@ PeftAdapter::PeftAdapter(const std::string& folder)
 }
 
 void PeftAdapter::read_config(const std::string& path) {
-  const auto json =
-      nlohmann::json::parse(read_file(path, kMostConfigBytes, ErrorCode::kModel), nullptr, false);
+  const auto json = nlohmann::ordered_json::parse(
+      read_file(path, kMostConfigBytes, ErrorCode::kModel), nullptr, false);
   if (!json.is_object()) fail(ErrorCode::kModel, path, ": is not a JSON object");
   try {
     if (const std::string type = json.value("peft_type", "LORA"); type != "LORA")
       fail(ErrorCode::kModel, path, ": peft_type is '", type, "', expected LORA");
     if (json.value("use_dora", false))
       fail(ErrorCode::kModel, path, ": use_dora: magnitudes of DoRA are not supported");
+    // Further settings that change what the adapter computes.
+    for (const char* key : {"alora_invocation_tokens", "arrow_config", "layer_replication",
+                            "lora_bias", "use_bdlora", "use_qalora"})
+      if (const auto found = json.find(key);
+          found != json.end() && !found->is_null() && *found != false)
+        fail(ErrorCode::kModel, path, ": ", key, " is not supported");
     rank_ = json.at("r").get<double>();
     alpha_ = json.at("lora_alpha").get<double>();
     root_scale_ = json.value("use_rslora", false);
     input_first_ = json.value("fan_in_fan_out", false);
     for (const auto& [key, to] : {std::pair{"rank_pattern", &ranks_}, {"alpha_pattern", &alphas_}})
       if (const auto found = json.find(key); found != json.end() && found->is_object())
-        *to = found->get<std::map<std::string, double>>();
+        for (const auto& [expression, value] : found->items()) try {
+            if (const double number = value.get<double>(); number > 0 || to == &alphas_)
+              to->add(expression, number);
+            else
+              fail(ErrorCode::kModel, "'", expression, "' is ", number, ", expected more than 0");
+          } catch (const Error& e) {
+            fail(ErrorCode::kModel, path, ": ", key, ": ", e.message());
+          }
   } catch (const nlohmann::json::exception&) {
-    fail(ErrorCode::kModel, path, ": r and lora_alpha must be numbers");
+    fail(ErrorCode::kModel, path,
+         ": r, lora_alpha and the values of their patterns must be numbers");
   }
   if (!(rank_ > 0)) fail(ErrorCode::kModel, path, ": r must be positive");
 }
@@ -133,7 +186,7 @@ double PeftAdapter::scale_of(const std::string& weight) const {
   constexpr std::string_view kSuffix = ".weight";
   std::string layer = weight;
   if (layer.ends_with(kSuffix)) layer.resize(layer.size() - kSuffix.size());
-  const double rank = of_layer(ranks_, layer, rank_), alpha = of_layer(alphas_, layer, alpha_);
+  const double rank = ranks_.of(layer, rank_), alpha = alphas_.of(layer, alpha_);
   return alpha / (root_scale_ ? std::sqrt(rank) : rank);
 }
 

@@ -3,7 +3,9 @@
 // and adapter_model.safetensors.
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/safetensors.h"
@@ -34,12 +36,22 @@ class PeftAdapter {
   Array read(const SafetensorsEntry& entry) const { return tensors_.read(entry); }
 
  private:
+  /// Values of the layers whose paths match an expression; the first one of the file counts.
+  class Patterns {
+   public:
+    void add(const std::string& expression, double value);
+    double of(const std::string& layer, double fallback) const;
+
+   private:
+    struct Compiled;
+    std::vector<std::pair<std::shared_ptr<const Compiled>, double>> entries_;
+  };
   void read_config(const std::string& path);
 
   double rank_ = 8, alpha_ = 8;
   bool root_scale_ = false;  ///< rsLoRA: alpha / sqrt(rank)
   bool input_first_ = false;
-  std::map<std::string, double> ranks_, alphas_;  ///< of single layers
+  Patterns ranks_, alphas_;
   SafetensorsReader tensors_;
   std::map<std::string, Delta> deltas_;
 };
