@@ -223,6 +223,100 @@ TEST(Numbers, DecimalsWithinBounds) {
   EXPECT_FALSE(matches(narrow, "0.6"));
 }
 
+// The bounds that Pydantic writes for PositiveInt and its like, zod for every integer, and OpenAPI
+// for 64 bits.
+TEST(Numbers, BoundsOfOneSideAndOfManyDigits) {
+  struct Case {
+    const char* bounds;
+    std::vector<const char*> inside, outside;
+  };
+  const Case integers[] = {
+      {R"("minimum": 0)",
+       {"0", "1", "9", "10", "999999999999999"},
+       {"-1", "-0", "01", "0.5", "1e3"}},
+      {R"("exclusiveMinimum": 0)", {"1", "10", "123456"}, {"0", "-1"}},
+      {R"("minimum": 17)", {"17", "18", "99", "100"}, {"16", "9", "-17", "0"}},
+      {R"("maximum": 100)", {"100", "99", "0", "-1", "-999999999999999"}, {"101", "1000"}},
+      {R"("exclusiveMaximum": -5)", {"-6", "-50"}, {"-5", "0", "6"}},
+      {R"("minimum": -9007199254740991, "maximum": 9007199254740991)",
+       {"9007199254740991", "-9007199254740991", "0", "9007199254740990", "999999999999999"},
+       {"9007199254740992", "-9007199254740992", "9010000000000000", "10000000000000000"}},
+      {R"("minimum": 0, "maximum": 9007199254740991)",
+       {"0", "9007199254740991", "8999999999999999"},
+       {"-1", "9007199254740992"}},
+      {R"("minimum": -9223372036854775808, "maximum": 9223372036854775807)",
+       {"9223372036854775807", "-9223372036854775808"},
+       {"9223372036854775808", "-9223372036854775809"}},
+      {R"("maximum": 18446744073709551615, "minimum": 18446744073709551614)",
+       {"18446744073709551615", "18446744073709551614"},
+       {"18446744073709551616", "1"}},
+      {R"("minimum": 0.5, "maximum": 2.5)", {"1", "2"}, {"0", "3"}},
+      {R"("minimum": -2.5, "maximum": -0.5)", {"-2", "-1"}, {"-3", "0", "1"}},
+      {R"("minimum": 1e20)",
+       {"100000000000000000000", "999999999999999999999"},
+       {"99999999999999999999", "1"}},
+      {R"("minimum": 3, "exclusiveMinimum": 3, "maximum": 1e300)", {"4", "1000"}, {"3"}}};
+  for (const Case& each : integers) {
+    Matcher m = schema(str(R"({"type": "integer", )", each.bounds, "}"));
+    for (const char* text : each.inside)
+      EXPECT_TRUE(matches(m, text)) << each.bounds << " " << text;
+    for (const char* text : each.outside)
+      EXPECT_FALSE(matches(m, text)) << each.bounds << " " << text;
+  }
+  const Case numbers[] = {
+      {R"("minimum": 0)", {"0", "0.5", "12.3456", "0.0"}, {"-0.5", "-1", ".5", "1."}},
+      {R"("exclusiveMinimum": 0)", {"0.0001", "3"}, {"0", "0.0", "-1"}},
+      {R"("minimum": 0, "maximum": 1e9)",
+       {"1000000000", "1000000000.0", "0.1", "999999999.9999"},
+       {"1000000000.0001", "1000000001", "-0.1"}},
+      {R"("maximum": -0.25)", {"-0.25", "-0.2500", "-1", "-0.3"}, {"-0.2", "0", "-0.2499"}},
+      {R"("minimum": -1.5, "exclusiveMaximum": 1.5)",
+       {"-1.5", "1.4999", "0", "1"},
+       {"1.5", "-1.5001"}},
+      {R"("minimum": 0.1234, "maximum": 0.1236)",
+       {"0.1234", "0.1235", "0.1236"},
+       {"0.123", "0.12", "0.1237", "0.1233", "0", "1"}},
+      {R"("minimum": 1.5, "maximum": 1.5)", {"1.5", "1.50"}, {"1", "1.51", "2"}},
+      {R"("minimum": 1e-20, "maximum": 2e-20)", {"0.00000000000000000001"}, {"0", "0.1"}}};
+  for (const Case& each : numbers) {
+    Matcher m = schema(str(R"({"type": "number", )", each.bounds, "}"));
+    for (const char* text : each.inside)
+      EXPECT_TRUE(matches(m, text)) << each.bounds << " " << text;
+    for (const char* text : each.outside)
+      EXPECT_FALSE(matches(m, text)) << each.bounds << " " << text;
+  }
+}
+
+// All numbers of three digits and two decimals against all bounds of a few.
+TEST(Numbers, BoundsAreThoseOfTheValues) {
+  const double bounds[] = {-10.25, -1, -0.07, 0, 0.3, 0.99, 1, 9.5, 10, 10.01};
+  for (const double low : bounds)
+    for (const double high : bounds) {
+      if (low > high) continue;
+      Matcher m =
+          schema(str(R"({"type": "number", "minimum": )", low, R"(, "maximum": )", high, "}"));
+      for (int k = -1100; k <= 1100; ++k) {
+        char text[16];
+        std::snprintf(text, sizeof text, "%.2f", k / 100.0);
+        const bool inside = k >= std::lround(low * 100) && k <= std::lround(high * 100);
+        EXPECT_EQ(matches(m, text), inside) << low << " " << high << " " << text;
+        if (k % 10 == 0 && k % 100 != 0) {
+          std::snprintf(text, sizeof text, "%.1f", k / 100.0);
+          EXPECT_EQ(matches(m, text), inside) << low << " " << high << " " << text;
+        }
+      }
+    }
+}
+
+TEST(JsonSchema, TooLargeSaysWhere) {
+  std::string items;
+  for (int i = 0; i < 9; ++i)
+    items += str(i ? ", " : "", "\"k", i, R"(": {"type": "integer", "maximum": )",
+                 std::string(300, '7'), "}");
+  EXPECT_NE(refusal(R"({"type": "object", "properties": {)" + items + "}}").find("$.properties.k"),
+            std::string::npos);
+}
+
 TEST(Matcher, EveryPathOfASchemaLeadsToJsonThatIsValid) {
   // Random walks that end as soon as they may.
   Matcher m = schema(R"({"type": "object", "properties": {"a": {"type": "array", "items":

@@ -40,6 +40,8 @@ struct Part {
 class Builder {
  public:
   explicit Builder(std::string what) : what_(std::move(what)) {}
+  /// Names the following parts in errors.
+  void rename(std::string what) { what_ = std::move(what); }
 
   Part nothing();
   Part bytes(uint8_t low, uint8_t high);

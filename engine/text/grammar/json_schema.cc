@@ -66,6 +66,7 @@ class Compiler {
     while (!open_.empty()) {
       const Open next = open_.front();
       open_.pop_front();
+      builder_.rename("the schema, " + next.path);
       builder_.define(next.rule, value(*next.schema, next.path));
     }
   }
@@ -394,6 +395,11 @@ class Compiler {
     return plain_string(least, most);
   }
 
+  static Decimal decimal_in(const Json& number) {
+    if (number.kind == Kind::kInteger) return parse_decimal(std::to_string(number.integer));
+    return number.text.empty() ? decimal_of(number.number) : parse_decimal(number.text);
+  }
+
   Part number(const Json& schema, const std::string& path, bool integer) {
     NumberBounds bounds;
     const auto read = [&](const char* key, bool is_low, bool exclusive) {
@@ -403,8 +409,9 @@ class Compiler {
         refuse_schema(path + "." + key, "is ", found->dump(), ", expected a number");
       auto& bound = is_low ? bounds.low : bounds.high;
       auto& open = is_low ? bounds.low_open : bounds.high_open;
-      const double x = found->number;
-      if (!bound || (is_low ? x > *bound : x < *bound) || (x == *bound && exclusive)) {
+      const Decimal x = decimal_in(*found);
+      const int order = bound ? compare(x, *bound) : 0;
+      if (!bound || (is_low ? order > 0 : order < 0) || (order == 0 && exclusive)) {
         bound = x;
         open = exclusive;
       }
