@@ -61,6 +61,28 @@ std::string_view stripped(std::string_view text) {
           static_cast<size_t>(words.back().data() + words.back().size() - words.front().data())};
 }
 
+/// Words as jiwer splits texts: at spaces and at runs of two or more blanks of any kind. Another
+/// blank, such as a tab or U+00A0, is a character of its word.
+std::vector<std::string_view> spaced_words(std::string_view text) {
+  std::vector<std::string_view> out;
+  text = stripped(text);
+  size_t begin = 0, at = 0;
+  while (at < text.size()) {
+    size_t blanks = 0, end = at;
+    while (const size_t bytes = end < text.size() ? blank_bytes(text.substr(end)) : 0) {
+      end += bytes;
+      ++blanks;
+    }
+    if (blanks > 1 || (blanks == 1 && text[at] == ' ')) {
+      out.push_back(text.substr(begin, at - begin));
+      begin = end;
+    }
+    at = blanks > 0 ? end : at + character_bytes(text.substr(at));
+  }
+  if (begin < text.size()) out.push_back(text.substr(begin));
+  return out;
+}
+
 std::vector<std::string_view> characters_of(std::string_view text) {
   std::vector<std::string_view> out;
   for (text = stripped(text); !text.empty();) {
@@ -235,7 +257,7 @@ double ErrorRate::rate() const {
 
 ErrorRate word_errors(const std::vector<std::string>& texts,
                       const std::vector<std::string>& references) {
-  return errors(texts, references, words_of);
+  return errors(texts, references, spaced_words);
 }
 
 ErrorRate character_errors(const std::vector<std::string>& texts,

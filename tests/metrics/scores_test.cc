@@ -50,6 +50,22 @@ TEST(TextScores, ErrorRatesAreThoseOfJiwer) {
   EXPECT_NEAR(character_errors(texts, first).rate(), all["cer"].get<double>(), 1e-12);
   EXPECT_EQ(word_errors({"a b"}, {"a c d"}).edits, 2);
   EXPECT_THROW(word_errors({"a"}, {}), Error);
+  // Blanks other than spaces (jiwer 4.0.0).
+  const struct {
+    const char *reference, *text;
+    double words, characters;
+  } blanks[] = {{"a\tb c", "a b c", 1, 0.2},     {"a\u00a0b c", "a b c", 1, 0.2},
+                {"a  b", "a b", 0, 0.25},        {" a b ", "a b", 0, 0},
+                {"a\nb", "a b", 2, 1.0 / 3},     {"a\tb", "a\tb", 0, 0},
+                {"a\u3000b", "a b", 2, 1.0 / 3}, {"\ta b\t", "a b", 0, 0},
+                {"a\u2003b", "ab", 1, 1.0 / 3},  {"\u00a0ab", "ab", 0, 0},
+                {"a\t\u00a0b", "a b", 0, 0.5}};
+  for (const auto& each : blanks) {
+    EXPECT_NEAR(word_errors({each.text}, {each.reference}).rate(), each.words, 1e-12)
+        << each.reference;
+    EXPECT_NEAR(character_errors({each.text}, {each.reference}).rate(), each.characters, 1e-12)
+        << each.reference;
+  }
 }
 
 TEST(TextScores, AsMetricsOfARunThoseOfSacreBleuAndJiwer) {
