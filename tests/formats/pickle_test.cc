@@ -77,6 +77,47 @@ TEST(Pickle, FilesOfPaddlePaddle) {
   EXPECT_FALSE(WeightFile(kData + "net.pdopt").tensors().empty());
 }
 
+std::vector<double> numbers_of(const Array& array) {
+  std::vector<double> out;
+  for (int64_t i = 0; i < array.size(); ++i) out.push_back(array.number(i));
+  return out;
+}
+
+// make_pickle_forms.py made the files of the next tests.
+TEST(Pickle, PaddlePaddleWritesBfloat16AsUint16) {
+  const auto arrays = arrays_of(WeightFile(kData + "forms.pdparams"));
+  EXPECT_EQ(arrays.at("w").dtype, DType::kBF16);
+  EXPECT_EQ(numbers_of(arrays.at("w")), (std::vector<double>{1, 2, -0.5}));
+  EXPECT_EQ(arrays.at("b").dtype, DType::kF32);
+}
+
+TEST(Pickle, SlicesOfPaddlePaddleAreJoined) {
+  const WeightFile file(kData + "slices.pdparams");
+  EXPECT_TRUE(file.notes().empty());
+  const auto arrays = arrays_of(file);
+  EXPECT_EQ(arrays.size(), 2u);
+  EXPECT_EQ(arrays.at("w").shape, (Dims{3, 4}));
+  EXPECT_EQ(numbers_of(arrays.at("w")),
+            (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
+TEST(Pickle, ViewsOfPyTorchAreConjugatedAndNegated) {
+  const auto arrays = arrays_of(WeightFile(kData + "flags.pt"));
+  const Array &conjugate = arrays.at("conj"), &plain = arrays.at("plain");
+  EXPECT_EQ(conjugate.complex_number(0), std::complex<double>(1, -2));
+  EXPECT_EQ(conjugate.complex_number(1), std::complex<double>(3, 4));
+  EXPECT_EQ(plain.complex_number(1), std::complex<double>(3, -4));
+  EXPECT_EQ(numbers_of(arrays.at("imag")), (std::vector<double>{-2, 4}));
+}
+
+TEST(Pickle, Float8OfPyTorch) {
+  const auto arrays = arrays_of(WeightFile(kData + "flags.pt"));
+  EXPECT_EQ(arrays.at("e4m3").dtype, DType::kF8E4M3FN);
+  EXPECT_EQ(arrays.at("e5m2").dtype, DType::kF8E5M2);
+  for (const char* name : {"e4m3", "e5m2"})
+    EXPECT_EQ(std::memcmp(arrays.at(name).raw(), "\x38\xc0", 2), 0) << name;
+}
+
 TEST(PaddleParams, NamesComeFromTheProgram) {
   const NpzReader golden(kData + "pickles.npz");
   for (const std::string name : {"pir", "program"}) {

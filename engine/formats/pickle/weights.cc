@@ -52,15 +52,26 @@ std::optional<DType> torch_dtype(const std::string& global) {
 
 /// A dtype of PyTorch, for storages without one.
 std::optional<DType> torch_element(const std::string& global) {
-  static const std::map<std::string, DType> kTypes = {
-      {"torch float64", DType::kF64},    {"torch float32", DType::kF32},
-      {"torch float16", DType::kF16},    {"torch bfloat16", DType::kBF16},
-      {"torch int64", DType::kI64},      {"torch int32", DType::kI32},
-      {"torch int16", DType::kI16},      {"torch int8", DType::kI8},
-      {"torch uint8", DType::kU8},       {"torch uint16", DType::kU16},
-      {"torch uint32", DType::kU32},     {"torch uint64", DType::kU64},
-      {"torch bool", DType::kBool},      {"torch complex64", DType::kC64},
-      {"torch complex128", DType::kC128}};
+  static const std::map<std::string, DType> kTypes = {{"torch float64", DType::kF64},
+                                                      {"torch float32", DType::kF32},
+                                                      {"torch float16", DType::kF16},
+                                                      {"torch bfloat16", DType::kBF16},
+                                                      {"torch int64", DType::kI64},
+                                                      {"torch int32", DType::kI32},
+                                                      {"torch int16", DType::kI16},
+                                                      {"torch int8", DType::kI8},
+                                                      {"torch uint8", DType::kU8},
+                                                      {"torch uint16", DType::kU16},
+                                                      {"torch uint32", DType::kU32},
+                                                      {"torch uint64", DType::kU64},
+                                                      {"torch bool", DType::kBool},
+                                                      {"torch complex64", DType::kC64},
+                                                      {"torch complex128", DType::kC128},
+                                                      {"torch float8_e4m3fn", DType::kF8E4M3FN},
+                                                      {"torch float8_e5m2", DType::kF8E5M2},
+                                                      {"torch float8_e4m3fnuz", DType::kF8E4M3FNUZ},
+                                                      {"torch float8_e5m2fnuz", DType::kF8E5M2FNUZ},
+                                                      {"torch float8_e8m0fnu", DType::kF8E8M0}};
   const auto it = kTypes.find(global);
   return it == kTypes.end() ? std::nullopt : std::optional(it->second);
 }
@@ -86,11 +97,13 @@ bool is_array_call(const Value& value) {
 /// Finds the tensors below a value.
 class WeightFile::Collector {
  public:
-  explicit Collector(WeightFile& file) : file_(file) {}
+  explicit Collector(WeightFile& file, bool of_paddle = false)
+      : file_(file), of_paddle_(of_paddle) {}
   virtual ~Collector() = default;
 
   void collect(const Value& root) {
     visit(root, "", 0);
+    if (const Value* table = of_paddle_ ? item_of(root, kSliceTable) : nullptr) join_slices(*table);
     for (const auto& [what, count] : left_out_)
       file_.notes_.push_back(what + ": " + std::to_string(count) + " left out");
     if (file_.tensors_.empty()) bad("it holds no tensors");
@@ -112,6 +125,8 @@ class WeightFile::Collector {
   WeightFile& file_;
 
  private:
+  /// The key under which PaddlePaddle says which arrays are slices of larger ones.
+  static constexpr std::string_view kSliceTable = "UnpackBigParamInfor@@";
   static constexpr int kDeepest = 64;
   static constexpr size_t kMostTensors = size_t{1} << 20;
 
@@ -126,7 +141,7 @@ class WeightFile::Collector {
       case Kind::kDict:
         if (value.items.size() % 2 != 0) bad("a dict is malformed");
         for (size_t i = 0; i < value.items.size(); i += 2)
-          if (const auto key = key_of(*value.items[i]))
+          if (const auto key = key_of(*value.items[i]); key && (!of_paddle_ || *key != kSliceTable))
             visit(*value.items[i + 1], below(*key), depth + 1);
         return;
       case Kind::kTuple:
@@ -172,6 +187,46 @@ class WeightFile::Collector {
       return visit(*call.arguments()[0], name, depth + 1);
     if (is_array_call(call)) return add(numpy_array(call), name);
     ++left_out_["objects of " + call.items[0]->name];
+  }
+
+  /// The value of a key; null if there is none.
+  static const Value* item_of(const Value& dict, std::string_view key) {
+    for (size_t i = 0; dict.is(Kind::kDict) && i + 1 < dict.items.size(); i += 2)
+      if (dict.items[i]->is(Kind::kText) && dict.items[i]->text == key) return dict.items[i + 1];
+    return nullptr;
+  }
+
+  /// Replaces flat slices by the arrays that they are of: {name: {"OriginShape", "slices"}}.
+  void join_slices(const Value& table) {
+    if (!table.is(Kind::kDict)) bad(str("'", kSliceTable, "' is not a dict"));
+    for (size_t i = 0; i + 1 < table.items.size(); i += 2) {
+      const Value* const shape = item_of(*table.items[i + 1], "OriginShape");
+      const Value* const slices = item_of(*table.items[i + 1], "slices");
+      if (!table.items[i]->is(Kind::kText) || !shape || !slices || !slices->is(Kind::kList))
+        bad(str("'", kSliceTable, "' is damaged"));
+      NamedTensor joined;
+      joined.name = std::string(table.items[i]->text);
+      joined.shape = dims_of(*shape);
+      int64_t left = 1;
+      for (const int64_t size : joined.shape)
+        if (size < 0 || __builtin_mul_overflow(left, size, &left)) bad("a size is negative");
+      joined.strides = contiguous_strides(joined.shape);
+      for (const Value* slice : slices->items) {
+        const auto at = std::ranges::find_if(file_.tensors_, [&](const NamedTensor& tensor) {
+          return slice->is(Kind::kText) && tensor.name == slice->text;
+        });
+        if (at == file_.tensors_.end()) bad(str("a slice of '", joined.name, "' is missing"));
+        if (at->shape.size() != 1 || (!joined.slices.empty() && at->dtype != joined.dtype))
+          bad(str("the slices of '", joined.name, "' are not flat or differ in type"));
+        joined.dtype = at->dtype;
+        left -= at->shape[0];
+        joined.slices.push_back(std::move(*at));
+        file_.tensors_.erase(at);
+      }
+      if (left != 0 || joined.slices.empty())
+        bad(str("the slices of '", joined.name, "' are not its elements"));
+      file_.tensors_.push_back(std::move(joined));
+    }
   }
 
   void add(NamedTensor tensor, const std::string& name) {
@@ -228,7 +283,29 @@ class WeightFile::Collector {
     out.offset = at(arguments, 1).integer;
     out.shape = dims_of(at(arguments, 2));
     out.strides = dims_of(at(arguments, 3));
+    read_flags(call, out);
     return out;
+  }
+
+  /// The last argument: {"conj": True} of a view whose storage is to be conjugated, {"neg": True}
+  /// of one that is to be negated.
+  void read_flags(const Value& call, NamedTensor& out) {
+    const size_t place = call.calls("torch._utils _rebuild_tensor_v3") ? 7 : 6;
+    if (call.calls("torch._utils _rebuild_tensor") || call.arguments().size() <= place) return;
+    const Value& flags = *call.arguments()[place];
+    if (!flags.is(Kind::kDict)) return;
+    for (size_t i = 0; i + 1 < flags.items.size(); i += 2) {
+      if (flags.items[i + 1]->integer == 0) continue;
+      const std::string_view name = flags.items[i]->text;
+      if (name == "conj")
+        out.conjugate = is_complex(out.dtype);
+      else if (name == "neg")
+        out.negative = true;
+      else
+        bad(str("a tensor has the flag '", name, "', which is not supported"));
+    }
+    if (out.negative && !is_float(out.dtype) && !is_complex(out.dtype))
+      bad("an integer tensor has the flag 'neg'");
   }
 
   /// The state is (version, shape, dtype, fortran order, bytes).
@@ -245,7 +322,8 @@ class WeightFile::Collector {
     if (dtype.state && dtype.state->items.size() > 1 && dtype.state->items[1]->text == ">")
       bad("an array has big-endian elements, which are not supported");
     NamedTensor out;
-    out.dtype = *type;
+    // PaddlePaddle has no uint16 and writes the bits of bfloat16 so.
+    out.dtype = of_paddle_ && *type == DType::kU16 ? DType::kBF16 : *type;
     out.shape = dims_of(at(state, 1));
     for (const int64_t size : out.shape)
       if (size < 0) bad("a size is negative");
@@ -277,6 +355,7 @@ class WeightFile::Collector {
     return decoded;
   }
 
+  bool of_paddle_;
   std::map<std::string, int64_t> left_out_;
   size_t visited_ = 0;
 };
@@ -413,7 +492,8 @@ void WeightFile::open_plain() {
   constexpr std::string_view kMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
   Reader reader(memory_->file->bytes(), path_, is_known);
   const Value& first = reader.read();
-  if (!first.is(Kind::kBytes) || first.text != kMagic) return Collector(*this).collect(first);
+  if (!first.is(Kind::kBytes) || first.text != kMagic)
+    return Collector(*this, /*of_paddle=*/true).collect(first);
   reader.read();  // the version of the format
   reader.read();  // what the machine was
   const Value& content = reader.read();
@@ -421,8 +501,52 @@ void WeightFile::open_plain() {
   Storages(*this, reader, keys, reader.position()).collect(content);
 }
 
+namespace {
+
+/// Negates every `step`-th of `count` numbers, from `first` on.
+template <class T>
+void negate_numbers(Array& array, int64_t first, int64_t step, int64_t count) {
+  T* const values = array.data<T>();
+  for (int64_t i = first; i < count; i += step) values[i] = -values[i];
+}
+
+/// Changes the sign of real numbers, or of both or only the imaginary halves of complex ones.
+void change_signs(Array& array, bool imaginary_only) {
+  const int64_t first = imaginary_only ? 1 : 0, step = imaginary_only ? 2 : 1;
+  const int64_t numbers = array.size() * (is_complex(array.dtype) ? 2 : 1);
+  switch (array.dtype) {
+    case DType::kF32:
+    case DType::kC64:
+      return negate_numbers<float>(array, first, step, numbers);
+    case DType::kF64:
+    case DType::kC128:
+      return negate_numbers<double>(array, first, step, numbers);
+    default: {
+      const DType dtype = array.dtype;
+      array = array.cast(DType::kF64);
+      negate_numbers<double>(array, first, step, numbers);
+      array = array.cast(dtype);
+    }
+  }
+}
+
+}  // namespace
+
 Array WeightFile::read(size_t index) const {
   const NamedTensor& tensor = tensors_.at(index);
+  if (tensor.slices.empty()) return read(tensor);
+  Array out = Array::empty(tensor.dtype, tensor.shape);
+  auto* to = static_cast<std::byte*>(out.raw());
+  for (const NamedTensor& slice : tensor.slices) {
+    const Array values = read(slice);
+    const auto bytes = static_cast<size_t>(storage_bytes(values.dtype, values.size()));
+    std::memcpy(to, values.raw(), bytes);
+    to += bytes;
+  }
+  return out;
+}
+
+Array WeightFile::read(const NamedTensor& tensor) const {
   Array out;
   out.dtype = tensor.dtype;
   out.shape = tensor.shape;
@@ -435,6 +559,15 @@ Array WeightFile::read(size_t index) const {
   } else {
     // Elements may be at any address of the file.
     out.storage = Storage::borrow_unaligned(tensor.bytes.data(), tensor.bytes.size(), memory_);
+  }
+  if (tensor.conjugate || tensor.negative) {
+    Array changed = Array::empty(out.dtype, out.shape);
+    const Array values = out.contiguous();
+    std::memcpy(changed.raw(), values.raw(),
+                static_cast<size_t>(storage_bytes(values.dtype, values.size())));
+    if (tensor.conjugate) change_signs(changed, /*imaginary_only=*/true);
+    if (tensor.negative) change_signs(changed, /*imaginary_only=*/false);
+    return changed;
   }
   return out.contiguous();
 }

@@ -21,6 +21,9 @@ struct NamedTensor {
   std::span<const std::byte> bytes;  ///< of the storage, in the file
   bool deflated = false;             ///< `bytes` is empty; `entry` of the archive has them
   size_t entry = 0;
+  bool conjugate = false;           ///< the value is the conjugate of what is stored
+  bool negative = false;            ///< the value is what is stored, negated
+  std::vector<NamedTensor> slices;  ///< flat arrays that make it up; it has no bytes of its own
 };
 
 class WeightFile {
@@ -37,6 +40,7 @@ class WeightFile {
   Array read(size_t index) const;
 
  private:
+  Array read(const NamedTensor& tensor) const;
   class Collector;
   class Archive;
   class Storages;
