@@ -9,6 +9,7 @@
 #include <map>
 
 #include "formats/npz.h"
+#include "formats/zip.h"
 
 namespace paddle::formats {
 namespace {
@@ -31,6 +32,27 @@ TEST(Hdf5, DatasetsHaveTheValuesThatWereWritten) {
   std::vector<std::string> others = file.others();
   std::ranges::sort(others);
   EXPECT_EQ(others, (std::vector<std::string>{"pairs", "text"}));
+  EXPECT_EQ(file.links(), std::vector<std::string>{"alias"});
+}
+
+TEST(Hdf5, FilesOfKerasAreArchivesWithTheWeights) {
+  std::ifstream in(kData + "weights.h5", std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const std::string path = testing::TempDir() + "model.keras";
+  for (const bool deflate : {false, true}) {
+    ZipWriter zip(path);
+    const std::span<const std::byte> content = std::as_bytes(std::span(bytes));
+    zip.add("model.weights.h5", {&content, 1}, deflate);
+    zip.close();
+    const Hdf5Reader file(path), plain(kData + "weights.h5");
+    ASSERT_EQ(file.datasets().size(), plain.datasets().size());
+    for (size_t i = 0; i < file.datasets().size(); ++i) {
+      EXPECT_EQ(file.datasets()[i].name, plain.datasets()[i].name);
+      const Array a = file.read(i), b = plain.read(i);
+      ASSERT_EQ(a.shape, b.shape);
+      for (int64_t k = 0; k < a.size(); ++k) ASSERT_EQ(a.number(k), b.number(k));
+    }
+  }
 }
 
 std::string outcome(const std::string& path) {
@@ -46,7 +68,9 @@ std::string outcome(const std::string& path) {
 
 TEST(Hdf5, OtherFilesAreRefused) {
   EXPECT_EQ(outcome(kData + "elsewhere.h5"), "the dataset 'outside' is in other files");
-  EXPECT_EQ(outcome(kData + "hdf5.npz"), "is not an HDF5 file, or damaged");
+  EXPECT_EQ(outcome(kData + "state.pth"),
+            "is an archive without model.weights.h5, so not one of Keras");
+  EXPECT_EQ(outcome(kData + "net.pdparams"), "is not an HDF5 file, or damaged");
 }
 
 TEST(Hdf5, DamagedFilesEndWithAnError) {

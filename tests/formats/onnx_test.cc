@@ -112,6 +112,11 @@ TEST_F(OnnxFile, ExternalDataStaysInTheFolder) {
   write(floats(300), "w.bin");
   const Model model = read_model(write(with_tensor(external_tensor("w", {100, 3}, "w.bin"))));
   EXPECT_EQ(model.graph.initializers[0].array.number(299), 299);
+  for (const char* same : {"./w.bin", "././w.bin"})
+    EXPECT_EQ(read_model(write(with_tensor(external_tensor("w", {100, 3}, same))))
+                  .graph.initializers[0]
+                  .array.number(299),
+              299);
   fs::create_symlink("w.bin", folder_ + "/link.bin");
   fs::create_directories(folder_ + "/inner");
   const std::pair<const char*, const char*> kRefused[] = {

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/module.h"
 #include "formats/hdf5/module/interface.h"
+#include "formats/zip.h"
 
 namespace paddle::formats {
 namespace {
@@ -57,20 +58,47 @@ std::optional<DType> dtype_of(char type, size_t bytes) {
 
 constexpr size_t kMessage = 512;
 
+/// The weights in a file that Keras saved; empty for other files.
+std::vector<std::byte> weights_of_keras(const std::string& path) {
+  constexpr std::string_view kZip = "PK\x03\x04", kWeights = "model.weights.h5";
+  {
+    const auto file = MappedFile::open(path, ErrorCode::kModel);
+    if (!file->view().starts_with(kZip)) return {};
+  }
+  const ZipReader zip(path, ErrorCode::kModel);
+  for (const ZipEntry& entry : zip.entries()) {
+    if (entry.name != kWeights) continue;
+    std::vector<std::byte> out(static_cast<size_t>(entry.bytes));
+    zip.extract(entry, out);
+    return out;
+  }
+  fail(ErrorCode::kModel, path, ": is an archive without ", kWeights, ", so not one of Keras");
+}
+
 }  // namespace
 
 Hdf5Reader::Hdf5Reader(const std::string& path) : path_(path) {
   Functions& functions = Functions::get();
   const std::lock_guard lock(functions.mutex);
   const auto open = functions.find<decltype(paddle_hdf5_open)>("paddle_hdf5_open", path);
+  const auto open_image =
+      functions.find<decltype(paddle_hdf5_open_image)>("paddle_hdf5_open_image", path);
   const auto close = functions.find<decltype(paddle_hdf5_close)>("paddle_hdf5_close", path);
   const auto list = functions.find<decltype(paddle_hdf5_list)>("paddle_hdf5_list", path);
   char message[kMessage] = {};
-  void* const file = open(path.c_str(), message, kMessage);
+  std::vector<std::byte> image = weights_of_keras(path);
+  // Chunks are made of what the file has, so a small file can describe a large array; but not one
+  // of more than a thousand times its size.
+  constexpr uint64_t kMostCompression = 1032;
+  const uint64_t size = image.empty() ? file_size(path, ErrorCode::kModel) : image.size();
+  if (__builtin_mul_overflow(size, kMostCompression, &largest_)) largest_ = ~uint64_t{0};
+  void* const file = image.empty() ? open(path.c_str(), message, kMessage)
+                                   : open_image(image.data(), image.size(), message, kMessage);
   if (!file) fail(ErrorCode::kModel, path, ": ", message);
   const auto visit = [](void* context, const char* name, char type, size_t bytes, int rank,
                         const uint64_t* shape) {
     Hdf5Reader& reader = *static_cast<Hdf5Reader*>(context);
+    if (type == 'l') return reader.links_.emplace_back(name), void();
     const auto dtype = dtype_of(type, bytes);
     Dims dims;
     int64_t count = 1;
@@ -97,12 +125,9 @@ Hdf5Reader::Hdf5Reader(const std::string& path) : path_(path) {
 
 Array Hdf5Reader::read(size_t index) const {
   const Hdf5Dataset& dataset = datasets_.at(index);
-  // Chunks are made of what the file has, so a small file can describe a large array; but not one
-  // of more than a thousand times its size.
   const auto bytes = static_cast<uint64_t>(
       storage_bytes(dataset.dtype, element_count(std::span<const int64_t>(dataset.shape))));
-  constexpr uint64_t kMostCompression = 1032;
-  if (bytes / kMostCompression > file_size(path_, ErrorCode::kModel))
+  if (bytes > largest_)
     fail(ErrorCode::kModel, path_, ": the dataset '", dataset.name, "' has ", human_bytes(bytes),
          ", more than a file of this size can hold");
   Array out = Array::empty(dataset.dtype, dataset.shape);

@@ -18,21 +18,25 @@ struct Hdf5Dataset {
 
 class Hdf5Reader {
  public:
-  /// kModel if the file is damaged or refers to other files; kDevice if this installation cannot
-  /// read HDF5.
+  /// A HDF5 file, or one that Keras saved (.keras), an archive with `model.weights.h5`. kModel if
+  /// it is damaged or its datasets are in other files; kDevice if this installation cannot read
+  /// HDF5.
   explicit Hdf5Reader(const std::string& path);
 
   const std::string& path() const { return path_; }
   const std::vector<Hdf5Dataset>& datasets() const { return datasets_; }
   /// Names of datasets that are not numbers of a known type.
   const std::vector<std::string>& others() const { return others_; }
+  /// Names of soft and external links, which are not followed.
+  const std::vector<std::string>& links() const { return links_; }
   Array read(size_t index) const;
 
  private:
   std::string path_;
   std::shared_ptr<void> file_;
   std::vector<Hdf5Dataset> datasets_;
-  std::vector<std::string> others_;
+  std::vector<std::string> others_, links_;
+  uint64_t largest_ = 0;  ///< bytes that a dataset of this file can have
 };
 
 }  // namespace paddle::formats

@@ -223,7 +223,8 @@ std::shared_ptr<MappedFile> TensorReader::open_external(const std::string& locat
   if (location.empty()) bad(what, ": its external data has no location");
   std::string path = folder_;
   for (const std::string& part : split(location, '/')) {
-    if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
+    if (part == ".") continue;
+    if (part.empty() || part == ".." || part.find('\0') != std::string::npos)
       bad(what, ": the external data '", location, "' must be a file inside the model's folder");
     path += "/" + part;
     struct stat status {};

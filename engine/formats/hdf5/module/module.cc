@@ -99,6 +99,18 @@ herr_t visit_object(hid_t, const char* name, const H5O_info_t* info, void* conte
   }
 }
 
+herr_t visit_link(hid_t, const char* name, const H5L_info_t* info, void* context) {
+  const Visit& to = *static_cast<const Visit*>(context);
+  if (info->type != H5L_TYPE_HARD) to.visit(to.context, name, 'l', 0, 0, nullptr);
+  return 0;
+}
+
+void prepare_library() {
+  H5dont_atexit();  // a damaged file can crash its cleanup when the process ends
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // the library prints its errors otherwise
+  H5PLset_loading_state(0);                     // no filters from elsewhere
+}
+
 }  // namespace
 
 #pragma GCC visibility push(default)
@@ -108,10 +120,23 @@ int paddle_module_version() { return PADDLE_HDF5_VERSION; }
 void* paddle_hdf5_open(const char* path, char* message, size_t message_size) {
   hid_t file = -1;
   guarded(message, message_size, [&] {
-    H5dont_atexit();  // a damaged file can crash its cleanup when the process ends
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // the library prints its errors otherwise
-    H5PLset_loading_state(0);                     // no filters from elsewhere
+    prepare_library();
     file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    require(file >= 0, "is not an HDF5 file, or damaged");
+  });
+  return file >= 0 ? new hid_t(file) : nullptr;
+}
+
+void* paddle_hdf5_open_image(void* bytes, size_t size, char* message, size_t message_size) {
+  hid_t file = -1;
+  guarded(message, message_size, [&] {
+    prepare_library();
+    constexpr size_t kGrowth = size_t{1} << 16;
+    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    require(access.valid() && H5Pset_fapl_core(access, kGrowth, 0) >= 0 &&
+                H5Pset_file_image(access, bytes, size) >= 0,
+            "cannot be opened in memory");
+    file = H5Fopen("image", H5F_ACC_RDONLY, access);
     require(file >= 0, "is not an HDF5 file, or damaged");
   });
   return file >= 0 ? new hid_t(file) : nullptr;
@@ -130,6 +155,8 @@ int paddle_hdf5_list(void* file, paddle_hdf5_visit visit, void* context, char* m
     const herr_t status =
         H5Ovisit2(to.file, H5_INDEX_NAME, H5_ITER_NATIVE, visit_object, &to, H5O_INFO_BASIC);
     require(status >= 0, to.problem.empty() ? "its groups are damaged" : to.problem);
+    require(H5Lvisit(to.file, H5_INDEX_NAME, H5_ITER_NATIVE, visit_link, &to) >= 0,
+            "its groups are damaged");
   });
 }
 
