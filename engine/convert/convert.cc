@@ -240,7 +240,7 @@ void run(const Options& options, const Printer& printer) {
   if (options.from.empty() && options.out.ends_with(".onnx") &&
       formats::is_paddle_program(options.in))
     return convert_program(options, printer);
-  const Format from = format_of(options.in, options.from);
+  const Format from = input_format(options.in, options.from);
   TargetOptions target{.path = options.out,
                        .format = format_of(options.out, options.to),
                        .shard_bytes = kDefaultShard,
@@ -255,6 +255,9 @@ void run(const Options& options, const Printer& printer) {
     target.shard_bytes = parse_size(options.shard_size);
   }
   const auto source = open_source(options.in, from);
+  if (source->tensors().empty())
+    fail(ErrorCode::kModel, options.in, ": holds no tensors",
+         source->notes().empty() ? "" : str(" (", source->notes()[0], ")"));
   target.metadata = source->metadata();
   for (const std::string& note : source->notes()) printer.warning(note);
   std::vector<Planned> plan = plan_tensors(options, *source, printer);

@@ -23,5 +23,8 @@ std::vector<std::string> format_names();
 
 /// The format named `given`, or, where that is empty, the one that the path shows. kUsage.
 Format format_of(const std::string& path, const std::string& given);
+/// The same for a file that is read: where the name says nothing, or another format than the first
+/// bytes of the file, its content counts.
+Format input_format(const std::string& path, const std::string& given);
 
 }  // namespace paddle::convert

@@ -6,7 +6,7 @@
 namespace paddle::convert {
 
 NamedWeights::NamedWeights(const std::string& path, const std::string& rules)
-    : source_(open_source(path, format_of(path, ""))) {
+    : source_(open_source(path, input_format(path, ""))) {
   std::optional<Rules> renaming;
   if (!rules.empty()) renaming = Rules::read(rules);
   std::vector<std::string> names;

@@ -185,18 +185,28 @@ class PickleSource final : public Source {
 
 class PaddleParamsSource final : public Source {
  public:
-  explicit PaddleParamsSource(const std::string& path) : file_(path) {
-    for (const auto& parameter : file_.parameters())
-      tensors_.push_back({parameter.name, parameter.dtype, parameter.shape, nullptr});
-    if (!file_.has_names())
+  explicit PaddleParamsSource(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+      const formats::PaddleParams& file = *files_.emplace_back(new formats::PaddleParams(path));
+      for (size_t i = 0; i < file.parameters().size(); ++i) {
+        const formats::PaddleParameter& parameter = file.parameters()[i];
+        tensors_.push_back({parameter.name, parameter.dtype, parameter.shape, nullptr});
+        places_.emplace_back(files_.size() - 1, i);
+      }
+    }
+    if (files_.size() == 1 && !files_[0]->has_names())
       notes_.push_back(
           "there is no .pdmodel or .json file beside it with the names of its "
           "parameters; they are numbered");
   }
-  Array read(size_t index) const override { return file_.read(index); }
+  Array read(size_t index) const override {
+    const auto& [file, at] = places_.at(index);
+    return files_[file]->read(at);
+  }
 
  private:
-  formats::PaddleParams file_;
+  std::vector<std::unique_ptr<formats::PaddleParams>> files_;
+  std::vector<std::pair<size_t, size_t>> places_;
 };
 
 class Hdf5Source final : public Source {
@@ -206,6 +216,8 @@ class Hdf5Source final : public Source {
       tensors_.push_back({dataset.name, dataset.dtype, dataset.shape, nullptr});
     for (const std::string& name : reader_.others())
       notes_.push_back(str("'", name, "' does not hold numbers and is left out"));
+    for (const std::string& name : reader_.links())
+      notes_.push_back(str("'", name, "' is a link and is left out"));
   }
   Array read(size_t index) const override { return reader_.read(index); }
 
@@ -236,6 +248,35 @@ std::unique_ptr<Source> open_folder(const std::string& path) {
   return open_file(program::find_model_folder(path) + "/model.safetensors");
 }
 
+std::unique_ptr<Source> open_as(const std::string& path, Format format) {
+  switch (format) {
+    case Format::kSafetensors:
+      return open_file(path);
+    case Format::kSharded:
+      return open_shards(path);
+    case Format::kNpz:
+      return std::make_unique<NpzSource>(path);
+    case Format::kFolder:
+      return open_folder(path);
+    case Format::kOnnx:
+      return std::make_unique<OnnxSource>(path);
+    case Format::kGguf:
+      return std::make_unique<GgufSource>(path);
+    case Format::kPaddle:
+      if (path.ends_with(".pdiparams"))
+        return std::make_unique<PaddleParamsSource>(std::vector{path});
+      if (formats::is_paddle_program(path))
+        return std::make_unique<PaddleParamsSource>(
+            formats::paddle_parameter_files(formats::paddle_program_file(path)));
+      [[fallthrough]];
+    case Format::kTorch:
+      return std::make_unique<PickleSource>(path);
+    case Format::kHdf5:
+      return std::make_unique<Hdf5Source>(path);
+  }
+  fail(ErrorCode::kInternal, "open_as: unknown format");
+}
+
 }  // namespace
 
 uint64_t StoredTensor::bytes() const {
@@ -252,30 +293,7 @@ std::vector<std::string> shard_files(const std::string& index) {
 
 std::unique_ptr<Source> open_source(const std::string& path, Format format) {
   if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file or folder");
-  switch (format) {
-    case Format::kSafetensors:
-      return open_file(path);
-    case Format::kSharded:
-      return open_shards(path);
-    case Format::kNpz:
-      return std::make_unique<NpzSource>(path);
-    case Format::kFolder:
-      return open_folder(path);
-    case Format::kOnnx:
-      return std::make_unique<OnnxSource>(path);
-    case Format::kGguf:
-      return std::make_unique<GgufSource>(path);
-    case Format::kPaddle:
-      if (path.ends_with(".pdiparams")) return std::make_unique<PaddleParamsSource>(path);
-      if (formats::is_paddle_program(path))
-        return std::make_unique<PaddleParamsSource>(path.substr(0, path.rfind('.')) + ".pdiparams");
-      [[fallthrough]];
-    case Format::kTorch:
-      return std::make_unique<PickleSource>(path);
-    case Format::kHdf5:
-      return std::make_unique<Hdf5Source>(path);
-  }
-  fail(ErrorCode::kInternal, "open_source: unknown format");
+  return open_as(path, format);
 }
 
 }  // namespace paddle::convert

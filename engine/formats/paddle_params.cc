@@ -1,5 +1,6 @@
 #include "formats/paddle_params.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -28,6 +29,40 @@ PaddleParams::PaddleParams(const std::string& path)
   for (const std::string ending : {".pdmodel", ".json"})
     if (!has_names_ && file_exists(stem + ending))
       take_names(read_paddle_program(stem + ending).parameters(), stem + ending);
+  const size_t name_at = path.rfind('/') + 1;  // 0 if there is no folder
+  const std::string program = path.substr(0, name_at) + "__model__";
+  if (has_names_ || !file_exists(program)) return;
+  const std::vector<std::string> names = read_paddle_program(program).parameters();
+  if (std::ranges::count(names, path.substr(name_at)) > 0)
+    take_names({path.substr(name_at)}, program);
+  else
+    take_names(names, program);
+}
+
+std::vector<std::string> paddle_parameter_files(const std::string& program) {
+  if (!is_paddle_folder_program(program)) {
+    const std::string path = program.substr(0, program.rfind('.')) + ".pdiparams";
+    if (!file_exists(path))
+      fail(ErrorCode::kModel, path, ": there is no such file; it has the parameters of ", program);
+    return {path};
+  }
+  const std::string folder = program.substr(0, program.rfind('/') + 1);
+  std::vector<std::string> each;
+  for (const std::string& name : read_paddle_program(program).parameters())
+    if (name.find('/') == std::string::npos && file_exists(folder + name))
+      each.push_back(folder + name);
+    else if (!each.empty())
+      fail(ErrorCode::kModel, program, ": no file beside it has the parameter '", name, "'");
+    else
+      break;
+  if (!each.empty()) return each;
+  if (file_exists(folder + "__params__")) return {folder + "__params__"};
+  for (const std::string& name : list_directory(folder.empty() ? "." : folder, ErrorCode::kModel))
+    if (folder + name != program && !is_directory(folder + name)) each.push_back(folder + name);
+  if (each.size() != 1)
+    fail(ErrorCode::kModel, program, ": no file beside it has its parameters (__params__, or one ",
+         "of the name of each parameter)");
+  return each;
 }
 
 /// A tensor is: version (0), number of levels of detail and their bounds, version (0), the size of

@@ -23,6 +23,7 @@ class PaddleParams {
   /// kModel if the file is damaged, or the program beside it has another number of parameters.
   explicit PaddleParams(const std::string& path);
 
+  const std::string& path() const { return file_->path(); }
   /// In the order of the file, which is that of the names.
   const std::vector<PaddleParameter>& parameters() const { return parameters_; }
   /// Whether a program gave the names; otherwise they are numbers.
@@ -37,5 +38,9 @@ class PaddleParams {
   std::vector<PaddleParameter> parameters_;
   bool has_names_ = false;
 };
+
+/// The files with the parameters of a program: the .pdiparams beside it, or those of the folder of
+/// `__model__`, where each parameter may have one. kModel if they are not there.
+std::vector<std::string> paddle_parameter_files(const std::string& program);
 
 }  // namespace paddle::formats

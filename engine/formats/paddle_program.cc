@@ -199,7 +199,17 @@ std::vector<std::string> PaddleProgram::parameters() const {
   return out;
 }
 
+bool is_paddle_folder_program(const std::string& path) {
+  return path == "__model__" || path.ends_with("/__model__");
+}
+
+std::string paddle_program_file(const std::string& path) {
+  const std::string inner = path + (path.ends_with('/') ? "__model__" : "/__model__");
+  return is_directory(path) && file_exists(inner) ? inner : path;
+}
+
 bool is_paddle_program(const std::string& path) {
+  if (is_paddle_folder_program(paddle_program_file(path))) return true;
   if (!path.ends_with(".json")) return path.ends_with(".pdmodel");
   // Models in JSON have the same ending; a program begins with its format.
   constexpr size_t kBeginning = 256;

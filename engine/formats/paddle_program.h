@@ -44,9 +44,13 @@ struct PaddleProgram {
   std::vector<std::string> parameters() const;
 };
 
-/// Whether a file is a program: by its name, and for .json by its beginning.
+/// Whether the file is the program of a model folder of PaddlePaddle 1, `FOLDER/__model__`.
+bool is_paddle_folder_program(const std::string& path);
+/// The program's file: `__model__` in a folder that has one, else the path itself.
+std::string paddle_program_file(const std::string& path);
+/// Whether a file or folder is a program: by its name, and for .json by its beginning.
 bool is_paddle_program(const std::string& path);
-/// Reads a .pdmodel or .json file; kModel if it is damaged.
+/// Reads a .pdmodel, __model__ or .json file; kModel if it is damaged.
 PaddleProgram read_paddle_program(const std::string& path);
 /// The dtype for a number of framework.proto's VarType.Type; nullopt if it is none of ours.
 std::optional<DType> paddle_dtype(int64_t number);

@@ -14,7 +14,7 @@ std::unique_ptr<Model> Model::clone() const {
 std::unique_ptr<Model> Model::other_function(const std::string&) const { return nullptr; }
 
 std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& options) {
-  if (is_directory(path)) {
+  if (is_directory(path) && !onnx::is_graph_file(path)) {
     if (!options.overrides.empty())
       fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
            " is a trained model");

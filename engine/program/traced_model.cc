@@ -104,7 +104,7 @@ TracedModel trace_file(const std::string& path, const LoadOptions& options,
 
 TracedModel trace_model(const std::string& path, const LoadOptions& options,
                         const std::map<std::string, int64_t>& dims, WeightValues values) {
-  if (is_directory(path))
+  if (is_directory(path) && !onnx::is_graph_file(path))
     return trace_folder(find_model_folder(path), options.function, dims, values);
   if (!onnx::is_graph_file(path)) return trace_file(path, options, dims, values);
   if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");

@@ -61,6 +61,20 @@ expect 3 "no tensor is called 'block.0.wieght' here (did you mean 'block.0.weigh
   "$convert" plain.safetensors y.npz --map exact.yaml
 [[ ! -e y.npz ]] || fail "a refused conversion writes:"
 
+# The content of a file counts where its name says nothing, or another format.
+data="$OLDPWD/tests/formats/data"
+cp "$data/state.pth" pytorch_model.bin && cp "$data/state.pth" model.ckpt
+cp plain.safetensors weights.bin && cp a.npz arrays.pt && cp "$data/weights.h5" weights.keras
+for file in pytorch_model.bin model.ckpt; do
+  quiet 0 "$convert" $file $file.safetensors
+  says "13 tensors"
+done
+quiet 0 "$convert" weights.bin from_bin.safetensors
+cmp plain.safetensors from_bin.safetensors || fail "weights.bin is another file:"
+quiet 0 "$convert" arrays.pt from_pt.npz
+check same a.npz from_pt.npz
+expect 0 "'alias' is a link and is left out" "$convert" weights.keras keras.safetensors
+
 # Lists, choices and refusals.
 quiet 0 "$convert" plain.safetensors none.npz --dry-run --map rules.yaml --dtype float16
 says "blocks.0.w"
