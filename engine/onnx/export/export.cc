@@ -7,6 +7,7 @@
 #include "ir/replay.h"
 #include "onnx/export/graph_writer.h"
 #include "onnx/export/precision.h"
+#include "onnx/validity/validity.h"
 #include "ops/core/call.h"
 #include "runtime/execute.h"
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "onnx/export/simplify.h"
+#include "onnx/validity/validity.h"
 #include "ops/core/call.h"
 #include "tensor/dim_expression.h"
 
@@ -44,10 +45,6 @@ ValueInfo info_of(const std::string& name, const TensorType& type, const ExportO
 }
 
 }  // namespace
-
-int64_t ir_version_of(int64_t opset) {
-  return opset >= 25 ? 12 : opset >= 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
-}
 
 GraphWriter::GraphWriter(const ExportOptions& options, const WeightLookup& weights)
     : options_(options),

@@ -23,8 +23,6 @@ using formats::onnx::float_attribute;
 using formats::onnx::int_attribute;
 using formats::onnx::ints_attribute;
 using formats::onnx::string_attribute;
-/// The IR version that holds an opset.
-int64_t ir_version_of(int64_t opset);
 /// Padding in the order of ONNX: the beginnings of all axes, then their ends.
 std::vector<int64_t> onnx_pads(const std::vector<int64_t>& pairs);
 

@@ -1,0 +1,33 @@
+#pragma once
+// What is known of a value without running its graph: its type, its rank, and its numbers where it
+// is a constant.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/onnx/model.h"
+#include "onnx/validity/schema.h"
+
+namespace paddle::onnx {
+
+struct KnownValue {
+  TypeSet type = 0;  ///< one bit; 0: unknown
+  std::optional<int64_t> rank;
+  const formats::onnx::TensorData* constant = nullptr;
+};
+
+KnownValue known_value(const formats::onnx::ValueType& type);
+KnownValue known_value(const formats::onnx::TensorData& tensor);
+
+/// Types of the results that a node's schema leaves open, such as Cast's; 0 where unknown.
+TypeSet result_type(const formats::onnx::Node& node, const std::vector<KnownValue>& inputs);
+/// Ranks of the results; nullopt where unknown.
+std::optional<int64_t> result_rank(const formats::onnx::Node& node,
+                                   const std::vector<KnownValue>& inputs, size_t output);
+/// What is wrong with the ranks of a node's operands or its axes; "" if nothing is.
+std::string rank_problem(const formats::onnx::Node& node, const std::vector<KnownValue>& inputs);
+
+}  // namespace paddle::onnx
