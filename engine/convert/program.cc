@@ -15,7 +15,7 @@ void convert_program(const Options& options, const Printer& printer) {
         ErrorCode::kUsage, options.in,
         ": is converted whole; --map, --dtype, --only, --exclude and --shard-size are for weights");
   if (!file_exists(options.in)) fail(ErrorCode::kUsage, options.in, ": there is no such file");
-  const formats::onnx::Model model = onnx::import_paddle_program(options.in);
+  const formats::onnx::Model model = onnx::converted_paddle_program(options.in);
   const std::string summary =
       str(model.graph.nodes.size(), " nodes, ", model.graph.initializers.size(), " constants, ",
           human_bytes(formats::onnx::encoded_bytes(model)));

@@ -1,6 +1,7 @@
 #include "onnx/paddle/import.h"
 
 #include "onnx/paddle/program_importer.h"
+#include "onnx/validity/validity.h"
 
 namespace paddle::onnx {
 
@@ -14,8 +15,19 @@ formats::onnx::Model read_graph_file(const std::string& path) {
 }
 
 formats::onnx::Model import_paddle_program(const std::string& path) {
-  const formats::PaddleProgram program = formats::read_paddle_program(path);
-  return ProgramImporter(program, path).run();
+  const std::string file = formats::paddle_program_file(path);
+  return ProgramImporter(formats::read_paddle_program(file), file, kPaddleOpset)
+      .run(/*for_file=*/false);
+}
+
+formats::onnx::Model converted_paddle_program(const std::string& path) {
+  const std::string file = formats::paddle_program_file(path);
+  const formats::PaddleProgram program = formats::read_paddle_program(file);
+  formats::onnx::Model model;
+  for (int64_t opset = kPaddleOpset; opset != 0; opset = needed_opset(validity_problems(model)))
+    model = ProgramImporter(program, file, opset).run(/*for_file=*/true);
+  require_valid(model, path);
+  return model;
 }
 
 }  // namespace paddle::onnx

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/files.h"
-#include "onnx/paddle/import.h"
+#include "onnx/validity/validity.h"
 
 namespace paddle::onnx {
 
@@ -38,7 +38,9 @@ bool is_input(const PaddleOperation& operation) {
 
 std::vector<int64_t> integers_of(const Array& array) {
   std::vector<int64_t> out;
-  for (int64_t i = 0; i < array.size(); ++i) out.push_back(static_cast<int64_t>(array.number(i)));
+  for (int64_t i = 0; i < array.size(); ++i)
+    out.push_back(is_integer(array.dtype) ? array.integer(i)
+                                          : static_cast<int64_t>(array.number(i)));
   return out;
 }
 
@@ -52,12 +54,13 @@ ValueInfo info_of(const std::string& name, DType dtype) {
 
 }  // namespace
 
-ProgramImporter::ProgramImporter(const formats::PaddleProgram& program, const std::string& path)
-    : program_(program), path_(path) {
+ProgramImporter::ProgramImporter(formats::PaddleProgram program, const std::string& path,
+                                 int64_t opset)
+    : program_(std::move(program)), path_(path) {
   model_.path = path;
   model_.producer = "PaddlePaddle";
-  model_.ir_version = 8;
-  model_.opsets = {{"", kPaddleOpset}};
+  model_.ir_version = ir_version_of(opset);
+  model_.opsets = {{"", opset}};
   model_.graph.name = std::filesystem::path(path).stem().string();
 }
 
@@ -198,6 +201,30 @@ std::string ProgramImporter::int_values(const char* slot, const char* list_slot,
   return constant_ints(ints(keys));
 }
 
+std::optional<Array> ProgramImporter::known_value(const char* slot, size_t position) {
+  const auto known = constants_.find(in(slot, position));
+  return known == constants_.end() ? std::nullopt : std::optional(known->second);
+}
+
+bool ProgramImporter::only_read_by(const char* slot, size_t position,
+                                   const std::string& type) const {
+  const ImportNames* names = slot_of(operation_->outputs, slot, position);
+  if (!names || names->empty()) return true;
+  for (const PaddleOperation& reader : program_.operations)
+    for (const auto& [_, values] : reader.inputs)
+      if (reader.type != type && std::ranges::count(values, names->front()) > 0) return false;
+  return true;
+}
+
+std::optional<Array> ProgramImporter::numbers(Keys keys, DType dtype) const {
+  const PaddleAttribute* found = attribute(keys);
+  if (!found) return std::nullopt;
+  const auto count = static_cast<int64_t>(found->integers.size());
+  if (found->reals.empty()) return Array::from<int64_t>(found->integers, {count}).cast(dtype);
+  if (count > 0) refuse("its numbers are of two kinds");
+  return Array::from<double>(found->reals, {static_cast<int64_t>(found->reals.size())}).cast(dtype);
+}
+
 double ProgramImporter::known_number(const char* slot, size_t position, Keys keys,
                                      double fallback) {
   const std::string name = in(slot, position);
@@ -206,6 +233,12 @@ double ProgramImporter::known_number(const char* slot, size_t position, Keys key
   if (known == constants_.end() || known->second.size() != 1)
     refuse("a number that it takes is only known when the program runs");
   return known->second.number(0);
+}
+
+bool ProgramImporter::is_made_by(const std::string& name, const std::string& type) const {
+  return std::ranges::any_of(model_.graph.nodes, [&](const Node& node) {
+    return node.op_type == type && node.outputs.at(0) == name;
+  });
 }
 
 void ProgramImporter::refuse(const std::string& why) const {
@@ -258,6 +291,19 @@ std::string ProgramImporter::scalar(double value, DType dtype) {
   return constant(Array::scalar(value).cast(dtype));
 }
 
+std::string ProgramImporter::scalar(Keys keys, double fallback, DType dtype) {
+  const auto values = numbers(keys, dtype);
+  if (!values || values->size() == 0) return scalar(fallback, dtype);
+  Array first = *values;
+  first.shape.clear();
+  first.strides.clear();
+  return constant(first);
+}
+
+std::string ProgramImporter::without_axes(const std::string& name) {
+  return add("Reshape", {name, constant_ints({})});
+}
+
 std::string ProgramImporter::cast(const std::string& name, DType to) {
   return add("Cast", {name}, {int_attribute("to", formats::onnx::number_of_dtype(to))});
 }
@@ -292,30 +338,42 @@ size_t ProgramImporter::result_count(const char* slot) const {
 
 // --- the program ---
 
+void ProgramImporter::add_parameter(const std::string& name, const formats::PaddleParams& file,
+                                    size_t index) {
+  const formats::PaddleParameter& stored = file.parameters().at(index);
+  PaddleVariable& declared = program_.variables.at(name);
+  // Weights of quantized programs are int8 in the file and declared as floats, their scales are 0-D
+  // and declared as [1]: as in PaddlePaddle the file counts.
+  const bool is_quantized = declared.dtype && is_float(*declared.dtype) && is_integer(stored.dtype);
+  if ((declared.dtype != stored.dtype && !is_quantized) ||
+      element_count(std::span<const int64_t>(declared.shape)) !=
+          element_count(std::span<const int64_t>(stored.shape)))
+    fail(ErrorCode::kModel, file.path(), ": '", name, "' is ", paddle::text(stored.dtype),
+         str(stored.shape), ", ", path_, " needs ",
+         declared.dtype ? paddle::text(*declared.dtype) : "another type", str(declared.shape));
+  declared.shape = stored.shape;
+  declared.dtype = stored.dtype;
+  TensorData tensor;
+  tensor.name = names_[name] = fresh(name);
+  tensor.dtype = stored.dtype;
+  tensor.shape = stored.shape;
+  tensor.array = file.read(index);
+  constants_[tensor.name] = tensor.array;
+  model_.graph.initializers.push_back(std::move(tensor));
+}
+
 void ProgramImporter::add_parameters() {
-  const std::string stem = path_.substr(0, path_.rfind('.'));
   const std::vector<std::string> wanted = program_.parameters();
   if (wanted.empty()) return;
-  if (!file_exists(stem + ".pdiparams"))
-    fail(ErrorCode::kModel, stem, ".pdiparams: there is no such file; it has the parameters of ",
-         path_);
-  const formats::PaddleParams file(stem + ".pdiparams");
-  const auto& parameters = file.parameters();
-  if (parameters.size() != wanted.size())
-    fail(ErrorCode::kModel, stem, ".pdiparams: has ", parameters.size(), " parameters, ", path_,
-         " needs ", wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const PaddleVariable& declared = program_.variables.at(wanted[i]);
-    if (declared.dtype != parameters[i].dtype || declared.shape != parameters[i].shape)
-      fail(ErrorCode::kModel, stem, ".pdiparams: '", wanted[i], "' is ",
-           paddle::text(parameters[i].dtype), str(parameters[i].shape), ", ", path_, " needs ",
-           declared.dtype ? paddle::text(*declared.dtype) : "another type", str(declared.shape));
-    TensorData tensor;
-    tensor.name = names_[wanted[i]] = fresh(wanted[i]);
-    tensor.dtype = parameters[i].dtype;
-    tensor.shape = parameters[i].shape;
-    tensor.array = file.read(i);
-    model_.graph.initializers.push_back(std::move(tensor));
+  size_t next = 0;
+  const std::vector<std::string> paths = formats::paddle_parameter_files(path_);
+  for (const std::string& path : paths) {
+    const formats::PaddleParams file(path);
+    const size_t expected = paths.size() == 1 ? wanted.size() : 1;
+    if (file.parameters().size() != expected || next + expected > wanted.size())
+      fail(ErrorCode::kModel, path, ": has ", file.parameters().size(), " parameters, ", path_,
+           " needs ", expected);
+    for (size_t i = 0; i < expected; ++i) add_parameter(wanted[next++], file, i);
   }
 }
 
@@ -378,7 +436,7 @@ void ProgramImporter::import_operations() {
   throw error;
 }
 
-void ProgramImporter::add_outputs() {
+void ProgramImporter::add_outputs(bool with_shapes) {
   std::map<int64_t, const PaddleOperation*> fetched;
   for (const PaddleOperation& operation : program_.operations) {
     if (operation.type != "fetch") continue;
@@ -399,17 +457,24 @@ void ProgramImporter::add_outputs() {
     node.outputs = {fresh(wanted)};
     node.name = fresh("fetch");
     model_.graph.outputs.push_back(info_of(node.outputs[0], *declared.dtype));
+    if (with_shapes) {
+      // Sizes in programs of older versions are not always those of the values.
+      Shape shape;
+      for (const int64_t size : declared.shape)
+        shape.push_back(is_pir() && size >= 0 ? Dim(size) : Dim::unknown());
+      model_.graph.outputs.back().type.shape = std::move(shape);
+    }
     model_.graph.nodes.push_back(std::move(node));
   }
   operation_ = nullptr;
   if (fetched.empty()) fail(ErrorCode::kModel, path_, ": the program has no outputs");
 }
 
-formats::onnx::Model ProgramImporter::run() {
+formats::onnx::Model ProgramImporter::run(bool for_file) {
   add_inputs();
   add_parameters();
   import_operations();
-  add_outputs();
+  add_outputs(for_file);
   return std::move(model_);
 }
 

@@ -23,9 +23,11 @@ using ImportAttributes = std::vector<formats::onnx::Attribute>;
 
 class ProgramImporter {
  public:
-  ProgramImporter(const formats::PaddleProgram& program, const std::string& path);
+  ProgramImporter(formats::PaddleProgram program, const std::string& path, int64_t opset);
 
-  formats::onnx::Model run();
+  /// `for_file`: outputs have their declared shapes, which a file needs. Programs of older versions
+  /// declare [1] where a value has no axes, so that they are left out otherwise.
+  formats::onnx::Model run(bool for_file);
 
   // --- the operation at hand ---
 
@@ -55,8 +57,18 @@ class ProgramImporter {
   std::optional<std::vector<int64_t>> known_ints(const char* slot, size_t position, Keys keys);
   /// The same as a value int64[n].
   std::string int_values(const char* slot, const char* list_slot, size_t position, Keys keys);
+  /// The value of an operand that is a parameter or a constant; nullopt if it is neither.
+  std::optional<Array> known_value(const char* slot, size_t position);
+  /// Whether every operation that reads the result is one of this type.
+  bool only_read_by(const char* slot, size_t position, const std::string& type) const;
+  /// An attribute with one or several numbers in this type; integers keep all their bits. Empty if
+  /// it is absent.
+  std::optional<Array> numbers(Keys keys, DType dtype) const;
   /// A number that is an operand or an attribute; refused if it is not known.
   double known_number(const char* slot, size_t position, Keys keys, double fallback);
+
+  /// Whether a node of this type made a value of the graph.
+  bool is_made_by(const std::string& name, const std::string& type) const;
 
   [[noreturn]] void refuse(const std::string& why) const;
 
@@ -69,13 +81,19 @@ class ProgramImporter {
   std::string constant_ints(const std::vector<int64_t>& values);
   /// A 0-D constant.
   std::string scalar(double value, DType dtype);
+  /// A 0-D constant of an attribute with one number.
+  std::string scalar(Keys keys, double fallback, DType dtype);
   std::string cast(const std::string& name, DType to);
+  /// The value as 0-D.
+  std::string without_axes(const std::string& name);
   std::string transposed(const std::string& name, int64_t rank);  ///< the last two axes
   /// Says what a result is.
   void result(const char* slot, size_t position, const std::string& name);
   void result_list(const char* slot, size_t position, const ImportNames& names);
   size_t result_count(const char* slot) const;
 
+  /// The opset that nodes are written for.
+  int64_t opset() const { return model_.opsets.at(""); }
   bool is_pir() const { return program_.is_pir; }
   const formats::PaddleOperation& operation() const { return *operation_; }
 
@@ -87,17 +105,18 @@ class ProgramImporter {
   std::string value(const std::string& name);
   std::string fresh(const std::string& hint);
   void add_parameters();
+  void add_parameter(const std::string& name, const formats::PaddleParams& file, size_t index);
   void add_inputs();
-  void add_outputs();
+  void add_outputs(bool with_shapes);
   void import_operations();
 
-  const formats::PaddleProgram& program_;
+  formats::PaddleProgram program_;
   std::string path_;
   formats::onnx::Model model_;
   const formats::PaddleOperation* operation_ = nullptr;
   std::map<std::string, std::string> names_;  ///< of values in the graph, by theirs
   std::map<std::string, ImportNames> lists_;  ///< the values of a list, by its name
-  std::map<std::string, Array> constants_;    ///< by name in the graph
+  std::map<std::string, Array> constants_;    ///< and parameters, by name in the graph
   std::set<std::string> used_;
 };
 

@@ -32,6 +32,21 @@ ImportRule binary(const char* type) {
   return [type](Importer& p) { p.result("Out", 0, p.add(type, pair(p))); };
 }
 
+/// Operands of other types are true where they are not 0.
+ImportRule logical(const char* type) {
+  return [type](Importer& p) {
+    ImportNames operands = pair(p);
+    if (p.dtype("X", 0) != DType::kBool) operands[0] = p.cast(operands[0], DType::kBool);
+    if (p.dtype("Y", 1) != DType::kBool) operands[1] = p.cast(operands[1], DType::kBool);
+    p.result("Out", 0, p.add(type, operands));
+  };
+}
+
+void logical_not(Importer& p) {
+  const std::string x = p.in("X", 0);
+  p.result("Out", 0, p.add("Not", {p.dtype("X", 0) == DType::kBool ? x : p.cast(x, DType::kBool)}));
+}
+
 void not_equal(Importer& p) { p.result("Out", 0, p.add("Not", {p.add("Equal", pair(p))})); }
 
 /// Of integers a quotient is a float.
@@ -148,9 +163,18 @@ void mish(Importer& p) {
   p.result("Out", 0, p.add("Mul", {x, p.add("Tanh", {p.add("Softplus", {x})})}));
 }
 
+/// log(1 + exp(beta * x)) / beta, and x where beta * x is above the threshold.
 void softplus(Importer& p) {
-  if (p.real({"beta"}, 1) != 1) p.refuse("beta is not 1");
-  p.result("Out", 0, p.add("Softplus", {p.in("X", 0)}));
+  const double beta = p.real({"beta"}, 1), threshold = p.real({"threshold"}, 20);
+  const DType dtype = p.dtype("X", 0);
+  const std::string x = p.in("X", 0);
+  const std::string inner = beta == 1 ? x : p.add("Mul", {x, p.scalar(beta, dtype)});
+  std::string out = p.add("Softplus", {inner});
+  if (beta != 1) out = p.add("Div", {out, p.scalar(beta, dtype)});
+  // Above 20 both are the same number in float32.
+  if (threshold < 20 || dtype == DType::kF64)
+    out = p.add("Where", {p.add("Greater", {inner, p.scalar(threshold, dtype)}), x, out});
+  p.result("Out", 0, out);
 }
 
 void gelu(Importer& p) {
@@ -169,14 +193,15 @@ void gelu(Importer& p) {
   p.result("Out", 0, p.add("Mul", {x, share}));
 }
 
-void softmax(Importer& p) {
-  p.result("Out", 0,
-           p.add("Softmax", {p.in("X", 0)}, {int_attribute("axis", p.integer({"axis"}, -1))}));
-}
-
-void log_softmax(Importer& p) {
-  p.result("Out", 0,
-           p.add("LogSoftmax", {p.in("X", 0)}, {int_attribute("axis", p.integer({"axis"}, -1))}));
+/// A value without axes counts as [1].
+ImportRule softmax_by(const char* type) {
+  return [type](Importer& p) {
+    const bool scalar = p.rank("X", 0) == 0;
+    const std::string x = p.in("X", 0);
+    const std::string out = p.add(type, {scalar ? p.add("Reshape", {x, p.constant_ints({1})}) : x},
+                                  {int_attribute("axis", scalar ? 0 : p.integer({"axis"}, -1))});
+    p.result("Out", 0, scalar ? p.without_axes(out) : out);
+  };
 }
 
 void reduce_by(Importer& p, const std::string& type) {
@@ -186,11 +211,15 @@ void reduce_by(Importer& p, const std::string& type) {
   ImportAttributes attributes = {
       int_attribute("keepdims", p.flag({"keep_dim", "keepdim"}, false) ? 1 : 0)};
   ImportNames inputs = {p.in("X", 0)};
-  const auto dtype = p.dtype_attr({"out_dtype", "dtype"});
-  if (dtype && *dtype != p.dtype("X", 0) && p.integer({"out_dtype"}, 0) >= 0)
-    inputs[0] = p.cast(inputs[0], *dtype);
+  auto dtype =
+      p.integer({"out_dtype"}, 0) >= 0 ? p.dtype_attr({"out_dtype", "dtype"}) : std::nullopt;
+  // Sums and products of small integers and truth values are int64; the declared type says so.
+  if (!dtype && type != "ReduceMean") dtype = p.result_type("Out", 0).dtype;
+  if (dtype && *dtype != p.dtype("X", 0)) inputs[0] = p.cast(inputs[0], *dtype);
+  // Axes 0 and -1 of a value without axes stand for none.
+  if (p.rank("X", 0) == 0) return p.result("Out", 0, p.add("Identity", inputs));
   // ReduceSum has its axes as an operand since opset 13, the others since 18.
-  if (!axes->empty() && type == "ReduceSum")
+  if (!axes->empty() && (type == "ReduceSum" || p.opset() >= 18))
     inputs.push_back(p.constant_ints(*axes));
   else if (!axes->empty())
     attributes.push_back(ints_attribute("axes", *axes));
@@ -211,10 +240,12 @@ void index_of(Importer& p, const char* type) {
   const auto axis = static_cast<int64_t>(p.known_number("Axis", 1, {"axis"}, -1));
   const bool keeps = p.flag({"keepdims"}, false);
   if (flat && keeps) p.refuse("flatten with keepdims");
+  const bool scalar = p.rank("X", 0) == 0;
   const std::string x =
-      flat ? p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}) : p.in("X", 0);
-  const std::string index =
-      p.add(type, {x}, {int_attribute("axis", flat ? 0 : axis), int_attribute("keepdims", keeps)});
+      flat || scalar ? p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}) : p.in("X", 0);
+  const std::string index = p.add(type, {x},
+                                  {int_attribute("axis", flat || scalar ? 0 : axis),
+                                   int_attribute("keepdims", keeps && !scalar)});
   const DType wanted = p.dtype_attr({"dtype"}).value_or(DType::kI64);
   p.result("Out", 0, wanted == DType::kI64 ? index : p.cast(index, wanted));
 }
@@ -245,6 +276,93 @@ void matrix_product(Importer& p) {
   p.result("Out", 0, out);
 }
 
+/// How quantize_linear and dequantize_linear count: an integer i of -limit - 1 to limit stands for
+/// i · step, where step is Scale / limit.
+struct Quantization {
+  double limit = 127;
+  std::string step;
+  int64_t axis = -1, rank = 0;
+
+  ImportAttributes axis_attribute() const {
+    return axis < 0 ? ImportAttributes{} : ImportAttributes{int_attribute("axis", axis)};
+  }
+  /// The step, in the shape that aligns with the operand.
+  std::string aligned_step(Importer& p) const {
+    std::vector<int64_t> axes;
+    for (int64_t i = axis + 1; axis >= 0 && i < rank; ++i) axes.push_back(i - axis);
+    return axes.empty() ? step : p.add("Unsqueeze", {step, p.constant_ints(axes)});
+  }
+};
+
+Quantization quantization_of(Importer& p) {
+  Quantization out;
+  const int64_t bits = p.integer({"bit_length"}, 8);
+  if (bits < 2 || bits > 16) p.refuse("expected a bit_length of 2 to 16");
+  out.limit = static_cast<double>((int64_t{1} << (bits - 1)) - 1);
+  out.axis = p.integer({"quant_axis"}, 0);
+  out.rank = p.rank("X", 0);
+  if (out.axis >= out.rank) p.refuse("its axis is out of range");
+  const auto scale = p.known_value("Scale", 1);
+  if (!scale) p.refuse("its scale is only known when the program runs");
+  if (out.axis < 0 && scale->size() != 1) p.refuse("expected one scale");
+  Array step = scale->contiguous().cast(DType::kF64);
+  for (int64_t i = 0; i < step.size(); ++i) step.data<double>()[i] /= out.limit;
+  step.shape = out.axis < 0 ? Dims{} : Dims{step.size()};
+  step.strides = contiguous_strides(step.shape);
+  out.step = p.constant(step.cast(scale->dtype));
+  return out;
+}
+
+/// Weights as int8 where all are integers of that range.
+std::optional<Array> int8_weights(const Array& weights) {
+  for (int64_t i = 0; i < weights.size(); ++i)
+    if (const double value = weights.number(i);
+        value != std::nearbyint(value) || value < -128 || value > 127)
+      return std::nullopt;
+  return weights.cast(DType::kI8);
+}
+
+/// Fake-quantized values are integers in floats; where only dequantize_linear reads them they
+/// become int8, so that integer kernels can be used.
+void quantize_linear(Importer& p) {
+  const DType dtype = p.dtype("X", 0);
+  if (p.flag({"only_observer"}, false)) return p.result("Y", 0, p.add("Identity", {p.in("X", 0)}));
+  if (!is_float(dtype)) p.refuse("its operand is not a float");
+  const Quantization q = quantization_of(p);
+  const bool away = p.integer({"round_type"}, 0) == 1;
+  if (q.limit == 127 && !away && p.only_read_by("Y", 0, "dequantize_linear"))
+    return p.result("Y", 0,
+                    p.add("QuantizeLinear",
+                          {p.in("X", 0), q.step,
+                           p.add("Expand", {p.scalar(0, DType::kI8), p.add("Shape", {q.step})})},
+                          q.axis_attribute()));
+  const auto number = [&](double value) { return p.scalar(value, dtype); };
+  std::string scaled = p.add("Div", {p.in("X", 0), q.aligned_step(p)});
+  if (away) {
+    // Halves away from 0.
+    const std::string moved = p.add("Floor", {p.add("Add", {p.add("Abs", {scaled}), number(0.5)})});
+    scaled = p.add("Mul", {p.add("Sign", {scaled}), moved});
+  } else {
+    scaled = p.add("Round", {scaled});
+  }
+  p.result("Y", 0,
+           p.add("Clip", {scaled, number(away ? -q.limit : -q.limit - 1), number(q.limit)}));
+}
+
+void dequantize_linear(Importer& p) {
+  if (p.flag({"only_observer"}, false)) return p.result("Y", 0, p.add("Identity", {p.in("X", 0)}));
+  const Quantization q = quantization_of(p);
+  const std::string x = p.in("X", 0);
+  const DType wanted = p.result_type("Y", 0).dtype.value_or(DType::kF32);
+  if (p.is_made_by(x, "QuantizeLinear") && p.dtype("X", 0) == wanted)
+    return p.result("Y", 0, p.add("DequantizeLinear", {x, q.step}, q.axis_attribute()));
+  const auto known = q.limit == 127 ? p.known_value("X", 0) : std::nullopt;
+  if (const auto weights = known ? int8_weights(*known) : std::nullopt)
+    return p.result("Y", 0,
+                    p.add("DequantizeLinear", {p.constant(*weights), q.step}, q.axis_attribute()));
+  p.result("Y", 0, p.add("Mul", {p.cast(x, wanted), q.aligned_step(p)}));
+}
+
 /// Matrices of which the first axes are rows.
 void flattened_product(Importer& p) {
   const int64_t rows = p.integer({"x_num_col_dims"}, 1);
@@ -266,12 +384,17 @@ void cast(Importer& p) {
 void cumulative_sum(Importer& p) {
   const bool flat = p.flag({"flatten"}, false);
   const auto axis = static_cast<int64_t>(p.known_number("AxisTensor", 1, {"axis"}, -1));
-  const std::string x =
-      flat ? p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}) : p.in("X", 0);
-  p.result("Out", 0,
-           p.add("CumSum", {x, p.constant(Array::scalar(flat ? int64_t{0} : axis))},
-                 {int_attribute("exclusive", p.flag({"exclusive"}, false)),
-                  int_attribute("reverse", p.flag({"reverse"}, false))}));
+  const bool scalar = p.rank("X", 0) == 0;
+  std::string x = p.in("X", 0);
+  if (const auto dtype = p.result_type("Out", 0).dtype; dtype && *dtype != p.dtype("X", 0))
+    x = p.cast(x, *dtype);
+  if (flat || scalar) x = p.add("Reshape", {x, p.constant_ints({-1})});
+  const std::string out =
+      p.add("CumSum", {x, p.constant(Array::scalar(flat || scalar ? int64_t{0} : axis))},
+            {int_attribute("exclusive", p.flag({"exclusive"}, false)),
+             int_attribute("reverse", p.flag({"reverse"}, false))});
+  const bool keeps = !scalar || p.result_type("Out", 0).shape.size() == 1;
+  p.result("Out", 0, keeps ? out : p.without_axes(out));
 }
 
 }  // namespace
@@ -300,7 +423,7 @@ std::vector<ImportRuleEntry> paddle_math_rules() {
       {{"sign"}, unary("Sign")},
       {{"reciprocal"}, unary("Reciprocal")},
       {{"softsign"}, unary("Softsign")},
-      {{"logical_not"}, unary("Not")},
+      {{"logical_not"}, logical_not},
       {{"assign", "share_data", "share_data_"}, unary("Identity")},
       {{"elementwise_add", "add", "add_"}, binary("Add")},
       {{"elementwise_sub", "subtract"}, binary("Sub")},
@@ -317,9 +440,9 @@ std::vector<ImportRuleEntry> paddle_math_rules() {
       {{"less_equal"}, binary("LessOrEqual")},
       {{"greater_than"}, binary("Greater")},
       {{"greater_equal"}, binary("GreaterOrEqual")},
-      {{"logical_and"}, binary("And")},
-      {{"logical_or"}, binary("Or")},
-      {{"logical_xor"}, binary("Xor")},
+      {{"logical_and"}, logical("And")},
+      {{"logical_or"}, logical("Or")},
+      {{"logical_xor"}, logical("Xor")},
       {{"scale", "scale_"}, scale},
       {{"pow"}, power},
       {{"square"}, square},
@@ -334,8 +457,8 @@ std::vector<ImportRuleEntry> paddle_math_rules() {
       {{"mish"}, mish},
       {{"softplus"}, softplus},
       {{"gelu"}, gelu},
-      {{"softmax"}, softmax},
-      {{"log_softmax"}, log_softmax},
+      {{"softmax"}, softmax_by("Softmax")},
+      {{"log_softmax"}, softmax_by("LogSoftmax")},
       {{"reduce_mean"}, reduce("ReduceMean")},
       {{"reduce_sum"}, reduce("ReduceSum")},
       // In .pdmodel files the sum of several tensors.
@@ -356,6 +479,8 @@ std::vector<ImportRuleEntry> paddle_math_rules() {
       {{"matmul_v2", "matmul"}, matrix_product},
       {{"mul"}, flattened_product},
       {{"cast"}, cast},
+      {{"quantize_linear"}, quantize_linear},
+      {{"dequantize_linear"}, dequantize_linear},
       {{"cumsum"}, cumulative_sum},
   };
 }

@@ -39,11 +39,11 @@ void add_padding(Importer& p, ImportAttributes& attributes, size_t spatial) {
 
 ImportAttributes convolution_attributes(Importer& p, size_t spatial) {
   require_channels_first(p);
-  ImportAttributes out = {ints_attribute("strides", p.ints({"strides"})),
-                          ints_attribute("dilations", p.ints({"dilations"})),
-                          int_attribute("group", p.integer({"groups"}, 1))};
-  add_padding(p, out, spatial);
-  return out;
+  std::vector<int64_t> dilations = p.ints({"dilations"});
+  // PaddlePaddle sets them to 1 with this padding, whatever the attribute says.
+  if (p.text({"padding_algorithm"}, "EXPLICIT") == "SAME") dilations.assign(spatial, 1);
+  return {ints_attribute("strides", p.ints({"strides"})), ints_attribute("dilations", dilations),
+          int_attribute("group", p.integer({"groups"}, 1))};
 }
 
 size_t spatial_axes(Importer& p, const char* slot) {
@@ -53,13 +53,41 @@ size_t spatial_axes(Importer& p, const char* slot) {
 }
 
 void convolution(Importer& p) {
-  auto attributes = convolution_attributes(p, spatial_axes(p, "Input"));
+  const size_t spatial = spatial_axes(p, "Input");
+  auto attributes = convolution_attributes(p, spatial);
+  add_padding(p, attributes, spatial);
   p.result("Output", 0,
            p.add("Conv", {p.in("Input", 0), p.in("Filter", 1)}, std::move(attributes)));
 }
 
+/// PaddlePaddle computes the padding SAME of a transposed convolution as that of a convolution of
+/// the same input; ONNX's SAME_UPPER is another one.
+void add_transposed_padding(Importer& p, ImportAttributes& attributes, size_t spatial) {
+  if (p.text({"padding_algorithm"}, "EXPLICIT") != "SAME")
+    return add_padding(p, attributes, spatial);
+  const Dims &input = p.type("Input", 0).shape, &filter = p.type("Filter", 1).shape;
+  const std::vector<int64_t> strides = p.ints({"strides"});
+  if (filter.size() != spatial + 2 || strides.size() != spatial)
+    p.refuse("expected a stride for each spatial axis");
+  std::vector<int64_t> begin, end;
+  for (size_t i = 0; i < spatial; ++i) {
+    const int64_t size = input[i + 2], stride = strides[i], kernel = filter[i + 2];
+    if (stride < 1 || kernel < 0) p.refuse("a stride or the size of its filter is impossible");
+    if (size < 0 && stride > 1) p.refuse("the padding SAME needs sizes that are known");
+    const int64_t covered =
+        stride == 1 ? 0 : (size + stride - 1) / stride * stride - stride - size + 1;
+    const int64_t both = std::max<int64_t>(covered + kernel - 1, 0);
+    begin.push_back(both / 2);
+    end.push_back(both - both / 2);
+  }
+  begin.insert(begin.end(), end.begin(), end.end());
+  attributes.push_back(ints_attribute("pads", begin));
+}
+
 void transposed_convolution(Importer& p) {
-  auto attributes = convolution_attributes(p, spatial_axes(p, "Input"));
+  const size_t spatial = spatial_axes(p, "Input");
+  auto attributes = convolution_attributes(p, spatial);
+  add_transposed_padding(p, attributes, spatial);
   const auto size = p.known_ints("OutputSizeTensor", 2, {"output_size"});
   if (!size) p.refuse("its output size is only known when the program runs");
   if (const auto padding = p.ints({"output_padding"}); !padding.empty())
@@ -68,6 +96,34 @@ void transposed_convolution(Importer& p) {
     attributes.push_back(ints_attribute("output_shape", *size));
   p.result("Output", 0,
            p.add("ConvTranspose", {p.in("Input", 0), p.in("Filter", 1)}, std::move(attributes)));
+}
+
+/// Adaptive pooling whose bins differ in size: bin i of n goes from floor(i * size / n) to
+/// ceil((i + 1) * size / n). Axis by axis, as the extremum and the mean of a box are.
+std::string unequal_pool(Importer& p, const std::vector<int64_t>& bins, bool is_max) {
+  constexpr int64_t kMostBins = 256;
+  std::string x = p.in("X", 0);
+  for (size_t i = 0; i < bins.size(); ++i) {
+    const auto axis = static_cast<int64_t>(i) + 2;
+    const int64_t size = p.type("X", 0).shape[i + 2], count = bins[i];
+    if (count > kMostBins) p.refuse("adaptive pooling to more than 256 bins of different sizes");
+    ImportNames parts;
+    for (int64_t bin = 0; bin < count; ++bin) {
+      const std::string part =
+          p.add("Slice", {x, p.constant_ints({bin * size / count}),
+                          p.constant_ints({((bin + 1) * size + count - 1) / count}),
+                          p.constant_ints({axis})});
+      ImportNames inputs = {part};
+      ImportAttributes attributes;
+      if (p.opset() >= 18)
+        inputs.push_back(p.constant_ints({axis}));
+      else
+        attributes.push_back(ints_attribute("axes", {axis}));
+      parts.push_back(p.add(is_max ? "ReduceMax" : "ReduceMean", inputs, attributes));
+    }
+    x = parts.size() == 1 ? parts[0] : p.add("Concat", parts, {int_attribute("axis", axis)});
+  }
+  return x;
 }
 
 void pool(Importer& p) {
@@ -86,12 +142,14 @@ void pool(Importer& p) {
   ImportAttributes attributes;
   if (adaptive) {
     const Dims& shape = p.type("X", 0).shape;
+    bool divides = true;
     for (size_t i = 0; i < spatial; ++i) {
       const int64_t size = shape[i + 2];
-      if (size < 0 || window[i] < 1 || size % window[i] != 0)
-        p.refuse("adaptive pooling needs sizes that are multiples of its output");
-      window[i] = size / window[i];
+      if (size < 0 || window[i] < 1) p.refuse("adaptive pooling needs sizes that are known");
+      divides = divides && size % window[i] == 0;
     }
+    if (!divides) return p.result("Out", 0, unequal_pool(p, window, is_max));
+    for (size_t i = 0; i < spatial; ++i) window[i] = shape[i + 2] / window[i];
     attributes.push_back(ints_attribute("strides", window));
   } else {
     attributes.push_back(ints_attribute("strides", p.ints({"strides"})));
@@ -104,14 +162,26 @@ void pool(Importer& p) {
   p.result("Out", 0, p.add(is_max ? "MaxPool" : "AveragePool", {p.in("X", 0)}, attributes));
 }
 
+/// An optional scale or bias: the operand, or a constant in the shape of another value.
+std::string or_filled(Importer& p, const std::string& given, double value,
+                      const formats::PaddleVariable& type, const std::string& like) {
+  if (!given.empty()) return given;
+  const std::string number = p.scalar(value, type.dtype.value_or(DType::kF32));
+  const bool known = std::ranges::all_of(type.shape, [](int64_t n) { return n >= 0; });
+  return p.add("Expand", {number, known && !type.shape.empty() ? p.constant_ints(type.shape)
+                                                               : p.add("Shape", {like})});
+}
+
 void batch_norm(Importer& p) {
   require_channels_first(p);
   if (!p.flag({"is_test"}, false) && !p.flag({"use_global_stats"}, false))
     p.refuse("normalizes by the statistics of its batch; save the program for inference");
+  const std::string mean = p.in("Mean", 1);
   p.result(
       "Y", 0,
       p.add("BatchNormalization",
-            {p.in("X", 0), p.in("Scale", 3), p.in("Bias", 4), p.in("Mean", 1), p.in("Variance", 2)},
+            {p.in("X", 0), or_filled(p, p.in("Scale", 3), 1, p.type("Mean", 1), mean),
+             or_filled(p, p.in("Bias", 4), 0, p.type("Mean", 1), mean), mean, p.in("Variance", 2)},
             {float_attribute("epsilon", p.real({"epsilon"}, 1e-5))}));
 }
 
@@ -162,9 +232,14 @@ void group_norm(Importer& p) {
 }
 
 void instance_norm(Importer& p) {
-  if (!p.has("Scale", 1) || !p.has("Bias", 2)) p.refuse("has no scale and bias");
+  const formats::PaddleVariable& x = p.type("X", 0);
+  if (x.shape.size() < 2 || (x.shape[1] < 0 && !(p.has("Scale", 1) && p.has("Bias", 2))))
+    p.refuse("the number of channels is not known");
+  const formats::PaddleVariable channels{.dtype = x.dtype, .shape = {x.shape[1]}};
   p.result("Y", 0,
-           p.add("InstanceNormalization", {p.in("X", 0), p.in("Scale", 1), p.in("Bias", 2)},
+           p.add("InstanceNormalization",
+                 {p.in("X", 0), or_filled(p, p.in("Scale", 1), 1, channels, ""),
+                  or_filled(p, p.in("Bias", 2), 0, channels, "")},
                  {float_attribute("epsilon", p.real({"epsilon"}, 1e-5))}));
 }
 
@@ -187,6 +262,21 @@ void prelu(Importer& p) {
                                              : alpha}));
 }
 
+/// The element that cubic resizing to one makes of an axis: PaddlePaddle reads at -0.5, between
+/// index 0 and its repetitions on the left.
+std::string cubic_first(Importer& p, const std::string& x, size_t axis) {
+  constexpr double kFirst = 1.09375, kSecond = -0.09375;
+  const Dims& shape = p.type("X", 0).shape;
+  if (shape[axis] < 0) p.refuse("the size of an axis that is resized to one is not known");
+  if (shape[axis] == 1) return x;
+  const std::string at = p.constant_ints({static_cast<int64_t>(axis)});
+  const auto element = [&](int64_t i, double weight) {
+    const std::string one = p.add("Slice", {x, p.constant_ints({i}), p.constant_ints({i + 1}), at});
+    return p.add("Mul", {one, p.scalar(weight, p.dtype("X", 0))});
+  };
+  return p.add("Add", {element(0, kFirst), element(1, kSecond)});
+}
+
 void resize(Importer& p, const std::string& mode) {
   require_channels_first(p);
   const size_t spatial = spatial_axes(p, "X");
@@ -196,11 +286,12 @@ void resize(Importer& p, const std::string& mode) {
       string_attribute("mode", mode),
       string_attribute("coordinate_transformation_mode", corners   ? "align_corners"
                                                          : shifted ? "asymmetric"
-                                                                   : "half_pixel")};
+                                                                   // 0 where one element is made
+                                                                   : "pytorch_half_pixel")};
   if (mode == "nearest")
     attributes.push_back(string_attribute("nearest_mode", corners ? "round_prefer_ceil" : "floor"));
   if (mode == "cubic") attributes.push_back(float_attribute("cubic_coeff_a", -0.75));
-  const std::string x = p.in("X", 0);
+  std::string x = p.in("X", 0);
   const auto with_sizes = [&](const std::string& sizes) {
     const std::string first =
         p.add("Shape", {x}, {int_attribute("start", 0), int_attribute("end", 2)});
@@ -217,7 +308,12 @@ void resize(Importer& p, const std::string& mode) {
                     with_sizes(list ? p.int_values("", "SizeTensor", 2, {})
                                     : p.int_values("OutSize", "", 1, {})));
   }
-  if (sizes.size() == spatial) return p.result("Out", 0, with_sizes(p.constant_ints(sizes)));
+  if (sizes.size() == spatial) {
+    if (mode == "cubic" && !corners)
+      for (size_t i = 0; i < spatial; ++i)
+        if (sizes[i] == 1) x = cubic_first(p, x, i + 2);
+    return p.result("Out", 0, with_sizes(p.constant_ints(sizes)));
+  }
   const auto found = p.operation().attributes.find("scale");
   if (p.has("Scale", 3) || found == p.operation().attributes.end() || found->second.reals.empty())
     p.refuse("its scale is only known when the program runs");

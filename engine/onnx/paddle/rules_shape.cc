@@ -1,6 +1,7 @@
 // Operations that create, move, choose and join elements.
 
 #include <algorithm>
+#include <charconv>
 
 #include "onnx/paddle/program_importer.h"
 
@@ -15,12 +16,19 @@ void reshape(Importer& p) {
 }
 
 void transpose(Importer& p) {
-  p.result("Out", 0,
-           p.add("Transpose", {p.in("X", 0)}, {ints_attribute("perm", p.ints({"axis", "perm"}))}));
+  std::vector<int64_t> order = p.ints({"axis", "perm"});
+  const int64_t rank = p.rank("X", 0);
+  for (int64_t& axis : order) axis += axis < 0 ? rank : 0;
+  p.result("Out", 0, p.add("Transpose", {p.in("X", 0)}, {ints_attribute("perm", order)}));
 }
 
 void flatten(Importer& p) {
   const int64_t rank = p.rank("X", 0);
+  // That of PaddlePaddle 1 makes a matrix.
+  if (!p.is_pir() && p.operation().attributes.contains("axis"))
+    return p.result(
+        "Out", 0,
+        p.add("Flatten", {p.in("X", 0)}, {int_attribute("axis", p.integer({"axis"}, 1))}));
   const auto axis = [&](const char* key, int64_t fallback) {
     const int64_t given = p.integer({key}, fallback);
     return given < 0 ? given + rank : given;
@@ -58,10 +66,37 @@ void squeeze(Importer& p) {
     p.result("Out", 0, p.add("Squeeze", {inputs[0], p.constant_ints(ones)}));
 }
 
+/// Axes are inserted one after the other, each as a place in the result so far.
 void unsqueeze(Importer& p) {
-  p.result("Out", 0,
-           p.add("Unsqueeze",
-                 {p.in("X", 0), p.int_values("AxesTensor", "AxesTensorList", 1, {"axes"})}));
+  const bool list = !p.is_pir() && !p.in_list("AxesTensorList", 1).empty();
+  const auto known = p.known_ints(list ? "AxesTensorList" : "AxesTensor", 1, {"axes"});
+  std::string x = p.in("X", 0);
+  if (!known) {
+    const std::string axes = p.int_values("AxesTensor", "AxesTensorList", 1, {"axes"});
+    const Dims& shape = p.type("AxesTensor", 1).shape;
+    const auto count = list ? static_cast<int64_t>(p.in_list("AxesTensorList", 1).size())
+                            : element_count(std::span<const int64_t>(shape));
+    if (count < 0 || count > 16) p.refuse("the number of its axes is not known");
+    for (int64_t i = 0; i < count; ++i)
+      x = p.add(
+          "Unsqueeze",
+          {x, count == 1 ? axes
+                         : p.add("Slice", {axes, p.constant_ints({i}), p.constant_ints({i + 1})})});
+    return p.result("Out", 0, x);
+  }
+  std::vector<int64_t> places;
+  int64_t rank = p.rank("X", 0);
+  for (const int64_t axis : *known) {
+    const int64_t at = axis < 0 ? axis + rank + 1 : axis;
+    if (at < 0 || at > rank) p.refuse("an axis is out of range");
+    for (int64_t& place : places) place += place >= at ? 1 : 0;
+    places.push_back(at);
+    ++rank;
+  }
+  std::sort(places.begin(), places.end());
+  p.result(
+      "Out", 0,
+      places.empty() ? p.add("Identity", {x}) : p.add("Unsqueeze", {x, p.constant_ints(places)}));
 }
 
 int64_t known_axis(Importer& p, const char* slot, size_t position) {
@@ -85,20 +120,23 @@ void stack(Importer& p) {
   p.result("Y", 0, p.add("Concat", parts, {int_attribute("axis", axis)}));
 }
 
+/// Equal pieces along an axis.
+ImportNames equal_pieces(Importer& p, int64_t count, int64_t axis) {
+  if (count < 1 || count > 4096) p.refuse("expected 1 to 4096 parts");
+  ImportAttributes attributes = {int_attribute("axis", axis)};
+  if (p.opset() >= 18) attributes.push_back(int_attribute("num_outputs", count));
+  return p.add_several("Split", {p.in("X", 0)}, static_cast<size_t>(count), attributes);
+}
+
 void unstack(Importer& p) {
   const int64_t axis = p.integer({"axis"}, 0), count = p.integer({"num"}, 0);
-  if (count < 1 || count > 4096) p.refuse("expected 1 to 4096 parts");
-  ImportNames parts = p.add_several("Split", {p.in("X", 0)}, static_cast<size_t>(count),
-                                    {int_attribute("axis", axis)});
+  ImportNames parts = equal_pieces(p, count, axis);
   for (std::string& part : parts) part = p.add("Squeeze", {part, p.constant_ints({axis})});
   p.result_list("Y", 0, parts);
 }
 
 void split_equally(Importer& p, int64_t count, int64_t axis) {
-  if (count < 1 || count > 4096) p.refuse("expected 1 to 4096 parts");
-  p.result_list("Out", 0,
-                p.add_several("Split", {p.in("X", 0)}, static_cast<size_t>(count),
-                              {int_attribute("axis", axis)}));
+  p.result_list("Out", 0, equal_pieces(p, count, axis));
 }
 
 /// Parts of the sizes `sections`, of which one may be -1.
@@ -143,7 +181,27 @@ void strided_slice(Importer& p) {
   slice_with(p, p.int_values("StridesTensor", "StridesTensorList", 3, {"strides"}));
 }
 
+/// PaddlePaddle 1's, which repeats each axis.
+void expand_times(Importer& p) {
+  const auto known = p.known_ints("ExpandTimes", 1, {"expand_times"});
+  const std::string repeats =
+      p.int_values("ExpandTimes", "expand_times_tensor", 1, {"expand_times"});
+  if (known && p.in_list("expand_times_tensor", 1).empty() &&
+      static_cast<int64_t>(known->size()) != p.rank("X", 0))
+    p.refuse("expected a number for each axis");
+  p.result("Out", 0, p.add("Tile", {p.in("X", 0), repeats}));
+}
+
+/// Likewise, until the shape is that of another value.
+void expand_to(Importer& p) {
+  const std::string x = p.in("X", 0);
+  const std::string repeats =
+      p.add("Div", {p.add("Shape", {p.in("target_tensor", 1)}), p.add("Shape", {x})});
+  p.result("Out", 0, p.add("Tile", {x, repeats}));
+}
+
 void expand(Importer& p) {
+  if (!p.is_pir() && p.operation().type == "expand") return expand_times(p);
   const auto known = p.known_ints("Shape", 1, {"shape"});
   std::string shape;
   if (known && (p.is_pir() || p.in_list("expand_shapes_tensor", 1).empty())) {
@@ -159,6 +217,7 @@ void expand(Importer& p) {
 }
 
 void expand_as(Importer& p) {
+  if (!p.is_pir() && p.operation().type == "expand_as") return expand_to(p);
   const auto sizes = p.ints({"target_shape"});
   const std::string like = p.in("Y", 1);
   p.result("Out", 0,
@@ -175,11 +234,17 @@ void tile(Importer& p) {
   p.result("Out", 0, p.add("Tile", {p.in("X", 0), repeats}));
 }
 
+/// Indices of shape [n] or [n, 1], which mean the same, as [n].
+std::string flat_indices(Importer& p) {
+  const std::string index = p.in("Index", 1);
+  return p.rank("Index", 1) == 2 ? p.add("Reshape", {index, p.constant_ints({-1})}) : index;
+}
+
 void gather(Importer& p) {
   const int64_t axis =
       p.is_pir() || p.has("Axis", 2) ? known_axis(p, "Axis", 2) : p.integer({"axis"}, 0);
   p.result("Out", 0,
-           p.add("Gather", {p.in("X", 0), p.in("Index", 1)}, {int_attribute("axis", axis)}));
+           p.add("Gather", {p.in("X", 0), flat_indices(p)}, {int_attribute("axis", axis)}));
 }
 
 void gather_nd(Importer& p) {
@@ -188,7 +253,7 @@ void gather_nd(Importer& p) {
 
 void index_select(Importer& p) {
   p.result("Out", 0,
-           p.add("Gather", {p.in("X", 0), p.in("Index", 1)},
+           p.add("Gather", {p.in("X", 0), flat_indices(p)},
                  {int_attribute("axis", p.integer({"dim", "axis"}, 0))}));
 }
 
@@ -214,10 +279,16 @@ void where(Importer& p) {
 
 void one_hot(Importer& p) {
   const auto depth = static_cast<int64_t>(p.known_number("depth_tensor", 1, {"depth"}, 0));
+  std::string x = p.in("X", 0);
+  // That of PaddlePaddle 1 replaces a last axis of size 1.
+  if (!p.is_pir() && p.operation().type == "one_hot") {
+    const Dims& shape = p.type("X", 0).shape;
+    if (shape.empty() || shape.back() != 1) p.refuse("the last axis does not have the size 1");
+    x = p.add("Squeeze", {x, p.constant_ints({p.rank("X", 0) - 1})});
+  }
   p.result(
       "Out", 0,
-      p.add("OneHot",
-            {p.in("X", 0), p.constant_ints({depth}), p.constant(Array::from<float>({0, 1}, {2}))},
+      p.add("OneHot", {x, p.constant_ints({depth}), p.constant(Array::from<float>({0, 1}, {2}))},
             {int_attribute("axis", -1)}));
 }
 
@@ -227,36 +298,55 @@ void shape(Importer& p) {
   p.result("Out", 0, wanted == DType::kI64 ? out : p.cast(out, wanted));
 }
 
-Array filled(double value, DType dtype, int64_t count) {
-  Array out = Array::empty(DType::kF64, {count});
-  std::fill_n(out.data<double>(), count, value);
-  return out.cast(dtype);
+/// The number of an attribute, with all its bits.
+Array full_value(Importer& p, DType dtype) {
+  const std::string exact = p.is_pir() ? "" : p.text({"str_value"}, "");
+  if (!exact.empty() && is_integer(dtype)) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(exact.data(), exact.data() + exact.size(), value);
+    if (error == std::errc() && end == exact.data() + exact.size())
+      return Array::scalar(value).cast(dtype);
+  }
+  if (!exact.empty()) return Array::scalar(std::strtod(exact.c_str(), nullptr)).cast(dtype);
+  const auto values = p.numbers({"value"}, dtype);
+  if (!values || values->size() == 0) return Array::scalar(0.0).cast(dtype);
+  Array first = *values;
+  first.shape.clear();
+  first.strides.clear();
+  return first;
 }
 
 /// A constant; where it is small it is one of the file, since sizes and axes are made so.
 void full(Importer& p) {
   const auto dtype = p.dtype_attr({"dtype"});
   if (!dtype) p.refuse("the type is not known");
-  double value = p.real({"value"}, 0);
-  if (!p.is_pir())
-    if (const std::string exact = p.text({"str_value"}, ""); !exact.empty())
-      value = std::strtod(exact.c_str(), nullptr);
+  const bool computed = !p.is_pir() && p.has("ValueTensor", 0) && !p.known_value("ValueTensor", 0);
+  Array number = Array::scalar(0.0).cast(*dtype);
+  if (!computed) {
+    const auto given = p.is_pir() ? std::nullopt : p.known_value("ValueTensor", 0);
+    number = given ? given->contiguous().cast(*dtype) : full_value(p, *dtype);
+    if (number.size() != 1) p.refuse("its value is not one number");
+    number.shape.clear();
+    number.strides.clear();
+  }
+  const auto value = [&] {
+    return computed ? p.without_axes(p.cast(p.in("ValueTensor", 0), *dtype)) : p.constant(number);
+  };
   const auto sizes = p.is_pir() ? p.ints({"shape"}) : p.known_ints("ShapeTensor", 0, {"shape"});
   int64_t count = 1;
   constexpr int64_t kMostStored = 64;
   if (!p.is_pir() && (p.has("ShapeTensor", 0) || !p.in_list("ShapeTensorList", 0).empty())) {
     const std::string shape = p.int_values("ShapeTensor", "ShapeTensorList", 0, {"shape"});
-    return p.result("Out", 0, p.add("Expand", {p.scalar(value, *dtype), shape}));
+    return p.result("Out", 0, p.add("Expand", {value(), shape}));
   }
   for (const int64_t size : *sizes)
     if (size < 0 || __builtin_mul_overflow(count, size, &count))
       p.refuse("its shape is impossible");
-  if (count > kMostStored)
-    return p.result("Out", 0, p.add("Expand", {p.scalar(value, *dtype), p.constant_ints(*sizes)}));
-  Array array = filled(value, *dtype, count);
-  array.shape = *sizes;
-  array.strides = contiguous_strides(*sizes);
-  p.result("Out", 0, p.constant(array));
+  if (computed || count > kMostStored)
+    return p.result("Out", 0, p.add("Expand", {value(), p.constant_ints(*sizes)}));
+  number.shape = *sizes;
+  number.strides.assign(sizes->size(), 0);
+  p.result("Out", 0, p.constant(number.contiguous()));
 }
 
 void full_int_array(Importer& p) {
@@ -268,9 +358,11 @@ void full_int_array(Importer& p) {
 }
 
 void full_like(Importer& p) {
-  const double value = p.known_number("", 1, {"value"}, 0);
   const DType dtype = p.dtype_attr({"dtype"}).value_or(p.dtype("X", 0));
-  p.result("Out", 0, p.add("Expand", {p.scalar(value, dtype), p.add("Shape", {p.in("X", 0)})}));
+  const std::string given = p.is_pir() ? p.in("", 1) : "";
+  const std::string value =
+      given.empty() ? p.scalar({"value"}, 0, dtype) : p.without_axes(p.cast(given, dtype));
+  p.result("Out", 0, p.add("Expand", {value, p.add("Shape", {p.in("X", 0)})}));
 }
 
 void full_with_tensor(Importer& p) {
@@ -290,7 +382,7 @@ void full_batch_size_like(Importer& p) {
   for (size_t i = 0; i < sizes.size(); ++i)
     parts.push_back(static_cast<int64_t>(i) == to ? size : p.constant_ints({sizes[i]}));
   const std::string shape = p.add("Concat", parts, {int_attribute("axis", 0)});
-  p.result("Out", 0, p.add("Expand", {p.scalar(p.real({"value"}, 0), *dtype), shape}));
+  p.result("Out", 0, p.add("Expand", {p.constant(full_value(p, *dtype)), shape}));
 }
 
 void range(Importer& p) {
@@ -307,20 +399,19 @@ void assign_value(Importer& p) {
   const auto dtype = p.dtype_attr({"dtype"});
   if (!dtype) p.refuse("the type is not known");
   const Dims sizes = p.ints({"shape"});
-  std::vector<double> values;
+  std::optional<Array> values;
   for (const char* key :
-       {"values", "fp32_values", "fp64_values", "int32_values", "int64_values", "bool_values"}) {
-    const auto found = p.operation().attributes.find(key);
-    if (found == p.operation().attributes.end() || !values.empty()) continue;
-    values = found->second.reals;
-    values.insert(values.end(), found->second.integers.begin(), found->second.integers.end());
-  }
+       {"values", "fp32_values", "fp64_values", "int32_values", "int64_values", "bool_values"})
+    if (!values || values->size() == 0) values = p.numbers({key}, *dtype);
   int64_t count = 1;
   for (const int64_t size : sizes)
     if (size < 0 || __builtin_mul_overflow(count, size, &count))
       p.refuse("its shape is impossible");
-  if (count != static_cast<int64_t>(values.size())) p.refuse("values and shape differ");
-  p.result("Out", 0, p.constant(Array::from<double>(values, sizes).cast(*dtype)));
+  if (count != (values ? values->size() : 0)) p.refuse("values and shape differ");
+  Array array = values ? *values : Array::empty(*dtype, {0});
+  array.shape = sizes;
+  array.strides = contiguous_strides(sizes);
+  p.result("Out", 0, p.constant(array));
 }
 
 /// PIR's lists of values.
@@ -349,7 +440,7 @@ std::vector<ImportRuleEntry> paddle_shape_rules() {
   return {
       {{"reshape2", "reshape"}, reshape},
       {{"transpose2", "transpose"}, transpose},
-      {{"flatten_contiguous_range", "flatten"}, flatten},
+      {{"flatten_contiguous_range", "flatten", "flatten2"}, flatten},
       {{"squeeze2", "squeeze"}, squeeze},
       {{"unsqueeze2", "unsqueeze"}, unsqueeze},
       {{"concat"}, concat},
