@@ -1,9 +1,11 @@
 #include "exporter/sample_run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "runtime/execute.h"
+#include "runtime/loop_limit.h"
 #include "tensor/random.h"
 
 namespace paddle::exporter {
@@ -81,6 +83,10 @@ std::optional<SampleRun> run_on_samples(program::Model& model,
                                         const std::map<std::string, int64_t>& fixed,
                                         int64_t binding, std::string* refusal) {
   const std::vector<std::string> symbols = free_symbols(model);
+  // Random inputs may make a loop endless.
+  constexpr int64_t kMostTurns = int64_t{1} << 16;
+  const runtime::LoopLimit limited(kMostTurns);
+  const auto begun = std::chrono::steady_clock::now();
   struct Scale {
     int64_t leading, others;
     // Different sizes for different symbols, so that none can stand for another. A model may want
@@ -117,6 +123,8 @@ std::optional<SampleRun> run_on_samples(program::Model& model,
       } catch (const Error& e) {
         if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
         if (refusal && refusal->empty()) *refusal = e.message();
+        constexpr std::chrono::seconds kLongest(15);
+        if (std::chrono::steady_clock::now() - begun > kLongest) return std::nullopt;
       }
     }
   return std::nullopt;
