@@ -20,6 +20,9 @@ struct InputOptions {
   std::string data;                ///< "CONFIG.yaml[:train|valid]", or "train"/"valid" of the run
   int64_t batch = 64;
   std::vector<std::string> generated = {};  ///< inputs of the model that the caller fills in
+  /// Arrays of an ONNX graph hold a sample in each row, so that they are cut into batches.
+  /// Otherwise such a graph, which may mix the rows of its batch, gets all of them at once.
+  bool rows_are_samples = false;
   std::string text_field = {};  ///< whose text InputBatch::texts has, if the input has it
 };
 

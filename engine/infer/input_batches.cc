@@ -63,20 +63,12 @@ class ArrayBatches final : public Batches {
       Array labels = reader.read(label);
       if (info(labels.dtype).has_kernels) labels_ = labels.contiguous();
     }
-    // Slices only where every input's first dim is the same symbol.
-    // An ONNX graph may mix the rows of its batch, so it gets all of them at once.
-    sliced_ = !arrays_.empty() && !model.onnx();
-    std::optional<Dim> rows;
-    for (size_t i = 0, given = 0; i < is_given_.size(); ++i) {
-      if (!is_given_[i]) continue;
-      const Shape& shape = model.inputs()[i].second.shape;
-      if (!rows && !shape.empty()) rows = shape[0];
-      sliced_ = sliced_ && !shape.empty() && shape[0].is_symbol() && shape[0].same(*rows) &&
-                arrays_[given].shape[0] == arrays_[0].shape[0];
-      ++given;
-    }
+    if (!model.onnx() || !options.rows_are_samples)
+      cut_all(model);
+    else
+      cut_samples(model);
     const bool one_each = sliced_ && labels_ && !labels_->shape.empty() &&
-                          labels_->shape[0] == arrays_[0].shape[0] &&
+                          labels_->shape[0] == arrays_[first_cut_].shape[0] &&
                           labels_->size() == labels_->shape[0];
     if (!one_each) labels_.reset();
   }
@@ -93,14 +85,19 @@ class ArrayBatches final : public Batches {
       for (int64_t i = 0; i < out.rows; ++i) out.indices.push_back(i);
       return out;
     }
-    const int64_t rows = arrays_[0].shape[0];
+    const int64_t rows = arrays_[first_cut_].shape[0];
     if (at_ >= rows && (at_ > 0 || rows > 0)) return std::nullopt;
     if (rows == 0) {
       if (done_) return std::nullopt;
       done_ = true;
     }
     const int64_t end = std::min(rows, at_ + batch_);
-    for (Array a : arrays_) {
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      Array a = arrays_[i];
+      if (!is_cut_.empty() && !is_cut_[i]) {
+        out.inputs.push_back(std::move(a));
+        continue;
+      }
       a.offset += at_ * a.strides[0];
       a.shape[0] = end - at_;
       out.inputs.push_back(std::move(a));
@@ -116,6 +113,46 @@ class ArrayBatches final : public Batches {
   }
 
  private:
+  /// Slices only where every input's first dim is the same symbol; none of an ONNX graph.
+  void cut_all(const program::Model& model) {
+    sliced_ = !arrays_.empty() && !model.onnx();
+    std::optional<Dim> rows;
+    for (size_t i = 0, given = 0; i < is_given_.size(); ++i) {
+      if (!is_given_[i]) continue;
+      const Shape& shape = model.inputs()[i].second.shape;
+      if (!rows && !shape.empty()) rows = shape[0];
+      sliced_ = sliced_ && !shape.empty() && shape[0].is_symbol() && shape[0].same(*rows) &&
+                arrays_[given].shape[0] == arrays_[0].shape[0];
+      ++given;
+    }
+  }
+
+  /// Slices of the inputs whose first size is free, or fixed and smaller than that of their arrays;
+  /// others are given whole. Arrays of several lengths are not cut.
+  void cut_samples(const program::Model& model) {
+    std::optional<int64_t> fixed;
+    for (size_t i = 0, given = 0; i < is_given_.size(); ++i) {
+      if (!is_given_[i]) continue;
+      const TensorType& type = model.inputs()[i].second;
+      const Array& array = arrays_[given++];
+      const bool ranked = type.ranked && !type.shape.empty() && array.ndim() > 0;
+      const auto size = ranked ? type.shape[0].constant() : std::nullopt;
+      const bool cut =
+          ranked && (!size || (*size > 0 && array.shape[0] > *size && array.shape[0] % *size == 0));
+      is_cut_.push_back(cut);
+      if (!cut) continue;
+      if (!sliced_) first_cut_ = given - 1;
+      sliced_ = true;
+      if (array.shape[0] != arrays_[first_cut_].shape[0] || (fixed && size && *fixed != *size)) {
+        sliced_ = false;
+        return is_cut_.clear();
+      }
+      if (size) fixed = size;
+    }
+    if (fixed) batch_ = *fixed;
+    if (!sliced_) is_cut_.clear();
+  }
+
   /// One array per input of the model.
   std::vector<Array> with_generated(std::vector<Array> given) const {
     if (given.size() == is_given_.size()) return given;
@@ -127,6 +164,8 @@ class ArrayBatches final : public Batches {
 
   int64_t batch_, at_ = 0;
   bool sliced_ = false, done_ = false;
+  size_t first_cut_ = 0;
+  std::vector<bool> is_cut_;    ///< per array; empty: all
   std::vector<bool> is_given_;  ///< per input of the model
   std::vector<Array> arrays_;
   std::optional<Array> labels_;

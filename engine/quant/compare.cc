@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/text.h"
 #include "quant/function_runner.h"
@@ -25,6 +26,14 @@ Array rows_in_turn(const Array& whole, int64_t rows) {
         static_cast<const std::byte*>(packed.raw()) + static_cast<size_t>(i % there) * bytes,
         bytes);
   return out;
+}
+
+/// Whether values are finite where those of a reference are.
+bool finite_where(const Array& reference, const Array& found) {
+  for (int64_t i = 0; i < reference.size(); ++i)
+    if (std::isfinite(reference.data<float>()[i]) && !std::isfinite(found.data<float>()[i]))
+      return false;
+  return true;
 }
 
 }  // namespace
@@ -64,6 +73,7 @@ Comparison compare_models(program::Model& first, program::Model& second,
   const auto batches = infer::open_inputs(first, data);
   Comparison out;
   Sqnr outputs;
+  bool is_finite = true;
   int64_t correct_first = 0, correct_second = 0, agree = 0, judged = 0;
   double difference_squares = 0;
   while (const auto batch = batches->next()) {
@@ -74,6 +84,7 @@ Comparison compare_models(program::Model& first, program::Model& second,
     if (expected.shape != found.shape)
       fail(ErrorCode::kModel, "the first outputs of the models have different shapes");
     outputs.add(expected, found);
+    is_finite = is_finite && finite_where(expected, found);
     out.samples += batch->rows;
     const bool classifies =
         expected.ndim() == 2 && expected.shape[0] == batch->rows && expected.shape[1] > 1;
@@ -96,7 +107,9 @@ Comparison compare_models(program::Model& first, program::Model& second,
     }
   }
   if (out.samples == 0) fail(ErrorCode::kData, "the data has no samples");
-  out.metrics.push_back({.name = "output_sqnr_db", .quantized = outputs.decibels()});
+  out.metrics.push_back(
+      {.name = "output_sqnr_db",
+       .quantized = is_finite ? outputs.decibels() : std::numeric_limits<double>::quiet_NaN()});
   const auto n = static_cast<double>(judged);
   if (judged > 0)
     out.metrics.push_back({.name = "agreement",

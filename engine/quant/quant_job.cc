@@ -146,6 +146,7 @@ void settle_data(QuantJob& job, const program::Model& model) {
     fail(ErrorCode::kUsage, job.model, ": has no data of its own; give --data");
   job.evaluation = data_of(job.evaluation, model, "valid");
   if (!is_given(job.evaluation)) job.evaluation = job.calibration;
+  job.calibration.rows_are_samples = job.evaluation.rows_are_samples = true;
 }
 
 /// The inputs of at most `rows` samples, in one batch.
@@ -175,6 +176,11 @@ int64_t write_model(const QuantJob& job, const program::TracedModel& source,
   options.name = source.name.empty() ? "model" : source.name;
   options.producer = job.producer;
   options.format = job.format;
+  // Of ranges that are found at run time ONNX Runtime computes pairs of operators in floats, and
+  // integers only where the file has the operators of integers.
+  if (job.format == onnx::QuantizedFormat::kQdq && job.config.target != "cpu" &&
+      job.config.format.activations == ActivationMode::kDynamic)
+    options.format = onnx::QuantizedFormat::kQOperator;
   const auto weight = [&](const std::string& name) {
     const auto found = quantized.weights.find(name);
     return found == quantized.weights.end() ? source.weight(name) : found->second;
@@ -322,12 +328,13 @@ std::vector<Layer> plan_layers(const QuantJob& job) {
 namespace {
 
 QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& progress) {
-  const auto search_options = read_search(job.config.document);
+  auto search_options = read_search(job.config.document);
   CalibrationData::Deadline deadline;
   if (job.time_limit)
     deadline = std::chrono::steady_clock::now() +
                std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                    std::chrono::duration<double>(*job.time_limit));
+  if (search_options) search_options->deadline = deadline;
   // Statistics outlive an interruption; those of another job are not read.
   if (job.config.statistics.empty()) {
     const fs::path earlier = paths.base / paths.statistics().filename();
@@ -425,15 +432,20 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
     };
     search_layers(job, *search_options, paths, layers, some_inputs(job, *model, job.config.batch),
                   weight, write, std::move(searched), report, progress);
+    if (is_past(deadline)) report.warnings.push_back("the time limit ended the search");
   }
   if (job.check && report.trials == 0) {
     // For the report; large models are measured in part.
-    constexpr double kSeconds = 10;
+    double seconds = 10;
+    if (deadline)
+      seconds = std::clamp(
+          std::chrono::duration<double>(*deadline - std::chrono::steady_clock::now()).count(), 0.0,
+          seconds);
     const std::vector<Layer> decided_layers = layers.layers();
     put_back(all, layers.layers());
     measure_sensitivity(
         job, Sensitivity::kSqnr, layers, some_inputs(job, *model, 1), weight,
-        [](const Step&) { stop_if_interrupted(); }, kSeconds);
+        [](const Step&) { stop_if_interrupted(); }, seconds);
     const std::vector<Layer> measured = layers.layers();
     layers.layers() = decided_layers;
     for (size_t i = 0; i < measured.size(); ++i)

@@ -199,7 +199,8 @@ Trial search(SearchProgress& progress, const SearchOptions& options,
   const auto is_spent = [&] {
     const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
     return static_cast<int64_t>(progress.trials.size()) >= options.trials ||
-           (options.seconds && seconds > *options.seconds);
+           (options.seconds && seconds > *options.seconds) ||
+           (options.deadline && Clock::now() > *options.deadline);
   };
   const auto tried = [&](int64_t kept) -> std::optional<Trial> {
     const auto found = std::find_if(progress.trials.begin(), progress.trials.end(),

@@ -3,6 +3,7 @@
 // until the user's terms hold. The best model so far is always on disk, and a search that was
 // interrupted continues.
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -20,6 +21,8 @@ namespace paddle::quant {
 struct SearchOptions {
   Sensitivity sensitivity = Sensitivity::kSqnr;
   std::optional<double> seconds;  ///< after which the best model so far is taken
+  /// When the whole job has to end; likewise.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
   int64_t trials = 50;
 };
 /// Of a resolved configuration; nullopt without that section. kConfig for a time of another form.

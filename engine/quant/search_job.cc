@@ -36,11 +36,15 @@ std::string reason(Sensitivity by, double value) {
 }
 
 /// Puts the quantized layers into the order of the search.
-void order_layers(const QuantJob& job, Sensitivity by, Quantizable& model,
+void order_layers(const QuantJob& job, const SearchOptions& options, Quantizable& model,
                   const std::vector<Array>& inputs, const WeightSource& weight,
                   const Progress& progress, SearchProgress& state) {
-  state.sensitivity = by;
-  measure_sensitivity(job, by, model, inputs, weight, progress);
+  const Sensitivity by = state.sensitivity = options.sensitivity;
+  std::optional<double> seconds;
+  if (options.deadline)
+    seconds =
+        std::max(0.0, std::chrono::duration<double>(*options.deadline - Clock::now()).count());
+  measure_sensitivity(job, by, model, inputs, weight, progress, seconds);
   std::vector<Layer> order;
   for (const Layer& layer : model.layers())
     if (layer.quantized) order.push_back(layer);
@@ -109,7 +113,7 @@ void search_layers(const QuantJob& job, const SearchOptions& options, const Path
     keep_best();
     for (const Layer& layer : all)
       if (!layer.quantized) state->kept.emplace_back(layer.name, layer.why);
-    order_layers(job, options.sensitivity, model, inputs, weight, progress, *state);
+    order_layers(job, options, model, inputs, weight, progress, *state);
     state->trials.push_back({0, report.accepted, report.shortfall});
     write_progress(file, *state);
   }
