@@ -33,6 +33,7 @@ std::optional<NodeDifference> first_difference(const onnx::ExportedModel& export
                                                const onnx::WeightLookup& weights,
                                                const std::map<std::string, Array>& inputs,
                                                const ToleranceFor& tolerance, const OpenFile& open,
-                                               const std::string& scratch);
+                                               const std::string& scratch,
+                                               std::optional<DType> low = {});
 
 }  // namespace paddle::exporter

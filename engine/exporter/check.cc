@@ -62,8 +62,16 @@ std::string blame(const ExportJob& job, const std::string& file,
         [&](const Array& expected) {
           return tolerance_for(expected.dtype, job, largest_of(expected));
         },
-        open, file + ".values.onnx");
-    return found ? found->text() : "each node computes what the operation that it was made of does";
+        open, file + ".values.onnx", job.low);
+    std::string out =
+        found ? found->text() : "each node computes what the operation that it was made of does";
+    if (job.low && !exported.limited.empty()) {
+      const onnx::LimitedConstant& first = exported.limited[0];
+      out = str(first.source, first.source.empty() ? "" : ": ", "the constant ",
+                format_double(first.before), " is beyond ", text(*job.low), " and becomes ",
+                format_double(first.now), "; ", out);
+    }
+    return out;
   } catch (const Error& error) {
     return str("the nodes could not be compared one by one: ", error.message());
   }

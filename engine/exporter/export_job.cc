@@ -8,8 +8,10 @@
 
 #include "base/files.h"
 #include "exporter/check.h"
+#include "exporter/copied.h"
 #include "exporter/exportable.h"
 #include "exporter/preprocess.h"
+#include "onnx/validity/validity.h"
 #include "ops/core/op.h"
 #include "program/traced_model.h"
 
@@ -63,7 +65,7 @@ void require_exportable(std::span<const Exportable> sources, const std::string& 
     for (const onnx::Unsupported& each : onnx::unsupported_operations(source.function))
       missing.push_back(each);
   if (missing.empty()) return;
-  Error error(ErrorCode::kUsage,
+  Error error(ErrorCode::kModel,
               str(model, ": ", missing.size(),
                   missing.size() == 1 ? " operation has" : " operations have", " no ONNX form"));
   for (const auto& each : missing)
@@ -113,6 +115,10 @@ int64_t count_nodes(const formats::onnx::Graph& graph) {
 }
 
 }  // namespace
+
+std::string report_text(const ExportJob& job, const ExportResult& result) {
+  return report_of(job, result).dump(2) + "\n";
+}
 
 bool ExportResult::passed() const {
   return std::all_of(checks.begin(), checks.end(),
@@ -203,7 +209,10 @@ onnx::ExportedModel graph_of(const ExportJob& job, const Exportable& source) {
   options.keep_float = job.keep_float;
   options.defer_weights = true;
   onnx::ExportedModel out = onnx::export_function(source.function, source.weight, options);
-  if (source.finish) source.finish(out);
+  if (source.finish) {
+    source.finish(out);
+    onnx::require_valid(out.model, source.output);
+  }
   if (job.training) out.model.metadata.emplace_back("states", Json(out.next).dump());
   return out;
 }
@@ -213,6 +222,7 @@ class Candidates {
  public:
   Candidates(const ExportJob& job, std::span<const Exportable> sources)
       : job_(job), data_(job.output + ".unchecked.onnx.data"), options_(job.write) {
+    all_.reserve(sources.size());  // lookups of weights stay where they are
     for (const Exportable& source : sources) {
       Candidate& each = all_.emplace_back(Candidate{source, graph_of(job, source), {}});
       each.result.file = source.output;
@@ -222,7 +232,7 @@ class Candidates {
       each.result.operations = each.exported.native;
       each.result.nodes = count_nodes(each.exported.model.graph);
       for (const auto& [initializer, weight] : each.exported.weights)
-        weights_[weight] = &source.weight;
+        weights_[weight] = &each.exported.weight;
     }
     // A function of several that has the others' weights shares them.
     if (sources.size() > 1 && options_.external == External::kAuto)
@@ -266,8 +276,7 @@ class Candidates {
         each.result.written.data_file = data;
         each.result.written.model_bytes = file_size(each.result.file);
       }
-      write_file_atomically(each.source.output + ".report.json",
-                            report_of(job_, each.result).dump(2) + "\n");
+      write_file_atomically(each.source.output + ".report.json", report_text(job_, each.result));
       out.push_back(std::move(each.result));
     }
     return out;
@@ -319,8 +328,10 @@ std::vector<ExportResult> export_checked(const ExportJob& job,
   return candidates.name();
 }
 
-std::vector<ExportResult> run_export(const ExportJob& job,
-                                     const std::function<void(const std::string&)>& note) {
+namespace {
+
+std::vector<ExportResult> export_functions(const ExportJob& job,
+                                           const std::function<void(const std::string&)>& note) {
   std::vector<std::string> outputs;
   for (const std::string& function : functions_of(job)) outputs.push_back(output_of(job, function));
   require_new_outputs(job, outputs);
@@ -355,6 +366,24 @@ std::vector<ExportResult> run_export(const ExportJob& job,
     sources.push_back(std::move(source));
   }
   return export_checked(job, sources);
+}
+
+}  // namespace
+
+std::vector<ExportResult> run_export(const ExportJob& job,
+                                     const std::function<void(const std::string&)>& note) {
+  if (!can_be_copied(job)) return export_functions(job, note);
+  try {
+    return export_functions(job, note);
+  } catch (const Error& error) {
+    // The graph may run all the same, as its course may depend on the data.
+    const bool of_graph = error.code() == ErrorCode::kModel || error.code() == ErrorCode::kUsage ||
+                          error.code() == ErrorCode::kConfig;
+    const bool may_write =
+        job.overwrite || (!file_exists(job.output) && !file_exists(job.output + ".data"));
+    if (!of_graph || !may_write || !file_exists(job.model)) throw;
+    return {export_copy(job, error, note)};
+  }
 }
 
 }  // namespace paddle::exporter

@@ -22,6 +22,8 @@ struct Exportable {
   std::string least_opset_reason = {};
 };
 
+/// The report beside a file, as JSON.
+std::string report_text(const ExportJob& job, const ExportResult& result);
 /// How each operation of a function is exported.
 std::vector<OperationForm> forms_of(const ir::Function& function);
 /// kUsage if one of the outputs is there and must not be replaced.

@@ -8,6 +8,7 @@
 #include "compiler/passes/constant_value.h"
 #include "ir/clone.h"
 #include "ir/module.h"
+#include "onnx/export/tables.h"
 #include "quant/function_runner.h"
 
 namespace paddle::quant {
@@ -148,7 +149,7 @@ void move_added_outputs(ir::Function& function, size_t own) {
 
 Quantizable::Quantizable(const ir::Function& function,
                          const std::function<Array(const std::string&)>& weight, bool products)
-    : function_(ir::clone(function)), products_(products) {
+    : function_(onnx::tables_as_embeddings(function)), products_(products) {
   ir::Function& f = *function_;
   std::map<const void*, std::string> names;
   for (size_t i = f.inputs.size(); i-- > 0;) {

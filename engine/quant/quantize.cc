@@ -136,9 +136,27 @@ class Quantizer final : public PassingInterpreter {
                                               {value.dtype, to_shape(value.shape)});
   }
 
+  /// The row that is added to a product of matrices is its bias: both are one Gemm in ONNX, which
+  /// computes with integers where all of its operands are integers.
+  void add_bias_of_product(Tensors& operands) {
+    for (const Product& each : products_made_)
+      for (size_t i = 0; i < 2; ++i) {
+        if (!operands[i].defined() || !each.result.is_same_cell(operands[i]) ||
+            !operands[1 - i].defined() || !operands[1 - i].is_concrete())
+          continue;
+        const Array& row = operands[1 - i].array();
+        if (row.dtype != DType::kF32 || row.shape != Dims{static_cast<int64_t>(each.scales.size())})
+          continue;
+        const BelowScope below(next());
+        operands[1 - i] = bias(*each.layer, row, each.input_scale, each.scales);
+        return;
+      }
+  }
+
   /// A sum reads the integers that a convolution reads: residual networks then move bytes.
   Tensors add(const OpCall& call) {
     Tensors operands = call.operands;
+    add_bias_of_product(operands);
     for (Tensor& operand : operands)
       for (const auto& [x, rounded_x] : images_)
         if (operand.defined() && x.is_same_cell(operand)) operand = rounded_x;
@@ -160,6 +178,7 @@ class Quantizer final : public PassingInterpreter {
     const BelowScope below(next());
     Tensors operands = call.operands;
     Tensor row_scales, bias_behind;
+    Product sums;
     if (has_row_scales(layer)) {
       // x is divided by the scales of its rows, and the result multiplied by them.
       row_scales = ops::maximum(ops::max(ops::abs(operands[0]), std::vector<int64_t>{-1}, true) *
@@ -180,6 +199,10 @@ class Quantizer final : public PassingInterpreter {
       const Array& weight = call.operands[at].array();
       const QuantizedWeight q = quantized_weight(layer, weight);
       operands[at] = dequantized_weight(layer, q, weight.shape);
+      if (layer.op == "matmul" && layer.format.activations == ActivationMode::kStatic &&
+          q.scales.groups() == 1 && q.scales.format.symmetric &&
+          q.scales.format.per != Granularity::kTensor)
+        sums = {Tensor(), &layer, affine_of(layer.ranges[0]).scale, q.scales.scales};
       if (layer.format.activations == ActivationMode::kStatic && has_quantized_input(layer.op) &&
           operands.size() > 2 && operands[2].defined() && operands[2].is_concrete() &&
           operands[2].array().shape == Dims{q.scales.channels} && q.scales.groups() == 1 &&
@@ -188,6 +211,10 @@ class Quantizer final : public PassingInterpreter {
             bias(layer, operands[2].array(), affine_of(layer.ranges[0]).scale, q.scales.scales);
     }
     Tensors results = next().apply({call.op, operands, call.attrs, call.results, call.constraints});
+    if (sums.layer && results[0].ndim() == 2) {
+      sums.result = results[0];
+      products_made_.push_back(std::move(sums));
+    }
     if (layer.rounds_result && layer.format.activations == ActivationMode::kStatic)
       results[0] = rounded(results[0], affine_of(layer.result_range));
     if (row_scales.defined()) results[0] = results[0] * row_scales;
@@ -269,7 +296,16 @@ class Quantizer final : public PassingInterpreter {
                            Tensor(Array::scalar(int32_t{0})));
   }
 
+  /// A quantized product of matrices, with the units of its sums.
+  struct Product {
+    Tensor result;
+    const Layer* layer = nullptr;
+    float input_scale = 1;
+    std::vector<float> scales;  ///< by channel
+  };
+
   const std::vector<Layer>& layers_;
+  std::vector<Product> products_made_;
   bool products_, layer_results_;
   Integers integers_;
   std::map<const void*, size_t> nested_;

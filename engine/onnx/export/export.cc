@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/replay.h"
+#include "onnx/export/fold_weights.h"
 #include "onnx/export/graph_writer.h"
 #include "onnx/export/precision.h"
 #include "onnx/validity/validity.h"
@@ -21,7 +22,7 @@ const std::unordered_map<std::string_view, ExportRule>& rules() {
          {elementwise_export_rules, activation_export_rules, reduction_export_rules,
           shape_export_rules, creation_export_rules, indexing_export_rules, nn_export_rules,
           training_export_rules, recurrent_export_rules, quantization_export_rules,
-          control_flow_export_rules})
+          control_flow_export_rules, scatter_export_rules, detection_export_rules})
       for (const ExportRuleEntry& entry : table()) {
         ensure(find_op(entry.op) != nullptr, "an export rule for '", entry.op,
                "', which is not an operation");
@@ -64,11 +65,10 @@ std::vector<Unsupported> without_rule(const ir::Function& function) {
 }
 
 /// Gives quantized layers the form that was asked for.
-void use_quantized_format(ExportedModel& exported, const WeightLookup& weights,
-                          const ExportOptions& options) {
+void use_quantized_format(ExportedModel& exported, const ExportOptions& options) {
   const auto value = [&](const formats::onnx::TensorData& data) {
     const auto deferred = exported.weights.find(data.name);
-    return deferred == exported.weights.end() ? data.array : weights(deferred->second);
+    return deferred == exported.weights.end() ? data.array : exported.weight(deferred->second);
   };
   exported.quantized_layers = use_format(exported.model, options.format, value);
   std::set<std::string> kept;
@@ -87,6 +87,17 @@ void use_quantized_format(ExportedModel& exported, const WeightLookup& weights,
   exported.opset = exported.model.opsets[""] = kFourBits;
   exported.opset_reason = "weights of 4 bits";
   exported.model.ir_version = ir_version_of(kFourBits);
+}
+
+/// kUsage if the opset that a node needs is later than what the options allow.
+void check_opset(const ExportOptions& options, const ValidityProblem& problem) {
+  const std::string place = problem.source.empty() ? "" : problem.source + ": ";
+  if (options.opset != 0)
+    fail(ErrorCode::kUsage, place, problem.subject, " needs opset ", problem.opset, ", --opset is ",
+         options.opset);
+  if (options.most_opset != 0 && problem.opset > options.most_opset)
+    fail(ErrorCode::kUsage, place, problem.subject, " needs opset ", problem.opset, ", ",
+         options.target, " has ", options.most_opset);
 }
 
 }  // namespace
@@ -123,14 +134,35 @@ std::vector<Unsupported> unsupported_operations(const ir::Function& function) {
 ExportedModel export_function(const ir::Function& function, const WeightLookup& weights,
                               const ExportOptions& options) {
   std::unique_ptr<ir::Function> low;
-  if (options.low) low = in_low_precision(function, *options.low, options.keep_float);
+  std::vector<LimitedConstant> limited;
+  if (options.low) low = in_low_precision(function, *options.low, options.keep_float, limited);
   const std::shared_ptr<const ir::Function> lowered = decomposed(low ? *low : function);
   if (const auto missing = without_rule(*lowered); !missing.empty())
-    fail(ErrorCode::kUsage, missing[0].source, missing[0].source.empty() ? "" : ": ",
+    fail(ErrorCode::kModel, missing[0].source, missing[0].source.empty() ? "" : ": ",
          missing[0].operation, ": has no ONNX form: ", missing[0].note);
   ExportedModel out = GraphWriter(options, weights).write(*lowered);
+  // Types count too: an operator may take float16 or bfloat16 from a later opset on. The rules
+  // write nodes in the form of the opset so far, so the graph is written again where it has risen.
+  ExportOptions raised = options;
+  int64_t begun = options.opset != 0 ? options.opset : options.least_opset;
+  for (auto problems = validity_problems(out.model); !problems.empty();
+       problems = validity_problems(out.model)) {
+    const int64_t needed = std::max(needed_opset(problems), out.opset > begun ? out.opset : 0);
+    if (needed == 0) break;
+    raised.least_opset_reason = out.opset_reason;
+    for (const ValidityProblem& each : problems)
+      if (each.opset == needed) {
+        raised.least_opset_reason = each.subject;
+        check_opset(options, each);
+      }
+    begun = raised.least_opset = needed;
+    out = GraphWriter(raised, weights).write(*lowered);
+  }
   out.function = lowered;
-  if (options.format != QuantizedFormat::kQdq) use_quantized_format(out, weights, options);
+  out.limited = std::move(limited);
+  fold_recurrent_weights(out, weights);
+  if (options.format != QuantizedFormat::kQdq) use_quantized_format(out, options);
+  require_valid(out.model, options.name);
   return out;
 }
 

@@ -56,6 +56,13 @@ struct Unsupported {
   std::string operation, source, note;
 };
 
+/// A constant that a 16-bit type cannot hold, so that the largest number of that type stands for
+/// it.
+struct LimitedConstant {
+  std::string source;  ///< of an operation that reads it
+  double before = 0, now = 0;
+};
+
 /// A value for a parameter or an unchanging state of the function.
 using WeightLookup = std::function<Array(const std::string& name)>;
 
@@ -67,6 +74,9 @@ struct ExportedModel {
   std::map<std::string, std::string> next;    ///< outputs with the next value, by the same names
   /// With `defer_weights`: the function's names of weights by the names of their initializers.
   std::map<std::string, std::string> weights;
+  /// The values of those names, and of weights that were put into the order of ONNX.
+  WeightLookup weight;
+  std::vector<LimitedConstant> limited;   ///< with ExportOptions::low
   int64_t quantized_layers = 0;           ///< that have another form than QDQ
   std::map<std::string, int64_t> native;  ///< operations of the function that were written, counted
   /// The function as it was written, after decomposition, and the names of its values in the file.
@@ -77,7 +87,8 @@ struct ExportedModel {
 /// Operations without an ONNX form after decomposition; empty if there are none.
 std::vector<Unsupported> unsupported_operations(const ir::Function& function);
 /// Inputs and outputs keep the names of the function's ports; a state that changes becomes an input
-/// `NAME` and an output `NAME.next`. kUsage if an operation has no form at the wanted opset.
+/// `NAME` and an output `NAME.next`. kModel if an operation has no form, kUsage if it
+/// has none at the wanted opset.
 ExportedModel export_function(const ir::Function& function, const WeightLookup& weights,
                               const ExportOptions& options);
 

@@ -94,6 +94,11 @@ bool GraphWriter::is_used(size_t result) const {
   return result < operation_->results.size() && uses_.contains(operation_->results[result]);
 }
 
+int GraphWriter::count_uses(const ir::Value& value) const {
+  const auto found = uses_.find(&value);
+  return found == uses_.end() ? 0 : found->second;
+}
+
 void GraphWriter::result(size_t i, const std::string& name) {
   const ir::Value* value = operation_->results.at(i);
   const auto wanted = wanted_.find(value);
@@ -104,7 +109,7 @@ void GraphWriter::result(size_t i, const std::string& name) {
 }
 
 void GraphWriter::refuse(const std::string& why) const {
-  fail(ErrorCode::kUsage, operation_->location, operation_->location.empty() ? "" : ": ",
+  fail(ErrorCode::kModel, operation_->location, operation_->location.empty() ? "" : ": ",
        op().name(), ": has no ONNX form: ", why);
 }
 
@@ -156,11 +161,15 @@ void GraphWriter::emit(const std::string& type, Names inputs, ExportAttributes a
 
 void GraphWriter::require_opset(int64_t opset, const std::string& operator_name) {
   if (opset <= opset_) return;
+  const std::string place = operation_ && !operation_->location.empty()
+                                ? str(operation_->location, ": ", op().name(), ": ")
+                                : "";
   if (options_.opset != 0)
-    refuse(str(operator_name, " needs opset ", opset, ", --opset is ", options_.opset));
+    fail(ErrorCode::kUsage, place, operator_name, " needs opset ", opset, ", --opset is ",
+         options_.opset);
   if (options_.most_opset != 0 && opset > options_.most_opset)
-    refuse(str(operator_name, " needs opset ", opset, ", ", options_.target, " has ",
-               options_.most_opset));
+    fail(ErrorCode::kUsage, place, operator_name, " needs opset ", opset, ", ", options_.target,
+         " has ", options_.most_opset);
   opset_ = opset;
   out_.opset_reason = operator_name;
 }
@@ -174,16 +183,20 @@ std::string GraphWriter::constant(const Array& array, const std::string& hint) {
     if (size > 0) key.append(static_cast<const char*>(packed.raw()), size);
     if (const auto known = constants_.find(key); known != constants_.end()) return known->second;
   }
-  TensorData tensor;
-  tensor.name = fresh(hint);
-  tensor.dtype = packed.dtype;
-  tensor.shape = packed.shape;
-  tensor.array = packed;
-  // Constants are initializers of the outermost graph, which every subgraph sees.
-  out_.model.graph.initializers.push_back(std::move(tensor));
-  const std::string& name = out_.model.graph.initializers.back().name;
+  const std::string name = own_constant(packed, hint);
   if (!key.empty()) constants_[key] = name;
   return name;
+}
+
+std::string GraphWriter::own_constant(const Array& array, const std::string& hint) {
+  TensorData tensor;
+  tensor.name = fresh(hint);
+  tensor.array = array.contiguous();
+  tensor.dtype = array.dtype;
+  tensor.shape = array.shape;
+  // Constants are initializers of the outermost graph, which every subgraph sees.
+  out_.model.graph.initializers.push_back(std::move(tensor));
+  return out_.model.graph.initializers.back().name;
 }
 
 std::string GraphWriter::ints(const std::vector<int64_t>& values) {
@@ -416,7 +429,8 @@ ExportedModel GraphWriter::write(const ir::Function& function) {
     const ir::Value* value = function.body.arguments[i];
     if (port.kind == ir::PortKind::kRandom) continue;
     const bool is_weight = !is_value(port) && !changes(port);
-    if ((is_weight || (is_value(port) && options_.training)) && !uses_.contains(value)) continue;
+    // A state that is only written, such as the norm of the gradients, has no input.
+    if ((is_weight || options_.training) && !uses_.contains(value)) continue;
     const std::string name = is_value(port) ? port.name : fresh(port.name);
     names_[value] = name;
     if (is_weight || (!is_value(port) && options_.training)) {

@@ -50,6 +50,7 @@ class GraphWriter {
   const TensorType& result_type(size_t i = 0) const { return operation_->results.at(i)->type; }
   /// Whether a result is read by anything.
   bool is_used(size_t result) const;
+  int count_uses(const ir::Value& value) const;
   /// Says that a result is the value of this name.
   void result(size_t i, const std::string& name);
   /// The error for an operation that has no form with these attributes or types.
@@ -72,6 +73,8 @@ class GraphWriter {
   int64_t opset() const { return opset_; }
 
   std::string constant(const Array& array, const std::string& hint = "constant");
+  /// One that no other node shares.
+  std::string own_constant(const Array& array, const std::string& hint);
   std::string ints(const std::vector<int64_t>& values);
   /// A 0-D constant.
   std::string scalar(double value, DType dtype);
@@ -143,5 +146,7 @@ std::vector<ExportRuleEntry> training_export_rules();
 std::vector<ExportRuleEntry> recurrent_export_rules();
 std::vector<ExportRuleEntry> quantization_export_rules();
 std::vector<ExportRuleEntry> control_flow_export_rules();
+std::vector<ExportRuleEntry> scatter_export_rules();
+std::vector<ExportRuleEntry> detection_export_rules();
 
 }  // namespace paddle::onnx

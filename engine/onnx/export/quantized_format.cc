@@ -317,15 +317,20 @@ class Rewriter {
   bool rewrite_dynamic(Node& node) {
     const auto x = dequantized(node.inputs[0]), y = dequantized(node.inputs[1]);
     if (!x || !y || !producer(x->value, "DynamicQuantizeLinear")) return false;
-    if (integer_of(node, "transA", 0) != 0 || integer_of(node, "transB", 0) != 0) return false;
+    if (integer_of(node, "transA", 0) != 0) return false;
+    const bool transposed = integer_of(node, "transB", 0) != 0;
     for (const char* factor : {"alpha", "beta"})
       if (const Attribute* const a = node.find(factor); a && a->f != 1) return false;
     const TensorData* const weight = constant(y->value);
-    if (!weight || (!is_scalar(y->scale) && (weight->shape.size() != 2 || y->axis != 1)))
+    if (!weight || ((transposed || !is_scalar(y->scale)) && weight->shape.size() != 2) ||
+        (!is_scalar(y->scale) && y->axis != (transposed ? 0 : 1)))
       return false;
     const std::string base = node.outputs[0];
+    const std::string factor = transposed ? add(base + "_weight", "Transpose", "", {y->value},
+                                                {formats::onnx::ints_attribute("perm", {1, 0})})
+                                          : y->value;
     const std::string sums = add(base + "_sums", "MatMulInteger", "",
-                                 {x->value, y->value, x->zero_point, zero_point_of(*y)});
+                                 {x->value, factor, x->zero_point, zero_point_of(*y)});
     const std::string numbers =
         add(base + "_numbers", "Cast", "", {sums},
             {formats::onnx::int_attribute("to", formats::onnx::number_of_dtype(DType::kF32))});

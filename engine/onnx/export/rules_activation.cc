@@ -87,7 +87,11 @@ void hardshrink(Writer& w) {
 }
 void softshrink(Writer& w) {
   const double t = w.attr("threshold").as_double();
-  w.emit("Shrink", {w.in("x")}, {float_attribute("lambd", t), float_attribute("bias", t)});
+  // The operator takes no bfloat16.
+  const DType dtype = w.type("x").dtype, computed = dtype == DType::kBF16 ? DType::kF32 : dtype;
+  const std::string out = w.add("Shrink", {w.cast(w.in("x"), dtype, computed)},
+                                {float_attribute("lambd", t), float_attribute("bias", t)});
+  w.result(0, w.cast(out, computed, dtype));
 }
 void tanhshrink(Writer& w) { w.emit("Sub", {w.in("x"), w.add("Tanh", {w.in("x")})}); }
 void softsign(Writer& w) { w.emit("Softsign", {w.in("x")}); }

@@ -20,11 +20,15 @@ Attribute graph_attribute(std::string name, std::shared_ptr<Graph> graph) {
   return out;
 }
 
+/// Sizes that are not constant may differ between iterations.
 ValueInfo info_of(std::string name, const TensorType& type) {
   ValueInfo out;
   out.name = std::move(name);
   out.type.kind = ValueType::Kind::kTensor;
   out.type.dtype = type.dtype;
+  Shape shape;
+  for (const Dim& dim : type.shape) shape.push_back(dim.is_constant() ? dim : Dim::unknown());
+  out.type.shape = std::move(shape);
   return out;
 }
 

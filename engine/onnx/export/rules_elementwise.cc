@@ -111,7 +111,32 @@ void log1p(Writer& w) { w.result(0, log1p_of(w, w.in("x"), w.type("x").dtype)); 
 void arithmetic(Writer& w, const char* type, const char* of_bools) {
   w.emit(is_bool(w.result_type().dtype) ? of_bools : type, {w.in("x"), w.in("y")});
 }
-void add(Writer& w) { arithmetic(w, "Add", "Or"); }
+/// A product of matrices plus a row is one Gemm, as it was in the file that it may come from.
+bool write_gemm(Writer& w, const char* product_operand, const char* row_operand) {
+  const ir::Value* const product = w.operand(product_operand);
+  const ir::Value* const row = w.operand(row_operand);
+  const Shape& shape = product->type.shape;
+  if (!product->producer || product->producer->op->name() != "matmul" || shape.size() != 2 ||
+      w.count_uses(*product) != 1 || !is_float(product->type.dtype) ||
+      row->type.dtype != product->type.dtype || row->type.shape.size() != 1 ||
+      !same_shape(row->type.shape, {shape[1]}))
+    return false;
+  const ir::Operation& made_by = *product->producer;
+  if (made_by.operands[0]->type.shape.size() != 2 || made_by.operands[1]->type.shape.size() != 2)
+    return false;
+  ExportAttributes attributes;
+  for (const auto& [flag, name] : {std::pair{"transpose_x", "transA"}, {"transpose_y", "transB"}})
+    if (made_by.attrs[static_cast<size_t>(made_by.op->attr_index(flag))].as_bool())
+      attributes.push_back(int_attribute(name, 1));
+  w.emit("Gemm",
+         {w.name_of(*made_by.operands[0]), w.name_of(*made_by.operands[1]), w.name_of(*row)},
+         std::move(attributes));
+  return true;
+}
+
+void add(Writer& w) {
+  if (!write_gemm(w, "x", "y") && !write_gemm(w, "y", "x")) arithmetic(w, "Add", "Or");
+}
 void subtract(Writer& w) { arithmetic(w, "Sub", "Xor"); }
 void multiply(Writer& w) { arithmetic(w, "Mul", "And"); }
 void divide(Writer& w) { w.emit("Div", {w.in("x"), w.in("y")}); }
@@ -355,6 +380,7 @@ std::vector<ExportRuleEntry> elementwise_export_rules() {
           {"atanh", atanh},
           {"erf", erf},
           {"assign", identity},
+          {"conj", identity},  // of real numbers; complex ones are refused before
           {"detach", identity},
           {"neg", neg},
           {"floor", floor},

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "onnx/export/graph_writer.h"
+#include "onnx/export/tables.h"
 
 namespace paddle::onnx {
 namespace {
@@ -102,13 +103,21 @@ void masked_select(Writer& w) {
 
 void nonzero_rows(Writer& w) {
   if (w.type("x").shape.empty()) w.refuse("NonZero of a 0-D tensor");
-  const std::string places = w.add("NonZero", {w.in("x")});
+  // ONNX Runtime has kernels for these types; of others the truth values say the same.
+  const DType dtype = w.type("x").dtype;
+  const bool known = is_bool(dtype) || dtype == DType::kF32 || dtype == DType::kI32 ||
+                     dtype == DType::kI64 || dtype == DType::kU8;
+  const std::string places =
+      w.add("NonZero", {known ? w.in("x") : w.cast(w.in("x"), dtype, DType::kBool)});
   w.emit("Transpose", {places}, {ints_attribute("perm", {1, 0})});
 }
 
 void embedding(Writer& w) {
+  // Gather counts from the end too.
+  const ir::Value* const given = unwrapped_indices(*w.operand("x"));
   const std::string rows =
-      w.add("Gather", {w.in("weight"), index(w, "x")}, {int_attribute("axis", 0)});
+      w.add("Gather", {w.in("weight"), given ? w.name_of(*given) : index(w, "x")},
+            {int_attribute("axis", 0)});
   if (!w.has_attr("padding_idx")) return w.result(0, rows);
   const DType type = w.type("x").dtype;
   int64_t padding = w.attr("padding_idx").as_int();
@@ -138,8 +147,14 @@ void unique(Writer& w) {
   if (!w.attr("sorted").as_bool()) w.refuse("unsorted unique");
   ExportAttributes attributes = {int_attribute("sorted", 1)};
   if (w.has_attr("axis")) attributes.push_back(int_attribute("axis", w.attr("axis").as_int()));
-  const Names out = w.add_several("Unique", {w.in("x")}, 4, std::move(attributes));
-  w.result(0, out[0]);
+  // Likewise.
+  const DType given = w.type("x").dtype;
+  const bool known = given == DType::kF32 || given == DType::kF64 || given == DType::kI64 ||
+                     given == DType::kI8 || given == DType::kString;
+  const DType computed = known ? given : is_float(given) ? DType::kF32 : DType::kI64;
+  const Names out =
+      w.add_several("Unique", {w.cast(w.in("x"), given, computed)}, 4, std::move(attributes));
+  w.result(0, w.cast(out[0], computed, given));
   const DType dtype = w.attr("dtype").as_dtype();
   size_t next = 1, source = 1;
   for (const char* flag : {"return_index", "return_inverse", "return_counts"}) {

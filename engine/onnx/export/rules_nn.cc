@@ -160,6 +160,34 @@ void max_pool2d(Writer& w) {
   w.result(1, w.cast(w.add("Mod", {out[1], plane}), DType::kI64, w.result_type(1).dtype));
 }
 
+/// With ceil_mode, where cells of the padding count but those behind it do not, which ONNX cannot
+/// say: the padding becomes cells of the image.
+void padded_avg_pool(Writer& w, const Window& window, bool divides) {
+  const size_t n = window.kernel.size();
+  const Shape given = spatial_of(w, w.type("x").shape), made = spatial_of(w, w.result_type().shape);
+  std::vector<int64_t> pads(2 * (n + 2), 0);
+  for (size_t i = 0; i < n; ++i) {
+    pads[2 + i] = window.pads[i];
+    pads[n + 4 + i] = window.pads[n + i];
+    // With a divisor of its own, whole windows are needed; their further cells are 0.
+    const Dim missing = (made[i] - 1) * window.stride[i] + window.kernel[i] - given[i] -
+                        window.pads[i] - window.pads[n + i];
+    if (divides && !missing.is_constant()) w.refuse("a divisor with ceil_mode and symbolic sizes");
+    if (divides) pads[n + 4 + i] += std::max<int64_t>(missing.value(), 0);
+  }
+  const std::string padded = w.add("Pad", {image(w, "x"), w.ints(pads)});
+  std::string out = w.add(
+      "AveragePool", {padded},
+      {ints_attribute("kernel_shape", window.kernel), ints_attribute("strides", window.stride),
+       int_attribute("ceil_mode", divides ? 0 : 1)});
+  if (divides) {
+    const double cells = static_cast<double>(window.kernel[0] * window.kernel[1]);
+    out = w.add("Mul", {out, w.scalar(cells / w.attr("divisor_override").as_double(),
+                                      w.result_type().dtype)});
+  }
+  image_result(w, out);
+}
+
 void avg_pool2d(Writer& w) {
   const Window window =
       window_of(w, w.type("x").shape, window_sizes(w.attr("kernel_size"), 2, "avg_pool2d"), false);
@@ -168,7 +196,7 @@ void avg_pool2d(Writer& w) {
   const bool ceil = w.attr("ceil_mode").as_bool();
   const bool pads =
       std::any_of(window.pads.begin(), window.pads.end(), [](int64_t p) { return p != 0; });
-  if (ceil && counts_pads) w.refuse("windows beyond the border count other cells in ONNX");
+  if (ceil && counts_pads) return padded_avg_pool(w, window, divides);
   ExportAttributes attributes = attributes_of(window, false);
   attributes.push_back(int_attribute("ceil_mode", ceil ? 1 : 0));
   if (pads) attributes.push_back(int_attribute("count_include_pad", counts_pads ? 1 : 0));

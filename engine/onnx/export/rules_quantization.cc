@@ -40,17 +40,19 @@ std::optional<size_t> block_axis(const Shape& x, const Shape& scale) {
 
 /// An operand in a type and shape, with a lone number for all of them. Runtimes that fuse these
 /// operators expect initializers, so constants are converted here.
-std::string operand_as(Writer& w, const char* operand, DType dtype, const Shape& to) {
+std::string operand_as(Writer& w, const char* operand, DType dtype, const Shape& to,
+                       bool own = false) {
   const ir::Value* const value = w.operand(operand);
   if (!value) return {};
   const Shape& shape = value->type.shape;
   const bool expands = shape.empty() && !to.empty();
   if (value->constant && is_constant(to) &&
-      (value->type.dtype != dtype || !same_shape(shape, to))) {
+      (own || value->type.dtype != dtype || !same_shape(shape, to))) {
     Array array = value->constant->cast(dtype).contiguous();
     array.shape = concrete(to);
     array.strides = Dims(array.shape.size(), expands ? 0 : 1);
-    return w.constant(array.contiguous(), operand);
+    return own ? w.own_constant(array.contiguous(), operand)
+               : w.constant(array.contiguous(), operand);
   }
   const std::string name = w.cast(w.in(operand), value->type.dtype, dtype);
   if (same_shape(shape, to)) return name;
@@ -88,10 +90,13 @@ Scales scales_of(Writer& w, DType integers) {
   out.scale = operand_as(w, "scale", DType::kF32, to);
   const ir::Value* const zero = w.operand("zero_point");
   // Without a zero point it is 0. Expand has no integers of 4 bits, and ONNX Runtime cannot convert
-  // a zero point that several weights share.
+  // a zero point that several weights share. It makes QGemm only of weights that have one.
   const ir::Value* const x_value = w.operand("x");
   const bool is_weight = x_value->constant || !x_value->producer;
-  if (!zero || !is_zero(*zero) || !(is_weight || info(integers).bits < 8))
+  const bool is_matrix = is_weight && rank == 2 && integers == DType::kI8 && zero && zero->constant;
+  if (is_matrix)
+    out.zero_point = operand_as(w, "zero_point", integers, to, /*own=*/true);
+  else if (!zero || !is_zero(*zero) || !(is_weight || info(integers).bits < 8))
     out.zero_point = operand_as(w, "zero_point", integers, to);
   return out;
 }

@@ -42,7 +42,15 @@ std::string permutation_matrix(Writer& w, const std::vector<int64_t>& order, int
 struct InputProduct {
   std::string x, weight;  ///< weight [gates, features]
   Names biases;           ///< of [gates]
+  bool steps_first = false;
 };
+
+/// Whether an operation swaps the first two of three axes.
+bool swaps_steps(const ir::Operation& operation) {
+  if (operation.op->name() != "transpose") return false;
+  const auto at = static_cast<size_t>(operation.op->attr_index("perm"));
+  return operation.attrs[at].as_ints() == std::vector<int64_t>{1, 0, 2};
+}
 
 std::optional<InputProduct> find_product(Writer& w, const ir::Value* gates, int64_t size) {
   InputProduct out;
@@ -50,6 +58,11 @@ std::optional<InputProduct> find_product(Writer& w, const ir::Value* gates, int6
     return value->type.shape.size() == 1 && value->type.shape[0].constant() == size;
   };
   const ir::Value* value = gates;
+  // The gates of an imported operator are computed with the steps first.
+  if (value->producer && swaps_steps(*value->producer)) {
+    out.steps_first = true;
+    value = value->producer->operands[0];
+  }
   while (value->producer && value->producer->op->name() == "add") {
     const auto& operands = value->producer->operands;
     const size_t bias = is_bias(operands[1]) ? 1 : is_bias(operands[0]) ? 0 : 2;
@@ -78,6 +91,18 @@ std::optional<InputProduct> find_product(Writer& w, const ir::Value* gates, int6
   return out;
 }
 
+bool is_zero_state(const ir::Value& value) {
+  if (value.constant) {
+    for (int64_t i = 0; i < value.constant->size(); ++i)
+      if (value.constant->number(i) != 0) return false;
+    return true;
+  }
+  if (!value.producer || value.producer->op->name() != "full") return false;
+  const auto at = static_cast<size_t>(value.producer->op->attr_index("fill_value"));
+  const AttrValue& fill = value.producer->attrs[at];
+  return (fill.is_int() ? fill.as_dim().constant() == 0 : fill.as_double() == 0);
+}
+
 void recurrent_scan(Writer& w) {
   // Result 3 is for recurrent_scan_grad, which computes it anew.
   const std::string& cell = w.attr("cell").as_string();
@@ -93,8 +118,10 @@ void recurrent_scan(Writer& w) {
   const std::string zero = w.ints({0});
   const auto one_direction = [&](const std::string& x) { return w.add("Unsqueeze", {x, zero}); };
   std::string x, weight, input_bias;
+  bool steps_first = false;
   if (const auto product = find_product(w, w.operand("gates"), gates)) {
     x = product->x;
+    steps_first = product->steps_first;
     weight = one_direction(reordered(w, product->weight, order, hidden, 0));
     for (const std::string& bias : product->biases)
       input_bias = input_bias.empty() ? bias : w.add("Add", {input_bias, bias});
@@ -112,13 +139,17 @@ void recurrent_scan(Writer& w) {
         w.operand("bias") ? reordered(w, w.in("bias"), order, hidden, 0) : none;
     bias = one_direction(w.add("Concat", {first, second}, {int_attribute("axis", 0)}));
   }
-  Names inputs = {w.transpose(x, {1, 0, 2}), weight, recurrence, bias, "",
-                  one_direction(w.in("h0"))};
+  // States that are left out are zeros.
+  const auto state = [&](const char* operand) {
+    return is_zero_state(*w.operand(operand)) ? "" : one_direction(w.in(operand));
+  };
+  Names inputs = {
+      steps_first ? x : w.transpose(x, {1, 0, 2}), weight, recurrence, bias, "", state("h0")};
   ExportAttributes attributes = {
       int_attribute("hidden_size", hidden),
       string_attribute("direction", w.attr("reverse").as_bool() ? "reverse" : "forward")};
   const bool is_lstm = cell == "lstm";
-  if (is_lstm) inputs.push_back(one_direction(w.in("c0")));
+  if (is_lstm) inputs.push_back(state("c0"));
   if (cell == "gru") attributes.push_back(int_attribute("linear_before_reset", 1));
   if (order.size() == 1) {
     formats::onnx::Attribute activations;
@@ -205,6 +236,7 @@ class ScanGradient {
       info.name = w_.fresh(name);
       info.type.kind = formats::onnx::ValueType::Kind::kTensor;
       info.type.dtype = dtype_;
+      info.type.shape = Shape{Dim::unknown(), Dim::unknown()};  // [batch, width]
       names.push_back(info.name);
       infos.push_back(std::move(info));
     };

@@ -13,6 +13,33 @@ using Writer = GraphWriter;
 
 void to_result_shape(Writer& w) { w.result(0, w.reshape(w.in("x"), w.result_type().shape)); }
 
+/// The axes of size 1 that `to` lacks; nullopt if it differs in more.
+std::optional<std::vector<int64_t>> dropped_axes(const Shape& from, const Shape& to) {
+  std::vector<int64_t> out;
+  size_t at = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (at < to.size() && from[i].same(to[at]))
+      ++at;
+    else if (from[i].constant() == 1)
+      out.push_back(static_cast<int64_t>(i));
+    else
+      return std::nullopt;
+  }
+  return at == to.size() ? std::optional(out) : std::nullopt;
+}
+
+/// Axes of size 1 that come or go need no sizes of the others.
+void reshape(Writer& w) {
+  const Shape &from = w.type("x").shape, &to = w.result_type().shape;
+  if (std::count_if(to.begin(), to.end(), [](const Dim& d) { return !d.is_constant(); }) < 2)
+    return to_result_shape(w);
+  if (const auto axes = dropped_axes(from, to); axes && !axes->empty())
+    return w.emit("Squeeze", {w.in("x"), w.ints(*axes)});
+  if (const auto axes = dropped_axes(to, from); axes && !axes->empty())
+    return w.emit("Unsqueeze", {w.in("x"), w.ints(*axes)});
+  to_result_shape(w);
+}
+
 void transpose(Writer& w) {
   std::vector<int64_t> permutation = w.attr("perm").as_ints();
   for (int64_t& axis : permutation)
@@ -103,6 +130,7 @@ void concat(Writer& w) {
     // Empty vectors join anything in other systems; here shapes agree, so each is an input.
     inputs.push_back(w.cast(w.name_of(*value), value->type.dtype, w.result_type().dtype));
   }
+  if (inputs.size() == 1) return w.result(0, inputs[0]);
   int64_t axis = w.attr("axis").as_int();
   if (axis < 0) axis += static_cast<int64_t>(w.result_type().shape.size());
   w.emit("Concat", inputs, {int_attribute("axis", axis)});
@@ -203,7 +231,7 @@ void unfold_axis(Writer& w) {
 }  // namespace
 
 std::vector<ExportRuleEntry> shape_export_rules() {
-  return {{"reshape", to_result_shape},
+  return {{"reshape", reshape},
           {"flatten", to_result_shape},
           {"transpose", transpose},
           {"squeeze", squeeze},

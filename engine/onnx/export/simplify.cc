@@ -145,6 +145,73 @@ void gather_single_elements(Graph& graph) {
   for (TensorData& each : added) graph.initializers.push_back(std::move(each));
 }
 
+/// Transposes that undo each other, and a Squeeze and an Unsqueeze of the same axes.
+void cancel_pairs(Graph& graph) {
+  std::unordered_map<std::string, const TensorData*> constants;
+  for (const TensorData& each : graph.initializers) constants[each.name] = &each;
+  std::unordered_map<std::string, const Node*> producers;
+  std::unordered_map<std::string, std::string> renamed;
+  std::set<std::string> outputs;
+  for (const auto& output : graph.outputs) outputs.insert(output.name);
+  const auto same_constant = [&](const std::string& a, const std::string& b) {
+    if (a == b) return true;
+    const auto x = constants.find(a), y = constants.find(b);
+    if (x == constants.end() || y == constants.end() || x->second->shape != y->second->shape)
+      return false;
+    for (int64_t i = 0; i < x->second->array.size(); ++i)
+      if (x->second->array.integer(i) != y->second->array.integer(i)) return false;
+    return true;
+  };
+  const auto undoes = [&](const Node& second, const Node& first) {
+    if (second.op_type == "Transpose" && first.op_type == "Transpose") {
+      const Attribute *a = first.find("perm"), *b = second.find("perm");
+      if (!a || !b || a->ints.size() != b->ints.size()) return false;
+      for (size_t i = 0; i < b->ints.size(); ++i)
+        if (a->ints.at(static_cast<size_t>(b->ints[i])) != static_cast<int64_t>(i)) return false;
+      return true;
+    }
+    const bool pair = (second.op_type == "Squeeze" && first.op_type == "Unsqueeze") ||
+                      (second.op_type == "Unsqueeze" && first.op_type == "Squeeze");
+    return pair && second.inputs.size() == 2 && first.inputs.size() == 2 &&
+           same_constant(second.inputs[1], first.inputs[1]);
+  };
+  for (Node& node : graph.nodes) {
+    for (std::string& name : node.inputs)
+      if (const auto found = renamed.find(name); found != renamed.end()) name = found->second;
+    for (const std::string& name : node.outputs) producers[name] = &node;
+    if (node.outputs.size() != 1 || node.inputs.empty()) continue;
+    const auto from = producers.find(node.inputs[0]);
+    if (from == producers.end() || !undoes(node, *from->second)) continue;
+    if (outputs.contains(node.outputs[0])) {  // keeps its name
+      const std::string before = from->second->inputs[0];
+      node.op_type = "Identity";
+      node.inputs = {before};
+      node.attributes.clear();
+    } else {
+      renamed[node.outputs[0]] = from->second->inputs[0];
+    }
+  }
+  rename_reads(graph, renamed);
+}
+
+/// A node whose only reader is the Identity that names an output makes the output itself.
+void name_outputs(Graph& graph) {
+  const auto reads = count_reads(graph);
+  std::set<std::string> outputs;
+  for (const auto& output : graph.outputs) outputs.insert(output.name);
+  std::unordered_map<std::string, std::string*> made;
+  for (Node& node : graph.nodes)
+    for (std::string& name : node.outputs) made[name] = &name;
+  std::erase_if(graph.nodes, [&](const Node& node) {
+    if (node.op_type != "Identity" || !outputs.contains(node.outputs[0])) return false;
+    const auto from = made.find(node.inputs[0]);
+    if (from == made.end() || outputs.contains(node.inputs[0]) || reads.at(node.inputs[0]) != 1)
+      return false;
+    *from->second = node.outputs[0];
+    return true;
+  });
+}
+
 }  // namespace
 
 void remove_unused(Graph& graph) {
@@ -163,8 +230,10 @@ void remove_unused(Graph& graph) {
 
 void simplify(Graph& graph) {
   merge_equal_nodes(graph);
+  cancel_pairs(graph);
   gather_single_elements(graph);
   remove_unused(graph);
+  name_outputs(graph);
 }
 
 }  // namespace paddle::onnx
