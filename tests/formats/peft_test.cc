@@ -71,7 +71,7 @@ TEST_F(PeftPatterns, WhatIsNotComputedIsRefused) {
             std::string::npos);
   EXPECT_NE(error_of(R"("rank_pattern": {"q_proj": "8"})").find("must be numbers"),
             std::string::npos);
-  EXPECT_NE(error_of(R"("rank_pattern": {"(.*)*(.*)*(.*)*x": 8})").find("too many steps"),
+  EXPECT_NE(error_of(R"("rank_pattern": {"(([a-z_.0-9])+)+zq_proj": 8})").find("too many steps"),
             std::string::npos);
   for (const char* key : {"\"layer_replication\": [[0, 1]]", "\"lora_bias\": true",
                           "\"alora_invocation_tokens\": [1]"})

@@ -45,7 +45,7 @@ TEST(FamilyKeys, ErrorsNameTheFileAndTheKey) {
     const char *model, *key, *value, *error;
   } cases[] = {
       {"Llama 2", "num_attention_heads", "0",
-       "config.json: hidden_size is 4096, num_attention_heads is 0: "},
+       "config.json: num_attention_heads is 0: expected at least 1 for 'heads', found 0"},
       {"Llama 2", "num_attention_heads", "\"many\"", "num_attention_heads is 'many'"},
       {"Llama 2", "num_hidden_layers", "2.5", "num_hidden_layers is 2.5: expected an integer"},
       {"Llama 2", "num_hidden_layers", "-1", "num_hidden_layers is -1: expected a size"},
