@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -258,13 +259,15 @@ void build_model(const Family& family, const std::string& config,
   try {
     build();
   } catch (const Error& e) {
-    const std::string folder = family.file.substr(0, family.file.rfind('/') + 1);
+    const auto folder_of = [](const std::string& file) {
+      return std::filesystem::weakly_canonical(file).parent_path();
+    };
     const std::string& place = e.location().file;
-    const bool of_family = (e.code() == ErrorCode::kConfig || e.code() == ErrorCode::kUsage) &&
-                           !place.empty() && place.starts_with(folder);
-    if (family.is_given || !of_family) throw;
+    const bool is_of_settings = e.code() == ErrorCode::kConfig || e.code() == ErrorCode::kUsage;
+    if (family.is_given || place.empty() || folder_of(place) != folder_of(family.file)) throw;
+    if (!is_of_settings) throw Error(e.code(), e.message());  // of the weights
     fail(ErrorCode::kModel, config, ": its keys make no model: ", e.message(), " (",
-         place.substr(folder.size()), ":", e.location().line, ")");
+         place.substr(place.rfind('/') + 1), ":", e.location().line, ")");
   }
 }
 

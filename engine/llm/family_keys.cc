@@ -150,9 +150,10 @@ std::string FamilyKeys::read_param(const std::string& name, const Node& expressi
     if (!is_text) expected("a text");
   } else {
     if (!is_number || value == "NaN" || value.ends_with("Infinity")) expected("a finite number");
+    const Json parsed = parse_json(value, name);
+    if (!parsed.text.empty()) expected("a number of 64 bits");
     if (is_size(name)) {
       constexpr int64_t kMost = int64_t{1} << 40;
-      const Json parsed = parse_json(value, name);
       if (parsed.kind != Json::Kind::kInteger) expected("an integer");
       if (parsed.integer < 0 || parsed.integer > kMost) expected("a size");
       if (parsed.integer == 0 && !(least && *least == 0)) expected("at least 1");

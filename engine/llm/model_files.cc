@@ -33,8 +33,11 @@ ModelFiles open_folder(const std::string& path) {
   out.weights = convert::open_source(path, convert::Format::kFolder);
   add_tensor_names(out);
   const JsonValue keys(config, out.config);
-  for (const char* key : {"n_positions", "max_position_embeddings"})
-    out.context = keys.get(key).integer_or(out.context);
+  for (const char* key : {"n_positions", "max_position_embeddings"}) {
+    const JsonValue context = keys.get(key);
+    out.context = context.integer_or(out.context);
+    if (out.context < 1) context.refuse("a context of no tokens");
+  }
   const std::string generation = path + "/generation_config.json";
   if (!file_exists(generation)) return out;
   const Json content = read_json_file(generation, uint64_t{1} << 20);
@@ -67,6 +70,7 @@ ModelFiles open_gguf(const std::string& path) {
   const formats::gguf::Reader& file = *out.gguf;
   out.type = file.text("general.architecture").value_or("");
   out.context = file.integer(out.type + ".context_length").value_or(out.context);
+  if (out.context < 1) file.refuse(out.type + ".context_length is not a number of tokens");
   const std::string prefix = out.type + ".";
   for (const auto& [key, value] : file.metadata()) {
     if (!key.starts_with(prefix)) continue;

@@ -49,7 +49,7 @@ TEST(FamilyKeys, ErrorsNameTheFileAndTheKey) {
       {"Llama 2", "num_attention_heads", "\"many\"", "num_attention_heads is 'many'"},
       {"Llama 2", "num_hidden_layers", "2.5", "num_hidden_layers is 2.5: expected an integer"},
       {"Llama 2", "num_hidden_layers", "-1", "num_hidden_layers is -1: expected a size"},
-      {"Llama 2", "num_hidden_layers", "12345678901234567890", "expected an integer"},
+      {"Llama 2", "num_hidden_layers", "12345678901234567890", "expected a number of 64 bits"},
       {"Llama 2", "num_hidden_layers", "[1]", "num_hidden_layers is [1]: expected a finite number"},
       {"Llama 2", "num_hidden_layers", "true",
        "num_hidden_layers is True: expected a finite number"},

@@ -177,4 +177,24 @@ refused 2 "--perplexity needs a Hugging Face folder or a GGUF file" "$infer" mod
 refused 4 "$folder/none.txt" "$infer" "$model" --perplexity "$folder/none.txt"
 printf '1' > "$folder/text.txt"
 refused 4 "the text has fewer than 2 tokens" "$infer" "$model" --perplexity "$folder/text.txt"
+# Broken settings of the user's files are errors of these, in one line, and not of the families.
+broken="$folder/broken"
+cp -r "$model" "$broken"
+most_lines=1
+while IFS='|' read -r from to words; do
+  sed "s/$from/$to/" "$model/config.json" > "$broken/config.json"
+  expect 5 "$words" "$infer" "$broken" --prompt 1 --length 1
+  if grep -q "models/llm" "$folder/error"; then fail "$from: names a file of the product:"; fi
+done <<'CASES'
+"num_attention_heads": 4|"num_attention_heads": 0|broken/config.json: num_attention_heads is 0: expected at least 1
+"num_attention_heads": 4,||broken/config.json: num_attention_heads is missing
+"num_key_value_heads": 2|"num_key_value_heads": 3|num_attention_heads is 4, num_key_value_heads is 3: the heads of queries, 4, are not
+"num_hidden_layers": 2|"num_hidden_layers": 2147483648|num_hidden_layers is 2147483648: more layers than the file has tensors
+"num_hidden_layers": 2|"num_hidden_layers": 3|broken: has no weight 'layer.2.input_norm.weight'
+"hidden_size": 32|"hidden_size": 3|broken: 'model.layers.0.input_layernorm.weight' is [32], the model needs [3]
+"head_dim": 8|"head_dim": 7|broken/config.json: its keys make no model
+"max_position_embeddings": 64|"max_position_embeddings": 0|broken/config.json: max_position_embeddings: a context of no tokens
+"rms_norm_eps": 1e-05|"rms_norm_eps": 1180591620717411303424|rms_norm_eps is 1180591620717411303424: expected a number of 64 bits
+CASES
+most_lines=4
 finish
