@@ -61,7 +61,7 @@ check("ids", "aa b b b", ["", "a", "a", " b", " b", " b"])
 check("bare", "b b b", ["", "b", " b", " b"])
 parts = answers["parts"]["logprobs"]
 assert parts["tokens"] == ["bytes:\\x9f"] * 4, parts
-assert all(len(top) == 20 for top in parts["top_logprobs"]), "tokens without text replace each other"
+assert all(len(top) == 20 for top in parts["top_logprobs"]), "tokens without a text of their own overwrite each other"
 token = answers["chat"]["logprobs"]["content"][0]
 assert token["bytes"] == [0x9F] and token["token"] == "\\x9f", token
 assert {"token": " b", "bytes": [32, 98]} in [{k: t[k] for k in ("token", "bytes")} for t in token["top_logprobs"]] or len(token["top_logprobs"]) == 20
