@@ -174,6 +174,49 @@ TEST(PaddleOperations, SumsOfIntegersAreInt64) {
   expect(out[0], DType::kI64, {2}, {3, 2147483648.0});
 }
 
+TEST(PaddleOperations, ZerosOfReshapeAreSizesWhereThereAreNoElements) {
+  PirProgram p;
+  const int x = p.input("x", "f32", "[-1,2,3]");
+  p.fetch(p.op("reshape", {x, p.integers("[0,0,3]", "[3]")}, {}, "f32", "[-1,2,3]"), "f32",
+          "[-1,2,3]");
+  const std::string path = p.write("reshape");
+  EXPECT_EQ(run(path, {floats({1, 2, 3, 4, 5, 6}, {1, 2, 3})})[0].shape, (Dims{1, 2, 3}));
+  EXPECT_EQ(run(path, {floats({}, {0, 2, 3})})[0].shape, (Dims{0, 0, 3}));
+}
+
+TEST(PaddleOperations, IntegersAreComputedAsIntegers) {
+  PirProgram p;
+  const int x = p.input("x", "i64", "[3]"), y = p.input("y", "i64", "[3]");
+  p.fetch(p.op("floor_divide", {x, y}, {}, "i64", "[3]"), "i64", "[3]");
+  const int list = p.op("floor", {x}, {}, "i64", "[3]");
+  p.fetch(list, "i64", "[3]");
+  p.fetch(p.op("sqrt", {y}, {}, "f32", "[3]"), "f32", "[3]");
+  const std::string path = p.write("integers");
+  const auto out = run(path, {Array::from<int64_t>({9007199254740993, -7, 7}, {3}),
+                              Array::from<int64_t>({1, 4, 16}, {3})});
+  EXPECT_EQ(out[0].integer(0), 9007199254740993);
+  EXPECT_EQ(out[0].integer(1), -2);
+  EXPECT_EQ(out[1].integer(0), 9007199254740993);
+  expect(out[2], DType::kF32, {3}, {1, 2, 4});
+  EXPECT_NO_THROW(converted_paddle_program(path));
+}
+
+TEST(PaddleOperations, AnOutputSizeAddsCellsBehind) {
+  PirProgram p;
+  const int x = p.input("x", "f32", "[1,1,1,2]"), filter = p.input("w", "f32", "[1,1,1,3]");
+  const int size = p.integers("[1,4]", "[2]");
+  p.fetch(p.op("conv2d_transpose", {x, filter, size},
+               {PirProgram::number("strides", "[1,2]"), PirProgram::number("dilations", "[1,1]"),
+                PirProgram::number("paddings", "[0,1]"), PirProgram::number("groups", "1"),
+                PirProgram::number("output_padding", "[]")},
+               "f32", "[1,1,1,4]"),
+          "f32", "[1,1,1,4]");
+  // 1, 2 with stride 2 and the filter 1 10 100: [1, 10, 102, 20, 200] without its first cell.
+  const auto out = run(p.write("output_size"),
+                       {floats({1, 2}, {1, 1, 1, 2}), floats({1, 10, 100}, {1, 1, 1, 3})});
+  expect(out[0], DType::kF32, {1, 1, 1, 4}, {10, 102, 20, 200});
+}
+
 TEST(PaddleOperations, BatchNormWorksWithoutScaleAndBias) {
   PirProgram p;
   const int x = p.input("x", "f32", "[1,2,1,1]"), mean = p.input("m", "f32", "[2]"),

@@ -21,7 +21,7 @@ std::string size_for(Writer& w, const std::string& values, int64_t least) {
   return w.add("Add", {w.reduce("ReduceMax", all, {0}, true), w.ints({1})});
 }
 
-/// The initial value of an extremum: no element is below it.
+/// The value that an extremum begins with: no element is below it.
 std::string lowest_of(Writer& w, DType dtype, bool maximum) {
   if (is_float(dtype)) {
     const double infinity = std::numeric_limits<double>::infinity();

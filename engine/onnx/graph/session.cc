@@ -148,7 +148,12 @@ Session::Compiled* Session::find_compiled(const Values& inputs) {
       if (Compiled compiled = try_compile(declared); compiled.executable)
         symbolic_ = std::make_unique<Compiled>(std::move(compiled));
   }
-  return symbolic_ ? usable(*symbolic_) : compile_for_shapes(inputs);
+  // Programs of PaddlePaddle may compute otherwise where there are no elements.
+  const bool is_empty = std::any_of(inputs.begin(), inputs.end(), [](const Value& v) {
+    return element_count(std::span<const Dim>(v.shape())).constant() == 0;
+  });
+  if (symbolic_ && !(is_empty && model().producer == "PaddlePaddle")) return usable(*symbolic_);
+  return compile_for_shapes(inputs);
 }
 
 Session::Compiled* Session::usable(Compiled& compiled) {

@@ -22,7 +22,11 @@ Values size_of(NodeCall& c) { return {ops::numel(c.tensor(0))}; }
 Values reshape(NodeCall& c) {
   Shape to = c.opset() < 5 ? to_shape(c.ints_attr("shape")) : c.dims_operand(1);
   const Shape from = c.value(0).shape();
-  const bool zero = c.bool_attr("allowzero", false);
+  // The attribute zeros_of_empty is our own, of operations of PaddlePaddle: there 0 copies a size
+  // except where there are no elements.
+  const bool is_empty = is_constant(from) && element_count(std::span<const Dim>(from)).value() == 0;
+  const bool zero =
+      c.bool_attr("allowzero", false) || (is_empty && c.bool_attr("zeros_of_empty", false));
   Dim known = 1;
   std::optional<size_t> open;
   for (size_t i = 0; i < to.size(); ++i) {

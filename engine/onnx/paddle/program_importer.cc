@@ -471,6 +471,7 @@ void ProgramImporter::add_outputs(bool with_shapes) {
 }
 
 formats::onnx::Model ProgramImporter::run(bool for_file) {
+  for_file_ = for_file;
   add_inputs();
   add_parameters();
   import_operations();

@@ -94,6 +94,8 @@ class ProgramImporter {
 
   /// The opset that nodes are written for.
   int64_t opset() const { return model_.opsets.at(""); }
+  /// Whether nodes are those of a file, which has ONNX's attributes alone.
+  bool for_file() const { return for_file_; }
   bool is_pir() const { return program_.is_pir; }
   const formats::PaddleOperation& operation() const { return *operation_; }
 
@@ -114,6 +116,7 @@ class ProgramImporter {
   std::string path_;
   formats::onnx::Model model_;
   const formats::PaddleOperation* operation_ = nullptr;
+  bool for_file_ = false;
   std::map<std::string, std::string> names_;  ///< of values in the graph, by theirs
   std::map<std::string, ImportNames> lists_;  ///< the values of a list, by its name
   std::map<std::string, Array> constants_;    ///< and parameters, by name in the graph

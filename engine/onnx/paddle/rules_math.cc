@@ -10,9 +10,33 @@ namespace {
 
 using Importer = ProgramImporter;
 
-/// An operator of the same meaning.
+/// An operator of the same meaning. Of integers some functions are floats, as the declared type
+/// says.
 ImportRule unary(const char* type) {
-  return [type](Importer& p) { p.result("Out", 0, p.add(type, {p.in("X", 0)})); };
+  return [type](Importer& p) {
+    std::string x = p.in("X", 0);
+    const auto given = p.type("X", 0).dtype, made = p.result_type("Out", 0).dtype;
+    if (given && made && *given != *made && !is_float(*given)) x = p.cast(x, *made);
+    p.result("Out", 0, p.add(type, {x}));
+  };
+}
+
+/// Integers are their own floor and ceiling.
+ImportRule rounding(const char* type) {
+  return [type](Importer& p) {
+    p.result("Out", 0, p.add(is_float(p.dtype("X", 0)) ? type : "Identity", {p.in("X", 0)}));
+  };
+}
+
+/// The sum of a list. The operator Sum takes floats alone.
+void sum_of_list(Importer& p) {
+  const ImportNames all = p.in_list("X", 0);
+  const auto dtype = p.result_type("Out", 0).dtype;
+  if (all.empty()) p.refuse("expected at least one operand");
+  if (!dtype || is_float(*dtype)) return p.result("Out", 0, p.add("Sum", all));
+  std::string out = all[0];
+  for (size_t i = 1; i < all.size(); ++i) out = p.add("Add", {out, all[i]});
+  p.result("Out", 0, all.size() == 1 ? p.add("Identity", {out}) : out);
 }
 
 /// The operands of an elementwise operation; y may begin at an axis of x.
@@ -62,10 +86,9 @@ void floor_divide(Importer& p) {
   const ImportNames operands = pair(p);
   const DType dtype = p.dtype("X", 0);
   if (!is_integer(dtype)) return p.result("Out", 0, p.add("Floor", {p.add("Div", operands)}));
-  const std::string quotient =
-      p.add("Floor",
-            {p.add("Div", {p.cast(operands[0], DType::kF64), p.cast(operands[1], DType::kF64)})});
-  p.result("Out", 0, p.cast(quotient, dtype));
+  // The remainder has the sign of the divisor, so that the division leaves nothing.
+  const std::string multiple = p.add("Sub", {operands[0], p.add("Mod", operands)});
+  p.result("Out", 0, p.add("Div", {multiple, operands[1]}));
 }
 
 /// The remainder has the sign of the divisor.
@@ -408,9 +431,9 @@ std::vector<ImportRuleEntry> paddle_math_rules() {
       {{"log"}, unary("Log")},
       {{"sqrt"}, unary("Sqrt")},
       {{"abs"}, unary("Abs")},
-      {{"floor"}, unary("Floor")},
-      {{"ceil"}, unary("Ceil")},
-      {{"round"}, unary("Round")},
+      {{"floor"}, rounding("Floor")},
+      {{"ceil"}, rounding("Ceil")},
+      {{"round"}, rounding("Round")},
       {{"sin"}, unary("Sin")},
       {{"cos"}, unary("Cos")},
       {{"tan"}, unary("Tan")},
@@ -465,9 +488,9 @@ std::vector<ImportRuleEntry> paddle_math_rules() {
       {{"sum"},
        [](Importer& p) {
          if (p.is_pir()) return reduce_by(p, "ReduceSum");
-         p.result("Out", 0, p.add("Sum", p.in_list("X", 0)));
+         sum_of_list(p);
        }},
-      {{"add_n"}, [](Importer& p) { p.result("Out", 0, p.add("Sum", p.in_list("X", 0))); }},
+      {{"add_n"}, sum_of_list},
       {{"reduce_max", "max"}, reduce("ReduceMax")},
       {{"reduce_min", "min"}, reduce("ReduceMin")},
       {{"reduce_prod", "prod"}, reduce("ReduceProd")},

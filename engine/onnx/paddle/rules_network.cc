@@ -84,6 +84,35 @@ void add_transposed_padding(Importer& p, ImportAttributes& attributes, size_t sp
   attributes.push_back(ints_attribute("pads", begin));
 }
 
+/// The cells that an output size adds behind each axis. ONNX's output_shape would move the padding
+/// instead.
+std::vector<int64_t> extra_cells(Importer& p, const ImportAttributes& attributes,
+                                 const std::vector<int64_t>& wanted) {
+  const Dims &input = p.type("Input", 0).shape, &filter = p.type("Filter", 1).shape;
+  const auto values = [&](std::string_view name) {
+    for (const auto& each : attributes)
+      if (each.name == name) return each.ints;
+    return std::vector<int64_t>();
+  };
+  const auto strides = values("strides"), dilations = values("dilations"), pads = values("pads");
+  const size_t spatial = wanted.size();
+  if (input.size() != spatial + 2 || filter.size() != spatial + 2 || strides.size() != spatial ||
+      dilations.size() != spatial)
+    p.refuse("expected an output size for each spatial axis");
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < spatial; ++i) {
+    if (input[i + 2] < 0) p.refuse("an output size needs an input of known size");
+    const int64_t padded = pads.empty() ? 0 : pads[i] + pads[spatial + i];
+    const int64_t least =
+        (input[i + 2] - 1) * strides[i] - padded + dilations[i] * (filter[i + 2] - 1) + 1;
+    if (wanted[i] < least || wanted[i] >= least + strides[i])
+      p.refuse(str("an output size is ", wanted[i], ", expected ", least, " to ",
+                   least + strides[i] - 1));
+    out.push_back(wanted[i] - least);
+  }
+  return out;
+}
+
 void transposed_convolution(Importer& p) {
   const size_t spatial = spatial_axes(p, "Input");
   auto attributes = convolution_attributes(p, spatial);
@@ -93,7 +122,7 @@ void transposed_convolution(Importer& p) {
   if (const auto padding = p.ints({"output_padding"}); !padding.empty())
     attributes.push_back(ints_attribute("output_padding", padding));
   else if (!size->empty())
-    attributes.push_back(ints_attribute("output_shape", *size));
+    attributes.push_back(ints_attribute("output_padding", extra_cells(p, attributes, *size)));
   p.result("Output", 0,
            p.add("ConvTranspose", {p.in("Input", 0), p.in("Filter", 1)}, std::move(attributes)));
 }

@@ -10,9 +10,13 @@ namespace {
 
 using Importer = ProgramImporter;
 
+/// 0 copies a size, except where the operand has no elements: then it is the size 0.
 void reshape(Importer& p) {
+  ImportAttributes attributes;
+  if (!p.for_file()) attributes.push_back(int_attribute("zeros_of_empty", 1));
   p.result("Out", 0,
-           p.add("Reshape", {p.in("X", 0), p.int_values("Shape", "ShapeTensor", 1, {"shape"})}));
+           p.add("Reshape", {p.in("X", 0), p.int_values("Shape", "ShapeTensor", 1, {"shape"})},
+                 attributes));
 }
 
 void transpose(Importer& p) {

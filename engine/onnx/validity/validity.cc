@@ -64,7 +64,7 @@ const FormalParameter* formal_at(const std::vector<FormalParameter>& all, size_t
   return !all.empty() && all.back().variadic ? &all.back() : nullptr;
 }
 
-/// The error in the numbers of operands and results or in the attributes; "" if there is none.
+/// The fault of the numbers of operands and results or of the attributes; "" if there is none.
 std::string form_problem(const OperatorSchema& schema, const Node& node) {
   if (schema.deprecated) return "the operator is deprecated";
   if (node.inputs.size() < schema.least_inputs || node.outputs.size() < schema.least_outputs)
@@ -93,7 +93,7 @@ std::string form_problem(const OperatorSchema& schema, const Node& node) {
   return "";
 }
 
-/// The error in the types of operands; "" if there is none. Collects the types of variables.
+/// The fault of the types of operands; "" if there is none. Collects the types of variables.
 std::string type_problem(const OperatorSchema& schema, const Node& node,
                          const std::vector<KnownValue>& inputs,
                          std::map<std::string_view, TypeSet>& bound, TypeSet* wrong) {

@@ -1,6 +1,6 @@
 #pragma once
-// The static properties of a value, known without running its graph: its type, its rank, and its
-// numbers where it is a constant.
+// Facts about a value that are known without running its graph: its type, its rank, and its numbers
+// where it is a constant.
 
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,7 @@ TypeSet result_type(const formats::onnx::Node& node, const std::vector<KnownValu
 /// Ranks of the results; nullopt where unknown.
 std::optional<int64_t> result_rank(const formats::onnx::Node& node,
                                    const std::vector<KnownValue>& inputs, size_t output);
-/// The error in the ranks of a node's operands or in its axes; "" if there is none.
+/// The fault of the ranks of a node's operands or of its axes; "" if there is none.
 std::string rank_problem(const formats::onnx::Node& node, const std::vector<KnownValue>& inputs);
 
 }  // namespace paddle::onnx
