@@ -204,12 +204,17 @@ bool is_paddle_folder_program(const std::string& path) {
 }
 
 std::string paddle_program_file(const std::string& path) {
-  const std::string inner = path + (path.ends_with('/') ? "__model__" : "/__model__");
-  return is_directory(path) && file_exists(inner) ? inner : path;
+  if (!is_directory(path)) return path;
+  const std::string folder = path.ends_with('/') ? path : path + "/";
+  if (file_exists(folder + "__model__")) return folder + "__model__";
+  std::vector<std::string> programs;
+  for (const std::string& name : list_directory(path, ErrorCode::kModel))
+    if (name.ends_with(".pdmodel") || name == "inference.json") programs.push_back(folder + name);
+  return programs.size() == 1 && is_paddle_program(programs[0]) ? programs[0] : path;
 }
 
 bool is_paddle_program(const std::string& path) {
-  if (is_paddle_folder_program(paddle_program_file(path))) return true;
+  if (paddle_program_file(path) != path || is_paddle_folder_program(path)) return true;
   if (!path.ends_with(".json")) return path.ends_with(".pdmodel");
   // Models in JSON have the same ending; a program begins with its format.
   constexpr size_t kBeginning = 256;

@@ -46,7 +46,8 @@ struct PaddleProgram {
 
 /// Whether the file is the program of a model folder of PaddlePaddle 1, `FOLDER/__model__`.
 bool is_paddle_folder_program(const std::string& path);
-/// The program's file: `__model__` in a folder that has one, else the path itself.
+/// The program's file: in a folder `__model__`, or the only .pdmodel file or inference.json; else
+/// the path itself.
 std::string paddle_program_file(const std::string& path);
 /// Whether a file or folder is a program: by its name, and for .json by its beginning.
 bool is_paddle_program(const std::string& path);

@@ -2,10 +2,13 @@
 
 #include "base/files.h"
 #include "formats/safetensors.h"
+#include "ir/clone.h"
+#include "ir/replay.h"
 #include "onnx/paddle/import.h"
 #include "program/model_source.h"
 #include "program/onnx_program.h"
 #include "program/prediction.h"
+#include "runtime/execute.h"
 
 namespace paddle::program {
 namespace {
@@ -17,6 +20,19 @@ std::function<Array(const std::string&)> weights_of(std::shared_ptr<const Parame
     const auto start = store->sequence_starts.find(name);
     return start != store->sequence_starts.end() ? start->second : store->states.at(name);
   };
+}
+
+/// The function with sizes of its inputs that are at least 1, as those of a model file are: a
+/// module does not say so, and the slice of a first token would have the size min(1, length).
+std::shared_ptr<ir::Function> with_positive_sizes(const ir::Function& function) {
+  std::shared_ptr<ir::Function> out = ir::clone(function);
+  for (ir::Value* argument : out->body.arguments)
+    for (Dim& dim : argument->type.shape)
+      dim = dim.substitute(
+          [](const std::string& symbol) { return std::optional(Dim::symbol(symbol, 1)); });
+  runtime::register_backends();  // a trace keeps operations that have a kernel
+  ir::retrace(*out);
+  return out;
 }
 
 TracedModel trace_program(const lang::Program& program, const lang::EntryPoint& entry,
@@ -46,7 +62,7 @@ TracedModel trace_folder(const std::string& path, const std::string& function,
   ModelFolder folder = open_model_folder(path, function);
   TracedModel out;
   if (folder.predict) {
-    out.function = folder.predict;
+    out.function = with_positive_sizes(*folder.predict);
     out.weight = [weights = folder.weights](const std::string& name) {
       return weights->read(name);
     };

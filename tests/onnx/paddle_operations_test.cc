@@ -463,6 +463,12 @@ TEST(PaddleOperations, FoldersHaveAFileForEachParameterOrOneForAll) {
       ASSERT_TRUE(is_graph_file(path)) << path;
       expect(run(path, {floats({1, 1}, {2})})[0], DType::kF32, {2}, {12, 23});
     }
+  // The form of later versions in a folder.
+  written("later/net.pdmodel", p.bytes());
+  written("later/net.pdiparams", a + b);
+  const std::string later = testing::TempDir() + "/paddle_operations/later";
+  ASSERT_TRUE(is_graph_file(later));
+  expect(run(later, {floats({1, 1}, {2})})[0], DType::kF32, {2}, {12, 23});
   fs::remove(joined);
   EXPECT_THROW(import_paddle_program(testing::TempDir() + "/paddle_operations/all"), Error);
 }

@@ -19,6 +19,7 @@ bool is_known(std::string_view global) {
       "torch._utils _rebuild_tensor_v2",
       "torch._utils _rebuild_tensor_v3",
       "torch._utils _rebuild_parameter",
+      "torch._utils _rebuild_parameter_with_state",
       "torch device",
       "numpy dtype",
       "numpy ndarray",
@@ -177,7 +178,8 @@ class WeightFile::Collector {
   }
 
   void visit_call(const Value& call, const std::string& name, int depth) {
-    if (call.calls("torch._utils _rebuild_parameter"))
+    if (call.calls("torch._utils _rebuild_parameter") ||
+        call.calls("torch._utils _rebuild_parameter_with_state"))
       return visit(at(call.arguments(), 0), name, depth + 1);
     if (call.items[0]->name.starts_with("torch._utils _rebuild_tensor"))
       return add(torch_tensor(call), name);

@@ -140,7 +140,13 @@ ExportedModel export_function(const ir::Function& function, const WeightLookup& 
   if (const auto missing = without_rule(*lowered); !missing.empty())
     fail(ErrorCode::kModel, missing[0].source, missing[0].source.empty() ? "" : ": ",
          missing[0].operation, ": has no ONNX form: ", missing[0].note);
-  ExportedModel out = GraphWriter(options, weights).write(*lowered);
+  const auto written = [&](const ExportOptions& given) {
+    ExportedModel made = GraphWriter(given, weights).write(*lowered);
+    fold_recurrent_weights(made, weights);
+    if (given.format != QuantizedFormat::kQdq) use_quantized_format(made, given);
+    return made;
+  };
+  ExportedModel out = written(options);
   // Types count too: an operator may take float16 or bfloat16 from a later opset on. The rules
   // write nodes in the form of the opset so far, so the graph is written again where it has risen.
   ExportOptions raised = options;
@@ -156,12 +162,10 @@ ExportedModel export_function(const ir::Function& function, const WeightLookup& 
         check_opset(options, each);
       }
     begun = raised.least_opset = needed;
-    out = GraphWriter(raised, weights).write(*lowered);
+    out = written(raised);
   }
   out.function = lowered;
   out.limited = std::move(limited);
-  fold_recurrent_weights(out, weights);
-  if (options.format != QuantizedFormat::kQdq) use_quantized_format(out, options);
   require_valid(out.model, options.name);
   return out;
 }

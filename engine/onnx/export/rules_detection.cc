@@ -94,10 +94,28 @@ void roi_align(Writer& w) {
                            w.attr("aligned").as_bool() ? "half_pixel" : "output_half_pixel")});
 }
 
+/// Regions of the operator begin with the number of their image.
+void roi_pool(Writer& w) {
+  if (w.is_used(1)) w.refuse("the places of its maxima are read");
+  const std::vector<int64_t> size = w.attr("output_size").as_ints();
+  const DType dtype = w.type("x").dtype;
+  const std::string images =
+      w.add("Unsqueeze", {w.cast(w.in("images"), w.type("images").dtype, dtype), w.ints({1})});
+  const std::string regions =
+      w.add("Concat", {images, w.cast(w.in("boxes"), w.type("boxes").dtype, dtype)},
+            {int_attribute("axis", 1)});
+  w.result(0, w.add("MaxRoiPool", {w.in("x"), regions},
+                    {ints_attribute("pooled_shape", size),
+                     float_attribute("spatial_scale", w.attr("spatial_scale").as_double())}));
+}
+
 }  // namespace
 
 std::vector<ExportRuleEntry> detection_export_rules() {
-  return {{"box_selection", box_selection}, {"nms", nms}, {"roi_align_of", roi_align}};
+  return {{"box_selection", box_selection},
+          {"nms", nms},
+          {"roi_align_of", roi_align},
+          {"roi_pool_of", roi_pool}};
 }
 
 }  // namespace paddle::onnx

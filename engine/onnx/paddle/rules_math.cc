@@ -328,11 +328,10 @@ Quantization quantization_of(Importer& p) {
   const auto scale = p.known_value("Scale", 1);
   if (!scale) p.refuse("its scale is only known when the program runs");
   if (out.axis < 0 && scale->size() != 1) p.refuse("expected one scale");
-  Array step = scale->contiguous().cast(DType::kF64);
-  for (int64_t i = 0; i < step.size(); ++i) step.data<double>()[i] /= out.limit;
-  step.shape = out.axis < 0 ? Dims{} : Dims{step.size()};
-  step.strides = contiguous_strides(step.shape);
-  out.step = p.constant(step.cast(scale->dtype));
+  std::vector<double> steps;
+  for (int64_t i = 0; i < scale->size(); ++i) steps.push_back(scale->number(i) / out.limit);
+  const Dims shape = out.axis < 0 ? Dims{} : Dims{scale->size()};
+  out.step = p.constant(Array::from<double>(steps, shape).cast(scale->dtype));
   return out;
 }
 

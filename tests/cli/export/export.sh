@@ -46,6 +46,25 @@ ok "$train" configs/quickstart/digits.yaml --output "$folder/run" "data.train={k
   train.epochs=1
 ok "$export_model" "$folder/run" -o "$folder/run.onnx"
 
+# The first token of a text has no axis in the file either, from a run as from its model file.
+cat > "$folder/first.yaml" <<'Y'
+name: first
+model:
+  name: first
+  inputs: {x: "float32[batch, length, 4]"}
+  model: |
+    y = x + param("positions", [16, 4])[:length]
+    z = linear(y[:, 0], 2)
+  outputs: [z]
+loss: mean(square(z))
+optimizer: {name: sgd, lr: 0.01}
+data: {batch_size: 2, train: {kind: random, size: 2, fields: [{name: x, dtype: float32, shape: [7, 4]}]}}
+train: {steps: 1}
+Y
+ok "$train" "$folder/first.yaml" --output "$folder/first"
+ok "$export_model" "$folder/first" -o "$folder/first.onnx"
+ok "$export_model" "$folder/first" -o "$folder/first7.onnx" --dim length=7
+
 # --- a run with its transforms: raw pixels in ---
 ok "$export_model" "$folder/run" -o "$folder/raw.onnx" --with-preprocess
 "$bin/paddle-show" "$folder/raw.onnx" | grep -q "image.*uint8" || fail "the input is not the raw field"
