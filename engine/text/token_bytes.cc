@@ -7,14 +7,25 @@
 namespace paddle::tokenizers {
 
 TokenBytes::TokenBytes(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
-  // A token behind a letter shows what it adds.
-  for (const char* text : {"a", "A", "e", "0", "."})
-    if (const auto found = tokenizer.find(text);
+  // A token behind another one shows what it adds: a letter if there is one, else any token whose
+  // text is the same anywhere.
+  for (const auto& [token, text] :
+       {std::pair("a", "a"), {"A", "A"}, {"e", "e"}, {"0", "0"}, {".", "."}, {"<0x61>", "a"}})
+    if (const auto found = tokenizer.find(token);
         found && !tokenizer.is_special(*found) && tokenizer.decode(std::vector{*found}) == text) {
       anchor_ = found;
       before_ = text;
       return;
     }
+  for (TokenId id = 0; id < static_cast<TokenId>(tokenizer.vocabulary_size()); ++id) {
+    if (!tokenizer.token(id) || tokenizer.is_special(id)) continue;
+    before_ = tokenizer.decode(std::vector{id});
+    if (before_.empty() || before_.find("\ufffd") != before_.npos ||
+        tokenizer.decode(std::vector{id, id}) != before_ + before_)
+      continue;
+    anchor_ = id;
+    return;
+  }
 }
 
 std::string TokenBytes::of(TokenId token, bool first) const {
@@ -23,10 +34,10 @@ std::string TokenBytes::of(TokenId token, bool first) const {
   if (tokenizer_.is_special(token)) return *spelling;
   const bool alone = first || !anchor_;
   std::string text = tokenizer_.decode(alone ? std::vector{token} : std::vector{*anchor_, token});
-  if (!alone) {
-    if (!text.starts_with(before_)) return "";
+  if (!alone && text.starts_with(before_))
     text.erase(0, before_.size());
-  }
+  else if (!alone && text.find("\ufffd") == text.npos)
+    return "";
   // A part of a character is not text by itself: the spelling says its bytes.
   if (text.find("\ufffd") == text.npos) return text;
   if (const auto byte = byte_of_token(*spelling)) return std::string(1, static_cast<char>(*byte));

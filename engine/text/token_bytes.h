@@ -18,8 +18,8 @@ class TokenBytes {
 
  private:
   const Tokenizer& tokenizer_;
-  std::optional<TokenId> anchor_;  ///< whose text is a letter
-  std::string before_;             ///< that letter
+  std::optional<TokenId> anchor_;  ///< a token in front of others
+  std::string before_;             ///< its text
 };
 
 /// Bytes of an incomplete character in a readable form: "\xf0\x9f".

@@ -245,6 +245,25 @@ TEST(Tokenizer, ContinuationsAndTokensAreThoseOfTheWhole) {
   }
 }
 
+// A vocabulary without letters: words that begin with a space, and bytes.
+TEST(Tokenizer, BytesOfTokensWithoutLetters) {
+  const Tokenizer tokenizer =
+      read_tokenizer_json(parse_json(R"({"model": {"type": "BPE", "merges": [],
+                               "vocab": {"▁one": 0, "▁two": 1, "<0x62>": 2, "<0xE6>": 3}},
+                     "decoder": {"type": "Sequence", "decoders": [
+                       {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+                       {"type": "ByteFallback"}, {"type": "Fuse"},
+                       {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}})",
+                                     "t.json"),
+                          "t.json");
+  const TokenBytes bytes(tokenizer);
+  EXPECT_EQ(bytes.of(1), " two");
+  EXPECT_EQ(bytes.of(1, true), "two");
+  EXPECT_EQ(bytes.of(2), "b");
+  EXPECT_EQ(bytes.of(3), "\xe6");
+  EXPECT_EQ(bytes.of(9), "");
+}
+
 TEST(Tokenizer, ATextBehindSpecialTokensBegins) {
   const Tokenizer tokenizer = load_tokenizer(kData + "llama2.json");
   std::vector<TokenId> word;
