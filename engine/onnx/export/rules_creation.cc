@@ -33,7 +33,15 @@ void arange(Writer& w) {
   // Range takes these types; others are cast.
   const bool known = dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kI16 ||
                      dtype == DType::kI32 || dtype == DType::kI64;
-  const DType computed = known ? dtype : is_float(dtype) ? DType::kF32 : DType::kI64;
+  // Whole numbers are counted as integers, so that a limit that is a size is seen as one.
+  const auto is_whole = [&](const char* name) {
+    return !w.has_attr(name) || w.attr(name).is_int();
+  };
+  const bool whole = is_whole("start") && is_whole("end") && is_whole("step");
+  const DType computed = whole && is_float(dtype) ? DType::kI64
+                         : known                  ? dtype
+                         : is_float(dtype)        ? DType::kF32
+                                                  : DType::kI64;
   const auto value = [&](const char* name) {
     return computed == DType::kI64 && w.attr(name).is_int() ? exact_integer(w, name)
                                                             : number(w, name, computed);
