@@ -713,11 +713,45 @@ def rule_files():
     yield "deep", b"a: " + b"relu(" * 5000
 
 
+def float_sound(samples, rate=8000):
+    """A WAV file of 32-bit floating-point samples."""
+    data = struct.pack(f"<{len(samples)}f", *samples)
+    form = struct.pack("<HHIIHH", 3, 1, rate, 4 * rate, 4, 32)
+    return b"RIFF" + struct.pack("<I", 28 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", len(data)) + data
+
+
+def dataset_files():
+    """Cells of every kind of field behind a byte that chooses the form of the file."""
+    import io
+    import tarfile
+
+    bad = ["nan", "inf", "-inf", "1e999", "x", "", "1e308"]
+    yield "csv-numbers", b"\0" + "a,b\n{}\n".format("\n".join(f"{x},{y}" for x in bad + ["1", "2"] for y in bad[:3] + ["3"])).encode()
+    for value in bad:
+        numbers = ["0.5"] * 100
+        numbers[70] = value
+        yield f"csv-list-{value}", b"\0" + "a,b\n{0},1\n{0},2\n".format("|".join(numbers)).encode()
+        yield f"csv-short-{value}", b"\0" + f"a,b\n1|2|{value},1\n1|2|3,{value}\n".encode()
+        yield f"jsonl-list-{value}", b"\1" + f'{{"a": [1, 2, "{value}"], "b": 1}}\n{{"a": [1, 2, 3], "b": 2}}\n'.encode()
+    yield "csv-texts", b"\0a,b\nThe cat sat,x\n\xff\xfe,y\n,z\n"
+    yield "jsonl-types", b'\1{"a": 1, "b": null}\n{"a": {"b": []}}\n{"a": [[1], [2, 3]]}\n{"a": true}\n{"a": 18446744073709551615}\n'
+    yield "slots", b"\3" + b"3 1 nan 3 1 1\n3 1 2 inf 1 2\n100 " + b"1 " * 69 + b"nan " * 31 + b"1 7\n"
+    sounds = {"sound": [0.5] * 2000, "nan": [0.5] * 900 + [float("nan")] + [0.5] * 99, "infinity": [float("-inf")] * 50, "none": []}
+    for name, samples in sounds.items():
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for key, content in (("1.a", float_sound(samples)), ("1.b", b"1"), ("2.a", float_sound(samples[:10])), ("2.b", b"nan")):
+                member = tarfile.TarInfo(key)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        yield "tar-" + name, b"\2" + buffer.getvalue()
+
+
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
                            ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())), ("hdf5", list(hdf5_files())), ("paddle", list(paddle_files())),
-                           ("sound", list(sound_files())), ("records", list(record_files())),
+                           ("sound", list(sound_files())), ("records", list(record_files())), ("dataset", list(dataset_files())),
                            ("image", list(image_files())), ("module", module_files()), ("config", config_files()),
                            ("program", program_files()), ("rules", rule_files()), ("http", list(http_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)

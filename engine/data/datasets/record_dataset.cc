@@ -104,8 +104,15 @@ class RecordDataset : public LearningDataset {
     std::string out = records_->location(index).text();
     if (field >= 0) {
       const FieldPlan& each = plans_[static_cast<size_t>(field)];
-      out += str(", column '",
-                 names_[each.columns[static_cast<size_t>(std::max<int64_t>(element, 0))]], "'");
+      // A field of several columns has an element per column; others have all of theirs in one.
+      const bool is_one = each.columns.size() == 1;
+      const size_t last = each.columns.size() - 1;
+      const auto column =
+          is_one ? size_t{0} : std::min(static_cast<size_t>(std::max<int64_t>(element, 0)), last);
+      out += str(", column '", names_[each.columns[column]], "'");
+      if (is_one && element >= 0 &&
+          (is_cell_kind(each.options.kind) || each.options.kind == ColumnKind::kText))
+        out += str(", element ", element);
     }
     return out;
   }
@@ -505,7 +512,7 @@ class RecordDataset : public LearningDataset {
     int64_t x = 0;
     if (trim(cell).empty()) return static_cast<int64_t>(number(each, c, cell, index));
     if (!formats::parse_integer(cell, x))
-      bad_cell(each, c, index, str(quoted(cell), " is not an integer", header_hint(index)));
+      bad_cell(each, c, index, not_an_integer(cell) + header_hint(index));
     return x;
   }
 

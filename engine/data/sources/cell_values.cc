@@ -1,6 +1,7 @@
 #include "data/sources/cell_values.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -217,6 +218,14 @@ void read_labels(const CsvField& field, const Vocabulary& vocabulary, std::strin
   }
 }
 
+std::string not_an_integer(std::string_view cell) {
+  double number = 0;
+  const bool is_large = formats::parse_number(cell, number) && std::abs(number) >= 0x1p53 &&
+                        number == std::trunc(number) && std::isfinite(number);
+  return str("'", printable(cell.substr(0, 40)), "' is ",
+             is_large ? "outside the range of int64" : "not an integer");
+}
+
 void read_numbers(const CsvField& field, DType dtype, std::string_view cell, Value& out) {
   const std::vector<std::string> items = list_of(cell, field.separator);
   out.reset(dtype, field.shape);
@@ -225,8 +234,20 @@ void read_numbers(const CsvField& field, DType dtype, std::string_view cell, Val
          " are expected for the shape ", str(field.shape));
   for (size_t i = 0; i < items.size(); ++i) {
     double number = 0;
+    int64_t whole = 0;
     if (!formats::parse_number(items[i], number))
       fail(ErrorCode::kData, "'", printable(items[i].substr(0, 40)), "' is not a number");
+    if (is_integer(dtype)) {
+      if (!formats::parse_integer(items[i], whole))
+        fail(ErrorCode::kData, not_an_integer(items[i]));
+      if (!fits(whole, dtype))
+        fail(ErrorCode::kData, whole, " does not fit ", text(dtype), "; use a wider dtype");
+      visit_dtype(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>) out.data<T>()[i] = static_cast<T>(whole);
+      });
+      continue;
+    }
     visit_dtype(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)

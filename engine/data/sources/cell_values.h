@@ -34,6 +34,8 @@ int64_t sound_length(const CsvField& field, std::string_view cell, bool is_conte
 /// Labels as 0 and 1. kData for one that the vocabulary lacks.
 void read_labels(const CsvField& field, const Vocabulary& vocabulary, std::string_view cell,
                  Value& out);
+/// Why a cell cannot be read as an integer.
+std::string not_an_integer(std::string_view cell);
 /// Numbers of the field's shape. kData for other counts and other text.
 void read_numbers(const CsvField& field, DType dtype, std::string_view cell, Value& out);
 
