@@ -269,6 +269,13 @@ std::unique_ptr<Transform> make_transform(const TransformOptions& options) {
 
 namespace {
 
+/// Whether a transform is for values of any kind; others are for images or sounds.
+bool is_for_any_values(TransformKind kind) {
+  return kind == TransformKind::kCast || kind == TransformKind::kScale ||
+         kind == TransformKind::kNormalize || kind == TransformKind::kOneHot ||
+         kind == TransformKind::kReshape;
+}
+
 /// Whether a transform that moves pixels does so by random numbers.
 bool moves_at_random(const TransformOptions& options) {
   switch (options.kind) {
@@ -293,6 +300,7 @@ Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions
     if (fields_[f].kind == FieldKind::kBoxes) boxes_.push_back(f);
     if (fields_[f].kind == FieldKind::kPerBox) per_box_.push_back(f);
   }
+  std::string changed_boxes;  // by this transform they are no longer in pixels
   for (size_t t = 0; t < transforms.size(); ++t) {
     const TransformOptions& options = transforms[t];
     Stage stage;
@@ -313,10 +321,16 @@ Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions
       stage.fields.push_back(static_cast<size_t>(at - names.begin()));
     }
     follow_image(transforms, t, stage);
+    follow_boxes(options.kind, stage);
     for (const size_t f : stage.fields) {
       if (!boxes_.empty() && f == image_ && stage.transform->moves()) stage.moves_boxes = true;
       fields_[f] = stage.transform->infer(fields_[f]);
+      const bool are_boxes = std::find(boxes_.begin(), boxes_.end(), f) != boxes_.end();
+      if (are_boxes && options.kind != TransformKind::kCast) changed_boxes = stage.name;
     }
+    if (stage.moves_boxes && !changed_boxes.empty())
+      fail(ErrorCode::kConfig, stage.name, ": moves boxes in pixels, and ", changed_boxes,
+           " before it has changed their unit; put it after the transforms that move pixels");
     if (stage.moves_boxes && !stage.transform->placement(1, 1, RandomSequence(Random(0))))
       fail(ErrorCode::kConfig, stage.name, ": moves pixels in a way that boxes cannot follow; use ",
            "other transforms for images with boxes");
@@ -351,6 +365,29 @@ void Pipeline::follow_image(const std::vector<TransformOptions>& transforms, siz
   for (const size_t f : left) names.push_back("'" + fields_[f].name + "'");
   fail(ErrorCode::kConfig, stage.name, ": moves the pixels of '", image,
        "', but not those of the masks ", join(names, ", "), "; list them in `fields`");
+}
+
+/// Boxes have the rank of an image, but are none: where they are listed beside their image, they
+/// move with it as they do in any case.
+void Pipeline::follow_boxes(TransformKind kind, Stage& stage) const {
+  if (is_for_any_values(kind)) return;
+  const auto lists = [&](size_t f) {
+    return std::find(stage.fields.begin(), stage.fields.end(), f) != stage.fields.end();
+  };
+  const bool moves_image = image_ && lists(*image_) && stage.transform->moves();
+  for (const size_t f : boxes_) {
+    if (!lists(f)) continue;
+    if (!moves_image)
+      fail(ErrorCode::kConfig, stage.name, ": '", fields_[f].name,
+           "' are boxes, not an image; they follow what moves the pixels of their image");
+    std::erase(stage.fields, f);
+  }
+}
+
+bool Pipeline::changes(size_t field) const {
+  return std::any_of(stages_.begin(), stages_.end(), [&](const Stage& stage) {
+    return std::find(stage.fields.begin(), stage.fields.end(), field) != stage.fields.end();
+  });
 }
 
 void Pipeline::apply(Sample& sample, int64_t index, const ReadContext& context,

@@ -111,6 +111,8 @@ class Pipeline {
   Pipeline(std::vector<Field> fields, const std::vector<TransformOptions>& transforms);
   /// After all transforms.
   const std::vector<Field>& fields() const { return fields_; }
+  /// Whether a transform is for this field.
+  bool changes(size_t field) const;
   /// Transforms the sample in place; `scratch` is reused from call to call.
   void apply(Sample& sample, int64_t index, const ReadContext& context, Value& scratch) const;
   /// Where the pixels of the first image go if it is of this size. nullopt without an image, and
@@ -128,6 +130,7 @@ class Pipeline {
   };
   /// Adds the mask that has to move with the first image to the fields of a stage.
   void follow_image(const std::vector<TransformOptions>& transforms, size_t number, Stage& stage);
+  void follow_boxes(TransformKind kind, Stage& stage) const;
   void move_boxes(const Placement& placement, Sample& sample) const;
 
   std::vector<Field> fields_;

@@ -432,5 +432,66 @@ TEST_F(BadSamples, TestDataThatValidatesIsReported) {
   EXPECT_TRUE(has(opened.warnings[0], "are also in data.valid")) << opened.warnings[0];
 }
 
+TEST_F(BadSamples, NumbersInListsThatAreNotFiniteAreNamed) {
+  std::string list = "0.5";
+  for (int i = 1; i < 1000; ++i) list += i == 900 ? "|nan" : "|0.5";
+  CsvFileOptions csv;
+  csv.path = put("list.csv", "x,y\n" + list + ",1\n");
+  CsvField x;
+  x.name = "values", x.columns = {"x"}, x.kind = ColumnKind::kNumbers, x.shape = {1000};
+  csv.fields = {x};
+  const DatasetPtr data = make_dataset({.source = csv});
+  Loader loader(data, {.batch_size = 1});
+  const std::string error = error_of([&] { loader.next(); });
+  EXPECT_TRUE(has(error, "list.csv:2, column 'x', element 900: NaN in the data")) << error;
+  Loader skipping(data, {.batch_size = 1, .epochs = 1, .max_bad_rate = 1, .nan = NanPolicy::kSkip});
+  EXPECT_FALSE(skipping.next());
+  EXPECT_EQ(skipping.skipped_count(), 1);
+  Loader keeping(data, {.batch_size = 1, .nan = NanPolicy::kKeep});
+  EXPECT_TRUE(std::isnan(keeping.next()->arrays[0].number(900)));
+}
+
+TEST_F(BadSamples, ListsOfIntegersHoldIntegers) {
+  CsvFileOptions csv;
+  csv.path = put("list.csv", "x\n1|2\n1|nan\n1|2.5\n1|300\n1|18446744073709551615\n");
+  CsvField x;
+  x.name = "x", x.kind = ColumnKind::kNumbers, x.shape = {2}, x.dtype = DType::kU8;
+  csv.fields = {x};
+  const DatasetPtr data = make_dataset({.source = csv});
+  EXPECT_EQ(read(data, 0)[0].number(1), 2);
+  EXPECT_TRUE(has(error_of([&] { read(data, 1); }), "'nan' is not an integer"));
+  EXPECT_TRUE(has(error_of([&] { read(data, 2); }), "'2.5' is not an integer"));
+  EXPECT_TRUE(has(error_of([&] { read(data, 3); }), "300 does not fit uint8"));
+  EXPECT_TRUE(has(error_of([&] { read(data, 4); }),
+                  "'18446744073709551615' is outside the range of int64"));
+}
+
+TEST_F(BadSamples, InfinityThatATransformMakesIsFound) {
+  const DatasetPtr data =
+      make_dataset({.source = CsvFileOptions{.path = put("n.csv", "x,y\n1,1\n70000,2\n")}});
+  TransformOptions cast;
+  cast.kind = TransformKind::kCast, cast.dtype = DType::kF16, cast.fields = {"x"};
+  TransformOptions scale;
+  scale.kind = TransformKind::kScale, scale.factor = 1e36, scale.fields = {"x"};
+  for (const TransformOptions& transform : {cast, scale}) {
+    LoaderOptions options{.batch_size = 1, .epochs = 1, .max_bad_rate = 1};
+    options.transforms = {transform};
+    Loader loader(data, options);
+    EXPECT_TRUE(loader.next());
+    const std::string error = error_of([&] { loader.next(); });
+    EXPECT_TRUE(has(error, "n.csv:3, column 'x': infinity, which the transforms make of its value"))
+        << error;
+    options.nan = NanPolicy::kSkip;
+    Loader skipping(data, options);
+    EXPECT_EQ(skipping.next()->indices, std::vector<int64_t>{0});
+    EXPECT_FALSE(skipping.next());
+    EXPECT_EQ(skipping.skipped_count(), 1);
+    options.nan = NanPolicy::kKeep;
+    Loader keeping(data, options);
+    keeping.next();
+    EXPECT_TRUE(std::isinf(keeping.next()->arrays[0].number(0)));
+  }
+}
+
 }  // namespace
 }  // namespace paddle::data

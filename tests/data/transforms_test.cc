@@ -388,5 +388,52 @@ TEST(Pipeline, PlacementOfAllTogetherIsWhereBoxesGo) {
   EXPECT_FALSE(Pipeline({boxes}, {}).placement(60, 100));
 }
 
+TEST(Transforms, BoxesThatAreListedAreNoImages) {
+  Field image = field_of(DType::kU8, {3, -1, -1});
+  image.name = "image";
+  image.kind = FieldKind::kImage;
+  Field boxes{.name = "boxes"};
+  boxes.shape = {-1, 4};
+  boxes.max_length = 5;
+  boxes.kind = FieldKind::kBoxes;
+  const auto flipped = [&](TransformKind kind) {
+    TransformOptions flip;
+    flip.kind = kind, flip.probability = 1, flip.fields = {"image", "boxes"};
+    Sample sample(2);
+    sample[0].reset(DType::kU8, Dims{3, 20, 40});
+    std::memset(sample[0].raw(), 0, sample[0].bytes());
+    sample[1] = value_of<float>({2, 3, 12, 8, 20, 6, 28, 18}, {2, 4});
+    Value scratch;
+    Pipeline({image, boxes}, {flip}).apply(sample, 0, {}, scratch);
+    return numbers(sample[1]);
+  };
+  EXPECT_EQ(flipped(TransformKind::kHorizontalFlip),
+            (std::vector<double>{28, 3, 38, 8, 12, 6, 20, 18}));
+  EXPECT_EQ(flipped(TransformKind::kVerticalFlip),
+            (std::vector<double>{2, 12, 12, 17, 20, 2, 28, 14}));
+  const auto error_of = [&](const std::vector<TransformOptions>& all) {
+    try {
+      Pipeline({image, boxes}, all);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (const TransformKind kind :
+       {TransformKind::kHorizontalFlip, TransformKind::kRandomAffine, TransformKind::kCutout,
+        TransformKind::kGaussianNoise, TransformKind::kSpecAugment}) {
+    TransformOptions wrong;
+    wrong.kind = kind, wrong.fields = {"boxes"};
+    EXPECT_NE(error_of({wrong}).find("'boxes' are boxes, not an image"), std::string::npos)
+        << name_of(kind) << ": " << error_of({wrong});
+  }
+  TransformOptions scale, flip;
+  scale.kind = TransformKind::kScale, scale.factor = 0.01, scale.fields = {"boxes"};
+  flip.kind = TransformKind::kHorizontalFlip, flip.fields = {"image"};
+  EXPECT_EQ(error_of({flip, scale}), "");
+  EXPECT_NE(error_of({scale, flip}).find("scale before it has changed their unit"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace paddle::data

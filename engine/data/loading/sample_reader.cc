@@ -1,9 +1,19 @@
 #include "data/loading/sample_reader.h"
 
+#include <bit>
 #include <cmath>
 
 namespace paddle::data {
 namespace {
+
+/// Whether all of them are finite, without a branch in each.
+bool are_finite(const float* data, int64_t count) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t bad = 0;
+  for (int64_t i = 0; i < count; ++i)
+    bad |= static_cast<uint32_t>((std::bit_cast<uint32_t>(data[i]) & kExponent) == kExponent);
+  return bad == 0;
+}
 
 /// The first element that is NaN or infinite, or -1.
 int64_t first_not_finite(const Value& value) {
@@ -11,6 +21,8 @@ int64_t first_not_finite(const Value& value) {
   return visit_float(value.dtype(), [&](auto tag) -> int64_t {
     using T = typename decltype(tag)::type;
     const T* data = value.data<T>();
+    if constexpr (std::is_same_v<T, float>)
+      if (are_finite(data, value.size())) return -1;
     for (int64_t i = 0; i < value.size(); ++i)
       if (!std::isfinite(static_cast<typename Accumulator<T>::type>(data[i]))) return i;
     return -1;
@@ -57,6 +69,7 @@ void SampleReader::read(int64_t index, const ReadContext& context, Workspace& wo
     if (may_skip && error.code() == ErrorCode::kData) throw BadSample{reason};
     fail(error.code(), reason);
   }
+  check_transformed(index, workspace.sample);
   try {
     check_ranges(index, workspace.sample);
   } catch (const Error& error) {
@@ -65,16 +78,33 @@ void SampleReader::read(int64_t index, const ReadContext& context, Workspace& wo
   }
 }
 
+void SampleReader::not_finite(const std::string& where, double number, const char* from) const {
+  const char* what = std::isnan(number) ? "NaN" : "infinity";
+  if (nan_ == NanPolicy::kSkip) throw BadSample{str(where, ": ", what, from)};
+  fail(ErrorCode::kData, where, ": ", what, from[0] != '\0' ? from : " in the data",
+       " (nan: skip leaves such samples out, nan: keep allows them)");
+}
+
 void SampleReader::check_finite(int64_t index, const Sample& sample) const {
   if (nan_ == NanPolicy::kKeep) return;
   for (size_t f = 0; f < sample.size(); ++f) {
     const int64_t element = first_not_finite(sample[f]);
     if (element < 0) continue;
-    const std::string where = dataset_->location(index, static_cast<int64_t>(f), element);
-    const char* what = std::isnan(sample[f].number(element)) ? "NaN" : "infinity";
-    if (nan_ == NanPolicy::kSkip) throw BadSample{str(where, ": ", what)};
-    fail(ErrorCode::kData, where, ": ", what,
-         " in the data (nan: skip leaves such samples out, nan: keep allows them)");
+    not_finite(dataset_->location(index, static_cast<int64_t>(f), element),
+               sample[f].number(element), "");
+  }
+}
+
+/// A transform may leave the range of its type: 70000 as float16, or 1e38 times 10.
+void SampleReader::check_transformed(int64_t index, const Sample& sample) const {
+  if (nan_ == NanPolicy::kKeep) return;
+  for (size_t f = 0; f < sample.size(); ++f) {
+    if (!pipeline_.changes(f)) continue;
+    const int64_t element = first_not_finite(sample[f]);
+    if (element < 0) continue;
+    const bool same_elements = sample[f].shape() == dataset_->fields()[f].shape;
+    not_finite(dataset_->location(index, static_cast<int64_t>(f), same_elements ? element : -1),
+               sample[f].number(element), ", which the transforms make of its value");
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// One sample on its way from the dataset into a batch: read, checked for numbers that are not
-// finite, transformed, and checked against the ranges that the model takes. Used from many threads.
+// One sample on its way from the dataset into a batch: read, transformed, and checked, before the
+// transforms and after them, for numbers that are not finite, and against the ranges that the model
+// takes. Used from many threads.
 
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ class SampleReader {
 
  private:
   void check_finite(int64_t index, const Sample& sample) const;
+  void check_transformed(int64_t index, const Sample& sample) const;
+  [[noreturn]] void not_finite(const std::string& where, double number, const char* from) const;
   void check_ranges(int64_t index, const Sample& sample) const;
   DatasetPtr dataset_;
   Pipeline pipeline_;
