@@ -38,6 +38,7 @@ struct Field {
   /// pads them with zeros to the longest of a batch and adds a field `<name>_mask`.
   int64_t max_length = 0;
   FieldKind kind = FieldKind::kPlain;
+  bool may_be_nan = false;   ///< NaN stands for a missing value, whatever the policy for NaN is
   std::string text() const;  ///< "image: uint8[1, 28, 28]"
 };
 

@@ -138,7 +138,8 @@ struct CsvFileOptions {
   std::vector<std::string> more_paths = {};  ///< further files with the same columns
   std::vector<std::pair<std::string, std::string>> line_files = {};  ///< column and path
   char delimiter = '\0';  ///< '\0': a tab for .tsv and .tab, else a comma
-  char quote = '"';
+  char quote = '"';       ///< '\0': none, as quotes are ordinary characters
+  char decimal = '.';     ///< of numbers: a point or a comma
   bool header = true;
   std::vector<std::string> column_names = {};  ///< for files without a header
   std::vector<CsvField> fields = {};           ///< empty: each column, numeric, as a scalar
@@ -247,9 +248,14 @@ struct SeriesOptions {
   std::vector<std::string> covariates = {};  ///< known up to the present
   std::vector<std::string> known = {};       ///< known for the future, too: weekday, price
   std::string group = {};                    ///< the column that tells series apart; "" for one
-  int64_t history = 1, horizon = 1;          ///< rows
-  int64_t stride = 1;                        ///< rows between the starts of windows
-  bool overlap_history = true;  ///< a later part may look back at rows of the one before it
+  /// The column of times, by which the rows of a series are sorted; "": they are in order.
+  std::string time = {};
+  /// To predict: one window for each series, whose past ends with its last row that has targets.
+  /// There is no field `future`.
+  bool forecasts = false;
+  int64_t history = 1, horizon = 1;  ///< rows
+  int64_t stride = 1;                ///< rows between the starts of windows
+  bool overlap_history = true;       ///< a later part may look back at rows of the one before it
   Scaling scaling = Scaling::kNone;
   /// Per column of `past`, where they are known already: (x - shift) * factor.
   std::vector<double> shift = {}, factor = {};
@@ -336,6 +342,10 @@ DatasetPtr make_dataset(const DatasetOptions& options);
 /// vocabularies, class lists. Fields are matched by name. An explicit `shift` and `factor` stays.
 /// kConfig where the options ask for statistics that the training data does not have.
 void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted);
+/// The options of another file or folder that is read in the same way: its fields, but not its
+/// range and split. kUsage for kinds of data that are not one file or folder, and for other files
+/// than the kind has.
+DatasetOptions of_file(const DatasetOptions& like, const std::string& path);
 /// Decides whether records share samples, for a model that takes a field `segments` or not. kConfig
 /// for samples of several documents if it does not: they would attend to each other.
 void choose_packing(DatasetOptions& options, bool takes_segments);

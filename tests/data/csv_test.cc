@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "data/loader.h"
 #include "data/options.h"
 #include "data/report.h"
 #include "support/real_data.h"
@@ -282,7 +283,10 @@ TEST_F(CsvDatasetTest, ErrorsHaveAPlace) {
       has(error_of([&] { read(make("a\n1.5\n", {label}), 0); }), "'1.5' is not an integer"));
   EXPECT_TRUE(
       has(error_of([&] { make("price\n1\n", {numeric("prise")}); }), "did you mean 'price'"));
-  EXPECT_TRUE(has(error_of([&] { make("a,a\n1,2\n", {}); }), "appears twice"));
+  EXPECT_TRUE(has(error_of([&] { make("a;b\n1;2\n", {}); }), "set `delimiter: \";\"`"));
+  EXPECT_TRUE(has(error_of([&] { make("a\tb\n1\t2\n", {}); }), "set `delimiter: \"tab\"`"));
+  EXPECT_TRUE(has(error_of([&] { read(make("a,b\n\"1,5\",2\n", {}), 0); }),
+                  "'1,5' is not a number (for decimal commas set `decimal: \",\"`)"));
   EXPECT_TRUE(has(error_of([&] { make("", {}); }), "empty"));
   EXPECT_TRUE(has(error_of([&] { make("a,b\n", {}); }), "empty"));
   error_of([&] { make("a,b\n1,2\n", {numeric("x", {"a..b"})}); }, ErrorCode::kConfig);
@@ -377,6 +381,65 @@ TEST_F(CsvDatasetTest, StatisticsThatDoNotFitTheColumnsAreRefused) {
   CsvField x = numeric("x");
   x.shift = {1, 2}, x.factor = {1, 2};
   EXPECT_TRUE(has(error_of([&] { make("x\n1\n", {x}); }, ErrorCode::kConfig), "1 columns"));
+}
+
+TEST_F(CsvDatasetTest, TablesOfOtherPrograms) {
+  // Decimal commas, and semicolons between the columns.
+  CsvFileOptions european;
+  european.decimal = ',';
+  const auto excel = make("a;b\n24048,07;1\n-0,5;2\n", {}, european);
+  EXPECT_EQ(read(excel, 0)[0].number(0), static_cast<double>(24048.07f));
+  EXPECT_EQ(read(excel, 1)[0].number(0), -0.5);
+  EXPECT_TRUE(
+      has(error_of([&] { read(make("a;b\n1.5;1\n", {}, european), 0); }), "'1.5' is not a number"));
+  CsvField scaled = numeric("a");
+  scaled.scaling = Scaling::kMinMax;
+  EXPECT_EQ(read(make("a;b\n0,5;1\n1,5;2\n1;3\n", {scaled}, european), 2)[0].number(0), 0.5);
+  // Quotes that mean nothing.
+  CsvFileOptions plain;
+  plain.quote = '\0';
+  const auto text = make("a,b\n1,5\" disk\n2,\"open\n", {categorical("b")}, plain);
+  EXPECT_EQ(text->fields()[0].classes, (std::vector<std::string>{"\"open", "5\" disk"}));
+  // Names that come twice, as pandas reads them.
+  const auto twice = make("x,x,x.1, x \n1,2,3,4\n", {});
+  std::vector<std::string> names;
+  for (const Field& field : twice->fields()) names.push_back(field.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"x", "x.2", "x.1", "x.3"}));
+}
+
+TEST_F(CsvDatasetTest, SplitsByTimesInAnyForm) {
+  write_file_atomically(path_, "day,x\n27.10.2023,1\n01.02.2024,2\n05.01.2023,3\n02.11.2023,4\n");
+  DatasetOptions options;
+  options.source = CsvFileOptions{.path = path_, .fields = {numeric("x")}};
+  options.split = {{"train", 0.5}, {"valid", 0.5}};
+  options.split_time = "day";
+  options.part = "valid";
+  const auto late = make_dataset(options);
+  ASSERT_EQ(late->size(), 2);
+  EXPECT_EQ(read(late, 0)[0].number(0), 2);
+  EXPECT_EQ(read(late, 1)[0].number(0), 4);
+}
+
+TEST_F(CsvDatasetTest, WordsForMissingNumbers) {
+  const std::string content = "a\n1\nNA\nnull\n3\nNaN\n";
+  EXPECT_TRUE(has(error_of([&] { read(make(content, {}), 1); }), "the value is missing"));
+  CsvField filled = numeric("a");
+  filled.missing = MissingPolicy::kFill;
+  filled.fill = 7;
+  for (const int64_t row : {1, 2, 4}) EXPECT_EQ(read(make(content, {filled}), row)[0].number(0), 7);
+  CsvField gaps = numeric("a");
+  gaps.missing = MissingPolicy::kNan;
+  gaps.scaling = Scaling::kStandard;
+  const auto data = make(content, {gaps});
+  EXPECT_EQ(read(data, 0)[0].number(0), -1);  // of 1 and 3
+  EXPECT_TRUE(std::isnan(read(data, 1)[0].number(0)));
+  // What the field allows is no matter of the policy for NaN.
+  Loader loader(data, {.batch_size = 5});
+  EXPECT_TRUE(std::isnan(loader.next()->arrays[0].number(4)));
+  CsvField whole = numeric("a");
+  whole.dtype = DType::kI64;
+  whole.missing = MissingPolicy::kFill;
+  EXPECT_EQ(read(make(content, {whole}), 2)[0].number(0), 0);
 }
 
 }  // namespace

@@ -255,7 +255,7 @@ TEST_F(Sources, ParquetOfEveryCodecAndPage) {
   o.split = {{"train", 0.9}, {"valid", 0.1}};
   o.split_time = "day", o.part = "valid";
   const DatasetPtr late = make_dataset(o);
-  EXPECT_EQ(late->source_index(0), 270);  // dates of ISO 8601 sort as texts
+  EXPECT_EQ(late->source_index(0), 270);
 }
 
 TEST_F(Sources, ParquetThatIsRefused) {
@@ -266,6 +266,16 @@ TEST_F(Sources, ParquetThatIsRefused) {
   o.source = records;
   const DatasetPtr flat = make_dataset(o);  // what can be read
   EXPECT_EQ(flat->fields().size(), 1u);
+  for (const char* name : {"list", "pair"}) {
+    CsvField field;
+    field.name = name;
+    records.fields = {field};
+    o.source = records;
+    EXPECT_NE(error_of([&] { make_dataset(o); }, ErrorCode::kData)
+                  .find(str("column '", name, "' is a list or a struct")),
+              std::string::npos);
+  }
+  records.fields.clear();
   records.path = "tests/data/parquet/delta.parquet";
   o.source = records;
   EXPECT_NE(error_of([&] { make_dataset(o); }, ErrorCode::kData).find("encoding 5"),

@@ -13,11 +13,14 @@ using config::Spec;
 void add_series_keys(Schema& s) {
   const Spec names = Spec::list(Spec::text()).or_else(Spec::text());
   Spec targets = names, others = names, known = names;
-  s.add("path", paths_spec("CSV, JSON lines or Parquet files, rows in the order of time"));
+  s.add("path",
+        paths_spec("CSV, JSON lines or Parquet files, rows in the order of time, or with `time`"));
   s.add("targets", targets.required().doc("columns to forecast"));
   s.add("covariates", others.fallback("[]").doc("columns known up to the present"));
   s.add("known", known.fallback("[]").doc("columns known for the future, too"));
   s.add("group", Spec::text().doc("column that tells several series apart"));
+  s.add("time", Spec::text().doc("column of times, which sorts the rows; default: as they stand"));
+  add_csv_format_keys(s);
   s.add("history", Spec::integer().at_least(1).required().doc("rows of the past"));
   s.add("horizon", Spec::integer().at_least(1).fallback("1").doc("rows to forecast"));
   s.add("stride", Spec::integer().at_least(1).fallback("1").doc("rows between windows"));
@@ -39,6 +42,8 @@ SeriesOptions read_series(const Section& s) {
   o.covariates = s.texts("covariates");
   o.known = s.texts("known");
   if (s.has("group")) o.group = s.text("group");
+  if (s.has("time")) o.time = s.text("time");
+  read_csv_format(s, o.file);
   o.history = s.integer("history");
   o.horizon = s.integer("horizon");
   o.stride = s.integer("stride");

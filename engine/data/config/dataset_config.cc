@@ -259,6 +259,36 @@ CsvField read_csv_field(const Section& s) {
 
 }  // namespace
 
+void add_csv_format_keys(Schema& s) {
+  s.add("delimiter", Spec::text().doc("character between columns; default: by the file name"))
+      .add("quote", Spec::text().doc("character around text, or none; default: \""))
+      .add("decimal", Spec::word({".", ","}).fallback(".").doc("decimal mark of numbers"));
+}
+
+void read_csv_format(const Section& s, CsvFileOptions& c) {
+  const auto character = [&](const char* key, char& target) {
+    if (!s.has(key)) return;
+    const std::string& t = s.text(key);
+    if (t == "tab" || t == "\\t")
+      target = '\t';
+    else if (t == "none" && std::string_view(key) == "quote")
+      target = '\0';
+    else if (t.size() == 1)
+      target = t[0];
+    else
+      throw Error(ErrorCode::kConfig,
+                  std::string(key) + ": expected one character" +
+                      (std::string_view(key) == "quote" ? " or none" : "") + ", found '" + t + "'",
+                  s.location(key));
+  };
+  character("delimiter", c.delimiter);
+  character("quote", c.quote);
+  c.decimal = s.text("decimal")[0];
+  if (c.quote != '\0' && c.quote == c.delimiter)
+    throw Error(ErrorCode::kConfig, str("quote: '", c.quote, "' is also the delimiter"),
+                s.location("quote"));
+}
+
 Spec dataset_spec() {
   Schema digits, idx, csv, jsonl, lines, tar, parquet, text, images, coco, yolo, npy, npz, random;
   Schema hdf5, series, tokens, chat, mixture, slots;
@@ -288,9 +318,8 @@ Spec dataset_spec() {
       .add("slots",
            Spec::list(Spec::text()).required().doc("names of all slots, in the order of a line"))
       .add("fields", fields());
-  csv.add("path", paths_spec("files; * and ? match several"))
-      .add("delimiter", Spec::text().doc("character between columns; default: by the file name"))
-      .add("quote", Spec::text().doc("character around text"));
+  csv.add("path", paths_spec("files; * and ? match several"));
+  add_csv_format_keys(csv);
   csv.add("header",
           Spec::boolean().fallback("true").doc("whether the first line names the columns"))
       .add("column_names", Spec(words).doc("names of the columns of a file without a header"));
@@ -379,20 +408,7 @@ DatasetOptions read_dataset(const Section& s) {
   } else if (kind == "csv") {
     CsvFileOptions c;
     read_paths(s, c.path, c.more_paths);
-    const auto character = [&](const char* key, char& target) {
-      if (!s.has(key)) return;
-      const std::string& t = s.text(key);
-      if (t == "tab" || t == "\\t")
-        target = '\t';
-      else if (t.size() == 1)
-        target = t[0];
-      else
-        throw Error(ErrorCode::kConfig,
-                    std::string(key) + ": expected one character, found '" + t + "'",
-                    s.location(key));
-    };
-    character("delimiter", c.delimiter);
-    character("quote", c.quote);
+    read_csv_format(s, c);
     c.header = s.boolean("header");
     c.column_names = s.texts("column_names");
     for (const Section& f : s.sections("fields")) c.fields.push_back(read_csv_field(f));

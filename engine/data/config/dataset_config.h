@@ -20,6 +20,9 @@ std::string path_of(const config::Section& section, const char* key);
 /// The files of a `path`, which may be a list.
 void read_paths(const config::Section& section, std::string& path,
                 std::vector<std::string>& more_paths);
+/// The keys delimiter, quote and decimal of a CSV file.
+void add_csv_format_keys(config::Schema& schema);
+void read_csv_format(const config::Section& section, CsvFileOptions& options);
 /// A required `path` that may be a list.
 config::Spec paths_spec(const char* doc);
 

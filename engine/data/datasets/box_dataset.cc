@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <tuple>
 
 #include <nlohmann/json.hpp>
 
@@ -206,34 +207,70 @@ class BoxDataset final : public Dataset {
     }
   }
 
+  /// A number, in digits or quotes, or a text; numbers come first, by their value.
+  using CocoId = std::tuple<bool, int64_t, std::string>;
+  static CocoId coco_id(const json& object, const char* key, const std::string& place) {
+    const json* const value = coco_member(object, key, place);
+    int64_t number = 0;
+    if (value->is_number_integer()) return {false, value->get<int64_t>(), ""};
+    if (!value->is_string())
+      fail(ErrorCode::kData, place, ".", key, ": expected an integer or a text, found ",
+           printable(value->dump().substr(0, 40)));
+    const std::string text = value->get<std::string>();
+    if (formats::parse_integer(text, number)) return {false, number, ""};
+    return {true, 0, text};
+  }
+  static std::string coco_text(const json& object, const char* key, const std::string& place) {
+    const json* const value = coco_member(object, key, place);
+    if (!value->is_string())
+      fail(ErrorCode::kData, place, ".", key, ": expected a text, found ",
+           printable(value->dump().substr(0, 40)));
+    return value->get<std::string>();
+  }
+  static const json* coco_member(const json& object, const char* key, const std::string& place) {
+    if (!object.is_object() || !object.contains(key))
+      fail(ErrorCode::kData, place, ": expected an object with the key '", key, "'");
+    return &object.at(key);
+  }
+
   void read_coco(const json& root, const std::string& path) {
     for (const char* key : {"images", "annotations", "categories"})
       if (!root.contains(key) || !root.at(key).is_array())
         fail(ErrorCode::kData, path, ": expected a list '", key, "'");
-    std::map<int64_t, std::string> categories;
-    for (const json& each : root.at("categories"))
-      if (!categories.emplace(each.at("id").get<int64_t>(), each.at("name").get<std::string>())
+    std::map<CocoId, std::string> categories;
+    const json& listed = root.at("categories");
+    for (size_t i = 0; i < listed.size(); ++i) {
+      const std::string place = str(path, ": categories[", i, "]");
+      if (!categories.emplace(coco_id(listed[i], "id", place), coco_text(listed[i], "name", place))
                .second)
-        fail(ErrorCode::kData, path, ": the category ", each.at("id").dump(), " appears twice");
-    std::map<int64_t, int64_t> numbers;
+        fail(ErrorCode::kData, path, ": the category ", listed[i].at("id").dump(),
+             " appears twice");
+    }
+    std::map<CocoId, int64_t> numbers;
     for (const auto& [id, name] : categories) numbers[id] = class_number(name, path);
     const std::string folder = options_.images.empty()
                                    ? std::filesystem::path(path).parent_path().string()
                                    : options_.images;
-    std::map<int64_t, size_t> images;
-    for (const json& each : root.at("images")) {
+    std::map<CocoId, size_t> images;
+    const json& pictures = root.at("images");
+    for (size_t i = 0; i < pictures.size(); ++i) {
+      const json& each = pictures[i];
+      const std::string place = str(path, ": images[", i, "]");
       Item item;
-      item.path = join_path(folder, each.at("file_name").get<std::string>());
+      item.path = join_path(folder, coco_text(each, "file_name", place));
       item.width = each.value("width", int64_t{0});
       item.height = each.value("height", int64_t{0});
-      if (!images.emplace(each.at("id").get<int64_t>(), items_.size()).second)
+      if (!images.emplace(coco_id(each, "id", place), items_.size()).second)
         fail(ErrorCode::kData, path, ": the image ", each.at("id").dump(), " appears twice");
       items_.push_back(std::move(item));
     }
     if (items_.empty()) fail(ErrorCode::kData, path, ": lists no images");
-    for (const json& each : root.at("annotations")) {
-      const auto image = images.find(each.at("image_id").get<int64_t>());
-      const auto category = numbers.find(each.at("category_id").get<int64_t>());
+    const json& annotations = root.at("annotations");
+    for (size_t i = 0; i < annotations.size(); ++i) {
+      const json& each = annotations[i];
+      const std::string place = str(path, ": annotations[", i, "]");
+      const auto image = images.find(coco_id(each, "image_id", place));
+      const auto category = numbers.find(coco_id(each, "category_id", place));
       if (image == images.end()) {
         ++left_out_["their image is not in the list"];
         continue;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/files.h"
+#include "data/cells.h"
 #include "data/datasets/sources.h"
 #include "data/sources/cell_values.h"
 #include "data/sources/csv_columns.h"
@@ -78,6 +79,7 @@ class RecordDataset : public LearningDataset {
         continue;
       }
       if (!each.options.scalar) field.shape = {static_cast<int64_t>(each.columns.size())};
+      field.may_be_nan = each.options.missing == MissingPolicy::kNan;
       if (each.options.kind == ColumnKind::kCategorical) {
         field.class_count = category_count(each);
         field.classes = each.vocabulary.tokens();
@@ -335,7 +337,8 @@ class RecordDataset : public LearningDataset {
               strings[f].emplace(cells[c]);
         for (size_t c = 0; used[row] && c < statistics[f].size(); ++c) {
           double x = 0;
-          if (!formats::parse_number(cells[each.columns[c]], x) || !std::isfinite(x)) continue;
+          if (!cell_number(cells[each.columns[c]], options_.decimal, x) || !std::isfinite(x))
+            continue;
           x = transformed(each, x);
           Statistics& s = statistics[f][c];
           s.low = std::min(s.low, x), s.high = std::max(s.high, x);
@@ -449,7 +452,7 @@ class RecordDataset : public LearningDataset {
       } else if (each.options.kind == ColumnKind::kMultiLabel) {
         read_labels(each.options, each.vocabulary, cell, out);
       } else {
-        read_numbers(each.options, field.dtype, cell, out);
+        read_numbers(each.options, field.dtype, cell, options_.decimal, out);
       }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kData || !error.location().text().empty()) throw;
@@ -465,7 +468,8 @@ class RecordDataset : public LearningDataset {
 
   double number(const FieldPlan& each, size_t c, std::string_view cell, int64_t index) const {
     double x = 0;
-    if (trim(cell).empty()) {
+    const bool fills = each.options.missing == MissingPolicy::kFill;
+    if (is_missing(cell)) {
       switch (each.options.missing) {
         case MissingPolicy::kDefault:
         case MissingPolicy::kError:
@@ -479,18 +483,24 @@ class RecordDataset : public LearningDataset {
         case MissingPolicy::kNan:
           return std::numeric_limits<double>::quiet_NaN();
       }
-    } else if (!formats::parse_number(cell, x)) {
-      bad_cell(each, c, index, str(quoted(cell), " is not a number", header_hint(index)));
+    } else if (!cell_number(cell, options_.decimal, x)) {
+      bad_cell(each, c, index, str(quoted(cell), " is not a number", number_hint(cell, index)));
+    } else if (fills && std::isnan(x)) {
+      x = each.options.fill;
     }
     x = transformed(each, x);
     return each.scales.empty() ? x : (x - each.scales[c].shift) * each.scales[c].factor;
   }
 
-  /// For the first line of a file that was opened without a header.
-  const char* header_hint(int64_t index) const {
-    return index == 0 && options_.format == RecordFormat::kCsv && !options_.header
-               ? " (if this line is a header, set `header: true`)"
-               : "";
+  /// For the first line of a file that was opened without a header, and for decimal commas.
+  const char* number_hint(std::string_view cell, int64_t index) const {
+    if (options_.format != RecordFormat::kCsv) return "";
+    if (index == 0 && !options_.header) return " (if this line is a header, set `header: true`)";
+    double ignored = 0;
+    const char other = options_.decimal == '.' ? ',' : '.';
+    if (!cell_number(cell, other, ignored)) return "";
+    return other == ',' ? " (for decimal commas set `decimal: \",\"`)"
+                        : " (its decimal mark is not that of `decimal`)";
   }
 
   /// The first characters of a cell in quotes; bytes that are not UTF-8 as "\xE9".
@@ -510,9 +520,13 @@ class RecordDataset : public LearningDataset {
   int64_t whole_number(const FieldPlan& each, size_t c, std::string_view cell,
                        int64_t index) const {
     int64_t x = 0;
-    if (trim(cell).empty()) return static_cast<int64_t>(number(each, c, cell, index));
-    if (!formats::parse_integer(cell, x))
-      bad_cell(each, c, index, not_an_integer(cell) + header_hint(index));
+    double ignored = 0;
+    if (is_missing(cell) || (each.options.missing == MissingPolicy::kFill &&
+                             cell_number(cell, options_.decimal, ignored) && std::isnan(ignored)))
+      return static_cast<int64_t>(number(each, c, cell, index));
+    std::string scratch;
+    if (!formats::parse_integer(with_point(cell, options_.decimal, scratch), x))
+      bad_cell(each, c, index, not_an_integer(cell) + number_hint(cell, index));
     return x;
   }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "data/cells.h"
 #include "data/datasets/sources.h"
 #include "data/sources/record_source.h"
 #include "formats/csv.h"
@@ -25,10 +26,14 @@ class SeriesDataset final : public Dataset {
       field.name = name;
       file.fields.push_back(std::move(field));
     }
-    if (!options_.group.empty()) file.more_columns = {options_.group};
+    for (const std::string* each : {&options_.group, &options_.time})
+      if (!each->empty()) file.more_columns.push_back(*each);
     records_ = open_records(file);
     read_rows();
-    lay_windows(part);
+    if (options_.forecasts)
+      lay_last_windows();
+    else
+      lay_windows(part);
     fit();
     describe();
   }
@@ -48,18 +53,20 @@ class SeriesDataset final : public Dataset {
     };
     const size_t targets = options_.targets.size(), known = options_.known.size();
     fill(0, window.begin, options_.history, 0, columns_.size());
-    fill(1, window.begin + options_.history, options_.horizon, 0, targets);
+    size_t next = 1;
+    if (!options_.forecasts)
+      fill(next++, window.begin + options_.history, options_.horizon, 0, targets);
     if (known > 0)
-      fill(2, window.begin + options_.history, options_.horizon, columns_.size() - known, known);
+      fill(next, window.begin + options_.history, options_.horizon, columns_.size() - known, known);
   }
   void check(int64_t index) const override {
     if (bad_rows_.empty()) return;
     const Window& window = windows_[static_cast<size_t>(index)];
-    const auto first = series_[window.series].rows.begin() + window.begin;
-    // Rows of a series stand in the order of the file.
-    const auto last = first + (options_.history + options_.horizon - 1);
-    for (auto at = bad_rows_.lower_bound(*first); at != bad_rows_.end() && at->first <= *last; ++at)
-      if (std::binary_search(first, last + 1, at->first)) throw Error(at->second);
+    const std::vector<int64_t>& rows = series_[window.series].rows;
+    const int64_t length = options_.history + (options_.forecasts ? 0 : options_.horizon);
+    for (int64_t r = window.begin; r < window.begin + length; ++r)
+      if (const auto bad = bad_rows_.find(rows[static_cast<size_t>(r)]); bad != bad_rows_.end())
+        throw Error(bad->second);
   }
   std::string location(int64_t index, int64_t field, int64_t element) const override {
     const Window& window = windows_[static_cast<size_t>(index)];
@@ -69,8 +76,13 @@ class SeriesDataset final : public Dataset {
       const int64_t width = fields_[static_cast<size_t>(field)].shape[1];
       row += (field > 0 ? options_.history : 0) + element / width;
       const auto c = static_cast<size_t>(element % width);
+      const bool is_known = fields_[static_cast<size_t>(field)].name == "known";
       column = str(", column '",
-                   columns_[field == 2 ? columns_.size() - options_.known.size() + c : c], "'");
+                   columns_[is_known ? columns_.size() - options_.known.size() + c : c], "'");
+    } else if (options_.forecasts) {  // that behind which the forecast begins
+      row += options_.history - 1;
+      if (!options_.group.empty())
+        column = str(", ", options_.group, " '", printable(series_[window.series].name), "'");
     }
     return records_->location(series_[window.series].rows[static_cast<size_t>(row)]).text() +
            column;
@@ -117,7 +129,8 @@ class SeriesDataset final : public Dataset {
 
  private:
   struct Series {
-    std::vector<int64_t> rows;   ///< records in the order of the file
+    std::string name;            ///< that of its group
+    std::vector<int64_t> rows;   ///< records in the order of time
     int64_t begin = 0, end = 0;  ///< the rows that range and split leave
   };
   struct Window {
@@ -146,6 +159,8 @@ class SeriesDataset final : public Dataset {
     std::vector<size_t> wanted;
     for (const std::string& name : columns_) wanted.push_back(column(name));
     const size_t group = options_.group.empty() ? 0 : column(options_.group);
+    const size_t time = options_.time.empty() ? 0 : column(options_.time);
+    std::vector<std::string> times;
     std::map<std::string, size_t, std::less<>> known;
     std::vector<std::string_view> cells;
     std::string scratch;
@@ -154,23 +169,25 @@ class SeriesDataset final : public Dataset {
         records_->cells(row, cells, scratch);
       } catch (const Error& error) {
         // Its group is not known, so that it could be missing from any series.
-        if (error.code() != ErrorCode::kData || !options_.group.empty()) throw;
+        if (error.code() != ErrorCode::kData || !options_.group.empty() || !options_.time.empty())
+          throw;
         cells.assign(names.size(), {});
         bad_rows_.emplace(row, error);
       }
       const std::string_view key = options_.group.empty() ? std::string_view() : cells[group];
       const auto [at, is_new] = known.emplace(std::string(key), series_.size());
-      if (is_new) series_.emplace_back();
+      if (is_new) series_.push_back({.name = std::string(key), .rows = {}});
       series_[at->second].rows.push_back(row);
+      if (!options_.time.empty()) times.emplace_back(cells[time]);
       for (size_t c = 0; c < wanted.size(); ++c) {
         double value = 0;
         const std::string_view cell = cells[wanted[c]];
-        if (!formats::parse_number(cell, value)) {
+        if (is_missing(cell) || !cell_number(cell, options_.file.decimal, value)) {
           value = std::numeric_limits<double>::quiet_NaN();
           bad_rows_.emplace(
               row, Error(ErrorCode::kData,
                          str("column '", columns_[c], "': ",
-                             trim(cell).empty()
+                             is_missing(cell)
                                  ? "the value is missing; series need one in every row"
                                  : str("'", printable(cell.substr(0, 40)), "' is not a number")),
                          records_->location(row)));
@@ -178,6 +195,88 @@ class SeriesDataset final : public Dataset {
         values_.push_back(value);
       }
     }
+    if (!options_.time.empty()) sort_by_time(times);
+  }
+
+  /// Puts the rows of each series into the order of the column of times.
+  void sort_by_time(const std::vector<std::string>& cells) {
+    TimeLook look;
+    for (const std::string& cell : cells) look.look(cell);
+    const TimeForm form = look.form();
+    std::vector<double> times;
+    for (size_t row = 0; row < cells.size(); ++row) {
+      const auto moment = parse_time(cells[row], form);
+      if (!moment) bad_time(cells);
+      times.push_back(*moment);
+    }
+    const auto at = [&](int64_t row) { return times[static_cast<size_t>(row)]; };
+    for (Series& each : series_) {
+      std::stable_sort(each.rows.begin(), each.rows.end(),
+                       [&](int64_t a, int64_t b) { return at(a) < at(b); });
+      const auto twice = std::adjacent_find(each.rows.begin(), each.rows.end(),
+                                            [&](int64_t a, int64_t b) { return at(a) == at(b); });
+      if (twice != each.rows.end())
+        throw Error(
+            ErrorCode::kData,
+            str("column '", options_.time, "': '",
+                printable(cells[static_cast<size_t>(*std::next(twice))]), "' is there twice",
+                options_.group.empty()
+                    ? "; `group` names the column that tells several series apart"
+                    : str(" in the series '", printable(each.name), "'")),
+            records_->location(*std::next(twice)));
+    }
+  }
+
+  /// Names the first cell that is not written as those before it.
+  [[noreturn]] void bad_time(const std::vector<std::string>& cells) const {
+    TimeLook look;
+    for (size_t row = 0; row < cells.size(); ++row) {
+      look.look(cells[row]);
+      if (look.form() != TimeForm::kNone) continue;
+      throw Error(ErrorCode::kData,
+                  str("column '", options_.time, "': '", printable(cells[row].substr(0, 40)),
+                      "' is not a time", row > 0 ? " in the form of those before it" : ""),
+                  records_->location(static_cast<int64_t>(row)));
+    }
+    fail(ErrorCode::kData, records_->paths()[0], ": column '", options_.time, "' has no times");
+  }
+
+  /// For each series the rows up to its last one that has targets. Rows behind it give what is
+  /// known of the future.
+  void lay_last_windows() {
+    for (size_t s = 0; s < series_.size(); ++s) {
+      Series& each = series_[s];
+      const auto has_targets = [&](int64_t r) {
+        for (size_t c = 0; c < options_.targets.size(); ++c)
+          if (!std::isnan(value(each.rows[static_cast<size_t>(r)], c))) return true;
+        return false;
+      };
+      each.end = static_cast<int64_t>(each.rows.size());
+      int64_t last = each.end;
+      while (last > 0 && !has_targets(last - 1)) --last;
+      const std::string name = options_.group.empty()
+                                   ? std::string("the series")
+                                   : str("the series '", printable(each.name), "'");
+      if (last < options_.history)
+        fail(ErrorCode::kData, records_->paths()[0], ": ", name, " has ", last,
+             " rows with values, a forecast is made from the last ", options_.history);
+      if (!options_.known.empty()) check_future(each, last, name);
+      windows_.push_back({s, last - options_.history});
+    }
+  }
+
+  void check_future(const Series& each, int64_t begin, const std::string& name) const {
+    if (each.end - begin < options_.horizon)
+      fail(ErrorCode::kData, records_->paths()[0], ": ", name, " has ", each.end - begin,
+           " rows behind the last value, ", options_.horizon, " are needed for what is known of ",
+           "the future (", join(options_.known, ", "), "); leave their other cells empty");
+    for (int64_t r = begin; r < begin + options_.horizon; ++r)
+      for (size_t c = columns_.size() - options_.known.size(); c < columns_.size(); ++c)
+        if (const int64_t row = each.rows[static_cast<size_t>(r)]; std::isnan(value(row, c)))
+          throw Error(ErrorCode::kData,
+                      str("column '", columns_[c], "': the value is missing; it is known of the ",
+                          "future"),
+                      records_->location(row));
   }
 
   void lay_windows(const DatasetOptions& part) {
@@ -238,7 +337,7 @@ class SeriesDataset final : public Dataset {
       fields_.push_back(std::move(field));
     };
     add("past", options_.history, columns_.size());
-    add("future", options_.horizon, options_.targets.size());
+    if (!options_.forecasts) add("future", options_.horizon, options_.targets.size());
     if (!options_.known.empty()) add("known", options_.horizon, options_.known.size());
   }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "formats/csv.h"
+#include "data/cells.h"
 #include "tensor/random.h"
 
 namespace paddle::data {
@@ -110,18 +110,18 @@ std::vector<int64_t> grouped(const Groups& groups, const Places& places, int64_t
   return whole_runs(runs, places, size);
 }
 
-/// Numbers by value if all keys are numbers, else texts in order, as dates of ISO 8601 sort.
+/// Times (data/cells.h) and numbers by value if all keys are some, else texts in order.
 std::vector<int64_t> by_time(const Groups& times, const Places& places, int64_t size) {
-  std::vector<std::pair<double, const std::vector<int64_t>*>> numbers;
-  for (const auto& [key, samples] : times) {
-    double number = 0;
-    if (formats::parse_number(key, number)) numbers.emplace_back(number, &samples);
-  }
+  TimeLook look;
+  for (const auto& [key, samples] : times) look.look(key);
+  std::vector<std::pair<double, const std::vector<int64_t>*>> moments;
+  for (const auto& [key, samples] : times)
+    if (const auto moment = parse_time(key, look.form())) moments.emplace_back(*moment, &samples);
   std::vector<const std::vector<int64_t>*> runs;
-  if (numbers.size() == times.size()) {
-    std::stable_sort(numbers.begin(), numbers.end(),
+  if (moments.size() == times.size()) {
+    std::stable_sort(moments.begin(), moments.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [number, samples] : numbers) runs.push_back(samples);
+    for (const auto& [moment, samples] : moments) runs.push_back(samples);
   } else {
     for (const auto& [key, samples] : times) runs.push_back(&samples);
   }

@@ -15,8 +15,8 @@ bool are_finite(const float* data, int64_t count) {
   return bad == 0;
 }
 
-/// The first element that is NaN or infinite, or -1.
-int64_t first_not_finite(const Value& value) {
+/// The first element that is NaN, unless that stands for a missing value, or infinite; or -1.
+int64_t first_not_finite(const Value& value, bool may_be_nan) {
   if (!is_float(value.dtype())) return -1;
   return visit_float(value.dtype(), [&](auto tag) -> int64_t {
     using T = typename decltype(tag)::type;
@@ -24,7 +24,9 @@ int64_t first_not_finite(const Value& value) {
     if constexpr (std::is_same_v<T, float>)
       if (are_finite(data, value.size())) return -1;
     for (int64_t i = 0; i < value.size(); ++i)
-      if (!std::isfinite(static_cast<typename Accumulator<T>::type>(data[i]))) return i;
+      if (const auto x = static_cast<typename Accumulator<T>::type>(data[i]);
+          !std::isfinite(x) && !(may_be_nan && std::isnan(x)))
+        return i;
     return -1;
   });
 }
@@ -88,7 +90,7 @@ void SampleReader::not_finite(const std::string& where, double number, const cha
 void SampleReader::check_finite(int64_t index, const Sample& sample) const {
   if (nan_ == NanPolicy::kKeep) return;
   for (size_t f = 0; f < sample.size(); ++f) {
-    const int64_t element = first_not_finite(sample[f]);
+    const int64_t element = first_not_finite(sample[f], dataset_->fields()[f].may_be_nan);
     if (element < 0) continue;
     not_finite(dataset_->location(index, static_cast<int64_t>(f), element),
                sample[f].number(element), "");
@@ -100,7 +102,7 @@ void SampleReader::check_transformed(int64_t index, const Sample& sample) const 
   if (nan_ == NanPolicy::kKeep) return;
   for (size_t f = 0; f < sample.size(); ++f) {
     if (!pipeline_.changes(f)) continue;
-    const int64_t element = first_not_finite(sample[f]);
+    const int64_t element = first_not_finite(sample[f], dataset_->fields()[f].may_be_nan);
     if (element < 0) continue;
     const bool same_elements = sample[f].shape() == dataset_->fields()[f].shape;
     not_finite(dataset_->location(index, static_cast<int64_t>(f), same_elements ? element : -1),

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "data/cells.h"
 #include "data/transforms/narrow.h"
 #include "formats/audio.h"
 #include "formats/csv.h"
@@ -226,7 +227,8 @@ std::string not_an_integer(std::string_view cell) {
              is_large ? "outside the range of int64" : "not an integer");
 }
 
-void read_numbers(const CsvField& field, DType dtype, std::string_view cell, Value& out) {
+void read_numbers(const CsvField& field, DType dtype, std::string_view cell, char decimal,
+                  Value& out) {
   const std::vector<std::string> items = list_of(cell, field.separator);
   out.reset(dtype, field.shape);
   if (static_cast<int64_t>(items.size()) != out.size())
@@ -235,11 +237,12 @@ void read_numbers(const CsvField& field, DType dtype, std::string_view cell, Val
   for (size_t i = 0; i < items.size(); ++i) {
     double number = 0;
     int64_t whole = 0;
-    if (!formats::parse_number(items[i], number))
+    std::string scratch;
+    const std::string_view item = with_point(items[i], decimal, scratch);
+    if (!formats::parse_number(item, number))
       fail(ErrorCode::kData, "'", printable(items[i].substr(0, 40)), "' is not a number");
     if (is_integer(dtype)) {
-      if (!formats::parse_integer(items[i], whole))
-        fail(ErrorCode::kData, not_an_integer(items[i]));
+      if (!formats::parse_integer(item, whole)) fail(ErrorCode::kData, not_an_integer(items[i]));
       if (!fits(whole, dtype))
         fail(ErrorCode::kData, whole, " does not fit ", text(dtype), "; use a wider dtype");
       visit_dtype(dtype, [&](auto tag) {

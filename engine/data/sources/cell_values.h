@@ -37,7 +37,8 @@ void read_labels(const CsvField& field, const Vocabulary& vocabulary, std::strin
 /// Why a cell cannot be read as an integer.
 std::string not_an_integer(std::string_view cell);
 /// Numbers of the field's shape. kData for other counts and other text.
-void read_numbers(const CsvField& field, DType dtype, std::string_view cell, Value& out);
+void read_numbers(const CsvField& field, DType dtype, std::string_view cell, char decimal,
+                  Value& out);
 
 /// The items of a cell: of a JSON list, or what the separator separates.
 std::vector<std::string> list_of(std::string_view cell, const std::string& separator);

@@ -1,6 +1,7 @@
 #include "data/sources/csv_columns.h"
 
 #include <algorithm>
+#include <set>
 
 #include "formats/csv.h"
 
@@ -51,6 +52,21 @@ void check_csv_header(const std::vector<std::string>& names, const std::vector<C
               "expected a header, found a row of numbers; for a file without a header set "
               "`header: false`",
               place);
+}
+
+void tell_apart(std::vector<std::string>& names) {
+  std::set<std::string> seen(names.begin(), names.end()), used;
+  for (std::string& name : names) {
+    if (used.insert(name).second) continue;
+    for (int64_t number = 1;; ++number) {
+      const std::string other = str(name, ".", number);
+      if (seen.contains(other)) continue;
+      seen.insert(other);
+      used.insert(other);
+      name = other;
+      break;
+    }
+  }
 }
 
 std::vector<size_t> csv_columns_of(const CsvField& field, const std::vector<std::string>& names,

@@ -12,6 +12,8 @@ namespace paddle::data {
 /// counts the columns from 0 (as pandas names them) or the fields name their columns by it.
 void check_csv_header(const std::vector<std::string>& names, const std::vector<CsvField>& fields,
                       const SourceLocation& place);
+/// Renames columns whose name an earlier one has: the second `x` becomes `x.1`, as pandas reads it.
+void tell_apart(std::vector<std::string>& names);
 /// The columns of a field, by number. kData, with the file, for a column that is not there.
 std::vector<size_t> csv_columns_of(const CsvField& field, const std::vector<std::string>& names,
                                    const std::string& path);

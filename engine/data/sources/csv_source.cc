@@ -40,6 +40,7 @@ class CsvSource final : public RecordSource {
  private:
   static char delimiter_of(const CsvFileOptions& options) {
     if (options.delimiter) return options.delimiter;
+    if (options.decimal == ',') return ';';
     return options.path.ends_with(".tsv") || options.path.ends_with(".tab") ? '\t' : ',';
   }
 
@@ -50,6 +51,8 @@ class CsvSource final : public RecordSource {
     parser_.fields(records_[0], cells, scratch);
     if (options.header) {
       for (const std::string_view cell : cells) names_.emplace_back(trim(cell));
+      check_delimiter(options);
+      tell_apart(names_);
       check_csv_header(names_, options.fields, {path_, static_cast<int>(records_[0].line)});
       records_.erase(records_.begin());
     } else {
@@ -70,6 +73,20 @@ class CsvSource final : public RecordSource {
     for (const std::string& name : names_)
       if (!seen.insert(name).second)
         throw Error(ErrorCode::kData, str("column '", name, "' appears twice"), {path_, 1});
+  }
+
+  /// A header of one cell in which another separator stands.
+  void check_delimiter(const CsvFileOptions& options) const {
+    if (options.delimiter || names_.size() != 1) return;
+    const std::pair<char, const char*> others[] = {
+        {'\t', "tab"}, {';', ";"}, {',', ","}, {'|', "|"}};
+    for (const auto& [mark, word] : others)
+      if (names_[0].find(mark) != std::string::npos)
+        throw Error(
+            ErrorCode::kData,
+            str("the header is one column, '", printable(std::string_view(names_[0]).substr(0, 40)),
+                "'; if columns are separated otherwise, set `delimiter: \"", word, "\"`"),
+            {path_, static_cast<int>(records_[0].line)});
   }
 
   std::string path_;

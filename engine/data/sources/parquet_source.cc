@@ -25,6 +25,11 @@ class ParquetSource final : public RecordSource {
           return std::any_of(all.begin(), all.end(),
                              [&](const auto& name) { return matches(p, name); });
         });
+    // The leaves of a list or a struct have longer names.
+    for (const std::string& name : columns)
+      for (const formats::ParquetColumn& leaf : reader.columns())
+        if (!all_named && !leaf.problem.empty() && leaf.name.starts_with(name + "."))
+          fail(ErrorCode::kData, path, ": column '", name, "' ", leaf.problem);
     for (size_t c = 0; c < all.size(); ++c) {
       const bool is_wanted =
           all_named ? std::any_of(columns.begin(), columns.end(),

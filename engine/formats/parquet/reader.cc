@@ -535,16 +535,19 @@ void ParquetReader::read_footer() {
   // The elements behind the root, in order, with the numbers of children that are still to come.
   if (schema.empty()) damaged("there is no schema");
   std::vector<std::pair<int64_t, bool>> open = {{schema[0].children, false}};
+  std::string outermost;  // the column of the table that a leaf is part of
   for (size_t i = 1; i < schema.size(); ++i) {
     while (!open.empty() && open.back().first <= 0) open.pop_back();
     if (open.empty()) damaged("the schema has too many elements");
     --open.back().first;
     const bool is_nested = open.size() > 1;
     if (schema[i].children > 0) {
+      if (!is_nested) outermost = schema[i].name;
       open.emplace_back(schema[i].children, true);
       continue;
     }
     columns_.push_back(describe(schema[i], is_nested));
+    if (is_nested) columns_.back().name = outermost + "." + schema[i].name;
     leaves_.push_back({schema[i].type.value_or(-1), columns_.back().is_optional ? 1 : 0});
   }
   std::vector<int64_t> totals(columns_.size(), 0);
