@@ -56,7 +56,9 @@ void warn_duplicates(const data::OpenData& opened, const train::RunConfig& confi
       {"test", opened.test, "valid", opened.valid}};
   for (const auto& [part, dataset, other, other_dataset] : pairs)
     if (dataset && other_dataset)
-      if (const auto same = data::find_duplicates(*dataset, *other_dataset); same.count > 0)
+      if (const auto same =
+              data::find_duplicates(*dataset, *other_dataset, train::model_inputs(config));
+          same.count > 0)
         print_error("warning: " + same.text(part, other));
 }
 

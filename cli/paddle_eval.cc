@@ -40,7 +40,9 @@ int run(int argc, char** argv) {
                  "config");
   app.add_option("--config", config_file,
                  "of a file: the config with its model, loss, metrics and data");
-  app.add_option("--data", words, "valid, test, train, or CONFIG.yaml[:part]");
+  app.add_option("--data", words,
+                 "valid, test, train, CONFIG.yaml[:part], or a file or folder that is read as the "
+                 "run's own data");
   app.add_option("--details", details,
                  "write the confusion matrix, a table of the classes, curves and the worst samples "
                  "as JSON to this file");

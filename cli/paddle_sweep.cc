@@ -72,12 +72,14 @@ class Sweep {
   std::string config, output;
   std::vector<std::string> fixed;  ///< settings of every trial
   std::vector<train::Trial> trials;
+  std::vector<std::string> digests;  ///< of the trials: what their results depend on
   train::WatchedMetric watched;
   int64_t halving = 0;  ///< factor of successive halving; 0: every trial is trained to its end
 
   /// 0, or the status to end with when a signal has arrived.
   int train() {
     ensure_directory(output);
+    const train::FolderLock lock(output, "sweep");
     read_record();
     for (size_t i = 0; i < trials.size(); ++i) {
       SweptRun& run = runs_.emplace_back();
@@ -116,6 +118,28 @@ class Sweep {
  private:
   std::string record_path() const { return (fs::path(output) / "sweep.json").string(); }
 
+  /// The file with the digest of the trial in a run folder.
+  static std::string digest_file(const std::string& folder) { return folder + ".digest"; }
+
+  /// Removes what a trial with other settings or other data has left in the folder: the results of
+  /// its run, which would count as those of this trial. Whether there was something.
+  bool forget_other_trial(const SweptRun& run, const std::string& digest) {
+    const std::string file = digest_file(run.folder);
+    const bool is_same = file_exists(file) && read_file(file, 1 << 16) == digest + "\n";
+    const bool has_results = train::is_run_folder(run.folder);
+    if (!is_same) {
+      values_.erase(run.folder);
+      std::error_code error;
+      if (has_results)
+        for (const char* name : {"checkpoints", "metrics.jsonl"}) {
+          fs::remove_all(fs::path(run.folder) / name, error);
+          if (error) fail(ErrorCode::kDevice, run.folder, ": ", error.message());
+        }
+      write_file_atomically(file, digest + "\n");
+    }
+    return has_results && !is_same;
+  }
+
   /// Trials without a value are out; the order of the others stays that of the trials.
   void keep_best(std::vector<SweptRun*>& alive, size_t count) const {
     if (count >= alive.size()) return;
@@ -134,8 +158,12 @@ class Sweep {
   int train_up_to(SweptRun& run, double share) {
     run.share = share;
     run.status.clear();
+    const auto number = static_cast<size_t>(&run - runs_.data());
+    if (forget_other_trial(run, digests[number]))
+      cli::print(str(run.folder, ": is trained anew, its settings or data were others\n"));
     auto& values = values_[run.folder];
     const bool is_there = train::is_run_folder(run.folder);
+    const bool has_checkpoints = is_directory((fs::path(run.folder) / "checkpoints").string());
     if (const auto known = values.find(share); known != values.end() && is_there) {
       run.value = known->second;
       run.status = "finished";
@@ -145,8 +173,9 @@ class Sweep {
       std::vector<std::string> words = {config};
       words.insert(words.end(), fixed.begin(), fixed.end());
       words.insert(words.end(), run.trial.begin(), run.trial.end());
-      words.emplace_back(is_there ? "--resume" : "--output");
+      words.emplace_back(has_checkpoints ? "--resume" : "--output");
       words.push_back(run.folder);
+      if (is_there && !has_checkpoints) words.emplace_back("--overwrite");
       if (share < 1) words.insert(words.end(), {"--until", format_double(100 * share) + "%"});
       const std::string log = run.folder + ".log";
       const int status = cli::run_trainer(words, log);
@@ -263,6 +292,7 @@ int run(int argc, char** argv) {
     const train::RunConfig config =
         train::read_config(sweep.config, cli::with_model_files(sweep.config, std::move(overrides)));
     if (name.empty()) sweep.watched = choose_metric(config, metric), name = config.name;
+    if (!dry_run) sweep.digests.push_back(train::trial_digest(config.document));
   }
   if (sweep.output.empty()) sweep.output = (fs::path("runs") / (name + "-sweep")).string();
   cli::print(str(sweep.trials.size(), " trials of ", sweep.config, " in ", sweep.output,

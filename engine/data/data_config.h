@@ -24,6 +24,9 @@ struct DataConfig {
   LoaderOptions valid_loader;
   /// Whether the model takes `segments`, by which it keeps documents of one sample apart.
   bool takes_segments = false;
+  /// Whether samples that two parts share deserve a warning; not where a trained model is
+  /// evaluated.
+  bool warns_of_overlap = true;
 };
 
 config::Schema data_schema();

@@ -117,11 +117,12 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
       return 0;
     });
     warn_passed_over(key, *dataset, out.warnings);
-    warn_overlap("train", *out.train, *dataset, key, out.warnings);
+    if (config.warns_of_overlap) warn_overlap("train", *out.train, *dataset, key, out.warnings);
   };
   open_part("valid", config.valid, out.valid, out.valid_loader);
   open_part("test", config.test, out.test, out.test_loader);
-  if (out.valid && out.test) warn_overlap("valid", *out.valid, *out.test, "test", out.warnings);
+  if (config.warns_of_overlap && out.valid && out.test)
+    warn_overlap("valid", *out.valid, *out.test, "test", out.warnings);
   return out;
 }
 

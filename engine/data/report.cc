@@ -88,17 +88,18 @@ std::string class_counts(const Dataset& dataset, size_t field) {
 }
 
 /// Hashes of the contents of all samples, with their numbers.
-std::vector<std::pair<uint64_t, int64_t>> content_hashes(const Dataset& dataset) {
+std::vector<std::pair<uint64_t, int64_t>> content_hashes(const Dataset& dataset,
+                                                         const std::vector<std::string>& inputs) {
   std::vector<size_t> contents;
-  for (size_t f = 0; f < dataset.fields().size(); ++f) {
-    const Field& field = dataset.fields()[f];
-    if (field.class_count == 0 && !field.shape.empty()) contents.push_back(f);
-  }
-  // Tokens are contents, too, although they are numbers of a vocabulary.
-  for (size_t f = 0; contents.empty() && f < dataset.fields().size(); ++f)
-    if (!dataset.fields()[f].shape.empty()) contents.push_back(f);
+  const std::vector<Field>& fields = dataset.fields();
+  for (size_t f = 0; f < fields.size(); ++f)
+    if (std::find(inputs.begin(), inputs.end(), fields[f].name) != inputs.end())
+      contents.push_back(f);
+  const bool named = !contents.empty();
+  for (size_t f = 0; !named && f < fields.size(); ++f)
+    if (!fields[f].shape.empty()) contents.push_back(f);
   if (contents.empty())
-    for (size_t f = 0; f < dataset.fields().size(); ++f) contents.push_back(f);
+    for (size_t f = 0; f < fields.size(); ++f) contents.push_back(f);
   std::vector<std::pair<uint64_t, int64_t>> out;
   Sample sample;
   for (int64_t i = 0; i < dataset.size(); ++i) {
@@ -109,6 +110,13 @@ std::vector<std::pair<uint64_t, int64_t>> content_hashes(const Dataset& dataset)
     }
     uint64_t hash = 0;
     for (const size_t f : contents) {
+      // Texts that share a bucket, or that the vocabulary lacks, are not the same.
+      const bool is_category = fields[f].class_count > 0 && fields[f].max_length == 0;
+      const auto text = is_category ? dataset.key_of(i, fields[f].name) : std::nullopt;
+      if (text) {
+        hash = mix64(hash ^ fnv1a(*text));
+        continue;
+      }
       for (const int64_t d : sample[f].shape()) hash = mix64(hash ^ static_cast<uint64_t>(d));
       hash =
           mix64(hash ^ fnv1a({reinterpret_cast<const char*>(sample[f].raw()), sample[f].bytes()}));
@@ -120,14 +128,15 @@ std::vector<std::pair<uint64_t, int64_t>> content_hashes(const Dataset& dataset)
 
 }  // namespace
 
-Duplicates find_duplicates(const Dataset& part, const Dataset& other) {
+Duplicates find_duplicates(const Dataset& part, const Dataset& other,
+                           const std::vector<std::string>& inputs) {
   constexpr size_t kShown = 3;
   std::unordered_map<uint64_t, int64_t> known;
-  for (const auto& [hash, index] : content_hashes(other)) known.emplace(hash, index);
+  for (const auto& [hash, index] : content_hashes(other, inputs)) known.emplace(hash, index);
   Duplicates out;
   out.size = part.size();
   const bool same_source = !part.source().empty() && part.source() == other.source();
-  for (const auto& [hash, index] : content_hashes(part)) {
+  for (const auto& [hash, index] : content_hashes(part, inputs)) {
     const auto found = known.find(hash);
     if (found == known.end()) continue;
     // The same sample of the same file is reported as such when the data is opened.

@@ -27,10 +27,12 @@ struct Duplicates {
   std::vector<std::pair<std::string, std::string>> examples;
   std::string text(const std::string& part, const std::string& other) const;
 };
-/// Samples of `part` whose contents (all fields but classes and single numbers, or all fields if
-/// there are no others) equal those of a sample of `other`. Reads all samples; bad ones are passed
-/// over.
-Duplicates find_duplicates(const Dataset& part, const Dataset& other);
+/// Samples of `part` whose contents equal those of a sample of `other`: the fields that a model
+/// takes
+/// (`inputs`), or where none is named all fields but single numbers (all if there are no others).
+/// Categories are compared by the texts in the files. Reads all samples; bad ones are passed over.
+Duplicates find_duplicates(const Dataset& part, const Dataset& other,
+                           const std::vector<std::string>& inputs = {});
 
 /// Reads three samples; a bad one is reported in its lines, not thrown.
 DataReport check_data(const Dataset& dataset);

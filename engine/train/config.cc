@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "base/files.h"
 #include "config/sections.h"
 #include "data/datasets/bad_samples.h"
@@ -342,6 +344,30 @@ const Schema& run_schema() {
 
 namespace {
 
+/// As stated, or that of the file. The config of a run is called config.yaml, whatever the run is
+/// called: its record has the name. A name that such a config hands on to one that extends it is
+/// that of the other run.
+std::string name_of_run(const Section& s, const std::string& path) {
+  namespace fs = std::filesystem;
+  const auto record_of = [](const fs::path& file) {
+    return (file.parent_path() / "run.json").string();
+  };
+  const auto is_of_run = [&](const fs::path& file) {
+    return file.filename() == "config.yaml" && file_exists(record_of(file));
+  };
+  if (s.has("name")) {
+    const fs::path stated = s.location("name").file;
+    std::error_code ignored;
+    const bool inherited = is_of_run(stated) && !fs::equivalent(stated, path, ignored);
+    if (!inherited) return s.text("name");
+  } else if (is_of_run(path)) {
+    const auto record = nlohmann::json::parse(read_file(record_of(path)), nullptr, false);
+    if (record.is_object() && record.contains("name") && record["name"].is_string())
+      return record["name"].get<std::string>();
+  }
+  return fs::path(path).stem().string();
+}
+
 /// Checks keys of a document that fits the schema, as far as no other key matters: code, metrics,
 /// optimizers and `amp`.
 void check_run_keys(const config::Node& document, config::Diagnostics& diagnostics) {
@@ -390,8 +416,9 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.document = document;
   config.warnings = diagnostics.warnings();
   const Section s(config.document);
-  config.name = s.has("name") ? s.text("name") : std::filesystem::path(path).stem().string();
-
+  config.name = name_of_run(s, path);
+  // A run that is resumed reads its own config.yaml and keeps its name.
+  config.document.set("name", config::make_scalar(config.name, config.document.source));
   if (config.name.empty() || config.name == "." || config.name == ".." ||
       config.name.find('/') != std::string::npos)
     diagnostics.add(ErrorCode::kConfig,

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "base/files.h"
 #include "base/text.h"
 #include "program/saved_model.h"
@@ -20,6 +22,30 @@ std::string metadata_folder(const std::string& model) {
 void use_fitted(const fs::path& folder, TrainOptions& options) {
   const std::string fitted = (folder / "fitted.json").string();
   if (file_exists(fitted)) options.fitted = fitted;
+}
+
+/// The checkpoint with all models of a run, for the run or for its folder `best` or `model`, which
+/// hold one of them: that of the best step, or the newest.
+std::string checkpoint_of_all(const std::string& given) {
+  std::error_code ignored;
+  const fs::path place = fs::weakly_canonical(given, ignored);
+  const bool is_run = is_directory((place / "checkpoints").string());
+  const fs::path checkpoints = (is_run ? place : place.parent_path()) / "checkpoints";
+  const fs::path latest = checkpoints / "latest";
+  if (!is_directory(latest.string()))
+    fail(ErrorCode::kUsage, given,
+         ": holds one of several models, and its run has no checkpoint of all of them");
+  if (is_run || place.filename() != "best") return latest.string();
+  const auto state = nlohmann::json::parse(
+      read_file((latest / "state.json").string(), 1 << 24, ErrorCode::kModel), nullptr, false);
+  const auto step = state.is_object() ? state.find("best_step") : state.end();
+  if (!state.is_object() || step == state.end() || !step->is_number_integer())
+    fail(ErrorCode::kModel, (latest / "state.json").string(), ": is damaged");
+  const fs::path best = checkpoints / std::to_string(step->get<int64_t>());
+  if (!is_directory(best.string()))
+    fail(ErrorCode::kUsage, given, ": holds one of several models, and the checkpoint of its step ",
+         step->get<int64_t>(), " is gone");
+  return best.string();
 }
 
 }  // namespace
@@ -43,13 +69,8 @@ EvaluatedModel open_evaluated_folder(const std::string& given,
   const auto is_checkpoint = [&] {
     return file_exists((fs::path(out.model) / "state.json").string());
   };
-  if (!out.config.models[0].name.empty() && !is_checkpoint()) {
-    // The loss of several models needs all of them, which checkpoints hold.
-    out.model = (fs::path(given) / "checkpoints/latest").string();
-    if (!is_directory(out.model))
-      fail(ErrorCode::kUsage, given,
-           ": holds one of several models; give the run or one of its checkpoints");
-  }
+  // The loss of several models needs all of them, which checkpoints hold.
+  if (!out.config.models[0].name.empty() && !is_checkpoint()) out.model = checkpoint_of_all(given);
   // A saved model holds the sums of matrices and adapters; a checkpoint has both.
   if (!is_checkpoint()) {
     out.config.adapters.reset();
@@ -81,11 +102,33 @@ EvaluatedModel open_evaluated_file(const std::string& file, const std::string& c
   return out;
 }
 
+namespace {
+
+/// Whether these words name data and not a config with a section of it.
+bool is_data(const std::string& words) {
+  if (is_directory(words)) return true;
+  const std::string ending = fs::path(words).extension().string();
+  if (!file_exists(words) || ending == ".yaml" || ending == ".yml") return false;
+  // Of JSON files, configs have a map with `data`.
+  if (ending != ".json") return true;
+  const auto json = nlohmann::json::parse(read_file(words), nullptr, false);
+  return !json.is_object() || !json.contains("data");
+}
+
+}  // namespace
+
 std::string choose_evaluation_data(RunConfig& config, const std::string& words,
                                    const std::string& option) {
   data::DataConfig& data = config.data;
   const std::vector<std::string> parts = {"train", "valid", "test"};
   const auto [file, part] = data::parse_data_name(words, parts);
+  data.warns_of_overlap = false;
+  if (!file.empty() && is_data(words)) {
+    // The fields are those of the run, with what they have learned from its training rows.
+    data.valid = data::of_file(data.valid ? *data.valid : data.train, words);
+    data.test.reset();
+    return words;
+  }
   std::optional<data::DataConfig> other;
   if (!file.empty()) other = data::read_config_data(file);
   const data::DataConfig& from = other ? *other : data;

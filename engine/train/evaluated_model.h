@@ -30,8 +30,9 @@ EvaluatedModel open_evaluated_folder(const std::string& folder,
 EvaluatedModel open_evaluated_file(const std::string& file, const std::string& config_file,
                                    std::vector<std::string> overrides);
 
-/// Puts "train", "valid", "test" or "CONFIG.yaml[:part]" in the place of the validation data, and
-/// returns the name of the part. kUsage, naming `option`, for an unknown part.
+/// Puts "train", "valid", "test", "CONFIG.yaml[:part]" or a file or folder of data, which is read
+/// as the run's own, in the place of the validation data, and returns the name of the part. kUsage,
+/// naming `option`, for an unknown part.
 std::string choose_evaluation_data(RunConfig& config, const std::string& words,
                                    const std::string& option);
 

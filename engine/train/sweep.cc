@@ -1,11 +1,23 @@
 #include "train/sweep.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <set>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "config/overrides.h"
+#include "data/sources/record_source.h"
 #include "tensor/random.h"
+#include "train/records/run_record.h"
 
 namespace paddle::train {
 namespace {
@@ -147,5 +159,118 @@ std::string trial_name(size_t index, const Trial& trial) {
   }
   return out.substr(0, 120);
 }
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Feeds what a config depends on into a checksum.
+class DependencyDigest {
+ public:
+  uint32_t of(const config::Node& document) {
+    add(config::dump_yaml(document));
+    add_files(document, 0);
+    return digest_;
+  }
+
+ private:
+  static constexpr int kMostNested = 8;                  ///< model files that include others
+  static constexpr uint64_t kWhole = uint64_t{1} << 30;  ///< larger files count by parts and time
+
+  void add(std::string_view bytes) {
+    digest_ = crc32(std::as_bytes(std::span(bytes.data(), bytes.size())), digest_);
+  }
+  void add_time(const fs::path& path) {
+    std::error_code ignored;
+    add(std::to_string(fs::last_write_time(path, ignored).time_since_epoch().count()));
+  }
+
+  void add_files(const config::Node& node, int depth) {
+    for (const config::Entry& e : node.entries) add_files(e.value, depth);
+    for (const config::Node& item : node.items) add_files(item, depth);
+    constexpr size_t kLongestPath = 4096;
+    if (!node.is_scalar() || node.text.empty() || node.text.size() > kLongestPath ||
+        node.text.find('\n') != std::string::npos || node.text.find('\0') != std::string::npos)
+      return;
+    const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0; };
+    if (std::none_of(node.text.begin(), node.text.end(), is_word)) return;
+    std::string path = config::resolve_path(node);
+    if (const size_t variant = path.rfind(".yaml:"); variant != std::string::npos)
+      path.resize(variant + 5);
+    if (path.find_first_of("*?") != std::string::npos && path.find('/') != std::string::npos) {
+      try {
+        for (const std::string& each : data::expand_pattern(path)) add_path(each, depth);
+      } catch (const Error&) {  // no file matches
+      }
+      return;
+    }
+    add_path(path, depth);
+  }
+
+  void add_path(const std::string& path, int depth) {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) return add_folder(path);
+    if (!fs::is_regular_file(path, ignored) || !seen_.insert(path).second) return;
+    add(path);
+    const auto file = MappedFile::open(path);
+    const auto bytes = file->bytes();
+    add(std::to_string(bytes.size()));
+    if (bytes.size() <= kWhole) {
+      digest_ = crc32(bytes, digest_);
+    } else {
+      add(std::to_string(digest_of({path})));
+      add_time(path);
+    }
+    if (!path.ends_with(".yaml") || depth == kMostNested) return;
+    try {
+      config::Diagnostics diagnostics;
+      add_files(config::read_document(path, diagnostics), depth + 1);
+    } catch (const Error&) {  // its user reports what is wrong
+    }
+  }
+
+  /// Names, sizes and times of all files below it.
+  void add_folder(const std::string& path) {
+    if (!seen_.insert(path).second) return;
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(path, error), end; !error && it != end;
+         it.increment(error)) {
+      std::error_code ignored;
+      if (it->is_regular_file(ignored)) files.push_back(it->path());
+    }
+    std::sort(files.begin(), files.end());
+    add(path);
+    for (const fs::path& file : files) {
+      std::error_code ignored;
+      add(str(file.lexically_relative(path).string(), ":",
+              static_cast<int64_t>(fs::file_size(file, ignored))));
+      add_time(file);
+    }
+  }
+
+  uint32_t digest_ = 0;
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+std::string trial_digest(const config::Node& document) {
+  return str(PADDLE_VERSION, " ", DependencyDigest().of(document));
+}
+
+FolderLock::FolderLock(const std::string& folder, const std::string& what) {
+  const std::string path = (fs::path(folder) / ".lock").string();
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ < 0)
+    fail(ErrorCode::kDevice, "cannot write '", folder,
+         "': ", std::generic_category().message(errno));
+  if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(file_);
+    fail(ErrorCode::kUsage, folder, ": another ", what, " is running in this folder");
+  }
+}
+
+FolderLock::~FolderLock() { ::close(file_); }
 
 }  // namespace paddle::train

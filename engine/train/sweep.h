@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "config/document.h"
+
 namespace paddle::train {
 
 /// `optimizer.lr=1e-3,1e-2` or `optimizer.lr=1e-4..1e-1`.
@@ -43,5 +45,23 @@ std::vector<Rung> halving_rungs(size_t trials, int64_t factor);
 
 /// The name of a trial's run folder: its number and its values, "007-lr=0.01".
 std::string trial_name(size_t index, const Trial& trial);
+
+/// A digest of all that a trial depends on: its resolved config, the contents of all files and
+/// folders that it names (data, model files and what they include, weights), and the program's
+/// version. Trials with equal digests have equal results.
+std::string trial_digest(const config::Node& document);
+
+/// Keeps other processes from using a folder in the same way, until it is destroyed.
+class FolderLock {
+ public:
+  /// kUsage if another process holds it, kDevice if the folder cannot be written.
+  FolderLock(const std::string& folder, const std::string& what);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int file_ = -1;
+};
 
 }  // namespace paddle::train

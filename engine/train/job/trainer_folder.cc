@@ -48,7 +48,8 @@ void Trainer::Impl::start_folder() {
   if (config_.digests)
     digests_ = std::make_unique<DigestLog>(folder_.file("digests.jsonl"),
                                            options_.resume ? state_.step : -1);
-  events_ = std::make_unique<EventWriter>(folder_.file("tensorboard"));
+  events_ = std::make_unique<EventWriter>(folder_.file("tensorboard"),
+                                          options_.resume ? state_.step : -1);
   write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
   write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
                    valid_loader_ ? &valid_loader_->dataset() : nullptr, session_->forward_digest());

@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
@@ -66,15 +68,30 @@ std::string event_at(int64_t step) {
 
 }  // namespace
 
-EventWriter::EventWriter(const std::string& folder) {
+EventWriter::EventWriter(const std::string& folder, int64_t resumed_step) {
   ensure_directory(folder);
   // TensorBoard looks for "tfevents" in names, and reads files in the order of their names.
-  path_ = str(folder, "/events.out.tfevents.", static_cast<int64_t>(now()), ".", getpid());
+  constexpr std::string_view kName = "events.out.tfevents.";
+  auto seconds = static_cast<int64_t>(now());
+  for (const std::string& name : list_directory(folder)) {
+    if (!name.starts_with(kName)) continue;
+    const int64_t earlier = std::strtoll(name.c_str() + kName.size(), nullptr, 10);
+    if (earlier < seconds + 60) seconds = std::max(seconds, earlier + 1);
+  }
+  path_ = str(folder, "/", kName, seconds, ".", getpid());
   file_.open(path_, std::ios::binary | std::ios::app);
   if (!file_) fail(ErrorCode::kDevice, path_, ": cannot be written");
   std::string event = event_at(0);
   append_bytes(event, 3, "brain.Event:2");
   record(event);
+  if (resumed_step < 0) return;
+  // A session that starts at a step ends what is known of that step and of later ones.
+  constexpr int kSessionLog = 7;
+  std::string session, start = event_at(resumed_step + 1);
+  append_varint(session, 1 << 3 | 0);
+  append_varint(session, 1);  // SessionLog.START
+  append_bytes(start, kSessionLog, session);
+  record(start);
 }
 
 void EventWriter::record(const std::string& event) {

@@ -11,8 +11,9 @@ namespace paddle::train {
 class EventWriter {
  public:
   /// Opens a new file in the folder, which is made if it is absent. TensorBoard shows the files of
-  /// a folder as one run; after a resume, later steps replace those that were recorded before.
-  explicit EventWriter(const std::string& folder);
+  /// a folder as one run. `resumed_step`: of a run that continues there (-1: of a new one): what
+  /// other files have of later steps is dropped.
+  explicit EventWriter(const std::string& folder, int64_t resumed_step = -1);
   /// Values that are not finite are left out. kDevice if the disk refuses.
   void scalar(const std::string& tag, int64_t step, double value);
   void flush();
