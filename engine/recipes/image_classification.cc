@@ -17,6 +17,7 @@ RecipeResult image_classification(const RecipeRequest& request) {
     fail(ErrorCode::kData, request.data, ": expected a folder with one folder of images per class");
   std::map<std::string, int64_t> classes;
   std::vector<int64_t> sides;
+  std::vector<std::string> broken;
   for (const std::string& name : list_directory(request.data)) {
     const std::string folder = request.data + "/" + name;
     if (!is_directory(folder)) continue;
@@ -24,9 +25,13 @@ RecipeResult image_classification(const RecipeRequest& request) {
     for (const std::string& file : list_directory(folder)) {
       if (!formats::has_image_ending(file)) continue;
       // A look at some images of each class is enough for the size.
-      if (count++ < 5) {
+      if (count++ >= 5) continue;
+      try {
         const formats::Image image = formats::read_image(folder + "/" + file, 3);
         sides.push_back(std::min(image.height, image.width));
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kData) throw;
+        broken.emplace_back(error.what());
       }
     }
     if (count > 0) classes[name] = count;
@@ -40,6 +45,7 @@ RecipeResult image_classification(const RecipeRequest& request) {
     images += count;
     least = std::min(least, count);
   }
+  if (sides.empty()) fail(ErrorCode::kData, broken.empty() ? request.data : broken[0]);
   std::sort(sides.begin(), sides.end());
   const int64_t middle = sides[sides.size() / 2];
   const int64_t side = request.small ? std::min<int64_t>(middle, 32) : middle;
@@ -54,6 +60,7 @@ RecipeResult image_classification(const RecipeRequest& request) {
   RecipeResult out;
   out.found = {str(images, " images in ", classes.size(), " classes, the smallest of ", least),
                str("images of about ", middle, " pixels; the model sees ", size, "x", size)};
+  for (const std::string& line : broken) out.found.push_back(line + "; such files are skipped");
   out.config = str(
       R"(# Image classification: )", classes.size(), " classes, ", images,
       R"( images in a folder per class.
@@ -106,7 +113,11 @@ schedule: {name: cosine, warmup: 20, end_factor: 0.01}
 
 data:
   batch_size: )",
-      batch, R"(
+      batch,
+      broken.empty() ? ""
+                     : "\n  on_bad_sample: skip                    # files that cannot be read\n  "
+                       "max_bad_rate: 0.1",
+      R"(
   # Four fifths train, the rest validates; the split is the same in every run.
   train: {kind: images, path: )",
       data_path(request), R"(, split: {train: 0.8, valid: 0.2}, part: train}

@@ -22,15 +22,16 @@ struct Recipe {
 const std::vector<Recipe>& recipes() {
   static const std::vector<Recipe> all = {
       {{"image-classification", "photos in a folder per class"}, image_classification},
-      {{"tabular-classification", "a CSV file whose last column is a class"},
+      {{"tabular-classification", "a table with a column of classes, the last one or --target"},
        [](const RecipeRequest& request) { return tabular(request, true); }},
-      {{"tabular-regression", "a CSV file whose last column is a number"},
+      {{"tabular-regression", "a table with a column of numbers, the last one or --target"},
        [](const RecipeRequest& request) { return tabular(request, false); }},
       {{"text-classification", "a CSV file with a column of texts and one of classes"},
        text_classification},
       {{kLanguageModel, "a text file, continued by characters, bytes or subwords"}, language_model},
       {{"lora", "data like that of a trained run, and the run (--base)", true, true}, lora},
-      {{"detection", "a COCO file of images and boxes"}, detection},
+      {{"detection", "images with boxes: a COCO file, or a folder or data.yaml of YOLO"},
+       detection},
       {{"segmentation", "a CSV file of images and masks"}, segmentation},
       {{"text-lines", "a CSV file of images of lines and their text (OCR)"}, text_lines},
       {{"tagging", "a CSV file of sentences and a tag for each word"}, tagging},
@@ -47,6 +48,33 @@ const std::vector<Recipe>& recipes() {
   return all;
 }
 
+/// kUsage for options that the recipe does not use.
+void check_options(const RecipeRequest& request) {
+  static const std::vector<std::string> kTables = {"tabular-classification",
+                                                   "tabular-regression",
+                                                   "text-classification",
+                                                   "segmentation",
+                                                   "text-lines",
+                                                   "tagging",
+                                                   "sequence-to-sequence",
+                                                   "speech-commands",
+                                                   "recommender",
+                                                   "time-series"};
+  static const std::vector<std::string> kTargets = {
+      "tabular-classification", "tabular-regression", "text-classification", "tagging",
+      "sequence-to-sequence",   "speech-commands",    "recommender",         "time-series"};
+  const auto check = [&](const char* option, const std::string& value,
+                         const std::vector<std::string>& suited) {
+    if (!value.empty() && std::find(suited.begin(), suited.end(), request.recipe) == suited.end())
+      fail(ErrorCode::kUsage, option, " is for the recipes ", join(suited, ", "));
+  };
+  check("--delimiter", request.delimiter, kTables);
+  check("--target", request.target, kTargets);
+  check("--group", request.group, {"time-series"});
+  check("--time", request.time, {"time-series"});
+  check("--images", request.images, {"detection"});
+}
+
 }  // namespace
 
 std::vector<RecipeInfo> list_recipes() {
@@ -59,6 +87,7 @@ RecipeResult make_config(const RecipeRequest& request) {
   std::vector<std::string> names;
   for (const Recipe& each : recipes()) {
     if (each.info.name == request.recipe) {
+      check_options(request);
       if (each.info.needs_base && request.base.empty())
         fail(ErrorCode::kUsage, "no run is given: --base RUN (", each.info.doc, ")");
       if (!each.info.needs_base && !request.base.empty())

@@ -24,6 +24,12 @@ struct RecipeRequest {
   /// Of language models: "characters", "bytes" or "bpe"; "": characters of UTF-8, else bytes.
   std::string tokens = {};
   int64_t vocabulary_size = 0;  ///< of "bpe"; 0: by the size of the text
+  // Of tables; "": found by a look at the file.
+  std::string delimiter = {};  ///< one character, or "tab"
+  std::string target = {};     ///< the column to predict
+  std::string group = {};      ///< of time series: the column that tells them apart
+  std::string time = {};       ///< of time series: the column of times
+  std::string images = {};     ///< of COCO files: the folder of the images
 };
 
 struct RecipeResult {

@@ -2,6 +2,7 @@
 // recommender and time series.
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -26,33 +27,52 @@ data::CsvField text_field(const std::string& name, const std::string& column,
   return out;
 }
 
-data::DatasetPtr open_fields(const std::string& path, std::vector<data::CsvField> fields) {
-  data::CsvFileOptions csv;
-  csv.path = path;
+data::DatasetPtr open_fields(const CsvLook& look, std::vector<data::CsvField> fields) {
+  data::CsvFileOptions csv = look.format;
   csv.fields = std::move(fields);
   data::DatasetOptions options;
   options.source = std::move(csv);
   return data::make_dataset(options);
 }
 
-std::string delimiter_of(const std::string& path) {
-  return path.ends_with(".tsv") || path.ends_with(".tab") ? "tab" : ",";
+bool has_name(const Column& column, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) {
+    // RecBole writes the kind of a column behind its name: "rating:float".
+    return column.name.substr(0, column.name.find(':')) == name;
+  });
 }
 
-bool has_name(const Column& column, std::initializer_list<const char*> names) {
-  return std::any_of(names.begin(), names.end(),
-                     [&](const char* name) { return column.name == name; });
+/// The first two columns are what is read and what comes out of it.
+void put_target_second(const RecipeRequest& request, CsvLook& look) {
+  if (request.target.empty()) return;
+  const size_t target = look.column(request.target, "--target");
+  const Column column = look.columns[target];
+  look.columns.erase(look.columns.begin() + static_cast<std::ptrdiff_t>(target));
+  look.columns.insert(look.columns.begin() + 1, column);
+}
+
+/// Adds the notes of the look at the file.
+RecipeResult with_look(RecipeResult result, const CsvLook& look) {
+  result.found.insert(result.found.end(), look.notes.begin(), look.notes.end());
+  return result;
+}
+Values format_values(const CsvLook& look, Values values) {
+  values.emplace("block_format", look.block_keys());
+  values.emplace("flow_format", look.flow_keys());
+  return values;
 }
 
 }  // namespace
 
 RecipeResult tagging(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request.data);
+  CsvLook look = look_at_csv(request);
+  put_target_second(request, look);
   // Tags have fewer different words than the sentences that they are for.
   const auto dataset =
-      open_fields(request.data, {text_field("a", look.columns[0].name, data::TokenKind::kSpaces),
-                                 text_field("b", look.columns[1].name, data::TokenKind::kSpaces)});
-  const bool swapped = dataset->fields()[0].class_count < dataset->fields()[1].class_count;
+      open_fields(look, {text_field("a", look.columns[0].name, data::TokenKind::kSpaces),
+                         text_field("b", look.columns[1].name, data::TokenKind::kSpaces)});
+  const bool swapped =
+      request.target.empty() && dataset->fields()[0].class_count < dataset->fields()[1].class_count;
   const size_t text = swapped ? 1 : 0, tags = swapped ? 0 : 1;
   data::Sample sample;
   for (int64_t i = 0; i < dataset->size(); ++i) {
@@ -63,19 +83,20 @@ RecipeResult tagging(const RecipeRequest& request) {
   }
   data::CsvField exact = text_field("tags", look.columns[tags].name, data::TokenKind::kSpaces);
   exact.lowercase = false;
-  const int64_t tag_count = open_fields(request.data, {exact})->fields()[0].class_count;
+  const int64_t tag_count = open_fields(look, {exact})->fields()[0].class_count;
   const int64_t words = std::min<int64_t>(dataset->fields()[text].class_count, 30001);
   RecipeResult out;
   out.found = {str(look.rows, " sentences in '", look.columns[text].name, "' with ", words - 1,
                    " different words; ", tag_count - 1, " tags in '", look.columns[tags].name,
                    "'")};
-  out.config = fill_template(request, {{"words", str(words)},
-                                       {"epochs", str(epochs_for(look.rows * 4 / 5, 150000, 8))},
-                                       {"vocabulary", str(words - 1)},
-                                       {"tags", str(tag_count)},
-                                       {"text", yaml_text(look.columns[text].name)},
-                                       {"label", yaml_text(look.columns[tags].name)}});
-  return out;
+  out.config = fill_template(
+      request, format_values(look, {{"words", str(words)},
+                                    {"epochs", str(epochs_for(look.rows * 4 / 5, 150000, 8))},
+                                    {"vocabulary", str(words - 1)},
+                                    {"tags", str(tag_count)},
+                                    {"text", yaml_text(look.columns[text].name)},
+                                    {"label", yaml_text(look.columns[tags].name)}}));
+  return with_look(std::move(out), look);
 }
 
 namespace {
@@ -98,10 +119,11 @@ TransformerSize transformer_for(int64_t tokens) {
 }  // namespace
 
 RecipeResult sequence_to_sequence(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request.data);
+  CsvLook look = look_at_csv(request);
+  put_target_second(request, look);
   const auto open = [&](data::TokenKind kind) {
-    return open_fields(request.data, {text_field("source", look.columns[0].name, kind),
-                                      text_field("target", look.columns[1].name, kind)});
+    return open_fields(look, {text_field("source", look.columns[0].name, kind),
+                              text_field("target", look.columns[1].name, kind)});
   };
   // Without spaces, the parts of a text are its characters.
   data::DatasetPtr dataset = open(data::TokenKind::kWords);
@@ -129,36 +151,38 @@ RecipeResult sequence_to_sequence(const RecipeRequest& request) {
   out.found = {str(look.rows, " pairs, '", look.columns[0].name, "' to '", look.columns[1].name,
                    "', read as ", by_character ? "characters" : "words", ", up to ", longest,
                    " of them")};
-  out.config = fill_template(request, {{"tokens", by_character ? "characters" : "words"},
-                                       {"epochs", str(epochs)},
-                                       {"width", str(size.width)},
-                                       {"layers", str(size.layers)},
-                                       {"rate", size.rate},
-                                       {"dropout", is_seen_often ? "0.1" : "0.0"},
-                                       {"source", yaml_text(look.columns[0].name)},
-                                       {"target", yaml_text(look.columns[1].name)},
-                                       {"source_tokens", tokens(0)},
-                                       {"target_tokens", tokens(1)},
-                                       {"vocabulary", str(kVocabulary)},
-                                       {"longest", str(longest)},
-                                       {"smoothing", is_seen_often ? ", label_smoothing=0.1" : ""},
-                                       // Padded lengths are rounded up, and a 0 begins a text.
-                                       {"positions", str((longest + 15) / 16 * 16 + 32)}});
-  return out;
+  out.config = fill_template(
+      request, format_values(look, {{"tokens", by_character ? "characters" : "words"},
+                                    {"epochs", str(epochs)},
+                                    {"width", str(size.width)},
+                                    {"layers", str(size.layers)},
+                                    {"rate", size.rate},
+                                    {"dropout", is_seen_often ? "0.1" : "0.0"},
+                                    {"source", yaml_text(look.columns[0].name)},
+                                    {"target", yaml_text(look.columns[1].name)},
+                                    {"source_tokens", tokens(0)},
+                                    {"target_tokens", tokens(1)},
+                                    {"vocabulary", str(kVocabulary)},
+                                    {"longest", str(longest)},
+                                    {"smoothing", is_seen_often ? ", label_smoothing=0.1" : ""},
+                                    // Padded lengths are rounded up, and a 0 begins a text.
+                                    {"positions", str((longest + 15) / 16 * 16 + 32)}}));
+  return with_look(std::move(out), look);
 }
 
 RecipeResult speech_commands(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request.data);
+  const CsvLook look = look_at_csv(request);
   size_t sound = look.columns.size();
   for (size_t c = 0; c < look.columns.size() && sound == look.columns.size(); ++c) {
-    const auto cells = cells_of(request.data, c);
+    const auto cells = cells_of(look, look.columns[c]);
     if (!cells.empty() && (cells[0].ends_with(".wav") || cells[0].ends_with(".flac"))) sound = c;
   }
   if (sound == look.columns.size())
     fail(ErrorCode::kData, request.data, ": found no column with names of WAV or FLAC files");
-  const Column* label = nullptr;
+  const Column* label =
+      request.target.empty() ? nullptr : &look.columns[look.column(request.target, "--target")];
   for (const Column& each : look.columns)
-    if (&each != &look.columns[sound] && each.values.size() >= 2 &&
+    if (request.target.empty() && &each != &look.columns[sound] && each.values.size() >= 2 &&
         each.values.size() <= kMostValues && !each.has_missing &&
         (!label || each.values.size() < label->values.size()))
       label = &each;
@@ -166,7 +190,7 @@ RecipeResult speech_commands(const RecipeRequest& request) {
     fail(ErrorCode::kData, request.data, ": found no column of classes beside the sounds");
   int64_t rate = 0, longest = 0, looked = 0;
   const std::string folder = std::filesystem::path(request.data).parent_path().string();
-  for (const std::string& cell : cells_of(request.data, sound)) {
+  for (const std::string& cell : cells_of(look, look.columns[sound])) {
     if (looked++ == 200) break;
     const std::string path = cell.starts_with('/') ? cell : join_path(folder, cell);
     const auto file = MappedFile::open(path);
@@ -182,51 +206,107 @@ RecipeResult speech_commands(const RecipeRequest& request) {
   out.found = {str(look.rows, " sounds of ", rate, " Hz in '", look.columns[sound].name,
                    "', up to ", longest / std::max<int64_t>(1, rate), " seconds; ", classes,
                    " classes in '", label->name, "'")};
-  out.config = fill_template(request, {{"count", str(classes)},
-                                       {"epochs", str(epochs_for(look.rows * 4 / 5, 25000, 10))},
-                                       {"strides", request.small ? "[1, 1, 1]" : "[2, 2, 1]"},
-                                       {"sound", yaml_text(look.columns[sound].name)},
-                                       {"label", yaml_text(label->name)},
-                                       {"rate", str(rate)},
-                                       {"longest", str(std::max<int64_t>(longest, rate / 10))},
-                                       {"window", str(rate / 40)},  // 25 and 10 milliseconds
-                                       {"hop", str(rate / 100)}});
-  return out;
+  out.config = fill_template(
+      request, format_values(look, {{"count", str(classes)},
+                                    {"epochs", str(epochs_for(look.rows * 4 / 5, 25000, 10))},
+                                    {"strides", request.small ? "[1, 1, 1]" : "[2, 2, 1]"},
+                                    {"sound", yaml_text(look.columns[sound].name)},
+                                    {"label", yaml_text(label->name)},
+                                    {"rate", str(rate)},
+                                    {"longest", str(std::max<int64_t>(longest, rate / 10))},
+                                    {"window", str(rate / 40)},  // 25 and 10 milliseconds
+                                    {"hop", str(rate / 100)}}));
+  return with_look(std::move(out), look);
 }
 
-RecipeResult recommender(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request.data);
+namespace {
+
+/// Whole numbers of seconds since 1970, most of them different.
+bool is_epoch(const Column& column, int64_t rows) {
+  if (!column.is_number || column.has_fraction ||
+      2 * std::ssize(column.values) < std::min<int64_t>(rows, kMostValues))
+    return false;
+  return std::all_of(column.values.begin(), column.values.end(), [](const auto& value) {
+    double number = 0;
+    return data::cell_number(value.first, '.', number) && number > 1e8 && number < 1e13;
+  });
+}
+
+/// The column to predict: as asked for, by its name, or the last one without times.
+size_t rating_column(const RecipeRequest& request, const CsvLook& look) {
+  if (!request.target.empty()) return look.column(request.target, "--target");
   size_t label = look.columns.size() - 1;
+  while (label > 0 && is_time(look.columns[label])) --label;
+  while (label > 0 && is_epoch(look.columns[label], look.rows)) --label;
   for (size_t c = 0; c < look.columns.size(); ++c)
     if (has_name(look.columns[c], {"label", "click", "clicked", "rating"})) label = c;
+  return label;
+}
+
+double mean_of(const CsvLook& look, const Column& column) {
+  double sum = 0;
+  int64_t count = 0;
+  for (const std::string& cell : cells_of(look, column)) {
+    double number = 0;
+    if (!data::cell_number(cell, look.format.decimal, number)) continue;
+    sum += number;
+    ++count;
+  }
+  return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+}  // namespace
+
+RecipeResult recommender(const RecipeRequest& request) {
+  const CsvLook look = look_at_csv(request);
+  const size_t label = rating_column(request, look);
   if (!look.columns[label].is_number)
     fail(ErrorCode::kData, request.data, ": the column '", look.columns[label].name,
-         "' is to be predicted, but holds texts");
-  std::vector<std::string> items, numbers;
+         "' is to be predicted, but holds texts (--target names another)");
+  RecipeResult out;
+  std::vector<std::string> items, numbers, times;
   for (size_t c = 0; c < look.columns.size(); ++c) {
     if (c == label) continue;
     const Column& each = look.columns[c];
     // Numbers with a fraction are amounts; whole ones with many values are names of users or items.
-    const bool is_amount =
-        each.is_number && std::any_of(each.values.begin(), each.values.end(), [](const auto& v) {
-          return v.find('.') != std::string::npos;
-        });
-    (is_amount ? numbers : items).push_back(yaml_text(each.name));
+    if (is_time(each) || is_epoch(each, look.rows))
+      times.push_back("'" + each.name + "'");
+    else
+      (each.is_number && each.has_fraction ? numbers : items).push_back(yaml_text(each.name));
   }
   if (items.empty())
     fail(ErrorCode::kData, request.data,
          ": found no columns of categories, such as users and items");
   const auto& values = look.columns[label].values;
   const bool is_click = values.size() == 2 && values.contains("0") && values.contains("1");
-  RecipeResult out;
   out.found = {str(look.rows, " rows; ", is_click ? "clicks" : "ratings", " in '",
                    look.columns[label].name, "', ", items.size(), " columns of categories, ",
                    numbers.size(), " of numbers")};
+  if (!times.empty())
+    out.found.push_back(join(times, ", ") + (times.size() == 1 ? " holds" : " hold") +
+                        " times; left out");
+  // Few rows are seen often, in small batches: what counts is the number of updates.
+  constexpr int64_t kUpdates = 1500;
+  const int64_t trained = std::max<int64_t>(look.rows * 4 / 5, 1);
+  const int64_t batch = std::clamp<int64_t>(trained / 40, 16, request.small ? 32 : 256);
+  const int64_t updates = (trained + batch - 1) / batch;
+  const int64_t epochs =
+      request.small ? 3 : std::clamp<int64_t>(kUpdates / std::max<int64_t>(updates, 1), 8, 40);
+  const bool few = look.rows < 20000;
+  const double share = mean_of(look, look.columns[label]);
+  const double start = !is_click                ? share
+                       : share > 0 && share < 1 ? std::log(share / (1 - share))
+                                                : 0;
   Values v;
   v["categories"] = str(items.size());
   v["item_columns"] = join(items, ", ");
   v["label"] = yaml_text(look.columns[label].name);
-  v["delimiter"] = delimiter_of(request.data);
+  v["start"] = format_double(std::round(start * 1000) / 1000);
+  v["batch"] = str(batch);
+  v["epochs"] = str(epochs);
+  v["width"] = few ? "4" : "8";
+  v["hidden"] = request.small ? "[32, 16]" : few ? "[32, 16]" : "[128, 64]";
+  v["decay"] = few ? "0.1" : "0.02";
   v["loss"] =
       is_click ? "binary_cross_entropy_with_logits(score, label)" : "mse_loss(score, label)";
   v["metrics"] = is_click ? "  auc: auc(score, label)\n" : "  rmse: rmse(score, label)\n";
@@ -238,32 +318,107 @@ RecipeResult recommender(const RecipeRequest& request) {
                            ? ""
                            : str("      - {name: numbers, columns: [", join(numbers, ", "),
                                  "], missing: fill, log: true, scaling: standard}\n");
-  out.config = fill_template(request, v);
-  return out;
+  out.config = fill_template(request, format_values(look, v));
+  return with_look(std::move(out), look);
 }
 
-RecipeResult time_series(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request.data);
-  std::vector<std::string> numbers;
+namespace {
+
+/// The columns of a table of time series.
+struct SeriesColumns {
+  const Column *target = nullptr, *time = nullptr, *group = nullptr;
+  std::vector<const Column*> others = {};
+};
+
+SeriesColumns series_columns(const RecipeRequest& request, const CsvLook& look, RecipeResult& out) {
+  SeriesColumns found;
+  if (!request.time.empty()) found.time = &look.columns[look.column(request.time, "--time")];
+  if (!request.group.empty()) found.group = &look.columns[look.column(request.group, "--group")];
   for (const Column& each : look.columns)
-    if (each.is_number && !each.has_missing) numbers.push_back(each.name);
-  if (numbers.empty())
+    if (request.time.empty() && !found.time && is_time(each)) found.time = &each;
+  if (found.time && found.time->time == data::TimeForm::kNone)
+    fail(ErrorCode::kData, request.data, ": the column '", found.time->name,
+         "' holds no times that are all written in one way");
+  // A text that comes again and again names the series of a row.
+  std::vector<const Column*> texts;
+  for (const Column& each : look.columns)
+    if (&each != found.time && !each.is_number && !each.has_missing &&
+        static_cast<int64_t>(each.values.size()) * 4 <= look.rows)
+      texts.push_back(&each);
+  if (!found.group && texts.size() == 1) found.group = texts[0];
+  if (!found.group && texts.size() > 1) {
+    std::vector<std::string> names;
+    for (const Column* each : texts) names.push_back("'" + each->name + "'");
+    out.found.push_back(str("several columns could tell series apart (", join(names, ", "),
+                            "): all rows are taken as one series; --group names one"));
+  }
+  for (const Column& each : look.columns) {
+    if (&each == found.time || &each == found.group) continue;
+    if (each.is_number && !each.has_missing)
+      found.others.push_back(&each);
+    else if (each.is_number)
+      out.found.push_back(str("'", each.name, "' has gaps; left out"));
+    else
+      out.found.push_back(str("'", each.name, "' is not a number; left out"));
+  }
+  if (found.others.empty())
     fail(ErrorCode::kData, request.data, ": found no column of numbers without gaps");
-  const std::string target = numbers.back();
-  std::vector<std::string> others;
-  for (size_t i = 0; i + 1 < numbers.size(); ++i) others.push_back(yaml_text(numbers[i]));
-  // A validation part of a fifth holds some windows.
-  const int64_t horizon = std::clamp<int64_t>(look.rows / 60, 1, 24);
-  const int64_t history = std::clamp<int64_t>(look.rows / 12, 2, 96);
+  found.target = found.others.back();
+  if (!request.target.empty()) {
+    const Column* const asked = &look.columns[look.column(request.target, "--target")];
+    const auto at = std::find(found.others.begin(), found.others.end(), asked);
+    if (at == found.others.end())
+      fail(ErrorCode::kData, request.data, ": --target: '", asked->name,
+           "' is not a column of numbers without gaps");
+    found.target = asked;
+  }
+  std::erase(found.others, found.target);
+  return found;
+}
+
+}  // namespace
+
+RecipeResult time_series(const RecipeRequest& request) {
+  const CsvLook look = look_at_csv(request);
   RecipeResult out;
-  out.found = {str(look.rows, " rows; '", target, "' is forecast ", horizon, " rows ahead from ",
-                   history, others.empty() ? "" : str(", with ", others.size(), " other columns"))};
-  out.config = fill_template(request, {{"target", yaml_text(target)},
+  const SeriesColumns columns = series_columns(request, look, out);
+  std::vector<std::string> others;
+  for (const Column* each : columns.others) others.push_back(yaml_text(each->name));
+  int64_t rows = look.rows, series = 1;  // of the shortest series
+  if (columns.group) {
+    series = static_cast<int64_t>(columns.group->values.size());
+    if (columns.group->values.size() > kMostValues) {
+      rows = std::max<int64_t>(look.rows / (series * 2), 1);
+    } else {
+      for (const auto& [name, count] : columns.group->values) rows = std::min(rows, count);
+    }
+  }
+  // A validation part of a fifth holds some windows.
+  const int64_t horizon = std::clamp<int64_t>(rows / 60, 1, 24);
+  const int64_t history = std::clamp<int64_t>(rows / 12, 2, 96);
+  out.found.insert(
+      out.found.begin(),
+      str(look.rows, " rows", series > 1 ? str(" of ", series, " series") : "", "; '",
+          columns.target->name, "' is forecast ", horizon, " rows ahead from ", history,
+          others.empty() ? "" : str(", with ", others.size(), " other columns")));
+  if (columns.group) out.found.push_back(str("'", columns.group->name, "' tells the series apart"));
+  if (!columns.time)
+    out.found.emplace_back("no column of times: the rows are taken in the order of the file");
+  else if (!columns.time->rises)
+    out.found.push_back(
+        str("'", columns.time->name, "'",
+            columns.time->falls ? " runs backwards in the file" : " is not in order",
+            "; the rows are sorted by it"));
+  std::string keys = look.flow_keys();
+  if (columns.time) keys += ", time: " + yaml_text(columns.time->name);
+  if (columns.group) keys += ", group: " + yaml_text(columns.group->name);
+  out.config = fill_template(request, {{"target", yaml_text(columns.target->name)},
                                        {"covariates", join(others, ", ")},
                                        {"columns", str(others.size() + 1)},
+                                       {"keys", keys},
                                        {"history", str(history)},
                                        {"horizon", str(horizon)}});
-  return out;
+  return with_look(std::move(out), look);
 }
 
 }  // namespace paddle::recipes

@@ -2,9 +2,11 @@
 // column.
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/vocabulary.h"
 #include "recipes/csv_look.h"
 #include "recipes/recipes.h"
 
@@ -19,25 +21,51 @@ std::string columns_text(const std::vector<const Column*>& columns) {
 
 }  // namespace
 
+namespace {
+
+/// The class with the fewest rows and its share of them.
+std::pair<std::string, double> rarest(const Column& target, int64_t rows) {
+  const auto least =
+      std::min_element(target.values.begin(), target.values.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return {least->first,
+          static_cast<double>(least->second) / static_cast<double>(std::max<int64_t>(rows, 1))};
+}
+
+}  // namespace
+
 RecipeResult tabular(const RecipeRequest& request, bool classification) {
-  const CsvLook look = look_at_csv(request.data);
+  const CsvLook look = look_at_csv(request);
   const std::vector<Column>& columns = look.columns;
-  const Column& target = columns.back();
-  if (target.has_missing)
-    fail(ErrorCode::kData, request.data, ": the last column, '", target.name, "', has empty cells");
+  const size_t at =
+      request.target.empty() ? columns.size() - 1 : look.column(request.target, "--target");
+  const Column& target = columns[at];
+  const std::string place = str(request.data, ": the ", request.target.empty() ? "last " : "",
+                                "column, '", target.name, "',");
+  const std::string other = request.target.empty() ? "; --target names another column" : "";
+  if (target.has_missing) fail(ErrorCode::kData, place, " has empty cells", other);
   if (classification && (target.values.size() < 2 || target.values.size() > kMostValues))
-    fail(ErrorCode::kData, request.data, ": the last column, '", target.name, "', has ",
+    fail(ErrorCode::kData, place, " has ",
          target.values.size() > kMostValues ? "over 1000" : "fewer than two",
-         " different values; it should be the class (tabular-regression predicts numbers)");
+         " different values; it should be the class (tabular-regression predicts numbers)", other);
   if (!classification && !target.is_number)
-    fail(ErrorCode::kData, request.data, ": the last column, '", target.name,
-         "', is not a number (tabular-classification predicts classes)");
+    fail(ErrorCode::kData, place, " is not a number (tabular-classification predicts classes)",
+         other);
   std::vector<const Column*> numbers, categories;
+  std::vector<std::string> times;
   bool missing = false;
-  for (size_t c = 0; c + 1 < columns.size(); ++c) {
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (c == at) continue;
+    if (is_time(columns[c]) && !columns[c].is_number) {
+      times.push_back("'" + columns[c].name + "'");
+      continue;
+    }
     (columns[c].is_number ? numbers : categories).push_back(&columns[c]);
     missing = missing || (columns[c].is_number && columns[c].has_missing);
   }
+  if (numbers.empty() && categories.empty())
+    fail(ErrorCode::kData, request.data, ": found no column beside '", target.name,
+         "' but times, which no input is made of");
   const int64_t rows = look.rows;
   const int64_t batch = std::clamp<int64_t>(rows / 50, 8, 256);
   const int64_t buckets = 100;
@@ -52,7 +80,7 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
         str("      - name: numbers                  # standardized with the training rows\n"
             "        columns: ",
             columns_text(numbers), "\n        scaling: standard\n",
-            missing ? "        missing: fill\n" : "");
+            missing ? "        missing: nan             # 0 below, which is the mean\n" : "");
   }
   if (!categories.empty()) {
     inputs +=
@@ -69,11 +97,32 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
                                  "], scalar: true, scaling: standard}\n");
   const int64_t outputs = classification ? static_cast<int64_t>(target.values.size()) : 1;
 
+  // A class of few rows makes the accuracy of always the other one high.
+  constexpr double kRare = 0.1;
+  const auto [rare, share] = rarest(target, rows);
+  const bool is_uneven =
+      classification &&
+      (outputs == 2 ? share < kRare : share * static_cast<double>(outputs) < kRare);
+  const std::string best = !classification ? "rmse"
+                           : !is_uneven    ? "accuracy"
+                           : outputs == 2  ? "auc"
+                                           : "macro_f1";
+  const char* const hint =
+      request.target.empty() ? " (the last column; --target names another)" : "";
   RecipeResult out;
   out.found = {str(rows, " rows; ", numbers.size(), " columns of numbers, ", categories.size(),
                    " of categories"),
-               classification ? str("'", target.name, "' has ", outputs, " classes")
-                              : str("'", target.name, "' is the number to predict")};
+               classification ? str("'", target.name, "' has ", outputs, " classes", hint)
+                              : str("'", target.name, "' is the number to predict", hint)};
+  if (!times.empty())
+    out.found.push_back(join(times, ", ") + (times.size() == 1 ? " holds" : " hold") +
+                        " times; left out");
+  if (is_uneven)
+    out.found.push_back(str("only ", format_double(std::round(share * 1000) / 10),
+                            "% of the rows are '", data::printable(rare.substr(0, 40)),
+                            "': the best model ", "is that of the highest ", best,
+                            ", not of the highest accuracy"));
+  out.found.insert(out.found.end(), look.notes.begin(), look.notes.end());
   const std::string name = run_name(request);
   out.config = str("# ", classification ? "Classification" : "Regression", " of '", target.name,
                    "' from the other columns of a CSV file.\n#   paddle-train ",
@@ -88,6 +137,8 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
                    : classification ? "0.5"
                                     : "0.1",
                    "}\n  inputs: {", inputs, "}\n  model: |\n");
+  if (!numbers.empty() && missing)
+    out.config += "    numbers = where(isnan(numbers), 0.0, numbers)\n";
   if (!numbers.empty())
     out.config +=
         "    numbers = asinh(2 * numbers)       # far from the mean, the logarithm counts\n";
@@ -105,16 +156,19 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
           ? str("    logits = linear(x, ", outputs, ") + linear(h, ", outputs,
                 ")\n  outputs: [logits]\n\nloss: cross_entropy(logits, label)\n"
                 "metrics:\n  accuracy: accuracy(logits, label)\n",
-                outputs == 2 ? "  auc: auc(logits[:, 1] - logits[:, 0], label)\n" : "")
+                outputs == 2 ? "  auc: auc(logits[:, 1] - logits[:, 0], label)\n"
+                : is_uneven  ? "  macro_f1: f1(logits, label, average=\"macro\")\n"
+                             : "")
           : std::string(
                 "    value = squeeze(linear(x, 1) + linear(h, 1), 1)\n  outputs: [value]\n\n"
                 "loss: mse_loss(value, label)\n"
                 "metrics:                              # in the units of the file\n"
                 "  mae: mae(value, label)\n  rmse: rmse(value, label)\n");
   const auto part = [&](const char* which) {
-    return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request),
-               "\n    split: {train: 0.8, valid: 0.2}\n    part: ", which, "\n    fields:\n",
-               fields);
+    return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request), look.block_keys(),
+               "\n    split: {train: 0.8, valid: 0.2}\n    part: ", which,
+               is_uneven ? "\n    split_stratify: label        # every class in its share" : "",
+               "\n    fields:\n", fields);
   };
   out.config += str("\noptimizer: {name: adamw, lr: ",
                     very_few ? "1e-3"
@@ -131,8 +185,7 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
                     : very_few    ? 15
                     : few         ? 40
                                   : 30,
-                    "\n  log_every: 20\n  evaluate_every: 1 epochs\n  best: ",
-                    classification ? "accuracy" : "rmse", "\n");
+                    "\n  log_every: 20\n  evaluate_every: 1 epochs\n  best: ", best, "\n");
   return out;
 }
 

@@ -16,6 +16,8 @@ std::string fill_template(const RecipeRequest& request, Values values) {
   values.emplace("file", std::filesystem::path(request.output).filename().string());
   values.emplace("run", run_name(request));
   if (!request.data.empty()) values.emplace("data", data_path(request));
+  values.emplace("block_format", "");
+  values.emplace("flow_format", "");
   const std::string_view text = found->second;
   std::string out;
   for (size_t at = 0; at < text.size();) {

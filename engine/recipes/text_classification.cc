@@ -21,10 +21,10 @@ struct TextLook {
   int64_t long_text = 0;  ///< 99 of 100 texts are at most so long
 };
 
-TextLook look_at_text(const std::string& path, size_t column) {
+TextLook look_at_text(const CsvLook& look, const Column& column) {
   std::unordered_map<std::string, int64_t> counts;
   std::vector<int64_t> lengths;
-  for (const std::string& cell : cells_of(path, column)) {
+  for (const std::string& cell : cells_of(look, column)) {
     if (data::invalid_utf8(cell)) continue;
     const std::string text = data::lowercase(cell);
     const auto words = data::split_tokens(text, data::TokenKind::kWords, 1 << 16);
@@ -43,7 +43,7 @@ TextLook look_at_text(const std::string& path, size_t column) {
 }  // namespace
 
 RecipeResult text_classification(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request.data);
+  const CsvLook look = look_at_csv(request);
   const auto is_class = [&](const Column& column) {
     return column.values.size() >= 2 && column.values.size() <= kMostValues && !column.has_missing;
   };
@@ -51,9 +51,11 @@ RecipeResult text_classification(const RecipeRequest& request) {
   const auto text =
       std::max_element(look.columns.begin(), look.columns.end(),
                        [](const Column& a, const Column& b) { return a.bytes < b.bytes; });
-  const Column* label = nullptr;
+  const Column* label =
+      request.target.empty() ? nullptr : &look.columns[look.column(request.target, "--target")];
   for (const Column& each : look.columns)
-    if (&each != &*text && is_class(each) && (!label || each.values.size() < label->values.size()))
+    if (request.target.empty() && &each != &*text && is_class(each) &&
+        (!label || each.values.size() < label->values.size()))
       label = &each;
   if (text->is_number)
     fail(ErrorCode::kData, request.data, ": found no column with text among ", look.columns.size(),
@@ -62,8 +64,7 @@ RecipeResult text_classification(const RecipeRequest& request) {
     fail(ErrorCode::kData, request.data, ": found no column of classes beside the text in '",
          text->name, "': one without empty cells and with 2 to ", kMostValues, " different values");
 
-  const TextLook words =
-      look_at_text(request.data, static_cast<size_t>(text - look.columns.begin()));
+  const TextLook words = look_at_text(look, *text);
   const int64_t vocabulary = std::clamp<int64_t>(words.words, 100, 30000);
   const int64_t longest = std::clamp<int64_t>((words.long_text + 31) / 32 * 32, 32, 512);
   const auto classes = static_cast<int64_t>(label->values.size());
@@ -72,6 +73,7 @@ RecipeResult text_classification(const RecipeRequest& request) {
   out.found = {str(look.rows, " rows; the text is in '", text->name, "', half of the texts have ",
                    words.median, " words or fewer"),
                str("the class is in '", label->name, "' with ", classes, " different values")};
+  out.found.insert(out.found.end(), look.notes.begin(), look.notes.end());
   const std::string name = run_name(request);
   const std::string fields =
       str("      - name: text                     # words of the training rows; others share id 0\n"
@@ -81,7 +83,7 @@ RecipeResult text_classification(const RecipeRequest& request) {
           "\n        min_count: ", look.rows > 1000 ? 2 : 1, "\n      - {name: label, columns: [",
           yaml_text(label->name), "], kind: categorical, scalar: true}\n");
   const auto part = [&](const char* which) {
-    return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request),
+    return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request), look.block_keys(),
                "\n    split: {train: 0.8, valid: 0.2}\n    part: ", which, "\n    fields:\n",
                fields);
   };
