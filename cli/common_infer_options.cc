@@ -198,6 +198,8 @@ void InferCommand::add_run_options() {
   app_.add_flag("--no-winograd", no_winograd_, "sum over the windows of every convolution");
   app_.add_option("--dump-ir", dump_ir_, "write the module after each pass into this folder");
   app_.add_flag("--quiet", predict_.quiet, "no line for each sample");
+  app_.add_flag("--overwrite", predict_.overwrite,
+                "let --output replace a file that is not of an earlier prediction");
 }
 
 /// Takes `params.…` and `predict.…` out of the arguments.

@@ -1,6 +1,8 @@
 #include "common_predict.h"
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -8,9 +10,11 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "common.h"
+#include "formats/npz.h"
 #include "infer/decoded_results.h"
 #include "infer/results.h"
 #include "infer/streams.h"
+#include "program/model_units.h"
 #include "runtime/execute.h"
 
 namespace paddle::cli {
@@ -57,10 +61,11 @@ struct Counts {
 int predict_decoded(program::Model& model, infer::Decoder& decoder, infer::Batches& batches,
                     const PredictOptions& options, const std::function<void()>& ran,
                     Counts& counts) {
-  const auto results = infer::open_decoded(decoder, options.output, batches.may_skip(),
-                                           [&](const std::string& line) {
-                                             if (!options.quiet) print_line(line);
-                                           });
+  const auto results =
+      infer::open_decoded(decoder, options.output, {batches.has_labels(), batches.may_skip()},
+                          [&](const std::string& line) {
+                            if (!options.quiet) print_line(line);
+                          });
   std::vector<std::unique_ptr<infer::Decoder>> of_streams;
   for (int64_t i = 0; options.streams > 1 && i < options.streams; ++i)
     of_streams.push_back(infer::make_decoder(model, options.overrides));
@@ -91,7 +96,8 @@ int predict_outputs(program::Model& model, infer::Batches& batches, const Predic
                           [&](const std::string& line) {
                             if (!options.quiet) print_line(line);
                           });
-  const infer::OutputUnits units(model);
+  const program::OutputUnits units(model);
+  for (const std::string& line : units.warnings()) print_error("warning: " + line);
   Accuracy accuracy(model);
   using Outputs = std::vector<Array>;
   infer::Prediction<Outputs> prediction;
@@ -116,6 +122,40 @@ int predict_outputs(program::Model& model, infer::Batches& batches, const Predic
   return 0;
 }
 
+/// Whether a file is of an earlier prediction: of that form, which files of other kinds do not
+/// have.
+bool is_prediction(const program::Model& model, const std::string& path) {
+  if (path.ends_with(".npz")) {
+    try {
+      const formats::NpzReader reader(path);
+      const auto names = reader.names();
+      return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+        return name == "skipped" || std::find(model.outputs().begin(), model.outputs().end(),
+                                              name) != model.outputs().end();
+      });
+    } catch (const Error&) {
+      return false;
+    }
+  }
+  const auto file = MappedFile::open(path, ErrorCode::kUsage);
+  const std::string_view begin = file->view().substr(0, 16);
+  return begin.empty() || begin.starts_with(path.ends_with(".csv") ? "row,source" : "{\"row\":");
+}
+
+/// Files of the user stay: inputs in any case, others unless --overwrite is given.
+void check_output(const program::Model& model, const PredictOptions& options) {
+  const std::string& output = options.output;
+  if (output.empty() || !file_exists(output) || is_directory(output)) return;
+  for (const std::string& input : options.input.paths) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(output, input, ignored))
+      fail(ErrorCode::kUsage, "--output: ", output, " is an input; give another name");
+  }
+  if (!options.overwrite && !is_prediction(model, output))
+    fail(ErrorCode::kUsage, output,
+         ": is there already and not of an earlier prediction (--overwrite replaces it)");
+}
+
 /// None where the outputs are wanted as they are.
 std::unique_ptr<infer::Decoder> decoder_of(const program::Model& model,
                                            const PredictOptions& options) {
@@ -131,10 +171,13 @@ std::unique_ptr<infer::Decoder> decoder_of(const program::Model& model,
 int predict_rows(program::Model& model, const PredictOptions& options,
                  const std::function<void()>& ran) {
   const auto decoder = decoder_of(model, options);
+  check_output(model, options);
   infer::InputOptions input = options.input;
   if (decoder) {
     input.generated = infer::generated_inputs(model);
     input.text_field = decoder->text_field();
+    input.label_field = decoder->label_field();
+    input.label_is_list = decoder->label_is_list();
   }
   const auto batches = infer::open_inputs(model, input);
   Counts counts;

@@ -16,6 +16,7 @@ struct PredictOptions {
   std::string output;                  ///< a file, a folder of pictures, or "" for lines
   std::vector<std::string> overrides;  ///< "predict.beams=4": of the run's section `predict:`
   bool raw = false;                    ///< the model's outputs as they are
+  bool overwrite = false;              ///< replace a file that no prediction wrote
   bool quiet = false;
   int64_t streams = 1;  ///< batches at a time, which share the threads
 };

@@ -8,7 +8,9 @@
 #include "base/text.h"
 #include "onnx/graph/value_io.h"
 #include "program/model.h"
+#include "program/model_units.h"
 #include "runtime/execute.h"
+#include "sections/sections.h"
 
 namespace paddle::v0 {
 namespace {
@@ -39,12 +41,17 @@ bool fits(const paddle::Array& array, const TensorType& type) {
 class Model::Impl {
  public:
   Impl(const std::string& path, const ModelOptions& options) {
+    register_sections();  // of the configs that runs keep
     program::LoadOptions load;
     load.weights = options.weights;
     load.function = options.function;
     load.overrides = options.overrides;
     load.seed = options.seed;
     model_ = program::load_model(path, load);
+    if (!options.raw) {
+      inputs_.emplace(*model_);
+      outputs_.emplace(*model_);
+    }
     // Types that an array cannot hold are refused here and not by the first prediction.
     inputs();
   }
@@ -107,19 +114,21 @@ class Model::Impl {
       fail(paddle::ErrorCode::kData, "predict: the model takes ", wanted.size(), " inputs, ",
            inputs.size(), " are given");
     std::vector<paddle::Array> arrays;
+    for (const Array& input : inputs) arrays.push_back(Access::engine(input));
+    if (inputs_ && are_raw(arrays)) arrays = prepared(arrays);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto& [name, type] = wanted[i];
-      paddle::Array array = Access::engine(inputs[i]);
+      paddle::Array& array = arrays[i];
       if (array.dtype != type.dtype && onnx::needs_cast(array.dtype, type.dtype))
         array = onnx::cast_provided(array, type.dtype, str("predict: input '", name, "'"));
       if (!fits(array, type))
         fail(paddle::ErrorCode::kData, "predict: input '", name, "' is ", paddle::text(array.dtype),
              str(array.shape), ", expected ", type);
-      arrays.push_back(std::move(array));
     }
     std::vector<Array> out;
     // The engine's results are overwritten by the next prediction, so the caller gets copies.
-    for (const paddle::Array& result : model_->run(arrays)) {
+    const std::vector<paddle::Array>& results = model_->run(arrays);
+    for (const paddle::Array& result : outputs_ ? outputs_->restored(results) : results) {
       const DType held =
           public_dtype(result.dtype, str("output '", model_->outputs()[out.size()], "'"));
       out.push_back(Access::handle(engine_dtype(held) == result.dtype
@@ -129,8 +138,35 @@ class Model::Impl {
     return out;
   }
 
+  bool are_raw(const std::vector<paddle::Array>& arrays) const {
+    return inputs_->are_raw([&](const std::string& name) -> std::optional<paddle::DType> {
+      for (size_t i = 0; i < arrays.size(); ++i)
+        if (model_->inputs()[i].first == name) return arrays[i].dtype;
+      return std::nullopt;
+    });
+  }
+
+  std::vector<paddle::Array> prepared(const std::vector<paddle::Array>& arrays) const {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const std::string& name = model_->inputs()[i].first;
+      if (arrays[i].shape.empty() || arrays[i].shape[0] != arrays[0].shape[0] ||
+          arrays[i].shape[0] == 0)
+        fail(paddle::ErrorCode::kData, "predict: input '", name, "' is ",
+             paddle::text(arrays[i].dtype), str(arrays[i].shape),
+             ", expected a first axis of at least one row, as long for all inputs");
+    }
+    try {
+      return inputs_->prepared(arrays);
+    } catch (const paddle::Error& error) {  // of arrays that the transforms do not suit
+      if (error.code() != paddle::ErrorCode::kConfig) throw;
+      fail(paddle::ErrorCode::kData, "predict: ", error.message());
+    }
+  }
+
   mutable std::mutex mutex_;
   std::unique_ptr<program::Model> model_;
+  std::optional<program::InputUnits> inputs_;  ///< none: arrays are as the model takes them
+  std::optional<program::OutputUnits> outputs_;
 };
 
 Model::Model(const std::string& path, const ModelOptions& options)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace paddle::data {
 
@@ -44,6 +45,37 @@ double TargetScale::restored(double value, size_t column) const {
     value = (value - step->offset[c]) / step->factor[c];
   }
   return log_ ? std::copysign(std::expm1(std::abs(value)), value) : value;
+}
+
+TargetScale TargetScale::of_columns(const std::vector<int64_t>& chosen) const {
+  TargetScale out = *this;
+  out.columns_ = 1;
+  for (Affine& step : out.steps_) {
+    if (step.factor.size() == 1) continue;
+    const Affine all = std::exchange(step, {});
+    for (const int64_t column : chosen) {
+      step.factor.push_back(all.factor.at(static_cast<size_t>(column)));
+      step.offset.push_back(all.offset.at(static_cast<size_t>(column)));
+    }
+    out.columns_ = chosen.size();
+  }
+  return out;
+}
+
+std::pair<double, double> TargetScale::inverse(size_t column) const {
+  double factor = 1, offset = 0;
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    const size_t c = step->factor.size() == 1 ? 0 : column;
+    factor /= step->factor[c];
+    offset = (offset - step->offset[c]) / step->factor[c];
+  }
+  return {factor, offset};
+}
+
+double TargetScale::factor(size_t column) const {
+  double out = 1;
+  for (const Affine& step : steps_) out *= step.factor[step.factor.size() == 1 ? 0 : column];
+  return std::abs(out);
 }
 
 Array TargetScale::restored(const Array& values) const {

@@ -352,7 +352,10 @@ std::vector<ExportResult> export_functions(const ExportJob& job,
     Exportable source{
         outputs[i], model.name, *model.function, model.weight, metadata_of(job, model), {}};
     if (preprocess) {
-      source.finish = [&](onnx::ExportedModel& exported) { preprocess->insert(exported.model); };
+      source.finish = [&](onnx::ExportedModel& exported) {
+        for (const std::string& line : preprocess->notes(exported.model.graph)) note(line);
+        preprocess->insert(exported.model);
+      };
       source.least_opset = preprocess->least_opset();
       if (source.least_opset > 17) source.least_opset_reason = "Resize with antialiasing";
       source.check = [&](const std::string& file, const onnx::ExportedModel&) {

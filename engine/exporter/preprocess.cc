@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "data/open_data.h"
 #include "data/tokens.h"
@@ -290,6 +291,39 @@ Tokenized tokenized(Nodes& n, std::string x, const data::Fitted& fitted) {
   return {finished(ids), n.cast(finished(mask), DType::kBool)};
 }
 
+/// The ids of categories by their texts. One that the training data lacked has the id 0 where the
+/// field says so, else one that no table has a row for.
+std::string encoded(Nodes& n, const std::string& x, const data::Fitted& fitted) {
+  const int64_t first = fitted.unknown_is_zero && !fitted.unknown_shares_zero ? 1 : 0;
+  std::vector<int64_t> numbers(fitted.tokens.size());
+  std::iota(numbers.begin(), numbers.end(), first);
+  const int64_t unknown = fitted.unknown_is_zero ? 0 : std::ssize(fitted.tokens) + first;
+  return n.add("LabelEncoder", {x}, encoder(fitted.tokens, numbers, unknown), kMl);
+}
+
+/// Takes the scaling of columns out of the options of a dataset.
+void leave_unscaled(data::DatasetOptions& options) {
+  options.scales.clear();
+  if (auto* csv = std::get_if<data::CsvFileOptions>(&options.source)) {
+    for (data::CsvField& field : csv->fields) {
+      field.scaling = data::Scaling::kNone;
+      field.log = false;
+      field.shift.clear();
+      field.factor.clear();
+    }
+  } else if (auto* series = std::get_if<data::SeriesOptions>(&options.source)) {
+    series->scaling = data::Scaling::kNone;
+    series->shift.clear();
+    series->factor.clear();
+  } else if (auto* mixture = std::get_if<data::MixtureOptions>(&options.source)) {
+    for (auto& [name, source] : mixture->sources) {
+      data::DatasetOptions own = *source;
+      leave_unscaled(own);
+      source = std::make_shared<const data::DatasetOptions>(std::move(own));
+    }
+  }
+}
+
 void rename_reads(Graph& graph, const std::string& from, const std::string& to) {
   for (Node& node : graph.nodes) {
     for (std::string& input : node.inputs)
@@ -297,6 +331,14 @@ void rename_reads(Graph& graph, const std::string& from, const std::string& to) 
     for (const auto& attribute : node.attributes)
       for (const auto& inner : attribute.graphs) rename_reads(*inner, from, to);
   }
+}
+
+/// Renames a value that nodes write and read.
+void rename_value(Graph& graph, const std::string& from, const std::string& to) {
+  rename_reads(graph, from, to);
+  for (Node& node : graph.nodes)
+    for (std::string& output : node.outputs)
+      if (output == from) output = to;
 }
 
 /// A symbol for a size that differs by sample: of an image its rows or columns.
@@ -308,7 +350,7 @@ std::string symbol_for(const data::Field& field, size_t axis) {
 }  // namespace
 
 Preprocess::Preprocess(const std::string& model, const program::ModelMetadata& metadata)
-    : model_(model) {
+    : model_(model), metadata_(metadata) {
   if (!metadata.config || !metadata.config->find("data"))
     fail(ErrorCode::kUsage, model,
          ": --with-preprocess is for the models of runs, whose config says ",
@@ -322,16 +364,23 @@ Preprocess::Preprocess(const std::string& model, const program::ModelMetadata& m
            "' has no ONNX form");
   data::apply_fitted(options, fitted_);
   scaled_ = data::make_dataset(options);
-  options.scales.clear();
-  if (auto* csv = std::get_if<data::CsvFileOptions>(&options.source))
-    for (data::CsvField& field : csv->fields) {
-      field.scaling = data::Scaling::kNone;
-      field.log = false;
-      field.shift.clear();
-      field.factor.clear();
-      if (field.kind == data::ColumnKind::kText) text_columns_[field.name] = field.columns.at(0);
+  leave_unscaled(options);
+  if (const auto* csv = std::get_if<data::CsvFileOptions>(&options.source))
+    for (const data::CsvField& field : csv->fields) {
+      const bool is_category = field.kind == data::ColumnKind::kCategorical;
+      if (field.kind != data::ColumnKind::kText && !is_category) continue;
+      if (is_category && field.buckets > 0)
+        hashed_.push_back(field.name);
+      else
+        string_columns_[field.name] = 1;
+      if (field.scalar || !is_category) scalars_.push_back(field.name);
     }
   raw_ = data::make_dataset(options);
+  for (auto& [name, columns] : string_columns_) {
+    const auto& field = raw_->fields()[static_cast<size_t>(raw_->find_field(name))];
+    if (field.max_length == 0 && !field.shape.empty())
+      columns = static_cast<size_t>(field.shape[0]);
+  }
   transforms_ = run.valid_loader.transforms;
   for (const TransformOptions& each : transforms_)
     if (!has_form(each))
@@ -351,8 +400,11 @@ std::vector<Preprocess::Input> Preprocess::inputs_of(const Graph& graph) const {
   for (const auto& value : graph.inputs) {
     const int64_t at = raw_->find_field(value.name);
     if (at < 0) continue;
-    Input input{value.name, raw_->fields()[static_cast<size_t>(at)], nullptr, {}};
+    Input input{value.name, raw_->fields()[static_cast<size_t>(at)], nullptr, false, {}};
     const data::Fitted* fitted = data::find_fitted(fitted_, value.name);
+    input.is_category = fitted && fitted->token_kind.empty() && !fitted->tokens.empty() &&
+                        !fitted->unknown_shares_zero && string_columns_.contains(value.name);
+    if (input.is_category) input.fitted = fitted;
     if (fitted && (fitted->log || !fitted->shift.empty() || !fitted->token_kind.empty()))
       input.fitted = fitted;
     for (const TransformOptions& each : transforms_)
@@ -378,6 +430,10 @@ void Preprocess::insert(formats::onnx::Model& model) const {
       rename_reads(graph, mask, tokens.mask);
       model.opsets[kContrib] = 1;
       model.opsets[kMl] = 2;
+    } else if (input.is_category) {
+      x = encoded(nodes, x, *input.fitted);
+      field.dtype = DType::kI64;
+      model.opsets[kMl] = 2;
     } else if (input.fitted) {
       x = scaled(nodes, x, field, *input.fitted);
     }
@@ -391,11 +447,93 @@ void Preprocess::insert(formats::onnx::Model& model) const {
       const int64_t size = input.raw.shape[i];
       shape.push_back(size < 0 ? Dim::symbol(symbol_for(input.raw, i)) : Dim(size));
     }
-    declared.type.dtype = input.is_text() ? DType::kString : input.raw.dtype;
+    declared.type.dtype = input.takes_strings() ? DType::kString : input.raw.dtype;
     declared.type.shape = shape;
     before.insert(before.end(), nodes.nodes().begin(), nodes.nodes().end());
   }
   graph.nodes.insert(graph.nodes.begin(), before.begin(), before.end());
+  restore_outputs(graph);
+}
+
+/// Outputs keep their names; the values that the model gives get others.
+void Preprocess::restore_outputs(Graph& graph) const {
+  std::vector<std::string> names;
+  for (const auto& value : graph.outputs) names.push_back(value.name);
+  const program::OutputUnits units(metadata_, names);
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::vector<const program::ScaledOutput*> scales;
+    for (const program::ScaledOutput& each : units.scales())
+      if (each.output == i) scales.push_back(&each);
+    const auto& type = graph.outputs[i].type;
+    if (scales.empty() || !type.dtype || !is_float(*type.dtype)) continue;
+    // One pair for all, or one for each place on the last axis.
+    const bool is_one = scales.size() == 1 && scales[0]->unit.at < 0 &&
+                        (scales[0]->scale.columns() <= 1 || scales[0]->unit.column >= 0);
+    const auto last = type.shape && !type.shape->empty() ? type.shape->back().constant()
+                                                         : std::optional<int64_t>();
+    if (!is_one && !last)
+      fail(ErrorCode::kUsage, model_, ": --with-preprocess: the output '", names[i],
+           "' has columns in several units, and their number is not known");
+    const int64_t size = is_one ? 1 : *last;
+    std::vector<double> factors(static_cast<size_t>(size), 1), offsets(factors.size(), 0);
+    std::vector<uint8_t> is_log(factors.size());
+    for (const program::ScaledOutput* each : scales)
+      for (int64_t place = 0; place < size; ++place) {
+        const auto column = each->column_of(place, size);
+        if (!column) continue;
+        const auto at = static_cast<size_t>(place);
+        std::tie(factors[at], offsets[at]) = each->linear(*column);
+        is_log[at] = !each->scale.is_linear();
+      }
+    Nodes nodes(graph, names[i] + ".restored");
+    const auto row = [&](const std::vector<double>& values) {
+      return nodes.constant(
+          Array::from<double>(values, is_one ? Dims{} : Dims{size}).cast(*type.dtype));
+    };
+    const std::string raw = names[i] + ".scaled";
+    rename_value(graph, names[i], raw);
+    std::string y = nodes.add("Add", {nodes.add("Mul", {raw, row(factors)}), row(offsets)});
+    if (std::find(is_log.begin(), is_log.end(), 1) != is_log.end()) {
+      const std::string one = nodes.constant(Array::scalar(1.0).cast(*type.dtype));
+      const std::string grown =
+          nodes.add("Mul", {nodes.add("Sign", {y}),
+                            nodes.add("Sub", {nodes.add("Exp", {nodes.add("Abs", {y})}), one})});
+      Array chosen = Array::empty(DType::kBool, is_one ? Dims{} : Dims{size});
+      for (size_t at = 0; at < is_log.size(); ++at) chosen.data<bool>()[at] = is_log[at] != 0;
+      y = nodes.add("Where", {nodes.constant(chosen), grown, y});
+    }
+    nodes.nodes().back().outputs = {names[i]};
+    graph.nodes.insert(graph.nodes.end(), nodes.nodes().begin(), nodes.nodes().end());
+  }
+}
+
+std::vector<std::string> Preprocess::notes(const Graph& graph) const {
+  std::vector<std::string> out, names;
+  for (const auto& value : graph.outputs) names.push_back(value.name);
+  for (const auto& value : graph.inputs)
+    if (std::find(hashed_.begin(), hashed_.end(), value.name) != hashed_.end())
+      out.push_back(
+          str("the input '", value.name,
+              "' takes the numbers of hash buckets, as "
+              "`paddle-train --check-data` shows them: ONNX has no operator for the "
+              "hash; a `vocabulary` in place of `buckets` would become part of the file"));
+  const program::OutputUnits units(metadata_, names);
+  out.insert(out.end(), units.warnings().begin(), units.warnings().end());
+  return out;
+}
+
+onnx::Value Preprocess::strings_of(int64_t sample, const std::string& field) const {
+  const std::string text = raw_->key_of(sample, field).value_or("");
+  const size_t columns = string_columns_.at(field);
+  if (std::find(scalars_.begin(), scalars_.end(), field) != scalars_.end())
+    return onnx::Value::of_strings({1}, {text});
+  std::vector<std::string> cells;
+  for (size_t begin = 0; cells.size() < columns;) {
+    const size_t end = std::min(text.find('\x1f', begin), text.size());
+    cells.push_back(text.substr(begin, end - begin));
+    begin = std::min(end + 1, text.size());
+  }
+  return onnx::Value::of_strings({1, static_cast<int64_t>(columns)}, cells);
 }
 
 Array Preprocess::batch_of_one(const data::Sample& sample, const std::string& input,
@@ -433,6 +571,7 @@ std::vector<CheckResult> Preprocess::check(
     std::erase_if(each.fields, [&](const std::string& f) { return scaled_->find_field(f) < 0; });
   std::erase_if(transforms, [](const TransformOptions& each) { return each.fields.empty(); });
   const data::Pipeline pipeline(scaled_->fields(), transforms);
+  const program::OutputUnits units(*source);
   std::vector<CheckResult> out;
   for (int64_t i = 0; i < std::min<int64_t>(job.checks, raw_->size()); ++i) {
     data::Sample raw, prepared;
@@ -443,10 +582,9 @@ std::vector<CheckResult> Preprocess::check(
     const auto inputs = [&](const program::Model& model, const data::Sample& sample) {
       onnx::Values values;
       for (const auto& [name, type] : model.inputs())
-        values.push_back(
-            type.dtype == DType::kString
-                ? onnx::Value::of_strings({1}, {*raw_->key_of(i, text_columns_.at(name))})
-                : onnx::Value(Tensor(batch_of_one(sample, name, type.dtype))));
+        values.push_back(type.dtype == DType::kString
+                             ? strings_of(i, name)
+                             : onnx::Value(Tensor(batch_of_one(sample, name, type.dtype))));
       return values;
     };
     CheckResult check;
@@ -455,6 +593,7 @@ std::vector<CheckResult> Preprocess::check(
     std::vector<Array> expected;
     for (const Array& each : run_values(*source, inputs(*source, prepared)))
       expected.push_back(runtime::copied(each));
+    expected = units.restored(expected);
     const std::vector<Array> found = run_values(*exported, inputs(*exported, raw));
     for (size_t k = 0; k < expected.size() && check.difference.empty(); ++k) {
       // A rounded pixel may be the next one.

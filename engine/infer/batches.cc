@@ -1,6 +1,7 @@
 #include "infer/batches.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "base/files.h"
@@ -9,6 +10,7 @@
 #include "formats/npz.h"
 #include "infer/input_batches.h"
 #include "onnx/graph/value_io.h"
+#include "program/model_units.h"
 
 namespace paddle::infer {
 namespace {
@@ -29,20 +31,6 @@ data::LoaderOptions prediction_loader(data::LoaderOptions loader, int64_t batch)
   loader.batch_size = batch;
   loader.max_bad_rate = 1;
   return loader;
-}
-
-/// The values that the run fitted. Models without `fitted.json` have them in their config.
-std::vector<data::Fitted> fitted_of(const program::Model& model,
-                                    const std::optional<data::DataConfig>& run) {
-  const program::ModelMetadata& metadata = model.metadata();
-  if (!metadata.fitted.empty() || !run) return metadata.fitted;
-  std::vector<data::Fitted> fitted = data::stated_fitted(run->train);
-  if (std::holds_alternative<data::ImageFolderOptions>(run->train.source)) {
-    data::Fitted& classes = fitted.emplace_back();
-    classes.field = metadata.label_field;
-    classes.tokens = metadata.classes;
-  }
-  return fitted;
 }
 
 bool is_npz(const std::string& path) { return extension(path) == ".npz"; }
@@ -70,10 +58,7 @@ std::set<std::string> provided_arrays(const std::string& model, const InputOptio
 }
 
 std::optional<data::DataConfig> run_data(const program::Model& model) {
-  if (!model.metadata().config) return std::nullopt;
-  const config::Node& document = *model.metadata().config;
-  if (!document.find("data")) return std::nullopt;
-  return data::read_data_section(document);
+  return program::run_data(model.metadata());
 }
 
 namespace {
@@ -84,6 +69,9 @@ std::unique_ptr<Batches> open_section(const program::Model& model, const InputOp
   if (part != "train" && part != "valid")
     fail(ErrorCode::kUsage, "--data: expected 'train' or 'valid', found '", part, "'");
   const std::optional<data::DataConfig> run = run_data(model);
+  if (config.empty() && !run)
+    fail(ErrorCode::kUsage,
+         "--data: this model has no data of its own; give --data CONFIG.yaml:", part);
   const data::DataConfig data = !config.empty() ? data::read_config_data(config)
                                 : run           ? *run
                                                 : data::DataConfig();
@@ -91,7 +79,7 @@ std::unique_ptr<Batches> open_section(const program::Model& model, const InputOp
     fail(ErrorCode::kUsage, "--data: the config has no validation data");
   data::DatasetOptions source = part == "valid" ? *data.valid : data.train;
   if (run)
-    data::apply_fitted(source, fitted_of(model, run));
+    data::apply_fitted(source, program::fitted_of(model.metadata(), run));
   else if (part == "valid")  // as in a training of that config
     data::apply_fitted(source, data::make_dataset(data.train)->fitted());
   const std::vector<std::string> names = input_names(model);
@@ -101,8 +89,32 @@ std::unique_ptr<Batches> open_section(const program::Model& model, const InputOp
                          prediction_loader(data.valid_loader, options.batch), source);
 }
 
-/// One NPZ file. Its arrays are read as the run's own arrays are if the run was trained on arrays
-/// (npz, npy) or on scaled columns; otherwise they are what the model takes.
+/// Whether rows of the arrays, which are what the model takes, are NaN or infinite somewhere, and
+/// the run has a policy for them.
+bool has_bad_rows(const program::Model& model, const data::LoaderOptions& policies,
+                  const InputOptions& options, const formats::NpzReader& reader) {
+  if (policies.nan == data::NanPolicy::kKeep) return false;
+  bool any = false;
+  std::optional<Dim> rows;
+  int64_t count = -1;
+  for (const auto& [name, type] : model.inputs()) {
+    if (is_generated(options, name)) continue;
+    if (!reader.contains(name) || type.shape.empty() || !type.shape[0].is_symbol()) return false;
+    if (!rows) rows = type.shape[0];
+    const auto& header = reader.header(name);
+    if (header.dtype != type.dtype || header.shape.size() != type.shape.size() ||
+        !type.shape[0].same(*rows) || (count >= 0 && header.shape[0] != count))
+      return false;
+    count = header.shape[0];
+    if (!is_float(type.dtype)) continue;
+    const Array array = reader.read(name).contiguous();
+    for (int64_t i = 0; i < array.size() && !any; ++i) any = !std::isfinite(array.number(i));
+  }
+  return any;
+}
+
+/// One NPZ file. Its arrays are read as the run's own arrays are if they are raw data
+/// (program/model_units.h); otherwise they are what the model takes.
 std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOptions& options,
                                      const std::optional<data::DataConfig>& run) {
   const std::string& path = options.paths[0];
@@ -112,26 +124,15 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
   const auto is_input = [&](const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  const bool arrays = std::holds_alternative<data::NpzOptions>(run->train.source) ||
-                      std::holds_alternative<data::NpyOptions>(run->train.source);
-  std::vector<data::Fitted> scales;
-  for (const data::Fitted& each : fitted_of(model, run))
-    if (is_input(each.field) && (!each.shift.empty() || each.log)) scales.push_back(each);
-  std::vector<data::TransformOptions> transforms;
-  for (const data::TransformOptions& t : run->valid_loader.transforms) {
-    data::TransformOptions own = t;
-    std::erase_if(own.fields, [&](const std::string& f) { return !is_input(f); });
-    if (!own.fields.empty()) transforms.push_back(own);
-  }
+  const program::InputUnits units(model, options.generated);
+  const std::vector<data::Fitted>& scales = units.scales();
+  const std::vector<data::TransformOptions>& transforms = units.transforms();
   const formats::NpzReader reader(path);
-  const bool other_types =
-      std::any_of(model.inputs().begin(), model.inputs().end(), [&](const auto& input) {
-        return reader.contains(input.first) &&
-               reader.header(input.first).dtype != input.second.dtype;
-      });
-  const bool as_data =
-      (arrays && !transforms.empty()) || !scales.empty() || (other_types && !transforms.empty());
-  if (!as_data) {
+  const bool as_data = units.are_raw([&](const std::string& name) -> std::optional<DType> {
+    if (!reader.contains(name)) return std::nullopt;
+    return reader.header(name).dtype;
+  });
+  if (!as_data && !has_bad_rows(model, run->valid_loader, options, reader)) {
     std::vector<std::string> warnings;
     if (!transforms.empty())
       warnings.push_back(
@@ -148,7 +149,10 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
   }
   for (const std::string& name : names) {
     const bool scaled = data::find_fitted(scales, name) != nullptr;
-    if (scaled && transforms.empty()) {
+    const bool changes = std::any_of(transforms.begin(), transforms.end(), [&](const auto& each) {
+      return std::find(each.fields.begin(), each.fields.end(), name) != each.fields.end();
+    });
+    if (scaled && !changes) {
       const auto& type =
           std::find_if(model.inputs().begin(), model.inputs().end(), [&](const auto& input) {
             return input.first == name;
@@ -161,15 +165,62 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
              ", the model takes ", type);
     }
   }
-  const std::string label = label_field(model);
+  const std::string label = label_field(model, options);
   const bool labelled = !label.empty() && !is_input(label) && reader.contains(label);
   if (labelled) npz.arrays.emplace_back(label, label);
   data::DatasetOptions source;
   source.source = npz;
   source.scales = scales;
   data::LoaderOptions loader = prediction_loader(run->valid_loader, options.batch);
-  loader.transforms = transforms;
+  if (as_data)
+    loader.transforms = transforms;
+  else
+    loader.transforms.clear();
   return dataset_batches(model, options, data::make_dataset(source), loader, source);
+}
+
+/// Whether a folder is read as training reads one: images alone, or folders whose names are classes
+/// of the model and so labels.
+bool is_plain_folder(const program::Model& model, const std::string& path) {
+  if (!is_directory(path)) return false;
+  const auto& classes = model.metadata().classes;
+  bool has_images = false, has_folders = false;
+  for (const std::string& name : list_directory(path)) {
+    if (name.starts_with('.')) continue;
+    const bool is_folder = is_directory(join_path(path, name));
+    has_images = has_images || (!is_folder && formats::has_image_ending(name));
+    has_folders = has_folders || is_folder;
+    if (is_folder && std::find(classes.begin(), classes.end(), name) == classes.end()) return false;
+  }
+  return !(has_images && has_folders);
+}
+
+/// The images of a folder and of those in it.
+void add_images(const std::string& folder, int depth, std::vector<std::string>& out) {
+  constexpr int kMostNested = 32;
+  if (depth > kMostNested)
+    fail(ErrorCode::kData, folder, ": more than ", kMostNested, " folders inside each other");
+  for (const std::string& name : list_directory(folder)) {
+    if (name.starts_with('.')) continue;
+    const std::string path = join_path(folder, name);
+    if (is_directory(path))
+      add_images(path, depth + 1, out);
+    else if (formats::has_image_ending(name))
+      out.push_back(path);
+  }
+}
+
+/// The columns that the inputs are made of.
+std::vector<std::string> input_columns(const data::DataConfig& run,
+                                       const std::vector<std::string>& inputs) {
+  std::vector<std::string> out;
+  for (const data::CsvField& field : std::get<data::CsvFileOptions>(run.train.source).fields) {
+    if (std::find(inputs.begin(), inputs.end(), field.name) == inputs.end()) continue;
+    for (const std::string& column :
+         field.columns.empty() ? std::vector{field.name} : field.columns)
+      out.push_back("'" + column + "'");
+  }
+  return out;
 }
 
 data::ImageFolderOptions image_options(const program::Model& model, const InputOptions& options,
@@ -190,10 +241,17 @@ data::ImageFolderOptions image_options(const program::Model& model, const InputO
   images.image_field = name;
   images.path.clear();
   images.files.clear();
-  if (is_directory(options.paths[0]))
+  if (options.paths.size() == 1 && is_plain_folder(model, options.paths[0])) {
     images.path = options.paths[0];
-  else
-    images.files = options.paths;
+    return images;
+  }
+  for (const std::string& path : options.paths)
+    if (is_directory(path))
+      add_images(path, 0, images.files);
+    else
+      images.files.push_back(path);
+  if (images.files.empty())
+    fail(ErrorCode::kData, options.paths[0], ": has no images (", formats::kImageEndings, ")");
   return images;
 }
 
@@ -226,6 +284,8 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
   std::erase_if(names, [&](const std::string& name) { return is_generated(options, name); });
   if (is_directory(first) || formats::has_image_ending(first)) {
     data::ImageFolderOptions images = image_options(model, options, run);
+    // One bad picture does not keep the others from being predicted: it is named.
+    if (images.files.size() != 1) loader.on_bad_sample = data::BadSamplePolicy::kSkip;
     const Shape& shape = model.inputs()[0].second.shape;
     // A model without a run has no transforms: pictures get the size that it declares.
     if (!run && shape.size() == 4 && shape[2].is_constant() && shape[3].is_constant()) {
@@ -240,17 +300,30 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
   } else if (extension(first) == ".csv" || extension(first) == ".tsv" ||
              extension(first) == ".jsonl") {
     one_file();
-    data::CsvFileOptions csv;
-    if (run)
-      if (const auto* trained = std::get_if<data::CsvFileOptions>(&run->train.source))
-        csv = *trained;
-    csv.path = first;
-    csv.more_paths.clear();
-    csv.format =
+    const auto format =
         extension(first) == ".jsonl" ? data::RecordFormat::kJsonl : data::RecordFormat::kCsv;
-    source.source = csv;
+    if (run && std::holds_alternative<data::SeriesOptions>(run->train.source)) {
+      data::SeriesOptions series = std::get<data::SeriesOptions>(run->train.source);
+      series.file.path = first;
+      series.file.more_paths.clear();
+      series.file.format = format;
+      series.forecasts = true;
+      source.source = series;
+    } else {
+      data::CsvFileOptions csv;
+      if (run)
+        if (const auto* trained = std::get_if<data::CsvFileOptions>(&run->train.source))
+          csv = *trained;
+      csv.path = first;
+      csv.more_paths.clear();
+      csv.format = format;
+      source.source = csv;
+    }
   } else if (extension(first) == ".txt") {
     one_file();
+    if (run && std::holds_alternative<data::CsvFileOptions>(run->train.source))
+      fail(ErrorCode::kUsage, first, ": the model was trained on a table; give a .csv, .tsv or ",
+           ".jsonl file with the column ", join(input_columns(*run, names), ", "));
     data::TextOptions t;
     if (run)
       if (const auto* trained = std::get_if<data::TextOptions>(&run->train.source)) t = *trained;
@@ -263,7 +336,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
     fail(ErrorCode::kUsage, first,
          ": expected .npz, .csv, .tsv, .jsonl, .txt, images or a folder of images");
   }
-  data::apply_fitted(source, fitted_of(model, run));
+  data::apply_fitted(source, program::fitted_of(model.metadata(), run));
   const data::DatasetOptions with_label = source;
   if (auto* csv = std::get_if<data::CsvFileOptions>(&source.source))
     // Only what the model takes; a file to predict need not have labels.

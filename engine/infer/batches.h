@@ -24,6 +24,16 @@ struct InputOptions {
   /// Otherwise such a graph, which may mix the rows of its batch, gets all of them at once.
   bool rows_are_samples = false;
   std::string text_field = {};  ///< whose text InputBatch::texts has, if the input has it
+  /// The field of the labels; "": that of the model.
+  std::string label_field = {};
+  bool label_is_list = false;  ///< the text of a label is a list of words, such as tags
+};
+
+/// A label that is more than a number or a class: a text, tags, boxes, a list of numbers or
+/// classes.
+struct LabelText {
+  std::string text;  ///< for CSV and terminals
+  std::string json;
 };
 
 /// An image before the transforms, and where they moved its pixels.
@@ -45,6 +55,8 @@ struct InputBatch {
   /// Per row, if the input has labels: the class, or the target in the units of the file. None
   /// where a row has no label.
   std::vector<std::optional<double>> labels;
+  /// Per row, where labels are more than that.
+  std::vector<std::optional<LabelText>> label_texts;
   std::vector<std::string> texts;  ///< per row: InputOptions::text_field as the file has it
   /// Per row, for images whose way through the transforms is known.
   std::vector<SourceImage> images;

@@ -24,7 +24,8 @@ class RowWriter : public DecodedResults {
     for (size_t i = 0; i < decoded.size(); ++i) {
       const int64_t index = i < batch.indices.size() ? batch.indices[i] : static_cast<int64_t>(i);
       for (; skipped != batch.skipped.end() && skipped->index < index; ++skipped) skip(*skipped);
-      row(index, i < batch.places.size() ? batch.places[i] : "", decoded[i]);
+      row(index, i < batch.places.size() ? batch.places[i] : "",
+          i < batch.label_texts.size() ? batch.label_texts[i] : std::nullopt, decoded[i]);
     }
     for (; skipped != batch.skipped.end(); ++skipped) skip(*skipped);
   }
@@ -36,20 +37,25 @@ class RowWriter : public DecodedResults {
  protected:
   /// Before the rows of a batch; `has_rows`: the decoder has run.
   virtual void begin(bool /*has_rows*/) {}
-  virtual void row(int64_t index, const std::string& place, const Decoded& decoded) = 0;
+  virtual void row(int64_t index, const std::string& place, const std::optional<LabelText>& label,
+                   const Decoded& decoded) = 0;
   virtual void skip(const SkippedRow& row) = 0;
   std::unique_ptr<AtomicFile> file_;
 };
 
 class JsonResults final : public RowWriter {
  public:
-  using RowWriter::RowWriter;
+  JsonResults(const std::string& path, bool has_labels)
+      : RowWriter(path), has_labels_(has_labels) {}
 
  private:
-  void row(int64_t index, const std::string& place, const Decoded& decoded) override {
+  void row(int64_t index, const std::string& place, const std::optional<LabelText>& label,
+           const Decoded& decoded) override {
     nlohmann::ordered_json o;
     o["row"] = index;
     if (!place.empty()) o["source"] = place;
+    if (has_labels_)
+      o["label"] = label ? nlohmann::ordered_json::parse(label->json) : nlohmann::ordered_json();
     // Two objects as one.
     std::string line = dumped(o);
     line.back() = ',';
@@ -65,28 +71,31 @@ class JsonResults final : public RowWriter {
   static std::string dumped(const nlohmann::ordered_json& o) {
     return o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
+  bool has_labels_;
 };
 
 class CsvResults final : public RowWriter {
  public:
-  CsvResults(const Decoder& decoder, const std::string& path, bool may_skip)
-      : RowWriter(path), decoder_(decoder), may_skip_(may_skip) {}
+  CsvResults(const Decoder& decoder, const std::string& path, ShownColumns shown)
+      : RowWriter(path), decoder_(decoder), shown_(shown) {}
 
  private:
   void begin(bool has_rows) override {
     if (columns_ > 0 || !has_rows) return;
-    std::string header = "row,source";
+    std::string header = shown_.labels ? "row,source,label" : "row,source";
     for (const std::string& name : decoder_.columns()) header += "," + formats::csv_quote(name);
-    columns_ = decoder_.columns().size();
-    file_->write(header + (may_skip_ ? ",skipped\n" : "\n"));
+    columns_ = decoder_.columns().size() + (shown_.labels ? 1 : 0);
+    file_->write(header + (shown_.skipped ? ",skipped\n" : "\n"));
     for (const SkippedRow& row : waiting_) skip(row);
     waiting_.clear();
   }
-  void row(int64_t index, const std::string& place, const Decoded& decoded) override {
+  void row(int64_t index, const std::string& place, const std::optional<LabelText>& label,
+           const Decoded& decoded) override {
     for (const auto& cells : decoded.cells) {
       std::string line = str(index, ",", formats::csv_quote(place));
+      if (shown_.labels) line += "," + formats::csv_quote(label ? label->text : "");
       for (const std::string& cell : cells) line += "," + formats::csv_quote(cell);
-      file_->write(line + (may_skip_ ? ",\n" : "\n"));
+      file_->write(line + (shown_.skipped ? ",\n" : "\n"));
     }
   }
   void skip(const SkippedRow& row) override {
@@ -99,7 +108,7 @@ class CsvResults final : public RowWriter {
   }
 
   const Decoder& decoder_;
-  bool may_skip_;
+  ShownColumns shown_;
   size_t columns_ = 0;  ///< 0: no header yet
   std::vector<SkippedRow> waiting_;
 };
@@ -109,7 +118,8 @@ class PlainResults final : public RowWriter {
   explicit PlainResults(Line line) : RowWriter(""), line_(std::move(line)) {}
 
  private:
-  void row(int64_t index, const std::string& place, const Decoded& decoded) override {
+  void row(int64_t index, const std::string& place, const std::optional<LabelText>&,
+           const Decoded& decoded) override {
     line_((place.empty() ? str("row ", index) : place) + ": " + decoded.text);
   }
   void skip(const SkippedRow& row) override { line_(row.place + ": skipped (" + row.reason + ")"); }
@@ -124,10 +134,10 @@ bool is_folder(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<DecodedResults> open_decoded(Decoder& decoder, const std::string& path,
-                                             bool may_skip, const Line& line) {
+                                             ShownColumns shown, const Line& line) {
   if (path.empty()) return std::make_unique<PlainResults>(line);
-  if (path.ends_with(".csv")) return std::make_unique<CsvResults>(decoder, path, may_skip);
-  if (path.ends_with(".jsonl")) return std::make_unique<JsonResults>(path);
+  if (path.ends_with(".csv")) return std::make_unique<CsvResults>(decoder, path, shown);
+  if (path.ends_with(".jsonl")) return std::make_unique<JsonResults>(path, shown.labels);
   if (!is_folder(path))
     fail(ErrorCode::kUsage,
          "--output: expected a name ending in .npz, .csv or .jsonl, or a folder ",

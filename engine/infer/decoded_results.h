@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "infer/decoder.h"
+#include "infer/results.h"
 
 namespace paddle::infer {
 
@@ -21,9 +22,8 @@ class DecodedResults {
 
 /// By the ending of the file, .csv or .jsonl; "" reports lines by `line`. The decoder writes
 /// pictures into a folder, for which lines are reported as well. kUsage for other names.
-/// `may_skip`: CSV gets a column `skipped`.
 std::unique_ptr<DecodedResults> open_decoded(Decoder& decoder, const std::string& path,
-                                             bool may_skip,
+                                             ShownColumns shown,
                                              const std::function<void(const std::string&)>& line);
 
 }  // namespace paddle::infer

@@ -28,6 +28,9 @@ class Decoder {
   virtual std::vector<std::string> columns() const = 0;
   /// The input whose text is shown beside the prediction; "" for none.
   virtual std::string text_field() const { return {}; }
+  /// The field of the data with the true answer, and whether its text is a list of words.
+  virtual std::string label_field() const = 0;
+  virtual bool label_is_list() const { return false; }
   /// Whether it writes a picture per row, and the folder to write them to; kUsage where it writes
   /// none.
   virtual void write_pictures(const std::string& folder);

@@ -107,6 +107,7 @@ class BoxDecoder final : public Decoder {
   std::vector<std::string> columns() const override {
     return {"class", "score", "left", "top", "right", "bottom"};
   }
+  std::string label_field() const override { return options_.field; }
 
  private:
   std::vector<FoundBox> candidates(const Array& boxes, const Array& scores, int64_t row) const {
@@ -276,6 +277,7 @@ class MaskDecoder final : public Decoder {
     return out;
   }
   std::string text_field() const override { return image_; }
+  std::string label_field() const override { return options_.field; }
   void write_pictures(const std::string& folder) override { pictures_.open(folder); }
 
  private:

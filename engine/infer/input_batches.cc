@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
+#include <nlohmann/json.hpp>
+
 #include "data/target_scale.h"
+#include "data/tokens.h"
 #include "formats/npz.h"
 #include "onnx/graph/value_io.h"
 
@@ -29,10 +33,9 @@ std::string expected_inputs(const program::Model& model) {
   return out.empty() ? "no inputs" : out;
 }
 
-std::string label_field(const program::Model& model) {
-  const program::ModelMetadata& metadata = model.metadata();
-  if (!metadata.label_field.empty()) return metadata.label_field;
-  return metadata.targets.size() == 1 ? metadata.targets[0].field : "";
+std::string label_field(const program::Model& model, const InputOptions& options) {
+  if (!options.label_field.empty()) return options.label_field;
+  return model.metadata().label_field;
 }
 
 namespace {
@@ -58,7 +61,7 @@ class ArrayBatches final : public Batches {
              ", the model takes ", type);
       arrays_.push_back(a.contiguous());
     }
-    const std::string label = label_field(model);
+    const std::string label = label_field(model, options);
     if (!label.empty() && reader.contains(label)) {
       Array labels = reader.read(label);
       if (info(labels.dtype).has_kernels) labels_ = labels.contiguous();
@@ -172,12 +175,47 @@ class ArrayBatches final : public Batches {
   std::vector<std::string> warnings_;
 };
 
-/// The labels of a CSV file, from a dataset of the label field alone: a row whose label is missing
-/// or bad is predicted all the same.
+/// A label that is one number, or what stands for more.
+struct RowLabel {
+  std::optional<double> number = {};
+  std::optional<LabelText> text = {};
+};
+
+nlohmann::ordered_json json_number(double x) {
+  if (x == std::trunc(x) && std::abs(x) < 0x1p53) return static_cast<int64_t>(x);
+  return std::isfinite(x) ? nlohmann::ordered_json(x) : nlohmann::ordered_json();
+}
+
+std::string dumped_label(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+LabelText list_label(const std::vector<std::string>& items) {
+  return {join(items, "|"), dumped_label(nlohmann::ordered_json(items))};
+}
+
+/// Numbers [rows, columns], or a plain list of them.
+LabelText numbers_label(const std::vector<double>& numbers, const Dims& shape) {
+  const bool nested = shape.size() > 1 && shape.back() > 1;
+  auto list = nlohmann::ordered_json::array();
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    texts.push_back(format_double(numbers[i]));
+    if (nested && i % static_cast<size_t>(shape.back()) == 0)
+      list.push_back(nlohmann::ordered_json::array());
+    (nested ? list.back() : list).push_back(json_number(numbers[i]));
+  }
+  return {join(texts, "|"), dumped_label(list)};
+}
+
+/// The labels of a file of records, from a dataset of the label field alone: a row whose label is
+/// missing or bad is predicted all the same.
 class Labels {
  public:
-  /// `source` is that of the inputs; none for kinds other than CSV, and where it has no such field.
-  static std::optional<Labels> open(const data::DatasetOptions& source, const std::string& field) {
+  /// `source` is that of the inputs; none for kinds other than records, and where it has no such
+  /// field.
+  static std::optional<Labels> open(const data::DatasetOptions& source, const std::string& field,
+                                    bool is_list) {
     const auto* csv = std::get_if<data::CsvFileOptions>(&source.source);
     if (!csv || field.empty()) return std::nullopt;
     data::DatasetOptions options = source;
@@ -192,55 +230,123 @@ class Labels {
       if (!label.dtype || is_float(*label.dtype)) label.dtype = DType::kF64;
     }
     try {
-      return Labels(data::make_dataset(options));
+      return Labels(data::make_dataset(options), label.kind, is_list);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kData) return std::nullopt;  // the file has no such column
       throw;
     }
   }
-  std::optional<double> read(int64_t index) {
+  RowLabel read(int64_t index) {
     try {
-      dataset_->read(index, {}, sample_);
+      return label_of(index);
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kData) return std::nullopt;
+      if (error.code() == ErrorCode::kData) return {};
       throw;
     }
-    if (sample_[0].size() != 1 || std::isnan(sample_[0].number(0))) return std::nullopt;
-    return sample_[0].number(0);
   }
 
  private:
-  explicit Labels(data::DatasetPtr dataset) : dataset_(std::move(dataset)) {}
+  Labels(data::DatasetPtr dataset, data::ColumnKind kind, bool is_list)
+      : dataset_(std::move(dataset)), kind_(kind), is_list_(is_list) {}
+
+  RowLabel label_of(int64_t index) {
+    const data::Field& field = dataset_->fields()[0];
+    using Kind = data::ColumnKind;
+    if (kind_ == Kind::kText || kind_ == Kind::kMask || kind_ == Kind::kImage ||
+        kind_ == Kind::kAudio) {
+      const auto text = dataset_->key_of(index, field.name);
+      if (!text || trim(*text).empty()) return {};
+      if (!is_list_) return {.text = LabelText{*text, dumped_label(*text)}};
+      std::vector<std::string> words;
+      for (const std::string_view word :
+           data::split_tokens(*text, data::TokenKind::kSpaces, std::ssize(*text)))
+        words.emplace_back(word);
+      return {.text = LabelText{*text, dumped_label(nlohmann::ordered_json(words))}};
+    }
+    dataset_->read(index, {}, sample_);
+    const data::Value& value = sample_[0];
+    std::vector<double> numbers;
+    for (int64_t i = 0; i < value.size(); ++i) numbers.push_back(value.number(i));
+    if (kind_ == Kind::kMultiLabel) {
+      std::vector<std::string> names;
+      for (size_t i = 0; i < numbers.size(); ++i)
+        if (numbers[i] != 0) names.push_back(field.classes.at(i));
+      return {.text = list_label(names)};
+    }
+    if (numbers.size() == 1)
+      return std::isnan(numbers[0]) ? RowLabel() : RowLabel{.number = numbers[0]};
+    return {.text = numbers_label(numbers, value.shape())};
+  }
+
   data::DatasetPtr dataset_;
+  data::ColumnKind kind_;
+  bool is_list_;
   data::Sample sample_;
 };
 
-/// A dataset that notes the sizes of the images that are read from it.
+/// A dataset that notes the sizes of the images that are read from it, and their boxes.
 class MeasuredImages final : public data::Subset {
  public:
+  struct Measured {
+    int64_t height = 0, width = 0;
+    std::optional<LabelText> boxes = {};
+  };
   explicit MeasuredImages(const data::DatasetPtr& base) : Subset(base, 0, base->size()) {
-    for (const data::Field& field : base->fields())
-      if (field.kind == data::FieldKind::kImage && image_ < 0)
-        image_ = base->find_field(field.name);
+    for (size_t f = 0; f < base->fields().size(); ++f) {
+      const data::FieldKind kind = base->fields()[f].kind;
+      int64_t& place = kind == data::FieldKind::kImage    ? image_
+                       : kind == data::FieldKind::kBoxes  ? boxes_
+                       : kind == data::FieldKind::kPerBox ? box_classes_
+                                                          : other_;
+      if (place < 0) place = static_cast<int64_t>(f);
+    }
   }
+  bool has_boxes() const { return image_ >= 0 && boxes_ >= 0 && box_classes_ >= 0; }
   void read(int64_t index, const data::ReadContext& context, data::Sample& out) const override {
     Subset::read(index, context, out);
     if (image_ < 0) return;
     const Dims& shape = out[static_cast<size_t>(image_)].shape();
+    Measured measured{shape[shape.size() - 2], shape.back()};
+    if (has_boxes())
+      measured.boxes =
+          label_of(out[static_cast<size_t>(boxes_)], out[static_cast<size_t>(box_classes_)]);
     const std::lock_guard lock(mutex_);
-    sizes_[index] = {shape[shape.size() - 2], shape.back()};
+    measured_[index] = std::move(measured);
   }
-  /// Height and width of a sample's first image; it is then forgotten.
-  std::optional<std::pair<int64_t, int64_t>> take(int64_t index) const {
+  /// Of a sample's first image; it is then forgotten.
+  std::optional<Measured> take(int64_t index) const {
     const std::lock_guard lock(mutex_);
-    const auto node = sizes_.extract(index);
-    return node.empty() ? std::nullopt : std::optional(node.mapped());
+    auto node = measured_.extract(index);
+    return node.empty() ? std::nullopt : std::optional(std::move(node.mapped()));
   }
 
  private:
-  int64_t image_ = -1;
+  LabelText label_of(const data::Value& boxes, const data::Value& classes) const {
+    const auto& names = fields()[static_cast<size_t>(box_classes_)].classes;
+    auto list = nlohmann::ordered_json::array();
+    std::vector<std::string> shown;
+    for (int64_t b = 0; b < classes.size(); ++b) {
+      const auto number = static_cast<int64_t>(classes.number(b));
+      const bool named = number >= 0 && number < std::ssize(names);
+      const std::string name = named ? names[static_cast<size_t>(number)] : str(number);
+      std::vector<double> corners;
+      std::vector<std::string> texts;
+      for (int64_t i = 0; i < 4; ++i) {
+        corners.push_back(std::round(boxes.number(4 * b + i) * 100) / 100);
+        texts.push_back(format_double(corners.back()));
+      }
+      nlohmann::ordered_json each;
+      each["class"] = name;
+      each["box"] = corners;
+      list.push_back(std::move(each));
+      shown.push_back(str(name, " [", join(texts, ", "), "]"));
+    }
+    return {join(shown, ", "), dumped_label(list)};
+  }
+
+  int64_t image_ = -1, boxes_ = -1, box_classes_ = -1, other_ = 0;
   mutable std::mutex mutex_;
-  mutable std::map<int64_t, std::pair<int64_t, int64_t>> sizes_;
+  mutable std::map<int64_t, Measured> measured_;
 };
 
 /// Batches of a dataset with the run's transforms.
@@ -276,17 +382,23 @@ class DatasetBatches final : public Batches {
         fail(ErrorCode::kData, "the data's field ", f, " does not fit the model's input '", name,
              "' ", type);
     }
-    const std::string label = label_field(model);
+    const std::string label = label_field(model, input);
     const auto at = std::find(names.begin(), names.end(), label);
     if (labels_ || label.empty() || at == names.end()) return;
-    const data::Field& field = loader_.fields()[static_cast<size_t>(at - names.begin())];
-    if (field.shape.empty() || field.shape == Dims{1}) {
-      label_ = static_cast<int>(at - names.begin());
-      label_scale_.emplace(label, model.metadata().fitted, options.transforms);
-    }
+    const auto place = static_cast<size_t>(at - names.begin());
+    const data::Field& field = loader_.fields()[place];
+    shows_boxes_ = dataset_->has_boxes() && field.kind != data::FieldKind::kPlain;
+    is_list_ = is_float(field.dtype) && field.shape.size() < 3 && field.max_length == 0 &&
+               std::find(field.shape.begin(), field.shape.end(), -1) == field.shape.end();
+    const bool is_number = field.shape.empty() || field.shape == Dims{1};
+    if (field.kind != data::FieldKind::kPlain || (!is_number && !is_list_)) return;
+    label_ = static_cast<int>(place);
+    is_list_ = is_list_ && !is_number;
+    is_multi_label_ = model.metadata().is_multi_label && !field.classes.empty();
+    label_scale_.emplace(label, dataset->fitted(), options.transforms);
   }
   bool may_skip() const override { return may_skip_; }
-  bool has_labels() const override { return labels_ || label_ >= 0; }
+  bool has_labels() const override { return labels_ || label_ >= 0 || shows_boxes_; }
   std::vector<std::string> warnings() const override {
     std::vector<std::string> out = dataset_->passed_over();
     for (std::string& line : dataset_->warnings()) out.push_back(std::move(line));
@@ -316,23 +428,50 @@ class DatasetBatches final : public Batches {
       ++next_;
       out.places.push_back(dataset_->location(index, -1, -1));
       add_source(index, out);
-      if (labels_)
-        out.labels.push_back(labels_->read(index));
-      else if (label_ >= 0)
-        out.labels.push_back(
-            label_scale_->restored(batch->arrays[static_cast<size_t>(label_)].number(row), 0));
+      if (labels_) {
+        RowLabel label = labels_->read(index);
+        out.labels.push_back(label.number);
+        out.label_texts.push_back(std::move(label.text));
+      } else if (label_ >= 0) {
+        add_label(batch->arrays[static_cast<size_t>(label_)], row, out);
+      }
     }
     return out;
   }
 
  private:
+  void add_label(const Array& labels, int64_t row, InputBatch& out) const {
+    const data::Field& field = loader_.fields()[static_cast<size_t>(label_)];
+    if (!is_list_) {
+      out.labels.push_back(label_scale_->restored(labels.number(row), 0));
+      return;
+    }
+    const int64_t count = element_count(std::span<const int64_t>(field.shape));
+    std::vector<double> numbers;
+    std::vector<std::string> names;
+    for (int64_t i = 0; i < count; ++i) {
+      const double number = labels.number(row * count + i);
+      const auto column = static_cast<size_t>(i % field.shape.back());
+      double restored = label_scale_->restored(number, column);
+      // As a cell has it, without the digits that the scaling has left.
+      if (labels.dtype == DType::kF32)
+        restored = std::strtod(format_float(static_cast<float>(restored)).c_str(), nullptr);
+      numbers.push_back(restored);
+      if (is_multi_label_ && number != 0) names.push_back(field.classes.at(column));
+    }
+    out.labels.emplace_back();
+    out.label_texts.push_back(is_multi_label_ ? list_label(names)
+                                              : numbers_label(numbers, field.shape));
+  }
   void add_source(int64_t index, InputBatch& out) const {
     if (!text_field_.empty())
       if (auto text = dataset_->key_of(index, text_field_)) out.texts.push_back(std::move(*text));
-    const auto size = dataset_->take(index);
-    if (!size) return;
-    const auto placement = moves_.placement(size->first, size->second);
-    if (placement) out.images.push_back({size->first, size->second, *placement});
+    auto measured = dataset_->take(index);
+    if (shows_boxes_)
+      out.label_texts.push_back(measured ? std::move(measured->boxes) : std::nullopt);
+    if (!measured) return;
+    const auto placement = moves_.placement(measured->height, measured->width);
+    if (placement) out.images.push_back({measured->height, measured->width, *placement});
   }
   /// Samples come in order, so those between the last row and `end` were skipped.
   void add_skipped(int64_t end, InputBatch& out) {
@@ -354,6 +493,7 @@ class DatasetBatches final : public Batches {
   std::vector<std::optional<size_t>> fields_;  ///< per input; none for generated ones
   std::vector<bool> widened_;
   int label_ = -1;
+  bool is_list_ = false, is_multi_label_ = false, shows_boxes_ = false;
   std::optional<data::TargetScale> label_scale_;
   int64_t next_ = 0;
 };
@@ -370,8 +510,9 @@ std::unique_ptr<Batches> dataset_batches(const program::Model& model, const Inpu
                                          data::DatasetPtr dataset,
                                          const data::LoaderOptions& loader,
                                          const data::DatasetOptions& source) {
-  return std::make_unique<DatasetBatches>(model, options, dataset, loader,
-                                          Labels::open(source, label_field(model)));
+  return std::make_unique<DatasetBatches>(
+      model, options, dataset, loader,
+      Labels::open(source, label_field(model, options), options.label_is_list));
 }
 
 }  // namespace paddle::infer

@@ -11,7 +11,7 @@ bool is_generated(const InputOptions& options, const std::string& input);
 /// "'x' float32[batch, 2]", for messages.
 std::string expected_inputs(const program::Model& model);
 /// The field with the true answer of a sample; "" if the model has none or several.
-std::string label_field(const program::Model& model);
+std::string label_field(const program::Model& model, const InputOptions& options);
 
 /// Arrays of an NPZ file by the model's input names, as they are.
 std::unique_ptr<Batches> array_batches(const program::Model& model, const std::string& path,

@@ -21,6 +21,11 @@ std::vector<double> probabilities(const program::Model& model, const Array& scor
   for (int64_t c = 0; c < classes; ++c)
     p[static_cast<size_t>(c)] = scores.number(row * classes + c);
   const program::Scores kind = model.scores(0);
+  if (model.metadata().is_multi_label && !model.is_sigmoid(0) &&
+      kind != program::Scores::kProbabilities) {
+    for (double& v : p) v = 1 / (1 + std::exp(-v));
+    return p;
+  }
   if (model.is_sigmoid(0) || kind == program::Scores::kProbabilities) return p;
   if (kind == program::Scores::kLogProbabilities) {
     for (double& v : p) v = std::exp(v);
@@ -36,6 +41,17 @@ std::vector<double> probabilities(const program::Model& model, const Array& scor
 bool is_classification(const program::Model& model, const Array& output) {
   return output.ndim() == 2 && is_float(output.dtype) && model.metadata().class_count > 1 &&
          output.shape[1] == model.metadata().class_count;
+}
+
+/// Any of the classes may hold: a probability for each.
+bool is_multi_label(const program::Model& model, const Array& output) {
+  return output.ndim() == 2 && is_float(output.dtype) && model.metadata().is_multi_label &&
+         output.shape[1] == std::ssize(model.metadata().classes);
+}
+
+/// Whether the first output is shown as classes.
+bool has_classes(const program::Model& model, const Array& output) {
+  return is_classification(model, output) || is_multi_label(model, output);
 }
 
 std::string class_name(const program::Model& model, int64_t index) {
@@ -171,6 +187,7 @@ class RowResults final : public ResultWriter {
       row.index = at < batch.indices.size() ? batch.indices[at] : i;
       if (at < batch.places.size()) row.place = batch.places[at];
       if (at < batch.labels.size()) row.label = batch.labels[at];
+      if (at < batch.label_texts.size()) row.text = batch.label_texts[at];
       for (; skipped != batch.skipped.end() && skipped->index < row.index; ++skipped)
         skip(*skipped);
       emit(form_ == Form::kJson  ? json_row(packed, i, row)
@@ -193,6 +210,7 @@ class RowResults final : public ResultWriter {
     int64_t index = 0;
     std::string place = {};
     std::optional<double> label = {};
+    std::optional<LabelText> text = {};
   };
   void skip(const SkippedRow& row) {
     if (form_ == Form::kCsv && !header_)
@@ -211,16 +229,31 @@ class RowResults final : public ResultWriter {
     o["skipped"] = row.reason;
     return o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
-  /// The name of a class, or a number; null without a label.
-  nlohmann::ordered_json label_of(const std::vector<Array>& outputs, const Row& row) const {
-    if (!row.label || (model_.metadata().ignore_index &&
-                       *row.label == static_cast<double>(*model_.metadata().ignore_index)))
+  /// The name of a class, a number, or what the input has instead; null without a label.
+  nlohmann::ordered_json label_of(const Row& row) const {
+    if (row.text) return nlohmann::ordered_json::parse(row.text->json);
+    const program::ModelMetadata& metadata = model_.metadata();
+    if (!row.label ||
+        (metadata.ignore_index && *row.label == static_cast<double>(*metadata.ignore_index)))
       return {};
-    if (is_classification(model_, outputs[0]))
+    const bool is_whole = *row.label == std::trunc(*row.label) && std::abs(*row.label) < 0x1p53;
+    if (is_whole && metadata.class_count > 0)
       return class_name(model_, static_cast<int64_t>(*row.label));
-    if (*row.label == std::trunc(*row.label) && std::abs(*row.label) < 0x1p53)
-      return static_cast<int64_t>(*row.label);
+    if (is_whole) return static_cast<int64_t>(*row.label);
     return *row.label;
+  }
+  /// The most likely class with its probability, or all that are likelier than not.
+  std::vector<int64_t> chosen(const Array& scores, const std::vector<double>& p) const {
+    std::vector<int64_t> out;
+    if (!is_multi_label(model_, scores)) return {std::max_element(p.begin(), p.end()) - p.begin()};
+    for (size_t c = 0; c < p.size(); ++c)
+      if (p[c] >= 0.5) out.push_back(static_cast<int64_t>(c));
+    return out;
+  }
+  std::vector<std::string> names_of(const std::vector<int64_t>& classes) const {
+    std::vector<std::string> out;
+    for (const int64_t c : classes) out.push_back(class_name(model_, c));
+    return out;
   }
   void emit(const std::string& text) {
     if (file_)
@@ -239,13 +272,19 @@ class RowResults final : public ResultWriter {
     nlohmann::ordered_json o;
     o["row"] = row.index;
     if (!row.place.empty()) o["source"] = row.place;
-    if (shown_.labels) o["label"] = label_of(outputs, row);
-    if (is_classification(model_, outputs[0])) {
+    if (shown_.labels) o["label"] = label_of(row);
+    if (has_classes(model_, outputs[0])) {
       const auto p = probabilities(model_, outputs[0], i, outputs[0].shape[1]);
-      const auto best = std::max_element(p.begin(), p.end()) - p.begin();
-      o["class"] = class_name(model_, best);
-      o["probability"] = p[static_cast<size_t>(best)];
-      o["probabilities"] = p;
+      const auto best = chosen(outputs[0], p);
+      if (is_multi_label(model_, outputs[0])) {
+        o["classes"] = names_of(best);
+        for (size_t c = 0; c < p.size(); ++c)
+          o["probabilities"][class_name(model_, static_cast<int64_t>(c))] = p[c];
+      } else {
+        o["class"] = class_name(model_, best[0]);
+        o["probability"] = p[static_cast<size_t>(best[0])];
+        o["probabilities"] = p;
+      }
     } else {
       for (size_t k = 0; k < outputs.size(); ++k)
         o[model_.outputs()[k]] =
@@ -260,8 +299,8 @@ class RowResults final : public ResultWriter {
   }
   std::string value_columns(const std::vector<Array>& outputs) const {
     std::string out = shown_.labels ? ",label" : "";
-    if (is_classification(model_, outputs[0])) {
-      out += ",class,probability";
+    if (has_classes(model_, outputs[0])) {
+      out += is_multi_label(model_, outputs[0]) ? ",classes" : ",class,probability";
       for (int64_t c = 0; c < outputs[0].shape[1]; ++c)
         out += "," + formats::csv_quote("p_" + class_name(model_, c));
       return out;
@@ -276,18 +315,21 @@ class RowResults final : public ResultWriter {
   std::string csv_row(const std::vector<Array>& outputs, int64_t i, const Row& row) const {
     std::string out = str(row.index, ",", formats::csv_quote(row.place));
     if (shown_.labels) {
-      const auto label = label_of(outputs, row);
+      const auto label = label_of(row);
       out += ",";
-      if (label.is_string())
+      if (row.text)
+        out += formats::csv_quote(row.text->text);
+      else if (label.is_string())
         out += formats::csv_quote(label.get<std::string>());
       else if (!label.is_null())
         out += label.dump();
     }
-    if (is_classification(model_, outputs[0])) {
+    if (has_classes(model_, outputs[0])) {
       const auto p = probabilities(model_, outputs[0], i, outputs[0].shape[1]);
-      const auto best = std::max_element(p.begin(), p.end()) - p.begin();
-      out += "," + formats::csv_quote(class_name(model_, best)) + "," +
-             format_double(p[static_cast<size_t>(best)]);
+      const auto best = chosen(outputs[0], p);
+      out += "," + formats::csv_quote(join(names_of(best), "|"));
+      if (!is_multi_label(model_, outputs[0]))
+        out += "," + format_double(p[static_cast<size_t>(best[0])]);
       for (const double v : p) out += "," + format_double(v);
       return out + (shown_.skipped ? "," : "");
     }
@@ -301,12 +343,19 @@ class RowResults final : public ResultWriter {
   }
   std::string plain_row(const std::vector<Array>& outputs, int64_t i, const Row& row) const {
     const std::string head = row.place.empty() ? str("row ", row.index) : row.place;
-    if (!is_classification(model_, outputs[0])) {
+    if (!has_classes(model_, outputs[0])) {
       Row without_place = row;
       without_place.place.clear();
       return head + ": " + json_row(outputs, i, without_place);
     }
     const auto p = probabilities(model_, outputs[0], i, outputs[0].shape[1]);
+    if (is_multi_label(model_, outputs[0])) {
+      std::vector<std::string> shown;
+      for (const int64_t c : chosen(outputs[0], p))
+        shown.push_back(str(class_name(model_, c), "  (",
+                            format_double(std::round(p[static_cast<size_t>(c)] * 1e4) / 1e4), ")"));
+      return head + ": " + (shown.empty() ? "no class" : join(shown, ", "));
+    }
     const auto best = std::max_element(p.begin(), p.end()) - p.begin();
     const double rounded = std::round(p[static_cast<size_t>(best)] * 1e4) / 1e4;
     return head + ": " + class_name(model_, best) + "  (" + format_double(rounded) + ")";
@@ -333,26 +382,6 @@ std::vector<Decision> decide(const program::Model& model, const Array& output) {
     const auto best = std::max_element(p.begin(), p.end()) - p.begin();
     out.push_back({best, class_name(model, best), p[static_cast<size_t>(best)]});
   }
-  return out;
-}
-
-OutputUnits::OutputUnits(const program::Model& model) {
-  const program::ModelMetadata& metadata = model.metadata();
-  if (metadata.targets.empty()) return;
-  const auto run = run_data(model);
-  if (!run) return;
-  for (const program::TargetUse& target : metadata.targets) {
-    data::TargetScale scale(target.field, metadata.fitted, run->valid_loader.transforms);
-    const auto& names = model.outputs();
-    const auto at = std::find(names.begin(), names.end(), target.output) - names.begin();
-    if (!scale.is_identity()) scales_.emplace_back(static_cast<size_t>(at), std::move(scale));
-  }
-}
-
-std::vector<Array> OutputUnits::restored(const std::vector<Array>& outputs) const {
-  std::vector<Array> out = outputs;
-  for (const auto& [i, scale] : scales_)
-    if (i < out.size() && is_float(out[i].dtype)) out[i] = scale.restored(out[i]);
   return out;
 }
 

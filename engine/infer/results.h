@@ -4,10 +4,8 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "data/target_scale.h"
 #include "infer/batches.h"
 #include "program/model.h"
 
@@ -21,16 +19,6 @@ struct Decision {
 };
 /// Decisions for the rows of [rows, classes]; empty if that is not what the first output is.
 std::vector<Decision> decide(const program::Model& model, const Array& scores);
-
-/// Brings outputs that the loss compares with a scaled field to the units of the data files.
-class OutputUnits {
- public:
-  explicit OutputUnits(const program::Model& model);
-  std::vector<Array> restored(const std::vector<Array>& outputs) const;
-
- private:
-  std::vector<std::pair<size_t, data::TargetScale>> scales_;  ///< by the number of the output
-};
 
 /// Columns that not every input has.
 struct ShownColumns {

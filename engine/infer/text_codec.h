@@ -22,8 +22,6 @@ class TextCodec {
   /// lacks.
   std::vector<int64_t> encode(const std::string& prompt) const;
   int64_t size() const;
-  /// Whether logits may have further columns, which are not tokens.
-  bool may_be_padded() const { return tokenizer_ != nullptr; }
   /// Whether the text ends with this token.
   bool is_end(int64_t token) const { return end_ && token == *end_; }
 

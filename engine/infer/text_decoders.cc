@@ -57,6 +57,8 @@ class TagDecoder final : public Decoder {
   }
   std::vector<std::string> columns() const override { return {"words", "tags"}; }
   std::string text_field() const override { return options_.words; }
+  std::string label_field() const override { return options_.field; }
+  bool label_is_list() const override { return true; }
 
  private:
   /// As the file spells them; from an array, as the vocabulary does.
@@ -107,6 +109,7 @@ class CtcDecoder final : public Decoder {
     return out;
   }
   std::vector<std::string> columns() const override { return {"text"}; }
+  std::string label_field() const override { return options_.field; }
 
  private:
   program::CtcPrediction options_;
@@ -117,7 +120,9 @@ class CtcDecoder final : public Decoder {
 class SequenceDecoder final : public Decoder {
  public:
   SequenceDecoder(const program::Model& model, const program::SequencePrediction& options)
-      : output_(output_of(model, options.scores)), text_(field_text(model, options.target)) {
+      : output_(output_of(model, options.scores)),
+        target_(options.target),
+        text_(field_text(model, options.target)) {
     search_.target = input_of(model, options.target);
     search_.scores = output_;
     search_.beams = options.beams;
@@ -138,9 +143,11 @@ class SequenceDecoder final : public Decoder {
     return out;
   }
   std::vector<std::string> columns() const override { return {"text", "score"}; }
+  std::string label_field() const override { return target_; }
 
  private:
   size_t output_;
+  std::string target_;
   data::FieldText text_;
   SearchOptions search_;
 };

@@ -12,11 +12,10 @@ bool stands_beside_tokens(const std::string& name) {
   return name == "segments" || name == "positions";
 }
 
-/// Checks that the model's first output is logits of `rank` axes for all words.
-void check_words(const Array& logits, int64_t rank, int64_t words, bool may_be_padded) {
-  const bool fits = logits.ndim() == rank &&
-                    (may_be_padded ? logits.shape.back() >= words : logits.shape.back() == words);
-  if (!fits)
+/// Checks that the model's first output is logits of `rank` axes for all words. There may be more
+/// of them: tables are often padded to a round number.
+void check_words(const Array& logits, int64_t rank, int64_t words) {
+  if (logits.ndim() != rank || logits.shape.back() < words)
     fail(ErrorCode::kModel, "the model's first output is ", str(logits.shape),
          ", expected logits of ", words, " tokens for each position");
 }
@@ -39,11 +38,7 @@ class WholeTextLogits final : public TextLogits {
  public:
   WholeTextLogits(program::Model& model, const TextInputs& inputs, int64_t context,
                   const TextCodec& codec)
-      : model_(model),
-        fixed_(inputs.length),
-        context_(context),
-        words_(codec.size()),
-        may_be_padded_(codec.may_be_padded()) {
+      : model_(model), fixed_(inputs.length), context_(context), words_(codec.size()) {
     if (fixed_) pads_ = true;
   }
 
@@ -85,7 +80,7 @@ class WholeTextLogits final : public TextLogits {
     for (const auto& [name, type] : model_.inputs())
       inputs.push_back(input_array(name, type.dtype, tokens, length, padding));
     const Array all = model_.run(inputs)[0];
-    check_words(all, 3, words_, may_be_padded_);
+    check_words(all, 3, words_);
     return row_of(all, std::ssize(tokens) - 1, words_);
   }
 
@@ -113,7 +108,6 @@ class WholeTextLogits final : public TextLogits {
   program::Model& model_;
   std::optional<int64_t> fixed_;
   int64_t context_, words_;
-  bool may_be_padded_;
   std::optional<bool> pads_;
 };
 
@@ -125,8 +119,7 @@ class CachedTextLogits final : public TextLogits {
       : step_(std::move(step)),
         whole_(std::move(whole)),
         slots_(step_->cache_slots()),
-        words_(codec.size()),
-        may_be_padded_(codec.may_be_padded()) {}
+        words_(codec.size()) {}
 
   static bool fits(const program::Model& step) {
     if (step.inputs().size() != 4 || step.cache_slots() == 0) return false;
@@ -146,7 +139,7 @@ class CachedTextLogits final : public TextLogits {
       const Array out = run(tokens.subspan(cached_, count));
       cached_ += count;
       if (cached_ < tokens.size()) continue;
-      check_words(out, 2, words_, may_be_padded_);
+      check_words(out, 2, words_);
       logits = row_of(out, 0, words_);
     }
     return logits;
@@ -178,7 +171,6 @@ class CachedTextLogits final : public TextLogits {
   std::unique_ptr<program::Model> step_;
   std::unique_ptr<TextLogits> whole_;
   int64_t slots_, words_;
-  bool may_be_padded_;
   size_t cached_ = 0;
 };
 

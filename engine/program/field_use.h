@@ -8,6 +8,7 @@
 
 #include "data/loader.h"
 #include "ir/module.h"
+#include "program/output_units.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::program {
@@ -15,7 +16,8 @@ namespace paddle::program {
 /// The kind of class scores that a loss expects.
 enum class Scores { kUnknown, kLogits, kProbabilities, kLogProbabilities };
 
-/// A field that a loss compares with an output of the model, element by element.
+/// A field that a loss compares with what the model computes, element by element. `output`: the
+/// output that it is compared with, or a part of it; "" where it is another value.
 struct TargetUse {
   std::string field, output;
 };
@@ -31,10 +33,14 @@ struct FieldUse {
   std::string scored_output = {};  ///< the model's output that this loss takes; "" if none
   Scores scores = Scores::kUnknown;
   std::vector<TargetUse> targets = {};
+  std::vector<OutputUnit> units = {};    ///< of the outputs
+  std::vector<std::string> inputs = {};  ///< fields that the model takes, so not targets
 };
 
 /// The name of the field that a traced tensor is, up to its shape and dtype, or "".
 std::string field_of(const Tensor& tensor);
+/// Likewise for a tensor that may be some columns of the field, which `columns` then has.
+std::string field_of(const Tensor& tensor, std::vector<int64_t>& columns);
 
 /// Passes all calls on and notes those that use an input of the traced function as an index.
 /// Install it above a tracer.
@@ -49,17 +55,15 @@ class FieldUseWatch final : public Interpreter {
   Device device() const override { return next().device(); }
 
   /// After the trace. `outputs` are the model's, by name; `inputs` are fields that are not targets.
-  FieldUse use(const std::vector<std::pair<std::string, Tensor>>& outputs,
+  FieldUse use(const ir::Function& function,
+               const std::vector<std::pair<std::string, Tensor>>& outputs,
                const std::vector<std::string>& inputs) const;
 
  private:
   void note(const Tensor& index, const Dim& bound, std::optional<int64_t> also);
   void note_label(const OpCall& call, size_t operand, const Dim& classes);
-  void note_comparison(const Tensor& a, const Tensor& b);
-  struct Comparison {
-    std::string field;
-    const ir::Value* with;
-  };
+  void note_comparison(const OpCall& call);
+  void note_binary(const OpCall& call);
   FieldUse use_;
   const ir::Value* scored_ = nullptr;
   std::vector<Comparison> comparisons_;

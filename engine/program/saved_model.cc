@@ -95,6 +95,58 @@ Scores scores_of(const std::string& kind) {
                                        : Scores::kUnknown;
 }
 
+UnitKind unit_kind_of(const std::string& name) {
+  for (const UnitKind kind : {UnitKind::kDifference, UnitKind::kVariance, UnitKind::kLogDifference,
+                              UnitKind::kLogVariance})
+    if (name == name_of(kind)) return kind;
+  return UnitKind::kValue;
+}
+
+/// The field of class numbers: that of the loss, or for losses that were written by hand the last
+/// one that is not an input.
+std::string class_field(const std::vector<data::Field>& fields, const FieldUse& use) {
+  if (!use.label.empty() || !use.targets.empty()) return use.label;
+  std::string out;
+  for (const data::Field& f : fields)
+    if (f.class_count > 0 && f.max_length == 0 &&
+        std::find(use.inputs.begin(), use.inputs.end(), f.name) == use.inputs.end())
+      out = f.name;
+  return out;
+}
+
+/// Labels, targets and units as model.json has them.
+void read_targets(const nlohmann::json& json, ModelMetadata& m) {
+  const std::string label = json.value("label", "");
+  // Files of older versions do not say what the target is.
+  const bool is_old = !json.contains("target") && !json.contains("targets");
+  for (const auto& field : json.at("fields")) {
+    if (!field.contains("class_count")) continue;
+    if (label.empty() ? !is_old : field.at("name") != label) continue;
+    m.class_count = field.at("class_count").get<int64_t>();
+    m.label_field = field.at("name").get<std::string>();
+    if (field.contains("classes")) m.classes = field.at("classes").get<std::vector<std::string>>();
+  }
+  if (json.contains("targets"))
+    for (const auto& target : json.at("targets"))
+      m.targets.push_back(
+          {target.at("field").get<std::string>(), target.at("output").get<std::string>()});
+  if (json.contains("units"))
+    for (const auto& unit : json.at("units"))
+      m.units.push_back({unit.at("output").get<std::string>(), unit.at("field").get<std::string>(),
+                         unit_kind_of(unit.at("kind").get<std::string>()),
+                         unit.value("at", int64_t{-1}), unit.value("column", int64_t{-1})});
+  else
+    for (const TargetUse& target : m.targets)
+      if (!target.output.empty()) m.units.push_back({target.output, target.field});
+  if (!m.label_field.empty()) return;
+  m.label_field = json.value("target", m.targets.size() == 1 ? m.targets[0].field : "");
+  if (!json.value("multi_label", false)) return;
+  m.is_multi_label = true;
+  for (const auto& field : json.at("fields"))
+    if (field.at("name") == m.label_field && field.contains("classes"))
+      m.classes = field.at("classes").get<std::vector<std::string>>();
+}
+
 }  // namespace
 
 std::string find_model_folder(const std::string& path) {
@@ -125,24 +177,12 @@ ModelMetadata read_metadata(const std::string& path) {
   try {
     if (const int version = json.at("version").get<int>(); version < 1 || version > kVersion)
       fail(ErrorCode::kModel, file, ": needs a newer version of this program");
-    const std::string label = json.value("label", "");
-    for (const auto& field : json.at("fields")) {
-      if (!field.contains("class_count")) continue;
-      if (!label.empty() && field.at("name") != label) continue;
-      m.class_count = field.at("class_count").get<int64_t>();
-      m.label_field = field.at("name").get<std::string>();
-      if (field.contains("classes"))
-        m.classes = field.at("classes").get<std::vector<std::string>>();
-    }
+    read_targets(json, m);
     if (json.contains("ignore_index")) m.ignore_index = json.at("ignore_index").get<int64_t>();
     if (json.contains("scores")) {
       m.scored_output = json.at("scores").at("output").get<std::string>();
       m.scores = scores_of(json.at("scores").at("kind").get<std::string>());
     }
-    if (json.contains("targets"))
-      for (const auto& target : json.at("targets"))
-        m.targets.push_back(
-            {target.at("field").get<std::string>(), target.at("output").get<std::string>()});
     if (json.value("vocabulary_level", "") == "bytes") m.vocabulary = data::Vocabulary::bytes();
   } catch (const nlohmann::json::exception&) {
     fail(ErrorCode::kModel, file, ": is damaged");
@@ -192,7 +232,17 @@ void write_metadata(const std::string& path, const std::string& name, const conf
     if (!f.classes.empty()) field["classes"] = f.classes;
     metadata["fields"].push_back(field);
   }
-  if (!use.label.empty()) metadata["label"] = use.label;
+  const std::string label = class_field(fields, use);
+  if (!label.empty()) metadata["label"] = label;
+  metadata["target"] = !label.empty()            ? label
+                       : use.targets.size() == 1 ? use.targets[0].field
+                                                 : std::string();
+  const auto target = std::find_if(fields.begin(), fields.end(), [&](const data::Field& f) {
+    return label.empty() && f.name == metadata["target"];
+  });
+  // Classes of which any may hold: the field has a place for each.
+  if (target != fields.end() && target->class_count == 0 && !target->classes.empty())
+    metadata["multi_label"] = true;
   if (use.ignored) metadata["ignore_index"] = *use.ignored;
   if (!use.scored_output.empty() && use.scores != Scores::kUnknown) {
     static const std::map<Scores, const char*> kNames = {
@@ -201,8 +251,16 @@ void write_metadata(const std::string& path, const std::string& name, const conf
         {Scores::kLogProbabilities, "log_probabilities"}};
     metadata["scores"] = {{"output", use.scored_output}, {"kind", kNames.at(use.scores)}};
   }
-  for (const TargetUse& target : use.targets)
-    metadata["targets"].push_back({{"field", target.field}, {"output", target.output}});
+  for (const TargetUse& each : use.targets)
+    metadata["targets"].push_back({{"field", each.field}, {"output", each.output}});
+  metadata["units"] = nlohmann::json::array();
+  for (const OutputUnit& unit : use.units) {
+    nlohmann::json line = {
+        {"output", unit.output}, {"field", unit.field}, {"kind", name_of(unit.kind)}};
+    if (unit.at >= 0) line["at"] = unit.at;
+    if (unit.column >= 0) line["column"] = unit.column;
+    metadata["units"].push_back(std::move(line));
+  }
   for (size_t i = 0; i < dataset.fields().size(); ++i)
     if (const data::Vocabulary* v = dataset.vocabulary(static_cast<int64_t>(i))) {
       write_file_atomically((folder / "vocabulary.json").string(), v->json());

@@ -20,12 +20,15 @@ namespace paddle::program {
 /// Metadata of a saved model: its data besides the types.
 struct ModelMetadata {
   std::vector<std::string> classes;  ///< names, if it is a classifier with names
-  int64_t class_count = 0;           ///< 0 if it is not a classifier
+  int64_t class_count = 0;           ///< 0 if it is not a classifier of one class each
+  bool is_multi_label = false;       ///< any of the classes may hold at once
+  /// The field with the true answer, which the loss compares; "" if there is none or several.
   std::string label_field;
   std::optional<int64_t> ignore_index;  ///< marks samples without a label
   std::string scored_output;            ///< the output that the loss uses as class scores
   Scores scores = Scores::kUnknown;
   std::vector<TargetUse> targets;    ///< fields that the loss compares with outputs
+  std::vector<OutputUnit> units;     ///< of the outputs, as far as they are known
   std::vector<data::Fitted> fitted;  ///< from the run's training rows
   std::optional<data::Vocabulary> vocabulary;
   std::optional<config::Node> config;  ///< the run's resolved config

@@ -32,6 +32,11 @@ struct ModelOptions {
   std::string function = "model";      ///< entry of a model file
   std::vector<std::string> overrides;  ///< "params.width=32", for model files
   uint64_t seed = 0;                   ///< of random weights, where a model file gets none
+  /// Arrays as the model itself takes and gives them. Otherwise those of a trained model are in the
+  /// units of its data files, as paddle-infer reads and writes them: scaled columns are scaled, the
+  /// transforms of the run are applied to arrays of raw data (of a run on arrays, or of another
+  /// type than the model's input), and predictions of a scaled field are scaled back.
+  bool raw = false;
 };
 
 class PADDLE_API Model {
@@ -52,8 +57,9 @@ class PADDLE_API Model {
   /// Class names of a classifier trained on named classes, else empty.
   const std::vector<std::string>& classes() const;
 
-  /// One array for each input, in order; one for each output comes back and is the caller's.
-  /// DataError if number, types or shapes do not fit.
+  /// One array for each input, in order; one for each output comes back and is the caller's. Both
+  /// are in the units of the data files (see ModelOptions::raw). DataError if number, types or
+  /// shapes do not fit.
   std::vector<Array> predict(const std::vector<Array>& inputs);
   /// The same by name. DataError for unknown and missing names.
   std::map<std::string, Array> predict(const std::map<std::string, Array>& inputs);

@@ -89,7 +89,9 @@ PADDLE_C_API paddle_status paddle_model_input(paddle_model* model, size_t index,
 PADDLE_C_API paddle_status paddle_model_output(paddle_model* model, size_t index,
                                                paddle_tensor_info* info);
 
-/* Predicts on one array for each input, in order. The inputs are read during the call only. */
+/* Predicts on one array for each input, in order. The inputs are read during the call only. Inputs
+ * and results of a trained model are in the units of its data files, as those of paddle-infer are:
+ * scaled columns are scaled here, and predictions of a scaled field are scaled back. */
 PADDLE_C_API paddle_status paddle_model_run(paddle_model* model, const paddle_array* inputs,
                                             size_t count, paddle_result** result);
 PADDLE_C_API paddle_status paddle_result_count(paddle_result* result, size_t* count);

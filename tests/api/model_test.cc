@@ -48,6 +48,52 @@ class ApiModel : public testing::Test {
   std::filesystem::path folder_;
 };
 
+// What a scaled line computes is known: 1000 + 50 a, from columns in the units of the file.
+TEST_F(ApiModel, PredictsInTheUnitsOfTheData) {
+  std::string rows = "a,b,y\n";
+  for (int i = 0; i < 40; ++i)
+    rows += std::to_string(100 + i) + "," + std::to_string((i * 7) % 5) + "," +
+            std::to_string(1000 + 50 * i) + "\n";
+  write("scaled.csv", rows);
+  write("scaled.yaml",
+        "model: {inputs: {x: \"float32[batch, 2]\"}, model: [{linear: 1}], outputs: [p]}\n"
+        "loss: mse_loss(p[:, 0], y)\n"
+        "optimizer: {name: adam, lr: 0.1}\n"
+        "data:\n"
+        "  batch_size: 40\n"
+        "  train:\n"
+        "    kind: csv\n"
+        "    path: scaled.csv\n"
+        "    fields: [{name: x, columns: [a, b], scaling: standard}, "
+        "{name: y, scalar: true, scaling: standard}]\n"
+        "train: {epochs: 300, log_every: 100}\n");
+  paddle::TrainOptions options;
+  options.output = path("scaled");
+  paddle::Trainer(path("scaled.yaml"), options).run();
+  Model model(path("scaled"));
+  const Array predicted = model.predict({Array::from<float>({2, 2}, {110, 3, 130, 1})})[0];
+  EXPECT_NEAR(predicted.data<float>()[0], 1500, 5);
+  EXPECT_NEAR(predicted.data<float>()[1], 2500, 5);
+  paddle::ModelOptions as_is;
+  as_is.raw = true;
+  Model raw(path("scaled"), as_is);
+  // The mean of the columns is 0 to the model, and the mean of y is 0 of it.
+  EXPECT_NEAR(raw.predict({Array::from<float>({1, 2}, {0, 0})})[0].data<float>()[0], 0, 0.01);
+  paddle_model* c_model = nullptr;
+  ASSERT_EQ(paddle_model_open(path("scaled").c_str(), &c_model), PADDLE_OK);
+  const float row[2] = {110, 3};
+  const int64_t shape[2] = {1, 2};
+  const paddle_array input = {PADDLE_FLOAT32, 2, shape, row, sizeof row};
+  paddle_result* result = nullptr;
+  ASSERT_EQ(paddle_model_run(c_model, &input, 1, &result), PADDLE_OK) << paddle_last_error();
+  paddle_array output;
+  ASSERT_EQ(paddle_result_get(result, 0, &output), PADDLE_OK);
+  EXPECT_EQ(static_cast<const float*>(output.data)[0], predicted.data<float>()[0]);
+  paddle_result_free(result);
+  paddle_model_close(c_model);
+  EXPECT_THROW(model.predict({Array::from<float>({1, 3}, {1, 2, 3})}), paddle::DataError);
+}
+
 TEST_F(ApiModel, DescribesItselfAndPredicts) {
   Model model(path("double.yaml"));
   EXPECT_EQ(model.name(), "double");

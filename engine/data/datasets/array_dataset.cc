@@ -5,6 +5,8 @@
 
 #include "base/files.h"
 #include "data/datasets/sources.h"
+#include "data/loader.h"
+#include "data/prepared.h"
 #include "formats/hdf5/reader.h"
 #include "formats/idx.h"
 #include "formats/npz.h"
@@ -178,6 +180,22 @@ DatasetPtr make_npy(const NpyOptions& options) {
     paths.push_back(absolute(path));
   }
   return std::make_shared<ArrayDataset>(std::move(columns), std::move(paths));
+}
+
+std::vector<Array> prepared_arrays(std::vector<std::pair<std::string, Array>> arrays,
+                                   const std::vector<Fitted>& scales,
+                                   const std::vector<TransformOptions>& transforms) {
+  std::vector<Column> columns;
+  for (auto& [name, array] : arrays)
+    columns.push_back(plain_column(name, array.contiguous(), str("array '", name, "'")));
+  DatasetPtr dataset =
+      std::make_shared<ArrayDataset>(std::move(columns), std::vector<std::string>());
+  if (!scales.empty()) dataset = make_scaled(dataset, scales);
+  LoaderOptions options{.batch_size = std::max<int64_t>(dataset->size(), 1), .epochs = 1};
+  options.nan = NanPolicy::kKeep;
+  options.transforms = transforms;
+  Loader loader(dataset, options);
+  return loader.next()->arrays;
 }
 
 }  // namespace paddle::data

@@ -465,7 +465,9 @@ MetricBinding metric_binding(const BoundMetric& bound, const Dim& batch, int64_t
   if (metrics::find_metric(spec.name)->is_reduction)
     check_batch_axis(spec, bound.operands[0].shape(), batch);
   if (spec.name == "mae" || spec.name == "rmse" || spec.name == "mape" || spec.name == "r2")
-    binding.target = program::field_of(bound.operands[1]);
+    for (const size_t i : {size_t{1}, size_t{0}})
+      if (binding.target.empty())
+        binding.target = program::field_of(bound.operands[i], binding.columns);
   if (bound.operands.size() > 1) binding.labels = program::field_of(bound.operands[1]);
   binding.predicted = bound.predicted;
   if (metrics::find_metric(spec.name)->compares_texts && binding.labels.empty())

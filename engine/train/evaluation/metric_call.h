@@ -85,7 +85,8 @@ struct MetricBinding {
   /// Of mae and rmse: the field of the data that predictions are compared with; "" if the label is
   /// another value.
   std::string target;
-  std::string labels;  ///< the field of the data that is the second operand; or ""
+  std::vector<int64_t> columns = {};  ///< of that field; empty: all of them
+  std::string labels;                 ///< the field of the data that is the second operand; or ""
   PredictedTokens predicted = PredictedTokens::kNone;
   std::string warning;  ///< why the value may depend on the validation batch size; or ""
 };

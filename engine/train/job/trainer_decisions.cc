@@ -68,8 +68,14 @@ void Trainer::Impl::write_saved_model(const std::string& path, const program::Na
                                            std::to_string(state_.step) / "model.safetensors")
                                               .string()
                                         : std::string());
+  program::FieldUse use;
+  if (exported)
+    use = use_;
+  else
+    for (const lang::Input& input : model.program->model.inputs)
+      use.inputs.push_back(input.name.text);
   program::write_metadata(path, config_.name, config_.document, loader_->fields(),
-                          loader_->dataset(), exported ? use_ : program::FieldUse{});
+                          loader_->dataset(), use);
 }
 
 void Trainer::Impl::write_adapter_files(const program::ParameterStore& whole) const {

@@ -15,8 +15,9 @@ Evaluator Trainer::Impl::make_evaluator(const data::Loader& loader) const {
     const auto field = std::find_if(fields.begin(), fields.end(), [&](const data::Field& f) {
       return f.name == binding.target && (f.shape.size() <= 1 || data::find_fitted(fitted, f.name));
     });
-    scales.emplace_back(field == fields.end() ? "" : binding.target, fitted,
-                        config_.data.valid_loader.transforms);
+    data::TargetScale scale(field == fields.end() ? "" : binding.target, fitted,
+                            config_.data.valid_loader.transforms);
+    scales.push_back(binding.columns.empty() ? scale : scale.of_columns(binding.columns));
   }
   Evaluator out(step_->definition().metrics, metric_bindings_, std::move(scales));
   out.read_texts(loader.dataset(), metric_bindings_);

@@ -100,7 +100,7 @@ program::FieldUse Session::field_use() {
         for (const auto& [name, value] : out.names)
           if (value.is_tensor() && std::find(names.begin(), names.end(), name) != names.end())
             outputs.push_back({name, value.tensor()});
-        use = watch.use(outputs, inputs);
+        use = watch.use(f, outputs, inputs);
       },
       &watch);
   return use;

@@ -124,7 +124,17 @@ for name, row in flat.items():
 P
 expect 2 "there is no such file" "$infer" "$folder/look/model" "$folder/flat/none.png"
 printf 'not an image' > "$folder/flat/bad.png"
-expect 4 "bad.png" "$infer" "$folder/look/model" "$folder/flat"
+# Of several pictures, one that cannot be read is skipped and named; alone it is an error.
+expect 4 "bad.png" "$infer" "$folder/look/model" "$folder/flat/bad.png"
+ok "$infer" "$folder/look/model" "$folder/flat"
+grep -q "bad.png: skipped (" "$folder/out" || fail "the bad picture is not named: $(cat "$folder/out")"
+grep -q "1 of 9 samples were skipped" "$folder/error" || fail "no warning: $(cat "$folder/error")"
+# Pictures in folders that are not classes are predicted as well.
+mkdir -p "$folder/albums/2023/may" && cp "$folder"/flat/rgb.* "$folder/albums/2023/may/"
+cp "$folder/flat/grey.png" "$folder/albums/2023/"
+ok "$infer" "$folder/look/model" "$folder/albums" --output "$folder/albums.jsonl"
+[[ "$(wc -l < "$folder/albums.jsonl")" == 3 ]] || fail "pictures in folders: $(cat "$folder/albums.jsonl")"
+grep -q '"label"' "$folder/albums.jsonl" && fail "labels of folders that are not classes"
 
 # ---- arrays --------------------------------------------------------------------------------------
 
