@@ -129,7 +129,7 @@ bool is_missing(std::string_view cell) {
 
 std::string_view with_point(std::string_view cell, char decimal, std::string& scratch) {
   if (decimal == '.') return cell;
-  // A point is no part of such a number: 1.234,5 could be read in two ways.
+  // Numbers with a point are rejected: 1.234,5 could be read in two ways.
   if (cell.find('.') != std::string_view::npos) return "?";
   if (cell.find(decimal) == std::string_view::npos) return cell;
   scratch = cell;

@@ -31,7 +31,7 @@ const AttrValue* attribute(const ir::Operation& operation, std::string_view name
   return &operation.attrs[static_cast<size_t>(at)];
 }
 
-/// What a slice takes of the last axis: all, these places, or what cannot be told.
+/// The places of the last axis that a slice takes: all, these, or unknown ones.
 struct Taken {
   bool all = false;
   std::vector<int64_t> places = {};
@@ -84,7 +84,7 @@ class UnitAnalysis {
       seed(label.base, kAll, {field, UnitKind::kValue, -1});
       seed_compared(each.with, field, label.columns);
     }
-    // What a later operation tells of an earlier value reaches the ones between in the next round.
+    // A unit that a later operation gives to an earlier value is spread in the next round.
     for (int round = 0; round < 3; ++round)
       ir::for_each_operation(function.body,
                              [&](const ir::Operation& operation) { visit(operation); });
@@ -250,7 +250,7 @@ class UnitAnalysis {
     if (const auto unit = result_of(operation, x, first, second)) seed(result, kAll, *unit);
   }
 
-  /// What a distance is divided by is a distance: the standard deviation of a likelihood.
+  /// The divisor of a distance is a distance: the standard deviation of a likelihood.
   void tell_spread(const ir::Operation& operation, const Unit& unit, const ir::Value* by) {
     const bool is_variance = unit.kind == UnitKind::kVariance;
     if (!by || is_constant(by) || (!is_variance && unit.kind != UnitKind::kDifference)) return;

@@ -12,7 +12,7 @@
 
 namespace paddle::program {
 
-/// What a number measures, for a field y that is scaled by y' = (y - shift) * factor.
+/// The unit of a number, for a field y that is scaled by y' = (y - shift) * factor.
 enum class UnitKind {
   kValue,          ///< a value of y: y' / factor + shift
   kDifference,     ///< a distance, such as a standard deviation: d' / factor

@@ -48,7 +48,7 @@ class ApiModel : public testing::Test {
   std::filesystem::path folder_;
 };
 
-// What a scaled line computes is known: 1000 + 50 a, from columns in the units of the file.
+// The data lie on a known line, 1000 + 50 a, in the units of the file.
 TEST_F(ApiModel, PredictsInTheUnitsOfTheData) {
   std::string rows = "a,b,y\n";
   for (int i = 0; i < 40; ++i)

@@ -433,7 +433,7 @@ TEST_F(CsvDatasetTest, WordsForMissingNumbers) {
   const auto data = make(content, {gaps});
   EXPECT_EQ(read(data, 0)[0].number(0), -1);  // of 1 and 3
   EXPECT_TRUE(std::isnan(read(data, 1)[0].number(0)));
-  // What the field allows is no matter of the policy for NaN.
+  // The policy for NaN does not apply to values that the field allows.
   Loader loader(data, {.batch_size = 5});
   EXPECT_TRUE(std::isnan(loader.next()->arrays[0].number(4)));
   CsvField whole = numeric("a");

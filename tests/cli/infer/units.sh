@@ -107,7 +107,7 @@ Y
 ok "$bin/paddle-train" v.yaml
 ok "$bin/paddle-export" runs/v -o v.onnx --with-preprocess
 grep -q "agrees" out || fail "the check of categories: $(cat out)"
-grep -qa LabelEncoder v.onnx || fail "categories are no texts in the file"
+grep -qa LabelEncoder v.onnx || fail "categories are not texts in the file"
 sed 's/kind: categorical}/kind: categorical, buckets: 2}/' v.yaml > hashed.yaml
 ok "$bin/paddle-train" hashed.yaml --output hashed
 ok "$bin/paddle-export" hashed -o hashed.onnx --with-preprocess
