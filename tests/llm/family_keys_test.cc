@@ -1,4 +1,4 @@
-// The keys of config.json that published models carry (copied from their pages), and what broken or
+// The keys of config.json as published models of several families carry them, and what broken or
 // unusual values of keys are answered with.
 #include <gtest/gtest.h>
 
