@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -71,6 +72,11 @@ __attribute__((visibility("default"))) int paddle_gloo_open(const char* host, in
                                                             int64_t timeout_ms, void** group,
                                                             char* message, size_t message_size) {
   return guarded(message, message_size, [&] {
+    // Gloo writes to sockets without MSG_NOSIGNAL: a lost peer must be an error, not the end of the
+    // process. A handler of the application stays.
+    struct sigaction current {};
+    if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL)
+      std::signal(SIGPIPE, SIG_IGN);
     auto made = std::make_unique<Group>();
     gloo::transport::tcp::attr options;
     options.hostname = host;
