@@ -122,7 +122,8 @@ expect 3 "'label' is not a field of the data (did you mean 'labels'?)" "$train" 
 # ---- masks ---------------------------------------------------------------------------------------
 
 ok "$new" segmentation --small --data regions.csv -o segmentation.yaml
-sed -i "s|kind: mask}$|kind: mask, values: {0: none, 100: square, 255: bar}}|; s|256|3|g" segmentation.yaml
+grep -q "values: {0: value_0, 100: value_100, 255: value_255}" segmentation.yaml || fail "the values of the masks: $(grep mask segmentation.yaml)"
+sed -i "s|value_0|none|; s|value_100|square|; s|value_255|bar|" segmentation.yaml
 ok "$train" segmentation.yaml --output run-segmentation train.epochs=10
 quiet 0 "$infer" run-segmentation/model images --output masks/
 grep -q "^images/0.png: masks/0.png  none [0-9.]*%, square [0-9.]*%" out || fail "a line of masks: $(head -3 out)"
