@@ -51,8 +51,8 @@ P
 data="$folder/digits/config.yaml:valid"
 quiet 0 "$bin/paddle-export" "$model" -o "$folder/digits.onnx"
 for name in digits noisy; do
-  quiet 0 "$infer" "$folder/$name.onnx" --data "$data" --batch 16 --quiet --output "$folder/one.npz"
-  quiet 0 "$infer" "$folder/$name.onnx" --data "$data" --batch 16 --quiet --output "$folder/streams.npz" --streams 3
+  quiet 0 "$infer" "$folder/$name.onnx" --data "$data" --batch 16 --quiet --overwrite --output "$folder/one.npz"
+  quiet 0 "$infer" "$folder/$name.onnx" --data "$data" --batch 16 --quiet --overwrite --output "$folder/streams.npz" --streams 3
   cmp "$folder/one.npz" "$folder/streams.npz" || fail "streams of $name.onnx"
 done
 
