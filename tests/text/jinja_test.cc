@@ -87,6 +87,11 @@ TEST(Jinja, TemplatesThatAskForGigabytesTakeLittle) {
   const std::string doubled =
       "{% set ns = namespace(l=['a']) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}"
       "{% endfor %}";
+#ifdef __SANITIZE_ADDRESS__
+  constexpr int64_t kQuarantine = 256;  // freed memory that the sanitizer keeps
+#else
+  constexpr int64_t kQuarantine = 0;
+#endif
   const int64_t before = peak_mib();
   for (const std::string& source :
        {std::string("{{ (range(1000)|list)|join('x'*10000000)|length }}"),
@@ -128,7 +133,7 @@ TEST(Jinja, TemplatesThatAskForGigabytesTakeLittle) {
                 error.find("a format that is too long") != error.npos)
         << error;
   }
-  EXPECT_LT(peak_mib() - before, 200);
+  EXPECT_LT(peak_mib() - before, 200 + kQuarantine);
 }
 
 TEST(Jinja, IntegersBeyond64BitsAreNotComputedWith) {
