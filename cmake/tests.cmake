@@ -56,6 +56,14 @@ foreach(room IN LISTS PADDLE_ROOMS)
   endif()
 endforeach()
 
+# Loops of older instruction sets than the machine's.
+foreach(isa avx2 sse4)
+  add_test(NAME llm.packed_weights_${isa} COMMAND test_llm --gtest_filter=*PackedWeight*
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(llm.packed_weights_${isa} PROPERTIES LABELS unit TIMEOUT 600
+    ENVIRONMENT "PADDLE_MAX_ISA=${isa}")
+endforeach()
+
 foreach(folder IN LISTS PADDLE_CASE_FOLDERS)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*_test.cc)
   if(sources)

@@ -15,6 +15,7 @@
 #include "kernels/common/prepack_cache.h"
 #include "kernels/common/rounding.h"
 #include "kernels/common/rows.h"
+#include "kernels/common/workers.h"
 #include "kernels/norm/rms_normalize.h"
 #include "kernels/packed/panels.h"
 #include "kernels/packed/tiles.h"
@@ -101,15 +102,19 @@ class PackedProducts final : public Kernel {
     }
     m.first_set = sets_;
     sets_ += (m.layout.groups() + kGroupSet - 1) / kGroupSet;
-    if (m.layout.packed)
+    if (m.layout.packed) {
       m.form = form_of(*m.layout.packed);
-    else
+      if (has_words())
+        widened_bytes_ = std::max(widened_bytes_, round_up_to_cache_line(widened_bytes(m.layout)));
+    } else {
       reads_floats_ = true;
+    }
     matrices_.push_back(std::move(m));
   }
 
   size_t scratch_bytes() const override {
-    return panel_bytes_ + normalized_bytes() + forms_.size() * form_bytes();
+    return panel_bytes_ + normalized_bytes() + forms_.size() * form_bytes() +
+           static_cast<size_t>(workers()) * widened_bytes_;
   }
   bool reads(size_t i) const override {
     return std::none_of(matrices_.begin(), matrices_.end(),
@@ -126,9 +131,7 @@ class PackedProducts final : public Kernel {
     product.rows = rows_;
     product.x = x_.norm > 0 ? reinterpret_cast<const float*>(normalized)
                             : static_cast<const float*>(operands[0]);
-    const int64_t cost = std::max<int64_t>(1, rows_ * x_.features * kPanelColumns);
-    const int64_t grain = std::max<int64_t>(1, kGrain / cost);
-    parallel_for(sets_, (grain + kGroupSet - 1) / kGroupSet, [&](int64_t begin, int64_t end) {
+    const auto multiply_sets = [&](int64_t begin, int64_t end, std::byte* widened) {
       const std::byte* unpacked = context.scratch;
       for (size_t i = 0; i < matrices_.size(); ++i) {
         const PackedMatrix& m = matrices_[i];
@@ -138,18 +141,34 @@ class PackedProducts final : public Kernel {
         if (m.layout.packed) part.quantized = quantized_rows(forms + m.form * form_bytes());
         part.bias = m.bias > 0 ? static_cast<const float*>(operands[m.bias]) : nullptr;
         part.out = static_cast<float*>(results[i]);
-        multiply(m, panels, begin - m.first_set, end - m.first_set, part);
+        multiply(m, panels, begin - m.first_set, end - m.first_set, part, widened);
       }
-    });
+    };
+    if (widened_bytes_ > 0) {
+      for_each_task(sets_, workers(), forms + forms_.size() * form_bytes(), widened_bytes_,
+                    [&](int64_t set, std::byte* widened) { multiply_sets(set, set + 1, widened); });
+      return;
+    }
+    const int64_t cost = std::max<int64_t>(1, rows_ * x_.features * kPanelColumns);
+    const int64_t grain = std::max<int64_t>(1, kGrain / cost);
+    parallel_for(sets_, (grain + kGroupSet - 1) / kGroupSet,
+                 [&](int64_t begin, int64_t end) { multiply_sets(begin, end, nullptr); });
   }
 
  private:
   static constexpr int64_t kGroupSet = 2;     ///< groups that the loops take at a time
   static constexpr int64_t kGrain = 1 << 16;  ///< multiplications that are worth a thread
+  static constexpr int64_t kWordRows = 2;     ///< rows that are worth widening the weights
+
+  bool has_words() const {
+    return x_.bits == 16 && rows_ >= kWordRows && loops_.multiply_words != nullptr;
+  }
+  /// That have memory for widened weights: some more than threads, which even out their pace.
+  int64_t workers() const { return std::min(workers_, sets_); }
 
   /// The sets of a matrix that are within [begin, end).
   void multiply(const PackedMatrix& m, const std::byte* panels, int64_t begin, int64_t end,
-                TileProduct& part) const {
+                TileProduct& part, std::byte* widened) const {
     const int64_t first = std::max<int64_t>(0, begin) * kGroupSet;
     const int64_t last = std::min(end * kGroupSet, m.layout.groups());
     if (first >= last) return;
@@ -160,7 +179,10 @@ class PackedProducts final : public Kernel {
     part.out += first * kPanelColumns;
     part.pitch = m.columns;
     part.columns = m.columns - first * kPanelColumns;
-    loops_.multiply(part);
+    if (widened && m.layout.packed)
+      loops_.multiply_words(part, widened);
+    else
+      loops_.multiply(part);
   }
 
   void pack_others(std::byte* scratch, void* const* operands) const {
@@ -172,7 +194,7 @@ class PackedProducts final : public Kernel {
     }
   }
 
-  // Layout of quantized rows in scratch: values, low bytes, scales, totals, corrections.
+  // Layout of quantized rows in scratch: values, low bytes, words, scales, totals, corrections.
   size_t value_bytes() const {
     return round_up_to_cache_line(static_cast<size_t>(rows_ * x_.features));
   }
@@ -180,7 +202,8 @@ class PackedProducts final : public Kernel {
     return round_up_to_cache_line(static_cast<size_t>(rows_ * x_.features / kUnit) * sizeof(float));
   }
   size_t form_bytes() const {
-    return value_bytes() * (x_.bits == 16 ? 2 : 1) + 2 * scale_bytes() +
+    return value_bytes() * (x_.bits == 16 ? 2 : 1) + (has_words() ? 2 * value_bytes() : 0) +
+           2 * scale_bytes() +
            round_up_to_cache_line(static_cast<size_t>(rows_ * x_.features / kUnit) * 2 *
                                   sizeof(int32_t));
   }
@@ -189,7 +212,12 @@ class PackedProducts final : public Kernel {
     at += value_bytes();
     const auto* const low = x_.bits == 16 ? reinterpret_cast<const int8_t*>(at) : nullptr;
     if (low) at += value_bytes();
-    return {values, low, reinterpret_cast<const float*>(at),
+    const auto* const words = has_words() ? reinterpret_cast<const int16_t*>(at) : nullptr;
+    if (words) at += 2 * value_bytes();
+    return {values,
+            low,
+            words,
+            reinterpret_cast<const float*>(at),
             reinterpret_cast<const int32_t*>(at + 2 * scale_bytes()),
             reinterpret_cast<const float*>(at + scale_bytes())};
   }
@@ -239,15 +267,21 @@ class PackedProducts final : public Kernel {
                     const_cast<float*>(to.scales) + r * units,
                     const_cast<int32_t*>(to.corrections) + r * units * 2,
                     const_cast<float*>(to.totals) + r * units);
+    if (!to.words) return;
+    auto* const words = const_cast<int16_t*>(to.words) + r * x_.features;
+    for (int64_t i = 0; i < x_.features; ++i)
+      words[i] =
+          static_cast<int16_t>(to.values[r * x_.features + i] * 128 + to.low[r * x_.features + i]);
   }
 
   const PackedLoops& loops_;
   Activations x_;
-  int64_t rows_ = 0, sets_ = 0;
+  int64_t rows_ = 0, sets_ = 0, workers_ = 4 * int64_t{thread_count()};
   std::vector<PackedMatrix> matrices_;
   std::vector<const UnpackedFormat*> forms_;  ///< one of each kind of quantized activations
   bool reads_floats_ = false;
   size_t panel_bytes_ = 0;
+  size_t widened_bytes_ = 0;  ///< of a worker; 0: weights are not widened
 };
 
 }  // namespace

@@ -31,6 +31,12 @@ struct PanelLayout {
 
 /// `format` as in packed_linear; `dtype` is the weight's.
 PanelLayout panel_layout(std::string_view format, DType dtype, int64_t features, int64_t columns);
+/// A group of an integer panel with quants in 16 bits and scales in f32: words [features /
+/// 2][16][2], scales [units][16] (per half unit where the format has them), minimums [units][16].
+inline size_t widened_bytes(const PanelLayout& layout) {
+  return static_cast<size_t>(layout.features * kPanelColumns) * sizeof(int16_t) +
+         static_cast<size_t>(3 * layout.units() * kPanelColumns) * sizeof(float);
+}
 /// Packs rows of `row_bytes` bytes in the weight's format. Parallel.
 void pack_panels(const PanelLayout& layout, DType dtype, const std::byte* rows, int64_t row_bytes,
                  std::byte* panels);
@@ -39,6 +45,7 @@ void pack_panels(const PanelLayout& layout, DType dtype, const std::byte* rows, 
 struct QuantizedRows {
   const int8_t* values;  ///< [rows][features]
   const int8_t* low;     ///< [rows][features], or null
+  const int16_t* words;  ///< [rows][features]: 128 * values + low, for multiply_words; or null
   const float* scales;   ///< [rows][units]
   /// [rows][units][2]: −offset * sum of the integers, which products with quants add; of each half
   /// for scales per 16, else of both in the first.
@@ -64,6 +71,9 @@ struct PackedLoops {
   const char* name;
   /// All rows with consecutive groups. The sums of a row do not depend on the other rows.
   void (*multiply)(const TileProduct& product);
+  /// The same sums for activations in 16 bits and integer panels, faster where many rows share the
+  /// quants, which are widened into `scratch` (widened_bytes). Null where `multiply` is as fast.
+  void (*multiply_words)(const TileProduct& product, std::byte* scratch);
   /// Quantizes one row for products with weights in `format`; `low` is null for 8 bits.
   void (*quantize)(const UnpackedFormat& format, const float* x, int64_t units, int8_t* values,
                    int8_t* low, float* scales, int32_t* corrections, float* totals);

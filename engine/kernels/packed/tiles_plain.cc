@@ -147,7 +147,7 @@ struct V {
 namespace paddle::cpu {
 
 const PackedLoops& packed_loops_plain() {
-  static constexpr PackedLoops kLoops = {"cpu:packed", multiply, quantize};
+  static constexpr PackedLoops kLoops = {"cpu:packed", multiply, nullptr, quantize};
   return kLoops;
 }
 

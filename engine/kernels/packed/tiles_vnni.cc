@@ -96,7 +96,7 @@ struct V {
 namespace paddle::cpu {
 
 const PackedLoops& packed_loops_vnni() {
-  static constexpr PackedLoops kLoops = {"cpu:packed:avx512_vnni", multiply, quantize};
+  static constexpr PackedLoops kLoops = {"cpu:packed:avx512_vnni", multiply, nullptr, quantize};
   return kLoops;
 }
 
