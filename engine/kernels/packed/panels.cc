@@ -57,10 +57,9 @@ void pack_group(const PanelLayout& layout, const std::byte* rows, int64_t row_by
       if (format.bits() == 8) {
         for (int64_t g = 0; g < 8; ++g) std::memcpy(quants + (g * 16 + c) * 4, q + g * 4, 4);
       } else {
-        for (int64_t g = 0; g < 4; ++g)
-          for (int64_t i = 0; i < 4; ++i)
-            quants[(g * 16 + c) * 4 + i] =
-                static_cast<std::byte>(q[g * 4 + i] | q[16 + g * 4 + i] << 4);
+        uint8_t pairs[16];
+        for (int64_t i = 0; i < 16; ++i) pairs[i] = static_cast<uint8_t>(q[i] | q[16 + i] << 4);
+        for (int64_t g = 0; g < 4; ++g) std::memcpy(quants + (g * 16 + c) * 4, pairs + g * 4, 4);
       }
     }
     out = quants + kPanelColumns * kUnit * format.bits() / 8;

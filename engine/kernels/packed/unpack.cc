@@ -18,16 +18,6 @@ uint16_t bits_at(const uint8_t* from) {
 
 float half(uint16_t bits) { return static_cast<float>(std::bit_cast<float16>(bits)); }
 
-void set_scale(const uint8_t* d, WeightUnit& out) {
-  out.scale = bits_at(d);
-  out.factor[0] = out.factor[1] = half(out.scale);
-}
-
-void set_minimum(const uint8_t* m, WeightUnit& out) {
-  out.minimum_scale = bits_at(m);
-  out.minimum_value = half(out.minimum_scale);
-}
-
 void unpack_nibbles(const uint8_t* from, uint8_t* quants) {
   for (int i = 0; i < 16; ++i) {
     quants[i] = from[i] & 15;
@@ -43,34 +33,31 @@ void add_fifth_bits(const uint8_t* from, uint8_t* quants) {
 }
 
 void q4_0(const uint8_t* b, int64_t, WeightUnit& out) {
-  set_scale(b, out);
-  out.minimum_value = 0;
+  out.scale = bits_at(b);
   unpack_nibbles(b + 2, out.quants);
 }
 
 void q4_1(const uint8_t* b, int64_t, WeightUnit& out) {
-  set_scale(b, out);
-  set_minimum(b + 2, out);
+  out.scale = bits_at(b);
+  out.minimum_scale = bits_at(b + 2);
   unpack_nibbles(b + 4, out.quants);
 }
 
 void q5_0(const uint8_t* b, int64_t, WeightUnit& out) {
-  set_scale(b, out);
-  out.minimum_value = 0;
+  out.scale = bits_at(b);
   unpack_nibbles(b + 6, out.quants);
   add_fifth_bits(b + 2, out.quants);
 }
 
 void q5_1(const uint8_t* b, int64_t, WeightUnit& out) {
-  set_scale(b, out);
-  set_minimum(b + 2, out);
+  out.scale = bits_at(b);
+  out.minimum_scale = bits_at(b + 2);
   unpack_nibbles(b + 8, out.quants);
   add_fifth_bits(b + 4, out.quants);
 }
 
 void q8_0(const uint8_t* b, int64_t, WeightUnit& out) {
-  set_scale(b, out);
-  out.minimum_value = 0;
+  out.scale = bits_at(b);
   for (int i = 0; i < 32; ++i) out.quants[i] = static_cast<uint8_t>(b[2 + i] ^ 128);
 }
 
@@ -88,8 +75,6 @@ void set_super_scales(const uint8_t* b, int64_t unit, WeightUnit& out) {
   out.scales[1] = out.scales[0];
   out.scale = bits_at(b);
   out.minimum_scale = bits_at(b + 2) ^ 0x8000;  // it is subtracted
-  out.factor[0] = out.factor[1] = half(out.scale) * static_cast<float>(out.scales[0]);
-  out.minimum_value = half(out.minimum_scale) * static_cast<float>(out.minimum);
 }
 
 void q4_k(const uint8_t* b, int64_t unit, WeightUnit& out) {
@@ -108,12 +93,7 @@ void q5_k(const uint8_t* b, int64_t unit, WeightUnit& out) {
 void q6_k(const uint8_t* b, int64_t unit, WeightUnit& out) {
   const uint8_t *low = b, *high = b + 128, *scales = b + 192;
   out.scale = bits_at(b + 208);
-  const float d = half(out.scale);
-  for (int64_t i = 0; i < 2; ++i) {
-    out.scales[i] = scales[unit * 2 + i];
-    out.factor[i] = d * static_cast<float>(static_cast<int8_t>(out.scales[i]));
-  }
-  out.minimum_value = 0;
+  for (int64_t i = 0; i < 2; ++i) out.scales[i] = scales[unit * 2 + i];
   const int64_t side = unit / 4, quarter = unit % 4;
   for (int64_t i = 0; i < 32; ++i)
     out.quants[i] =
@@ -129,6 +109,26 @@ constexpr UnpackedFormat kFormats[] = {
 };
 
 }  // namespace
+
+UnitFactors unit_factors(PanelScales scales, const WeightUnit& unit) {
+  const float d = half(unit.scale);
+  switch (scales) {
+    case PanelScales::kHalf:
+      return {{d, d}, 0};
+    case PanelScales::kHalfMinimum:
+      return {{d, d}, half(unit.minimum_scale)};
+    case PanelScales::kSuper: {
+      const float factor = d * static_cast<float>(unit.scales[0]);
+      return {{factor, factor}, half(unit.minimum_scale) * static_cast<float>(unit.minimum)};
+    }
+    case PanelScales::kSuper16:
+      break;
+  }
+  const auto signed_scale = [&](int i) {
+    return static_cast<float>(static_cast<int8_t>(unit.scales[i]));
+  };
+  return {{d * signed_scale(0), d * signed_scale(1)}, 0};
+}
 
 const UnpackedFormat* find_unpacked_format(std::string_view name) {
   const auto* found =

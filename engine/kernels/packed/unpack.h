@@ -6,12 +6,16 @@
 
 namespace paddle::cpu {
 
-/// 32 weights of a row. Weight i is factor[i / 16] * (quants[i] - offset) + minimum.
+/// 32 weights of a row, as their format stores them.
 struct WeightUnit {
   uint8_t quants[32];
   uint16_t scale, minimum_scale;  ///< float16, of the block
   uint8_t scales[2], minimum;     ///< of a unit within a block of 256 (q6_k: int8, per 16)
-  float factor[2], minimum_value;
+};
+
+/// Weight i of a unit is factor[i / 16] * (quants[i] - offset) + minimum.
+struct UnitFactors {
+  float factor[2], minimum;
 };
 
 using UnpackFn = void (*)(const uint8_t* block, int64_t unit, WeightUnit& out);
@@ -33,6 +37,8 @@ struct UnpackedFormat {
   /// Of a quant in a panel.
   int bits() const { return most <= 15 ? 4 : 8; }
 };
+
+UnitFactors unit_factors(PanelScales scales, const WeightUnit& unit);
 
 /// Null for a name that is not in ops/generation/packed_format.h.
 const UnpackedFormat* find_unpacked_format(std::string_view name);

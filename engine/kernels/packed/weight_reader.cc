@@ -20,10 +20,11 @@ void WeightReader::read(const std::byte* row, int64_t first, int64_t count, floa
   for (int64_t u = first / kUnit; u < (first + count) / kUnit; ++u) {
     WeightUnit unit;
     unpacked_->unpack(bytes + u / units_of_block * blocks_->bytes, u % units_of_block, unit);
+    const UnitFactors factors = unit_factors(unpacked_->scales, unit);
     for (int64_t half = 0; half < 2; ++half)
       for (int64_t k = half * 16; k < half * 16 + 16; ++k)
-        *out++ = unit.factor[half] * static_cast<float>(unit.quants[k] - unpacked_->offset) +
-                 unit.minimum_value;
+        *out++ = factors.factor[half] * static_cast<float>(unit.quants[k] - unpacked_->offset) +
+                 factors.minimum;
   }
 }
 
