@@ -142,6 +142,7 @@ int terminal_columns() {
 
 std::optional<int> read_command_line(App& app, int argc, char** argv) {
   int threads = 0;
+  app.group("Options");
   app.add_option("--threads", threads, "threads (default: the cores this process may use)");
   app.add_flag("--debug", debug, "after an error: what went before, timings and memory");
   CLI::App& parser = app.parser();

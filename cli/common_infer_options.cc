@@ -11,6 +11,7 @@
 namespace paddle::cli {
 
 void InferCommand::add_model_options() {
+  app_.group("Model, inputs and outputs");
   app_.add_option(
       "MODEL", arguments_,
       "a run's model/, a checkpoint, a model file[:variant] with params.x=value, an ONNX file, "
@@ -18,7 +19,7 @@ void InferCommand::add_model_options() {
       "`predict:` of the run");
   app_.add_option("--input", inputs_,
                   "NPZ, CSV, images, a folder of images or of ONNX's .pb tensors, or text");
-  app_.add_option("--output", predict_.output,
+  app_.add_option("-o,--output", predict_.output,
                   "NPZ, CSV or JSONL file, or a folder for predicted pictures (default: a line for "
                   "each sample)");
   app_.add_option("--data", predict_.input.data,
@@ -38,6 +39,7 @@ void InferCommand::add_model_options() {
 }
 
 void InferCommand::add_text_options() {
+  app_.group("Text generation");
   prompt_ =
       app_.add_option("--prompt", generation_.prompt, "generate text that continues this one");
   chat_ = app_.add_flag("--chat", talk_,
@@ -71,6 +73,7 @@ void InferCommand::add_text_options() {
 }
 
 void InferCommand::add_text_limits() {
+  app_.group("Text generation");
   logprobs_option_ =
       app_.add_option("--logprobs", text_options_.logprobs,
                       "with --prompt: then print a JSON line for each generated token, with its "
@@ -93,12 +96,13 @@ void InferCommand::add_text_limits() {
 }
 
 void InferCommand::add_language_options() {
+  app_.group("Language models");
   const auto* context =
       app_.add_option("--context", context_,
                       "tokens of a text, whose keys and values are cached (default: the model's)")
           ->check(in_range(int64_t{1}, int64_t{1} << 40));
   const auto* kv = app_.add_option("--kv", kv_, "how a language model's keys and values are cached")
-                       ->check(one_of({"f32", "bf16", "int8"}));
+                       ->check(one_dtype_of({"f32", "bf16", "int8"}));
   const auto* cache =
       app_.add_option(
               "--cache", cache_,
@@ -114,7 +118,7 @@ void InferCommand::add_language_options() {
               "--activations", activations_,
               "of products with block-quantized weights (default: int16 for text, float32 for "
               "--input)")
-          ->check(one_of({"float32", "int16", "int8"}));
+          ->check(one_dtype_of({"float32", "int16", "int8"}));
   const auto* weights_as =
       app_.add_option("--weights-as", weights_as_,
                       "keep a language model's matrices in 8 or 4 bits, whatever their file has "
@@ -127,6 +131,7 @@ void InferCommand::add_language_options() {
 }
 
 void InferCommand::add_language_jobs() {
+  app_.group("Jobs of language models");
   perplexity_ = app_.add_option("--perplexity", measured_,
                                 "how well a language model predicts the text of this file")
                     ->excludes(prompt_)
@@ -155,6 +160,7 @@ void InferCommand::add_language_jobs() {
 }
 
 void InferCommand::add_benchmark_options() {
+  app_.group("Benchmark");
   app_.add_option("--seed", generation_.seed, "of what is drawn, and of random weights");
   app_.add_option("--benchmark", benchmark_,
                   "time N runs, on random input if none is given, and print one JSON line")
@@ -178,6 +184,7 @@ void InferCommand::add_benchmark_options() {
 }
 
 void InferCommand::add_run_options() {
+  app_.group("Execution");
   add_device_options(app_, device_);
   app_.add_flag("--profile", profile_, "print where the time goes, per operation");
   app_.add_option("--trace", trace_,
@@ -190,7 +197,7 @@ void InferCommand::add_run_options() {
   app_.add_option(
           "--precision", precision_,
           "of products, convolutions and attention of a model in float32 (default: float32)")
-      ->check(one_of({"float32", "bfloat16", "float16"}));
+      ->check(one_dtype_of({"float32", "bfloat16", "float16"}));
   app_.add_option("--rules", rules_, "a file of rewrites, tried before the standard ones");
   app_.add_flag("--no-codegen", no_codegen_, "run groups of operations without machine code");
   app_.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling_,

@@ -1,14 +1,97 @@
 #include "common_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/text.h"
+#include "tensor/dtype.h"
 
 namespace paddle::cli {
 namespace {
 
+/// The one of `values` that is a name of the same dtype as `name`; `name` itself if there is none.
+std::string canonical_dtype(const std::vector<std::string>& values, const std::string& name) {
+  if (std::ranges::find(values, name) != values.end()) return name;
+  const std::optional<DType> dtype = parse_dtype(name);
+  if (!dtype) return name;
+  const auto found =
+      std::ranges::find_if(values, [&](const std::string& v) { return parse_dtype(v) == dtype; });
+  return found == values.end() ? name : *found;
+}
+
+CLI::Validator dtype_names(const std::vector<std::string>& values) {
+  const auto convert = [values](std::string& name) {
+    name = canonical_dtype(values, name);
+    return std::string();
+  };
+  return CLI::Validator(convert, "", "dtype");
+}
+
+/// Groups follow each other with one blank line between them, those of every program last. Which
+/// options exclude each other is left to the error that says so.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    if (mode == CLI::AppFormatMode::Sub) return make_expanded(app);
+    return make_description(app) + make_usage(app, name) + make_positionals(app) + groups_of(*app) +
+           make_subcommands(app, mode) + "\n" + make_footer(app);
+  }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string out;
+    if (option->get_type_size() != 0) {
+      const std::string type = type_text(*option);
+      if (!type.empty()) out = " " + type;
+      if (!option->get_default_str().empty()) out += "=" + option->get_default_str();
+      if (option->get_expected_max() == CLI::detail::expected_max_vector_size)
+        out += " ...";
+      else if (option->get_expected_min() > 1)
+        out += str(" x ", option->get_expected());
+      if (option->get_required()) out += " REQUIRED";
+    }
+    return out;
+  }
+
+ private:
+  std::string groups_of(const CLI::App& app) const {
+    std::vector<std::string> groups = app.get_groups();
+    const auto common = std::ranges::find(groups, "Options");
+    if (common != groups.end()) std::rotate(common, common + 1, groups.end());
+    std::string out;
+    for (const std::string& group : groups) {
+      const auto options = app.get_options([&](const CLI::Option* option) {
+        return option->get_group() == group && option->nonpositional();
+      });
+      if (!group.empty() && !options.empty()) out += make_group(group, false, options);
+    }
+    return out;
+  }
+
+  /// "INT in [0 - 20]" for "INT:INT in [0 - 20]".
+  static std::string type_text(const CLI::Option& option) {
+    const std::string text = option.get_type_name();
+    const size_t colon = text.find(':');
+    if (colon != text.npos && text.compare(colon + 1, colon, text, 0, colon) == 0)
+      return text.substr(colon + 1);
+    return text;
+  }
+};
+
+/// Ranges without a useful upper bound show their lower one only.
+CLI::Validator integer_range(int64_t low, int64_t high) {
+  constexpr int64_t kNoBound = int64_t{1} << 20;
+  CLI::Range range(low, high);
+  if (high < kNoBound) return range;
+  return range.description(str("INT >= ", low));
+}
+
 void add_check(CLI::Option& option, const Check& check) {
   switch (check.kind) {
     case Check::Kind::kIntegerRange:
-      option.check(CLI::Range(check.low, check.high));
+      option.check(integer_range(check.low, check.high));
       break;
     case Check::Kind::kNumberRange:
       option.check(CLI::Range(check.lowest, check.highest));
@@ -21,6 +104,10 @@ void add_check(CLI::Option& option, const Check& check) {
       break;
     case Check::Kind::kOneOf:
       option.check(CLI::IsMember(check.values));
+      break;
+    case Check::Kind::kDType:
+      option.check(CLI::IsMember(check.values));
+      option.transform(dtype_names(check.values));
       break;
   }
 }
@@ -41,8 +128,17 @@ Check one_of(std::initializer_list<const char*> values) {
   return {.kind = Check::Kind::kOneOf, .values = {values.begin(), values.end()}};
 }
 
+Check one_dtype_of(std::initializer_list<const char*> values) {
+  return {.kind = Check::Kind::kDType, .values = {values.begin(), values.end()}};
+}
+
 Option* Option::check(const Check& check) {
   add_check(*option_, check);
+  return this;
+}
+
+Option* Option::dtype_names(const std::vector<std::string>& values) {
+  option_->transform(cli::dtype_names(values));
   return this;
 }
 
@@ -86,7 +182,9 @@ size_t Option::count() const { return option_->count(); }
 std::string Option::get_name() const { return option_->get_name(); }
 
 App::App(const std::string& description)
-    : owned_(std::make_unique<CLI::App>(description)), parser_(owned_.get()) {}
+    : owned_(std::make_unique<CLI::App>(description)), parser_(owned_.get()) {
+  parser_->formatter(std::make_shared<HelpFormatter>());
+}
 
 App::App(CLI::App* parser) : parser_(parser) {}
 
@@ -126,6 +224,8 @@ App* App::add_subcommand(const std::string& name, const std::string& description
 }
 
 void App::require_subcommand(int count) { parser_->require_subcommand(count); }
+
+void App::group(const std::string& heading) { parser_->option_defaults()->group(heading); }
 
 void App::footer(const std::string& text) { parser_->footer(text); }
 

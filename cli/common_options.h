@@ -17,11 +17,11 @@ namespace paddle::cli {
 
 /// A condition on the values of an option.
 struct Check {
-  enum class Kind { kIntegerRange, kNumberRange, kPositive, kNonNegative, kOneOf };
+  enum class Kind { kIntegerRange, kNumberRange, kPositive, kNonNegative, kOneOf, kDType };
   Kind kind;
   int64_t low = 0, high = 0;          // kIntegerRange, inclusive
   double lowest = 0, highest = 0;     // kNumberRange, inclusive
-  std::vector<std::string> values{};  // kOneOf
+  std::vector<std::string> values{};  // kOneOf, kDType
 };
 
 /// From `low` to `high`, inclusive.
@@ -30,6 +30,9 @@ Check in_range(int64_t low, int64_t high);
 Check in_range(double low, double high);
 /// One of `values`.
 Check one_of(std::initializer_list<const char*> values);
+/// One of `values`, which are names of dtypes; other usual names of the same dtype stand for it
+/// (bf16 for bfloat16, float32 for f32).
+Check one_dtype_of(std::initializer_list<const char*> values);
 /// A number above zero.
 inline const Check kPositive{Check::Kind::kPositive};
 /// Zero or a number above it.
@@ -41,6 +44,8 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
 
   Option* check(const Check& check);
+  /// A usual name of a dtype is read as the one of `values` that names the same dtype.
+  Option* dtype_names(const std::vector<std::string>& values);
   Option* required();
   /// Not together with `other`.
   Option* excludes(Option* other);
@@ -84,6 +89,8 @@ class App {
   App* add_subcommand(const std::string& name, const std::string& description);
   /// At least `count` subcommands must be given.
   void require_subcommand(int count);
+  /// The heading in the help text of the options that are added from now on.
+  void group(const std::string& heading);
   /// Text below the help text's list of options.
   void footer(const std::string& text);
   /// The number of arguments up to the first positional one or `--`, the program included: the rest

@@ -28,9 +28,10 @@ void QuantOptions::add_to(App& app) {
   app.add_option("MODEL", arguments, "the model, then key=value of the configuration");
   app.add_option("-c,--config", file, "configuration with a section 'quant'");
   app.add_option(
-      "--scheme", scheme,
-      "number format: " + join(quant::scheme_names(), ", ") +
-          "; of a Hugging Face folder or a GGUF file: " + join(quant::gguf_scheme_names(), ", "));
+         "--scheme", scheme,
+         "number format: " + join(quant::scheme_names(), ", ") +
+             "; of a Hugging Face folder or a GGUF file: " + join(quant::gguf_scheme_names(), ", "))
+      ->dtype_names(quant::gguf_scheme_names());
   app.add_option("--data", data,
                  "calibration data: train, valid, CONFIG.yaml[:part], a folder or files "
                  "(default: the run's training data)");

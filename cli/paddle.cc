@@ -23,49 +23,65 @@ namespace {
 using namespace paddle;
 
 struct Command {
+  const char* group;  ///< heading in the list of commands
   const char* name;
   const char* doc;
   int (*run)(int argc, char** argv);
 };
 
 constexpr Command kCommands[] = {
-    {"new", "write a commented config for a task, filled in from your data", cli::new_command},
-    {"data", "list, describe and check datasets", cli::data_command},
-    {"train", "train a model as a config describes it", cli::train_command},
-    {"launch", "start a command on several ranks that share its work", cli::launch_command},
-    {"infer", "predict with a model, or generate text", cli::infer_command},
-    {"op", "list, show, run, check and time operations", cli::op_command},
-    {"ir", "print, check, transform and run modules", cli::ir_command},
-    {"average", "the mean of the weights of the last checkpoints of a run", cli::average_command},
-    {"convert", "convert weights to safetensors, NPZ or a model folder", cli::convert_command},
-    {"show", "layers, shapes, parameters and FLOPs of a model", cli::show_command},
-    {"eval", "the loss and the metrics of a trained model", cli::eval_command},
-    {"score", "score predictions in files: BLEU, error rates, average precision of boxes",
-     cli::score_command},
-    {"lr-range", "find a learning rate: train while the rate grows", cli::lr_range_command},
-    {"sweep", "train a config with many settings and compare the runs", cli::sweep_command},
-    {"runs", "a table of run folders: settings, progress, metrics", cli::runs_command},
-    {"diff", "what two runs differ in: config, data, and where their numbers part",
+    {"Data and configs", "new", "write a commented config for a task, filled in from your data",
+     cli::new_command},
+    {"Data and configs", "data", "list, describe and check datasets", cli::data_command},
+    {"Data and configs", "schema", "the JSON Schema of configs, for editors", cli::schema_command},
+    {"Training", "train", "train a model as a config describes it", cli::train_command},
+    {"Training", "launch", "start a command on several ranks that share its work",
+     cli::launch_command},
+    {"Training", "lr-range", "find a learning rate: train while the rate grows",
+     cli::lr_range_command},
+    {"Training", "sweep", "train a config with many settings and compare the runs",
+     cli::sweep_command},
+    {"Training", "average", "the mean of the weights of the last checkpoints of a run",
+     cli::average_command},
+    {"Runs", "runs", "a table of run folders: settings, progress, metrics", cli::runs_command},
+    {"Runs", "diff", "what two runs differ in: config, data, and where their numbers part",
      cli::diff_command},
-    {"compare-runs", "the first step and operation at which two runs part",
+    {"Runs", "compare-runs", "the first step and operation at which two runs part",
      cli::compare_runs_command},
-    {"profile", "measure where the time and the memory of a step go", cli::profile_command},
-    {"tune", "measure settings that decide the speed, and keep what helps", cli::tune_command},
-    {"export", "write a model as an ONNX file", cli::export_command},
-    {"quant", "quantize or prune a model and measure what that costs", cli::quant_command},
-    {"serve", "serve language models over HTTP", cli::serve_command},
-    {"tokenize", "turn texts into token ids and back", cli::tokenize_command},
-    {"chat-template", "render a conversation with a model's chat template",
+    {"Prediction and evaluation", "infer", "predict with a model, or generate text",
+     cli::infer_command},
+    {"Prediction and evaluation", "serve", "serve language models over HTTP", cli::serve_command},
+    {"Prediction and evaluation", "eval", "the loss and the metrics of a trained model",
+     cli::eval_command},
+    {"Prediction and evaluation", "score",
+     "score predictions in files: BLEU, error rates, average precision of boxes",
+     cli::score_command},
+    {"Models and files", "show", "layers, shapes, parameters and FLOPs of a model",
+     cli::show_command},
+    {"Models and files", "convert", "convert weights to safetensors, NPZ or a model folder",
+     cli::convert_command},
+    {"Models and files", "export", "write a model as an ONNX file", cli::export_command},
+    {"Models and files", "quant", "quantize or prune a model and measure what that costs",
+     cli::quant_command},
+    {"Models and files", "onnx",
+     "check ONNX models against reference outputs, and compare two of them", cli::onnx_command},
+    {"Language models", "tokenize", "turn texts into token ids and back", cli::tokenize_command},
+    {"Language models", "chat-template", "render a conversation with a model's chat template",
      cli::chat_template_command},
-    {"schema", "the JSON Schema of configs, for editors", cli::schema_command},
-    {"onnx", "check ONNX models against reference outputs, and compare two of them",
-     cli::onnx_command},
+    {"Speed", "profile", "measure where the time and the memory of a step go",
+     cli::profile_command},
+    {"Speed", "tune", "measure settings that decide the speed, and keep what helps",
+     cli::tune_command},
+    {"Operations and compiler", "op", "list, show, run, check and time operations",
+     cli::op_command},
+    {"Operations and compiler", "ir", "print, check, transform and run modules", cli::ir_command},
 };
 
 /// Of this program itself.
 constexpr Command kOwnCommands[] = {
-    {"man", "print the manual page of a command, or of paddle itself, for `man -l -`", nullptr},
-    {"completion", "print the completion script of a shell: bash, zsh or fish", nullptr},
+    {"Help", "man", "print the manual page of a command, or of paddle itself, for `man -l -`",
+     nullptr},
+    {"Help", "completion", "print the completion script of a shell: bash, zsh or fish", nullptr},
 };
 
 bool is_known(const std::string& command) {
@@ -100,17 +116,22 @@ std::vector<std::string> further_commands() {
 }
 
 std::string usage() {
-  std::string out = "usage: paddle COMMAND …\n\n";
+  std::string out = "usage: paddle COMMAND …\n";
+  std::string_view group;
   for (const std::span<const Command> commands :
        {std::span<const Command>(kCommands), std::span<const Command>(kOwnCommands)})
     for (const Command& c : commands) {
+      if (c.group != group) out += str("\n", c.group, ":\n");
+      group = c.group;
       std::string name = c.name;
       name.resize(15, ' ');
       out += "  " + name + c.doc + "\n";
     }
-  for (const std::string& command : further_commands())
+  const std::vector<std::string> further = further_commands();
+  if (!further.empty()) out += "\nFurther programs:\n";
+  for (const std::string& command : further)
     out += "  " + command + std::string(command.size() < 15 ? 15 - command.size() : 1, ' ') +
-           "(a program of its own)\n";
+           "(a separate program)\n";
   return out + "\n`paddle COMMAND --help` describes a command, `paddle --version` this build.\n";
 }
 

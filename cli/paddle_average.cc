@@ -19,7 +19,7 @@ int run(int argc, char** argv) {
   app.add_option("RUN", folder, "the run folder")->required();
   app.add_option("--last", last, "how many checkpoints (default: 3)")
       ->check(cli::in_range(1, 10'000));
-  app.add_option("--output", output, "the model's folder (default: RUN/average)");
+  app.add_option("-o,--output", output, "the model's folder (default: RUN/average)");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (output.empty()) output = folder + "/average";
   const std::vector<int64_t> steps = train::average_checkpoints(folder, last, output);

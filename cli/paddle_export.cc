@@ -146,7 +146,7 @@ int run(int argc, char** argv) {
   app.add_option("--check", job.checks, "bindings of the symbolic dims to compare on")
       ->check(cli::in_range(1, 100));
   app.add_option("--dtype", dtype, "float16 or bfloat16: of weights and computation")
-      ->check(cli::one_of({"float16", "bfloat16"}));
+      ->check(cli::one_dtype_of({"float16", "bfloat16"}));
   app.add_option("--keep-float", job.keep_float,
                  "with --dtype: operations, or parameters whose readers, stay float32 (pattern)")
       ->allow_extra_args(false);

@@ -131,11 +131,11 @@ int run(int argc, char** argv) {
   opt->add_option("--passes", o.passes,
                   "names, separated by commas (default: the pipeline of the compiled mode)");
   opt->add_option("--rules", o.rules, "a file of rewrite rules, tried before the standard ones");
-  opt->add_option("--output", o.output, "write here instead of printing");
+  opt->add_option("-o,--output", o.output, "write here instead of printing");
   execute->add_option("--function", o.function, "name (default: the first)");
   execute->add_option("--input", o.input, "NPZ with arrays by input name");
   execute->add_option("--weights", o.weights, "safetensors with parameters and states by name");
-  execute->add_option("--output", o.output, "NPZ for the results (default: print them)");
+  execute->add_option("-o,--output", o.output, "NPZ for the results (default: print them)");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (execute->parsed()) return run_function(o);
   const ir::Module module = load(o);

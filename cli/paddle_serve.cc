@@ -47,7 +47,7 @@ int run(int argc, char** argv) {
   app.add_option("--context", context, "tokens of a text (default: the model's)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--kv", kv, "how keys and values are cached")
-      ->check(cli::one_of({"f32", "bf16", "int8"}));
+      ->check(cli::one_dtype_of({"f32", "bf16", "int8"}));
   app.add_option("--chunk", chunk,
                  "tokens of prompts that a step reads at most (default: 256); --step-ms may allow "
                  "fewer")
@@ -62,7 +62,7 @@ int run(int argc, char** argv) {
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--activations", activations,
                  "of products with block-quantized weights (default: int16)")
-      ->check(cli::one_of({"float32", "int16", "int8"}));
+      ->check(cli::one_dtype_of({"float32", "int16", "int8"}));
   app.add_option("--weights-as", weights_as,
                  "keep matrices in 8 or 4 bits, whatever their file has (default: as-is)")
       ->check(cli::one_of({"as-is", "int8", "int4"}));

@@ -258,7 +258,7 @@ int run(int argc, char** argv) {
   uint64_t seed = 0;
   bool dry_run = false, as_json = false;
   app.add_option("CONFIG", arguments, "the config, then key=value,…");
-  app.add_option("--output", sweep.output,
+  app.add_option("-o,--output", sweep.output,
                  "folder of the runs (default: runs/<config name>-sweep)");
   app.add_option("--metric", metric, "what is compared (default: train.best, or the loss)");
   app.add_option("--random", random, "random trials in place of a grid")

@@ -252,7 +252,7 @@ int run(int argc, char** argv) {
   bool dry_run = false, only_data = false, dump_config = false, origin = false;
   int simulated = 1;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
-  app.add_option("--output", output, "run folder (default: runs/<config name>)");
+  app.add_option("-o,--output", output, "run folder (default: runs/<config name>)");
   app.add_option("--resume", resume, "continue from the newest checkpoint of this run folder");
   app.add_option("--until", until,
                  "evaluate and end after this step, or this share of the steps (25%); --resume "

@@ -64,4 +64,27 @@ ok "$train" "$folder/child.yaml" --dump-config
 grep -q "name: adam" "$folder/out" && ! grep -q "momentum" "$folder/out" || fail "a child cannot choose its optimizer"
 ok "$train" "$folder/same.yaml" --dump-config
 grep -q "momentum: 0.8" "$folder/out" || fail "keys of the base are lost"
+
+# -o is --output everywhere, and the usual names of dtypes are accepted.
+for tool in train infer sweep lr-range average export quant new tokenize profile tune; do
+  "$bin/paddle-$tool" --help > "$folder/out"
+  grep -q -- "-o,--output" "$folder/out" || fail "paddle-$tool has no -o"
+done
+ok "$train" "$good" "${small[@]}" -o "$folder/short"
+model="$folder/short/model"
+ok "$bin/paddle-infer" "$model" --benchmark 1 --precision bf16
+ok "$bin/paddle-infer" "$model" --benchmark 1 --precision fp16
+expect 2 "--precision" "$bin/paddle-infer" "$model" --benchmark 1 --precision int8
+ok "$bin/paddle-export" "$model" --dtype bf16 --dry-run
+ok "$bin/paddle-quant" "$model" --scheme bfloat16 --dry-run
+ok "$bin/paddle-quant" "$model" --scheme half --dry-run
+expect 2 "is not a scheme" "$bin/paddle-quant" "$model" --scheme float64 --dry-run
+
+# Options have groups, and ranges without an upper bound show none.
+"$bin/paddle-infer" --help > "$folder/out"
+grep -q "^Text generation:" "$folder/out" || fail "no groups in paddle-infer --help"
+grep -q -- "--benchmark INT >= 1" "$folder/out" || fail "the range of --benchmark"
+grep -Eq "Excludes|1099511627776" "$folder/out" && fail "noise in paddle-infer --help"
+"$bin/paddle" --help > "$folder/out"
+grep -q "^Training:" "$folder/out" || fail "no groups in paddle --help"
 finish
