@@ -271,7 +271,9 @@ paddle_room(tune
 
 paddle_room(sections DEPENDS data quant_common serve train tune)
 
-paddle_room(api DEPENDS base config tensor ops autograd runtime onnx program train sections)
+paddle_room(api
+  DEPENDS base config tensor ops autograd runtime onnx text program train llm sections
+  LIBRARIES nlohmann_json::nlohmann_json)
 
 # The implementation of include/paddle; cmake/install.cmake makes the shared library of it.
 set_target_properties(paddle_api PROPERTIES CXX_VISIBILITY_PRESET hidden

@@ -1,20 +1,19 @@
-// The C interface, on top of the C++ one. Handles are looked up in tables of what is open, so that
-// a pointer that was closed or never opened is an error and not a crash.
+// The C interface for prediction, on top of the C++ one.
 
-#include "paddle/paddle_c.h"
+#include <vector>
 
-#include <map>
-#include <mutex>
-
-#include "base/text.h"
-#include "paddle/error.h"
+#include "api/c_handles.h"
 #include "paddle/model.h"
 #include "paddle/version.h"
 
 using paddle::str;
+using paddle::c_api::BadCall;
+using paddle::c_api::guarded;
+using paddle::c_api::Handles;
+using paddle::c_api::last_error;
+using paddle::c_api::required;
 using paddle::v0::Array;
 using paddle::v0::DType;
-using paddle::v0::Error;
 using paddle::v0::Model;
 using paddle::v0::TensorInfo;
 
@@ -31,90 +30,11 @@ struct paddle_result {
 
 namespace {
 
-/// An error of the caller.
-struct BadCall {
-  std::string why;
-};
-
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
-paddle_status failed(paddle_status status, const char* what) noexcept {
-  try {
-    last_error() = what;
-  } catch (...) {
-    last_error().clear();  // no memory even for the message
-  }
-  return status;
-}
-
-/// Calls `body`, which throws, and gives the status.
-template <class Body>
-paddle_status guarded(const char* function, Body&& body) noexcept {
-  try {
-    body();
-    return PADDLE_OK;
-  } catch (const BadCall& e) {
-    try {
-      return failed(PADDLE_USAGE, str(function, ": ", e.why).c_str());
-    } catch (...) {
-      return failed(PADDLE_USAGE, function);
-    }
-  } catch (const Error& e) {
-    return failed(static_cast<paddle_status>(e.code()), e.what());
-  } catch (const std::bad_alloc&) {
-    return failed(PADDLE_DEVICE, "out of memory");
-  } catch (const std::exception& e) {
-    return failed(PADDLE_INTERNAL, e.what());
-  } catch (...) {
-    return failed(PADDLE_INTERNAL, "unknown exception");
-  }
-}
-
-/// Open handles. A call holds its object by a shared pointer, so that closing it meanwhile is safe.
-template <class T>
-class Handles {
- public:
-  T* add(std::shared_ptr<T> object) {
-    const std::lock_guard lock(mutex_);
-    T* const key = object.get();
-    open_[key] = std::move(object);
-    return key;
-  }
-  std::shared_ptr<T> get(T* handle, const char* what) {
-    const std::lock_guard lock(mutex_);
-    const auto it = open_.find(handle);
-    if (it == open_.end()) throw BadCall{str("the ", what, " is not open")};
-    return it->second;
-  }
-  void remove(T* handle, const char* what) {
-    std::shared_ptr<T> last = get(handle, what);  // destroyed outside of the lock
-    const std::lock_guard lock(mutex_);
-    open_.erase(handle);
-  }
-  static Handles& all() {
-    static Handles& handles = *new Handles;  // never destroyed: programs may close late
-    return handles;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<T*, std::shared_ptr<T>> open_;
-};
-
 std::shared_ptr<paddle_model> opened(paddle_model* model) {
   return Handles<paddle_model>::all().get(model, "model");
 }
 std::shared_ptr<paddle_result> opened(paddle_result* result) {
   return Handles<paddle_result>::all().get(result, "result");
-}
-
-template <class T>
-T& required(T* pointer, const char* name) {
-  if (!pointer) throw BadCall{str("'", name, "' is a null pointer")};
-  return *pointer;
 }
 
 void describe(const std::vector<TensorInfo>& tensors, size_t index, paddle_tensor_info* info) {

@@ -11,17 +11,6 @@
 namespace paddle {
 namespace {
 
-/// The file that this code is in: the program, or a shared library that a program has loaded.
-std::string own_path() {
-  Dl_info found{};
-  if (dladdr(reinterpret_cast<const void*>(&own_path), &found) != 0 && found.dli_fname) {
-    const std::string file = found.dli_fname;
-    const size_t name = file.rfind('/') + 1;
-    if (file.compare(name, 3, "lib") == 0) return file;
-  }
-  return program_path();
-}
-
 std::string last_problem() {
   const char* const reason = dlerror();
   return reason ? reason : "unknown error";
@@ -29,11 +18,21 @@ std::string last_problem() {
 
 }  // namespace
 
+std::string own_binary_path() {
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<const void*>(&own_binary_path), &found) != 0 && found.dli_fname) {
+    const std::string file = found.dli_fname;
+    const size_t name = file.rfind('/') + 1;
+    if (file.compare(name, 3, "lib") == 0) return file;
+  }
+  return program_path();
+}
+
 std::string Module::default_path(const std::string& name) {
   std::string variable = "PADDLE_" + name + "_MODULE";
   for (char& c : variable) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   if (const char* const path = std::getenv(variable.c_str())) return path;
-  std::string folder = own_path();
+  std::string folder = own_binary_path();
   if (folder.empty()) return {};
   folder.resize(folder.rfind('/') + 1);
   const std::string file = "libpaddle_" + name + ".so";

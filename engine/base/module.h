@@ -8,6 +8,9 @@
 
 namespace paddle {
 
+/// The file that this code is in: the program, or the shared library that a program has loaded.
+std::string own_binary_path();
+
 class Module {
  public:
   /// `version` is what the file's function `int paddle_module_version()` must return.

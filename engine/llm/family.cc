@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/module.h"
 #include "config/document.h"
 #include "llm/expression.h"
 #include "llm/family_keys.h"
@@ -34,9 +35,11 @@ Node read_family(const std::string& path) {
 
 /// Folders with the families that come with the programs: installed, or in the source tree.
 std::string find_family_file(const ModelFiles& files) {
-  const std::string self = program_path();
+  const std::string self = own_binary_path();
   const std::string bin = self.substr(0, self.rfind('/'));
-  for (const char* place : {"/../share/paddle/models/llm", "/../../models/llm"}) {
+  // The last but one is for libraries in lib/<architecture>.
+  for (const char* place :
+       {"/../share/paddle/models/llm", "/../../share/paddle/models/llm", "/../../models/llm"}) {
     const std::string folder = bin + place;
     if (!is_directory(folder)) continue;
     for (const std::string& name : list_directory(folder))

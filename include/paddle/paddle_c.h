@@ -1,6 +1,6 @@
 #ifndef PADDLE_PADDLE_C_H
 #define PADDLE_PADDLE_C_H
-/* Prediction from C, and from any language that can call C.
+/* Prediction and text generation from C, and from any language that can call C.
  *
  *   paddle_model* model;
  *   if (paddle_model_open("runs/digits/model", &model) != PADDLE_OK) puts(paddle_last_error());
@@ -99,6 +99,92 @@ PADDLE_C_API paddle_status paddle_result_count(paddle_result* result, size_t* co
 PADDLE_C_API paddle_status paddle_result_get(paddle_result* result, size_t index,
                                              paddle_array* array);
 PADDLE_C_API paddle_status paddle_result_free(paddle_result* result);
+
+/* ---- language models ----------------------------------------------------------------------- */
+
+typedef struct paddle_language_model paddle_language_model;
+typedef struct paddle_encoder paddle_encoder;
+
+/* Option structures begin with their size as the caller knows it, sizeof(the structure): later
+ * versions of the library may know more fields, which then have their defaults. A structure of
+ * zeros, apart from the size, has the defaults of all fields. Null strings are empty. */
+typedef struct paddle_language_model_options {
+  size_t struct_size;
+  int64_t context;         /* tokens of prompt and answer; 0: the model's */
+  const char* kv_cache;    /* "f32" (default), "bf16" or "int8" */
+  const char* activations; /* "int16" (default), "int8" or "float32" */
+  const char* weights;     /* "as-is" (default), "int8" or "int4" */
+  const char* adapter;     /* folder of a PEFT adapter */
+  const char* family;      /* model file */
+} paddle_language_model_options;
+
+typedef struct paddle_generate_options {
+  size_t struct_size;
+  int64_t length;     /* tokens at most; 0: 200 */
+  double temperature; /* 0: always the most likely token */
+  int64_t top_k;      /* 0: all tokens */
+  double top_p;       /* 0: 1 */
+  double min_p;
+  double repetition_penalty; /* 0: 1 */
+  double presence_penalty, frequency_penalty;
+  uint64_t seed;
+  const char* const* stops; /* the text ends before the first of these */
+  size_t stop_count;
+  const char* json_schema; /* the text is JSON that is valid for this schema (its text) */
+  const char* regex;       /* the text matches this regular expression as a whole */
+  /* Called with each piece of text, UTF-8 without a zero at its end; 0 ends the generation. Must
+   * not call the model. */
+  int32_t (*on_text)(const char* text, size_t bytes, void* user);
+  void* user; /* given to on_text */
+} paddle_generate_options;
+
+/* A generated text. */
+typedef struct paddle_text {
+  char* data; /* UTF-8, with a zero at the end; released with paddle_text_free */
+  size_t bytes;
+  int64_t prompt_tokens, generated_tokens;
+} paddle_text;
+
+/* Opens a GGUF file or a Hugging Face folder. `options` may be null. */
+PADDLE_C_API paddle_status paddle_language_model_open(const char* path,
+                                                      const paddle_language_model_options* options,
+                                                      paddle_language_model** model);
+/* Closes it; a null pointer is fine. A call in progress on another thread is completed. */
+PADDLE_C_API paddle_status paddle_language_model_close(paddle_language_model* model);
+PADDLE_C_API paddle_status paddle_language_model_context(paddle_language_model* model,
+                                                         int64_t* tokens);
+/* Continues a text. `options` may be null. */
+PADDLE_C_API paddle_status paddle_language_model_generate(paddle_language_model* model,
+                                                          const char* prompt,
+                                                          const paddle_generate_options* options,
+                                                          paddle_text* text);
+/* The answer to a conversation, an object in JSON with the variables of the model's chat template:
+ * {"messages": [{"role": "user", "content": "Hello"}], "add_generation_prompt": true}. */
+PADDLE_C_API paddle_status paddle_language_model_chat(paddle_language_model* model,
+                                                      const char* conversation,
+                                                      const paddle_generate_options* options,
+                                                      paddle_text* text);
+/* The token ids of a text, with the tokenizer's own beginning and end if `special` is not 0.
+ * `count` becomes their number, of which at most `capacity` are written to `tokens`. */
+PADDLE_C_API paddle_status paddle_language_model_encode(paddle_language_model* model,
+                                                        const char* text, int32_t special,
+                                                        int64_t* tokens, size_t capacity,
+                                                        size_t* count);
+/* The text of token ids; its token counts are 0. */
+PADDLE_C_API paddle_status paddle_language_model_decode(paddle_language_model* model,
+                                                        const int64_t* tokens, size_t count,
+                                                        paddle_text* text);
+/* Releases the memory of a text and clears it. */
+PADDLE_C_API paddle_status paddle_text_free(paddle_text* text);
+
+/* Opens an encoder such as BERT, for vectors of texts. */
+PADDLE_C_API paddle_status paddle_encoder_open(const char* path, paddle_encoder** encoder);
+PADDLE_C_API paddle_status paddle_encoder_close(paddle_encoder* encoder);
+/* Numbers of a vector. */
+PADDLE_C_API paddle_status paddle_encoder_width(paddle_encoder* encoder, size_t* width);
+/* Writes the vector of a text to `vector`, which has room for `width` numbers. */
+PADDLE_C_API paddle_status paddle_encoder_embed(paddle_encoder* encoder, const char* text,
+                                                float* vector, size_t width);
 
 #ifdef __cplusplus
 }

@@ -113,6 +113,15 @@ near "$(tail -n 1 out)" 5.5 0.02 || { cat out; fail "2 * 3 - 1 + 0.5 is 5.5"; }
 "$folder/build-cpp/gradients" > out || fail "examples: gradients"
 printf 'weights 2.000 -1.000\nderivatives 12.0 12.0\nsoftmax [[0.5, 0.5]]\n' | cmp - out ||
   { cat out; fail "examples: what gradients prints"; }
+# A language model whose tokens are the words w0 to w49.
+cp -r "$source_folder/tests/llm/data/llama" llama
+awk 'BEGIN { printf "{\"model\": {\"type\": \"WordLevel\", \"unk_token\": \"w0\", \"vocab\": {"
+  for (i = 0; i < 50; ++i) printf "%s\"w%d\": %d", (i ? ", " : ""), i, i
+  print "}}, \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}}" }' > llama/tokenizer.json
+for program in build-cpp/generate build-c/generate_c; do
+  "$folder/$program" llama "w38 w16 w18 w38 w38 w37 w24 w10 w42" 1 > out || fail "examples: $program"
+  printf ' w16\n1 tokens after a prompt of 9\n' | cmp - out || { cat out; fail "examples: what $program prints"; }
+done
 generated library "$folder/build-cpp/train" gelu.yaml gelu_api train.epochs=1
 # Errors carry the exit codes of the tools.
 status=0
