@@ -1,7 +1,6 @@
 #pragma once
-// What the functions of the C interface share: errors become statuses, and handles are looked up in
-// tables of what is open, so that a pointer that was closed or never opened is an error and not a
-// crash.
+// Helpers shared by the functions of the C interface. Errors become statuses, and handles are looked
+// up in tables of open ones, so that a closed or unknown pointer is an error and not a crash.
 
 #include <map>
 #include <memory>
