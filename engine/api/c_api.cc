@@ -10,16 +10,19 @@ using paddle::str;
 using paddle::c_api::BadCall;
 using paddle::c_api::guarded;
 using paddle::c_api::Handles;
+using paddle::c_api::known_fields;
 using paddle::c_api::last_error;
 using paddle::c_api::required;
+using paddle::c_api::text_or;
 using paddle::v0::Array;
 using paddle::v0::DType;
 using paddle::v0::Model;
+using paddle::v0::ModelOptions;
 using paddle::v0::TensorInfo;
 
 struct paddle_model {
-  explicit paddle_model(const char* path)
-      : model(path), inputs(model.inputs()), outputs(model.outputs()) {}
+  explicit paddle_model(Model given)
+      : model(std::move(given)), inputs(model.inputs()), outputs(model.outputs()) {}
   Model model;
   std::vector<TensorInfo> inputs, outputs;
 };
@@ -74,6 +77,20 @@ Array input_array(const paddle_array& from, size_t index) {
   return Array::copy(dtype, std::move(shape), from.data);
 }
 
+ModelOptions options_of(const paddle_model_options* options) {
+  const paddle_model_options given = known_fields(options);
+  ModelOptions out;
+  out.weights = text_or(given.weights, "");
+  out.function = text_or(given.function, out.function);
+  if (given.override_count > 0) required(given.overrides, "overrides");
+  for (size_t i = 0; i < given.override_count; ++i)
+    out.overrides.emplace_back(&required(given.overrides[i], "overrides[i]"));
+  out.seed = given.seed;
+  out.raw = given.raw != 0;
+  out.precision = text_or(given.precision, out.precision);
+  return out;
+}
+
 }  // namespace
 
 extern "C" {
@@ -85,8 +102,30 @@ paddle_status paddle_model_open(const char* path, paddle_model** model) {
   return guarded(__func__, [&] {
     required(model, "model") = nullptr;
     required(path, "path");
-    *model = Handles<paddle_model>::all().add(std::make_shared<paddle_model>(path));
+    *model = Handles<paddle_model>::all().add(std::make_shared<paddle_model>(Model(path)));
   });
+}
+
+paddle_status paddle_model_open_with(const char* path, const paddle_model_options* options,
+                                     paddle_model** model) {
+  return guarded(__func__, [&] {
+    required(model, "model") = nullptr;
+    required(path, "path");
+    const ModelOptions given = options_of(options);
+    *model = Handles<paddle_model>::all().add(std::make_shared<paddle_model>(Model(path, given)));
+  });
+}
+
+paddle_status paddle_model_clone(paddle_model* model, paddle_model** clone) {
+  return guarded(__func__, [&] {
+    required(clone, "clone") = nullptr;
+    const auto held = opened(model);
+    *clone = Handles<paddle_model>::all().add(std::make_shared<paddle_model>(held->model.clone()));
+  });
+}
+
+paddle_status paddle_set_threads(int32_t threads) {
+  return guarded(__func__, [&] { paddle::v0::set_threads(threads); });
 }
 
 paddle_status paddle_model_close(paddle_model* model) {

@@ -1,7 +1,10 @@
 #pragma once
-// Helpers shared by the functions of the C interface. Errors become statuses, and handles are looked
-// up in tables of open ones, so that a closed or unknown pointer is an error and not a crash.
+// Helpers shared by the functions of the C interface. Errors become statuses, and handles are
+// looked up in tables of open ones, so that a closed or unknown pointer is an error and not a
+// crash.
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -71,6 +74,25 @@ template <class T>
 T& required(T* pointer, const char* name) {
   if (!pointer) throw BadCall{str("'", name, "' is a null pointer")};
   return *pointer;
+}
+
+/// A structure of options as this version of the library knows it: fields that the caller does not
+/// know are zero. Fields that only the caller knows must be.
+template <class T>
+T known_fields(const T* given) {
+  T out{};
+  if (!given) return out;
+  if (given->struct_size < sizeof(size_t) || given->struct_size > 4096)
+    throw BadCall{str("struct_size is ", given->struct_size, ", expected sizeof the structure")};
+  std::memcpy(&out, given, std::min(given->struct_size, sizeof out));
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
+  for (size_t i = sizeof out; i < given->struct_size; ++i)
+    if (bytes[i] != 0) throw BadCall{"an option is set that this version of the library lacks"};
+  return out;
+}
+
+inline std::string text_or(const char* text, const std::string& otherwise) {
+  return text && *text ? text : otherwise;
 }
 
 }  // namespace paddle::c_api

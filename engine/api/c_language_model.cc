@@ -13,7 +13,9 @@ using paddle::str;
 using paddle::c_api::BadCall;
 using paddle::c_api::guarded;
 using paddle::c_api::Handles;
+using paddle::c_api::known_fields;
 using paddle::c_api::required;
+using paddle::c_api::text_or;
 using paddle::v0::GeneratedText;
 using paddle::v0::GenerateOptions;
 using paddle::v0::LanguageModel;
@@ -35,25 +37,6 @@ std::shared_ptr<paddle_language_model> opened(paddle_language_model* model) {
 }
 std::shared_ptr<paddle_encoder> opened(paddle_encoder* encoder) {
   return Handles<paddle_encoder>::all().get(encoder, "encoder");
-}
-
-/// A structure of options as this version of the library knows it: fields that the caller does not
-/// know are zero. Fields that only the caller knows must be.
-template <class T>
-T known_fields(const T* given) {
-  T out{};
-  if (!given) return out;
-  if (given->struct_size < sizeof(size_t) || given->struct_size > 4096)
-    throw BadCall{str("struct_size is ", given->struct_size, ", expected sizeof the structure")};
-  std::memcpy(&out, given, std::min(given->struct_size, sizeof out));
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
-  for (size_t i = sizeof out; i < given->struct_size; ++i)
-    if (bytes[i] != 0) throw BadCall{"an option is set that this version of the library lacks"};
-  return out;
-}
-
-std::string text_or(const char* text, const std::string& otherwise) {
-  return text && *text ? text : otherwise;
 }
 
 GenerateOptions options_of(const paddle_generate_options* options) {

@@ -47,13 +47,24 @@ class Model::Impl {
     load.function = options.function;
     load.overrides = options.overrides;
     load.seed = options.seed;
+    const auto precision = parse_dtype(options.precision);
+    if (!precision || (*precision != paddle::DType::kF32 && *precision != paddle::DType::kBF16 &&
+                       *precision != paddle::DType::kF16))
+      fail(paddle::ErrorCode::kUsage, "precision: expected float32, bfloat16 or float16, found '",
+           options.precision, "'");
+    load.precision = *precision;
     model_ = program::load_model(path, load);
-    if (!options.raw) {
-      inputs_.emplace(*model_);
-      outputs_.emplace(*model_);
-    }
-    // Types that an array cannot hold are refused here and not by the first prediction.
+    if (!options.raw) use_units();
+    // Types that an array cannot hold are rejected here and not by the first prediction.
     inputs();
+  }
+
+  std::unique_ptr<Impl> clone() const {
+    const std::lock_guard lock(mutex_);
+    auto out = std::unique_ptr<Impl>(new Impl);
+    out->model_ = model_->clone();
+    if (inputs_) out->use_units();
+    return out;
   }
 
   const std::string& name() const { return model_->name(); }
@@ -108,6 +119,13 @@ class Model::Impl {
   }
 
  private:
+  Impl() = default;
+
+  void use_units() {
+    inputs_.emplace(*model_);
+    outputs_.emplace(*model_);
+  }
+
   std::vector<Array> run(const std::vector<Array>& inputs) {
     const auto& wanted = model_->inputs();
     if (inputs.size() != wanted.size())
@@ -171,6 +189,7 @@ class Model::Impl {
 
 Model::Model(const std::string& path, const ModelOptions& options)
     : impl_(translated([&] { return std::make_unique<Impl>(path, options); })) {}
+Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
@@ -189,6 +208,9 @@ std::vector<Array> Model::predict(const std::vector<Array>& inputs) {
 }
 std::map<std::string, Array> Model::predict(const std::map<std::string, Array>& inputs) {
   return translated([&] { return impl_->predict(inputs); });
+}
+Model Model::clone() const {
+  return Model(translated([&] { return impl_->clone(); }));
 }
 void Model::reset() {
   translated([&] { impl_->reset(); });

@@ -5,7 +5,7 @@
 //   paddle::Array logits = model.predict({image})[0];
 //
 // Threads may share a Model: predictions on it run one at a time, each with all threads of the
-// process. For predictions side by side, open the model once a thread.
+// process. For predictions at the same time, give each thread a clone, which shares the weights.
 
 #include <cstdint>
 #include <map>
@@ -37,6 +37,9 @@ struct ModelOptions {
   /// transforms of the run are applied to arrays of raw data (of a run on arrays, or of another
   /// type than the model's input), and predictions of a scaled field are scaled back.
   bool raw = false;
+  /// "float32", "bfloat16" or "float16": the type in which products, convolutions and attention
+  /// compute. Not for ONNX files and for models that are quantized or in float64.
+  std::string precision = "float32";
 };
 
 class PADDLE_API Model {
@@ -63,11 +66,16 @@ class PADDLE_API Model {
   std::vector<Array> predict(const std::vector<Array>& inputs);
   /// The same by name. DataError for unknown and missing names.
   std::map<std::string, Array> predict(const std::map<std::string, Array>& inputs);
+  /// Another Model with the same weights in memory, but plans, results and states of its own, so
+  /// that two threads can predict at the same time. UsageError for models that cannot be shared,
+  /// such as those that carry states from one prediction to the next.
+  Model clone() const;
   /// Forgets what recurrent states a model carries from one prediction to the next.
   void reset();
 
  private:
   class Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

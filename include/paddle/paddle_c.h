@@ -77,8 +77,33 @@ PADDLE_C_API const char* paddle_version(void);
 /* Message of the last failure on this thread, "" before any. Valid until the next failure. */
 PADDLE_C_API const char* paddle_last_error(void);
 
+/* Option structures begin with their size as the caller knows it, sizeof(the structure): later
+ * versions of the library may know more fields, which then have their defaults. A structure of
+ * zeros, apart from the size, has the defaults of all fields. Null strings are empty. */
+typedef struct paddle_model_options {
+  size_t struct_size;
+  const char* weights;          /* safetensors file, for model files in YAML */
+  const char* function;         /* entry of a model file; "model" by default */
+  const char* const* overrides; /* "params.width=32", for model files */
+  size_t override_count;
+  uint64_t seed;         /* of random weights, where a model file gets none */
+  int32_t raw;           /* not 0: arrays as the model itself takes and gives them */
+  int32_t reserved;      /* 0 */
+  const char* precision; /* "float32" (default), "bfloat16" or "float16" */
+} paddle_model_options;
+
+/* Threads that all computations of this process use, 1 to 1024; at first the cores it may use. Not
+ * while another thread computes. */
+PADDLE_C_API paddle_status paddle_set_threads(int32_t threads);
+
 /* Opens a run folder, its model folder, a checkpoint, an ONNX file or a model file. */
 PADDLE_C_API paddle_status paddle_model_open(const char* path, paddle_model** model);
+/* The same with options, which may be null. */
+PADDLE_C_API paddle_status paddle_model_open_with(const char* path,
+                                                  const paddle_model_options* options,
+                                                  paddle_model** model);
+/* Another handle with the same weights in memory, which another thread can run at the same time. */
+PADDLE_C_API paddle_status paddle_model_clone(paddle_model* model, paddle_model** clone);
 /* Closes it; a null pointer is fine. A prediction in progress on another thread is completed. */
 PADDLE_C_API paddle_status paddle_model_close(paddle_model* model);
 
@@ -105,9 +130,6 @@ PADDLE_C_API paddle_status paddle_result_free(paddle_result* result);
 typedef struct paddle_language_model paddle_language_model;
 typedef struct paddle_encoder paddle_encoder;
 
-/* Option structures begin with their size as the caller knows it, sizeof(the structure): later
- * versions of the library may know more fields, which then have their defaults. A structure of
- * zeros, apart from the size, has the defaults of all fields. Null strings are empty. */
 typedef struct paddle_language_model_options {
   size_t struct_size;
   int64_t context;         /* tokens of prompt and answer; 0: the model's */

@@ -154,6 +154,54 @@ TEST_F(ApiModel, ThreadsShareAModel) {
   EXPECT_EQ(wrong, std::vector<int>(4));
 }
 
+TEST_F(ApiModel, ClonesPredictAtTheSameTime) {
+  write("layer.yaml",
+        "inputs: {x: \"float32[batch, 8]\"}\n"
+        "model: [{linear: 16}, relu, {linear: 4}]\n");
+  const Model model(path("layer.yaml"));
+  std::vector<Model> clones;
+  for (int i = 0; i < 4; ++i) clones.push_back(model.clone());
+  const Array x = Array::from<float>({1, 8}, {1, -2, 3, 4, -5, 6, 7, 8});
+  const auto expected = Model(path("layer.yaml")).predict({x})[0].to_vector<float>();
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(clones.size());
+  for (size_t i = 0; i < clones.size(); ++i)
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 25; ++k)
+        wrong[i] += clones[i].predict({x})[0].to_vector<float>() != expected;
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, std::vector<int>(clones.size()));
+}
+
+TEST_F(ApiModel, StatefulModelsAreNotCloned) {
+  write("counter.yaml",
+        "inputs: {x: \"float32[2]\"}\n"
+        "model: |\n"
+        "  total = state(\"total\", [2], scope=\"sequence\")\n"
+        "  total = update(total, total + x)\n"
+        "  return total\n");
+  const Model model(path("counter.yaml"));
+  EXPECT_THROW(model.clone(), paddle::UsageError);
+}
+
+TEST_F(ApiModel, ComputesInOtherPrecisions) {
+  write("product.yaml",
+        "inputs: {x: \"float32[batch, 64]\"}\n"
+        "model: [{linear: 64}]\n");
+  const Array x(paddle::DType::kFloat32, {2, 64});
+  for (int64_t i = 0; i < x.size(); ++i)
+    const_cast<Array&>(x).data<float>()[i] = 0.01f * static_cast<float>(i + 1);
+  const auto exact = Model(path("product.yaml")).predict({x})[0].to_vector<float>();
+  paddle::ModelOptions options;
+  options.precision = "bfloat16";
+  const auto rounded = Model(path("product.yaml"), options).predict({x})[0].to_vector<float>();
+  EXPECT_NE(exact, rounded);
+  for (size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(exact[i], rounded[i], 0.05);
+  options.precision = "int8";
+  EXPECT_THROW(Model(path("product.yaml"), options), paddle::UsageError);
+}
+
 TEST_F(ApiModel, TrainsAndPredicts) {
   paddle::TrainOptions options;
   options.output = path("run");
@@ -217,6 +265,54 @@ TEST_F(ApiModel, CPredicts) {
   ASSERT_EQ(output.bytes, 2 * sizeof(float));
   EXPECT_EQ(static_cast<const float*>(output.data)[1], 5);
   EXPECT_EQ(paddle_result_free(result), PADDLE_OK);
+}
+
+TEST_F(ApiModel, COpensWithOptionsAndClones) {
+  write("wide.yaml",
+        "params: {wide: 4}\n"
+        "inputs: {x: \"float32[batch, 2]\"}\n"
+        "model: |\n"
+        "  return linear(x, wide)\n");
+  const char* overrides[] = {"params.wide=3"};
+  paddle_model_options options = {};
+  options.struct_size = sizeof options;
+  options.overrides = overrides;
+  options.override_count = 1;
+  options.seed = 7;
+  options.precision = "float32";
+  paddle_model* model = nullptr;
+  ASSERT_EQ(paddle_model_open_with(path("wide.yaml").c_str(), &options, &model), PADDLE_OK)
+      << paddle_last_error();
+  paddle_model* clone = nullptr;
+  ASSERT_EQ(paddle_model_clone(model, &clone), PADDLE_OK) << paddle_last_error();
+  const float row[] = {1, 2};
+  const int64_t shape[] = {1, 2};
+  const paddle_array input = {PADDLE_FLOAT32, 2, shape, row, sizeof row};
+  std::vector<std::vector<float>> outputs;
+  for (paddle_model* each : {model, clone}) {
+    paddle_result* result = nullptr;
+    ASSERT_EQ(paddle_model_run(each, &input, 1, &result), PADDLE_OK) << paddle_last_error();
+    EXPECT_EQ(paddle_model_close(each), PADDLE_OK);
+    paddle_array output;
+    ASSERT_EQ(paddle_result_get(result, 0, &output), PADDLE_OK);
+    ASSERT_EQ(output.bytes, 3 * sizeof(float));
+    const auto* const data = static_cast<const float*>(output.data);
+    outputs.emplace_back(data, data + 3);
+    EXPECT_EQ(paddle_result_free(result), PADDLE_OK);
+  }
+  EXPECT_EQ(outputs[0], outputs[1]);
+  EXPECT_EQ(paddle_model_clone(model, &clone), PADDLE_USAGE);  // closed
+  EXPECT_EQ(clone, nullptr);
+  options.precision = "int8";
+  EXPECT_EQ(paddle_model_open_with(path("wide.yaml").c_str(), &options, &model), PADDLE_USAGE);
+  options.precision = nullptr;
+  options.overrides = nullptr;
+  EXPECT_EQ(paddle_model_open_with(path("wide.yaml").c_str(), &options, &model), PADDLE_USAGE);
+  options.struct_size = 1;
+  EXPECT_EQ(paddle_model_open_with(path("wide.yaml").c_str(), &options, &model), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_open_with(path("wide.yaml").c_str(), nullptr, &model), PADDLE_OK);
+  EXPECT_EQ(paddle_model_close(model), PADDLE_OK);
+  EXPECT_EQ(paddle_set_threads(0), PADDLE_USAGE);
 }
 
 TEST_F(ApiModel, CAnswersHostileArguments) {
