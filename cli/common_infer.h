@@ -75,7 +75,7 @@ class InferCommand {
   serve::BatchOptions batch_;
   llm::BenchmarkOptions speed_;
   DeviceOptions device_;
-  bool talk_ = false, json_ = false, profile_ = false, no_codegen_ = false,
+  bool talk_ = false, json_ = false, dry_run_ = false, profile_ = false, no_codegen_ = false,
        no_batch_tiling_ = false, no_winograd_ = false, is_reported_ = false;
   Option *prompt_ = nullptr, *chat_ = nullptr, *perplexity_ = nullptr, *embed_ = nullptr,
          *requests_ = nullptr, *schema_option_ = nullptr, *regex_option_ = nullptr,

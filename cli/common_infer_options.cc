@@ -23,7 +23,7 @@ void InferCommand::add_model_options() {
                   "NPZ, CSV or JSONL file, or a folder for predicted pictures (default: a line for "
                   "each sample)");
   app_.add_option("--data", predict_.input.data,
-                  "predict a config's data: 'valid', 'train', or CONFIG.yaml[:train|valid]");
+                  "predict a config's data: valid, train, test, or CONFIG.yaml[:train|valid|test]");
   app_.add_option("--batch", predict_.input.batch, "samples at a time");
   app_.add_flag("--raw", predict_.raw,
                 "the model's outputs as they are, not what the section `predict:` of the run makes "
@@ -140,7 +140,6 @@ void InferCommand::add_language_jobs() {
                   "with --perplexity: tokens at a time (default: 512 or the context)")
       ->check(in_range(int64_t{2}, int64_t{1} << 40))
       ->needs(perplexity_);
-  app_.add_flag("--json", json_, "with --perplexity: print one JSON line")->needs(perplexity_);
   embed_ =
       app_.add_option("--embed", texts_,
                       "the vectors of an encoder for the lines of this file (-: standard input), "
@@ -205,6 +204,12 @@ void InferCommand::add_run_options() {
   app_.add_flag("--no-winograd", no_winograd_, "sum over the windows of every convolution");
   app_.add_option("--dump-ir", dump_ir_, "write the module after each pass into this folder");
   app_.add_flag("--quiet", predict_.quiet, "no line for each sample");
+  app_.add_flag(
+      "--dry-run", dry_run_,
+      "load the model, check the options and the first batch of the input, or the prompt; "
+      "predict nothing");
+  app_.add_flag("--json", json_,
+                "print a JSON object on the last line: what was predicted, generated or measured");
   app_.add_flag("--overwrite", predict_.overwrite,
                 "let --output replace a file that is not of an earlier prediction");
 }
@@ -252,6 +257,19 @@ void InferCommand::check_language_options() {
         fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
   };
   require_language_model({chat_, perplexity_, requests_, embed_});
+  const bool embeds_to_stdout = embed_->count() > 0 && predict_.output.empty();
+  if (json_ && (chat_->count() > 0 || embeds_to_stdout))
+    fail(ErrorCode::kUsage, "--json: ",
+         embeds_to_stdout ? "--embed without --output prints JSON lines in any case"
+                          : "a conversation has no result");
+  if (dry_run_ && (benchmark_ > 0 || is_text_benchmark()))
+    fail(ErrorCode::kUsage, "--dry-run computes nothing that --benchmark could time");
+  for (const Option* option : {chat_, perplexity_, requests_, embed_})
+    if (dry_run_ && option->count() > 0)
+      fail(ErrorCode::kUsage, "--dry-run is for --input, --data and --prompt, not for ",
+           option->get_name());
+  predict_.json = json_;
+  predict_.dry_run = dry_run_;
   if (precision_ != "float32" && is_language_model())
     fail(ErrorCode::kUsage,
          "--precision is for other models; language models have --weights-as, --activations and "

@@ -114,17 +114,36 @@ void print_scores(const tokenizers::Tokenizer& tokenizer,
 }  // namespace
 
 void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
-                   const std::string& prompt, const llm::GenerateOptions& options) {
+                   const std::string& prompt, const llm::GenerateOptions& options,
+                   const ContinueOptions& how) {
   auto tokens = tokenizer.encode(prompt, {.special = true});
   llm::check_prompt(model.context, tokenizer, tokens, options);  // before anything is printed
+  if (how.dry_run) {
+    if (how.json)
+      print(nlohmann::ordered_json({{"prompt_tokens", tokens.size()}, {"context", model.context}})
+                .dump() +
+            "\n");
+    else
+      print(str("prompt: ", tokens.size(), " tokens; context: ", model.context, "\n"));
+    return;
+  }
   print_data(prompt);
   std::vector<llm::GeneratedToken> scored;
-  llm::generate(model, tokenizer, std::move(tokens), options, print_piece,
-                [&](const llm::GeneratedToken& token) {
-                  if (options.logprobs >= 0) scored.push_back(token);
-                });
+  int64_t generated = 0;
+  const std::string text = llm::generate(model, tokenizer, std::move(tokens), options, print_piece,
+                                         [&](const llm::GeneratedToken& token) {
+                                           ++generated;
+                                           if (options.logprobs >= 0) scored.push_back(token);
+                                         });
   print("\n");
   print_scores(tokenizer, scored);
+  if (how.json) print_generated({prompt, text, generated});
+}
+
+void print_generated(const GeneratedText& generated) {
+  nlohmann::ordered_json out = {{"prompt", generated.prompt}, {"text", generated.text}};
+  if (generated.tokens) out["tokens"] = *generated.tokens;
+  print(out.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
@@ -195,7 +214,8 @@ void print_benchmark(const std::string& path, const llm::ModelOptions& model,
   print(line.dump() + "\n");
 }
 
-void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& options) {
+void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& options,
+                     bool json) {
   watch_for_interrupts();
   auto shown = std::chrono::steady_clock::now();
   const auto result = serve::run_batch(model, options, [&](const serve::BatchResult& so_far) {
@@ -211,6 +231,14 @@ void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& 
             options.output, "\n"));
   if (result.refused > 0)
     print_error(str("warning: ", result.refused, " of ", result.total, " requests were refused"));
+  if (json)
+    print(nlohmann::ordered_json({{"output", options.output},
+                                  {"requests", result.total},
+                                  {"answered", result.answered},
+                                  {"kept", result.kept},
+                                  {"rejected", result.refused}})
+              .dump() +
+          "\n");
 }
 
 namespace {
@@ -267,7 +295,7 @@ class VectorWriter {
 }  // namespace
 
 void embed_lines(const std::string& path, const llm::ModelOptions& model, const std::string& input,
-                 const std::string& output) {
+                 const std::string& output, bool json) {
   VectorWriter writer(output);
   std::ifstream file;
   if (input != "-") {
@@ -286,7 +314,9 @@ void embed_lines(const std::string& path, const llm::ModelOptions& model, const 
            e.message());
     }
   }
-  if (pending_interrupt() == 0) writer.finish();
+  if (pending_interrupt() != 0) return;
+  writer.finish();
+  if (json) print(nlohmann::ordered_json({{"output", output}, {"vectors", number}}).dump() + "\n");
 }
 
 }  // namespace paddle::cli

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,23 @@ bool print_piece(const std::string& piece);
 std::map<tokenizers::TokenId, double> read_logit_bias(const std::vector<std::string>& pairs,
                                                       int64_t words);
 
-/// Prints the prompt and what follows it; with `options.logprobs`, then a JSON line for each
+/// A prompt with its continuation, and the number of generated tokens where it is known.
+struct GeneratedText {
+  std::string prompt, text;
+  std::optional<int64_t> tokens;
+};
+/// Prints a JSON object.
+void print_generated(const GeneratedText& generated);
+
+struct ContinueOptions {
+  bool dry_run = false;  ///< check the prompt, print the number of its tokens, generate nothing
+  bool json = false;     ///< print a JSON object on the last line
+};
+/// Prints the prompt and its continuation; with `options.logprobs`, then a JSON line for each
 /// generated token.
 void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
-                   const std::string& prompt, const llm::GenerateOptions& options);
+                   const std::string& prompt, const llm::GenerateOptions& options,
+                   const ContinueOptions& how);
 
 /// The grammar of a JSON Schema's file, or of any JSON object for "object".
 std::shared_ptr<grammar::Constraint> schema_constraint(const std::string& file,
@@ -47,10 +61,12 @@ void print_benchmark(const std::string& path, const llm::ModelOptions& model,
 
 /// Writes the vector of each line of a file, or of standard input for "-", as JSON lines to
 /// standard output, or to `output` in the format that its name says.
+/// With `json`, prints the number of vectors and the output as a JSON object at the end.
 void embed_lines(const std::string& path, const llm::ModelOptions& model, const std::string& input,
-                 const std::string& output);
+                 const std::string& output, bool json);
 
-/// Answers a file of requests until an interrupt.
-void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& options);
+/// Answers a file of requests until an interrupt. With `json`, prints the counts as a JSON object
+/// at the end.
+void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& options, bool json);
 
 }  // namespace paddle::cli

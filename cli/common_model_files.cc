@@ -8,14 +8,14 @@
 #include "llm/model_files.h"
 
 namespace paddle::cli {
-namespace {
 
-/// The value as an override reads it back.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
   return out + "'";
 }
+
+namespace {
 
 bool is_model_files(const std::string& path) {
   if (is_directory(path)) return file_exists(join_path(path, "config.json"));

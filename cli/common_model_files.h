@@ -13,4 +13,7 @@ namespace paddle::cli {
 std::vector<std::string> with_model_files(const std::string& config,
                                           std::vector<std::string> overrides);
 
+/// A text in quotes, as the value of an override is read.
+std::string quoted(const std::string& text);
+
 }  // namespace paddle::cli

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/files.h"
@@ -35,11 +36,15 @@ class Accuracy {
       right_ += static_cast<double>(decisions[i].index) == *label;
     }
   }
+  /// The share; none without labels.
+  std::optional<double> value() const {
+    if (labelled_ == 0) return std::nullopt;
+    return static_cast<double>(right_) / static_cast<double>(labelled_);
+  }
   void report() const {
     if (labelled_ == 0) return;
     char text[64];
-    std::snprintf(text, sizeof text, "accuracy: %.4f\n",
-                  static_cast<double>(right_) / static_cast<double>(labelled_));
+    std::snprintf(text, sizeof text, "accuracy: %.4f\n", *value());
     print(text);
   }
 
@@ -51,6 +56,7 @@ class Accuracy {
 /// Rows by what became of them.
 struct Counts {
   int64_t predicted = 0, skipped = 0;
+  std::optional<double> accuracy = {};
   void add(const infer::InputBatch& batch) {
     skipped += static_cast<int64_t>(batch.skipped.size());
     predicted += batch.rows;
@@ -119,6 +125,7 @@ int predict_outputs(program::Model& model, infer::Batches& batches, const Predic
     return 128 + pending_interrupt();
   results->close();
   accuracy.report();
+  counts.accuracy = accuracy.value();
   return 0;
 }
 
@@ -180,6 +187,12 @@ int predict_rows(program::Model& model, const PredictOptions& options,
     input.label_is_list = decoder->label_is_list();
   }
   const auto batches = infer::open_inputs(model, input);
+  if (options.dry_run) {
+    const auto batch = batches->next();
+    print(str(batch ? batch->rows : 0, " samples in the first batch\n"));
+    print_model(model, options.json);
+    return 0;
+  }
   Counts counts;
   const int status = decoder ? predict_decoded(model, *decoder, *batches, options, ran, counts)
                              : predict_outputs(model, *batches, options, ran, counts);
@@ -190,12 +203,45 @@ int predict_rows(program::Model& model, const PredictOptions& options,
     print_error(str("warning: ", counts.skipped, " of ", counts.predicted + counts.skipped,
                     " samples were skipped"));
   for (const std::string& line : batches->warnings()) print_error("warning: " + line);
+  if (options.json) {
+    nlohmann::ordered_json out = {{"samples", counts.predicted}, {"skipped", counts.skipped}};
+    if (!options.output.empty()) out["output"] = options.output;
+    if (counts.accuracy) out["accuracy"] = *counts.accuracy;
+    print(out.dump() + "\n");
+  }
   return 0;
 }
 
-void run_values(onnx::Session& model, const onnx::Values& inputs, const std::string& output) {
+void print_model(const program::Model& model, bool json) {
+  const auto types = [](const std::vector<std::pair<std::string, TensorType>>& values) {
+    nlohmann::ordered_json out = nlohmann::ordered_json::object();
+    for (const auto& [name, type] : values) out[name] = str(type);
+    return out;
+  };
+  if (json) {
+    print(nlohmann::ordered_json({{"inputs", types(model.inputs())},
+                                  {"outputs", types(model.declared_outputs())},
+                                  {"parameters", model.parameter_count()}})
+              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+          "\n");
+    return;
+  }
+  for (const auto& [name, type] : model.inputs()) print_line(str("input ", name, ": ", type));
+  for (const auto& [name, type] : model.declared_outputs())
+    print_line(str("output ", name, ": ", type));
+  print(str("parameters: ", model.parameter_count(), "\n"));
+}
+
+void run_values(onnx::Session& model, const onnx::Values& inputs, const PredictOptions& options) {
+  const std::string& output = options.output;
   const auto outputs = onnx::named_outputs(model, model.run(inputs));
-  if (output.ends_with(".npz")) return onnx::write_outputs(output, outputs);
+  if (output.ends_with(".npz")) {
+    onnx::write_outputs(output, outputs);
+    if (options.json) print(nlohmann::ordered_json({{"output", output}}).dump() + "\n");
+    return;
+  }
+  if (options.json)
+    fail(ErrorCode::kUsage, "--json: the values of this model go to a .npz file (--output)");
   if (!output.empty())
     fail(ErrorCode::kUsage, "--output: the values of this model go to a .npz file, not to '",
          output, "'");

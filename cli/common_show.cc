@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
 #include "config/overrides.h"
-#include "lang/eval/summary.h"
 #include "llm/family.h"
 #include "llm/language_model.h"
 #include "ops/generation/packed_format.h"
@@ -85,7 +85,50 @@ void show_language_model(const std::string& path, const LanguageModelView& view)
   print("\n");
   const lang::EntryPoint* const entry = program->find_entry("model");
   if (!entry) fail(ErrorCode::kModel, family.file, ": has no function 'model'");
-  print(lang::text(lang::summarize(*program, *entry, view.dims, view.training), view.depth));
+  const lang::Summary summary = lang::summarize(*program, *entry, view.dims, view.training);
+  print(lang::text(summary, view.depth));
+  if (!view.json) return;
+  nlohmann::ordered_json out = {{"file", path},
+                                {"format", files.gguf ? "GGUF" : "Hugging Face"},
+                                {"type", files.type},
+                                {"family", family.file},
+                                {"context", family.context > 0 ? family.context : files.context}};
+  if (step) out["cache_bytes_per_token"] = cache_bytes(*program, *step);
+  out.update(to_json(summary));
+  print_json(out);
+}
+
+nlohmann::ordered_json to_json(const lang::Summary& summary) {
+  using Json = nlohmann::ordered_json;
+  const auto types = [](const std::vector<std::pair<std::string, TensorType>>& values) {
+    Json out = Json::object();
+    for (const auto& [name, type] : values) out[name] = type.text();
+    return out;
+  };
+  Json lines = Json::array();
+  for (const lang::SummaryLine& line : summary.lines)
+    lines.push_back({{"path", line.path},
+                     {"layer", line.callee},
+                     {"depth", line.depth},
+                     {"output", line.output},
+                     {"parameters", line.parameters},
+                     {"flops", line.flops}});
+  Json dims = Json::object();
+  for (const auto& [name, size] : summary.dims) dims[name] = size;
+  return {{"name", summary.name},
+          {"inputs", types(summary.inputs)},
+          {"outputs", types(summary.outputs)},
+          {"parameters", summary.parameter_count},
+          {"states", summary.state_count},
+          {"tables", types(summary.tables)},
+          {"flops", summary.flops},
+          {"dims", dims},
+          {"layers", lines},
+          {"notes", summary.notes}};
+}
+
+void print_json(const nlohmann::ordered_json& object) {
+  print(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace paddle::cli

@@ -1,9 +1,12 @@
 #pragma once
-// `paddle show` of Hugging Face folders and GGUF files.
+// `paddle show`: summaries as JSON; Hugging Face folders and GGUF files.
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "lang/eval/summary.h"
 
 namespace paddle::cli {
 
@@ -13,9 +16,15 @@ struct LanguageModelView {
   std::map<std::string, int64_t> dims;  ///< sizes, for FLOPs
   int depth = 1;
   bool training = false;
+  bool json = false;  ///< print a JSON object on the last line
 };
 
 /// Prints what the files hold and the layers of the model. Reads no weights.
 void show_language_model(const std::string& path, const LanguageModelView& view);
+
+/// A summary with all of its lines.
+nlohmann::ordered_json to_json(const lang::Summary& summary);
+/// Prints one JSON object; bytes that are not UTF-8 are replaced.
+void print_json(const nlohmann::ordered_json& object);
 
 }  // namespace paddle::cli

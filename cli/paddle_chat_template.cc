@@ -1,6 +1,8 @@
 // paddle chat-template MODEL MESSAGES.json: the prompt that a chat template makes of a
 // conversation.
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "commands.h"
@@ -16,6 +18,7 @@ using namespace paddle;
 int run(int argc, char** argv) {
   cli::App app{"Renders a conversation with a model's chat template and prints the prompt."};
   std::string model, messages;
+  bool json = false;
   app.add_option("MODEL", model,
                  "a Hugging Face folder, a GGUF file, or the template itself (.jinja)")
       ->required();
@@ -24,6 +27,7 @@ int run(int argc, char** argv) {
          "JSON: {\"messages\": […], \"tools\": […], \"add_generation_prompt\": true, …}; any "
          "other key is a variable of the template")
       ->required();
+  app.add_flag("--json", json, "print a JSON object: the prompt");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   std::optional<tokenizers::Tokenizer> tokenizer;
   std::string source, name = model;
@@ -42,8 +46,14 @@ int run(int argc, char** argv) {
   } catch (const Error& e) {
     throw Error(ErrorCode::kData, e.message());
   }
-  cli::print_data(
-      tokenizers::render_chat(chat_template, conversation, tokenizer ? &*tokenizer : nullptr));
+  const std::string prompt =
+      tokenizers::render_chat(chat_template, conversation, tokenizer ? &*tokenizer : nullptr);
+  if (json)
+    cli::print(nlohmann::ordered_json({{"prompt", prompt}})
+                   .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
+               "\n");
+  else
+    cli::print_data(prompt);
   return 0;
 }
 

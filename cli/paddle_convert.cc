@@ -1,6 +1,8 @@
 // paddle-convert IN OUT: weights between safetensors, NPZ, GGUF and model folders, and out of other
 // formats.
 
+#include <nlohmann/json.hpp>
+
 #include "base/text.h"
 #include "commands.h"
 #include "common.h"
@@ -18,6 +20,7 @@ int run(int argc, char** argv) {
       "Converts weights between safetensors, NPZ, GGUF and model folders, and out of ONNX, "
       "PyTorch, PaddlePaddle and HDF5 files; and programs of PaddlePaddle to ONNX files."};
   convert::Options options;
+  bool json = false;
   app.add_option(
          "IN", options.in,
          "a .safetensors, .npz, .gguf, .onnx, .pt, .pth, .pdparams, .pdiparams or .h5 file, an "
@@ -45,10 +48,19 @@ int run(int argc, char** argv) {
   app.add_flag("--overwrite", options.overwrite, "replace files that are there");
   app.add_flag("--allow-loss", options.allow_loss,
                "write types that the format lacks in the next wider one");
+  app.add_flag("--json", json, "print a JSON object on the last line: output, tensors and bytes");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  convert::run(options,
-               {.line = [](const std::string& line) { cli::print_line(line); },
+  const convert::Summary summary = convert::run(
+      options, {.line = [](const std::string& line) { cli::print_line(line); },
                 .warning = [](const std::string& line) { cli::print_error("warning: " + line); }});
+  if (json)
+    cli::print(
+        nlohmann::ordered_json({{"output", summary.output},
+                                {summary.is_program ? "constants" : "tensors", summary.tensors},
+                                {"bytes", summary.bytes},
+                                {"written", !options.dry_run}})
+            .dump() +
+        "\n");
   return 0;
 }
 

@@ -30,7 +30,7 @@ int InferCommand::embed_texts() {
     if (option->count() > 0)
       fail(ErrorCode::kUsage, option->get_name(), " is for texts and logits, not for --embed");
   watch_for_interrupts();
-  embed_lines(path(), {.family = family_, .load = load_}, texts_, predict_.output);
+  embed_lines(path(), {.family = family_, .load = load_}, texts_, predict_.output, json_);
   return interrupt_status();
 }
 
@@ -53,7 +53,7 @@ int InferCommand::answer_requests() {
   entry.weights_as = weights_as_;
   entry.draft = draft_;
   entry.adapter = adapter_;
-  cli::answer_requests(entry, batch_);
+  cli::answer_requests(entry, batch_, json_);
   return interrupt_status();
 }
 
@@ -142,16 +142,25 @@ int InferCommand::use_language_model(program::Model* model) {
   else if (chat_->count() > 0)
     run_chat(language_model_, tokenizer, system_, options);
   else
-    continue_text(language_model_, tokenizer, generation_.prompt, options);
+    continue_text(language_model_, tokenizer, generation_.prompt, options, {dry_run_, json_});
   language_model_.model.release();
   return interrupt_status();
 }
 
 int InferCommand::continue_prompt(program::Model& model) {
   infer::check_options(model, generation_);  // before anything is printed
+  if (dry_run_) {
+    print_model(model, json_);
+    return 0;
+  }
   print_data(generation_.prompt);
-  infer::generate(model, generation_, print_piece);
+  std::string text;
+  infer::generate(model, generation_, [&](const std::string& piece) {
+    if (json_) text += piece;
+    return print_piece(piece);
+  });
   print("\n");
+  if (json_) print_generated({generation_.prompt, text, std::nullopt});
   return interrupt_status();
 }
 
@@ -179,10 +188,12 @@ int InferCommand::use_model() {
       status = use_language_model(model);
     else if (prompt_->count() > 0)
       status = continue_prompt(*model);
+    else if (dry_run_ && (of_values || of_nothing))
+      print_model(*model, json_);
     else if (of_values || of_nothing)
       run_values(*model->onnx(),
                  of_nothing ? onnx::Values{} : onnx::read_inputs(*model->onnx(), input.paths[0]),
-                 predict_.output);
+                 predict_);
     else if (status = predict_rows(*model, predict_, [&] { report_weights(*model); }); status != 0)
       return status;
   }

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <nlohmann/json.hpp>
+
 #include "base/files.h"
 #include "base/text.h"
 #include "comm/communicator.h"
@@ -43,6 +45,43 @@ int check_as_rank() {
   return 0;
 }
 
+std::string command_text(const std::vector<std::string>& command) {
+  std::string out;
+  for (const std::string& word : command) {
+    const bool plain =
+        !word.empty() && word.find_first_of(" \t\n'\"\\$`*?[]{}()<>|&;#~!") == std::string::npos;
+    std::string quoted = word;
+    for (size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4)
+      quoted.replace(at, 1, "'\\''");
+    out += (out.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
+  }
+  return out;
+}
+
+/// The machines of the run and the command, without starting anything.
+void print_plan(const launch::LaunchOptions& options, bool json) {
+  std::vector<launch::Host> hosts = options.hosts;
+  if (hosts.empty()) hosts.push_back({"this machine", options.ranks});
+  nlohmann::ordered_json machines = nlohmann::ordered_json::array();
+  int first = 0;
+  for (const launch::Host& host : hosts) {
+    machines.push_back({{"host", host.name}, {"ranks", host.ranks}});
+    const int last = first + host.ranks - 1;
+    if (options.nodes > 1)
+      cli::print_line(str("node ", options.node, " of ", options.nodes, ": ", host.ranks,
+                          host.ranks == 1 ? " rank" : " ranks"));
+    else
+      cli::print_line(
+          str(host.name, ": ",
+              host.ranks == 1 ? str("rank ", first) : str("ranks ", first, " to ", last)));
+    first = last + 1;
+  }
+  cli::print_line(command_text(options.command));
+  if (json)
+    cli::print(nlohmann::ordered_json({{"hosts", machines}, {"command", options.command}}).dump() +
+               "\n");
+}
+
 int run(int argc, char** argv) {
   cli::App app{"Starts a command on N ranks, which share the work as its config says."};
   app.footer("Example: paddle-launch -n 4 paddle-train config.yaml parallel.data=4");
@@ -50,7 +89,7 @@ int run(int argc, char** argv) {
   double dead_after = 10, timeout = 1800, join_timeout = 120;
   constexpr double kDay = 86400;
   std::string hosts, ssh;
-  bool check = false, simulate = false;
+  bool check = false, simulate = false, dry_run = false, json = false;
   cli::Option* const ranks =
       app.add_option("-n,--ranks", options.ranks, "processes to start on this machine")
           ->check(cli::in_range(1, comm::kMostRanks));
@@ -85,6 +124,11 @@ int run(int argc, char** argv) {
   app.add_flag("--simulate", simulate,
                "run the ranks in one process: the command gets the option --simulate N")
       ->excludes(nodes);
+  app.add_flag("--dry-run", dry_run,
+               "print the machines, their ranks and the command; start nothing");
+  app.add_flag("--json", json,
+               "print a JSON object on the last line: the exit status and the first failure; with "
+               "--dry-run the machines and the command");
   app.add_option("COMMAND", options.command, "the command and its arguments")->allow_extra_args();
   // Everything from the command on is its own.
   const int own = app.leading_options(argc, argv);
@@ -124,6 +168,10 @@ int run(int argc, char** argv) {
   options.dead_after = milliseconds(dead_after);
   options.timeout = milliseconds(timeout);
   options.join_timeout = milliseconds(join_timeout);
+  if (dry_run) {
+    print_plan(options, json);
+    return 0;
+  }
   options.output = [](const std::string& bytes, bool is_error) {
     if (is_error)
       std::fputs(bytes.c_str(), stderr);
@@ -135,6 +183,11 @@ int run(int argc, char** argv) {
   if (!result.error.empty()) {
     const bool quotes_rank = result.error.find("error: ") != std::string::npos;
     cli::print_error((quotes_rank ? "" : "error: ") + result.error);
+  }
+  if (json) {
+    nlohmann::ordered_json out = {{"status", result.status}};
+    if (!result.error.empty()) out["error"] = result.error;
+    cli::print(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   return result.status;
 }

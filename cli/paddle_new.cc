@@ -1,5 +1,7 @@
 // paddle-new RECIPE --data PATH -o config.yaml: a commented config, filled in from the data.
 
+#include <nlohmann/json.hpp>
+
 #include "base/files.h"
 #include "commands.h"
 #include "common.h"
@@ -13,7 +15,7 @@ using namespace paddle;
 int run(int argc, char** argv) {
   cli::App app{"Writes a commented config for a task, filled in from a look at your data."};
   recipes::RecipeRequest request;
-  bool list = false, overwrite = false;
+  bool list = false, overwrite = false, dry_run = false, json = false;
   app.add_option("RECIPE", request.recipe, "the task; --list shows all");
   app.add_option("--data", request.data, "the data: a folder or a file");
   app.add_option("--base", request.base, "the run to continue from, of the recipe lora");
@@ -38,8 +40,18 @@ int run(int argc, char** argv) {
   app.add_flag("--small", request.small, "a small model that trains in seconds, for a first try");
   app.add_flag("--overwrite", overwrite, "replace an existing file");
   app.add_flag("--list", list, "list the recipes");
+  app.add_flag("--dry-run", dry_run, "print the config, write nothing");
+  app.add_flag("--json", json,
+               "print a JSON object on the last line: the config, other files, and what was found");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (list) {
+    if (json) {
+      nlohmann::ordered_json names = nlohmann::ordered_json::array();
+      for (const auto& each : recipes::list_recipes())
+        names.push_back({{"name", each.name}, {"description", each.doc}});
+      cli::print(nlohmann::ordered_json({{"recipes", names}}).dump() + "\n");
+      return 0;
+    }
     size_t width = 0;
     for (const auto& each : recipes::list_recipes()) width = std::max(width, each.name.size());
     for (const auto& each : recipes::list_recipes())
@@ -49,17 +61,31 @@ int run(int argc, char** argv) {
   if (request.recipe.empty())
     fail(ErrorCode::kUsage, "no recipe is given; `paddle new --list` shows all");
   if (request.output.empty()) request.output = request.recipe + ".yaml";
-  if (!overwrite && file_exists(request.output))
+  if (!overwrite && !dry_run && file_exists(request.output))
     fail(ErrorCode::kUsage, request.output, ": is there already (--overwrite replaces it)");
   const recipes::RecipeResult result = recipes::make_config(request);
-  for (const auto& [path, content] : result.files)
-    if (!overwrite && file_exists(path))
-      fail(ErrorCode::kUsage, path, ": is there already (--overwrite replaces it)");
-  for (const auto& [path, content] : result.files) write_file_atomically(path, content);
-  write_file_atomically(request.output, result.config);
-  for (const std::string& line : result.found) cli::print_line(line);
-  for (const auto& [path, content] : result.files) cli::print(path + ": the tokenizer\n");
-  cli::print(request.output + ": train with `paddle-train " + request.output + "`\n");
+  if (dry_run) {
+    cli::print(result.config);
+  } else {
+    for (const auto& [path, content] : result.files)
+      if (!overwrite && file_exists(path))
+        fail(ErrorCode::kUsage, path, ": is there already (--overwrite replaces it)");
+    for (const auto& [path, content] : result.files) write_file_atomically(path, content);
+    write_file_atomically(request.output, result.config);
+    for (const std::string& line : result.found) cli::print_line(line);
+    for (const auto& [path, content] : result.files) cli::print(path + ": the tokenizer\n");
+    cli::print(request.output + ": train with `paddle-train " + request.output + "`\n");
+  }
+  if (json) {
+    nlohmann::ordered_json files = nlohmann::ordered_json::array();
+    for (const auto& [path, content] : result.files) files.push_back(path);
+    cli::print(nlohmann::ordered_json({{"config", request.output},
+                                       {"files", files},
+                                       {"found", result.found},
+                                       {"written", !dry_run}})
+                   .dump() +
+               "\n");
+  }
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // paddle-op list|show|run|check|bench|fuzz|export: the operations, one by one.
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/parallel.h"
@@ -189,13 +190,25 @@ int run(int argc, char** argv) {
       ->check(cli::in_range(int64_t{17}, int64_t{26}));
   export_command->add_flag("--check", exporting.check,
                            "read the files back, run them and compare with the operation");
+  export_command->add_flag("--dry-run", exporting.dry_run,
+                           "print what has an ONNX form, write nothing");
+  export_command->add_flag("--json", json, "print a JSON object on the last line: the counts");
 
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (export_command->parsed()) {
+    if (exporting.dry_run && exporting.check)
+      fail(ErrorCode::kUsage, "--check reads the files back, which --dry-run does not write");
     const auto report = [](const std::string& line) { cli::print(line + "\n"); };
     const auto counts = inspect::export_cases(table, folder, exporting, report);
     cli::print(str(counts.exported, " exported, ", counts.no_form, " without ONNX form, ",
                    counts.failed, " failed\n"));
+    if (json)
+      cli::print(nlohmann::ordered_json({{"exported", counts.exported},
+                                         {"no_onnx_form", counts.no_form},
+                                         {"failed", counts.failed},
+                                         {"skipped", counts.skipped}})
+                     .dump() +
+                 "\n");
     return counts.failed ? static_cast<int>(ErrorCode::kDifference) : 0;
   }
   if (list->parsed()) {

@@ -1,6 +1,7 @@
 // paddle-serve MODEL…: language models over HTTP.
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/interrupt.h"
@@ -20,13 +21,33 @@ using namespace paddle;
 /// How long requests may take to end after a signal; a second signal ends the program at once.
 constexpr auto kDrainTime = std::chrono::seconds(30);
 
+/// The models that are served, and the address unless it is "".
+void print_json(const serve::Server& server, const std::string& url) {
+  nlohmann::ordered_json models = nlohmann::ordered_json::array();
+  for (const serve::Server::ModelInfo& model : server.models()) {
+    nlohmann::ordered_json one = {{"name", model.name}, {"context", model.context}};
+    if (model.is_encoder) {
+      one["embeddings"] = true;
+    } else {
+      one["streams"] = model.streams;
+      one["cache"] = model.is_paged ? "paged" : "plain";
+      one["cache_bytes"] = model.cache_bytes;
+      one["chat_template"] = model.has_chat_template;
+    }
+    models.push_back(one);
+  }
+  nlohmann::ordered_json out = {{"models", models}};
+  if (!url.empty()) out["url"] = url;
+  cli::print(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
 int run(int argc, char** argv) {
   cli::App app{"Serves language models over HTTP, with the interface of OpenAI."};
   std::vector<std::string> models, adapters;
   std::string file, tuned_file, family, kv, cache, activations, weights_as, draft;
   serve::ServeConfig given;
   int64_t context = 0, cache_tokens = 0, chunk = 0;
-  bool dry_run = false;
+  bool dry_run = false, json = false;
   app.add_option("MODEL", models,
                  "Hugging Face folders and GGUF files, served under the names of their files");
   app.add_option("--config", file, "serve.yaml: models, listen and limits; options overrule it");
@@ -75,6 +96,8 @@ int run(int argc, char** argv) {
                  "name; weights are shared (repeatable)")
       ->allow_extra_args(false);
   app.add_flag("--dry-run", dry_run, "load the models, print what they take, and end");
+  app.add_flag("--json", json,
+               "print a JSON object with the models and the address when requests are accepted");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   restart_with_short_spin_waits(argv);
   serve::ServeConfig config = file.empty() ? serve::ServeConfig() : serve::read_serve_config(file);
@@ -118,18 +141,22 @@ int run(int argc, char** argv) {
   runtime::register_backends();
   serve::Server server(config);
   for (const std::string& line : server.description()) cli::print_line(line);
-  if (dry_run) return 0;
+  if (dry_run) {
+    if (json) print_json(server, "");
+    return 0;
+  }
   watch_for_interrupts();
   const int bound = server.listen();
   const bool v6 = config.host.find(':') != std::string::npos;
-  cli::print(
-      str("listening on http://", v6 ? "[" : "", config.host, v6 ? "]" : "", ":", bound, "\n"));
+  const std::string url = str("http://", v6 ? "[" : "", config.host, v6 ? "]" : "", ":", bound);
+  cli::print("listening on " + url + "\n");
+  if (json) print_json(server, url);
   while (pending_interrupt() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   server.drain();
   const auto end = std::chrono::steady_clock::now() + kDrainTime;
   while (server.running() > 0 && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  cli::print("stopped\n");
+  if (!json) cli::print("stopped\n");
   return 0;
 }
 

@@ -1,20 +1,25 @@
 // paddle-show MODEL: layers, output shapes, parameters and FLOPs of a model file or of a config's
 // model; what an ONNX file, a Hugging Face folder or a GGUF file holds.
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "commands.h"
 #include "common.h"
 #include "common_model_files.h"
 #include "common_options.h"
+#include "common_predict.h"
 #include "common_show.h"
 #include "config/overrides.h"
 #include "lang/eval/summary.h"
 #include "llm/language_model.h"
 #include "onnx/graph/summary.h"
 #include "onnx/paddle/import.h"
+#include "program/model.h"
 #include "sections/sections.h"
 #include "train/config.h"
+#include "train/evaluated_model.h"
 
 namespace {
 
@@ -48,15 +53,16 @@ int run(int argc, char** argv) {
   std::vector<std::string> arguments, dims;
   std::string function = "model", family;
   int depth = 1;
-  bool training = false;
+  bool training = false, json = false;
   app.add_option("MODEL", arguments,
-                 "a model file[:variant], a config, an ONNX file, a Hugging Face folder or a GGUF "
-                 "file; then params.x=value");
+                 "a run folder, its model/ or a checkpoint, a model file[:variant], a config, an "
+                 "ONNX file, a Hugging Face folder or a GGUF file; then params.x=value");
   app.add_option("--function", function, "entry of the model file");
   app.add_option("--dim", dims, "name=value: a symbolic dim, for FLOPs (default 1)");
   app.add_option("--depth", depth, "levels of blocks to show");
   app.add_option("--family", family, "the model file of a Hugging Face folder or GGUF file");
   app.add_flag("--training", training, "as it is in training");
+  app.add_flag("--json", json, "print a JSON object on the last line, with all layers");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   const auto overrides = cli::take_overrides(arguments);
   if (arguments.size() != 1)
@@ -64,15 +70,30 @@ int run(int argc, char** argv) {
   if (llm::is_language_model(arguments[0])) {
     if (function != "model")
       fail(ErrorCode::kUsage, "--function is for model files, not for ", arguments[0]);
-    cli::show_language_model(arguments[0], {overrides, family, read_dims(dims), depth, training});
+    cli::show_language_model(arguments[0],
+                             {overrides, family, read_dims(dims), depth, training, json});
     return 0;
   }
   if (!family.empty())
     fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
-  const auto [file, variant] = lang::split_variant(arguments[0]);
+  std::string config;
+  if (is_directory(arguments[0]) && !onnx::is_graph_file(arguments[0])) {
+    config = train::config_of_model(arguments[0]);
+    if (config.empty()) {  // a saved model without its run: a quantized or a merged one
+      if (!overrides.empty())
+        fail(ErrorCode::kUsage, "'", overrides[0], "': params belong to model files; ",
+             arguments[0], " is a trained model");
+      program::LoadOptions load;
+      load.function = function;
+      cli::print_model(*program::load_model(arguments[0], load), json);
+      return 0;
+    }
+  }
+  const auto [file, variant] = lang::split_variant(config.empty() ? arguments[0] : config);
   if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file");
   if (onnx::is_graph_file(file)) {
-    cli::print(onnx::summarize(file, read_dims(dims)));
+    cli::print(json ? onnx::summarize_json(file, read_dims(dims)) + "\n"
+                    : onnx::summarize(file, read_dims(dims)));
     return 0;
   }
   std::vector<program::NamedModel> models;
@@ -84,13 +105,17 @@ int run(int argc, char** argv) {
     for (const std::string& o : overrides) options.overrides.push_back(config::parse_override(o));
     models = {{"", lang::read_program(file, options)}};
   }
+  nlohmann::ordered_json objects = nlohmann::ordered_json::array();
   for (const auto& model : models) {
     const lang::EntryPoint* entry = model.program->find_entry(function);
     if (!entry) fail(ErrorCode::kUsage, file, ": has no function '", function, "'");
     if (!model.name.empty()) cli::print(model.name + ":\n");
-    cli::print(
-        lang::text(lang::summarize(*model.program, *entry, read_dims(dims), training), depth));
+    const auto summary = lang::summarize(*model.program, *entry, read_dims(dims), training);
+    cli::print(lang::text(summary, depth));
+    if (json) objects.push_back(cli::to_json(summary));
   }
+  if (json && objects.size() == 1) cli::print_json(objects[0]);
+  if (json && objects.size() > 1) cli::print_json({{"models", objects}});
   return 0;
 }
 

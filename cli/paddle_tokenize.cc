@@ -53,7 +53,7 @@ void answer_lines(const tokenizers::Tokenizer& tokenizer, bool decode, bool spec
 }
 
 void train(const std::vector<std::string>& files, tokenizers::BpeTrainingOptions options,
-           const std::string& output) {
+           const std::string& output, bool dry_run, bool json) {
   const int64_t wanted = options.vocabulary_size;
   tokenizers::BpeTrainer trainer(std::move(options));
   uint64_t bytes = 0;
@@ -63,21 +63,31 @@ void train(const std::vector<std::string>& files, tokenizers::BpeTrainingOptions
     bytes += text->size();
   }
   const tokenizers::TrainedBpe trained = trainer.train();
-  write_file_atomically(output, tokenizers::tokenizer_json(trained));
+  if (!dry_run) write_file_atomically(output, tokenizers::tokenizer_json(trained));
   cli::print(str(output, ": ", trained.tokens.size(), " tokens, ", trained.merges.size(),
-                 " merges, from ", bytes, " bytes and ", trained.distinct_words, " words\n"));
+                 " merges, from ", bytes, " bytes and ", trained.distinct_words, " words",
+                 dry_run ? "; nothing is written\n" : "\n"));
   if (trained.dropped_words > 0)
     cli::print_error(str("warning: ", trained.dropped_words,
                          " rare words were left out: there are too many different ones"));
   if (static_cast<int64_t>(trained.tokens.size()) < wanted)
     cli::print_error(str("warning: the text gives ", trained.tokens.size(), " tokens, not ", wanted,
                          ": no further pair occurs often enough"));
+  if (json)
+    cli::print(nlohmann::ordered_json({{"output", output},
+                                       {"tokens", trained.tokens.size()},
+                                       {"merges", trained.merges.size()},
+                                       {"bytes", bytes},
+                                       {"distinct_words", trained.distinct_words},
+                                       {"written", !dry_run}})
+                   .dump() +
+               "\n");
 }
 
 struct Arguments {
   std::string model, output;
   std::vector<std::string> training, inputs;
-  bool decode = false, special = false, overwrite = false;
+  bool decode = false, special = false, overwrite = false, dry_run = false, json = false;
   tokenizers::BpeTrainingOptions trained;
   tokenizers::TokenFileOptions written;
 };
@@ -117,6 +127,11 @@ void add_arguments(cli::App& app, Arguments& a) {
   auto* out = app.add_option("-o,--output", a.output,
                              "the file of --train (tokenizer.json) or of --input (tokens.bin)");
   app.add_flag("--overwrite", a.overwrite, "replace an existing file")->needs(out);
+  app.add_flag("--dry-run", a.dry_run, "with --input or --train: count, write nothing");
+  app.add_flag(
+      "--json", a.json,
+      "with --input or --train: print a JSON object on the last line; otherwise the output "
+      "is JSON in any case");
 }
 
 void check_output(const Arguments& a) {
@@ -124,7 +139,8 @@ void check_output(const Arguments& a) {
   if (writes == a.output.empty())
     fail(ErrorCode::kUsage,
          writes ? "no file to write is given: -o FILE" : "--output is for --train and --input");
-  if (writes && !a.overwrite && file_exists(a.output))
+  if (a.dry_run && !writes) fail(ErrorCode::kUsage, "--dry-run is for --train and --input");
+  if (writes && !a.overwrite && !a.dry_run && file_exists(a.output))
     fail(ErrorCode::kUsage, a.output, ": is there already (--overwrite replaces it)");
 }
 
@@ -141,7 +157,7 @@ int run(int argc, char** argv) {
     if (!a.model.empty())
       fail(ErrorCode::kUsage, "--train learns a tokenizer and takes no MODEL, found '", a.model,
            "'");
-    train(a.training, std::move(a.trained), a.output);
+    train(a.training, std::move(a.trained), a.output, a.dry_run, a.json);
     return 0;
   }
   if (a.model.empty())
@@ -152,11 +168,21 @@ int run(int argc, char** argv) {
     return 0;
   }
   a.written.special = a.special;
-  const auto summary = tokenizers::write_token_file(tokenizer, a.inputs, a.written, a.output);
+  const auto summary =
+      tokenizers::write_token_file(tokenizer, a.inputs, a.written, a.dry_run ? "" : a.output);
   cli::print(str(a.output, ": ", summary.tokens, " tokens of ", summary.documents,
                  summary.documents == 1 ? " document as " : " documents as ",
                  summary.bytes_each == 2 ? "uint16" : "uint32", ", vocabulary_size ",
-                 tokenizer.vocabulary_size(), "\n"));
+                 tokenizer.vocabulary_size(), a.dry_run ? "; nothing is written\n" : "\n"));
+  if (a.json)
+    cli::print(nlohmann::ordered_json({{"output", a.output},
+                                       {"tokens", summary.tokens},
+                                       {"documents", summary.documents},
+                                       {"bytes_per_token", summary.bytes_each},
+                                       {"vocabulary_size", tokenizer.vocabulary_size()},
+                                       {"written", !a.dry_run}})
+                   .dump() +
+               "\n");
   return 0;
 }
 

@@ -121,22 +121,58 @@ bool is_same_path(const std::string& a, const std::string& b) {
 /// Ranks whose output nobody asked for are silent.
 class Silence final : public train::TrainObserver {};
 
-/// Prepares and runs one rank of a training run, and prints what comes of it.
-int train_rank(train::RunConfig config, const train::TrainOptions& options, bool dry_run,
+/// The flags that say what a rank does with its run.
+struct RankJob {
+  bool dry_run = false;
+  bool json = false;  ///< print a JSON object on the last line
+};
+
+nlohmann::ordered_json finite(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json json_of(const train::LogLine& line) {
+  nlohmann::ordered_json out = {{"step", line.step}, {"loss", finite(line.loss)}};
+  for (const auto& [name, value] : line.metrics) out[name] = finite(value);
+  return out;
+}
+
+void print_json(const std::string& folder, const train::TrainResult& result) {
+  nlohmann::ordered_json out = {{"run", folder}, {"steps", result.steps}};
+  if (result.stopped_by) out["stopped_by_signal"] = result.stopped_by;
+  if (!result.checkpoint.empty()) out["checkpoint"] = result.checkpoint;
+  if (!result.model_folder.empty()) out["model"] = result.model_folder;
+  if (!result.best.empty()) out["best"] = result.best_folder;
+  if (result.last_valid) out["valid"] = json_of(*result.last_valid);
+  if (result.test) out["test"] = json_of(*result.test);
+  cli::print(out.dump() + "\n");
+}
+
+/// Prepares and runs one rank of a training run, and prints its results.
+int train_rank(train::RunConfig config, const train::TrainOptions& options, const RankJob& job,
                train::TrainObserver& observer) {
+  const bool is_root = !options.peers || options.peers->is_root();
   const std::string name = config.name;
   train::Trainer trainer(std::move(config), options, observer);
-  if (!dry_run) trainer.claim_folder();
+  if (!job.dry_run) trainer.claim_folder();
   const train::MemoryPlan plan = trainer.prepare();
   observer.note(str(name, ": ", trainer.parameter_count(), " parameters"));
   for (const std::string& line : trainer.run_summary()) observer.note("  " + line);
-  if (dry_run) {
+  if (job.dry_run) {
     for (const ir::Slot& p : trainer.module().parameters)
       observer.note(str("  ", p.name, "  ", p.type, "  ", p.initializer));
     for (const std::string& line : trainer.placement_lines()) observer.note("  " + line);
     observer.note("memory plan\n" + plan.text());
     if (const std::string ranks = trainer.memory_by_rank(); !ranks.empty())
       observer.note("memory by rank\n" + ranks);
+    if (job.json && is_root)
+      cli::print(nlohmann::ordered_json({{"name", name},
+                                         {"parameters", trainer.parameter_count()},
+                                         {"memory_bytes", plan.total()},
+                                         {"available_bytes", plan.available},
+                                         {"fits", plan.fits()}})
+                     .dump() +
+                 "\n");
     plan.require_fit();
     return 0;
   }
@@ -144,13 +180,15 @@ int train_rank(train::RunConfig config, const train::TrainOptions& options, bool
   if (result.stopped_by) {
     observer.note(str("stopped by signal ", result.stopped_by, " after step ", result.steps,
                       "; to continue: paddle-train --resume ", options.output));
+    if (job.json && is_root) print_json(options.output, result);
     return 128 + result.stopped_by;
   }
-  if (options.peers && !options.peers->is_root()) return 0;
+  if (!is_root) return 0;
   if (result.profile) print_profile(*result.profile, options.output);
   observer.note("checkpoint: " + result.checkpoint);
   observer.note("model: " + result.model_folder);
   if (!result.best.empty()) observer.note("best: " + result.best_folder + " (" + result.best + ")");
+  if (job.json) print_json(options.output, result);
   return 0;
 }
 
@@ -169,10 +207,10 @@ int benchmark_rank(train::RunConfig config, const train::TrainOptions& options,
   return 0;
 }
 
-int run_rank(train::RunConfig config, const train::TrainOptions& options, bool dry_run,
+int run_rank(train::RunConfig config, const train::TrainOptions& options, const RankJob& job,
              train::TrainObserver& observer) {
   return options.benchmark > 0 ? benchmark_rank(std::move(config), options, observer)
-                               : train_rank(std::move(config), options, dry_run, observer);
+                               : train_rank(std::move(config), options, job, observer);
 }
 
 /// The options of one rank: further ranks dump into folders of their own and are not timed.
@@ -187,16 +225,16 @@ train::TrainOptions options_of_rank(train::TrainOptions options,
 
 /// All ranks as threads of this process. The config is read for each of them.
 int simulate(int ranks, const std::function<train::RunConfig()>& read_config,
-             const train::TrainOptions& options, bool dry_run, train::TrainObserver& console) {
+             const train::TrainOptions& options, const RankJob& job,
+             train::TrainObserver& console) {
   std::vector<train::RunConfig> configs;
   for (int rank = 0; rank < ranks; ++rank) configs.push_back(read_config());
   int status = 0;
   comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& peers) {
     Silence silence;
     const bool is_root = peers->is_root();
-    const int ended =
-        run_rank(std::move(configs[static_cast<size_t>(peers->rank())]),
-                 options_of_rank(options, peers), dry_run, is_root ? console : silence);
+    const int ended = run_rank(std::move(configs[static_cast<size_t>(peers->rank())]),
+                               options_of_rank(options, peers), job, is_root ? console : silence);
     if (is_root) status = ended;
   });
   return status;
@@ -249,7 +287,8 @@ int run(int argc, char** argv) {
   std::vector<std::string> arguments;
   std::string output, resume, pictures, until;
   train::TrainOptions options;
-  bool dry_run = false, only_data = false, dump_config = false, origin = false;
+  RankJob job;
+  bool only_data = false, dump_config = false, origin = false;
   int simulated = 1;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("-o,--output", output, "run folder (default: runs/<config name>)");
@@ -259,8 +298,10 @@ int run(int argc, char** argv) {
                  "continues");
   app.add_flag("--overwrite", options.overwrite, "replace a run that is in the output folder");
   app.add_flag("--eager", options.eager, "run operation by operation, without compiling the step");
-  app.add_flag("--dry-run", dry_run,
+  app.add_flag("--dry-run", job.dry_run,
                "check everything, print the model and the memory plan, train nothing");
+  app.add_flag("--json", job.json,
+               "print a JSON object on the last line: folders, steps, loss and metrics");
   app.add_flag("--check-data", only_data, "print what the data is, train nothing");
   app.add_option("--pictures", pictures,
                  "with --check-data: write a page of samples after all transforms to this folder");
@@ -324,6 +365,9 @@ int run(int argc, char** argv) {
   const bool is_shown = membership.source.empty() || membership.rank == 0;
   if (is_shown)
     for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
+  if (job.json && (dump_config || origin || only_data))
+    fail(ErrorCode::kUsage, "--json describes a run or a --dry-run, not ",
+         only_data ? "--check-data" : "--dump-config");
   if (dump_config || origin) {
     cli::print(config::dump_yaml(config.document, {origin}));
     return 0;
@@ -339,7 +383,7 @@ int run(int argc, char** argv) {
   options.resume = !resume.empty();
   options.output = options.resume ? resume : output.empty() ? "runs/" + config.name : output;
   if (membership.attempt > 0) continue_after_restart(options);
-  options.dry_run = dry_run && options.benchmark == 0;
+  options.dry_run = job.dry_run && options.benchmark == 0;
   Console console;
   watch_for_interrupts();
   if (membership.size > 1) {
@@ -347,7 +391,7 @@ int run(int argc, char** argv) {
     const comm::CommunicatorScope scope(*peers);
     Silence silence;
     try {
-      return run_rank(std::move(config), options_of_rank(options, peers), dry_run,
+      return run_rank(std::move(config), options_of_rank(options, peers), job,
                       is_shown ? static_cast<train::TrainObserver&>(console) : silence);
     } catch (...) {
       peers->abort("another rank has failed");
@@ -362,8 +406,8 @@ int run(int argc, char** argv) {
           own.compile.target.device = config.compile.target.device;
           return own;
         },
-        options, dry_run, console);
-  const int status = run_rank(std::move(config), options, dry_run, console);
+        options, job, console);
+  const int status = run_rank(std::move(config), options, job, console);
   cli::report_host_fallbacks();
   return status;
 }

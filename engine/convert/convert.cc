@@ -235,7 +235,7 @@ uint64_t parse_size(const std::string& given) {
   return *size;
 }
 
-void run(const Options& options, const Printer& printer) {
+Summary run(const Options& options, const Printer& printer) {
   runtime::register_backends();
   if (options.from.empty() && options.out.ends_with(".onnx") &&
       formats::is_paddle_program(options.in))
@@ -273,12 +273,14 @@ void run(const Options& options, const Printer& printer) {
   if (target.format == Format::kNpz && !target.metadata.empty())
     printer.warning(str("NPZ has no place for the metadata (", target.metadata.size(),
                         target.metadata.size() == 1 ? " entry)" : " entries)"));
+  const Summary result{
+      .output = files.back(), .tensors = static_cast<int64_t>(plan.size()), .bytes = bytes};
   const std::string summary =
       str(plan.size(), plan.size() == 1 ? " tensor, " : " tensors, ", human_bytes(bytes));
   if (options.dry_run) {
     list(plan, printer);
     printer.line(str(summary, "; nothing is written"));
-    return;
+    return result;
   }
   for (const std::string& file : files)
     if (file_exists(file) && !options.overwrite)
@@ -289,6 +291,7 @@ void run(const Options& options, const Printer& printer) {
   write(target, *source, plan, printer);
   printer.line(str(summary, "; written to ", files.back(),
                    files.size() > 1 ? str(" and ", files.size() - 1, " shards") : ""));
+  return result;
 }
 
 }  // namespace paddle::convert

@@ -23,7 +23,15 @@ struct Printer {
   std::function<void(const std::string&)> line, warning;
 };
 
-void run(const Options& options, const Printer& printer);
+struct Summary {
+  std::string output;   ///< the file that was written: of several, the index
+  int64_t tensors = 0;  ///< of a program, its constants
+  uint64_t bytes = 0;
+  bool is_program = false;
+};
+
+/// With `dry_run` everything is checked and nothing is written.
+Summary run(const Options& options, const Printer& printer);
 
 /// "2GB", "500MiB", "1000000" in bytes. kUsage.
 uint64_t parse_size(const std::string& text);

@@ -7,6 +7,6 @@ namespace paddle::convert {
 
 /// Imports the program that the options name and writes it as an ONNX file. kConfig with all
 /// operations that cannot be imported as notes.
-void convert_program(const Options& options, const Printer& printer);
+Summary convert_program(const Options& options, const Printer& printer);
 
 }  // namespace paddle::convert

@@ -65,9 +65,11 @@ namespace {
 
 /// `--data`: a section of the run's own config or of another one.
 std::unique_ptr<Batches> open_section(const program::Model& model, const InputOptions& options) {
-  const auto [config, part] = data::parse_data_name(options.data, {"train", "valid"});
-  if (part != "train" && part != "valid")
-    fail(ErrorCode::kUsage, "--data: expected 'train' or 'valid', found '", part, "'");
+  const std::vector<std::string> parts = {"train", "valid", "test"};
+  const auto [config, part] = data::parse_data_name(options.data, parts);
+  if (std::find(parts.begin(), parts.end(), part) == parts.end())
+    fail(ErrorCode::kUsage, "--data: expected train, valid or test, found '", part, "'",
+         did_you_mean(part, parts));
   const std::optional<data::DataConfig> run = run_data(model);
   if (config.empty() && !run)
     fail(ErrorCode::kUsage,
@@ -77,10 +79,13 @@ std::unique_ptr<Batches> open_section(const program::Model& model, const InputOp
                                                 : data::DataConfig();
   if (part == "valid" && !data.valid)
     fail(ErrorCode::kUsage, "--data: the config has no validation data");
-  data::DatasetOptions source = part == "valid" ? *data.valid : data.train;
+  if (part == "test" && !data.test) fail(ErrorCode::kUsage, "--data: the config has no data.test");
+  data::DatasetOptions source = part == "valid"  ? *data.valid
+                                : part == "test" ? *data.test
+                                                 : data.train;
   if (run)
     data::apply_fitted(source, program::fitted_of(model.metadata(), run));
-  else if (part == "valid")  // as in a training of that config
+  else if (part != "train")  // as in a training of that config
     data::apply_fitted(source, data::make_dataset(data.train)->fitted());
   const std::vector<std::string> names = input_names(model);
   if (std::find(names.begin(), names.end(), "segments") == names.end())

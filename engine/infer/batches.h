@@ -17,7 +17,7 @@ namespace paddle::infer {
 
 struct InputOptions {
   std::vector<std::string> paths;  ///< files or folders, of one kind
-  std::string data;                ///< "CONFIG.yaml[:train|valid]", or "train"/"valid" of the run
+  std::string data;                ///< "CONFIG.yaml[:train|valid|test]", or the part of the run's
   int64_t batch = 64;
   std::vector<std::string> generated = {};  ///< inputs of the model that the caller fills in
   /// Arrays of an ONNX graph hold a sample in each row, so that they are cut into batches.

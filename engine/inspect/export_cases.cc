@@ -80,7 +80,7 @@ ExportCounts export_cases(const std::string& path, const std::string& folder,
                           const ExportCaseOptions& wanted,
                           const std::function<void(const std::string&)>& report) {
   const CaseTable table = read_case_table(path);
-  ensure_directory(folder);
+  if (!wanted.dry_run) ensure_directory(folder);
   const std::regex filter(wanted.filter);
   ExportCounts counts;
   for (const Case& each : table.cases) {
@@ -107,7 +107,7 @@ ExportCounts export_cases(const std::string& path, const std::string& folder,
       std::string file = each.name;
       std::replace(file.begin(), file.end(), '/', '_');
       file = folder + "/" + file + ".onnx";
-      formats::onnx::write_model(exported.model, file, {});
+      if (!wanted.dry_run) formats::onnx::write_model(exported.model, file, {});
       if (wanted.check && !is_random(*function))
         if (const std::string bad = compare_with_call(file, *call); !bad.empty())
           fail(ErrorCode::kDifference, bad);

@@ -11,9 +11,10 @@ struct ExportCounts {
 };
 
 struct ExportCaseOptions {
-  std::string filter;  ///< only names that match this regular expression
-  int64_t opset = 0;   ///< 0: the lowest that fits
-  bool check = false;  ///< read the file back, run it and compare with the operation
+  std::string filter;    ///< only names that match this regular expression
+  int64_t opset = 0;     ///< 0: the lowest that fits
+  bool dry_run = false;  ///< write no files
+  bool check = false;    ///< read the file back, run it and compare with the operation
 };
 
 /// Writes FOLDER/NAME.onnx for each case of the table (slashes in names become underscores), with

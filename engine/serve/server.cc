@@ -78,19 +78,33 @@ Server::~Server() {
   thread_.reset();
 }
 
-std::vector<std::string> Server::description() const {
-  std::vector<std::string> out;
+std::vector<Server::ModelInfo> Server::models() const {
+  std::vector<ModelInfo> out;
   for (const HostedModel& model : models_) {
     const llm::Runner& runner = model.engine->runner();
-    const auto tokens = static_cast<uint64_t>(runner.cache_tokens());
-    out.push_back(str(model.engine->name(), ": ", config_.streams, " texts at a time of up to ",
-                      runner.context(), " tokens, whose ", runner.blocks() ? "paged " : "",
-                      "cache takes ", human_bytes(tokens * runner.cache_bytes_of_token()),
-                      " when it is full; ", model.chat_template ? "chats" : "no chat template"));
+    out.push_back({.name = model.engine->name(),
+                   .context = runner.context(),
+                   .streams = config_.streams,
+                   .cache_bytes =
+                       static_cast<uint64_t>(runner.cache_tokens()) * runner.cache_bytes_of_token(),
+                   .is_paged = runner.blocks() != nullptr,
+                   .has_chat_template = model.chat_template != nullptr});
   }
   for (const HostedEncoder& encoder : encoders_)
-    out.push_back(str(encoder.name, ": embeddings of texts of up to ", encoder.embedder->context(),
-                      " tokens"));
+    out.push_back(
+        {.name = encoder.name, .is_encoder = true, .context = encoder.embedder->context()});
+  return out;
+}
+
+std::vector<std::string> Server::description() const {
+  std::vector<std::string> out;
+  for (const ModelInfo& model : models())
+    out.push_back(model.is_encoder
+                      ? str(model.name, ": embeddings of texts of up to ", model.context, " tokens")
+                      : str(model.name, ": ", model.streams, " texts at a time of up to ",
+                            model.context, " tokens, whose ", model.is_paged ? "paged " : "",
+                            "cache takes ", human_bytes(model.cache_bytes), " when it is full; ",
+                            model.has_chat_template ? "chats" : "no chat template"));
   return out;
 }
 

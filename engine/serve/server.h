@@ -26,7 +26,16 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Lines about the models: context, cache, memory.
+  struct ModelInfo {
+    std::string name;
+    bool is_encoder = false;   ///< serves embeddings; the members below are of other models
+    int64_t context = 0;       ///< tokens of a sequence
+    int64_t streams = 0;       ///< sequences at a time
+    uint64_t cache_bytes = 0;  ///< of keys and values, when the cache is full
+    bool is_paged = false, has_chat_template = false;
+  };
+  std::vector<ModelInfo> models() const;
+  /// The same, a line for each model.
   std::vector<std::string> description() const;
   /// kUsage if the address is not there or in use. Returns the port.
   int listen();

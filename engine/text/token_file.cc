@@ -15,7 +15,8 @@ class TokenWriter {
  public:
   TokenWriter(const Tokenizer& tokenizer, const TokenFileOptions& options,
               const std::string& output)
-      : tokenizer_(tokenizer), options_(options), file_(output) {
+      : tokenizer_(tokenizer), options_(options) {
+    if (!output.empty()) file_.emplace(output);
     summary_.bytes_each = tokenizer.vocabulary_size() <= 65536 ? 2 : 4;
     if (!options.end_token.empty()) {
       end_ = tokenizer.find(options.end_token);
@@ -35,7 +36,7 @@ class TokenWriter {
     ++summary_.documents;
   }
   TokenFileSummary finish() {
-    file_.commit();
+    if (file_) file_->commit();
     return summary_;
   }
 
@@ -45,13 +46,13 @@ class TokenWriter {
     for (const TokenId id : ids)
       for (int b = 0; b < summary_.bytes_each; ++b)
         bytes_ += static_cast<char>(static_cast<uint32_t>(id) >> (8 * b) & 0xff);
-    file_.write(bytes_);
+    if (file_) file_->write(bytes_);
     summary_.tokens += static_cast<int64_t>(ids.size());
   }
 
   const Tokenizer& tokenizer_;
   TokenFileOptions options_;
-  AtomicFile file_;
+  std::optional<AtomicFile> file_;  ///< none: tokens are only counted
   std::optional<TokenId> end_;
   TokenFileSummary summary_;
   std::string bytes_;

@@ -20,8 +20,9 @@ struct TokenFileSummary {
   int bytes_each = 2;  ///< 2 if the vocabulary has at most 65536 tokens, else 4
 };
 
-/// Encodes the files in order and writes `output` atomically. kData, with the line, for records
-/// that lack the key or are damaged; kUsage for an end token that the vocabulary lacks.
+/// Encodes the files in order and writes `output` atomically, or only counts where it is "". kData,
+/// with the line, for records that lack the key or are damaged; kUsage for an end token that the
+/// vocabulary lacks.
 TokenFileSummary write_token_file(const Tokenizer& tokenizer, const std::vector<std::string>& files,
                                   const TokenFileOptions& options, const std::string& output);
 

@@ -48,7 +48,7 @@ Array mean_of(const std::vector<std::unique_ptr<SafetensorsReader>>& readers,
 }  // namespace
 
 std::vector<int64_t> average_checkpoints(const std::string& run, int64_t last,
-                                         const std::string& output) {
+                                         const std::string& output, bool dry_run) {
   const fs::path checkpoints = fs::path(run) / "checkpoints", model = fs::path(run) / "model";
   std::vector<int64_t> steps = program::list_checkpoints(checkpoints.string());
   if (static_cast<int64_t>(steps.size()) < last)
@@ -66,6 +66,7 @@ std::vector<int64_t> average_checkpoints(const std::string& run, int64_t last,
         std::make_unique<SafetensorsReader>(weights_in(checkpoints / std::to_string(step))));
     check_tensors(pattern, *readers.back());
   }
+  if (dry_run) return steps;
   std::vector<std::pair<std::string, Array>> means;
   for (const SafetensorsEntry& entry : pattern.entries())
     means.emplace_back(entry.name, mean_of(readers, entry));

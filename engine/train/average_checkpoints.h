@@ -13,7 +13,8 @@ namespace paddle::train {
 /// those of the newest. `output` becomes a copy of the run's model/ with these weights. kUsage for
 /// a run with fewer checkpoints, without model/, or if `output` exists; kModel for checkpoints
 /// whose tensors are not those of model/ (adapters, several models).
+/// With `dry_run` everything is checked and nothing is written.
 std::vector<int64_t> average_checkpoints(const std::string& run, int64_t last,
-                                         const std::string& output);
+                                         const std::string& output, bool dry_run = false);
 
 }  // namespace paddle::train

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "lang/syntax/program.h"
 #include "program/saved_model.h"
 
 namespace paddle::train {
@@ -19,9 +20,17 @@ std::string metadata_folder(const std::string& model) {
   return is_directory(inference) ? inference : model;
 }
 
+/// Fitted values in `folder`, where there are any.
 void use_fitted(const fs::path& folder, TrainOptions& options) {
   const std::string fitted = (folder / "fitted.json").string();
   if (file_exists(fitted)) options.fitted = fitted;
+}
+
+/// Fitted values of the run that a config is of.
+void use_fitted_of_config(const std::string& config_file, TrainOptions& options) {
+  const fs::path folder = fs::path(config_file).parent_path();
+  use_fitted(folder / "model", options);
+  use_fitted(folder, options);
 }
 
 /// The checkpoint with all models of a run, for the run or for its folder `best` or `model`, which
@@ -85,20 +94,34 @@ EvaluatedModel open_evaluated_folder(const std::string& given,
 }
 
 EvaluatedModel open_evaluated_file(const std::string& file, const std::string& config_file,
-                                   std::vector<std::string> overrides) {
+                                   std::vector<std::string> overrides, const std::string& weights) {
   EvaluatedModel out;
   out.model = file;
-  const bool is_onnx = file.ends_with(".onnx");
-  if (!is_onnx && !file.ends_with(".safetensors"))
+  const std::string source = lang::split_variant(file).first;
+  const bool is_program = source.ends_with(".yaml") || source.ends_with(".yml");
+  const bool is_weights = !is_directory(file) && file.ends_with(".safetensors");
+  if (!is_program && !is_weights && !file.ends_with(".onnx"))
     fail(ErrorCode::kUsage, file,
-         ": expected a run, a model folder, a .safetensors or an .onnx file");
-  if (is_onnx) overrides.insert(overrides.begin(), "model=" + fs::absolute(file).string());
+         ": expected a run, a model folder, a .safetensors, .onnx, .gguf or model file, or a "
+         "Hugging Face folder");
+  if (!is_program && !weights.empty())
+    fail(ErrorCode::kUsage, "--weights is for model files; ", file, " has its own weights");
+  if (!is_weights) overrides.insert(overrides.begin(), "model=" + fs::absolute(file).string());
   out.config = read_config(config_file, overrides);
-  out.config.init = {};  // the weights are those of the file
-  if (!is_onnx) out.options.initial_weights = file;
-  const fs::path folder = fs::path(config_file).parent_path();
-  use_fitted(folder / "model", out.options);  // of a run
-  use_fitted(folder, out.options);
+  if (is_program && weights.empty() && out.config.init.file.empty())
+    fail(ErrorCode::kUsage, file, ": has no weights; give --weights FILE.safetensors");
+  if (!is_program || !weights.empty()) out.config.init = {};  // the weights are those of the file
+  if (is_weights) out.options.initial_weights = file;
+  if (is_program) out.options.initial_weights = weights;
+  use_fitted_of_config(config_file, out.options);
+  return out;
+}
+
+EvaluatedModel open_evaluated_config(const std::string& config_file,
+                                     const std::vector<std::string>& overrides) {
+  EvaluatedModel out;
+  out.config = read_config(config_file, overrides);
+  use_fitted_of_config(config_file, out.options);
   return out;
 }
 

@@ -25,10 +25,16 @@ std::string config_of_model(const std::string& folder);
 EvaluatedModel open_evaluated_folder(const std::string& folder,
                                      const std::vector<std::string>& overrides);
 
-/// Weights (.safetensors) of the config's model, or an ONNX file in the place of the model. Fitted
+/// Weights (.safetensors) of the config's model, or a model that replaces it: an ONNX file, or a
+/// model file[:variant] with `weights` (.safetensors; "" where the config has `init`). Fitted
 /// values come from the folder of the config. kUsage for other files.
 EvaluatedModel open_evaluated_file(const std::string& file, const std::string& config_file,
-                                   std::vector<std::string> overrides);
+                                   std::vector<std::string> overrides,
+                                   const std::string& weights = "");
+
+/// The config's own model with the weights that its section `init` names.
+EvaluatedModel open_evaluated_config(const std::string& config_file,
+                                     const std::vector<std::string>& overrides);
 
 /// Puts "train", "valid", "test", "CONFIG.yaml[:part]" or a file or folder of data, which is read
 /// as the run's own, in the place of the validation data, and returns the name of the part. kUsage,

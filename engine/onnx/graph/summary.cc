@@ -1,6 +1,8 @@
 #include "onnx/graph/summary.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "onnx/graph/session.h"
@@ -59,69 +61,129 @@ std::optional<Values> zeros_for(const Session& session,
   return out;
 }
 
-std::string flops_text(const std::string& path, const std::map<std::string, int64_t>& dims) {
+/// Floating-point operations of a run on zeros, or why they are unknown.
+struct Flops {
+  std::optional<double> value;
+  std::string reason;
+  std::vector<std::string> notes;
+};
+
+Flops count_flops(const std::string& path, const std::map<std::string, int64_t>& dims) {
   Session session(path);
   const auto inputs = zeros_for(session, dims);
-  if (!inputs) return "flops: unknown (the inputs have no declared shapes)\n";
-  double flops = 0;
+  if (!inputs) return {{}, "the inputs have no declared shapes", {}};
   try {
     // An eager run on zeros may take arbitrarily long, so FLOPs are not counted there.
-    if (!session.runs_as_plan(*inputs)) {
-      std::string out = "flops: unknown (--profile counts them in a run)\n";
-      for (const std::string& line : session.fallbacks()) out += "note: " + line + "\n";
-      return out;
-    }
-    flops = session.flops(*inputs);
+    if (!session.runs_as_plan(*inputs))
+      return {{}, "--profile counts them in a run", session.fallbacks()};
+    return {session.flops(*inputs), "", {}};
   } catch (const Error& e) {
-    return str("flops: unknown (", e.message(), ")\n");
+    return {{}, e.message(), {}};
   }
-  return str("flops: ", flops < 0x1p63 ? str(static_cast<int64_t>(flops)) : str(flops),
+}
+
+struct Summary {
+  Model model;
+  std::vector<std::pair<std::string, std::string>> inputs, outputs;  ///< names and types
+  std::vector<std::pair<std::string, int64_t>> operators;            ///< by count, descending
+  int64_t parameters = 0;
+  uint64_t bytes = 0;  ///< of the initializers
+  std::set<std::string> unknown;
+};
+
+Summary read_summary(const std::string& path) {
+  Summary out;
+  out.model = read_graph_file(path);
+  const Model& model = out.model;
+  std::set<std::string> given;
+  for (const auto& t : model.graph.initializers) {
+    given.insert(t.name);
+    const int64_t count = element_count(std::span<const int64_t>(t.shape));
+    if (t.dtype != DType::kString) out.bytes += storage_bytes(t.dtype, count);
+    if (is_float(t.dtype)) out.parameters += count;
+  }
+  for (const auto& v : model.graph.inputs)
+    if (!given.count(v.name)) out.inputs.emplace_back(v.name, v.type.text());
+  for (const auto& v : model.graph.outputs) out.outputs.emplace_back(v.name, v.type.text());
+  Census census;
+  census.add(model, model.graph.nodes, model.opsets);
+  for (const auto& f : model.functions)
+    census.add(model, f.nodes, f.opsets.empty() ? model.opsets : f.opsets);
+  out.operators.assign(census.counts.begin(), census.counts.end());
+  std::stable_sort(out.operators.begin(), out.operators.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  out.unknown = std::move(census.unknown);
+  return out;
+}
+
+std::string flops_text(const std::string& path, const std::map<std::string, int64_t>& dims) {
+  const Flops flops = count_flops(path, dims);
+  if (!flops.value) {
+    std::string out = "flops: unknown (" + flops.reason + ")\n";
+    for (const std::string& line : flops.notes) out += "note: " + line + "\n";
+    return out;
+  }
+  const double value = *flops.value;
+  return str("flops: ", value < 0x1p63 ? str(static_cast<int64_t>(value)) : str(value),
              " (symbolic dims ", dims.empty() ? "are 1" : "as specified, else 1", ")\n");
 }
 
 }  // namespace
 
 std::string summarize(const std::string& path, const std::map<std::string, int64_t>& dims) {
-  const Model model = read_graph_file(path);
+  const Summary summary = read_summary(path);
+  const Model& model = summary.model;
   std::string out = str(path, "\n");
   if (!model.producer.empty()) out += "producer: " + printable(model.producer) + "\n";
   out += str("ir version: ", model.ir_version, "\nopset:");
   for (const auto& [domain, version] : model.opsets)
     out += str(" ", domain.empty() ? "ai.onnx" : printable(domain), " ", version);
-  out += "\n";
-  std::set<std::string> given;
-  int64_t parameters = 0, bytes = 0;
-  for (const auto& t : model.graph.initializers) {
-    given.insert(t.name);
-    const int64_t count = element_count(std::span<const int64_t>(t.shape));
-    if (t.dtype != DType::kString) bytes += storage_bytes(t.dtype, count);
-    if (is_float(t.dtype)) parameters += count;
-  }
-  out += "inputs:\n";
-  for (const auto& v : model.graph.inputs)
-    if (!given.count(v.name))
-      out += str("  ", printable(v.name), ": ", printable(v.type.text()), "\n");
+  out += "\ninputs:\n";
+  for (const auto& [name, type] : summary.inputs)
+    out += str("  ", printable(name), ": ", printable(type), "\n");
   out += "outputs:\n";
-  for (const auto& v : model.graph.outputs)
-    out += str("  ", printable(v.name), ": ", printable(v.type.text()), "\n");
-  Census census;
-  census.add(model, model.graph.nodes, model.opsets);
-  for (const auto& f : model.functions)
-    census.add(model, f.nodes, f.opsets.empty() ? model.opsets : f.opsets);
-  std::vector<std::pair<std::string, int64_t>> counts(census.counts.begin(), census.counts.end());
-  std::stable_sort(counts.begin(), counts.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (const auto& [name, type] : summary.outputs)
+    out += str("  ", printable(name), ": ", printable(type), "\n");
   out += "operators:\n";
-  for (const auto& [name, count] : counts) out += str("  ", count, " ", name, "\n");
-  out += str("parameters: ", parameters, "\ninitializers: ", model.graph.initializers.size(), ", ",
-             human_bytes(static_cast<uint64_t>(bytes)), "\n");
-  if (census.unknown.empty()) {
+  for (const auto& [name, count] : summary.operators) out += str("  ", count, " ", name, "\n");
+  out +=
+      str("parameters: ", summary.parameters, "\ninitializers: ", model.graph.initializers.size(),
+          ", ", human_bytes(summary.bytes), "\n");
+  if (summary.unknown.empty()) {
     out += flops_text(path, dims) + "unsupported: nothing\n";
   } else {
     out += "unsupported:\n";
-    for (const std::string& name : census.unknown) out += "  " + name + "\n";
+    for (const std::string& name : summary.unknown) out += "  " + name + "\n";
   }
   return out;
+}
+
+std::string summarize_json(const std::string& path, const std::map<std::string, int64_t>& dims) {
+  const Summary summary = read_summary(path);
+  const auto types = [](const std::vector<std::pair<std::string, std::string>>& values) {
+    nlohmann::ordered_json out = nlohmann::ordered_json::object();
+    for (const auto& [name, type] : values) out[name] = type;
+    return out;
+  };
+  nlohmann::ordered_json opsets = nlohmann::ordered_json::object();
+  for (const auto& [domain, version] : summary.model.opsets)
+    opsets[domain.empty() ? "ai.onnx" : domain] = version;
+  nlohmann::ordered_json out = {{"file", path},
+                                {"producer", summary.model.producer},
+                                {"ir_version", summary.model.ir_version},
+                                {"opsets", opsets},
+                                {"inputs", types(summary.inputs)},
+                                {"outputs", types(summary.outputs)}};
+  out["operators"] = nlohmann::ordered_json::object();
+  for (const auto& [name, count] : summary.operators) out["operators"][name] = count;
+  out["parameters"] = summary.parameters;
+  out["initializers"] = summary.model.graph.initializers.size();
+  out["bytes"] = summary.bytes;
+  out["unsupported"] = summary.unknown;
+  const std::optional<double> flops =
+      summary.unknown.empty() ? count_flops(path, dims).value : std::nullopt;
+  out["flops"] = flops ? nlohmann::ordered_json(*flops) : nlohmann::ordered_json();
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace paddle::onnx

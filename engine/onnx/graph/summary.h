@@ -1,5 +1,5 @@
 #pragma once
-// Text summary of an ONNX file: inputs, outputs, operator counts, parameters, FLOPs and unsupported
+// Summary of an ONNX file: inputs, outputs, operator counts, parameters, FLOPs and unsupported
 // operators.
 
 #include <map>
@@ -10,5 +10,8 @@ namespace paddle::onnx {
 /// `dims` assigns sizes to symbolic dims (default 1) for counting FLOPs. kModel if the file cannot
 /// be read.
 std::string summarize(const std::string& path, const std::map<std::string, int64_t>& dims);
+
+/// The same as a JSON object.
+std::string summarize_json(const std::string& path, const std::map<std::string, int64_t>& dims);
 
 }  // namespace paddle::onnx

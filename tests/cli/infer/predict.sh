@@ -160,7 +160,7 @@ expect 2 "expected .npz, .csv" "$infer" "$model" "$folder/csv.yaml"
 expect 2 "no input is given" "$infer" "$model"
 expect 2 ".npz, .csv or .jsonl" "$infer" "$model" --data valid --output "$folder/out.xlsx"
 expect 2 "--weights belongs to model files" "$infer" "$model" --weights "$model/model.safetensors" --data valid
-expect 2 "expected 'train' or 'valid'" "$infer" "$model" --data configs/quickstart/digits.yaml:test
+expect 2 "--data: the config has no data.test" "$infer" "$model" --data configs/quickstart/digits.yaml:test
 # Tables of where the time goes stand on standard error, beside what scripts read.
 "$infer" models/lenet.yaml --benchmark 3 --batch 2 --profile --trace "$folder/t.json" > "$folder/out" 2> "$folder/error" ||
   fail "--profile"
