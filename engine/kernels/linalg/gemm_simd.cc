@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 
 #include "hwy/highway.h"
 
@@ -18,17 +19,25 @@ namespace paddle::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Products with a packed right side also have smaller tiles, for numbers of rows that are no
+// multiple of kTileRows.
 #if HWY_TARGET == HWY_SCALAR
-constexpr int64_t kTileRows = 4;
+constexpr int64_t kTileRows = 4, kSmallerTiles[] = {2, 3};
 #elif HWY_TARGET == HWY_AVX2
-constexpr int64_t kTileRows = 6;
+constexpr int64_t kTileRows = 6, kSmallerTiles[] = {4, 5};
 #else
-constexpr int64_t kTileRows = 12;
+constexpr int64_t kTileRows = 12, kSmallerTiles[] = {4, 8, 10};
 #endif
 constexpr int64_t kTileVectors = 2;
 
 /// How the microkernel reads the rows of its tile of the left operand.
 enum class Left { kRows, kColumns };  // a[r * stride + k], a[k * stride + r]
+
+/// Memory that is read soon: the microkernel prefetches `step` bytes further with each k.
+struct Ahead {
+  const char* at = nullptr;
+  size_t step = 0;
+};
 
 /// A tile of `rows` × `columns` results, which are multiplied by `factor` and stored in or added to
 /// `out`.
@@ -40,15 +49,15 @@ struct Tile {
   bool add;
 };
 
-template <class T, int kVectors>
+template <class T, int kVectors, int64_t kRows>
 HWY_INLINE void store(const Tile<T>& tile,
-                      const hn::Vec<hn::ScalableTag<T>> (&sum)[kTileRows][kVectors]) {
+                      const hn::Vec<hn::ScalableTag<T>> (&sum)[kRows][kVectors]) {
   const hn::ScalableTag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto factor = hn::Set(d, tile.factor);
-  if (tile.rows == kTileRows && tile.columns == kVectors * lanes) {
+  if (tile.rows == kRows && tile.columns == kVectors * lanes) {
 #pragma GCC unroll 16
-    for (int64_t r = 0; r < kTileRows; ++r)
+    for (int64_t r = 0; r < kRows; ++r)
       for (int v = 0; v < kVectors; ++v) {
         T* const at = tile.out + r * tile.stride + v * lanes;
         hn::StoreU(
@@ -57,9 +66,9 @@ HWY_INLINE void store(const Tile<T>& tile,
       }
     return;
   }
-  HWY_ALIGN T values[kTileRows][kVectors * hn::MaxLanes(hn::ScalableTag<T>())];
+  HWY_ALIGN T values[kRows][kVectors * hn::MaxLanes(hn::ScalableTag<T>())];
 #pragma GCC unroll 16
-  for (int64_t r = 0; r < kTileRows; ++r)
+  for (int64_t r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v)
       hn::StoreU(hn::Mul(sum[r][v], factor), d, values[r] + v * lanes);
   for (int64_t r = 0; r < tile.rows; ++r) {
@@ -68,27 +77,32 @@ HWY_INLINE void store(const Tile<T>& tile,
   }
 }
 
-/// Microkernel: sums a[:, r] b[k, :] over k; b is a panel of kTileVectors vectors, of which
-/// kVectors are used.
-template <Left kLeft, int kVectors, class T>
-void compute(int64_t k, const T* a, int64_t a_stride, const T* b, const Tile<T>& tile) {
+/// Microkernel: sums a[:, r] b[k, :] over k for kRows rows; b is a panel of kTileVectors vectors,
+/// of which kVectors are used.
+template <Left kLeft, int kVectors, int64_t kRows = kTileRows, bool kPrefetch = true, class T>
+void compute(int64_t k, const T* a, int64_t a_stride, const T* b, const Tile<T>& tile,
+             Ahead ahead) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   // Rows that share a pointer, because there are few registers for pointers.
   constexpr int64_t kGroup = 3;
-  const T* group[(kTileRows + kGroup - 1) / kGroup];
-  for (int64_t g = 0; g * kGroup < kTileRows; ++g)
+  const T* group[(kRows + kGroup - 1) / kGroup];
+  for (int64_t g = 0; g * kGroup < kRows; ++g)
     group[g] = a + g * kGroup * (kLeft == Left::kRows ? a_stride : 1);
-  V sum[kTileRows][kVectors];
+  V sum[kRows][kVectors];
 #pragma GCC unroll 16
-  for (int64_t r = 0; r < kTileRows; ++r)
+  for (int64_t r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(d);
   for (int64_t i = 0; i < k; ++i) {
     V right[kVectors];
     for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * lanes);
+    if constexpr (kPrefetch) {
+      __builtin_prefetch(ahead.at, 0, 2);
+      ahead.at += ahead.step;
+    }
 #pragma GCC unroll 16
-    for (int64_t r = 0; r < kTileRows; ++r) {
+    for (int64_t r = 0; r < kRows; ++r) {
       const T* const at = group[r / kGroup];
       const V left = hn::Set(d, at[r % kGroup * (kLeft == Left::kRows ? a_stride : 1)]);
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(left, right[v], sum[r][v]);
@@ -96,7 +110,7 @@ void compute(int64_t k, const T* a, int64_t a_stride, const T* b, const Tile<T>&
     for (auto& at : group) at += kLeft == Left::kRows ? 1 : a_stride;
     b += kTileVectors * lanes;
   }
-  store<T, kVectors>(tile, sum);
+  store<T, kVectors, kRows>(tile, sum);
 }
 
 /// Copies lines of a width that is known at compile time.
@@ -106,7 +120,7 @@ void copy_lines(const T* from, int64_t count, int64_t stride, T* to) {
     std::memcpy(to, from, kWidth * sizeof(T));
 }
 
-/// Packs panels of `width` lines (kTileRows, or kTileVectors vectors), each panel [depth][width];
+/// Packs panels of `width` lines (rows of a tile, or kTileVectors vectors), each [depth][width];
 /// lines past the end are zero.
 template <class T>
 void pack_panels(const T* source, int64_t lines, int64_t line_stride, int64_t depth,
@@ -115,13 +129,15 @@ void pack_panels(const T* source, int64_t lines, int64_t line_stride, int64_t de
     const int64_t count = std::min(width, lines - first);
     const T* const base = source + first * line_stride;
     if (line_stride == 1 && count == width) {
-      if (width == kTileRows)
-        copy_lines<kTileRows>(base, depth, depth_stride, out);
-      else
-        copy_lines<kTileVectors * hn::MaxLanes(hn::ScalableTag<T>())>(base, depth, depth_stride,
-                                                                      out);
-      out += depth * width;
-      continue;
+      constexpr int64_t kPanel = kTileVectors * hn::MaxLanes(hn::ScalableTag<T>());
+      if (width == kTileRows || width == kPanel) {
+        if (width == kTileRows)
+          copy_lines<kTileRows>(base, depth, depth_stride, out);
+        else
+          copy_lines<kPanel>(base, depth, depth_stride, out);
+        out += depth * width;
+        continue;
+      }
     }
     for (int64_t k = 0; k < depth; ++k, out += width) {
       const T* const at = base + k * depth_stride;
@@ -153,44 +169,69 @@ void block(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T*
                 tile_columns<T>(), packed_b);
     for (int64_t j = 0; j < n; j += tile_columns<T>())
       for (int64_t i = 0; i < m; i += kTileRows)
-        compute<Left::kColumns, kTileVectors>(
+        compute<Left::kColumns, kTileVectors, kTileRows, false>(
             depth, packed_a + i * depth, kTileRows, packed_b + j * depth,
             Tile<T>{c + i * stride + j, stride, std::min(kTileRows, m - i),
-                    std::min(tile_columns<T>(), n - j), T(1), true});
+                    std::min(tile_columns<T>(), n - j), T(1), true},
+            Ahead{});
   }
 }
 
-/// One panel of columns. Rows that fill a tile are read in place.
-template <int kVectors, class T>
+/// One panel of columns in tiles of kRows rows. Rows that fill a tile are read in place.
+template <int kVectors, int64_t kRows, class T>
 void multiply_panel(const PackedProduct<T>& p, int64_t j, T* workspace) {
   const T* const panel = p.packed + j * p.depth;
-  for (int64_t i = 0; i < p.m; i += kTileRows) {
+  // The tiles share the next panel.
+  const size_t tiles = static_cast<size_t>((p.m + kRows - 1) / kRows);
+  Ahead ahead{reinterpret_cast<const char*>(panel + p.depth * tile_columns<T>()),
+              static_cast<size_t>(tile_columns<T>()) * sizeof(T) / tiles};
+  for (int64_t i = 0; i < p.m; i += kRows) {
     const T* const rows = p.a.data + i * p.a.row_stride;
     const Tile<T> tile{p.c + i * p.c_stride + j,
                        p.c_stride,
-                       std::min(kTileRows, p.m - i),
+                       std::min(kRows, p.m - i),
                        std::min(tile_columns<T>(), p.n - j),
                        p.factor,
                        p.add};
-    if (tile.rows == kTileRows && p.a.column_stride == 1) {
-      compute<Left::kRows, kVectors>(p.k, rows, p.a.row_stride, panel, tile);
-    } else if (tile.rows == kTileRows && p.a.row_stride == 1) {
-      compute<Left::kColumns, kVectors>(p.k, rows, p.a.column_stride, panel, tile);
+    if (tile.rows == kRows && p.a.column_stride == 1) {
+      compute<Left::kRows, kVectors, kRows>(p.k, rows, p.a.row_stride, panel, tile, ahead);
+    } else if (tile.rows == kRows && p.a.row_stride == 1) {
+      compute<Left::kColumns, kVectors, kRows>(p.k, rows, p.a.column_stride, panel, tile, ahead);
     } else {
-      pack_panels(rows, tile.rows, p.a.row_stride, p.k, p.a.column_stride, kTileRows, workspace);
-      compute<Left::kColumns, kVectors>(p.k, workspace, kTileRows, panel, tile);
+      pack_panels(rows, tile.rows, p.a.row_stride, p.k, p.a.column_stride, kRows, workspace);
+      compute<Left::kColumns, kVectors, kRows>(p.k, workspace, kRows, panel, tile, ahead);
     }
+    ahead.at += ahead.step * static_cast<size_t>(p.k);
   }
 }
 
-template <class T>
-void multiply_packed(const PackedProduct<T>& p, T* workspace) {
+template <int64_t kRows, class T>
+void multiply_tiles(const PackedProduct<T>& p, T* workspace) {
   for (int64_t j = 0; j < p.n; j += tile_columns<T>()) {
     if (2 * (p.n - j) <= tile_columns<T>())
-      multiply_panel<kTileVectors / 2>(p, j, workspace);
+      multiply_panel<kTileVectors / 2, kRows>(p, j, workspace);
     else
-      multiply_panel<kTileVectors>(p, j, workspace);
+      multiply_panel<kTileVectors, kRows>(p, j, workspace);
   }
+}
+
+/// In the smallest tiles, from kSmallerTiles[kIndex] on, that hold `rows` rows.
+template <size_t kIndex, class T>
+void multiply_smallest(int64_t rows, const PackedProduct<T>& p, T* workspace) {
+  if constexpr (kIndex == std::size(kSmallerTiles)) {
+    multiply_tiles<kTileRows>(p, workspace);
+  } else {
+    if (rows <= kSmallerTiles[kIndex]) return multiply_tiles<kSmallerTiles[kIndex]>(p, workspace);
+    multiply_smallest<kIndex + 1>(rows, p, workspace);
+  }
+}
+
+/// The fewest tiles that hold the rows, and of these the smallest: 20 rows are 4 tiles of 5.
+template <class T>
+void multiply_packed(const PackedProduct<T>& p, T* workspace) {
+  const int64_t tiles = std::max<int64_t>(1, (p.m + kTileRows - 1) / kTileRows);
+  const int64_t rows = (p.m + tiles - 1) / tiles;
+  multiply_smallest<0>(rows, p, workspace);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Steps of recurrent layers with oneDNN's matmul. The weight is transposed once per run, which pays
-// off with enough rows. oneDNN's own recurrent primitives also take the input weights, whose
-// product is one large GEMM over all steps here.
+// Steps of recurrent layers with oneDNN's matmul, for batches whose rows pay for packing the weight
+// in each step; smaller ones pack it once (packed_scan.h). oneDNN's own recurrent primitives also
+// take the input weights, whose product is one large GEMM over all steps here.
 
 #include "kernels/common/rounding.h"
 #include "kernels/onednn/program.h"
@@ -101,16 +101,15 @@ bool is_supported(const KernelRequest& request, const ScanShape& s) {
   return request.operands[0].dtype == DType::kF32 && s.batch > 0 && s.steps > 0 && s.hidden > 0;
 }
 
+bool is_worthwhile(const ScanShape& s) { return s.batch >= 32 && s.hidden >= 64; }
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   const RecurrentScanAttrs attrs(request.attrs);
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
   if (!is_supported(request, shape)) return nullptr;
-  // With fewer rows, transposing the weight does not pay off.
-  const bool is_worthwhile =
-      shape.batch >= 4 && shape.hidden >= 64 && shape.batch * shape.steps >= 64;
-  if (!is_worthwhile && !request.target.backend_pinned) return nullptr;
+  if (!is_worthwhile(shape) && !request.target.backend_pinned) return nullptr;
   auto gemm = OnednnScanGemm::of(shape, false);
   return gemm ? cpu::scan_kernel<float>(shape, std::move(gemm)) : nullptr;
 }
@@ -119,8 +118,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
   const RecurrentScanGradAttrs attrs(request.attrs);
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
   if (!is_supported(request, shape)) return nullptr;
-  const bool is_worthwhile = shape.batch >= 16 && shape.hidden >= 128;
-  if (!is_worthwhile && !request.target.backend_pinned) return nullptr;
+  if (!is_worthwhile(shape) && !request.target.backend_pinned) return nullptr;
   auto gemm = OnednnScanGemm::of(shape, true);
   return gemm ? cpu::scan_grad_kernel<float>(shape, std::move(gemm)) : nullptr;
 }

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "base/parallel.h"
 #include "kernels/common/rounding.h"
+#include "kernels/recurrent/packed_scan.h"
 #include "kernels/recurrent/recurrent_simd.h"
 #include "kernels/recurrent/scan.h"
 #include "ops/generated/sequence.h"
@@ -205,6 +207,7 @@ class Scan {
     else
       std::memset(dc, 0, bytes);
     const RunContext gemm_context{context.scratch + grad_step_scratch(), nullptr};
+    gemm_->begin(gemm_context, weight);
     for (int64_t i = s.steps; i-- > 0;) {
       const int64_t t = s.step(i), previous = i > 0 ? s.step(i - 1) : -1;
       parallel_for(
@@ -231,6 +234,18 @@ class Scan {
   ScanShape s;
   std::unique_ptr<ScanGemm<T>> gemm_;
 };
+
+/// Packing a weight takes about as long as three products with one row.
+bool packs_weight(const ScanShape& s) {
+  return s.batch >= 4 && s.hidden >= 64 && s.batch * s.steps >= 64;
+}
+
+template <class T>
+std::unique_ptr<ScanGemm<T>> scan_gemm(const ScanShape& shape, bool backward) {
+  if constexpr (std::is_same_v<T, float>)
+    if (packs_weight(shape)) return packed_scan_gemm(shape, backward);
+  return std::make_unique<SimdScanGemm<T>>(shape);
+}
 
 template <class F>
 std::unique_ptr<Kernel> with_type(DType dtype, F f) {
@@ -285,7 +300,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return scan_kernel<T>(shape, std::make_unique<SimdScanGemm<T>>(shape));
+    return scan_kernel<T>(shape, scan_gemm<T>(shape, false));
   });
 }
 
@@ -294,7 +309,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return scan_grad_kernel<T>(shape, std::make_unique<SimdScanGemm<T>>(shape));
+    return scan_grad_kernel<T>(shape, scan_gemm<T>(shape, true));
   });
 }
 

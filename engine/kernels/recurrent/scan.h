@@ -32,7 +32,7 @@ class ScanGemm {
   virtual ~ScanGemm() = default;
   virtual size_t scratch_bytes() const { return 0; }
   virtual std::string name() const { return "cpu"; }
-  /// Called once per run, before the steps.
+  /// Called once per run, before the steps, forward or backward.
   virtual void begin(const RunContext&, const T* /*weight*/) const {}
   /// hidden_gates = h weight^T, [batch, gates * hidden]; rows of h are `hidden` apart in the first
   /// step and steps * hidden in the others.
