@@ -12,6 +12,7 @@ int data_command(int argc, char** argv);
 int diff_command(int argc, char** argv);
 int eval_command(int argc, char** argv);
 int export_command(int argc, char** argv);
+int get_command(int argc, char** argv);
 int infer_command(int argc, char** argv);
 int ir_command(int argc, char** argv);
 int launch_command(int argc, char** argv);

@@ -32,6 +32,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"Data and configs", "new", "write a commented config for a task, filled in from your data",
      cli::new_command},
+    {"Data and configs", "get", "download data sets, weights and repositories of models",
+     cli::get_command},
     {"Data and configs", "data", "list, describe and check datasets", cli::data_command},
     {"Data and configs", "schema", "the JSON Schema of configs, for editors", cli::schema_command},
     {"Training", "train", "train a model as a config describes it", cli::train_command},

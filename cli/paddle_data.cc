@@ -111,11 +111,12 @@ int list(bool json) {
   std::vector<std::array<std::string, 2>> rows;
   size_t width = 0;
   for (const std::string& name : data::dataset_names()) {
-    const data::DatasetDescription description = data::read_description(name);
+    const auto description = data::find_dataset_source(name);
+    if (!description) continue;
     all.push_back({{"name", name},
-                   {"description", description.description},
-                   {"license", description.license}});
-    rows.push_back({name, description.description});
+                   {"description", description->description},
+                   {"license", description->license}});
+    rows.push_back({name, description->description});
     width = std::max(width, name.size());
   }
   if (json) {

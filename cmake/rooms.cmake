@@ -142,7 +142,7 @@ set(PADDLE_ROOMS "")
 # Rooms whose code takes no part of a step's or a request's time: they compile a fifth faster with
 # less optimization. (Operations run in kernels; ops has their rules.)
 set(PADDLE_COLD_ROOMS
-  config convert exporter inspect lang launch onnx ops profile quant recipes sections serve train
+  config convert exporter hub inspect lang launch onnx ops profile quant recipes sections serve train
   tune)
 function(paddle_room room)
   cmake_parse_arguments(arg "" "EXCLUDE" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
@@ -226,6 +226,8 @@ set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/engine/data/transforms/resample.cc ${CMAKE_SOURCE_DIR}/engine/data/transforms.cc PROPERTIES
   COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;-fno-math-errno;-fno-trapping-math"
   SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+paddle_room(hub DEPENDS base config data EXCLUDE "/engine/hub/module/"
+  LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(quant_common DEPENDS base config tensor ops runtime lang)
 paddle_room(program
@@ -324,6 +326,9 @@ foreach(transport gloo mpi)
 endforeach()
 if(TARGET paddle_hdf5_module)
   add_dependencies(paddle_formats paddle_hdf5_module)
+endif()
+if(TARGET paddle_http_module)
+  add_dependencies(paddle_hub paddle_http_module)
 endif()
 target_compile_definitions(paddle_train PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 if(PADDLE_USE_OPENMP)

@@ -26,7 +26,7 @@ std::string find_description(const std::string& name, const std::string& near) {
       fail(ErrorCode::kConfig, "no such file: '", path, "', which describes a dataset");
     return path;
   }
-  for (const std::string& folder : dataset_folders())
+  for (const std::string& folder : shared_folders("datasets"))
     if (const std::string path = join_path(folder, name + ".yaml"); file_exists(path)) return path;
   const std::vector<std::string> names = dataset_names();
   fail(ErrorCode::kConfig, "no dataset is called '", name, "'", did_you_mean(name, names),
@@ -91,12 +91,48 @@ std::vector<std::pair<std::string, std::string>> texts_of(const Section& s, cons
 
 }  // namespace
 
+Spec remote_files_spec() {
+  Schema file;
+  file.add("path", Spec::text().required().doc("the file below the folder of the download"))
+      .add("url", Spec::text().required().doc("where it is published"))
+      .add("size", Spec::integer().at_least(0).doc("in bytes"))
+      .add("sha256", Spec::text().doc("its digits, or at least the first 8 of them"));
+  return Spec::list(Spec::map(file)).doc("what `paddle get` downloads");
+}
+
+std::vector<RemoteFile> read_remote_files(const Section& section) {
+  std::vector<RemoteFile> out;
+  if (!section.has("files")) return out;
+  for (const Section& s : section.sections("files")) {
+    RemoteFile& file = out.emplace_back();
+    file.path = s.text("path");
+    file.url = s.text("url");
+    if (s.has("size")) file.size = static_cast<uint64_t>(s.integer("size"));
+    if (s.has("sha256")) file.sha256 = s.text("sha256");
+    const auto wrong = [&](const char* key, const std::string& expected) {
+      throw Error(ErrorCode::kConfig, str(key, ": expected ", expected), s.location(key));
+    };
+    const fs::path path = fs::path(file.path).lexically_normal();
+    if (path.empty() || path.is_absolute() || *path.begin() == ".." || !path.has_filename() ||
+        file.path != printable(file.path))
+      wrong("path", "a file below the folder of the download");
+    if (!file.url.starts_with("https://") && !file.url.starts_with("http://"))
+      wrong("url", "an address that begins with https://");
+    if (!file.sha256.empty() &&
+        (file.sha256.size() < 8 || file.sha256.size() > 64 ||
+         file.sha256.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos))
+      wrong("sha256", "8 to 64 hexadecimal digits");
+  }
+  return out;
+}
+
 Schema description_schema() {
   Schema s;
   s.add("description", Spec::text().required().doc("what it is, in a sentence"))
       .add("license", Spec::text().required().doc("of the data"))
       .add("source", Spec::text().doc("who made it, or where it is published"))
       .add("packages", Spec::map_of(Spec::text()).doc("what brings the files: debian, pypi"))
+      .add("files", remote_files_spec())
       .add("fields", Spec::map_of(Spec::text()).doc("the fields and what they mean"))
       // Parts are checked where they are used, after the config's keys are laid over them.
       .add("parts",
@@ -109,7 +145,7 @@ void add_named_keys(Schema& s) {
   s.add("from", Spec::text().doc("the part of the description; default: that of this section"));
 }
 
-std::vector<std::string> dataset_folders() {
+std::vector<std::string> shared_folders(const std::string& name) {
   std::vector<std::string> out;
   const auto add = [&](const fs::path& folder) {
     const std::string text = folder.lexically_normal().string();
@@ -118,18 +154,18 @@ std::vector<std::string> dataset_folders() {
   };
   std::error_code ignored;
   for (fs::path at = fs::current_path(ignored);; at = at.parent_path()) {
-    add(at / "datasets");
+    add(at / name);
     if (at == at.parent_path()) break;
   }
   const fs::path bin = fs::path(program_path()).parent_path();
-  add(bin / ".." / ".." / "datasets");
-  add(bin / ".." / "share" / "paddle" / "datasets");
+  add(bin / ".." / ".." / name);
+  add(bin / ".." / "share" / "paddle" / name);
   return out;
 }
 
 std::vector<std::string> dataset_names() {
   std::set<std::string> out;
-  for (const std::string& folder : dataset_folders())
+  for (const std::string& folder : shared_folders("datasets"))
     for (const std::string& name : list_directory(folder))
       if (name.ends_with(".yaml") && !name.starts_with('.'))
         out.insert(name.substr(0, name.size() - 5));
@@ -155,6 +191,24 @@ DatasetDescription read_description(const std::string& name, const std::string& 
     out.parts.emplace_back(e.key.text, read_dataset(Section(part)));
   }
   return out;
+}
+
+std::optional<DatasetSource> find_dataset_source(const std::string& name) {
+  const std::vector<std::string> names = dataset_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
+  const Node document = read_document_of(find_description(name, "."));
+  const Section s(document);
+  return DatasetSource{s.text("description"), s.text("license"), texts_of(s, "packages"),
+                       read_remote_files(s)};
+}
+
+std::string dataset_with_file(const std::string& path) {
+  for (const std::string& name : dataset_names()) {
+    const auto source = find_dataset_source(name);
+    const auto has = [&](const RemoteFile& file) { return file.path == path; };
+    if (source && std::any_of(source->files.begin(), source->files.end(), has)) return name;
+  }
+  return "";
 }
 
 void expand_datasets(Node& section, config::Diagnostics& diagnostics) {

@@ -15,6 +15,14 @@
 
 namespace paddle::data {
 
+/// A file that is published somewhere.
+struct RemoteFile {
+  std::string path;  ///< where it belongs: in the folder that `data://` means, or of the download
+  std::string url;
+  std::optional<uint64_t> size;
+  std::string sha256;  ///< all of its digits, or at least the first 8
+};
+
 struct DatasetDescription {
   std::string name, file;
   std::string description, license, source;
@@ -23,19 +31,34 @@ struct DatasetDescription {
   std::vector<std::pair<std::string, DatasetOptions>> parts;  ///< train, valid, test
 };
 
+/// The value of a key `files`: a list of remote files.
+config::Spec remote_files_spec();
+std::vector<RemoteFile> read_remote_files(const config::Section& section);
+
 /// The schema of a description.
 config::Schema description_schema();
 /// The keys of `kind: dataset` in a config.
 void add_named_keys(config::Schema& schema);
 
-/// The folders that are searched: those named `datasets` beside the current folder and its parents,
-/// beside the program, and where the program is installed.
-std::vector<std::string> dataset_folders();
+/// Folders of this name, such as `datasets`, in the current folder and its parents, in the folder
+/// of the sources that the program was built from, and in the installation.
+std::vector<std::string> shared_folders(const std::string& name);
 /// Names of all descriptions, sorted.
 std::vector<std::string> dataset_names();
 /// A description by its name, or by the path of its file (`near`: the folder that a relative one
 /// starts from). kConfig if there is none, with the nearest name.
 DatasetDescription read_description(const std::string& name, const std::string& near = ".");
+
+/// The part of a description that tells how its files come to this machine.
+struct DatasetSource {
+  std::string description, license;
+  std::vector<std::pair<std::string, std::string>> packages;
+  std::vector<RemoteFile> files;
+};
+/// Of the description of this name; none if there is none.
+std::optional<DatasetSource> find_dataset_source(const std::string& name);
+/// The description that lists this file, a path after `data://`; "" if none does.
+std::string dataset_with_file(const std::string& path);
 
 /// Replaces `{kind: dataset, name: …}` in the parts of a `data:` section by what the description
 /// says; other keys of the config, such as `range`, are laid over it.

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "config/overrides.h"
 #include "data/config/transform_config.h"
+#include "data/data_folder.h"
 #include "data/named_dataset.h"
 
 namespace paddle::data {
@@ -27,15 +28,23 @@ std::string resolved_path(const Node& node) {
   if (const char* root = std::getenv("PADDLE_TEST_DATA"))
     return (fs::path(root) / rest).lexically_normal().string();
   const std::string file = node.source ? node.location().file : "";
-  const fs::path folder = fs::absolute(file).parent_path();
-  for (fs::path at = folder;; at = at.parent_path()) {
-    if (is_directory((at / "shared" / "data").string()))
-      return (at / "shared" / "data" / rest).string();
+  std::vector<fs::path> roots;
+  for (fs::path at = fs::absolute(file).parent_path();; at = at.parent_path()) {
+    if (is_directory((at / "shared" / "data").string())) {
+      roots.push_back(at / "shared" / "data");
+      break;
+    }
     if (at == at.parent_path()) break;
   }
+  roots.emplace_back(data_folder());
+  for (const fs::path& root : roots)
+    if (const std::string path = (root / rest).lexically_normal().string();
+        file_exists(path) || is_directory(path))
+      return path;
+  const std::string dataset = dataset_with_file(rest);
   throw Error(ErrorCode::kData,
-              "'" + text + "': no such folder: shared/data above " + folder.string() +
-                  " and PADDLE_TEST_DATA is not set",
+              str("'", text, "' is not in ", roots.back().string(),
+                  dataset.empty() ? "" : str("; `paddle get ", dataset, "` downloads it")),
               node.location());
 }
 
