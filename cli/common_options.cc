@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "tensor/dtype.h"
 
@@ -27,6 +29,21 @@ CLI::Validator dtype_names(const std::vector<std::string>& values) {
     return std::string();
   };
   return CLI::Validator(convert, "", "dtype");
+}
+
+/// Durations become numbers of seconds before they are read as numbers.
+CLI::Validator duration_text(double low, double high) {
+  const auto convert = [low, high](std::string& text) {
+    const auto seconds = parse_duration(text);
+    if (!seconds) return str("expected ", kDurationForms, ", found '", text, "'");
+    if (!(*seconds >= low && *seconds <= high))
+      return str("expected ", low, " to ", high, " seconds, found '", text, "'");
+    char number[32];
+    std::snprintf(number, sizeof number, "%.17g", *seconds);
+    text = number;
+    return std::string();
+  };
+  return CLI::Validator(convert, "", "duration");
 }
 
 /// Groups follow each other with one blank line between them, those of every program last. Which
@@ -105,6 +122,10 @@ void add_check(CLI::Option& option, const Check& check) {
     case Check::Kind::kOneOf:
       option.check(CLI::IsMember(check.values));
       break;
+    case Check::Kind::kDuration:
+      option.type_name("TIME");
+      option.transform(duration_text(check.lowest, check.highest));
+      break;
     case Check::Kind::kDType:
       option.check(CLI::IsMember(check.values));
       option.transform(dtype_names(check.values));
@@ -122,6 +143,10 @@ Check in_range(int64_t low, int64_t high) {
 
 Check in_range(double low, double high) {
   return {.kind = Check::Kind::kNumberRange, .lowest = low, .highest = high};
+}
+
+Check duration(double low, double high) {
+  return {.kind = Check::Kind::kDuration, .lowest = low, .highest = high};
 }
 
 Check one_of(std::initializer_list<const char*> values) {

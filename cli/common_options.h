@@ -17,10 +17,18 @@ namespace paddle::cli {
 
 /// A condition on the values of an option.
 struct Check {
-  enum class Kind { kIntegerRange, kNumberRange, kPositive, kNonNegative, kOneOf, kDType };
+  enum class Kind {
+    kIntegerRange,
+    kNumberRange,
+    kPositive,
+    kNonNegative,
+    kOneOf,
+    kDType,
+    kDuration
+  };
   Kind kind;
   int64_t low = 0, high = 0;          // kIntegerRange, inclusive
-  double lowest = 0, highest = 0;     // kNumberRange, inclusive
+  double lowest = 0, highest = 0;     // kNumberRange, kDuration, inclusive
   std::vector<std::string> values{};  // kOneOf, kDType
 };
 
@@ -33,6 +41,8 @@ Check one_of(std::initializer_list<const char*> values);
 /// One of `values`, which are names of dtypes; other usual names of the same dtype stand for it
 /// (bf16 for bfloat16, float32 for f32).
 Check one_dtype_of(std::initializer_list<const char*> values);
+/// A duration (base/duration.h) from `low` to `high` seconds; the target is in seconds.
+Check duration(double low, double high);
 /// A number above zero.
 inline const Check kPositive{Check::Kind::kPositive};
 /// Zero or a number above it.

@@ -113,12 +113,12 @@ int run(int argc, char** argv) {
       ->check(cli::in_range(0, 1000));
   app.add_option("--logs", options.logs, "folder for rank-N.log, what each rank writes");
   app.add_option("--dead-after", dead_after,
-                 "seconds after which a rank that is stopped or silent counts as lost")
-      ->check(cli::in_range(0.1, kDay));
-  app.add_option("--timeout", timeout, "longest wait of a rank for another one, in seconds")
-      ->check(cli::in_range(1.0, 365 * kDay));
-  app.add_option("--join-timeout", join_timeout, "seconds for all launchers and ranks to come")
-      ->check(cli::in_range(1.0, kDay));
+                 "time after which a rank that is stopped or silent counts as lost: 10, 30s, 1m")
+      ->check(cli::duration(0.1, kDay));
+  app.add_option("--timeout", timeout, "longest wait of a rank for another one: 1800, 30m, 2h")
+      ->check(cli::duration(1, 365 * kDay));
+  app.add_option("--join-timeout", join_timeout, "time for all launchers and ranks to come")
+      ->check(cli::duration(1, kDay));
   app.add_flag("--check", check,
                "no command: compare the versions of the ranks and measure their connections");
   app.add_flag("--simulate", simulate,

@@ -69,7 +69,8 @@ int run(int argc, char** argv) {
   check->add_option("--filter", options.filter, "only cases whose names match this pattern");
   check->add_option("--known", options.known,
                     "file with a line NAME: REASON for each case that may fail");
-  check->add_option("--timeout", options.isolation.timeout_seconds, "processor seconds per case");
+  check->add_option("--timeout", options.isolation.timeout_seconds, "processor time per case")
+      ->check(cli::duration(0, 1e6));
   check->add_flag("--by-operator", options.by_operator, "count failures by operator");
   cli::Option* const node_by_node =
       check->add_flag("--eager", eager, "run node by node instead of as one plan");

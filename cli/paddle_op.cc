@@ -117,7 +117,8 @@ int run(int argc, char** argv) {
   cli::DeviceOptions device;
   cli::add_device_options(*run_command, device);
   bench_command->add_flag("--json", json, "one JSON line");
-  bench_command->add_option("--seconds", timing.seconds, "how long to measure");
+  bench_command->add_option("--seconds", timing.seconds, "how long to measure: 0.5, 500ms, 1m")
+      ->check(cli::duration(0, 1e6));
   bench_command
       ->add_option("--backend", timing.backends,
                    "whose kernels (cpu, onednn; several are timed in turn; default: the faster)")
@@ -146,13 +147,13 @@ int run(int argc, char** argv) {
       "fuzz", "random calls of a family of operations: only results and typed errors may come");
   fuzz_command->add_option("FAMILY", family, "folder of engine/ops (math, nn, …), or all")
       ->required();
-  fuzz_command->add_option("--time", fuzzing.seconds, "seconds until it ends")
-      ->check(cli::kPositive);
+  fuzz_command->add_option("--time", fuzzing.seconds, "time until it ends: 60, 10m")
+      ->check(cli::duration(0.001, 1e7));
   fuzz_command->add_option("--seed", fuzzing.seed, "of the calls");
   fuzz_command->add_option("--filter", fuzzing.filter,
                            "only operations that match this regular expression");
-  fuzz_command->add_option("--timeout", fuzzing.timeout, "processor seconds that one call may take")
-      ->check(cli::kPositive);
+  fuzz_command->add_option("--timeout", fuzzing.timeout, "processor time that one call may take")
+      ->check(cli::duration(0.001, 1e6));
   fuzz_command->add_flag("--keep-going", fuzzing.keep_going,
                          "continue after a failure, without the operation that failed");
 
@@ -174,8 +175,10 @@ int run(int argc, char** argv) {
   check_command->add_flag("--numeric", checks.numeric,
                           "every gradient against finite differences in float64");
   check_command->add_option("--order", checks.order, "highest order of the differences: 1 or 2");
-  check_command->add_option("--timeout", checks.timeout,
-                            "processor seconds that one case may take");
+  check_command
+      ->add_option("--timeout", checks.timeout,
+                   "processor time that one case may take: 20, 500ms, 1m")
+      ->check(cli::duration(0.001, 1e6));
 
   std::string table, folder;
   inspect::ExportCaseOptions exporting;

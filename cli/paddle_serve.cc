@@ -61,9 +61,18 @@ int run(int argc, char** argv) {
   auto* streams = app.add_option("--streams", given.streams, "texts that are generated at a time");
   auto* queue = app.add_option("--queue", given.queue,
                                "texts that may wait; further ones are answered with 429");
-  auto* step = app.add_option("--step-ms", given.step_ms,
-                              "how long reading a prompt may delay the texts that are generated");
-  auto* request = app.add_option("--request-s", given.request_s, "seconds that a request may take");
+  auto* step =
+      app.add_option("--step-ms", given.step_ms,
+                     "how long reading a prompt may delay the texts that are generated, in "
+                     "milliseconds");
+  double step_time = 0;
+  auto* step_duration =
+      app.add_option("--step-time", step_time, "the same as a duration: 60ms (default), 0.1s")
+          ->check(cli::duration(0.001, 60))
+          ->excludes(step);
+  auto* request = app.add_option("--request-time,--request-s", given.request_s,
+                                 "how long a request may take: 90, 10m (default)")
+                      ->check(cli::duration(0.001, 1e6));
   app.add_option("--family", family, "the models' family, a model file (default: by their type)");
   app.add_option("--context", context, "tokens of a text (default: the model's)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
@@ -114,6 +123,7 @@ int run(int argc, char** argv) {
   if (streams->count() > 0) config.streams = given.streams;
   if (queue->count() > 0) config.queue = given.queue;
   if (step->count() > 0) config.step_ms = given.step_ms;
+  if (step_duration->count() > 0) config.step_ms = 1000 * step_time;
   if (request->count() > 0) config.request_s = given.request_s;
   for (const std::string& path : models)
     config.models.push_back({.name = serve::served_name(path), .path = path});

@@ -239,9 +239,9 @@ int run(int argc, char** argv) {
          "precisions)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--time-limit", options.time_limit, "seconds for the search")
+  app.add_option("--time-limit", options.time_limit, "time for the search: 90, 30m, 1h30m")
       ->capture_default_str()
-      ->check(cli::in_range(0.0, 1e7));
+      ->check(cli::duration(0, 1e7));
   app.add_option("-o,--output", options.output, "folder of the results (default: tuned/<name>)");
   app.add_flag("--resume", options.resume, "continue the search whose trials are in the folder");
   app.add_option(

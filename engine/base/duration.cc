@@ -1,7 +1,10 @@
 #include "base/duration.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 
@@ -27,18 +30,20 @@ std::optional<double> parse_duration(std::string_view text) {
     if (text.empty()) {
       if (has_unit) return std::nullopt;
     } else {
-      constexpr std::string_view kUnits = "smhd";
-      constexpr double kSeconds[] = {1, 60, 3600, 86400};
-      const size_t unit = kUnits.find(text[0]);
-      if (unit == std::string_view::npos) return std::nullopt;
-      number *= kSeconds[unit];
-      text.remove_prefix(1);
+      constexpr std::pair<std::string_view, double> kUnits[] = {
+          {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+      const auto* const unit = std::find_if(std::begin(kUnits), std::end(kUnits), [&](auto each) {
+        return text.starts_with(each.first);
+      });
+      if (unit == std::end(kUnits)) return std::nullopt;
+      number *= unit->second;
+      text.remove_prefix(unit->first.size());
       has_unit = true;
     }
     seconds += number;
     empty = false;
   }
-  if (empty || !(seconds > 0) || !std::isfinite(seconds)) return std::nullopt;
+  if (empty || !(seconds >= 0) || !std::isfinite(seconds)) return std::nullopt;
   return seconds;
 }
 

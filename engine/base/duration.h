@@ -6,7 +6,10 @@
 
 namespace paddle {
 
-/// Seconds of "90", "30m", "1.5h", "1h30m" or "2d"; nullopt for other text.
+/// Seconds of "90", "60ms", "30m", "1.5h", "1h30m" or "2d"; nullopt for other text. "0" is no time.
 std::optional<double> parse_duration(std::string_view text);
+
+/// The forms of a duration, for messages.
+inline constexpr const char* kDurationForms = "seconds or a time such as 60ms, 30m or 1h30m";
 
 }  // namespace paddle

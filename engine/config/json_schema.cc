@@ -106,6 +106,10 @@ class JsonSchemaWriter {
       case Spec::Type::kPath:
         forms.push_back({{"type", {"string", "number", "boolean"}}});
         break;
+      case Spec::Type::kDuration:
+      case Spec::Type::kByteSize:
+        forms.push_back({{"type", {"string", "number"}}});
+        break;
       case Spec::Type::kWord:
         forms.push_back({{"enum", spec.words_}});
         break;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/byte_size.h"
+#include "base/duration.h"
 #include "config/overrides.h"
 
 namespace paddle::config {
@@ -136,6 +138,12 @@ std::string Spec::expectation() const {
     case Type::kPath:
       out = "a path";
       break;
+    case Type::kDuration:
+      out = kDurationForms;
+      break;
+    case Type::kByteSize:
+      out = "an amount of memory such as 4 MiB";
+      break;
     case Type::kWord:
       out = "one of " + join(words_, ", ");
       break;
@@ -173,6 +181,10 @@ bool Spec::fits_kind(const Node& node) const {
     case Type::kText:
     case Type::kPath:
       return node.is_scalar();
+    case Type::kDuration:
+      return node.is_scalar() && parse_duration(node.text).has_value();
+    case Type::kByteSize:
+      return node.is_scalar() && parse_byte_size(node.text).has_value();
     case Type::kWord:
       return node.is_scalar() && std::find(words_.begin(), words_.end(), node.text) != words_.end();
     case Type::kList:
@@ -258,6 +270,10 @@ void Spec::resolve_scalar(Node& node, const std::string& path, Diagnostics& diag
                              node.location());
     }
     check_range(node, *node.try_double(), path, diagnostics);
+  } else if (type_ == Type::kDuration) {
+    check_range(node, *parse_duration(node.text), path, diagnostics);
+  } else if (type_ == Type::kByteSize) {
+    check_range(node, static_cast<double>(*parse_byte_size(node.text)), path, diagnostics);
   } else if (type_ == Type::kPath) {
     if (node.text.empty()) {
       diagnostics.add(ErrorCode::kConfig, str("'", path, "': an empty path"), node.location());
@@ -483,6 +499,20 @@ const Node& Section::at(const std::string& key) const {
   const Node* value = node_->find(key);
   ensure(value != nullptr, "the section has no key '", key, "'");
   return *value;
+}
+
+double Section::seconds(const std::string& key) const {
+  const Node& node = at(key);
+  if (const auto seconds = parse_duration(node.text); node.is_scalar() && seconds) return *seconds;
+  throw Error(ErrorCode::kConfig, str(key, ": expected ", kDurationForms), node.location());
+}
+
+int64_t Section::bytes(const std::string& key) const {
+  const Node& node = at(key);
+  if (const auto bytes = parse_byte_size(node.text); node.is_scalar() && bytes)
+    return static_cast<int64_t>(*bytes);
+  throw Error(ErrorCode::kConfig, key + ": expected an amount of memory such as 4 MiB",
+              node.location());
 }
 
 SourceLocation Section::location(const std::string& key) const {

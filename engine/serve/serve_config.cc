@@ -94,6 +94,8 @@ ServeConfig read_serve_config(const std::string& path) {
     take_integer(limits, "queue", out.queue);
     if (limits.has("step_ms")) out.step_ms = limits.real("step_ms");
     if (limits.has("request_s")) out.request_s = limits.real("request_s");
+    if (limits.has("step_time")) out.step_ms = 1000 * limits.seconds("step_time");
+    if (limits.has("request_time")) out.request_s = limits.seconds("request_time");
   }
   return out;
 }

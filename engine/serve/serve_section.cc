@@ -32,8 +32,14 @@ Schema serve_schema() {
   Schema limits;
   limits.add("streams", Spec::integer().at_least(1).at_most(128).doc("texts at a time"));
   limits.add("queue", Spec::integer().at_least(0).at_most(100'000).doc("texts that wait"));
-  limits.add("step_ms", Spec::real().at_least(1).at_most(60'000).doc("milliseconds of a step"));
-  limits.add("request_s", Spec::real().at_least(0.001).at_most(1e6).doc("seconds of a request"));
+  limits.add("step_time", Spec::duration().at_least(0.001).at_most(60).doc(
+                              "how long a step may delay the texts that are generated: 60ms"));
+  limits.add("request_time",
+             Spec::duration().at_least(0.001).at_most(1e6).doc("how long a request may take: 10m"));
+  limits.add("step_ms", Spec::real().at_least(1).at_most(60'000).doc(
+                            "step_time in milliseconds (older form)"));
+  limits.add("request_s",
+             Spec::real().at_least(0.001).at_most(1e6).doc("request_time in seconds (older form)"));
   Schema s;
   s.add("models", Spec::map_of(Spec::map(model).or_else(Spec::path()))
                       .doc("served name to a path, or to a map with the path and settings"));

@@ -16,7 +16,8 @@ Schema tune_schema() {
                     .or_else(Spec::word({"threads", "loader", "kernels", "codegen", "recompute",
                                          "precision", "batch", "parallel"}))
                     .doc("dimensions to try; default: those that keep the results"));
-  s.add("time_limit", Spec::real().at_least(0).at_most(1e7).doc("seconds for the search"));
+  s.add("time_limit",
+        Spec::duration().at_least(0).at_most(1e7).doc("for the search: 90, 30m, 1h30m"));
   s.add("loss_tolerance",
         Spec::real().at_least(0).at_most(1).doc(
             "precision: how much the mean loss of steps 41 to 50 may move, as a share"));
@@ -42,7 +43,7 @@ TuneSection read_tune_section(const config::Node& document) {
   if (!node || node->is_null()) return out;
   const Section s(*node);
   if (s.has("what")) out.what = s.texts("what");
-  if (s.has("time_limit")) out.time_limit = s.real("time_limit");
+  if (s.has("time_limit")) out.time_limit = s.seconds("time_limit");
   if (s.has("loss_tolerance")) out.loss_tolerance = s.real("loss_tolerance");
   if (s.has("output")) out.output = config::resolve_path(s.at("output"));
   if (s.has("cluster")) out.cluster = config::resolve_path(s.at("cluster"));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/duration.h"
 #include "base/text.h"
 #include "config/overrides.h"
 
@@ -54,8 +53,8 @@ void add_feature_keys(Schema& train) {
   train.add("swa", Spec::map(swa).fallback("null").doc(
                        "equal average of weights from a late part of the run (stochastic weight "
                        "averaging), which evaluation and model/ use"));
-  train.add("max_time",
-            Spec::text().doc("end the run after this time of training: seconds, '30m' or '1h30m'"));
+  train.add("max_time", Spec::duration().above(0).doc(
+                            "end the run after this time of training: 90, 30m, 1h30m"));
 }
 
 Spec init_spec() {
@@ -171,13 +170,7 @@ std::optional<Averaging> read_averaging(const Section& train) {
 }
 
 double read_max_time(const Section& train) {
-  if (!train.has("max_time")) return 0;
-  const std::string& text = train.text("max_time");
-  if (const auto seconds = parse_duration(text)) return *seconds;
-  throw Error(
-      ErrorCode::kConfig,
-      "train.max_time: expected seconds or a time such as '30m' or '1h30m', found '" + text + "'",
-      train.location("max_time"));
+  return train.has("max_time") ? train.seconds("max_time") : 0;
 }
 
 InitialWeights read_init(const Section& config) {
