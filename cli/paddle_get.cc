@@ -26,7 +26,7 @@ struct Options {
   bool overwrite = false, dry_run = false, json = false, list = false;
 };
 
-/// What is to be downloaded, and what to do with it then.
+/// The files to download, and hints for the user.
 struct Plan {
   std::vector<hub::Download> files;
   std::string folder;

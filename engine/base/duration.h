@@ -6,7 +6,7 @@
 
 namespace paddle {
 
-/// Seconds of "90", "60ms", "30m", "1.5h", "1h30m" or "2d"; nullopt for other text. "0" is no time.
+/// Seconds of "90", "60ms", "30m", "1.5h", "1h30m" or "2d"; nullopt for other text.
 std::optional<double> parse_duration(std::string_view text);
 
 /// The forms of a duration, for messages.

@@ -1,6 +1,6 @@
 #pragma once
-// What `paddle get` knows by name: data sets whose descriptions (datasets/NAME.yaml) list files to
-// download, and the weights of models/pretrained.yaml.
+// The names that `paddle get` knows: data sets whose descriptions (datasets/NAME.yaml) list files
+// to download, and the weights of models/pretrained.yaml.
 
 #include <optional>
 #include <string>

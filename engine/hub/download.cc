@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "hub/http.h"
 
@@ -172,7 +173,7 @@ Downloaded download(const Download& what, const DownloadProgress& progress) {
       done = fetch_rest(what, part, progress, problem, out.interrupted);
       out.bytes = part.size();
       if (out.interrupted) return out;
-      if (part.size() > before) attempt = 0;  // it does go on
+      if (part.size() > before) attempt = 0;  // the download advances
       if (!done && attempt + 1 >= kAttempts)
         fail(ErrorCode::kDevice, what.url, ": the download was interrupted: ", problem,
              "; the same command continues it");

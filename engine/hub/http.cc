@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "base/files.h"
 #include "base/module.h"
 #include "base/text.h"
 #include "hub/module/interface.h"
@@ -13,7 +12,7 @@ namespace {
 template <class F>
 F* function_of_module(const char* name) {
   static Module module(Module::default_path("http"), kHttpModuleVersion);
-  return module.require<F>(name, "downloads need libcurl and OpenSSL");
+  return module.require<F>(name, "downloads need libcurl");
 }
 
 /// "https://host:port" of a URL, for messages.
@@ -102,34 +101,6 @@ std::string http_text(const HttpRequest& request, uint64_t max_bytes) {
   if (reply.end != HttpReply::End::kDone)
     fail(ErrorCode::kDevice, host_of(request.url), ": the connection was lost: ", reply.problem);
   return out;
-}
-
-Sha256::Sha256() : hash_(function_of_module<paddle_sha256_new_t>("paddle_sha256_new")()) {
-  if (!hash_) throw std::bad_alloc();
-}
-Sha256::~Sha256() {
-  if (hash_) digits();
-}
-void Sha256::add(std::string_view bytes) {
-  static auto* const add = function_of_module<paddle_sha256_add_t>("paddle_sha256_add");
-  add(hash_, bytes.data(), bytes.size());
-}
-std::string Sha256::digits() {
-  static auto* const finish = function_of_module<paddle_sha256_finish_t>("paddle_sha256_finish");
-  std::array<char, 65> out{};
-  finish(std::exchange(hash_, nullptr), out.data());
-  return out.data();
-}
-
-std::string sha256_of_file(const std::string& path) {
-  constexpr size_t kStep = size_t{1} << 24;
-  const auto file = MappedFile::open(path);
-  Sha256 hash;
-  for (size_t at = 0; at < file->size(); at += kStep) {
-    hash.add(file->view().substr(at, kStep));
-    forget_mapped(file->data() + at, std::min(kStep, file->size() - at));
-  }
-  return hash.digits();
 }
 
 }  // namespace paddle::hub

@@ -1,10 +1,9 @@
 #pragma once
-// HTTP requests and SHA-256, by the module `http`.
+// HTTP requests, by the module `http`.
 
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,23 +41,5 @@ HttpReply http_get(const HttpRequest& request, const HttpCallbacks& callbacks);
 
 /// A whole answer of at most `max_bytes`. kData for a status other than 200 and for longer ones.
 std::string http_text(const HttpRequest& request, uint64_t max_bytes);
-
-/// SHA-256 of bytes that are added one after the other.
-class Sha256 {
- public:
-  Sha256();
-  ~Sha256();
-  Sha256(const Sha256&) = delete;
-  Sha256& operator=(const Sha256&) = delete;
-  void add(std::string_view bytes);
-  /// 64 hexadecimal digits; the hash takes no more bytes.
-  std::string digits();
-
- private:
-  void* hash_;
-};
-
-/// SHA-256 of a file.
-std::string sha256_of_file(const std::string& path);
 
 }  // namespace paddle::hub

@@ -125,7 +125,7 @@ std::vector<HubFile> list_files(const Repository& repository) {
       json::parse(http_text({address, token_header()}, kMaxList), nullptr, /*throws=*/false);
   const auto list = answer.is_object() ? answer.find("siblings") : answer.end();
   if (!answer.is_object() || list == answer.end() || !list->is_array())
-    fail(ErrorCode::kData, address, ": the answer is no list of files");
+    fail(ErrorCode::kData, address, ": the answer is not a list of files");
   if (list->size() > kMaxFiles)
     fail(ErrorCode::kData, address, ": lists more than ", kMaxFiles, " files");
   std::vector<HubFile> out;

@@ -1,12 +1,12 @@
 #pragma once
-// The functions of the module `http` (base/module.h): requests by libcurl and SHA-256 by OpenSSL.
+// The function of the module `http` (base/module.h): requests by libcurl.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace paddle::hub {
 
-/// What paddle_module_version() returns.
+/// The version that paddle_module_version() returns.
 constexpr int kHttpModuleVersion = 1;
 
 extern "C" {
@@ -36,11 +36,6 @@ enum PaddleHttpResult : int {
 
 /// `problem` gets the cause unless the result is kHttpDone.
 using paddle_http_get_t = int(const PaddleHttpRequest* request, char* problem, size_t capacity);
-/// A hash to add bytes to; null without memory.
-using paddle_sha256_new_t = void*();
-using paddle_sha256_add_t = void(void* hash, const void* data, size_t bytes);
-/// Writes 64 hexadecimal digits and a zero, and releases the hash.
-using paddle_sha256_finish_t = void(void* hash, char* digits);
 }
 
 }  // namespace paddle::hub

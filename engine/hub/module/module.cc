@@ -1,7 +1,6 @@
-// The module `http`: requests by libcurl and SHA-256 by OpenSSL. Redirects never leave https.
+// The module `http`: requests by libcurl. Redirects never leave https.
 
 #include <curl/curl.h>
-#include <openssl/evp.h>
 
 #include <array>
 #include <cstdio>
@@ -118,23 +117,4 @@ PADDLE_EXPORTED int paddle_http_get(const PaddleHttpRequest* request, char* prob
   curl_slist_free_all(headers);
   curl_easy_cleanup(curl);
   return result;
-}
-
-PADDLE_EXPORTED void* paddle_sha256_new() {
-  EVP_MD_CTX* const context = EVP_MD_CTX_new();
-  if (context && EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1) return context;
-  EVP_MD_CTX_free(context);
-  return nullptr;
-}
-
-PADDLE_EXPORTED void paddle_sha256_add(void* hash, const void* data, size_t bytes) {
-  EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(hash), data, bytes);
-}
-
-PADDLE_EXPORTED void paddle_sha256_finish(void* hash, char* digits) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
-  unsigned size = 0;
-  EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(hash), bytes.data(), &size);
-  EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(hash));
-  for (unsigned i = 0; i < size && i < 32; ++i) std::snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
 }

@@ -5,7 +5,7 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 get="$bin/paddle-get"
-[[ -e "$bin/../lib/libpaddle_http.so" ]] || { echo "built without libcurl and OpenSSL"; exit 77; }
+[[ -e "$bin/../lib/libpaddle_http.so" ]] || { echo "built without libcurl"; exit 77; }
 cd "$folder" || exit 1
 export HOME="$folder/home" no_proxy=127.0.0.1
 unset PADDLE_DATA PADDLE_HUB PADDLE_TEST_DATA XDG_CACHE_HOME HF_TOKEN
@@ -152,7 +152,7 @@ ok "$get" hf:org/quants --only '*Q8*'
 [[ "$(cat quants/m-Q8.gguf)" == GGUF8 && ! -e quants/m-Q4.gguf ]] || fail "the files of org/quants"
 expect 2 "fits no file" "$get" hf:org/tiny --only '*.nothing'
 expect 4 "outside of the repository" "$get" hf:org/evil
-expect 4 "no list of files" "$get" hf:org/junk
+expect 4 "not a list of files" "$get" hf:org/junk
 expect 4 "status 404" "$get" hf:org/missing
 expect 2 "expected hf:OWNER/NAME" "$get" hf:org
 PADDLE_HUB=ftp://x expect 2 "PADDLE_HUB is 'ftp://x'" "$get" hf:org/tiny
