@@ -36,12 +36,13 @@ bool environment_says(const char* name) {
 /// Runs a rank of `--check`.
 int check_as_rank() {
   const comm::Membership membership = comm::membership_from_environment();
-  comm::Communicator peers;
+  comm::Communicator communicator;
   if (membership.size > 1)
-    peers = comm::Communicator(comm::join(membership, comm::JoinOptions::from_environment()));
+    communicator =
+        comm::Communicator(comm::join(membership, comm::JoinOptions::from_environment()));
   const launch::LinkTimes times =
-      launch::check_links(peers, cli::version_text(), {4 << 10, 1 << 20, 64 << 20});
-  if (peers.is_root()) cli::print(launch::text(times, peers.size()));
+      launch::check_links(communicator, cli::version_text(), {4 << 10, 1 << 20, 64 << 20});
+  if (communicator.is_root()) cli::print(launch::text(times, communicator.size()));
   return 0;
 }
 

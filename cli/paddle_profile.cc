@@ -88,33 +88,34 @@ std::vector<profile::Communication> communication_of(
 }
 
 /// The timeline of a rank, from its result.
-profile::RankTimeline timeline_of_rank(const train::TrainResult& result, comm::Communicator* peers,
-                                       const SpanRecorder& spans, int rank, int spans_of) {
+profile::RankTimeline timeline_of_rank(const train::TrainResult& result,
+                                       comm::Communicator* communicator, const SpanRecorder& spans,
+                                       int rank, int spans_of) {
   profile::RankTimeline t = profile::timeline_of(*result.profile, spans.records(), spans_of);
   t.rank = rank;
   for (const train::TimedStep& s : result.benchmark.loaded)
     t.steps.push_back({s.begin, s.loaded, s.end, s.samples});
-  if (!peers) return t;
-  for (const comm::ExchangeRecord& e : peers->take_records())
+  if (!communicator) return t;
+  for (const comm::ExchangeRecord& e : communicator->take_records())
     t.exchanges.push_back(
         {comm::text(e.kind), e.begin, e.end, e.bytes, e.group, e.sends_only, e.background});
   return t;
 }
 
 /// The timelines of all processes on the clock of rank 0, on rank 0; its own on the others.
-std::vector<profile::RankTimeline> gather_timelines(comm::Communicator& peers,
+std::vector<profile::RankTimeline> gather_timelines(comm::Communicator& communicator,
                                                     profile::RankTimeline own) {
-  const std::vector<int64_t> offsets = comm::clock_offsets(peers);
-  const std::string bytes = peers.is_root() ? "" : profile::to_bytes(own);
+  const std::vector<int64_t> offsets = comm::clock_offsets(communicator);
+  const std::string bytes = communicator.is_root() ? "" : profile::to_bytes(own);
   std::vector<std::string> received;
   std::vector<std::span<std::byte>> places;
-  for (const int64_t size : peers.gather_numbers(static_cast<int64_t>(bytes.size())))
-    received.emplace_back(peers.is_root() ? static_cast<size_t>(size) : 0, '\0');
+  for (const int64_t size : communicator.gather_numbers(static_cast<int64_t>(bytes.size())))
+    received.emplace_back(communicator.is_root() ? static_cast<size_t>(size) : 0, '\0');
   for (std::string& text : received) places.push_back(std::as_writable_bytes(std::span(text)));
-  peers.gather(std::as_bytes(std::span(bytes)), places, 0);
+  communicator.gather(std::as_bytes(std::span(bytes)), places, 0);
   std::vector<profile::RankTimeline> out;
   out.push_back(std::move(own));
-  for (size_t rank = 1; peers.is_root() && rank < received.size(); ++rank) {
+  for (size_t rank = 1; communicator.is_root() && rank < received.size(); ++rank) {
     out.push_back(profile::timeline_from_bytes(received[rank]));
     profile::shift(out.back(), offsets[rank]);
   }
@@ -131,23 +132,25 @@ train::TrainResult run_ranks(const std::string& path, const std::vector<std::str
                              std::vector<profile::RankTimeline>& timelines) {
   Silence silence;
   const SpanRecorder spans;
-  const auto run = [&](train::RunConfig own, const std::shared_ptr<comm::Communicator>& peers) {
+  const auto run = [&](train::RunConfig own,
+                       const std::shared_ptr<comm::Communicator>& communicator) {
     train::TrainOptions mine = train_options;
-    mine.peers = peers;
-    const bool is_root = !peers || peers->is_root();
+    mine.communicator = communicator;
+    const bool is_root = !communicator || communicator->is_root();
     train::Trainer trainer(std::move(own), mine, is_root ? observer : silence);
     return trainer.run();
   };
   if (transport) {
-    const auto peers = std::make_shared<comm::Communicator>(transport);
-    const comm::CommunicatorScope scope(*peers);
+    const auto communicator = std::make_shared<comm::Communicator>(transport);
+    const comm::CommunicatorScope scope(*communicator);
     try {
-      train::TrainResult own = run(std::move(config), peers);
+      train::TrainResult own = run(std::move(config), communicator);
       timelines = gather_timelines(
-          *peers, timeline_of_rank(own, peers.get(), spans, peers->rank(), span_rank()));
+          *communicator,
+          timeline_of_rank(own, communicator.get(), spans, communicator->rank(), span_rank()));
       return own;
     } catch (...) {
-      peers->abort("another rank has failed");
+      communicator->abort("another rank has failed");
       throw;
     }
   }
@@ -161,11 +164,12 @@ train::TrainResult run_ranks(const std::string& path, const std::vector<std::str
   for (int rank = 0; rank < options.simulated; ++rank)
     configs.push_back(train::read_config(path, overrides));
   train::TrainResult result;
-  comm::simulate(options.simulated, [&](const std::shared_ptr<comm::Communicator>& peers) {
-    train::TrainResult own = run(std::move(configs[static_cast<size_t>(peers->rank())]), peers);
-    timelines[static_cast<size_t>(peers->rank())] =
-        timeline_of_rank(own, peers.get(), spans, peers->rank(), peers->rank());
-    if (peers->is_root()) result = std::move(own);
+  comm::simulate(options.simulated, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+    train::TrainResult own =
+        run(std::move(configs[static_cast<size_t>(communicator->rank())]), communicator);
+    timelines[static_cast<size_t>(communicator->rank())] = timeline_of_rank(
+        own, communicator.get(), spans, communicator->rank(), communicator->rank());
+    if (communicator->is_root()) result = std::move(own);
   });
   return result;
 }

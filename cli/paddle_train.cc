@@ -151,7 +151,7 @@ void print_json(const std::string& folder, const train::TrainResult& result) {
 /// Prepares and runs one rank of a training run, and prints its results.
 int train_rank(train::RunConfig config, const train::TrainOptions& options, const RankJob& job,
                train::TrainObserver& observer) {
-  const bool is_root = !options.peers || options.peers->is_root();
+  const bool is_root = !options.communicator || options.communicator->is_root();
   const std::string name = config.name;
   train::Trainer trainer(std::move(config), options, observer);
   if (!job.dry_run) trainer.claim_folder();
@@ -201,7 +201,7 @@ int benchmark_rank(train::RunConfig config, const train::TrainOptions& options,
   train::Trainer trainer(std::move(config), options, observer);
   const train::TrainResult result = trainer.run();
   if (result.stopped_by) return 128 + result.stopped_by;
-  if (options.peers && !options.peers->is_root()) return 0;
+  if (options.communicator && !options.communicator->is_root()) return 0;
   print_benchmark(result.benchmark, shown);
   if (result.profile) print_profile(*result.profile, options.output);
   return 0;
@@ -215,11 +215,11 @@ int run_rank(train::RunConfig config, const train::TrainOptions& options, const 
 
 /// The options of one rank: further ranks dump into folders of their own and are not timed.
 train::TrainOptions options_of_rank(train::TrainOptions options,
-                                    const std::shared_ptr<comm::Communicator>& peers) {
-  options.peers = peers;
-  if (peers->is_root()) return options;
+                                    const std::shared_ptr<comm::Communicator>& communicator) {
+  options.communicator = communicator;
+  if (communicator->is_root()) return options;
   options.profile = false;
-  if (!options.dump_ir.empty()) options.dump_ir += "/rank" + std::to_string(peers->rank());
+  if (!options.dump_ir.empty()) options.dump_ir += "/rank" + std::to_string(communicator->rank());
   return options;
 }
 
@@ -230,11 +230,11 @@ int simulate(int ranks, const std::function<train::RunConfig()>& read_config,
   std::vector<train::RunConfig> configs;
   for (int rank = 0; rank < ranks; ++rank) configs.push_back(read_config());
   int status = 0;
-  comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& peers) {
+  comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& communicator) {
     Silence silence;
-    const bool is_root = peers->is_root();
-    const int ended = run_rank(std::move(configs[static_cast<size_t>(peers->rank())]),
-                               options_of_rank(options, peers), job, is_root ? console : silence);
+    const bool is_root = communicator->is_root();
+    const int ended = run_rank(std::move(configs[static_cast<size_t>(communicator->rank())]),
+                               options_of_rank(options, communicator), job, is_root ? console : silence);
     if (is_root) status = ended;
   });
   return status;
@@ -387,14 +387,14 @@ int run(int argc, char** argv) {
   Console console;
   watch_for_interrupts();
   if (membership.size > 1) {
-    const auto peers = std::make_shared<comm::Communicator>(transport);
-    const comm::CommunicatorScope scope(*peers);
+    const auto communicator = std::make_shared<comm::Communicator>(transport);
+    const comm::CommunicatorScope scope(*communicator);
     Silence silence;
     try {
-      return run_rank(std::move(config), options_of_rank(options, peers), job,
+      return run_rank(std::move(config), options_of_rank(options, communicator), job,
                       is_shown ? static_cast<train::TrainObserver&>(console) : silence);
     } catch (...) {
-      peers->abort("another rank has failed");
+      communicator->abort("another rank has failed");
       throw;
     }
   }

@@ -17,23 +17,23 @@ std::span<std::byte> bytes_of(int64_t& value) {
 
 }  // namespace
 
-std::vector<int64_t> clock_offsets(Communicator& peers) {
+std::vector<int64_t> clock_offsets(Communicator& communicator) {
   int64_t value = 0;
-  if (!peers.is_root()) {
+  if (!communicator.is_root()) {
     for (int i = 0; i < kRounds; ++i) {
-      peers.take(0, kTag, bytes_of(value));
+      communicator.recv(0, kTag, bytes_of(value));
       value = steady_nanoseconds();
-      peers.post(0, kTag, bytes_of(value));
+      communicator.isend(0, kTag, bytes_of(value));
     }
     return {};
   }
   std::vector<int64_t> offsets = {0};
-  for (int rank = 1; rank < peers.size(); ++rank) {
+  for (int rank = 1; rank < communicator.size(); ++rank) {
     int64_t shortest = std::numeric_limits<int64_t>::max(), offset = 0;
     for (int i = 0; i < kRounds; ++i) {
       const int64_t begin = steady_nanoseconds();
-      peers.post(rank, kTag, bytes_of(value));
-      peers.take(rank, kTag, bytes_of(value));
+      communicator.isend(rank, kTag, bytes_of(value));
+      communicator.recv(rank, kTag, bytes_of(value));
       const int64_t end = steady_nanoseconds();
       if (end - begin >= shortest) continue;
       shortest = end - begin;

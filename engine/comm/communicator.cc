@@ -108,11 +108,11 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 
 Communicator::~Communicator() {
-  give_up();
-  background_.reset();  // while there is what it works with
+  abort_pending();
+  background_.reset();  // before the members that it uses
 }
 
-void Communicator::give_up() noexcept {
+void Communicator::abort_pending() noexcept {
   if (!background_ || background_->idle()) return;
   abort("the rank has stopped");
   const bool has_thread = background_->has_thread();
@@ -121,7 +121,7 @@ void Communicator::give_up() noexcept {
 }
 
 void Communicator::overlap(bool on) {
-  finish();
+  wait();
   if (size_ > 1) background_ = std::make_unique<Background>(on);
 }
 
@@ -134,7 +134,7 @@ void Communicator::start(std::function<void()> job) {
   });
 }
 
-void Communicator::start_all_reduce(std::span<const Summand> tensors, DType dtype,
+void Communicator::start_all_reduce(std::span<const ReduceBuffer> tensors, DType dtype,
                                     Reduction reduction, std::span<const int> group,
                                     std::byte* scratch) {
   start([this, kept = std::vector(tensors.begin(), tensors.end()), dtype, reduction,
@@ -159,7 +159,7 @@ void Communicator::start_all_gather(const void* in, void* out, std::span<const s
   });
 }
 
-void Communicator::finish() {
+void Communicator::wait() {
   if (!background_) return;
   if (!records_exchanges_ || !background_->has_thread() || background_->idle())
     return background_->finish();
@@ -169,13 +169,13 @@ void Communicator::finish() {
 }
 
 void Communicator::record_exchanges() {
-  finish();
+  wait();
   records_exchanges_ = true;
   exchange_records_.clear();
 }
 
 std::vector<ExchangeRecord> Communicator::take_records() {
-  finish();
+  wait();
   records_exchanges_ = false;
   return std::exchange(exchange_records_, {});
 }
@@ -188,12 +188,12 @@ void Communicator::note(ExchangeRecord record, int64_t begin) {
 }
 
 const ExchangeCosts& Communicator::costs() {
-  finish();
+  wait();
   return costs_;
 }
 
 void Communicator::reset_costs() {
-  finish();
+  wait();
   costs_ = {};
 }
 
@@ -207,7 +207,7 @@ bool Communicator::can_overlap() const { return transport_ && transport_->can_ov
 
 void Communicator::barrier() {
   if (size_ == 1) return;
-  finish();
+  wait();
   begin_messages();
   for (const int peer : all_)
     if (peer != rank_) {
@@ -219,7 +219,7 @@ void Communicator::barrier() {
 
 void Communicator::broadcast(std::span<std::byte> bytes, int root) {
   if (size_ == 1) return;
-  finish();
+  wait();
   begin_messages();
   if (rank_ == root) {
     for (const int peer : all_)
@@ -269,18 +269,19 @@ void Communicator::reduce_parts(std::byte* parts, size_t stride, int64_t count, 
 
 void Communicator::all_reduce(const void* in, void* out, int64_t count, DType dtype,
                               Reduction reduction, std::span<const int> group, std::byte* scratch) {
-  const Summand one{in, out, count};
+  const ReduceBuffer one{in, out, count};
   all_reduce({&one, 1}, dtype, reduction, group, scratch);
 }
 
 namespace {
 
-/// Visits the pieces of elements [begin, end) of tensors that are one behind the other: the tensor,
-/// its first element and the number of elements.
+/// Visits the pieces of elements [begin, end) of concatenated tensors: the tensor, its first
+/// element and the number of elements.
 template <class Visit>
-void for_each_piece(std::span<const Summand> tensors, int64_t begin, int64_t end, Visit&& visit) {
+void for_each_piece(std::span<const ReduceBuffer> tensors, int64_t begin, int64_t end,
+                    Visit&& visit) {
   int64_t at = 0;
-  for (const Summand& tensor : tensors) {
+  for (const ReduceBuffer& tensor : tensors) {
     const int64_t from = std::max(begin, at), to = std::min(end, at + tensor.count);
     if (from < to) visit(tensor, from - at, to - from);
     at += tensor.count;
@@ -289,19 +290,19 @@ void for_each_piece(std::span<const Summand> tensors, int64_t begin, int64_t end
 
 }  // namespace
 
-void Communicator::all_reduce(std::span<const Summand> tensors, DType dtype, Reduction reduction,
-                              std::span<const int> group, std::byte* scratch) {
-  finish();
+void Communicator::all_reduce(std::span<const ReduceBuffer> tensors, DType dtype,
+                              Reduction reduction, std::span<const int> group, std::byte* scratch) {
+  wait();
   reduce_now(tensors, dtype, reduction, group, scratch);
 }
 
-void Communicator::reduce_now(std::span<const Summand> tensors, DType dtype, Reduction reduction,
-                              std::span<const int> group, std::byte* scratch) {
+void Communicator::reduce_now(std::span<const ReduceBuffer> tensors, DType dtype,
+                              Reduction reduction, std::span<const int> group, std::byte* scratch) {
   const size_t ranks = group.size();
   int64_t count = 0;
-  for (const Summand& tensor : tensors) count += tensor.count;
+  for (const ReduceBuffer& tensor : tensors) count += tensor.count;
   if (ranks <= 1) {
-    for (const Summand& tensor : tensors)
+    for (const ReduceBuffer& tensor : tensors)
       copy(tensor.out, tensor.in, bytes_of(dtype, tensor.count));
     return;
   }
@@ -311,11 +312,11 @@ void Communicator::reduce_now(std::span<const Summand> tensors, DType dtype, Red
   const auto range = [&](size_t i) {
     return small ? std::pair<int64_t, int64_t>{0, count} : part(count, i, ranks);
   };
-  const auto input = [&](const Summand& tensor, int64_t first, int64_t n) {
+  const auto input = [&](const ReduceBuffer& tensor, int64_t first, int64_t n) {
     return std::span(static_cast<const std::byte*>(tensor.in) + bytes_of(dtype, first),
                      bytes_of(dtype, n));
   };
-  const auto output = [&](const Summand& tensor, int64_t first, int64_t n) {
+  const auto output = [&](const ReduceBuffer& tensor, int64_t first, int64_t n) {
     return std::span(static_cast<std::byte*>(tensor.out) + bytes_of(dtype, first),
                      bytes_of(dtype, n));
   };
@@ -326,14 +327,14 @@ void Communicator::reduce_now(std::span<const Summand> tensors, DType dtype, Red
     const auto [from, to] = range(i);
     std::byte* place = scratch + i * mine;
     if (i == self) {
-      for_each_piece(tensors, from, to, [&](const Summand& tensor, int64_t first, int64_t n) {
+      for_each_piece(tensors, from, to, [&](const ReduceBuffer& tensor, int64_t first, int64_t n) {
         copy(place, input(tensor, first, n).data(), bytes_of(dtype, n));
         place += bytes_of(dtype, n);
       });
       continue;
     }
     if (from == to) send(group[i], {});
-    for_each_piece(tensors, from, to, [&](const Summand& tensor, int64_t first, int64_t n) {
+    for_each_piece(tensors, from, to, [&](const ReduceBuffer& tensor, int64_t first, int64_t n) {
       send(group[i], input(tensor, first, n));
     });
     receive(group[i], {place, mine});
@@ -341,7 +342,7 @@ void Communicator::reduce_now(std::span<const Summand> tensors, DType dtype, Red
   exchange(Exchange::kAllReduce);
   reduce_parts(scratch, mine, end - begin, dtype, reduction, ranks);
   const std::byte* from = scratch;
-  for_each_piece(tensors, begin, end, [&](const Summand& tensor, int64_t first, int64_t n) {
+  for_each_piece(tensors, begin, end, [&](const ReduceBuffer& tensor, int64_t first, int64_t n) {
     copy(output(tensor, first, n).data(), from, bytes_of(dtype, n));
     from += bytes_of(dtype, n);
   });
@@ -352,10 +353,10 @@ void Communicator::reduce_now(std::span<const Summand> tensors, DType dtype, Red
     const auto [first, last] = range(i);
     if (begin == end) send(group[i], {});
     if (first == last) receive(group[i], {});
-    for_each_piece(tensors, begin, end, [&](const Summand& tensor, int64_t at, int64_t n) {
+    for_each_piece(tensors, begin, end, [&](const ReduceBuffer& tensor, int64_t at, int64_t n) {
       send(group[i], output(tensor, at, n));
     });
-    for_each_piece(tensors, first, last, [&](const Summand& tensor, int64_t at, int64_t n) {
+    for_each_piece(tensors, first, last, [&](const ReduceBuffer& tensor, int64_t at, int64_t n) {
       receive(group[i], output(tensor, at, n));
     });
   }
@@ -365,7 +366,7 @@ void Communicator::reduce_now(std::span<const Summand> tensors, DType dtype, Red
 void Communicator::reduce_scatter(const void* in, void* out, std::span<const int64_t> counts,
                                   DType dtype, Reduction reduction, std::span<const int> group,
                                   std::byte* scratch) {
-  finish();
+  wait();
   scatter_now(in, out, counts, dtype, reduction, group, scratch);
 }
 
@@ -398,7 +399,7 @@ void Communicator::scatter_now(const void* in, void* out, std::span<const int64_
 
 void Communicator::all_gather(const void* in, void* out, std::span<const size_t> bytes,
                               std::span<const int> group) {
-  finish();
+  wait();
   gather_now(in, out, bytes, group);
 }
 
@@ -421,7 +422,7 @@ void Communicator::gather_now(const void* in, void* out, std::span<const size_t>
 
 void Communicator::gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out,
                           int root) {
-  finish();
+  wait();
   begin_messages();
   if (rank_ != root) {
     send(root, in);
@@ -496,7 +497,7 @@ void Communicator::exchange(Exchange kind, int calls) {
 }
 
 uint64_t Communicator::sent_bytes() {
-  finish();
+  wait();
   uint64_t bytes = 0;
   for (const ExchangeCost& cost : costs_) bytes += static_cast<uint64_t>(cost.bytes);
   return bytes;
@@ -510,14 +511,14 @@ std::vector<ExchangeCosts> Communicator::gather_costs() {
   return out;
 }
 
-void Communicator::post(int peer, uint32_t tag, std::span<const std::byte> bytes) {
-  finish();
+void Communicator::isend(int peer, uint32_t tag, std::span<const std::byte> bytes) {
+  wait();
   ExchangeCost& cost = costs_[index_of(Exchange::kMessage)];
   const CostClock clock(cost);
   ++cost.calls;
   cost.bytes += static_cast<int64_t>(bytes.size());
   const int64_t begin = steady_nanoseconds();
-  transport_->post(peer, tag, bytes);
+  transport_->isend(peer, tag, bytes);
   note({.kind = Exchange::kMessage,
         .bytes = static_cast<int64_t>(bytes.size()),
         .group = message_number(rank_, peer, tag),
@@ -525,16 +526,16 @@ void Communicator::post(int peer, uint32_t tag, std::span<const std::byte> bytes
        begin);
 }
 
-void Communicator::take(int peer, uint32_t tag, std::span<std::byte> bytes) {
-  finish();
+void Communicator::recv(int peer, uint32_t tag, std::span<std::byte> bytes) {
+  wait();
   const CostClock clock(costs_[index_of(Exchange::kMessage)]);
   const int64_t begin = steady_nanoseconds();
-  transport_->take(peer, tag, bytes);
+  transport_->recv(peer, tag, bytes);
   note({.kind = Exchange::kMessage, .group = message_number(peer, rank_, tag)}, begin);
 }
 
-void Communicator::at_step(int64_t step) {
-  if (transport_) transport_->at_step(step);
+void Communicator::set_step(int64_t step) {
+  if (transport_) transport_->set_step(step);
 }
 
 void Communicator::abort(const std::string& reason) noexcept {

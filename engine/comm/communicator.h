@@ -1,6 +1,6 @@
 #pragma once
-// The peers of a run: its ranks and the collective operations between them. A run of one process
-// has a communicator of size 1, so callers need no special case.
+// The ranks of a run and the collective operations between them. A run of one process has a
+// communicator of size 1, so callers need no special case.
 //
 // A reduction adds up the parts of its ranks in a fixed binary tree over their positions in the
 // group: ((0 + 1) + (2 + 3)) + …. The result has the same bits on all ranks, in every run, and
@@ -38,12 +38,12 @@ struct ExchangeRecord {
   int64_t begin = 0, end = 0;  ///< nanoseconds of the steady clock
   int64_t bytes = 0;           ///< sent
   uint64_t group = 0;       ///< of the kind and its ranks, or of a message's ends; 0: of no group
-  bool sends_only = false;  ///< a message that was posted, which waits for nobody
-  bool background = false;  ///< beside what the rank computed
+  bool sends_only = false;  ///< an `isend`, which does not wait
+  bool background = false;  ///< overlapped with computation
 };
 
-/// A tensor of an all-reduce of several.
-struct Summand {
+/// A tensor of an all-reduce of several tensors.
+struct ReduceBuffer {
   const void* in = nullptr;
   void* out = nullptr;
   int64_t count = 0;
@@ -79,15 +79,15 @@ class Communicator {
   void all_reduce(const void* in, void* out, int64_t count, DType dtype, Reduction reduction,
                   std::span<const int> group, std::byte* scratch);
   /// The same of several tensors at once, which cost no more messages than one.
-  void all_reduce(std::span<const Summand> tensors, DType dtype, Reduction reduction,
+  void all_reduce(std::span<const ReduceBuffer> tensors, DType dtype, Reduction reduction,
                   std::span<const int> group, std::byte* scratch);
   /// See Transport.
   bool can_overlap() const;
-  /// Computes the collectives that are begun (`start_…`) in a thread of their own, beside what
-  /// the rank computes meanwhile; else they are computed when they are waited for.
+  /// Computes started collectives (`start_…`) in a thread of their own, overlapped with the
+  /// computation of the rank; else they are computed when they are waited for.
   void overlap(bool on);
-  /// Begins an all-reduce of tensors, which with the scratch memory must stay until `finish`.
-  void start_all_reduce(std::span<const Summand> tensors, DType dtype, Reduction reduction,
+  /// Starts an all-reduce of tensors, which with the scratch memory must stay until `wait`.
+  void start_all_reduce(std::span<const ReduceBuffer> tensors, DType dtype, Reduction reduction,
                         std::span<const int> group, std::byte* scratch);
   /// The same of a reduce_scatter.
   void start_reduce_scatter(const void* in, void* out, std::span<const int64_t> counts, DType dtype,
@@ -95,16 +95,16 @@ class Communicator {
   /// The same of an all_gather; `then` is called when it is complete, in the same thread.
   void start_all_gather(const void* in, void* out, std::span<const size_t> bytes,
                         std::span<const int> group, std::function<void()> then = {});
-  /// Returns when all that was begun is complete. All other calls do so first.
-  void finish();
-  /// Gives up what was begun, and the other ranks with it: its memory is about to go. For ranks
-  /// that cannot continue; without anything that was begun it does nothing.
-  void give_up() noexcept;
+  /// Returns when all started collectives are complete. All other calls do so first.
+  void wait();
+  /// Aborts the run if started collectives are pending, since their memory is about to be freed.
+  /// For ranks that cannot continue; does nothing otherwise.
+  void abort_pending() noexcept;
   /// Bytes of scratch memory that `reduce_scatter` needs for a part of this many bytes.
   static size_t reduce_scatter_scratch(size_t part_bytes, size_t group) {
     return group > 1 ? part_bytes * group : 0;
   }
-  /// `in` has a part for each rank of the group, one behind the other, of counts[i] elements;
+  /// `in` has a part of counts[i] elements for each rank of the group, contiguous, in rank order;
   /// out = reduction over the group of the parts for this rank, with the bits of `all_reduce`.
   void reduce_scatter(const void* in, void* out, std::span<const int64_t> counts, DType dtype,
                       Reduction reduction, std::span<const int> group, std::byte* scratch);
@@ -115,11 +115,11 @@ class Communicator {
   void gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out, int root);
 
   /// A message from rank to rank: see Transport.
-  void post(int peer, uint32_t tag, std::span<const std::byte> bytes);
-  void take(int peer, uint32_t tag, std::span<std::byte> bytes);
+  void isend(int peer, uint32_t tag, std::span<const std::byte> bytes);
+  void recv(int peer, uint32_t tag, std::span<std::byte> bytes);
 
-  /// Tells those who watch the run which update this rank computes, from 1.
-  void at_step(int64_t step);
+  /// Sets the update that this rank computes, from 1, which its heartbeats report.
+  void set_step(int64_t step);
   /// The calls of this rank since the last reset, by kind. The time includes waiting for others.
   const ExchangeCosts& costs();
   void reset_costs();
@@ -141,7 +141,7 @@ class Communicator {
                    Reduction reduction, std::span<const int> group, std::byte* scratch);
   void gather_now(const void* in, void* out, std::span<const size_t> bytes,
                   std::span<const int> group);
-  void reduce_now(std::span<const Summand> tensors, DType dtype, Reduction reduction,
+  void reduce_now(std::span<const ReduceBuffer> tensors, DType dtype, Reduction reduction,
                   std::span<const int> group, std::byte* scratch);
   // The messages of the next exchange: each has a peer and at least one piece.
   void begin_messages();

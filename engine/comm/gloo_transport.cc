@@ -218,14 +218,14 @@ class GlooTransport final : public ProcessTransport {
     });
   }
   /// Gloo drops what is on its way when it closes a connection, so ranks that end well wait for
-  /// each other. A rank that has closed its connections before has heard of all.
+  /// each other. A rank that closed its connections earlier has received all messages.
   ~GlooTransport() override {
     if (broken_ || std::uncaught_exceptions() > 0) {
       group_.abort();
     } else {
       outbox_.finish();
       try {
-        meet();
+        drain_barrier();
       } catch (const Error&) {
       }
     }
@@ -239,12 +239,12 @@ class GlooTransport final : public ProcessTransport {
     move(kind, sends, receives, &scope);
   }
 
-  void post(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
+  void isend(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
     Problem problem;
     if (!outbox_.post(peer, tag, bytes, problem)) refuse_lost(peer, Exchange::kMessage, problem);
   }
 
-  void take(int peer, uint32_t tag, std::span<std::byte> bytes) override {
+  void recv(int peer, uint32_t tag, std::span<std::byte> bytes) override {
     const Liveness::Scope scope(life_, Exchange::kMessage);
     Header header;
     Request request;
@@ -329,8 +329,8 @@ class GlooTransport final : public ProcessTransport {
     }
   }
 
-  /// Waits for all other ranks, without signs of it for those that have more to do.
-  void meet() {
+  /// Waits for all other ranks, without reporting the wait in heartbeats.
+  void drain_barrier() {
     std::vector<Outgoing> sends;
     std::vector<Incoming> receives;
     for (int peer = 0; peer < size_; ++peer)

@@ -18,7 +18,7 @@ namespace paddle::comm {
 /// The state of a rank, written by its main thread and read by the heartbeat.
 class Activity {
  public:
-  void at_step(int64_t step) { step_ = step; }
+  void set_step(int64_t step) { step_ = step; }
   void enter(Exchange kind) {
     kind_ = kind;
     ++exchanges_;
@@ -73,7 +73,7 @@ class Liveness {
   void start(Socket rendezvous, std::unique_ptr<RendezvousThread> host,
              std::function<void()> wake = {});
   void stop() { heartbeat_.reset(); }
-  void at_step(int64_t step) { activity_.at_step(step); }
+  void set_step(int64_t step) { activity_.set_step(step); }
 
   /// The scope of an exchange: what the rank is doing, and how long it may wait.
   class Scope {

@@ -20,8 +20,8 @@ std::chrono::milliseconds seconds_in_environment(const char* name,
   if (!value || !*value) return other;
   char* end = nullptr;
   const double seconds = std::strtod(value, &end);
-  constexpr double kLongest = 1e7, kMilliseconds = 1000;
-  if (*end || !(seconds > 0) || seconds > kLongest)
+  constexpr double kMaxSeconds = 1e7, kMilliseconds = 1000;
+  if (*end || !(seconds > 0) || seconds > kMaxSeconds)
     fail(ErrorCode::kUsage, name, ": expected seconds, found '", value, "'");
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * kMilliseconds));
 }
@@ -87,9 +87,9 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
       fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ", waiting,
            " ranks to connect to ", listener.host(), ":", listener.port());
     Socket caller = listener.accept();
-    // A stranger that says nothing must not stop the run.
-    constexpr auto kGreeting = std::chrono::seconds(5);
-    if (!caller.wait_readable(kGreeting)) continue;
+    // A client that sends nothing must not stop the run.
+    constexpr auto kFirstLineTimeout = std::chrono::seconds(5);
+    if (!caller.wait_readable(kFirstLineTimeout)) continue;
     std::istringstream line(caller.receive_line());
     std::string token, other;
     int peer = -1;

@@ -88,14 +88,14 @@ class LocalTransport final : public Transport {
       wait([&, &slot = world_->message(rank_, send.peer)] { return !slot.full; });
   }
 
-  void post(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
+  void isend(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
     std::vector<std::byte> copy(bytes.begin(), bytes.end());
     const std::lock_guard lock(world_->mutex);
     world_->mail[{rank_, peer, tag}].push_back(std::move(copy));
     world_->changed.notify_all();
   }
 
-  void take(int peer, uint32_t tag, std::span<std::byte> bytes) override {
+  void recv(int peer, uint32_t tag, std::span<std::byte> bytes) override {
     std::unique_lock lock(world_->mutex);
     auto& waiting = world_->mail[{peer, rank_, tag}];
     world_->changed.wait(lock, [&] { return world_->aborted || !waiting.empty(); });

@@ -58,9 +58,9 @@ std::string stated_rendezvous() {
   return environment("MASTER_ADDR") + ":" + environment("MASTER_PORT");
 }
 
-/// The rendezvous of a job whose manager tells no address: a port of `host` that follows from
+/// The rendezvous of a job whose manager sets no address: a port of `host` that is a hash of
 /// the job's name. `host` is "" where it is not known.
-void meet(Membership& m, const std::string& job, const std::string& host) {
+void set_rendezvous(Membership& m, const std::string& job, const std::string& host) {
   m.rendezvous = stated_rendezvous();
   if (m.rendezvous.empty() && host.empty() && m.size > 1)
     fail(ErrorCode::kUsage, "rank ", m.rank, " of ", m.size, " (", m.source,
@@ -92,7 +92,7 @@ Membership under_open_mpi() {
   for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"})
     if (job.empty()) job = environment(name);
   const bool one_machine = environment("OMPI_COMM_WORLD_LOCAL_SIZE") == str(m.size);
-  meet(m, str(job, " ", ::getuid()), one_machine ? "127.0.0.1" : "");
+  set_rendezvous(m, str(job, " ", ::getuid()), one_machine ? "127.0.0.1" : "");
   return m;
 }
 
@@ -100,14 +100,14 @@ Membership under_pmi() {
   Membership m = placed("PMI_RANK", "PMI_SIZE", "MPI");
   // The process that starts the ranks of a machine is the parent of all of them.
   const bool one_machine = environment("MPI_LOCALNRANKS") == str(m.size);
-  meet(m, str(::getppid(), " ", ::getuid()), one_machine ? "127.0.0.1" : "");
+  set_rendezvous(m, str(::getppid(), " ", ::getuid()), one_machine ? "127.0.0.1" : "");
   return m;
 }
 
 Membership under_slurm() {
   Membership m = placed("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "Slurm");
-  meet(m, environment("SLURM_JOB_ID") + "." + environment("SLURM_STEP_ID"),
-       first_host(environment("SLURM_STEP_NODELIST")));
+  set_rendezvous(m, environment("SLURM_JOB_ID") + "." + environment("SLURM_STEP_ID"),
+                 first_host(environment("SLURM_STEP_NODELIST")));
   return m;
 }
 
@@ -167,7 +167,7 @@ Membership membership_from_environment() {
   m.local_size = local_size(m.size);
   parse_address(m.rendezvous, "PADDLE_RENDEZVOUS");
   if (has({"PADDLE_RENDEZVOUS_TOKEN"})) m.token = environment("PADDLE_RENDEZVOUS_TOKEN");
-  // One word, as it is said in a line.
+  // One word, as it is sent in a line.
   for (char& c : m.token)
     if (c == ' ' || c == '\n') c = '_';
   if (m.token.empty()) m.token = "run";

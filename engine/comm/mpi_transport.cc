@@ -64,7 +64,7 @@ class Mpi {
   decltype(paddle_mpi_cancel)* cancel_ = find<decltype(paddle_mpi_cancel)>("paddle_mpi_cancel");
 };
 
-/// Messages of exchanges and those of `post` do not wait for each other.
+/// Messages of exchanges and those of `isend` do not wait for each other.
 constexpr int kExchanges = 0, kPosts = 1;
 
 /// A message on its way. Both ends put the header before its pieces.
@@ -123,7 +123,7 @@ class MpiTransport final : public ProcessTransport {
                         m.header.bytes);
   }
 
-  void post(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
+  void isend(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
     Posted& posted = posted_.emplace_back();
     posted.message = posted_message(tag, bytes);
     const paddle_mpi_piece piece{posted.message.data(), posted.message.size()};
@@ -131,7 +131,7 @@ class MpiTransport final : public ProcessTransport {
     flush();
   }
 
-  void take(int peer, uint32_t tag, std::span<std::byte> bytes) override {
+  void recv(int peer, uint32_t tag, std::span<std::byte> bytes) override {
     const Liveness::Scope scope(life_, Exchange::kMessage);
     auto& kept = stash_[{peer, tag}];
     wait(scope, [&]() -> int {

@@ -32,7 +32,7 @@ class ProcessTransport : public Transport {
 
   int rank() const final { return rank_; }
   int size() const final { return size_; }
-  void at_step(int64_t step) final { life_.at_step(step); }
+  void set_step(int64_t step) final { life_.set_step(step); }
   bool can_overlap() const final { return options_.can_overlap; }
 
  protected:

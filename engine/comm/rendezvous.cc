@@ -15,9 +15,9 @@
 namespace paddle::comm {
 namespace {
 
-constexpr size_t kLongestLine = 4096;
-/// Connections that have not said who they are.
-constexpr size_t kMostStrangers = 64;
+constexpr size_t kMaxLineBytes = 4096;
+/// Connections that have not registered yet.
+constexpr size_t kMaxPendingConnections = 64;
 
 std::string random_token() {
   std::byte bytes[16];
@@ -54,17 +54,18 @@ std::optional<RankStatus> RankStatus::parse(const std::string& line) {
   return s;
 }
 
-struct Rendezvous::Guest {
+struct Rendezvous::Client {
   Socket socket;
   std::string received;
   int rank = -1, node = -1;
   int node_ranks = 0;
   std::string address;  ///< of a rank, for the others
   std::optional<RankStatus> status;
-  Clock::time_point heard = Clock::now();
-  bool gone = false, lost = false;
+  Clock::time_point last_heartbeat = Clock::now();
+  bool closed = false;  ///< the connection is, or is about to be
+  bool reported_lost = false;
 
-  bool is_stranger() const { return rank < 0 && node < 0; }
+  bool is_registered() const { return rank >= 0 || node >= 0; }
   void send(const std::string& line) const {
     const std::string text = line + "\n";
     (void)!::send(socket.descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
@@ -85,114 +86,116 @@ Rendezvous::~Rendezvous() = default;
 std::string Rendezvous::address() const { return str(host_, ":", listener_.port()); }
 
 void Rendezvous::start_over(int ranks, int attempt) {
-  std::erase_if(guests_, [](const auto& guest) { return guest->node < 0; });
+  std::erase_if(clients_, [](const auto& client) { return client->node < 0; });
   ranks_ = ranks;
   attempt_ = attempt;
   complete_ = false;
-  delay_told_ = -1;
+  reported_delay_ = -1;
 }
 
 std::vector<int> Rendezvous::descriptors() const {
   std::vector<int> out = {listener_.descriptor()};
-  for (const auto& guest : guests_)
-    if (!guest->gone) out.push_back(guest->socket.descriptor());
+  for (const auto& client : clients_)
+    if (!client->closed) out.push_back(client->socket.descriptor());
   return out;
 }
 
-Rendezvous::Guest* Rendezvous::rank(int number) {
-  for (const auto& guest : guests_)
-    if (guest->rank == number) return guest.get();
+Rendezvous::Client* Rendezvous::rank(int number) {
+  for (const auto& client : clients_)
+    if (client->rank == number) return client.get();
   return nullptr;
 }
 
 /// The first line: "TOKEN rank NUMBER HOST:PORT ATTEMPT" or "TOKEN node NUMBER RANKS".
-void Rendezvous::greet(Guest& guest, const std::string& line) {
+void Rendezvous::register_client(Client& client, const std::string& line) {
   std::istringstream in(line);
   std::string token, role, address;
   int number = -1, further = -1;
   in >> token >> role >> number;
-  guest.gone = true;
+  client.closed = true;
   if (token != token_ || number < 0 || number >= kMostRanks) return;
   if (role == "rank" && in >> address >> further) {
     if (further != attempt_ || number >= ranks_ || complete_ || rank(number)) return;
-    guest.rank = number;
-    guest.address = address;
+    client.rank = number;
+    client.address = address;
   } else if (role == "node" && in >> further) {
-    const bool known = std::any_of(guests_.begin(), guests_.end(),
+    const bool known = std::any_of(clients_.begin(), clients_.end(),
                                    [&](const auto& other) { return other->node == number; });
     if (known || further < 0 || further > kMostRanks) return;
-    guest.node = number;
-    guest.node_ranks = further;
+    client.node = number;
+    client.node_ranks = further;
   } else {
     return;
   }
-  guest.gone = false;
+  client.closed = false;
 }
 
-void Rendezvous::take(Guest& guest, const std::string& line) {
-  guest.heard = Clock::now();
-  if (guest.is_stranger())
-    greet(guest, line);
-  else if (guest.node >= 0)
-    node_lines_.push_back({guest.node, line});
+void Rendezvous::handle_line(Client& client, const std::string& line) {
+  client.last_heartbeat = Clock::now();
+  if (!client.is_registered())
+    register_client(client, line);
+  else if (client.node >= 0)
+    node_lines_.push_back({client.node, line});
   else if (const auto status = RankStatus::parse(line))
-    guest.status = status;
+    client.status = status;
 }
 
 void Rendezvous::advance() {
   for (int s; (s = ::accept4(listener_.descriptor(), nullptr, nullptr,
                              SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
-    auto guest = std::make_unique<Guest>();
-    guest->socket = Socket(s);
-    const auto strangers = std::count_if(guests_.begin(), guests_.end(),
-                                         [](const auto& g) { return g->is_stranger(); });
-    if (static_cast<size_t>(strangers) < kMostStrangers) guests_.push_back(std::move(guest));
+    auto client = std::make_unique<Client>();
+    client->socket = Socket(s);
+    const auto pending = std::count_if(clients_.begin(), clients_.end(),
+                                       [](const auto& c) { return !c->is_registered(); });
+    if (static_cast<size_t>(pending) < kMaxPendingConnections)
+      clients_.push_back(std::move(client));
   }
-  for (const auto& guest : guests_) {
+  for (const auto& client : clients_) {
     char buffer[4096];
     ssize_t n = 1;
-    while (!guest->gone &&
-           (n = ::recv(guest->socket.descriptor(), buffer, sizeof buffer, 0)) != 0) {
+    while (!client->closed &&
+           (n = ::recv(client->socket.descriptor(), buffer, sizeof buffer, 0)) != 0) {
       if (n < 0) {
-        guest->gone = errno != EAGAIN && errno != EINTR;
+        client->closed = errno != EAGAIN && errno != EINTR;
         break;
       }
-      guest->received.append(buffer, static_cast<size_t>(n));
+      client->received.append(buffer, static_cast<size_t>(n));
       size_t end = 0;
-      while (!guest->gone && (end = guest->received.find('\n')) != std::string::npos) {
-        take(*guest, guest->received.substr(0, end));
-        guest->received.erase(0, end + 1);
+      while (!client->closed && (end = client->received.find('\n')) != std::string::npos) {
+        handle_line(*client, client->received.substr(0, end));
+        client->received.erase(0, end + 1);
       }
-      if (guest->received.size() > kLongestLine) guest->gone = true;
+      if (client->received.size() > kMaxLineBytes) client->closed = true;
     }
-    guest->gone = guest->gone || n == 0;
-    if (guest->gone && guest->node >= 0) node_lines_.push_back({guest->node, ""});
+    client->closed = client->closed || n == 0;
+    if (client->closed && client->node >= 0) node_lines_.push_back({client->node, ""});
   }
-  std::erase_if(guests_, [](const auto& guest) { return guest->gone; });
-  if (!complete_ && missing().empty()) tell_addresses();
+  std::erase_if(clients_, [](const auto& client) { return client->closed; });
+  if (!complete_ && missing().empty()) send_addresses();
 }
 
 std::string Rendezvous::missing() const {
-  std::vector<bool> came(static_cast<size_t>(ranks_), false);
-  for (const auto& guest : guests_)
-    if (guest->rank >= 0) came[static_cast<size_t>(guest->rank)] = true;
+  std::vector<bool> registered(static_cast<size_t>(ranks_), false);
+  for (const auto& client : clients_)
+    if (client->rank >= 0) registered[static_cast<size_t>(client->rank)] = true;
   std::vector<int> absent;
   for (int r = 0; r < ranks_; ++r)
-    if (!came[static_cast<size_t>(r)]) absent.push_back(r);
+    if (!registered[static_cast<size_t>(r)]) absent.push_back(r);
   return list(absent);
 }
 
-void Rendezvous::tell_addresses() {
+void Rendezvous::send_addresses() {
   std::string line;
   for (int r = 0; r < ranks_; ++r) line += (r ? " " : "") + rank(r)->address;
   for (int r = 0; r < ranks_; ++r) rank(r)->send(line);
   complete_ = true;
 }
 
-/// Where a rank was: others that wait for it know better than its last heartbeat.
-std::string Rendezvous::last_place(const Guest& lost) {
+/// The last known position of a rank: a rank that waits for it is more precise than its own last
+/// heartbeat.
+std::string Rendezvous::last_place(const Client& lost) {
   for (int r = 0; r < ranks_; ++r)
-    if (const Guest* const other = rank(r); other && other->status && other != &lost)
+    if (const Client* const other = rank(r); other && other->status && other != &lost)
       if (const RankStatus& s = *other->status; s.waits_for == lost.rank)
         return str("; rank ", r, " waits for it in ", text(s.kind), " ", s.exchanges, " of step ",
                    s.step);
@@ -200,42 +203,42 @@ std::string Rendezvous::last_place(const Guest& lost) {
 }
 
 std::optional<Rendezvous::Lost> Rendezvous::find_lost(std::chrono::milliseconds timeout) {
-  for (const auto& guest : guests_) {
-    if (!guest->status || guest->lost || Clock::now() - guest->heard < timeout) continue;
-    guest->lost = true;
-    const Lost lost{guest->rank, str("rank ", guest->rank, " has sent no heartbeat for ",
-                                     seconds_text(timeout), " seconds", last_place(*guest))};
-    for (const auto& other : guests_)
-      if (other->rank >= 0 && other != guest) other->send("end " + lost.message);
+  for (const auto& client : clients_) {
+    if (!client->status || client->reported_lost || Clock::now() - client->last_heartbeat < timeout)
+      continue;
+    client->reported_lost = true;
+    const Lost lost{client->rank, str("rank ", client->rank, " has sent no heartbeat for ",
+                                      seconds_text(timeout), " seconds", last_place(*client))};
+    for (const auto& other : clients_)
+      if (other->rank >= 0 && other != client) other->send("end " + lost.message);
     return lost;
   }
   return std::nullopt;
 }
 
 std::optional<std::string> Rendezvous::find_delay(std::chrono::milliseconds timeout) {
-  for (const auto& guest : guests_) {
-    if (!guest->status || guest->status->waits_for < 0 ||
-        std::chrono::seconds(guest->status->seconds) < timeout)
+  for (const auto& client : clients_) {
+    if (!client->status || client->status->waits_for < 0 ||
+        std::chrono::seconds(client->status->seconds) < timeout)
       continue;
-    Guest* const late = rank(guest->status->waits_for);
-    // A rank that waits itself is not the reason, and the end of one, or its silence, is reported
-    // elsewhere.
-    constexpr auto kSilence = std::chrono::seconds(1);
+    Client* const late = rank(client->status->waits_for);
+    // A rank that waits itself is not the cause; ended and silent ranks are reported elsewhere.
+    constexpr auto kHeartbeatAge = std::chrono::seconds(1);
     if (!late || !late->status || late->status->waits_for >= 0 ||
-        Clock::now() - late->heard > kSilence)
+        Clock::now() - late->last_heartbeat > kHeartbeatAge)
       continue;
-    if (guest->status->exchanges == delay_told_) return std::nullopt;
-    delay_told_ = guest->status->exchanges;
+    if (client->status->exchanges == reported_delay_) return std::nullopt;
+    reported_delay_ = client->status->exchanges;
     std::vector<int> waiting;
     for (int r = 0; r < ranks_; ++r)
-      if (const Guest* const other = rank(r); other && other->status)
+      if (const Client* const other = rank(r); other && other->status)
         if (other->status->waits_for == late->rank) waiting.push_back(r);
     return str("rank ", late->rank, " is late: it is at step ", late->status->step, " after ",
                text(late->status->kind), " ", late->status->exchanges, "; ",
                waiting.size() == 1 ? "rank " : "ranks ", list(waiting),
                waiting.size() == 1 ? " has" : " have", " waited for it in ",
-               text(guest->status->kind), " ", guest->status->exchanges, " of step ",
-               guest->status->step, " for ", guest->status->seconds, " seconds");
+               text(client->status->kind), " ", client->status->exchanges, " of step ",
+               client->status->step, " for ", client->status->seconds, " seconds");
   }
   return std::nullopt;
 }
@@ -249,15 +252,15 @@ std::optional<Rendezvous::NodeLine> Rendezvous::next_node_line() {
 
 std::vector<int> Rendezvous::node_ranks(int nodes) const {
   std::vector<int> out(static_cast<size_t>(nodes), -1);
-  for (const auto& guest : guests_)
-    if (guest->node >= 0 && guest->node < nodes)
-      out[static_cast<size_t>(guest->node)] = guest->node_ranks;
+  for (const auto& client : clients_)
+    if (client->node >= 0 && client->node < nodes)
+      out[static_cast<size_t>(client->node)] = client->node_ranks;
   return out;
 }
 
 void Rendezvous::tell_nodes(const std::function<std::string(int node)>& line) {
-  for (const auto& guest : guests_)
-    if (guest->node >= 0) guest->send(line(guest->node));
+  for (const auto& client : clients_)
+    if (client->node >= 0) client->send(line(client->node));
 }
 
 RendezvousThread::RendezvousThread(int ranks, const std::string& address, const std::string& token,
@@ -282,8 +285,8 @@ void RendezvousThread::run(std::chrono::milliseconds dead_after) {
   while (!ends_) {
     std::vector<pollfd> waits;
     for (const int descriptor : rendezvous_.descriptors()) waits.push_back({descriptor, POLLIN, 0});
-    constexpr int kMoment = 100;
-    ::poll(waits.data(), waits.size(), kMoment);
+    constexpr int kPollMilliseconds = 100;
+    ::poll(waits.data(), waits.size(), kPollMilliseconds);
     const std::lock_guard lock(mutex_);
     rendezvous_.advance();
     if (const auto lost = rendezvous_.find_lost(dead_after); lost && notice_)

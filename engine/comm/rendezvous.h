@@ -32,13 +32,13 @@ struct RankStatus {
   static std::optional<RankStatus> parse(const std::string& line);
 };
 
-/// The listening side, which runs in the launcher, or beside rank 0 where there is none.
+/// The listening side, which runs in the launcher, or in a thread of rank 0 without one.
 class Rendezvous {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Listens on a port of the host, 0 for a free one. `token`: what ranks must say; "" makes a
-  /// random one. kDevice if the port is in use.
+  /// Listens on a port of the host, 0 for a free one. `token`: the shared
+  /// secret of the run; "" generates one. kDevice if the port is in use.
   explicit Rendezvous(int ranks, const std::string& host = "127.0.0.1", int port = 0,
                       std::string token = {});
   ~Rendezvous();
@@ -53,11 +53,11 @@ class Rendezvous {
 
   /// File descriptors whose readability means that `advance` has something to do.
   std::vector<int> descriptors() const;
-  /// Takes in what has arrived, without blocking; when all ranks have come, tells them the
+  /// Reads what has arrived, without blocking; when all ranks have registered, sends them the
   /// addresses of all.
   void advance();
   bool complete() const { return complete_; }
-  /// The ranks that have not come yet: "1, 2 and 5 more".
+  /// The ranks that have not registered yet: "1, 2 and 5 more".
   std::string missing() const;
 
   struct Lost {
@@ -69,13 +69,14 @@ class Rendezvous {
   /// One line, once, when ranks have waited for another one longer than `timeout`.
   std::optional<std::string> find_delay(std::chrono::milliseconds timeout);
 
-  /// A line from the launcher of another machine; empty when it is gone.
+  /// A line from the launcher of another machine; empty when its connection is closed.
   struct NodeLine {
     int node = 0;
     std::string line;
   };
   std::optional<NodeLine> next_node_line();
-  /// Processes that the launchers of other machines start, by node; -1 where none has come.
+  /// Processes that the launchers of other machines start, by node; -1 for those not yet
+  /// registered.
   std::vector<int> node_ranks(int nodes) const;
   void tell_nodes(const std::string& line) {
     tell_nodes([&](int) { return line; });
@@ -83,20 +84,20 @@ class Rendezvous {
   void tell_nodes(const std::function<std::string(int node)>& line);
 
  private:
-  struct Guest;
-  void greet(Guest& guest, const std::string& line);
-  void take(Guest& guest, const std::string& line);
-  void tell_addresses();
-  Guest* rank(int number);
-  std::string last_place(const Guest& lost);
+  struct Client;
+  void register_client(Client& client, const std::string& line);
+  void handle_line(Client& client, const std::string& line);
+  void send_addresses();
+  Client* rank(int number);
+  std::string last_place(const Client& lost);
 
   Socket listener_;
   std::string host_, token_;
   int ranks_, attempt_ = 0;
-  std::vector<std::unique_ptr<Guest>> guests_;
+  std::vector<std::unique_ptr<Client>> clients_;
   std::deque<NodeLine> node_lines_;
   bool complete_ = false;
-  int64_t delay_told_ = -1;  ///< the number of the exchange
+  int64_t reported_delay_ = -1;  ///< the number of the exchange
 };
 
 /// Runs a rendezvous in a thread, for runs that paddle-launch has not started.

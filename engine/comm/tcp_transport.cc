@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "comm/near_memory.h"
+#include "comm/shared_memory_transport.h"
 #include "comm/transfer.h"
 
 namespace paddle::comm {
@@ -22,10 +22,9 @@ namespace {
 /// The least size of messages that go by address between processes of one machine.
 constexpr size_t kDirect = 128 * 1024;
 /// More pieces than any message has.
-constexpr uint32_t kMostPieces = 1 << 20;
+constexpr uint32_t kMaxPieces = 1 << 20;
 
-/// Bytes that have arrived from a peer and nobody has asked for yet: small messages are read
-/// together.
+/// Buffers received bytes of a peer, so that small messages take one system call together.
 class Inbox {
  public:
   /// As ::recv.
@@ -54,7 +53,7 @@ class TcpTransport final : public ProcessTransport {
   TcpTransport(int rank, std::vector<Socket> peers, const std::vector<std::string>& hosts,
                const ProcessOptions& options)
       : ProcessTransport(rank, static_cast<int>(peers.size()), options), peers_(std::move(peers)) {
-    near_.meet(rank_, peers_, hosts);
+    shared_memory_.open(rank_, peers_, hosts);
     for (const Socket& peer : peers_)
       if (peer.descriptor() >= 0) peer.prepare_for_messages();
   }
@@ -71,7 +70,7 @@ class TcpTransport final : public ProcessTransport {
       t.header = {static_cast<uint32_t>(kind), 0, t.size};
       // Nothing is written through these.
       t.pieces = {reinterpret_cast<const std::span<std::byte>*>(s.pieces.data()), s.pieces.size()};
-      if (near_.is_read_by(t.peer) && t.size >= kDirect) send_by_address(t);
+      if (shared_memory_.is_read_by(t.peer) && t.size >= kDirect) send_by_address(t);
     }
     for (const Incoming& r : receives) {
       Transfer& t = incoming_.emplace_back();
@@ -98,13 +97,13 @@ class TcpTransport final : public ProcessTransport {
     }
   }
 
-  void post(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
+  void isend(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
     connection(peer).posted.push_back({posted_message(tag, bytes), 0});
     waits_.clear();
     flush();
   }
 
-  void take(int peer, uint32_t tag, std::span<std::byte> bytes) override {
+  void recv(int peer, uint32_t tag, std::span<std::byte> bytes) override {
     const Liveness::Scope scope(life_, Exchange::kMessage);
     auto& kept = connection(peer).stash[tag];
     if (!kept.empty()) {
@@ -238,7 +237,7 @@ class TcpTransport final : public ProcessTransport {
     for (const RemotePiece& piece : c.their_table) bytes += piece.size;
     if (bytes != size_of(t.place))
       refuse_mismatch(rank_, kind, size_of(t.place), t.peer, kind, bytes);
-    if (!near_.copy(t.peer, c.their_table, t.place))
+    if (!shared_memory_.copy(t.peer, c.their_table, t.place))
       refuse_lost(t.peer, kind, std::strerror(errno));
     const Header taken{kTaken, 0, 0};
     std::vector<std::byte> message(sizeof taken);
@@ -273,7 +272,7 @@ class TcpTransport final : public ProcessTransport {
   }
 
   /// Reads a message of this kind and tag. Posted messages of other tags that come before it are
-  /// kept for `take`.
+  /// kept for `recv`.
   bool receive_some(Transfer& t, Exchange kind, uint32_t tag) {
     Connection& c = connection(t.peer);
     Early& early = c.early;
@@ -316,7 +315,7 @@ class TcpTransport final : public ProcessTransport {
     if (theirs == kind && (by_address || t.header.tag == tag) && t.header.bytes == t.size &&
         &t != &c.taken) {
       if (!by_address) return;
-      if (t.header.tag > kMostPieces)
+      if (t.header.tag > kMaxPieces)
         refuse_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
       c.their_table.resize(t.header.tag);
       c.their_bytes = std::as_writable_bytes(std::span(c.their_table));
@@ -335,7 +334,7 @@ class TcpTransport final : public ProcessTransport {
   }
 
   std::vector<Socket> peers_;  ///< by rank; that of this rank is empty
-  NearMemory near_;
+  SharedMemoryTransport shared_memory_;
   std::vector<Connection> connections_ = std::vector<Connection>(peers_.size());
   std::vector<Transfer> outgoing_, incoming_;  ///< kept, so that a step allocates nothing
   std::vector<pollfd> waits_;

@@ -40,7 +40,7 @@ enum class Exchange : uint32_t {
   kAllGather,
   kGather,
   kReduceScatter,
-  kMessage,  ///< of `post`
+  kMessage,  ///< of `isend`
 };
 inline constexpr size_t kExchangeKinds = static_cast<size_t>(Exchange::kMessage) + 1;
 const char* text(Exchange kind);
@@ -54,16 +54,16 @@ class Transport {
   /// when all of them have arrived. kPeer if a peer is gone or the run was aborted.
   virtual void exchange(Exchange kind, std::span<const Outgoing> sends,
                         std::span<const Incoming> receives) = 0;
-  /// Sends a message to a peer and returns at once; the bytes are copied. The peer may `take`
+  /// Sends a message to a peer and returns at once; the bytes are copied. The peer may `recv`
   /// messages of different tags in any order, and those of one tag in the order of sending.
-  virtual void post(int peer, uint32_t tag, std::span<const std::byte> bytes) = 0;
+  virtual void isend(int peer, uint32_t tag, std::span<const std::byte> bytes) = 0;
   /// Waits for a message of a peer and copies it. kPeer as above, kInternal for another size.
-  virtual void take(int peer, uint32_t tag, std::span<std::byte> bytes) = 0;
+  virtual void recv(int peer, uint32_t tag, std::span<std::byte> bytes) = 0;
   /// Whether exchanges take little of the time of the cores that compute: over a network, or where
   /// ranks have cores to spare.
   virtual bool can_overlap() const { return false; }
-  /// Tells others, where there are heartbeats, which update this rank computes, from 1.
-  virtual void at_step(int64_t) {}
+  /// Sets the update that this rank computes, from 1, for heartbeats.
+  virtual void set_step(int64_t) {}
   /// Wakes up all ranks that wait for this one, with kPeer and `reason`.
   virtual void abort(const std::string& reason) noexcept = 0;
 };

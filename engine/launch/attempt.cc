@@ -87,7 +87,7 @@ Attempt::~Attempt() = default;
 LaunchResult Attempt::run(int first, int world, const std::string& address,
                           const std::string& token, const std::function<void()>& meanwhile) {
   const SignalScope signals;
-  passed_ = 0;
+  forwarded_signals_ = 0;
   first_ = first;
   world_ = world;
   start(address, token);
@@ -95,12 +95,12 @@ LaunchResult Attempt::run(int first, int world, const std::string& address,
     wait();
     if (meanwhile) meanwhile();
     if (rendezvous_) watch_run();
-    if (link_) hear_node_0();
-    for (size_t r = 0; r < ranks_.size(); ++r) look_at(r);
-    if (link_ && !told_end_ && ranks_ended()) link_->tell("ended");
-    told_end_ = ranks_ended();
-    pass_signals_on();
-    end_the_rest();
+    if (link_) read_node_0();
+    for (size_t r = 0; r < ranks_.size(); ++r) poll_rank(r);
+    if (link_ && !end_sent_ && ranks_ended()) link_->tell("ended");
+    end_sent_ = ranks_ended();
+    forward_signals();
+    terminate_remaining();
   }
   // Rank 0 says it itself: an error that all ranks met alike.
   if (!failure_line_.empty() && first_ == 0 && !ranks_.empty() &&
@@ -179,10 +179,10 @@ void Attempt::watch_run() {
   }
   if (const auto delay = rendezvous_->find_delay(options_.dead_after); delay && options_.notice)
     options_.notice(*delay);
-  while (const auto said = rendezvous_->next_node_line()) hear(*said);
+  while (const auto said = rendezvous_->next_node_line()) on_message(*said);
 }
 
-void Attempt::hear(const comm::Rendezvous::NodeLine& said) {
+void Attempt::on_message(const comm::Rendezvous::NodeLine& said) {
   std::istringstream in(said.line);
   std::string word;
   int status = 0;
@@ -200,7 +200,7 @@ void Attempt::hear(const comm::Rendezvous::NodeLine& said) {
   }
 }
 
-void Attempt::hear_node_0() {
+void Attempt::read_node_0() {
   while (const auto line = node_0_done_ ? std::nullopt : link_->next_line()) {
     std::istringstream in(*line);
     std::string word;
@@ -230,11 +230,11 @@ void Attempt::wait() {
     for (const int descriptor : rendezvous_->descriptors())
       waits.push_back({descriptor, POLLIN, 0});
   if (link_ && !node_0_done_) waits.push_back({link_->descriptor(), POLLIN, 0});
-  constexpr int kMoment = 50;
-  ::poll(waits.data(), waits.size(), kMoment);
+  constexpr int kPollMilliseconds = 50;
+  ::poll(waits.data(), waits.size(), kPollMilliseconds);
 }
 
-void Attempt::look_at(size_t r) {
+void Attempt::poll_rank(size_t r) {
   Rank& rank = *ranks_[r];
   if (rank.ended) return;
   rank.process->update();
@@ -293,17 +293,17 @@ void Attempt::note_failure(int status, const std::string& message, const std::st
   if (link_) link_->tell(str("failed ", status, " ", message));
   if (rendezvous_) rendezvous_->tell_nodes("end");
   const bool explains = status != kLost || is_cause(message);
-  if (result_.status != 0 && (explained_ || !explains)) return;
-  explained_ = explains;
+  if (result_.status != 0 && (cause_found_ || !explains)) return;
+  cause_found_ = explains;
   result_.status = status;
   result_.error = status > 128 ? "" : message;  // ranks that a signal stopped say so themselves
   failure_line_ = line;
 }
 
-void Attempt::pass_signals_on() {
-  if (SignalScope::count() == passed_) return;
-  const bool again = passed_ > 0;
-  passed_ = SignalScope::count();
+void Attempt::forward_signals() {
+  if (SignalScope::count() == forwarded_signals_) return;
+  const bool again = forwarded_signals_ > 0;
+  forwarded_signals_ = SignalScope::count();
   for (const auto& rank : ranks_) rank->process->signal(again ? SIGKILL : SignalScope::last());
   if (rendezvous_) rendezvous_->tell_nodes(str("signal ", SignalScope::last()));
   if (again) {
@@ -312,7 +312,7 @@ void Attempt::pass_signals_on() {
   }
 }
 
-void Attempt::end_the_rest() {
+void Attempt::terminate_remaining() {
   if (!failed_at_) return;
   const auto since = Clock::now() - *failed_at_;
   const auto send = [&](int number) {

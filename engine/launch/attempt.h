@@ -42,12 +42,13 @@ class Attempt {
   ~Attempt();
 
   /// Starts the ranks of this node, from `first`, of the `world` ranks of the run, and returns when
-  /// all ranks of all nodes have ended. `meanwhile` is called again and again.
+  /// all ranks of all nodes have ended. `meanwhile` is called repeatedly.
   LaunchResult run(int first, int world, const std::string& address, const std::string& token,
                    const std::function<void()>& meanwhile = {});
   /// Whether a signal asked the run to end.
-  bool interrupted() const { return passed_ > 0; }
-  /// Of a node other than 0: what node 0 said last, "exit STATUS" or "start …"; "" if it is gone.
+  bool interrupted() const { return forwarded_signals_ > 0; }
+  /// Of a node other than 0: the last line of node 0, "exit STATUS" or "start …"; "" if its
+  /// connection is closed.
   const std::string& final_line() const { return final_line_; }
   /// Whether node 0 has lost another launcher.
   bool node_lost() const { return node_lost_; }
@@ -62,16 +63,16 @@ class Attempt {
   bool all_ended() const;
   void wait();
   void watch_run();
-  void hear(const comm::Rendezvous::NodeLine& said);
-  void hear_node_0();
-  void look_at(size_t r);
+  void on_message(const comm::Rendezvous::NodeLine& said);
+  void read_node_0();
+  void poll_rank(size_t r);
   bool take_output(size_t r);
   void show_errors(Rank& rank, const std::string& bytes);
   void show_unshown_errors(Rank& rank);
   void ended(size_t r);
   void note_failure(int status, const std::string& message, const std::string& line = {});
-  void pass_signals_on();
-  void end_the_rest();
+  void forward_signals();
+  void terminate_remaining();
 
   const LaunchOptions& options_;
   comm::Rendezvous* const rendezvous_;
@@ -82,11 +83,11 @@ class Attempt {
   LaunchResult result_;
   std::string failure_line_;  ///< what the failed rank printed
   std::optional<Clock::time_point> failed_at_;
-  bool explained_ = false;  ///< the error is a cause, not a consequence
-  bool ending_ = false;     ///< ranks are being killed: how they end says nothing
-  int passed_ = 0;          ///< signals that the ranks have got
-  int nodes_running_ = 0;   ///< other launchers whose ranks have not ended
-  bool node_lost_ = false, told_end_ = false, node_0_done_ = false;
+  bool cause_found_ = false;   ///< the error is a cause, not a consequence
+  bool ending_ = false;        ///< ranks are being killed: how they end says nothing
+  int forwarded_signals_ = 0;  ///< signals that the ranks have received
+  int nodes_running_ = 0;      ///< other launchers whose ranks have not ended
+  bool node_lost_ = false, end_sent_ = false, node_0_done_ = false;
   std::string final_line_;
 };
 

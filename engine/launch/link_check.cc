@@ -26,30 +26,30 @@ double median(int repeats, const Call& call) {
 
 }  // namespace
 
-LinkTimes check_links(comm::Communicator& peers, const std::string& version,
+LinkTimes check_links(comm::Communicator& communicator, const std::string& version,
                       const std::vector<int64_t>& sizes) {
   const std::vector<int64_t> versions =
-      peers.gather_numbers(crc32(std::as_bytes(std::span(version))));
+      communicator.gather_numbers(crc32(std::as_bytes(std::span(version))));
   for (size_t rank = 1; rank < versions.size(); ++rank)
     if (versions[rank] != versions[0])
       fail(ErrorCode::kConfig, "rank ", rank, " has another version of the program than rank 0");
   constexpr int kBarriers = 201, kReductions = 11, kFew = 2;
   LinkTimes times;
-  for (int i = 0; i < kFew; ++i) peers.barrier();
-  times.barrier = median(kBarriers, [&] { peers.barrier(); });
+  for (int i = 0; i < kFew; ++i) communicator.barrier();
+  times.barrier = median(kBarriers, [&] { communicator.barrier(); });
   for (const int64_t bytes : sizes) {
     const auto count = bytes / static_cast<int64_t>(sizeof(float));
     std::vector<float> values(static_cast<size_t>(count), 1), sums(values.size());
     std::vector<std::byte> scratch(
-        comm::Communicator::all_reduce_scratch(DType::kF32, count, peers.all().size()));
+        comm::Communicator::all_reduce_scratch(DType::kF32, count, communicator.all().size()));
     const auto reduce = [&] {
-      peers.all_reduce(values.data(), sums.data(), count, DType::kF32, comm::Reduction::kSum,
-                       peers.all(), scratch.data());
+      communicator.all_reduce(values.data(), sums.data(), count, DType::kF32, comm::Reduction::kSum,
+                              communicator.all(), scratch.data());
     };
     reduce();
     times.reductions.push_back({bytes, median(kReductions, reduce)});
-    if (count > 0 && sums[0] != static_cast<float>(peers.size()))
-      fail(ErrorCode::kPeer, "an all-reduce of ones over ", peers.size(), " ranks gave ",
+    if (count > 0 && sums[0] != static_cast<float>(communicator.size()))
+      fail(ErrorCode::kPeer, "an all-reduce of ones over ", communicator.size(), " ranks gave ",
            static_cast<double>(sums[0]));
   }
   return times;

@@ -20,7 +20,7 @@ struct LinkTimes {
 };
 
 /// Measures on all ranks, which must call it together. kConfig if they have different versions.
-LinkTimes check_links(comm::Communicator& peers, const std::string& version,
+LinkTimes check_links(comm::Communicator& communicator, const std::string& version,
                       const std::vector<int64_t>& sizes);
 
 /// The times as a table.

@@ -88,21 +88,21 @@ class ReplayedRun {
  private:
   void compute() {
     try {
-      comm::simulate(static_cast<int>(configs_.size()), [this](const auto& peers) {
+      comm::simulate(static_cast<int>(configs_.size()), [this](const auto& communicator) {
         TrainObserver silent;
         TrainOptions options;
-        options.peers = peers;
+        options.communicator = communicator;
         options.eager = false;
         if (!checkpoint_.empty()) {
           const std::string fitted = join_path(checkpoint_, "inference/fitted.json");
           if (file_exists(fitted)) options.fitted = fitted;
         }
-        Trainer trainer(std::move(configs_[static_cast<size_t>(peers->rank())]), options,
-                        peers->is_root() ? observer_ : silent);
+        Trainer trainer(std::move(configs_[static_cast<size_t>(communicator->rank())]), options,
+                        communicator->is_root() ? observer_ : silent);
         trainer.prepare().require_fit();
         const int64_t step = trainer.replay(
             checkpoint_, [this](const ReplayedValue& value) { channel_.push(value); });
-        if (peers->is_root()) step_ = step;
+        if (communicator->is_root()) step_ = step;
       });
     } catch (...) {
       error_ = std::current_exception();

@@ -38,7 +38,7 @@ struct TrainOptions {
   bool dry_run = false;  ///< only to be prepared: random initial weights stay zeros
   /// The ranks of the run; null: this process alone. All ranks make the same calls of a Trainer;
   /// rank 0 writes the run folder.
-  std::shared_ptr<comm::Communicator> peers;
+  std::shared_ptr<comm::Communicator> communicator;
   /// Where to end before the config's end, as after `train.max_time`: after this step, or after
   /// this share of all steps; 0: not before. A run that is resumed continues from there.
   int64_t until_step = 0;

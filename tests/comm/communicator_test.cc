@@ -17,46 +17,49 @@ namespace {
 using Peers = std::shared_ptr<Communicator>;
 
 template <class T>
-std::vector<T> all_reduced(Communicator& peers, std::vector<T> values, Reduction reduction,
+std::vector<T> all_reduced(Communicator& communicator, std::vector<T> values, Reduction reduction,
                            const std::vector<int>& group) {
   const auto count = static_cast<int64_t>(values.size());
   std::vector<std::byte> scratch(
       Communicator::all_reduce_scratch(dtype_of<T>(), count, group.size()));
   std::vector<T> out(values.size());
-  peers.all_reduce(values.data(), out.data(), count, dtype_of<T>(), reduction, group,
-                   scratch.data());
+  communicator.all_reduce(values.data(), out.data(), count, dtype_of<T>(), reduction, group,
+                          scratch.data());
   return out;
 }
 
 TEST(Communicator, OneProcessIsARunOfOneRank) {
-  Communicator peers;
-  EXPECT_EQ(peers.rank(), 0);
-  EXPECT_EQ(peers.size(), 1);
-  EXPECT_TRUE(peers.is_root());
-  peers.barrier();
-  EXPECT_EQ(peers.max(7), 7);
-  EXPECT_EQ(all_reduced<float>(peers, {1, 2}, Reduction::kSum, {0}), (std::vector<float>{1, 2}));
+  Communicator communicator;
+  EXPECT_EQ(communicator.rank(), 0);
+  EXPECT_EQ(communicator.size(), 1);
+  EXPECT_TRUE(communicator.is_root());
+  communicator.barrier();
+  EXPECT_EQ(communicator.max(7), 7);
+  EXPECT_EQ(all_reduced<float>(communicator, {1, 2}, Reduction::kSum, {0}),
+            (std::vector<float>{1, 2}));
 }
 
 TEST(Communicator, NumbersOfAllRanks) {
-  simulate(3, [](const Peers& peers) {
-    EXPECT_EQ(peers->gather_numbers(10 * peers->rank()), (std::vector<int64_t>{0, 10, 20}));
-    EXPECT_EQ(peers->max(peers->rank() == 1 ? 15 : -3), 15);
-    int64_t number = 100 + peers->rank();
-    peers->broadcast(std::as_writable_bytes(std::span(&number, 1)), 2);
+  simulate(3, [](const Peers& communicator) {
+    EXPECT_EQ(communicator->gather_numbers(10 * communicator->rank()),
+              (std::vector<int64_t>{0, 10, 20}));
+    EXPECT_EQ(communicator->max(communicator->rank() == 1 ? 15 : -3), 15);
+    int64_t number = 100 + communicator->rank();
+    communicator->broadcast(std::as_writable_bytes(std::span(&number, 1)), 2);
     EXPECT_EQ(number, 102);
   });
 }
 
 TEST(Communicator, SumsOfSmallAndLargeArrays) {
   for (const int ranks : {2, 3, 4, 5}) {
-    simulate(ranks, [&](const Peers& peers) {
+    simulate(ranks, [&](const Peers& communicator) {
       for (const size_t count : {size_t{0}, size_t{1}, size_t{7}, size_t{10007}}) {
         std::vector<int64_t> mine(count);
-        for (size_t i = 0; i < count; ++i) mine[i] = static_cast<int64_t>(i) + 1000 * peers->rank();
-        const auto sums = all_reduced(*peers, mine, Reduction::kSum, peers->all());
-        const auto largest = all_reduced(*peers, mine, Reduction::kMax, peers->all());
-        const auto least = all_reduced(*peers, mine, Reduction::kMin, peers->all());
+        for (size_t i = 0; i < count; ++i)
+          mine[i] = static_cast<int64_t>(i) + 1000 * communicator->rank();
+        const auto sums = all_reduced(*communicator, mine, Reduction::kSum, communicator->all());
+        const auto largest = all_reduced(*communicator, mine, Reduction::kMax, communicator->all());
+        const auto least = all_reduced(*communicator, mine, Reduction::kMin, communicator->all());
         for (size_t i = 0; i < count; ++i) {
           const auto at = static_cast<int64_t>(i);
           ASSERT_EQ(sums[i], ranks * at + 1000 * (ranks * (ranks - 1) / 2));
@@ -72,15 +75,16 @@ TEST(Communicator, SumsOfSmallAndLargeArrays) {
 TEST(Communicator, SumsOfSeveralTensors) {
   for (const int ranks : {1, 2, 3, 5})
     for (const int64_t scale : {1, 900}) {
-      simulate(ranks, [&](const Peers& peers) {
+      simulate(ranks, [&](const Peers& communicator) {
         std::vector<std::vector<float>> in, out, wanted;
-        std::vector<Summand> tensors;
+        std::vector<ReduceBuffer> tensors;
         int64_t all = 0;
         for (const int64_t size : {3, 0, 1, 7, 2}) {
           std::vector<float> values;
           for (int64_t i = 0; i < size * scale; ++i)
-            values.push_back(std::sin(static_cast<float>(i + 10 * size + peers->rank())));
-          wanted.push_back(all_reduced(*peers, values, Reduction::kSum, peers->all()));
+            values.push_back(std::sin(static_cast<float>(i + 10 * size + communicator->rank())));
+          wanted.push_back(
+              all_reduced(*communicator, values, Reduction::kSum, communicator->all()));
           out.emplace_back(values.size());
           in.push_back(std::move(values));
           all += size * scale;
@@ -88,8 +92,9 @@ TEST(Communicator, SumsOfSeveralTensors) {
         for (size_t i = 0; i < in.size(); ++i)
           tensors.push_back({in[i].data(), out[i].data(), static_cast<int64_t>(in[i].size())});
         std::vector<std::byte> scratch(
-            Communicator::all_reduce_scratch(DType::kF32, all, peers->all().size()));
-        peers->all_reduce(tensors, DType::kF32, Reduction::kSum, peers->all(), scratch.data());
+            Communicator::all_reduce_scratch(DType::kF32, all, communicator->all().size()));
+        communicator->all_reduce(tensors, DType::kF32, Reduction::kSum, communicator->all(),
+                                 scratch.data());
         EXPECT_EQ(out, wanted);
       });
     }
@@ -99,21 +104,22 @@ TEST(Communicator, SumsOfSeveralTensors) {
 // 1e8 + (-1e8 + 1) = 0, while from left to right it is 1.
 TEST(Communicator, AddsInATreeOverTheRanks) {
   for (const size_t count : {size_t{3}, size_t{9001}})
-    simulate(4, [&](const Peers& peers) {
+    simulate(4, [&](const Peers& communicator) {
       const float parts[] = {1e8f, 1.0f, -1e8f, 1.0f};
-      const auto sums = all_reduced(*peers, std::vector<float>(count, parts[peers->rank()]),
-                                    Reduction::kSum, peers->all());
+      const auto sums =
+          all_reduced(*communicator, std::vector<float>(count, parts[communicator->rank()]),
+                      Reduction::kSum, communicator->all());
       const float tree = (parts[0] + parts[1]) + (parts[2] + parts[3]);
       for (const float sum : sums) ASSERT_EQ(sum, tree);
     });
 }
 
 TEST(Communicator, MaximumKeepsNaN) {
-  simulate(2, [](const Peers& peers) {
+  simulate(2, [](const Peers& communicator) {
     const float nan = std::nanf("");
     const std::vector<float> mine =
-        peers->rank() == 0 ? std::vector<float>{1, nan, 3} : std::vector<float>{nan, 2, 4};
-    const auto largest = all_reduced(*peers, mine, Reduction::kMax, peers->all());
+        communicator->rank() == 0 ? std::vector<float>{1, nan, 3} : std::vector<float>{nan, 2, 4};
+    const auto largest = all_reduced(*communicator, mine, Reduction::kMax, communicator->all());
     EXPECT_TRUE(std::isnan(largest[0]));
     EXPECT_TRUE(std::isnan(largest[1]));
     EXPECT_EQ(largest[2], 4);
@@ -121,51 +127,54 @@ TEST(Communicator, MaximumKeepsNaN) {
 }
 
 TEST(Communicator, GroupsAreIndependent) {
-  simulate(4, [](const Peers& peers) {
+  simulate(4, [](const Peers& communicator) {
     const std::vector<int> group =
-        peers->rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{1, 3};
-    const auto sums =
-        all_reduced<double>(*peers, {static_cast<double>(peers->rank())}, Reduction::kSum, group);
-    EXPECT_EQ(sums[0], peers->rank() % 2 == 0 ? 2 : 4);
+        communicator->rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{1, 3};
+    const auto sums = all_reduced<double>(
+        *communicator, {static_cast<double>(communicator->rank())}, Reduction::kSum, group);
+    EXPECT_EQ(sums[0], communicator->rank() % 2 == 0 ? 2 : 4);
   });
 }
 
 // Each rank has its part of what all_reduce gives to all, with the same bits.
 TEST(Communicator, ScattersPartsOfASum) {
   for (const int ranks : {1, 2, 3, 4})
-    simulate(ranks, [&](const Peers& peers) {
+    simulate(ranks, [&](const Peers& communicator) {
       std::vector<int64_t> counts;
       int64_t total = 0, before = 0;
       for (int rank = 0; rank < ranks; ++rank) {
         counts.push_back(rank == 1 ? 0 : 1000 * rank + 7);
-        if (rank < peers->rank()) before += counts.back();
+        if (rank < communicator->rank()) before += counts.back();
         total += counts.back();
       }
       std::vector<float> mine(static_cast<size_t>(total));
       for (size_t i = 0; i < mine.size(); ++i)
-        mine[i] = std::sin(static_cast<float>(i) + 0.3f * static_cast<float>(peers->rank()));
-      const auto wanted = all_reduced(*peers, mine, Reduction::kSum, peers->all());
-      const auto own = static_cast<size_t>(counts[static_cast<size_t>(peers->rank())]);
+        mine[i] = std::sin(static_cast<float>(i) + 0.3f * static_cast<float>(communicator->rank()));
+      const auto wanted = all_reduced(*communicator, mine, Reduction::kSum, communicator->all());
+      const auto own = static_cast<size_t>(counts[static_cast<size_t>(communicator->rank())]);
       std::vector<float> part(own);
       std::vector<std::byte> scratch(
           Communicator::reduce_scatter_scratch(own * sizeof(float), static_cast<size_t>(ranks)));
-      peers->reset_costs();
-      peers->reduce_scatter(mine.data(), part.data(), counts, DType::kF32, Reduction::kSum,
-                            peers->all(), scratch.data());
+      communicator->reset_costs();
+      communicator->reduce_scatter(mine.data(), part.data(), counts, DType::kF32, Reduction::kSum,
+                                   communicator->all(), scratch.data());
       for (size_t i = 0; i < own; ++i)
         ASSERT_EQ(part[i], wanted[static_cast<size_t>(before) + i]) << i;
-      const ExchangeCost& cost = peers->costs()[static_cast<size_t>(Exchange::kReduceScatter)];
+      const ExchangeCost& cost =
+          communicator->costs()[static_cast<size_t>(Exchange::kReduceScatter)];
       EXPECT_EQ(cost.calls, ranks == 1 ? 0 : 1);
       EXPECT_EQ(cost.bytes, ranks == 1 ? 0 : 4 * (total - static_cast<int64_t>(own)));
     });
 }
 
 TEST(Communicator, CostsOfAllRanks) {
-  simulate(2, [](const Peers& peers) {
-    peers->reset_costs();
-    all_reduced<double>(*peers, std::vector<double>(4), Reduction::kSum, peers->all());
-    all_reduced<double>(*peers, std::vector<double>(5000), Reduction::kSum, peers->all());
-    const auto costs = peers->gather_costs();
+  simulate(2, [](const Peers& communicator) {
+    communicator->reset_costs();
+    all_reduced<double>(*communicator, std::vector<double>(4), Reduction::kSum,
+                        communicator->all());
+    all_reduced<double>(*communicator, std::vector<double>(5000), Reduction::kSum,
+                        communicator->all());
+    const auto costs = communicator->gather_costs();
     ASSERT_EQ(costs.size(), 2u);
     for (const ExchangeCosts& rank : costs) {
       const ExchangeCost& cost = rank[static_cast<size_t>(Exchange::kAllReduce)];
@@ -177,20 +186,21 @@ TEST(Communicator, CostsOfAllRanks) {
 }
 
 TEST(Communicator, GathersPartsOfDifferentSizes) {
-  simulate(3, [](const Peers& peers) {
+  simulate(3, [](const Peers& communicator) {
     const std::vector<size_t> bytes = {2, 0, 3};
     const std::string parts[] = {"ab", "", "cde"};
     std::string joined(5, ' ');
-    peers->all_gather(parts[peers->rank()].data(), joined.data(), bytes, peers->all());
+    communicator->all_gather(parts[communicator->rank()].data(), joined.data(), bytes,
+                             communicator->all());
     EXPECT_EQ(joined, "abcde");
 
     std::string arrived[] = {std::string(2, ' '), "", std::string(3, ' ')};
     std::vector<std::span<std::byte>> places;
     for (std::string& text : arrived)
       places.push_back(std::as_writable_bytes(std::span(text.data(), text.size())));
-    const std::string& mine = parts[peers->rank()];
-    peers->gather(std::as_bytes(std::span(mine.data(), mine.size())), places, 0);
-    if (peers->is_root()) {
+    const std::string& mine = parts[communicator->rank()];
+    communicator->gather(std::as_bytes(std::span(mine.data(), mine.size())), places, 0);
+    if (communicator->is_root()) {
       EXPECT_EQ(arrived[0] + arrived[1] + arrived[2], "abcde");
     }
   });
@@ -198,9 +208,9 @@ TEST(Communicator, GathersPartsOfDifferentSizes) {
 
 TEST(Simulation, TheFirstErrorIsTheOneThatIsThrown) {
   try {
-    simulate(3, [](const Peers& peers) {
-      if (peers->rank() == 1) fail(ErrorCode::kData, "the data of rank 1 is bad");
-      peers->barrier();  // would wait for ever
+    simulate(3, [](const Peers& communicator) {
+      if (communicator->rank() == 1) fail(ErrorCode::kData, "the data of rank 1 is bad");
+      communicator->barrier();  // would wait for ever
     });
     FAIL() << "expected an error";
   } catch (const Error& e) {
@@ -211,11 +221,11 @@ TEST(Simulation, TheFirstErrorIsTheOneThatIsThrown) {
 
 TEST(Simulation, RanksOfDifferentProgramsAreToldApart) {
   try {
-    simulate(2, [](const Peers& peers) {
-      if (peers->rank() == 0)
-        peers->barrier();
+    simulate(2, [](const Peers& communicator) {
+      if (communicator->rank() == 0)
+        communicator->barrier();
       else
-        peers->max(1);
+        communicator->max(1);
     });
     FAIL() << "expected an error";
   } catch (const Error& e) {
@@ -226,21 +236,21 @@ TEST(Simulation, RanksOfDifferentProgramsAreToldApart) {
 
 TEST(Communicator, RecordsExchangesThatBelongTogether) {
   std::vector<std::vector<ExchangeRecord>> records(2);
-  simulate(2, [&](const Peers& peers) {
+  simulate(2, [&](const Peers& communicator) {
     const std::vector<int64_t> large(10007, 1);
-    peers->barrier();  // before recording
-    peers->record_exchanges();
-    all_reduced<int64_t>(*peers, {1, 2}, Reduction::kSum, peers->all());
-    all_reduced(*peers, large, Reduction::kSum, peers->all());
-    int64_t number = peers->rank();
+    communicator->barrier();  // before recording
+    communicator->record_exchanges();
+    all_reduced<int64_t>(*communicator, {1, 2}, Reduction::kSum, communicator->all());
+    all_reduced(*communicator, large, Reduction::kSum, communicator->all());
+    int64_t number = communicator->rank();
     const auto bytes = std::as_writable_bytes(std::span(&number, 1));
-    if (peers->is_root())
-      peers->post(1, 3, bytes);
+    if (communicator->is_root())
+      communicator->isend(1, 3, bytes);
     else
-      peers->take(0, 3, bytes);
-    records[static_cast<size_t>(peers->rank())] = peers->take_records();
-    peers->barrier();
-    EXPECT_TRUE(peers->take_records().empty());
+      communicator->recv(0, 3, bytes);
+    records[static_cast<size_t>(communicator->rank())] = communicator->take_records();
+    communicator->barrier();
+    EXPECT_TRUE(communicator->take_records().empty());
   });
   ASSERT_EQ(records[0].size(), 4u);  // a large sum has two parts
   ASSERT_EQ(records[1].size(), 4u);
@@ -263,9 +273,10 @@ TEST(Communicator, RecordsExchangesThatBelongTogether) {
 }
 
 TEST(Communicator, ClocksOfOneMachineAgree) {
-  simulate(3, [](const Peers& peers) {
-    const std::vector<int64_t> offsets = clock_offsets(*peers);
-    EXPECT_EQ(offsets, peers->is_root() ? std::vector<int64_t>(3, 0) : std::vector<int64_t>());
+  simulate(3, [](const Peers& communicator) {
+    const std::vector<int64_t> offsets = clock_offsets(*communicator);
+    EXPECT_EQ(offsets,
+              communicator->is_root() ? std::vector<int64_t>(3, 0) : std::vector<int64_t>());
   });
 }
 

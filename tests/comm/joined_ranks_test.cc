@@ -30,8 +30,8 @@ void run_ranks(int ranks, Body&& body, const std::function<void(Rendezvous&)>& m
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
-      Communicator peers(join({rank, ranks, rendezvous.address(), rendezvous.token()}));
-      body(peers);
+      Communicator communicator(join({rank, ranks, rendezvous.address(), rendezvous.token()}));
+      body(communicator);
     });
   while (!rendezvous.complete()) {
     std::vector<pollfd> waits;
@@ -55,14 +55,14 @@ class JoinedRanks : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Transports, JoinedRanks, testing::Values("auto", "tcp", "gloo"),
                          [](const auto& info) { return std::string(info.param); });
 
-std::vector<float> sums(Communicator& peers, int64_t count) {
+std::vector<float> sums(Communicator& communicator, int64_t count) {
   std::vector<float> mine, out(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
-    mine.push_back(std::sin(static_cast<float>(i * (peers.rank() + 3))));
+    mine.push_back(std::sin(static_cast<float>(i * (communicator.rank() + 3))));
   std::vector<std::byte> scratch(
-      Communicator::all_reduce_scratch(DType::kF32, count, peers.all().size()));
-  peers.all_reduce(mine.data(), out.data(), count, DType::kF32, Reduction::kSum, peers.all(),
-                   scratch.data());
+      Communicator::all_reduce_scratch(DType::kF32, count, communicator.all().size()));
+  communicator.all_reduce(mine.data(), out.data(), count, DType::kF32, Reduction::kSum,
+                          communicator.all(), scratch.data());
   return out;
 }
 
@@ -70,61 +70,64 @@ TEST_P(JoinedRanks, SumsHaveTheBitsOfASimulation) {
   for (const int ranks : {2, 3, 5})
     for (const int64_t count : {int64_t{5}, int64_t{300001}}) {
       std::vector<float> simulated;
-      simulate(ranks, [&](const std::shared_ptr<Communicator>& peers) {
-        const auto result = sums(*peers, count);
-        if (peers->is_root()) simulated = result;
+      simulate(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
+        const auto result = sums(*communicator, count);
+        if (communicator->is_root()) simulated = result;
       });
-      run_ranks(ranks, [&](Communicator& peers) { EXPECT_EQ(sums(peers, count), simulated); });
+      run_ranks(ranks, [&](Communicator& communicator) {
+        EXPECT_EQ(sums(communicator, count), simulated);
+      });
     }
 }
 
 // In pieces that end elsewhere on both sides.
 TEST_P(JoinedRanks, SeveralTensorsAreSummedTogether) {
-  const auto together = [](Communicator& peers) {
+  const auto together = [](Communicator& communicator) {
     std::vector<std::vector<float>> in, out;
-    std::vector<Summand> tensors;
+    std::vector<ReduceBuffer> tensors;
     int64_t all = 0;
     for (const int64_t size : {100003, 1, 0, 65536, 9}) {
       auto& values = in.emplace_back();
       for (int64_t i = 0; i < size; ++i)
-        values.push_back(std::sin(static_cast<float>(i * (peers.rank() + 3) + size)));
+        values.push_back(std::sin(static_cast<float>(i * (communicator.rank() + 3) + size)));
       out.emplace_back(values.size());
       all += size;
     }
     for (size_t i = 0; i < in.size(); ++i)
       tensors.push_back({in[i].data(), out[i].data(), static_cast<int64_t>(in[i].size())});
     std::vector<std::byte> scratch(
-        Communicator::all_reduce_scratch(DType::kF32, all, peers.all().size()));
-    peers.all_reduce(tensors, DType::kF32, Reduction::kSum, peers.all(), scratch.data());
+        Communicator::all_reduce_scratch(DType::kF32, all, communicator.all().size()));
+    communicator.all_reduce(tensors, DType::kF32, Reduction::kSum, communicator.all(),
+                            scratch.data());
     return out;
   };
   for (const int ranks : {2, 3}) {
     std::vector<std::vector<float>> simulated;
-    simulate(ranks, [&](const std::shared_ptr<Communicator>& peers) {
-      auto result = together(*peers);
-      if (peers->is_root()) simulated = std::move(result);
+    simulate(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
+      auto result = together(*communicator);
+      if (communicator->is_root()) simulated = std::move(result);
     });
-    run_ranks(ranks, [&](Communicator& peers) {
-      for (int i = 0; i < 3; ++i) EXPECT_EQ(together(peers), simulated);
+    run_ranks(ranks, [&](Communicator& communicator) {
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(together(communicator), simulated);
     });
   }
 }
 
-TEST_P(JoinedRanks, StrangersAreTurnedAway) {
-  Socket stranger;
+TEST_P(JoinedRanks, OtherClientsAreRejected) {
+  Socket client;
   run_ranks(
-      2, [](Communicator& peers) { EXPECT_EQ(peers.max(peers.rank()), 1); },
+      2, [](Communicator& communicator) { EXPECT_EQ(communicator.max(communicator.rank()), 1); },
       [&](Rendezvous& rendezvous) {
-        stranger = connect_to(rendezvous.address());
-        stranger.send_line("not-the-token 0 1234");
+        client = connect_to(rendezvous.address());
+        client.send_line("not-the-token 0 1234");
       });
 }
 
 TEST_P(JoinedRanks, ALostPeerIsNamed) {
-  run_ranks(2, [](Communicator& peers) {
-    if (peers.rank() == 1) return peers.abort("");  // its connections close
+  run_ranks(2, [](Communicator& communicator) {
+    if (communicator.rank() == 1) return communicator.abort("");  // its connections close
     try {
-      peers.barrier();
+      communicator.barrier();
       ADD_FAILURE() << "expected an error";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::kPeer);
@@ -135,35 +138,36 @@ TEST_P(JoinedRanks, ALostPeerIsNamed) {
 }
 
 TEST_P(JoinedRanks, PostedMessagesAreTakenByTag) {
-  run_ranks(2, [](Communicator& peers) {
-    // Larger than the buffers of a socket: `post` must not wait for the other rank.
+  run_ranks(2, [](Communicator& communicator) {
+    // Larger than the buffers of a socket: `isend` must not wait for the other rank.
     constexpr size_t kCount = 3 << 20;
     const auto message = [](int number) {
       std::vector<std::byte> out(kCount);
       for (size_t i = 0; i < kCount; ++i) out[i] = static_cast<std::byte>(i * (number + 3) >> 3);
       return out;
     };
-    const int other = 1 - peers.rank();
+    const int other = 1 - communicator.rank();
     for (int number = 0; number < 4; ++number)
-      peers.post(other, static_cast<uint32_t>(number), message(10 * peers.rank() + number));
+      communicator.isend(other, static_cast<uint32_t>(number),
+                         message(10 * communicator.rank() + number));
     for (const int number : {2, 0, 3, 1}) {
       std::vector<std::byte> found(kCount);
-      peers.take(other, static_cast<uint32_t>(number), found);
+      communicator.recv(other, static_cast<uint32_t>(number), found);
       EXPECT_EQ(found, message(10 * other + number));
     }
-    EXPECT_EQ(peers.max(peers.rank()), 1);
+    EXPECT_EQ(communicator.max(communicator.rank()), 1);
   });
 }
 
 TEST_P(JoinedRanks, MessagesMayOvertakeCollectives) {
-  run_ranks(2, [](Communicator& peers) {
-    const int other = 1 - peers.rank();
+  run_ranks(2, [](Communicator& communicator) {
+    const int other = 1 - communicator.rank();
     std::vector<std::byte> bytes(5, std::byte{7}), found(5);
-    peers.post(other, 1, bytes);
-    peers.barrier();
-    peers.take(other, 1, found);
+    communicator.isend(other, 1, bytes);
+    communicator.barrier();
+    communicator.recv(other, 1, found);
     EXPECT_EQ(found, bytes);
-    EXPECT_EQ(peers.sent_bytes(), 5);
+    EXPECT_EQ(communicator.sent_bytes(), 5);
   });
 }
 
@@ -172,8 +176,8 @@ TEST_P(JoinedRanks, RankZeroHoldsTheRendezvousWithoutALauncher) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank)
     threads.emplace_back([&, rank] {
-      Communicator peers(join({rank, 3, str("127.0.0.1:", port), "job.7", "a test"}));
-      EXPECT_EQ(peers.max(peers.rank()), 2);
+      Communicator communicator(join({rank, 3, str("127.0.0.1:", port), "job.7", "a test"}));
+      EXPECT_EQ(communicator.max(communicator.rank()), 2);
     });
   for (std::thread& thread : threads) thread.join();
 }
@@ -199,14 +203,14 @@ TEST_P(JoinedRanks, AWaitEndsAtTheTimeout) {
     threads.emplace_back([&, rank] {
       JoinOptions options;
       options.timeout = std::chrono::milliseconds(300);
-      Communicator peers(join({rank, 2, rendezvous.address(), rendezvous.token()}, options));
-      peers.at_step(5);
+      Communicator communicator(join({rank, 2, rendezvous.address(), rendezvous.token()}, options));
+      communicator.set_step(5);
       if (rank == 1) {
         while (!failed) std::this_thread::sleep_for(std::chrono::milliseconds(10));
         return;
       }
       try {
-        peers.barrier();
+        communicator.barrier();
         ADD_FAILURE() << "expected an error";
       } catch (const Error& e) {
         EXPECT_NE(e.message().find("waited for rank 1 in barrier 1 of step 5"), std::string::npos)

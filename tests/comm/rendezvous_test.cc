@@ -1,4 +1,4 @@
-// Signs of life at the rendezvous: lost and late ranks are named, and launchers are heard.
+// Heartbeats at the rendezvous: lost and late ranks are named, and lines of launchers are read.
 
 #include "comm/rendezvous.h"
 
@@ -124,14 +124,14 @@ TEST(Rendezvous, HearsLaunchersOfOtherMachines) {
 
 TEST(Rendezvous, SurvivesNoise) {
   Rendezvous rendezvous(1);
-  std::vector<Socket> strangers;
+  std::vector<Socket> clients;
   for (const char* text :
        {"", "GET / HTTP/1.1", "token", " rank 0", "\n\n", "rank rank rank 1 1"}) {
-    strangers.push_back(connect_to(rendezvous.address()));
-    strangers.back().send_line(text);
+    clients.push_back(connect_to(rendezvous.address()));
+    clients.back().send_line(text);
   }
-  strangers.push_back(connect_to(rendezvous.address()));
-  strangers.back().send_line(std::string(100000, 'x'));
+  clients.push_back(connect_to(rendezvous.address()));
+  clients.back().send_line(std::string(100000, 'x'));
   Ranks ranks(rendezvous, 1);
 }
 

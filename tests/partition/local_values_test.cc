@@ -186,24 +186,25 @@ TEST_P(LocalValues, AreThoseOfTheLogicalFunction) {
         for (Split& s : placement) s.units = inputs[i].shape[static_cast<size_t>(s.dim)];
         options.placements["w"] = placement;
       }
-    comm::simulate(options.mesh.size(), [&](const std::shared_ptr<comm::Communicator>& peers) {
-      PartitionOptions mine = options;
-      mine.rank = peers->rank();
-      Partitioned local = partition(logical, mine);
-      ir::verify(*local.function);
-      std::vector<Array> parts;
-      for (size_t i = 0; i < inputs.size(); ++i)
-        parts.push_back(shard(inputs[i], local.inputs[i], mine.mesh, mine.rank));
-      const std::vector<Array> found =
-          run(std::shared_ptr<ir::Function>(std::move(local.function)), parts);
-      ASSERT_EQ(found.size(), wanted.size());
-      for (size_t r = 0; r < found.size(); ++r) {
-        ASSERT_EQ(found[r].shape, wanted[r].shape);
-        for (int64_t i = 0; i < found[r].size(); ++i)
-          ASSERT_NEAR(found[r].number(i), wanted[r].number(i), 1e-12)
-              << "result " << r << ", element " << i << ", " << mine.mesh.text();
-      }
-    });
+    comm::simulate(options.mesh.size(),
+                   [&](const std::shared_ptr<comm::Communicator>& communicator) {
+                     PartitionOptions mine = options;
+                     mine.rank = communicator->rank();
+                     Partitioned local = partition(logical, mine);
+                     ir::verify(*local.function);
+                     std::vector<Array> parts;
+                     for (size_t i = 0; i < inputs.size(); ++i)
+                       parts.push_back(shard(inputs[i], local.inputs[i], mine.mesh, mine.rank));
+                     const std::vector<Array> found =
+                         run(std::shared_ptr<ir::Function>(std::move(local.function)), parts);
+                     ASSERT_EQ(found.size(), wanted.size());
+                     for (size_t r = 0; r < found.size(); ++r) {
+                       ASSERT_EQ(found[r].shape, wanted[r].shape);
+                       for (int64_t i = 0; i < found[r].size(); ++i)
+                         ASSERT_NEAR(found[r].number(i), wanted[r].number(i), 1e-12)
+                             << "result " << r << ", element " << i << ", " << mine.mesh.text();
+                     }
+                   });
   }
 }
 

@@ -62,11 +62,11 @@ data:
                                     golden, R"(, arrays: {x: x, y: y}}
 train: {checkpoint_every: 9, evaluate_every: never, steps: 30, )",
                                     train, "}\n", parallel));
-  const auto train_on = [&](const std::shared_ptr<comm::Communicator>& peers) {
+  const auto train_on = [&](const std::shared_ptr<comm::Communicator>& communicator) {
     TrainOptions options;
     options.output = folder.file(name);
     options.eager = eager;
-    options.peers = peers;
+    options.communicator = communicator;
     TrainObserver silent;
     Trainer(read_config(config, {}), options, silent).run();
   };

@@ -57,7 +57,7 @@ struct Sums {
   std::vector<int> ranks;
   comm::Reduction reduction;
   DType dtype;
-  std::vector<comm::Summand> tensors;
+  std::vector<comm::ReduceBuffer> tensors;
   std::vector<void*> sources;  ///< room for the operands, or the copies of them that are summed
   int64_t count = 0;
 
@@ -139,7 +139,7 @@ std::unique_ptr<Kernel> prepare_comm_wait(const KernelRequest& request) {
   return make_kernel(
       [bytes = static_cast<size_t>(storage_bytes(x.dtype, x.size()))](
           const RunContext&, void* const* operands, void* const* results) {
-        if (comm::Communicator* const peers = comm::current_communicator()) peers->finish();
+        if (comm::Communicator* const group = comm::current_communicator()) group->wait();
         if (operands[0] != results[0] && bytes > 0) std::memcpy(results[0], operands[0], bytes);
       },
       0, "comm");
@@ -171,7 +171,7 @@ struct Scatter {
     packs = rows.outer > 1 && ranks.size() > 1;
   }
   size_t scratch() const { return reducing + (packs ? total : 0); }
-  /// The parts of the ranks one behind the other.
+  /// The parts of the ranks, contiguous, in rank order.
   const void* packed(const void* in, std::byte* scratch) const {
     if (!packs) return in;
     std::byte* const out = scratch + reducing;
@@ -206,7 +206,7 @@ struct Gather {
   }
   bool packs() const { return outer > 1 && ranks.size() > 1; }
   size_t scratch() const { return packs() ? total : 0; }
-  /// Rows of all ranks from the parts of the ranks one behind the other.
+  /// Rows of all ranks from the contiguous parts of the ranks.
   void unpack(const std::byte* parts, void* out) const {
     auto* to = static_cast<std::byte*>(out);
     for (int64_t row = 0; row < outer; ++row) {
@@ -271,12 +271,12 @@ std::unique_ptr<Kernel> prepare_comm_all_gather(const KernelRequest& request) {
           std::memcpy(results[0], operands[0], gather.total);
           return;
         }
-        comm::Communicator& peers = communicator(gather.ranks);
+        comm::Communicator& group = communicator(gather.ranks);
         if (!gather.packs()) {
-          peers.all_gather(operands[0], results[0], gather.bytes, gather.ranks);
+          group.all_gather(operands[0], results[0], gather.bytes, gather.ranks);
           return;
         }
-        peers.all_gather(operands[0], context.scratch, gather.bytes, gather.ranks);
+        group.all_gather(operands[0], context.scratch, gather.bytes, gather.ranks);
         gather.unpack(context.scratch, results[0]);
       },
       gather.scratch(), "comm");
@@ -292,13 +292,13 @@ std::unique_ptr<Kernel> prepare_comm_start_all_gather(const KernelRequest& reque
           std::memcpy(results[0], operands[0], gather->total);
           return;
         }
-        comm::Communicator& peers = communicator(gather->ranks);
+        comm::Communicator& group = communicator(gather->ranks);
         if (!gather->packs()) {
-          peers.start_all_gather(operands[0], results[0], gather->bytes, gather->ranks);
+          group.start_all_gather(operands[0], results[0], gather->bytes, gather->ranks);
           return;
         }
         auto* const memory = static_cast<std::byte*>(results[1]);
-        peers.start_all_gather(operands[0], memory, gather->bytes, gather->ranks,
+        group.start_all_gather(operands[0], memory, gather->bytes, gather->ranks,
                                [gather, memory, out = results[0]] { gather->unpack(memory, out); });
       },
       0, "comm");

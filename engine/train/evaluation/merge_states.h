@@ -11,7 +11,7 @@ namespace paddle::train {
 
 /// Makes each state the sum of those of the group's ranks, with the same bits on all of them. All
 /// ranks of the group call it with the same states in the same order.
-void merge_states(comm::Communicator& peers, std::span<const int> group,
+void merge_states(comm::Communicator& communicator, std::span<const int> group,
                   std::span<metrics::MetricState* const> states);
 
 }  // namespace paddle::train

@@ -267,7 +267,7 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
 void Trainer::Impl::write_details(const EvaluationDetails& details, const LogLine& line,
                                   const data::Dataset& dataset) const {
   const bool in_run = metrics_ != nullptr;
-  if (!peers_->is_root() || details.empty() || (options_.details.empty() && !in_run)) return;
+  if (!communicator_->is_root() || details.empty() || (options_.details.empty() && !in_run)) return;
   const std::string file =
       options_.details.empty() ? folder_.file("evaluation.json") : options_.details;
   write_file_atomically(file, details.json(line.kind, line.step, dataset) + "\n");
@@ -443,7 +443,7 @@ void Trainer::Impl::log_failed() {
 }
 
 void Trainer::Impl::write_report(const std::string& ending) const {
-  if (!peers_->is_root() || !metrics_) return;
+  if (!communicator_->is_root() || !metrics_) return;
   try {
     write_run_report(folder_.path(), ending);
   } catch (const std::exception& e) {
@@ -455,7 +455,7 @@ void Trainer::Impl::finish(TrainResult& result) {
   if (!result.stopped_by) log_train();
   result.checkpoint = checkpoint();
   complete_checkpoint();
-  if (peers_->is_root()) write_skipped();
+  if (communicator_->is_root()) write_skipped();
   for (const std::string& line : session_->tables().summary()) observer_.note(line);
   for (const data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
     if (loader)
@@ -483,7 +483,7 @@ void Trainer::Impl::finish(TrainResult& result) {
     return write_report(interrupted);
   }
   const program::ParameterStore evaluated = saved_store();
-  if (!peers_->is_root()) return;
+  if (!communicator_->is_root()) return;
   if (config_.adapters) write_adapter_files(evaluated);
   for (const program::NamedModel& model : config_.models) {
     const bool exported = &model == &config_.models.front();

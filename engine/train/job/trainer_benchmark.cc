@@ -13,9 +13,9 @@ namespace paddle::train {
 void Trainer::Impl::begin_timing() {
   if (profile_) {
     profile_->recording = true;
-    peers_->record_exchanges();
+    communicator_->record_exchanges();
   }
-  peers_->reset_costs();
+  communicator_->reset_costs();
 }
 
 std::vector<double> Trainer::Impl::steps_in_memory(BenchmarkResult& r) {
@@ -92,7 +92,7 @@ BenchmarkResult Trainer::Impl::benchmark() {
   if (profile_) profile_->recording = false;  // not while warming up
   BenchmarkResult r;
   std::vector<double> times = options_.loaded_warm_up ? loaded_steps(r) : steps_in_memory(r);
-  if (peers_->size() > 1) r.communication = peers_->gather_costs();
+  if (communicator_->size() > 1) r.communication = communicator_->gather_costs();
   if (times.empty()) return r;  // stopped before the first
   std::sort(times.begin(), times.end());
   r.min_ms = times.front();

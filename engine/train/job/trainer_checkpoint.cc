@@ -24,7 +24,7 @@ std::string Trainer::Impl::checkpoint() {
   written_ = true;
   program::CheckpointContent content;
   content.state = state_;
-  if (peers_->is_root()) {
+  if (communicator_->is_root()) {
     content.config = config::dump_yaml(config_.document);
     content.module = ir::print(session_->module());
     content.further = [this](const std::string& folder) {
@@ -39,8 +39,8 @@ std::string Trainer::Impl::checkpoint() {
                                              averages_of(store_), config_.checkpoint_async);
   pending_->step = state_.step;
   pending_->best_step = state_.best_step;
-  if (peers_->is_root()) pending_->writer.create();
-  peers_->barrier();
+  if (communicator_->is_root()) pending_->writer.create();
+  communicator_->barrier();
   const auto part_of = [&](const std::string& name) {
     return session_->tables().has_name(name) ? program::whole_part(stored.array(name))
                                              : session_->written_part(name);
@@ -55,23 +55,24 @@ void Trainer::Impl::continue_checkpoint() {
   pending_->wait();
   if (!pending_->has_tensors) {
     pending_->has_tensors = true;
-    if (peers_->is_root()) pending_->start([writer = &pending_->writer] { writer->finish(); });
+    if (communicator_->is_root())
+      pending_->start([writer = &pending_->writer] { writer->finish(); });
     return;
   }
-  if (peers_->is_root())
+  if (communicator_->is_root())
     program::prune_checkpoints(folder_.checkpoints(), config_.keep_checkpoints,
                                {pending_->best_step, pending_->step});
   pending_.reset();
 }
 
 void Trainer::Impl::advance_checkpoint() {
-  if (pending_ && peers_->max(pending_->busy() ? 1 : 0) == 0) continue_checkpoint();
+  if (pending_ && communicator_->max(pending_->busy() ? 1 : 0) == 0) continue_checkpoint();
 }
 
 void Trainer::Impl::complete_checkpoint() {
   while (pending_) {
     pending_->wait();
-    peers_->barrier();
+    communicator_->barrier();
     continue_checkpoint();
   }
 }

@@ -81,7 +81,7 @@ data::Loader::BatchCheck Trainer::Impl::watch_alignments() {
 
 void Trainer::Impl::scan_data() {
   const data::Loader::BatchCheck check = watch_alignments();
-  if (config_.data.check_seconds <= 0 || !peers_->is_root()) return;
+  if (config_.data.check_seconds <= 0 || !communicator_->is_root()) return;
   const Phase phase("checking the data");
   struct Part {
     const char* name;

@@ -37,18 +37,18 @@ void Trainer::Impl::keep_best(const LogLine& line) {
   checkpoint();
   if (copies_weights()) complete_checkpoint();
   const program::ParameterStore saved = saved_store();
-  if (peers_->is_root()) write_best(saved);
+  if (communicator_->is_root()) write_best(saved);
 }
 
 bool Trainer::Impl::copies_weights() const {
-  return peers_->size() > 1 && config_.models.size() == 1 && config_.models.front().name.empty() &&
-         !config_.adapters;
+  return communicator_->size() > 1 && config_.models.size() == 1 &&
+         config_.models.front().name.empty() && !config_.adapters;
 }
 
 program::ParameterStore Trainer::Impl::saved_store() {
   if (copies_weights()) return store_;
   program::ParameterStore out = session_->whole_store();
-  if (peers_->is_root()) swap_averages(out);
+  if (communicator_->is_root()) swap_averages(out);
   return session_->tables().with_tables(out);
 }
 
@@ -150,7 +150,7 @@ bool Trainer::Impl::ended_early() {
   } else if (config_.max_time > 0) {
     const double seconds = seconds_before_ + seconds_since(started_);
     // All ranks end at the same step.
-    if (peers_->max(seconds >= config_.max_time ? 1 : 0) != 0)
+    if (communicator_->max(seconds >= config_.max_time ? 1 : 0) != 0)
       end_reason_ = str("stopped at step ", state_.step, " after train.max_time");
   }
   if (end_reason_.empty()) return false;

@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 }  // namespace
 
 void Trainer::Impl::claim_folder() {
-  check_rank_count(config_.parallel, peers_->size());
-  if (std::exchange(claimed_, true) || !peers_->is_root()) return;
+  check_rank_count(config_.parallel, communicator_->size());
+  if (std::exchange(claimed_, true) || !communicator_->is_root()) return;
   std::error_code ignored;
   if (const std::string own = folder_.file("config.yaml");
       !options_.resume && config_.document.source &&
@@ -32,7 +32,7 @@ void Trainer::Impl::claim_folder() {
 
 void Trainer::Impl::start_folder() {
   folder_.keep();
-  if (options_.overwrite && !options_.resume && peers_->is_root()) folder_.clear();
+  if (options_.overwrite && !options_.resume && communicator_->is_root()) folder_.clear();
   if (options_.resume) {
     if (restore()) {
       loader_->seek(state_.position);
@@ -42,7 +42,7 @@ void Trainer::Impl::start_folder() {
       observer_.note(folder_.path() + ": has no checkpoint yet; the run starts from the beginning");
     }
   }
-  if (!peers_->is_root()) return;
+  if (!communicator_->is_root()) return;
   metrics_ = std::make_unique<MetricsLog>(
       folder_.file("metrics.jsonl"), options_.resume ? state_.step : -1, state_.evaluation_due);
   if (config_.digests)

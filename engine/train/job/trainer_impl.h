@@ -36,7 +36,8 @@ class Trainer::Impl {
       : config_(std::move(config)),
         options_(std::move(options)),
         observer_(observer),
-        peers_(options_.peers ? options_.peers : std::make_shared<comm::Communicator>()),
+        communicator_(options_.communicator ? options_.communicator
+                                            : std::make_shared<comm::Communicator>()),
         folder_(options_.output) {
     if (options_.profile) profile_ = std::make_shared<runtime::Profile>();
   }
@@ -192,7 +193,7 @@ class Trainer::Impl {
   TrainObserver& observer_;
   /// Steps whose losses were not read yet, with their numbers.
   std::deque<std::pair<int64_t, StartedStep>> started_steps_;
-  std::shared_ptr<comm::Communicator> peers_;
+  std::shared_ptr<comm::Communicator> communicator_;
   program::ParameterStore store_;
   std::shared_ptr<Step> step_;
   std::unique_ptr<Session> session_;

@@ -12,18 +12,18 @@
 namespace paddle::train {
 
 int Trainer::Impl::stop_signal() {
-  if (stopped_by_ == 0) stopped_by_ = static_cast<int>(peers_->max(pending_interrupt()));
+  if (stopped_by_ == 0) stopped_by_ = static_cast<int>(communicator_->max(pending_interrupt()));
   return stopped_by_;
 }
 
 void Trainer::Impl::compare_ranks() {
-  if (peers_->size() == 1) return;
+  if (communicator_->size() == 1) return;
   const std::string config = config::dump_yaml(config_.document);
   const uint32_t digest = crc32(std::as_bytes(std::span(config.data(), config.size())));
-  const std::vector<int64_t> configs = peers_->gather_numbers(digest);
-  const std::vector<int64_t> models = peers_->gather_numbers(session_->forward_digest());
+  const std::vector<int64_t> configs = communicator_->gather_numbers(digest);
+  const std::vector<int64_t> models = communicator_->gather_numbers(session_->forward_digest());
   const std::vector<int64_t> versions =
-      peers_->gather_numbers(crc32(std::as_bytes(std::span(options_.version))));
+      communicator_->gather_numbers(crc32(std::as_bytes(std::span(options_.version))));
   for (size_t rank = 1; rank < configs.size(); ++rank) {
     if (versions[rank] != versions[0])
       fail(ErrorCode::kConfig, "rank ", rank,
@@ -52,13 +52,13 @@ void Trainer::Impl::report_partition() {
 }
 
 void Trainer::Impl::merge_over_ranks(Evaluator& metrics, EvaluationDetails& details) {
-  if (peers_->size() == 1) return;
+  if (communicator_->size() == 1) return;
   std::vector<metrics::MetricState*> states = metrics.states();
   if (metrics::MetricState* const state = details.state()) states.push_back(state);
   // Ranks that differ along other axes have counted the same rows.
   const partition::Mesh mesh = config_.parallel.mesh();
-  const std::vector<int64_t> group = mesh.group(peers_->rank(), mesh.axis("data"));
-  merge_states(*peers_, std::vector<int>(group.begin(), group.end()), states);
+  const std::vector<int64_t> group = mesh.group(communicator_->rank(), mesh.axis("data"));
+  merge_states(*communicator_, std::vector<int>(group.begin(), group.end()), states);
 }
 
 std::vector<std::string> Trainer::Impl::placement_lines() const {
@@ -95,11 +95,12 @@ int64_t Trainer::Impl::replay(const std::string& checkpoint,
 }
 
 std::string Trainer::Impl::memory_by_rank() {
-  if (peers_->size() == 1) return "";
-  const std::vector<int64_t> stored = peers_->gather_numbers(session_->stored_bytes());
+  if (communicator_->size() == 1) return "";
+  const std::vector<int64_t> stored = communicator_->gather_numbers(session_->stored_bytes());
   const std::vector<int64_t> step =
-      peers_->gather_numbers(static_cast<int64_t>(plan_->training.arena));
-  const std::vector<int64_t> all = peers_->gather_numbers(static_cast<int64_t>(plan_->total()));
+      communicator_->gather_numbers(static_cast<int64_t>(plan_->training.arena));
+  const std::vector<int64_t> all =
+      communicator_->gather_numbers(static_cast<int64_t>(plan_->total()));
   const auto column = [](int64_t bytes) {
     std::string text = human_bytes(static_cast<uint64_t>(bytes));
     constexpr size_t kWidth = 24;
@@ -123,7 +124,7 @@ void Trainer::Impl::read_own_rows() {
   if (!session_->reads_own_rows_alone()) return;
   const auto ranks = static_cast<int>(config_.parallel.data);
   const partition::Mesh mesh = config_.parallel.mesh();
-  const int rank = mesh.coordinate(peers_->rank(), mesh.axis("data"));
+  const int rank = mesh.coordinate(communicator_->rank(), mesh.axis("data"));
   const bool reads = loader_->read_rows([=](int64_t row, int64_t rows) {
     const int64_t micro = std::min(parts, rows);
     for (int64_t i = 0; i < micro; ++i) {
@@ -139,7 +140,7 @@ void Trainer::Impl::read_own_rows() {
 
 bool Trainer::Impl::restore() {
   int64_t step = -1;
-  if (peers_->is_root()) {
+  if (communicator_->is_root()) {
     Tables::Contents tables;
     const auto restored = folder_.restore(
         store_, session_->tables().of_checkpoint(tables), config_.document,
@@ -152,17 +153,17 @@ bool Trainer::Impl::restore() {
       check_record(restored->changes);
     }
   }
-  peers_->broadcast(std::as_writable_bytes(std::span(&step, 1)));
+  communicator_->broadcast(std::as_writable_bytes(std::span(&step, 1)));
   if (step < 0) return false;
-  if (!peers_->is_root())
+  if (!communicator_->is_root())
     state_ = program::read_checkpoint(folder_.checkpoints() + "/" + std::to_string(step), store_);
   swap_averages(store_);
   // The best so far may have been forgotten.
   double best = state_.best.value_or(std::nan(""));
-  peers_->broadcast(std::as_writable_bytes(std::span(&best, 1)));
-  peers_->broadcast(std::as_writable_bytes(std::span(&state_.best_step, 1)));
+  communicator_->broadcast(std::as_writable_bytes(std::span(&best, 1)));
+  communicator_->broadcast(std::as_writable_bytes(std::span(&state_.best_step, 1)));
   state_.best = std::isnan(best) ? std::nullopt : std::optional(best);
-  peers_->broadcast(std::as_writable_bytes(std::span(&other_metrics_, 1)));
+  communicator_->broadcast(std::as_writable_bytes(std::span(&other_metrics_, 1)));
   if (other_metrics_ == 0) return true;
   state_.early_stop = {};
   for (program::Watch& watch : state_.plateaus) watch = {.factor = watch.factor};

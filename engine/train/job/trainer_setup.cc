@@ -80,8 +80,8 @@ std::optional<Averaging> Trainer::Impl::averaging() const {
 }
 
 MemoryPlan Trainer::Impl::prepare() {
-  check_rank_count(config_.parallel, peers_->size());
-  if (options_.eager && peers_->size() > 1)
+  check_rank_count(config_.parallel, communicator_->size());
+  if (options_.eager && communicator_->size() > 1)
     fail(ErrorCode::kUsage, "--eager runs on one rank: a parallel run is a compiled step");
   if (options_.eager && config_.accumulate > 1 && config_.optimizers.size() > 1)
     fail(ErrorCode::kUsage,
@@ -167,7 +167,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.sharding = static_cast<int>(config_.parallel.sharding);
   options.bucket_bytes = config_.parallel.bucket_bytes;
   options.overlap = config_.parallel.overlap;
-  options.peers = peers_;
+  options.communicator = communicator_;
   options.observe = options_.observe;
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);
@@ -261,7 +261,7 @@ void Trainer::Impl::try_first_batches() {
     Evaluator metrics = make_evaluator(*valid_loader_);
     const program::NewSequence sequence(store_);
     metrics.update(evaluate_batch(*batch), batch->indices);
-    if (peers_->is_root()) metrics.results();  // other ranks may have counted nothing
+    if (communicator_->is_root()) metrics.results();  // other ranks may have counted nothing
   }
   valid_loader_->seek({});
 }

@@ -56,12 +56,12 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
                   mixed.scaling->dynamic ? ", dynamic" : "");
     lines.push_back(line);
   }
-  if (peers_->size() > 1) {
+  if (communicator_->size() > 1) {
     const auto split = std::count_if(
         store_.parameters.begin(), store_.parameters.end(),
         [&](const auto& parameter) { return !session_->placement_of(parameter.first).empty(); });
-    lines.push_back(str(peers_->size(), " ranks: ", config_.parallel.mesh().text(), "; ", split,
-                        " of ", store_.parameters.size(), " parameters are split"));
+    lines.push_back(str(communicator_->size(), " ranks: ", config_.parallel.mesh().text(), "; ",
+                        split, " of ", store_.parameters.size(), " parameters are split"));
   }
   lines.push_back(str("seed ", config_.seed, "; ", thread_count(), " threads of ",
                       available_cores(), " cores; ", config_.data.loader.workers,

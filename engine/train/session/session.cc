@@ -25,8 +25,8 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
   for (const NamedOptimizer& each : step_->definition().optimizers)
     if (!each.name.empty()) losses_.push_back(0);
   bind_sizes(options_.shapes);
-  if (comm::Communicator* const peers = options_.peers.get())
-    peers->overlap(options_.overlap.value_or(peers->can_overlap()));
+  if (comm::Communicator* const communicator = options_.communicator.get())
+    communicator->overlap(options_.overlap.value_or(communicator->can_overlap()));
   runtime::register_backends();
 }
 
@@ -49,7 +49,7 @@ void Session::bind_sizes(const std::vector<Array>& batch) {
 }
 
 Session::~Session() {
-  if (options_.peers) options_.peers->give_up();
+  if (options_.communicator) options_.communicator->abort_pending();
 }
 
 std::function<bool(const std::string&)> Session::frozen() const {
@@ -98,8 +98,8 @@ void Session::fill_inputs(Compiled& c, const std::vector<Array>& batch, const St
     if (const auto field = static_cast<size_t>(c.field[i]); c.field[i] >= 0) {
       put_input(c.inputs[i], batch[field], field);
       if (!c.placement[i].empty())
-        c.inputs[i] =
-            partition::shard(c.inputs[i], c.placement[i], options_.mesh, options_.peers->rank());
+        c.inputs[i] = partition::shard(c.inputs[i], c.placement[i], options_.mesh,
+                                       options_.communicator->rank());
     }
     if (Array* const stored = c.stored[i]) {
       if (stored->device() != options_.compile.target.device)
@@ -234,7 +234,7 @@ uint64_t Session::random_counter(const StepScalars& numbers, size_t micro_batch)
 double Session::train(std::span<const std::vector<Array>> micro_batches,
                       std::span<const double> weights, const StepScalars& numbers) {
   step_number_ = numbers.step;
-  if (options_.peers) options_.peers->at_step(numbers.step);
+  if (options_.communicator) options_.communicator->set_step(numbers.step);
   if (step_->minimizer()) return minimize(micro_batches, weights, numbers);
   if (is_pipelined()) return train_pipelined(micro_batches, weights, numbers);
   if (options_.accumulate > 1) return train_by_parts(micro_batches, weights, numbers);
@@ -260,7 +260,7 @@ StartedStep Session::start(std::span<const std::vector<Array>> micro_batches,
     return out;
   }
   step_number_ = numbers.step;
-  if (options_.peers) options_.peers->at_step(numbers.step);
+  if (options_.communicator) options_.communicator->set_step(numbers.step);
   bind_sizes(micro_batches[0]);
   Compiled& c = compiled(Part::kTrain);
   fill_inputs(c, micro_batches[0], numbers, weights[0], random_counter(numbers, 0));

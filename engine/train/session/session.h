@@ -73,7 +73,7 @@ struct SessionOptions {
   int64_t bucket_bytes = 4 << 20;  ///< of gradients that ranks sum together
   /// Whether full buckets are summed in a thread of their own; nothing: where that leaves time.
   std::optional<bool> overlap;
-  std::shared_ptr<comm::Communicator> peers;  ///< null: one rank
+  std::shared_ptr<comm::Communicator> communicator;  ///< null: one rank
 };
 
 /// Scalars that are the same for all micro-batches of a step.

@@ -13,7 +13,7 @@ void Session::partition(Compiled& c) {
   const bool first = placements_.empty();
   partition::PartitionOptions options;
   options.mesh = options_.mesh;
-  options.rank = options_.peers->rank();
+  options.rank = options_.communicator->rank();
   for (const FieldType& field : fields_) options.batch_inputs.insert(field.name);
   options.place = options_.place;
   options.rules = options_.rules;
@@ -43,7 +43,7 @@ void Session::partition(Compiled& c) {
   for (auto& [name, placement] : parted.placements) placements_.emplace(name, std::move(placement));
   if (first) {
     gathered_ = std::move(parted.gathered);
-    communication_text_ = str("rank ", options_.peers->rank(), " sends in each ",
+    communication_text_ = str("rank ", options_.communicator->rank(), " sends in each ",
                               options_.accumulate > 1 ? "micro-batch" : "step", ": ",
                               partition::text(partition::communication(*parted.function)));
   }
@@ -101,14 +101,16 @@ Array* Session::stored(const ir::Port& port, const partition::Placement& placeme
   if (placement.empty()) return &in_store(port);
   const auto [it, inserted] = parts_here_.try_emplace(port.name);
   if (inserted)
-    it->second = partition::shard(in_store(port), placement, options_.mesh, options_.peers->rank());
+    it->second =
+        partition::shard(in_store(port), placement, options_.mesh, options_.communicator->rank());
   return &it->second;
 }
 
 void Session::take_parts() {
   for (auto& [name, part] : parts_here_) {
     Array& whole = store_.array(name);
-    part = partition::shard(whole, placements_.at(name), options_.mesh, options_.peers->rank());
+    part =
+        partition::shard(whole, placements_.at(name), options_.mesh, options_.communicator->rank());
     whole = Array::reserve(whole.dtype, whole.shape);
   }
   // Parameters and states of other stages.
@@ -125,10 +127,10 @@ int64_t Session::stored_bytes() const {
   const auto add = [&](const std::string& name, const Array& whole) {
     if (!is_held(name)) return;
     const partition::Placement placement = placement_of(name);
-    const Dims shape =
-        placement.empty()
-            ? whole.shape
-            : partition::shard_shape(whole.shape, placement, options_.mesh, options_.peers->rank());
+    const Dims shape = placement.empty()
+                           ? whole.shape
+                           : partition::shard_shape(whole.shape, placement, options_.mesh,
+                                                    options_.communicator->rank());
     bytes += storage_bytes(whole.dtype, element_count(std::span(shape)));
   };
   for (const auto& [name, parameter] : store_.parameters) add(name, parameter.value);
@@ -138,7 +140,7 @@ int64_t Session::stored_bytes() const {
 
 program::ParameterStore Session::whole_store() {
   program::ParameterStore out = store_.on_host();
-  if (!options_.peers || options_.peers->size() == 1) return out;
+  if (!options_.communicator || options_.communicator->size() == 1) return out;
   std::vector<std::string> names;
   for (const auto& [name, parameter] : out.parameters) names.push_back(name);
   for (const auto& [name, value] : out.states) names.push_back(name);
@@ -153,9 +155,10 @@ partition::Placement Session::placement_of(const std::string& name) const {
 
 std::optional<program::TensorPart> Session::written_part(const std::string& name) {
   const Array& whole = store_.array(name);
-  if (!options_.peers || options_.peers->size() == 1) return program::whole_part(whole);
+  if (!options_.communicator || options_.communicator->size() == 1)
+    return program::whole_part(whole);
   const partition::Placement placement = placement_of(name);
-  const int rank = options_.peers->rank();
+  const int rank = options_.communicator->rank();
   if (!sends_part(rank, placement, pipeline_owner(name))) return std::nullopt;
   const auto here = parts_here_.find(name);
   program::TensorPart part;
@@ -189,17 +192,17 @@ void Session::gather_whole(const std::string& name, program::ParameterStore& out
   const Array& mine = part != parts_here_.end() ? part->second : store_.array(name);
   Array& whole = out.array(name);
   Array gathered = gather_array(mine, whole.dtype, whole.shape, placement, owner);
-  if (options_.peers->is_root()) whole = std::move(gathered);
+  if (options_.communicator->is_root()) whole = std::move(gathered);
 }
 
 Array Session::gather_array(const Array& mine, DType dtype, const Dims& shape,
                             const partition::Placement& placement, int owner) {
   const auto sends = [&](int rank) { return sends_part(rank, placement, owner); };
-  comm::Communicator& peers = *options_.peers;
-  std::vector<Array> arrived(peers.all().size());
-  std::vector<std::span<std::byte>> places(peers.all().size());
-  if (peers.is_root()) {
-    for (const int rank : peers.all()) {
+  comm::Communicator& communicator = *options_.communicator;
+  std::vector<Array> arrived(communicator.all().size());
+  std::vector<std::span<std::byte>> places(communicator.all().size());
+  if (communicator.is_root()) {
+    for (const int rank : communicator.all()) {
       if (!sends(rank)) continue;
       Array& to = arrived[static_cast<size_t>(rank)] =
           Array::empty(dtype, partition::shard_shape(shape, placement, options_.mesh, rank));
@@ -209,16 +212,16 @@ Array Session::gather_array(const Array& mine, DType dtype, const Dims& shape,
   }
   std::span<const std::byte> bytes;
   Array sent;
-  if (sends(peers.rank())) {
+  if (sends(communicator.rank())) {
     sent = mine.on_host();
     if (!sent.is_contiguous()) sent = sent.cast(sent.dtype);
     bytes = {static_cast<const std::byte*>(sent.raw()),
              static_cast<size_t>(storage_bytes(sent.dtype, sent.size()))};
   }
-  peers.gather(bytes, places, 0);
-  if (!peers.is_root()) return {};
+  communicator.gather(bytes, places, 0);
+  if (!communicator.is_root()) return {};
   Array whole = Array::empty(dtype, shape);
-  for (const int rank : peers.all()) {
+  for (const int rank : communicator.all()) {
     if (!sends(rank)) continue;
     Array& part = arrived[static_cast<size_t>(rank)];
     if (placement.empty()) return std::move(part);

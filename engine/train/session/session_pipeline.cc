@@ -97,12 +97,12 @@ std::set<int> Session::reading_positions(const std::string& name) const {
 }
 
 int Session::pipeline_position() const {
-  return options_.mesh.coordinate(options_.peers->rank(), options_.mesh.axis("pipeline"));
+  return options_.mesh.coordinate(options_.communicator->rank(), options_.mesh.axis("pipeline"));
 }
 
 int Session::pipeline_rank(int stage) const {
   const int axis = options_.mesh.axis("pipeline");
-  const auto group = options_.mesh.group(options_.peers->rank(), axis);
+  const auto group = options_.mesh.group(options_.communicator->rank(), axis);
   return static_cast<int>(group[static_cast<size_t>(stage % options_.mesh.axis_size(axis))]);
 }
 
@@ -113,7 +113,8 @@ void Session::cut(Compiled& c, Part part) {
   if (part == Part::kApply) {
     partition::StageUpdateOptions update;
     update.position = pipeline_position();
-    update.group = options_.mesh.group(options_.peers->rank(), options_.mesh.axis("pipeline"));
+    update.group =
+        options_.mesh.group(options_.communicator->rank(), options_.mesh.axis("pipeline"));
     std::map<std::string, partition::Placement> placement;
     for (size_t i = 0; i < c.function->inputs.size(); ++i) {
       const std::string& name = c.function->inputs[i].name;
@@ -155,7 +156,7 @@ void Session::cut(Compiled& c, Part part) {
   std::map<std::string, partition::Traffic> traffic;
   for (const auto& [key, job] : c.jobs)
     add_traffic(job.executable->function(), *c.cut, job.part.sends, traffic);
-  communication_text_ = str("rank ", options_.peers->rank(),
+  communication_text_ = str("rank ", options_.communicator->rank(),
                             " sends in each micro-batch: ", partition::text(traffic));
 }
 
@@ -184,7 +185,7 @@ void Session::run_job(Compiled& c, const Job& job, size_t micro_batch, JobValues
   if (it == c.jobs.end()) return;
   StageJob& own = it->second;
   const auto& transfers = c.cut->transfers();
-  const int here = options_.peers->rank();
+  const int here = options_.communicator->rank();
   const auto tag = [&](int transfer) {
     constexpr uint32_t kMostTransfers = 1 << 16;
     return static_cast<uint32_t>(micro_batch) * kMostTransfers + static_cast<uint32_t>(transfer);
@@ -195,7 +196,7 @@ void Session::run_job(Compiled& c, const Job& job, size_t micro_batch, JobValues
     if (from == here) continue;
     Array& to = values.between[transfer.value] =
         empty_like(*c.cut->values()[static_cast<size_t>(transfer.value)]);
-    options_.peers->take(from, tag(t), writable_bytes_of(to));
+    options_.communicator->recv(from, tag(t), writable_bytes_of(to));
   }
   for (size_t i = 0; i < own.inputs.size(); ++i) {
     const auto& source = own.part.inputs[i];
@@ -213,16 +214,19 @@ void Session::run_job(Compiled& c, const Job& job, size_t micro_batch, JobValues
   for (const int t : own.part.sends) {
     const partition::Transfer& transfer = transfers[static_cast<size_t>(t)];
     const int to = pipeline_rank(transfer.to);
-    if (to != here) options_.peers->post(to, tag(t), bytes_of(values.between.at(transfer.value)));
+    if (to != here)
+      options_.communicator->isend(to, tag(t), bytes_of(values.between.at(transfer.value)));
   }
 }
 
 /// The result of the rank of a stage, on all ranks of the axis.
 void Session::share_result(int stage, Array& result) {
-  const int here = options_.peers->rank(), owner = pipeline_rank(stage);
-  if (here != owner) return options_.peers->take(owner, kResultTag, writable_bytes_of(result));
+  const int here = options_.communicator->rank(), owner = pipeline_rank(stage);
+  if (here != owner)
+    return options_.communicator->recv(owner, kResultTag, writable_bytes_of(result));
   for (const int64_t rank : options_.mesh.group(here, options_.mesh.axis("pipeline")))
-    if (rank != here) options_.peers->post(static_cast<int>(rank), kResultTag, bytes_of(result));
+    if (rank != here)
+      options_.communicator->isend(static_cast<int>(rank), kResultTag, bytes_of(result));
 }
 
 double Session::train_pipelined(std::span<const std::vector<Array>> micro_batches,

@@ -89,9 +89,10 @@ std::vector<int64_t> Session::layers_for_budget(
       low = middle + 1;
   }
   // Ranks that differ in `data` and `tensor` alone do the same.
-  const std::vector<int64_t> of_ranks = options_.peers->gather_numbers(static_cast<int64_t>(high));
+  const std::vector<int64_t> of_ranks =
+      options_.communicator->gather_numbers(static_cast<int64_t>(high));
   const std::vector<int64_t> bytes =
-      options_.peers->gather_numbers(static_cast<int64_t>(needs(high)));
+      options_.communicator->gather_numbers(static_cast<int64_t>(needs(high)));
   std::vector<int64_t> counts(layers.size(), 0);
   const int axis = options_.mesh.axis("pipeline");
   uint64_t most = 0;

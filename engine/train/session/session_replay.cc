@@ -55,9 +55,9 @@ void Session::replay(const std::vector<Array>& batch, const StepScalars& numbers
   c->missing = MissingRow::kInitial;
   for (auto& [name, part] : parts_here_)
     part = partition::shard(store_.array(name), placements_.at(name), options_.mesh,
-                            options_.peers->rank());
+                            options_.communicator->rank());
   fill_inputs(*c, batch, numbers, 1, random_counter(numbers, 0));
-  const bool is_root = !options_.peers || options_.peers->is_root();
+  const bool is_root = !options_.communicator || options_.communicator->is_root();
   for (size_t i = 0; is_root && i < fields_.size(); ++i)
     visit({"field " + fields_[i].name, "", {batch[i].dtype, to_shape(batch[i].shape)}, batch[i]});
   runtime::EagerExecutor executor(options_.compile.target);

@@ -1,4 +1,4 @@
-#include "comm/near_memory.h"
+#include "comm/shared_memory_transport.h"
 
 #include <sys/prctl.h>
 #include <sys/uio.h>
@@ -25,8 +25,8 @@ uint64_t address_of(const void* memory) { return reinterpret_cast<uintptr_t>(mem
 
 }  // namespace
 
-void NearMemory::meet(int rank, const std::vector<Socket>& peers,
-                      const std::vector<std::string>& hosts) {
+void SharedMemoryTransport::open(int rank, const std::vector<Socket>& peers,
+                                 const std::vector<std::string>& hosts) {
   reads_here_.assign(peers.size(), false);
   processes_.assign(peers.size(), 0);
   const char* const choice = std::getenv("PADDLE_TRANSPORT");
@@ -36,14 +36,14 @@ void NearMemory::meet(int rank, const std::vector<Socket>& peers,
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
   const auto secret =
       std::make_unique<uint64_t>(static_cast<uint64_t>(now) ^ static_cast<uint64_t>(::getpid()));
-  const auto is_near = [&](size_t peer) {
+  const auto is_local = [&](size_t peer) {
     return peer != static_cast<size_t>(rank) && hosts[peer] == hosts[static_cast<size_t>(rank)];
   };
   for (size_t peer = 0; peer < peers.size(); ++peer)
-    if (is_near(peer))
+    if (is_local(peer))
       peers[peer].send_line(str(::getpid(), " ", address_of(secret.get()), " ", *secret));
   for (size_t peer = 0; peer < peers.size(); ++peer) {
-    if (!is_near(peer)) continue;
+    if (!is_local(peer)) continue;
     std::istringstream line(peers[peer].receive_line());
     uint64_t address = 0, value = 0, found = 0;
     line >> processes_[peer] >> address >> value;
@@ -55,11 +55,11 @@ void NearMemory::meet(int rank, const std::vector<Socket>& peers,
     peers[peer].send_line(reads ? "reads" : "does not read");
   }
   for (size_t peer = 0; peer < peers.size(); ++peer)
-    if (is_near(peer)) reads_here_[peer] = peers[peer].receive_line() == "reads";
+    if (is_local(peer)) reads_here_[peer] = peers[peer].receive_line() == "reads";
 }
 
-bool NearMemory::copy(int peer, std::span<const RemotePiece> from,
-                      std::span<const std::span<std::byte>> to) const {
+bool SharedMemoryTransport::copy(int peer, std::span<const RemotePiece> from,
+                                 std::span<const std::span<std::byte>> to) const {
   constexpr size_t kAtOnce = 64;
   std::array<iovec, kAtOnce> here{}, there{};
   size_t from_piece = 0, from_at = 0, to_piece = 0, to_at = 0;

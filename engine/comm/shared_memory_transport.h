@@ -1,6 +1,6 @@
 #pragma once
-// The memory of other processes on the same machine, which the system lets a process read: a
-// message between them is an address, and its receiver copies the bytes once.
+// Messages between processes of one machine by cross-memory attach (process_vm_readv): the sender
+// passes addresses, and the receiver copies the bytes once from the memory of the sender.
 
 #include <sys/types.h>
 
@@ -19,11 +19,11 @@ struct RemotePiece {
   uint64_t address = 0, size = 0;
 };
 
-class NearMemory {
+class SharedMemoryTransport {
  public:
   /// Finds out which ranks may read the memory of which others; `hosts` are the addresses of all.
-  /// All ranks call it, before messages. With PADDLE_TRANSPORT=tcp nobody may.
-  void meet(int rank, const std::vector<Socket>& peers, const std::vector<std::string>& hosts);
+  /// Collective, before the first message. With PADDLE_TRANSPORT=tcp none may.
+  void open(int rank, const std::vector<Socket>& peers, const std::vector<std::string>& hosts);
   /// Whether a peer reads the memory of this process.
   bool is_read_by(int peer) const { return reads_here_[static_cast<size_t>(peer)]; }
   /// Copies pieces of a peer's memory into pieces of the same size together; false, with errno, if
