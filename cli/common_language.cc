@@ -63,7 +63,7 @@ std::optional<Number> parse_whole(std::string_view text) {
 }  // namespace
 
 std::map<tokenizers::TokenId, double> read_logit_bias(const std::vector<std::string>& pairs,
-                                                      int64_t words) {
+                                                      int64_t vocab_size) {
   std::map<tokenizers::TokenId, double> out;
   for (const std::string& pair : pairs) {
     const size_t equals = pair.find('=');
@@ -74,8 +74,8 @@ std::map<tokenizers::TokenId, double> read_logit_bias(const std::vector<std::str
     if (!token || !bias)
       fail(ErrorCode::kUsage, "--logit-bias is '", pair,
            "', expected TOKEN=BIAS, a token's id and a number");
-    if (*token < 0 || *token >= words)
-      fail(ErrorCode::kUsage, "--logit-bias: ", *token, " is not a token; there are ", words);
+    if (*token < 0 || *token >= vocab_size)
+      fail(ErrorCode::kUsage, "--logit-bias: ", *token, " is not a token; there are ", vocab_size);
     if (!(*bias >= -100 && *bias <= 100))
       fail(ErrorCode::kUsage, "--logit-bias: ", pair.substr(equals + 1),
            " is not a number from -100 to 100");

@@ -17,10 +17,10 @@ namespace paddle::cli {
 /// Prints a piece of generated text; false if the user asked to stop.
 bool print_piece(const std::string& piece);
 
-/// Pairs TOKEN=BIAS, a token's id and a number from -100 to 100, for a vocabulary of `words`.
+/// Pairs TOKEN=BIAS, a token's id and a number from -100 to 100, for a vocabulary of `vocab_size`.
 /// kUsage for others, and for a token that is there twice.
 std::map<tokenizers::TokenId, double> read_logit_bias(const std::vector<std::string>& pairs,
-                                                      int64_t words);
+                                                      int64_t vocab_size);
 
 /// A prompt with its continuation, and the number of generated tokens where it is known.
 struct GeneratedText {

@@ -128,7 +128,7 @@ int InferCommand::use_language_model(program::Model* model) {
   const auto tokenizer = tokenizers::load_tokenizer(path());
   llm::GenerateOptions options = text_options_;
   options.logit_bias =
-      read_logit_bias(biases_, language_model_.runner ? language_model_.runner->words()
+      read_logit_bias(biases_, language_model_.runner ? language_model_.runner->vocab_size()
                                                       : tokenizer.vocabulary_size());
   options.length = generation_.length;
   options.sampling = generation_.sampling;

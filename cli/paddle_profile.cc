@@ -260,7 +260,7 @@ profile::Measurement measure_language_model(const std::string& path, const Optio
     fail(ErrorCode::kUsage, "--prompt ", prompt, " and --generate ", generate,
          " are more than the context of the model, ", model->context(), " tokens");
   llm::Runner runner(model, {.context = prompt + generate});
-  const auto tokens = llm::any_tokens(prompt, runner.words());
+  const auto tokens = llm::any_tokens(prompt, runner.vocab_size());
   profile::Measurement m;
   m.subject = model->name().empty() ? fs::path(path).stem().string() : model->name();
   phase.emplace("measuring");

@@ -58,13 +58,13 @@ int run(int argc, char** argv) {
   auto* port = app.add_option("--port", given.port, "0: a free one");
   auto* keys = app.add_option("--keys", given.keys,
                               "a file with one API key a line; requests must have one of them");
-  auto* streams = app.add_option("--streams", given.streams, "texts that are generated at a time");
-  auto* queue = app.add_option("--queue", given.queue,
-                               "texts that may wait; further ones are answered with 429");
+  auto* streams =
+      app.add_option("--streams", given.streams, "slots: sequences that are generated at a time");
+  auto* queue =
+      app.add_option("--queue", given.queue, "requests that may wait; further ones get status 429");
   auto* step =
       app.add_option("--step-ms", given.step_ms,
-                     "how long reading a prompt may delay the texts that are generated, in "
-                     "milliseconds");
+                     "how long a prefill step may delay running sequences, in milliseconds");
   double step_time = 0;
   auto* step_duration =
       app.add_option("--step-time", step_time, "the same as a duration: 60ms (default), 0.1s")
@@ -74,7 +74,7 @@ int run(int argc, char** argv) {
                                  "how long a request may take: 90, 10m (default)")
                       ->check(cli::duration(0.001, 1e6));
   app.add_option("--family", family, "the models' family, a model file (default: by their type)");
-  app.add_option("--context", context, "tokens of a text (default: the model's)")
+  app.add_option("--context", context, "tokens of a sequence (default: the model's)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--kv", kv, "how keys and values are cached")
       ->check(cli::one_dtype_of({"f32", "bf16", "int8"}));
@@ -82,13 +82,14 @@ int run(int argc, char** argv) {
                  "tokens of prompts that a step reads at most (default: 256); --step-ms may allow "
                  "fewer")
       ->check(cli::in_range(int64_t{1}, llm::Runner::kMostRows));
-  app.add_option("--cache", cache,
-                 "paged: blocks of tokens that texts take as they grow and share (default); plain: "
-                 "a place for each text")
+  app.add_option(
+         "--cache", cache,
+         "paged: blocks of tokens that sequences allocate as they grow and share (default); "
+         "plain: a fixed area for each sequence")
       ->check(cli::one_of({"plain", "paged"}));
   app.add_option("--cache-tokens", cache_tokens,
-                 "that a paged cache holds (default: the context of all texts, as far as half of "
-                 "the memory holds them)")
+                 "that a paged cache holds (default: the context of all slots, as far as half of "
+                 "the memory holds it)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--activations", activations,
                  "of products with block-quantized weights (default: int16)")
@@ -97,8 +98,8 @@ int run(int argc, char** argv) {
                  "keep matrices in 8 or 4 bits, whatever their file has (default: as-is)")
       ->check(cli::one_of({"as-is", "int8", "int4"}));
   app.add_option("--draft", draft,
-                 "ngram: check several tokens that a text itself suggests in one step (default); "
-                 "none: one token of each text at a time")
+                 "ngram: verify several tokens that n-grams of the sequence suggest in one step "
+                 "(default); none: one token of each sequence at a time")
       ->check(cli::one_of({"ngram", "none"}));
   app.add_option("--adapter", adapters,
                  "NAME=DIR: the model with the low-rank adapter in this folder of PEFT, under this "

@@ -49,14 +49,14 @@ class RowSearch {
   bool is_done() const { return beams_.empty(); }
 
   /// Extends each beam by the scores of its next token, from `begin[beam]` on.
-  void extend(const float* scores, const std::vector<int64_t>& begin, int64_t words) {
+  void extend(const float* scores, const std::vector<int64_t>& begin, int64_t vocab_size) {
     std::vector<Candidate> all;
     for (size_t b = 0; b < beams_.size(); ++b) {
       double top = kNever, sum = 0;
-      for (int64_t w = 0; w < words; ++w) top = std::max(top, number(scores, begin[b] + w));
-      for (int64_t w = 0; w < words; ++w) sum += std::exp(number(scores, begin[b] + w) - top);
+      for (int64_t w = 0; w < vocab_size; ++w) top = std::max(top, number(scores, begin[b] + w));
+      for (int64_t w = 0; w < vocab_size; ++w) sum += std::exp(number(scores, begin[b] + w) - top);
       const double base = beams_[b].sum - top - std::log(sum);
-      for (int64_t w = 0; w < words; ++w)
+      for (int64_t w = 0; w < vocab_size; ++w)
         all.push_back({base + number(scores, begin[b] + w), b, w});
     }
     const auto most = std::min(all.size(), static_cast<size_t>(2 * options_.beams));

@@ -12,19 +12,19 @@ bool stands_beside_tokens(const std::string& name) {
   return name == "segments" || name == "positions";
 }
 
-/// Checks that the model's first output is logits of `rank` axes for all words. There may be more
-/// of them: tables are often padded to a round number.
-void check_words(const Array& logits, int64_t rank, int64_t words) {
-  if (logits.ndim() != rank || logits.shape.back() < words)
+/// Checks that the model's first output is logits of `rank` axes for the whole vocabulary. There
+/// may be more of them: tables are often padded to a round number.
+void check_vocabulary(const Array& logits, int64_t rank, int64_t vocab_size) {
+  if (logits.ndim() != rank || logits.shape.back() < vocab_size)
     fail(ErrorCode::kModel, "the model's first output is ", str(logits.shape),
-         ", expected logits of ", words, " tokens for each position");
+         ", expected logits of ", vocab_size, " tokens for each position");
 }
 
-/// The first `words` values of a row of the last axis; kModel for a NaN.
-std::vector<double> row_of(const Array& logits, int64_t row, int64_t words) {
-  std::vector<double> out(static_cast<size_t>(words));
+/// The first `vocab_size` values of a row of the last axis; kModel for a NaN.
+std::vector<double> row_of(const Array& logits, int64_t row, int64_t vocab_size) {
+  std::vector<double> out(static_cast<size_t>(vocab_size));
   const int64_t begin = row * logits.shape.back();
-  for (int64_t w = 0; w < words; ++w) {
+  for (int64_t w = 0; w < vocab_size; ++w) {
     out[static_cast<size_t>(w)] = logits.number(begin + w);
     if (std::isnan(out[static_cast<size_t>(w)]))
       fail(ErrorCode::kModel, "the model's logits are NaN; its weights are not usable");
@@ -38,7 +38,7 @@ class WholeTextLogits final : public TextLogits {
  public:
   WholeTextLogits(program::Model& model, const TextInputs& inputs, int64_t context,
                   const TextCodec& codec)
-      : model_(model), fixed_(inputs.length), context_(context), words_(codec.size()) {
+      : model_(model), fixed_(inputs.length), context_(context), vocab_size_(codec.size()) {
     if (fixed_) pads_ = true;
   }
 
@@ -80,8 +80,8 @@ class WholeTextLogits final : public TextLogits {
     for (const auto& [name, type] : model_.inputs())
       inputs.push_back(input_array(name, type.dtype, tokens, length, padding));
     const Array all = model_.run(inputs)[0];
-    check_words(all, 3, words_);
-    return row_of(all, std::ssize(tokens) - 1, words_);
+    check_vocabulary(all, 3, vocab_size_);
+    return row_of(all, std::ssize(tokens) - 1, vocab_size_);
   }
 
   /// Whether other tokens behind the text change nothing, and neither does the longer input but for
@@ -89,12 +89,12 @@ class WholeTextLogits final : public TextLogits {
   bool may_pad(std::span<const int64_t> tokens) {
     const auto length = static_cast<int64_t>(tokens.size());
     const int64_t padded = bin_of(length + 1);
-    if (padded <= length || words_ < 2) return false;
+    if (padded <= length || vocab_size_ < 2) return false;
     const auto plain = logits(tokens, length, 0);
     model_.reset();
     const auto zeros = logits(tokens, padded, 0);
     model_.reset();
-    const auto others = logits(tokens, padded, words_ - 1);
+    const auto others = logits(tokens, padded, vocab_size_ - 1);
     model_.reset();
     constexpr double kRounding = 1e-4;
     double largest = 0, difference = 0;
@@ -107,7 +107,7 @@ class WholeTextLogits final : public TextLogits {
 
   program::Model& model_;
   std::optional<int64_t> fixed_;
-  int64_t context_, words_;
+  int64_t context_, vocab_size_;
   std::optional<bool> pads_;
 };
 
@@ -119,7 +119,7 @@ class CachedTextLogits final : public TextLogits {
       : step_(std::move(step)),
         whole_(std::move(whole)),
         slots_(step_->cache_slots()),
-        words_(codec.size()) {}
+        vocab_size_(codec.size()) {}
 
   static bool fits(const program::Model& step) {
     if (step.inputs().size() != 4 || step.cache_slots() == 0) return false;
@@ -139,8 +139,8 @@ class CachedTextLogits final : public TextLogits {
       const Array out = run(tokens.subspan(cached_, count));
       cached_ += count;
       if (cached_ < tokens.size()) continue;
-      check_words(out, 2, words_);
-      logits = row_of(out, 0, words_);
+      check_vocabulary(out, 2, vocab_size_);
+      logits = row_of(out, 0, vocab_size_);
     }
     return logits;
   }
@@ -151,8 +151,8 @@ class CachedTextLogits final : public TextLogits {
     return name == "positions" || name == "token_positions";
   }
 
-  /// The logits of the last of these tokens, [1, words]. Rows are padded to a power of two, so that
-  /// few plans are made; padding has the position -1, which is not cached.
+  /// The logits of the last of these tokens, [1, vocab_size]. Rows are padded to a power of two, so
+  /// that few plans are made; padding has the position -1, which is not cached.
   Array run(std::span<const int64_t> tokens) {
     const auto rows = static_cast<int64_t>(std::bit_ceil(tokens.size()));
     std::vector<Array> inputs;
@@ -170,7 +170,7 @@ class CachedTextLogits final : public TextLogits {
 
   std::unique_ptr<program::Model> step_;
   std::unique_ptr<TextLogits> whole_;
-  int64_t slots_, words_;
+  int64_t slots_, vocab_size_;
   size_t cached_ = 0;
 };
 

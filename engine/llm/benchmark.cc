@@ -20,13 +20,13 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-tokenizers::TokenId token_at(int64_t i, int64_t words) {
-  return static_cast<tokenizers::TokenId>(i * 7919 % words);
+tokenizers::TokenId token_at(int64_t i, int64_t vocab_size) {
+  return static_cast<tokenizers::TokenId>(i * 7919 % vocab_size);
 }
 
 StreamSpeed measure(Runner& runner, const BenchmarkOptions& options, int64_t streams,
                     const std::function<bool()>& proceed) {
-  const std::vector<tokenizers::TokenId> prompt = any_tokens(options.prefill, runner.words());
+  const std::vector<tokenizers::TokenId> prompt = any_tokens(options.prefill, runner.vocab_size());
   std::vector<double> prefill, decode;
   // The first repeat makes the plans.
   for (int64_t repeat = 0; repeat <= options.repeats && proceed(); ++repeat) {
@@ -36,7 +36,7 @@ StreamSpeed measure(Runner& runner, const BenchmarkOptions& options, int64_t str
     });
     const double writing = seconds_of([&] {
       for (int64_t i = 0; i < options.decode; ++i) {
-        const tokenizers::TokenId token = token_at(i, runner.words());
+        const tokenizers::TokenId token = token_at(i, runner.vocab_size());
         std::vector<StepPart> parts;
         for (int64_t s = 0; s < streams; ++s) parts.push_back({s, {&token, 1}, 1});
         runner.step(parts);
@@ -54,9 +54,9 @@ StreamSpeed measure(Runner& runner, const BenchmarkOptions& options, int64_t str
 
 }  // namespace
 
-std::vector<tokenizers::TokenId> any_tokens(int64_t count, int64_t words) {
+std::vector<tokenizers::TokenId> any_tokens(int64_t count, int64_t vocab_size) {
   std::vector<tokenizers::TokenId> tokens;
-  for (int64_t i = 0; i < count; ++i) tokens.push_back(token_at(i, words));
+  for (int64_t i = 0; i < count; ++i) tokens.push_back(token_at(i, vocab_size));
   return tokens;
 }
 

@@ -25,7 +25,7 @@ struct StreamSpeed {
 };
 
 /// The tokens of a measured prompt: any, since the time does not depend on them.
-std::vector<tokenizers::TokenId> any_tokens(int64_t count, int64_t words);
+std::vector<tokenizers::TokenId> any_tokens(int64_t count, int64_t vocab_size);
 
 struct BenchmarkResult {
   std::vector<StreamSpeed> speeds;

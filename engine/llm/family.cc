@@ -218,14 +218,14 @@ void read_params(const Node& root, const Node& section, const ModelFiles& files,
   if (const Node* context = section.find("context"))
     family.context = integer_of(*context, read(*context));
   if (const Node* adapters = section.find("adapters")) {
-    const Node *match = adapters->find("match"), *head = adapters->find("head");
-    if (!match || !head)
-      throw Error(ErrorCode::kConfig, "expected 'match' and 'head'", adapters->location());
+    const Node *match = adapters->find("match"), *head_dim = adapters->find("head_dim");
+    if (!match || !head_dim)
+      throw Error(ErrorCode::kConfig, "expected 'match' and 'head_dim'", adapters->location());
     family.reordered = match->as_string();
-    family.reordered_head = integer_of(*head, read(*head));
+    family.reordered_head = integer_of(*head_dim, read(*head_dim));
   }
-  if (const Node* unread = section.find("unread"))
-    for (const Node& key : unread->items) ignored.insert(key.text);
+  if (const Node* keys_to_ignore = section.find("ignored_keys"))
+    for (const Node& key : keys_to_ignore->items) ignored.insert(key.text);
   keys.check_all_read(ignored);
 }
 

@@ -53,9 +53,25 @@ bool is_word(const std::string& name) {
 /// Sizes and counts among the params of families.
 bool is_size(const std::string& param) {
   static const std::set<std::string> sizes = {
-      "width",        "layers",  "heads",   "kv_heads", "head",         "inner",
-      "words",        "context", "experts", "chosen",   "expert_inner", "types",
-      "rotary_width", "pattern", "norms",   "window",   "shared_inner", "embedding_width"};
+      "width",
+      "layers",
+      "heads",
+      "kv_heads",
+      "head_dim",
+      "intermediate_size",
+      "vocab_size",
+      "context",
+      "experts",
+      "experts_per_token",
+      "expert_intermediate_size",
+      "shared_intermediate_size",
+      "types",
+      "rotary_width",
+      "pattern",
+      "norms",
+      "window",
+      "embedding_width",
+  };
   return sizes.contains(param);
 }
 
@@ -168,8 +184,9 @@ void FamilyKeys::check_known(const std::string& key, const std::string& path,
                              const jinja::Value* value) const {
   if (key.starts_with('_')) return;
   if (!known_.contains(key))
-    fail(ErrorCode::kModel, files_.config, ": the family does not know the key '", path,
-         "', which may change the model; list it in `unread` of its `sources` if it does not");
+    fail(
+        ErrorCode::kModel, files_.config, ": the family does not know the key '", path,
+        "', which may change the model; list it in `ignored_keys` of its `sources` if it does not");
   if (!value || !value->is_dict()) return;
   for (const auto& [inner, inner_value] : value->dict().entries)
     if (inner.is_string())

@@ -28,11 +28,11 @@ std::span<const float> next_logits(LanguageModel& model,
     const size_t same = keep_common_start(model, tokens);
     const float* logits = model.runner->append(0, tokens.subspan(same));
     model.cached.assign(tokens.begin(), tokens.end());
-    return {logits, static_cast<size_t>(model.runner->words())};
+    return {logits, static_cast<size_t>(model.runner->vocab_size())};
   }
   whole = padded_logits(model, tokens);
-  const auto words = static_cast<size_t>(whole.shape[2]);
-  return {whole.data<float>() + (tokens.size() - 1) * words, words};
+  const auto vocab_size = static_cast<size_t>(whole.shape[2]);
+  return {whole.data<float>() + (tokens.size() - 1) * vocab_size, vocab_size};
 }
 
 using TokenReport = std::function<void(const GeneratedToken&)>;
@@ -41,8 +41,8 @@ void report(const Generation& generation, const TokenReport& each) {
   if (each && generation.last()) each(*generation.last());
 }
 
-/// One step for the last token of the text and guesses for the next ones: chooses tokens as long as
-/// the guesses are right. The logits are those of steps of one token, to the last bit.
+/// One step for the last token of the text and drafts for the next ones: chooses tokens as long as
+/// the drafts are accepted. The logits are those of steps of one token, to the last bit.
 std::string speculative_step(LanguageModel& model, Generation& generation,
                              const GenerateOptions& options, const TokenReport& each) {
   using Clock = std::chrono::steady_clock;
@@ -56,27 +56,27 @@ std::string speculative_step(LanguageModel& model, Generation& generation,
   }
   const auto room = std::min(model.runner->context() - static_cast<int64_t>(text.size()),
                              options.length - generation.generated() - 1);
-  const GuessOffer offer{&model.speculation,
+  const DraftOffer offer{&model.speculation,
                          model.speculation.candidates(text, std::max<int64_t>(0, room))};
-  const auto guesses = offer.candidates.first(static_cast<size_t>(
-      choose_guesses(model.step_times, {&offer, 1}, Runner::kMostRows).front()));
+  const auto drafts = offer.candidates.first(
+      static_cast<size_t>(choose_drafts(model.step_times, {&offer, 1}, Runner::kMostRows).front()));
   std::vector<tokenizers::TokenId> tokens = {text.back()};
-  tokens.insert(tokens.end(), guesses.begin(), guesses.end());
-  const auto count = static_cast<int64_t>(guesses.size());
+  tokens.insert(tokens.end(), drafts.begin(), drafts.end());
+  const auto count = static_cast<int64_t>(drafts.size());
   const auto begun = Clock::now();
   const StepPart part{0, tokens, count + 1};
   const float* logits = model.runner->step({&part, 1});
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   model.cached = text;
-  model.cached.insert(model.cached.end(), guesses.begin(), guesses.end());
-  const auto words = static_cast<size_t>(model.runner->words());
+  model.cached.insert(model.cached.end(), drafts.begin(), drafts.end());
+  const auto vocab_size = static_cast<size_t>(model.runner->vocab_size());
   std::string out;
   int64_t right = 0;
   for (;; ++right) {
-    out += generation.next({logits + static_cast<size_t>(right) * words, words});
+    out += generation.next({logits + static_cast<size_t>(right) * vocab_size, vocab_size});
     report(generation, each);
     if (generation.end() != Generation::End::kNone || right == count ||
-        generation.tokens().back() != guesses[static_cast<size_t>(right)])
+        generation.tokens().back() != drafts[static_cast<size_t>(right)])
       break;
   }
   model.speculation.report(count, right);

@@ -27,7 +27,7 @@ struct GenerateOptions {
   std::map<tokenizers::TokenId, double> logit_bias;  ///< added
   /// Of how many of the most likely tokens log-probabilities are reported; none if negative.
   int64_t logprobs = -1;
-  /// Guesses tokens that the text itself suggests and checks several in one step; the generated
+  /// Drafts tokens by n-grams of the text and verifies several in one step; the generated
   /// text is the same.
   bool speculate = true;
   /// The generated text, what follows the prompt, is one of this grammar, unless `length` or the

@@ -173,7 +173,7 @@ GgufForm::GgufForm(const std::string& folder) : folder_(folder), files_(open_mod
   variables.set("params", std::make_shared<const jinja::Dict>(params));
   variables.set("context", family.context > 0 ? family.context : files_.context);
   const jinja::Value all = std::make_shared<const jinja::Dict>(std::move(variables));
-  if (const auto* words = param_of(params, "words")) words_ = words->integer();
+  if (const auto* size = param_of(params, "vocab_size")) vocab_size_ = size->integer();
   if (const auto* layers = param_of(params, "layers")) layers_ = layers->integer();
   read_section(*section, all);
   const std::string own = family.file.substr(0, family.file.rfind('/'));
@@ -289,21 +289,21 @@ void GgufForm::map_tensors(const Family& family, const std::string& rules) {
 
 /// Applies the differences between the weights of folders and of GGUF files.
 void GgufForm::change_tensors(const Node& section, const jinja::Value& variables) {
-  const Node* const changes = section.find("changes");
-  if (!changes) return;
+  const Node* const transforms = section.find("transforms");
+  if (!transforms) return;
   std::vector<std::string> names;
   for (const Tensor& tensor : tensors_) names.push_back(tensor.name);
-  for (const Node& change : changes->items) {
-    const Node* const when = change.find("when");
+  for (const Node& transform : transforms->items) {
+    const Node* const when = transform.find("when");
     if (when && evaluate(*when, variables) != "true") continue;
-    const std::regex match(at(change, "match").as_string());
+    const std::regex match(at(transform, "match").as_string());
     const auto number = [&](const char* key) {
-      const Node* const node = change.find(key);
+      const Node* const node = transform.find(key);
       return node ? integer_of(*node, evaluate(*node, variables)) : int64_t{0};
     };
     const int64_t heads = number("heads"), kv_heads = number("kv_heads");
-    const Node *const order = change.find("rows"), *const added = change.find("add"),
-                      *const renamed = change.find("rename");
+    const Node *const order = transform.find("rows"), *const added = transform.find("add"),
+                      *const renamed = transform.find("rename");
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (!std::regex_search(names[i], match)) continue;
       if (renamed) tensors_[i].name = std::regex_replace(names[i], match, renamed->as_string());
@@ -323,7 +323,7 @@ void GgufForm::change_tensors(const Node& section, const jinja::Value& variables
 /// factor for low ones, and a transition.
 void GgufForm::add_frequencies(const jinja::Dict& params) {
   const auto* const type = param_of(params, "rope_type");
-  const auto* const head = param_of(params, "head");
+  const auto* const head = param_of(params, "head_dim");
   if (!type || text_of(*type) != "llama3" || !head) return;
   const auto number = [&](const char* name) { return param_of(params, name)->number(); };
   const int64_t size = head->integer();
@@ -391,7 +391,7 @@ void GgufForm::check_params(const Family& family, const jinja::Dict& params) con
   for (const Tensor& tensor : tensors_) names.emplace_back(tensor.name);
   written.variables.set("tensors", jinja::Value::list(std::move(names)));
   written.variables.set("architecture", architecture_);
-  written.variables.set("tokens", words_);
+  written.variables.set("tokens", vocab_size_);
   written.variables.set("token_types", int64_t{2});
   const jinja::Dict theirs = params_of(find_family(written, family.file));
   const bool reordered = std::any_of(origins_.begin(), origins_.end(), [](const Origin& each) {
@@ -409,7 +409,8 @@ void GgufForm::check_params(const Family& family, const jinja::Dict& params) con
         (plain_rope && name == "rope_context") || (has_frequencies_ && name.starts_with("rope_")) ||
         (has_longrope_ && name.starts_with("rope_") && name != "rope_base" &&
          name != "rope_context") ||
-        (dense && (name == "chosen" || name == "expert_inner" || name == "normed_shares"));
+        (dense && (name == "experts_per_token" || name == "expert_intermediate_size" ||
+                   name == "norm_topk_prob"));
     if (!other || follows || same_value(value, *other)) continue;
     fail(ErrorCode::kModel, files_.config, ": the model has ", name, "=", text_of(value),
          ", which a GGUF file of the architecture '", architecture_, "' cannot say (it has ",

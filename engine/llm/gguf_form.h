@@ -41,7 +41,7 @@ class GgufForm {
   /// With the architecture; without the tokenizer.
   const formats::gguf::Metadata& metadata() const { return metadata_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
-  int64_t words() const { return words_; }
+  int64_t vocab_size() const { return vocab_size_; }
   const std::vector<int64_t>& end_tokens() const { return files_.end_tokens; }
   /// In the tensor's dtype.
   Array read(size_t index) const;
@@ -72,7 +72,7 @@ class GgufForm {
   jinja::Dict keys_;  ///< of the metadata, as expressions of a family name them
   std::vector<Tensor> tensors_;
   std::vector<Origin> origins_;
-  int64_t words_ = 0, layers_ = 0;
+  int64_t vocab_size_ = 0, layers_ = 0;
   bool has_frequencies_ = false, has_longrope_ = false;
 };
 

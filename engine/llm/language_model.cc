@@ -19,18 +19,19 @@ class StepModel final : public program::Model {
     const Dim batch = Dim::symbol("batch"), length = Dim::symbol("length");
     inputs_ = {{"tokens", {DType::kI64, {batch, length}}}};
     outputs_ = {"logits"};
-    declared_outputs_ = {{"logits", {DType::kF32, {batch, length, Dim(runner_->words())}}}};
+    declared_outputs_ = {{"logits", {DType::kF32, {batch, length, Dim(runner_->vocab_size())}}}};
   }
 
   int64_t parameter_count() const override { return runner_->model().parameter_count(); }
 
   const std::vector<Array>& run(const std::vector<Array>& inputs) override {
     const Array tokens = inputs.at(0).contiguous();
-    const int64_t batch = tokens.shape[0], length = tokens.shape[1], words = runner_->words();
+    const int64_t batch = tokens.shape[0], length = tokens.shape[1],
+                  vocab_size = runner_->vocab_size();
     if (length > runner_->context())
       fail(ErrorCode::kData, "the input has ", length, " tokens; the context is ",
            runner_->context());
-    results_ = {Array::empty(DType::kF32, {batch, length, words})};
+    results_ = {Array::empty(DType::kF32, {batch, length, vocab_size})};
     float* out = results_[0].data<float>();
     std::vector<tokenizers::TokenId> row(static_cast<size_t>(length));
     for (int64_t b = 0; b < batch; ++b) {
@@ -39,7 +40,7 @@ class StepModel final : public program::Model {
                      [](int64_t token) { return static_cast<tokenizers::TokenId>(token); });
       runner_->truncate(0, 0);
       runner_->append_all(0, row, out);
-      out += length * words;
+      out += length * vocab_size;
     }
     runner_->truncate(0, 0);
     return results_;

@@ -27,7 +27,7 @@ struct ModelOptions {
 std::shared_ptr<LoadedModel> load_shared(const std::string& path, const ModelOptions& options);
 
 struct LanguageModel {
-  /// From tokens [batch, sequence] to logits [batch, sequence, words].
+  /// From tokens [batch, sequence] to logits [batch, sequence, vocab_size].
   std::unique_ptr<program::Model> model;
   std::shared_ptr<Runner> runner;   ///< null if the family has no function `step`
   int64_t context = 0;              ///< tokens of a text

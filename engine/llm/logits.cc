@@ -12,7 +12,7 @@ Array padded_logits(LanguageModel& model, std::span<const tokenizers::TokenId> t
     model.cached.clear();
     model.runner->truncate(0, 0);
     const auto count = static_cast<int64_t>(tokens.size());
-    Array logits = Array::empty(DType::kF32, {1, count, model.runner->words()});
+    Array logits = Array::empty(DType::kF32, {1, count, model.runner->vocab_size()});
     model.runner->append_all(0, tokens, logits.data<float>());
     return logits;
   }

@@ -39,14 +39,15 @@ Perplexity perplexity(LanguageModel& model, std::span<const tokenizers::TokenId>
     const auto part =
         tokens.subspan(begin, std::min(tokens.size() - begin, static_cast<size_t>(window)));
     const Array logits = padded_logits(model, part);
-    const auto words = static_cast<size_t>(logits.shape[2]);
+    const auto vocab_size = static_cast<size_t>(logits.shape[2]);
     std::vector<double> losses(part.size() - 1);
     parallel_for(static_cast<int64_t>(losses.size()), 1, [&](int64_t first, int64_t last) {
       for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
         const auto token = static_cast<size_t>(part[i + 1]);
-        if (token >= words)
-          fail(ErrorCode::kModel, "the tokenizer has a token ", token, "; the model has ", words);
-        losses[i] = loss_of({logits.data<float>() + i * words, words}, token);
+        if (token >= vocab_size)
+          fail(ErrorCode::kModel, "the tokenizer has a token ", token, "; the model has ",
+               vocab_size);
+        losses[i] = loss_of({logits.data<float>() + i * vocab_size, vocab_size}, token);
       }
     });
     for (const double loss : losses) total += loss;

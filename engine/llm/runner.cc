@@ -105,8 +105,8 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
   const Shape& shape = function->body.results[logits_]->type.shape;
   if (shape.size() != 2 || !shape[1].is_constant())
     fail(ErrorCode::kModel, "the result of the function 'step' is ",
-         function->body.results[logits_]->type, ", expected logits [wanted, words]");
-  words_ = shape[1].value();
+         function->body.results[logits_]->type, ", expected logits [wanted, vocab_size]");
+  vocab_size_ = shape[1].value();
 }
 
 /// The context, the slots of the caches, and the blocks of a paged one.
@@ -264,7 +264,7 @@ void Runner::append_all(int64_t sequence, std::span<const tokenizers::TokenId> t
     const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(chunk_)));
     tokens = tokens.subspan(part.size());
     const StepPart all{sequence, part, static_cast<int64_t>(part.size())};
-    const auto count = static_cast<int64_t>(part.size()) * words_;
+    const auto count = static_cast<int64_t>(part.size()) * vocab_size_;
     std::copy_n(step({&all, 1}), count, out);
     out += count;
   }

@@ -69,20 +69,20 @@ class Runner {
   void trim();
 
   /// Computes at most kMostRows tokens; each sequence is in one part at most. Returns the wanted
-  /// logits, float32 [wanted, words], in the order of the parts; valid until the next step. kDevice
-  /// if a paged cache has too few free blocks.
+  /// logits, float32 [wanted, vocab_size], in the order of the parts; valid until the next step.
+  /// kDevice if a paged cache has too few free blocks.
   const float* step(std::span<const StepPart> parts);
   /// Appends tokens to a sequence in chunks; returns the logits of the last one.
   const float* append(int64_t sequence, std::span<const tokenizers::TokenId> tokens);
-  /// The same, and writes the logits of all of them to `out` [tokens, words].
+  /// The same, and writes the logits of all of them to `out` [tokens, vocab_size].
   void append_all(int64_t sequence, std::span<const tokenizers::TokenId> tokens, float* out);
   /// Floating-point operations for the logits of a text of this length.
   double flops(int64_t length);
-  int64_t words() const { return words_; }
+  int64_t vocab_size() const { return vocab_size_; }
   /// Makes the plan for one size of steps, so that no step has to; false if all are made. Plans are
   /// made where they are needed in any case. After the last one, the memory for values is that of
   /// the largest step which generates a token of each sequence, and a larger one, such as one that
-  /// checks many guesses, takes its own for a while.
+  /// checks many drafts, takes its own for a while.
   bool prepare_next();
   int64_t plans_made() const { return executable_->plans_made(); }
   /// Names of the kernels of a step with this many rows.
@@ -102,7 +102,7 @@ class Runner {
   size_t tokens_ = 0, positions_ = 0, starts_ = 0, wanted_ = 0;  ///< inputs
   size_t logits_ = 0;                                            ///< output
   std::vector<int64_t> lengths_;
-  int64_t context_ = 0, words_ = 0;
+  int64_t context_ = 0, vocab_size_ = 0;
   int64_t capacity_ = 0, slots_ = 0;  ///< of a sequence, and of the caches
   std::unique_ptr<CacheBlocks> blocks_;
   size_t token_bytes_ = 0;

@@ -10,22 +10,22 @@ namespace {
 
 /// Weight of the newest measurement in moving averages.
 constexpr double kNewest = 0.15;
-/// Calls until guesses are tried again after they have not paid; twice as many each further time.
+/// Calls until drafts are tried again after they have not paid; twice as many each further time.
 constexpr int64_t kFirstPause = 32, kLongestPause = 512;
-/// A guess that is right less often is not worth its part of the attention.
+/// A draft that is right less often is not worth its part of the attention.
 constexpr double kLeastChance = 0.05;
 /// A size of steps that was never measured needs a plan of its own: it is tried where it promises
-/// this multiple of the tokens of a step without guesses.
+/// this multiple of the tokens of a step without drafts.
 constexpr double kWorthTrial = 1.2;
-/// Below this, a text whose guesses are not chosen is paused even if those of others are.
+/// Below this, a text whose drafts are not chosen is paused even if those of others are.
 constexpr double kLowChance = 0.3;
 
-/// Adds the most probable guesses to `counts` until there are `rows` rows; returns how many tokens
+/// Adds the most probable drafts to `counts` until there are `rows` rows; returns how many tokens
 /// the step gives on average.
-double fill(std::span<const GuessOffer> offers, int64_t rows, std::vector<int64_t>& counts) {
-  std::vector<double> chance(offers.size());  // that the next guess of each text is right
+double fill(std::span<const DraftOffer> offers, int64_t rows, std::vector<int64_t>& counts) {
+  std::vector<double> chance(offers.size());  // that the next draft of each text is right
   for (size_t i = 0; i < offers.size(); ++i)
-    chance[i] = offers[i].text ? offers[i].text->right() : 0;
+    chance[i] = offers[i].text ? offers[i].text->acceptance() : 0;
   auto tokens = static_cast<double>(offers.size());
   for (auto used = static_cast<int64_t>(offers.size()); used < rows; ++used) {
     size_t best = offers.size();
@@ -35,7 +35,7 @@ double fill(std::span<const GuessOffer> offers, int64_t rows, std::vector<int64_
         best = i;
     if (best == offers.size()) break;
     tokens += chance[best];
-    chance[best] *= offers[best].text->right();
+    chance[best] *= offers[best].text->acceptance();
     ++counts[best];
   }
   return tokens;
@@ -43,7 +43,7 @@ double fill(std::span<const GuessOffer> offers, int64_t rows, std::vector<int64_
 
 }  // namespace
 
-// --- guesses ---
+// --- drafts ---
 
 uint64_t Speculation::key_of(std::span<const tokenizers::TokenId> tokens) {
   uint64_t key = 0xcbf29ce484222325u;
@@ -70,20 +70,20 @@ std::span<const tokenizers::TokenId> Speculation::candidates(
   const auto found = after_.find(key_of(text.last(kOrder)));
   if (found == after_.end()) return {};
   const auto after = text.subspan(found->second);
-  most = std::clamp<int64_t>(most, 0, kMostGuesses);
+  most = std::clamp<int64_t>(most, 0, kMaxDrafts);
   return after.first(std::min(after.size(), static_cast<size_t>(most)));
 }
 
 void Speculation::pause() {
   pause_ = next_pause_;
   next_pause_ = std::min(2 * next_pause_, kLongestPause);
-  right_ = std::max(right_, 0.5);
+  acceptance_ = std::max(acceptance_, 0.5);
 }
 
-void Speculation::report(int64_t guesses, int64_t right) {
-  for (int64_t i = 0; i < std::min(guesses, right + 1); ++i)
-    right_ += kNewest * ((i < right ? 1.0 : 0.0) - right_);
-  if (guesses > 0 && right == guesses) next_pause_ = kFirstPause;
+void Speculation::report(int64_t drafts, int64_t accepted) {
+  for (int64_t i = 0; i < std::min(drafts, accepted + 1); ++i)
+    acceptance_ += kNewest * ((i < accepted ? 1.0 : 0.0) - acceptance_);
+  if (drafts > 0 && accepted == drafts) next_pause_ = kFirstPause;
 }
 
 // --- times ---
@@ -104,14 +104,14 @@ double StepTimes::seconds(int64_t rows) const {
   return at < times_.size() ? times_[at].seconds : 0;
 }
 
-std::vector<int64_t> choose_guesses(const StepTimes& times, std::span<const GuessOffer> offers,
-                                    int64_t most_rows) {
+std::vector<int64_t> choose_drafts(const StepTimes& times, std::span<const DraftOffer> offers,
+                                   int64_t most_rows) {
   const auto texts = static_cast<int64_t>(offers.size());
   std::vector<int64_t> best(offers.size(), 0);
   const double alone = times.seconds(texts);
-  if (alone == 0) return best;  // the first steps measure how long they take without guesses
+  if (alone == 0) return best;  // the first steps measure how long they take without drafts
   int64_t most = texts;
-  for (const GuessOffer& offer : offers) most += std::ssize(offer.candidates);
+  for (const DraftOffer& offer : offers) most += std::ssize(offer.candidates);
   most = std::min(most, most_rows);
   double best_rate = static_cast<double>(texts) / alone;
   // Steps of the sizes to which rows are padded; the last one is not full.
@@ -132,7 +132,7 @@ std::vector<int64_t> choose_guesses(const StepTimes& times, std::span<const Gues
   const bool none = std::all_of(best.begin(), best.end(), [](int64_t count) { return count == 0; });
   for (size_t i = 0; i < offers.size(); ++i)
     if (best[i] == 0 && !offers[i].candidates.empty() &&
-        (none || offers[i].text->right() < kLowChance))
+        (none || offers[i].text->acceptance() < kLowChance))
       offers[i].text->pause();
   return best;
 }

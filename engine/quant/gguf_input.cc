@@ -36,7 +36,8 @@ class FolderInput final : public GgufInput {
   explicit FolderInput(const std::string& path) : form_(path), values_(form_.metadata()) {
     for (const llm::GgufForm::Tensor& tensor : form_.tensors())
       tensors_.push_back({tensor.name, gguf::type_of_dtype(tensor.dtype), tensor.shape});
-    if (!tokenizers::add_gguf_tokenizer(path, form_.words(), form_.end_tokens(), values_, notes_))
+    if (!tokenizers::add_gguf_tokenizer(path, form_.vocab_size(), form_.end_tokens(), values_,
+                                        notes_))
       notes_.push_back(path + ": has no tokenizer, so the GGUF file has none");
     metadata_ = values_.values();
   }

@@ -118,7 +118,7 @@ name: )",
 params: {layers: )",
                    small ? 2 : 4, ", width: ", small ? 64 : 128, R"(}
 model:
-  params: {layers: 4, heads: 4, width: 128, words: )",
+  params: {layers: 4, heads: 4, width: 128, vocab_size: )",
                    words, ", positions: ", context, R"(, dropout: 0.1}
   inputs: {tokens: "int64[batch, length]"}
   blocks:
@@ -130,12 +130,12 @@ model:
       x = x + dropout(attention(layer_norm(x)), dropout)
       return x + dropout(linear(gelu(linear(layer_norm(x), 4 * width)), width), dropout)
   model: |
-    x = embedding(tokens, words, width, weight_init=normal(0, 0.02))
+    x = embedding(tokens, vocab_size, width, weight_init=normal(0, 0.02))
     p = param("positions", [positions, width], init=normal(0, 0.02))
     x = x + p[:tokens.shape[1]]
     for i in range(layers):
       x = layer(x)
-    logits = linear(layer_norm(x), words)
+    logits = linear(layer_norm(x), vocab_size)
   outputs: [logits]
 
 loss: cross_entropy(logits, targets)

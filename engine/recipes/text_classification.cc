@@ -96,13 +96,13 @@ RecipeResult text_classification(const RecipeRequest& request) {
 params: {width: )",
       request.small ? 16 : 64, R"(}
 model:
-  params: {width: 64, words: )",
+  params: {width: 64, vocab_size: )",
       vocabulary + 1, ", dropout: 0.3}\n", R"(  inputs:
     text: "int64[batch, length]"             # padded with 0 to the longest text of a batch
     text_mask: "bool[batch, length]"         # true where there is a word
   model: |
     mask = unsqueeze(cast(text_mask, "float32"), 2)
-    x = embedding(text, words, width, weight_init=normal(0, 0.1)) * mask
+    x = embedding(text, vocab_size, width, weight_init=normal(0, 0.1)) * mask
     x = dropout(x, dropout)
     mean = x.sum(1) / maximum(mask.sum(1), 1)
     y = relu(conv1d(transpose(x, [0, 2, 1]), width, 3, padding=1)) * transpose(mask, [0, 2, 1])

@@ -31,7 +31,7 @@ std::vector<std::string> read_stops(Keys& keys) {
   if (!value) return out;
   const auto add = [&](const Json& item) {
     if (item.kind != Json::Kind::kString || item.text.empty())
-      refuse("stop", "'stop' is ", value->dump(), ", expected a text or a list of texts");
+      refuse("stop", "'stop' is ", value->dump(), ", expected a string or an array of strings");
     out.push_back(item.text);
   };
   if (value->kind == Json::Kind::kArray)
@@ -41,7 +41,7 @@ std::vector<std::string> read_stops(Keys& keys) {
   return out;
 }
 
-std::map<TokenId, double> read_bias(Keys& keys, int64_t words) {
+std::map<TokenId, double> read_bias(Keys& keys, int64_t vocab_size) {
   std::map<TokenId, double> out;
   const Json* const value = keys.find("logit_bias");
   if (!value) return out;
@@ -50,8 +50,8 @@ std::map<TokenId, double> read_bias(Keys& keys, int64_t words) {
   for (const auto& [key, bias] : value->entries) {
     int64_t token = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
-    if (error != std::errc() || end != key.data() + key.size() || token < 0 || token >= words)
-      refuse("logit_bias", "'logit_bias': '", key, "' is not a token; there are ", words);
+    if (error != std::errc() || end != key.data() + key.size() || token < 0 || token >= vocab_size)
+      refuse("logit_bias", "'logit_bias': '", key, "' is not a token; there are ", vocab_size);
     if ((bias.kind != Json::Kind::kNumber && bias.kind != Json::Kind::kInteger) ||
         !(bias.number >= -100 && bias.number <= 100))
       refuse("logit_bias", "'logit_bias': ", bias.dump(), " is not a number from -100 to 100");
@@ -110,7 +110,7 @@ std::shared_ptr<grammar::Constraint> read_format(Keys& keys, Engine& engine) {
          "regex");
 }
 
-/// The content of a message: a text, or a list of texts.
+/// The content of a message: a string, or an array of parts of type `text`.
 std::string content_of(const Json& content) {
   if (content.kind == Json::Kind::kString) return content.text;
   std::string out;
@@ -130,7 +130,7 @@ Json read_conversation(Keys& keys) {
   const Json* const messages = keys.find("messages");
   if (!messages) refuse("messages", "there are no 'messages'");
   if (messages->kind != Json::Kind::kArray || messages->items.empty())
-    refuse("messages", "'messages' is ", messages->dump(), ", expected a list of messages");
+    refuse("messages", "'messages' is ", messages->dump(), ", expected an array of messages");
   Json list = *messages;
   for (Json& message : list.items) {
     const Json* const role = message.find("role");
@@ -140,7 +140,8 @@ Json read_conversation(Keys& keys) {
     for (auto& [key, value] : message.entries) {
       if (key == "content") {
         if (value.kind != Json::Kind::kString && value.kind != Json::Kind::kArray)
-          refuse("messages", "'messages': the content is ", value.dump(), ", expected a text");
+          refuse("messages", "'messages': the content is ", value.dump(),
+                 ", expected a string or an array");
         Json text;
         text.kind = Json::Kind::kString;
         text.text = content_of(value);
@@ -176,11 +177,11 @@ bool is_beginning(const tokenizers::Tokenizer& tokenizer, TokenId token) {
           std::find(tokens.begin(), tokens.end(), token) != tokens.end());
 }
 
-std::vector<TokenId> ids_of(const Json& list, int64_t words) {
+std::vector<TokenId> ids_of(const Json& list, int64_t vocab_size) {
   std::vector<TokenId> out;
   for (const Json& item : list.items) {
-    if (item.kind != Json::Kind::kInteger || item.integer < 0 || item.integer >= words)
-      refuse("prompt", "'prompt': ", item.dump(), " is not a token; there are ", words);
+    if (item.kind != Json::Kind::kInteger || item.integer < 0 || item.integer >= vocab_size)
+      refuse("prompt", "'prompt': ", item.dump(), " is not a token; there are ", vocab_size);
     out.push_back(static_cast<TokenId>(item.integer));
   }
   return out;
@@ -191,7 +192,7 @@ struct Prompt {
   std::string text;  ///< as `echo` repeats it
 };
 
-/// Texts, or lists of tokens.
+/// Strings, or arrays of tokens.
 std::vector<Prompt> read_prompts(Keys& keys, const Engine& engine) {
   const Json* const prompt = keys.find("prompt");
   if (!prompt) refuse("prompt", "there is no 'prompt'");
@@ -204,8 +205,8 @@ std::vector<Prompt> read_prompts(Keys& keys, const Engine& engine) {
       return;
     }
     if (item.kind != Json::Kind::kArray)
-      refuse("prompt", "'prompt' is ", prompt->dump(), ", expected texts or lists of tokens");
-    each.tokens = ids_of(item, engine.runner().words());
+      refuse("prompt", "'prompt' is ", prompt->dump(), ", expected strings or arrays of tokens");
+    each.tokens = ids_of(item, engine.runner().vocab_size());
     // The beginning token of the tokenizer is not a part of the text.
     std::vector<TokenId> shown;
     for (const TokenId token : each.tokens)
@@ -242,7 +243,7 @@ llm::GenerateOptions read_options(Keys& keys, bool chat, Engine& engine,
   out.seed = static_cast<uint64_t>(keys.integer("seed", seed, INT64_MIN, INT64_MAX));
   out.speculate = engine.speculates();
   out.stops = read_stops(keys);
-  out.logit_bias = read_bias(keys, engine.runner().words());
+  out.logit_bias = read_bias(keys, engine.runner().vocab_size());
   out.constraint = read_format(keys, engine);
   if (chat) {
     request.wants_logprobs = keys.boolean("logprobs", false);
@@ -430,11 +431,12 @@ CompletionRequest read_request(bool chat, std::string_view text,
       keys.check_all_read();
     }
     if (static_cast<int64_t>(prompts.size()) * choices > kMostChoices)
-      refuse("prompt", "more than ", kMostChoices, " texts are asked for at a time");
-    if (const auto texts = static_cast<int64_t>(prompts.size()) * choices;
-        texts > engine.most_texts())
-      refuse(prompts.size() > 1 ? "prompt" : "n", texts, " texts are asked for at a time; this ",
-             "server takes at most ", engine.most_texts(), " (--streams and --queue)");
+      refuse("prompt", "more than ", kMostChoices, " completions are requested at a time");
+    if (const auto completions = static_cast<int64_t>(prompts.size()) * choices;
+        completions > engine.max_sequences())
+      refuse(prompts.size() > 1 ? "prompt" : "n", completions,
+             " completions are requested at a time; ", "this server takes at most ",
+             engine.max_sequences(), " (--streams and --queue)");
     for (auto& [prompt, prompt_text] : prompts) {
       llm::check_prompt(engine.runner().context(), engine.tokenizer(), prompt, options);
       out.prompt_tokens += static_cast<int64_t>(prompt.size());

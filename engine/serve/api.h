@@ -28,7 +28,7 @@ struct ServedModel {
   int64_t created = 0;
 };
 
-/// One request: one or several texts.
+/// One request: one or several completions.
 struct CompletionRequest {
   bool chat = false, stream = false, include_usage = false;
   bool wants_logprobs = false;

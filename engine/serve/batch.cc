@@ -55,7 +55,7 @@ Line read_line(const std::string& text, const std::string& place) {
   if (!value.is_object()) expected("a JSON object");
   Line out;
   if (!value.contains("custom_id") || !value["custom_id"].is_string())
-    expected("'custom_id', a text");
+    expected("'custom_id', a string");
   out.id = value["custom_id"];
   if (value.contains("method") && value["method"] != "POST") expected("'method' to be \"POST\"");
   const Ordered url = value.contains("url") ? value["url"] : Ordered();
@@ -80,7 +80,7 @@ std::set<std::string> check_requests(const std::string& path) {
     const std::string place = str(path, ":", number);
     const Line line = read_line(text, place);
     if (!ids.insert(line.id).second)
-      fail(ErrorCode::kData, place, ": the custom_id '", line.id, "' is there twice");
+      fail(ErrorCode::kData, place, ": duplicate custom_id '", line.id, "'");
   });
   return ids;
 }
@@ -213,7 +213,7 @@ class Batch {
   void wait(size_t most) {
     while (going_ && open_.size() > most) {
       going_ = proceed_(result_);
-      if (!open_.empty()) open_.front().request.jobs[0]->wait_for_news(20);
+      if (!open_.empty()) open_.front().request.jobs[0]->wait_for_tokens(20);
       collect();
     }
   }

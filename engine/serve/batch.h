@@ -13,7 +13,7 @@ namespace paddle::serve {
 struct BatchOptions {
   std::string requests, output;  ///< files of lines
   bool resume = false;           ///< keep the answers that the output has
-  int64_t streams = 8;           ///< texts at a time
+  int64_t streams = 8;           ///< sequences generated at a time
 };
 
 struct BatchResult {

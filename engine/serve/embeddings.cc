@@ -78,7 +78,7 @@ std::vector<std::vector<TokenId>> read_input(Keys& keys, const llm::Embedder& em
     return out;
   }
   if (input->items.empty() || input->items.size() > kMostTexts)
-    refuse("input", "'input' has ", input->items.size(), " texts, expected 1 to ", kMostTexts);
+    refuse("input", "'input' has ", input->items.size(), " inputs, expected 1 to ", kMostTexts);
   if (input->items[0].kind == Json::Kind::kInteger) {
     add_ids(*input);
     return out;

@@ -15,21 +15,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Ended texts that a paged cache keeps for each text that is generated, beside those that a plain
-/// one keeps too. They take the room that running texts do not need.
-constexpr int64_t kKeptTexts = 3;
+/// Ended sequences that a paged cache keeps for each slot, in addition to those that a plain one
+/// keeps too. They use blocks that running sequences do not need.
+constexpr int64_t kKeptSequences = 3;
 
 llm::RunnerOptions with_places(llm::RunnerOptions options, int64_t streams) {
   options.sequences = streams;
-  options.kept = options.paged ? kKeptTexts * streams : 0;
+  options.kept = options.paged ? kKeptSequences * streams : 0;
   return options;
-}
-
-size_t common_prefix(const std::vector<tokenizers::TokenId>& a,
-                     const std::vector<tokenizers::TokenId>& b) {
-  size_t n = 0;
-  while (n < a.size() && n < b.size() && a[n] == b[n]) ++n;
-  return n;
 }
 
 }  // namespace
@@ -59,8 +52,8 @@ bool Engine::submit(const std::vector<std::shared_ptr<Job>>& jobs) {
 void Engine::release(Slot& slot) {
   if (slot.job) --running_;
   slot.job = nullptr;
-  slot.leader = nullptr;
-  slot.paused = false;
+  slot.prefix_source = nullptr;
+  slot.preempted = false;
   slot.scored = 0;
   slot.speculation = {};
   slot.generation.reset();
@@ -89,109 +82,7 @@ void Engine::drop_cancelled() {
     }
 }
 
-/// Gives waiting jobs free slots.
-void Engine::admit() {
-  const std::lock_guard lock(mutex_);
-  while (!queue_.empty() && admit_first()) continue;
-}
-
-/// The first job of the queue continues what a slot holds of its prompt: in this slot if it is free
-/// and little of it would be lost, else as a copy in the one that was used least recently.
-bool Engine::admit_first() {
-  if (running_ >= limits_.streams || has_paused()) return false;
-  const std::shared_ptr<Job> job = queue_.front().first;
-  Slot *oldest = nullptr, *source = nullptr;
-  size_t most = 0;
-  for (Slot& slot : slots_) {
-    if (!slot.job && (!oldest || slot.used < oldest->used)) oldest = &slot;
-    const size_t same = job->scores_prompt ? 0 : common_prefix(slot.cached, job->prompt);
-    if (!source || same > most || (same == most && !slot.job && source->job)) {
-      source = &slot;
-      most = same;
-    }
-  }
-  if (!oldest) return false;
-  const int64_t length = std::min(std::ssize(job->prompt) + 1, runner_.context());
-  if (!has_room(llm::CacheBlocks::count_for(length) -
-                    static_cast<int64_t>(most) / llm::CacheBlocks::kTokens,
-                source)) {
-    if (running_ > 0 || !has_room(llm::CacheBlocks::count_for(length), nullptr)) return false;
-    most = common_prefix(source->cached, job->prompt);
-  }
-  constexpr size_t kFewTokens = 64;
-  const bool continues = !source->job && most > 0 && source->cached.size() <= most + kFewTokens;
-  Slot& target = continues ? *source : *oldest;
-  target.asked = queue_.front().second;
-  queue_.pop_front();
-  start(target, job);
-  if (!target.job || job->scores_prompt) return true;
-  take_prefix(target, *source);
-  find_leader(target);
-  return true;
-}
-
-void Engine::start(Slot& slot, std::shared_ptr<Job> job) {
-  slot.used = ++clock_;
-  // At least one token is computed, for its logits.
-  const size_t same = job->scores_prompt ? 0
-                                         : std::min(common_prefix(slot.cached, job->prompt),
-                                                    job->prompt.size() - 1);
-  slot.cached.resize(same);
-  runner_.truncate(slot.sequence, static_cast<int64_t>(same));
-  job->set_cached(static_cast<int64_t>(same));
-  metrics_.add("prompt_tokens_total", static_cast<double>(job->prompt.size()));
-  metrics_.add("cached_tokens_total", static_cast<double>(same));
-  slot.generation.emplace(tokenizer_, job->prompt, job->options, model_->end_tokens(),
-                          runner_.context());
-  slot.job = std::move(job);
-  ++running_;
-  if (slot.generation->end() != llm::Generation::End::kNone && !slot.job->scores_prompt) {
-    slot.job->finish(slot.generation->end());
-    release(slot);
-  }
-}
-
-/// Copies what another slot holds of the prompt, if that is more than the slot has.
-void Engine::take_prefix(Slot& slot, const Slot& from) {
-  const auto& text = slot.generation->tokens();
-  const size_t same = std::min(common_prefix(from.cached, text), text.size() - 1);
-  if (same <= slot.cached.size()) return;
-  runner_.copy(from.sequence, slot.sequence, static_cast<int64_t>(same));
-  if (slot.generation->generated() == 0) {
-    metrics_.add("cached_tokens_total", static_cast<double>(same - slot.cached.size()));
-    slot.job->set_cached(static_cast<int64_t>(same));
-  }
-  slot.cached.assign(text.begin(), text.begin() + static_cast<ptrdiff_t>(same));
-}
-
-/// The slot that reads most of this one's prompt, and began before it.
-void Engine::find_leader(Slot& slot) {
-  constexpr int64_t kWorthWaiting = 32;
-  slot.leader = nullptr;
-  slot.shared = static_cast<int64_t>(slot.cached.size()) + kWorthWaiting;
-  for (Slot& other : slots_) {
-    if (!other.job || other.paused || other.used >= slot.used || other.missing() <= 1) continue;
-    const auto same = static_cast<int64_t>(common_prefix(other.job->prompt, slot.job->prompt));
-    if (same <= slot.shared) continue;
-    slot.leader = &other;
-    slot.leader_used = other.used;
-    slot.shared = same;
-  }
-}
-
-/// Copies the beginnings of prompts that other slots have read by now.
-void Engine::share_prefixes() {
-  for (Slot& slot : slots_) {
-    if (!slot.job || !slot.leader) continue;
-    Slot& leader = *slot.leader;
-    const bool reads = leader.job && leader.used == slot.leader_used;
-    if (reads && std::ssize(leader.cached) < slot.shared) continue;
-    take_prefix(slot, leader);
-    find_leader(slot);
-  }
-}
-
-/// The parts of the next step: all texts that are being generated, then prompts in the order in
+/// The parts of the next step: all sequences that decode, then prompts in the order in
 /// which they came, as far as the step's time allows.
 std::vector<Engine::Work> Engine::choose() {
   std::vector<Work> out;
@@ -206,13 +97,13 @@ std::vector<Engine::Work> Engine::choose() {
     rows += count;
   };
   for (Slot& slot : slots_) {
-    if (!slot.job || slot.leader || slot.paused) continue;
+    if (!slot.job || slot.prefix_source || slot.preempted) continue;
     if (slot.missing() > 1)
       reading.push_back(&slot);
     else
       add(slot, 1);
   }
-  if (reading.empty() && !out.empty()) add_guesses(out);
+  if (reading.empty() && !out.empty()) add_draft_tokens(out);
   std::sort(reading.begin(), reading.end(),
             [](const Slot* a, const Slot* b) { return a->used < b->used; });
   constexpr int64_t kFewest = 16;  // so that prompts are read however slow steps are
@@ -232,9 +123,9 @@ std::vector<Engine::Work> Engine::choose() {
   return out;
 }
 
-/// Guesses of the next tokens of texts, which the step checks.
-void Engine::add_guesses(std::vector<Work>& work) {
-  std::vector<llm::GuessOffer> offers(work.size());
+/// Adds draft tokens, which the step verifies.
+void Engine::add_draft_tokens(std::vector<Work>& work) {
+  std::vector<llm::DraftOffer> offers(work.size());
   for (size_t i = 0; i < work.size(); ++i) {
     Slot& slot = *work[i].slot;
     const auto& options = slot.job->options;
@@ -244,11 +135,11 @@ void Engine::add_guesses(std::vector<Work>& work) {
                                   options.length - slot.generation->generated() - 1);
     offers[i] = {&slot.speculation, slot.speculation.candidates(text, std::max<int64_t>(0, room))};
   }
-  const auto counts = llm::choose_guesses(step_times_, offers, llm::Runner::kMostRows);
+  const auto counts = llm::choose_drafts(step_times_, offers, llm::Runner::kMostRows);
   for (size_t i = 0; i < work.size(); ++i) {
-    const auto guesses = offers[i].candidates.first(static_cast<size_t>(counts[i]));
-    work[i].tokens.insert(work[i].tokens.end(), guesses.begin(), guesses.end());
-    work[i].guesses = counts[i];
+    const auto drafts = offers[i].candidates.first(static_cast<size_t>(counts[i]));
+    work[i].tokens.insert(work[i].tokens.end(), drafts.begin(), drafts.end());
+    work[i].drafts = counts[i];
     work[i].wanted += counts[i];
   }
 }
@@ -257,35 +148,36 @@ void Engine::add_guesses(std::vector<Work>& work) {
 void Engine::score_prompt(Work& work, size_t first) {
   Slot& slot = *work.slot;
   const auto& prompt = slot.job->prompt;
-  const auto words = static_cast<size_t>(runner_.words());
+  const auto vocab_size = static_cast<size_t>(runner_.vocab_size());
   for (size_t i = 0; i < work.tokens.size() && first + i + 1 < prompt.size(); ++i) {
-    // Those of a text that was paused are known.
+    // Those of a preempted sequence are known.
     if (static_cast<int64_t>(first + i) < slot.scored) continue;
     slot.job->add({"",
-                   llm::score_token({work.logits + i * words, words}, prompt[first + i + 1],
-                                    slot.job->options.logprobs),
+                   llm::score_token({work.logits + i * vocab_size, vocab_size},
+                                    prompt[first + i + 1], slot.job->options.logprobs),
                    true});
     slot.scored = static_cast<int64_t>(first + i) + 1;
   }
   // Only the last token has one to choose.
-  work.logits += (work.wanted - 1) * runner_.words();
+  work.logits += (work.wanted - 1) * runner_.vocab_size();
 }
 
-/// Chooses the next token, and further ones as long as guesses are right.
+/// Chooses the next token, and further ones as long as drafts are accepted.
 void Engine::advance(Work& work) {
   Slot& slot = *work.slot;
   llm::Generation& generation = *slot.generation;
-  // A text of no length, whose prompt was scored.
+  // A request for no tokens, whose prompt was scored.
   if (generation.end() != llm::Generation::End::kNone) return;
-  const auto words = static_cast<size_t>(runner_.words());
+  const auto vocab_size = static_cast<size_t>(runner_.vocab_size());
   try {
-    for (;; ++work.right) {
+    for (;; ++work.accepted) {
       Piece piece;
-      piece.text = generation.next({work.logits + static_cast<size_t>(work.right) * words, words});
+      piece.text = generation.next(
+          {work.logits + static_cast<size_t>(work.accepted) * vocab_size, vocab_size});
       if (const auto* token = generation.last()) piece.token = *token;
       slot.job->add(std::move(piece));
-      if (generation.end() != llm::Generation::End::kNone || work.right == work.guesses ||
-          generation.tokens().back() != work.tokens[static_cast<size_t>(work.right) + 1])
+      if (generation.end() != llm::Generation::End::kNone || work.accepted == work.drafts ||
+          generation.tokens().back() != work.tokens[static_cast<size_t>(work.accepted) + 1])
         break;
     }
   } catch (const Error& e) {
@@ -293,19 +185,19 @@ void Engine::advance(Work& work) {
   }
 }
 
-/// After `advance`: forgets guesses that were wrong, and ends texts.
+/// After `advance`: drops rejected drafts, and ends sequences.
 void Engine::settle(Work& work) {
   Slot& slot = *work.slot;
-  if (work.guesses > 0) {
-    slot.cached.resize(slot.cached.size() - static_cast<size_t>(work.guesses - work.right));
+  if (work.drafts > 0) {
+    slot.cached.resize(slot.cached.size() - static_cast<size_t>(work.drafts - work.accepted));
     runner_.truncate(slot.sequence, std::ssize(slot.cached));
-    slot.speculation.report(work.guesses, work.right);
-    slot.job->add_drafts(work.guesses, work.right);
-    metrics_.add("draft_tokens_total", static_cast<double>(work.guesses));
-    metrics_.add("draft_accepted_tokens_total", static_cast<double>(work.right));
+    slot.speculation.report(work.drafts, work.accepted);
+    slot.job->add_drafts(work.drafts, work.accepted);
+    metrics_.add("draft_tokens_total", static_cast<double>(work.drafts));
+    metrics_.add("draft_accepted_tokens_total", static_cast<double>(work.accepted));
   }
   metrics_.add("generated_tokens_total",
-               static_cast<double>(work.right + (slot.generation->last() ? 1 : 0)));
+               static_cast<double>(work.accepted + (slot.generation->last() ? 1 : 0)));
   if (slot.generation->end() != llm::Generation::End::kNone) {
     const int64_t later_tokens = slot.generation->generated() - 1;
     if (later_tokens > 0)
@@ -315,6 +207,13 @@ void Engine::settle(Work& work) {
     slot.job->finish(slot.generation->end());
   }
   if (slot.job->is_done()) release(slot);
+}
+
+/// Called when idle: returns unused memory of the cache to the system.
+void Engine::trim_idle() {
+  constexpr int64_t kMinBlocksToTrim = 16;
+  const llm::CacheBlocks* const blocks = runner_.blocks();
+  if (blocks && blocks->touched() - blocks->extent() >= kMinBlocksToTrim) runner_.trim();
 }
 
 std::string Engine::metric(const char* name) const {
@@ -352,9 +251,9 @@ bool Engine::step() {
   admit();
   share_prefixes();
   std::vector<Work> work = choose();
-  make_room(work);
+  allocate_blocks(work);
   if (work.empty()) {
-    rest();
+    trim_idle();
     return false;
   }
   std::vector<llm::StepPart> parts;
@@ -389,7 +288,7 @@ bool Engine::step() {
     slot.cached.insert(slot.cached.end(), each.tokens.begin(), each.tokens.end());
     if (each.wanted == 0) continue;
     each.logits = logits;
-    logits += each.wanted * runner_.words();
+    logits += each.wanted * runner_.vocab_size();
     if (slot.job->scores_prompt && slot.generation->generated() == 0) score_prompt(each, before);
     if (slot.missing() <= 0 && slot.generation->generated() == 0) {
       slot.first_token = Clock::now();

@@ -1,6 +1,6 @@
 #pragma once
-// Continuous batching: each step computes a token of every text that is being generated and a chunk
-// of the prompts that are waiting. One thread runs the steps of all models.
+// Continuous batching: each step computes a token of every running sequence and a chunk of the
+// prompts that are waiting. One thread runs the steps of all models.
 
 #include <atomic>
 #include <chrono>
@@ -24,14 +24,14 @@
 namespace paddle::serve {
 
 struct EngineLimits {
-  int64_t streams = 8;         ///< texts that are generated at a time
-  int64_t queue = 64;          ///< texts that wait
-  double step_seconds = 0.06;  ///< of steps that read prompts while texts are being generated
-  int64_t chunk = llm::Runner::kMostRows;  ///< tokens of steps that read prompts
-  bool speculate = true;                   ///< checks guesses of several tokens in a step
+  int64_t streams = 8;                     ///< sequences generated at a time (slots)
+  int64_t queue = 64;                      ///< waiting sequences
+  double step_seconds = 0.06;              ///< limit of steps that prefill while others decode
+  int64_t chunk = llm::Runner::kMostRows;  ///< tokens of a prefill step
+  bool speculate = true;                   ///< verifies several draft tokens per step
 };
 
-/// The texts of one model.
+/// The sequences of one model.
 class Engine {
  public:
   /// `runner.sequences` and `runner.kept` follow from `limits`.
@@ -44,8 +44,8 @@ class Engine {
   const llm::Runner& runner() const { return runner_; }
   const std::shared_ptr<llm::LoadedModel>& model() const { return model_; }
   bool speculates() const { return limits_.speculate; }
-  /// Texts that can be asked for at a time: those that are generated and those that wait.
-  int64_t most_texts() const { return limits_.streams + limits_.queue; }
+  /// Sequences that can be requested at a time: running and waiting ones.
+  int64_t max_sequences() const { return limits_.streams + limits_.queue; }
   /// The tokenizer's tokens as constraints need them; made when first asked for.
   std::shared_ptr<const grammar::TokenTexts> token_texts();
   /// False if the queue is full, for any of the jobs.
@@ -58,7 +58,8 @@ class Engine {
   void report() const;
 
  private:
-  /// A place for a text in the caches. Its tokens stay for later texts that begin alike.
+  /// A place for a sequence in the caches. Its tokens stay for later sequences with the same
+  /// prefix.
   struct Slot {
     std::shared_ptr<Job> job;
     std::optional<llm::Generation> generation;
@@ -66,14 +67,15 @@ class Engine {
     int64_t sequence = 0;
     uint64_t used = 0;  ///< when the last job began
     llm::Speculation speculation = {};
-    /// A slot that is reading a prompt with the same beginning, of `shared` tokens, which are
-    /// copied when it has them; null if there is none.
-    Slot* leader = nullptr;
-    uint64_t leader_used = 0;
+    /// A slot that is prefilling a prompt with the same prefix of `shared` tokens, which are copied
+    /// when it has them; null if there is none.
+    Slot* prefix_source = nullptr;
+    uint64_t prefix_source_used = 0;
     int64_t shared = 0;
     std::chrono::steady_clock::time_point asked, first_token;
-    /// Other texts have taken the blocks of a paged cache; it is read again when there is room.
-    bool paused = false;
+    /// Other sequences have taken its blocks of the paged cache; it is recomputed when blocks are
+    /// free.
+    bool preempted = false;
     int64_t scored = 0;  ///< tokens of the prompt whose log-probabilities are known
     /// Tokens that are not in the cache yet.
     int64_t missing() const {
@@ -84,27 +86,27 @@ class Engine {
   struct Work {
     Slot* slot;
     std::vector<tokenizers::TokenId> tokens;
-    int64_t wanted = 0, guesses = 0;
+    int64_t wanted = 0, drafts = 0;
     const float* logits = nullptr;  ///< of the first wanted token
-    int64_t right = 0;              ///< of the guesses
+    int64_t accepted = 0;           ///< of the drafts
   };
   void drop_cancelled();
   void admit();
   bool admit_first();
   void start(Slot& slot, std::shared_ptr<Job> job);
-  void take_prefix(Slot& slot, const Slot& from);
-  void find_leader(Slot& slot);
+  void copy_prefix(Slot& slot, const Slot& from);
+  void find_prefix_source(Slot& slot);
   void share_prefixes();
-  int64_t promised_blocks() const;
-  bool drop_ended_text(const Slot* kept);
-  bool has_room(int64_t blocks, const Slot* kept);
-  void pause(Slot& slot);
-  bool has_paused() const;
+  int64_t reserved_blocks() const;
+  bool evict_ended_sequence(const Slot* kept);
+  bool can_allocate(int64_t blocks, const Slot* kept);
+  void preempt(Slot& slot);
+  bool has_preempted() const;
   void resume();
-  void make_room(std::vector<Work>& work);
-  void rest();
+  void allocate_blocks(std::vector<Work>& work);
+  void trim_idle();
   std::vector<Work> choose();
-  void add_guesses(std::vector<Work>& work);
+  void add_draft_tokens(std::vector<Work>& work);
   void score_prompt(Work& work, size_t first);
   void advance(Work& work);
   void settle(Work& work);

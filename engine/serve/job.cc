@@ -31,7 +31,7 @@ void Job::add_drafts(int64_t drafts, int64_t accepted) {
   state_.accepted += accepted;
 }
 
-void Job::wait_for_news(int milliseconds) {
+void Job::wait_for_tokens(int milliseconds) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
                     [&] { return state_.done || !state_.pieces.empty(); });

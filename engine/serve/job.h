@@ -1,5 +1,5 @@
 #pragma once
-// A text that a request asks for, between the thread of the request and that of the engine.
+// A requested sequence, shared by the thread of the request and that of the engine.
 
 #include <atomic>
 #include <condition_variable>
@@ -15,14 +15,14 @@
 
 namespace paddle::serve {
 
-/// The news of a generated text after a step.
+/// Generated text since the previous step.
 struct Piece {
   std::string text;
   std::optional<llm::GeneratedToken> token;
   bool of_prompt = false;  ///< the token is one of the prompt, after its first
 };
 
-/// One text to generate. The thread that asks for it waits for pieces; the engine makes them.
+/// One sequence to generate. The thread of the request waits for pieces; the engine adds them.
 class Job {
  public:
   Job(std::vector<tokenizers::TokenId> prompt_tokens, llm::GenerateOptions generate_options,
@@ -45,12 +45,12 @@ class Job {
     llm::Generation::End end = llm::Generation::End::kNone;
     std::optional<Error> error;
     int64_t generated = 0, cached = 0;  ///< tokens
-    int64_t drafts = 0, accepted = 0;   ///< tokens that were guessed, and those that were right
+    int64_t drafts = 0, accepted = 0;   ///< proposed tokens, and accepted ones
   };
   /// Waits until there is something new, or for `milliseconds`.
   State take(int milliseconds);
-  /// The same wait, and takes nothing.
-  void wait_for_news(int milliseconds);
+  /// The same wait, without taking anything.
+  void wait_for_tokens(int milliseconds);
 
   // For the engine.
   void add(Piece piece);

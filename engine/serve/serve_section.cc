@@ -16,7 +16,7 @@ Schema serve_schema() {
   model.add("kv", Spec::text().doc("type of the cached keys and values: f32, bf16 or int8"));
   model.add("activations", Spec::text().doc("how they are rounded for products: int16, int8, …"));
   model.add("weights_as", Spec::text().doc("type of the weights in memory, or as-is"));
-  model.add("draft", Spec::word({"ngram", "none"}).doc("how the next tokens are guessed"));
+  model.add("draft", Spec::word({"ngram", "none"}).doc("how the next tokens are drafted"));
   model.add("adapter", Spec::path().doc("a folder of PEFT"));
   model.add("cache", Spec::word({"plain", "paged"}).doc("how keys and values are kept"));
   model.add("cache_tokens",
@@ -30,10 +30,11 @@ Schema serve_schema() {
   listen.add("port", Spec::integer().at_least(0).at_most(65535).doc("0: a free one"));
   listen.add("keys", Spec::path().doc("a file with one API key a line"));
   Schema limits;
-  limits.add("streams", Spec::integer().at_least(1).at_most(128).doc("texts at a time"));
-  limits.add("queue", Spec::integer().at_least(0).at_most(100'000).doc("texts that wait"));
+  limits.add("streams",
+             Spec::integer().at_least(1).at_most(128).doc("sequences generated at a time"));
+  limits.add("queue", Spec::integer().at_least(0).at_most(100'000).doc("requests that wait"));
   limits.add("step_time", Spec::duration().at_least(0.001).at_most(60).doc(
-                              "how long a step may delay the texts that are generated: 60ms"));
+                              "how long a step may delay running sequences: 60ms"));
   limits.add("request_time",
              Spec::duration().at_least(0.001).at_most(1e6).doc("how long a request may take: 10m"));
   limits.add("step_ms", Spec::real().at_least(1).at_most(60'000).doc(

@@ -100,11 +100,11 @@ std::vector<std::string> Server::description() const {
   std::vector<std::string> out;
   for (const ModelInfo& model : models())
     out.push_back(model.is_encoder
-                      ? str(model.name, ": embeddings of texts of up to ", model.context, " tokens")
-                      : str(model.name, ": ", model.streams, " texts at a time of up to ",
-                            model.context, " tokens, whose ", model.is_paged ? "paged " : "",
-                            "cache takes ", human_bytes(model.cache_bytes), " when it is full; ",
-                            model.has_chat_template ? "chats" : "no chat template"));
+                      ? str(model.name, ": embeddings, context ", model.context)
+                      : str(model.name, ": ", model.streams, " slots, context ", model.context,
+                            ", KV cache ", human_bytes(model.cache_bytes),
+                            model.is_paged ? " (paged)" : "",
+                            ", chat template: ", model.has_chat_template ? "yes" : "no"));
   return out;
 }
 
@@ -289,7 +289,7 @@ void Server::stream(const CompletionRequest& request, HttpResponse& response) {
   std::vector<Job::State> states(request.jobs.size());
   if (request.chat)
     for (size_t i = 0; i < states.size(); ++i) event(writer.opening(i));
-  auto spoken = Clock::now();
+  auto last_write = Clock::now();
   const auto waits = [](const Job::State& state) { return !state.done; };
   while (std::any_of(states.begin(), states.end(), waits)) {
     for (size_t i = 0; i < states.size(); ++i) {
@@ -308,11 +308,11 @@ void Server::stream(const CompletionRequest& request, HttpResponse& response) {
           event(writer.chunk(i, piece, std::nullopt));
       }
       if (state.done) event(writer.chunk(i, {}, state.end));
-      if (state.done || !state.pieces.empty()) spoken = Clock::now();
+      if (state.done || !state.pieces.empty()) last_write = Clock::now();
     }
-    if (Clock::now() - spoken > kKeepAlive) {
+    if (Clock::now() - last_write > kKeepAlive) {
       response.write(": waiting\n\n");
-      spoken = Clock::now();
+      last_write = Clock::now();
     }
     if (is_over(request, response, deadline)) {
       if (!response.is_connected()) return;

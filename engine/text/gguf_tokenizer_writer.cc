@@ -29,13 +29,13 @@ std::vector<JsonValue> steps_of(const JsonValue& value, const char* list) {
 
 class GgufTokenizerWriter {
  public:
-  GgufTokenizerWriter(const JsonValue& file, const Tokenizer& tokenizer, int64_t words,
+  GgufTokenizerWriter(const JsonValue& file, const Tokenizer& tokenizer, int64_t vocab_size,
                       Metadata& metadata)
       : file_(file), tokenizer_(tokenizer), metadata_(metadata) {
-    if (tokenizer.vocabulary_size() > words)
-      file.refuse(
-          str("the tokenizer has ", tokenizer.vocabulary_size(), " tokens, the model ", words));
-    tokens_.resize(static_cast<size_t>(words));
+    if (tokenizer.vocabulary_size() > vocab_size)
+      file.refuse(str("the tokenizer has ", tokenizer.vocabulary_size(), " tokens, the model ",
+                      vocab_size));
+    tokens_.resize(static_cast<size_t>(vocab_size));
     types_.assign(tokens_.size(), kGgufUnused);
   }
 
@@ -228,8 +228,9 @@ class GgufTokenizerWriter {
 
 }  // namespace
 
-bool add_gguf_tokenizer(const std::string& folder, int64_t words, const std::vector<int64_t>& ends,
-                        Metadata& metadata, std::vector<std::string>& notes) {
+bool add_gguf_tokenizer(const std::string& folder, int64_t vocab_size,
+                        const std::vector<int64_t>& ends, Metadata& metadata,
+                        std::vector<std::string>& notes) {
   if (std::vector<std::string> files = tokenizer_files(folder);
       std::none_of(files.begin(), files.end(), [](const std::string& name) {
         return name.starts_with("tokenizer.") || name == "tekken.json" ||
@@ -245,7 +246,8 @@ bool add_gguf_tokenizer(const std::string& folder, int64_t words, const std::vec
   const Tokenizer tokenizer = load_tokenizer(folder);
   const bool is_file = file_exists(path);
   const Json content = is_file ? read_json_file(path) : bpe_of_files(settings);
-  GgufTokenizerWriter(JsonValue(content, is_file ? path : vocabulary), tokenizer, words, metadata)
+  GgufTokenizerWriter(JsonValue(content, is_file ? path : vocabulary), tokenizer, vocab_size,
+                      metadata)
       .write(ends);
   for (const AddedToken& token : tokenizer.added_tokens())
     if (token.left_strip || token.right_strip) {

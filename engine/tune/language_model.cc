@@ -23,7 +23,7 @@ class TextRunner final : public Runner {
       : threads_(threads), decode_(decode) {
     set_thread_count(threads_);
     runner_ = std::make_unique<llm::Runner>(model, options);
-    prompt_ = llm::any_tokens(prefill, runner_->words());
+    prompt_ = llm::any_tokens(prefill, runner_->vocab_size());
     texts();
   }
 
@@ -148,8 +148,8 @@ class LanguageModelSubject final : public Subject {
     llm::RunnerOptions one = runner_options(settings);
     one.sequences = 1;
     llm::Runner runner(model_, one);
-    std::vector<float> out(static_cast<size_t>(options_.prefill * runner.words()));
-    runner.append_all(0, llm::any_tokens(options_.prefill, runner.words()), out.data());
+    std::vector<float> out(static_cast<size_t>(options_.prefill * runner.vocab_size()));
+    runner.append_all(0, llm::any_tokens(options_.prefill, runner.vocab_size()), out.data());
     return out;
   }
 
@@ -160,21 +160,21 @@ class LanguageModelSubject final : public Subject {
       Settings exact = settings;
       exact["kv"] = "f32";
       const std::vector<float> reference = logits(exact);
-      const size_t words = reference.size() / static_cast<size_t>(options_.prefill);
-      for (size_t at = 0; at < reference.size(); at += words)
+      const size_t vocab_size = reference.size() / static_cast<size_t>(options_.prefill);
+      for (size_t at = 0; at < reference.size(); at += vocab_size)
         likely_.push_back(static_cast<size_t>(
             std::max_element(reference.begin() + static_cast<ptrdiff_t>(at),
-                             reference.begin() + static_cast<ptrdiff_t>(at + words)) -
+                             reference.begin() + static_cast<ptrdiff_t>(at + vocab_size)) -
             reference.begin() - static_cast<ptrdiff_t>(at)));
     }
     const std::vector<float> found = logits(settings);
-    const size_t words = found.size() / likely_.size();
+    const size_t vocab_size = found.size() / likely_.size();
     double sum = 0;
     for (size_t i = 0; i < likely_.size(); ++i) {
-      const float* const row = found.data() + i * words;
-      const double most = *std::max_element(row, row + words);
+      const float* const row = found.data() + i * vocab_size;
+      const double most = *std::max_element(row, row + vocab_size);
       double normalizer = 0;
-      for (size_t w = 0; w < words; ++w) normalizer += std::exp(row[w] - most);
+      for (size_t w = 0; w < vocab_size; ++w) normalizer += std::exp(row[w] - most);
       sum += std::log(normalizer) + most - row[likely_[i]];
     }
     return sum / static_cast<double>(likely_.size());

@@ -29,13 +29,13 @@ def layers_of(gigabytes):
 def write_model(path, layers):
     with open(path, "w") as f:
         f.write(f"""name: large
-params: {{layers: {layers}, width: {WIDTH}, words: {WORDS}}}
+params: {{layers: {layers}, width: {WIDTH}, vocab_size: {WORDS}}}
 inputs: {{tokens: "int64[batch, length]"}}
 blocks:
   layer(x): |
     return x + linear(gelu(linear(layer_norm(x), 4 * width, name="up")), width, name="down")
 model: |
-  x = embedding(tokens, words, width, weight_init=normal(0, 0.02), name="words")
+  x = embedding(tokens, vocab_size, width, weight_init=normal(0, 0.02), name="words")
   for i in range(layers):
     x = layer(x)
   logits = matmul(layer_norm(x), get("words.weight"), transpose_y=true)

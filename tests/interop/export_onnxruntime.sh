@@ -23,7 +23,7 @@ source tests/cli/export/export_training_runs.bash
 
 for model in lenet digits_cnn char_gpt char_lstm deepfm; do agrees "$model" "models/$model.yaml"; done
 agrees lenet16 models/lenet.yaml --dtype float16
-agrees bert models/bert.yaml params.layers=2 params.width=32 params.heads=2 params.words=100
+agrees bert models/bert.yaml params.layers=2 params.width=32 params.heads=2 params.vocab_size=100
 for model in mobilenet_v3 squeezenet shufflenet_v2 efficientnet; do
   agrees "$model" "models/vision/$model.yaml" --dim rows=64 --dim columns=64
 done

@@ -56,7 +56,7 @@ TEST(FamilyKeys, ErrorsNameTheFileAndTheKey) {
       {"Llama 2", "num_key_value_heads", "3", "not a multiple of those of keys and values, 3"},
       {"Llama 2", "rms_norm_eps", "\"NaN\"", "rms_norm_eps is 'NaN': expected a finite number"},
       {"Llama 2", "rms_norm_eps", "-1.0", "rms_norm_eps is -1.0: expected a number that is not"},
-      {"Llama 2", "vocab_size", "null", "no value for the param 'words' (vocab_size)"},
+      {"Llama 2", "vocab_size", "null", "no value for the param 'vocab_size' (vocab_size)"},
       {"Llama 2", "hidden_act", "\"relu\"",
        "only where (hidden_act or \"silu\") == \"silu\"; hidden_act is 'relu'"},
       {"Llama 2", "quantization_config", "{\"bits\": 4}",

@@ -231,15 +231,15 @@ TEST(Adapters, ShareTheModelWithItselfAlone) {
   const auto loaded = load_shared(kData + "llama", {.family = kFamily});
   const tokenizers::TokenId token = 7;
   Runner plain(loaded, {});
-  const auto words = static_cast<size_t>(plain.words());
+  const auto vocab_size = static_cast<size_t>(plain.vocab_size());
   const float* logits = plain.append(0, {&token, 1});
-  const std::vector<float> before(logits, logits + words);
+  const std::vector<float> before(logits, logits + vocab_size);
   Runner adapted(loaded, {.adapter = kData + "llama_adapter"});
   logits = adapted.append(0, {&token, 1});
-  EXPECT_NE(std::vector<float>(logits, logits + words), before);
+  EXPECT_NE(std::vector<float>(logits, logits + vocab_size), before);
   Runner again(loaded, {});
   logits = again.append(0, {&token, 1});
-  EXPECT_EQ(std::vector<float>(logits, logits + words), before);
+  EXPECT_EQ(std::vector<float>(logits, logits + vocab_size), before);
 }
 
 TEST(Adapters, RefuseWhatDoesNotFit) {
@@ -318,11 +318,11 @@ TEST(LanguageModel, GreedyTextIsTheMostLikelyTokenOfEachStep) {
                Error);
 }
 
-TEST(LanguageModel, GuessesDoNotChangeTheText) {
+TEST(LanguageModel, DraftsDoNotChangeTheText) {
   runtime::register_backends();
   const auto tokenizer = character_tokenizer();
   LanguageModel model = open_language_model(kData + "llama", {kFamily, {}});
-  // A prompt that repeats itself invites guesses.
+  // A prompt that repeats itself leads to draft tokens.
   std::vector<tokenizers::TokenId> prompt;
   for (int i = 0; i < 24; ++i) prompt.push_back(static_cast<tokenizers::TokenId>(5 + i % 4));
   const auto all = [](const std::string&) { return true; };
@@ -457,7 +457,7 @@ TEST(LanguageModel, WhatTheFamilyDoesNotKnowIsRefused) {
             std::string::npos);
   EXPECT_EQ(refusal("\"vocab_size\"", "\"new_trick\": 3, \"vocab_size\""),
             "config.json: the family does not know the key 'new_trick', which may change the "
-            "model; list it in `unread` of its `sources` if it does not");
+            "model; list it in `ignored_keys` of its `sources` if it does not");
   EXPECT_EQ(refusal("\"silu\"", "\"gelu\""),
             "config.json: models of type 'llama' are supported only where (hidden_act or \"silu\") "
             "== \"silu\"; hidden_act is 'gelu'");

@@ -49,7 +49,7 @@ class Steps : public testing::TestWithParam<Case> {
     std::vector<float> out;
     for (const tokenizers::TokenId token : tokens) {
       const float* const logits = alone.append(0, {&token, 1});
-      out.insert(out.end(), logits, logits + alone.words());
+      out.insert(out.end(), logits, logits + alone.vocab_size());
     }
     return out;
   }
@@ -69,7 +69,7 @@ TEST_P(Steps, LogitsDoNotDependOnChunks) {
     std::vector<float> found(wanted.size());
     for (size_t begin = 0; begin < tokens.size(); begin += chunk)
       runner.append_all(0, std::span(tokens).subspan(begin, std::min(chunk, 61 - begin)),
-                        found.data() + begin * static_cast<size_t>(runner.words()));
+                        found.data() + begin * static_cast<size_t>(runner.vocab_size()));
     expect_same(found.data(), wanted, 0, wanted.size(), str("chunks of ", chunk));
   }
 }
@@ -78,24 +78,24 @@ TEST_P(Steps, LogitsDoNotDependOnCompany) {
   const Tokens a = text(1, 40), b = text(2, 33), c = text(5, 50);
   const auto of_a = one_by_one(a), of_b = one_by_one(b), of_c = one_by_one(c);
   Runner runner = this->runner(3);
-  const auto words = static_cast<size_t>(runner.words());
+  const auto vocab_size = static_cast<size_t>(runner.vocab_size());
   runner.append(2, std::span(c).first(20));
   const StepPart mixed[] = {{0, std::span(a).first(3), 2},
                             {1, std::span(b).first(30), 1},
                             {2, std::span(c).subspan(20, 1), 1}};
   const float* logits = runner.step(mixed);
-  expect_same(logits, of_a, words, 2 * words, "the first");
-  expect_same(logits + 2 * words, of_b, 29 * words, words, "the second");
-  expect_same(logits + 3 * words, of_c, 20 * words, words, "the third");
+  expect_same(logits, of_a, vocab_size, 2 * vocab_size, "the first");
+  expect_same(logits + 2 * vocab_size, of_b, 29 * vocab_size, vocab_size, "the second");
+  expect_same(logits + 3 * vocab_size, of_c, 20 * vocab_size, vocab_size, "the third");
   EXPECT_EQ(runner.length(0), 3);
   EXPECT_EQ(runner.length(2), 21);
   // A sequence goes back and continues otherwise.
   runner.truncate(1, 4);
   logits = runner.append(1, std::span(b).subspan(4, 10));
-  expect_same(logits, of_b, 13 * words, words, "after going back");
+  expect_same(logits, of_b, 13 * vocab_size, vocab_size, "after going back");
   runner.truncate(0, 0);
   logits = runner.append(0, c);
-  expect_same(logits, of_c, 49 * words, words, "another text in the same place");
+  expect_same(logits, of_c, 49 * vocab_size, vocab_size, "another text in the same place");
 }
 
 TEST_P(Steps, SequencesShareABeginning) {
@@ -105,7 +105,7 @@ TEST_P(Steps, SequencesShareABeginning) {
   for (size_t i = 32; i < 60; ++i) c[i] = static_cast<tokenizers::TokenId>((c[i] + 2) % 50);
   const auto of_a = one_by_one(a), of_b = one_by_one(b), of_c = one_by_one(c);
   Runner runner = this->runner(3);
-  const auto words = static_cast<size_t>(runner.words());
+  const auto vocab_size = static_cast<size_t>(runner.vocab_size());
   for (int round = 0; round < 2; ++round) {
     runner.append(0, std::span(a).first(40));
     runner.copy(0, 1, 37);
@@ -113,16 +113,17 @@ TEST_P(Steps, SequencesShareABeginning) {
     const CacheBlocks* const blocks = runner.blocks();
     EXPECT_EQ(blocks ? blocks->total() - blocks->free() : 3, 3);
     for (size_t i = 40; i < 60; ++i) {
-      expect_same(runner.append(1, std::span(b).subspan(i - 3, 1)), of_b, (i - 3) * words, words,
-                  "the second");
-      expect_same(runner.append(0, std::span(a).subspan(i, 1)), of_a, i * words, words,
+      expect_same(runner.append(1, std::span(b).subspan(i - 3, 1)), of_b, (i - 3) * vocab_size,
+                  vocab_size, "the second");
+      expect_same(runner.append(0, std::span(a).subspan(i, 1)), of_a, i * vocab_size, vocab_size,
                   "the first");
-      expect_same(runner.append(2, std::span(c).subspan(i - 8, 1)), of_c, (i - 8) * words, words,
-                  "the third");
+      expect_same(runner.append(2, std::span(c).subspan(i - 8, 1)), of_c, (i - 8) * vocab_size,
+                  vocab_size, "the third");
     }
     // The last token is taken back and computed again.
     runner.truncate(1, 56);
-    expect_same(runner.append(1, std::span(b).subspan(56, 1)), of_b, 56 * words, words, "again");
+    expect_same(runner.append(1, std::span(b).subspan(56, 1)), of_b, 56 * vocab_size, vocab_size,
+                "again");
     for (int64_t s = 0; s < 3; ++s) runner.truncate(s, 0);
     EXPECT_TRUE(!blocks || blocks->free() == blocks->total());
     runner.trim();
@@ -133,10 +134,12 @@ TEST_P(Steps, RunnersShareAModelAndHaveTheirOwnSequences) {
   const Tokens a = text(1, 20), b = text(2, 20);
   const auto of_a = one_by_one(a), of_b = one_by_one(b);
   Runner first = runner(1), second = runner(2, 32);
-  const auto words = static_cast<size_t>(first.words());
+  const auto vocab_size = static_cast<size_t>(first.vocab_size());
   for (size_t i = 0; i < 20; ++i) {
-    expect_same(first.append(0, std::span(a).subspan(i, 1)), of_a, i * words, words, "the first");
-    expect_same(second.append(1, std::span(b).subspan(i, 1)), of_b, i * words, words, "the second");
+    expect_same(first.append(0, std::span(a).subspan(i, 1)), of_a, i * vocab_size, vocab_size,
+                "the first");
+    expect_same(second.append(1, std::span(b).subspan(i, 1)), of_b, i * vocab_size, vocab_size,
+                "the second");
   }
   EXPECT_THROW(second.append(1, text(1, 13)), Error);
   EXPECT_THROW(runner(1, 65), Error);

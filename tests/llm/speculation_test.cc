@@ -1,4 +1,4 @@
-// Guesses of tokens: what they are and how many they are.
+// Drafts of tokens: what they are and how many they are.
 
 #include "llm/speculation.h"
 
@@ -23,7 +23,7 @@ StepTimes measured(double one, double per_row) {
   return times;
 }
 
-/// A text whose guesses were right `right` times and then wrong `wrong` times.
+/// A text whose drafts are accepted `right` times and then wrong `wrong` times.
 Speculation with_past(int right, int wrong) {
   Speculation out;
   for (int i = 0; i < right; ++i) out.report(1, 1);
@@ -35,12 +35,12 @@ const Tokens kRepeats = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 2, 3};
 
 std::vector<int64_t> chosen(const StepTimes& times, std::span<Speculation> texts,
                             int64_t most_rows = kRows) {
-  std::vector<GuessOffer> offers;
+  std::vector<DraftOffer> offers;
   for (Speculation& text : texts) offers.push_back({&text, text.candidates(kRepeats, 100)});
-  return choose_guesses(times, offers, most_rows);
+  return choose_drafts(times, offers, most_rows);
 }
 
-TEST(Speculation, GuessesWhatFollowedTheSameTokens) {
+TEST(Speculation, ProposesWhatFollowedTheSameTokens) {
   Speculation speculation;
   const Tokens text = {1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 1, 2, 3};
   EXPECT_EQ(candidates(speculation, text), (Tokens{10, 11, 12, 13, 14, 15, 16}));
@@ -50,7 +50,7 @@ TEST(Speculation, GuessesWhatFollowedTheSameTokens) {
   EXPECT_EQ(candidates(speculation, {1, 2, 3, 4, 5, 6}), Tokens{});
 }
 
-TEST(Speculation, ChecksMoreWhereGuessesAreRight) {
+TEST(Speculation, ChecksMoreWhereDraftsAreAccepted) {
   const StepTimes times = measured(1, 0.05);
   std::vector<Speculation> texts = {with_past(50, 0)};
   EXPECT_EQ(chosen(times, texts), std::vector<int64_t>{7});
@@ -80,7 +80,7 @@ TEST(Speculation, MeasuresStepsBeforeItTrustsThem) {
   EXPECT_EQ(times.seconds(2), 1.5);
 }
 
-TEST(Speculation, StopsWhereGuessesAreWrong) {
+TEST(Speculation, StopsWhereDraftsAreRejected) {
   const StepTimes times = measured(1, 0.1);
   std::vector<Speculation> texts = {with_past(0, 100)};
   EXPECT_EQ(chosen(times, texts), std::vector<int64_t>{0});
@@ -96,7 +96,7 @@ TEST(Speculation, StopsWhereGuessesAreWrong) {
   EXPECT_GT(calls_until_trial(), first + 30);
 }
 
-TEST(Speculation, GivesRowsToTheTextsWhoseGuessesAreRight) {
+TEST(Speculation, GivesRowsToTheTextsWhoseDraftsAreAccepted) {
   const StepTimes times = measured(1, 0.01);
   std::vector<Speculation> texts = {with_past(50, 0), with_past(0, 50), with_past(0, 0)};
   const auto counts = chosen(times, texts);
@@ -107,12 +107,12 @@ TEST(Speculation, GivesRowsToTheTextsWhoseGuessesAreRight) {
   EXPECT_EQ(chosen(measured(1, 1), one), (std::vector<int64_t>{1, 0, 0}));
 }
 
-TEST(Speculation, TextsWithoutGuessesKeepTheirRows) {
+TEST(Speculation, TextsWithoutDraftsKeepTheirRows) {
   const StepTimes times = measured(1, 0.01);
   Speculation text = with_past(50, 0);
-  const GuessOffer offers[] = {{}, {&text, text.candidates(kRepeats, 100)}, {}};
-  EXPECT_EQ(choose_guesses(times, offers, kRows), (std::vector<int64_t>{0, 7, 0}));
-  EXPECT_EQ(choose_guesses(times, offers, 4), (std::vector<int64_t>{0, 1, 0}));
+  const DraftOffer offers[] = {{}, {&text, text.candidates(kRepeats, 100)}, {}};
+  EXPECT_EQ(choose_drafts(times, offers, kRows), (std::vector<int64_t>{0, 7, 0}));
+  EXPECT_EQ(choose_drafts(times, offers, 4), (std::vector<int64_t>{0, 1, 0}));
 }
 
 }  // namespace

@@ -249,7 +249,7 @@ def _(w, image):
 
 
 @case("body_gpt_tied", """
-    params: {layers: 2, heads: 2, width: 8, words: 11, context: 16}
+    params: {layers: 2, heads: 2, width: 8, vocab_size: 11, context: 16}
     inputs: {tokens: "int64[batch, seq]"}
     blocks:
       attention(x): |
@@ -263,7 +263,7 @@ def _(w, image):
         return x + mlp(layer_norm(x))
     model: |
       pos = param("pos", [context, width], init=normal(0, 0.02))
-      x = embedding(tokens, words, width, name="tok") + pos[:tokens.shape[1]]
+      x = embedding(tokens, vocab_size, width, name="tok") + pos[:tokens.shape[1]]
       for i in range(layers):
         x = layer(x)
       logits = layer_norm(x) @ get("tok.weight").transpose([1, 0])
@@ -285,7 +285,7 @@ def _(w, tokens):
 
 
 @case("body_bert", """
-    params: {layers: 2, heads: 2, width: 8, words: 13, positions: 9, classes: 2}
+    params: {layers: 2, heads: 2, width: 8, vocab_size: 13, positions: 9, classes: 2}
     inputs: {tokens: "int64[batch, length]", mask: "bool[batch, 1, 1, length]"}
     blocks:
       attention(x, mask): |
@@ -301,7 +301,7 @@ def _(w, tokens):
         x = layer_norm(x + attention(x, mask))
         return layer_norm(x + linear(gelu(linear(x, 4 * width)), width))
     model: |
-      x = embedding(tokens, words, width, name="words") + param("positions", [positions, width])[:length]
+      x = embedding(tokens, vocab_size, width, name="words") + param("positions", [positions, width])[:length]
       for i in range(layers):
         x = layer(x, mask)
       logits = linear(layer_norm(x)[:, 0], classes)

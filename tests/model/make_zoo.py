@@ -199,12 +199,12 @@ SMALL = {
                  "vision/convnext.yaml", ["params.classes=10", "params.channels=[16,24,32,40]", "params.layers=[1,2,2,1]"],
                  "vision/convnext_torchvision", (2, 3, 64, 48)),
     "vit": (lambda: tv.VisionTransformer(32, 8, 2, 4, 32, 48, num_classes=10), "vision/vit.yaml",
-            ["params.classes=10", "params.size=32", "params.patch=8", "params.layers=2", "params.heads=4", "params.width=32", "params.inner=48"],
+            ["params.classes=10", "params.size=32", "params.patch=8", "params.layers=2", "params.heads=4", "params.width=32", "params.intermediate_size=48"],
             "vision/vit_torchvision", (2, 3, 32, 32)),
     "unet": (lambda: UNet(3, 2, 4), "vision/unet.yaml", ["params.rows=32", "params.columns=48", "params.width=4"],
              "vision/unet_milesial", (1, 3, 32, 48)),
     "bert": (lambda: bert(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, vocab_size=50, max_position_embeddings=16),
-             "bert_encoder.yaml", ["params.width=32", "params.layers=2", "params.heads=4", "params.inner=48", "params.words=50", "params.positions=16"],
+             "bert_encoder.yaml", ["params.width=32", "params.layers=2", "params.heads=4", "params.intermediate_size=48", "params.vocab_size=50", "params.positions=16"],
              "bert_encoder_huggingface", bert_inputs(9)),
 }
 

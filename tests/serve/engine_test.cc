@@ -1,4 +1,4 @@
-// Texts that are generated side by side: prompts that begin alike are read once, and guesses of
+// Texts that are generated side by side: prompts that begin alike are read once, and drafts of
 // tokens change no text.
 
 #include "serve/engine.h"
@@ -204,8 +204,8 @@ TEST_P(Texts, AConversationContinuesInItsPlace) {
   EXPECT_EQ(ask(prompt(0, 12, 2)), 9);
 }
 
-TEST_P(Texts, GuessesChangeNoText) {
-  const auto guessing = engine(3);
+TEST_P(Texts, DraftsChangeNoText) {
+  const auto drafting = engine(3);
   Tokens repeated;
   for (int i = 0; i < 24; ++i) repeated.push_back(static_cast<tokenizers::TokenId>(i % 4 + 1));
   const std::vector<Tokens> prompts = {repeated, prompt(12, 4, 1),
@@ -214,8 +214,8 @@ TEST_P(Texts, GuessesChangeNoText) {
   for (int round = 0; round < 3; ++round) {
     std::vector<std::shared_ptr<Job>> jobs;
     for (const Tokens& text : prompts) jobs.push_back(job(text, 38));
-    ASSERT_TRUE(guessing->submit(jobs));
-    run(*guessing);
+    ASSERT_TRUE(drafting->submit(jobs));
+    run(*drafting);
     for (size_t i = 0; i < jobs.size(); ++i) {
       const auto state = jobs[i]->take(0);
       EXPECT_EQ(tokens_of(state), alone(prompts[i], 38)) << i;
@@ -270,7 +270,7 @@ TEST_P(PagedTexts, ASmallCacheChangesNoText) {
     ASSERT_TRUE(state.done);
     EXPECT_EQ(state.pieces.size(), 61U);
   }
-  EXPECT_NE(metrics_.text().find("paddle_texts_paused_total"), std::string::npos);
+  EXPECT_NE(metrics_.text().find("paddle_preemptions_total"), std::string::npos);
 }
 
 TEST_P(PagedTexts, ATextOfTheWholeCacheIsAnswered) {

@@ -138,17 +138,17 @@ python3 -c 'import json,sys; v=json.loads(open("out").read()); assert 0 < v["mae
 # Conversations: records of one sample do not see each other, so packing changes nothing.
 cat > chat.yaml <<'Y'
 model:
-  params: {width: 16, words: 12, context: 32}
+  params: {width: 16, vocab_size: 12, context: 32}
   inputs: {tokens: "int64[batch, context]", segments: "int64[batch, context]", positions: "int64[batch, context]"}
   model: |
-    x = embedding(tokens, words, width) + embedding(positions, context, width)
+    x = embedding(tokens, vocab_size, width) + embedding(positions, context, width)
     sees = unsqueeze(unsqueeze(segments, 2) == unsqueeze(segments, 1), 1)
     past = reshape(arange(context), [context, 1]) >= reshape(arange(context), [1, context])
     q = reshape(linear(x, width), [batch, context, 2, width // 2])
     k = reshape(linear(x, width), [batch, context, 2, width // 2])
     v = reshape(linear(x, width), [batch, context, 2, width // 2])
     y = scaled_dot_product_attention(q, k, v, attn_mask=logical_and(sees, past))
-    logits = linear(x + linear(reshape(y, [batch, context, width]), width), words)
+    logits = linear(x + linear(reshape(y, [batch, context, width]), width), vocab_size)
   outputs: [logits]
 loss: cross_entropy(logits, targets, ignore_index=-100)
 metrics: {accuracy: "accuracy(logits, targets)"}

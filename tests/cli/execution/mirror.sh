@@ -40,7 +40,7 @@ same() {
 lenet=(configs/bench/lenet.yaml data.train.size=128 data.batch_size=32 train.steps=5
   "data.valid={kind: random, size: 32, fields: [{name: image, shape: [1, 28, 28]}, {name: label, dtype: int64, low: 0, high: 10}]}"
   "metrics={accuracy: 'accuracy(logits, label)'}")
-gpt=(configs/bench/char_gpt_384.yaml "params={layers: 2, heads: 2, width: 32, words: 65, positions: 64}"
+gpt=(configs/bench/char_gpt_384.yaml "params={layers: 2, heads: 2, width: 32, vocab_size: 65, positions: 64}"
   "data.train={kind: random, size: 32, fields: [{name: tokens, dtype: int64, shape: [64], low: 0, high: 65}, {name: targets, dtype: int64, shape: [64], low: 0, high: 65}]}"
   data.batch_size=4 train.steps=5)
 deepfm=(configs/bench/deepfm.yaml params.rows=500 data.batch_size=64 train.steps=5

@@ -13,7 +13,7 @@ for model in lenet digits_cnn char_gpt char_lstm deepfm; do
   cmp -s "$folder/$model.onnx" "$folder/again.onnx" || fail "$model: the bytes differ between two exports"
 done
 ok "$export_model" models/resnet.yaml params.depth=[1,1,1,1] params.width=8 -o "$folder/resnet.onnx"
-ok "$export_model" models/bert.yaml params.layers=2 params.width=32 params.heads=2 params.words=100 \
+ok "$export_model" models/bert.yaml params.layers=2 params.width=32 params.heads=2 params.vocab_size=100 \
   -o "$folder/bert.onnx"
 # A model file of each form of the language: control flow, states, indexing, run-time sizes.
 for model in tests/model/good/{flow_if,flow_while,flow_jumps,flow_nested_loops,flow_early_return,flow_states}.yaml \

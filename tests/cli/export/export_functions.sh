@@ -7,31 +7,31 @@ export_model="$bin/paddle-export"
 ok() { [[ "$(run_bounded "$@")" == 0 ]] || { cat "$folder/out"; fail "$*"; }; }
 
 cat > "$folder/model.yaml" <<'Y'
-params: {words: 300, width: 64}
+params: {vocab_size: 300, width: 64}
 inputs: {tokens: "int64[batch, length]"}
 blocks:
   body(x): |
     return layer_norm(x + linear(gelu(linear(x, 4 * width, name="up")), width, name="down"), name="norm")
 model: |
-  x = body(embedding(tokens, words, width, name="words"))
+  x = body(embedding(tokens, vocab_size, width, name="words"))
   logits = matmul(x, get("words.weight"), transpose_y=true)
 outputs: [logits]
 functions:
   encode:
     inputs: {tokens: "int64[batch, length]"}
     model: |
-      hidden = body(embedding(tokens, words, width, name="words"))
+      hidden = body(embedding(tokens, vocab_size, width, name="words"))
     outputs: [hidden]
   prefill:
     inputs: {tokens: "int64[batch, length]"}
     model: |
-      x = body(embedding(tokens, words, width, name="words"))
+      x = body(embedding(tokens, vocab_size, width, name="words"))
       logits = matmul(x[:, -1], get("words.weight"), transpose_y=true)
     outputs: [logits]
   decode:
     inputs: {token: "int64[batch]", hidden: "float32[batch, 64]"}
     model: |
-      x = embedding(token, words, width, name="words") + linear(hidden, width, name="carry")
+      x = embedding(token, vocab_size, width, name="words") + linear(hidden, width, name="carry")
       logits = matmul(x, get("words.weight"), transpose_y=true)
     outputs: [logits]
 Y

@@ -152,7 +152,7 @@ expect 4 "int64" "$infer" "$folder/csv/model" --input "$folder/other_type.npz"
 # ---- text and the command line -------------------------------------------------------------------
 
 for _ in $(seq 30); do printf 'to be or not to be\n'; done > "$folder/text.txt"
-"$train" configs/text/char_gpt.yaml "params={layers: 1, width: 16, heads: 2, words: 8}" "data.train={kind: text, path: $folder/text.txt, context: 16}" data.valid= train.steps=2 --output "$folder/text" > "$folder/out" || cat "$folder/out"
+"$train" configs/text/char_gpt.yaml "params={layers: 1, width: 16, heads: 2, vocab_size: 8}" "data.train={kind: text, path: $folder/text.txt, context: 16}" data.valid= train.steps=2 --output "$folder/text" > "$folder/out" || cat "$folder/out"
 quiet 0 "$infer" "$folder/text/model" "$folder/text.txt" --quiet --output "$folder/text.npz"
 printf 'to be, or not\n' > "$folder/comma.txt"
 expect 4 "comma.txt:1:6: character ','" "$infer" "$folder/text/model" "$folder/comma.txt"

@@ -5,7 +5,7 @@
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 for _ in $(seq 200); do printf 'the quick brown fox jumps over the lazy dog\n'; done > "$folder/text.txt"
-net=("params={layers: 2, width: 32, heads: 2, words: 28}" "data.train={kind: text, path: $folder/text.txt, context: 32}" data.valid=
+net=("params={layers: 2, width: 32, heads: 2, vocab_size: 28}" "data.train={kind: text, path: $folder/text.txt, context: 32}" data.valid=
   train.steps=120 schedule=constant optimizer.lr=5e-3)
 "$train" configs/text/char_gpt.yaml "${net[@]}" --output "$folder/run" > "$folder/out" || { cat "$folder/out"; exit 1; }
 model="$folder/run/model"
@@ -56,6 +56,6 @@ done
 expect 2 "takes 'image', which is not the tokens of a text" "$infer" "$folder/digits/model" --prompt a
 
 # A model of bytes reads and writes bytes.
-"$train" configs/text/char_gpt.yaml "${net[@]}" params.words=256 data.train.level=bytes train.steps=2 --output "$folder/bytes" > /dev/null || fail "bytes"
+"$train" configs/text/char_gpt.yaml "${net[@]}" params.vocab_size=256 data.train.level=bytes train.steps=2 --output "$folder/bytes" > /dev/null || fail "bytes"
 quiet 0 "$infer" "$folder/bytes/model" --prompt "é日" --length 3
 finish

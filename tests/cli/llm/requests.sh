@@ -55,7 +55,7 @@ expect 2 "excludes" "${requests[@]}" --output "$folder/c.jsonl" --prompt 1
 expect 2 "--resume" "$infer" "$model" --prompt 1 --resume
 expect 2 "--requests needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --requests "$folder/in.jsonl" --output "$folder/c.jsonl"
 echo '{"custom_id": "r1", "url": "/v1/completions", "body": {}}' >> "$folder/in.jsonl"
-expect 4 "in.jsonl:21: the custom_id 'r1' is there twice" "${requests[@]}" --output "$folder/c.jsonl"
+expect 4 "in.jsonl:21: duplicate custom_id 'r1'" "${requests[@]}" --output "$folder/c.jsonl"
 echo '{"custom_id": "x", "url": "/v1/images", "body": {}}' > "$folder/in.jsonl"
 expect 4 "in.jsonl:1: expected 'url' to be" "${requests[@]}" --output "$folder/c.jsonl"
 echo 'nothing' > "$folder/in.jsonl"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# paddle-serve: OpenAI's interface, refusals, company, clients that leave, and the end (serve_client.py).
+# paddle-serve: OpenAI's interface, rejected requests, batches, clients that disconnect, and shutdown (serve_client.py).
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 serve="$PADDLE_BIN/paddle-serve"
@@ -42,7 +42,7 @@ quiet 0 "$serve" "$model" --dry-run
 expect 2 "no model is given" "$serve"
 expect 2 "expected a Hugging Face folder or a GGUF file" "$serve" models/vision/lenet.yaml
 quiet 0 "$serve" "$model" --adapter legal=tests/llm/data/llama_adapter --dry-run
-grep -q "^legal: 8 texts at a time" "$folder/out" || fail "an adapter: $(cat "$folder/out")"
+grep -q "^legal: 8 slots" "$folder/out" || fail "an adapter: $(cat "$folder/out")"
 quiet 0 "$serve" "$model" --family models/llm/llama.yaml --dry-run
 expect 2 "nowhere.yaml" "$serve" "$model" --family nowhere.yaml --dry-run
 expect 2 "--adapter is 'tests', expected NAME=DIR" "$serve" "$model" --adapter tests
@@ -50,7 +50,7 @@ expect 2 "tests/none: is not a folder with adapter_config.json" "$serve" "$model
 cp -r tests/llm/data/bert "$folder/encoder"
 cp "$model/tokenizer.json" "$folder/encoder/"
 quiet 0 "$serve" "$folder/encoder" --dry-run
-grep -q "^encoder: embeddings of texts" "$folder/out" || fail "an encoder: $(cat "$folder/out")"
+grep -q "^encoder: embeddings, context" "$folder/out" || fail "an encoder: $(cat "$folder/out")"
 for option in "--kv int8" "--context 8" "--chunk 8" "--cache plain" "--cache-tokens 40" "--weights-as int8" "--activations int8" "--draft none"; do
   # shellcheck disable=SC2086
   expect 2 "'encoder' is an encoder, on which '$(sed 's/^--//; s/ .*//; s/-/_/' <<< "$option")' has no effect" "$serve" "$folder/encoder" $option --dry-run
@@ -59,9 +59,9 @@ expect 2 "on which 'adapter' has no effect" "$serve" "$folder/encoder" --adapter
 printf 'models: {a: {path: llama, draft: no}}\n' > "$folder/bad.yaml"
 expect 3 "bad.yaml:1:34: 'models.a.draft': expected one of ngram, none, found 'no'" "$serve" --config "$folder/bad.yaml"
 quiet 0 "$serve" "$model" --cache plain --dry-run
-grep -q "tokens, whose cache takes" "$folder/out" || fail "a plain cache: $(cat "$folder/out")"
+grep -q "KV cache [^(]*, chat template" "$folder/out" || fail "a plain cache: $(cat "$folder/out")"
 quiet 0 "$serve" "$model" --cache-tokens 40 --streams 2 --dry-run
-grep -q "llama: 2 texts at a time of up to 40 tokens, whose paged cache takes" "$folder/out" || fail "a paged cache: $(cat "$folder/out")"
+grep -q "llama: 2 slots, context 40, KV cache .* (paged)" "$folder/out" || fail "a paged cache: $(cat "$folder/out")"
 expect 2 "--context is 60, more than the 40 tokens of the cache" "$serve" "$model" --cache-tokens 40 --context 60
 expect 2 "cache_tokens of 'llama' is for a paged cache" "$serve" "$model" --cache plain --cache-tokens 40
 expect 2 "streams is 0, expected 1 to 128" "$serve" "$model" --streams 0
@@ -80,7 +80,7 @@ quiet 0 "$serve" "$model" --tuned "$folder/tuned.yaml" --dry-run
 quiet 0 "$serve" "$model" --tuned "$folder/tuned.yaml" --streams 8 --kv f32 --dry-run
 [[ "$(cat "$folder/out")" == "$plain" ]] || fail "options with --tuned: $(cat "$folder/out")"
 quiet 0 "$serve" --config "$folder/serve.yaml" --tuned "$folder/tuned.yaml" --dry-run
-grep -q "^llama: 5 texts at a time" "$folder/out" || fail "--tuned with --config: $(cat "$folder/out")"
+grep -q "^llama: 5 slots" "$folder/out" || fail "--tuned with --config: $(cat "$folder/out")"
 printf 'subject: model\nbatch: 4\n' > "$folder/other.yaml"
 expect 3 "other.yaml:1:10: these are settings of a model" "$serve" "$model" --tuned "$folder/other.yaml"
 expect 2 "nowhere.yaml" "$serve" "$model" --tuned nowhere.yaml

@@ -182,7 +182,7 @@ for _ in range(2):
     expect(json.loads(connection.getresponse().read())["choices"][0]["text"] == alone, "a connection that is used twice")
 connection.close()
 
-# Company changes nothing: many texts at a time, more than there are streams.
+# Batch composition changes nothing: more requests at a time than there are slots.
 results = [None] * 12
 def ask(i):
     results[i] = post("/v1/completions", {**GREEDY, "prompt": "123" if i % 2 else "9" * (i + 1)})
@@ -195,8 +195,8 @@ for i, (status, result) in enumerate(results):
     else: expect(result["choices"] == post("/v1/completions", {**GREEDY, "prompt": "9" * (i + 1)})[1]["choices"], result)
 
 # More texts than ever have room.
-refused(400, "36 texts are asked for at a time; this server takes at most 35", "/v1/completions", {**GREEDY, "n": 36})
-refused(400, "36 texts are asked for at a time", "/v1/completions", {**GREEDY, "prompt": ["1"] * 36})
+refused(400, "36 completions are requested at a time; this server takes at most 35", "/v1/completions", {**GREEDY, "n": 36})
+refused(400, "36 completions are requested at a time", "/v1/completions", {**GREEDY, "prompt": ["1"] * 36})
 
 # A full queue is refused at once; clients that leave make room.
 def leave():

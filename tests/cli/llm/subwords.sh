@@ -77,13 +77,13 @@ sed 's|path: text.txt|path: documents.jsonl\n    documents: jsonl|' lm.yaml > do
 expect 3 "documents share samples, and the model has no input \`segments\`" "$train" documents.yaml --dry-run
 cat > chat.yaml <<'Y'
 model:
-  params: {width: 32, words: 297, context: 24}
+  params: {width: 32, vocab_size: 297, context: 24}
   inputs: {tokens: "int64[batch, context]"}
   model: |
-    x = embedding(tokens, words, width) + param("p", [context, width], init=normal(0, 0.1))
+    x = embedding(tokens, vocab_size, width) + param("p", [context, width], init=normal(0, 0.1))
     q = reshape(linear(x, width), [batch, context, 2, width // 2])
     y = scaled_dot_product_attention(q, q, q, is_causal=true)
-    logits = linear(x + linear(reshape(y, [batch, context, width]), width), words)
+    logits = linear(x + linear(reshape(y, [batch, context, width]), width), vocab_size)
   outputs: [logits]
 loss: cross_entropy(logits, targets, ignore_index=-100)
 metrics: {accuracy: "accuracy(logits, targets)"}
@@ -95,7 +95,7 @@ data:
 train: {epochs: 20, log_every: 20}
 Y
 words="$(python3 -c 'import json; print(len(json.load(open("lm-tokenizer.json"))["model"]["vocab"]))')"
-sed -i "s/words: 297/words: $words/" chat.yaml
+sed -i "s/vocab_size: 297/vocab_size: $words/" chat.yaml
 expect 3 "records share samples, and the model has no input \`segments\`" "$train" chat.yaml --dry-run data.train.pack=true
 ok "$train" chat.yaml --check-data
 grep -q "samples: 40" out || fail "records share samples without segments: $(head -3 out)"
@@ -103,7 +103,7 @@ ok "$train" chat.yaml --output chat
 ok "$infer" chat/model --prompt "the quick" --length 2 --temperature 0
 grep -q "^the quick brown fox" out || fail "other answer: $(cat out)"
 sed 's|inputs: {tokens: "int64\[batch, context\]"}|inputs: {tokens: "int64[batch, context]", segments: "int64[batch, context]", positions: "int64[batch, context]"}|
-     s|x = embedding.*|x = embedding(tokens, words, width) + embedding(positions, context, width)\n    sees = logical_and(unsqueeze(unsqueeze(segments, 2) == unsqueeze(segments, 1), 1), reshape(arange(context), [context, 1]) >= reshape(arange(context), [1, context]))|
+     s|x = embedding.*|x = embedding(tokens, vocab_size, width) + embedding(positions, context, width)\n    sees = logical_and(unsqueeze(unsqueeze(segments, 2) == unsqueeze(segments, 1), 1), reshape(arange(context), [context, 1]) >= reshape(arange(context), [1, context]))|
      s|is_causal=true|attn_mask=sees|' chat.yaml > packed.yaml
 ok "$train" packed.yaml --check-data
 grep -q "samples: 40" out && fail "records do not share samples with segments: $(head -3 out)"
@@ -115,9 +115,9 @@ ok "$train" apart.yaml --output apart train.epochs=2
 grep -q '"kind":"valid"' <(tr -d ' ' < apart/metrics.jsonl) || fail "documents are not trained on"
 
 # The decoders that keep records apart: packing changes nothing, with weights of the others.
-params="{width: 32, layers: 2, heads: 2, words: $words, kv_heads: 1, inner: 64}"
+params="{width: 32, layers: 2, heads: 2, vocab_size: $words, kv_heads: 1, intermediate_size: 64}"
 for family in llama gpt2; do
-  [[ "$family" == llama ]] || params="{width: 32, layers: 2, heads: 2, words: $words}"
+  [[ "$family" == llama ]] || params="{width: 32, layers: 2, heads: 2, vocab_size: $words}"
   { printf 'model: %s\nparams: %s\n' "$models/${family}_packed.yaml" "$params"; sed '/^model:/,/^  outputs:/d' chat.yaml; } > "$family.yaml"
   ok "$train" "$family.yaml" --output "$family" train.epochs=4
   ok "$evaluate" "$family"
@@ -138,10 +138,10 @@ done
 cat > columns.yaml <<'Y'
 model:
   inputs: {text: "int64[batch, length]", text_mask: "bool[batch, length]"}
-  params: {words: 300}
+  params: {vocab_size: 300}
   model: |
     mask = unsqueeze(cast(text_mask, "float32"), 2)
-    x = embedding(text, words, 16, weight_init=normal(0, 0.1)) * mask
+    x = embedding(text, vocab_size, 16, weight_init=normal(0, 0.1)) * mask
     logits = linear(x.sum(1) / maximum(mask.sum(1), 1), 2)
   outputs: [logits]
 loss: cross_entropy(logits, label)

@@ -21,7 +21,7 @@ with open(sys.argv[1] + "/rows.csv", "w") as f:
 P
 cat > "$folder/gpt.yaml" <<Y
 model: $here/../../../models/char_gpt.yaml
-params: {layers: 2, heads: 3, width: 12, words: 16, positions: 8, dropout: 0.1}
+params: {layers: 2, heads: 3, width: 12, vocab_size: 16, positions: 8, dropout: 0.1}
 loss: cross_entropy(logits, targets)
 optimizer: {name: adamw, lr: 1e-2}
 clip: {global_norm: 1.0}
