@@ -29,9 +29,9 @@ void scan(const Part& part, const std::vector<std::string>& inputs) {
   if (result.bad_count > static_cast<int64_t>(kShown))
     print(str("bad: ", result.bad_count - static_cast<int64_t>(kShown), " more\n"));
   for (const std::string& line :
-       data::judge_contents(result, *part.dataset, false, std::nullopt, part.name))
+       data::check_contents(result, *part.dataset, false, std::nullopt, part.name))
     print_error("warning: " + line);
-  for (const std::string& line : data::judge_bad_samples(result, *part.options, part.name))
+  for (const std::string& line : data::check_bad_samples(result, *part.options, part.name))
     print_error("warning: " + line);
 }
 

@@ -80,7 +80,7 @@ std::map<tokenizers::TokenId, double> read_logit_bias(const std::vector<std::str
       fail(ErrorCode::kUsage, "--logit-bias: ", pair.substr(equals + 1),
            " is not a number from -100 to 100");
     if (!out.emplace(static_cast<tokenizers::TokenId>(*token), *bias).second)
-      fail(ErrorCode::kUsage, "--logit-bias: the token ", *token, " is there twice");
+      fail(ErrorCode::kUsage, "--logit-bias: duplicate token ", *token);
   }
   return out;
 }

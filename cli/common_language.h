@@ -18,7 +18,7 @@ namespace paddle::cli {
 bool print_piece(const std::string& piece);
 
 /// Pairs TOKEN=BIAS, a token's id and a number from -100 to 100, for a vocabulary of `vocab_size`.
-/// kUsage for others, and for a token that is there twice.
+/// kUsage for others, and for a duplicate token.
 std::map<tokenizers::TokenId, double> read_logit_bias(const std::vector<std::string>& pairs,
                                                       int64_t vocab_size);
 

@@ -71,7 +71,7 @@ class Warnings final : public train::TrainObserver {
   void warn(const std::string& line) override { cli::print_error("warning: " + line); }
 };
 
-class Silence final : public train::TrainObserver {};
+class NullObserver final : public train::TrainObserver {};
 
 /// The exchanges of all ranks, in the order of ranks and kinds.
 std::vector<profile::Communication> communication_of(
@@ -130,14 +130,14 @@ train::TrainResult run_ranks(const std::string& path, const std::vector<std::str
                              train::RunConfig config, train::TrainOptions train_options,
                              train::TrainObserver& observer,
                              std::vector<profile::RankTimeline>& timelines) {
-  Silence silence;
+  NullObserver null_observer;
   const SpanRecorder spans;
   const auto run = [&](train::RunConfig own,
                        const std::shared_ptr<comm::Communicator>& communicator) {
     train::TrainOptions mine = train_options;
     mine.communicator = communicator;
     const bool is_root = !communicator || communicator->is_root();
-    train::Trainer trainer(std::move(own), mine, is_root ? observer : silence);
+    train::Trainer trainer(std::move(own), mine, is_root ? observer : null_observer);
     return trainer.run();
   };
   if (transport) {

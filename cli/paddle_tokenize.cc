@@ -106,9 +106,10 @@ void add_arguments(cli::App& app, Arguments& a) {
   app.add_option("--jsonl", a.written.json_key,
                  "with --input: the files are JSON lines, and this key of a record is a document")
       ->needs(input);
-  app.add_option("--end", a.written.end_token,
-                 "with --input: the token behind each document (default: none behind a file, the "
-                 "tokenizer's end token behind a record of --jsonl)")
+  app.add_option(
+         "--end", a.written.end_token,
+         "with --input: the separator token (EOS) after each document (default: none after a "
+         "file, the tokenizer's end token after a record of --jsonl)")
       ->needs(input);
   auto* trains = app.add_option("--train", a.training, "learn a tokenizer from these files of text")
                      ->excludes(input)

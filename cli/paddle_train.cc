@@ -118,8 +118,8 @@ bool is_same_path(const std::string& a, const std::string& b) {
   return fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
 }
 
-/// Ranks whose output nobody asked for are silent.
-class Silence final : public train::TrainObserver {};
+/// For ranks whose progress is not shown.
+class NullObserver final : public train::TrainObserver {};
 
 /// The flags that say what a rank does with its run.
 struct RankJob {
@@ -231,10 +231,10 @@ int simulate(int ranks, const std::function<train::RunConfig()>& read_config,
   for (int rank = 0; rank < ranks; ++rank) configs.push_back(read_config());
   int status = 0;
   comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-    Silence silence;
+    NullObserver null_observer;
     const bool is_root = communicator->is_root();
     const int ended = run_rank(std::move(configs[static_cast<size_t>(communicator->rank())]),
-                               options_of_rank(options, communicator), job, is_root ? console : silence);
+                               options_of_rank(options, communicator), job, is_root ? console : null_observer);
     if (is_root) status = ended;
   });
   return status;
@@ -389,10 +389,10 @@ int run(int argc, char** argv) {
   if (membership.size > 1) {
     const auto communicator = std::make_shared<comm::Communicator>(transport);
     const comm::CommunicatorScope scope(*communicator);
-    Silence silence;
+    NullObserver null_observer;
     try {
       return run_rank(std::move(config), options_of_rank(options, communicator), job,
-                      is_shown ? static_cast<train::TrainObserver&>(console) : silence);
+                      is_shown ? static_cast<train::TrainObserver&>(console) : null_observer);
     } catch (...) {
       communicator->abort("another rank has failed");
       throw;

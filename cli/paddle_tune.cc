@@ -45,7 +45,7 @@ std::string path_in(const std::string& folder, const char* file) {
 }
 
 /// The dimensions to search: those that are asked for, or those that leave results as they are.
-std::vector<std::string> dimensions(const tune::Subject& subject, const Options& options) {
+std::vector<std::string> dimensions(const tune::TuningTarget& subject, const Options& options) {
   const std::vector<std::string> known = subject.dimensions();
   if (options.what.empty()) {
     std::vector<std::string> out;
@@ -111,7 +111,7 @@ int plan(Options& options, const std::vector<std::string>& overrides) {
 }
 
 /// The first candidates of each dimension; later ones follow from what wins.
-std::string what_would_be_tried(tune::Subject& subject, const std::vector<std::string>& names,
+std::string what_would_be_tried(tune::TuningTarget& subject, const std::vector<std::string>& names,
                                 double time_limit, const std::string& folder) {
   std::string out = str(subject.name(), ", a ", subject.kind(), ": at most ", time_limit,
                         " seconds, results in ", folder, "\n");
@@ -134,13 +134,13 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
                                  ? options.output
                                  : (fs::path("tuned") / fs::path(request.subject).stem()).string();
   std::optional<Phase> phase(std::in_place, "reading the subject");
-  std::unique_ptr<tune::Subject> subject;
+  std::unique_ptr<tune::TuningTarget> subject;
   if (training) {
     if (!options.dims.empty() || !options.weights.empty() || !options.family.empty())
       fail(ErrorCode::kUsage, "--dim, --weights and --family belong to models; ", request.subject,
            " is the config of a run");
     cli::use_config_threads(train::read_config(request.subject, overrides).threads);
-    subject = tune::training_subject({request.subject, overrides, options.loss_tolerance});
+    subject = tune::training_target({request.subject, overrides, options.loss_tolerance});
   } else if (llm::is_language_model(request.subject)) {
     if (!options.dims.empty() || !options.weights.empty() || options.batch != 1)
       fail(ErrorCode::kUsage, "--dim, --weights and --batch belong to other models; ",
@@ -151,7 +151,7 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
     language.load.family = options.family;
     request.family = options.family;
     if (!options.family.empty()) request.arguments.push_back("--family " + options.family);
-    subject = tune::language_model_subject(std::move(language));
+    subject = tune::language_model_target(std::move(language));
   } else {
     if (!options.family.empty())
       fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
@@ -161,7 +161,7 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
     inference.load.weights = options.weights;
     for (const std::string& dim : options.dims) request.arguments.push_back("--dim " + dim);
     request.arguments.push_back(str("--batch ", options.batch));
-    subject = tune::inference_subject(std::move(inference));
+    subject = tune::inference_target(std::move(inference));
   }
   if (options.dry_run) {
     cli::print(

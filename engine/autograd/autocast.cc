@@ -58,7 +58,7 @@ Tensor Autocast::lowered(const Tensor& x) const {
 Tensors Autocast::apply(const OpCall& c) {
   static const Op& cast = get_op("cast");
   if (&c.op == &cast) {
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     Tensors results = next().apply(c);
     if (c.operands[0].dtype() == options_.low && results[0].dtype() == DType::kF32)
       promoted_.emplace_back(c.operands[0], results[0]);
@@ -79,7 +79,7 @@ Tensors Autocast::branch(const Tensor& condition, const TensorFn& then_fn,
       return results;
     };
   };
-  return PassingInterpreter::branch(condition, full(then_fn), full(else_fn));
+  return ForwardingInterpreter::branch(condition, full(then_fn), full(else_fn));
 }
 
 Tensors Autocast::loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
@@ -93,7 +93,7 @@ Tensors Autocast::loop(const TensorFn& condition, const TensorFn& body, const Te
         results[i] = ops::cast(results[i], types[i]);
     return results;
   };
-  return PassingInterpreter::loop(condition, keep_types, carried, max_steps);
+  return ForwardingInterpreter::loop(condition, keep_types, carried, max_steps);
 }
 
 Tensors Autocast::cast_and_call(const OpCall& c) {
@@ -119,7 +119,7 @@ Tensors Autocast::cast_and_call(const OpCall& c) {
   };
   Tensors operands = c.operands;
   bool changed = false;
-  const BelowScope below(next());
+  const ScopedInterpreter below(next());
   for (size_t i = 0; i < operands.size(); ++i) {
     Tensor& t = operands[i];
     if (!t.defined() || t.type().weak) continue;

@@ -22,7 +22,7 @@ struct AutocastOptions {
   std::set<const Op*> custom_low, custom_full;
 };
 
-class Autocast final : public PassingInterpreter {
+class Autocast final : public ForwardingInterpreter {
  public:
   /// `on_full_precision`, if set, is called for every operand that an operation needs in float32.
   explicit Autocast(const AutocastOptions& options,

@@ -81,7 +81,7 @@ Tensors Tape::apply(const OpCall& call) {
   }
   if (!wanted) {
     Interpreter& below = next();
-    const BelowScope scope(below);
+    const ScopedInterpreter scope(below);
     return below.apply(call);
   }
   // An operation without a vjp rule is recorded as its decomposition.
@@ -91,7 +91,7 @@ Tensors Tape::apply(const OpCall& call) {
   auto node = std::make_shared<Node>();
   {
     Interpreter& below = next();
-    const BelowScope scope(below);
+    const ScopedInterpreter scope(below);
     node->results = below.apply(call);
   }
   node->op = &call.op;

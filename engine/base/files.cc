@@ -94,7 +94,7 @@ void forget_mapped(const void* data, size_t bytes) {
   const std::lock_guard lock(ranges.mutex);
   const auto after = ranges.ends.upper_bound(begin);
   if (after == ranges.ends.begin() || std::prev(after)->second < begin + bytes) return;
-  forget_pages(data, bytes);
+  release_pages(data, bytes);
 }
 
 std::shared_ptr<MappedFile> MappedFile::open(const std::string& path, ErrorCode code) {

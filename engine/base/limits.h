@@ -8,7 +8,7 @@ namespace paddle {
 
 struct Limits {
   int64_t memory;  ///< bytes of a plan's values; a single result may take half
-  int64_t loop_turns = int64_t{1} << 20;      ///< of all loops in one run of an imported graph
+  int64_t max_loop_iterations = int64_t{1} << 20;  ///< of all loops in one run of an imported graph
   int64_t expanded_nodes = int64_t{1} << 24;  ///< of an imported graph after inlining functions
 };
 

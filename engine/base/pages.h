@@ -7,6 +7,6 @@ namespace paddle {
 
 /// Releases the whole pages in this range. The addresses stay mapped: on the next access, pages of
 /// a mapped file are read again and others are zero. Anything written to them is lost.
-void forget_pages(const void* data, size_t bytes);
+void release_pages(const void* data, size_t bytes);
 
 }  // namespace paddle

@@ -91,7 +91,7 @@ class JsonReader {
         node.entries.push_back({std::move(key), std::move(child)});
       } else {
         diagnostics_.add(ErrorCode::kConfig,
-                         str("the key '", key.text, "' stands here twice, first in line ",
+                         str("duplicate key '", key.text, "', first in line ",
                              node.find_entry(key.text)->key.location().line),
                          key.location());
       }

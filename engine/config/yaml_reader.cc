@@ -222,7 +222,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (parent.duplicate) {
       const Entry* first = parent.node.find_entry(key.text);
       const std::string line = first ? str(", first in line ", first->key.location().line) : "";
-      diagnostics_.add(ErrorCode::kConfig, str("the key '", key.text, "' stands here twice", line),
+      diagnostics_.add(ErrorCode::kConfig, str("duplicate key '", key.text, "'", line),
                        key.location());
     }
     parent.key = std::move(key);

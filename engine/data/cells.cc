@@ -142,7 +142,7 @@ bool cell_number(std::string_view cell, char decimal, double& out) {
   return formats::parse_number(with_point(cell, decimal, scratch), out);
 }
 
-void TimeLook::look(std::string_view cell) {
+void TimeFormDetector::observe(std::string_view cell) {
   any_ = true;
   number_ = number_ && parse_time(cell, TimeForm::kNumber);
   iso_ = iso_ && parse_time(cell, TimeForm::kIso);
@@ -150,7 +150,7 @@ void TimeLook::look(std::string_view cell) {
   month_first_ = month_first_ && parse_time(cell, TimeForm::kMonthFirst);
 }
 
-TimeForm TimeLook::form() const {
+TimeForm TimeFormDetector::form() const {
   if (!any_) return TimeForm::kNone;
   if (iso_) return TimeForm::kIso;
   if (number_) return TimeForm::kNumber;

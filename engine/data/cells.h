@@ -28,9 +28,9 @@ enum class TimeForm {
 };
 
 /// Finds the form that suits all cells of a column that it is shown.
-class TimeLook {
+class TimeFormDetector {
  public:
-  void look(std::string_view cell);
+  void observe(std::string_view cell);
   /// kNone where cells differ, or none was shown.
   TimeForm form() const;
 

@@ -36,11 +36,11 @@ Schema data_schema() {
         Spec::list(transform_spec()).fallback("[]").doc("preprocessing of samples, in order"));
   s.add("augment", Spec::list(transform_spec())
                        .fallback("[]")
-                       .doc("transforms for training alone, before the others"));
+                       .doc("transforms of training data only, before the others"));
   s.add("batch_augment",
         Spec::list(batch_transform_spec())
             .fallback("[]")
-            .doc("for training alone: mixing of the samples of a batch, after all transforms"));
+            .doc("training data only: mixing of the samples of a batch, after all transforms"));
   s.add("shuffle", Spec::boolean().fallback("true").doc("a new order in every epoch"));
   Schema balanced, weighted;
   for (Schema* each : {&balanced, &weighted})

@@ -119,7 +119,7 @@ class Dataset {
   /// than reading it. 0 where it is not known.
   virtual int64_t length_of(int64_t /*index*/) const { return 0; }
   /// Files that are not read although they lie where the data is: one line for each kind of file.
-  virtual std::vector<std::string> passed_over() const { return {}; }
+  virtual std::vector<std::string> skipped_files() const { return {}; }
   /// Warnings about the samples read so far: one line each.
   virtual std::vector<std::string> warnings() const { return {}; }
   /// Further facts for `--check-data`, as (name, value).
@@ -163,7 +163,7 @@ class Subset : public Dataset {
     return base_->key_of(at(index), column);
   }
   int64_t length_of(int64_t index) const override { return base_->length_of(at(index)); }
-  std::vector<std::string> passed_over() const override { return base_->passed_over(); }
+  std::vector<std::string> skipped_files() const override { return base_->skipped_files(); }
   std::vector<std::string> warnings() const override { return base_->warnings(); }
   std::vector<std::pair<std::string, std::string>> facts() const override;
 

@@ -43,9 +43,9 @@ void check_same_fields(const std::vector<Field>& train, const std::vector<Field>
   }
 }
 
-void warn_passed_over(const char* part, const Dataset& dataset,
-                      std::vector<std::string>& warnings) {
-  for (const std::string& line : dataset.passed_over())
+void warn_skipped_files(const char* part, const Dataset& dataset,
+                        std::vector<std::string>& warnings) {
+  for (const std::string& line : dataset.skipped_files())
     warnings.push_back(str("data.", part, ": ", line));
 }
 
@@ -100,7 +100,7 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
     options.epoch_samples = config.sampler->samples;
   }
   out.train_loader = loader(node("train"), out.train, options);
-  warn_passed_over("train", *out.train, out.warnings);
+  warn_skipped_files("train", *out.train, out.warnings);
   const auto open_part = [&](const char* key, const std::optional<DatasetOptions>& given,
                              DatasetPtr& dataset, std::unique_ptr<Loader>& opened) {
     if (!given) return;
@@ -116,7 +116,7 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
       check_same_fields(out.train_loader->fields(), opened->fields(), key);
       return 0;
     });
-    warn_passed_over(key, *dataset, out.warnings);
+    warn_skipped_files(key, *dataset, out.warnings);
     if (config.warns_of_overlap) warn_overlap("train", *out.train, *dataset, key, out.warnings);
   };
   open_part("valid", config.valid, out.valid, out.valid_loader);

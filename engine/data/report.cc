@@ -161,7 +161,7 @@ DataReport check_data(const Dataset& dataset) {
   report.samples = dataset.size();
   report.fields = dataset.fields();
   report.facts = dataset.facts();
-  for (const std::string& line : dataset.passed_over())
+  for (const std::string& line : dataset.skipped_files())
     report.facts.emplace_back("passed over", line);
   for (size_t f = 0; f < report.fields.size(); ++f)
     if (const std::string counts = class_counts(dataset, f); !counts.empty())

@@ -224,7 +224,7 @@ std::vector<std::string> class_fields_of(const Dataset& dataset,
   return out;
 }
 
-std::vector<std::string> judge_bad_samples(const ScanResult& result, const LoaderOptions& options,
+std::vector<std::string> check_bad_samples(const ScanResult& result, const LoaderOptions& options,
                                            const std::string& part) {
   if (result.bad_count == 0) return {};
   const auto fatal = std::find_if(result.bad.begin(), result.bad.end(),
@@ -245,7 +245,7 @@ std::vector<std::string> judge_bad_samples(const ScanResult& result, const Loade
               " samples are bad and will be skipped; the first: ", result.bad[0].reason)};
 }
 
-std::vector<std::string> judge_contents(const ScanResult& result, const Dataset& dataset,
+std::vector<std::string> check_contents(const ScanResult& result, const Dataset& dataset,
                                         bool are_labels, std::optional<int64_t> ignored,
                                         const std::string& part) {
   std::vector<std::string> out;

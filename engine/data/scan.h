@@ -65,12 +65,12 @@ std::vector<std::string> class_fields_of(const Dataset& dataset,
 
 /// Applies the policies of a loader to the bad samples: kData with the first one if they end the
 /// run, else a line for each kind of finding that deserves a warning. `part`: "train".
-std::vector<std::string> judge_bad_samples(const ScanResult& result, const LoaderOptions& options,
+std::vector<std::string> check_bad_samples(const ScanResult& result, const LoaderOptions& options,
                                            const std::string& part);
 /// Warnings about class numbers that do not occur although larger ones do, and about empty texts.
 /// `are_labels`: the counted fields are known to be class numbers; else those whose numbers are few
 /// among the possible ones are taken for ids or amounts. `ignored`: a number that is not a class.
-std::vector<std::string> judge_contents(const ScanResult& result, const Dataset& dataset,
+std::vector<std::string> check_contents(const ScanResult& result, const Dataset& dataset,
                                         bool are_labels, std::optional<int64_t> ignored,
                                         const std::string& part);
 

@@ -27,12 +27,12 @@ Outputs values_of_nodes(const onnx::ExportedModel& exported) {
 }
 
 /// Computes a function of 16-bit types in float32: casts to that type do nothing.
-class Widened final : public PassingInterpreter {
+class Widened final : public ForwardingInterpreter {
  public:
   explicit Widened(DType low) : low_(low) {}
 
   Tensors apply(const OpCall& call) override {
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     if (call.op.name() == "cast" && !call.results.empty() && call.results[0].dtype == low_ &&
         is_float(call.operands[0].dtype()))
       return {call.operands[0].dtype() == low_ ? ops::cast(call.operands[0], DType::kF32)

@@ -1,6 +1,6 @@
 #pragma once
-// ONNX Runtime as a judge of exported files, from its shared library, which is opened when asked
-// for. Its C interface is a table of functions whose places never change:
+// ONNX Runtime as the reference for exported files, from its shared library, which is opened when
+// asked for. Its C interface is a table of functions whose places never change:
 // https://onnxruntime.ai/docs/api/c/struct_ort_api.html
 
 #include <memory>

@@ -61,10 +61,10 @@ train::RunConfig read(const ExportJob& job) {
   return config;
 }
 
-class Unchanged final : public PassingInterpreter {
+class Unchanged final : public ForwardingInterpreter {
  public:
   Tensors apply(const OpCall& call) override {
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     return next().apply(call);
   }
 };

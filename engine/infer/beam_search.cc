@@ -158,8 +158,8 @@ std::vector<SearchResult> beam_search(const ModelRun& run, const std::vector<Arr
     if (scores.shape.size() != 3 || scores.shape[0] != count * beams ||
         scores.shape[1] != length + 1)
       fail(ErrorCode::kModel, "the model's scores are ", str(scores.shape), ", expected [",
-           count * beams, ", ", length + 1, ", tokens]: those of the token behind each beginning ",
-           "of the target");
+           count * beams, ", ", length + 1, ", tokens]: next-token logits for each prefix of ",
+           "the target");
     for (size_t row = 0; row < rows.size(); ++row) {
       if (rows[row].is_done()) continue;
       std::vector<int64_t> begin;

@@ -400,7 +400,7 @@ class DatasetBatches final : public Batches {
   bool may_skip() const override { return may_skip_; }
   bool has_labels() const override { return labels_ || label_ >= 0 || shows_boxes_; }
   std::vector<std::string> warnings() const override {
-    std::vector<std::string> out = dataset_->passed_over();
+    std::vector<std::string> out = dataset_->skipped_files();
     for (std::string& line : dataset_->warnings()) out.push_back(std::move(line));
     return out;
   }

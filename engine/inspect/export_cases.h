@@ -1,5 +1,5 @@
 #pragma once
-// Every case of a table as an ONNX file, so that other runtimes can judge the exporter.
+// Every case of a table as an ONNX file, so that other runtimes can check the exporter.
 
 #include <functional>
 #include <string>

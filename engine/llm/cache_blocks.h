@@ -22,10 +22,10 @@ class CacheBlocks {
   int64_t total() const { return static_cast<int64_t>(uses_.size()); }
   int64_t free() const { return static_cast<int64_t>(free_.size()); }
   /// Blocks up to the last one that is in use, and up to the last one that was in use since the
-  /// last call of `forget_touched`.
+  /// last call of `reset_touched`.
   int64_t extent() const;
   int64_t touched() const { return touched_; }
-  void forget_touched() { touched_ = extent(); }
+  void reset_touched() { touched_ = extent(); }
   /// The blocks of all sequences, [sequences * longest]; 0 where there is none.
   std::span<const int64_t> table() const { return table_; }
 

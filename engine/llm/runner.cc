@@ -170,8 +170,8 @@ void Runner::copy(int64_t from, int64_t to, int64_t length) {
 /// Copies keys and values; all numbers are multiples of kKeyBlock.
 void Runner::copy_slots(int64_t from, int64_t to, int64_t count) {
   const auto all = caches();
-  constexpr int64_t kWorthAThread = 256;
-  parallel_for(std::ssize(all), count < kWorthAThread ? std::ssize(all) : 1,
+  constexpr int64_t kMinWorkPerThread = 256;
+  parallel_for(std::ssize(all), count < kMinWorkPerThread ? std::ssize(all) : 1,
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
                    const Array& cache = *all[static_cast<size_t>(i)];
@@ -196,7 +196,7 @@ void Runner::trim() {
     // Advice: what fails changes nothing.
     if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
   }
-  blocks_->forget_touched();
+  blocks_->reset_touched();
 }
 
 /// Gives the sequences of a step the blocks for their tokens.

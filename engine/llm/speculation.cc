@@ -16,7 +16,7 @@ constexpr int64_t kFirstPause = 32, kLongestPause = 512;
 constexpr double kLeastChance = 0.05;
 /// A size of steps that was never measured needs a plan of its own: it is tried where it promises
 /// this multiple of the tokens of a step without drafts.
-constexpr double kWorthTrial = 1.2;
+constexpr double kMinTrialGain = 1.2;
 /// Below this, a text whose drafts are not chosen is paused even if those of others are.
 constexpr double kLowChance = 0.3;
 
@@ -121,7 +121,7 @@ std::vector<int64_t> choose_drafts(const StepTimes& times, std::span<const Draft
     const double tokens = fill(offers, std::min(rows, most), counts);
     const double seconds = times.seconds(rows);
     if (seconds == 0) {
-      if (tokens < kWorthTrial * static_cast<double>(texts)) continue;
+      if (tokens < kMinTrialGain * static_cast<double>(texts)) continue;
       return counts;
     }
     if (tokens / seconds > best_rate) {

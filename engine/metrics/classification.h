@@ -120,7 +120,7 @@ class Classification : public Metric {
     return 0;
   }
   /// For metrics that compare single scores with the threshold.
-  std::string doubt_of_threshold() const {
+  std::string threshold_warning() const {
     constexpr int64_t kEnough = 32;
     if (state_.count(kSeen, kDecisions) == 0 || state_.count(kSeen, kOutsideOfUnit) > 0 ||
         rows() < kEnough || settings_.given("threshold") ||

@@ -14,7 +14,7 @@ class Accuracy final : public Classification {
       : Classification(spec), k_(settings_.integer("k").value_or(1)) {
     if (k_ < 1) fail(ErrorCode::kConfig, "accuracy: k must be at least 1, found ", k_);
   }
-  std::string doubt() const override { return doubt_of_threshold(); }
+  std::string warning() const override { return threshold_warning(); }
 
  private:
   enum Entry : size_t { kRight };

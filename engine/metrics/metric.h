@@ -87,8 +87,8 @@ class Metric {
   virtual double result() const = 0;
   /// The same of a metric whose value is a vector.
   virtual std::vector<double> results() const { return {result()}; }
-  /// A reason to doubt the result, such as logits that all look like probabilities; or "".
-  virtual std::string doubt() const { return {}; }
+  /// A warning about the result, such as logits that all look like probabilities; or "".
+  virtual std::string warning() const { return {}; }
 
  protected:
   MetricState state_;

@@ -19,7 +19,7 @@ class PrecisionRecall final : public Classification {
     if (!average_.empty() && settings_.given("positive"))
       fail(ErrorCode::kConfig, spec.name, ": give either average or positive");
   }
-  std::string doubt() const override { return doubt_of_threshold(); }
+  std::string warning() const override { return threshold_warning(); }
 
  private:
   /// Groups of counts, each with an entry for a class or label.

@@ -39,7 +39,7 @@ class TextBleu final : public TextMetric {
 }  // namespace
 
 void TextMetric::update(const std::vector<Array>& /*operands*/, int64_t /*samples*/) {
-  fail(ErrorCode::kInternal, "a metric of texts was given tokens");
+  fail(ErrorCode::kInternal, "a text metric expects strings, found tokens");
 }
 
 std::unique_ptr<Metric> make_text(const MetricSpec& spec) {

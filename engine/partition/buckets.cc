@@ -105,7 +105,7 @@ void Localizer::flush(Bucket bucket) {
   }
 }
 
-void Localizer::find_late() {
+void Localizer::find_deferrable() {
   // Whether the operation sums over ranks: a result lacks a factor that is split. Numbers, such as
   // norms and losses, are not worth an exchange of their own.
   const auto reduces = [&](const AnalyzedOperation& analyzed) {
@@ -131,7 +131,7 @@ void Localizer::find_late() {
   for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
     const Operation& o = *it->operation;
     const bool is_early = early.contains(&o);
-    if (!is_early && !o.op->has(kEffect) && o.regions.empty()) late_.insert(&o);
+    if (!is_early && !o.op->has(kEffect) && o.regions.empty()) deferrable_.insert(&o);
     if (is_early || reduces(*it))
       ir::for_each_read(o, [&](const Value* v) {
         if (v->producer) early.insert(v->producer);
@@ -139,20 +139,21 @@ void Localizer::find_late() {
   }
 }
 
-bool Localizer::can_wait(const Operation& operation) const {
-  if (!late_.contains(&operation)) return false;
+bool Localizer::is_deferrable(const Operation& operation) const {
+  if (!deferrable_.contains(&operation)) return false;
   bool waits = false;
   ir::for_each_read(operation, [&](const Value* v) {
     const auto it = values_.find(v);
-    waits = waits || awaited_.contains(v) || (it != values_.end() && it->second.is_postponed);
+    waits =
+        waits || deferred_results_.contains(v) || (it != values_.end() && it->second.is_postponed);
   });
   return waits;
 }
 
-void Localizer::localize_waiting() {
+void Localizer::localize_deferred() {
   std::vector<const AnalyzedOperation*> now;
-  now.swap(waiting_);
-  awaited_.clear();
+  now.swap(deferred_);
+  deferred_results_.clear();
   for (const AnalyzedOperation* o : now) localize(*o);
 }
 

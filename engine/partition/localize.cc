@@ -398,19 +398,19 @@ Partitioned Localizer::run() {
     if (port.kind == ir::PortKind::kParameter || port.kind == ir::PortKind::kState)
       out.placements[port.name] = out.inputs.back();
   }
-  find_late();
+  find_deferrable();
   for (const AnalyzedOperation& o : analysis_.operations()) {
-    if (can_wait(*o.operation)) {
-      waiting_.push_back(&o);
-      awaited_.insert(o.operation->results.begin(), o.operation->results.end());
+    if (is_deferrable(*o.operation)) {
+      deferred_.push_back(&o);
+      deferred_results_.insert(o.operation->results.begin(), o.operation->results.end());
       continue;
     }
     ir::for_each_read(*o.operation, [&](const Value* v) {
-      if (awaited_.contains(v)) localize_waiting();
+      if (deferred_results_.contains(v)) localize_deferred();
     });
     localize(o);
   }
-  localize_waiting();
+  localize_deferred();
   const std::vector<bool> by_rows = outputs_by_rows();
   for (size_t i = 0; i < logical_.outputs.size(); ++i) {
     const Value& value = *logical_.body.results[i];

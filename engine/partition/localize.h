@@ -83,17 +83,17 @@ class Localizer {
     std::vector<Postponed> sums;
     Tensors begun = {};  ///< results of comm.start_all_reduce, once it has begun
   };
-  /// Begins to reduce what is in a full bucket.
+  /// Starts to reduce a full bucket.
   void start(Bucket bucket);
   /// Completes the sums of a bucket.
   void flush(Bucket bucket);
   void flush_bucket_of(const ir::Value& value);
-  /// Finds the operations on which no further sum over ranks depends: those of the update.
-  void find_late();
-  /// Whether an operation reads sums that are not complete, and can wait with them.
-  bool can_wait(const ir::Operation& operation) const;
-  /// Localizes the operations that have waited.
-  void localize_waiting();
+  /// Finds the operations that no further sum over ranks depends on: those of the update.
+  void find_deferrable();
+  /// Whether an operation reads sums that are not complete, and can be deferred with them.
+  bool is_deferrable(const ir::Operation& operation) const;
+  /// Localizes the deferred operations.
+  void localize_deferred();
   /// Sizes of [all before, the atom, all after] within the dim that contains the atom, and the dim.
   struct Place {
     size_t dim = 0;
@@ -142,9 +142,9 @@ class Localizer {
   Tensors operands_;
   std::vector<Gathered> gathered_;
   std::vector<Bucket> buckets_;
-  std::unordered_set<const ir::Operation*> late_;
-  std::vector<const AnalyzedOperation*> waiting_;
-  std::unordered_set<const ir::Value*> awaited_;  ///< their results
+  std::unordered_set<const ir::Operation*> deferrable_;
+  std::vector<const AnalyzedOperation*> deferred_;
+  std::unordered_set<const ir::Value*> deferred_results_;  ///< their results
 };
 
 /// Localizes an operation that needs more than a call on local operands; false if it does not.

@@ -200,7 +200,7 @@ std::optional<std::string> find_fault(const JobLists& lists, const PipelineShape
       if (job.stage < 0 || job.stage >= shape.stages() || job.micro_batch < 0 ||
           job.micro_batch >= shape.micro_batches || shape.rank_of(job.stage) != static_cast<int>(r))
         return str("rank ", r, " has the job '", job.text(), "', which is not its own");
-      if (++count[key(job)] > 1) return str("the job '", job.text(), "' is there twice");
+      if (++count[key(job)] > 1) return str("duplicate job '", job.text(), "'");
     }
   std::vector<JobKind> kinds = {JobKind::kForward, JobKind::kBackward};
   if (splits_backward(shape)) kinds.push_back(JobKind::kWeights);

@@ -47,7 +47,7 @@ using JobLists = std::vector<std::vector<Job>>;  ///< by rank
 
 /// The jobs of each rank.
 JobLists make_job_lists(const PipelineShape& shape);
-/// A fault of the lists in one line: a job that is missing, there twice or before what it
+/// A fault of the lists in one line: a job that is missing, duplicated or before what it
 /// needs, or ranks that wait for each other.
 std::optional<std::string> find_fault(const JobLists& lists, const PipelineShape& shape);
 

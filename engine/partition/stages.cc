@@ -146,18 +146,18 @@ int StageCut::value_number(const Value* value) {
   return it->second;
 }
 
-bool StageCut::is_again(const Value* value, const Place& reader) const {
+bool StageCut::is_recomputed(const Value* value, const Place& reader) const {
   const Place* const from = place_of(value);
   return from && from->kind == JobKind::kForward && reader.kind != JobKind::kForward &&
          from->stage == reader.stage && dropped_.contains(value) && !numbers_.contains(value);
 }
 
-void StageCut::keep_origins(const Value* value, const Place& reader,
-                            std::unordered_set<const Value*>& seen) {
+void StageCut::keep_recompute_inputs(const Value* value, const Place& reader,
+                                     std::unordered_set<const Value*>& seen) {
   if (!seen.insert(value).second) return;
   ir::for_each_read(*value->producer, [&](const Value* v) {
-    if (is_again(v, reader))
-      keep_origins(v, reader, seen);
+    if (is_recomputed(v, reader))
+      keep_recompute_inputs(v, reader, seen);
     else if (place_of(v))
       value_number(v);
   });
@@ -172,7 +172,7 @@ void StageCut::find_values() {
     const Place& to = place->second;
     ir::for_each_read(*operation, [&](const Value* v) {
       const Place* const from = place_of(v);
-      if (!from || *from == to || is_again(v, to)) return;
+      if (!from || *from == to || is_recomputed(v, to)) return;
       const int number = value_number(v);
       if (from->stage == to.stage) return;
       Transfer& t = transfers
@@ -189,7 +189,7 @@ void StageCut::find_values() {
     const auto place = places_.find(operation.get());
     if (place == places_.end() || place->second.kind == JobKind::kForward) continue;
     ir::for_each_read(*operation, [&](const Value* v) {
-      if (is_again(v, place->second)) keep_origins(v, place->second, seen);
+      if (is_recomputed(v, place->second)) keep_recompute_inputs(v, place->second, seen);
     });
   }
 }
@@ -223,7 +223,7 @@ StageFunction StageCut::function(JobKind kind, int stage) const {
       return;
     }
     if (!v->producer) return;  // an argument of a region
-    if (place_of(v) && !is_again(v, here)) {
+    if (place_of(v) && !is_recomputed(v, here)) {
       if (const auto it = numbers_.find(v); it != numbers_.end()) {
         copies[v] = f->add_input({ir::PortKind::kValue, str("value.", it->second)}, v->type);
         out.inputs.push_back({-1, it->second});

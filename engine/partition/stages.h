@@ -85,11 +85,11 @@ class StageCut {
   void place_operations(const LeafStages& leaves, bool training);
   void split_weights();
   void find_values();
-  /// Whether a job computes a value again instead of keeping it.
-  bool is_again(const ir::Value* value, const Place& reader) const;
-  /// Keeps what a value that a job computes again depends on.
-  void keep_origins(const ir::Value* value, const Place& reader,
-                    std::unordered_set<const ir::Value*>& seen);
+  /// Whether a job recomputes a value instead of keeping it.
+  bool is_recomputed(const ir::Value* value, const Place& reader) const;
+  /// Keeps the inputs of a value that a job recomputes.
+  void keep_recompute_inputs(const ir::Value* value, const Place& reader,
+                             std::unordered_set<const ir::Value*>& seen);
   const Place* place_of(const ir::Value* value) const;
   Place output_place(size_t output) const;
   int value_number(const ir::Value* value);

@@ -176,19 +176,19 @@ Tensors FieldUseWatch::apply(const OpCall& call) {
   } else if (name == "embedding") {
     note(call.operands[0], call.operands[1].shape()[0], std::nullopt);
   }
-  const BelowScope below(next());
+  const ScopedInterpreter below(next());
   return next().apply(call);
 }
 
 Tensors FieldUseWatch::branch(const Tensor& condition, const TensorFn& then_fn,
                               const TensorFn& else_fn) {
-  const BelowScope below(next());
+  const ScopedInterpreter below(next());
   return next().branch(condition, then_fn, else_fn);
 }
 
 Tensors FieldUseWatch::loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
                             int64_t max_steps) {
-  const BelowScope below(next());
+  const ScopedInterpreter below(next());
   return next().loop(condition, body, carried, max_steps);
 }
 

@@ -31,19 +31,19 @@ double half_width(double percent_certain) {
 /// The reasons against a model.
 class Reasons {
  public:
-  void add(double shortfall, const std::string& reason) {
+  void add(double accuracy_gap, const std::string& reason) {
     reasons_.push_back(reason);
-    shortfall_ += std::isfinite(shortfall) ? shortfall : 1e9;
+    accuracy_gap_ += std::isfinite(accuracy_gap) ? accuracy_gap : 1e9;
   }
   void settle(QuantReport& report) const {
     report.accepted = reasons_.empty();
     report.reason = join(reasons_, "; ");
-    report.shortfall = shortfall_;
+    report.accuracy_gap = accuracy_gap_;
   }
 
  private:
   std::vector<std::string> reasons_;
-  double shortfall_ = 0;
+  double accuracy_gap_ = 0;
 };
 
 /// How far the true change may be from the measured one, at the wanted certainty. nullopt if that
@@ -55,7 +55,7 @@ std::optional<double> margin_of(const Metric& metric, const Acceptance& accept) 
   return *metric.confidence95 / kErrorsOf95 * half_width(*accept.confidence);
 }
 
-void judge_accuracy(const Comparison& c, const Acceptance& accept, Reasons& reasons) {
+void check_accuracy(const Comparison& c, const Acceptance& accept, Reasons& reasons) {
   if (!accept.drop) return;
   const Metric* accuracy = c.find("accuracy");
   if (!accuracy) return reasons.add(0, "the data has no labels to compute the accuracy from");
@@ -71,7 +71,7 @@ void judge_accuracy(const Comparison& c, const Acceptance& accept, Reasons& reas
             ", more than ", percent(*accept.drop)));
 }
 
-void judge_metric(const Comparison& c, const MetricLimit& limit, const Acceptance& accept,
+void check_metric(const Comparison& c, const MetricLimit& limit, const Acceptance& accept,
                   Reasons& reasons) {
   const Metric* metric = c.find(limit.metric);
   if (!metric) return reasons.add(0, limit.metric + " was not computed");
@@ -87,7 +87,7 @@ void judge_metric(const Comparison& c, const MetricLimit& limit, const Acceptanc
     return reasons.add(0, str("too few samples, or values of whole batches, for an interval of ",
                               limit.metric, " (quant.accept.confidence)"));
   if (worse + *margin <= most) return;
-  // In shares of the value, so that shortfalls of several metrics can be added.
+  // In shares of the value, so that gaps of several metrics can be added.
   const double scale = std::max({most, std::abs(metric->float_value), 1e-12});
   reasons.add((worse + *margin - most) / scale,
               str(limit.metric, falls ? " falls" : " rises", " from ",
@@ -96,7 +96,7 @@ void judge_metric(const Comparison& c, const MetricLimit& limit, const Acceptanc
                   short_number(most)));
 }
 
-void judge_output(const Comparison& c, const Acceptance& accept, Reasons& reasons) {
+void check_output(const Comparison& c, const Acceptance& accept, Reasons& reasons) {
   const Metric* noise = c.find("output_sqnr_db");
   if (!noise) return;
   if (std::isnan(noise->quantized)) reasons.add(1e9, "its outputs are not finite");
@@ -106,7 +106,7 @@ void judge_output(const Comparison& c, const Acceptance& accept, Reasons& reason
                     " dB, less than ", format_double(*accept.sqnr_db)));
 }
 
-void judge_latency(const Comparison& c, const Acceptance& accept, const LatencyTerms& terms,
+void check_latency(const Comparison& c, const Acceptance& accept, const LatencyTerms& terms,
                    Reasons& reasons) {
   // Times of the same program differ by this share from one measurement to the next.
   constexpr double kNoise = 0.03;
@@ -124,7 +124,7 @@ void judge_latency(const Comparison& c, const Acceptance& accept, const LatencyT
               str(text, ", expected at least ", format_double(*accept.speedup), "x"));
 }
 
-void judge_size(const QuantReport& report, const Acceptance& accept, Reasons& reasons) {
+void check_size(const QuantReport& report, const Acceptance& accept, Reasons& reasons) {
   const double size = static_cast<double>(report.quantized_bytes) /
                       static_cast<double>(std::max<int64_t>(1, report.float_bytes));
   if (accept.size_ratio && size > *accept.size_ratio)
@@ -143,7 +143,7 @@ LatencyTerms read_latency(const config::Node& document) {
   return out;
 }
 
-Judge::Judge(const QuantJob& job) : job_(job) {
+AcceptanceCheck::AcceptanceCheck(const QuantJob& job) : job_(job) {
   std::string reason;
   if (job.load.function != "model")
     reason = "metrics of a config are those of the function 'model'";
@@ -155,7 +155,7 @@ Judge::Judge(const QuantJob& job) : job_(job) {
                 limits[0].where);
 }
 
-void Judge::add_run_metrics(const std::string& onnx_file, QuantReport& report) {
+void AcceptanceCheck::add_run_metrics(const std::string& onnx_file, QuantReport& report) {
   if (!metrics_) return;
   std::vector<Metric> found;
   try {
@@ -175,19 +175,19 @@ void Judge::add_run_metrics(const std::string& onnx_file, QuantReport& report) {
   }
 }
 
-void Judge::compare(program::Model& floats, program::Model& quantized, const std::string& onnx_file,
-                    QuantReport& report) {
+void AcceptanceCheck::compare(program::Model& floats, program::Model& quantized,
+                              const std::string& onnx_file, QuantReport& report) {
   const LatencyTerms terms = read_latency(job_.config.document);
   report.comparison = compare_models(floats, quantized, job_.evaluation, terms.batch);
   add_run_metrics(onnx_file, report);
   const Acceptance& accept = job_.config.accept;
   const Comparison& c = report.comparison;
   Reasons reasons;
-  judge_accuracy(c, accept, reasons);
-  for (const MetricLimit& limit : accept.metrics) judge_metric(c, limit, accept, reasons);
-  judge_output(c, accept, reasons);
-  judge_latency(c, accept, terms, reasons);
-  judge_size(report, accept, reasons);
+  check_accuracy(c, accept, reasons);
+  for (const MetricLimit& limit : accept.metrics) check_metric(c, limit, accept, reasons);
+  check_output(c, accept, reasons);
+  check_latency(c, accept, terms, reasons);
+  check_size(report, accept, reasons);
   reasons.settle(report);
 }
 

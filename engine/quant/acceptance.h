@@ -14,12 +14,12 @@ struct LatencyTerms {
 /// Of a resolved configuration.
 LatencyTerms read_latency(const config::Node& document);
 
-/// Compares quantized models with the float one, and judges them.
-class Judge {
+/// Compares quantized models with the float one, and checks the limits of `accept`.
+class AcceptanceCheck {
  public:
   /// `job` has settled data and outlives this object. kConfig for limits on metrics that the model
   /// does not have.
-  explicit Judge(const QuantJob& job);
+  explicit AcceptanceCheck(const QuantJob& job);
 
   /// Runs the float model, the quantized one and the metrics of their config, and fills in
   /// `report.comparison`, whether the model is accepted, and why not. `onnx_file` is the quantized

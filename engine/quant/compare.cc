@@ -74,7 +74,7 @@ Comparison compare_models(program::Model& first, program::Model& second,
   Comparison out;
   Sqnr outputs;
   bool is_finite = true;
-  int64_t correct_first = 0, correct_second = 0, agree = 0, judged = 0;
+  int64_t correct_first = 0, correct_second = 0, agree = 0, compared = 0;
   double difference_squares = 0;
   while (const auto batch = batches->next()) {
     if (batch->rows == 0) continue;
@@ -97,7 +97,7 @@ Comparison compare_models(program::Model& first, program::Model& second,
       };
       const auto a = top(expected), b = top(found);
       agree += a == b;
-      ++judged;
+      ++compared;
       if (!batches->has_labels() || !batch->labels[static_cast<size_t>(row)]) continue;
       const auto label = static_cast<int64_t>(*batch->labels[static_cast<size_t>(row)]);
       const int right_first = a == label, right_second = b == label;
@@ -110,13 +110,13 @@ Comparison compare_models(program::Model& first, program::Model& second,
   out.metrics.push_back(
       {.name = "output_sqnr_db",
        .quantized = is_finite ? outputs.decibels() : std::numeric_limits<double>::quiet_NaN()});
-  const auto n = static_cast<double>(judged);
-  if (judged > 0)
+  const auto n = static_cast<double>(compared);
+  if (compared > 0)
     out.metrics.push_back({.name = "agreement",
                            .float_value = 1,
                            .quantized = static_cast<double>(agree) / n,
                            .is_share = true});
-  if (judged > 0 && batches->has_labels()) {
+  if (compared > 0 && batches->has_labels()) {
     const double a = static_cast<double>(correct_first) / n,
                  b = static_cast<double>(correct_second) / n;
     const double variance = difference_squares / n - (a - b) * (a - b);

@@ -69,7 +69,7 @@ std::shared_ptr<ir::Function> with_changes(const Quantizable& model,
     inputs.push_back(tracer.input(f.inputs[i], f.body.arguments[i]->type));
   LayerWatcher watcher(
       model, layers, [&](size_t layer, const OpCall& call, const Tensors& results) {
-        const BelowScope scope(tracer);
+        const ScopedInterpreter scope(tracer);
         exact.push_back(results.at(0));
         changes.push_back(quantized_result(model, layer, call, weights) - results[0]);
       });

@@ -78,7 +78,7 @@ std::shared_ptr<ir::Function> with_moments(const Quantizable& model,
   auto out = std::make_shared<ir::Function>(model.function().name, model.function().target);
   ir::Tracer tracer(*out);
   LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call, const Tensors&) {
-    const BelowScope scope(tracer);
+    const ScopedInterpreter scope(tracer);
     const Tensor x = columns_of(call, model.layers()[layer].transposed);
     add_output(tracer, layer, "products", ops::matmul(x, x, false, true));
     add_output(tracer, layer, "sums", ops::sum(x, std::vector<int64_t>{1}));
@@ -108,14 +108,14 @@ std::shared_ptr<ir::Function> with_paired_moments(const Quantizable& model,
   std::map<size_t, Tensor> floats;
   {
     LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call, const Tensors&) {
-      const BelowScope scope(tracer);
+      const ScopedInterpreter scope(tracer);
       floats[layer] = columns_of(call, model.layers()[layer].transposed);
     });
     const InterpreterScope above(watcher);
     ir::replay(f, inputs);
   }
   LayerWatcher watcher(model, layers, [&](size_t layer, const OpCall& call, const Tensors&) {
-    const BelowScope scope(tracer);
+    const ScopedInterpreter scope(tracer);
     const Tensor x = columns_of(call, model.layers()[layer].transposed);
     add_output(tracer, layer, "products", ops::matmul(x, x, false, true));
     add_output(tracer, layer, "mixed", ops::matmul(floats.at(layer), x, false, true));

@@ -216,7 +216,8 @@ void finish(const QuantJob& job, const Paths& paths, QuantReport& report) {
 
 /// A model that was trained with quantization: its integers, compared with its floats.
 QuantReport write_trained(const QuantJob& job, const program::TracedModel& traced,
-                          const Paths& paths, Judge& judge, const Progress& progress) {
+                          const Paths& paths, AcceptanceCheck& acceptance,
+                          const Progress& progress) {
   QuantReport report;
   report.checked = job.check;
   progress({"writing"});
@@ -232,7 +233,7 @@ QuantReport write_trained(const QuantJob& job, const program::TracedModel& trace
     write_folder(folder, program::find_model_folder(job.model), traced.name, floats, traced.weight);
     const auto first = program::load_model(folder, {});
     const std::string file = (paths.partial / paths.file).string();
-    judge.compare(*first, *program::load_model(file, {}), file, report);
+    acceptance.compare(*first, *program::load_model(file, {}), file, report);
     fs::remove_all(folder);
   }
   finish(job, paths, report);
@@ -275,7 +276,7 @@ void keep_overflowing_float(Quantizable& model, CalibrationData& data, const Wei
 
 /// float16 and bf16: the ONNX file computes in 16 bits where operations allow it.
 QuantReport write_half(const QuantJob& job, program::Model& model, program::TracedModel traced,
-                       const Paths& paths, Judge& judge, const Progress& progress) {
+                       const Paths& paths, AcceptanceCheck& acceptance, const Progress& progress) {
   Source source = open_source(job, std::move(traced));
   Quantizable& layers = *source.layers;
   paths.begin(job.resume);
@@ -300,14 +301,14 @@ QuantReport write_half(const QuantJob& job, program::Model& model, program::Trac
   if (job.check) {
     progress({"comparing"});
     const std::string file = (paths.partial / paths.file).string();
-    judge.compare(model, *program::load_model(file, {}), file, report);
+    acceptance.compare(model, *program::load_model(file, {}), file, report);
   }
   finish(job, paths, report);
   return report;
 }
 
 /// Layers as they were before they were timed, with their times.
-void put_back(const std::vector<Layer>& before, std::vector<Layer>& layers) {
+void restore(const std::vector<Layer>& before, std::vector<Layer>& layers) {
   for (size_t i = 0; i < layers.size(); ++i) {
     layers[i].quantized = before[i].quantized;
     layers[i].why = before[i].why;
@@ -345,14 +346,14 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
   if (search_options && search_options->sensitivity == Sensitivity::kGradient) check_has_loss(job);
-  Judge judge(job);
+  AcceptanceCheck acceptance(job);
   program::TracedModel traced = traced_model(job);
   if (is_trained_with_quantization(*traced.function)) {
     paths.begin(job.resume);
-    return write_trained(job, traced, paths, judge, progress);
+    return write_trained(job, traced, paths, acceptance, progress);
   }
   if (job.config.format.half)
-    return write_half(job, *model, std::move(traced), paths, judge, progress);
+    return write_half(job, *model, std::move(traced), paths, acceptance, progress);
   Source source = open_source(job, std::move(traced));
   Quantizable& layers = *source.layers;
   const WeightSource& weight = source.traced.weight;
@@ -380,13 +381,13 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
   if (std::none_of(layers.layers().begin(), layers.layers().end(),
                    [](const Layer& each) { return each.quantized; })) {
     report.warnings.push_back("no layer is faster in integers on this machine; all are quantized");
-    put_back(all, layers.layers());
+    restore(all, layers.layers());
   }
 
   if (searched) {
     // The first trial was compared before the interruption.
     report.accepted = false;
-    report.shortfall = searched->trials.front().shortfall;
+    report.accuracy_gap = searched->trials.front().accuracy_gap;
   } else {
     progress({"writing"});
     report.quantized_bytes =
@@ -401,7 +402,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
     progress({"comparing"});
     const std::string file = (paths.partial / paths.file).string();
     const auto compare = [&] {
-      judge.compare(*model, *program::load_model(file, {}), file, report);
+      acceptance.compare(*model, *program::load_model(file, {}), file, report);
     };
     compare();
     // Layers that lose by themselves can still win between others.
@@ -411,7 +412,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
                     [](const Layer& each) { return !each.quantized && each.quantized_us > 0; })) {
       const QuantReport first = report;
       const std::vector<Layer> first_layers = layers.layers();
-      put_back(all, layers.layers());
+      restore(all, layers.layers());
       report.quantized_bytes =
           write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
       compare();
@@ -428,7 +429,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
     const auto write = [&] {
       report.quantized_bytes =
           write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
-      judge.compare(*model, *program::load_model(file, {}), file, report);
+      acceptance.compare(*model, *program::load_model(file, {}), file, report);
     };
     search_layers(job, *search_options, paths, layers, some_inputs(job, *model, job.config.batch),
                   weight, write, std::move(searched), report, progress);
@@ -442,7 +443,7 @@ QuantReport run_in_folder(QuantJob job, const Paths& paths, const Progress& prog
           std::chrono::duration<double>(*deadline - std::chrono::steady_clock::now()).count(), 0.0,
           seconds);
     const std::vector<Layer> decided_layers = layers.layers();
-    put_back(all, layers.layers());
+    restore(all, layers.layers());
     measure_sensitivity(
         job, Sensitivity::kSqnr, layers, some_inputs(job, *model, 1), weight,
         [](const Step&) { stop_if_interrupted(); }, seconds);

@@ -40,9 +40,9 @@ struct QuantReport {
   int64_t calibration_samples = 0;
   int64_t float_bytes = 0, quantized_bytes = 0;
   bool accepted = true;
-  std::string reason;    ///< why not
-  double shortfall = 0;  ///< how far the result is from what is accepted; 0 if it is
-  int64_t trials = 0;    ///< models that a search has compared
+  std::string reason;       ///< why not
+  double accuracy_gap = 0;  ///< how far the result is from what is accepted; 0 if it is
+  int64_t trials = 0;       ///< models that a search has compared
   std::string onnx_file, model_folder;
   std::vector<std::string> warnings;
   int64_t quantized_layers() const;

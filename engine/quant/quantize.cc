@@ -79,7 +79,7 @@ bool has_row_scales(const Layer& layer) {
 }
 
 /// Puts quantize/dequantize pairs around the layers of a trace.
-class Quantizer final : public PassingInterpreter {
+class Quantizer final : public ForwardingInterpreter {
  public:
   Quantizer(const std::vector<Layer>& layers, bool products, bool layer_results, Integers integers)
       : layers_(layers), products_(products), layer_results_(layer_results), integers_(integers) {}
@@ -109,12 +109,12 @@ class Quantizer final : public PassingInterpreter {
   Tensors branch(const Tensor& condition, const TensorFn& then_fn,
                  const TensorFn& else_fn) override {
     const Depth inside(depth_);
-    return PassingInterpreter::branch(condition, then_fn, else_fn);
+    return ForwardingInterpreter::branch(condition, then_fn, else_fn);
   }
   Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
                int64_t max_steps) override {
     const Depth inside(depth_);
-    return PassingInterpreter::loop(condition, body, carried, max_steps);
+    return ForwardingInterpreter::loop(condition, body, carried, max_steps);
   }
 
   std::map<std::string, Array> take_weights() { return std::move(weights_); }
@@ -147,7 +147,7 @@ class Quantizer final : public PassingInterpreter {
         const Array& row = operands[1 - i].array();
         if (row.dtype != DType::kF32 || row.shape != Dims{static_cast<int64_t>(each.scales.size())})
           continue;
-        const BelowScope below(next());
+        const ScopedInterpreter below(next());
         operands[1 - i] = bias(*each.layer, row, each.input_scale, each.scales);
         return;
       }
@@ -175,7 +175,7 @@ class Quantizer final : public PassingInterpreter {
   }
 
   Tensors quantize_layer(const OpCall& call, const Layer& layer) {
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     Tensors operands = call.operands;
     Tensor row_scales, bias_behind;
     Product sums;

@@ -29,7 +29,7 @@ const char* key(Sensitivity sensitivity) {
 
 bool better(const Trial& a, const Trial& b) {
   if (a.accepted != b.accepted) return a.accepted;
-  return a.accepted ? a.kept_float < b.kept_float : a.shortfall < b.shortfall;
+  return a.accepted ? a.kept_float < b.kept_float : a.accuracy_gap < b.accuracy_gap;
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ void write_progress(const std::filesystem::path& file, const SearchProgress& pro
   for (const Trial& each : progress.trials)
     trials.push_back({{"kept_float", each.kept_float},
                       {"accepted", each.accepted},
-                      {"shortfall", each.shortfall}});
+                      {"shortfall", each.accuracy_gap}});
   Json kept = Json::object();
   for (const auto& [name, why] : progress.kept) kept[name] = why;
   const Json out = {{"version", 1},

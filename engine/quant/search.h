@@ -40,7 +40,7 @@ std::vector<std::optional<double>> output_noise(Quantizable& model,
 struct Trial {
   int64_t kept_float = 0;  ///< the first layers of the order
   bool accepted = false;
-  double shortfall = 0;  ///< how far from the terms, smaller is better
+  double accuracy_gap = 0;  ///< how far from the terms, smaller is better
 };
 
 /// Trials of a search, as progress.json keeps them.

@@ -114,7 +114,7 @@ void search_layers(const QuantJob& job, const SearchOptions& options, const Path
     for (const Layer& layer : all)
       if (!layer.quantized) state->kept.emplace_back(layer.name, layer.why);
     order_layers(job, options, model, inputs, weight, progress, *state);
-    state->trials.push_back({0, report.accepted, report.shortfall});
+    state->trials.push_back({0, report.accepted, report.accuracy_gap});
     write_progress(file, *state);
   }
   const auto begun = Clock::now();
@@ -135,7 +135,7 @@ void search_layers(const QuantJob& job, const SearchOptions& options, const Path
       }
     write();
     written = kept;
-    return Trial{kept, report.accepted, report.shortfall};
+    return Trial{kept, report.accepted, report.accuracy_gap};
   };
   const Trial best = search(*state, options, run, [&](const Trial&, bool leads) {
     if (leads) keep_best();

@@ -61,7 +61,7 @@ std::vector<std::string> rounded_parameters(const ir::Function& function) {
 }
 
 /// Turns the integer constants of dequantize operations into parameters.
-class NameIntegers final : public PassingInterpreter {
+class NameIntegers final : public ForwardingInterpreter {
  public:
   explicit NameIntegers(std::vector<std::string> names) : names_(std::move(names)) {}
 
@@ -75,7 +75,7 @@ class NameIntegers final : public PassingInterpreter {
     Tensors operands = call.operands;
     operands[0] = dynamic_cast<ir::Tracer&>(next()).input({ir::PortKind::kParameter, parameter},
                                                           {value.dtype, to_shape(value.shape)});
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     return next().apply({call.op, operands, call.attrs, call.results, call.constraints});
   }
 
@@ -87,7 +87,7 @@ class NameIntegers final : public PassingInterpreter {
 };
 
 /// Gives what was quantized in place of the dequantized value.
-class DropPairs final : public PassingInterpreter {
+class DropPairs final : public ForwardingInterpreter {
  public:
   Tensors apply(const OpCall& call) override {
     if (call.op.name() == "quantize" || call.op.name() == "quantize_dynamic") {
@@ -102,7 +102,7 @@ class DropPairs final : public PassingInterpreter {
         const Tensor& scale = call.operands[1];
         if (scale.is_same_cell(pair.scale)) return {pair.x};
         // Scales that took over the factors of a batch norm.
-        const BelowScope below(next());
+        const ScopedInterpreter below(next());
         return {pair.x * (scale / pair.scale)};
       }
     return next().apply(call);

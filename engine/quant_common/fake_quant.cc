@@ -96,7 +96,7 @@ bool is_supported(const OpCall& call) {
 
 }  // namespace
 
-class FakeQuantization::Quantizer final : public PassingInterpreter {
+class FakeQuantization::Quantizer final : public ForwardingInterpreter {
  public:
   Quantizer(const FakeQuantization& owner, LayerValues values, FakeQuantMode mode)
       : config_(owner.config_), met_(owner.met_), values_(std::move(values)), mode_(mode) {}
@@ -112,7 +112,7 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
     const bool has_input = has_quantized_input(layer.op);
     if (const int n = uses_[layer.name]++; n > 0) layer.name += str("_", n);
     if (!settle_format(layer, call.operands[1])) return next().apply(call);
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     Tensors operands = call.operands;
     const bool learned = config_.training->learned_scales;
     Tensor enabled;  // undefined: yes
@@ -141,12 +141,12 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
   Tensors branch(const Tensor& condition, const TensorFn& then_fn,
                  const TensorFn& else_fn) override {
     const Inside inside(depth_);
-    return PassingInterpreter::branch(condition, then_fn, else_fn);
+    return ForwardingInterpreter::branch(condition, then_fn, else_fn);
   }
   Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
                int64_t max_steps) override {
     const Inside inside(depth_);
-    return PassingInterpreter::loop(condition, body, carried, max_steps);
+    return ForwardingInterpreter::loop(condition, body, carried, max_steps);
   }
 
  private:
@@ -197,7 +197,7 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
         [&](const Convolution& conv) { return conv.result.is_same_cell(call.operands[0]); });
     const std::string path = norm_path(call);
     if (found == convolutions_.end() || path.empty()) return next().apply(call);
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     const auto value = [&](size_t operand, const std::string& name) -> Tensor {
       const Tensor& given = call.operands[operand];
       if (!given.defined() || mode_ != FakeQuantMode::kPrediction) return given;
@@ -247,7 +247,7 @@ class FakeQuantization::Quantizer final : public PassingInterpreter {
     std::string path = norm_path(call);
     if (path.empty()) path = str("batch_norm_", norms_);
     ++norms_;
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     const Tensor count = ops::detach(value_of(path + kObserved, false, {}, DType::kI64));
     values_.store.update(path + kObserved, count + Tensor::number(int64_t{1}));
     const Tensor frozen = ops::greater_equal(count, Tensor::number(steps));

@@ -24,7 +24,7 @@ RecipeResult image_classification(const RecipeRequest& request) {
     int64_t count = 0;
     for (const std::string& file : list_directory(folder)) {
       if (!formats::has_image_ending(file)) continue;
-      // A look at some images of each class is enough for the size.
+      // Some images of each class are enough for the size.
       if (count++ >= 5) continue;
       try {
         const formats::Image image = formats::read_image(folder + "/" + file, 3);

@@ -17,7 +17,7 @@ namespace paddle::recipes {
 namespace {
 
 /// The tokens of a text: their kind and number.
-struct TokenLook {
+struct TokenProfile {
   std::string unit = {};    ///< "character by character"
   std::string option = {};  ///< of the data, as YAML
   std::string found = {};   ///< for the user
@@ -26,7 +26,7 @@ struct TokenLook {
 };
 
 /// Text that is not UTF-8 is read as bytes.
-TokenLook look_at_characters(const RecipeRequest& request, const std::string& text) {
+TokenProfile profile_characters(const RecipeRequest& request, const std::string& text) {
   const auto invalid = data::invalid_utf8(text);
   if (invalid && request.tokens == "characters")
     fail(ErrorCode::kData, request.data, ": byte ", *invalid,
@@ -52,8 +52,8 @@ TokenLook look_at_characters(const RecipeRequest& request, const std::string& te
 }
 
 /// Trains a tokenizer on the text, which becomes a file beside the config.
-TokenLook look_at_subwords(const RecipeRequest& request, const std::string& text,
-                           RecipeResult& out) {
+TokenProfile profile_subwords(const RecipeRequest& request, const std::string& text,
+                              RecipeResult& out) {
   // A token for some hundred bytes: fewer examples of one teach little.
   constexpr int64_t kBytesPerToken = 256, kFewest = 512, kMost = 8000;
   const auto size = static_cast<int64_t>(text.size());
@@ -69,14 +69,15 @@ TokenLook look_at_subwords(const RecipeRequest& request, const std::string& text
                          json);
   const auto tokenizer =
       tokenizers::read_tokenizer_json(parse_json(json, "tokenizer.json"), "tokenizer.json");
-  TokenLook look{.unit = "by the subwords of a byte-level BPE tokenizer",
-                 .option = "\n    tokenizer: " + yaml_text(name)};
+  TokenProfile profile{.unit = "by the subwords of a byte-level BPE tokenizer",
+                       .option = "\n    tokenizer: " + yaml_text(name)};
   tokenizers::encode_sections(tokenizer, text, {}, [&](std::span<const tokenizers::TokenId> ids) {
-    look.count += static_cast<int64_t>(ids.size());
+    profile.count += static_cast<int64_t>(ids.size());
   });
-  look.vocabulary = tokenizer.vocabulary_size();
-  look.found = str(size, " bytes, ", look.count, " subwords, ", look.vocabulary, " different ones");
-  return look;
+  profile.vocabulary = tokenizer.vocabulary_size();
+  profile.found =
+      str(size, " bytes, ", profile.count, " subwords, ", profile.vocabulary, " different ones");
+  return profile;
 }
 
 }  // namespace
@@ -91,23 +92,23 @@ RecipeResult language_model(const RecipeRequest& request) {
     fail(ErrorCode::kData, request.data, ": expected a text of at least 2000 characters, found ",
          text.size());
   RecipeResult out;
-  const TokenLook look =
-      subwords ? look_at_subwords(request, text, out) : look_at_characters(request, text);
-  if (look.count < 2000)
-    fail(ErrorCode::kData, request.data, ": the text has ", look.count,
+  const TokenProfile profile =
+      subwords ? profile_subwords(request, text, out) : profile_characters(request, text);
+  if (profile.count < 2000)
+    fail(ErrorCode::kData, request.data, ": the text has ", profile.count,
          " subwords, expected at least 2000; use --tokens characters");
-  const int64_t words = look.vocabulary;
+  const int64_t words = profile.vocabulary;
   const bool small = request.small;
-  const int64_t context = small ? 32 : look.count > 100000 ? 128 : 64;
+  const int64_t context = small ? 32 : profile.count > 100000 ? 128 : 64;
   const std::string name = run_name(request);
   const auto part = [&](const char* which, const char* windows) {
-    return str("  ", which, ":\n    kind: text\n    path: ", data_path(request), look.option,
+    return str("  ", which, ":\n    kind: text\n    path: ", data_path(request), profile.option,
                "\n    context: ", context, "\n    windows: ", windows,
                "\n    split: {train: 0.9, valid: 0.1}\n    part: ", which,
                "\n    split_in_order: true\n");
   };
-  out.found = {look.found};
-  out.config = str("# A small GPT on a text, ", look.unit, R"(.
+  out.found = {profile.found};
+  out.config = str("# A small GPT on a text, ", profile.unit, R"(.
 #   paddle-train )",
                    std::filesystem::path(request.output).filename().string(), R"(        trains
 #   paddle-infer runs/)",

@@ -39,11 +39,11 @@ const std::vector<Recipe>& recipes() {
       {{"speech-commands", "a CSV file of sounds and their classes"}, speech_commands},
       {{"recommender", "a CSV file of users, items and clicks or ratings"}, recommender},
       {{"time-series", "a CSV file of numbers in the order of time"}, time_series},
-      {{"vae", "images, or digits that the program draws", false}, images_alone},
-      {{"gan", "images, or digits that the program draws", false}, images_alone},
-      {{"diffusion", "images, or digits that the program draws", false}, images_alone},
+      {{"vae", "images, or digits that the program draws", false}, unlabeled_images},
+      {{"gan", "images, or digits that the program draws", false}, unlabeled_images},
+      {{"diffusion", "images, or digits that the program draws", false}, unlabeled_images},
       {{"metric-learning", "images in a folder per class, or digits that the program draws", false},
-       images_alone},
+       unlabeled_images},
       {{"pinn", "a differential equation; points are drawn", false}, pinn}};
   return all;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Recipes: commented configs for a task, filled in from a look at the user's data.
+// Recipes: commented configs for a task, filled in from a profile of the user's data.
 
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ struct RecipeRequest {
   /// Of language models: "characters", "bytes" or "bpe"; "": characters of UTF-8, else bytes.
   std::string tokens = {};
   int64_t vocabulary_size = 0;  ///< of "bpe"; 0: by the size of the text
-  // Of tables; "": found by a look at the file.
+  // Of tables; "": found in the file.
   std::string delimiter = {};  ///< one character, or "tab"
   std::string target = {};     ///< the column to predict
   std::string group = {};      ///< of time series: the column that tells them apart
@@ -34,7 +34,7 @@ struct RecipeRequest {
 
 struct RecipeResult {
   std::string config;              ///< YAML with comments
-  std::vector<std::string> found;  ///< what the look at the data saw, one line each
+  std::vector<std::string> found;  ///< properties of the data, one line each
   /// Files that belong to the config, by path, to be written before it.
   std::vector<std::pair<std::string, std::string>> files = {};
 };

@@ -21,7 +21,7 @@ RecipeResult speech_commands(const RecipeRequest& request);
 RecipeResult recommender(const RecipeRequest& request);
 RecipeResult time_series(const RecipeRequest& request);
 /// vae, gan, diffusion and metric-learning: a folder of images, or none for drawn digits.
-RecipeResult images_alone(const RecipeRequest& request);
+RecipeResult unlabeled_images(const RecipeRequest& request);
 /// Low-rank adapters beside the model of another run.
 RecipeResult lora(const RecipeRequest& request);
 /// A differential equation; it takes no data.

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "data/options.h"
 #include "formats/audio.h"
-#include "recipes/csv_look.h"
+#include "recipes/csv_profile.h"
 #include "recipes/recipes.h"
 #include "recipes/template.h"
 
@@ -27,8 +27,8 @@ data::CsvField text_field(const std::string& name, const std::string& column,
   return out;
 }
 
-data::DatasetPtr open_fields(const CsvLook& look, std::vector<data::CsvField> fields) {
-  data::CsvFileOptions csv = look.format;
+data::DatasetPtr open_fields(const CsvProfile& profile, std::vector<data::CsvField> fields) {
+  data::CsvFileOptions csv = profile.format;
   csv.fields = std::move(fields);
   data::DatasetOptions options;
   options.source = std::move(csv);
@@ -43,34 +43,34 @@ bool has_name(const Column& column, std::initializer_list<const char*> names) {
 }
 
 /// The first two columns are what is read and what comes out of it.
-void put_target_second(const RecipeRequest& request, CsvLook& look) {
+void put_target_second(const RecipeRequest& request, CsvProfile& profile) {
   if (request.target.empty()) return;
-  const size_t target = look.column(request.target, "--target");
-  const Column column = look.columns[target];
-  look.columns.erase(look.columns.begin() + static_cast<std::ptrdiff_t>(target));
-  look.columns.insert(look.columns.begin() + 1, column);
+  const size_t target = profile.column(request.target, "--target");
+  const Column column = profile.columns[target];
+  profile.columns.erase(profile.columns.begin() + static_cast<std::ptrdiff_t>(target));
+  profile.columns.insert(profile.columns.begin() + 1, column);
 }
 
-/// Adds the notes of the look at the file.
-RecipeResult with_look(RecipeResult result, const CsvLook& look) {
-  result.found.insert(result.found.end(), look.notes.begin(), look.notes.end());
+/// Adds the notes about the file.
+RecipeResult with_notes(RecipeResult result, const CsvProfile& profile) {
+  result.found.insert(result.found.end(), profile.notes.begin(), profile.notes.end());
   return result;
 }
-Values format_values(const CsvLook& look, Values values) {
-  values.emplace("block_format", look.block_keys());
-  values.emplace("flow_format", look.flow_keys());
+Values format_values(const CsvProfile& profile, Values values) {
+  values.emplace("block_format", profile.block_keys());
+  values.emplace("flow_format", profile.flow_keys());
   return values;
 }
 
 }  // namespace
 
 RecipeResult tagging(const RecipeRequest& request) {
-  CsvLook look = look_at_csv(request);
-  put_target_second(request, look);
+  CsvProfile profile = inspect_csv(request);
+  put_target_second(request, profile);
   // Tags have fewer different words than the sentences that they are for.
   const auto dataset =
-      open_fields(look, {text_field("a", look.columns[0].name, data::TokenKind::kSpaces),
-                         text_field("b", look.columns[1].name, data::TokenKind::kSpaces)});
+      open_fields(profile, {text_field("a", profile.columns[0].name, data::TokenKind::kSpaces),
+                            text_field("b", profile.columns[1].name, data::TokenKind::kSpaces)});
   const bool swapped =
       request.target.empty() && dataset->fields()[0].class_count < dataset->fields()[1].class_count;
   const size_t text = swapped ? 1 : 0, tags = swapped ? 0 : 1;
@@ -81,22 +81,22 @@ RecipeResult tagging(const RecipeRequest& request) {
       fail(ErrorCode::kData, dataset->location(i), ": ", sample[text].size(), " words have ",
            sample[tags].size(), " tags; both columns are separated by spaces");
   }
-  data::CsvField exact = text_field("tags", look.columns[tags].name, data::TokenKind::kSpaces);
+  data::CsvField exact = text_field("tags", profile.columns[tags].name, data::TokenKind::kSpaces);
   exact.lowercase = false;
-  const int64_t tag_count = open_fields(look, {exact})->fields()[0].class_count;
+  const int64_t tag_count = open_fields(profile, {exact})->fields()[0].class_count;
   const int64_t words = std::min<int64_t>(dataset->fields()[text].class_count, 30001);
   RecipeResult out;
-  out.found = {str(look.rows, " sentences in '", look.columns[text].name, "' with ", words - 1,
-                   " different words; ", tag_count - 1, " tags in '", look.columns[tags].name,
-                   "'")};
+  out.found = {str(profile.rows, " sentences in '", profile.columns[text].name, "' with ",
+                   words - 1, " different words; ", tag_count - 1, " tags in '",
+                   profile.columns[tags].name, "'")};
   out.config = fill_template(
-      request, format_values(look, {{"words", str(words)},
-                                    {"epochs", str(epochs_for(look.rows * 4 / 5, 150000, 8))},
-                                    {"vocabulary", str(words - 1)},
-                                    {"tags", str(tag_count)},
-                                    {"text", yaml_text(look.columns[text].name)},
-                                    {"label", yaml_text(look.columns[tags].name)}}));
-  return with_look(std::move(out), look);
+      request, format_values(profile, {{"words", str(words)},
+                                       {"epochs", str(epochs_for(profile.rows * 4 / 5, 150000, 8))},
+                                       {"vocabulary", str(words - 1)},
+                                       {"tags", str(tag_count)},
+                                       {"text", yaml_text(profile.columns[text].name)},
+                                       {"label", yaml_text(profile.columns[tags].name)}}));
+  return with_notes(std::move(out), profile);
 }
 
 namespace {
@@ -119,11 +119,11 @@ TransformerSize transformer_for(int64_t tokens) {
 }  // namespace
 
 RecipeResult sequence_to_sequence(const RecipeRequest& request) {
-  CsvLook look = look_at_csv(request);
-  put_target_second(request, look);
+  CsvProfile profile = inspect_csv(request);
+  put_target_second(request, profile);
   const auto open = [&](data::TokenKind kind) {
-    return open_fields(look, {text_field("source", look.columns[0].name, kind),
-                              text_field("target", look.columns[1].name, kind)});
+    return open_fields(profile, {text_field("source", profile.columns[0].name, kind),
+                                 text_field("target", profile.columns[1].name, kind)});
   };
   // Without spaces, the parts of a text are its characters.
   data::DatasetPtr dataset = open(data::TokenKind::kWords);
@@ -141,56 +141,56 @@ RecipeResult sequence_to_sequence(const RecipeRequest& request) {
   }
   longest = std::min<int64_t>(longest, 256);
   const TransformerSize size = transformer_for(all);
-  const int64_t epochs = epochs_for(look.rows * 9 / 10, 900000, 8);
+  const int64_t epochs = epochs_for(profile.rows * 9 / 10, 900000, 8);
   // Texts that are seen that often are learned by heart without these.
   const bool is_seen_often = epochs > 20 && !request.small;
   const auto tokens = [&](size_t field) {
     return str(std::min(dataset->fields()[field].class_count, kVocabulary + 1));
   };
   RecipeResult out;
-  out.found = {str(look.rows, " pairs, '", look.columns[0].name, "' to '", look.columns[1].name,
-                   "', read as ", by_character ? "characters" : "words", ", up to ", longest,
-                   " of them")};
+  out.found = {str(profile.rows, " pairs, '", profile.columns[0].name, "' to '",
+                   profile.columns[1].name, "', read as ", by_character ? "characters" : "words",
+                   ", up to ", longest, " of them")};
   out.config = fill_template(
-      request, format_values(look, {{"tokens", by_character ? "characters" : "words"},
-                                    {"epochs", str(epochs)},
-                                    {"width", str(size.width)},
-                                    {"layers", str(size.layers)},
-                                    {"rate", size.rate},
-                                    {"dropout", is_seen_often ? "0.1" : "0.0"},
-                                    {"source", yaml_text(look.columns[0].name)},
-                                    {"target", yaml_text(look.columns[1].name)},
-                                    {"source_tokens", tokens(0)},
-                                    {"target_tokens", tokens(1)},
-                                    {"vocabulary", str(kVocabulary)},
-                                    {"longest", str(longest)},
-                                    {"smoothing", is_seen_often ? ", label_smoothing=0.1" : ""},
-                                    // Padded lengths are rounded up, and a 0 begins a text.
-                                    {"positions", str((longest + 15) / 16 * 16 + 32)}}));
-  return with_look(std::move(out), look);
+      request, format_values(profile, {{"tokens", by_character ? "characters" : "words"},
+                                       {"epochs", str(epochs)},
+                                       {"width", str(size.width)},
+                                       {"layers", str(size.layers)},
+                                       {"rate", size.rate},
+                                       {"dropout", is_seen_often ? "0.1" : "0.0"},
+                                       {"source", yaml_text(profile.columns[0].name)},
+                                       {"target", yaml_text(profile.columns[1].name)},
+                                       {"source_tokens", tokens(0)},
+                                       {"target_tokens", tokens(1)},
+                                       {"vocabulary", str(kVocabulary)},
+                                       {"longest", str(longest)},
+                                       {"smoothing", is_seen_often ? ", label_smoothing=0.1" : ""},
+                                       // Padded lengths are rounded up, and a 0 begins a text.
+                                       {"positions", str((longest + 15) / 16 * 16 + 32)}}));
+  return with_notes(std::move(out), profile);
 }
 
 RecipeResult speech_commands(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request);
-  size_t sound = look.columns.size();
-  for (size_t c = 0; c < look.columns.size() && sound == look.columns.size(); ++c) {
-    const auto cells = cells_of(look, look.columns[c]);
+  const CsvProfile profile = inspect_csv(request);
+  size_t sound = profile.columns.size();
+  for (size_t c = 0; c < profile.columns.size() && sound == profile.columns.size(); ++c) {
+    const auto cells = cells_of(profile, profile.columns[c]);
     if (!cells.empty() && (cells[0].ends_with(".wav") || cells[0].ends_with(".flac"))) sound = c;
   }
-  if (sound == look.columns.size())
+  if (sound == profile.columns.size())
     fail(ErrorCode::kData, request.data, ": found no column with names of WAV or FLAC files");
-  const Column* label =
-      request.target.empty() ? nullptr : &look.columns[look.column(request.target, "--target")];
-  for (const Column& each : look.columns)
-    if (request.target.empty() && &each != &look.columns[sound] && each.values.size() >= 2 &&
+  const Column* label = request.target.empty()
+                            ? nullptr
+                            : &profile.columns[profile.column(request.target, "--target")];
+  for (const Column& each : profile.columns)
+    if (request.target.empty() && &each != &profile.columns[sound] && each.values.size() >= 2 &&
         each.values.size() <= kMostValues && !each.has_missing &&
         (!label || each.values.size() < label->values.size()))
       label = &each;
-  if (!label)
-    fail(ErrorCode::kData, request.data, ": found no column of classes beside the sounds");
+  if (!label) fail(ErrorCode::kData, request.data, ": found no label column");
   int64_t rate = 0, longest = 0, looked = 0;
   const std::string folder = std::filesystem::path(request.data).parent_path().string();
-  for (const std::string& cell : cells_of(look, look.columns[sound])) {
+  for (const std::string& cell : cells_of(profile, profile.columns[sound])) {
     if (looked++ == 200) break;
     const std::string path = cell.starts_with('/') ? cell : join_path(folder, cell);
     const auto file = MappedFile::open(path);
@@ -203,20 +203,20 @@ RecipeResult speech_commands(const RecipeRequest& request) {
   }
   const auto classes = static_cast<int64_t>(label->values.size());
   RecipeResult out;
-  out.found = {str(look.rows, " sounds of ", rate, " Hz in '", look.columns[sound].name,
+  out.found = {str(profile.rows, " sounds of ", rate, " Hz in '", profile.columns[sound].name,
                    "', up to ", longest / std::max<int64_t>(1, rate), " seconds; ", classes,
                    " classes in '", label->name, "'")};
   out.config = fill_template(
-      request, format_values(look, {{"count", str(classes)},
-                                    {"epochs", str(epochs_for(look.rows * 4 / 5, 25000, 10))},
-                                    {"strides", request.small ? "[1, 1, 1]" : "[2, 2, 1]"},
-                                    {"sound", yaml_text(look.columns[sound].name)},
-                                    {"label", yaml_text(label->name)},
-                                    {"rate", str(rate)},
-                                    {"longest", str(std::max<int64_t>(longest, rate / 10))},
-                                    {"window", str(rate / 40)},  // 25 and 10 milliseconds
-                                    {"hop", str(rate / 100)}}));
-  return with_look(std::move(out), look);
+      request, format_values(profile, {{"count", str(classes)},
+                                       {"epochs", str(epochs_for(profile.rows * 4 / 5, 25000, 10))},
+                                       {"strides", request.small ? "[1, 1, 1]" : "[2, 2, 1]"},
+                                       {"sound", yaml_text(profile.columns[sound].name)},
+                                       {"label", yaml_text(label->name)},
+                                       {"rate", str(rate)},
+                                       {"longest", str(std::max<int64_t>(longest, rate / 10))},
+                                       {"window", str(rate / 40)},  // 25 and 10 milliseconds
+                                       {"hop", str(rate / 100)}}));
+  return with_notes(std::move(out), profile);
 }
 
 namespace {
@@ -233,22 +233,22 @@ bool is_epoch(const Column& column, int64_t rows) {
 }
 
 /// The column to predict: as asked for, by its name, or the last one without times.
-size_t rating_column(const RecipeRequest& request, const CsvLook& look) {
-  if (!request.target.empty()) return look.column(request.target, "--target");
-  size_t label = look.columns.size() - 1;
-  while (label > 0 && is_time(look.columns[label])) --label;
-  while (label > 0 && is_epoch(look.columns[label], look.rows)) --label;
-  for (size_t c = 0; c < look.columns.size(); ++c)
-    if (has_name(look.columns[c], {"label", "click", "clicked", "rating"})) label = c;
+size_t rating_column(const RecipeRequest& request, const CsvProfile& profile) {
+  if (!request.target.empty()) return profile.column(request.target, "--target");
+  size_t label = profile.columns.size() - 1;
+  while (label > 0 && is_time(profile.columns[label])) --label;
+  while (label > 0 && is_epoch(profile.columns[label], profile.rows)) --label;
+  for (size_t c = 0; c < profile.columns.size(); ++c)
+    if (has_name(profile.columns[c], {"label", "click", "clicked", "rating"})) label = c;
   return label;
 }
 
-double mean_of(const CsvLook& look, const Column& column) {
+double mean_of(const CsvProfile& profile, const Column& column) {
   double sum = 0;
   int64_t count = 0;
-  for (const std::string& cell : cells_of(look, column)) {
+  for (const std::string& cell : cells_of(profile, column)) {
     double number = 0;
-    if (!data::cell_number(cell, look.format.decimal, number)) continue;
+    if (!data::cell_number(cell, profile.format.decimal, number)) continue;
     sum += number;
     ++count;
   }
@@ -258,18 +258,18 @@ double mean_of(const CsvLook& look, const Column& column) {
 }  // namespace
 
 RecipeResult recommender(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request);
-  const size_t label = rating_column(request, look);
-  if (!look.columns[label].is_number)
-    fail(ErrorCode::kData, request.data, ": the column '", look.columns[label].name,
+  const CsvProfile profile = inspect_csv(request);
+  const size_t label = rating_column(request, profile);
+  if (!profile.columns[label].is_number)
+    fail(ErrorCode::kData, request.data, ": the column '", profile.columns[label].name,
          "' is to be predicted, but holds texts (--target names another)");
   RecipeResult out;
   std::vector<std::string> items, numbers, times;
-  for (size_t c = 0; c < look.columns.size(); ++c) {
+  for (size_t c = 0; c < profile.columns.size(); ++c) {
     if (c == label) continue;
-    const Column& each = look.columns[c];
+    const Column& each = profile.columns[c];
     // Numbers with a fraction are amounts; whole ones with many values are names of users or items.
-    if (is_time(each) || is_epoch(each, look.rows))
+    if (is_time(each) || is_epoch(each, profile.rows))
       times.push_back("'" + each.name + "'");
     else
       (each.is_number && each.has_fraction ? numbers : items).push_back(yaml_text(each.name));
@@ -277,30 +277,30 @@ RecipeResult recommender(const RecipeRequest& request) {
   if (items.empty())
     fail(ErrorCode::kData, request.data,
          ": found no columns of categories, such as users and items");
-  const auto& values = look.columns[label].values;
+  const auto& values = profile.columns[label].values;
   const bool is_click = values.size() == 2 && values.contains("0") && values.contains("1");
-  out.found = {str(look.rows, " rows; ", is_click ? "clicks" : "ratings", " in '",
-                   look.columns[label].name, "', ", items.size(), " columns of categories, ",
+  out.found = {str(profile.rows, " rows; ", is_click ? "clicks" : "ratings", " in '",
+                   profile.columns[label].name, "', ", items.size(), " columns of categories, ",
                    numbers.size(), " of numbers")};
   if (!times.empty())
     out.found.push_back(join(times, ", ") + (times.size() == 1 ? " holds" : " hold") +
                         " times; left out");
   // Few rows are seen often, in small batches: what counts is the number of updates.
   constexpr int64_t kUpdates = 1500;
-  const int64_t trained = std::max<int64_t>(look.rows * 4 / 5, 1);
+  const int64_t trained = std::max<int64_t>(profile.rows * 4 / 5, 1);
   const int64_t batch = std::clamp<int64_t>(trained / 40, 16, request.small ? 32 : 256);
   const int64_t updates = (trained + batch - 1) / batch;
   const int64_t epochs =
       request.small ? 3 : std::clamp<int64_t>(kUpdates / std::max<int64_t>(updates, 1), 8, 40);
-  const bool few = look.rows < 20000;
-  const double share = mean_of(look, look.columns[label]);
+  const bool few = profile.rows < 20000;
+  const double share = mean_of(profile, profile.columns[label]);
   const double start = !is_click                ? share
                        : share > 0 && share < 1 ? std::log(share / (1 - share))
                                                 : 0;
   Values v;
   v["categories"] = str(items.size());
   v["item_columns"] = join(items, ", ");
-  v["label"] = yaml_text(look.columns[label].name);
+  v["label"] = yaml_text(profile.columns[label].name);
   v["start"] = format_double(std::round(start * 1000) / 1000);
   v["batch"] = str(batch);
   v["epochs"] = str(epochs);
@@ -318,8 +318,8 @@ RecipeResult recommender(const RecipeRequest& request) {
                            ? ""
                            : str("      - {name: numbers, columns: [", join(numbers, ", "),
                                  "], missing: fill, log: true, scaling: standard}\n");
-  out.config = fill_template(request, format_values(look, v));
-  return with_look(std::move(out), look);
+  out.config = fill_template(request, format_values(profile, v));
+  return with_notes(std::move(out), profile);
 }
 
 namespace {
@@ -330,20 +330,22 @@ struct SeriesColumns {
   std::vector<const Column*> others = {};
 };
 
-SeriesColumns series_columns(const RecipeRequest& request, const CsvLook& look, RecipeResult& out) {
+SeriesColumns series_columns(const RecipeRequest& request, const CsvProfile& profile,
+                             RecipeResult& out) {
   SeriesColumns found;
-  if (!request.time.empty()) found.time = &look.columns[look.column(request.time, "--time")];
-  if (!request.group.empty()) found.group = &look.columns[look.column(request.group, "--group")];
-  for (const Column& each : look.columns)
+  if (!request.time.empty()) found.time = &profile.columns[profile.column(request.time, "--time")];
+  if (!request.group.empty())
+    found.group = &profile.columns[profile.column(request.group, "--group")];
+  for (const Column& each : profile.columns)
     if (request.time.empty() && !found.time && is_time(each)) found.time = &each;
   if (found.time && found.time->time == data::TimeForm::kNone)
     fail(ErrorCode::kData, request.data, ": the column '", found.time->name,
          "' holds no times that are all written in one way");
   // A text that comes again and again names the series of a row.
   std::vector<const Column*> texts;
-  for (const Column& each : look.columns)
+  for (const Column& each : profile.columns)
     if (&each != found.time && !each.is_number && !each.has_missing &&
-        static_cast<int64_t>(each.values.size()) * 4 <= look.rows)
+        static_cast<int64_t>(each.values.size()) * 4 <= profile.rows)
       texts.push_back(&each);
   if (!found.group && texts.size() == 1) found.group = texts[0];
   if (!found.group && texts.size() > 1) {
@@ -352,7 +354,7 @@ SeriesColumns series_columns(const RecipeRequest& request, const CsvLook& look, 
     out.found.push_back(str("several columns could tell series apart (", join(names, ", "),
                             "): all rows are taken as one series; --group names one"));
   }
-  for (const Column& each : look.columns) {
+  for (const Column& each : profile.columns) {
     if (&each == found.time || &each == found.group) continue;
     if (each.is_number && !each.has_missing)
       found.others.push_back(&each);
@@ -362,10 +364,10 @@ SeriesColumns series_columns(const RecipeRequest& request, const CsvLook& look, 
       out.found.push_back(str("'", each.name, "' is not a number; left out"));
   }
   if (found.others.empty())
-    fail(ErrorCode::kData, request.data, ": found no column of numbers without gaps");
+    fail(ErrorCode::kData, request.data, ": found no numeric column without missing values");
   found.target = found.others.back();
   if (!request.target.empty()) {
-    const Column* const asked = &look.columns[look.column(request.target, "--target")];
+    const Column* const asked = &profile.columns[profile.column(request.target, "--target")];
     const auto at = std::find(found.others.begin(), found.others.end(), asked);
     if (at == found.others.end())
       fail(ErrorCode::kData, request.data, ": --target: '", asked->name,
@@ -379,16 +381,16 @@ SeriesColumns series_columns(const RecipeRequest& request, const CsvLook& look, 
 }  // namespace
 
 RecipeResult time_series(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request);
+  const CsvProfile profile = inspect_csv(request);
   RecipeResult out;
-  const SeriesColumns columns = series_columns(request, look, out);
+  const SeriesColumns columns = series_columns(request, profile, out);
   std::vector<std::string> others;
   for (const Column* each : columns.others) others.push_back(yaml_text(each->name));
-  int64_t rows = look.rows, series = 1;  // of the shortest series
+  int64_t rows = profile.rows, series = 1;  // of the shortest series
   if (columns.group) {
     series = static_cast<int64_t>(columns.group->values.size());
     if (columns.group->values.size() > kMostValues) {
-      rows = std::max<int64_t>(look.rows / (series * 2), 1);
+      rows = std::max<int64_t>(profile.rows / (series * 2), 1);
     } else {
       for (const auto& [name, count] : columns.group->values) rows = std::min(rows, count);
     }
@@ -398,7 +400,7 @@ RecipeResult time_series(const RecipeRequest& request) {
   const int64_t history = std::clamp<int64_t>(rows / 12, 2, 96);
   out.found.insert(
       out.found.begin(),
-      str(look.rows, " rows", series > 1 ? str(" of ", series, " series") : "", "; '",
+      str(profile.rows, " rows", series > 1 ? str(" of ", series, " series") : "", "; '",
           columns.target->name, "' is forecast ", horizon, " rows ahead from ", history,
           others.empty() ? "" : str(", with ", others.size(), " other columns")));
   if (columns.group) out.found.push_back(str("'", columns.group->name, "' tells the series apart"));
@@ -409,7 +411,7 @@ RecipeResult time_series(const RecipeRequest& request) {
         str("'", columns.time->name, "'",
             columns.time->falls ? " runs backwards in the file" : " is not in order",
             "; the rows are sorted by it"));
-  std::string keys = look.flow_keys();
+  std::string keys = profile.flow_keys();
   if (columns.time) keys += ", time: " + yaml_text(columns.time->name);
   if (columns.group) keys += ", group: " + yaml_text(columns.group->name);
   out.config = fill_template(request, {{"target", yaml_text(columns.target->name)},
@@ -418,7 +420,7 @@ RecipeResult time_series(const RecipeRequest& request) {
                                        {"keys", keys},
                                        {"history", str(history)},
                                        {"horizon", str(horizon)}});
-  return with_look(std::move(out), look);
+  return with_notes(std::move(out), profile);
 }
 
 }  // namespace paddle::recipes

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "data/vocabulary.h"
-#include "recipes/csv_look.h"
+#include "recipes/csv_profile.h"
 #include "recipes/recipes.h"
 
 namespace paddle::recipes {
@@ -35,10 +35,10 @@ std::pair<std::string, double> rarest(const Column& target, int64_t rows) {
 }  // namespace
 
 RecipeResult tabular(const RecipeRequest& request, bool classification) {
-  const CsvLook look = look_at_csv(request);
-  const std::vector<Column>& columns = look.columns;
+  const CsvProfile profile = inspect_csv(request);
+  const std::vector<Column>& columns = profile.columns;
   const size_t at =
-      request.target.empty() ? columns.size() - 1 : look.column(request.target, "--target");
+      request.target.empty() ? columns.size() - 1 : profile.column(request.target, "--target");
   const Column& target = columns[at];
   const std::string place = str(request.data, ": the ", request.target.empty() ? "last " : "",
                                 "column, '", target.name, "',");
@@ -66,7 +66,7 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
   if (numbers.empty() && categories.empty())
     fail(ErrorCode::kData, request.data, ": found no column beside '", target.name,
          "' but times, which no input is made of");
-  const int64_t rows = look.rows;
+  const int64_t rows = profile.rows;
   const int64_t batch = std::clamp<int64_t>(rows / 50, 8, 256);
   const int64_t buckets = 100;
   // A wide network learns few rows by heart; a linear part does most of the work there.
@@ -122,7 +122,7 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
                             "% of the rows are '", data::printable(rare.substr(0, 40)),
                             "': the best model ", "is that of the highest ", best,
                             ", not of the highest accuracy"));
-  out.found.insert(out.found.end(), look.notes.begin(), look.notes.end());
+  out.found.insert(out.found.end(), profile.notes.begin(), profile.notes.end());
   const std::string name = run_name(request);
   out.config = str("# ", classification ? "Classification" : "Regression", " of '", target.name,
                    "' from the other columns of a CSV file.\n#   paddle-train ",
@@ -165,8 +165,8 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
                 "metrics:                              # in the units of the file\n"
                 "  mae: mae(value, label)\n  rmse: rmse(value, label)\n");
   const auto part = [&](const char* which) {
-    return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request), look.block_keys(),
-               "\n    split: {train: 0.8, valid: 0.2}\n    part: ", which,
+    return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request),
+               profile.block_keys(), "\n    split: {train: 0.8, valid: 0.2}\n    part: ", which,
                is_uneven ? "\n    split_stratify: label        # every class in its share" : "",
                "\n    fields:\n", fields);
   };

@@ -8,30 +8,30 @@
 #include "base/error.h"
 #include "data/tokens.h"
 #include "data/vocabulary.h"
-#include "recipes/csv_look.h"
+#include "recipes/csv_profile.h"
 #include "recipes/recipes.h"
 
 namespace paddle::recipes {
 namespace {
 
 /// Word statistics of the texts of a column.
-struct TextLook {
+struct TextProfile {
   int64_t words = 0;      ///< different ones that occur at least twice
   int64_t median = 0;     ///< words in a text
   int64_t long_text = 0;  ///< 99 of 100 texts are at most so long
 };
 
-TextLook look_at_text(const CsvLook& look, const Column& column) {
+TextProfile profile_text(const CsvProfile& profile, const Column& column) {
   std::unordered_map<std::string, int64_t> counts;
   std::vector<int64_t> lengths;
-  for (const std::string& cell : cells_of(look, column)) {
+  for (const std::string& cell : cells_of(profile, column)) {
     if (data::invalid_utf8(cell)) continue;
     const std::string text = data::lowercase(cell);
     const auto words = data::split_tokens(text, data::TokenKind::kWords, 1 << 16);
     lengths.push_back(static_cast<int64_t>(words.size()));
     for (const std::string_view word : words) ++counts[std::string(word)];
   }
-  TextLook out;
+  TextProfile out;
   for (const auto& [word, count] : counts) out.words += count >= 2;
   std::sort(lengths.begin(), lengths.end());
   if (lengths.empty()) return out;
@@ -43,49 +43,50 @@ TextLook look_at_text(const CsvLook& look, const Column& column) {
 }  // namespace
 
 RecipeResult text_classification(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request);
+  const CsvProfile profile = inspect_csv(request);
   const auto is_class = [&](const Column& column) {
     return column.values.size() >= 2 && column.values.size() <= kMostValues && !column.has_missing;
   };
   // The longest cells are the text; the class is the column with the fewest values besides it.
   const auto text =
-      std::max_element(look.columns.begin(), look.columns.end(),
+      std::max_element(profile.columns.begin(), profile.columns.end(),
                        [](const Column& a, const Column& b) { return a.bytes < b.bytes; });
-  const Column* label =
-      request.target.empty() ? nullptr : &look.columns[look.column(request.target, "--target")];
-  for (const Column& each : look.columns)
+  const Column* label = request.target.empty()
+                            ? nullptr
+                            : &profile.columns[profile.column(request.target, "--target")];
+  for (const Column& each : profile.columns)
     if (request.target.empty() && &each != &*text && is_class(each) &&
         (!label || each.values.size() < label->values.size()))
       label = &each;
   if (text->is_number)
-    fail(ErrorCode::kData, request.data, ": found no column with text among ", look.columns.size(),
-         " columns of numbers");
+    fail(ErrorCode::kData, request.data, ": found no column with text among ",
+         profile.columns.size(), " columns of numbers");
   if (!label)
-    fail(ErrorCode::kData, request.data, ": found no column of classes beside the text in '",
+    fail(ErrorCode::kData, request.data, ": found no label column besides the text in '",
          text->name, "': one without empty cells and with 2 to ", kMostValues, " different values");
 
-  const TextLook words = look_at_text(look, *text);
+  const TextProfile words = profile_text(profile, *text);
   const int64_t vocabulary = std::clamp<int64_t>(words.words, 100, 30000);
   const int64_t longest = std::clamp<int64_t>((words.long_text + 31) / 32 * 32, 32, 512);
   const auto classes = static_cast<int64_t>(label->values.size());
-  const int64_t batch = std::clamp<int64_t>(look.rows / 50, 8, 64);
+  const int64_t batch = std::clamp<int64_t>(profile.rows / 50, 8, 64);
   RecipeResult out;
-  out.found = {str(look.rows, " rows; the text is in '", text->name, "', half of the texts have ",
-                   words.median, " words or fewer"),
+  out.found = {str(profile.rows, " rows; the text is in '", text->name,
+                   "', half of the texts have ", words.median, " words or fewer"),
                str("the class is in '", label->name, "' with ", classes, " different values")};
-  out.found.insert(out.found.end(), look.notes.begin(), look.notes.end());
+  out.found.insert(out.found.end(), profile.notes.begin(), profile.notes.end());
   const std::string name = run_name(request);
-  const std::string fields =
-      str("      - name: text                     # words of the training rows; others share id 0\n"
-          "        columns: [",
-          yaml_text(text->name), "]\n        kind: text\n        max_length: ", longest,
-          "          # longer texts are cut\n        vocabulary_size: ", vocabulary,
-          "\n        min_count: ", look.rows > 1000 ? 2 : 1, "\n      - {name: label, columns: [",
-          yaml_text(label->name), "], kind: categorical, scalar: true}\n");
+  const std::string fields = str(
+      "      - name: text                     # words of the training rows; others share id 0\n"
+      "        columns: [",
+      yaml_text(text->name), "]\n        kind: text\n        max_length: ", longest,
+      "          # longer texts are cut\n        vocabulary_size: ", vocabulary,
+      "\n        min_count: ", profile.rows > 1000 ? 2 : 1, "\n      - {name: label, columns: [",
+      yaml_text(label->name), "], kind: categorical, scalar: true}\n");
   const auto part = [&](const char* which) {
-    return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request), look.block_keys(),
-               "\n    split: {train: 0.8, valid: 0.2}\n    part: ", which, "\n    fields:\n",
-               fields);
+    return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request),
+               profile.block_keys(), "\n    split: {train: 0.8, valid: 0.2}\n    part: ", which,
+               "\n    fields:\n", fields);
   };
   out.config = str(
       "# Classification of the texts in '", text->name, "' by '", label->name,

@@ -16,7 +16,7 @@
 #include "data/tokens.h"
 #include "formats/csv.h"
 #include "formats/image.h"
-#include "recipes/csv_look.h"
+#include "recipes/csv_profile.h"
 #include "recipes/recipes.h"
 #include "recipes/template.h"
 
@@ -33,9 +33,9 @@ std::string path_from_config(const RecipeRequest& request, const std::string& pa
 }
 
 /// The column whose cells name images.
-size_t image_column(const CsvLook& look, const RecipeRequest& request, size_t after = 0) {
-  for (size_t c = after; c < look.columns.size(); ++c) {
-    const auto cells = cells_of(look, look.columns[c]);
+size_t image_column(const CsvProfile& profile, const RecipeRequest& request, size_t after = 0) {
+  for (size_t c = after; c < profile.columns.size(); ++c) {
+    const auto cells = cells_of(profile, profile.columns[c]);
     if (cells.empty()) continue;
     if (formats::has_image_ending(cells[0])) return c;
   }
@@ -43,23 +43,23 @@ size_t image_column(const CsvLook& look, const RecipeRequest& request, size_t af
        "column with names of ", formats::kImageEndings, " files");
 }
 
-/// Fields of a file as a dataset, for a look at what they hold.
-data::DatasetPtr open_table(const CsvLook& look, std::vector<data::CsvField> fields) {
-  data::CsvFileOptions csv = look.format;
+/// Fields of a file as a dataset, to profile what they hold.
+data::DatasetPtr open_table(const CsvProfile& profile, std::vector<data::CsvField> fields) {
+  data::CsvFileOptions csv = profile.format;
   csv.fields = std::move(fields);
   data::DatasetOptions options;
   options.source = std::move(csv);
   return data::make_dataset(options);
 }
 
-/// Size and color of the images of a dataset, from a look at some.
-struct ImageLook {
+/// Size and color of the images of a dataset, from a sample.
+struct ImageProfile {
   int64_t side = 64;     ///< half of them are at least so high and wide; 28 to 64, a multiple of 4
   bool is_gray = false;  ///< all of them
 };
 
-ImageLook look_at_images(const data::Dataset& dataset) {
-  ImageLook out;
+ImageProfile profile_images(const data::Dataset& dataset) {
+  ImageProfile out;
   out.is_gray = true;
   std::vector<int64_t> sides;
   data::Sample sample;
@@ -348,13 +348,13 @@ RecipeResult detection(const RecipeRequest& request) {
 namespace {
 
 /// The classes that the stored values of masks stand for.
-struct MaskLook {
+struct MaskProfile {
   int64_t classes = 0;
   std::string keys = {};   ///< of the field, as YAML
   std::string found = {};  ///< for the user
 };
 
-MaskLook look_at_masks(const data::Dataset& dataset, const std::string& path) {
+MaskProfile profile_masks(const data::Dataset& dataset, const std::string& path) {
   constexpr int64_t kMostMasks = 1000, kMostClasses = 256, kNoClass = 255;
   std::set<int64_t> values;
   data::Sample sample;
@@ -377,7 +377,7 @@ MaskLook look_at_masks(const data::Dataset& dataset, const std::string& path) {
     }
     shown.push_back(std::to_string(value));
   }
-  MaskLook out;
+  MaskProfile out;
   out.found = str("values ", join(shown, ", "));
   std::set<int64_t> own = values;
   const bool ignores = values.contains(kNoClass) && values.size() > 2;
@@ -412,37 +412,38 @@ MaskLook look_at_masks(const data::Dataset& dataset, const std::string& path) {
 }  // namespace
 
 RecipeResult segmentation(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request);
-  const size_t image = image_column(look, request), mask = image_column(look, request, image + 1);
+  const CsvProfile profile = inspect_csv(request);
+  const size_t image = image_column(profile, request),
+               mask = image_column(profile, request, image + 1);
   data::CsvField field;
-  field.name = "mask", field.columns = {look.columns[mask].name};
+  field.name = "mask", field.columns = {profile.columns[mask].name};
   field.kind = data::ColumnKind::kMask;
-  const data::DatasetPtr dataset = open_table(look, {field});
-  const MaskLook masks = look_at_masks(*dataset, request.data);
+  const data::DatasetPtr dataset = open_table(profile, {field});
+  const MaskProfile masks = profile_masks(*dataset, request.data);
   RecipeResult out;
-  out.found = {str(look.rows, " images in '", look.columns[image].name, "', masks in '",
-                   look.columns[mask].name, "' with ", masks.found)};
-  out.found.insert(out.found.end(), look.notes.begin(), look.notes.end());
+  out.found = {str(profile.rows, " images in '", profile.columns[image].name, "', masks in '",
+                   profile.columns[mask].name, "' with ", masks.found)};
+  out.found.insert(out.found.end(), profile.notes.begin(), profile.notes.end());
   out.config = fill_template(request, {{"count", str(masks.classes)},
-                                       {"epochs", str(epochs_for(look.rows * 4 / 5, 64000, 8))},
-                                       {"image", yaml_text(look.columns[image].name)},
-                                       {"mask", yaml_text(look.columns[mask].name)},
+                                       {"epochs", str(epochs_for(profile.rows * 4 / 5, 64000, 8))},
+                                       {"image", yaml_text(profile.columns[image].name)},
+                                       {"mask", yaml_text(profile.columns[mask].name)},
                                        {"mask_values", masks.keys},
-                                       {"block_format", look.block_keys()}});
+                                       {"block_format", profile.block_keys()}});
   return out;
 }
 
 RecipeResult text_lines(const RecipeRequest& request) {
-  const CsvLook look = look_at_csv(request);
-  const size_t image = image_column(look, request);
+  const CsvProfile profile = inspect_csv(request);
+  const size_t image = image_column(profile, request);
   const size_t text = image == 0 ? 1 : 0;
   data::CsvField read, picture;
-  read.name = "text", read.columns = {look.columns[text].name};
+  read.name = "text", read.columns = {profile.columns[text].name};
   read.kind = data::ColumnKind::kText, read.tokens = data::TokenKind::kCharacters;
   read.lowercase = false;
-  picture.name = "image", picture.columns = {look.columns[image].name};
+  picture.name = "image", picture.columns = {profile.columns[image].name};
   picture.kind = data::ColumnKind::kImage, picture.channels = 1;
-  const data::DatasetPtr dataset = open_table(look, {read, picture});
+  const data::DatasetPtr dataset = open_table(profile, {read, picture});
   int64_t longest = 1;
   double ratio = 1;
   data::Sample sample;
@@ -460,18 +461,18 @@ RecipeResult text_lines(const RecipeRequest& request) {
       std::clamp<int64_t>((std::clamp(wide, longest * 5, longest * 10) + 15) / 16 * 16, 32, 1024);
   const int64_t characters = dataset->fields()[0].class_count;
   RecipeResult out;
-  out.found = {str(look.rows, " lines with up to ", longest, " characters, ", characters - 1,
+  out.found = {str(profile.rows, " lines with up to ", longest, " characters, ", characters - 1,
                    " different ones; images are resized to ", rows, "x", columns)};
   out.config = fill_template(request, {{"count", str(characters - 1)},
-                                       {"epochs", str(epochs_for(look.rows * 9 / 10, 55000, 5))},
+                                       {"epochs", str(epochs_for(profile.rows * 9 / 10, 55000, 5))},
                                        {"characters", str(characters)},
                                        {"columns", str(columns)},
                                        {"longest", str(longest)},
-                                       {"image", yaml_text(look.columns[image].name)},
-                                       {"block_format", look.block_keys()},
-                                       {"flow_format", look.flow_keys()},
-                                       {"text", yaml_text(look.columns[text].name)}});
-  out.found.insert(out.found.end(), look.notes.begin(), look.notes.end());
+                                       {"image", yaml_text(profile.columns[image].name)},
+                                       {"block_format", profile.block_keys()},
+                                       {"flow_format", profile.flow_keys()},
+                                       {"text", yaml_text(profile.columns[text].name)}});
+  out.found.insert(out.found.end(), profile.notes.begin(), profile.notes.end());
   return out;
 }
 
@@ -486,7 +487,7 @@ void fill_labels(bool has_classes, Values& values) {
   values["label"] = has_classes ? ", label" : "";
 }
 
-RecipeResult images_alone(const RecipeRequest& request) {
+RecipeResult unlabeled_images(const RecipeRequest& request) {
   RecipeResult out;
   Values values;
   const bool is_full = !request.small;
@@ -508,18 +509,18 @@ RecipeResult images_alone(const RecipeRequest& request) {
     has_classes = dataset->fields().size() > 1;
     if (!has_classes && request.recipe == "metric-learning")
       fail(ErrorCode::kData, request.data, ": expected a folder per class with images");
-    const ImageLook look = look_at_images(*dataset);
-    if (is_full) side = look.side;
+    const ImageProfile profile = profile_images(*dataset);
+    if (is_full) side = profile.side;
     const int64_t classes = has_classes ? dataset->fields()[1].class_count : 0;
     out.found = {str(dataset->size(), " images",
                      has_classes ? str(" in ", classes, " classes") : "", ", resized to ", side,
-                     "x", side, look.is_gray ? ", gray" : "")};
+                     "x", side, profile.is_gray ? ", gray" : "")};
     images = dataset->size() * 9 / 10;
-    values["channels"] = look.is_gray ? "1" : "3", values["side"] = str(side),
+    values["channels"] = profile.is_gray ? "1" : "3", values["side"] = str(side),
     values["count"] = str(classes);
     const auto part = [&](const char* name) {
       return str("  ", name, ": {kind: images, path: ", data_path(request),
-                 look.is_gray ? ", channels: 1" : "",
+                 profile.is_gray ? ", channels: 1" : "",
                  ", split: {train: 0.9, valid: 0.1}, part: ", name, "}");
     };
     values["image_data"] = part("train") + "\n" + part("valid");

@@ -5,13 +5,13 @@
 namespace paddle::runtime {
 namespace {
 
-std::atomic<int64_t> turns_limit = 0;
+std::atomic<int64_t> iteration_limit = 0;
 
 }  // namespace
 
-int64_t most_loop_turns() { return turns_limit; }
+int64_t max_loop_iterations() { return iteration_limit; }
 
-LoopLimit::LoopLimit(int64_t turns) : before_(turns_limit.exchange(turns)) {}
-LoopLimit::~LoopLimit() { turns_limit = before_; }
+LoopLimit::LoopLimit(int64_t iterations) : before_(iteration_limit.exchange(iterations)) {}
+LoopLimit::~LoopLimit() { iteration_limit = before_; }
 
 }  // namespace paddle::runtime

@@ -375,13 +375,13 @@ void Plan::execute(Instruction& instruction, const RunContext& context) {
 
 void Plan::run_loop(Instruction& instruction) {
   for (const auto& [from, to] : instruction.initial_copies) copy_value(from, to);
-  const int64_t limit = instruction.max_steps < 0 ? most_loop_turns() : 0;
+  const int64_t limit = instruction.max_steps < 0 ? max_loop_iterations() : 0;
   for (int64_t iteration = 0; instruction.max_steps < 0 || iteration < instruction.max_steps;
        ++iteration) {
     run_block(instruction.blocks[0]);
     if (!truth(instruction.operands[0])) break;
     if (limit > 0 && iteration >= limit)
-      fail(ErrorCode::kData, "the loop has not ended after ", limit, " turns");
+      fail(ErrorCode::kData, "the loop has not ended after ", limit, " iterations");
     run_block(instruction.blocks[1]);
     for (const auto& [from, to] : instruction.block_copies[1]) copy_value(from, to);
     for (const auto& [from, to] : instruction.block_copies[2]) copy_value(from, to);

@@ -37,13 +37,13 @@ class PlanStreams {
   /// Whether there are inputs of the host.
   bool stages() const { return !staging_.empty(); }
   /// Before the first instruction: copies inputs of the host into their staging memory, of which
-  /// there are two; `turn` (0 or 1) says which. That waits for the copies of the run before the
-  /// last alone, and copies to the device wait for its kernels, which have read what they
-  /// overwrite.
+  /// there are two; `turn` (0 or 1) says which. It waits only for
+  /// the copies of the run before the last, and copies to the device wait for its kernels, which
+  /// have read what they overwrite.
   void begin(const std::vector<void*>& inputs, size_t turn);
-  /// Behind the last instruction: makes kernels wait for the copies that none of them read.
+  /// After the last instruction: makes kernels wait for the copies that none of them read.
   void join_copies();
-  /// Behind all that reads the inputs.
+  /// After the last read of the inputs.
   void finish();
   void before(const Instruction& instruction);
   void after(const Instruction& instruction);

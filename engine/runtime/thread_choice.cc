@@ -16,7 +16,7 @@ constexpr double kMuchWaiting = 0.3;  // of the time; on a quiet machine it is b
 constexpr double kFaster = 0.9;
 constexpr int64_t kFew = 3;  // runs after which a trial that is much slower ends
 constexpr double kMuchSlower = 1.5;
-constexpr double kWorthPlanning =
+constexpr double kMinLostSeconds =
     0.05;                          // seconds of waiting; a plan for one thread takes time, too
 constexpr double kShort = 200e-6;  // seconds of a run of which only one in kSkip + 1 is timed
 constexpr int kSkip = 15;
@@ -41,9 +41,9 @@ void ThreadChoice::record_several(double wall, double cpu) {
       single_ = false;
       several_ = wall;
       waiting_ = 0;
-      patience_ = kPatience;
+      probe_interval_ = kMinProbeInterval;
     } else {
-      patience_ = std::min(2 * patience_, kMostPatience);
+      probe_interval_ = std::min(2 * probe_interval_, kMaxProbeInterval);
     }
     return;
   }
@@ -51,8 +51,8 @@ void ThreadChoice::record_several(double wall, double cpu) {
   average(waiting_, std::max(0.0, 1 - cpu / wall), runs_);
   lost_ += std::max(0.0, wall - cpu) * (1 + skipped_);
   ++runs_;
-  if (runs_ < kEnough || waiting_ < kMuchWaiting || lost_ < kWorthPlanning) return;
-  if (runs_ < patience_ && patience_ > kPatience) return;
+  if (runs_ < kEnough || waiting_ < kMuchWaiting || lost_ < kMinLostSeconds) return;
+  if (runs_ < probe_interval_ && probe_interval_ > kMinProbeInterval) return;
   single_ = true;
   lost_ = 0;
   runs_ = 0;
@@ -65,8 +65,8 @@ void ThreadChoice::record_single(double wall) {
   if (lost || (runs_ == kEnough && one_ > kFaster * several_)) {  // nothing gained
     single_ = false;
     runs_ = 0;
-    patience_ = std::min(4 * patience_, kMostPatience);
-  } else if (runs_ >= patience_) {
+    probe_interval_ = std::min(4 * probe_interval_, kMaxProbeInterval);
+  } else if (runs_ >= probe_interval_) {
     probing_ = true;
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 // How many threads a function runs on where other programs use the same cores. With several
 // threads each parallel region waits for the last of them, and on a busy machine that one may not
-// be scheduled for milliseconds; one thread alone then takes a fraction of the time. The choice
+// be scheduled for milliseconds; a single thread then takes a fraction of the time. The choice
 // follows measurements of the runs themselves.
 
 #include <cstdint>
@@ -34,9 +34,10 @@ class ThreadChoice {
   double several_ = 0, one_ = 0;  ///< seconds of a run, averaged
   int64_t runs_ = 0;              ///< that were timed in the present state
   int skip_ = 0, skipped_ = 0;    ///< runs to leave out before the next one that is timed
-  int64_t patience_ = kPatience;  ///< runs before the other number of threads is tried again
+  int64_t probe_interval_ =
+      kMinProbeInterval;  ///< runs before the other number of threads is tried again
 
-  static constexpr int64_t kPatience = 32, kMostPatience = 1024;
+  static constexpr int64_t kMinProbeInterval = 32, kMaxProbeInterval = 1024;
 };
 
 }  // namespace paddle::runtime

@@ -85,7 +85,7 @@ std::shared_ptr<Storage> Storage::allocate(size_t bytes, Device device) {
   void* data = nullptr;
   check_device(device, device_api(device).allocate(device.index, bytes, &data));
   std::shared_ptr<void> owner(data, [device](void* memory) {
-    device_api(device).release(device.index, memory);  // a destructor has nobody to tell
+    device_api(device).release(device.index, memory);  // errors ignored: destructor
   });
   return borrow(data, bytes, std::move(owner), device);
 }

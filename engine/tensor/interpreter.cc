@@ -20,22 +20,22 @@ Tensors Interpreter::loop(const TensorFn& condition, const TensorFn& body, const
   return values;
 }
 
-TensorFn PassingInterpreter::within(const TensorFn& fn) {
+TensorFn ForwardingInterpreter::within(const TensorFn& fn) {
   return [this, fn](const Tensors& tensors) {
     const InterpreterScope again(*this);
     return fn(tensors);
   };
 }
 
-Tensors PassingInterpreter::branch(const Tensor& condition, const TensorFn& then_fn,
-                                   const TensorFn& else_fn) {
-  const BelowScope below(next());
+Tensors ForwardingInterpreter::branch(const Tensor& condition, const TensorFn& then_fn,
+                                      const TensorFn& else_fn) {
+  const ScopedInterpreter below(next());
   return next().branch(condition, within(then_fn), within(else_fn));
 }
 
-Tensors PassingInterpreter::loop(const TensorFn& condition, const TensorFn& body,
-                                 const Tensors& carried, int64_t max_steps) {
-  const BelowScope below(next());
+Tensors ForwardingInterpreter::loop(const TensorFn& condition, const TensorFn& body,
+                                    const Tensors& carried, int64_t max_steps) {
+  const ScopedInterpreter below(next());
   return next().loop(within(condition), within(body), carried, max_steps);
 }
 
@@ -51,8 +51,8 @@ InterpreterScope::InterpreterScope(Interpreter& interpreter) : previous_(current
 
 InterpreterScope::~InterpreterScope() { current = previous_; }
 
-BelowScope::BelowScope(Interpreter& below) : previous_(current) { current = &below; }
+ScopedInterpreter::ScopedInterpreter(Interpreter& below) : previous_(current) { current = &below; }
 
-BelowScope::~BelowScope() { current = previous_; }
+ScopedInterpreter::~ScopedInterpreter() { current = previous_; }
 
 }  // namespace paddle

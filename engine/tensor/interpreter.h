@@ -60,7 +60,7 @@ class Interpreter {
 
 /// An interpreter that changes some calls and passes the others on; it is in force in the parts of
 /// the program that control flow calls, too.
-class PassingInterpreter : public Interpreter {
+class ForwardingInterpreter : public Interpreter {
  public:
   Tensors branch(const Tensor& condition, const TensorFn& then_fn,
                  const TensorFn& else_fn) override;
@@ -90,12 +90,12 @@ class InterpreterScope {
 };
 
 /// Makes the interpreter below `inner` the current one for a scope.
-class BelowScope {
+class ScopedInterpreter {
  public:
-  explicit BelowScope(Interpreter& below);
-  ~BelowScope();
-  BelowScope(const BelowScope&) = delete;
-  BelowScope& operator=(const BelowScope&) = delete;
+  explicit ScopedInterpreter(Interpreter& below);
+  ~ScopedInterpreter();
+  ScopedInterpreter(const ScopedInterpreter&) = delete;
+  ScopedInterpreter& operator=(const ScopedInterpreter&) = delete;
 
  private:
   Interpreter* previous_;

@@ -6,7 +6,7 @@
 namespace paddle {
 
 /// Counts the conditions and loops on tensors around a call; derived classes define `apply`.
-class RegionDepth : public PassingInterpreter {
+class RegionDepth : public ForwardingInterpreter {
  public:
   Tensors branch(const Tensor& condition, const TensorFn& then_fn,
                  const TensorFn& else_fn) override;

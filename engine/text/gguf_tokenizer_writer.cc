@@ -110,7 +110,7 @@ class GgufTokenizerWriter {
     }
     const std::string pre = find_gguf_pre(patterns, model.get("ignore_merges").boolean_or(false));
     if (pre.empty())
-      file_.at("pre_tokenizer").refuse("no tokenizer.ggml.pre of GGUF files cuts texts so");
+      file_.at("pre_tokenizer").refuse("no matching pre-tokenizer in GGUF (tokenizer.ggml.pre)");
     metadata_.add_text("tokenizer.ggml.model", "gpt2");
     metadata_.add_text("tokenizer.ggml.pre", pre);
     std::vector<std::string> lines;

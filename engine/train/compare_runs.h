@@ -31,7 +31,7 @@ struct StepComparison {
 /// float64, 1e-4 in float32, 5e-2 in 16 bits, 0 for integers.
 double rounding_bound(DType dtype);
 
-/// Compares the step behind the newest checkpoint of run `a` before `before` (the first step
+/// Compares the first step after the newest checkpoint of run `a` before `before` (the first step
 /// without one). Each run's own config and data count; kModel if `b` is of another model.
 StepComparison compare_step(const std::string& a, const std::string& b, int64_t before,
                             TrainObserver& observer);

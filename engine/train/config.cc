@@ -256,7 +256,7 @@ void check_parts(const RunConfig& config, config::Diagnostics& diagnostics) {
                       "parallel: this optimizer needs whole parameters, so that sharding must be 0 "
                       "and tensor 1",
                       config.parallel.where);
-  if (config.average || config.mean_weights)
+  if (config.average || config.swa)
     diagnostics.add(
         ErrorCode::kConfig,
         "parallel: train.ema and train.swa need whole parameters, so that sharding must be 0 and "
@@ -278,8 +278,8 @@ void check_minimizer(const Section& s, const RunConfig& config, config::Diagnost
              "compares losses of near points, so that precision is float32 or float64");
     if (config.clip.value || config.clip.norm || config.clip.global_norm)
       refuse("clip", "finds the length of its steps itself; leave clip out");
-    if (config.average || config.mean_weights || !config.keep_zeros.empty())
-      refuse("train", "has none of ema, swa and keep_zeros");
+    if (config.average || config.swa || !config.keep_zeros.empty())
+      refuse("train", "does not support ema, swa and keep_zeros");
     if (config.parallel.mesh().size() > 1)
       diagnostics.add(ErrorCode::kConfig, "parallel: lbfgs runs on one rank",
                       config.parallel.where);
@@ -483,8 +483,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.early_stop = read_early_stop(train, config.metrics, diagnostics);
   if (config.early_stop && config.best.name.empty()) config.best = config.early_stop->metric;
   config.average = read_averaging(train);
-  diagnostics.guard([&] { config.mean_weights = read_equal_averaging(train); });
-  if (config.average && config.mean_weights)
+  diagnostics.guard([&] { config.swa = read_equal_averaging(train); });
+  if (config.average && config.swa)
     diagnostics.add(ErrorCode::kConfig, "train: give one of ema and swa", train.location("swa"));
   config.keep_zeros = train.texts("keep_zeros");
   config.digests = train.boolean("digests");

@@ -41,9 +41,9 @@ struct RunConfig {
   bool checkpoint_async = false;
   WatchedMetric best;  ///< whose best checkpoint is kept
   std::optional<EarlyStop> early_stop;
-  double max_time = 0;                         ///< seconds of training; 0: no bound
-  std::optional<Averaging> average;            ///< train.ema
-  std::optional<EqualAveraging> mean_weights;  ///< train.swa
+  double max_time = 0;                ///< seconds of training; 0: no bound
+  std::optional<Averaging> average;   ///< train.ema
+  std::optional<EqualAveraging> swa;  ///< train.swa
   bool log_gradient_norm = false;
   bool digests = false;              ///< of the weights after each update, in digests.jsonl
   std::optional<Adapters> adapters;  ///< `lora:`

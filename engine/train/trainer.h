@@ -152,7 +152,7 @@ class Trainer {
   TimedStep timed_step();
   /// The same with the batch and the learning rates.
   RecordedStep recorded_step();
-  /// After `prepare`: computes the step behind a checkpoint ("": the first one), operation by
+  /// After `prepare`: computes the first step after a checkpoint ("": of the run), operation by
   /// operation and in one part, and gives all values to `visit`, on rank 0; changes nothing.
   /// Returns the number of the step. All ranks must call it.
   int64_t replay(const std::string& checkpoint,

@@ -1,6 +1,7 @@
 #pragma once
 // The findings of a search within a dimension for each problem, and the tables that collect it. A
-// table does not change once it is made, since it races as a whole; later findings make another.
+// table does not change once it is made, since it is compared as a whole; later findings make
+// another.
 
 #include <map>
 #include <string>

@@ -14,8 +14,8 @@
 #include "infer/random_inputs.h"
 #include "infer/streams.h"
 #include "runtime/execute.h"
+#include "tune/comparison.h"
 #include "tune/kernel_search.h"
-#include "tune/race.h"
 #include "tune/schedule_search.h"
 
 namespace paddle::tune {
@@ -98,9 +98,9 @@ class StreamsRunner final : public Runner {
   std::vector<int64_t> runs_;
 };
 
-class InferenceSubject final : public Subject {
+class InferenceTarget final : public TuningTarget {
  public:
-  explicit InferenceSubject(InferenceOptions options) : options_(std::move(options)) {
+  explicit InferenceTarget(InferenceOptions options) : options_(std::move(options)) {
     const auto model = program::load_model(options_.model, options_.load);
     name_ = model->name().empty() ? std::filesystem::path(options_.model).stem().string()
                                   : model->name();
@@ -180,8 +180,8 @@ class InferenceSubject final : public Subject {
                                          std::stoi(settings.at("threads")), schedules(settings));
   }
 
-  std::optional<std::string> objection(const Settings& now, const Change& change,
-                                       const Budget&) override {
+  std::optional<std::string> rejection_reason(const Settings& now, const Change& change,
+                                              const Budget&) override {
     if (change.key != "precision") return "";
     Settings settings = now;
     settings[change.key] = change.value;
@@ -327,8 +327,8 @@ class InferenceSubject final : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> inference_subject(InferenceOptions options) {
-  return std::make_unique<InferenceSubject>(std::move(options));
+std::unique_ptr<TuningTarget> inference_target(InferenceOptions options) {
+  return std::make_unique<InferenceTarget>(std::move(options));
 }
 
 }  // namespace paddle::tune

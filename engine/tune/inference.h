@@ -3,7 +3,7 @@
 // the compiler and the kernels do. Its settings are options of paddle-infer.
 
 #include "program/model.h"
-#include "tune/subject.h"
+#include "tune/target.h"
 
 namespace paddle::tune {
 
@@ -15,6 +15,6 @@ struct InferenceOptions {
   double tolerance = 0.02;             ///< of outputs in another precision, relative to their norm
 };
 
-std::unique_ptr<Subject> inference_subject(InferenceOptions options);
+std::unique_ptr<TuningTarget> inference_target(InferenceOptions options);
 
 }  // namespace paddle::tune

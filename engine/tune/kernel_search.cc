@@ -94,9 +94,9 @@ std::optional<std::string> best_alternative(const KernelProblem& p, const Buffer
     ForcedChoice forced(p.level, name);
     TimedKernel other = prepare(p, &forced, buffers);
     if (!other.usable() || other.implementation() == usual.implementation()) continue;
-    const Race result = race_kernels(usual, other, stop);
-    if (result.verdict == Verdict::kStopped) return std::nullopt;
-    if (result.verdict != Verdict::kFaster || result.gain.mean <= best_gain) continue;
+    const Comparison result = compare_kernels(usual, other, stop);
+    if (result.outcome == ComparisonResult::kStopped) return std::nullopt;
+    if (result.outcome != ComparisonResult::kFaster || result.gain.mean <= best_gain) continue;
     best = name;
     best_gain = result.gain.mean;
   }

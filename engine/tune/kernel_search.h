@@ -10,7 +10,7 @@
 #include "ops/core/kernel.h"
 #include "runtime/kernel_table.h"
 #include "tune/findings.h"
-#include "tune/subject.h"
+#include "tune/target.h"
 
 namespace paddle::tune {
 

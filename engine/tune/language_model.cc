@@ -63,9 +63,9 @@ class TextRunner final : public Runner {
   Tokens prompt_;
 };
 
-class LanguageModelSubject final : public Subject {
+class LanguageModelTarget final : public TuningTarget {
  public:
-  explicit LanguageModelSubject(LanguageModelOptions options)
+  explicit LanguageModelTarget(LanguageModelOptions options)
       : options_(std::move(options)), model_(llm::load_shared(options_.model, options_.load)) {
     if (!model_)
       fail(ErrorCode::kUsage, options_.model,
@@ -117,8 +117,8 @@ class LanguageModelSubject final : public Subject {
                                         options_.decode, std::stoi(settings.at("threads")));
   }
 
-  std::optional<std::string> objection(const Settings& now, const Change& change,
-                                       const Budget&) override {
+  std::optional<std::string> rejection_reason(const Settings& now, const Change& change,
+                                              const Budget&) override {
     if (change.key != "kv") return "";
     Settings settings = now;
     settings[change.key] = change.value;
@@ -189,8 +189,8 @@ class LanguageModelSubject final : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> language_model_subject(LanguageModelOptions options) {
-  return std::make_unique<LanguageModelSubject>(std::move(options));
+std::unique_ptr<TuningTarget> language_model_target(LanguageModelOptions options) {
+  return std::make_unique<LanguageModelTarget>(std::move(options));
 }
 
 }  // namespace paddle::tune

@@ -3,7 +3,7 @@
 // at a time, and how keys and values are stored. Its settings are options of paddle-infer.
 
 #include "llm/language_model.h"
-#include "tune/subject.h"
+#include "tune/target.h"
 
 namespace paddle::tune {
 
@@ -15,6 +15,6 @@ struct LanguageModelOptions {
 };
 
 /// kModel if the model does not read, kUsage if its family has no function `step`.
-std::unique_ptr<Subject> language_model_subject(LanguageModelOptions options);
+std::unique_ptr<TuningTarget> language_model_target(LanguageModelOptions options);
 
 }  // namespace paddle::tune

@@ -17,15 +17,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kTrials = "trials.json";
 
-const char* name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFaster:
+const char* name_of(ComparisonResult outcome) {
+  switch (outcome) {
+    case ComparisonResult::kFaster:
       return "faster";
-    case Verdict::kSlower:
+    case ComparisonResult::kSlower:
       return "slower";
-    case Verdict::kSame:
+    case ComparisonResult::kSame:
       return "same";
-    case Verdict::kStopped:
+    case ComparisonResult::kStopped:
       break;
   }
   return "stopped";
@@ -40,7 +40,7 @@ Json to_json(const Trial& t) {
             {"key", t.change.key},
             {"before", t.before},
             {"value", t.change.value},
-            {"verdict", name_of(t.verdict)},
+            {"verdict", name_of(t.outcome)},
             {"accepted", t.accepted},
             {"same_bits", t.same_bits},
             {"rounds", t.rounds},
@@ -57,9 +57,10 @@ Trial trial_of(const Json& o) {
   t.before = o.at("before").get<std::string>();
   t.accepted = o.at("accepted").get<bool>();
   t.same_bits = o.at("same_bits").get<bool>();
-  const auto verdict = o.at("verdict").get<std::string>();
-  for (const Verdict v : {Verdict::kFaster, Verdict::kSlower, Verdict::kSame, Verdict::kStopped})
-    if (verdict == name_of(v)) t.verdict = v;
+  const auto outcome = o.at("verdict").get<std::string>();
+  for (const ComparisonResult v : {ComparisonResult::kFaster, ComparisonResult::kSlower,
+                                   ComparisonResult::kSame, ComparisonResult::kStopped})
+    if (outcome == name_of(v)) t.outcome = v;
   t.rounds = o.at("rounds").get<int>();
   t.why = o.at("why").get<std::string>();
   t.gain = {o.at("gain").get<double>(), o.at("low").get<double>(), o.at("high").get<double>()};
@@ -82,7 +83,7 @@ std::vector<const Trial*> accepted(const Result& result) {
 }
 
 /// The comments at the head of a file: where it is from, and what all changes gain together.
-std::string heading(const Request& request, const Subject& subject, const Result& result) {
+std::string heading(const Request& request, const TuningTarget& subject, const Result& result) {
   std::string out = str("# Made by paddle-tune on ", timing_conditions(), ".\n");
   if (accepted(result).empty()) {
     out += "# Nothing was faster beyond the noise of measurements.\n";
@@ -116,11 +117,11 @@ std::string unstated_claim(const Trial& t) {
 
 }  // namespace
 
-std::string rate(const Subject& subject) {
+std::string rate(const TuningTarget& subject) {
   return subject.kind() == "language model" ? "tokens per second" : "samples per second";
 }
 
-std::string tuned_yaml(const Request& request, Subject& subject, const Result& result,
+std::string tuned_yaml(const Request& request, TuningTarget& subject, const Result& result,
                        const std::string& folder) {
   std::error_code ignored;
   fs::path base = fs::relative(request.subject, folder, ignored);
@@ -149,7 +150,7 @@ std::string tuned_yaml(const Request& request, Subject& subject, const Result& r
   return out;
 }
 
-std::string tuned_settings_yaml(const Request& request, Subject& subject, const Result& result,
+std::string tuned_settings_yaml(const Request& request, TuningTarget& subject, const Result& result,
                                 const std::string& folder) {
   const bool language = subject.kind() == "language model";
   std::string unstated, lines;
@@ -177,7 +178,7 @@ std::string tuned_settings_yaml(const Request& request, Subject& subject, const 
              "  # ", Json(subject.name()).dump(), "\n", lines);
 }
 
-std::string tuned_command(const Request& request, const Subject& subject, const Result& result,
+std::string tuned_command(const Request& request, const TuningTarget& subject, const Result& result,
                           const std::string& file) {
   std::string arguments = " " + request.subject;
   if (!request.family.empty()) arguments += " --family " + request.family;
@@ -188,7 +189,7 @@ std::string tuned_command(const Request& request, const Subject& subject, const 
   return str(out, "\n", out, " --requests in.jsonl --output out.jsonl\npaddle-serve", arguments);
 }
 
-std::string report_json(const Request& request, const Subject& subject, const Result& result) {
+std::string report_json(const Request& request, const TuningTarget& subject, const Result& result) {
   Json o = request_json(request);
   o["kind"] = subject.kind();
   o["start"] = result.start;
@@ -216,7 +217,7 @@ void write_trials(const Request& request, const std::vector<Trial>& trials,
 }
 
 std::vector<Trial> read_trials(const Request& request, const std::string& folder,
-                               Subject& subject) {
+                               TuningTarget& subject) {
   const std::string path = (fs::path(folder) / kTrials).string();
   if (!file_exists(path)) return {};
   try {

@@ -114,9 +114,9 @@ std::optional<Schedule> best_schedule(const GroupProblem& problem, codegen::Comp
       TimedKernel usual = compile(problem.request, best, compiler, *buffers);
       TimedKernel other = compile(problem.request, candidate, compiler, *buffers);
       if (!usual.usable() || !other.usable()) return Schedule{};
-      const Verdict verdict = race_kernels(usual, other, stop).verdict;
-      if (verdict == Verdict::kStopped) return std::nullopt;
-      if (verdict == Verdict::kFaster) best = candidate;
+      const ComparisonResult outcome = compare_kernels(usual, other, stop).outcome;
+      if (outcome == ComparisonResult::kStopped) return std::nullopt;
+      if (outcome == ComparisonResult::kFaster) best = candidate;
     }
   }
   return best;

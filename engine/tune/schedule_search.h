@@ -10,7 +10,7 @@
 
 #include "compiler/codegen/schedule.h"
 #include "tune/findings.h"
-#include "tune/subject.h"
+#include "tune/target.h"
 
 namespace paddle::tune {
 

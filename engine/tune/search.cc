@@ -12,8 +12,9 @@
 namespace paddle::tune {
 namespace {
 
-/// A slow candidate whose first run takes this many times the time has lost without a race.
-constexpr double kHopeless = 1.25;
+/// A slow candidate whose first run takes this many times the time is rejected without a
+/// comparison.
+constexpr double kEarlyRejectRatio = 1.25;
 /// The search proper ends at this share of the limit; comparing all changes takes the rest.
 constexpr double kSearchShare = 0.85;
 constexpr const char* kUndecided = "not decided within its share of the time";
@@ -54,8 +55,8 @@ int rounds_within(double seconds, const TimedRunner& runner, int most) {
 
 class Search {
  public:
-  Search(Subject& subject, const SearchOptions& options)
-      : subject_(subject), options_(options), begin_(Clock::now()) {
+  Search(TuningTarget& subject, const SearchOptions& options)
+      : target_(subject), options_(options), begin_(Clock::now()) {
     result_.start = result_.best = subject.start();
   }
 
@@ -64,7 +65,7 @@ class Search {
     explore();
     constexpr int kMinRounds = 3;  // that say something
     const bool none_measured = std::ranges::all_of(result_.trials, [](const Trial& t) {
-      return t.verdict == Verdict::kStopped && t.rounds < kMinRounds;
+      return t.outcome == ComparisonResult::kStopped && t.rounds < kMinRounds;
     });
     if (none_measured && !result_.finished && !options_.interrupted())
       fail(ErrorCode::kUsage,
@@ -91,7 +92,7 @@ class Search {
   /// Takes the finished trials of an interrupted search, as far as they build on each other.
   void replay() {
     for (const Trial& trial : options_.known) {
-      if (trial.verdict == Verdict::kStopped || trial.base != result_.best ||
+      if (trial.outcome == ComparisonResult::kStopped || trial.base != result_.best ||
           std::count(options_.dimensions.begin(), options_.dimensions.end(), trial.dimension) == 0)
         continue;
       report(trial);
@@ -118,7 +119,7 @@ class Search {
         else if (outcome != Outcome::kTaken || !covered)
           ++i;
       }
-    const auto undecided = [](const Trial& t) { return t.verdict == Verdict::kStopped; };
+    const auto undecided = [](const Trial& t) { return t.outcome == ComparisonResult::kStopped; };
     result_.finished =
         open.empty() && std::none_of(result_.trials.begin(), result_.trials.end(), undecided);
   }
@@ -128,7 +129,7 @@ class Search {
   Outcome try_next(const std::string& dimension, double end, bool last) {
     const double half = elapsed() + (end - elapsed()) / 2;
     const std::vector<Change> candidates =
-        subject_.candidates(dimension, result_.best, budget(half));
+        target_.candidates(dimension, result_.best, budget(half));
     auto& tried = tried_[dimension];
     const auto next = std::find_if(candidates.begin(), candidates.end(), [&](const Change& c) {
       return !tried.contains({c.key, c.value});
@@ -141,7 +142,7 @@ class Search {
     trial.base = result_.best;
     measure(trial, end);
     report(trial);
-    const bool decided = trial.verdict != Verdict::kStopped;
+    const bool decided = trial.outcome != ComparisonResult::kStopped;
     const bool accepted = trial.accepted;
     if (last) tried.insert({next->key, next->value});
     take(std::move(trial));
@@ -152,10 +153,10 @@ class Search {
   /// Adds a trial, in place of an undecided one of the same change.
   void take(Trial trial) {
     std::erase_if(result_.trials, [&](const Trial& t) {
-      return t.verdict == Verdict::kStopped && t.dimension == trial.dimension &&
+      return t.outcome == ComparisonResult::kStopped && t.dimension == trial.dimension &&
              t.change.key == trial.change.key && t.change.value == trial.change.value;
     });
-    if (trial.verdict != Verdict::kStopped)
+    if (trial.outcome != ComparisonResult::kStopped)
       tried_[trial.dimension].insert({trial.change.key, trial.change.value});
     if (trial.accepted) {
       tried_[trial.dimension].insert({trial.change.key, trial.before});  // which has just lost
@@ -165,7 +166,7 @@ class Search {
   }
 
   std::unique_ptr<TimedRunner> open(const Settings& settings) {
-    return std::make_unique<TimedRunner>(subject_.open(settings), options_.block_seconds);
+    return std::make_unique<TimedRunner>(target_.open(settings), options_.block_seconds);
   }
 
   /// The runner of the best settings so far, kept between trials.
@@ -192,56 +193,56 @@ class Search {
       if (e.code() != ErrorCode::kDevice && e.code() != ErrorCode::kConfig &&
           e.code() != ErrorCode::kData)
         throw;
-      trial.verdict = Verdict::kSame;
+      trial.outcome = ComparisonResult::kSame;
       trial.why = e.message();
       return;
     }
     const bool slow = base.is_slow();
-    if (slow && candidate->is_slow() && candidate->first() > kHopeless * base.first()) {
+    if (slow && candidate->is_slow() && candidate->first() > kEarlyRejectRatio * base.first()) {
       const double gain = base.first() / candidate->first() - 1;
       trial.gain = {gain, gain, gain};
       trial.rounds = 1;
-      trial.verdict = Verdict::kSlower;
+      trial.outcome = ComparisonResult::kSlower;
       trial.why = "slower in its first run";
       return;
     }
     const auto stopped = [this, end] { return stop(end); };
     const auto run_base = [&] { return base.block(); };
     const auto run_candidate = [&] { return candidate->block(); };
-    const Race first = race(run_base, run_candidate,
-                            {.min_rounds = slow ? 3 : 5, .worth = options_.worth}, stopped);
+    const Comparison first = compare(
+        run_base, run_candidate, {.min_rounds = slow ? 3 : 5, .worth = options_.worth}, stopped);
     trial.gain = first.gain;
     trial.rounds = first.rounds;
-    if (first.verdict == Verdict::kStopped) return;
-    if (first.verdict != Verdict::kFaster) {
-      trial.verdict = first.verdict;
-      trial.why = first.verdict == Verdict::kSlower ? "slower" : "no gain above noise";
+    if (first.outcome == ComparisonResult::kStopped) return;
+    if (first.outcome != ComparisonResult::kFaster) {
+      trial.outcome = first.outcome;
+      trial.why = first.outcome == ComparisonResult::kSlower ? "slower" : "no gain above noise";
       return;
     }
-    const auto objection = subject_.objection(result_.best, trial.change, budget(end));
-    if (!objection) {
+    const auto rejection_reason = target_.rejection_reason(result_.best, trial.change, budget(end));
+    if (!rejection_reason) {
       trial.why = "faster, but no time was left to compare its results";
       return;
     }
-    if (!objection->empty()) {
-      trial.verdict = first.verdict;
-      trial.why = *objection;
+    if (!rejection_reason->empty()) {
+      trial.outcome = first.outcome;
+      trial.why = *rejection_reason;
       return;
     }
-    // The winner of a race was partly lucky: what is claimed is measured anew, with a fixed number
-    // of rounds.
+    // The winner of a comparison was partly lucky: the claimed gain is measured again, with a fixed
+    // number of rounds.
     const int rounds = rounds_within(end - elapsed(), base, 12);
-    const Race second = race(run_base, run_candidate,
-                             {.min_rounds = rounds, .max_rounds = rounds, .worth = 0}, stopped);
+    const Comparison second = compare(
+        run_base, run_candidate, {.min_rounds = rounds, .max_rounds = rounds, .worth = 0}, stopped);
     trial.rounds += second.rounds;
-    if (second.verdict == Verdict::kStopped) return;
+    if (second.outcome == ComparisonResult::kStopped) return;
     trial.gain = second.gain;
-    trial.verdict = second.verdict;
-    trial.accepted = second.verdict == Verdict::kFaster;
+    trial.outcome = second.outcome;
+    trial.accepted = second.outcome == ComparisonResult::kFaster;
     trial.why = trial.accepted ? "" : "a second measurement did not confirm the gain";
     if (!trial.accepted) return;
     candidate.reset();
-    trial.same_bits = subject_.same_bits(result_.best, settings);
+    trial.same_bits = target_.same_bits(result_.best, settings);
   }
 
   void report(const Trial& t) const {
@@ -257,7 +258,7 @@ class Search {
       if (t.accepted) accepted.push_back(&t);
     if (accepted.empty()) return;
     if (accepted.size() == 1) {  // it was measured against the start
-      result_.total = {accepted[0]->gain, accepted[0]->rounds, Verdict::kFaster};
+      result_.total = {accepted[0]->gain, accepted[0]->rounds, ComparisonResult::kFaster};
       result_.same_bits = accepted[0]->same_bits;
       return;
     }
@@ -265,11 +266,11 @@ class Search {
     incumbent_.reset();
     const auto base = open(result_.start), tuned = open(result_.best);
     const int rounds = rounds_within((1 - kSearchShare) * options_.time_limit, *base, 16);
-    result_.total = race([&] { return base->block(); }, [&] { return tuned->block(); },
-                         {.min_rounds = rounds, .max_rounds = rounds, .worth = 0},
-                         [this] { return options_.interrupted(); });
-    if (result_.total.verdict == Verdict::kStopped) return;
-    if (result_.total.verdict != Verdict::kFaster) {
+    result_.total = compare([&] { return base->block(); }, [&] { return tuned->block(); },
+                            {.min_rounds = rounds, .max_rounds = rounds, .worth = 0},
+                            [this] { return options_.interrupted(); });
+    if (result_.total.outcome == ComparisonResult::kStopped) return;
+    if (result_.total.outcome != ComparisonResult::kFaster) {
       options_.note("together they are not faster (" + text(result_.total.gain) +
                     "); the settings stay as they were");
       for (Trial& t : result_.trials) {
@@ -280,10 +281,10 @@ class Search {
       result_.best = result_.start;
       return;
     }
-    result_.same_bits = subject_.same_bits(result_.start, result_.best);
+    result_.same_bits = target_.same_bits(result_.start, result_.best);
   }
 
-  Subject& subject_;
+  TuningTarget& target_;
   const SearchOptions& options_;
   Clock::time_point begin_;
   Result result_;
@@ -302,7 +303,7 @@ std::string text(const Gain& gain) {
   return line;
 }
 
-Result search(Subject& subject, const SearchOptions& options) {
+Result search(TuningTarget& subject, const SearchOptions& options) {
   return Search(subject, options).run();
 }
 

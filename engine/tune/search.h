@@ -1,5 +1,5 @@
 #pragma once
-// The search: each change races against the best settings so far. A change that wins is measured
+// The search: each change is compared with the best settings so far. A change that wins is measured
 // again, and only the second measurement counts. Every dimension tries a first change before any
 // tries a second one.
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tune/race.h"
-#include "tune/subject.h"
+#include "tune/comparison.h"
+#include "tune/target.h"
 
 namespace paddle::tune {
 
@@ -17,18 +17,18 @@ struct Trial {
   Change change;
   std::string before;  ///< the value that the change replaces
   Settings base;       ///< against which it raced
-  Verdict verdict = Verdict::kStopped;
+  ComparisonResult outcome = ComparisonResult::kStopped;
   bool accepted = false;
   bool same_bits = false;  ///< of an accepted change: a few steps with and without it agree
   Gain gain;               ///< of the second measurement if there was one
-  int rounds = 0;          ///< of all races
+  int rounds = 0;          ///< of all comparisons
   std::string why;         ///< it was not accepted; kStopped: not decided
 };
 
 struct SearchOptions {
   std::vector<std::string> dimensions;
   double time_limit = 300;     ///< seconds
-  double block_seconds = 0.1;  ///< of a block of a race
+  double block_seconds = 0.1;  ///< of a block of a comparison
   double worth = 0.01;         ///< smallest gain that counts
   std::vector<Trial> known;    ///< finished trials of an interrupted search
   std::function<bool()> interrupted = [] { return false; };
@@ -40,13 +40,13 @@ struct SearchOptions {
 struct Result {
   Settings start, best;
   std::vector<Trial> trials;
-  Race total;              ///< of `best` against `start`
+  Comparison total;        ///< of `best` against `start`
   bool finished = false;   ///< all candidates were tried and decided
   bool same_bits = false;  ///< a few steps under both gave the same bits
 };
 
 /// kUsage if the time limit passes before anything was measured.
-Result search(Subject& subject, const SearchOptions& options);
+Result search(TuningTarget& subject, const SearchOptions& options);
 
 /// "+5.2% (4.1 to 6.3)"
 std::string text(const Gain& gain);

@@ -23,9 +23,10 @@ double TimedKernel::block() {
   return seconds_since(begin) / repeats_;
 }
 
-Race race_kernels(TimedKernel& base, TimedKernel& candidate, const std::function<bool()>& stop) {
-  return race([&] { return base.block(); }, [&] { return candidate.block(); },
-              {.min_rounds = 6, .max_rounds = 30, .worth = 0.03}, stop);
+Comparison compare_kernels(TimedKernel& base, TimedKernel& candidate,
+                           const std::function<bool()>& stop) {
+  return compare([&] { return base.block(); }, [&] { return candidate.block(); },
+                 {.min_rounds = 6, .max_rounds = 30, .worth = 0.03}, stop);
 }
 
 }  // namespace paddle::tune

@@ -1,11 +1,11 @@
 #pragma once
-// Kernels that run alone, for races between them.
+// Kernels that run on their own, to compare their speed.
 
 #include <memory>
 #include <string>
 
 #include "ops/core/kernel.h"
-#include "tune/race.h"
+#include "tune/comparison.h"
 
 namespace paddle::tune {
 
@@ -30,7 +30,8 @@ class TimedKernel {
   int repeats_ = 1;
 };
 
-/// A race of usable kernels, in which gains below 3% do not count.
-Race race_kernels(TimedKernel& base, TimedKernel& candidate, const std::function<bool()>& stop);
+/// A comparison of usable kernels, in which gains below 3% do not count.
+Comparison compare_kernels(TimedKernel& base, TimedKernel& candidate,
+                           const std::function<bool()>& stop);
 
 }  // namespace paddle::tune

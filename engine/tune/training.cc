@@ -9,8 +9,8 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "train/trainer.h"
+#include "tune/comparison.h"
 #include "tune/kernel_search.h"
-#include "tune/race.h"
 #include "tune/schedule_search.h"
 
 namespace paddle::tune {
@@ -102,9 +102,9 @@ class TrainingRunner final : public Runner {
   FirstRun first_;
 };
 
-class TrainingSubject final : public Subject {
+class TrainingTarget final : public TuningTarget {
  public:
-  explicit TrainingSubject(TrainingOptions options) : options_(std::move(options)) {
+  explicit TrainingTarget(TrainingOptions options) : options_(std::move(options)) {
     const train::RunConfig config = read({});
     name_ = config.name;
     start_["train.threads"] = std::to_string(thread_count());
@@ -187,8 +187,8 @@ class TrainingSubject final : public Subject {
     return std::make_unique<TrainingRunner>(training(settings));
   }
 
-  std::optional<std::string> objection(const Settings& now, const Change& change,
-                                       const Budget& budget) override {
+  std::optional<std::string> rejection_reason(const Settings& now, const Change& change,
+                                              const Budget& budget) override {
     if (change.key != "precision") return "";
     Settings settings = now;
     settings[change.key] = change.value;
@@ -279,8 +279,8 @@ class TrainingSubject final : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> training_subject(TrainingOptions options) {
-  return std::make_unique<TrainingSubject>(std::move(options));
+std::unique_ptr<TuningTarget> training_target(TrainingOptions options) {
+  return std::make_unique<TrainingTarget>(std::move(options));
 }
 
 }  // namespace paddle::tune

@@ -2,7 +2,7 @@
 // A training run as the subject of tuning: threads, loader, precision, batch, and what the compiler
 // and the kernels do. Steps are those of the run, with data from its loader.
 
-#include "tune/subject.h"
+#include "tune/target.h"
 
 namespace paddle::tune {
 
@@ -13,6 +13,6 @@ struct TrainingOptions {
 };
 
 /// kConfig if the config does not read.
-std::unique_ptr<Subject> training_subject(TrainingOptions options);
+std::unique_ptr<TuningTarget> training_target(TrainingOptions options);
 
 }  // namespace paddle::tune

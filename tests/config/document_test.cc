@@ -96,8 +96,7 @@ TEST(Document, BlockHeadersAreKeys) {
 }
 
 TEST(Document, RefusesWhatYamlCppLetsPass) {
-  EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"),
-            "f.yaml:3:1: the key 'a' stands here twice, first in line 1");
+  EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"), "f.yaml:3:1: duplicate key 'a', first in line 1");
   EXPECT_EQ(error_of("a:\n\tb: 1\n"), "f.yaml:2:1: a tab in the indentation (use spaces)");
   EXPECT_EQ(error_of("a: &x [1, *x]\n"), "f.yaml:1:11: an alias inside the value that it names");
   EXPECT_NE(error_of("a: {<<: {b: 1}}\n").find("f.yaml:1:5: merge keys"), std::string::npos);

@@ -221,15 +221,15 @@ TEST_F(BadSamples, TheScanFindsBadSamplesAnywhere) {
   EXPECT_EQ(result.bad_count, 2);
   ASSERT_EQ(result.bad.size(), 2u);
   EXPECT_EQ(result.bad[0].index, 700);
-  const std::string refused = error_of([&] { judge_bad_samples(result, {}, "train"); });
+  const std::string refused = error_of([&] { check_bad_samples(result, {}, "train"); });
   EXPECT_TRUE(has(refused, "n.csv:702: column 'x'")) << refused;
   EXPECT_TRUE(has(refused, "(and 1 more bad samples in data.train")) << refused;
   LoaderOptions skipping{.on_bad_sample = BadSamplePolicy::kSkip};
-  const std::vector<std::string> lines = judge_bad_samples(scan(data, skipping), skipping, "train");
+  const std::vector<std::string> lines = check_bad_samples(scan(data, skipping), skipping, "train");
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(has(lines[0], "2 of 1000 samples are bad and will be skipped")) << lines[0];
   skipping.max_bad_rate = 0.001;
-  EXPECT_TRUE(has(error_of([&] { judge_bad_samples(scan(data, skipping), skipping, "train"); }),
+  EXPECT_TRUE(has(error_of([&] { check_bad_samples(scan(data, skipping), skipping, "train"); }),
                   "2 of 1000 samples of data.train are bad, more than the rate of 0.001"));
   // The position of the loader stays where it is.
   Loader loader(data, {.batch_size = 4});
@@ -334,7 +334,7 @@ TEST_F(BadSamples, LabelsThatSkipNumbers) {
     ScanOptions how;
     how.class_fields = class_fields_of(*data, {"x"});
     EXPECT_EQ(how.class_fields, (std::vector<std::string>{"label"}));
-    return join(judge_contents(scan(data, {}, how), *data, are_labels, ignored, "train"), "\n");
+    return join(check_contents(scan(data, {}, how), *data, are_labels, ignored, "train"), "\n");
   };
   EXPECT_EQ(warnings({0, 1, 3}), "data.train: 'label' skips numbers: no sample has 2 of 0 to 3");
   EXPECT_EQ(warnings({1, 2, 3}),
@@ -372,7 +372,7 @@ TEST_F(BadSamples, EmptyTextsAreCounted) {
   text.name = "text", text.kind = ColumnKind::kText;
   csv.fields = {text};
   const DatasetPtr data = make_dataset({.source = csv});
-  const auto lines = judge_contents(scan(data), *data, false, {}, "train");
+  const auto lines = check_contents(scan(data), *data, false, {}, "train");
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(has(lines[0], "data.train: 2 samples with an empty 'text'; the first: ")) << lines[0];
   EXPECT_TRUE(has(lines[0], "t.csv:3")) << lines[0];

@@ -52,9 +52,9 @@ TEST(Cells, Times) {
 
 TEST(Cells, FormsOfTimes) {
   const auto form = [](std::initializer_list<const char*> cells) {
-    TimeLook look;
-    for (const char* cell : cells) look.look(cell);
-    return look.form();
+    TimeFormDetector detector;
+    for (const char* cell : cells) detector.observe(cell);
+    return detector.form();
   };
   EXPECT_EQ(form({"2023-10-27", "2023-10-28 10:00"}), TimeForm::kIso);
   EXPECT_EQ(form({"01/02/2023", "13/02/2023"}), TimeForm::kDayFirst);

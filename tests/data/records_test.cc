@@ -395,7 +395,7 @@ TEST_F(Records, CocoBoxes) {
   EXPECT_EQ(sample[1].number(6), 20);  // clipped
   EXPECT_EQ(sample[2].number(0), 1);
   EXPECT_EQ(sample[2].number(1), 0);
-  EXPECT_EQ(data->passed_over().size(), 2u);
+  EXPECT_EQ(data->skipped_files().size(), 2u);
 
   // Boxes follow a flip, and a crop leaves one of them out.
   const Pipeline pipeline(

@@ -58,7 +58,7 @@ void run(const std::string& path, onnx::Mode mode) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool small = [] {
-    limits() = {.memory = int64_t{1} << 22, .loop_turns = 256, .expanded_nodes = 1 << 12};
+    limits() = {.memory = int64_t{1} << 22, .max_loop_iterations = 256, .expanded_nodes = 1 << 12};
     set_thread_count(1);
     return true;
   }();

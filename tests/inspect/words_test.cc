@@ -87,8 +87,9 @@ TEST(Words, CallsFromCppAreCheckedToo) {
     }
   };
   EXPECT_EQ(error("NHWC"), "");
-  EXPECT_EQ(error("NHCW"),
-            "max_pool2d: data_format: 'NHCW' is none of NCHW, NHWC (did you mean 'NCHW'?)");
+  EXPECT_EQ(
+      error("NHCW"),
+      "max_pool2d: data_format: expected one of NCHW, NHWC, found 'NHCW' (did you mean 'NCHW'?)");
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(CacheBlocks, ASequenceTakesTheLowestBlocksAndGivesThemBack) {
   blocks.shrink(1, 0);
   EXPECT_EQ(blocks.extent(), 2);
   EXPECT_EQ(blocks.touched(), 6);
-  blocks.forget_touched();
+  blocks.reset_touched();
   EXPECT_EQ(blocks.touched(), 2);
 }
 

@@ -213,7 +213,7 @@ TEST(MetricState, AnyDivisionOfTheRowsGivesTheSameBits) {
         for (int64_t r = 0; r < ranks; ++r) merged->merge(MetricState::take_from(rest));
         EXPECT_TRUE(rest.empty());
         EXPECT_EQ(merged->results(), wanted) << c.spec.name << " on " << ranks << " ranks";
-        EXPECT_EQ(merged->doubt(), whole->doubt());
+        EXPECT_EQ(merged->warning(), whole->warning());
         merged->reset();
         const double nothing = merged->result();
         EXPECT_TRUE(c.spec.name == "sum" ? nothing == 0 : std::isnan(nothing)) << c.spec.name;

@@ -101,9 +101,9 @@ TEST(Metric, ThresholdFollowsTheKindOfScores) {
   auto metric = make_metric({.name = "accuracy"});
   metric->reset();
   metric->update(probabilities, 4);
-  EXPECT_EQ(metric->doubt(), "");
+  EXPECT_EQ(metric->warning(), "");
   for (int i = 0; i < 10; ++i) metric->update(probabilities, 4);
-  EXPECT_NE(metric->doubt().find("threshold=0.5"), std::string::npos);
+  EXPECT_NE(metric->warning().find("threshold=0.5"), std::string::npos);
 }
 
 TEST(Metric, AucOfShardsIsThatOfTheWhole) {

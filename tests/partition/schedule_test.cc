@@ -76,7 +76,7 @@ TEST(Schedule, FaultsAreFound) {
   EXPECT_EQ(fault([](JobLists& l) { l[1].pop_back(); }),
             "the job 'backward of micro-batch 1 in stage 1' is missing");
   EXPECT_EQ(fault([](JobLists& l) { l[0].push_back(l[0][0]); }),
-            "the job 'forward of micro-batch 0 in stage 0' is there twice");
+            "duplicate job 'forward of micro-batch 0 in stage 0'");
   EXPECT_EQ(fault([](JobLists& l) { std::swap(l[0], l[1]); }),
             "rank 0 has the job 'forward of micro-batch 0 in stage 1', which is not its own");
   EXPECT_EQ(fault([](JobLists& l) { std::reverse(l[0].begin(), l[0].end()); }),

@@ -133,10 +133,10 @@ class RandomFunction {
 };
 
 /// Passes every call on.
-class Same final : public PassingInterpreter {
+class Same final : public ForwardingInterpreter {
  public:
   Tensors apply(const OpCall& call) override {
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     return next().apply(call);
   }
 };

@@ -52,11 +52,11 @@ TEST(Target, OperationsStayWholeWhereTheTargetHasAKernel) {
 
 TEST(Target, WhatIsTracedAgainKeepsTheTarget) {
   register_other();
-  class Same final : public PassingInterpreter {
+  class Same final : public ForwardingInterpreter {
    public:
     Tensors apply(const OpCall& c) override {
       EXPECT_EQ(device(), kOther);
-      const BelowScope below(next());
+      const ScopedInterpreter below(next());
       return next().apply(c);
     }
   } same;

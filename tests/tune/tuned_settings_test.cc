@@ -120,7 +120,7 @@ TEST_F(TunedFile, IsMissing) {
 }
 
 /// A subject that only publishes.
-class Published final : public Subject {
+class Published final : public TuningTarget {
  public:
   explicit Published(std::string kind) : kind_(std::move(kind)) {}
   std::string name() const override { return "net"; }
@@ -131,7 +131,8 @@ class Published final : public Subject {
     return {};
   }
   std::unique_ptr<Runner> open(const Settings&) override { return nullptr; }
-  std::optional<std::string> objection(const Settings&, const Change&, const Budget&) override {
+  std::optional<std::string> rejection_reason(const Settings&, const Change&,
+                                              const Budget&) override {
     return "";
   }
   bool same_bits(const Settings&, const Settings&) override { return true; }

@@ -139,7 +139,7 @@ class BoxDataset final : public Dataset {
       out.emplace_back("annotations left out", str(count, ": ", reason));
     return out;
   }
-  std::vector<std::string> passed_over() const override {
+  std::vector<std::string> skipped_files() const override {
     std::vector<std::string> out;
     for (const auto& [reason, count] : left_out_)
       out.push_back(str(count, " annotations are left out: ", reason));

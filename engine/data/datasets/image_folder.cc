@@ -107,7 +107,7 @@ class ImageFolder : public Dataset {
     const std::string& path = options_.files.empty() ? options_.path : options_.files[0];
     return {std::filesystem::absolute(path).lexically_normal().string()};
   }
-  std::vector<std::string> passed_over() const override { return passed_over_; }
+  std::vector<std::string> skipped_files() const override { return skipped_files_; }
   std::vector<std::string> warnings() const override { return warnings_.lines(); }
 
  private:
@@ -146,14 +146,14 @@ class ImageFolder : public Dataset {
       add_classes(folders, top);
     }
     for (const auto& [extension, files] : top.others)
-      passed_over_.push_back(
+      skipped_files_.push_back(
           str(files.size(), files.size() == 1 ? " file" : " files",
               extension.empty() ? std::string(" without extension") : " " + extension,
               " not read, such as ", files[0]));
     if (items_.empty())
       fail(ErrorCode::kData, options_.path, ": no ", formats::kImageEndings,
            " files in it or its folders",
-           passed_over_.empty() ? "" : " (" + join(passed_over_, "; ") + ")");
+           skipped_files_.empty() ? "" : " (" + join(skipped_files_, "; ") + ")");
   }
 
   void add_classes(const std::vector<std::string>& folders, Listing& all) {
@@ -187,7 +187,7 @@ class ImageFolder : public Dataset {
   formats::SampleDepth depth_ = formats::SampleDepth::kEight;
   std::vector<Field> fields_;
   std::vector<Item> items_;
-  std::vector<std::string> passed_over_;
+  std::vector<std::string> skipped_files_;
   mutable ReadWarnings warnings_{"files"};
 };
 

@@ -69,7 +69,9 @@ class Mixture final : public Dataset {
     const auto [part, own] = find(index);
     return part->length_of(own);
   }
-  std::vector<std::string> passed_over() const override { return gather(&Dataset::passed_over); }
+  std::vector<std::string> skipped_files() const override {
+    return gather(&Dataset::skipped_files);
+  }
   std::vector<std::string> warnings() const override { return gather(&Dataset::warnings); }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     std::vector<std::pair<std::string, std::string>> out;

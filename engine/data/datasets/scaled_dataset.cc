@@ -53,7 +53,7 @@ class ScaledDataset : public Dataset {
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     return scaled_[static_cast<size_t>(field)] ? std::nullopt : base_->class_of(index, field);
   }
-  std::vector<std::string> passed_over() const override { return base_->passed_over(); }
+  std::vector<std::string> skipped_files() const override { return base_->skipped_files(); }
   std::vector<std::string> warnings() const override { return base_->warnings(); }
   std::vector<std::pair<std::string, std::string>> facts() const override { return base_->facts(); }
 

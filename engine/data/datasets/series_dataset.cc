@@ -200,9 +200,9 @@ class SeriesDataset final : public Dataset {
 
   /// Puts the rows of each series into the order of the column of times.
   void sort_by_time(const std::vector<std::string>& cells) {
-    TimeLook look;
-    for (const std::string& cell : cells) look.look(cell);
-    const TimeForm form = look.form();
+    TimeFormDetector detector;
+    for (const std::string& cell : cells) detector.observe(cell);
+    const TimeForm form = detector.form();
     std::vector<double> times;
     for (size_t row = 0; row < cells.size(); ++row) {
       const auto moment = parse_time(cells[row], form);
@@ -216,23 +216,22 @@ class SeriesDataset final : public Dataset {
       const auto twice = std::adjacent_find(each.rows.begin(), each.rows.end(),
                                             [&](int64_t a, int64_t b) { return at(a) == at(b); });
       if (twice != each.rows.end())
-        throw Error(
-            ErrorCode::kData,
-            str("column '", options_.time, "': '",
-                printable(cells[static_cast<size_t>(*std::next(twice))]), "' is there twice",
-                options_.group.empty()
-                    ? "; `group` names the column that tells several series apart"
-                    : str(" in the series '", printable(each.name), "'")),
-            records_->location(*std::next(twice)));
+        throw Error(ErrorCode::kData,
+                    str("column '", options_.time, "': duplicate time '",
+                        printable(cells[static_cast<size_t>(*std::next(twice))]), "'",
+                        options_.group.empty()
+                            ? "; `group` names the column that tells several series apart"
+                            : str(" in the series '", printable(each.name), "'")),
+                    records_->location(*std::next(twice)));
     }
   }
 
   /// Names the first cell that is not written as those before it.
   [[noreturn]] void bad_time(const std::vector<std::string>& cells) const {
-    TimeLook look;
+    TimeFormDetector detector;
     for (size_t row = 0; row < cells.size(); ++row) {
-      look.look(cells[row]);
-      if (look.form() != TimeForm::kNone) continue;
+      detector.observe(cells[row]);
+      if (detector.form() != TimeForm::kNone) continue;
       throw Error(ErrorCode::kData,
                   str("column '", options_.time, "': '", printable(cells[row].substr(0, 40)),
                       "' is not a time", row > 0 ? " in the form of those before it" : ""),

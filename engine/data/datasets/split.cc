@@ -112,11 +112,12 @@ std::vector<int64_t> grouped(const Groups& groups, const Places& places, int64_t
 
 /// Times (data/cells.h) and numbers by value if all keys are some, else texts in order.
 std::vector<int64_t> by_time(const Groups& times, const Places& places, int64_t size) {
-  TimeLook look;
-  for (const auto& [key, samples] : times) look.look(key);
+  TimeFormDetector detector;
+  for (const auto& [key, samples] : times) detector.observe(key);
   std::vector<std::pair<double, const std::vector<int64_t>*>> moments;
   for (const auto& [key, samples] : times)
-    if (const auto moment = parse_time(key, look.form())) moments.emplace_back(*moment, &samples);
+    if (const auto moment = parse_time(key, detector.form()))
+      moments.emplace_back(*moment, &samples);
   std::vector<const std::vector<int64_t>*> runs;
   if (moments.size() == times.size()) {
     std::stable_sort(moments.begin(), moments.end(),

@@ -199,7 +199,7 @@ class Reader::Machine {
   std::string_view unquoted(std::string_view text) {
     if (text.size() < 2 || text.front() != text.back() ||
         (text.front() != '\'' && text.front() != '"') || text.find('\\') != text.npos)
-      bad("a text is malformed");
+      bad("malformed string");
     return text.substr(1, text.size() - 2);
   }
 

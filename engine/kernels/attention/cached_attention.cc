@@ -163,9 +163,9 @@ class CachedAttention final : public Kernel {
     const int64_t count = make_tiles(in, tiles);
     int64_t keys = 0;
     for (int64_t t = 0; t < tokens_; ++t) keys += in.lengths[t];
-    constexpr int64_t kWorthAThread = 65536;
+    constexpr int64_t kMinWorkPerThread = 65536;
     const int64_t cost = keys * heads_ * (width_ + value_width_);
-    const int64_t workers = std::clamp<int64_t>(cost / kWorthAThread, 1, workers_);
+    const int64_t workers = std::clamp<int64_t>(cost / kMinWorkPerThread, 1, workers_);
     for_each_task(keys_.heads * count, workers, context.scratch + tiles_bytes_, worker_bytes_,
                   [&](int64_t task, std::byte* scratch) {
                     compute(in, task / count, tiles[task % count], scratch);

@@ -72,7 +72,7 @@ class UpcastKernel final : public Kernel {
     // are released but its address stays reserved, because kernels identify constants by address.
     for (size_t i = 0; inner_ && i < operand_count_; ++i)
       if (const auto& c = constants_[i]; c && !inner_->reads(i))
-        forget_pages(c->data(), c->bytes());
+        release_pages(c->data(), c->bytes());
     return inner_ != nullptr && operand_count_ <= kMaxArrays && result_count_ <= kMaxArrays;
   }
 

@@ -1,6 +1,6 @@
 #pragma once
 // Addresses of mirror memory. Each is the real address with one more bit, which makes it invalid
-// for the CPU: whoever follows it crashes.
+// for the CPU: dereferencing it faults.
 
 #include <cstdint>
 #include <functional>

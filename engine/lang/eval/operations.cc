@@ -135,8 +135,7 @@ Value Operations::invoke(const Op& op, const Arguments& arguments, const SourceP
 Value Operations::op(std::string_view name, std::vector<Value> positional,
                      const SourcePosition& where, NamedValues named) {
   const Op* found = find_op(name);
-  if (!found)
-    context_.refuse(where, str("the operation '", name, "' that this needs is not there"));
+  if (!found) context_.refuse(where, str("operation '", name, "' not found"));
   return invoke(*found, {std::move(positional), std::move(named), {}}, where);
 }
 

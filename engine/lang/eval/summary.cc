@@ -169,7 +169,7 @@ class Collector {
     auto& lines = summary_.lines;
     if (!record.is_block) {
       lines.push_back(std::move(line));
-      owner_.push_back(kNobody);
+      owner_.push_back(kNoOwner);
       return;
     }
     // The lines of the block are at the end of the list, deeper than the block and not in another
@@ -185,13 +185,13 @@ class Collector {
     }
     for (size_t i = first; i < lines.size(); ++i) owner_[i] = record.depth;
     lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(first), std::move(line));
-    owner_.insert(owner_.begin() + static_cast<std::ptrdiff_t>(first), kNobody);
+    owner_.insert(owner_.begin() + static_cast<std::ptrdiff_t>(first), kNoOwner);
   }
 
  private:
   Summary& summary_;
   const CountingInterpreter& interpreter_;
-  static constexpr int kNobody = 1 << 30;
+  static constexpr int kNoOwner = 1 << 30;
   std::vector<int> owner_;  ///< of each line: depth of the outermost closed block around it
   std::set<std::string> seen_;
   double counted_ = 0;

@@ -168,8 +168,8 @@ class GatedDeltaNet {
     } else {
       const Tensor &key = c_.tensor(1), &value = c_.tensor(2);
       c_.check_same_dtype({0, 1, 2});
-      c_.check(value.ndim() == rank, "the value is ", value.type(), " beside a query ",
-               query.type());
+      c_.check(value.ndim() == rank, "value and query have different ranks: ", value.type(),
+               " and ", query.type());
       key_heads_ = constant_dim(query, -2);
       size_ = constant_dim(query, -1);
       value_heads_ = constant_dim(value, -2);
@@ -207,12 +207,12 @@ class GatedDeltaNet {
   /// Input i as float32 [tokens, rest...], where `rest` are its last axes.
   Tensor token_input(size_t i, Shape rest, int64_t axes) const {
     const Tensor& x = c_.tensor(i);
-    c_.check(x.ndim() == static_cast<int64_t>(leading_) + axes, "input ", i, " is ", x.type(),
-             " beside a query ", c_.tensor(0).type());
+    c_.check(x.ndim() == static_cast<int64_t>(leading_) + axes, "shape mismatch: input ", i, " is ",
+             x.type(), ", the query ", c_.tensor(0).type());
     for (size_t a = 0; a < leading_; ++a)
       c_.check(constant_dim(x, static_cast<int64_t>(a)) ==
                    constant_dim(c_.tensor(0), static_cast<int64_t>(a)),
-               "input ", i, " is ", x.type(), " beside a query ", c_.tensor(0).type());
+               "shape mismatch: input ", i, " is ", x.type(), ", the query ", c_.tensor(0).type());
     for (size_t a = 0; a < rest.size(); ++a)
       c_.check(
           Dim(constant_dim(x, static_cast<int64_t>(leading_ + a))).equals(rest[a]).value_or(false),

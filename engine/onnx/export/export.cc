@@ -34,7 +34,7 @@ const std::unordered_map<std::string_view, ExportRule>& rules() {
 }
 
 /// Decomposes operations without a rule, as far as they go.
-class ExportDecomposer final : public PassingInterpreter {
+class ExportDecomposer final : public ForwardingInterpreter {
  public:
   Tensors apply(const OpCall& call) override {
     if (rules().contains(call.op.name()) || !call.op.def->decompose) return next().apply(call);

@@ -18,7 +18,7 @@ namespace paddle::onnx {
 namespace {
 
 /// Puts the operations that patterns name into the class of full precision, call by call.
-class KeepFloat final : public PassingInterpreter {
+class KeepFloat final : public ForwardingInterpreter {
  public:
   KeepFloat(autograd::AutocastOptions& options, const std::vector<std::string>& patterns)
       : options_(options), patterns_(patterns) {}
@@ -43,7 +43,7 @@ class KeepFloat final : public PassingInterpreter {
         keeps = true;
         used_.insert(pattern);
       }
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     if (!keeps || options_.custom_full.contains(&call.op)) return next().apply(call);
     options_.custom_full.insert(&call.op);
     Tensors results = next().apply(call);
@@ -68,7 +68,7 @@ class KeepFloat final : public PassingInterpreter {
 
 /// Weights that are only moved become 16-bit numbers before, so that a table which is also read
 /// transposed is stored once, in 16 bits.
-class LowWeights final : public PassingInterpreter {
+class LowWeights final : public ForwardingInterpreter {
  public:
   explicit LowWeights(const autograd::AutocastOptions& options) : options_(options) {}
 
@@ -83,7 +83,7 @@ class LowWeights final : public PassingInterpreter {
           return parameter.is_same_cell(call.operands[0]);
         }))
       return next().apply(call);
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     Tensors operands = call.operands;
     operands[0] = ops::cast(operands[0], options_.low);
     return paddle::call(call.op, std::move(operands), call.attrs);
@@ -96,13 +96,13 @@ class LowWeights final : public PassingInterpreter {
 
 /// Constants that are finite stay so: the smallest and largest numbers of float32, which masks of
 /// attention are made of, become those of the 16-bit type instead of infinities.
-class FiniteConstants final : public PassingInterpreter {
+class FiniteConstants final : public ForwardingInterpreter {
  public:
   explicit FiniteConstants(DType low) : low_(low) {}
 
   Tensors apply(const OpCall& call) override {
     static const Op& cast = get_op("cast");
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     Tensors operands = call.operands;
     bool changed = false;
     for (Tensor& each : operands) {

@@ -132,7 +132,7 @@ void conv_transpose(Writer& w) {
     const Dim least = (given[i] - 1) * window.stride[i] - window.pads[i] - window.pads[n + i] +
                       window.dilation[i] * (kernel[i] - 1) + 1;
     const Dim missing = wanted[i] - least;
-    if (!missing.is_constant()) w.refuse("the size of its result is not known beside its input's");
+    if (!missing.is_constant()) w.refuse("the output size is not static");
     extra.push_back(missing.value());
   }
   ExportAttributes attributes = attributes_of(window, true);
@@ -231,7 +231,7 @@ void layer_norm(Writer& w) {
                                        float_attribute("epsilon", w.attr("epsilon").as_double())};
   if (!w.is_used(1) && !w.is_used(2))
     return w.emit("LayerNormalization", {w.in("x"), weight, bias}, attributes);
-  if (dtype == DType::kF64) w.refuse("its statistics are read, which ONNX has in float32 alone");
+  if (dtype == DType::kF64) w.refuse("its statistics are read, which ONNX has only in float32");
   const Names out = w.add_several("LayerNormalization", {w.in("x"), weight, bias}, 3, attributes);
   w.result(0, out[0]);
   for (const size_t i : {1u, 2u}) w.result(i, w.reshape(out[i], w.result_type(i).shape));

@@ -79,8 +79,7 @@ void avg_pool2d_grad(Writer& w) {
   for (size_t i = 0; i < 2; ++i) {
     const Dim missing =
         result[2 + i] - ((given[2 + i] - 1) * stride[i] - pads[i] - pads[2 + i] + kernel[i]);
-    if (!missing.is_constant() || missing.value() < 0)
-      w.refuse("the size of its result is not known beside its input's");
+    if (!missing.is_constant() || missing.value() < 0) w.refuse("the output size is not static");
     extra.push_back(missing.value());
   }
   const double cells = static_cast<double>(kernel[0] * kernel[1]);

@@ -10,14 +10,14 @@
 namespace paddle::onnx {
 namespace {
 
-class Tables final : public PassingInterpreter {
+class Tables final : public ForwardingInterpreter {
  public:
   Tensors apply(const OpCall& call) override {
     static const Op& select = get_op("index_select");
     if (&call.op != &select || !is_table(call.operands[0]) ||
         IndexSelectAttrs(call.attrs).axis != 0 || call.operands[1].ndim() != 1)
       return next().apply(call);
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     const Tensor& table = call.operands[0];
     const Tensor indices = ops::cast(call.operands[1], DType::kI64);
     const Tensor zero(Array::scalar(int64_t{0})), rows(Array::scalar(table.dim(0).value()));

@@ -77,7 +77,7 @@ bool ConstantFolder::should_fold(const OpCall& call) {
 Tensors ConstantFolder::apply(const OpCall& call) {
   if (is_identity(call)) return {call.operands[0]};
   if (should_fold(call)) return eager_.apply(call);
-  const BelowScope below(next());
+  const ScopedInterpreter below(next());
   return next().apply(call);
 }
 

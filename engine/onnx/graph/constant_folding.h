@@ -10,7 +10,7 @@ namespace paddle::onnx {
 /// call computes on a storage-only dtype.
 int64_t checked_bytes(const OpCall& call);
 
-class ConstantFolder final : public PassingInterpreter {
+class ConstantFolder final : public ForwardingInterpreter {
  public:
   Tensors apply(const OpCall& call) override;
 

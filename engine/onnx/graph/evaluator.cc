@@ -131,8 +131,8 @@ Values Evaluator::run(const Values& inputs, const std::map<std::string, Value>& 
 }
 
 void Evaluator::count_iteration() {
-  if (++iterations_ > limits().loop_turns)
-    fail(ErrorCode::kModel, "loops have run more than ", limits().loop_turns,
+  if (++iterations_ > limits().max_loop_iterations)
+    fail(ErrorCode::kModel, "loops have run more than ", limits().max_loop_iterations,
          " iterations in total");
 }
 

@@ -117,7 +117,8 @@ bool is_one_of(std::string_view word, std::string_view words) {
 
 std::string wrong_word(const std::string& word, const char* expected) {
   const auto words = split(expected, '|');
-  return str("'", word, "' is none of ", join(words, ", "), did_you_mean(word, words));
+  return str("expected one of ", join(words, ", "), ", found '", word, "'",
+             did_you_mean(word, words));
 }
 
 /// Attributes of several words: bound calls are checked when they are bound, this checks those of

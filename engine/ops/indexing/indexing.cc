@@ -161,7 +161,8 @@ Tensors decompose_put_along_axis(CallContext& c) {
   const std::string reduce = a.reduce == "multiply" ? "mul" : a.reduce;
   const std::vector<std::string> words = {"assign", "add", "mul", "mean", "amin", "amax"};
   if (std::find(words.begin(), words.end(), reduce) == words.end())
-    fail(ErrorCode::kUsage, "put_along_axis: reduce '", reduce, "' is none of ", join(words, ", "));
+    fail(ErrorCode::kUsage, "put_along_axis: reduce: expected one of ", join(words, ", "),
+         ", found '", reduce, "'");
   return {ops::scatter_along(x, index, values, axis, reduce, a.include_self)};
 }
 

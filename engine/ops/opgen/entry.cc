@@ -379,7 +379,7 @@ void check_entry(const Entry& e, const std::set<std::string>& all, std::set<std:
   };
   if (!names.insert(e.name).second) refuse("declared twice");
   for (const std::string& o : e.overloads)
-    if (!all.count(o)) refuse("its overload '" + o + "' is not there");
+    if (!all.count(o)) refuse("unknown overload '" + o + "'");
   for (const std::string& image : e.images) {
     const auto named = [&](const auto& x) { return x.name == image; };
     if (std::none_of(e.params.begin(), e.params.end(), named) &&

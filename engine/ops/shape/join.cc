@@ -175,7 +175,7 @@ void infer_pad(InferContext& c) {
   const std::vector<std::string> layouts = {"NCL", "NLC", "NCHW", "NHWC", "NCDHW", "NDHWC"};
   if (a.data_format)
     c.check(std::find(layouts.begin(), layouts.end(), *a.data_format) != layouts.end(),
-            "data_format '", *a.data_format, "' is none of ", join(layouts, ", "));
+            "data_format: expected one of ", join(layouts, ", "), ", found '", *a.data_format, "'");
   const Borders b = pad_borders(c.op(), a, c.shape(0).size());
   Shape to = c.shape(0);
   for (size_t i = 0; i < to.size(); ++i) {

@@ -94,7 +94,8 @@ void infer_flatten(InferContext& c) {
   const auto a = c.attrs_as<FlattenAttrs>();
   const Shape& from = c.shape(0);
   const int64_t start = c.axis(a.start_axis, c.rank(0)), stop = c.axis(a.stop_axis, c.rank(0));
-  c.check(start <= stop, "start_axis ", a.start_axis, " lies behind stop_axis ", a.stop_axis);
+  c.check(start <= stop, "start_axis must be <= stop_axis, found ", a.start_axis, " and ",
+          a.stop_axis);
   Shape to;
   Dim merged = 1;
   if (from.empty()) to.push_back(1);

@@ -190,7 +190,7 @@ class Compiler {
         refuse_schema(path + ".properties", "expected an object");
       for (const auto& [key, property] : properties->entries) {
         if (!declared.insert(key).second)
-          refuse_schema(path + ".properties", "'", key, "' is there twice");
+          refuse_schema(path + ".properties", "duplicate key '", key, "'");
         const std::string here = path + ".properties." + key;
         if (property.kind == Kind::kBoolean && !property.boolean && !required.contains(key))
           continue;

@@ -251,7 +251,7 @@ CallArguments ExpressionParser::call_arguments() {
       next();
       out.named.emplace_back(std::move(name), expression());
     } else {
-      if (!out.named.empty()) refuse("a positional argument behind a named one");
+      if (!out.named.empty()) refuse("positional argument follows keyword argument");
       out.positional.push_back(expression());
     }
   }

@@ -36,14 +36,13 @@ Schema parallel_schema() {
                         .at_least(1)
                         .at_most(kMostRanks)
                         .fallback("1")
-                        .doc("ranks that share the layers, one part of them after the other"));
+                        .doc("pipeline-parallel ranks: each has a contiguous part of the layers"));
   s.add("schedule", Spec::word(partition::schedule_names())
                         .fallback("1f1b")
                         .doc("the order in which a rank of pipeline works on micro-batches"));
-  s.add("micro_batches",
-        Spec::integer().at_least(1).at_most(1 << 20).doc(
-            "parts of a batch that go through one after the other (default: train.accumulate, or "
-            "the size of pipeline)"));
+  s.add("micro_batches", Spec::integer().at_least(1).at_most(1 << 20).doc(
+                             "micro-batches of a batch (default: train.accumulate, or "
+                             "the size of pipeline)"));
   s.add("chunks", Spec::integer()
                       .at_least(1)
                       .at_most(kMostRanks)

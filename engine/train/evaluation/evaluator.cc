@@ -212,12 +212,12 @@ std::vector<std::vector<double>> Evaluator::values_without() const {
   return out;
 }
 
-std::vector<std::string> Evaluator::doubts() const {
+std::vector<std::string> Evaluator::warnings() const {
   std::vector<std::string> out;
   for_each([&](const MetricDefinition& metric, std::span<const Call> calls) {
     for (const Call& call : calls) {
-      if (const std::string doubt = joined(call, kWhole).doubt(); !doubt.empty())
-        out.push_back(metric.where.location().text() + ": " + doubt);
+      if (const std::string warning = joined(call, kWhole).warning(); !warning.empty())
+        out.push_back(metric.where.location().text() + ": " + warning);
     }
   });
   return out;

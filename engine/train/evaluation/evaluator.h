@@ -39,8 +39,8 @@ class Evaluator {
   /// for intervals (metrics/interval.h); empty for values of whole batches, few samples, and
   /// metrics that keep very many numbers.
   std::vector<std::vector<double>> values_without() const;
-  /// Reasons to doubt a result, one line each.
-  std::vector<std::string> doubts() const;
+  /// Warnings about results, one line each.
+  std::vector<std::string> warnings() const;
 
  private:
   /// A call of a metric. Samples are divided into groups (metrics/interval.h), each with a state;

@@ -121,17 +121,17 @@ bool Trainer::Impl::overflowed(int64_t step) {
   if (!skipped) return false;
   const double before = std::exchange(last_scale_, scaling("scale")->number(0));
   if (std::exchange(skipped_updates_, skipped->integer(0)) == skipped->integer(0)) {
-    futile_overflows_ = 0;
+    overflows_at_min_scale_ = 0;
     return false;
   }
-  constexpr int64_t kMaxFutileOverflows = 20;
+  constexpr int64_t kMaxOverflowsAtMinScale = 20;
   const bool can_fall = config_.mixed->scaling->dynamic && before > optim::LossScaling::kMinimum;
-  futile_overflows_ = can_fall ? 0 : futile_overflows_ + 1;
-  if (futile_overflows_ == kMaxFutileOverflows) {
+  overflows_at_min_scale_ = can_fall ? 0 : overflows_at_min_scale_ + 1;
+  if (overflows_at_min_scale_ == kMaxOverflowsAtMinScale) {
     complete_checkpoint();
     fail(ErrorCode::kData, "gradients overflow in ", text(config_.mixed->cast.low), " in ",
-         kMaxFutileOverflows, " updates in a row, even at the loss scale ", format_double(before),
-         config_.mixed->scaling->dynamic ? ", the smallest" : "",
+         kMaxOverflowsAtMinScale, " updates in a row, even at the loss scale ",
+         format_double(before), config_.mixed->scaling->dynamic ? ", the smallest" : "",
          "; training stopped, the last checkpoint is unchanged. precision: bfloat16 has the range "
          "of float32; amp.custom_full names operations that stay in float32; a lower optimizer.lr "
          "may help");
@@ -255,8 +255,8 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
     if (const auto interval = metrics::jackknife_interval(value, line.values_without[i]))
       line.intervals.emplace_back(name, *interval);
   }
-  for (const std::string& doubt : metrics.doubts())
-    if (doubts_.insert(doubt).second) observer_.warn(doubt);
+  for (const std::string& warning : metrics.warnings())
+    if (warnings_shown_.insert(warning).second) observer_.warn(warning);
   log(line);
   write_details(details, line, loader.dataset());
   window_start_ = Clock::now();
@@ -352,7 +352,7 @@ void Trainer::Impl::run_evaluation() {
   state_.evaluated_step = state_.step;
   written_ = false;
   last_valid_ = line;
-  watch(*line);
+  update_early_stopping(*line);
   keep_best(*line);
 }
 

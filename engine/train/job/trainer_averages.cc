@@ -36,7 +36,7 @@ void Trainer::Impl::open_running_statistics() {
   const bool is_free = std::any_of(
       config_.optimizers.begin(), config_.optimizers.end(),
       [](const auto& each) { return each.options.kind == optim::OptimizerKind::kScheduleFree; });
-  if (!config_.mean_weights && !is_free) return;
+  if (!config_.swa && !is_free) return;
   const Session::RunningStatistics found = session_->running_statistics();
   for (const std::string& place : found.others)
     observer_.warn(str(is_free ? "schedule_free_adamw: " : "train.swa: ", place,
@@ -79,8 +79,7 @@ std::optional<std::map<std::string, Array>> Trainer::Impl::averaged_statistics()
 bool Trainer::Impl::update_running_statistics() {
   if (running_statistics_.empty() || statistics_step_ == state_.step) return true;
   const auto begun = Clock::now();
-  const bool averages =
-      state_.step >= (config_.mean_weights ? step_->definition().average->start : 1);
+  const bool averages = state_.step >= (config_.swa ? step_->definition().average->start : 1);
   std::optional<std::map<std::string, Array>> values;
   if (averages) values = averaged_statistics();
   for (const std::string& name : running_statistics_) {

@@ -120,14 +120,14 @@ void Trainer::Impl::scan_data() {
         options.class_fields.push_back(range.field);
     }
     data::ScanResult result = data::scan_samples(*part.loader, options);
-    for (const std::string& line : data::judge_bad_samples(result, *part.options, part.name))
+    for (const std::string& line : data::check_bad_samples(result, *part.options, part.name))
       observer_.warn(line);
     // Only what is trained on must have all classes, and ids of inputs may skip numbers.
     std::erase_if(result.classes, [&](const auto& each) {
       return part.loader != loader_.get() || each.first != use_.label;
     });
     for (const std::string& line :
-         data::judge_contents(result, dataset, true, use_.ignored, part.name))
+         data::check_contents(result, dataset, true, use_.ignored, part.name))
       observer_.warn(line);
     extents.push_back(str("data.", part.name, ": ", result.extent()));
     left = std::max(0.0, left - seconds_since(begun));

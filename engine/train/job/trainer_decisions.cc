@@ -96,7 +96,7 @@ void Trainer::Impl::write_best(const program::ParameterStore& whole) {
   if (error) fail(ErrorCode::kDevice, place.string(), ": ", error.message());
 }
 
-void Trainer::Impl::watch(const LogLine& line) {
+void Trainer::Impl::update_early_stopping(const LogLine& line) {
   if (config_.early_stop) {
     const EarlyStop& stop = *config_.early_stop;
     program::Watch& watch = state_.early_stop;

@@ -90,7 +90,7 @@ class Trainer::Impl {
   /// Whether this evaluation is the best so far: keeps its checkpoint and writes best/.
   void keep_best(const LogLine& line);
   /// Takes an evaluation into account for stopping early and for rates that fall on plateaus.
-  void watch(const LogLine& line);
+  void update_early_stopping(const LogLine& line);
   /// Whether the run is over before its last update, and why.
   bool ended_early();
   /// Where the caller wants the run to end; 0: at its end.
@@ -200,7 +200,7 @@ class Trainer::Impl {
   std::unique_ptr<data::Loader> loader_, valid_loader_, test_loader_;
   std::vector<MetricBinding> metric_bindings_;
   std::optional<WrittenTokens> written_tokens_;  ///< where a metric compares such
-  std::set<std::string> doubts_;                 ///< that were shown
+  std::set<std::string> warnings_shown_;
   std::unique_ptr<MetricsLog> metrics_;
   std::unique_ptr<DigestLog> digests_;
   std::unique_ptr<EventWriter> events_;
@@ -214,7 +214,7 @@ class Trainer::Impl {
   std::vector<double> rates_;  ///< of the step at hand, by optimizer
   double seconds_before_ = 0, last_loss_ = 0;
   int64_t skipped_updates_ = 0,
-          futile_overflows_ = 0;  ///< overflows in a row that no scale can help
+          overflows_at_min_scale_ = 0;  ///< consecutive
   double last_scale_ = 0;
   std::optional<MemoryPlan> plan_;
   program::FieldUse use_;

@@ -121,7 +121,7 @@ void Trainer::Impl::read_own_rows() {
   // The weights of micro-batches may depend on all labels.
   const int64_t parts = config_.accumulate;
   if (parts > 1 && loss_form_.kind == LossForm::Kind::kWeighted) return;
-  if (!session_->reads_own_rows_alone()) return;
+  if (!session_->reads_local_rows_only()) return;
   const auto ranks = static_cast<int>(config_.parallel.data);
   const partition::Mesh mesh = config_.parallel.mesh();
   const int rank = mesh.coordinate(communicator_->rank(), mesh.axis("data"));
@@ -135,7 +135,7 @@ void Trainer::Impl::read_own_rows() {
     }
     return true;
   });
-  if (reads) session_->expect_own_rows();
+  if (reads) session_->expect_local_rows();
 }
 
 bool Trainer::Impl::restore() {

@@ -66,13 +66,13 @@ std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_
 }
 
 std::optional<Averaging> Trainer::Impl::averaging() const {
-  if (!config_.mean_weights) return config_.average;
+  if (!config_.swa) return config_.average;
   const auto updates = [&](const Interval& interval) {
     return interval.steps + interval.epochs * loader_->batches_per_epoch();
   };
   Averaging out;
-  out.start = updates(config_.mean_weights->start);
-  out.every = updates(config_.mean_weights->every);
+  out.start = updates(config_.swa->start);
+  out.every = updates(config_.swa->every);
   if (out.start >= total_steps())
     observer_.warn(str("train.swa: the average begins after update ", out.start, " of ",
                        total_steps(), ": it is that of the last weights alone"));

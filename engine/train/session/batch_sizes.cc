@@ -49,7 +49,7 @@ Tensors NormWatch::apply(const OpCall& call) {
                               : "channel of a sample",
                       values});
   }
-  const BelowScope below(next());
+  const ScopedInterpreter below(next());
   return next().apply(call);
 }
 

@@ -22,7 +22,7 @@ struct NormCall {
 
 /// Passes all calls on and notes those that normalize by statistics of the batch. Install it above
 /// a tracer.
-class NormWatch final : public PassingInterpreter {
+class NormWatch final : public ForwardingInterpreter {
  public:
   Tensors apply(const OpCall& call) override;
   const std::vector<NormCall>& calls() const { return calls_; }

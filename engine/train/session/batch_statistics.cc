@@ -9,7 +9,7 @@
 namespace paddle::train {
 
 Tensors BatchStatistics::apply(const OpCall& call) {
-  const BelowScope below(next());
+  const ScopedInterpreter below(next());
   if (!uses_batch_statistics(call)) return next().apply(call);
   if (depth_ > 0) {
     others_.push_back(ir::LocationScope::current());
@@ -28,7 +28,7 @@ Tensors BatchStatistics::apply(const OpCall& call) {
 Tensors BatchStatistics::branch(const Tensor& condition, const TensorFn& then_fn,
                                 const TensorFn& else_fn) {
   ++depth_;
-  Tensors out = PassingInterpreter::branch(condition, then_fn, else_fn);
+  Tensors out = ForwardingInterpreter::branch(condition, then_fn, else_fn);
   --depth_;
   return out;
 }
@@ -36,7 +36,7 @@ Tensors BatchStatistics::branch(const Tensor& condition, const TensorFn& then_fn
 Tensors BatchStatistics::loop(const TensorFn& condition, const TensorFn& body,
                               const Tensors& carried, int64_t max_steps) {
   ++depth_;
-  Tensors out = PassingInterpreter::loop(condition, body, carried, max_steps);
+  Tensors out = ForwardingInterpreter::loop(condition, body, carried, max_steps);
   --depth_;
   return out;
 }

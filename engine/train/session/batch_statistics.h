@@ -13,7 +13,7 @@ namespace paddle::train {
 
 /// Passes all calls on, but lets each batch_norm in training keep its running statistics, and notes
 /// the mean and the (biased) variance of its batch.
-class BatchStatistics final : public PassingInterpreter {
+class BatchStatistics final : public ForwardingInterpreter {
  public:
   struct Value {
     Tensor state;     ///< the running statistic, an operand

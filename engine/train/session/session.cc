@@ -165,13 +165,13 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
   const StepOutputs out = run_part(part, ports, inputs);
   if (part != Part::kStatistics) ports.finish();
   if (part == Part::kTrain) update_tables(out.tables, numbers);
-  if (part == Part::kAccumulate) note_phase(out);
+  if (part == Part::kAccumulate) record_phase(out);
   return out;
 }
 
 // --- steps ---
 
-void Session::decorate() {
+void Session::init_mixed_precision() {
   for (const NamedOptimizer& each : step_->definition().optimizers)
     if (!each.name.empty())
       store_.states.emplace(Step::counter(each.name), Array::scalar(int64_t{0}));
@@ -195,7 +195,7 @@ void Session::decorate() {
 }
 
 void Session::prepare() {
-  decorate();
+  init_mixed_precision();
   if (options_.eager) {
     // A trace makes the parameters; it is not run.
     if (store_.parameters.empty()) trace(Part::kEvaluate);

@@ -230,9 +230,9 @@ class Session {
   void take_parts();
   /// Whether this rank reads the rows of a batch that `shard_bounds` gives it on the axis `data`,
   /// and no others. The training function must have been traced.
-  bool reads_own_rows_alone() const;
+  bool reads_local_rows_only() const;
   /// From now on the other rows of training batches have no meaning.
-  void expect_own_rows() { has_own_rows_alone_ = true; }
+  void expect_local_rows() { has_local_rows_only_ = true; }
   /// Where a parameter or state is split; empty: all ranks have the whole.
   partition::Placement placement_of(const std::string& name) const;
   /// Values that some operation of the training step needs whole, although they are split.
@@ -288,8 +288,8 @@ class Session {
   Compiled& compiled(Part part);
   /// Which parameters and states a step leaves alone.
   std::function<bool(const std::string&)> frozen() const;
-  /// Mixed precision: puts parameters into 16 bits beside their masters, and sets the loss scale.
-  void decorate();
+  /// Mixed precision: stores parameters in 16 bits with float32 masters, and sets the loss scale.
+  void init_mixed_precision();
   /// The inputs of a part's function, in the order that `compiled` expects, and its random state.
   StepInputs trace_inputs(ir::Tracer& tracer, Part part, bool constant_dims, Tensor& random) const;
   /// Traces a part into `f` and calls `use` while the tracer is still active; `watch`, if there is
@@ -331,7 +331,7 @@ class Session {
   /// The loss of a micro-batch.
   double run_micro_batch(Part part, const std::vector<Array>& batch, const StepScalars& numbers,
                          double weight, uint64_t counter);
-  void note_phase(const StepOutputs& out);
+  void record_phase(const StepOutputs& out);
   double train_pipelined(std::span<const std::vector<Array>> micro_batches,
                          std::span<const double> weights, const StepScalars& numbers);
   /// The values of a function without a backward pass, whose inputs are filled, on all ranks of a
@@ -432,8 +432,8 @@ class Session {
   std::vector<partition::Gathered> gathered_;
   std::map<std::string, Array> parts_here_;  ///< of split parameters and states
   std::unique_ptr<Pipeline> pipeline_;
-  bool recompute_chosen_ = false, has_own_rows_alone_ = false;
-  std::vector<int64_t> layers_again_;  ///< by rank of the axis `pipeline`, within a budget
+  bool recompute_chosen_ = false, has_local_rows_only_ = false;
+  std::vector<int64_t> recomputed_layers_;  ///< by rank of the axis `pipeline`, within a budget
   std::string recompute_text_, communication_text_;
 };
 

@@ -64,7 +64,7 @@ void Session::partition(Compiled& c) {
   }
   const bool trains = c.logical->name == "train" || c.logical->name == "accumulate" ||
                       c.logical->name == "statistics";
-  ensure(!has_own_rows_alone_ || !trains || splits_rows(c),
+  ensure(!has_local_rows_only_ || !trains || splits_rows(c),
          "a batch of another size is not split by rows");
 }
 
@@ -82,7 +82,7 @@ bool Session::splits_rows(const Compiled& c) const {
   return true;
 }
 
-bool Session::reads_own_rows_alone() const {
+bool Session::reads_local_rows_only() const {
   const int data = options_.mesh.axis("data");
   if (data < 0 || options_.mesh.axis_size(data) == 1) return false;
   for (const Part part : {Part::kTrain, Part::kAccumulate})

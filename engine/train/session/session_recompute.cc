@@ -135,11 +135,11 @@ std::unordered_set<const ir::Value*> Session::dropped_in_pipeline(
       if (stage >= 0) by_rank[static_cast<size_t>(stage) % ranks].push_back(std::move(layer));
       before = std::move(values);
     }
-    if (first) layers_again_ = layers_for_budget(function, leaves, stages, by_rank);
+    if (first) recomputed_layers_ = layers_for_budget(function, leaves, stages, by_rank);
     dropped.values.clear();
     int64_t count = 0;
     for (size_t rank = 0; rank < ranks; ++rank)
-      for (int64_t i = 0; i < layers_again_[rank]; ++i, ++count) {
+      for (int64_t i = 0; i < recomputed_layers_[rank]; ++i, ++count) {
         const auto& layer = by_rank[rank][static_cast<size_t>(i)];
         dropped.values.insert(layer.begin(), layer.end());
       }

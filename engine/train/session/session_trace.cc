@@ -94,7 +94,7 @@ void check_reread(const ir::Function& f, const std::set<const ir::Value*>& rerea
 
 }  // namespace
 
-void Session::note_phase(const StepOutputs& out) {
+void Session::record_phase(const StepOutputs& out) {
   phases_.resize(out.updates.size());
   Phase& phase = phases_.at(phase_);
   phase.update = out.updates.at(phase_);
@@ -137,7 +137,7 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
           c->statistics = add_statistics_outputs(f, tracer, statistics);
           return;
         }
-        if (part == Part::kAccumulate) note_phase(out);
+        if (part == Part::kAccumulate) record_phase(out);
         for (const Tensor& value : out.reread) reread.insert(tracer.value_of(value));
         if (out.loss.defined()) tracer.output({ir::PortKind::kValue, "loss"}, out.loss);
         if (out.prediction.defined())

@@ -165,7 +165,7 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
     if (!on_update) return;
     const bool due = kind.is_due(inputs.step_number);
     if (call.every > 1) out.conditions.push_back({call.every, due});
-    const BelowScope below(outermost);
+    const ScopedInterpreter below(outermost);
     on_update(call, out.updates.size() - 1, due);
   };
 

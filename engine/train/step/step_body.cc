@@ -43,7 +43,7 @@ using Fields = std::map<std::string, Tensor>;
 class StepDepth final : public RegionDepth {
  public:
   Tensors apply(const OpCall& call) override {
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     return next().apply(call);
   }
 };

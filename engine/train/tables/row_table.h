@@ -51,7 +51,7 @@ class RowTable {
                       const RowUpdate& inputs) = 0;
   virtual TableContent content() const = 0;
   /// Replaces the table; rows that are added from now on are a function of `seed`. The content must
-  /// have been checked (`check_content`); states that it lacks begin anew.
+  /// have been checked (`check_content`); missing states are reinitialized.
   virtual void restore(const TableContent& content, uint64_t seed) = 0;
 };
 

@@ -61,14 +61,13 @@ Spec lora_spec() {
                     .or_else(Spec::text())
                     .fallback("[]")
                     .doc("patterns of parameters that are trained as well, such as a new head"));
-  s.add(
-      "weights_as",
-      Spec::word({"float32", "as-is", "int8", "int4"})
-          .fallback("float32")
-          .doc("how matrices of init that stay as they are are kept: as-is keeps blocks of a GGUF "
-               "file and 16-bit floats, int8 and int4 make blocks"));
+  s.add("weights_as",
+        Spec::word({"float32", "as-is", "int8", "int4"})
+            .fallback("float32")
+            .doc("type of the frozen base weights: as-is keeps blocks of a GGUF file and 16-bit "
+                 "floats, int8 and int4 make blocks"));
   return Spec::map(s).fallback("null").doc(
-      "train low-rank products beside matrices that stay as they are");
+      "train low-rank adapters (LoRA); base weights are frozen");
 }
 
 std::optional<Adapters> read_adapters(const Section& config) {

@@ -75,7 +75,7 @@ Tensors PackedProducts::apply(const OpCall& call) {
   const PackedOperand* const w = use ? find(call.operands[1]) : nullptr;
   // Rows of a lookup are rows of the matrix.
   if (!w || (use->lookup && w->matrix.transposed)) return next().apply(call);
-  const BelowScope below(next());
+  const ScopedInterpreter below(next());
   const Tensor& x = call.operands[0];
   Tensor out;
   if (use->lookup) {

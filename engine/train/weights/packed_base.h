@@ -55,7 +55,7 @@ struct PackedOperand {
 
 /// Computes products with packed matrices, and lookups in them, from their rows: what was a matrix
 /// in float32 is then not used.
-class PackedProducts final : public PassingInterpreter {
+class PackedProducts final : public ForwardingInterpreter {
  public:
   /// `operands` may grow while this interpreter is installed.
   explicit PackedProducts(const std::vector<PackedOperand>& operands) : operands_(operands) {}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Training and prediction on the device `mirror`, whose memory the host cannot read and whose streams
-# run as late as they may, have the results of the CPU bit for bit; runs move between devices; unknown
+# execute lazily, have the results of the CPU bit for bit; runs move between devices; unknown
 # devices are refused.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }

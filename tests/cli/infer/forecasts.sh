@@ -49,7 +49,7 @@ rows = [json.loads(line) for line in open("g.jsonl")]
 assert [[v[0] for v in r["forecast"]] for r in rows] == [[62, 63], [162, 163]], rows
 assert "shop 'south'" in rows[1]["source"], rows[1]
 P
-expect 4 "is there twice; \`group\` names the column" "$train" c.yaml data.train.path=shops.csv --output runs/x
+expect 4 "'; \`group\` names the column" "$train" c.yaml data.train.path=shops.csv --output runs/x
 # Columns that are known of the future have rows after the last value.
 printf 'day,y,open\n' > k.csv
 for i in 1 2 3 4 5 6 7 8 9; do printf '%d,%d,%d\n' $i $i $((i % 2)) >> k.csv; done

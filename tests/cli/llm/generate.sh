@@ -20,7 +20,7 @@ greedy="$(text --temperature 0)"
 same "$greedy" "$(text --temperature 0 --seed 5)" "temperature 0"
 same "$greedy" "$(text --top-k 1 --seed 6)" "top-k 1"
 same "$greedy" "$(text --top-p 1e-9 --seed 7)" "top-p near 0"
-[[ "$(tr '\n' ' ' < "$folder/text.txt")" == *"$(tr '\n' ' ' <<< "$greedy" | sed 's/ $//')"* ]] || { : > "$folder/error"; fail "it has learnt '$greedy'"; }
+[[ "$(tr '\n' ' ' < "$folder/text.txt")" == *"$(tr '\n' ' ' <<< "$greedy" | sed 's/ $//')"* ]] || { : > "$folder/error"; fail "it has learned '$greedy'"; }
 same "$("$infer" "$folder/run/checkpoints/latest" --prompt "the " --length 40 --temperature 0)" "$greedy" "a checkpoint"
 same "$("$infer" "$model" --prompt "the" --length 0)" "the" "no length"
 rest="${greedy:4}"

@@ -152,7 +152,7 @@ refused 2 "frequency_penalty is nan, expected -2 to 2" "$infer" "$model" --promp
 refused 2 "--logit-bias is '7', expected TOKEN=BIAS" "$infer" "$model" --prompt 1 --logit-bias 7
 refused 2 "--logit-bias: 50 is not a token; there are 50" "$infer" "$model" --prompt 1 --logit-bias 50=1
 refused 2 "--logit-bias: 101 is not a number from -100 to 100" "$infer" "$model" --prompt 1 --logit-bias 5=101
-refused 2 "--logit-bias: the token 5 is there twice" "$infer" "$model" --prompt 1 --logit-bias 5=1 --logit-bias 5=2
+refused 2 "--logit-bias: duplicate token 5" "$infer" "$model" --prompt 1 --logit-bias 5=1 --logit-bias 5=2
 refused 2 "--logprobs" "$infer" "$model" --prompt 1 --logprobs 21
 refused 2 "--prompt" "$infer" "$model" --chat --logprobs 1
 refused 2 "--logit-bias needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --prompt 1 --logit-bias 5=1

@@ -104,7 +104,7 @@ run tabular-classification first.csv --target y
 says "'y' has 2 classes"
 expect 2 "there is no column 'z'" "$new" tabular-classification --data first.csv --target z -o q.yaml --overwrite
 run tabular-classification blanks.csv --target y
-says "'x' is there twice: column 3 is called 'x.1'"
+says "duplicate column 'x': column 3 is called 'x.1'"
 for name in na empty null nan slash; do
   run tabular-classification $name.csv
   says "1 columns of numbers, 0 of categories"

@@ -134,7 +134,7 @@ expect 4 "over 1000" "$new" tabular-classification --data numbers.csv -o x.yaml
 expect 4 "no column with text" "$new" text-classification --data prices.csv -o x.yaml
 sed 's/,[15]$/,/' reviews.csv > unrated.csv
 cut -d, -f2- unrated.csv > unrated-only.csv
-expect 4 "no column of classes" "$new" text-classification --data unrated-only.csv -o x.yaml
+expect 4 "found no label column" "$new" text-classification --data unrated-only.csv -o x.yaml
 # A class that comes late in a long file counts.
 { echo words,kind; for i in {1..21000}; do echo "some words $((i % 7)),$((i % 2))"; done; echo "other words,late"; echo "more words,late"; } > long.csv
 ok "$new" text-classification --data long.csv -o long.yaml

@@ -46,7 +46,7 @@ def read(path):
 whole, beside, merged, base = (read(name + ".npz") for name in ("whole", "beside", "merged", "base"))
 distance = lambda a, b: max(abs(x - y) for x, y in zip(a, b, strict=True))
 assert distance(whole, beside) < 1e-5 and distance(whole, merged) < 1e-5, (distance(whole, beside), distance(whole, merged))
-assert distance(whole, base) > 1e-2, "nothing was learnt"
+assert distance(whole, base) > 1e-2, "nothing was learned"
 P
 
 # The run's own config has the family's file and continues without the folder's keys.

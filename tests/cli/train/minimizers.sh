@@ -32,7 +32,7 @@ below flow error 0.1
 expect 3 "lbfgs" "$train" "$science/poisson.yaml" --output no clip.global_norm=1
 expect 3 "precision is float32 or float64" "$train" "$science/poisson.yaml" --output no precision=bfloat16
 expect 3 "runs on one rank" "$train" "$science/poisson.yaml" --output no parallel.data=2
-expect 3 "none of ema, swa and keep_zeros" "$train" "$science/poisson.yaml" --output no 'train.ema={decay: 0.9}'
+expect 3 "does not support ema, swa and keep_zeros" "$train" "$science/poisson.yaml" --output no 'train.ema={decay: 0.9}'
 expect 3 "optimizer.history" "$train" "$science/poisson.yaml" --output no optimizer.history=0
 expect 3 "weight_decay" "$train" "$science/poisson.yaml" --output no optimizer.weight_decay=0.1
 

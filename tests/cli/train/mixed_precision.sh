@@ -71,7 +71,7 @@ for level in O1 O2; do
     query "$run" 'end["skipped_updates"] > 0 and train[0]["loss_scale"] == 5e8 and train[-1]["loss_scale"] < 1e8' ||
       fail "$run: the scale did not fall"
     grep -q 'step 1: gradients overflow in float16, the update is skipped; loss scale 1' "$folder/$run.log" || fail "$run: no line reports the overflow"
-    query "$run" 'losses[-1] < losses[0]' || fail "$run: nothing was learnt"
+    query "$run" 'losses[-1] < losses[0]' || fail "$run: nothing was learned"
   done
 done
 # Skipped updates are as if they had not been: the same updates come later.

@@ -50,7 +50,7 @@ cp -r "$folder/run" "$folder/first"
 again() { rm -rf "$folder/run"; cp -r "$folder/first" "$folder/run"; }
 
 quiet 0 "$train" --resume "$folder/run" train.epochs=3
-cmp "$folder/first/model/fitted.json" "$folder/run/model/fitted.json" || fail "nothing changed but what was learnt"
+cmp "$folder/first/model/fitted.json" "$folder/run/model/fitted.json" || fail "nothing changed but what was learned"
 
 # Other rows: told, and what the first rows taught stays.
 again
@@ -58,7 +58,7 @@ sed 's/^\([a-z]*\),\([0-9]*\),/\1,1\2,/' "$folder/rows.csv" > "$folder/other.csv
 cp "$folder/rows.csv" "$folder/kept.csv"
 cp "$folder/other.csv" "$folder/rows.csv"
 expect 0 "data.train has changed since the run began" "$train" --resume "$folder/run" train.epochs=3
-cmp "$folder/first/model/fitted.json" "$folder/run/model/fitted.json" || fail "statistics were learnt anew"
+cmp "$folder/first/model/fitted.json" "$folder/run/model/fitted.json" || fail "statistics were learned anew"
 grep -q '"best_step": 6' "$folder/run/checkpoints/6/state.json" || fail "the best of other validation data stayed"
 cp "$folder/kept.csv" "$folder/rows.csv"
 

@@ -8,10 +8,10 @@
 namespace paddle::passes {
 namespace {
 
-class FusionDecomposition final : public PassingInterpreter {
+class FusionDecomposition final : public ForwardingInterpreter {
  public:
   Tensors apply(const OpCall& c) override {
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     if (c.op.def->decompose_for_fusion) {
       CallContext context(c.op, c.attrs, c.operands, c.results);
       Tensors results = c.op.def->decompose_for_fusion(context);

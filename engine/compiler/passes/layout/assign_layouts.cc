@@ -50,13 +50,13 @@ std::optional<int64_t> channels_of(const TensorType& type) {
   return type.shape[1].value();
 }
 
-class LayoutAssignment final : public PassingInterpreter {
+class LayoutAssignment final : public ForwardingInterpreter {
  public:
   /// Convolutions of at least `min_channels` channels are converted.
   explicit LayoutAssignment(int64_t min_channels) : min_channels_(min_channels) {}
 
   Tensors apply(const OpCall& c) override {
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     static const Op& transpose = get_op("transpose");
     if (&c.op == &transpose && is_spatial(c.results[0].shape.size())) return convert_transpose(c);
     if (auto moved = convert_squeeze(c)) return {*moved};

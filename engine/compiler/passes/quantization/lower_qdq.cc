@@ -18,11 +18,11 @@ namespace q = quantized;
 constexpr int64_t kMaxTotalDequantized = int64_t{1} << 30;  // of all constants together
 
 /// Decomposes int8 operations that no kernel supports, and transposed convolutions into others.
-class DecomposeUnsupported final : public PassingInterpreter {
+class DecomposeUnsupported final : public ForwardingInterpreter {
  public:
   explicit DecomposeUnsupported(const Int8Kernels& kernels) : kernels_(kernels) {}
   Tensors apply(const OpCall& c) override {
-    const BelowScope below(next());
+    const ScopedInterpreter below(next());
     if (!qdq::is_int8_op(c.op)) return next().apply(c);
     if (!has_kernel(c)) return decompose(c);
     if (&c.op != &qdq::known_ops().quantized_conv_transpose) return next().apply(c);

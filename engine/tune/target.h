@@ -42,9 +42,9 @@ struct Budget {
   bool measures = true;  ///< false: name what would be tried and measure nothing
 };
 
-class Subject {
+class TuningTarget {
  public:
-  virtual ~Subject() = default;
+  virtual ~TuningTarget() = default;
   virtual std::string name() const = 0;
   virtual std::string kind() const = 0;  ///< "training" or "inference"
   /// In the order of the search: first what gains most.
@@ -58,8 +58,8 @@ class Subject {
   virtual std::unique_ptr<Runner> open(const Settings& settings) = 0;
   /// Why a change is not acceptable whatever its speed, such as a loss that moves; "" if it is, and
   /// nothing if the budget does not suffice to say.
-  virtual std::optional<std::string> objection(const Settings& now, const Change& change,
-                                               const Budget& budget) = 0;
+  virtual std::optional<std::string> rejection_reason(const Settings& now, const Change& change,
+                                                      const Budget& budget) = 0;
   /// Runs a few steps under both settings and compares their results bit for bit.
   virtual bool same_bits(const Settings& a, const Settings& b) = 0;
   /// Writes what a setting refers to, such as a table of kernels, into the folder of the results,

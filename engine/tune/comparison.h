@@ -1,6 +1,6 @@
 #pragma once
-// A race of two configurations: blocks of work of both alternate, so that what else the machine
-// does affects both alike, and the race ends as soon as the outcome is clear.
+// A comparison of two configurations: blocks of work of both alternate, so that other load on the
+// machine affects both equally, and it ends as soon as the result is clear.
 
 #include <chrono>
 #include <functional>
@@ -24,30 +24,30 @@ double t_quantile(int n);
 /// their ratios.
 Gain paired_gain(const std::vector<double>& base, const std::vector<double>& candidate);
 
-enum class Verdict {
+enum class ComparisonResult {
   kFaster,   ///< the interval lies above `worth`
   kSlower,   ///< the interval lies below zero
   kSame,     ///< the gain is smaller than `worth`, or cannot be told from noise
   kStopped,  ///< the time was up
 };
 
-struct RaceOptions {
+struct ComparisonOptions {
   int min_rounds = 5, max_rounds = 24;
   double worth = 0.01;  ///< gains below this do not count
   /// A candidate that is slower by more than this in each of the first two rounds has lost.
-  double hopeless = 0.1;
+  double early_reject = 0.1;
 };
 
-struct Race {
+struct Comparison {
   Gain gain;
   int rounds = 0;
-  Verdict verdict = Verdict::kStopped;
+  ComparisonResult outcome = ComparisonResult::kStopped;
 };
 
 /// A block of work; returns its time divided by its amount.
 using Block = std::function<double()>;
 
-Race race(const Block& base, const Block& candidate, const RaceOptions& options,
-          const std::function<bool()>& stop);
+Comparison compare(const Block& base, const Block& candidate, const ComparisonOptions& options,
+                   const std::function<bool()>& stop);
 
 }  // namespace paddle::tune

@@ -6,7 +6,7 @@ set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 here="$(dirname "${BASH_SOURCE[0]}")"
-python3 "$here/make_learnt_data.py" "$folder" || exit 1
+python3 "$here/make_fitted_data.py" "$folder" || exit 1
 
 # The last value of a metric of validation.
 validated() {
@@ -83,7 +83,7 @@ for output in predicted.jsonl predicted.csv predicted.npz; do
   quiet 0 "$infer" "$folder/target/model" --data valid --quiet --output "$folder/$output"
 done
 quiet 0 "$infer" "$folder/target/model" --input "$folder/target.csv" --quiet --output "$folder/file.jsonl"
-python3 "$here/check_learnt.py" "$folder" || fail "predictions of a scaled target"
+python3 "$here/check_fitted.py" "$folder" || fail "predictions of a scaled target"
 
 # ---- outputs that are probabilities already -------------------------------------------------------
 for ending in softmax log_softmax sigmoid; do
@@ -91,7 +91,7 @@ for ending in softmax log_softmax sigmoid; do
   trains "$ending"
   quiet 0 "$infer" "$folder/$ending/model" --input "$folder/ending.npz" --output "$folder/$ending.jsonl"
   quiet 0 "$infer" "$folder/$ending/model" --input "$folder/ending.npz" --output "$folder/$ending.npz"
-  python3 "$here/check_learnt.py" "$folder" "$ending" || fail "probabilities of $ending"
+  python3 "$here/check_fitted.py" "$folder" "$ending" || fail "probabilities of $ending"
 done
 
 # ---- bad rows keep their number -------------------------------------------------------------------
@@ -99,12 +99,12 @@ for output in skipped.jsonl skipped.csv skipped.npz; do
   run_bounded "$infer" "$folder/target/model" --data "$folder/bad_rows.yaml:train" --quiet --output "$folder/$output" > "$folder/status"
   [[ "$(cat "$folder/status")" == 0 ]] && grep -qF "2 of 5 samples were skipped" "$folder/error" || fail "skipping rows"
 done
-python3 "$here/check_learnt.py" "$folder" skipped || fail "numbers of skipped rows"
+python3 "$here/check_fitted.py" "$folder" skipped || fail "numbers of skipped rows"
 
 # ---- unknown categories have an id of their own ----------------------------------------------------
 trains unknown
 quiet 0 "$infer" "$folder/unknown/model" --input "$folder/unknown.csv" --output "$folder/unknown.jsonl"
-python3 "$here/check_learnt.py" "$folder" unknown || fail "an unknown category"
+python3 "$here/check_fitted.py" "$folder" unknown || fail "an unknown category"
 expect 4 "d.csv:3: column 'city': 'z\\xE9' is not UTF-8" "$train" "$folder/unknown.yaml" "data.train.path=$folder/latin1/d.csv" --output "$folder/latin1/run"
 
 # ---- images: one size without resize, and overlapping sections -------------------------------------

@@ -1,4 +1,4 @@
-"""check_learnt.py FOLDER [SUBJECT]: checks the predictions that predict_learnt.sh has written."""
+"""check_fitted.py FOLDER [SUBJECT]: checks the predictions that predict_fitted.sh has written."""
 import csv
 import json
 import math
@@ -24,7 +24,7 @@ def close(a, b, tolerance):
 
 
 if subject == "target":
-    # y = 1000 + 30 x for x = 30 … 39, outside of the training rows; a line is learnt exactly.
+    # y = 1000 + 30 x for x = 30 … 39, outside of the training rows; a line is learned exactly.
     for i, row in enumerate(rows("predicted.jsonl")):
         assert row["row"] == i and row["label"] == 1000 + 30 * (30 + i), row
         close(row["guess"][0], row["label"], 2e-2)

@@ -1,4 +1,4 @@
-#include "tune/race.h"
+#include "tune/comparison.h"
 
 #include <cmath>
 
@@ -34,9 +34,9 @@ Gain paired_gain(const std::vector<double>& base, const std::vector<double>& can
   return {std::expm1(mean), std::expm1(mean - half), std::expm1(mean + half)};
 }
 
-Race race(const Block& base, const Block& candidate, const RaceOptions& options,
-          const std::function<bool()>& stop) {
-  Race result;
+Comparison compare(const Block& base, const Block& candidate, const ComparisonOptions& options,
+                   const std::function<bool()>& stop) {
+  Comparison result;
   std::vector<double> base_times, candidate_times;
   while (result.rounds < options.max_rounds) {
     if (stop()) return result;
@@ -52,23 +52,23 @@ Race race(const Block& base, const Block& candidate, const RaceOptions& options,
     if (result.rounds < 2) continue;
     result.gain = paired_gain(base_times, candidate_times);
     if (result.rounds == 2 && result.rounds < options.max_rounds &&
-        candidate_times[0] > (1 + options.hopeless) * base_times[0] &&
-        candidate_times[1] > (1 + options.hopeless) * base_times[1]) {
-      result.verdict = Verdict::kSlower;
+        candidate_times[0] > (1 + options.early_reject) * base_times[0] &&
+        candidate_times[1] > (1 + options.early_reject) * base_times[1]) {
+      result.outcome = ComparisonResult::kSlower;
       return result;
     }
     if (result.rounds < options.min_rounds) continue;
     if (result.gain.low > options.worth) {
-      result.verdict = Verdict::kFaster;
+      result.outcome = ComparisonResult::kFaster;
       return result;
     }
     if (result.gain.high < 0) {
-      result.verdict = Verdict::kSlower;
+      result.outcome = ComparisonResult::kSlower;
       return result;
     }
     if (result.gain.high < options.worth) break;
   }
-  result.verdict = Verdict::kSame;
+  result.outcome = ComparisonResult::kSame;
   return result;
 }
 

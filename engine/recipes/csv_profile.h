@@ -1,5 +1,6 @@
 #pragma once
-// A look at a table in a text file: how it is written, and its columns as inferred from all rows.
+// The profile of a table in a text file: how it is written, and its columns as inferred from all
+// rows.
 
 #include <cstdint>
 #include <map>
@@ -33,11 +34,11 @@ struct Column {
 };
 inline constexpr size_t kMostValues = 1000;
 
-struct CsvLook {
+struct CsvProfile {
   data::CsvFileOptions format = {};     ///< how the file is written; without fields
   std::vector<Column> columns;          ///< two or more, those without a name left out
   int64_t rows = 0;                     ///< without the header
-  std::vector<std::string> notes = {};  ///< what deserves a word, a line each
+  std::vector<std::string> notes = {};  ///< notes for the user, a line each
 
   /// The column that the request calls by its name; kUsage if there is none.
   size_t column(const std::string& name, const char* option) const;
@@ -50,9 +51,9 @@ struct CsvLook {
 /// kData for a file without a header, with fewer than two columns or rows, or with rows of another
 /// number of cells; and for numbers that are written with currencies, percent signs or thousands
 /// separators.
-CsvLook look_at_csv(const RecipeRequest& request);
+CsvProfile inspect_csv(const RecipeRequest& request);
 /// The cells of one column in the first 200,000 records.
-std::vector<std::string> cells_of(const CsvLook& look, const Column& column);
+std::vector<std::string> cells_of(const CsvProfile& profile, const Column& column);
 /// Whether a column holds points in time: dates, or numbers by its name.
 bool is_time(const Column& column);
 

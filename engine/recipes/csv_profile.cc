@@ -1,4 +1,4 @@
-#include "recipes/csv_look.h"
+#include "recipes/csv_profile.h"
 
 #include <algorithm>
 #include <array>
@@ -67,9 +67,9 @@ std::string word_of(char delimiter) {
 }
 
 /// Finds what separates the columns, and whether quotes are ordinary characters.
-void find_format(const RecipeRequest& request, CsvLook& look) {
+void find_format(const RecipeRequest& request, CsvProfile& profile) {
   const std::string& path = request.data;
-  data::CsvFileOptions& format = look.format;
+  data::CsvFileOptions& format = profile.format;
   format.path = path;
   const bool tabs = path.ends_with(".tsv") || path.ends_with(".tab");
   const char usual = tabs ? '\t' : ',';
@@ -94,11 +94,11 @@ void find_format(const RecipeRequest& request, CsvLook& look) {
   if (found != usual || !request.delimiter.empty()) {
     format.delimiter = found;
     if (request.delimiter.empty())
-      look.notes.push_back(str("columns are separated by ", found == '\t' ? "tabs" : "'",
-                               found == '\t' ? "" : word_of(found), found == '\t' ? "" : "'"));
+      profile.notes.push_back(str("columns are separated by ", found == '\t' ? "tabs" : "'",
+                                  found == '\t' ? "" : word_of(found), found == '\t' ? "" : "'"));
   }
   format.quote = quote;
-  if (quote == '\0') look.notes.push_back("quotes are ordinary characters (quote: none)");
+  if (quote == '\0') profile.notes.push_back("quotes are ordinary characters (quote: none)");
 }
 
 /// A number with signs around it: "$1,200", "12 %", "1.234,5"; a column of them holds amounts.
@@ -144,11 +144,11 @@ bool is_dressed_number(std::string_view cell, char decimal) {
 }
 
 /// Takes the header, or numbers the columns of a file that has none.
-size_t read_header(const Table& table, CsvLook& look) {
+size_t read_header(const Table& table, CsvProfile& profile) {
   Cells cells;
   std::string scratch;
   table.cells(0, cells, scratch);
-  const std::string& path = look.format.path;
+  const std::string& path = profile.format.path;
   double ignored = 0;
   const bool numbers = std::all_of(cells.begin(), cells.end(), [&](std::string_view cell) {
     return formats::parse_number(cell, ignored);
@@ -164,23 +164,23 @@ size_t read_header(const Table& table, CsvLook& look) {
   std::vector<std::string> names;
   for (const std::string_view cell : cells) names.emplace_back(trim(cell));
   if (numbers || files) {
-    look.format.header = false;
+    profile.format.header = false;
     for (size_t c = 0; c < cells.size(); ++c) names[c] = std::to_string(c);
-    look.notes.push_back(str("there is no header: columns are called ", join(names, ", ")));
+    profile.notes.push_back(str("there is no header: columns are called ", join(names, ", ")));
   } else {
     const std::vector<std::string> before = names;
     data::tell_apart(names);
     for (size_t c = 0; c < names.size(); ++c)
       if (names[c] != before[c])
-        look.notes.push_back(
-            str("'", before[c], "' is there twice: column ", c + 1, " is called '", names[c], "'"));
+        profile.notes.push_back(str("duplicate column '", before[c], "': column ", c + 1,
+                                    " is called '", names[c], "'"));
   }
   for (size_t c = 0; c < names.size(); ++c) {
-    Column& column = look.columns.emplace_back();
+    Column& column = profile.columns.emplace_back();
     column.name = names[c];
     column.number = c;
   }
-  return look.format.header ? 1 : 0;
+  return profile.format.header ? 1 : 0;
 }
 
 /// A column of 0, 1, 2, … without a name, or with the one that pandas gives it.
@@ -190,28 +190,28 @@ bool is_index(const Column& column) {
 
 class Gathering {
  public:
-  explicit Gathering(CsvLook& look) : look_(look), times_(look.columns.size()) {
-    before_.resize(look.columns.size());
-    dressed_.resize(look.columns.size());
-    others_.resize(look.columns.size());
+  explicit Gathering(CsvProfile& profile) : profile_(profile), times_(profile.columns.size()) {
+    before_.resize(profile.columns.size());
+    dressed_.resize(profile.columns.size());
+    others_.resize(profile.columns.size());
   }
   void add(const Cells& cells, int64_t line) {
-    for (Column& column : look_.columns) add(column, cells[column.number], line);
+    for (Column& column : profile_.columns) add(column, cells[column.number], line);
   }
   void finish() {
-    for (Column& column : look_.columns) {
+    for (Column& column : profile_.columns) {
       const size_t c = column.number;
       column.time = times_[c].form();
       if (column.is_number && column.values.empty()) column.is_number = false;  // nothing but gaps
       if (!column.is_number && dressed_[c] && !others_[c] && column.time == data::TimeForm::kNone)
-        fail(ErrorCode::kData, look_.format.path, ":", dressed_[c]->line, ": column '", column.name,
-             "': '", data::printable(dressed_[c]->text),
+        fail(ErrorCode::kData, profile_.format.path, ":", dressed_[c]->line, ": column '",
+             column.name, "': '", data::printable(dressed_[c]->text),
              "' is a number with a currency, a percent sign, ",
              "thousands separators or another decimal mark; write plain numbers");
       if (!column.is_number && counts_number(c) && column.time == data::TimeForm::kNone)
-        look_.notes.push_back(str("'", column.name, "' is taken as categories: line ",
-                                  column.text->line, " has '", data::printable(column.text->text),
-                                  "'"));
+        profile_.notes.push_back(str("'", column.name, "' is taken as categories: line ",
+                                     column.text->line, " has '",
+                                     data::printable(column.text->text), "'"));
     }
   }
 
@@ -222,7 +222,7 @@ class Gathering {
     const size_t c = column.number;
     column.bytes += static_cast<int64_t>(cell.size());
     double number = 0;
-    const bool is_number = data::cell_number(cell, look_.format.decimal, number);
+    const bool is_number = data::cell_number(cell, profile_.format.decimal, number);
     if (data::is_missing(cell) || (is_number && std::isnan(number))) {
       column.has_missing = true;
       return;
@@ -230,18 +230,18 @@ class Gathering {
     if (is_number) {
       numbers_.insert(c);
       column.has_fraction =
-          column.has_fraction || cell.find(look_.format.decimal) != std::string_view::npos;
+          column.has_fraction || cell.find(profile_.format.decimal) != std::string_view::npos;
     } else {
       column.is_number = false;
       const OddCell odd{std::string(cell.substr(0, 40)), line};
       if (!column.text) column.text = odd;
-      if (!is_dressed_number(cell, look_.format.decimal))
+      if (!is_dressed_number(cell, profile_.format.decimal))
         others_[c] = true;
       else if (!dressed_[c])
         dressed_[c] = odd;
     }
     if (column.values.size() <= kMostValues) ++column.values[std::string(cell)];
-    times_[c].look(cell);
+    times_[c].observe(cell);
     note_order(column, cell);
   }
 
@@ -255,8 +255,8 @@ class Gathering {
     before = moment;
   }
 
-  CsvLook& look_;
-  std::vector<data::TimeLook> times_;
+  CsvProfile& profile_;
+  std::vector<data::TimeFormDetector> times_;
   std::vector<std::optional<double>> before_;
   std::vector<std::optional<OddCell>> dressed_;
   std::vector<bool> others_;
@@ -296,7 +296,7 @@ char find_decimal(const Table& table, size_t first, size_t columns) {
 
 }  // namespace
 
-size_t CsvLook::column(const std::string& name, const char* option) const {
+size_t CsvProfile::column(const std::string& name, const char* option) const {
   std::vector<std::string> names;
   for (size_t c = 0; c < columns.size(); ++c) {
     if (columns[c].name == name) return c;
@@ -319,40 +319,40 @@ std::vector<std::string> format_keys(const data::CsvFileOptions& format) {
 
 }  // namespace
 
-std::string CsvLook::block_keys() const {
+std::string CsvProfile::block_keys() const {
   std::string out;
   for (const std::string& key : format_keys(format)) out += "\n    " + key;
   return out;
 }
 
-std::string CsvLook::flow_keys() const {
+std::string CsvProfile::flow_keys() const {
   std::string out;
   for (const std::string& key : format_keys(format)) out += ", " + key;
   return out;
 }
 
-CsvLook look_at_csv(const RecipeRequest& request) {
-  CsvLook look;
-  find_format(request, look);
+CsvProfile inspect_csv(const RecipeRequest& request) {
+  CsvProfile profile;
+  find_format(request, profile);
   const std::string& path = request.data;
-  const char delimiter = look.format.delimiter != '\0'                      ? look.format.delimiter
+  const char delimiter = profile.format.delimiter != '\0' ? profile.format.delimiter
                          : path.ends_with(".tsv") || path.ends_with(".tab") ? '\t'
                                                                             : ',';
-  const Table table(path, {.delimiter = delimiter, .quote = look.format.quote});
+  const Table table(path, {.delimiter = delimiter, .quote = profile.format.quote});
   if (table.size() == 0) fail(ErrorCode::kData, path, ": the file is empty");
-  const size_t first = read_header(table, look);
+  const size_t first = read_header(table, profile);
   if (table.size() - first < 2)
     fail(ErrorCode::kData, path, ": expected a header and some rows, found ",
          table.size() - first == 1 ? "1 row" : "no rows");
-  look.format.decimal = find_decimal(table, first, look.columns.size());
-  if (look.format.decimal == ',') {
-    look.notes.emplace_back("numbers have decimal commas");
-    look.format.delimiter = delimiter;
+  profile.format.decimal = find_decimal(table, first, profile.columns.size());
+  if (profile.format.decimal == ',') {
+    profile.notes.emplace_back("numbers have decimal commas");
+    profile.format.delimiter = delimiter;
   }
-  Gathering gathering(look);
+  Gathering gathering(profile);
   Cells cells;
   std::string scratch;
-  const size_t columns = look.columns.size();
+  const size_t columns = profile.columns.size();
   for (size_t r = first; r < table.size(); ++r) {  // all rows: a class may come late
     table.cells(r, cells, scratch);
     if (cells.size() != columns)
@@ -361,31 +361,31 @@ CsvLook look_at_csv(const RecipeRequest& request) {
     gathering.add(cells, table.line(r));
   }
   gathering.finish();
-  look.rows = static_cast<int64_t>(table.size() - first);
-  std::erase_if(look.columns, [&](const Column& column) {
-    if (!look.format.header || !is_index(column)) return false;
-    look.notes.push_back(column.name.empty()
-                             ? str("column ", column.number + 1,
-                                   " has no name (an index written by pandas?); left out")
-                             : str("'", column.name, "' is an index written by pandas; left out"));
+  profile.rows = static_cast<int64_t>(table.size() - first);
+  std::erase_if(profile.columns, [&](const Column& column) {
+    if (!profile.format.header || !is_index(column)) return false;
+    profile.notes.push_back(
+        column.name.empty() ? str("column ", column.number + 1,
+                                  " has no name (an index written by pandas?); left out")
+                            : str("'", column.name, "' is an index written by pandas; left out"));
     return true;
   });
-  if (look.columns.size() < 2)
+  if (profile.columns.size() < 2)
     fail(ErrorCode::kData, path, ":1: expected at least two columns with names, found ",
-         look.columns.size());
-  return look;
+         profile.columns.size());
+  return profile;
 }
 
-std::vector<std::string> cells_of(const CsvLook& look, const Column& column) {
-  const std::string& path = look.format.path;
-  const char delimiter = look.format.delimiter != '\0'                      ? look.format.delimiter
+std::vector<std::string> cells_of(const CsvProfile& profile, const Column& column) {
+  const std::string& path = profile.format.path;
+  const char delimiter = profile.format.delimiter != '\0' ? profile.format.delimiter
                          : path.ends_with(".tsv") || path.ends_with(".tab") ? '\t'
                                                                             : ',';
-  const Table table(path, {.delimiter = delimiter, .quote = look.format.quote});
+  const Table table(path, {.delimiter = delimiter, .quote = profile.format.quote});
   std::vector<std::string> out;
   Cells cells;
   std::string scratch;
-  for (size_t r = look.format.header ? 1 : 0; r < std::min(table.size(), kMostRecords); ++r) {
+  for (size_t r = profile.format.header ? 1 : 0; r < std::min(table.size(), kMostRecords); ++r) {
     table.cells(r, cells, scratch);
     if (column.number < cells.size()) out.emplace_back(cells[column.number]);
   }

@@ -1,6 +1,6 @@
-// Races on made-up times, where the outcome is known.
+// Comparisons of synthetic times, where the result is known.
 
-#include "tune/race.h"
+#include "tune/comparison.h"
 
 #include <gtest/gtest.h>
 
@@ -34,37 +34,38 @@ Block noisy(double mean, uint64_t seed) {
   };
 }
 
-TEST(Race, EndsAsSoonAsTheOutcomeIsClear) {
+TEST(Comparison, EndsAsSoonAsTheResultIsClear) {
   const auto never = [] { return false; };
-  const Race faster = race(noisy(1.2, 1), noisy(1.0, 2), {}, never);
-  EXPECT_EQ(faster.verdict, Verdict::kFaster);
+  const Comparison faster = compare(noisy(1.2, 1), noisy(1.0, 2), {}, never);
+  EXPECT_EQ(faster.outcome, ComparisonResult::kFaster);
   EXPECT_LE(faster.rounds, 8);
   EXPECT_LT(faster.gain.low, 0.2);
   EXPECT_GT(faster.gain.high, 0.2);
-  const Race slower = race(noisy(1.0, 3), noisy(1.2, 4), {}, never);
-  EXPECT_EQ(slower.verdict, Verdict::kSlower);
+  const Comparison slower = compare(noisy(1.0, 3), noisy(1.2, 4), {}, never);
+  EXPECT_EQ(slower.outcome, ComparisonResult::kSlower);
   EXPECT_LE(slower.rounds, 8);
 }
 
-TEST(Race, ClaimsNothingBelowNoise) {
+TEST(Comparison, ClaimsNothingBelowNoise) {
   int claims = 0;
   for (uint64_t seed = 0; seed < 50; ++seed)
-    claims += race(noisy(1, 100 + seed), noisy(1, 200 + seed), {}, [] { return false; }).verdict ==
-              Verdict::kFaster;
+    claims += compare(noisy(1, 100 + seed), noisy(1, 200 + seed), {}, [] {
+                return false;
+              }).outcome == ComparisonResult::kFaster;
   // A false claim needs a gain of over 1%; the second measurement of a search removes most of them.
   EXPECT_LE(claims, 3);
 }
 
-TEST(Race, StopsWhenAsked) {
+TEST(Comparison, StopsWhenAsked) {
   int calls = 0;
-  const Race stopped = race(noisy(1, 1), noisy(1, 2), {}, [&] { return ++calls > 3; });
-  EXPECT_EQ(stopped.verdict, Verdict::kStopped);
+  const Comparison stopped = compare(noisy(1, 1), noisy(1, 2), {}, [&] { return ++calls > 3; });
+  EXPECT_EQ(stopped.outcome, ComparisonResult::kStopped);
   EXPECT_EQ(stopped.rounds, 3);
 }
 
 /// Settings with known speeds: "fast" takes 0.8 of the time, "unsafe" 0.5 but is objected to,
-/// "lucky" helps only in the first race, "huge" does not fit.
-class MadeUp final : public Subject {
+/// "lucky" helps only in the first comparison, "huge" does not fit.
+class MadeUp final : public TuningTarget {
  public:
   std::string name() const override { return "made up"; }
   std::string kind() const override { return "training"; }
@@ -95,8 +96,8 @@ class MadeUp final : public Subject {
     const double b = settings.at("b") == "slower" ? 2 : 1;
     return std::make_unique<Fixed>(a * b, settings.at("b") == "lucky");
   }
-  std::optional<std::string> objection(const Settings&, const Change& change,
-                                       const Budget&) override {
+  std::optional<std::string> rejection_reason(const Settings&, const Change& change,
+                                              const Budget&) override {
     if (change.value == "unsafe" && !can_compare) return std::nullopt;
     return change.value == "unsafe" ? "the loss moves" : "";
   }
@@ -116,8 +117,8 @@ TEST(Search, TakesWhatIsConfirmedAndSaysWhyNot) {
   ASSERT_EQ(result.trials.size(), 5u);
   // A first change of each dimension, then the others.
   EXPECT_EQ(result.trials[0].why, "does not fit");
-  EXPECT_EQ(result.trials[1].verdict, Verdict::kSlower);
-  EXPECT_EQ(result.trials[1].rounds, 2);  // hopeless
+  EXPECT_EQ(result.trials[1].outcome, ComparisonResult::kSlower);
+  EXPECT_EQ(result.trials[1].rounds, 2);  // early_reject
   EXPECT_TRUE(result.trials[2].accepted);
   EXPECT_NEAR(result.trials[2].gain.mean, 0.25, 0.01);
   EXPECT_EQ(result.trials[3].why, "the loss moves");
@@ -144,7 +145,7 @@ TEST(Search, WhatIsUndecidedIsTriedAgain) {
   const Result before = search(first, options);
   EXPECT_FALSE(before.finished);
   ASSERT_EQ(before.trials.size(), 5u);
-  EXPECT_EQ(before.trials[3].verdict, Verdict::kStopped);
+  EXPECT_EQ(before.trials[3].outcome, ComparisonResult::kStopped);
   EXPECT_NE(before.trials[3].why.find("no time was left"), std::string::npos);
   options.known = before.trials;
   const Result after = search(second, options);

@@ -1,4 +1,4 @@
-"""Data and configs for predict_learnt.sh, into the folder that is named."""
+"""Data and configs for predict_fitted.sh, into the folder that is named."""
 import os
 import random
 import struct
