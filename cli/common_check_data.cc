@@ -82,11 +82,11 @@ void check_data(const train::RunConfig& config, const std::string& pictures) {
   if (pictures.empty()) return;
   for (data::Loader* loader : {opened.train_loader.get(), opened.valid_loader.get()})
     if (loader) loader->seek({});
-  constexpr int64_t kMost = 24;
+  constexpr int64_t kMax = 24;
   print("pictures: " +
         data::write_pictures(
             pictures, {{"train", opened.train_loader.get()}, {"valid", opened.valid_loader.get()}},
-            kMost) +
+            kMax) +
         "\n");
 }
 

@@ -112,7 +112,7 @@ void InferCommand::add_language_options() {
   const auto* chunk =
       app_.add_option("--chunk", chunk_,
                       "tokens of prompts that a language model reads in a step (default: 256)")
-          ->check(in_range(int64_t{1}, llm::Runner::kMostRows));
+          ->check(in_range(int64_t{1}, llm::Runner::kMaxRows));
   const auto* activations =
       app_.add_option(
               "--activations", activations_,
@@ -335,8 +335,8 @@ void InferCommand::set_streams() {
     if (alone) predict_.streams = 1;
     return;
   }
-  if (speed_.streams.size() != 1 || speed_.streams[0] > infer::Streams::kMost)
-    fail(ErrorCode::kUsage, "--streams: expected one number up to ", infer::Streams::kMost,
+  if (speed_.streams.size() != 1 || speed_.streams[0] > infer::Streams::kMax)
+    fail(ErrorCode::kUsage, "--streams: expected one number up to ", infer::Streams::kMax,
          " for this model, found ",
          speed_.streams.size() != 1 ? str(speed_.streams.size(), " numbers")
                                     : std::to_string(speed_.streams[0]));

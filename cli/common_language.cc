@@ -31,12 +31,12 @@ bool print_piece(const std::string& piece) {
 
 std::shared_ptr<grammar::Constraint> schema_constraint(const std::string& file,
                                                        const tokenizers::Tokenizer& tokenizer) {
-  constexpr uint64_t kMostBytes = uint64_t{16} << 20;
+  constexpr uint64_t kMaxBytes = uint64_t{16} << 20;
   grammar::Grammar grammar;
   if (file == "object" && !file_exists(file)) {
     grammar = grammar::json_object_grammar();
   } else {
-    const Json schema = parse_json(read_file(file, kMostBytes, ErrorCode::kConfig), file);
+    const Json schema = parse_json(read_file(file, kMaxBytes, ErrorCode::kConfig), file);
     grammar = grammar::compile_json_schema(schema);
   }
   return std::make_shared<grammar::Constraint>(

@@ -10,7 +10,7 @@
 namespace paddle::cli {
 namespace {
 
-constexpr auto kLongestSilence = std::chrono::seconds(30);
+constexpr auto kMaxSilence = std::chrono::seconds(30);
 
 /// At most `size` bytes, without a part of a character at the end.
 std::string cut(const std::string& text, size_t size) {
@@ -70,7 +70,7 @@ void StepProgress::show(const std::string& what, int64_t done, int64_t total) {
     bar_.draw(share, time.empty() ? what : time + "  " + what);
   else if (what != last_what_)
     print_line(what);
-  else if (Clock::now() - last_line_ > kLongestSilence)
+  else if (Clock::now() - last_line_ > kMaxSilence)
     print_line(str(what, ": ", percent_of(share), "%", time.empty() ? "" : ", ", time));
   last_what_ = what;
 }

@@ -73,9 +73,9 @@ int run_merge(MergeOptions& options) {
   if (options.scale_option->count() > 0) job.scale = options.scale;
   const quant::MergeReport report = quant::merge_lora(job, quant_progress(options.json));
   // A small change can vanish in 16 bits.
-  constexpr double kMostRounding = 0.1;
+  constexpr double kMaxRounding = 0.1;
   for (const auto& each : report.weights)
-    if (each.rounding > kMostRounding)
+    if (each.rounding > kMaxRounding)
       print_error("warning: " + each.name + ": storing it loses " + fixed(100 * each.rounding, 1) +
                   "% of what the adapter adds");
   if (options.json) {

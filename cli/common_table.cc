@@ -10,18 +10,18 @@
 namespace paddle::cli {
 
 std::string Table::text() const {
-  constexpr size_t kWidest = 48;
+  constexpr size_t kMaxWidth = 48;
   std::vector<size_t> widths;
-  for (const std::string& name : header_) widths.push_back(std::min(name.size(), kWidest));
+  for (const std::string& name : header_) widths.push_back(std::min(name.size(), kMaxWidth));
   for (const auto& row : rows_)
     for (size_t i = 0; i < std::min(row.size(), widths.size()); ++i)
-      widths[i] = std::max(widths[i], std::min(row[i].size(), kWidest));
+      widths[i] = std::max(widths[i], std::min(row[i].size(), kMaxWidth));
   std::string out;
   const auto add = [&](const std::vector<std::string>& cells) {
     std::string line;
     for (size_t i = 0; i < std::min(cells.size(), widths.size()); ++i) {
       std::string cell = printable(cells[i]);
-      if (cell.size() > kWidest) cell = "…" + cell.substr(cell.size() - kWidest + 1);
+      if (cell.size() > kMaxWidth) cell = "…" + cell.substr(cell.size() - kMaxWidth + 1);
       if (i + 1 < cells.size()) cell.resize(std::max(cell.size(), widths[i]), ' ');
       line += (i ? "  " : "") + cell;
     }

@@ -18,7 +18,7 @@ namespace paddle::cli {
 namespace {
 
 /// Bytes of a text for --perplexity; its tokens are in memory.
-constexpr uint64_t kLargestText = uint64_t{256} << 20;
+constexpr uint64_t kMaxTextBytes = uint64_t{256} << 20;
 
 int interrupt_status() { return pending_interrupt() ? 128 + pending_interrupt() : 0; }
 
@@ -225,7 +225,7 @@ int InferCommand::run(int argc, char** argv) {
   const bool quantizes = weights_as_ != "as-is";
   if (activations_.empty())
     activations_ = has_text() || is_text_benchmark() || quantizes ? "int16" : "float32";
-  if (perplexity_->count() > 0) text_ = read_file(measured_, kLargestText);
+  if (perplexity_->count() > 0) text_ = read_file(measured_, kMaxTextBytes);
   set_load_options();
   if (is_text_benchmark()) return time_text();
   set_streams();

@@ -40,7 +40,7 @@ ir::Module load(const Options& o) {
 /// The text for a file; its large constants are written beside it.
 std::string with_files_beside(const ir::Module& module, const std::string& file) {
   runtime::ConstantFiles files = constants_beside(file);
-  return ir::print(module, files, runtime::ConstantFiles::kLongest);
+  return ir::print(module, files, runtime::ConstantFiles::kMaxLength);
 }
 
 /// The passes named by `--passes`, or the whole pipeline.

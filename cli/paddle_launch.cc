@@ -93,13 +93,13 @@ int run(int argc, char** argv) {
   bool check = false, simulate = false, dry_run = false, json = false;
   cli::Option* const ranks =
       app.add_option("-n,--ranks", options.ranks, "processes to start on this machine")
-          ->check(cli::in_range(1, comm::kMostRanks));
+          ->check(cli::in_range(1, comm::kMaxRanks));
   cli::Option* const nodes =
       app.add_option("--nodes,--nnodes", options.nodes, "launchers of the run, one a machine")
-          ->check(cli::in_range(1, comm::kMostRanks));
+          ->check(cli::in_range(1, comm::kMaxRanks));
   cli::Option* const node =
       app.add_option("--node-rank", options.node, "number of this launcher, from 0")
-          ->check(cli::in_range(0, comm::kMostRanks - 1));
+          ->check(cli::in_range(0, comm::kMaxRanks - 1));
   cli::Option* const rendezvous =
       app.add_option("--rendezvous", options.rendezvous, "host:port of the launcher with number 0");
   app.add_option(

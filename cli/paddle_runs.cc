@@ -82,9 +82,9 @@ int run(int argc, char** argv) {
   for (const train::RunInfo& each : runs)
     for (const auto& [name, value] : each.valid)
       if (std::find(metrics.begin(), metrics.end(), name) == metrics.end()) metrics.push_back(name);
-  constexpr size_t kMostKeys = 6;
+  constexpr size_t kMaxKeys = 6;
   for (const std::string& name : metrics) table.add_column(name);
-  const size_t shown = std::min(keys.size(), kMostKeys);
+  const size_t shown = std::min(keys.size(), kMaxKeys);
   for (size_t k = 0; k < shown; ++k) table.add_column(keys[k]);
   for (const train::RunInfo& each : runs) {
     std::vector<std::string> row = {each.path, each.status, std::to_string(each.step),

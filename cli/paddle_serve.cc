@@ -81,7 +81,7 @@ int run(int argc, char** argv) {
   app.add_option("--chunk", chunk,
                  "tokens of prompts that a step reads at most (default: 256); --step-ms may allow "
                  "fewer")
-      ->check(cli::in_range(int64_t{1}, llm::Runner::kMostRows));
+      ->check(cli::in_range(int64_t{1}, llm::Runner::kMaxRows));
   app.add_option(
          "--cache", cache,
          "paged: blocks of tokens that sequences allocate as they grow and share (default); "

@@ -58,7 +58,7 @@ class Console final : public train::TrainObserver {
     last_ = p;
     if (p.total_steps <= 0) return;
     if (!bar_.is_on_terminal()) {
-      if (Clock::now() - last_line_ > kLongestSilence)
+      if (Clock::now() - last_line_ > kMaxSilence)
         put(str("at     step ", p.step, " of ", p.total_steps, "  loss ", cli::short_number(p.loss),
                 "  ", static_cast<int64_t>(p.samples_per_second), " samples/s  data ",
                 percent(p.data_share), "  ", cli::short_duration(p.seconds_left), " left"));
@@ -72,7 +72,7 @@ class Console final : public train::TrainObserver {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr auto kLongestSilence = std::chrono::seconds(30);
+  static constexpr auto kMaxSilence = std::chrono::seconds(30);
   static std::string percent(double share) {
     return std::to_string(static_cast<int>(100 * share + 0.5)) + "%";
   }

@@ -25,15 +25,15 @@ Tensors forward_products(const Tensors& outputs, const Tensors& inputs, const Te
 }
 
 Tensor jacobian_between(const Tensor& output, const Tensor& input, bool batched) {
-  constexpr int64_t kMostRows = 65536;
+  constexpr int64_t kMaxRows = 65536;
   const size_t skipped = batched ? 1 : 0;
   Shape of_output(output.shape().begin() + static_cast<std::ptrdiff_t>(skipped),
                   output.shape().end());
   const auto n = element_count(std::span<const Dim>(of_output)).constant();
-  if (!n || *n > kMostRows)
+  if (!n || *n > kMaxRows)
     fail(ErrorCode::kConfig, "jacobian: the output is ", output.type(),
          ", expected a known number ", batched ? "of elements per sample" : "of elements",
-         ", at most ", kMostRows);
+         ", at most ", kMaxRows);
   Shape shape = batched ? Shape{input.dim(0)} : Shape{};
   shape.insert(shape.end(), of_output.begin(), of_output.end());
   shape.insert(shape.end(), input.shape().begin() + static_cast<std::ptrdiff_t>(skipped),

@@ -111,7 +111,7 @@ class Minimizer {
 /// around one. The point at 0 where neither finds a good one.
 Minimizer::Found Minimizer::search(const Tensor& position, const Tensor& direction,
                                    const Point& origin, Tensor evaluations) const {
-  constexpr double kDecrease = 1e-4, kCurvature = 0.9, kLongest = 10, kSmallest = 1e-8;
+  constexpr double kDecrease = 1e-4, kCurvature = 0.9, kMaxStep = 10, kMinStep = 1e-8;
   const auto is_too_far = [&](const Point& p) {
     return none_of(ops::less_equal(p.value, origin.value + kDecrease * p.at * origin.slope));
   };
@@ -149,7 +149,7 @@ Minimizer::Found Minimizer::search(const Tensor& position, const Tensor& directi
         const Tensor done = either(either(passed, good), rises);
         Tensors out = {turn + Tensor::number(int64_t{1}), done, either(passed, rises),
                        count + Tensor::number(int64_t{1}),
-                       ops::minimum(2.0 * length, number(kLongest))};
+                       ops::minimum(2.0 * length, number(kMaxStep))};
         put(out, now);
         put(out, chosen(passed, before, chosen(done, now, low)));
         put(out, chosen(passed, now, chosen(rises, before, high)));
@@ -170,7 +170,7 @@ Minimizer::Found Minimizer::search(const Tensor& position, const Tensor& directi
   put(state, high);
   state = interpreter.loop(
       [&](const Tensors& s) {
-        const Tensor wide = ops::greater_equal(ops::abs(s[7] - s[3]), Tensor::number(kSmallest));
+        const Tensor wide = ops::greater_equal(ops::abs(s[7] - s[3]), Tensor::number(kMinStep));
         return Tensors{both(both(below(s[0], o_.search_iterations), none_of(s[1])), wide)};
       },
       [&](const Tensors& s) {

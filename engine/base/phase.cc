@@ -5,7 +5,7 @@
 namespace paddle {
 namespace {
 
-constexpr size_t kMostRecords = 100;
+constexpr size_t kMaxRecords = 100;
 thread_local std::vector<PhaseRecord> records;
 thread_local int depth = 0;
 
@@ -20,7 +20,7 @@ Phase::Phase(std::string name)
 Phase::~Phase() {
   --depth;
   const bool failed = std::uncaught_exceptions() > exceptions_;
-  if (!failed && records.size() >= kMostRecords) return;
+  if (!failed && records.size() >= kMaxRecords) return;
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start_;
   records.push_back({std::move(name_), depth_, taken.count(), failed});
 }

@@ -28,8 +28,8 @@ bool has(std::initializer_list<const char*> names) {
 int number(const char* name, int least) {
   const std::string value = environment(name);
   const std::optional<int64_t> number = parse_integer(value);
-  if (!number || *number < least || *number > kMostRanks)
-    fail(ErrorCode::kUsage, name, ": expected a number from ", least, " to ", kMostRanks,
+  if (!number || *number < least || *number > kMaxRanks)
+    fail(ErrorCode::kUsage, name, ": expected a number from ", least, " to ", kMaxRanks,
          ", found '", value, "'");
   return static_cast<int>(*number);
 }

@@ -178,9 +178,9 @@ class MpiTransport final : public ProcessTransport {
   void wait(const Liveness::Scope& scope, Step&& step) {
     using Clock = std::chrono::steady_clock;
     const auto begun = Clock::now();
-    constexpr auto kShortest = std::chrono::microseconds(20),
-                   kLongest = std::chrono::microseconds(500);
-    for (auto pause = kShortest;;) {
+    constexpr auto kMinPause = std::chrono::microseconds(20),
+                   kMaxPause = std::chrono::microseconds(500);
+    for (auto pause = kMinPause;;) {
       const int missing = step();
       if (missing < 0) return;
       try {
@@ -192,7 +192,7 @@ class MpiTransport final : public ProcessTransport {
       }
       if (Clock::now() - begun < options_.spin) continue;
       std::this_thread::sleep_for(pause);
-      pause = std::min(2 * pause, kLongest);
+      pause = std::min(2 * pause, kMaxPause);
     }
   }
 

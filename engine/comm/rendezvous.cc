@@ -113,7 +113,7 @@ void Rendezvous::register_client(Client& client, const std::string& line) {
   int number = -1, further = -1;
   in >> token >> role >> number;
   client.closed = true;
-  if (token != token_ || number < 0 || number >= kMostRanks) return;
+  if (token != token_ || number < 0 || number >= kMaxRanks) return;
   if (role == "rank" && in >> address >> further) {
     if (further != attempt_ || number >= ranks_ || complete_ || rank(number)) return;
     client.rank = number;
@@ -121,7 +121,7 @@ void Rendezvous::register_client(Client& client, const std::string& line) {
   } else if (role == "node" && in >> further) {
     const bool known = std::any_of(clients_.begin(), clients_.end(),
                                    [&](const auto& other) { return other->node == number; });
-    if (known || further < 0 || further > kMostRanks) return;
+    if (known || further < 0 || further > kMaxRanks) return;
     client.node = number;
     client.node_ranks = further;
   } else {

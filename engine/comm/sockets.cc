@@ -144,10 +144,10 @@ void Socket::send_line(const std::string& line) const {
 }
 
 std::string Socket::receive_line() const {
-  constexpr size_t kLongest = 1 << 16;
+  constexpr size_t kMaxLineBytes = 1 << 16;
   std::string line;
   char c = 0;
-  while (line.size() < kLongest) {
+  while (line.size() < kMaxLineBytes) {
     const ssize_t n = ::recv(descriptor_, &c, 1, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0)

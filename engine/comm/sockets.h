@@ -9,7 +9,7 @@
 namespace paddle::comm {
 
 /// More ranks than any machine starts: numbers beyond are mistakes.
-inline constexpr int kMostRanks = 1024;
+inline constexpr int kMaxRanks = 1024;
 
 /// A whole decimal number; nullopt for anything else.
 std::optional<int64_t> parse_integer(const std::string& text);

@@ -325,9 +325,9 @@ class TcpTransport final : public ProcessTransport {
       t.size = c.their_bytes.size();
       return;
     }
-    constexpr uint64_t kLongest = uint64_t{1} << 40;
+    constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 40;
     if (theirs != Exchange::kMessage || (kind == theirs && t.header.tag == tag) || by_address ||
-        t.header.bytes > kLongest)
+        t.header.bytes > kMaxMessageBytes)
       refuse_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
     c.early = {true, t.header.tag, std::vector<std::byte>(t.header.bytes), 0};
     t.start_over();

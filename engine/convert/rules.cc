@@ -45,7 +45,7 @@ void check_groups(const Node& rename, size_t groups) {
   }
 }
 
-constexpr int64_t kMostAdded = 1'000'000;
+constexpr int64_t kMaxAdded = 1'000'000;
 
 /// The group plus `add` where it is a number of up to 9 digits, as a format of std::match_results.
 std::string shifted(const std::string& group, int64_t add, const SourceLocation& place) {
@@ -129,7 +129,7 @@ Rules Rules::read(const std::string& path) {
     if (match) check_groups(*rename, rule.expression.mark_count());
     if (perm) rule.perm = permutation_of(*perm);
     if (add) rule.add = add->as_int();
-    if (std::abs(rule.add) > kMostAdded) wrong(*add, str("add is beyond ", kMostAdded));
+    if (std::abs(rule.add) > kMaxAdded) wrong(*add, str("add is beyond ", kMaxAdded));
     out.rules_.push_back(std::move(rule));
   };
   if (!document.is_sequence())

@@ -119,8 +119,8 @@ std::optional<double> local_time(std::string_view text, bool day_first) {
 bool is_missing(std::string_view cell) {
   cell = trim(cell);
   if (cell.empty()) return true;
-  constexpr size_t kLongest = 6;
-  if (cell.size() > kLongest) return false;
+  constexpr size_t kMaxLength = 6;
+  if (cell.size() > kMaxLength) return false;
   static constexpr std::string_view kWords[] = {"na",  "n/a",  "<na>", "#n/a",
                                                 "#na", "null", "none", "\\n"};
   const std::string word = lowercase(cell);

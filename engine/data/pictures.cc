@@ -90,15 +90,15 @@ void draw_mask(formats::Image& image, const Array& mask) {
 
 /// "label: cat", for fields of few numbers.
 std::string caption_of(const Field& field, const Array& value) {
-  constexpr int64_t kMost = 12;
+  constexpr int64_t kMax = 12;
   std::string out = field.name + ":";
-  for (int64_t i = 0; i < std::min(value.size(), kMost); ++i) {
+  for (int64_t i = 0; i < std::min(value.size(), kMax); ++i) {
     const double number = value.number(i);
     const auto at = static_cast<size_t>(number);
     const bool named = is_integer(field.dtype) && number >= 0 && at < field.classes.size();
     out += " " + (named ? field.classes[at] : format_float(static_cast<float>(number)));
   }
-  return value.size() > kMost ? out + " …" : out;
+  return value.size() > kMax ? out + " …" : out;
 }
 
 std::string section(const std::string& folder, const PicturePart& part, int64_t most) {

@@ -61,10 +61,10 @@ std::string summary(const Field& field, const Value& value, const Vocabulary* vo
 
 /// "cat 120, dog 80" for a field of classes; "" for other fields.
 std::string class_counts(const Dataset& dataset, size_t field) {
-  constexpr size_t kMostClasses = 1000, kShown = 50;
+  constexpr size_t kMaxClasses = 1000, kShown = 50;
   const Field& described = dataset.fields()[field];
   std::map<int64_t, int64_t> counts;
-  if (described.class_count > 0 && described.class_count <= static_cast<int64_t>(kMostClasses))
+  if (described.class_count > 0 && described.class_count <= static_cast<int64_t>(kMaxClasses))
     for (int64_t id = 0; id < described.class_count; ++id) counts[id] = 0;
   bool any = false;
   for (int64_t i = 0; i < dataset.size(); ++i) {
@@ -72,7 +72,7 @@ std::string class_counts(const Dataset& dataset, size_t field) {
     if (!id) continue;
     any = true;
     ++counts[*id];
-    if (counts.size() > kMostClasses) return "";
+    if (counts.size() > kMaxClasses) return "";
   }
   if (!any) return "";
   std::vector<std::string> shown;

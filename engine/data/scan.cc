@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostListed = 1000, kMostCounted = 1000;
+constexpr size_t kMaxListed = 1000, kMaxCounted = 1000;
 constexpr int64_t kRunLength = 64;  ///< samples that are taken one after the other
 
 /// All samples in runs of neighbors, which share pages and compressed blocks of their file; the
@@ -107,7 +107,7 @@ class Scan {
       const ValueRange* range = ranges_[c];
       suspicious = range && (*id < range->low || *id >= range->high) && range->also != id;
       auto& counts = result_.classes[options_.class_fields[c]];
-      if (counts.size() <= kMostCounted) ++counts[*id];
+      if (counts.size() <= kMaxCounted) ++counts[*id];
     }
     if (!suspicious) return;
     if (auto bad = loader_.examine(index, sample_)) note_bad(index, std::move(*bad));
@@ -147,7 +147,7 @@ class Scan {
     ++result_.bad_count;
     result_.skipped_count += bad.skipped;
     found_.emplace(index, BadSampleFound{index, std::move(bad.reason), bad.skipped});
-    if (found_.size() > kMostListed) found_.erase(std::prev(found_.end()));
+    if (found_.size() > kMaxListed) found_.erase(std::prev(found_.end()));
   }
 
   Loader& loader_;
@@ -184,13 +184,13 @@ std::string gaps_of(const std::map<int64_t, int64_t>& counts, const Field& field
   std::vector<int64_t> present, missing;
   for (const auto& [number, count] : counts)
     if (number >= 0 && ignored != number) present.push_back(number);
-  if (present.empty() || counts.size() > kMostCounted) return "";
+  if (present.empty() || counts.size() > kMaxCounted) return "";
   const int64_t last =
       field.classes.empty() ? present.back() : std::max(present.back(), field.class_count - 1);
   if (!are_labels && field.classes.empty() && last >= 2 * static_cast<int64_t>(present.size()) + 2)
     return "";
-  constexpr size_t kMostMissing = 100;  // of which ten are shown
-  for (int64_t number = 0; number <= last && missing.size() < kMostMissing; ++number)
+  constexpr size_t kMaxMissing = 100;  // of which ten are shown
+  for (int64_t number = 0; number <= last && missing.size() < kMaxMissing; ++number)
     if (!std::binary_search(present.begin(), present.end(), number)) missing.push_back(number);
   if (missing.empty()) return "";
   if (missing.back() < present.front() && field.classes.empty())

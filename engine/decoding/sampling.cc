@@ -42,8 +42,8 @@ int64_t sample_token(std::span<const double> logits, const SamplingOptions& opti
   if (options.temperature <= 0) return largest - logits.begin();
   // Tokens less likely than this, relative to the best one, are never drawn: sorting the whole
   // vocabulary takes as long as a step of a small model.
-  constexpr double kLeastLogWeight = -50;
-  const double least = *largest + kLeastLogWeight * options.temperature;
+  constexpr double kMinLogWeight = -50;
+  const double least = *largest + kMinLogWeight * options.temperature;
   std::vector<int64_t> order;
   for (size_t i = 0; i < logits.size(); ++i)
     if (logits[i] >= least) order.push_back(static_cast<int64_t>(i));

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Weights of more bytes are not in memory at once.
-constexpr int64_t kMostAtOnce = int64_t{1} << 30;
+constexpr int64_t kMaxAtOnce = int64_t{1} << 30;
 
 int64_t weight_bytes(const onnx::ExportedModel& exported) {
   int64_t out = 0;
@@ -113,7 +113,7 @@ std::vector<CheckResult> check_export(const ExportJob& job, const std::string& f
   const auto initial = [&](const std::string& input) {
     return weights(exported_model.states.at(input));
   };
-  const bool streams = !job.check_with_onnxruntime && weight_bytes(exported_model) > kMostAtOnce;
+  const bool streams = !job.check_with_onnxruntime && weight_bytes(exported_model) > kMaxAtOnce;
   const OpenFile open = [&](const std::string& path) {
     return streams ? stream_file(path) : open_exported(job, path);
   };

@@ -21,20 +21,20 @@ using formats::onnx::Model;
 using formats::onnx::Node;
 using formats::onnx::TensorData;
 
-constexpr size_t kMostLines = 20;
+constexpr size_t kMaxLines = 20;
 
 /// Lines of differences; the last one counts those that are too many.
 class Lines {
  public:
   explicit Lines(std::vector<std::string>& out) : out_(out) {}
   ~Lines() {
-    if (count_ > kMostLines) out_.push_back(str("… and ", count_ - kMostLines, " more"));
+    if (count_ > kMaxLines) out_.push_back(str("… and ", count_ - kMaxLines, " more"));
   }
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
   template <class... Parts>
   void add(const Parts&... parts) {
-    if (++count_ <= kMostLines) out_.push_back(str(parts...));
+    if (++count_ <= kMaxLines) out_.push_back(str(parts...));
   }
 
  private:

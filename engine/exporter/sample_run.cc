@@ -40,9 +40,9 @@ std::vector<Array> random_inputs(const program::Model& model, const Sizes& sizes
   return out;
 }
 
-constexpr int64_t kMostElements = int64_t{1} << 24;
+constexpr int64_t kMaxElements = int64_t{1} << 24;
 
-/// Elements of all inputs, or more than kMostElements.
+/// Elements of all inputs, or more than kMaxElements.
 int64_t input_elements(const program::Model& model, const Sizes& sizes) {
   double total = 0;
   for (const auto& [name, type] : model.inputs()) {
@@ -56,8 +56,7 @@ int64_t input_elements(const program::Model& model, const Sizes& sizes) {
     }
     total += count;
   }
-  return total > static_cast<double>(kMostElements) ? kMostElements + 1
-                                                    : static_cast<int64_t>(total);
+  return total > static_cast<double>(kMaxElements) ? kMaxElements + 1 : static_cast<int64_t>(total);
 }
 
 /// Whether a symbol is the first axis of an input: most often the batch, which may be small.
@@ -84,8 +83,8 @@ std::optional<SampleRun> run_on_samples(program::Model& model,
                                         int64_t binding, std::string* refusal) {
   const std::vector<std::string> symbols = free_symbols(model);
   // Random inputs may make a loop endless.
-  constexpr int64_t kMostTurns = int64_t{1} << 16;
-  const runtime::LoopLimit limited(kMostTurns);
+  constexpr int64_t kMaxTurns = int64_t{1} << 16;
+  const runtime::LoopLimit limited(kMaxTurns);
   const auto begun = std::chrono::steady_clock::now();
   struct Scale {
     int64_t leading, others;
@@ -113,7 +112,7 @@ std::optional<SampleRun> run_on_samples(program::Model& model,
                 : (binding + 1) * (is_leading(model, symbols[i]) ? scale.leading : scale.others) +
                       (scale.distinct ? static_cast<int64_t>(i) : 0);
       }
-      if (input_elements(model, out.sizes) > kMostElements) continue;
+      if (input_elements(model, out.sizes) > kMaxElements) continue;
       out.inputs = random_inputs(model, out.sizes, static_cast<uint64_t>(binding), limit);
       try {
         model.reset();
@@ -123,8 +122,8 @@ std::optional<SampleRun> run_on_samples(program::Model& model,
       } catch (const Error& e) {
         if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
         if (refusal && refusal->empty()) *refusal = e.message();
-        constexpr std::chrono::seconds kLongest(15);
-        if (std::chrono::steady_clock::now() - begun > kLongest) return std::nullopt;
+        constexpr std::chrono::seconds kMaxTime(15);
+        if (std::chrono::steady_clock::now() - begun > kMaxTime) return std::nullopt;
       }
     }
   return std::nullopt;

@@ -12,7 +12,7 @@
 namespace paddle::formats {
 namespace {
 
-constexpr uint64_t kLargestProgram = uint64_t{256} << 20;
+constexpr uint64_t kMaxProgramBytes = uint64_t{256} << 20;
 
 using Field = ProtobufReader::Field;
 
@@ -226,7 +226,7 @@ bool is_paddle_program(const std::string& path) {
 }
 
 PaddleProgram read_paddle_program(const std::string& path) {
-  const std::string text = read_file(path, kLargestProgram, ErrorCode::kModel);
+  const std::string text = read_file(path, kMaxProgramBytes, ErrorCode::kModel);
   return path.ends_with(".json") ? read_pir(text, path) : ProgramReader(path, text).read();
 }
 

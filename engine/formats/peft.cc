@@ -16,7 +16,7 @@
 namespace paddle::formats {
 namespace {
 
-constexpr uint64_t kMostConfigBytes = uint64_t{1} << 24;
+constexpr uint64_t kMaxConfigBytes = uint64_t{1} << 24;
 
 /// The folder, which is there.
 const std::string& checked(const std::string& folder) {
@@ -94,14 +94,14 @@ void PeftAdapter::Patterns::add(const std::string& expression, double value) {
 }
 
 double PeftAdapter::Patterns::of(const std::string& layer, double fallback) const {
-  constexpr uint32_t kMostSteps = 1'000'000;
+  constexpr uint32_t kMaxSteps = 1'000'000;
   if (entries_.empty()) return fallback;
   const std::unique_ptr<pcre2_match_data, FreeWith<pcre2_match_data_free>> data(
       pcre2_match_data_create(1, nullptr));
   const std::unique_ptr<pcre2_match_context, FreeWith<pcre2_match_context_free>> context(
       pcre2_match_context_create(nullptr));
   if (!data || !context) fail(ErrorCode::kDevice, "out of memory for a pattern");
-  pcre2_set_match_limit(context.get(), kMostSteps);
+  pcre2_set_match_limit(context.get(), kMaxSteps);
   pcre2_set_heap_limit(context.get(), 16 << 10);  // KiB
   for (const auto& [compiled, value] : entries_) {
     const int found = pcre2_match(compiled->code.get(), reinterpret_cast<PCRE2_SPTR>(layer.data()),
@@ -148,7 +148,7 @@ PeftAdapter::PeftAdapter(const std::string& folder)
 
 void PeftAdapter::read_config(const std::string& path) {
   const auto json = nlohmann::ordered_json::parse(
-      read_file(path, kMostConfigBytes, ErrorCode::kModel), nullptr, false);
+      read_file(path, kMaxConfigBytes, ErrorCode::kModel), nullptr, false);
   if (!json.is_object()) fail(ErrorCode::kModel, path, ": is not a JSON object");
   try {
     if (const std::string type = json.value("peft_type", "LORA"); type != "LORA")

@@ -9,7 +9,7 @@ namespace paddle::formats {
 namespace {
 
 constexpr size_t kBlock = 512;
-constexpr uint64_t kLongestName = 1 << 16;
+constexpr uint64_t kMaxNameLength = 1 << 16;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -63,7 +63,8 @@ std::optional<std::string> pax_value(std::string_view records, std::string_view 
   std::optional<std::string> out;
   while (!records.empty()) {
     size_t length = 0, at = 0;
-    while (at < records.size() && records[at] >= '0' && records[at] <= '9' && length < kLongestName)
+    while (at < records.size() && records[at] >= '0' && records[at] <= '9' &&
+           length < kMaxNameLength)
       length = length * 10 + static_cast<size_t>(records[at++] - '0');
     if (at == 0 || at >= records.size() || records[at] != ' ' || length <= at + 1 ||
         length > records.size())
@@ -110,7 +111,7 @@ std::vector<TarMember> read_tar_index(std::span<const std::byte> content, const 
     const std::string_view data = text.substr(begin, *size);
     const char type = header[156];
     if (type == 'L' || type == 'x' || type == 'K' || type == 'g') {
-      if (*size > kLongestName) damaged("an extended header of more than 64 KiB");
+      if (*size > kMaxNameLength) damaged("an extended header of more than 64 KiB");
       if (type == 'L') {
         long_name = std::string(data.substr(0, data.find('\0')));
       } else if (type == 'x') {

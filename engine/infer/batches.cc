@@ -202,9 +202,9 @@ bool is_plain_folder(const program::Model& model, const std::string& path) {
 
 /// The images of a folder and of those in it.
 void add_images(const std::string& folder, int depth, std::vector<std::string>& out) {
-  constexpr int kMostNested = 32;
-  if (depth > kMostNested)
-    fail(ErrorCode::kData, folder, ": more than ", kMostNested, " folders inside each other");
+  constexpr int kMaxNested = 32;
+  if (depth > kMaxNested)
+    fail(ErrorCode::kData, folder, ": more than ", kMaxNested, " folders inside each other");
   for (const std::string& name : list_directory(folder)) {
     if (name.starts_with('.')) continue;
     const std::string path = join_path(folder, name);

@@ -34,10 +34,10 @@ double overlap_of(const FoundBox& a, const FoundBox& b) {
 std::vector<FoundBox> suppressed(std::vector<FoundBox> boxes,
                                  const program::BoxPrediction& options) {
   // More candidates change little and cost the square of their number.
-  constexpr size_t kMostCandidates = 3000;
+  constexpr size_t kMaxCandidates = 3000;
   std::stable_sort(boxes.begin(), boxes.end(),
                    [](const FoundBox& a, const FoundBox& b) { return a.score > b.score; });
-  if (boxes.size() > kMostCandidates) boxes.resize(kMostCandidates);
+  if (boxes.size() > kMaxCandidates) boxes.resize(kMaxCandidates);
   std::vector<FoundBox> kept;
   for (const FoundBox& box : boxes) {
     if (static_cast<int64_t>(kept.size()) == options.most) break;

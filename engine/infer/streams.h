@@ -21,7 +21,7 @@ namespace paddle::infer {
 
 class Streams {
  public:
-  static constexpr int64_t kMost = 128;
+  static constexpr int64_t kMax = 128;
 
   /// `count` clones of the model, which share `threads` threads as evenly as possible; each has at
   /// least one. What the model has compiled so far is shared, so run it once before. kUsage for

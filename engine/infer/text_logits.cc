@@ -52,9 +52,9 @@ class WholeTextLogits final : public TextLogits {
  private:
   int64_t bin_of(int64_t length) const {
     if (fixed_) return *fixed_;
-    constexpr int64_t kSmallest = 16;
+    constexpr int64_t kMin = 16;
     const auto bin = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
-    return std::min(std::max(bin, kSmallest), std::max(context_, length));
+    return std::min(std::max(bin, kMin), std::max(context_, length));
   }
 
   /// The input of this name for the tokens, padded to a length: all of one document.
@@ -135,7 +135,7 @@ class CachedTextLogits final : public TextLogits {
     if (first > 0 || std::ssize(tokens) > slots_) return whole_->of(tokens, first);
     std::vector<double> logits;
     while (cached_ < tokens.size()) {
-      const size_t count = std::min(tokens.size() - cached_, kMostRows);
+      const size_t count = std::min(tokens.size() - cached_, kMaxRows);
       const Array out = run(tokens.subspan(cached_, count));
       cached_ += count;
       if (cached_ < tokens.size()) continue;
@@ -146,7 +146,7 @@ class CachedTextLogits final : public TextLogits {
   }
 
  private:
-  static constexpr size_t kMostRows = 256;  ///< of a run
+  static constexpr size_t kMaxRows = 256;  ///< of a run
   static bool is_positions(const std::string& name) {
     return name == "positions" || name == "token_positions";
   }

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kChunk = 32;
 constexpr size_t kMaxLine = 4000;
 /// The wall time of a job that waits or shares the processor, in units of its limit.
-constexpr double kMostWallTime = 5;
+constexpr double kMaxWallTime = 5;
 
 struct Range {
   size_t begin, end;
@@ -138,7 +138,7 @@ class Supervisor {
   }
 
   bool is_late(const Child& child) const {
-    return seconds_since(child.started) > kMostWallTime * options_.timeout_seconds ||
+    return seconds_since(child.started) > kMaxWallTime * options_.timeout_seconds ||
            cpu_seconds(child.pid) - child.cpu_started > options_.timeout_seconds;
   }
 

@@ -184,15 +184,15 @@ class Parser {
     blanks();  // a location may follow
     if (!text_.substr(std::min(at_, text_.size())).starts_with("split[")) return out;
     word("split");
-    constexpr int64_t kMostUnits = int64_t{1} << 50;
+    constexpr int64_t kMaxUnits = int64_t{1} << 50;
     expect("[");
     do {
       Split& s = out.emplace_back();
       s.dim = number();
       expect(":");
-      s.outer = number_below(kMostUnits);
+      s.outer = number_below(kMaxUnits);
       expect("x");
-      s.units = number_below(kMostUnits);
+      s.units = number_below(kMaxUnits);
       word("over");
       s.axis = number();
       if (static_cast<size_t>(s.dim) >= type.shape.size() || s.outer < 1 || s.units < 1)

@@ -256,7 +256,7 @@ std::vector<Host> parse_hosts(const std::string& text) {
     host.name = std::string(trim(entry.substr(0, colon)));
     if (colon != std::string::npos) {
       const auto ranks = comm::parse_integer(entry.substr(colon + 1));
-      if (!ranks || *ranks < 1 || *ranks > comm::kMostRanks) host.name.clear();
+      if (!ranks || *ranks < 1 || *ranks > comm::kMaxRanks) host.name.clear();
       host.ranks = static_cast<int>(ranks.value_or(1));
     }
     if (host.name.empty() || host.name.starts_with('-'))

@@ -67,8 +67,8 @@ BenchmarkResult benchmark(const std::shared_ptr<LoadedModel>& model,
     fail(ErrorCode::kUsage, "--prefill and --decode are ", length,
          " tokens; the model's context is ", model->context());
   const int64_t most = *std::max_element(options.streams.begin(), options.streams.end());
-  if (most > Runner::kMostRows)
-    fail(ErrorCode::kUsage, "--streams is ", most, ", expected at most ", Runner::kMostRows);
+  if (most > Runner::kMaxRows)
+    fail(ErrorCode::kUsage, "--streams is ", most, ", expected at most ", Runner::kMaxRows);
   Runner runner(model, {.sequences = most,
                         .context = length,
                         .cache = options.cache,

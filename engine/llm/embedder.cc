@@ -49,9 +49,8 @@ std::vector<float> Embedder::embed(const std::vector<tokenizers::TokenId>& token
   const std::lock_guard lock(mutex_);
   const auto count = static_cast<int64_t>(tokens.size());
   // A few lengths serve all texts, so that few plans do; the length of a text decides its own.
-  const int64_t bin =
-      std::max(kSmallestBin,
-               std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(tokens.size())), context_));
+  const int64_t bin = std::max(
+      kMinBin, std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(tokens.size())), context_));
   Array input = Array::zeros(DType::kI64, {1, bin});
   std::copy(tokens.begin(), tokens.end(), input.data<int64_t>());
   const Array hidden =

@@ -168,12 +168,12 @@ void check_sizes(const FamilyKeys& keys, const ModelFiles& files,
     return value;
   };
   const auto expression = [&](const char* name) { return params.at(name).first; };
-  constexpr int64_t kMostExperts = 4096;
+  constexpr int64_t kMaxExperts = 4096;
   if (files.weights)
     if (const auto tensors = std::ssize(files.weights->tensors()); number("layers") > tensors)
       keys.refuse({expression("layers")}, str("more layers than the file has tensors, ", tensors));
-  if (number("experts") > kMostExperts)
-    keys.refuse({expression("experts")}, str("more than ", kMostExperts, " experts"));
+  if (number("experts") > kMaxExperts)
+    keys.refuse({expression("experts")}, str("more than ", kMaxExperts, " experts"));
   if (const int64_t heads = number("heads"), groups = number("kv_heads");
       heads > 0 && groups > 0 && heads % groups != 0)
     keys.refuse({expression("heads"), expression("kv_heads")},

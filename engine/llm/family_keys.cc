@@ -84,8 +84,8 @@ FamilyKeys::FamilyKeys(const ModelFiles& files, bool is_given)
 
 /// "llama.block_count is 0": what the files say of the keys that an expression names.
 std::vector<std::string> FamilyKeys::describe(const Node& expression, bool with_missing) const {
-  constexpr size_t kLongest = 60;
-  constexpr uint64_t kMostBytes = uint64_t{1} << 20;
+  constexpr size_t kMaxLength = 60;
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 20;
   std::vector<std::string> parts;
   std::set<std::string> seen;
   for (const std::string& name : names_in(expression.text, true)) {
@@ -97,12 +97,12 @@ std::vector<std::string> FamilyKeys::describe(const Node& expression, bool with_
     }
     std::string text = "a long value";
     try {
-      TextBudget budget("describing a key", kMostBytes);
+      TextBudget budget("describing a key", kMaxBytes);
       text = value->repr(budget);
     } catch (const Error&) {
       // as it is
     }
-    if (text.size() > kLongest) text = "a long value";
+    if (text.size() > kMaxLength) text = "a long value";
     parts.push_back(str(files_.spelled(name), " is ", text));
   }
   return parts;
@@ -169,9 +169,9 @@ std::string FamilyKeys::read_param(const std::string& name, const Node& expressi
     const Json parsed = parse_json(value, name);
     if (!parsed.text.empty()) expected("a number of 64 bits");
     if (is_size(name)) {
-      constexpr int64_t kMost = int64_t{1} << 40;
+      constexpr int64_t kMax = int64_t{1} << 40;
       if (parsed.kind != Json::Kind::kInteger) expected("an integer");
-      if (parsed.integer < 0 || parsed.integer > kMost) expected("a size");
+      if (parsed.integer < 0 || parsed.integer > kMax) expected("a size");
       if (parsed.integer == 0 && !(least && *least == 0)) expected("at least 1");
     } else if (least && *least >= 0 && value.starts_with('-')) {
       expected("a number that is not negative");

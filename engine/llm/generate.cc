@@ -59,7 +59,7 @@ std::string speculative_step(LanguageModel& model, Generation& generation,
   const DraftOffer offer{&model.speculation,
                          model.speculation.candidates(text, std::max<int64_t>(0, room))};
   const auto drafts = offer.candidates.first(
-      static_cast<size_t>(choose_drafts(model.step_times, {&offer, 1}, Runner::kMostRows).front()));
+      static_cast<size_t>(choose_drafts(model.step_times, {&offer, 1}, Runner::kMaxRows).front()));
   std::vector<tokenizers::TokenId> tokens = {text.back()};
   tokens.insert(tokens.end(), drafts.begin(), drafts.end());
   const auto count = static_cast<int64_t>(drafts.size());

@@ -112,8 +112,8 @@ bool same_value(const jinja::Value& a, const jinja::Value& b) {
     const auto x = static_cast<float>(a.number()), y = static_cast<float>(b.number());
     return x == y;
   }
-  constexpr uint64_t kMostSteps = 1'000'000;
-  TextBudget budget("comparing metadata", 0, kMostSteps);
+  constexpr uint64_t kMaxSteps = 1'000'000;
+  TextBudget budget("comparing metadata", 0, kMaxSteps);
   return jinja::equal(a, b, budget);
 }
 

@@ -17,7 +17,7 @@ Array padded_logits(LanguageModel& model, std::span<const tokenizers::TokenId> t
     return logits;
   }
   const int64_t bin = std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(tokens.size())),
-                                          kSmallestBin, std::max(model.context, kSmallestBin));
+                                          kMinBin, std::max(model.context, kMinBin));
   Array input = Array::zeros(DType::kI64, {1, bin});
   std::copy(tokens.begin(), tokens.end(), input.data<int64_t>());
   const Array logits = model.model->run({input})[0];

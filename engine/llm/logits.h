@@ -10,7 +10,7 @@
 namespace paddle::llm {
 
 /// Texts are padded to a power of two of tokens, at least to these.
-constexpr int64_t kSmallestBin = 16;
+constexpr int64_t kMinBin = 16;
 
 /// float32[1, n, vocabulary] with n at least the number of tokens: without a
 /// cache they are padded to a power of two, or to the context, so that few plans are made;

@@ -61,8 +61,8 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
     : model_(std::move(model)),
       lengths_(static_cast<size_t>(options.sequences + options.kept), 0),
       generated_(options.sequences) {
-  if (options.chunk < 0 || options.chunk > kMostRows)
-    fail(ErrorCode::kUsage, "--chunk is ", options.chunk, ", expected 1 to ", kMostRows);
+  if (options.chunk < 0 || options.chunk > kMaxRows)
+    fail(ErrorCode::kUsage, "--chunk is ", options.chunk, ", expected 1 to ", kMaxRows);
   if (options.chunk > 0) chunk_ = options.chunk;
   if (options.context > model_->context())
     fail(ErrorCode::kUsage, "--context is ", options.context, "; the model's context is ",
@@ -232,7 +232,7 @@ const float* Runner::step(std::span<const StepPart> parts) {
     rows += count;
     results += part.wanted;
   }
-  ensure(rows > 0 && rows <= kMostRows, "step: rows");
+  ensure(rows > 0 && rows <= kMaxRows, "step: rows");
   if (blocks_) grow(parts);
   set_rows(bin_of(rows), results_bin_of(results, bin_of(rows)));
   int64_t row = 0, result = 0;
@@ -272,8 +272,8 @@ void Runner::append_all(int64_t sequence, std::span<const tokenizers::TokenId> t
 
 double Runner::flops(int64_t length) {
   double total = 0;
-  for (; length > 0; length -= kMostRows) {
-    const int64_t rows = std::min(length, kMostRows);
+  for (; length > 0; length -= kMaxRows) {
+    const int64_t rows = std::min(length, kMaxRows);
     set_rows(rows, rows);
     total += plan().flops();
   }
@@ -281,7 +281,7 @@ double Runner::flops(int64_t length) {
 }
 
 bool Runner::prepare_next() {
-  for (; prepared_rows_ <= kMostRows; prepared_rows_ *= 2, prepared_results_ = 1) {
+  for (; prepared_rows_ <= kMaxRows; prepared_rows_ *= 2, prepared_results_ = 1) {
     if (prepared_results_ > prepared_rows_) continue;
     set_rows(prepared_rows_, prepared_results_);
     const size_t bytes = plan().arena_bytes();

@@ -18,7 +18,7 @@ struct RunnerOptions {
   int64_t context = 0;  ///< tokens of a sequence; 0: the model's, as far as memory allows
   CacheType cache = CacheType::kF32;
   std::string adapter = {};  ///< a folder of PEFT; empty: none
-  int64_t chunk = 0;  ///< tokens of a prompt that a step reads; 0: kMostRows. No bit depends on it
+  int64_t chunk = 0;  ///< tokens of a prompt that a step reads; 0: kMaxRows. No bit depends on it
   /// The cache has blocks of tokens, which sequences take as they grow and share, instead of a
   /// place of `context` tokens for each sequence. No bit depends on it.
   bool paged = false;
@@ -42,7 +42,7 @@ class Runner {
   Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options);
 
   /// Tokens of a step; longer inputs are computed in chunks of at most this size.
-  static constexpr int64_t kMostRows = 256;
+  static constexpr int64_t kMaxRows = 256;
   /// The rows of the plan that computes a step of `rows`: more tokens up to these take no time.
   static int64_t planned_rows(int64_t rows);
 
@@ -68,7 +68,7 @@ class Runner {
   /// Gives the memory behind the last block that is in use back to the system.
   void trim();
 
-  /// Computes at most kMostRows tokens; each sequence is in one part at most. Returns the wanted
+  /// Computes at most kMaxRows tokens; each sequence is in one part at most. Returns the wanted
   /// logits, float32 [wanted, vocab_size], in the order of the parts; valid until the next step.
   /// kDevice if a paged cache has too few free blocks.
   const float* step(std::span<const StepPart> parts);
@@ -106,7 +106,7 @@ class Runner {
   int64_t capacity_ = 0, slots_ = 0;  ///< of a sequence, and of the caches
   std::unique_ptr<CacheBlocks> blocks_;
   size_t token_bytes_ = 0;
-  int64_t chunk_ = kMostRows;
+  int64_t chunk_ = kMaxRows;
   int64_t prepared_rows_ = 1, prepared_results_ = 1;  ///< the next size of `prepare_next`
   int64_t generated_ = 1;                             ///< sequences that grow at a time
   size_t largest_values_ = 0;                         ///< of a step that generates a token of each

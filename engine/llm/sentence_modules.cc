@@ -17,10 +17,10 @@ namespace paddle::llm {
 
 namespace {
 
-constexpr uint64_t kMostSettingsBytes = uint64_t{1} << 20;
+constexpr uint64_t kMaxSettingsBytes = uint64_t{1} << 20;
 
 Json settings_of(const std::string& path) {
-  Json content = read_json_file(path, kMostSettingsBytes);
+  Json content = read_json_file(path, kMaxSettingsBytes);
   if (content.kind != Json::Kind::kObject) fail(ErrorCode::kModel, path, ": is not a JSON object");
   return content;
 }
@@ -163,7 +163,7 @@ std::string with_slash(const std::string& folder, const std::string& name) {
 /// The modules of modules.json, in their order.
 void read_modules(const std::string& folder, int64_t hidden_width, SentenceModules& modules) {
   const std::string path = folder + "/modules.json";
-  const Json list = read_json_file(path, kMostSettingsBytes);
+  const Json list = read_json_file(path, kMaxSettingsBytes);
   modules.normalize = false;
   modules.strips = true;
   bool pooled = false, encoded = false;

@@ -11,9 +11,9 @@ namespace {
 /// Weight of the newest measurement in moving averages.
 constexpr double kNewest = 0.15;
 /// Calls until drafts are tried again after they have not paid; twice as many each further time.
-constexpr int64_t kFirstPause = 32, kLongestPause = 512;
+constexpr int64_t kFirstPause = 32, kMaxPause = 512;
 /// A draft that is right less often is not worth its part of the attention.
-constexpr double kLeastChance = 0.05;
+constexpr double kMinChance = 0.05;
 /// A size of steps that was never measured needs a plan of its own: it is tried where it promises
 /// this multiple of the tokens of a step without drafts.
 constexpr double kMinTrialGain = 1.2;
@@ -30,7 +30,7 @@ double fill(std::span<const DraftOffer> offers, int64_t rows, std::vector<int64_
   for (auto used = static_cast<int64_t>(offers.size()); used < rows; ++used) {
     size_t best = offers.size();
     for (size_t i = 0; i < offers.size(); ++i)
-      if (counts[i] < std::ssize(offers[i].candidates) && chance[i] >= kLeastChance &&
+      if (counts[i] < std::ssize(offers[i].candidates) && chance[i] >= kMinChance &&
           (best == offers.size() || chance[i] > chance[best]))
         best = i;
     if (best == offers.size()) break;
@@ -76,7 +76,7 @@ std::span<const tokenizers::TokenId> Speculation::candidates(
 
 void Speculation::pause() {
   pause_ = next_pause_;
-  next_pause_ = std::min(2 * next_pause_, kLongestPause);
+  next_pause_ = std::min(2 * next_pause_, kMaxPause);
   acceptance_ = std::max(acceptance_, 0.5);
 }
 

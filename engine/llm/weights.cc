@@ -38,16 +38,16 @@ Weights::Weights(const ModelFiles& files, const std::string& rules, std::string 
 
 /// In a name, * is the number of a part: all parts of a kind are one tensor.
 void Weights::add(const std::string& name, const Entry& entry) {
-  constexpr int64_t kMostParts = 4096;
+  constexpr int64_t kMaxParts = 4096;
   const size_t star = name.find('*');
   if (star == std::string::npos) {
     index_[name] = entry;
     return;
   }
   const convert::StoredTensor& tensor = source_->tensors()[entry.index];
-  if (tensor.shape.size() != 3 || tensor.shape[0] < 1 || tensor.shape[0] > kMostParts)
+  if (tensor.shape.size() != 3 || tensor.shape[0] < 1 || tensor.shape[0] > kMaxParts)
     fail(ErrorCode::kModel, path_, ": '", tensor.name, "' is ", str(tensor.shape),
-         ", expected 1 to ", kMostParts, " matrices");
+         ", expected 1 to ", kMaxParts, " matrices");
   for (int64_t part = 0; part < tensor.shape[0]; ++part) {
     Entry each = entry;
     each.part = part;

@@ -8,8 +8,8 @@
 namespace paddle::metrics {
 namespace {
 
-constexpr size_t kMostScores = 8 << 20;    ///< kept for curves
-constexpr int64_t kMostClasses = 1 << 12;  ///< of a confusion matrix
+constexpr size_t kMaxScores = 8 << 20;    ///< kept for curves
+constexpr int64_t kMaxClasses = 1 << 12;  ///< of a confusion matrix
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -96,7 +96,7 @@ void ClassReport::update(const std::vector<Array>& operands, std::span<const int
     return;
   }
   const int64_t classes = rows.binary() ? 2 : rows.classes();
-  if (classes < 1 || classes > kMostClasses) return;
+  if (classes < 1 || classes > kMaxClasses) return;
   if (this->classes() != 0 && this->classes() != classes) return;
   state_.count(kConfusion, static_cast<size_t>(classes * classes - 1)) += 0;  // all of it exists
   const bool one_row_per_sample = rows.rows() == samples;
@@ -172,8 +172,7 @@ void ClassReport::add_labels(const ScoreRows& rows, std::span<const int64_t> ind
 }
 
 bool ClassReport::is_complete() const {
-  return state_.count(kSeen, kUnkept) == 0 &&
-         static_cast<size_t>(rows() * classes()) <= kMostScores;
+  return state_.count(kSeen, kUnkept) == 0 && static_cast<size_t>(rows() * classes()) <= kMaxScores;
 }
 
 int64_t ClassReport::classes() const {

@@ -9,7 +9,7 @@ namespace paddle::metrics {
 namespace {
 
 constexpr size_t kThresholds = 10, kRecalls = 101, kAreas = 4;
-constexpr std::array<size_t, 3> kMost = {1, 10, 100};
+constexpr std::array<size_t, 3> kMax = {1, 10, 100};
 /// All, small, medium and large.
 constexpr std::array<std::pair<double, double>, kAreas> kAreaRanges = {
     {{0, 1e10}, {0, 32 * 32}, {32 * 32, 96 * 96}, {96 * 96, 1e10}}};
@@ -52,7 +52,7 @@ std::vector<Match> match(const std::vector<LabeledBox>& given,
                    [&](size_t a, size_t b) { return is_ignored(a) < is_ignored(b); });
   counted += std::count_if(labels.begin(), labels.end(), [&](size_t g) { return !is_ignored(g); });
   std::vector<size_t> order = by_score(found);
-  order.resize(std::min(order.size(), kMost.back()));
+  order.resize(std::min(order.size(), kMax.back()));
   std::vector<Match> out;
   std::array<std::vector<bool>, kThresholds> taken;
   for (auto& each : taken) each.resize(given.size());
@@ -130,7 +130,7 @@ DetectionScore DetectionEvaluator::result() const {
   DetectionScore out;
   std::array<std::vector<double>, kAreas> precisions;  // of 100 boxes
   std::vector<double> precisions50, precisions75;
-  std::array<std::array<std::vector<double>, kAreas>, kMost.size()> recalls;
+  std::array<std::array<std::vector<double>, kAreas>, kMax.size()> recalls;
   for (const auto& [category, images] : boxes_) {
     std::vector<double> own;
     for (size_t area = 0; area < kAreas; ++area) {
@@ -139,17 +139,17 @@ DetectionScore DetectionEvaluator::result() const {
       for (const auto& [image, boxes] : images)
         by_image.push_back(match(boxes.labeled, boxes.detected, kAreaRanges[area], counted));
       if (counted == 0) continue;
-      for (size_t most = 0; most < kMost.size(); ++most) {
+      for (size_t most = 0; most < kMax.size(); ++most) {
         std::vector<const Match*> sorted;
         for (const auto& matches : by_image)
-          for (size_t i = 0; i < std::min(matches.size(), kMost[most]); ++i)
+          for (size_t i = 0; i < std::min(matches.size(), kMax[most]); ++i)
             sorted.push_back(&matches[i]);
         std::stable_sort(sorted.begin(), sorted.end(),
                          [](const Match* a, const Match* b) { return a->score > b->score; });
         for (size_t t = 0; t < kThresholds; ++t) {
           const Curve curve = curve_of(sorted, t, counted);
           recalls[most][area].push_back(curve.recall);
-          if (most + 1 < kMost.size()) continue;
+          if (most + 1 < kMax.size()) continue;
           const auto& levels = curve.precision;
           precisions[area].insert(precisions[area].end(), levels.begin(), levels.end());
           if (area > 0) continue;

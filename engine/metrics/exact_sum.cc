@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kBase = int64_t{1} << 32;
 constexpr uint64_t kDigitMask = 0xffffffff;
-constexpr int kLowestBit = -1074;                   ///< the exponent of the smallest float64
-constexpr int64_t kMostPending = int64_t{1} << 29;  ///< terms add at most 2^32 to a digit
+constexpr int kLowestBit = -1074;                  ///< the exponent of the smallest float64
+constexpr int64_t kMaxPending = int64_t{1} << 29;  ///< terms add at most 2^32 to a digit
 
 }  // namespace
 
@@ -34,7 +34,7 @@ ExactSum& ExactSum::operator+=(double term) {
   digits_[at] += sign * static_cast<int64_t>(low & kDigitMask);
   digits_[at + 1] += sign * static_cast<int64_t>(low >> 32);
   digits_[at + 2] += sign * static_cast<int64_t>(high);
-  if (++pending_ == kMostPending) {
+  if (++pending_ == kMaxPending) {
     digits_ = carried(digits_);
     pending_ = 0;
   }

@@ -9,7 +9,7 @@ namespace {
 /// The 97.5% quantiles of Student's t distribution with 9 to 19 degrees of freedom.
 constexpr double kQuantiles[] = {2.262157, 2.228139, 2.200985, 2.178813, 2.160369, 2.144787,
                                  2.131450, 2.119905, 2.109816, 2.100922, 2.093024};
-static_assert(std::size(kQuantiles) == kIntervalGroups - kFewestGroups + 1);
+static_assert(std::size(kQuantiles) == kIntervalGroups - kMinGroups + 1);
 
 }  // namespace
 
@@ -26,14 +26,14 @@ std::optional<ConfidenceInterval> jackknife_interval(double value,
   const size_t groups = without.size();
   const bool finite =
       std::all_of(without.begin(), without.end(), [](double each) { return std::isfinite(each); });
-  if (groups < kFewestGroups || groups > kIntervalGroups || !std::isfinite(value) || !finite)
+  if (groups < kMinGroups || groups > kIntervalGroups || !std::isfinite(value) || !finite)
     return std::nullopt;
   const auto n = static_cast<double>(groups);
   double sum = 0, squares = 0;
   for (const double each : without) sum += each;
   const double mean = sum / n;
   for (const double each : without) squares += (each - mean) * (each - mean);
-  const double half = kQuantiles[groups - kFewestGroups] * std::sqrt((n - 1) / n * squares);
+  const double half = kQuantiles[groups - kMinGroups] * std::sqrt((n - 1) / n * squares);
   return ConfidenceInterval{value - half, value + half};
 }
 

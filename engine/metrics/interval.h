@@ -13,7 +13,7 @@ namespace paddle::metrics {
 /// The number of groups of samples.
 inline constexpr size_t kIntervalGroups = 20;
 /// Fewer groups with samples give no interval.
-inline constexpr size_t kFewestGroups = 10;
+inline constexpr size_t kMinGroups = 10;
 /// The group of a sample: depends on its number in the dataset alone.
 size_t interval_group(int64_t sample);
 
@@ -22,7 +22,7 @@ struct ConfidenceInterval {
   double low = 0, high = 0;
 };
 /// `without`: the values without each of the groups that have samples. nullopt for fewer than
-/// kFewestGroups, and where a value is not finite.
+/// kMinGroups, and where a value is not finite.
 std::optional<ConfidenceInterval> jackknife_interval(double value, std::span<const double> without);
 
 }  // namespace paddle::metrics

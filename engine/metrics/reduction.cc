@@ -5,7 +5,7 @@
 namespace paddle::metrics {
 namespace {
 
-constexpr int64_t kMostElements = 4096;
+constexpr int64_t kMaxElements = 4096;
 
 /// Reduces the axes of `axis` (all without it); the remaining ones make a vector.
 class Reduction final : public Metric {
@@ -26,8 +26,8 @@ class Reduction final : public Metric {
         steps[d] = elements;
         elements *= a.shape[d];
       }
-    if (elements > kMostElements)
-      fail(ErrorCode::kData, name_, ": ", elements, " elements remain, at most ", kMostElements,
+    if (elements > kMaxElements)
+      fail(ErrorCode::kData, name_, ": ", elements, " elements remain, at most ", kMaxElements,
            " are possible; reduce more axes");
     if (const size_t known = state_.counts(kElements);
         known > 0 && known != static_cast<size_t>(elements))

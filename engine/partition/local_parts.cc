@@ -107,7 +107,7 @@ std::vector<int64_t> Localizer::part_sizes(int atom, int64_t rest) const {
 
 std::optional<size_t> Localizer::stored_atom(const Value& value, const SplitAtoms& split,
                                              int axis) const {
-  constexpr int64_t kLeastBytes = 4096;
+  constexpr int64_t kMinBytes = 4096;
   const AtomList atoms = analysis_.dims(value);
   int64_t count = 1;
   std::optional<size_t> found;
@@ -118,7 +118,7 @@ std::optional<size_t> Localizer::stored_atom(const Value& value, const SplitAtom
         analysis_.storage_axis(atoms[k]) == axis)
       found = k;
   }
-  return storage_bytes(value.type.dtype, count) >= kLeastBytes ? found : std::nullopt;
+  return storage_bytes(value.type.dtype, count) >= kMinBytes ? found : std::nullopt;
 }
 
 Tensor Localizer::reduce_scatter(const Value& value, const Tensor& x, const SplitAtoms& split,

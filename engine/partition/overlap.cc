@@ -17,7 +17,7 @@ using ir::Operation;
 using ir::Value;
 
 /// Operations before a gather that compute what it gathers; more are not moved with it.
-constexpr size_t kLongestChain = 3;
+constexpr size_t kMaxChainLength = 3;
 
 int64_t rows_before(const Value& value, int64_t axis) {
   const Dims shape = concrete(value.type.shape);
@@ -87,7 +87,8 @@ class Overlap {
       open.pop_back();
       Operation* const producer = v ? v->producer : nullptr;
       if (!producer || std::find(chain.begin(), chain.end(), producer) != chain.end()) continue;
-      if (producer->op->has(kEffect) || !producer->regions.empty() || chain.size() == kLongestChain)
+      if (producer->op->has(kEffect) || !producer->regions.empty() ||
+          chain.size() == kMaxChainLength)
         return false;
       chain.push_back(producer);
       open.insert(open.end(), producer->operands.begin(), producer->operands.end());

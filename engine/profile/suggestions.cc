@@ -12,7 +12,7 @@ namespace paddle::profile {
 namespace {
 
 /// Gains below this share of the step are within the noise of a measurement.
-constexpr double kSmallest = 0.02;
+constexpr double kMin = 0.02;
 
 std::string percent(double share) {
   char text[32];
@@ -40,7 +40,7 @@ std::vector<Suggestion> suggest(const Analysis& a) {
   if (total <= 0) return out;
   const Peaks& peaks = a.measured.peaks;
   const auto add = [&](double seconds, std::string title, std::string reason) {
-    if (seconds / total >= kSmallest)
+    if (seconds / total >= kMin)
       out.push_back({seconds / total, std::move(title), std::move(reason)});
   };
   if (a.measured.training) {

@@ -12,7 +12,7 @@ namespace {
 
 using OpNames = std::set<std::string_view>;
 
-constexpr int64_t kMostColumns = 4096;
+constexpr int64_t kMaxColumns = 4096;
 
 /// The size of the last axis; 0 where it is not known, 1 for a single number.
 int64_t last_size(const ir::Value& value) {
@@ -50,7 +50,7 @@ Taken taken_by(const ir::Operation& slice) {
     const int64_t size = last_size(x);
     const auto from = first[i].constant(), to = last[i].constant();
     const int64_t step = strides ? strides->as_ints()[i] : 1;
-    if (!from || !to || step < 1 || size < 1 || size > kMostColumns) return {};
+    if (!from || !to || step < 1 || size < 1 || size > kMaxColumns) return {};
     const auto clamped = [&](int64_t at) {
       return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
     };
@@ -102,7 +102,7 @@ class UnitAnalysis {
     const ColumnView view = column_view(value);
     std::vector<int64_t> places = view.columns;
     if (places.empty() && last_size(*view.base) == last_size(*value) &&
-        last_size(*value) <= kMostColumns) {
+        last_size(*value) <= kMaxColumns) {
       places.resize(static_cast<size_t>(last_size(*value)));
       std::iota(places.begin(), places.end(), 0);
     }

@@ -40,8 +40,8 @@ void ParameterStore::restore_sequences(const std::map<std::string, Array>& saved
 }
 
 bool ParameterStore::initializes(int64_t elements) const {
-  constexpr int64_t kLargest = 1 << 20;
-  return initializes_random || elements <= kLargest;
+  constexpr int64_t kMax = 1 << 20;
+  return initializes_random || elements <= kMax;
 }
 
 const Array* ParameterStore::master(const std::string& parameter) const {

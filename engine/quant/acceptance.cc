@@ -199,8 +199,8 @@ void warn_of_few(const QuantJob& job, QuantReport& report) {
   // Where n samples show no change, it is below 3/n with 95% certainty.
   const double known = std::max(metric->confidence95.value_or(0),
                                 std::min(1.0, 3.0 / static_cast<double>(c.samples)));
-  constexpr double kMost = 0.01;
-  if (known <= std::min(kMost, job.config.accept.drop.value_or(kMost))) return;
+  constexpr double kMax = 0.01;
+  if (known <= std::min(kMax, job.config.accept.drop.value_or(kMax))) return;
   report.warnings.push_back(
       str("the models were compared on ", c.samples, " samples: the change of the ", metric->name,
           " is known to ±", percent(known), " (95%); --eval-data with more samples tells more"));

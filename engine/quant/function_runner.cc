@@ -87,14 +87,14 @@ double Sqnr::decibels() const {
 
 PairedTimes time_alternately(const std::function<void()>& first,
                              const std::function<void()>& second, double seconds) {
-  constexpr size_t kLeast = 15, kMost = 200;
+  constexpr size_t kMin = 15, kMax = 200;
   for (int i = 0; i < 3; ++i) {
     first();
     second();
   }
   std::vector<double> a, b;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  while (a.size() < kLeast || (a.size() < kMost && Clock::now() < end)) {
+  while (a.size() < kMin || (a.size() < kMax && Clock::now() < end)) {
     a.push_back(milliseconds(first));
     b.push_back(milliseconds(second));
   }

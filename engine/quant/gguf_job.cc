@@ -136,10 +136,10 @@ void write_tensor(const GgufInput& input, size_t index, const gguf::WrittenTenso
     writer.add(values, scales);
     return;
   }
-  constexpr float kLargestHalf = 65504;
+  constexpr float kMaxHalf = 65504;
   const float* const each = values.data<float>();
   if (declared.type == 1 && std::any_of(each, each + values.size(),
-                                        [](float value) { return std::abs(value) > kLargestHalf; }))
+                                        [](float value) { return std::abs(value) > kMaxHalf; }))
     fail(ErrorCode::kModel, entry.name,
          ": has values beyond the largest float16 (65504); use the "
          "scheme bf16, or --keep-float ",

@@ -108,10 +108,10 @@ Sensitivity parse_sensitivity(const std::string& name) {
 
 bool Layer::is_more_sensitive(const Layer& other, Sensitivity by) const {
   const auto score = [&](const Layer& layer) {
-    constexpr double kLeast = -1e300;
-    return by == Sensitivity::kGradient ? layer.loss_change.value_or(kLeast)
+    constexpr double kMin = -1e300;
+    return by == Sensitivity::kGradient ? layer.loss_change.value_or(kMin)
            : layer.output_sqnr_db       ? -*layer.output_sqnr_db
-                                        : kLeast;
+                                        : kMin;
   };
   return score(*this) > score(other);
 }

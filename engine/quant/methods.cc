@@ -193,8 +193,8 @@ int64_t equalize(Quantizable& model) {
     pairs.emplace_back(layer, second->second);
   }
   std::sort(pairs.begin(), pairs.end());
-  constexpr int kMostPasses = 20;
-  for (int pass = 0; pass < kMostPasses; ++pass) {
+  constexpr int kMaxPasses = 20;
+  for (int pass = 0; pass < kMaxPasses; ++pass) {
     double largest = 0;
     for (const auto& [first, second] : pairs) {
       ChannelSide from(model, first, true), to(model, second, false);

@@ -24,20 +24,20 @@ void add(std::vector<double>& sum, const Array& part) {
 
 bool can_collect_moments(const Quantizable& model, size_t layer) {
   return model.layers()[layer].quantized && has_moments(model, layer) &&
-         features_of(model, layer) <= kMostFeatures;
+         features_of(model, layer) <= kMaxFeatures;
 }
 
 void collect_moments(const Quantizable& model, const std::vector<size_t>& layers,
                      const BatchSource& batches, const WeightSource& weight,
                      const std::function<void(size_t, const Moments&)>& use) {
-  constexpr int64_t kMostElements = int64_t{1} << 26;  // at a time
+  constexpr int64_t kMaxElements = int64_t{1} << 26;  // at a time
   for (size_t begin = 0; begin < layers.size();) {
     size_t end = begin;
     int64_t elements = 0;
     std::vector<Moments> found;
     while (end < layers.size()) {
       const int64_t n = features_of(model, layers[end]);
-      if (end > begin && elements + n * n > kMostElements) break;
+      if (end > begin && elements + n * n > kMaxElements) break;
       elements += n * n;
       found.push_back({n, std::vector<double>(static_cast<size_t>(n * n)),
                        std::vector<double>(static_cast<size_t>(n))});

@@ -26,8 +26,8 @@ struct Moments {
 /// Calls its argument with the inputs of one batch after the other, from the first one.
 using BatchSource = std::function<void(const std::function<void(const std::vector<Array>&)>&)>;
 
-/// Layers whose moments fit in memory: at most kMostFeatures features.
-inline constexpr int64_t kMostFeatures = 4608;
+/// Layers whose moments fit in memory: at most kMaxFeatures features.
+inline constexpr int64_t kMaxFeatures = 4608;
 bool can_collect_moments(const Quantizable& model, size_t layer);
 
 /// Collects the moments of these layers, some at a time, and calls `use(layer, moments)` for each.

@@ -25,8 +25,8 @@ bool has_step(const QuantConfig& config, const char* name) { return find_step(co
 size_t choose_in_order(Quantizable& model, const std::vector<size_t>& layers,
                        const BatchSource& source, const WeightSource& weight,
                        const CalibrationData::Deadline& deadline, const Progress& progress) {
-  constexpr size_t kMostStages = 32;
-  const size_t each = (layers.size() + kMostStages - 1) / kMostStages;
+  constexpr size_t kMaxStages = 32;
+  const size_t each = (layers.size() + kMaxStages - 1) / kMaxStages;
   for (size_t begin = 0; begin < layers.size(); begin += each) {
     if (is_past(deadline)) return layers.size() - begin;
     const std::vector<size_t> stage(

@@ -264,10 +264,10 @@ void keep_overflowing_float(Quantizable& model, CalibrationData& data, const Wei
   for (const LayerInput& each : model.layer_inputs()) inputs.push_back(each.layer);
   observe(model.with_layer_results(), results);
   observe(model.with_layer_inputs(), inputs);
-  constexpr double kMargin = 2, kMost = 65504;
+  constexpr double kMargin = 2, kMax = 65504;
   for (size_t i = 0; i < largest.size(); ++i) {
     Layer& layer = model.layers()[i];
-    if (!layer.quantized || !(largest[i] * kMargin > kMost)) continue;
+    if (!layer.quantized || !(largest[i] * kMargin > kMax)) continue;
     layer.quantized = false;
     layer.why = str("its values reach ", format_double(std::round(largest[i])),
                     ", near the largest float16");

@@ -52,10 +52,10 @@ std::vector<Bar> sensitivity_bars(const std::vector<Layer>& layers) {
 /// Horizontal bars with what they show, as SVG. Layers that stay float are lighter.
 std::string sensitivity_chart(const std::vector<Layer>& layers) {
   constexpr double kRow = 20, kLabel = 260, kBars = 420, kNumber = 130;
-  constexpr size_t kMost = 60;
+  constexpr size_t kMax = 60;
   const std::vector<Bar> bars = sensitivity_bars(layers);
   if (bars.empty()) return "<p>Not measured.</p>\n";
-  const size_t rows = std::min(kMost, bars.size());
+  const size_t rows = std::min(kMax, bars.size());
   const double largest = std::max(1e-30, bars[0].length);
   std::string out =
       str("<p>",

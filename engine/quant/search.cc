@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kLargestProgress = uint64_t{1} << 26;
+constexpr uint64_t kMaxProgressBytes = uint64_t{1} << 26;
 
 /// Of a layer's sensitivity in progress.json.
 const char* key(Sensitivity sensitivity) {
@@ -89,7 +89,7 @@ std::vector<std::optional<double>> output_noise(Quantizable& model,
 std::optional<SearchProgress> read_progress(const std::filesystem::path& file,
                                             const std::string& fingerprint) {
   if (!file_exists(file.string())) return std::nullopt;
-  const Json json = Json::parse(read_file(file.string(), kLargestProgress, ErrorCode::kModel),
+  const Json json = Json::parse(read_file(file.string(), kMaxProgressBytes, ErrorCode::kModel),
                                 nullptr, /*allow_exceptions=*/false);
   try {
     SearchProgress out;
@@ -143,7 +143,7 @@ void write_decisions(const std::filesystem::path& file, const std::vector<Layer>
 
 bool read_decisions(const std::filesystem::path& file, std::vector<Layer>& layers) {
   if (!file_exists(file.string())) return false;
-  const Json json = Json::parse(read_file(file.string(), kLargestProgress, ErrorCode::kModel),
+  const Json json = Json::parse(read_file(file.string(), kMaxProgressBytes, ErrorCode::kModel),
                                 nullptr, /*allow_exceptions=*/false);
   std::vector<Layer> out = layers;
   try {

@@ -210,9 +210,9 @@ std::optional<Observer> Observer::from_state(const std::vector<double>& state) {
   if (state.size() != kNumbers + kBins) return std::nullopt;
   for (const double each : state)
     if (!std::isfinite(each)) return std::nullopt;
-  constexpr double kMost = 9e15;
-  if (!(state[1] > 0) || !(state[3] >= state[2]) || !(state[6] > 0 && state[6] < kMost) ||
-      !(state[7] >= 0 && state[7] < kMost))
+  constexpr double kMax = 9e15;
+  if (!(state[1] > 0) || !(state[3] >= state[2]) || !(state[6] > 0 && state[6] < kMax) ||
+      !(state[7] >= 0 && state[7] < kMax))
     return std::nullopt;
   Observer out;
   out.start_ = state[0];

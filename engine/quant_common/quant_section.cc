@@ -10,7 +10,7 @@ namespace {
 using config::Schema;
 using config::Spec;
 
-constexpr int64_t kMostSamples = int64_t{1} << 32, kMostBatch = int64_t{1} << 20;
+constexpr int64_t kMaxSamples = int64_t{1} << 32, kMaxBatch = int64_t{1} << 20;
 
 Schema weights_schema() {
   Schema s;
@@ -64,12 +64,12 @@ Schema calibrate_schema() {
                     "training data"));
   s.add("samples", Spec::integer()
                        .at_least(1)
-                       .at_most(static_cast<double>(kMostSamples))
+                       .at_most(static_cast<double>(kMaxSamples))
                        .fallback("256")
                        .doc("how many are read"));
   s.add("batch_size", Spec::integer()
                           .at_least(1)
-                          .at_most(static_cast<double>(kMostBatch))
+                          .at_most(static_cast<double>(kMaxBatch))
                           .fallback("8")
                           .doc("samples at a time"));
   s.add("observer", Spec::word(range_method_names())
@@ -93,7 +93,7 @@ Schema latency_schema() {
   Schema s;
   s.add("batch", Spec::integer()
                      .at_least(1)
-                     .at_most(static_cast<double>(kMostBatch))
+                     .at_most(static_cast<double>(kMaxBatch))
                      .fallback("1")
                      .doc("samples at a time when models and layers are timed"));
   s.add("speedup", Spec::real().above(0).doc("least ratio of latencies, as 'speedup' of 'accept'"));

@@ -19,7 +19,7 @@
 namespace paddle::recipes {
 namespace {
 
-constexpr size_t kMostRecords = 200000, kSampled = 100;
+constexpr size_t kMaxRecords = 200000, kSampled = 100;
 
 using Cells = std::vector<std::string_view>;
 
@@ -240,7 +240,7 @@ class Gathering {
       else if (!dressed_[c])
         dressed_[c] = odd;
     }
-    if (column.values.size() <= kMostValues) ++column.values[std::string(cell)];
+    if (column.values.size() <= kMaxValues) ++column.values[std::string(cell)];
     times_[c].observe(cell);
     note_order(column, cell);
   }
@@ -277,7 +277,7 @@ char find_decimal(const Table& table, size_t first, size_t columns) {
   std::vector<bool> points(columns, true), commas(columns, true), marked(columns);
   Cells cells;
   std::string scratch;
-  for (size_t r = first; r < std::min(table.size(), kMostRecords); ++r) {
+  for (size_t r = first; r < std::min(table.size(), kMaxRecords); ++r) {
     table.cells(r, cells, scratch);
     for (size_t c = 0; c < std::min(columns, cells.size()); ++c) {
       if (data::is_missing(cells[c])) continue;
@@ -385,7 +385,7 @@ std::vector<std::string> cells_of(const CsvProfile& profile, const Column& colum
   std::vector<std::string> out;
   Cells cells;
   std::string scratch;
-  for (size_t r = profile.format.header ? 1 : 0; r < std::min(table.size(), kMostRecords); ++r) {
+  for (size_t r = profile.format.header ? 1 : 0; r < std::min(table.size(), kMaxRecords); ++r) {
     table.cells(r, cells, scratch);
     if (column.number < cells.size()) out.emplace_back(cells[column.number]);
   }

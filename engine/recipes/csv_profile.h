@@ -25,14 +25,14 @@ struct Column {
   size_t number = 0;  ///< in the file
   bool is_number = true, has_missing = false;
   bool has_fraction = false;  ///< a number with a decimal mark
-  /// Different cells and how often they occur; at most kMostValues + 1, without missing ones.
+  /// Different cells and how often they occur; at most kMaxValues + 1, without missing ones.
   std::map<std::string, int64_t> values = {};
   int64_t bytes = 0;  ///< of all cells
   data::TimeForm time = data::TimeForm::kNone;
   bool falls = true, rises = true;   ///< times from row to row
   std::optional<OddCell> text = {};  ///< the first one that is not a number
 };
-inline constexpr size_t kMostValues = 1000;
+inline constexpr size_t kMaxValues = 1000;
 
 struct CsvProfile {
   data::CsvFileOptions format = {};     ///< how the file is written; without fields

@@ -55,12 +55,12 @@ TokenProfile profile_characters(const RecipeRequest& request, const std::string&
 TokenProfile profile_subwords(const RecipeRequest& request, const std::string& text,
                               RecipeResult& out) {
   // A token for some hundred bytes: fewer examples of one teach little.
-  constexpr int64_t kBytesPerToken = 256, kFewest = 512, kMost = 8000;
+  constexpr int64_t kBytesPerToken = 256, kMin = 512, kMax = 8000;
   const auto size = static_cast<int64_t>(text.size());
   tokenizers::BpeTrainer trainer(
       {.vocabulary_size = request.vocabulary_size > 0
                               ? request.vocabulary_size
-                              : std::clamp(size / kBytesPerToken, kFewest, kMost)});
+                              : std::clamp(size / kBytesPerToken, kMin, kMax)});
   trainer.add(text);
   const tokenizers::TrainedBpe trained = trainer.train();
   const std::string json = tokenizers::tokenizer_json(trained);

@@ -184,7 +184,7 @@ RecipeResult speech_commands(const RecipeRequest& request) {
                             : &profile.columns[profile.column(request.target, "--target")];
   for (const Column& each : profile.columns)
     if (request.target.empty() && &each != &profile.columns[sound] && each.values.size() >= 2 &&
-        each.values.size() <= kMostValues && !each.has_missing &&
+        each.values.size() <= kMaxValues && !each.has_missing &&
         (!label || each.values.size() < label->values.size()))
       label = &each;
   if (!label) fail(ErrorCode::kData, request.data, ": found no label column");
@@ -224,7 +224,7 @@ namespace {
 /// Whole numbers of seconds since 1970, most of them different.
 bool is_epoch(const Column& column, int64_t rows) {
   if (!column.is_number || column.has_fraction ||
-      2 * std::ssize(column.values) < std::min<int64_t>(rows, kMostValues))
+      2 * std::ssize(column.values) < std::min<int64_t>(rows, kMaxValues))
     return false;
   return std::all_of(column.values.begin(), column.values.end(), [](const auto& value) {
     double number = 0;
@@ -389,7 +389,7 @@ RecipeResult time_series(const RecipeRequest& request) {
   int64_t rows = profile.rows, series = 1;  // of the shortest series
   if (columns.group) {
     series = static_cast<int64_t>(columns.group->values.size());
-    if (columns.group->values.size() > kMostValues) {
+    if (columns.group->values.size() > kMaxValues) {
       rows = std::max<int64_t>(profile.rows / (series * 2), 1);
     } else {
       for (const auto& [name, count] : columns.group->values) rows = std::min(rows, count);

@@ -44,9 +44,9 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
                                 "column, '", target.name, "',");
   const std::string other = request.target.empty() ? "; --target names another column" : "";
   if (target.has_missing) fail(ErrorCode::kData, place, " has empty cells", other);
-  if (classification && (target.values.size() < 2 || target.values.size() > kMostValues))
+  if (classification && (target.values.size() < 2 || target.values.size() > kMaxValues))
     fail(ErrorCode::kData, place, " has ",
-         target.values.size() > kMostValues ? "over 1000" : "fewer than two",
+         target.values.size() > kMaxValues ? "over 1000" : "fewer than two",
          " different values; it should be the class (tabular-regression predicts numbers)", other);
   if (!classification && !target.is_number)
     fail(ErrorCode::kData, place, " is not a number (tabular-classification predicts classes)",

@@ -45,7 +45,7 @@ TextProfile profile_text(const CsvProfile& profile, const Column& column) {
 RecipeResult text_classification(const RecipeRequest& request) {
   const CsvProfile profile = inspect_csv(request);
   const auto is_class = [&](const Column& column) {
-    return column.values.size() >= 2 && column.values.size() <= kMostValues && !column.has_missing;
+    return column.values.size() >= 2 && column.values.size() <= kMaxValues && !column.has_missing;
   };
   // The longest cells are the text; the class is the column with the fewest values besides it.
   const auto text =
@@ -63,7 +63,7 @@ RecipeResult text_classification(const RecipeRequest& request) {
          profile.columns.size(), " columns of numbers");
   if (!label)
     fail(ErrorCode::kData, request.data, ": found no label column besides the text in '",
-         text->name, "': one without empty cells and with 2 to ", kMostValues, " different values");
+         text->name, "': one without empty cells and with 2 to ", kMaxValues, " different values");
 
   const TextProfile words = profile_text(profile, *text);
   const int64_t vocabulary = std::clamp<int64_t>(words.words, 100, 30000);

@@ -91,9 +91,9 @@ struct BoxParts {
 
 /// The first image that a COCO file lists; nullopt if the file is not one with boxes.
 std::optional<std::string> first_image(const std::string& path) {
-  constexpr uint64_t kLargest = uint64_t{1} << 31;
+  constexpr uint64_t kMaxFileBytes = uint64_t{1} << 31;
   const auto json =
-      nlohmann::json::parse(read_file(path, kLargest, ErrorCode::kData), nullptr, false);
+      nlohmann::json::parse(read_file(path, kMaxFileBytes, ErrorCode::kData), nullptr, false);
   if (!json.is_object() || !json.contains("images") || !json.contains("annotations") ||
       !json.contains("categories"))
     return std::nullopt;
@@ -187,7 +187,7 @@ std::vector<std::string> yolo_names(const config::Node& names) {
 
 /// The names of classes where no file has them: numbers up to the largest in the text files.
 std::vector<std::string> counted_classes(const std::string& labels) {
-  constexpr int64_t kMost = 10000;
+  constexpr int64_t kMax = 10000;
   int64_t largest = 0;
   if (is_directory(labels))
     for (const std::string& name : list_directory(labels)) {
@@ -199,7 +199,7 @@ std::vector<std::string> counted_classes(const std::string& labels) {
         const std::string_view line = trim(text.substr(0, end));
         int64_t number = 0;
         if (formats::parse_integer(line.substr(0, line.find_first_of(" \t")), number) &&
-            number < kMost)
+            number < kMax)
           largest = std::max(largest, number);
         text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
       }
@@ -355,18 +355,18 @@ struct MaskProfile {
 };
 
 MaskProfile profile_masks(const data::Dataset& dataset, const std::string& path) {
-  constexpr int64_t kMostMasks = 1000, kMostClasses = 256, kNoClass = 255;
+  constexpr int64_t kMaxMasks = 1000, kMaxClasses = 256, kNoClass = 255;
   std::set<int64_t> values;
   data::Sample sample;
-  for (int64_t i = 0; i < std::min(dataset.size(), kMostMasks); ++i) {
+  for (int64_t i = 0; i < std::min(dataset.size(), kMaxMasks); ++i) {
     dataset.read(i, {}, sample);
     int64_t last = -1;
     for (int64_t p = 0; p < sample[0].size(); ++p) {
       const auto value = sample[0].data<int64_t>()[p];
       if (value != last) values.insert(last = value);
     }
-    if (static_cast<int64_t>(values.size()) > kMostClasses)
-      fail(ErrorCode::kData, path, ": the masks have more than ", kMostClasses, " values");
+    if (static_cast<int64_t>(values.size()) > kMaxClasses)
+      fail(ErrorCode::kData, path, ": the masks have more than ", kMaxClasses, " values");
   }
   const int64_t largest = values.empty() ? 0 : *values.rbegin();
   std::vector<std::string> shown;
@@ -405,7 +405,7 @@ MaskProfile profile_masks(const data::Dataset& dataset, const std::string& path)
   out.classes = static_cast<int64_t>(values.size());
   out.keys = str(", values: {", join(names, ", "), "}");
   out.found += str(": ", out.classes, " classes");
-  if (largest >= kMostClasses) out.found += " (masks of 16 bits)";
+  if (largest >= kMaxClasses) out.found += " (masks of 16 bits)";
   return out;
 }
 

@@ -14,7 +14,7 @@ namespace paddle::runtime {
 class ConstantFiles final : public ir::ConstantStore {
  public:
   /// Constants of more elements are worth a file.
-  static constexpr int64_t kLongest = 1 << 10;
+  static constexpr int64_t kMaxLength = 1 << 10;
 
   /// `folder` is that of the texts; nothing is made there before a constant needs it.
   explicit ConstantFiles(std::string folder) : folder_(std::move(folder)) {}

@@ -18,7 +18,7 @@ compiler::Observer dump_stages(const std::string& folder, const std::string& mod
     write_file_atomically(
         (std::filesystem::path(folder) / (function.name + "." + number + "." + stage + ".txt"))
             .string(),
-        ir::print_module(function, module_name, *constants, ConstantFiles::kLongest));
+        ir::print_module(function, module_name, *constants, ConstantFiles::kMaxLength));
   };
 }
 

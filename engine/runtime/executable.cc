@@ -77,9 +77,9 @@ Plan& Executable::chosen_plan(Entry& entry, const std::vector<Array>& inputs) {
   if (!adapts_threads() || !entry.threads.single()) return *entry.plan;
   if (!entry.single) {
     // Of the bindings that are used most; others are found to need one again.
-    constexpr int64_t kMostSingle = 4;
+    constexpr int64_t kMaxSingle = 4;
     const auto has_single = [](const Entry& each) { return each.single != nullptr; };
-    if (std::count_if(plans_.begin(), plans_.end(), has_single) >= kMostSingle) {
+    if (std::count_if(plans_.begin(), plans_.end(), has_single) >= kMaxSingle) {
       Entry& oldest = *std::find_if(plans_.rbegin(), plans_.rend(), has_single);
       oldest.outputs.clear();
       oldest.ran = nullptr;

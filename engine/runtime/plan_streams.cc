@@ -43,10 +43,10 @@ void PlanStreams::add_staging(size_t input, size_t bytes, int copied) {
 }
 
 void PlanStreams::add_condition(int value) {
-  constexpr size_t kLargestElement = 16;
+  constexpr size_t kMaxElementBytes = 16;
   if (conditions_.contains(value)) return;
   void* memory = nullptr;
-  check(api_.allocate_host(kLargestElement, &memory));
+  check(api_.allocate_host(kMaxElementBytes, &memory));
   conditions_[value] = memory;
 }
 

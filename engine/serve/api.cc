@@ -23,7 +23,7 @@ namespace {
 using Ordered = nlohmann::ordered_json;
 using tokenizers::TokenId;
 
-constexpr int64_t kMostChoices = 128, kMostLogprobs = 20;
+constexpr int64_t kMaxChoices = 128, kMaxLogprobs = 20;
 
 std::vector<std::string> read_stops(Keys& keys) {
   std::vector<std::string> out;
@@ -247,12 +247,12 @@ llm::GenerateOptions read_options(Keys& keys, bool chat, Engine& engine,
   out.constraint = read_format(keys, engine);
   if (chat) {
     request.wants_logprobs = keys.boolean("logprobs", false);
-    const int64_t top = keys.integer("top_logprobs", 0, 0, kMostLogprobs);
+    const int64_t top = keys.integer("top_logprobs", 0, 0, kMaxLogprobs);
     if (top > 0 && !request.wants_logprobs)
       refuse("top_logprobs", "'top_logprobs' needs 'logprobs': true");
     if (request.wants_logprobs) out.logprobs = top;
   } else {
-    out.logprobs = keys.integer("logprobs", -1, 0, kMostLogprobs);
+    out.logprobs = keys.integer("logprobs", -1, 0, kMaxLogprobs);
     request.wants_logprobs = out.logprobs >= 0;
   }
   return out;
@@ -413,7 +413,7 @@ CompletionRequest read_request(bool chat, std::string_view text,
       out.include_usage = inner.boolean("include_usage", false);
       inner.check_all_read();
     }
-    const int64_t choices = keys.integer("n", 1, 1, kMostChoices);
+    const int64_t choices = keys.integer("n", 1, 1, kMaxChoices);
     check_other_keys(keys);
     std::vector<Prompt> prompts;
     if (chat) {
@@ -430,8 +430,8 @@ CompletionRequest read_request(bool chat, std::string_view text,
       if (out.echo && out.stream) refuse("echo", "'echo' is not for streams");
       keys.check_all_read();
     }
-    if (static_cast<int64_t>(prompts.size()) * choices > kMostChoices)
-      refuse("prompt", "more than ", kMostChoices, " completions are requested at a time");
+    if (static_cast<int64_t>(prompts.size()) * choices > kMaxChoices)
+      refuse("prompt", "more than ", kMaxChoices, " completions are requested at a time");
     if (const auto completions = static_cast<int64_t>(prompts.size()) * choices;
         completions > engine.max_sequences())
       refuse(prompts.size() > 1 ? "prompt" : "n", completions,

@@ -15,7 +15,7 @@ namespace {
 using Ordered = nlohmann::ordered_json;
 using tokenizers::TokenId;
 
-constexpr size_t kMostTexts = 2048;
+constexpr size_t kMaxTexts = 2048;
 
 std::string base64(const std::vector<float>& values) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -77,8 +77,8 @@ std::vector<std::vector<TokenId>> read_input(Keys& keys, const llm::Embedder& em
     add_text(*input);
     return out;
   }
-  if (input->items.empty() || input->items.size() > kMostTexts)
-    refuse("input", "'input' has ", input->items.size(), " inputs, expected 1 to ", kMostTexts);
+  if (input->items.empty() || input->items.size() > kMaxTexts)
+    refuse("input", "'input' has ", input->items.size(), " inputs, expected 1 to ", kMaxTexts);
   if (input->items[0].kind == Json::Kind::kInteger) {
     add_ids(*input);
     return out;

@@ -106,9 +106,9 @@ std::vector<Engine::Work> Engine::choose() {
   if (reading.empty() && !out.empty()) add_draft_tokens(out);
   std::sort(reading.begin(), reading.end(),
             [](const Slot* a, const Slot* b) { return a->used < b->used; });
-  constexpr int64_t kFewest = 16;  // so that prompts are read however slow steps are
+  constexpr int64_t kMin = 16;  // so that prompts are read however slow steps are
   const int64_t fewest =
-      std::min(llm::Runner::planned_rows(rows + kFewest), int64_t{llm::Runner::kMostRows});
+      std::min(llm::Runner::planned_rows(rows + kMin), int64_t{llm::Runner::kMaxRows});
   int64_t budget = rows > 0 ? std::max(limits_.chunk, fewest) : limits_.chunk;
   if (rows > 0 && rows_per_second_ > 0) {
     // Steps take the time of their plan, so its rows are filled.
@@ -135,7 +135,7 @@ void Engine::add_draft_tokens(std::vector<Work>& work) {
                                   options.length - slot.generation->generated() - 1);
     offers[i] = {&slot.speculation, slot.speculation.candidates(text, std::max<int64_t>(0, room))};
   }
-  const auto counts = llm::choose_drafts(step_times_, offers, llm::Runner::kMostRows);
+  const auto counts = llm::choose_drafts(step_times_, offers, llm::Runner::kMaxRows);
   for (size_t i = 0; i < work.size(); ++i) {
     const auto drafts = offers[i].candidates.first(static_cast<size_t>(counts[i]));
     work[i].tokens.insert(work[i].tokens.end(), drafts.begin(), drafts.end());

@@ -24,11 +24,11 @@
 namespace paddle::serve {
 
 struct EngineLimits {
-  int64_t streams = 8;                     ///< sequences generated at a time (slots)
-  int64_t queue = 64;                      ///< waiting sequences
-  double step_seconds = 0.06;              ///< limit of steps that prefill while others decode
-  int64_t chunk = llm::Runner::kMostRows;  ///< tokens of a prefill step
-  bool speculate = true;                   ///< verifies several draft tokens per step
+  int64_t streams = 8;                    ///< sequences generated at a time (slots)
+  int64_t queue = 64;                     ///< waiting sequences
+  double step_seconds = 0.06;             ///< limit of steps that prefill while others decode
+  int64_t chunk = llm::Runner::kMaxRows;  ///< tokens of a prefill step
+  bool speculate = true;                  ///< verifies several draft tokens per step
 };
 
 /// The sequences of one model.

@@ -11,7 +11,7 @@ namespace paddle::serve {
 
 namespace {
 
-constexpr size_t kMostChunkLine = 4096;
+constexpr size_t kMaxChunkLine = 4096;
 
 [[noreturn]] void refuse_request(int status, std::string message) {
   throw HttpRefusal{status, std::move(message)};
@@ -239,7 +239,7 @@ bool HttpReader::take_body(std::string& buffer) {
 
 bool HttpReader::take_line(std::string& buffer, std::string& line) {
   const size_t end = buffer.find("\r\n");
-  if (end == buffer.npos ? buffer.size() >= kMostChunkLine + 2 : end > kMostChunkLine)
+  if (end == buffer.npos ? buffer.size() >= kMaxChunkLine + 2 : end > kMaxChunkLine)
     refuse_request(400, "a line of the chunked body is too long");
   if (end == buffer.npos) return false;
   line = buffer.substr(0, end);

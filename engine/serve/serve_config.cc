@@ -15,7 +15,7 @@ namespace paddle::serve {
 
 namespace {
 
-constexpr int64_t kMostTokens = int64_t{1} << 40;
+constexpr int64_t kMaxTokens = int64_t{1} << 40;
 
 }  // namespace
 
@@ -122,15 +122,15 @@ void check_serve_config(const ServeConfig& config) {
     if (model.cache != "plain" && model.cache != "paged")
       fail(ErrorCode::kUsage, "the cache of '", model.name, "' is '", model.cache,
            "', expected plain or paged");
-    if (model.cache_tokens < 0 || model.cache_tokens > kMostTokens)
+    if (model.cache_tokens < 0 || model.cache_tokens > kMaxTokens)
       fail(ErrorCode::kUsage, "cache_tokens of '", model.name, "' is ", model.cache_tokens,
-           ", expected 0 to ", kMostTokens);
+           ", expected 0 to ", kMaxTokens);
     if (model.cache_tokens > 0 && model.cache == "plain")
       fail(ErrorCode::kUsage, "cache_tokens of '", model.name,
            "' is for a paged cache; a plain one has --context tokens for each text");
-    if (model.chunk < 0 || model.chunk > llm::Runner::kMostRows)
+    if (model.chunk < 0 || model.chunk > llm::Runner::kMaxRows)
       fail(ErrorCode::kUsage, "the chunk of '", model.name, "' is ", model.chunk,
-           ", expected 0 to ", llm::Runner::kMostRows);
+           ", expected 0 to ", llm::Runner::kMaxRows);
     if (model.context < 0) fail(ErrorCode::kUsage, "the context of '", model.name, "' is negative");
     if (!names.insert(model.name).second)
       fail(ErrorCode::kUsage, "two models are named '", model.name,
@@ -139,15 +139,15 @@ void check_serve_config(const ServeConfig& config) {
 }
 
 std::vector<std::string> read_keys(const std::string& path) {
-  constexpr size_t kShortest = 8;
+  constexpr size_t kMinKeyLength = 8;
   std::vector<std::string> out;
   std::istringstream lines(read_file(path, uint64_t{1} << 20, ErrorCode::kConfig));
   for (std::string line; std::getline(lines, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
     if (line.empty()) continue;
-    if (line.size() < kShortest)
+    if (line.size() < kMinKeyLength)
       fail(ErrorCode::kConfig, path, ": a key has ", line.size(), " characters, expected at least ",
-           kShortest);
+           kMinKeyLength);
     out.push_back(line);
   }
   if (out.empty()) fail(ErrorCode::kConfig, path, ": there is no key");

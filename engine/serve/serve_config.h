@@ -14,7 +14,7 @@ struct ModelEntry {
   std::string cache = "paged";
   int64_t context = 0;       ///< 0: the model's
   int64_t cache_tokens = 0;  ///< of a paged cache, in all; 0: as RunnerOptions
-  int64_t chunk = 0;         ///< tokens of prompts that a step reads at most; 0: kMostRows
+  int64_t chunk = 0;         ///< tokens of prompts that a step reads at most; 0: kMaxRows
   std::string family = {};
   std::string adapter = {};  ///< a folder of PEFT
 

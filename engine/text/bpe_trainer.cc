@@ -17,7 +17,7 @@ namespace paddle::tokenizers {
 namespace {
 
 /// Longer runs without a boundary are cut, so that no word costs more than others by far.
-constexpr size_t kLongestWord = 1024;
+constexpr size_t kMaxWordLength = 1024;
 /// Bytes of an entry of the table of words besides the word.
 constexpr size_t kWordOverhead = 64;
 
@@ -187,8 +187,8 @@ void BpeTrainer::add_section(std::string_view section) {
 }
 
 void BpeTrainer::count(std::string_view word) {
-  while (word.size() > kLongestWord) {
-    const size_t length = unicode::beginning(word, kLongestWord).size();
+  while (word.size() > kMaxWordLength) {
+    const size_t length = unicode::beginning(word, kMaxWordLength).size();
     count(word.substr(0, length));
     word.remove_prefix(length);
   }

@@ -10,7 +10,7 @@ namespace paddle::tokenizers {
 
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
 
 /// Template, beginning and end, which tokenizers do not have themselves.
 void set_use(Tokenizer& tokenizer, const FolderSettings& settings) {
@@ -32,7 +32,7 @@ Tokenizer load_folder(const std::string& folder) {
     if (has("tokenizer.json")) return load_tokenizer(folder + "/tokenizer.json");
     // Without a word on its class it is what the file alone is.
     if (const std::string path = folder + "/tokenizer.model"; file_exists(path))
-      return read_sentence_piece(read_file(path, kMostBytes, ErrorCode::kModel), path,
+      return read_sentence_piece(read_file(path, kMaxBytes, ErrorCode::kModel), path,
                                  settings.tokenizer_class.empty() ? nullptr : &settings);
     if (has("tekken.json")) return load_tokenizer(folder + "/tekken.json");
     if (has("tokenizer.gguf")) return load_tokenizer(folder + "/tokenizer.gguf");
@@ -76,7 +76,7 @@ Tokenizer load_tokenizer(const std::string& path) {
     return content.find("config") && content.find("vocab") ? read_tekken(content, path)
                                                            : read_tokenizer_json(content, path);
   }
-  return read_sentence_piece(read_file(path, kMostBytes, ErrorCode::kModel), path);
+  return read_sentence_piece(read_file(path, kMaxBytes, ErrorCode::kModel), path);
 }
 
 }  // namespace paddle::tokenizers

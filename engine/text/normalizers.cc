@@ -29,8 +29,8 @@ bool is_bert_control(uint32_t code) {
 }
 
 std::string normalized(std::string_view text, unicode::Form form, TextBudget& budget) {
-  constexpr uint64_t kLongest = 11;  // U+FDFA: 3 bytes become 33
-  budget.charge(text.size(), kLongest);
+  constexpr uint64_t kMaxLength = 11;  // U+FDFA: 3 bytes become 33
+  budget.charge(text.size(), kMaxLength);
   return unicode::normalize(text, form);
 }
 

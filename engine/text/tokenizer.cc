@@ -10,8 +10,8 @@ namespace {
 
 /// Memory for the work on a text, whatever the tokenizer's file says: much more than the steps of
 /// any published tokenizer take.
-constexpr uint64_t kLeastBytes = uint64_t{64} << 20, kBytesOfByte = 512, kBytesOfToken = 1024;
-uint64_t budget_of(uint64_t count, uint64_t bytes_each) { return kLeastBytes + count * bytes_each; }
+constexpr uint64_t kMinBytes = uint64_t{64} << 20, kBytesOfByte = 512, kBytesOfToken = 1024;
+uint64_t budget_of(uint64_t count, uint64_t bytes_each) { return kMinBytes + count * bytes_each; }
 
 bool is_word_character(uint32_t code) {
   return code == '_' || unicode::is_letter(code) || unicode::is_number(code) ||
@@ -227,8 +227,8 @@ std::string StreamDecoder::flush(bool all) {
   if (after.size() <= same) return "";
   if (!all && after.ends_with("\ufffd")) return "";  // may be a character that is not complete
   std::string text = after.substr(same);
-  constexpr size_t kLongest = 32;
-  if (ids_.size() > kLongest)
+  constexpr size_t kMaxLength = 32;
+  if (ids_.size() > kMaxLength)
     ids_.erase(ids_.begin(), ids_.begin() + static_cast<ptrdiff_t>(context_begin()));
   shown_ = ids_.size();
   return text;

@@ -11,7 +11,7 @@ namespace paddle::tokenizers {
 
 namespace {
 
-constexpr uint64_t kLargestFile = uint64_t{256} << 20;
+constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
 
 Json text_json(std::string text) {
   Json out;
@@ -52,7 +52,7 @@ Json object_of(Entries entries) {
 
 /// The lines of a text without their ends.
 std::vector<std::string> lines_of_file(const std::string& path) {
-  std::istringstream text(read_file(path, kLargestFile, ErrorCode::kModel));
+  std::istringstream text(read_file(path, kMaxFileBytes, ErrorCode::kModel));
   std::vector<std::string> out;
   for (std::string line; std::getline(text, line);) {
     if (line.ends_with('\r')) line.pop_back();

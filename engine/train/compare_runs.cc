@@ -22,7 +22,7 @@ class Channel {
  public:
   void push(const ReplayedValue& value) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return values_.size() < kMost || is_ignored_; });
+    changed_.wait(lock, [&] { return values_.size() < kMax || is_ignored_; });
     if (is_ignored_) return;
     values_.push_back(value);
     values_.back().whole = value.whole.on_host();
@@ -52,7 +52,7 @@ class Channel {
   }
 
  private:
-  static constexpr size_t kMost = 4;
+  static constexpr size_t kMax = 4;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<ReplayedValue> values_;

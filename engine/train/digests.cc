@@ -48,8 +48,8 @@ std::vector<StepDigest> read_digests(const std::string& run) {
     for (const LossAt& line : read_losses(run)) out.push_back({line.step, line.loss, {}});
     return out;
   }
-  constexpr uint64_t kMostBytes = uint64_t{1} << 32;
-  for (const std::string& line : split(read_file(path, kMostBytes), '\n')) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 32;
+  for (const std::string& line : split(read_file(path, kMaxBytes), '\n')) {
     const auto o = nlohmann::json::parse(line, nullptr, false);
     if (!o.is_object() || !o.contains("step") || !o["step"].is_number_integer()) continue;
     StepDigest digest;

@@ -9,7 +9,7 @@
 namespace paddle::train {
 namespace {
 
-constexpr size_t kLeast = 10;
+constexpr size_t kMin = 10;
 constexpr double kMemory = 0.9;  ///< of the running mean
 
 /// Running means, corrected for their beginning.
@@ -37,7 +37,7 @@ RateTest analyze_rates(std::vector<RateAt> steps) {
   });
   if (bad != steps.end() && bad->rate > 0) out.diverges = bad->rate;
   steps.erase(bad, steps.end());
-  if (steps.size() < kLeast)
+  if (steps.size() < kMin)
     fail(ErrorCode::kData, "the losses of only ", steps.size(),
          " steps are finite; start at a lower rate, or take more steps");
   out.smoothed = smooth(steps);

@@ -86,7 +86,7 @@ SweptKey parse_swept(const std::string& text) {
 }
 
 std::vector<Trial> grid_trials(const std::vector<SweptKey>& keys) {
-  constexpr size_t kMost = 10000;
+  constexpr size_t kMax = 10000;
   std::vector<Trial> out = {{}};
   for (const SweptKey& key : keys) {
     if (key.values.empty())
@@ -96,7 +96,7 @@ std::vector<Trial> grid_trials(const std::vector<SweptKey>& keys) {
       for (const std::string& value : key.values) {
         next.push_back(trial);
         next.back().push_back(key.key + "=" + value);
-        if (next.size() > kMost) fail(ErrorCode::kUsage, "a grid of more than ", kMost, " trials");
+        if (next.size() > kMax) fail(ErrorCode::kUsage, "a grid of more than ", kMax, " trials");
       }
     out = std::move(next);
   }
@@ -174,7 +174,7 @@ class DependencyDigest {
   }
 
  private:
-  static constexpr int kMostNested = 8;                  ///< model files that include others
+  static constexpr int kMaxNested = 8;                   ///< model files that include others
   static constexpr uint64_t kWhole = uint64_t{1} << 30;  ///< larger files count by parts and time
 
   void add(std::string_view bytes) {
@@ -188,8 +188,8 @@ class DependencyDigest {
   void add_files(const config::Node& node, int depth) {
     for (const config::Entry& e : node.entries) add_files(e.value, depth);
     for (const config::Node& item : node.items) add_files(item, depth);
-    constexpr size_t kLongestPath = 4096;
-    if (!node.is_scalar() || node.text.empty() || node.text.size() > kLongestPath ||
+    constexpr size_t kMaxPathLength = 4096;
+    if (!node.is_scalar() || node.text.empty() || node.text.size() > kMaxPathLength ||
         node.text.find('\n') != std::string::npos || node.text.find('\0') != std::string::npos)
       return;
     const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0; };
@@ -221,7 +221,7 @@ class DependencyDigest {
       add(std::to_string(digest_of({path})));
       add_time(path);
     }
-    if (!path.ends_with(".yaml") || depth == kMostNested) return;
+    if (!path.ends_with(".yaml") || depth == kMaxNested) return;
     try {
       config::Diagnostics diagnostics;
       add_files(config::read_document(path, diagnostics), depth + 1);

@@ -11,7 +11,7 @@
 namespace paddle::train {
 namespace {
 
-constexpr size_t kMostTrialsDrawn = 12;
+constexpr size_t kMaxTrialsDrawn = 12;
 
 std::string key_of(const std::string& setting) { return setting.substr(0, setting.find('=')); }
 std::string value_of(const std::string& setting) { return setting.substr(setting.find('=') + 1); }
@@ -35,15 +35,15 @@ std::string trials_table(const std::string& metric, const std::vector<SweptRun>&
 std::string curves(const std::string& metric, const std::vector<SweptRun>& runs) {
   std::vector<Curve> lines;
   for (const SweptRun& run : runs) {
-    if (lines.size() == kMostTrialsDrawn) break;
+    if (lines.size() == kMaxTrialsDrawn) break;
     if (!is_run_folder(run.folder)) continue;
     Curve line{join(run.trial, " "), curve_color(lines.size()), {}};
     for (const LossAt& at : read_evaluations(run.folder, metric))
       if (std::isfinite(at.loss)) line.points.push_back({static_cast<double>(at.step), at.loss});
     if (!line.points.empty()) lines.push_back(std::move(line));
   }
-  return chart(runs.size() > kMostTrialsDrawn
-                   ? str(metric, ", the best ", kMostTrialsDrawn, " trials")
+  return chart(runs.size() > kMaxTrialsDrawn
+                   ? str(metric, ", the best ", kMaxTrialsDrawn, " trials")
                    : metric,
                lines);
 }

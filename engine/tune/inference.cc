@@ -144,13 +144,13 @@ class InferenceTarget final : public TuningTarget {
       if (!is_onnx_ && now.at("precision") == "float32")
         for (const char* precision : {"bfloat16", "float16"}) add("precision", precision);
     } else if (dimension == "batch") {
-      constexpr int64_t kLargest = 1024;
+      constexpr int64_t kMax = 1024;
       const int64_t next = 2 * std::stoll(now.at("batch"));
-      if (has_batch_ && next <= kLargest) add("batch", std::to_string(next));
+      if (has_batch_ && next <= kMax) add("batch", std::to_string(next));
     } else if (dimension == "streams") {
       const int64_t next = 2 * std::stoll(now.at("streams"));
       if (has_streams_ &&
-          next <= std::min<int64_t>(std::stoll(now.at("threads")), infer::Streams::kMost))
+          next <= std::min<int64_t>(std::stoll(now.at("threads")), infer::Streams::kMax))
         add("streams", std::to_string(next));
     } else if (dimension == "kernels") {
       if (!budget.measures)

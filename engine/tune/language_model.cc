@@ -77,7 +77,7 @@ class LanguageModelTarget final : public TuningTarget {
     name_ = model_->name().empty() ? std::filesystem::path(options_.model).stem().string()
                                    : model_->name();
     start_ = {{"threads", std::to_string(thread_count())},
-              {"chunk", std::to_string(llm::Runner::kMostRows)},
+              {"chunk", std::to_string(llm::Runner::kMaxRows)},
               {"streams", "1"},
               {"kv", "f32"}};
   }
@@ -103,9 +103,9 @@ class LanguageModelTarget final : public TuningTarget {
       for (const int64_t chunk : {128, 64, 32})
         if (chunk < options_.prefill) add("chunk", std::to_string(chunk));
     } else if (dimension == "streams") {
-      constexpr int64_t kMost = 64;
+      constexpr int64_t kMax = 64;
       const int64_t next = 2 * std::stoll(now.at("streams"));
-      if (next <= kMost) add("streams", std::to_string(next));
+      if (next <= kMax) add("streams", std::to_string(next));
     } else if (dimension == "kv") {
       for (const char* kind : {"bf16", "int8"}) add("kv", kind);
     }

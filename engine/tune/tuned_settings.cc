@@ -56,7 +56,7 @@ Schema tuned_schema(TunedSubject subject) {
   if (subject == TunedSubject::kModel) {
     s.add("streams", Spec::integer()
                          .at_least(1)
-                         .at_most(static_cast<double>(infer::Streams::kMost))
+                         .at_most(static_cast<double>(infer::Streams::kMax))
                          .doc("as --streams"));
     s.add("batch", Spec::integer().at_least(1).at_most(1 << 20).doc("as --batch"));
     s.add("precision", Spec::word({"float32", "bfloat16", "float16"}).doc("as --precision"));
@@ -68,7 +68,7 @@ Schema tuned_schema(TunedSubject subject) {
   }
   s.add("chunk", Spec::integer()
                      .at_least(1)
-                     .at_most(static_cast<double>(llm::Runner::kMostRows))
+                     .at_most(static_cast<double>(llm::Runner::kMaxRows))
                      .doc("as --chunk"));
   s.add("streams", Spec::integer().at_least(1).at_most(128).doc("as --streams"));
   s.add("kv", Spec::word({"f32", "bf16", "int8"}).doc("as --kv"));

@@ -74,8 +74,8 @@ TEST(CacheBlocks, TooFewBlocksAreAnError) {
 }
 
 TEST(CacheBlocks, AnyOrderOfCallsKeepsTheCounts) {
-  constexpr int64_t kSequences = 5, kLongest = 6;
-  CacheBlocks blocks(20, kSequences, kLongest);
+  constexpr int64_t kSequences = 5, kMaxBlocks = 6;
+  CacheBlocks blocks(20, kSequences, kMaxBlocks);
   std::vector<int64_t> lengths(kSequences, 0);
   std::mt19937 random(3);
   const auto below = [&](int64_t n) {
@@ -86,18 +86,19 @@ TEST(CacheBlocks, AnyOrderOfCallsKeepsTheCounts) {
     int64_t& length = lengths[static_cast<size_t>(s)];
     switch (below(3)) {
       case 0: {
-        const int64_t target = std::min(length + below(40), kLongest * CacheBlocks::kTokens);
+        const int64_t target = std::min(length + below(40), kMaxBlocks * CacheBlocks::kTokens);
         if (blocks.needed(s, length, target) > blocks.free()) break;
         std::set<int64_t> others;
         for (int64_t o = 0; o < kSequences; ++o)
           for (int64_t b = 0; o != s && b < CacheBlocks::count_for(lengths[static_cast<size_t>(o)]);
                ++b)
-            others.insert(blocks.table()[static_cast<size_t>(o * kLongest + b)]);
+            others.insert(blocks.table()[static_cast<size_t>(o * kMaxBlocks + b)]);
         grow(blocks, s, length, target);
         // Blocks with new tokens belong to no other sequence.
         for (int64_t b = length / CacheBlocks::kTokens;
              target > length && b < CacheBlocks::count_for(target); ++b)
-          ASSERT_FALSE(others.contains(blocks.table()[static_cast<size_t>(s * kLongest + b)])) << i;
+          ASSERT_FALSE(others.contains(blocks.table()[static_cast<size_t>(s * kMaxBlocks + b)]))
+              << i;
         length = target;
         break;
       }
@@ -113,7 +114,7 @@ TEST(CacheBlocks, AnyOrderOfCallsKeepsTheCounts) {
     std::set<int64_t> used;
     for (int64_t o = 0; o < kSequences; ++o)
       for (int64_t b = 0; b < CacheBlocks::count_for(lengths[static_cast<size_t>(o)]); ++b)
-        used.insert(blocks.table()[static_cast<size_t>(o * kLongest + b)]);
+        used.insert(blocks.table()[static_cast<size_t>(o * kMaxBlocks + b)]);
     ASSERT_EQ(blocks.free(), blocks.total() - std::ssize(used)) << i;
   }
 }

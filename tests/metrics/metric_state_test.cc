@@ -17,8 +17,8 @@
 namespace paddle::metrics {
 namespace {
 
-constexpr double kMost = std::numeric_limits<double>::max();
-constexpr double kLeast = std::numeric_limits<double>::denorm_min();
+constexpr double kMax = std::numeric_limits<double>::max();
+constexpr double kMin = std::numeric_limits<double>::denorm_min();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double sum_of(const std::vector<double>& terms) {
@@ -32,23 +32,23 @@ TEST(ExactSum, RoundsOnce) {
   EXPECT_EQ(sum_of({0.1, 0.2, 0.3}), 0.6);  // one by one: 0.6000000000000001
   EXPECT_EQ(sum_of(std::vector<double>(10, 0.1)), 1.0);
   EXPECT_EQ(sum_of({1e308, 1, -1e308}), 1);
-  EXPECT_EQ(sum_of({kMost, kLeast, -kMost}), kLeast);
-  EXPECT_EQ(sum_of({kMost, kMost, -kMost}), kMost);
-  EXPECT_EQ(sum_of({kMost, kMost}), kInfinity);
+  EXPECT_EQ(sum_of({kMax, kMin, -kMax}), kMin);
+  EXPECT_EQ(sum_of({kMax, kMax, -kMax}), kMax);
+  EXPECT_EQ(sum_of({kMax, kMax}), kInfinity);
   EXPECT_EQ(sum_of({-1, 0x1p-54}), -1);
   EXPECT_EQ(sum_of({-1, 0x1p-54, 0x1p-60}), -0.9999999999999999);
   // Ties go to even, and what is far below a tie breaks it.
   EXPECT_EQ(sum_of({1, 0x1p-53}), 1);
-  EXPECT_EQ(sum_of({1, 0x1p-53, kLeast}), 1 + 0x1p-52);
-  EXPECT_EQ(sum_of({1, 0x1p-53, -kLeast}), 1);
+  EXPECT_EQ(sum_of({1, 0x1p-53, kMin}), 1 + 0x1p-52);
+  EXPECT_EQ(sum_of({1, 0x1p-53, -kMin}), 1);
   EXPECT_EQ(sum_of({1 + 0x1p-52, 0x1p-53}), 1 + 0x1p-51);
   EXPECT_EQ(sum_of({-1, -0x1p-53, -0x1p-200}), -1 - 0x1p-52);
-  EXPECT_EQ(sum_of({0x1p-1022, -kLeast}), 0x1p-1022 - kLeast);
+  EXPECT_EQ(sum_of({0x1p-1022, -kMin}), 0x1p-1022 - kMin);
 }
 
 TEST(ExactSum, NumbersThatAreNotFinite) {
   EXPECT_EQ(sum_of({1, kInfinity}), kInfinity);
-  EXPECT_EQ(sum_of({-kInfinity, kMost}), -kInfinity);
+  EXPECT_EQ(sum_of({-kInfinity, kMax}), -kInfinity);
   EXPECT_TRUE(std::isnan(sum_of({kInfinity, -kInfinity})));
   EXPECT_TRUE(std::isnan(sum_of({std::nan(""), 1})));
 }

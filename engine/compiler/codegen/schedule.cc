@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kHeader = "paddle-schedules 1";
 constexpr size_t kMaxEntries = 20'000;
-constexpr int64_t kMostElements = int64_t{1} << 40;
+constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 thread_local ScheduleHook* current_hook = nullptr;
 
@@ -48,7 +48,7 @@ std::optional<Schedule> parse_schedule(const std::string& text) {
     const char* const begin = words[i].data() + std::string_view(kNames[i]).size();
     const char* const end = words[i].data() + words[i].size();
     const auto [at, error] = std::from_chars(begin, end, values[i]);
-    if (error != std::errc() || at != end || values[i] < 0 || values[i] > kMostElements)
+    if (error != std::errc() || at != end || values[i] < 0 || values[i] > kMaxElements)
       return std::nullopt;
   }
   if (values[0] != 1 && values[0] != 2 && values[0] != 4 && values[0] != 8) return std::nullopt;

@@ -16,7 +16,7 @@ namespace paddle::data {
 namespace {
 
 constexpr int64_t kNoTarget = -100;
-constexpr uint64_t kLargestTemplate = uint64_t{1} << 20;
+constexpr uint64_t kMaxTemplateBytes = uint64_t{1} << 20;
 
 /// A record: its tokens, and which of them are trained.
 struct Conversation {
@@ -29,8 +29,9 @@ class Encoder {
  public:
   explicit Encoder(const ChatOptions& options)
       : options_(options),
-        source_(options.chat_template.empty() ? std::string()
-                                              : read_file(options.chat_template, kLargestTemplate)),
+        source_(options.chat_template.empty()
+                    ? std::string()
+                    : read_file(options.chat_template, kMaxTemplateBytes)),
         kept_(options.tokenizer.open(source_)),
         tokenizer_(kept_->tokenizer()) {
     if (is_instruction()) return;

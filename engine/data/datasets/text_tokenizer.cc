@@ -11,7 +11,7 @@
 namespace paddle::data {
 namespace {
 
-constexpr uint64_t kLargestTokenizer = uint64_t{256} << 20;
+constexpr uint64_t kMaxTokenizerBytes = uint64_t{256} << 20;
 constexpr char kGgufName[] = "tokenizer.gguf";
 constexpr char kTemplateName[] = "chat_template.jinja";
 
@@ -35,7 +35,7 @@ TextTokenizerPtr TextTokenizer::load(const std::string& path, const std::string&
         if (key.starts_with("tokenizer.")) out->metadata_.emplace_back(key, bytes);
       return;
     }
-    std::string content = read_file(file, kLargestTokenizer, ErrorCode::kModel);
+    std::string content = read_file(file, kMaxTokenizerBytes, ErrorCode::kModel);
     if (name.empty()) name = name_in_folder(file, content);
     out->files_.emplace_back(std::move(name), std::move(content));
   };

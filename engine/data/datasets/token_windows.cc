@@ -158,8 +158,8 @@ std::string WindowDataset::location(int64_t index, int64_t, int64_t) const {
 }
 
 std::vector<bool> WindowDataset::used_sources() const {
-  constexpr int64_t kMostRuns = int64_t{1} << 24;
-  const int64_t run = (row_->size() - 1) / kMostRuns + 1;
+  constexpr int64_t kMaxRuns = int64_t{1} << 24;
+  const int64_t run = (row_->size() - 1) / kMaxRuns + 1;
   std::vector<bool> used(static_cast<size_t>((row_->size() - 1) / run + 1));
   const int64_t first = (begin_ + run - 1) / run;
   const int64_t last = end_ == row_->size() ? static_cast<int64_t>(used.size()) : end_ / run;

@@ -37,10 +37,10 @@ ReadAhead::BlockPtr ReadAhead::take() {
   std::unique_lock lock(mutex_);
   if (current_) {
     // Many small samples at a time, so that handing them over costs little; few large ones.
-    constexpr size_t kBlockBytes = 1 << 18, kMostSamples = 16;
+    constexpr size_t kBlockBytes = 1 << 18, kMaxSamples = 16;
     size_t bytes = 1;
     for (const Value& value : current_->samples[0].sample) bytes += value.bytes();
-    block_size_ = std::clamp<size_t>(kBlockBytes / bytes, 1, kMostSamples);
+    block_size_ = std::clamp<size_t>(kBlockBytes / bytes, 1, kMaxSamples);
     spare_.push_back(std::move(current_));
   }
   if (blocks_.empty()) {

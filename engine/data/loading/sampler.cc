@@ -8,7 +8,7 @@
 namespace paddle::data {
 namespace {
 
-constexpr int64_t kMostClasses = 1 << 20;
+constexpr int64_t kMaxClasses = 1 << 20;
 
 /// The field of one number per sample; kConfig for another one.
 int64_t scalar_field(const Dataset& dataset, const std::string& key, const std::string& name,
@@ -43,16 +43,16 @@ std::vector<int64_t> classes_of(const Dataset& dataset, const std::string& key,
         if (error.code() != ErrorCode::kData) throw;
         id = -1;  // a bad sample, which the loader reports
       }
-    if (*id >= kMostClasses)
+    if (*id >= kMaxClasses)
       fail(ErrorCode::kData, dataset.location(i, field), ": class ", *id, " of ", key, ", at most ",
-           kMostClasses - 1, " is possible");
+           kMaxClasses - 1, " is possible");
     out.push_back(std::max<int64_t>(*id, -1));
   }
   return out;
 }
 
 std::vector<int64_t> count(const std::vector<int64_t>& classes, int64_t least) {
-  std::vector<int64_t> counts(static_cast<size_t>(std::min(least, kMostClasses)));
+  std::vector<int64_t> counts(static_cast<size_t>(std::min(least, kMaxClasses)));
   for (const int64_t id : classes) {
     if (id < 0) continue;
     if (static_cast<size_t>(id) >= counts.size()) counts.resize(static_cast<size_t>(id) + 1);

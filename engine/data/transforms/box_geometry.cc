@@ -6,7 +6,7 @@
 namespace paddle::data {
 
 std::vector<int64_t> move_boxes(const Placement& p, const Visible& visible, Value& boxes) {
-  constexpr double kSmallestShare = 0.1, kSmallestSide = 1;  // of what stays of a box
+  constexpr double kMinShare = 0.1, kMinSide = 1;  // of what stays of a box
   const int64_t count = boxes.shape()[0];
   std::vector<int64_t> kept;
   auto* values = boxes.data<float>();
@@ -24,8 +24,8 @@ std::vector<int64_t> move_boxes(const Placement& p, const Visible& visible, Valu
     right = std::clamp(right, visible.left, visible.right);
     top = std::clamp(top, visible.top, visible.bottom);
     bottom = std::clamp(bottom, visible.top, visible.bottom);
-    if (right - left < kSmallestSide || bottom - top < kSmallestSide ||
-        (right - left) * (bottom - top) < kSmallestShare * area)
+    if (right - left < kMinSide || bottom - top < kMinSide ||
+        (right - left) * (bottom - top) < kMinShare * area)
       continue;
     float* to = values + static_cast<int64_t>(kept.size()) * 4;
     to[0] = static_cast<float>(left), to[1] = static_cast<float>(top);

@@ -104,13 +104,13 @@ class LogMel final : public Transform {
         double sum = 0;
         for (size_t k = 0; k < filter.weights.size(); ++k)
           sum += filter.weights[k] * power[filter.first + k];
-        *row++ = static_cast<float>(std::log(std::max(sum, kSmallest)));
+        *row++ = static_cast<float>(std::log(std::max(sum, kMin)));
       }
     }
   }
 
  private:
-  static constexpr double kSmallest = 1e-10;
+  static constexpr double kMin = 1e-10;
   struct Filter {
     size_t first = 0;
     std::vector<double> weights;
@@ -157,10 +157,10 @@ class LogMel final : public Transform {
 class SpecAugment final : public Transform {
  public:
   explicit SpecAugment(const TransformOptions& options) : options_(options) {
-    constexpr int64_t kMostMasks = 4;
+    constexpr int64_t kMaxMasks = 4;
     for (const int64_t masks : {options.time_masks, options.frequency_masks})
-      if (masks < 0 || masks > kMostMasks)
-        fail(ErrorCode::kConfig, "spec_augment: there are 0 to ", kMostMasks,
+      if (masks < 0 || masks > kMaxMasks)
+        fail(ErrorCode::kConfig, "spec_augment: there are 0 to ", kMaxMasks,
              " masks along each axis");
   }
   Field infer(const Field& in) const override {

@@ -24,7 +24,7 @@ float affine_error(const float* x, int count, int most, Affine fit) {
 Affine fit_affine(const float* x, int count, int most, bool from_zero) {
   const auto [least, largest] = std::minmax_element(x, x + count);
   const float low = from_zero ? std::min(*least, 0.0f) : *least, high = *largest;
-  if (!(high - low > kSmallestRange)) return {0, -low};
+  if (!(high - low > kMinRange)) return {0, -low};
   Affine best{(high - low) / static_cast<float>(most), -low};
   float best_error = affine_error(x, count, most, best);
   constexpr int kTries = 20;
@@ -69,7 +69,7 @@ float fit_signed(const float* x, int count, int low, int high) {
   float largest = 0;
   for (int i = 0; i < count; ++i)
     if (std::abs(x[i]) > std::abs(largest)) largest = x[i];
-  if (!(std::abs(largest) > kSmallestRange)) return 0;
+  if (!(std::abs(largest) > kMinRange)) return 0;
   float best = largest / static_cast<float>(low),
         best_error = signed_error(x, count, best, low, high);
   constexpr int kTries = 9;

@@ -8,14 +8,14 @@
 namespace paddle::formats::gguf {
 
 /// Values that are larger do not fit a block, and smaller ranges have no inverse.
-inline constexpr float kLargestValue = 1e7f, kSmallestRange = 1e-30f;
+inline constexpr float kMaxValue = 1e7f, kMinRange = 1e-30f;
 
 /// Values that are not finite become 0.
 template <size_t kCount>
 std::array<float, kCount> finite_values(const float* values) {
   std::array<float, kCount> out;
   for (size_t i = 0; i < kCount; ++i)
-    out[i] = std::isfinite(values[i]) ? std::clamp(values[i], -kLargestValue, kLargestValue) : 0;
+    out[i] = std::isfinite(values[i]) ? std::clamp(values[i], -kMaxValue, kMaxValue) : 0;
   return out;
 }
 

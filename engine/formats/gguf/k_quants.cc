@@ -23,20 +23,20 @@ KLevels affine_block(const float* values, int most, uint8_t* head) {
     scale = std::max(scale, fits[p].scale);
     offset = std::max(offset, fits[p].offset);
   }
-  constexpr int kMost = 63;
-  const float d = put_clamped_half(head, scale / kMost),
-              m = put_clamped_half(head + 2, offset / kMost);
+  constexpr int kMax = 63;
+  const float d = put_clamped_half(head, scale / kMax),
+              m = put_clamped_half(head + 2, offset / kMax);
   int scales[kAffineParts], offsets[kAffineParts];
   KLevels out;
   for (int p = 0; p < kAffineParts; ++p) {
     const float* const part = x.data() + p * kAffinePart;
-    const int near_scale = d > 0 ? level_of(fits[p].scale, 1 / d, 0, 0, kMost) : 0;
-    const int near_offset = m > 0 ? level_of(fits[p].offset, 1 / m, 0, 0, kMost) : 0;
+    const int near_scale = d > 0 ? level_of(fits[p].scale, 1 / d, 0, 0, kMax) : 0;
+    const int near_offset = m > 0 ? level_of(fits[p].offset, 1 / m, 0, 0, kMax) : 0;
     // Rounding one of them can be made up for by the other.
     float best = INFINITY;
     Affine fit;
-    for (int s = std::max(0, near_scale - 1); s <= std::min(kMost, near_scale + 1); ++s)
-      for (int o = std::max(0, near_offset - 1); o <= std::min(kMost, near_offset + 1); ++o) {
+    for (int s = std::max(0, near_scale - 1); s <= std::min(kMax, near_scale + 1); ++s)
+      for (int o = std::max(0, near_offset - 1); o <= std::min(kMax, near_offset + 1); ++o) {
         const Affine tried{d * static_cast<float>(s), m * static_cast<float>(o)};
         const float error = affine_error(part, kAffinePart, most, tried);
         if (!(error < best)) continue;
@@ -56,7 +56,7 @@ KLevels affine_block(const float* values, int most, uint8_t* head) {
 }
 
 /// scale * level, with levels from -32 to 31.
-constexpr int kLowest = -32, kHighest = 31;
+constexpr int kMin = -32, kMax = 31;
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void searched_q6_k(const float* values, uint8_t* block) {
   const Values x = finite_values<kKBlock>(values);
   float fits[kSignedParts], largest = 0;
   for (int p = 0; p < kSignedParts; ++p) {
-    fits[p] = fit_signed(x.data() + p * kSignedPart, kSignedPart, kLowest, kHighest);
+    fits[p] = fit_signed(x.data() + p * kSignedPart, kSignedPart, kMin, kMax);
     if (std::abs(fits[p]) > std::abs(largest)) largest = fits[p];
   }
   const float d = put_clamped_half(block + 208, largest / -128);
@@ -85,7 +85,7 @@ void searched_q6_k(const float* values, uint8_t* block) {
     float best_error = INFINITY;
     for (int s = std::max(-128, near - 1); s <= std::min(127, near + 1); ++s)
       if (const float error =
-              signed_error(part, kSignedPart, d * static_cast<float>(s), kLowest, kHighest);
+              signed_error(part, kSignedPart, d * static_cast<float>(s), kMin, kMax);
           error < best_error) {
         best = s;
         best_error = error;
@@ -94,7 +94,7 @@ void searched_q6_k(const float* values, uint8_t* block) {
     const float scale = d * static_cast<float>(best), inverse = scale != 0 ? 1 / scale : 0;
     for (int i = 0; i < kSignedPart; ++i)
       levels[static_cast<size_t>(p * kSignedPart + i)] =
-          static_cast<uint8_t>(level_of(part[i], inverse, 0, kLowest, kHighest) - kLowest);
+          static_cast<uint8_t>(level_of(part[i], inverse, 0, kMin, kMax) - kMin);
   }
   put_q6_levels(levels, block);
 }

@@ -116,16 +116,16 @@ KLevels plain_affine_block(const float* values, AffineTries tries, uint8_t* head
     scale = std::max(scale, fits[p].scale);
     offset = std::max(offset, fits[p].offset);
   }
-  constexpr int kMost = 63;
-  const float to_scale = scale > 0 ? kMost / scale : 0, to_offset = offset > 0 ? kMost / offset : 0;
+  constexpr int kMax = 63;
+  const float to_scale = scale > 0 ? kMax / scale : 0, to_offset = offset > 0 ? kMax / offset : 0;
   int scales[kAffineParts], offsets[kAffineParts];
   for (int p = 0; p < kAffineParts; ++p) {
-    scales[p] = nearest_level(to_scale * fits[p].scale, 0, kMost);
-    offsets[p] = nearest_level(to_offset * fits[p].offset, 0, kMost);
+    scales[p] = nearest_level(to_scale * fits[p].scale, 0, kMax);
+    offsets[p] = nearest_level(to_offset * fits[p].offset, 0, kMax);
   }
   put_six_bits(scales, offsets, head + 4);
-  const float d = put_clamped_half(head, scale / kMost),
-              m = put_clamped_half(head + 2, offset / kMost);
+  const float d = put_clamped_half(head, scale / kMax),
+              m = put_clamped_half(head + 2, offset / kMax);
   // Levels of a part whose scale rounds to 0 stay those of its search.
   for (int p = 0; p < kAffineParts; ++p) {
     const float step = d * static_cast<float>(scales[p]);
@@ -138,15 +138,15 @@ KLevels plain_affine_block(const float* values, AffineTries tries, uint8_t* head
   return levels;
 }
 
-constexpr int kLowestLevel = -32, kHighestLevel = 31;
-constexpr float kLeastScale = 1e-15F;
+constexpr int kMinLevel = -32, kMaxLevel = 31;
+constexpr float kMinScale = 1e-15F;
 
 /// scale * (level - 32) ≈ x for a part, with errors weighted by squares of values.
 float fit_signed_part(const float* x, uint8_t* levels) {
   float largest = 0;
   for (int i = 0; i < kSignedPart; ++i)
     if (std::abs(x[i]) > std::abs(largest)) largest = x[i];
-  if (std::abs(largest) < kLeastScale) {
+  if (std::abs(largest) < kMinScale) {
     std::fill_n(levels, kSignedPart, uint8_t{0});
     return 0;
   }
@@ -155,8 +155,8 @@ float fit_signed_part(const float* x, uint8_t* levels) {
     float products = 0, squares = 0;
     uint8_t tried[kSignedPart];
     for (int i = 0; i < kSignedPart; ++i) {
-      const int level = nearest_level(inverse * x[i], kLowestLevel, kHighestLevel);
-      tried[i] = static_cast<uint8_t>(level - kLowestLevel);
+      const int level = nearest_level(inverse * x[i], kMinLevel, kMaxLevel);
+      tried[i] = static_cast<uint8_t>(level - kMinLevel);
       const float w = x[i] * x[i];
       products += w * x[i] * static_cast<float>(level);
       squares += w * static_cast<float>(level) * static_cast<float>(level);
@@ -166,7 +166,7 @@ float fit_signed_part(const float* x, uint8_t* levels) {
     best = scale * products;
     std::copy_n(tried, kSignedPart, levels);
   };
-  constexpr auto kLow = static_cast<float>(kLowestLevel);
+  constexpr auto kLow = static_cast<float>(kMinLevel);
   consider(kLow / largest, true);
   constexpr int kTries = 9;
   for (int t = -kTries; t <= kTries; ++t)
@@ -193,7 +193,7 @@ void plain_q6_k(const float* values, uint8_t* block) {
     fits[p] = fit_signed_part(x.data() + p * kSignedPart, levels.data() + p * kSignedPart);
     if (std::abs(fits[p]) > std::abs(largest)) largest = fits[p];
   }
-  if (std::abs(largest) < kLeastScale) {
+  if (std::abs(largest) < kMinScale) {
     std::fill_n(block, kBytes, uint8_t{0});
     return;
   }
@@ -205,8 +205,8 @@ void plain_q6_k(const float* values, uint8_t* block) {
     if (step == 0) continue;
     for (size_t i = static_cast<size_t>(p) * kSignedPart;
          i < static_cast<size_t>(p + 1) * kSignedPart; ++i)
-      levels[i] = static_cast<uint8_t>(nearest_level(x[i] / step, kLowestLevel, kHighestLevel) -
-                                       kLowestLevel);
+      levels[i] =
+          static_cast<uint8_t>(nearest_level(x[i] / step, kMinLevel, kMaxLevel) - kMinLevel);
   }
   put_q6_levels(levels, block);
 }

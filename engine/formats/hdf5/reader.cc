@@ -89,9 +89,9 @@ Hdf5Reader::Hdf5Reader(const std::string& path) : path_(path) {
   std::vector<std::byte> image = weights_of_keras(path);
   // Chunks are made of what the file has, so a small file can describe a large array; but not one
   // of more than a thousand times its size.
-  constexpr uint64_t kMostCompression = 1032;
+  constexpr uint64_t kMaxCompression = 1032;
   const uint64_t size = image.empty() ? file_size(path, ErrorCode::kModel) : image.size();
-  if (__builtin_mul_overflow(size, kMostCompression, &largest_)) largest_ = ~uint64_t{0};
+  if (__builtin_mul_overflow(size, kMaxCompression, &largest_)) largest_ = ~uint64_t{0};
   void* const file = image.empty() ? open(path.c_str(), message, kMessage)
                                    : open_image(image.data(), image.size(), message, kMessage);
   if (!file) fail(ErrorCode::kModel, path, ": ", message);

@@ -15,7 +15,7 @@ namespace {
 /// The largest protobuf message, less some room for what is not weights.
 constexpr uint64_t kMaxModelBytes = (uint64_t{1} << 31) - (uint64_t{1} << 16);
 /// Smaller tensors stay in the model even when weights are external.
-constexpr uint64_t kLeastExternal = 1024;
+constexpr uint64_t kMinExternal = 1024;
 /// Offsets in the data file; page-aligned data can be mapped.
 constexpr uint64_t kDataAlignment = 4096;
 
@@ -232,7 +232,7 @@ class Writer {
     const std::string name = weight == weights_.end() ? "" : weight->second;
     const Payload payload(t.array, t.dtype, name);
     const uint64_t size = payload.size();
-    if (!data_ || !may_be_initializer || size < kLeastExternal) {
+    if (!data_ || !may_be_initializer || size < kMinExternal) {
       out.payload(9, payload);
       return out;
     }

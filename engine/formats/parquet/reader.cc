@@ -29,8 +29,8 @@ enum PageType { kDataPage = 0, kDictionaryPage = 2, kDataPageV2 = 3 };
 
 /// Bounds against files that declare more than they can hold. Repeated values take no space, so
 /// that small files may have many rows.
-constexpr int64_t kMostValues = int64_t{1} << 26, kMostValuesPerByte = 64;
-constexpr int64_t kMostPageBytes = int64_t{1} << 28, kMostExpansion = 1 << 14;
+constexpr int64_t kMaxValues = int64_t{1} << 26, kMaxValuesPerByte = 64;
+constexpr int64_t kMaxPageBytes = int64_t{1} << 28, kMaxExpansion = 1 << 14;
 
 template <class T>
 T load(const char* at) {
@@ -267,8 +267,8 @@ class ParquetReader::Decoder {
       at += thrift.position();
       const auto packed = static_cast<uint64_t>(head.packed);
       if (head.packed < 0 || packed > bytes.size() - at || head.unpacked < 0 ||
-          head.unpacked > kMostPageBytes ||
-          head.unpacked > head.packed * kMostExpansion + (1 << 16) || head.values < 0 ||
+          head.unpacked > kMaxPageBytes ||
+          head.unpacked > head.packed * kMaxExpansion + (1 << 16) || head.values < 0 ||
           head.values > chunk.values)
         fail(ErrorCode::kData, place_, ": a page declares a wrong size");
       page(head, bytes.substr(at, packed), static_cast<parquet::Codec>(chunk.codec));
@@ -476,11 +476,11 @@ ParquetReader::ParquetReader(const std::string& path) : path_(path), file_(Mappe
 
 void ParquetReader::read_footer() {
   const std::string_view bytes = file_->view();
-  constexpr size_t kLeast = 12;
-  if (bytes.size() < kLeast || !bytes.starts_with("PAR1") || !bytes.ends_with("PAR1"))
+  constexpr size_t kMin = 12;
+  if (bytes.size() < kMin || !bytes.starts_with("PAR1") || !bytes.ends_with("PAR1"))
     fail(ErrorCode::kData, path_, bytes.ends_with("PARE") ? ": is encrypted" : ": is not Parquet");
   const auto size = load<uint32_t>(bytes.data() + bytes.size() - 8);
-  if (size > bytes.size() - kLeast) fail(ErrorCode::kData, path_, ": the footer is damaged");
+  if (size > bytes.size() - kMin) fail(ErrorCode::kData, path_, ": the footer is damaged");
   Thrift thrift(bytes.substr(bytes.size() - 8 - size, size), path_);
   std::vector<Element> schema;
   const auto damaged = [&](const char* what) {
@@ -508,7 +508,7 @@ void ParquetReader::read_footer() {
     const auto end = static_cast<int64_t>(bytes.size());
     if (chunk.begin < 0 || chunk.size < 0 || chunk.begin > end || chunk.size > end - chunk.begin)
       damaged("a column lies outside of the file");
-    if (chunk.values < 0 || chunk.values > std::max(kMostValues, chunk.size * kMostValuesPerByte))
+    if (chunk.values < 0 || chunk.values > std::max(kMaxValues, chunk.size * kMaxValuesPerByte))
       damaged("a column declares more values than it can hold");
     chunks_.push_back(chunk);
   };

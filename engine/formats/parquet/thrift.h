@@ -109,12 +109,12 @@ class Thrift {
   }
 
  private:
-  static constexpr int kMostNesting = 32;
+  static constexpr int kMaxNesting = 32;
   /// Refuses values too deep inside each other.
   class Nesting {
    public:
     explicit Nesting(Thrift& reader) : reader_(reader) {
-      if (++reader_.depth_ > kMostNesting) reader_.damaged();
+      if (++reader_.depth_ > kMaxNesting) reader_.damaged();
     }
     ~Nesting() { --reader_.depth_; }
     Nesting(const Nesting&) = delete;

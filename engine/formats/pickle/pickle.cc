@@ -56,8 +56,8 @@ class Reader::Machine {
   // --- values ---
 
   Value* make(Kind kind) {
-    constexpr size_t kMostValues = size_t{1} << 22;
-    if (r_.values_.size() >= kMostValues) bad("it has more than four million values");
+    constexpr size_t kMaxValues = size_t{1} << 22;
+    if (r_.values_.size() >= kMaxValues) bad("it has more than four million values");
     Value& value = r_.values_.emplace_back();
     value.kind = kind;
     return &value;

@@ -128,12 +128,12 @@ class WeightFile::Collector {
  private:
   /// The key under which PaddlePaddle says which arrays are slices of larger ones.
   static constexpr std::string_view kSliceTable = "UnpackBigParamInfor@@";
-  static constexpr int kDeepest = 64;
-  static constexpr size_t kMostTensors = size_t{1} << 20;
+  static constexpr int kMaxDepth = 64;
+  static constexpr size_t kMaxTensors = size_t{1} << 20;
 
   void visit(const Value& value, const std::string& name, int depth) {
     // Collections can contain each other, and shared ones multiply.
-    if (depth > kDeepest) bad("collections are nested more than 64 deep, or contain themselves");
+    if (depth > kMaxDepth) bad("collections are nested more than 64 deep, or contain themselves");
     if (++visited_ > (size_t{1} << 22)) bad("it has more than four million values");
     const auto below = [&](const std::string& key) {
       return name.empty() ? key : name + "." + key;
@@ -232,7 +232,7 @@ class WeightFile::Collector {
   }
 
   void add(NamedTensor tensor, const std::string& name) {
-    if (file_.tensors_.size() >= kMostTensors) bad("it has more than a million tensors");
+    if (file_.tensors_.size() >= kMaxTensors) bad("it has more than a million tensors");
     tensor.name = name.empty() ? "tensor" : name;
     check_window(tensor);
     file_.tensors_.push_back(std::move(tensor));
@@ -481,8 +481,8 @@ void WeightFile::open_archive() {
     if (order.size() == 3 && std::memcmp(order.data(), "big", 3) == 0)
       fail(ErrorCode::kModel, path_, ": has big-endian elements, which are not supported");
   }
-  constexpr uint64_t kLargestPickle = uint64_t{1} << 30;
-  if (pickle->bytes > kLargestPickle)
+  constexpr uint64_t kMaxPickleBytes = uint64_t{1} << 30;
+  if (pickle->bytes > kMaxPickleBytes)
     fail(ErrorCode::kModel, path_, ": data.pkl has ", human_bytes(pickle->bytes));
   std::vector<std::byte> text(static_cast<size_t>(pickle->bytes));
   zip_->extract(*pickle, text);

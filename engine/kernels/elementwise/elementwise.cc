@@ -53,12 +53,12 @@ class ElementwiseKernel final : public Kernel {
  private:
   /// The length of rows that no operand's runs cross, if blocks that end with them pay off; else 0.
   int64_t common_row() const {
-    constexpr int64_t kShortest = 128;
+    constexpr int64_t kMinRow = 128;
     int64_t row = 0;
     for (const StridedReader& reader : readers_) {
       if (reader.is_direct() || reader.is_constant()) continue;
       const int64_t own = reader.shape().back();
-      if (own < kShortest || (row != 0 && own != row)) return 0;
+      if (own < kMinRow || (row != 0 && own != row)) return 0;
       row = own;
     }
     return row;

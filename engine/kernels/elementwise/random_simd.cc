@@ -248,13 +248,13 @@ HWY_INLINE U64 turn(U64 at, U64 by, U64 n) {
 }
 
 void permutation(const Permutation& order, uint64_t first, int64_t count, int64_t* out) {
-  constexpr size_t kMost = kVectors * hn::MaxLanes(D64());
+  constexpr size_t kMax = kVectors * hn::MaxLanes(D64());
   const D64 d;
   const size_t step = kVectors * lanes();
   const uint64_t width = order.columns();
   const U64 rows = set(order.rows()), columns = set(width);
   uint64_t row = first / width, column = first % width;
-  HWY_ALIGN uint64_t row_of[kMost], column_of[kMost], places[kMost];
+  HWY_ALIGN uint64_t row_of[kMax], column_of[kMax], places[kMax];
   for (int64_t i = 0; i < count; i += static_cast<int64_t>(step)) {
     for (size_t k = 0; k < step; ++k) {
       row_of[k] = row;

@@ -125,11 +125,11 @@ void run_pass_of(const FftPass<T>& pass) {
 
 template <class T, int kRadix>
 void run_pass(const FftPass<T>& pass) {
-  constexpr size_t kMost = hn::MaxLanes(hn::ScalableTag<T>());
+  constexpr size_t kMax = hn::MaxLanes(hn::ScalableTag<T>());
   const auto stride = static_cast<size_t>(pass.stride);
-  if (stride < kMost && stride >= 8) return run_pass_of<T, kRadix, 8>(pass);
-  if (stride < kMost && stride >= 4) return run_pass_of<T, kRadix, 4>(pass);
-  run_pass_of<T, kRadix, kMost>(pass);
+  if (stride < kMax && stride >= 8) return run_pass_of<T, kRadix, 8>(pass);
+  if (stride < kMax && stride >= 4) return run_pass_of<T, kRadix, 4>(pass);
+  run_pass_of<T, kRadix, kMax>(pass);
 }
 
 /// A pass of radix 4 and stride 1, over vectors of butterflies. The results of one are neighbors.

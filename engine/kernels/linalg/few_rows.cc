@@ -81,7 +81,7 @@ constexpr int64_t kMinElements = int64_t{1} << 17;
 }  // namespace
 
 bool is_few_rows(const MatmulShape& s) {
-  return s.batches() == 1 && s.m <= kMostFewRows && s.k * s.n >= kMinElements && s.x_column == 1 &&
+  return s.batches() == 1 && s.m <= kMaxFewRows && s.k * s.n >= kMinElements && s.x_column == 1 &&
          (s.y_column == 1 || s.y_row == 1);
 }
 

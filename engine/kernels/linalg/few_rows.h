@@ -10,7 +10,7 @@
 
 namespace paddle::cpu {
 
-inline constexpr int64_t kMostFewRows = 8;
+inline constexpr int64_t kMaxFewRows = 8;
 /// Columns that are computed at a time, for a product of this many rows.
 inline int64_t few_rows_tile(int64_t rows) { return rows <= 2 ? 2048 : 512; }
 

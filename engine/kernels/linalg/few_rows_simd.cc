@@ -45,7 +45,7 @@ HWY_INLINE void add_streams(const FewRows<T>& p, int64_t at, int64_t count, int6
   const T* row[kStreams];
   for (int64_t s = 0; s < kStreams; ++s)
     row[s] = p.y + (at + std::min(s, count - 1)) * p.y_row + begin;
-  float factor[kMostFewRows][kStreams];
+  float factor[kMaxFewRows][kStreams];
   for (int64_t r = 0; r < p.rows; ++r)
     for (int64_t s = 0; s < kStreams; ++s)
       factor[r][s] = s < count ? element(p.x[r * p.x_row + at + s]) : 0.0f;

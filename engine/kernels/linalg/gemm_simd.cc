@@ -273,17 +273,17 @@ HWY_EXPORT(multiply_f32);
 HWY_EXPORT(multiply_f64);
 
 // Space for the last, padded panels.
-constexpr int64_t kMostTileRows = 16, kMostTileColumns = 64;
+constexpr int64_t kMaxTileRows = 16, kMaxTileColumns = 64;
 
 size_t gemm_workspace_bytes(int64_t item) {
-  return static_cast<size_t>((kGemmRows + kMostTileRows + kGemmColumns + kMostTileColumns) *
+  return static_cast<size_t>((kGemmRows + kMaxTileRows + kGemmColumns + kMaxTileColumns) *
                              kGemmDepth * item);
 }
 size_t packed_bytes(int64_t depth, int64_t columns, int64_t item) {
-  return static_cast<size_t>(depth * (columns + kMostTileColumns) * item);
+  return static_cast<size_t>(depth * (columns + kMaxTileColumns) * item);
 }
 size_t packed_product_workspace_bytes(int64_t k, int64_t item) {
-  return static_cast<size_t>(kMostTileRows * k * item);
+  return static_cast<size_t>(kMaxTileRows * k * item);
 }
 
 void gemm_block(int64_t m, int64_t n, int64_t k, MatrixView<float> a, MatrixView<float> b, float* c,

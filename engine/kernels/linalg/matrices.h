@@ -31,9 +31,9 @@ struct MatrixSizes {
 /// at a time: OpenBLAS has 128 buffers for its callers, and ends the process when they are used up.
 template <class Body>
 void for_each_of(int64_t count, double cost, Body body) {
-  constexpr int64_t kMostWorkers = 64;
+  constexpr int64_t kMaxWorkers = 64;
   const auto cheap = static_cast<int64_t>(std::clamp(16384 / std::max(cost, 1.0), 1.0, 16384.0));
-  parallel_for(count, std::max(cheap, (count + kMostWorkers - 1) / kMostWorkers),
+  parallel_for(count, std::max(cheap, (count + kMaxWorkers - 1) / kMaxWorkers),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) body(i);
                });

@@ -6,10 +6,10 @@
 namespace paddle::cpu {
 namespace {
 
-/// The products of kRows rows with one group of integer panels, whose quants are kMost at most.
-template <PanelScales kScales, int kMost, bool kWide, int kRows>
+/// The products of kRows rows with one group of integer panels, whose quants are kMax at most.
+template <PanelScales kScales, int kMax, bool kWide, int kRows>
 void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Floats* out) {
-  constexpr bool kNibbles = kMost == 15;
+  constexpr bool kNibbles = kMax == 15;
   constexpr int kLines = kNibbles ? 9 : 17, kPrefetchDistance = 2048;
   const int64_t units = p.layout->units();
   const QuantizedRows& x = p.quantized;
@@ -42,10 +42,10 @@ void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Float
         if constexpr (kWide) high[r] = V::set_int(0);
       }
       constexpr int kVectors = (kNibbles ? 4 : 8) / kHalves;  // of 64 bytes
-      constexpr int kRun = std::min(V::kRun<kMost> / (kNibbles ? 2 : 1), kVectors);
+      constexpr int kRun = std::min(V::kRun<kMax> / (kNibbles ? 2 : 1), kVectors);
       for (int begin = 0; begin < kVectors; begin += kRun) {
-        V::Products<kMost> run[kRows];
-        [[maybe_unused]] V::Products<kMost> high_run[kRows];
+        V::Products<kMax> run[kRows];
+        [[maybe_unused]] V::Products<kMax> high_run[kRows];
         for (int r = 0; r < kRows; ++r) {
           run[r].begin(sum[r]);
           if constexpr (kWide) high_run[r].begin(high[r]);
@@ -141,17 +141,17 @@ inline void store_columns(const TileProduct& p, int64_t row, int64_t group, V::F
 }
 
 /// Tiles of kRows rows from `row` on, up to `end`.
-template <PanelScales kScales, int kMost, bool kWide, int kRows>
+template <PanelScales kScales, int kMax, bool kWide, int kRows>
 void integer_rows(const TileProduct& p, const uint8_t* panel, int64_t group, int64_t end,
                   int64_t& row) {
   for (; row + kRows <= end; row += kRows) {
     V::Floats out[kRows];
-    integer_tile<kScales, kMost, kWide, kRows>(p, panel, row, out);
+    integer_tile<kScales, kMax, kWide, kRows>(p, panel, row, out);
     for (int r = 0; r < kRows; ++r) store_columns(p, row + r, group, out[r]);
   }
 }
 
-template <PanelScales kScales, int kMost, bool kWide>
+template <PanelScales kScales, int kMax, bool kWide>
 void multiply_groups(const TileProduct& p) {
   for (int64_t g = 0; g < p.groups; ++g) {
     const auto* const panel =
@@ -162,23 +162,23 @@ void multiply_groups(const TileProduct& p) {
       // Few rows in a tile take more time for each, so 16 are two tiles of 8, not 12 and 4.
       static_assert(kRows == 12);
       const int64_t rest = p.rows % kRows == 4 && p.rows > kRows ? 16 : 0;
-      integer_rows<kScales, kMost, kWide, kRows>(p, panel, g, p.rows - rest, row);
-      integer_rows<kScales, kMost, kWide, 8>(p, panel, g, p.rows, row);
+      integer_rows<kScales, kMax, kWide, kRows>(p, panel, g, p.rows - rest, row);
+      integer_rows<kScales, kMax, kWide, 8>(p, panel, g, p.rows, row);
     } else {
-      integer_rows<kScales, kMost, kWide, kRows>(p, panel, g, p.rows, row);
+      integer_rows<kScales, kMax, kWide, kRows>(p, panel, g, p.rows, row);
     }
-    if constexpr (kRows > 4) integer_rows<kScales, kMost, kWide, 4>(p, panel, g, p.rows, row);
-    if constexpr (kRows > 2) integer_rows<kScales, kMost, kWide, 2>(p, panel, g, p.rows, row);
-    integer_rows<kScales, kMost, kWide, 1>(p, panel, g, p.rows, row);
+    if constexpr (kRows > 4) integer_rows<kScales, kMax, kWide, 4>(p, panel, g, p.rows, row);
+    if constexpr (kRows > 2) integer_rows<kScales, kMax, kWide, 2>(p, panel, g, p.rows, row);
+    integer_rows<kScales, kMax, kWide, 1>(p, panel, g, p.rows, row);
   }
 }
 
-template <PanelScales kScales, int kMost>
+template <PanelScales kScales, int kMax>
 void multiply_integers(const TileProduct& p) {
   if (p.quantized.low)
-    multiply_groups<kScales, kMost, true>(p);
+    multiply_groups<kScales, kMax, true>(p);
   else
-    multiply_groups<kScales, kMost, false>(p);
+    multiply_groups<kScales, kMax, false>(p);
 }
 
 template <class T, int kRows, int kGroups>

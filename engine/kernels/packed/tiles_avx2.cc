@@ -86,10 +86,10 @@ struct V {
   }
 
   /// How many products of four features 16 bits hold the sum of.
-  template <int kMost>
-  static constexpr int kRun = kMost > 127 ? 8 : 32767 / (2 * kMost * 127);
+  template <int kMax>
+  static constexpr int kRun = kMax > 127 ? 8 : 32767 / (2 * kMax * 127);
   /// Sums of kRun products, in 16 bits.
-  template <int kMost>
+  template <int kMax>
   struct Products {
     __m256i low, high;
     void begin(const Ints& /*sum*/) { low = high = _mm256_setzero_si256(); }

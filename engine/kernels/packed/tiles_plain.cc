@@ -86,10 +86,10 @@ struct V {
     std::fill_n(out.at, 16, x);
     return out;
   }
-  template <int kMost>
+  template <int kMax>
   static constexpr int kRun = 8;
   /// Sums of kRun products of four features.
-  template <int kMost>
+  template <int kMax>
   struct Products {
     Ints sums;
     void begin(const Ints& sum) { sums = sum; }

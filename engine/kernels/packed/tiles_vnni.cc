@@ -50,10 +50,10 @@ struct V {
   static Bytes high_nibbles(Bytes x) { return low_nibbles(_mm512_srli_epi16(x, 4)); }
 
   static Ints set_int(int32_t x) { return _mm512_set1_epi32(x); }
-  template <int kMost>
+  template <int kMax>
   static constexpr int kRun = 8;
   /// Sums of kRun products of four features.
-  template <int kMost>
+  template <int kMax>
   struct Products {
     Ints sums;
     void begin(Ints sum) { sums = sum; }

@@ -30,7 +30,7 @@ HWY_INLINE int64_t lanes() {
   return static_cast<int64_t>(hn::Lanes(D<T>()));
 }
 template <class T>
-constexpr int64_t kMostColumns = kVectors* static_cast<int64_t>(hn::MaxLanes(D<T>()));
+constexpr int64_t kMaxColumns = kVectors* static_cast<int64_t>(hn::MaxLanes(D<T>()));
 
 template <class T>
 void pack(const T* y, int64_t rows, int64_t size, T* panel) {
@@ -73,7 +73,7 @@ HWY_INLINE void distance_tile(const T* x, const T* panel, int64_t size, T* out) 
 template <class T>
 void distances(const T* x, int64_t rows, const T* panel, int64_t columns, int64_t size, T* out,
                int64_t stride) {
-  HWY_ALIGN T tile[kRows * kMostColumns<T>];
+  HWY_ALIGN T tile[kRows * kMaxColumns<T>];
   const int64_t width = kVectors * lanes<T>();
   for (int64_t i = 0; i < rows;) {
     const int64_t count = rows - i >= kRows ? kRows : 1;

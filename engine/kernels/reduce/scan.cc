@@ -62,11 +62,11 @@ int64_t find_extremum(const T* x, int64_t stride, int64_t n, bool largest) {
 constexpr int64_t kExtremumColumns = 256;
 
 /// Whether x[c] comes before best[c], then replaces it, for one row of n columns.
-template <class T, bool kLargest>
+template <class T, bool kMax>
 void take_extrema(const T* x, int32_t row, int64_t n, T* best, int32_t* at) {
   for (int64_t c = 0; c < n; ++c) {
     const T value = x[c], old = best[c];
-    const bool further = kLargest ? value > old : value < old;
+    const bool further = kMax ? value > old : value < old;
     const bool better = further | ((value != value) & (old == old));
     best[c] = better ? value : old;
     at[c] = better ? row : at[c];
@@ -184,10 +184,10 @@ double cumulative_columns_speedup(const CumulativeProblem& p) {
 template <class A>
 std::unique_ptr<Kernel> cumulative_columns(const Rows& rows, DType from, DType to) {
   // Wide blocks read and write whole rows; narrow ones occupy more threads.
-  constexpr int64_t kMostColumns = 1024, kLeastColumns = 256;
+  constexpr int64_t kMaxColumns = 1024, kMinColumns = 256;
   const auto blocks_of = [&](int64_t columns) { return (rows.inner + columns - 1) / columns; };
   const int64_t width =
-      rows.outer * blocks_of(kMostColumns) < thread_count() ? kLeastColumns : kMostColumns;
+      rows.outer * blocks_of(kMaxColumns) < thread_count() ? kMinColumns : kMaxColumns;
   constexpr bool kFloats = std::is_same_v<A, double>;
   constexpr DType kSum = kFloats ? DType::kF64 : DType::kI64;
   const bool direct = from == DType::kF32 && to == DType::kF32;
@@ -200,7 +200,7 @@ std::unique_ptr<Kernel> cumulative_columns(const Rows& rows, DType from, DType t
         parallel_for(
             rows.outer * blocks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
             [&](int64_t begin, int64_t end) {
-              A sums[kMostColumns], values[kMostColumns];
+              A sums[kMaxColumns], values[kMaxColumns];
               for (int64_t task = begin; task < end; ++task) {
                 const int64_t first = task % blocks * width,
                               n = std::min(width, rows.inner - first);

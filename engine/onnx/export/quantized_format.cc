@@ -385,9 +385,9 @@ class Rewriter {
     }
     // The least block of the operator is 16, and its blocks are powers of two. A scale for the
     // whole column is that of each block.
-    constexpr int64_t kLeast = 16, kUsual = 32;
+    constexpr int64_t kMin = 16, kUsual = 32;
     out.block = group == 0 ? kUsual : group;
-    if (out.block < kLeast || (out.block & (out.block - 1)) != 0) return std::nullopt;
+    if (out.block < kMin || (out.block & (out.block - 1)) != 0) return std::nullopt;
     const auto scale_index = [&](int64_t block, int64_t column) {
       if (group == 0) return scales.size() == 1 ? int64_t{0} : column;
       return block * out.columns + column;

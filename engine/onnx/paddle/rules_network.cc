@@ -130,12 +130,12 @@ void transposed_convolution(Importer& p) {
 /// Adaptive pooling whose bins differ in size: bin i of n goes from floor(i * size / n) to
 /// ceil((i + 1) * size / n). Axis by axis, as the extremum and the mean of a box are.
 std::string unequal_pool(Importer& p, const std::vector<int64_t>& bins, bool is_max) {
-  constexpr int64_t kMostBins = 256;
+  constexpr int64_t kMaxBins = 256;
   std::string x = p.in("X", 0);
   for (size_t i = 0; i < bins.size(); ++i) {
     const auto axis = static_cast<int64_t>(i) + 2;
     const int64_t size = p.type("X", 0).shape[i + 2], count = bins[i];
-    if (count > kMostBins) p.refuse("adaptive pooling to more than 256 bins of different sizes");
+    if (count > kMaxBins) p.refuse("adaptive pooling to more than 256 bins of different sizes");
     ImportNames parts;
     for (int64_t bin = 0; bin < count; ++bin) {
       const std::string part =

@@ -338,7 +338,7 @@ void full(Importer& p) {
   };
   const auto sizes = p.is_pir() ? p.ints({"shape"}) : p.known_ints("ShapeTensor", 0, {"shape"});
   int64_t count = 1;
-  constexpr int64_t kMostStored = 64;
+  constexpr int64_t kMaxStored = 64;
   if (!p.is_pir() && (p.has("ShapeTensor", 0) || !p.in_list("ShapeTensorList", 0).empty())) {
     const std::string shape = p.int_values("ShapeTensor", "ShapeTensorList", 0, {"shape"});
     return p.result("Out", 0, p.add("Expand", {value(), shape}));
@@ -346,7 +346,7 @@ void full(Importer& p) {
   for (const int64_t size : *sizes)
     if (size < 0 || __builtin_mul_overflow(count, size, &count))
       p.refuse("its shape is impossible");
-  if (computed || count > kMostStored)
+  if (computed || count > kMaxStored)
     return p.result("Out", 0, p.add("Expand", {value(), p.constant_ints(*sizes)}));
   number.shape = *sizes;
   number.strides.assign(sizes->size(), 0);

@@ -14,10 +14,9 @@ namespace paddle {
 /// hold sums and products of two of them.
 template <class... What>
 void require_32_bits(int64_t value, const What&... what) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (value > kMost) fail(ErrorCode::kUsage, what..., " must be ", kMost, " at most, not ", value);
-  if (value < -kMost)
-    fail(ErrorCode::kUsage, what..., " must be ", -kMost, " at least, not ", value);
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  if (value > kMax) fail(ErrorCode::kUsage, what..., " must be ", kMax, " at most, not ", value);
+  if (value < -kMax) fail(ErrorCode::kUsage, what..., " must be ", -kMax, " at least, not ", value);
 }
 
 /// Throws kUsage if `places` indices, of 8 bytes each, would take more than half of the memory.

@@ -24,7 +24,7 @@ using D = Distribution;
 using T = Tensor;
 
 /// Most trials of which an entropy is summed term by term.
-constexpr int64_t kMostTerms = 1 << 20;
+constexpr int64_t kMaxTerms = 1 << 20;
 
 /// 0, 1, …, count - 1 along a new first axis before `rank` others.
 Tensor support(const D& d, int64_t count, int64_t rank) {
@@ -48,8 +48,8 @@ Tensor binomial_log_prob(const D& d, const Tensor& x) {
 
 Tensor binomial_entropy(const D& d) {
   if (!d.trials()) d.refuse("the entropy needs total_count as a number");
-  if (*d.trials() >= kMostTerms)
-    d.refuse("the entropy of more than ", kMostTerms, " trials is not computed");
+  if (*d.trials() >= kMaxTerms)
+    d.refuse("the entropy of more than ", kMaxTerms, " trials is not computed");
   const auto rank = static_cast<int64_t>(d.batch_shape().size());
   return entropy_of_terms(binomial_log_prob(d, support(d, *d.trials() + 1, rank)));
 }

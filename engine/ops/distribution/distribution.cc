@@ -14,7 +14,7 @@
 namespace paddle::distribution {
 namespace {
 
-constexpr size_t kMostTransforms = 256;
+constexpr size_t kMaxTransforms = 256;
 
 const Kind kIndependent{.name = "independent", .parameters = {}};
 const Kind kTransformed{.name = "transformed_distribution", .parameters = {}};
@@ -186,8 +186,7 @@ DistributionPtr Distribution::transformed(DistributionPtr base,
   auto out = std::make_shared<Distribution>();
   out->kind_ = &kTransformed;
   if (transforms.empty()) out->refuse("expected at least one transform");
-  if (transforms.size() > kMostTransforms)
-    out->refuse("more than ", kMostTransforms, " transforms");
+  if (transforms.size() > kMaxTransforms) out->refuse("more than ", kMaxTransforms, " transforms");
   const TransformPtr chain = Transform::chain(transforms);
   const auto events = [&] { return static_cast<int64_t>(base->event_shape_.size()); };
   const auto batch = static_cast<int64_t>(base->batch_shape_.size());

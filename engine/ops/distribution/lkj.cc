@@ -16,7 +16,7 @@
 namespace paddle::rules {
 namespace {
 
-constexpr int64_t kLargest = 4096;
+constexpr int64_t kMax = 4096;
 
 /// 0, 1, … dim - 1.
 Tensor numbers(int64_t dim, DType dtype) { return range_of(Dim(dim), dtype); }
@@ -28,8 +28,8 @@ Tensors decompose_lkj_cholesky_log_prob(CallContext& c) {
   const Tensor& value = c.operand(0);
   const bool is_square = value.ndim() >= 2 && is_float(value.dtype()) &&
                          value.dim(-1).is_constant() && value.dim(-1).same(value.dim(-2));
-  if (!is_square || value.dim(-1).value() < 2 || value.dim(-1).value() > kLargest)
-    refuse(kName, "value must be floating [..., dim, dim] with 2 <= dim <= ", kLargest, ", not ",
+  if (!is_square || value.dim(-1).value() < 2 || value.dim(-1).value() > kMax)
+    refuse(kName, "value must be floating [..., dim, dim] with 2 <= dim <= ", kMax, ", not ",
            value.type());
   const int64_t dim = value.dim(-1).value();
   const DType dtype = value.dtype();
@@ -52,8 +52,7 @@ Tensors decompose_lkj_cholesky_sample(CallContext& c) {
   const auto a = c.attrs_as<LkjCholeskySampleAttrs>();
   constexpr const char* kName = "lkj_cholesky_sample";
   const Tensor& concentration = c.operand(0);
-  if (a.dim < 2 || a.dim > kLargest)
-    refuse(kName, "dim must be from 2 to ", kLargest, ", not ", a.dim);
+  if (a.dim < 2 || a.dim > kMax) refuse(kName, "dim must be from 2 to ", kMax, ", not ", a.dim);
   Shape shape = a.shape;
   for (const Dim& size : shape)
     if (size.is_constant() && size.value() < 0) refuse(kName, "shape has a negative size, ", size);

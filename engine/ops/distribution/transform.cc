@@ -16,7 +16,7 @@ namespace {
 using rules::refuse;
 using rules::slice_axis;
 
-constexpr size_t kMostParts = 1024;
+constexpr size_t kMaxParts = 1024;
 
 Tensor log_of_magnitude(const Tensor& x) { return ops::log(ops::abs(x)); }
 
@@ -168,7 +168,7 @@ TransformPtr Transform::make(const Kind& kind, Tensors parameters) {
 
 TransformPtr Transform::chain(std::vector<TransformPtr> parts) {
   if (parts.empty()) refuse(kChain.name, "expected at least one transform");
-  if (parts.size() > kMostParts) refuse(kChain.name, "more than ", kMostParts, " transforms");
+  if (parts.size() > kMaxParts) refuse(kChain.name, "more than ", kMaxParts, " transforms");
   auto out = std::make_shared<Transform>();
   out->kind_ = &kChain;
   int64_t domain = parts.back()->codomain_rank_, codomain = parts.front()->domain_rank_;
@@ -213,7 +213,7 @@ TransformPtr Transform::reshape(std::vector<int64_t> in, std::vector<int64_t> ou
 
 TransformPtr Transform::stack(std::vector<TransformPtr> parts, int64_t axis) {
   if (parts.empty()) refuse(kStack.name, "expected at least one transform");
-  if (parts.size() > kMostParts) refuse(kStack.name, "more than ", kMostParts, " transforms");
+  if (parts.size() > kMaxParts) refuse(kStack.name, "more than ", kMaxParts, " transforms");
   auto out = std::make_shared<Transform>();
   out->kind_ = &kStack;
   for (const TransformPtr& part : parts) {

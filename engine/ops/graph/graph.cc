@@ -67,9 +67,9 @@ void check_segments(InferContext& c) {
 void infer_segment_reduce(InferContext& c) {
   check_segments(c);
   const Dim count = c.attrs_as<SegmentReduceAttrs>().count;
-  constexpr int64_t kMost = int64_t{1} << 40;
-  c.check(count.less(0) != true && Dim(kMost).less(count) != true, "count must be from 0 to ",
-          kMost, ", not ", count);
+  constexpr int64_t kMax = int64_t{1} << 40;
+  c.check(count.less(0) != true && Dim(kMax).less(count) != true, "count must be from 0 to ", kMax,
+          ", not ", count);
   Shape shape = c.shape(0);
   shape[0] = count;
   c.result(c.dtype(0), shape);

@@ -54,12 +54,12 @@ void check_single_rank(std::string_view op, int64_t nranks, int64_t rank) {
 Tensors decompose_auc(CallContext& c) {
   const auto a = c.attrs_as<AucAttrs>();
   constexpr const char* kName = "auc";
-  constexpr int64_t kMost = int64_t{1} << 30;
+  constexpr int64_t kMax = int64_t{1} << 30;
   const Tensor& input = c.operand(0);
   if (input.ndim() != 2 || input.dim(1).less(1) == true)
     refuse(kName, "input must be [n, 1] or [n, 2], not ", input.type());
-  if (a.num_thresholds < 1 || a.num_thresholds > kMost)
-    refuse(kName, "num_thresholds must be from 1 to ", kMost, ", not ", a.num_thresholds);
+  if (a.num_thresholds < 1 || a.num_thresholds > kMax)
+    refuse(kName, "num_thresholds must be from 1 to ", kMax, ", not ", a.num_thresholds);
   const Tensor label = column_of(kName, "label", c.operand(1));
   if (label.dim(0).equals(input.dim(0)) == false)
     refuse(kName, "label ", label.type(), " does not fit input ", input.type());

@@ -144,9 +144,9 @@ Tensors decompose_spectral_norm(CallContext& c) {
   constexpr const char* kName = "spectral_norm";
   const Tensor& weight = c.operand(0);
   if (weight.ndim() < 2) refuse(kName, "weight must have two axes or more, not ", weight.type());
-  constexpr int64_t kMost = 1000;
-  if (a.power_iters < 0 || a.power_iters > kMost)
-    refuse(kName, "power_iters must be from 0 to ", kMost, ", not ", a.power_iters);
+  constexpr int64_t kMax = 1000;
+  if (a.power_iters < 0 || a.power_iters > kMax)
+    refuse(kName, "power_iters must be from 0 to ", kMax, ", not ", a.power_iters);
   const int64_t axis = axis_of(kName, a.dim, weight.ndim());
   const Tensor matrix = ops::reshape(axis == 0 ? weight : ops::moveaxis(weight, {axis}, {0}),
                                      {weight.dim(axis), Dim(-1)});
@@ -172,9 +172,9 @@ Tensors decompose_spectral_norm(CallContext& c) {
 
 Tensors decompose_seed(CallContext& c) {
   const int64_t seed = c.attrs_as<SeedAttrs>().seed;
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (seed < 0 || seed > kMost) refuse("seed", "seed must be from 0 to ", kMost, ", not ", seed);
-  if (seed == 0) return {ops::randint(1, kMost, {1}, DType::kI32)};
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  if (seed < 0 || seed > kMax) refuse("seed", "seed must be from 0 to ", kMax, ", not ", seed);
+  if (seed == 0) return {ops::randint(1, kMax, {1}, DType::kI32)};
   return {full_of({Dim(1)}, static_cast<double>(seed), DType::kI32)};
 }
 

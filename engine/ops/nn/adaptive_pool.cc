@@ -27,9 +27,9 @@ Shape output_sizes(const char* op, const AttrValue& value, const Tensor& x, int6
     const Dim kept = x.dim(first + static_cast<int64_t>(i));
     const Dim size = each.is_none() ? kept : Dim(each.as_int());
     if (size.less(1).value_or(false)) refuse(op, "output_size must be positive, not ", size);
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    if (Dim(kMost).less(size).value_or(false))
-      refuse(op, "output_size must be ", kMost, " at most, not ", size);
+    constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+    if (Dim(kMax).less(size).value_or(false))
+      refuse(op, "output_size must be ", kMax, " at most, not ", size);
     out.push_back(size);
   }
   return out;

@@ -94,10 +94,10 @@ Tensors decompose_local_response_norm(CallContext& c) {
   if (a.size < 1) refuse("local_response_norm", "size must be positive, not ", a.size);
   const int64_t axis = channels_last(a.data_format) ? x.ndim() - 1 : 1;
   // Neighbors beyond the channels are zeros.
-  constexpr int64_t kMostNeighbors = 1 << 12;
-  const int64_t channels = x.dim(axis).constant().value_or(kMostNeighbors);
-  if (a.size > kMostNeighbors && channels >= kMostNeighbors)
-    refuse("local_response_norm", "size must be at most ", kMostNeighbors, ", not ", a.size);
+  constexpr int64_t kMaxNeighbors = 1 << 12;
+  const int64_t channels = x.dim(axis).constant().value_or(kMaxNeighbors);
+  if (a.size > kMaxNeighbors && channels >= kMaxNeighbors)
+    refuse("local_response_norm", "size must be at most ", kMaxNeighbors, ", not ", a.size);
   const int64_t before = std::min(a.size / 2, channels),
                 after = std::min((a.size - 1) / 2, channels);
   std::vector<int64_t> border(static_cast<size_t>(2 * x.ndim()), 0);

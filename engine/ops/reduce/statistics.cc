@@ -220,9 +220,9 @@ Tensors decompose_diff(CallContext& c) {
   if (c.has(2)) pieces.push_back(c.operand(2));
   if (pieces.size() > 1) x = ops::concat(pieces, axis);
   // Nothing is left after as many differences as there are elements.
-  constexpr int64_t kMostDifferences = 1 << 16;
-  if (a.n > kMostDifferences && !x.dim(axis).is_constant())
-    fail(ErrorCode::kUsage, "diff: n must be at most ", kMostDifferences, ", not ", a.n);
+  constexpr int64_t kMaxDifferences = 1 << 16;
+  if (a.n > kMaxDifferences && !x.dim(axis).is_constant())
+    fail(ErrorCode::kUsage, "diff: n must be at most ", kMaxDifferences, ", not ", a.n);
   for (int64_t i = 0; i < a.n; ++i) {
     const Dim n = x.dim(axis);
     if (n.equals(0) == true) break;

@@ -38,9 +38,9 @@ Tensors split_tensor(const char* op, const Tensor& x, const AttrValue& how, int6
     return out;
   }
   const int64_t n = how.as_int(), size = x.dim(axis).value();
-  constexpr int64_t kMostParts = 1 << 12;
-  if (n <= 0 || n > kMostParts)
-    refuse(op, "the number of parts must be from 1 to ", kMostParts, ", not ", n);
+  constexpr int64_t kMaxParts = 1 << 12;
+  if (n <= 0 || n > kMaxParts)
+    refuse(op, "the number of parts must be from 1 to ", kMaxParts, ", not ", n);
   std::vector<Dim> cuts;
   int64_t at = 0;
   for (int64_t i = 0; i + 1 < n; ++i) cuts.push_back(at += size / n + (i < size % n ? 1 : 0));
@@ -466,8 +466,8 @@ Tensors decompose_combinations(CallContext& c) {
   const int64_t n = x.dim(0).value(), step = a.with_replacement ? 0 : 1;
   if (a.r == 0) return {full_of({Dim(0)}, 0, x.dtype())};
   if (!a.with_replacement && a.r > n) return {full_of({Dim(0), Dim(a.r)}, 0, x.dtype())};
-  constexpr int64_t kLongest = 1024;
-  if (a.r > kLongest) refuse("combinations", "r must be at most ", kLongest, ", not ", a.r);
+  constexpr int64_t kMaxLength = 1024;
+  if (a.r > kMaxLength) refuse("combinations", "r must be at most ", kMaxLength, ", not ", a.r);
   std::vector<int64_t> rows;
   std::vector<int64_t> chosen;
   const auto choose = [&](auto&& self, int64_t first) -> void {

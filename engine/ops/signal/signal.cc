@@ -41,8 +41,8 @@ struct Analysis {
 /// The window centered in n_fft elements; of ones if there is none.
 Analysis analysis_of(std::string_view op, int64_t n_fft, const std::optional<int64_t>& hop,
                      const std::optional<int64_t>& length, const Tensor& given, DType dtype) {
-  constexpr int64_t kMost = int64_t{1} << 26;
-  if (n_fft < 1 || n_fft > kMost) refuse(op, "n_fft must be from 1 to ", kMost, ", not ", n_fft);
+  constexpr int64_t kMax = int64_t{1} << 26;
+  if (n_fft < 1 || n_fft > kMax) refuse(op, "n_fft must be from 1 to ", kMax, ", not ", n_fft);
   const int64_t size = length.value_or(n_fft);
   if (size < 1 || size > n_fft)
     refuse(op, "win_length must lie in [1, ", n_fft, "], not be ", size);

@@ -17,7 +17,7 @@
 namespace paddle::rules {
 namespace {
 
-constexpr int64_t kMostOffsets = 1 << 16;
+constexpr int64_t kMaxOffsets = 1 << 16;
 
 struct Window {
   Axes kernel, stride, dilation, padding;  ///< padding: before and after each spatial axis
@@ -42,8 +42,8 @@ struct Volume {
              x.values.type());
     for (const int64_t size : window.kernel) {
       if (size < 1) refuse(x.op, "the window has a size of ", size);
-      if (__builtin_mul_overflow(offsets, size, &offsets) || offsets > kMostOffsets)
-        refuse(x.op, "windows of more than ", kMostOffsets, " places are not computed");
+      if (__builtin_mul_overflow(offsets, size, &offsets) || offsets > kMaxOffsets)
+        refuse(x.op, "windows of more than ", kMaxOffsets, " places are not computed");
     }
     for (size_t i = 0; i < spatial; ++i)
       if (window.stride[i] < 1 || window.dilation[i] < 1)

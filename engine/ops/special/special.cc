@@ -48,17 +48,17 @@ Tensors decompose_as_strided(CallContext& c) {
     refuse("as_strided", "shape and stride differ in length: ", str(a.shape), " and ",
            str(a.stride));
   // Steps of this size times up to kMaxIndices fit 64 bits.
-  constexpr int64_t kMostStep = int64_t{1} << 34;
-  if (a.offset < 0 || a.offset > kMostStep)
-    refuse("as_strided", "offset must be from 0 to ", kMostStep, ", not ", a.offset);
+  constexpr int64_t kMaxStep = int64_t{1} << 34;
+  if (a.offset < 0 || a.offset > kMaxStep)
+    refuse("as_strided", "offset must be from 0 to ", kMaxStep, ", not ", a.offset);
   int64_t count = 1, low = a.offset, high = a.offset;
   for (size_t i = 0; i < a.shape.size(); ++i) {
     if (a.shape[i] < 0) refuse("as_strided", "negative size in shape ", str(a.shape));
     if (a.shape[i] > 0 && count > kMaxIndices / a.shape[i])
       refuse("as_strided", "more than ", kMaxIndices, " elements");
     count *= a.shape[i];
-    if (a.stride[i] < -kMostStep || a.stride[i] > kMostStep)
-      refuse("as_strided", "stride must be from ", -kMostStep, " to ", kMostStep, ", not ",
+    if (a.stride[i] < -kMaxStep || a.stride[i] > kMaxStep)
+      refuse("as_strided", "stride must be from ", -kMaxStep, " to ", kMaxStep, ", not ",
              a.stride[i]);
     if (count == 0) continue;
     (a.stride[i] < 0 ? low : high) += std::max<int64_t>(0, a.shape[i] - 1) * a.stride[i];

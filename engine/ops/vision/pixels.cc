@@ -86,9 +86,9 @@ struct Patches {
     for (size_t i = 0; i < 2; ++i)
       if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1)
         refuse(op, "kernel sizes, strides and dilations must be positive");
-    constexpr int64_t kMostPlaces = 1 << 16;
-    if (kernel[0] * kernel[1] > kMostPlaces)
-      refuse(op, "windows of more than ", kMostPlaces, " places are not computed");
+    constexpr int64_t kMaxPlaces = 1 << 16;
+    if (kernel[0] * kernel[1] > kMaxPlaces)
+      refuse(op, "windows of more than ", kMaxPlaces, " places are not computed");
     // Four paddings are [top, left, bottom, right].
     const auto given = p.as_ints();
     for (const int64_t size : given) {
@@ -168,8 +168,8 @@ Tensors decompose_temporal_shift(CallContext& c) {
   const Tensor x = last ? ops::transpose(c.operand(0), {0, 3, 1, 2}) : c.operand(0);
   if (!(a.shift_ratio > 0 && a.shift_ratio < 0.5))
     refuse("temporal_shift", "shift_ratio must lie in (0, 0.5), not ", a.shift_ratio);
-  constexpr int64_t kMostFrames = 1 << 30;
-  if (a.seg_num < 1 || a.seg_num > kMostFrames ||
+  constexpr int64_t kMaxFrames = 1 << 30;
+  if (a.seg_num < 1 || a.seg_num > kMaxFrames ||
       modulo(x.dim(0), a.seg_num).constant().value_or(0) != 0)
     refuse("temporal_shift", x.dim(0), " frames do not divide into segments of ", a.seg_num);
   const auto channels = static_cast<double>(x.dim(1).value());

@@ -13,7 +13,7 @@ using tokenizers::TokenId;
 using tokenizers::Tokenizer;
 
 /// Bytes of sets that are kept.
-constexpr size_t kMostSetBytes = size_t{64} << 20;
+constexpr size_t kMaxSetBytes = size_t{64} << 20;
 
 }  // namespace
 
@@ -88,7 +88,7 @@ std::shared_ptr<const TokenSet> Constraint::allowed(StateId state, bool first) {
   const auto found = sets_.find({state, first});
   if (found != sets_.end()) return found->second;
   const size_t bytes = static_cast<size_t>(tokens_->vocabulary_size()) / 8 + 64;
-  if ((sets_.size() + 1) * bytes > kMostSetBytes) sets_.clear();
+  if ((sets_.size() + 1) * bytes > kMaxSetBytes) sets_.clear();
   const auto set = std::make_shared<const TokenSet>(collect(state, first));
   sets_[{state, first}] = set;
   return set;

@@ -9,8 +9,8 @@
 namespace paddle::grammar {
 
 int32_t Builder::add(Node node) {
-  if (grammar_.nodes.size() >= kMostNodes)
-    fail(ErrorCode::kUsage, what_, ": is too large, with more than ", kMostNodes, " states");
+  if (grammar_.nodes.size() >= kMaxNodes)
+    fail(ErrorCode::kUsage, what_, ": is too large, with more than ", kMaxNodes, " states");
   grammar_.nodes.push_back(node);
   return static_cast<int32_t>(grammar_.nodes.size() - 1);
 }

@@ -10,7 +10,7 @@
 namespace paddle::grammar {
 
 /// Sizes beyond which a grammar is refused.
-inline constexpr size_t kMostNodes = 200'000;
+inline constexpr size_t kMaxNodes = 200'000;
 
 struct Node {
   enum class Kind : uint8_t {

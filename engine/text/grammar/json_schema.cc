@@ -17,8 +17,8 @@ namespace {
 
 using Kind = Json::Kind;
 
-constexpr int64_t kMostItems = 10'000;
-constexpr size_t kMostSchemas = 20'000;
+constexpr int64_t kMaxItems = 10'000;
+constexpr size_t kMaxSchemas = 20'000;
 
 /// Expressions of the formats, for the inside of strings.
 const std::map<std::string, std::string>& formats() {
@@ -75,8 +75,8 @@ class Compiler {
   Part rule_of(const Json& schema, const std::string& path) {
     const auto found = rules_.find(&schema);
     if (found != rules_.end()) return builder_.call(found->second);
-    if (rules_.size() >= kMostSchemas)
-      refuse_schema(path, "there are more than ", kMostSchemas, " parts");
+    if (rules_.size() >= kMaxSchemas)
+      refuse_schema(path, "there are more than ", kMaxSchemas, " parts");
     const int32_t rule = builder_.new_rule();
     rules_[&schema] = rule;
     open_.push_back({rule, &schema, path});
@@ -333,9 +333,9 @@ class Compiler {
                 int64_t fallback) const {
     const Json* found = schema.find(key);
     if (!found) return fallback;
-    if (found->kind != Kind::kInteger || found->integer < 0 || found->integer > kMostItems)
+    if (found->kind != Kind::kInteger || found->integer < 0 || found->integer > kMaxItems)
       refuse_schema(path + "." + key, "is ", found->dump(), ", expected an integer from 0 to ",
-                    kMostItems);
+                    kMaxItems);
     return found->integer;
   }
 

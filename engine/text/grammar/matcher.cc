@@ -10,8 +10,8 @@ namespace paddle::grammar {
 
 namespace {
 
-constexpr int32_t kMostDepth = 256;
-constexpr size_t kMostStates = 50'000, kMostThreads = 20'000;
+constexpr int32_t kMaxDepth = 256;
+constexpr size_t kMaxStates = 50'000, kMaxThreads = 20'000;
 
 }  // namespace
 
@@ -32,8 +32,8 @@ int32_t Matcher::push(int32_t node, int32_t below) {
       frame_index_.try_emplace({node, below}, static_cast<int32_t>(frames_.size()));
   if (is_new) {
     const int32_t depth = below < 0 ? 1 : frames_[static_cast<size_t>(below)].depth + 1;
-    if (depth > kMostDepth)
-      fail(ErrorCode::kUsage, "the grammar is nested more than ", kMostDepth, " levels deep");
+    if (depth > kMaxDepth)
+      fail(ErrorCode::kUsage, "the grammar is nested more than ", kMaxDepth, " levels deep");
     frames_.push_back({node, below, depth});
   }
   return found->second;
@@ -46,7 +46,7 @@ void Matcher::close(Thread from, std::vector<Thread>& out, bool& accepts) {
     const Thread thread = open.back();
     open.pop_back();
     if (!seen.insert(thread).second) continue;
-    if (seen.size() > kMostThreads)
+    if (seen.size() > kMaxThreads)
       fail(ErrorCode::kUsage, "the grammar is too ambiguous, or a rule calls itself at once");
     const Node& node = grammar_.nodes[static_cast<size_t>(thread.node)];
     switch (node.kind) {
@@ -83,8 +83,8 @@ StateId Matcher::intern(std::vector<Thread> threads, bool accepts) {
   const auto [found, is_new] =
       state_index_.try_emplace({std::move(threads), accepts}, static_cast<StateId>(states_.size()));
   if (is_new) {
-    if (states_.size() >= kMostStates)
-      fail(ErrorCode::kUsage, "the grammar needs more than ", kMostStates, " states");
+    if (states_.size() >= kMaxStates)
+      fail(ErrorCode::kUsage, "the grammar needs more than ", kMaxStates, " states");
     states_.push_back({found->first.first, accepts, {}});
     states_.back().next.fill(kUnknown);
   }

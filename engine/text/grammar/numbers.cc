@@ -10,9 +10,9 @@ namespace paddle::grammar {
 namespace {
 
 /// Digits of numbers without a bound.
-constexpr size_t kMostDigits = 15;
+constexpr size_t kMaxDigits = 15;
 /// Digits that may follow where a fraction is within its bounds whatever they are.
-constexpr size_t kMostTail = 15;
+constexpr size_t kMaxTail = 15;
 
 /// Magnitudes are texts of digits without zeros in front, counted in units of the last decimal.
 using Digits = std::string;
@@ -166,7 +166,7 @@ class NumberParts {
                           : builder_.optional(with_point(digits(1, decimals_)));
   }
   /// Any further digits behind the first i.
-  Part tail(size_t i) { return digits(0, std::min(decimals_ - i, kMostTail)); }
+  Part tail(size_t i) { return digits(0, std::min(decimals_ - i, kMaxTail)); }
   Part fraction_from(const Digits& low) { return with_point(more_from(low, 0)); }
   Part more_from(const Digits& low, size_t i) {
     if (all(low, i, '0')) return tail(i);
@@ -208,7 +208,7 @@ class NumberParts {
 };
 
 std::optional<Part> bounded_part(Builder& builder, const NumberBounds& bounds, bool integer) {
-  size_t whole_digits = kMostDigits;
+  size_t whole_digits = kMaxDigits;
   int64_t decimals = integer ? 0 : 4;
   for (const auto& bound : {bounds.low, bounds.high}) {
     if (!bound) continue;
@@ -290,11 +290,11 @@ std::optional<Part> number_part(Builder& builder, const NumberBounds& bounds, bo
                           static_cast<int64_t>(most));
   };
   const Part whole = builder.choice(
-      {builder.text("0"), builder.sequence({builder.bytes('1', '9'), digits(0, kMostDigits - 1)})});
+      {builder.text("0"), builder.sequence({builder.bytes('1', '9'), digits(0, kMaxDigits - 1)})});
   std::vector<Part> sequence = {builder.optional(builder.text("-")), whole};
   if (!integer) {
     sequence.push_back(
-        builder.optional(builder.sequence({builder.text("."), digits(1, kMostDigits)})));
+        builder.optional(builder.sequence({builder.text("."), digits(1, kMaxDigits)})));
     sequence.push_back(builder.optional(builder.sequence(
         {builder.choice({builder.text("e"), builder.text("E")}),
          builder.optional(builder.choice({builder.text("+"), builder.text("-")})), digits(1, 2)})));

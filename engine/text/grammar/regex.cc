@@ -13,8 +13,8 @@ namespace paddle::grammar {
 namespace {
 
 constexpr uint32_t kLast = 0x10FFFF;
-constexpr int64_t kMostRepetitions = 10'000;
-constexpr int kMostNesting = 200;
+constexpr int64_t kMaxRepetitions = 10'000;
+constexpr int kMaxNesting = 200;
 
 /// Sorted ranges of code points without overlap.
 using Ranges = std::vector<std::pair<uint32_t, uint32_t>>;
@@ -89,7 +89,7 @@ class Parser {
   }
 
   Part parse_alternatives(int depth) {
-    if (depth > kMostNesting) refuse("groups are nested too deeply");
+    if (depth > kMaxNesting) refuse("groups are nested too deeply");
     std::vector<Part> out = {parse_sequence(depth)};
     while (take('|')) out.push_back(parse_sequence(depth));
     return builder_.choice(out);
@@ -150,8 +150,8 @@ class Parser {
       at_ = begin;
       return false;
     }
-    if (std::max(least, most) > kMostRepetitions)
-      refuse("more than ", kMostRepetitions, " repetitions");
+    if (std::max(least, most) > kMaxRepetitions)
+      refuse("more than ", kMaxRepetitions, " repetitions");
     if (most >= 0 && most < least) refuse("the counts are in the wrong order");
     return true;
   }

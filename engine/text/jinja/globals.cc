@@ -109,10 +109,10 @@ Value strftime_now(Interpreter& interpreter, const Arguments& a) {
   const std::string format = Parameters(a, "strftime_now()", {"format"}).text(0, "");
   if (format.empty()) return "";
   const std::tm now = interpreter.now();
-  constexpr size_t kMostOfLetter = 32;
+  constexpr size_t kMaxPerLetter = 32;
   interpreter.charge_texts(1, 64);
-  interpreter.budget().charge(format.size(), kMostOfLetter);
-  std::string out(format.size() * kMostOfLetter + 64, '\0');
+  interpreter.budget().charge(format.size(), kMaxPerLetter);
+  std::string out(format.size() * kMaxPerLetter + 64, '\0');
   out.resize(std::strftime(out.data(), out.size(), format.c_str(), &now));
   return out;
 }

@@ -202,13 +202,13 @@ struct FormatSpec {
 
 /// Reads the specification behind the sign at `format[i]`, which moves to its last character.
 FormatSpec read_spec(std::string_view format, size_t& i) {
-  constexpr int64_t kMost = 100'000;  // the length of a format
+  constexpr int64_t kMax = 100'000;  // the length of a format
   FormatSpec out;
   const auto next = [&] { return ++i < format.size() ? format[i] : '\0'; };
   const auto number = [&](char& c) {
     int64_t value = 0;
     for (; c >= '0' && c <= '9'; c = next()) {
-      if (value > kMost) fail(ErrorCode::kData, "a format that is too long");
+      if (value > kMax) fail(ErrorCode::kData, "a format that is too long");
       value = value * 10 + (c - '0');
     }
     return value;
@@ -228,17 +228,17 @@ FormatSpec read_spec(std::string_view format, size_t& i) {
 /// A number as snprintf writes it; `format` ends with the length and the kind.
 template <class Number>
 std::string formatted(const FormatSpec& spec, const char* kind, Number number) {
-  constexpr int64_t kMostCharacters = 511;
-  char buffer[kMostCharacters + 1];
+  constexpr int64_t kMaxCharacters = 511;
+  char buffer[kMaxCharacters + 1];
   int length = -1;
-  if (spec.width <= kMostCharacters && spec.precision <= kMostCharacters) {
+  if (spec.width <= kMaxCharacters && spec.precision <= kMaxCharacters) {
     std::string format = "%" + spec.flags;
     if (spec.width > 0) format += std::to_string(spec.width);
     if (spec.precision >= 0) format += "." + std::to_string(spec.precision);
     length = std::snprintf(buffer, sizeof buffer, (format + kind).c_str(), number);
   }
   if (length < 0 || static_cast<size_t>(length) >= sizeof buffer)
-    fail(ErrorCode::kData, "a formatted number of more than ", kMostCharacters, " characters");
+    fail(ErrorCode::kData, "a formatted number of more than ", kMaxCharacters, " characters");
   return {buffer, static_cast<size_t>(length)};
 }
 

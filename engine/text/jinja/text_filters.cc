@@ -165,11 +165,11 @@ Value wordwrap(Interpreter& i, const Value& v, const Arguments& a) {
 }
 
 Value slice(Interpreter& i, const Value& v, const Arguments& a) {
-  constexpr int64_t kMostSlices = 1 << 16;
+  constexpr int64_t kMaxSlices = 1 << 16;
   const Parameters p(a, "slice", {"slices", "fill_with"});
   const int64_t slices = p.integer(0, 0);
-  if (slices < 1 || slices > kMostSlices)
-    fail(ErrorCode::kData, "slice: ", slices, " slices, expected 1 to ", kMostSlices);
+  if (slices < 1 || slices > kMaxSlices)
+    fail(ErrorCode::kData, "slice: ", slices, " slices, expected 1 to ", kMaxSlices);
   const auto items = iterate(i, v);
   const auto size = static_cast<int64_t>(items.size());
   const int64_t each = size / slices, longer = size % slices;

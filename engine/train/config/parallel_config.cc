@@ -67,9 +67,9 @@ void read_recompute(const Section& section, ParallelConfig& parallel,
 void read_buckets(const Section& section, ParallelConfig& parallel,
                   config::Diagnostics& diagnostics) {
   const std::string& text = section.at("bucket").text;
-  constexpr uint64_t kMost = uint64_t{1} << 40;
+  constexpr uint64_t kMax = uint64_t{1} << 40;
   const auto size = parse_byte_size(text);
-  if (size && *size > 0 && *size <= kMost)
+  if (size && *size > 0 && *size <= kMax)
     parallel.bucket_bytes = static_cast<int64_t>(*size);
   else
     diagnostics.add(

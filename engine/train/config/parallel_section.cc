@@ -10,7 +10,7 @@ using config::Schema;
 using config::Spec;
 
 Schema parallel_schema() {
-  constexpr double kMostRanks = 1024;
+  constexpr double kMaxRanks = 1024;
   Schema place;
   place.add(
       "match",
@@ -19,34 +19,23 @@ Schema parallel_schema() {
                          .fallback("{}")
                          .doc("dim to axis, such as {1: tensor}; {}: whole on each rank"));
   Schema s;
-  s.add("data", Spec::integer()
-                    .at_least(1)
-                    .at_most(kMostRanks)
-                    .fallback("1")
-                    .doc("ranks that share each batch"));
-  s.add("tensor", Spec::integer()
-                      .at_least(1)
-                      .at_most(kMostRanks)
-                      .fallback("1")
-                      .doc("ranks that share each large weight"));
+  s.add("data", Spec::integer().at_least(1).at_most(kMaxRanks).fallback("1").doc(
+                    "ranks that share each batch"));
+  s.add("tensor", Spec::integer().at_least(1).at_most(kMaxRanks).fallback("1").doc(
+                      "ranks that share each large weight"));
   s.add("sequence", Spec::boolean().fallback("false").doc(
                         "tensor splits the sequence between the products of layers, where it "
                         "splits nothing else"));
-  s.add("pipeline", Spec::integer()
-                        .at_least(1)
-                        .at_most(kMostRanks)
-                        .fallback("1")
-                        .doc("pipeline-parallel ranks: each has a contiguous part of the layers"));
+  s.add("pipeline", Spec::integer().at_least(1).at_most(kMaxRanks).fallback("1").doc(
+                        "pipeline-parallel ranks: each has a contiguous part of the layers"));
   s.add("schedule", Spec::word(partition::schedule_names())
                         .fallback("1f1b")
                         .doc("the order in which a rank of pipeline works on micro-batches"));
   s.add("micro_batches", Spec::integer().at_least(1).at_most(1 << 20).doc(
                              "micro-batches of a batch (default: train.accumulate, or "
                              "the size of pipeline)"));
-  s.add("chunks", Spec::integer()
-                      .at_least(1)
-                      .at_most(kMostRanks)
-                      .doc("stages of each rank of pipeline (default: 2 if interleaved, else 1)"));
+  s.add("chunks", Spec::integer().at_least(1).at_most(kMaxRanks).doc(
+                      "stages of each rank of pipeline (default: 2 if interleaved, else 1)"));
   Schema recompute;
   recompute.add("layers", Spec::list(Spec::text())
                               .or_else(Spec::text())

@@ -188,17 +188,17 @@ std::vector<std::pair<std::string, double>> Evaluator::results() const {
 std::vector<double> Evaluator::values_without(const MetricDefinition& metric,
                                               std::span<const Call> calls) {
   // Each of the values below sorts or joins what a metric keeps.
-  constexpr size_t kMostKept = 500'000;
+  constexpr size_t kMaxKept = 500'000;
   for (const Call& call : calls) {
     size_t kept = 0;
     for (const metrics::MetricState& group : call.groups)
       for (size_t i = 0; i < group.lists(); ++i) kept += group.list(i).size();
-    if (call.seen.count(0, kWhole) > 0 || kept > kMostKept) return {};
+    if (call.seen.count(0, kWhole) > 0 || kept > kMaxKept) return {};
   }
   std::vector<size_t> groups;
   for (size_t group = 0; group < kIntervalGroups; ++group)
     if (calls[0].seen.count(0, group) > 0) groups.push_back(group);
-  if (groups.size() < metrics::kFewestGroups) return {};
+  if (groups.size() < metrics::kMinGroups) return {};
   std::vector<double> without;
   for (const size_t group : groups) without.push_back(value(metric, calls, group));
   return without;

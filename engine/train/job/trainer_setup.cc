@@ -255,9 +255,9 @@ void Trainer::Impl::try_first_batches() {
   }
   if (!valid_loader_) return;
   // A dry run of a large model reads and checks the batch, but takes no memory for activations.
-  constexpr uint64_t kLargestDryRun = uint64_t{1} << 30;
+  constexpr uint64_t kMaxDryRunBytes = uint64_t{1} << 30;
   const auto batch = valid_loader_->next();
-  if (batch && (!options_.dry_run || plan_->total() < kLargestDryRun)) {
+  if (batch && (!options_.dry_run || plan_->total() < kMaxDryRunBytes)) {
     Evaluator metrics = make_evaluator(*valid_loader_);
     const program::NewSequence sequence(store_);
     metrics.update(evaluate_batch(*batch), batch->indices);

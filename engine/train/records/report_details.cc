@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostInMatrix = 40, kMostInTable = 200, kMostCurves = 6;
+constexpr size_t kMaxInMatrix = 40, kMaxInTable = 200, kMaxCurves = 6;
 
 std::string text_of(const Json& value, const char* key) {
   const auto found = value.find(key);
@@ -49,7 +49,7 @@ std::string matrix(const Json& details) {
   if (!details.contains("confusion")) return "";
   const Json &classes = details["classes"], &counts = details["confusion"];
   const std::vector<size_t> shown =
-      least(classes.size(), kMostInMatrix, [&](size_t c) { return -errors_of(classes[c]); });
+      least(classes.size(), kMaxInMatrix, [&](size_t c) { return -errors_of(classes[c]); });
   std::string out = "<h3>Confusion matrix</h3>\n";
   if (shown.size() < classes.size())
     out += str("<p>The ", shown.size(), " of ", classes.size(),
@@ -74,7 +74,7 @@ std::string matrix(const Json& details) {
 std::string class_table(const Json& details) {
   const Json& classes = details["classes"];
   const std::vector<size_t> shown =
-      least(classes.size(), kMostInTable, [&](size_t c) { return number_of(classes[c], "f1"); });
+      least(classes.size(), kMaxInTable, [&](size_t c) { return number_of(classes[c], "f1"); });
   std::string out = "<h3>Classes</h3>\n";
   if (shown.size() < classes.size())
     out += str("<p>The ", shown.size(), " of ", classes.size(),
@@ -98,7 +98,7 @@ std::vector<const Json*> shown_curves(const Json& details, std::string& note) {
   if (found == details.end() || found->empty()) return out;
   const auto micro = details.find("micro_curve");
   if (micro != details.end()) out.push_back(&*micro);
-  const size_t room = kMostCurves - out.size();
+  const size_t room = kMaxCurves - out.size();
   for (const size_t i :
        least(found->size(), room, [&](size_t c) { return number_of((*found)[c], "roc_auc"); }))
     out.push_back(&(*found)[i]);

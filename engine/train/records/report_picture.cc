@@ -13,7 +13,7 @@
 namespace paddle::train {
 namespace {
 
-constexpr int64_t kMostPixels = 64;  ///< of a side
+constexpr int64_t kMaxPixels = 64;  ///< of a side
 
 /// Interleaved pixels [height, width, channels], 1 or 3 channels.
 struct Pixels {
@@ -93,7 +93,7 @@ std::string base64(std::string_view bytes) {
 /// from their least to their largest.
 Pixels reduced(const data::Value& image) {
   const int64_t height = image.shape()[1], width = image.shape()[2], plane = height * width;
-  const int64_t side = (std::max(height, width) + kMostPixels - 1) / kMostPixels;
+  const int64_t side = (std::max(height, width) + kMaxPixels - 1) / kMaxPixels;
   Pixels out;
   out.channels = image.shape()[0] >= 3 ? 3 : 1;
   out.height = std::max<int64_t>(1, height / side);

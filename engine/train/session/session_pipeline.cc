@@ -187,8 +187,8 @@ void Session::run_job(Compiled& c, const Job& job, size_t micro_batch, JobValues
   const auto& transfers = c.cut->transfers();
   const int here = options_.communicator->rank();
   const auto tag = [&](int transfer) {
-    constexpr uint32_t kMostTransfers = 1 << 16;
-    return static_cast<uint32_t>(micro_batch) * kMostTransfers + static_cast<uint32_t>(transfer);
+    constexpr uint32_t kMaxTransfers = 1 << 16;
+    return static_cast<uint32_t>(micro_batch) * kMaxTransfers + static_cast<uint32_t>(transfer);
   };
   for (const int t : own.part.takes) {
     const partition::Transfer& transfer = transfers[static_cast<size_t>(t)];

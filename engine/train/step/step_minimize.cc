@@ -9,9 +9,9 @@ namespace {
 
 int64_t count_of(const std::string& callee, const std::string& name, const lang::Value& value,
                  int64_t least) {
-  constexpr int64_t kMost = 1'000'000;
-  if (!value.is<int64_t>() || value.integer() < least || value.integer() > kMost)
-    fail(ErrorCode::kConfig, callee, ": ", name, "= takes an integer from ", least, " to ", kMost,
+  constexpr int64_t kMax = 1'000'000;
+  if (!value.is<int64_t>() || value.integer() < least || value.integer() > kMax)
+    fail(ErrorCode::kConfig, callee, ": ", name, "= takes an integer from ", least, " to ", kMax,
          ", found ", value.describe());
   return value.integer();
 }

@@ -19,8 +19,8 @@ std::string model_folder(const std::string& weights) {
       is_directory(weights) ? weights : std::filesystem::path(weights).parent_path().string();
   const std::string config = join_path(folder, "config.json");
   if (!file_exists(config)) return "";
-  constexpr uint64_t kMostBytes = uint64_t{1} << 24;
-  const auto json = nlohmann::json::parse(read_file(config, kMostBytes, ErrorCode::kModel), nullptr,
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 24;
+  const auto json = nlohmann::json::parse(read_file(config, kMaxBytes, ErrorCode::kModel), nullptr,
                                           /*allow_exceptions=*/false);
   return json.is_object() && json.contains("model_type") ? folder : "";
 }

@@ -70,7 +70,7 @@ Tensor rearranged(const Tensor& y, const Axes2& axes, int64_t groups) {
 
 std::optional<Axes2> phase_axes(const Shape& weight, const std::array<Dim, 2>& in,
                                 const std::array<Dim, 2>& out, const TransposedWindow& window) {
-  constexpr int64_t kMostGrowth = 4;
+  constexpr int64_t kMaxGrowth = 4;
   Axes2 axes;
   int64_t elements = 1, given = 1;
   for (size_t i = 0; i < 2; ++i) {
@@ -83,7 +83,7 @@ std::optional<Axes2> phase_axes(const Shape& weight, const std::array<Dim, 2>& i
     elements *= axis->taps * axis->stride;
     given *= kernel.value();
   }
-  if (elements > kMostGrowth * given) return std::nullopt;
+  if (elements > kMaxGrowth * given) return std::nullopt;
   return axes;
 }
 

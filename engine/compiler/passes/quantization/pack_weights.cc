@@ -22,7 +22,7 @@ using ir::Value;
 
 constexpr int64_t kUnit = 32;
 /// Smaller matrices stay in the caches as floats.
-constexpr int64_t kLeastPacked = int64_t{1} << 18;
+constexpr int64_t kMinPacked = int64_t{1} << 18;
 constexpr int64_t kFewRows = 4;
 
 /// Integers [features, channels], or [channels, features], with scales and zero points; features
@@ -217,7 +217,7 @@ class WeightPacker final : public PatternRewriter {
         !is_constant(weight->type.shape))
       return;
     const auto size = element_count(std::span<const Dim>(weight->type.shape)).value();
-    if (size < kLeastPacked || !is_fast(x->type.shape)) return;
+    if (size < kMinPacked || !is_fast(x->type.shape)) return;
     Value* const bias = layer ? o.operands[2] : nullptr;
     if (bias && bias->type.shape.size() != 1) return;
     const auto from = dequantized(weight, transposed);
