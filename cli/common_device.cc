@@ -12,7 +12,7 @@ void add_device_options(App& app, DeviceOptions& options) {
                  "where to compute: cpu, or mirror, which tests programs for devices on the CPU")
       ->capture_default_str();
   app.add_flag("--no-host-fallback", options.no_host_fallback,
-               "refuse operations that the device has no kernel for, instead of running them on "
+               "reject operations that the device has no kernel for, instead of running them on "
                "the host");
 }
 

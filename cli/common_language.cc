@@ -221,22 +221,22 @@ void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& 
   const auto result = serve::run_batch(model, options, [&](const serve::BatchResult& so_far) {
     if (std::chrono::steady_clock::now() - shown > std::chrono::seconds(10)) {
       shown = std::chrono::steady_clock::now();
-      print(
-          str(so_far.kept + so_far.answered + so_far.refused, " of ", so_far.total, " requests\n"));
+      print(str(so_far.kept + so_far.answered + so_far.rejected, " of ", so_far.total,
+                " requests\n"));
     }
     return pending_interrupt() == 0;
   });
   print(str("answered ", result.answered, " of ", result.total, " requests",
             result.kept > 0 ? str("; ", result.kept, " were there") : "", "; written to ",
             options.output, "\n"));
-  if (result.refused > 0)
-    print_error(str("warning: ", result.refused, " of ", result.total, " requests were refused"));
+  if (result.rejected > 0)
+    print_error(str("warning: ", result.rejected, " of ", result.total, " requests were rejected"));
   if (json)
     print(nlohmann::ordered_json({{"output", options.output},
                                   {"requests", result.total},
                                   {"answered", result.answered},
                                   {"kept", result.kept},
-                                  {"rejected", result.refused}})
+                                  {"rejected", result.rejected}})
               .dump() +
           "\n");
 }

@@ -22,7 +22,7 @@ bool is_model_files(const std::string& path) {
   return path.ends_with(".gguf") && file_exists(path);
 }
 
-/// Refuses what the model's files say.
+/// Rejects what the model's files say.
 void check_free(const config::Node& document, const char* section, const char* key,
                 const std::string& path) {
   const config::Node* node = document.find(section);

@@ -35,7 +35,7 @@ std::string producer() {
   return "paddle " + version.substr(0, version.find('\n'));
 }
 
-void refuse_language_model(const std::string& model, const char* command) {
+void reject_language_model(const std::string& model, const char* command) {
   if (!llm::is_language_model(model)) return;
   fail(ErrorCode::kUsage, model, ": is a ",
        is_directory(model) ? "Hugging Face folder" : "GGUF file", ", which ", command,

@@ -18,7 +18,7 @@ quant::Progress quant_progress(bool json);
 std::string producer();
 /// kUsage for a language model in other tools' files, which `command` does not take: only whole
 /// files of other number formats are made of them.
-void refuse_language_model(const std::string& model, const char* command);
+void reject_language_model(const std::string& model, const char* command);
 
 /// The text with spaces behind it.
 std::string padded(const std::string& text, size_t width);

@@ -68,7 +68,7 @@ quant::QuantJob& QuantOptions::read(const char* command) {
     fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '", arguments[1],
          "'");
   job.model = arguments[0];
-  refuse_language_model(job.model, command);
+  reject_language_model(job.model, command);
   if (!scheme.empty()) {
     auto names = quant::scheme_names();
     for (const std::string& each : formats::gguf::block_type_names()) names.push_back(each);

@@ -30,7 +30,7 @@ void PruneOptions::add_to(App& app) {
 
 int run_prune(PruneOptions& options) {
   quant::PruneJob& job = options.job;
-  refuse_language_model(job.model, "prune");
+  reject_language_model(job.model, "prune");
   constexpr int64_t kBatch = 8;
   if (options.by == "wanda") job.rule = quant::PruneRule::kWanda;
   if (!options.data.empty()) job.calibration = quant_data_options(options.data, kBatch);

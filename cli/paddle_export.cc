@@ -116,7 +116,7 @@ int run(int argc, char** argv) {
   app.add_option("--opset", job.opset, "ONNX opset (default: the lowest from 17 on that fits)")
       ->check(cli::in_range(int64_t{17}, int64_t{26}));
   app.add_option("--target", job.target,
-                 "the runtime that must read the file: ort-1.17 and others; refuses what is newer");
+                 "the runtime that must read the file: ort-1.17 and others; rejects what is newer");
   app.add_option(
          "--format", format,
          "of quantized layers: qdq, qoperator (QLinearConv and the like) or nbits (weights of "

@@ -68,9 +68,9 @@ int fuzz(const std::string& family, inspect::FuzzOptions options) {
   const auto result =
       inspect::fuzz(family, options, [](const std::string& line) { cli::print(line + "\n"); });
   cli::print(
-      str(result.calls, " calls, ", result.refused, " refused, ", result.failed, " failed\n"));
-  if (!result.only_refused.empty())
-    cli::print("no call accepted: " + join(result.only_refused, ", ") + "\n");
+      str(result.calls, " calls, ", result.rejected, " rejected, ", result.failed, " failed\n"));
+  if (!result.only_rejected.empty())
+    cli::print("no call accepted: " + join(result.only_rejected, ", ") + "\n");
   return result.failed ? static_cast<int>(ErrorCode::kDifference) : 0;
 }
 

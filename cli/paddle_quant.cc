@@ -1,5 +1,5 @@
 // paddle-quant MODEL: makes a model smaller and faster with integers, measures what that costs, and
-// refuses a model that is slower or worse than the user accepts.
+// rejects a model that is slower or worse than the user accepts.
 
 #include <filesystem>
 
@@ -196,7 +196,7 @@ struct CompareOptions {
 
 int run_compare(const CompareOptions& options) {
   const auto& [models, data, batch, json] = options;
-  for (const std::string& model : models) cli::refuse_language_model(model, "compare");
+  for (const std::string& model : models) cli::reject_language_model(model, "compare");
   const auto first = program::load_model(models[0], {});
   const auto second = program::load_model(models[1], {});
   const quant::Comparison found =
@@ -224,7 +224,7 @@ int run_compare(const CompareOptions& options) {
 
 int run(int argc, char** argv) {
   cli::App app{
-      "Quantizes a model, compares it with the float model, times both, and refuses a result that "
+      "Quantizes a model, compares it with the float model, times both, and rejects a result that "
       "is slower or worse than you accept."};
   app.footer(
       "MODEL is a run folder, a checkpoint, a model file or an ONNX file. The result is a QDQ ONNX "

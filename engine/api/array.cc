@@ -18,18 +18,18 @@ constexpr paddle::DType kDTypes[] = {
     paddle::DType::kF64};
 constexpr int kDTypeCount = static_cast<int>(std::size(kDTypes));
 
-[[noreturn]] void refuse(const std::string& why) { throw UsageError(ErrorCode::kUsage, why); }
+[[noreturn]] void reject(const std::string& why) { throw UsageError(ErrorCode::kUsage, why); }
 
 /// The shape, checked: no negative size, and a number of bytes that fits.
 const std::vector<int64_t>& checked(DType dtype, const std::vector<int64_t>& shape) {
   int64_t limit = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(dtype_size(dtype));
   for (const int64_t size : shape)
-    if (size < 0) refuse(str("Array: sizes must not be negative, found ", shape));
+    if (size < 0) reject(str("Array: sizes must not be negative, found ", shape));
   for (const int64_t size : shape) {
     if (size == 0) return shape;
     limit /= size;
   }
-  if (limit == 0) refuse(str("Array: ", shape, " is beyond the address space"));
+  if (limit == 0) reject(str("Array: ", shape, " is beyond the address space"));
   return shape;
 }
 
@@ -38,7 +38,7 @@ const std::vector<int64_t>& checked(DType dtype, const std::vector<int64_t>& sha
 paddle::DType engine_dtype(DType dtype) {
   const int index = static_cast<int>(dtype);
   if (index < 0 || index >= kDTypeCount)
-    refuse(str("unknown DType ", index, ", expected 0 to ", kDTypeCount - 1));
+    reject(str("unknown DType ", index, ", expected 0 to ", kDTypeCount - 1));
   return kDTypes[index];
 }
 
@@ -88,7 +88,7 @@ Array Array::copy(DType dtype, std::vector<int64_t> shape, const void* data) {
   Array out = translated(
       [&] { return Access::handle(paddle::Array::empty(engine_dtype(dtype), std::move(shape))); });
   if (out.bytes() == 0) return out;
-  if (!data) refuse("Array::copy: the data is a null pointer");
+  if (!data) reject("Array::copy: the data is a null pointer");
   std::memcpy(out.raw(), data, out.bytes());
   return out;
 }
@@ -101,9 +101,9 @@ Array Array::borrow(DType dtype, std::vector<int64_t> shape, void* data,
   out.strides = contiguous_strides(shape);
   out.shape = std::move(shape);
   const auto bytes = static_cast<size_t>(storage_bytes(out.dtype, out.size()));
-  if (!data && bytes > 0) refuse("Array::borrow: the data is a null pointer");
+  if (!data && bytes > 0) reject("Array::borrow: the data is a null pointer");
   if (reinterpret_cast<uintptr_t>(data) % dtype_size(dtype) != 0)
-    refuse(str("Array::borrow: the data is not aligned for ", dtype_name(dtype)));
+    reject(str("Array::borrow: the data is not aligned for ", dtype_name(dtype)));
   return translated([&] {
     out.storage = Storage::borrow(data, bytes, std::move(owner));
     return Access::handle(std::move(out));
@@ -139,7 +139,7 @@ Array Array::reshape(std::vector<int64_t> to) const {
   out.strides = contiguous_strides(to);
   const std::vector<int64_t> from = std::exchange(out.shape, std::move(to));
   if (out.size() != size())
-    refuse(str("Array::reshape: ", from, " has ", size(), " elements, ", out.shape, " has ",
+    reject(str("Array::reshape: ", from, " has ", size(), " elements, ", out.shape, " has ",
                out.size()));
   return Access::handle(std::move(out));
 }
@@ -150,12 +150,12 @@ std::string Array::text() const {
 
 void Array::require_dtype(DType wanted) const {
   if (dtype() != wanted)
-    refuse(str("Array: the elements are ", dtype_name(dtype()), ", not ", dtype_name(wanted)));
+    reject(str("Array: the elements are ", dtype_name(dtype()), ", not ", dtype_name(wanted)));
 }
 
 void Array::require_count(std::size_t count) const {
   if (static_cast<std::size_t>(size()) != count)
-    refuse(
+    reject(
         str("Array::from: ", shape(), " has ", size(), " elements, ", count, " values are given"));
 }
 

@@ -51,29 +51,29 @@ void describe(const std::vector<TensorInfo>& tensors, size_t index, paddle_tenso
 /// A copy: the engine may keep its inputs, and the caller's memory ends with the call.
 Array input_array(const paddle_array& from, size_t index) {
   constexpr int32_t kMaxRank = 64;
-  const auto refuse = [&](const std::string& why) {
+  const auto reject = [&](const std::string& why) {
     throw BadCall{str("input ", index, ": ", why)};
   };
   if (from.dtype < PADDLE_BOOL || from.dtype > PADDLE_FLOAT64)
-    refuse(str("unknown dtype ", from.dtype));
+    reject(str("unknown dtype ", from.dtype));
   if (from.rank < 0 || from.rank > kMaxRank)
-    refuse(str("rank ", from.rank, ", expected 0 to ", kMaxRank));
-  if (from.rank > 0 && !from.shape) refuse("'shape' is a null pointer");
+    reject(str("rank ", from.rank, ", expected 0 to ", kMaxRank));
+  if (from.rank > 0 && !from.shape) reject("'shape' is a null pointer");
   const auto dtype = static_cast<DType>(from.dtype);
   std::vector<int64_t> shape(from.shape, from.shape + from.rank);
   size_t bytes = paddle::v0::dtype_size(dtype);
   for (const int64_t size : shape) {
-    if (size < 0) refuse(str("size ", size));
+    if (size < 0) reject(str("size ", size));
     if (__builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes))
-      refuse("the shape is beyond the address space");
+      reject("the shape is beyond the address space");
   }
   if (bytes != from.bytes)
-    refuse(str("the shape takes ", bytes, " bytes, 'bytes' is ", from.bytes));
-  if (bytes > 0 && !from.data) refuse("'data' is a null pointer");
+    reject(str("the shape takes ", bytes, " bytes, 'bytes' is ", from.bytes));
+  if (bytes > 0 && !from.data) reject("'data' is a null pointer");
   if (dtype == DType::kBool)
     for (size_t i = 0; i < bytes; ++i)
       if (static_cast<const unsigned char*>(from.data)[i] > 1)
-        refuse(str("element ", i, " of a bool array is neither 0 nor 1"));
+        reject(str("element ", i, " of a bool array is neither 0 nor 1"));
   return Array::copy(dtype, std::move(shape), from.data);
 }
 

@@ -311,17 +311,17 @@ Minimum Minimizer::run() {
 }  // namespace
 
 Minimum minimize(const TensorFn& fn, const Tensor& start, const MinimizeOptions& options) {
-  const auto refuse = [](const auto&... what) { fail(ErrorCode::kConfig, "minimize: ", what...); };
+  const auto reject = [](const auto&... what) { fail(ErrorCode::kConfig, "minimize: ", what...); };
   if (start.dtype() != DType::kF32 && start.dtype() != DType::kF64)
-    refuse("the start must be float32 or float64, found ", start.type());
+    reject("the start must be float32 or float64, found ", start.type());
   for (const Dim& dim : start.shape())
-    if (!dim.is_constant()) refuse("the shape of the start must be known, found ", start.type());
+    if (!dim.is_constant()) reject("the shape of the start must be known, found ", start.type());
   const Dim n = element_count(std::span<const Dim>(start.shape()));
-  if (n.value() == 0) refuse("the start has no elements: ", start.type());
+  if (n.value() == 0) reject("the start has no elements: ", start.type());
   if (const Tensor& h = options.inverse_hessian;
       h.defined() &&
       (h.ndim() != 2 || !h.dim(0).same(n) || !h.dim(1).same(n) || h.dtype() != start.dtype()))
-    refuse("the inverse Hessian must be ", text(start.dtype()), "[", n, ", ", n, "], found ",
+    reject("the inverse Hessian must be ", text(start.dtype()), "[", n, ", ", n, "], found ",
            h.type());
   return Minimizer(fn, start, options).run();
 }

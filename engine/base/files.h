@@ -18,7 +18,7 @@ namespace paddle {
 /// Path of the running program; empty if it is unknown.
 std::string program_path();
 
-/// The whole file as bytes. A file above `max_bytes` is refused before anything is read.
+/// The whole file as bytes. A file above `max_bytes` is rejected before anything is read.
 std::string read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 30,
                       ErrorCode code = ErrorCode::kData);
 

@@ -10,7 +10,7 @@ namespace paddle {
 
 class SharedFile {
  public:
-  /// Makes the file, with this size and room for it on the disk. kDevice if the disk refuses.
+  /// Makes the file, with this size and room for it on the disk. kDevice if the disk rejects.
   static void create(const std::string& path, uint64_t bytes);
 
   /// Opens a file for writing that one of the processes has made.

@@ -241,7 +241,7 @@ class GlooTransport final : public ProcessTransport {
 
   void isend(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
     Problem problem;
-    if (!outbox_.post(peer, tag, bytes, problem)) refuse_lost(peer, Exchange::kMessage, problem);
+    if (!outbox_.post(peer, tag, bytes, problem)) reject_lost(peer, Exchange::kMessage, problem);
   }
 
   void recv(int peer, uint32_t tag, std::span<std::byte> bytes) override {
@@ -344,7 +344,7 @@ class GlooTransport final : public ProcessTransport {
   void begin(Request& request, bool send, int peer, uint64_t slot, std::span<std::byte> memory,
              Exchange kind) {
     Problem problem;
-    if (!request.begin(group_, send, peer, slot, memory, problem)) refuse_lost(peer, kind, problem);
+    if (!request.begin(group_, send, peer, slot, memory, problem)) reject_lost(peer, kind, problem);
   }
 
   void wait(Request& request, int peer, Exchange kind, const Liveness::Scope* scope) {
@@ -354,18 +354,18 @@ class GlooTransport final : public ProcessTransport {
     broken_ = true;
     life_.check();
     if (!problem.text[0] && scope) scope->wait_for(rank_, peer);
-    refuse_lost(peer, kind, problem);
+    reject_lost(peer, kind, problem);
   }
 
-  [[noreturn]] void refuse_lost(int peer, Exchange kind, const Problem& problem) {
+  [[noreturn]] void reject_lost(int peer, Exchange kind, const Problem& problem) {
     broken_ = true;
-    life_.refuse_lost(rank_, peer, kind, problem.text[0] ? problem.text : "the run has ended");
+    life_.reject_lost(rank_, peer, kind, problem.text[0] ? problem.text : "the run has ended");
   }
 
   void check_header(const Header& header, Exchange kind, int peer, size_t bytes) {
     if (header.kind == static_cast<uint32_t>(kind) && header.bytes == bytes) return;
     broken_ = true;
-    refuse_mismatch(rank_, kind, bytes, peer, static_cast<Exchange>(header.kind), header.bytes);
+    reject_mismatch(rank_, kind, bytes, peer, static_cast<Exchange>(header.kind), header.bytes);
   }
 
   Group group_;

@@ -78,7 +78,7 @@ void Liveness::check() {
   fail(ErrorCode::kPeer, end_reason_);
 }
 
-void Liveness::refuse_lost(int rank, int peer, Exchange kind, const std::string& why) {
+void Liveness::reject_lost(int rank, int peer, Exchange kind, const std::string& why) {
   check();
   fail(ErrorCode::kPeer, "rank ", rank, " lost rank ", peer, " during ", text(kind), ": ", why);
 }

@@ -96,7 +96,7 @@ class Liveness {
   /// kPeer with the reason if the run has lost a rank.
   void check();
   /// kPeer: why the run has ended, else that rank `peer` is gone.
-  [[noreturn]] void refuse_lost(int rank, int peer, Exchange kind, const std::string& why);
+  [[noreturn]] void reject_lost(int rank, int peer, Exchange kind, const std::string& why);
 
  private:
   std::chrono::milliseconds timeout_;

@@ -76,7 +76,7 @@ class LocalTransport final : public Transport {
       Posted& slot = world_->message(receive.peer, rank_);
       wait([&] { return slot.full; });
       if (slot.kind != kind || size_of(slot.pieces) != size_of(receive.pieces))
-        refuse_mismatch(rank_, kind, size_of(receive.pieces), receive.peer, slot.kind,
+        reject_mismatch(rank_, kind, size_of(receive.pieces), receive.peer, slot.kind,
                         size_of(slot.pieces));
       lock.unlock();  // the sender waits until the message is taken
       copy(slot.pieces, receive.pieces);
@@ -104,7 +104,7 @@ class LocalTransport final : public Transport {
     waiting.pop_front();
     lock.unlock();
     if (message.size() != bytes.size())
-      refuse_mismatch(rank_, Exchange::kMessage, bytes.size(), peer, Exchange::kMessage,
+      reject_mismatch(rank_, Exchange::kMessage, bytes.size(), peer, Exchange::kMessage,
                       message.size());
     std::copy(message.begin(), message.end(), bytes.begin());
   }

@@ -119,7 +119,7 @@ class MpiTransport final : public ProcessTransport {
     });
     for (const Moving& m : moving.first(receives.size()))
       if (m.truncated || m.header.kind != static_cast<uint32_t>(kind) || m.header.bytes != m.bytes)
-        refuse_mismatch(rank_, kind, m.bytes, m.peer, static_cast<Exchange>(m.header.kind),
+        reject_mismatch(rank_, kind, m.bytes, m.peer, static_cast<Exchange>(m.header.kind),
                         m.header.bytes);
   }
 
@@ -207,7 +207,7 @@ class MpiTransport final : public ProcessTransport {
     uint64_t size = 0;
     if (!mpi_.probe(peer, kPosts, size)) return false;
     if (size < sizeof(Header))
-      refuse_mismatch(rank_, Exchange::kMessage, sizeof(Header), peer, Exchange::kMessage, size);
+      reject_mismatch(rank_, Exchange::kMessage, sizeof(Header), peer, Exchange::kMessage, size);
     Moving m;
     m.peer = peer;
     std::vector<std::byte> bytes(size - sizeof(Header));

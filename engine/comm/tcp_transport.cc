@@ -156,8 +156,8 @@ class TcpTransport final : public ProcessTransport {
   int socket(int peer) const { return peers_[index(peer)].descriptor(); }
   Connection& connection(int peer) { return connections_[index(peer)]; }
 
-  [[noreturn]] void refuse_lost(int peer, Exchange kind, const std::string& why) {
-    life_.refuse_lost(rank_, peer, kind, why);
+  [[noreturn]] void reject_lost(int peer, Exchange kind, const std::string& why) {
+    life_.reject_lost(rank_, peer, kind, why);
   }
 
   void wait_for(int peer, short event, int& missing) {
@@ -191,7 +191,7 @@ class TcpTransport final : public ProcessTransport {
         const ssize_t n = ::send(socket(peer), first.bytes.data() + first.done,
                                  first.bytes.size() - first.done, MSG_NOSIGNAL);
         if (n < 0 && errno != EAGAIN && errno != EINTR)
-          refuse_lost(peer, Exchange::kMessage, std::strerror(errno));
+          reject_lost(peer, Exchange::kMessage, std::strerror(errno));
         if (n > 0) first.done += static_cast<size_t>(n);
         if (first.done < first.bytes.size()) {
           waits_.push_back({socket(peer), POLLOUT, 0});
@@ -236,9 +236,9 @@ class TcpTransport final : public ProcessTransport {
     uint64_t bytes = 0;
     for (const RemotePiece& piece : c.their_table) bytes += piece.size;
     if (bytes != size_of(t.place))
-      refuse_mismatch(rank_, kind, size_of(t.place), t.peer, kind, bytes);
+      reject_mismatch(rank_, kind, size_of(t.place), t.peer, kind, bytes);
     if (!shared_memory_.copy(t.peer, c.their_table, t.place))
-      refuse_lost(t.peer, kind, std::strerror(errno));
+      reject_lost(t.peer, kind, std::strerror(errno));
     const Header taken{kTaken, 0, 0};
     std::vector<std::byte> message(sizeof taken);
     std::memcpy(message.data(), &taken, sizeof taken);
@@ -261,7 +261,7 @@ class TcpTransport final : public ProcessTransport {
       message.msg_iovlen = count;
       ssize_t n = ::sendmsg(socket(t.peer), &message, MSG_NOSIGNAL);
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-      if (n < 0) refuse_lost(t.peer, kind, std::strerror(errno));
+      if (n < 0) reject_lost(t.peer, kind, std::strerror(errno));
       while (n > 0) {
         const size_t moved = std::min(t.rest().size(), static_cast<size_t>(n));
         t.advance(moved);
@@ -282,8 +282,8 @@ class TcpTransport final : public ProcessTransport {
       if (!to.empty()) {
         const ssize_t n = c.inbox.read(socket(t.peer), to);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-        if (n < 0) refuse_lost(t.peer, kind, std::strerror(errno));
-        if (n == 0) refuse_lost(t.peer, kind, "its process has ended");
+        if (n < 0) reject_lost(t.peer, kind, std::strerror(errno));
+        if (n == 0) reject_lost(t.peer, kind, "its process has ended");
         if (early.active)
           early.done += static_cast<size_t>(n);
         else
@@ -316,7 +316,7 @@ class TcpTransport final : public ProcessTransport {
         &t != &c.taken) {
       if (!by_address) return;
       if (t.header.tag > kMaxPieces)
-        refuse_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
+        reject_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
       c.their_table.resize(t.header.tag);
       c.their_bytes = std::as_writable_bytes(std::span(c.their_table));
       t.by_address = true;
@@ -328,7 +328,7 @@ class TcpTransport final : public ProcessTransport {
     constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 40;
     if (theirs != Exchange::kMessage || (kind == theirs && t.header.tag == tag) || by_address ||
         t.header.bytes > kMaxMessageBytes)
-      refuse_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
+      reject_mismatch(rank_, kind, t.size, t.peer, theirs, t.header.bytes);
     c.early = {true, t.header.tag, std::vector<std::byte>(t.header.bytes), 0};
     t.start_over();
   }

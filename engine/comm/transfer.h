@@ -76,7 +76,7 @@ inline void take_kept(std::deque<std::vector<std::byte>>& kept, int rank, int pe
   const std::vector<std::byte> message = std::move(kept.front());
   kept.pop_front();
   if (message.size() != bytes.size())
-    refuse_mismatch(rank, Exchange::kMessage, bytes.size(), peer, Exchange::kMessage,
+    reject_mismatch(rank, Exchange::kMessage, bytes.size(), peer, Exchange::kMessage,
                     message.size());
   std::copy(message.begin(), message.end(), bytes.begin());
 }

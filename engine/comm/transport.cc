@@ -22,7 +22,7 @@ const char* text(Exchange kind) {
   return "unknown exchange";
 }
 
-void refuse_mismatch(int rank, Exchange kind, uint64_t bytes, int peer, Exchange peer_kind,
+void reject_mismatch(int rank, Exchange kind, uint64_t bytes, int peer, Exchange peer_kind,
                      uint64_t peer_bytes) {
   fail(ErrorCode::kInternal, "rank ", rank, " expects ", bytes, " bytes of ", text(kind),
        " from rank ", peer, ", which sends ", peer_bytes, " bytes of ", text(peer_kind),

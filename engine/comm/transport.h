@@ -69,7 +69,7 @@ class Transport {
 };
 
 /// kInternal: the ranks of an exchange do not run the same program.
-[[noreturn]] void refuse_mismatch(int rank, Exchange kind, uint64_t bytes, int peer,
+[[noreturn]] void reject_mismatch(int rank, Exchange kind, uint64_t bytes, int peer,
                                   Exchange peer_kind, uint64_t peer_bytes);
 
 }  // namespace paddle::comm

@@ -16,13 +16,13 @@ class JsonReader {
     skip_space();
     Node root = value(0);
     skip_space();
-    if (i_ < text_.size()) refuse("expected the end of the file, found " + found());
+    if (i_ < text_.size()) reject("expected the end of the file, found " + found());
     return root;
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& message) const { refuse_at(i_, message); }
-  [[noreturn]] void refuse_at(size_t offset, const std::string& message) const {
+  [[noreturn]] void reject(const std::string& message) const { reject_at(i_, message); }
+  [[noreturn]] void reject_at(size_t offset, const std::string& message) const {
     throw Error(ErrorCode::kConfig, "JSON syntax: " + message, source_->location(offset));
   }
 
@@ -43,7 +43,7 @@ class JsonReader {
   char peek() const { return i_ < text_.size() ? text_[i_] : '\0'; }
 
   Node make(Node::Kind kind) {
-    if (++nodes_ > kMaxNodes) refuse("more than a million values");
+    if (++nodes_ > kMaxNodes) reject("more than a million values");
     Node node;
     node.kind = kind;
     node.source = source_;
@@ -52,7 +52,7 @@ class JsonReader {
   }
 
   Node value(int depth) {
-    if (depth >= kMaxNesting) refuse("more than 200 levels of nesting");
+    if (depth >= kMaxNesting) reject("more than 200 levels of nesting");
     switch (peek()) {
       case '{':
         return object(depth);
@@ -71,7 +71,7 @@ class JsonReader {
       i_ += word.size();
       return node;
     }
-    refuse("expected a value, found " + found());
+    reject("expected a value, found " + found());
   }
 
   Node object(int depth) {
@@ -80,10 +80,10 @@ class JsonReader {
     ++i_;
     skip_space();
     while (peek() != '}' || !node.entries.empty()) {
-      if (peek() != '"') refuse("expected a key in double quotes, found " + found());
+      if (peek() != '"') reject("expected a key in double quotes, found " + found());
       Node key = string();
       skip_space();
-      if (peek() != ':') refuse("expected ':' after the key, found " + found());
+      if (peek() != ':') reject("expected ':' after the key, found " + found());
       ++i_;
       skip_space();
       Node child = value(depth + 1);
@@ -97,7 +97,7 @@ class JsonReader {
       }
       skip_space();
       if (peek() == '}') break;
-      if (peek() != ',') refuse("expected ',' or '}', found " + found());
+      if (peek() != ',') reject("expected ',' or '}', found " + found());
       ++i_;
       skip_space();
     }
@@ -113,7 +113,7 @@ class JsonReader {
       node.items.push_back(value(depth + 1));
       skip_space();
       if (peek() == ']') break;
-      if (peek() != ',') refuse("expected ',' or ']', found " + found());
+      if (peek() != ',') reject("expected ',' or ']', found " + found());
       ++i_;
       skip_space();
     }
@@ -122,7 +122,7 @@ class JsonReader {
   }
 
   void digits() {
-    if (peek() < '0' || peek() > '9') refuse("expected a digit, found " + found());
+    if (peek() < '0' || peek() > '9') reject("expected a digit, found " + found());
     while (peek() >= '0' && peek() <= '9') ++i_;
   }
 
@@ -132,7 +132,7 @@ class JsonReader {
     if (peek() == '-') ++i_;
     if (peek() == '0') {
       ++i_;
-      if (peek() >= '0' && peek() <= '9') refuse("a number with a leading zero");
+      if (peek() >= '0' && peek() <= '9') reject("a number with a leading zero");
     } else {
       digits();
     }
@@ -154,7 +154,7 @@ class JsonReader {
     for (int k = 0; k < 4; ++k, ++i_) {
       const char c = peek();
       if (!std::isxdigit(static_cast<unsigned char>(c))) {
-        refuse("expected four hexadecimal digits after \\u, found " + found());
+        reject("expected four hexadecimal digits after \\u, found " + found());
       }
       code = code * 16 + static_cast<uint32_t>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
     }
@@ -189,16 +189,16 @@ class JsonReader {
       case 'u':
         break;
       default:
-        refuse_at(start, "an unknown escape in a string");
+        reject_at(start, "an unknown escape in a string");
     }
     uint32_t code = hex4();
     if (code >= 0xD800 && code < 0xDC00 && text_.substr(i_).starts_with("\\u")) {
       i_ += 2;
       const uint32_t low = hex4();
-      if (low < 0xDC00 || low > 0xDFFF) refuse_at(start, "half of a surrogate pair");
+      if (low < 0xDC00 || low > 0xDFFF) reject_at(start, "half of a surrogate pair");
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
     } else if (code >= 0xD800 && code <= 0xDFFF) {
-      refuse_at(start, "half of a surrogate pair");
+      reject_at(start, "half of a surrogate pair");
     }
     append_utf8(out, code);
   }
@@ -208,18 +208,18 @@ class JsonReader {
     node.quote = Node::Quote::kDouble;
     const size_t start = i_++;
     while (true) {
-      if (i_ >= text_.size()) refuse_at(start, "a string without its closing quote");
+      if (i_ >= text_.size()) reject_at(start, "a string without its closing quote");
       const char c = text_[i_];
       if (c == '"') break;
       if (c == '\\') {
         escape(node.text);
       } else if (static_cast<unsigned char>(c) < 0x20) {
-        refuse("a line end or tab inside a string (write \\n or \\t)");
+        reject("a line end or tab inside a string (write \\n or \\t)");
       } else {
         node.text += c;
         ++i_;
       }
-      if (node.text.size() > kMaxStringBytes) refuse_at(start, "a string of over 1 MiB");
+      if (node.text.size() > kMaxStringBytes) reject_at(start, "a string of over 1 MiB");
     }
     ++i_;
     return node;

@@ -302,14 +302,14 @@ void Spec::resolve_choice(Node& node, const std::string& path, Diagnostics& diag
     map.set(key_, node);
     node = std::move(map);
   }
-  const auto refuse = [&](const Node& at, const std::string& message) {
+  const auto reject = [&](const Node& at, const std::string& message) {
     diagnostics.add(ErrorCode::kConfig, str("'", path, "': ", message), at.location());
   };
   if (!node.is_map()) {
-    return refuse(node, str("expected ", expectation(), ", found ", node.describe()));
+    return reject(node, str("expected ", expectation(), ", found ", node.describe()));
   }
   const Node* chosen = node.find(key_);
-  if (!chosen) return refuse(node, str("'", key_, "' is missing: one of ", join(names, ", ")));
+  if (!chosen) return reject(node, str("'", key_, "' is missing: one of ", join(names, ", ")));
   for (const auto& [name, schema] : schemas_) {
     if (!chosen->is_scalar() || chosen->text != name) continue;
     Schema with_key = *schema;
@@ -317,7 +317,7 @@ void Spec::resolve_choice(Node& node, const std::string& path, Diagnostics& diag
     return with_key.resolve(node, path, diagnostics);
   }
   const std::string hint = chosen->is_scalar() ? did_you_mean(chosen->text, names) : "";
-  refuse(*chosen, str("expected one of ", join(names, ", "), " as '", key_, "', found ",
+  reject(*chosen, str("expected one of ", join(names, ", "), " as '", key_, "', found ",
                       chosen->describe(), hint));
 }
 

@@ -1,5 +1,5 @@
 // YAML text to a placed tree. yaml-cpp does the syntax; what it lets pass (duplicate keys, tabs,
-// tags, merge keys, cyclic aliases, several documents) is refused here.
+// tags, merge keys, cyclic aliases, several documents) is rejected here.
 #include <map>
 #include <set>
 #include <sstream>
@@ -16,11 +16,11 @@ namespace {
 
 using Quote = Node::Quote;
 
-[[noreturn]] void refuse(const SourceText& source, size_t offset, std::string message) {
+[[noreturn]] void reject(const SourceText& source, size_t offset, std::string message) {
   throw Error(ErrorCode::kConfig, std::move(message), source.location(offset));
 }
 
-/// Refuses lines whose leading white space holds a tab, blank lines excepted.
+/// Rejects lines whose leading white space holds a tab, blank lines excepted.
 void check_tabs(const SourceText& source) {
   const std::string_view text = source.text();
   for (size_t start = 0; start < text.size();) {
@@ -29,7 +29,7 @@ void check_tabs(const SourceText& source) {
     const size_t first = text.find_first_not_of(" \t\r", start);
     const size_t tab = text.find('\t', start);
     if (first != std::string_view::npos && first < end && tab < first) {
-      refuse(source, tab, "a tab in the indentation (use spaces)");
+      reject(source, tab, "a tab in the indentation (use spaces)");
     }
     start = end + 1;
   }
@@ -73,11 +73,11 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) {
-      refuse(*source_, offset_of(mark), "an alias inside the value that it names");
+      reject(*source_, offset_of(mark), "an alias inside the value that it names");
     }
     count(found->second.second, offset_of(mark));
     if (static_cast<int>(open_.size()) + found->second.first.second > kMaxNesting) {
-      refuse(*source_, offset_of(mark), "more than 200 levels of nesting");
+      reject(*source_, offset_of(mark), "more than 200 levels of nesting");
     }
     height_ = std::max(height_, found->second.first.second + static_cast<int>(open_.size()));
     add(found->second.first.first, YAML::NullAnchor);
@@ -87,7 +87,7 @@ class TreeBuilder : public YAML::EventHandler {
                 const std::string& value) override {
     Node node = make(mark, Node::Kind::kScalar);
     check_tag(tag, node.offset);
-    if (value.size() > kMaxStringBytes) refuse(*source_, node.offset, "a string of over 1 MiB");
+    if (value.size() > kMaxStringBytes) reject(*source_, node.offset, "a string of over 1 MiB");
     node.text = value;
     node.quote = quote_at(node.offset);
     last_offset_ = node.offset;
@@ -132,13 +132,13 @@ class TreeBuilder : public YAML::EventHandler {
   void count(size_t nodes, size_t offset) {
     nodes_ += nodes;
     if (nodes_ > kMaxNodes) {
-      refuse(*source_, offset, "more than a million values, aliases expanded");
+      reject(*source_, offset, "more than a million values, aliases expanded");
     }
   }
 
   void check_tag(const std::string& tag, size_t offset) const {
     if (!tag.empty() && tag != "?" && tag != "!") {
-      refuse(*source_, offset, "tags (!…) are not supported: the type follows from the key");
+      reject(*source_, offset, "tags (!…) are not supported: the type follows from the key");
     }
   }
 
@@ -162,7 +162,7 @@ class TreeBuilder : public YAML::EventHandler {
     Node node = make(mark, kind);
     check_tag(tag, node.offset);
     if (static_cast<int>(open_.size()) >= kMaxNesting) {
-      refuse(*source_, node.offset, "more than 200 levels of nesting");
+      reject(*source_, node.offset, "more than 200 levels of nesting");
     }
     last_offset_ = node.offset;
     open_.push_back({std::move(node), anchor, nodes_ - 1, height_, std::nullopt, {}, false});
@@ -176,7 +176,7 @@ class TreeBuilder : public YAML::EventHandler {
     const Open& parent = open_[open_.size() - 2];
     if (parent.node.is_map() && !parent.key) {
       const Node& node = open_.back().node;
-      refuse(*source_, node.offset, str("a key must be plain text, found ", node.describe()));
+      reject(*source_, node.offset, str("a key must be plain text, found ", node.describe()));
     }
   }
 
@@ -213,10 +213,10 @@ class TreeBuilder : public YAML::EventHandler {
 
   void add_key(Open& parent, Node key) {
     if (!key.is_scalar()) {
-      refuse(*source_, key.offset, str("a key must be plain text, found ", key.describe()));
+      reject(*source_, key.offset, str("a key must be plain text, found ", key.describe()));
     }
     if (key.text == "<<" && key.quote == Quote::kPlain) {
-      refuse(*source_, key.offset, "merge keys (<<) are not part of YAML 1.2: repeat the keys");
+      reject(*source_, key.offset, "merge keys (<<) are not part of YAML 1.2: repeat the keys");
     }
     parent.duplicate = !parent.keys.insert(key.text).second;
     if (parent.duplicate) {
@@ -281,14 +281,14 @@ Node parse_yaml(std::shared_ptr<const SourceText> source, Diagnostics& diagnosti
     TreeBuilder second(source, ignored);
     if (parser.HandleNextDocument(second)) {
       const Node extra = second.take_root();
-      refuse(*source, extra.offset, "a second document (---): a file holds one");
+      reject(*source, extra.offset, "a second document (---): a file holds one");
     }
     return root;
   } catch (const YAML::Exception& error) {
     const size_t offset = error.mark.pos < 0 ? 0
                                              : std::min<size_t>(static_cast<size_t>(error.mark.pos),
                                                                 source->text().size());
-    refuse(*source, offset, syntax_message(*source, offset, error.msg));
+    reject(*source, offset, syntax_message(*source, offset, error.msg));
   }
 }
 

@@ -87,7 +87,7 @@ class Dataset {
   /// Reads sample `index`, one value per field. Called from many threads at once. A bad sample is
   /// an Error (kData) that names the file and the place in it.
   virtual void read(int64_t index, const ReadContext& context, Sample& out) const = 0;
-  /// Refuses, as `read` would, a sample whose fault shows without decoding files: an empty cell, a
+  /// Rejects, as `read` would, a sample whose fault shows without decoding files: an empty cell, a
   /// file that is not there, a box outside of the image.
   virtual void check(int64_t /*index*/) const {}
   /// Records that were left out when the data was opened, with file, row and reason.

@@ -352,7 +352,7 @@ std::optional<Batch> Loader::next() { return impl_->next(); }
 LoaderPosition Loader::position() const { return impl_->position_; }
 std::vector<Dims> Loader::sample_shapes() const { return impl_->maker().sample_shapes(); }
 void Loader::require(std::vector<ValueRange> ranges) { impl_->require(std::move(ranges)); }
-std::optional<Loader::Refusal> Loader::examine(int64_t index, Sample& sample) const {
+std::optional<Loader::Rejection> Loader::examine(int64_t index, Sample& sample) const {
   return impl_->maker().examine(index, sample);
 }
 Batch Loader::collate(const std::vector<Sample>& samples, const std::vector<int64_t>& indices) {

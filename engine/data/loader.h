@@ -117,13 +117,13 @@ class Loader {
   /// kData if there is none.
   std::vector<Dims> sample_shapes() const;
   /// Why a sample cannot be used, and whether a policy says to leave it out.
-  struct Refusal {
+  struct Rejection {
     std::string reason;  ///< with the file and the row
     bool skipped = false;
   };
   /// Reads sample `index` as epoch 0 does, up to batches; nullopt if it is good. Its position and
   /// what is skipped stay as they are. May be called while batches are made.
-  std::optional<Refusal> examine(int64_t index, Sample& sample) const;
+  std::optional<Rejection> examine(int64_t index, Sample& sample) const;
   /// Samples that `examine` gave, as one batch.
   Batch collate(const std::vector<Sample>& samples, const std::vector<int64_t>& indices);
   /// A sample that only shows in a batch, by what the model makes of it, to be bad.

@@ -9,7 +9,7 @@
 namespace paddle::data {
 
 /// Calls `part` and adds the location of `node` to errors of the config that have none. What a call
-/// refuses there (a size that overflows) came from the config, too.
+/// rejects there (a size that overflows) came from the config, too.
 template <class F>
 auto with_location(const config::Node* node, F&& part) {
   try {

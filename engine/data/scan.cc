@@ -115,7 +115,7 @@ class Scan {
 
   void note_read(ReadAhead::Examined& examined) {
     const int64_t index = examined.index;
-    if (examined.refusal) return note_bad(index, std::move(*examined.refusal));
+    if (examined.rejection) return note_bad(index, std::move(*examined.rejection));
     for (size_t f = 0; f < dataset_.fields().size(); ++f) {
       const Field& field = dataset_.fields()[f];
       const bool is_text = field.max_length > 0 && field.kind == FieldKind::kPlain &&
@@ -142,7 +142,7 @@ class Scan {
     numbers_.clear();
   }
 
-  void note_bad(int64_t index, Loader::Refusal bad) {
+  void note_bad(int64_t index, Loader::Rejection bad) {
     is_bad_[static_cast<size_t>(index)] = true;
     ++result_.bad_count;
     result_.skipped_count += bad.skipped;

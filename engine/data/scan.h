@@ -27,7 +27,7 @@ struct ScanOptions {
   bool whole_groups = false, skips = false;
 };
 
-/// A sample that training would refuse or leave out.
+/// A sample that training would reject or leave out.
 struct BadSampleFound {
   int64_t index = 0;
   std::string reason = {};  ///< with the file and the row

@@ -123,13 +123,13 @@ std::vector<CheckResult> check_export(const ExportJob& job, const std::string& f
   std::vector<CheckResult> out;
   for (int64_t binding = 0; binding < job.checks; ++binding) {
     CheckResult result;
-    std::string refusal;
-    const auto reference = run_on_samples(*source, job.dims, binding, &refusal);
+    std::string rejection;
+    const auto reference = run_on_samples(*source, job.dims, binding, &rejection);
     if (!reference) {
       note(
           str("the model takes none of the inputs that were tried, so the file is not compared "
               "with it (--dim NAME=SIZE fixes a size): ",
-              refusal));
+              rejection));
       out.push_back(result);
       break;
     }

@@ -10,7 +10,7 @@
 namespace paddle::exporter {
 
 /// Runs model and file on random inputs with different values of the symbolic dims. A binding that
-/// the model itself refuses is replaced by a larger one; if it takes none, `note` says so.
+/// the model itself rejects is replaced by a larger one; if it takes none, `note` says so.
 /// Weights of more than a gigabyte pass through memory one at a time, on both sides. A file that
 /// differs is searched for its first differing node. `weights` also gives the first
 /// values of states, which are inputs of the file.

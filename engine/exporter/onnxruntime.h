@@ -14,7 +14,7 @@ namespace paddle::exporter {
 
 /// An ONNX file that ONNX Runtime runs on the CPU. kUsage if the library is not found
 /// (libonnxruntime.so, or what the environment variable PADDLE_ONNXRUNTIME names), kModel if it
-/// refuses the file.
+/// rejects the file.
 std::unique_ptr<program::Model> open_with_onnxruntime(const std::string& file,
                                                       const program::LoadOptions& options);
 /// An exported file as the job wants it to be run.

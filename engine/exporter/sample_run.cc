@@ -80,7 +80,7 @@ std::vector<std::string> free_symbols(const program::Model& model) {
 
 std::optional<SampleRun> run_on_samples(program::Model& model,
                                         const std::map<std::string, int64_t>& fixed,
-                                        int64_t binding, std::string* refusal) {
+                                        int64_t binding, std::string* rejection) {
   const std::vector<std::string> symbols = free_symbols(model);
   // Random inputs may make a loop endless.
   constexpr int64_t kMaxTurns = int64_t{1} << 16;
@@ -121,7 +121,7 @@ std::optional<SampleRun> run_on_samples(program::Model& model,
         return out;
       } catch (const Error& e) {
         if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
-        if (refusal && refusal->empty()) *refusal = e.message();
+        if (rejection && rejection->empty()) *rejection = e.message();
         constexpr std::chrono::seconds kMaxTime(15);
         if (std::chrono::steady_clock::now() - begun > kMaxTime) return std::nullopt;
       }

@@ -27,8 +27,8 @@ class Notes final : public train::TrainObserver {
   std::function<void(const std::string&)> note_;
 };
 
-/// Refuses updates that happen at some steps only: the graph of a step is the same for all.
-void refuse_every(const lang::Expr& expression) {
+/// Rejects updates that happen at some steps only: the graph of a step is the same for all.
+void reject_every(const lang::Expr& expression) {
   const bool updates = expression.kind == lang::ExprKind::kCall && !expression.children.empty() &&
                        expression.children[0] && expression.children[0]->text == "update";
   for (const lang::Argument& argument : expression.arguments) {
@@ -39,16 +39,16 @@ void refuse_every(const lang::Expr& expression) {
                   "update: every= skips steps, which the graph of one step cannot do; --training "
                   "exports updates of each step (every=1)",
                   argument.where.location());
-    if (value) refuse_every(*value);
+    if (value) reject_every(*value);
   }
   for (const lang::ExprPtr& child : expression.children)
-    if (child) refuse_every(*child);
+    if (child) reject_every(*child);
 }
 
-void refuse_every(const std::vector<lang::Stmt>& statements) {
+void reject_every(const std::vector<lang::Stmt>& statements) {
   for (const lang::Stmt& statement : statements) {
-    if (statement.value) refuse_every(*statement.value);
-    for (const lang::Branch& branch : statement.branches) refuse_every(branch.body);
+    if (statement.value) reject_every(*statement.value);
+    for (const lang::Branch& branch : statement.branches) reject_every(branch.body);
   }
 }
 
@@ -57,7 +57,7 @@ train::RunConfig read(const ExportJob& job) {
   if (config.accumulate > 1)
     fail(ErrorCode::kUsage, job.model, ": --training exports a step of one batch; this config ",
          "accumulates gradients of ", config.accumulate, " (train.accumulate=1)");
-  refuse_every(config.loss.statements);
+  reject_every(config.loss.statements);
   return config;
 }
 

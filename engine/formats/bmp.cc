@@ -210,7 +210,7 @@ DecodedImage decode_bmp(std::span<const std::byte> content, const std::string& n
   const bool runs = header.compression == kRuns8 || header.compression == kRuns4;
   const int64_t most = most_pixels(content.size(), runs ? kRunPixelsPerByte : 8);
   if (header.width < 1 || header.height < 1 || header.height > most / header.width)
-    refuse_size(header.height, header.width, most, name);
+    reject_size(header.height, header.width, most, name);
   const auto width = static_cast<size_t>(header.width), height = static_cast<size_t>(header.height);
   // Rows are padded to 32 bits; some programs leave that out after the last one.
   const size_t row_bytes = (width * header.bits + 7) / 8, stride = (row_bytes + 3) / 4 * 4;

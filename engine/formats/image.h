@@ -25,7 +25,7 @@ inline constexpr int64_t kMaxImagePixels = int64_t{1} << 28;
 
 /// How 8-bit and 16-bit samples are converted.
 enum class SampleDepth {
-  kEight,    ///< 8 bits; 16-bit files are refused
+  kEight,    ///< 8 bits; 16-bit files are rejected
   kReduced,  ///< 8 bits; 16-bit samples are divided by 257 and rounded
   kSixteen,  ///< 16 bits; 8-bit samples are multiplied by 257
 };

@@ -26,7 +26,7 @@ DecodedImage decode_png(std::span<const std::byte> content, const std::string& n
 /// `indices` palettes and grey samples of up to 16 bits keep their values.
 DecodedImage decode_tiff(std::span<const std::byte> content, const std::string& name,
                          bool indices = false);
-/// RGB or RGBA of 8 bits. Animations are refused.
+/// RGB or RGBA of 8 bits. Animations are rejected.
 DecodedImage decode_webp(std::span<const std::byte> content, const std::string& name);
 /// RGB or RGBA of 8 bits, or the indices of a palette.
 DecodedImage decode_bmp(std::span<const std::byte> content, const std::string& name,
@@ -39,7 +39,7 @@ inline int64_t most_pixels(size_t bytes, int64_t per_byte) {
   return std::min(kMaxImagePixels, by_file);
 }
 
-[[noreturn]] inline void refuse_size(int64_t height, int64_t width, int64_t most,
+[[noreturn]] inline void reject_size(int64_t height, int64_t width, int64_t most,
                                      const std::string& name) {
   fail(ErrorCode::kData, name, ": declares ", width, " x ", height,
        " pixels; a file of its size may have at most ", most);

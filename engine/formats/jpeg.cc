@@ -100,7 +100,7 @@ DecodedImage decode_jpeg(std::span<const std::byte> content, bool grey, const st
   const bool good = decode_unprotected(content, grey, info, errors, out, too_large);
   jpeg_destroy_decompress(&info);
   if (too_large)
-    refuse_size(out.image.height, out.image.width, most_pixels(content.size(), kPixelsPerByte),
+    reject_size(out.image.height, out.image.width, most_pixels(content.size(), kPixelsPerByte),
                 name);
   if (!good) fail(ErrorCode::kData, name, ": damaged JPEG: ", errors.message);
   out.image.warning = errors.warning;

@@ -13,10 +13,10 @@ namespace {
 /// Calls `use` for each field of a message.
 void for_each_field(std::string_view text, const std::string& file,
                     const std::function<void(const ProtobufReader::Field&)>& use) {
-  const ProtobufReader::Refuse refuse = [&](size_t) {
+  const ProtobufReader::Reject reject = [&](size_t) {
     fail(ErrorCode::kModel, file, ": damaged protobuf");
   };
-  ProtobufReader message(text, refuse);
+  ProtobufReader message(text, reject);
   for (ProtobufReader::Field field; message.next(field);) use(field);
 }
 

@@ -37,10 +37,10 @@ class ProgramReader {
 
  private:
   void each(std::string_view text, const std::function<void(const Field&)>& use) const {
-    const ProtobufReader::Refuse refuse = [&](size_t) {
+    const ProtobufReader::Reject reject = [&](size_t) {
       fail(ErrorCode::kModel, path_, ": damaged protobuf, or not a program of PaddlePaddle");
     };
-    ProtobufReader message(text, refuse);
+    ProtobufReader message(text, reject);
     for (Field field; message.next(field);) use(field);
   }
 

@@ -114,7 +114,7 @@ DecodedImage decode_png(std::span<const std::byte> content, const std::string& n
   }
   png_destroy_read_struct(&png, &info, nullptr);
   if (too_large)
-    refuse_size(out.image.height, out.image.width, most_pixels(content.size(), kPixelsPerByte),
+    reject_size(out.image.height, out.image.width, most_pixels(content.size(), kPixelsPerByte),
                 name);
   if (!good) fail(ErrorCode::kData, name, ": damaged PNG: ", state.message);
   return out;

@@ -24,29 +24,29 @@ bool ProtobufReader::next(Field& field) {
       field.integer = fixed(4);
       break;
     default:
-      refuse();
+      reject();
   }
   return true;
 }
 
-void ProtobufReader::refuse() const {
-  refuse_(at_);
+void ProtobufReader::reject() const {
+  reject_(at_);
   fail(ErrorCode::kInternal, "ProtobufReader: damaged bytes are not reported");
 }
 
 uint64_t ProtobufReader::varint() {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
-    if (at_ >= bytes_.size()) refuse();
+    if (at_ >= bytes_.size()) reject();
     const auto byte = static_cast<unsigned char>(bytes_[at_++]);
     value |= uint64_t{byte & 127U} << shift;
     if (byte < 128) return value;
   }
-  refuse();
+  reject();
 }
 
 std::string_view ProtobufReader::take(uint64_t count) {
-  if (count > bytes_.size() - at_) refuse();
+  if (count > bytes_.size() - at_) reject();
   const std::string_view out = bytes_.substr(at_, static_cast<size_t>(count));
   at_ += static_cast<size_t>(count);
   return out;

@@ -10,9 +10,9 @@ namespace paddle::formats {
 
 class ProtobufReader {
  public:
-  /// `refuse(at)` throws what damaged bytes at this position of the message are reported as.
-  using Refuse = std::function<void(size_t at)>;
-  ProtobufReader(std::string_view bytes, const Refuse& refuse) : bytes_(bytes), refuse_(refuse) {}
+  /// `reject(at)` throws what damaged bytes at this position of the message are reported as.
+  using Reject = std::function<void(size_t at)>;
+  ProtobufReader(std::string_view bytes, const Reject& reject) : bytes_(bytes), reject_(reject) {}
 
   struct Field {
     uint64_t number = 0;
@@ -22,16 +22,16 @@ class ProtobufReader {
   /// False at the end of the message.
   bool next(Field& field);
   /// A message inside this one.
-  ProtobufReader message(const Field& field) const { return {field.bytes, refuse_}; }
+  ProtobufReader message(const Field& field) const { return {field.bytes, reject_}; }
 
  private:
-  [[noreturn]] void refuse() const;
+  [[noreturn]] void reject() const;
   uint64_t varint();
   std::string_view take(uint64_t count);
   uint64_t fixed(size_t count);
 
   std::string_view bytes_;
-  const Refuse& refuse_;
+  const Reject& reject_;
   size_t at_ = 0;
 };
 

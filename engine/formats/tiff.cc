@@ -145,11 +145,11 @@ class TiffDecoder {
   }
 
   template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
+  [[noreturn]] void reject(const Parts&... parts) const {
     fail(ErrorCode::kData, name_, ": ", parts...);
   }
   [[noreturn]] void damaged() const {
-    refuse("damaged TIFF: ", state_.error[0] != '\0' ? state_.error : "its samples are cut short");
+    reject("damaged TIFF: ", state_.error[0] != '\0' ? state_.error : "its samples are cut short");
   }
 
   void read_layout() {
@@ -169,21 +169,21 @@ class TiffDecoder {
   void read_kind_of_samples() {
     const auto format = tag<uint16_t>(TIFFTAG_SAMPLEFORMAT);
     if (format != SAMPLEFORMAT_UINT && format != SAMPLEFORMAT_VOID)
-      refuse("a TIFF of ",
+      reject("a TIFF of ",
              format == SAMPLEFORMAT_IEEEFP ? "floating-point"
              : format == SAMPLEFORMAT_INT  ? "signed"
                                            : "complex",
              " samples, expected unsigned integers");
     const bool packed = layout_.bits == 1 || layout_.bits == 2 || layout_.bits == 4;
     if (layout_.bits != 8 && layout_.bits != 16 && !(packed && layout_.samples == 1))
-      refuse("a TIFF of ", layout_.samples, layout_.samples == 1 ? " sample" : " samples",
+      reject("a TIFF of ", layout_.samples, layout_.samples == 1 ? " sample" : " samples",
              " a pixel and ", layout_.bits, " bits a sample, expected 8 or 16 bits");
   }
 
   void read_colors() {
     TiffLayout& l = layout_;
     if (!TIFFGetField(tiff_.get(), TIFFTAG_PHOTOMETRIC, &l.photometric))
-      refuse("a TIFF that does not say what its samples are");
+      reject("a TIFF that does not say what its samples are");
     switch (l.photometric) {
       case PHOTOMETRIC_MINISWHITE:
       case PHOTOMETRIC_MINISBLACK:
@@ -200,20 +200,20 @@ class TiffDecoder {
         l.colors = 3;
         break;
       default:
-        refuse("a TIFF of color space ", l.photometric, ", expected grey, RGB or CMYK");
+        reject("a TIFF of color space ", l.photometric, ", expected grey, RGB or CMYK");
     }
     if (l.photometric == PHOTOMETRIC_YCBCR) {
       if (l.compression != COMPRESSION_JPEG || l.planar)
-        refuse("a TIFF of YCbCr samples that are not compressed as JPEG or lie in planes");
+        reject("a TIFF of YCbCr samples that are not compressed as JPEG or lie in planes");
       TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     }
     if (l.photometric == PHOTOMETRIC_SEPARATED && tag<uint16_t>(TIFFTAG_INKSET) != INKSET_CMYK)
-      refuse("a TIFF of other inks than CMYK");
+      reject("a TIFF of other inks than CMYK");
     if (l.photometric == PHOTOMETRIC_PALETTE && (l.bits > 8 || l.samples != 1))
-      refuse("a TIFF with a palette, ", l.samples, " samples a pixel and ", l.bits,
+      reject("a TIFF with a palette, ", l.samples, " samples a pixel and ", l.bits,
              " bits a sample, expected one of up to 8 bits");
     if (l.samples < l.colors || l.samples > l.colors + 1)
-      refuse("a TIFF of ", l.samples, " samples a pixel, expected ", l.colors, " or ",
+      reject("a TIFF of ", l.samples, " samples a pixel, expected ", l.colors, " or ",
              l.colors + 1);
     if (l.samples == l.colors) return;
     uint16_t count = 0;
@@ -229,12 +229,12 @@ class TiffDecoder {
     TiffLayout& l = layout_;
     const int64_t most = most_pixels(state_.content.size(), tiff_pixels_per_byte(l.compression));
     if (l.height < 1 || l.width < 1 || l.height > most / l.width)
-      refuse_size(l.height, l.width, most, name_);
+      reject_size(l.height, l.width, most, name_);
     l.block_width = l.tiled ? tag<uint32_t>(TIFFTAG_TILEWIDTH) : l.width;
     l.block_height = tag<uint32_t>(l.tiled ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP);
     if (!l.tiled) l.block_height = std::min(l.block_height, l.height);
     if (l.block_height < 1 || l.block_width < 1 || l.block_height > most / l.block_width)
-      refuse_size(l.block_height, l.block_width, most, name_);
+      reject_size(l.block_height, l.block_width, most, name_);
   }
 
   /// Fills in pixels of `channels()` samples: as stored with `indices`, otherwise with black as 0
@@ -316,7 +316,7 @@ class TiffDecoder {
   void look_up(Image& image) {
     const uint16_t *red = nullptr, *green = nullptr, *blue = nullptr;
     if (!TIFFGetField(tiff_.get(), TIFFTAG_COLORMAP, &red, &green, &blue))
-      refuse("damaged TIFF: it has no palette");
+      reject("damaged TIFF: it has no palette");
     const size_t count = size_t{1} << layout_.bits;
     // Colors have 16 bits, but some programs write 8.
     const auto is_small = [&](const uint16_t* part) {

@@ -72,7 +72,7 @@ DecodedImage decode_webp(std::span<const std::byte> content, const std::string& 
   const int64_t most = most_pixels(
       content.size(), features.format == kLossless ? kLosslessPixelsPerByte : kLossyPixelsPerByte);
   if (image.height < 1 || image.width < 1 || image.height > most / image.width)
-    refuse_size(image.height, image.width, most, name);
+    reject_size(image.height, image.width, most, name);
   image.pixels.resize(static_cast<size_t>(image.height * image.width * image.channels));
   config.output.colorspace = features.has_alpha ? MODE_RGBA : MODE_RGB;
   config.output.is_external_memory = 1;

@@ -196,7 +196,7 @@ class CaseRun {
     return "";
   }
 
-  /// Runs without comparing; throws if the call is refused.
+  /// Runs without comparing; throws if the call is rejected.
   void attempt(Mode mode) const {
     run(
         mode, [this](const Tensors& t) { return evaluate(t); }, inputs_, device_);
@@ -231,16 +231,16 @@ class CaseRun {
   Device device_;
 };
 
-/// "" if the call is refused as it should be.
-std::string expect_refusal(const Op& op, const Json& json, const formats::NpzReader* arrays,
-                           const CaseOptions& options, Mode mode) {
+/// "" if the call is rejected as it should be.
+std::string expect_rejection(const Op& op, const Json& json, const formats::NpzReader* arrays,
+                             const CaseOptions& options, Mode mode) {
   try {
     CaseRun(op, json, arrays, options).attempt(mode);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kInternal) return "";
-    return str("refused by an internal error: ", e.what());
+    return str("rejected by an internal error: ", e.what());
   }
-  return "not refused";
+  return "not rejected";
 }
 
 }  // namespace
@@ -286,12 +286,12 @@ std::string run_case(const Case& c, const formats::NpzReader* arrays, const Case
   if (!op) return str("unknown operation '", c.op, "'", did_you_mean(c.op, op_names()));
   try {
     const Json json = Json::parse(c.json);
-    const bool refused = json.value("error", false);
+    const bool rejected = json.value("error", false);
     for (const Mode mode : options.modes) {
       std::string bad;
       try {
-        bad = refused ? expect_refusal(*op, json, arrays, options, mode)
-                      : CaseRun(*op, json, arrays, options).compare(mode);
+        bad = rejected ? expect_rejection(*op, json, arrays, options, mode)
+                       : CaseRun(*op, json, arrays, options).compare(mode);
       } catch (const Error& e) {
         bad = e.what();
       }

@@ -1,6 +1,6 @@
 #pragma once
 // A table of cases for operations: JSON lines beside an .npz of the same base name. Each case is
-// one call with its expected outputs and gradients, or one that must be refused. docs: "paddle op
+// one call with its expected outputs and gradients, or one that must be rejected. docs: "paddle op
 // check".
 
 #include <memory>
@@ -34,7 +34,7 @@ struct CaseOptions {
   Device device = {};
 };
 
-/// The call that a case states; nullopt for one that must be refused.
+/// The call that a case states; nullopt for one that must be rejected.
 std::optional<NamedCall> read_case_call(const Case& c, const formats::NpzReader* arrays);
 
 /// Runs a case in each mode; "" if all agree, else what failed.

@@ -19,7 +19,7 @@ struct ExportCaseOptions {
 
 /// Writes FOLDER/NAME.onnx for each case of the table (slashes in names become underscores), with
 /// inputs named by the arguments in the order of the table. `report` gets one line a case:
-/// "NAME: exported", "NAME: no ONNX form: reason", or "NAME: error: …"; cases that must be refused
+/// "NAME: exported", "NAME: no ONNX form: reason", or "NAME: error: …"; cases that must be rejected
 /// are skipped. Differences that a check finds are errors.
 ExportCounts export_cases(const std::string& table, const std::string& folder,
                           const ExportCaseOptions& options,

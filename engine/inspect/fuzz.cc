@@ -192,13 +192,13 @@ void set_word(Words& words, const std::string& name, const std::string& value) {
 }
 
 /// Runs a call; "" or what is wrong with how it ended.
-std::string outcome(const Op& op, const std::vector<std::string>& words, bool& refused) {
+std::string outcome(const Op& op, const std::vector<std::string>& words, bool& rejected) {
   const auto attempt = [&](Mode mode, bool gradients) -> std::string {
     try {
       run_named(parse_call(op, words), mode, gradients);
       return "";
     } catch (const Error& e) {
-      refused = true;
+      rejected = true;
       const std::string& message = e.message();
       if (e.code() == ErrorCode::kInternal) return str("internal error: ", message);
       if (message.empty()) return "an error without a message";
@@ -316,7 +316,7 @@ FuzzResult fuzz(const std::string& family, const FuzzOptions& options,
   std::vector<const Op*> ops = ops_of(family, options.filter);
   const auto begin = Clock::now();
   FuzzResult result;
-  std::set<const Op*> only_refused(ops.begin(), ops.end());
+  std::set<const Op*> only_rejected(ops.begin(), ops.end());
   for (uint64_t round = 0; !ops.empty(); ++round) {
     if (seconds_since(begin) >= options.seconds) break;
     // Each operation as often as the others.
@@ -336,17 +336,17 @@ FuzzResult fuzz(const std::string& family, const FuzzOptions& options,
         jobs.size(),
         [&](size_t i) -> std::string {
           limit_memory(options.memory_mib);
-          bool refused = false;
-          const std::string bad = outcome(*jobs[i].op, words_of(jobs[i]), refused);
-          return bad.empty() && refused ? "refused" : bad;
+          bool rejected = false;
+          const std::string bad = outcome(*jobs[i].op, words_of(jobs[i]), rejected);
+          return bad.empty() && rejected ? "rejected" : bad;
         },
         [&](size_t i, const std::string& bad) {
           ++result.calls;
-          if (bad == "refused")
-            ++result.refused;
+          if (bad == "rejected")
+            ++result.rejected;
           else
-            only_refused.erase(jobs[i].op);
-          if (bad.empty() || bad == "refused" || failed.contains(jobs[i].op)) return;
+            only_rejected.erase(jobs[i].op);
+          if (bad.empty() || bad == "rejected" || failed.contains(jobs[i].op)) return;
           if (!options.keep_going && result.failed > 0) return;
           ++result.failed;
           failed.insert(jobs[i].op);
@@ -357,8 +357,8 @@ FuzzResult fuzz(const std::string& family, const FuzzOptions& options,
     if (result.failed > 0 && !options.keep_going) break;
     std::erase_if(ops, [&](const Op* op) { return failed.contains(op); });
   }
-  for (const Op* op : only_refused) result.only_refused.emplace_back(op->name());
-  std::sort(result.only_refused.begin(), result.only_refused.end());
+  for (const Op* op : only_rejected) result.only_rejected.emplace_back(op->name());
+  std::sort(result.only_rejected.begin(), result.only_rejected.end());
   return result;
 }
 

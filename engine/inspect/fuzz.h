@@ -21,11 +21,11 @@ struct FuzzOptions {
 };
 
 struct FuzzResult {
-  int64_t calls = 0;    ///< made
-  int64_t refused = 0;  ///< of these, with a typed error
-  int64_t failed = 0;   ///< crashes, errors without a type, calls that did not end
+  int64_t calls = 0;     ///< made
+  int64_t rejected = 0;  ///< of these, with a typed error
+  int64_t failed = 0;    ///< crashes, errors without a type, calls that did not end
   /// Operations of which no call was accepted: they need a sample in their schema.
-  std::vector<std::string> only_refused;
+  std::vector<std::string> only_rejected;
 };
 
 /// Folders of engine/ops that have operations.

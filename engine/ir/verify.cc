@@ -16,7 +16,7 @@ class Verifier {
   void run() {
     if (function_.inputs.size() != function_.body.arguments.size() ||
         function_.outputs.size() != function_.body.results.size())
-      refuse("ports and values differ in number");
+      reject("ports and values differ in number");
     for (const Value& v : function_.values())
       if (v.constant) known_.insert(&v);
     region(function_.body);
@@ -28,15 +28,15 @@ class Verifier {
         if (function_.inputs[in].kind == out.kind && function_.inputs[in].name == out.name) {
           found = true;
           if (!same_type(function_.body.arguments[in]->type, function_.body.results[i]->type))
-            refuse("the updated value of '", out.name, "' has another type");
+            reject("the updated value of '", out.name, "' has another type");
         }
-      if (!found) refuse("'", out.name, "' is updated but is not an input");
+      if (!found) reject("'", out.name, "' is updated but is not an input");
     }
   }
 
  private:
   template <class... Parts>
-  [[noreturn, gnu::always_inline]] void refuse(const Parts&... parts) const {
+  [[noreturn, gnu::always_inline]] void reject(const Parts&... parts) const {
     fail(ErrorCode::kModel, "function '", function_.name, "': ", parts...);
   }
 
@@ -44,16 +44,16 @@ class Verifier {
     for (const Value* v : r.arguments) known_.insert(v);
     for (const auto& o : r.operations) operation(*o);
     for (const Value* v : r.results)
-      if (!known_.count(v)) refuse("%", v->id, " is returned but not defined");
+      if (!known_.count(v)) reject("%", v->id, " is returned but not defined");
   }
 
   void operation(const Operation& o) {
     for (const Value* v : o.operands)
-      if (v && !known_.count(v)) refuse(o.op->name(), " uses %", v->id, " before it is defined");
+      if (v && !known_.count(v)) reject(o.op->name(), " uses %", v->id, " before it is defined");
     if (o.op->has(kControlFlow)) {
       control(o);
     } else {
-      if (!o.regions.empty()) refuse(o.op->name(), " has no regions");
+      if (!o.regions.empty()) reject(o.op->name(), " has no regions");
       types(o);
     }
     for (const Value* v : o.results) known_.insert(v);
@@ -62,13 +62,13 @@ class Verifier {
   /// Checks result types against shape inference.
   void types(const Operation& o) {
     const OperandMap map(*o.op, o.attrs);
-    if (map.flat_count() != o.operands.size()) refuse(o.op->name(), ": operand count");
+    if (map.flat_count() != o.operands.size()) reject(o.op->name(), ": operand count");
     Tensors operands;
     for (size_t d = 0; d < o.op->operands().size(); ++d)
       for (size_t i = map.begin(d); i < map.end(d); ++i) {
         const Value* v = o.operands[i];
         if (!v && !o.op->operands()[d].optional)
-          refuse(o.op->name(), ": '", o.op->operands()[d].name, "' is missing");
+          reject(o.op->name(), ": '", o.op->operands()[d].name, "' is missing");
         auto content = std::make_shared<TracedValue>();
         operands.push_back(v ? Tensor(v->type, std::move(content)) : Tensor());
       }
@@ -76,17 +76,17 @@ class Verifier {
     try {
       inferred = infer_results(*o.op, o.attrs, operands);
     } catch (const Error& e) {
-      refuse(e.message());
+      reject(e.message());
     }
     if (inferred.results.size() != o.results.size())
-      refuse(o.op->name(), " has ", inferred.results.size(), " results, found ", o.results.size());
+      reject(o.op->name(), " has ", inferred.results.size(), " results, found ", o.results.size());
     for (size_t i = 0; i < o.results.size(); ++i) {
       const TensorType &is = o.results[i]->type, &should = inferred.results[i];
       if (is.dtype != should.dtype || is.shape.size() != should.shape.size())
-        refuse(o.op->name(), ": result ", i, " is ", is, ", expected ", should);
+        reject(o.op->name(), ": result ", i, " is ", is, ", expected ", should);
       for (size_t d = 0; d < is.shape.size(); ++d)
         if (is.shape[d].equals(should.shape[d]) == std::optional<bool>(false))
-          refuse(o.op->name(), ": result ", i, " is ", is, ", expected ", should);
+          reject(o.op->name(), ": result ", i, " is ", is, ", expected ", should);
     }
   }
 
@@ -94,22 +94,22 @@ class Verifier {
   void group(const Operation& o) {
     const Region& inner = *o.regions[0];
     if (inner.arguments.size() != o.operands.size() || inner.results.size() != o.results.size())
-      refuse(o.op->name(), ": the region's arguments or results differ in number");
+      reject(o.op->name(), ": the region's arguments or results differ in number");
     for (size_t i = 0; i < o.operands.size(); ++i)
       if (!o.operands[i] || !same_type(o.operands[i]->type, inner.arguments[i]->type))
-        refuse(o.op->name(), ": operand ", i, " and its argument differ in type");
+        reject(o.op->name(), ": operand ", i, " and its argument differ in type");
     const auto outer = known_;
     std::erase_if(known_, [](const Value* v) { return !v->constant; });
     region(inner);
     known_ = outer;
     for (size_t i = 0; i < o.results.size(); ++i)
       if (!same_type(o.results[i]->type, inner.results[i]->type))
-        refuse(o.op->name(), ": result ", i, " has another type than in the region");
+        reject(o.op->name(), ": result ", i, " has another type than in the region");
   }
 
   void control(const Operation& o) {
     if (o.regions.size() == 1) return group(o);
-    if (o.regions.size() != 2) refuse(o.op->name(), " needs two regions");
+    if (o.regions.size() != 2) reject(o.op->name(), " needs two regions");
     // Names of an inner region are not seen outside it.
     const auto outer = known_;
     for (const auto& r : o.regions) {
@@ -118,19 +118,19 @@ class Verifier {
     }
     const Region& last = *o.regions[1];
     if (last.results.size() != o.results.size())
-      refuse(o.op->name(), ": region and result counts differ");
+      reject(o.op->name(), ": region and result counts differ");
     if (is_loop(o)) {
       if (o.regions[0]->results.size() != 1)
-        refuse("cf.while: the condition must return one value");
+        reject("cf.while: the condition must return one value");
       if (o.operands.size() != last.arguments.size() ||
           o.operands.size() != o.regions[0]->arguments.size())
-        refuse("cf.while: carried values and arguments differ in number");
+        reject("cf.while: carried values and arguments differ in number");
       for (size_t i = 0; i < o.operands.size(); ++i)
         if (!o.operands[i] || !same_type(o.operands[i]->type, last.arguments[i]->type) ||
             last.results[i]->type.dtype != last.arguments[i]->type.dtype)
-          refuse("cf.while: carried value ", i, " changes its type");
+          reject("cf.while: carried value ", i, " changes its type");
     } else if (o.regions[0]->results.size() != o.results.size()) {
-      refuse("cf.if: the regions return different numbers of values");
+      reject("cf.if: the regions return different numbers of values");
     }
   }
 

@@ -171,12 +171,12 @@ void check_sizes(const FamilyKeys& keys, const ModelFiles& files,
   constexpr int64_t kMaxExperts = 4096;
   if (files.weights)
     if (const auto tensors = std::ssize(files.weights->tensors()); number("layers") > tensors)
-      keys.refuse({expression("layers")}, str("more layers than the file has tensors, ", tensors));
+      keys.reject({expression("layers")}, str("more layers than the file has tensors, ", tensors));
   if (number("experts") > kMaxExperts)
-    keys.refuse({expression("experts")}, str("more than ", kMaxExperts, " experts"));
+    keys.reject({expression("experts")}, str("more than ", kMaxExperts, " experts"));
   if (const int64_t heads = number("heads"), groups = number("kv_heads");
       heads > 0 && groups > 0 && heads % groups != 0)
-    keys.refuse({expression("heads"), expression("kv_heads")},
+    keys.reject({expression("heads"), expression("kv_heads")},
                 str("the heads of queries, ", heads,
                     ", are not a multiple of those of keys and values, ", groups));
 }
@@ -214,7 +214,7 @@ void read_params(const Node& root, const Node& section, const ModelFiles& files,
   const auto read = [&](const Node& expression) { return keys.read(expression); };
   if (const Node* require = section.find("require"))
     for (const Node& condition : require->items)
-      if (read(condition) != "true") keys.refuse_where(condition);
+      if (read(condition) != "true") keys.reject_where(condition);
   if (const Node* context = section.find("context"))
     family.context = integer_of(*context, read(*context));
   if (const Node* adapters = section.find("adapters")) {

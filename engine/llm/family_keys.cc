@@ -108,7 +108,7 @@ std::vector<std::string> FamilyKeys::describe(const Node& expression, bool with_
   return parts;
 }
 
-void FamilyKeys::refuse(const std::vector<const Node*>& expressions,
+void FamilyKeys::reject(const std::vector<const Node*>& expressions,
                         const std::string& problem) const {
   std::vector<std::string> parts;
   for (const Node* expression : expressions)
@@ -119,7 +119,7 @@ void FamilyKeys::refuse(const std::vector<const Node*>& expressions,
   fail(ErrorCode::kModel, files_.config, ": ", join(parts, ", "), ": ", problem);
 }
 
-void FamilyKeys::refuse_where(const Node& condition) const {
+void FamilyKeys::reject_where(const Node& condition) const {
   const std::string keys = join(describe(condition, false), ", ");
   fail(ErrorCode::kModel, files_.config, ": models of type '", files_.type,
        "' are supported only where ", condition.text, keys.empty() ? "" : "; " + keys);
@@ -148,7 +148,7 @@ std::string FamilyKeys::read_param(const std::string& name, const Node& expressi
                                    const Node* own) {
   std::string value = read(expression);
   const auto expected = [&](const char* what) {
-    refuse({&expression}, str("expected ", what, " for '", name, "', found ", value));
+    reject({&expression}, str("expected ", what, " for '", name, "', found ", value));
   };
   if (value == "null")
     fail(ErrorCode::kModel, files_.config, ": no value for the param '", name, "' (",

@@ -25,10 +25,10 @@ class FamilyKeys {
   std::string read_param(const std::string& name, const config::Node& expression,
                          const config::Node* own);
   /// kModel, with the keys of these expressions.
-  [[noreturn]] void refuse(const std::vector<const config::Node*>& expressions,
+  [[noreturn]] void reject(const std::vector<const config::Node*>& expressions,
                            const std::string& problem) const;
   /// The same for a condition that does not hold.
-  [[noreturn]] void refuse_where(const config::Node& condition) const;
+  [[noreturn]] void reject_where(const config::Node& condition) const;
   /// kModel for a key that no expression has named, nor `ignored`, and for such keys of its value.
   /// Keys that begin with an underscore are those of tools, and never change a model.
   void check_all_read(const std::set<std::string>& ignored) const;

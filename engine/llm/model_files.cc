@@ -36,7 +36,7 @@ ModelFiles open_folder(const std::string& path) {
   for (const char* key : {"n_positions", "max_position_embeddings"}) {
     const JsonValue context = keys.get(key);
     out.context = context.integer_or(out.context);
-    if (out.context < 1) context.refuse("a context of no tokens");
+    if (out.context < 1) context.reject("a context of no tokens");
   }
   const std::string generation = path + "/generation_config.json";
   if (!file_exists(generation)) return out;
@@ -70,7 +70,7 @@ ModelFiles open_gguf(const std::string& path) {
   const formats::gguf::Reader& file = *out.gguf;
   out.type = file.text("general.architecture").value_or("");
   out.context = file.integer(out.type + ".context_length").value_or(out.context);
-  if (out.context < 1) file.refuse(out.type + ".context_length is not a number of tokens");
+  if (out.context < 1) file.reject(out.type + ".context_length is not a number of tokens");
   const std::string prefix = out.type + ".";
   for (const auto& [key, value] : file.metadata()) {
     if (!key.starts_with(prefix)) continue;

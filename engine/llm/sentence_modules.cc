@@ -49,7 +49,7 @@ void read_poolings(const std::string& path, SentenceModules& modules) {
         std::any_of(std::begin(kModes), std::end(kModes),
                     [&, name = key](const auto& mode) { return name == prefix + mode.first; });
     if (key.starts_with(prefix) && !known && value.boolean)
-      file.get(key).refuse("this pooling is not supported");
+      file.get(key).reject("this pooling is not supported");
   }
   // Older files name one mode, newer ones may too.
   if (const JsonValue mode = file.get("pooling_mode"); !any && !mode.is_null()) {
@@ -61,12 +61,12 @@ void read_poolings(const std::string& path, SentenceModules& modules) {
         {"weightedmean", Pooling::kWeightedMean},
         {"lasttoken", Pooling::kLast}};
     const auto found = names.find(mode.text());
-    if (found == names.end()) mode.refuse("'" + mode.text() + "' is not supported");
+    if (found == names.end()) mode.reject("'" + mode.text() + "' is not supported");
     modules.poolings = {found->second};
   }
   if (modules.poolings.empty()) fail(ErrorCode::kModel, path, ": no pooling is switched on");
   if (!file.get("include_prompt").boolean_or(true) && !modules.prompt.empty())
-    file.get("include_prompt").refuse("pooling without the tokens of the prompt is not supported");
+    file.get("include_prompt").reject("pooling without the tokens of the prompt is not supported");
 }
 
 DenseLayer::Activation activation_of(const JsonValue& value) {
@@ -79,7 +79,7 @@ DenseLayer::Activation activation_of(const JsonValue& value) {
                                                           {"GELU", Activation::kGelu},
                                                           {"Sigmoid", Activation::kSigmoid}};
   const auto found = known.find(last);
-  if (found == known.end()) value.refuse("'" + name + "' is not supported");
+  if (found == known.end()) value.reject("'" + name + "' is not supported");
   return found->second;
 }
 
@@ -93,7 +93,7 @@ DenseLayer read_dense(const std::string& folder, int64_t features) {
   out.outputs = file.at("out_features").integer();
   if (out.features != features)
     file.get("in_features")
-        .refuse(str("is ", out.features, ", the vectors have ", features, " numbers"));
+        .reject(str("is ", out.features, ", the vectors have ", features, " numbers"));
   out.activation = activation_of(file.at("activation_function"));
   const bool biased = file.get("bias").boolean_or(true);
   std::string weights = folder + "/model.safetensors";
@@ -173,13 +173,13 @@ void read_modules(const std::string& folder, int64_t hidden_width, SentenceModul
     const std::string place = item.get("path").text_or("");
     if (std::any_of(place.begin(), place.end(), [](char c) { return c == '/' || c == '\\'; }) ||
         place == "..")
-      item.get("path").refuse("'" + place + "' is not a folder beside the file");
+      item.get("path").reject("'" + place + "' is not a folder beside the file");
     const bool early = kind == "Transformer" ? encoded : kind == "Pooling" ? pooled : !pooled;
     if (early || modules.normalize)
-      item.at("type").refuse("'" + type + "' is not supported at this place");
+      item.at("type").reject("'" + type + "' is not supported at this place");
     if (kind == "Transformer") {
       if (!place.empty() && file_exists(with_slash(folder, place) + "/config.json"))
-        item.get("path").refuse("a model in a folder of its own is not supported");
+        item.get("path").reject("a model in a folder of its own is not supported");
       encoded = true;
     } else if (kind == "Pooling") {
       read_poolings(with_slash(folder, place) + "/config.json", modules);
@@ -189,7 +189,7 @@ void read_modules(const std::string& folder, int64_t hidden_width, SentenceModul
     } else if (kind == "Normalize") {
       modules.normalize = true;
     } else if (kind != "Dropout") {  // which does nothing but in training
-      item.at("type").refuse("'" + type + "' is not supported");
+      item.at("type").reject("'" + type + "' is not supported");
     }
   }
   if (!pooled) fail(ErrorCode::kModel, path, ": there is no module for pooling");
@@ -269,7 +269,7 @@ SentenceModules read_gguf_pooling(const std::string& path) {
   else if (type == kLast)
     out.poolings = {Pooling::kLast};
   else if (type != kNone && type != kMean)
-    file.refuse(str(key, " is ", type, ", expected 0 to 3: none, mean, first or last token"));
+    file.reject(str(key, " is ", type, ", expected 0 to 3: none, mean, first or last token"));
   return out;
 }
 

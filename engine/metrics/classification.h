@@ -150,11 +150,11 @@ std::unique_ptr<Metric> make_text(const MetricSpec& spec);        ///< text_metr
 std::unique_ptr<Metric> make_detection(const MetricSpec& spec);   ///< detection_metric.cc
 std::unique_ptr<Metric> make_reduction(const MetricSpec& spec);   ///< reduction.cc
 
-/// Refuses operands of regression whose shapes differ by more than axes of size 1.
+/// Rejects operands of regression whose shapes differ by more than axes of size 1.
 void check_regression_shapes(const std::string& name, const Shape& a, const Shape& b,
                              ErrorCode code);
 
-/// Refuses operands of mean_average_precision, given in its order, that do not fit each other.
+/// Rejects operands of mean_average_precision, given in its order, that do not fit each other.
 void check_detection_shapes(const std::vector<Shape>& shapes, ErrorCode code);
 
 }  // namespace paddle::metrics

@@ -4,7 +4,7 @@
 // MetricState of counts, exact sums and lists, so neither the batch size nor the number of
 // processes changes a bit of the value.
 //
-// A metric computes what its definition covers and refuses everything else: operands of other
+// A metric computes what its definition covers and rejects everything else: operands of other
 // shapes, labels out of range, class labels for an option that is meant for binary decisions.
 
 #include <map>

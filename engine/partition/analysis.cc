@@ -227,13 +227,13 @@ void Analysis::assign_place_rules() {
     const Value& value = *parameter(port.name);
     if (rule->shard.empty()) kept_whole_.insert(port.name);
     for (const auto& [d, name] : rule->shard) {
-      const auto refuse = [&](const std::string& why) {
+      const auto reject = [&](const std::string& why) {
         throw Error(ErrorCode::kConfig,
                     str("parallel.place: '", port.name, "' is ", value.type, ": ", why),
                     rule->where);
       };
       const auto rank = static_cast<int64_t>(value.type.shape.size());
-      if (d < -rank || d >= rank) refuse(str("it has no dim ", d));
+      if (d < -rank || d >= rank) reject(str("it has no dim ", d));
       const int axis = options_.mesh.axis(name);
       const int64_t parts = options_.mesh.axis_size(axis);
       const AtomList atoms = dim(value, static_cast<size_t>(d < 0 ? d + rank : d));
@@ -243,9 +243,9 @@ void Analysis::assign_place_rules() {
       const auto any =
           std::find_if(atoms.begin(), atoms.end(), [&](int atom) { return size(atom) >= parts; });
       const auto chosen = best != atoms.end() ? best : any;
-      if (chosen == atoms.end()) refuse(str("dim ", d, " cannot be split into ", parts, " parts"));
+      if (chosen == atoms.end()) reject(str("dim ", d, " cannot be split into ", parts, " parts"));
       if (const int other = this->axis(*chosen); other >= 0 && other != axis)
-        refuse(str("dim ", d, " is split over '",
+        reject(str("dim ", d, " is split over '",
                    options_.mesh.axes()[static_cast<size_t>(other)].name, "' already"));
       assign(*chosen, axis);
     }
@@ -325,9 +325,9 @@ bool Analysis::conflicts(int atom, int axis) const {
 void Analysis::assign_default() {
   const int tensor = options_.mesh.axis("tensor");
   if (tensor < 0 || options_.mesh.axis_size(tensor) == 1 || !options_.placements.empty()) return;
-  std::set<int> refused = whole_atoms();
+  std::set<int> rejected = whole_atoms();
   for (const std::string& name : kept_whole_)
-    for (const int atom : dims(*parameter(name))) refused.insert(atom);
+    for (const int atom : dims(*parameter(name))) rejected.insert(atom);
   std::map<int, int64_t> bytes;
   for (size_t i = 0; i < function_.inputs.size(); ++i) {
     if (function_.inputs[i].kind != ir::PortKind::kParameter) continue;
@@ -342,7 +342,7 @@ void Analysis::assign_default() {
   std::sort(order.begin(), order.end());
   for (const auto& [n, atom] : order)
     if (axis(atom) < 0 && size(atom) >= options_.mesh.axis_size(tensor) &&
-        !refused.contains(atom) && !conflicts(atom, tensor))
+        !rejected.contains(atom) && !conflicts(atom, tensor))
       assign(atom, tensor);
 }
 

@@ -24,7 +24,7 @@ struct FactorText {
 
 constexpr std::string_view kRest = "...";
 
-[[noreturn]] void refuse(std::string_view text, const std::string& why) {
+[[noreturn]] void reject(std::string_view text, const std::string& why) {
   fail(ErrorCode::kUsage, "rule '", text, "': ", why,
        "; expected one such as '[rows, inner], [inner, columns] -> [rows, columns]'");
 }
@@ -46,24 +46,24 @@ std::vector<DimWords> parse_lists(std::string_view text, std::string_view part) 
     } else {
       const size_t end = left.find(']');
       if (left.front() != '[' || end == std::string_view::npos)
-        refuse(text, str("found '", left, "' where a list in brackets begins"));
+        reject(text, str("found '", left, "' where a list in brackets begins"));
       const std::string inner(trim(left.substr(1, end - 1)));
       if (!inner.empty())
         for (const std::string& word : split(inner, ',')) {
           list.words.emplace_back(trim(word));
           if (list.words.back() != kRest && !is_word(list.words.back()))
-            refuse(text, str("'", list.words.back(), "' is not a name of a dim"));
+            reject(text, str("'", list.words.back(), "' is not a name of a dim"));
         }
       if (std::count(list.words.begin(), list.words.end(), kRest) > 1)
-        refuse(text, "a list has '...' twice");
+        reject(text, "a list has '...' twice");
       left.remove_prefix(end + 1);
     }
     lists.push_back(std::move(list));
     left = trim(left);
     if (left.empty()) break;
-    if (left.front() != ',') refuse(text, str("found '", left, "' where a comma is missing"));
+    if (left.front() != ',') reject(text, str("found '", left, "' where a comma is missing"));
     left = trim(left.substr(1));
-    if (left.empty()) refuse(text, "a list is missing behind the last comma");
+    if (left.empty()) reject(text, "a list is missing behind the last comma");
   }
   return lists;
 }
@@ -71,7 +71,7 @@ std::vector<DimWords> parse_lists(std::string_view text, std::string_view part) 
 FactorText parse(std::string_view text) {
   FactorText out;
   const size_t arrow = text.find("->");
-  if (arrow == std::string_view::npos) refuse(text, "there is no '->'");
+  if (arrow == std::string_view::npos) reject(text, "there is no '->'");
   std::string_view results = trim(text.substr(arrow + 2));
   for (const auto& [word, combine] :
        {std::pair("max", Combine::kMax), std::pair("min", Combine::kMin),
@@ -82,7 +82,7 @@ FactorText parse(std::string_view text) {
     }
   out.operands = parse_lists(text, text.substr(0, arrow));
   out.results = parse_lists(text, results);
-  if (out.results.empty()) refuse(text, "there is no result");
+  if (out.results.empty()) reject(text, "there is no result");
   return out;
 }
 

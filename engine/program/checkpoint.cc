@@ -60,7 +60,7 @@ struct Staged {
   Named added;
 };
 
-[[noreturn]] void refuse_other_model(const std::string& path, const std::string& why) {
+[[noreturn]] void reject_other_model(const std::string& path, const std::string& why) {
   throw OtherModelError(ErrorCode::kModel,
                         path + ": " + why + "; this is a checkpoint of another model");
 }
@@ -72,7 +72,7 @@ Staged stage(const std::string& path, ParameterStore& store,
   const auto is_further = [&](const std::string& name) { return further.has && further.has(name); };
   const auto replace = [&](const std::string& name, Array& target, Array value) {
     if (target.shape != value.shape || target.dtype != value.dtype)
-      refuse_other_model(
+      reject_other_model(
           path, str("'", name, "' is ", text_of(value), ", the model needs ", text_of(target)));
     staged.replaced.emplace_back(&target, runtime::copied(value));
   };
@@ -89,10 +89,10 @@ Staged stage(const std::string& path, ParameterStore& store,
       if (start != store.sequence_starts.end())
         replace(entry.name, start->second, weights.read(entry));
     } else
-      refuse_other_model(path, "'" + entry.name + "' is not a parameter of this model");
+      reject_other_model(path, "'" + entry.name + "' is not a parameter of this model");
   }
   for (const auto& [name, p] : store.parameters)
-    if (!weights.find(name)) refuse_other_model(path, "it lacks the parameter '" + name + "'");
+    if (!weights.find(name)) reject_other_model(path, "it lacks the parameter '" + name + "'");
   for (const auto& entry : optimizer.entries()) {
     if (is_further(entry.name)) continue;
     const bool is_sequence = entry.name.starts_with(kSequencePrefix);
@@ -107,14 +107,14 @@ Staged stage(const std::string& path, ParameterStore& store,
     const auto owner = store.parameters.find(parameter_of(entry.name));
     if (is_sequence || is_model_state(entry.name) || owner == store.parameters.end() ||
         !is_state_shape(entry.shape, owner->second.value.shape))
-      refuse_other_model(path, "'" + entry.name + "' is not a state of this run");
+      reject_other_model(path, "'" + entry.name + "' is not a state of this run");
     staged.added.emplace_back(entry.name, runtime::copied(optimizer.read(entry)));
   }
   for (const auto& [name, value] : store.states) {
     if (is_master(name) || is_accumulated(name) || is_note(name)) continue;
     const bool there = is_model_state(name) ? weights.find(name) : optimizer.find(name);
     if (!there && (updated || is_model_state(name)))
-      refuse_other_model(path, "it lacks the state '" + name + "'");
+      reject_other_model(path, "it lacks the state '" + name + "'");
   }
   return staged;
 }

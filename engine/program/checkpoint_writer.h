@@ -28,7 +28,7 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   /// Makes the folder and all files beside their final place; one process calls it, before the
-  /// others write. kDevice with path and cause if there is not enough space or the disk refuses;
+  /// others write. kDevice with path and cause if there is not enough space or the disk rejects;
   /// what was there stays.
   void create();
   /// Takes the parts of this process; `copied` if the store changes before they are written.

@@ -129,7 +129,7 @@ std::string weights_file(const config::Node& entry) {
   return path;
 }
 
-/// Refuses a name that a step could not call.
+/// Rejects a name that a step could not call.
 void check_model_name(const config::Node& key) {
   const std::string& name = key.text;
   static const std::vector<std::string> kReserved = {"model", "update", "no_grad",  "grad",

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-[[noreturn]] void refuse_function(const std::string& place, const std::string& wanted,
+[[noreturn]] void reject_function(const std::string& place, const std::string& wanted,
                                   const std::vector<std::string>& names) {
   fail(ErrorCode::kUsage, place, ": has no function '", wanted, "'", did_you_mean(wanted, names),
        "; it has ", join(names, ", "));
@@ -50,7 +50,7 @@ ModelFolder open_model_folder(const std::string& path, const std::string& functi
       out.functions.push_back(name);
       if (name == function) out.predict = each;
     }
-    if (!out.predict) refuse_function(path, function, out.functions);
+    if (!out.predict) reject_function(path, function, out.functions);
     return out;
   }
   if (!out.metadata.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
@@ -62,7 +62,7 @@ ModelFolder open_model_folder(const std::string& path, const std::string& functi
   out.program = models[0].program;
   out.functions = function_names(*out.program);
   out.entry = out.program->find_entry(function);
-  if (!out.entry) refuse_function(path, function, out.functions);
+  if (!out.entry) reject_function(path, function, out.functions);
   const config::Node* precision = out.metadata.config->find("precision");
   out.use_float64 = precision && precision->text == "float64";
   out.quantization = read_quantization(*out.metadata.config);
@@ -113,7 +113,7 @@ ModelFile open_model_file(const std::string& path, const LoadOptions& options) {
   out.program = lang::read_program(file, program_options);
   lang::check_program(*out.program);
   out.entry = out.program->find_entry(options.function);
-  if (!out.entry) refuse_function(file, options.function, function_names(*out.program));
+  if (!out.entry) reject_function(file, options.function, function_names(*out.program));
   if (!options.weights.empty() && !file_exists(options.weights))
     fail(ErrorCode::kUsage, options.weights, ": there is no such file");
   return out;

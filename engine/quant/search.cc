@@ -165,24 +165,24 @@ bool read_decisions(const std::filesystem::path& file, std::vector<Layer>& layer
 }
 
 int64_t most_trials_left(const SearchProgress& progress, const SearchOptions& options) {
-  const auto halvings = [](int64_t refused, int64_t accepted) -> int64_t {
-    return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, accepted - refused - 1)));
+  const auto halvings = [](int64_t rejected, int64_t accepted) -> int64_t {
+    return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, accepted - rejected - 1)));
   };
   const auto most = static_cast<int64_t>(progress.order.size()) - 1;
-  int64_t refused = -1, accepted = -1;
+  int64_t rejected = -1, accepted = -1;
   for (const Trial& each : progress.trials)
-    if (!each.accepted) refused = std::max(refused, each.kept_float);
+    if (!each.accepted) rejected = std::max(rejected, each.kept_float);
   for (const Trial& each : progress.trials)
     if (each.accepted && (accepted < 0 || each.kept_float < accepted)) accepted = each.kept_float;
   int64_t left = 0;
   if (accepted >= 0) {
-    left = halvings(std::max<int64_t>(0, refused), accepted);
+    left = halvings(std::max<int64_t>(0, rejected), accepted);
   } else {
     // Whichever of the steps ahead is accepted, halves of it follow.
-    for (int64_t steps = 1; refused < most; ++steps) {
-      const int64_t next = refused < 0 ? 0 : std::min(most, std::max<int64_t>(1, 2 * refused));
-      left = std::max(left, steps + halvings(std::max<int64_t>(0, refused), next));
-      refused = next;
+    for (int64_t steps = 1; rejected < most; ++steps) {
+      const int64_t next = rejected < 0 ? 0 : std::min(most, std::max<int64_t>(1, 2 * rejected));
+      left = std::max(left, steps + halvings(std::max<int64_t>(0, rejected), next));
+      rejected = next;
     }
   }
   const auto run = static_cast<int64_t>(progress.trials.size());
@@ -217,20 +217,20 @@ Trial search(SearchProgress& progress, const SearchOptions& options,
   // All layers, then 1, 2, 4, … until one is accepted, then halves of the last step.
   const auto most = static_cast<int64_t>(progress.order.size()) - 1;
   auto trial = tried(0);
-  int64_t refused = 0, step = 1;
-  while (trial && !trial->accepted && refused < most) {
+  int64_t rejected = 0, step = 1;
+  while (trial && !trial->accepted && rejected < most) {
     const int64_t next = std::min(most, step);
     trial = tried(next);
-    if (trial && !trial->accepted) refused = next;
+    if (trial && !trial->accepted) rejected = next;
     step *= 2;
   }
   if (!trial || !trial->accepted) return *best;
   int64_t accepted = trial->kept_float;
-  while (accepted - refused > 1) {
-    const int64_t middle = refused + (accepted - refused) / 2;
+  while (accepted - rejected > 1) {
+    const int64_t middle = rejected + (accepted - rejected) / 2;
     trial = tried(middle);
     if (!trial) break;
-    (trial->accepted ? accepted : refused) = middle;
+    (trial->accepted ? accepted : rejected) = middle;
   }
   return *best;
 }

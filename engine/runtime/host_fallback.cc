@@ -73,7 +73,7 @@ class HostFallback final : public Kernel {
 void check_host_fallback(const Op& op, Device device) {
   if (!allowed)
     fail(ErrorCode::kDevice, op.name(), ": the device ", device.text(),
-         " has no kernel, and running it on the host is refused");
+         " has no kernel, and running it on the host is rejected");
 }
 
 void count_host_fallback(const Op& op, Device device) {

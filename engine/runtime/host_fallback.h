@@ -1,6 +1,6 @@
 #pragma once
 // Operations that a device has no kernel for run on the host, between copies. That is slow, so it
-// is counted by name and can be refused.
+// is counted by name and can be rejected.
 
 #include <map>
 #include <string>
@@ -13,9 +13,9 @@ namespace paddle::runtime {
 /// The implementation of such a kernel begins with this.
 inline constexpr const char* kOnHost = "host:";
 
-/// Notes one run of the operation on the host for the device; kDevice if that is refused.
+/// Notes one run of the operation on the host for the device; kDevice if that is rejected.
 void count_host_fallback(const Op& op, Device device);
-/// kDevice, naming the operation, if running it on the host is refused.
+/// kDevice, naming the operation, if running it on the host is rejected.
 void check_host_fallback(const Op& op, Device device);
 /// Runs on the host so far, by operation.
 std::map<std::string, int64_t> host_fallbacks();

@@ -110,14 +110,14 @@ void PlanBuilder::place_outputs(int copies, int end) {
 void PlanBuilder::bind_inputs() {
   auto& symbols = plan_.symbols_;
   const auto lookup = [&](const std::string& name) { return plan_.symbol(name); };
-  const auto refuse = [&](size_t i) {
+  const auto reject = [&](size_t i) {
     fail(ErrorCode::kData, "input '", function_.inputs[i].name, "' is ", text(inputs_[i].dtype),
          str(inputs_[i].shape), ", expected ", function_.body.arguments[i]->type);
   };
   ensure(inputs_.size() == function_.inputs.size(), "plan: input count");
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const TensorType& type = function_.body.arguments[i]->type;
-    if (inputs_[i].dtype != type.dtype || inputs_[i].shape.size() != type.shape.size()) refuse(i);
+    if (inputs_[i].dtype != type.dtype || inputs_[i].shape.size() != type.shape.size()) reject(i);
     for (size_t d = 0; d < type.shape.size(); ++d)
       if (type.shape[d].is_symbol()) symbols.try_emplace(type.shape[d].text(), inputs_[i].shape[d]);
   }

@@ -31,7 +31,7 @@ std::vector<std::string> read_stops(Keys& keys) {
   if (!value) return out;
   const auto add = [&](const Json& item) {
     if (item.kind != Json::Kind::kString || item.text.empty())
-      refuse("stop", "'stop' is ", value->dump(), ", expected a string or an array of strings");
+      reject("stop", "'stop' is ", value->dump(), ", expected a string or an array of strings");
     out.push_back(item.text);
   };
   if (value->kind == Json::Kind::kArray)
@@ -46,15 +46,15 @@ std::map<TokenId, double> read_bias(Keys& keys, int64_t vocab_size) {
   const Json* const value = keys.find("logit_bias");
   if (!value) return out;
   if (value->kind != Json::Kind::kObject)
-    refuse("logit_bias", "'logit_bias' is ", value->dump(), ", expected an object");
+    reject("logit_bias", "'logit_bias' is ", value->dump(), ", expected an object");
   for (const auto& [key, bias] : value->entries) {
     int64_t token = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
     if (error != std::errc() || end != key.data() + key.size() || token < 0 || token >= vocab_size)
-      refuse("logit_bias", "'logit_bias': '", key, "' is not a token; there are ", vocab_size);
+      reject("logit_bias", "'logit_bias': '", key, "' is not a token; there are ", vocab_size);
     if ((bias.kind != Json::Kind::kNumber && bias.kind != Json::Kind::kInteger) ||
         !(bias.number >= -100 && bias.number <= 100))
-      refuse("logit_bias", "'logit_bias': ", bias.dump(), " is not a number from -100 to 100");
+      reject("logit_bias", "'logit_bias': ", bias.dump(), " is not a number from -100 to 100");
     out[static_cast<TokenId>(token)] = bias.number;
   }
   return out;
@@ -65,7 +65,7 @@ std::map<TokenId, double> read_bias(Keys& keys, int64_t vocab_size) {
 void check_other_keys(Keys& keys) {
   keys.text("user");
   for (const char* key : {"tools", "tool_choice", "functions", "function_call", "suffix"})
-    if (keys.find(key)) refuse(key, "'", key, "' is not supported");
+    if (keys.find(key)) reject(key, "'", key, "' is not supported");
 }
 
 /// The grammar of `response_format`; none for plain text.
@@ -73,7 +73,7 @@ std::shared_ptr<grammar::Constraint> read_format(Keys& keys, Engine& engine) {
   const Json* const format = keys.find("response_format");
   if (!format) return nullptr;
   if (format->kind != Json::Kind::kObject)
-    refuse("response_format", "'response_format' is ", format->dump(), ", expected an object");
+    reject("response_format", "'response_format' is ", format->dump(), ", expected an object");
   Keys inner(*format);
   const std::string* const type = inner.text("type");
   const auto constrained = [&](grammar::Grammar grammar) {
@@ -90,22 +90,22 @@ std::shared_ptr<grammar::Constraint> read_format(Keys& keys, Engine& engine) {
       const Json* const named = inner.find("json_schema");
       const Json* const schema = named ? named->find("schema") : nullptr;
       if (!schema)
-        refuse("response_format",
+        reject("response_format",
                "'response_format' needs {\"json_schema\": {\"name\": …, \"schema\": …}}");
       for (const auto& [key, value] : named->entries)
         if (key != "name" && key != "schema" && key != "strict" && key != "description")
-          refuse("response_format", "'response_format': unknown key '", key, "' of 'json_schema'");
+          reject("response_format", "'response_format': unknown key '", key, "' of 'json_schema'");
       return constrained(grammar::compile_json_schema(*schema));
     }
     if (type && *type == "regex") {
       const std::string* const pattern = inner.text("pattern");
-      if (!pattern) refuse("response_format", "'response_format' of type regex needs a 'pattern'");
+      if (!pattern) reject("response_format", "'response_format' of type regex needs a 'pattern'");
       return constrained(grammar::compile_regex(*pattern));
     }
   } catch (const Error& e) {
-    refuse("response_format", e.message());
+    reject("response_format", e.message());
   }
-  refuse("response_format",
+  reject("response_format",
          "'response_format' needs a 'type': text, json_object, json_schema or "
          "regex");
 }
@@ -118,7 +118,7 @@ std::string content_of(const Json& content) {
     const Json* const type = part.find("type");
     const Json* const text = part.find("text");
     if (!type || type->text != "text" || !text || text->kind != Json::Kind::kString)
-      refuse("messages", "'messages': a part of a content is ", part.dump(),
+      reject("messages", "'messages': a part of a content is ", part.dump(),
              ", expected {\"type\": \"text\", \"text\": …}");
     out += text->text;
   }
@@ -128,19 +128,19 @@ std::string content_of(const Json& content) {
 /// The conversation as the template takes it.
 Json read_conversation(Keys& keys) {
   const Json* const messages = keys.find("messages");
-  if (!messages) refuse("messages", "there are no 'messages'");
+  if (!messages) reject("messages", "there are no 'messages'");
   if (messages->kind != Json::Kind::kArray || messages->items.empty())
-    refuse("messages", "'messages' is ", messages->dump(), ", expected an array of messages");
+    reject("messages", "'messages' is ", messages->dump(), ", expected an array of messages");
   Json list = *messages;
   for (Json& message : list.items) {
     const Json* const role = message.find("role");
     if (!role || role->kind != Json::Kind::kString)
-      refuse("messages", "'messages': a message has no 'role': ", message.dump());
+      reject("messages", "'messages': a message has no 'role': ", message.dump());
     bool has_content = false;
     for (auto& [key, value] : message.entries) {
       if (key == "content") {
         if (value.kind != Json::Kind::kString && value.kind != Json::Kind::kArray)
-          refuse("messages", "'messages': the content is ", value.dump(),
+          reject("messages", "'messages': the content is ", value.dump(),
                  ", expected a string or an array");
         Json text;
         text.kind = Json::Kind::kString;
@@ -148,10 +148,10 @@ Json read_conversation(Keys& keys) {
         value = std::move(text);
         has_content = true;
       } else if (key != "role" && key != "name" && key != "reasoning_content") {
-        refuse("messages", "'messages': unknown key '", key, "' of a message");
+        reject("messages", "'messages': unknown key '", key, "' of a message");
       }
     }
-    if (!has_content) refuse("messages", "'messages': a message has no 'content'");
+    if (!has_content) reject("messages", "'messages': a message has no 'content'");
   }
   Json out;
   out.kind = Json::Kind::kObject;
@@ -160,7 +160,7 @@ Json read_conversation(Keys& keys) {
   yes.boolean = true;
   if (const Json* variables = keys.find("chat_template_kwargs")) {
     if (variables->kind != Json::Kind::kObject)
-      refuse("chat_template_kwargs", "'chat_template_kwargs' is ", variables->dump(),
+      reject("chat_template_kwargs", "'chat_template_kwargs' is ", variables->dump(),
              ", expected an object");
     out.entries = variables->entries;
   }
@@ -181,7 +181,7 @@ std::vector<TokenId> ids_of(const Json& list, int64_t vocab_size) {
   std::vector<TokenId> out;
   for (const Json& item : list.items) {
     if (item.kind != Json::Kind::kInteger || item.integer < 0 || item.integer >= vocab_size)
-      refuse("prompt", "'prompt': ", item.dump(), " is not a token; there are ", vocab_size);
+      reject("prompt", "'prompt': ", item.dump(), " is not a token; there are ", vocab_size);
     out.push_back(static_cast<TokenId>(item.integer));
   }
   return out;
@@ -195,7 +195,7 @@ struct Prompt {
 /// Strings, or arrays of tokens.
 std::vector<Prompt> read_prompts(Keys& keys, const Engine& engine) {
   const Json* const prompt = keys.find("prompt");
-  if (!prompt) refuse("prompt", "there is no 'prompt'");
+  if (!prompt) reject("prompt", "there is no 'prompt'");
   std::vector<Prompt> out;
   const tokenizers::Tokenizer& tokenizer = engine.tokenizer();
   const auto add = [&](const Json& item) {
@@ -205,7 +205,7 @@ std::vector<Prompt> read_prompts(Keys& keys, const Engine& engine) {
       return;
     }
     if (item.kind != Json::Kind::kArray)
-      refuse("prompt", "'prompt' is ", prompt->dump(), ", expected strings or arrays of tokens");
+      reject("prompt", "'prompt' is ", prompt->dump(), ", expected strings or arrays of tokens");
     each.tokens = ids_of(item, engine.runner().vocab_size());
     // The beginning token of the tokenizer is not a part of the text.
     std::vector<TokenId> shown;
@@ -220,7 +220,7 @@ std::vector<Prompt> read_prompts(Keys& keys, const Engine& engine) {
     add(*prompt);
   else
     for (const Json& item : prompt->items) add(item);
-  if (out.empty()) refuse("prompt", "'prompt' is an empty list");
+  if (out.empty()) reject("prompt", "'prompt' is an empty list");
   return out;
 }
 
@@ -249,7 +249,7 @@ llm::GenerateOptions read_options(Keys& keys, bool chat, Engine& engine,
     request.wants_logprobs = keys.boolean("logprobs", false);
     const int64_t top = keys.integer("top_logprobs", 0, 0, kMaxLogprobs);
     if (top > 0 && !request.wants_logprobs)
-      refuse("top_logprobs", "'top_logprobs' needs 'logprobs': true");
+      reject("top_logprobs", "'top_logprobs' needs 'logprobs': true");
     if (request.wants_logprobs) out.logprobs = top;
   } else {
     out.logprobs = keys.integer("logprobs", -1, 0, kMaxLogprobs);
@@ -262,15 +262,15 @@ const ServedModel& find_model(Keys& keys, const std::vector<ServedModel>& models
   const std::string* const name = keys.text("model");
   if (!name) {
     if (models.size() == 1) return models[0];
-    refuse("model", "there is no 'model', and more than one is served");
+    reject("model", "there is no 'model', and more than one is served");
   }
   std::vector<std::string> names;
   for (const ServedModel& model : models) {
     if (model.engine->name() == *name) return model;
     names.push_back(model.engine->name());
   }
-  throw Refusal{404, str("there is no model '", *name, "'; served are ", join(names, ", ")),
-                "model"};
+  throw ApiError{404, str("there is no model '", *name, "'; served are ", join(names, ", ")),
+                 "model"};
 }
 
 // --- responses ---
@@ -386,12 +386,12 @@ Ordered usage_of(const CompletionRequest& request, const std::vector<Job::State>
 
 }  // namespace
 
-std::string error_body(const Refusal& refusal) {
-  Ordered error = {{"message", refusal.message},
-                   {"type", refusal.status < 500 ? "invalid_request_error" : "server_error"},
+std::string error_body(const ApiError& e) {
+  Ordered error = {{"message", e.message},
+                   {"type", e.status < 500 ? "invalid_request_error" : "server_error"},
                    {"param", nullptr},
                    {"code", nullptr}};
-  if (!refusal.key.empty()) error["param"] = refusal.key;
+  if (!e.key.empty()) error["param"] = e.key;
   return dump({{"error", error}});
 }
 
@@ -399,7 +399,7 @@ CompletionRequest read_request(bool chat, std::string_view text,
                                const std::vector<ServedModel>& models) {
   try {
     const Json body = parse_json(text, "the request");
-    if (body.kind != Json::Kind::kObject) refuse("", "the request is not a JSON object");
+    if (body.kind != Json::Kind::kObject) reject("", "the request is not a JSON object");
     Keys keys(body);
     CompletionRequest out;
     out.chat = chat;
@@ -408,7 +408,7 @@ CompletionRequest read_request(bool chat, std::string_view text,
     const llm::GenerateOptions options = read_options(keys, chat, engine, out);
     out.stream = keys.boolean("stream", false);
     if (const Json* stream_options = keys.find("stream_options")) {
-      if (!out.stream) refuse("stream_options", "'stream_options' needs 'stream': true");
+      if (!out.stream) reject("stream_options", "'stream_options' needs 'stream': true");
       Keys inner(*stream_options);
       out.include_usage = inner.boolean("include_usage", false);
       inner.check_all_read();
@@ -420,21 +420,21 @@ CompletionRequest read_request(bool chat, std::string_view text,
       const Json conversation = read_conversation(keys);
       keys.check_all_read();
       if (!out.model->chat_template)
-        refuse("messages", "the model has no chat template; use /v1/completions");
+        reject("messages", "the model has no chat template; use /v1/completions");
       prompts.emplace_back().tokens = engine.tokenizer().encode(
           tokenizers::render_chat(*out.model->chat_template, conversation, &engine.tokenizer()),
           {.parse_special = true});
     } else {
       prompts = read_prompts(keys, engine);
       out.echo = keys.boolean("echo", false);
-      if (out.echo && out.stream) refuse("echo", "'echo' is not for streams");
+      if (out.echo && out.stream) reject("echo", "'echo' is not for streams");
       keys.check_all_read();
     }
     if (static_cast<int64_t>(prompts.size()) * choices > kMaxChoices)
-      refuse("prompt", "more than ", kMaxChoices, " completions are requested at a time");
+      reject("prompt", "more than ", kMaxChoices, " completions are requested at a time");
     if (const auto completions = static_cast<int64_t>(prompts.size()) * choices;
         completions > engine.max_sequences())
-      refuse(prompts.size() > 1 ? "prompt" : "n", completions,
+      reject(prompts.size() > 1 ? "prompt" : "n", completions,
              " completions are requested at a time; ", "this server takes at most ",
              engine.max_sequences(), " (--streams and --queue)");
     for (auto& [prompt, prompt_text] : prompts) {
@@ -449,7 +449,7 @@ CompletionRequest read_request(bool chat, std::string_view text,
     }
     return out;
   } catch (const Error& e) {
-    throw Refusal{400, e.what()};
+    throw ApiError{400, e.what()};
   }
 }
 

@@ -13,13 +13,13 @@
 
 namespace paddle::serve {
 
-/// A request that is refused: an HTTP status and what is wrong with which key.
-struct Refusal {
+/// A request that is rejected: an HTTP status and what is wrong with which key.
+struct ApiError {
   int status = 400;
   std::string message;
   std::string key = {};
 };
-std::string error_body(const Refusal& refusal);
+std::string error_body(const ApiError& error);
 
 /// A model as requests see it.
 struct ServedModel {
@@ -39,7 +39,7 @@ struct CompletionRequest {
   int64_t prompt_tokens = 0;
 };
 
-/// Reads the body of a request. Throws Refusal for keys that are not known, values out of their
+/// Reads the body of a request. Throws ApiError for keys that are not known, values out of their
 /// range, prompts that do not fit into the context, and whatever would not be done as asked.
 CompletionRequest read_request(bool chat, std::string_view body,
                                const std::vector<ServedModel>& models);

@@ -189,12 +189,12 @@ class Batch {
         return;
       }
       if (!hosted_)
-        throw Refusal{404, "the model is an encoder, for /v1/embeddings; it writes no text",
-                      "model"};
+        throw ApiError{404, "the model is an encoder, for /v1/embeddings; it writes no text",
+                       "model"};
       begin(line);
-    } catch (const Refusal& refusal) {
-      answers_->add(line.id, refusal.status, error_body(refusal));
-      ++result_.refused;
+    } catch (const ApiError& error) {
+      answers_->add(line.id, error.status, error_body(error));
+      ++result_.rejected;
     }
   }
 
@@ -202,7 +202,7 @@ class Batch {
     Open next;
     next.id = line.id;
     next.request = read_request(line.kind == Kind::kChat, line.body, served_);
-    if (next.request.stream) throw Refusal{400, "'stream' is not for files", "stream"};
+    if (next.request.stream) throw ApiError{400, "'stream' is not for files", "stream"};
     next.pieces.resize(next.request.jobs.size());
     next.states.resize(next.request.jobs.size());
     hosted_->engine->submit(next.request.jobs);
@@ -226,7 +226,7 @@ class Batch {
                        [](const Job::State& state) { return state.error.has_value(); });
       if (failed != each.states.end()) {
         answers_->add(each.id, 500, error_body({500, failed->error->what()}));
-        ++result_.refused;
+        ++result_.rejected;
       } else {
         answers_->add(each.id, 200, ResponseWriter(each.request).whole(each.pieces, each.states));
         ++result_.answered;

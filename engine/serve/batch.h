@@ -17,8 +17,8 @@ struct BatchOptions {
 };
 
 struct BatchResult {
-  int64_t answered = 0, refused = 0;  ///< by this run
-  int64_t kept = 0;                   ///< answers of an earlier run
+  int64_t answered = 0, rejected = 0;  ///< by this run
+  int64_t kept = 0;                    ///< answers of an earlier run
   int64_t total = 0;
 };
 

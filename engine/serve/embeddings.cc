@@ -33,44 +33,44 @@ std::string base64(const std::vector<float>& values) {
 }
 
 const HostedEncoder& find_encoder(Keys& keys, const std::vector<HostedEncoder>& encoders) {
-  if (encoders.empty()) throw Refusal{404, "no model for embeddings is served", "model"};
+  if (encoders.empty()) throw ApiError{404, "no model for embeddings is served", "model"};
   const std::string* const name = keys.text("model");
   if (!name) {
     if (encoders.size() == 1) return encoders[0];
-    refuse("model", "there is no 'model', and more than one is served");
+    reject("model", "there is no 'model', and more than one is served");
   }
   std::vector<std::string> names;
   for (const HostedEncoder& encoder : encoders) {
     if (encoder.name == *name) return encoder;
     names.push_back(encoder.name);
   }
-  throw Refusal{
+  throw ApiError{
       404, str("there is no model '", *name, "' for embeddings; served are ", join(names, ", ")),
       "model"};
 }
 
 std::vector<std::vector<TokenId>> read_input(Keys& keys, const llm::Embedder& embedder) {
   const Json* const input = keys.find("input");
-  if (!input) refuse("input", "there is no 'input'");
+  if (!input) reject("input", "there is no 'input'");
   std::vector<std::vector<TokenId>> out;
   const auto add_ids = [&](const Json& list) {
     std::vector<TokenId> ids;
     for (const Json& each : list.items) {
       if (each.kind != Json::Kind::kInteger || each.integer < 0 ||
           each.integer >= embedder.tokenizer().vocabulary_size())
-        refuse("input", "'input': ", each.dump(), " is not a token; there are ",
+        reject("input", "'input': ", each.dump(), " is not a token; there are ",
                embedder.tokenizer().vocabulary_size());
       ids.push_back(static_cast<TokenId>(each.integer));
     }
-    if (ids.empty()) refuse("input", "'input': a list of tokens is empty");
+    if (ids.empty()) reject("input", "'input': a list of tokens is empty");
     if (static_cast<int64_t>(ids.size()) > embedder.context())
-      refuse("input", "'input': a text has ", ids.size(), " tokens; the model's context is ",
+      reject("input", "'input': a text has ", ids.size(), " tokens; the model's context is ",
              embedder.context());
     out.push_back(std::move(ids));
   };
   const auto add_text = [&](const Json& text) {
     if (text.kind != Json::Kind::kString)
-      refuse("input", "'input': ", text.dump(), " is not a text");
+      reject("input", "'input': ", text.dump(), " is not a text");
     out.push_back(embedder.tokens(text.text));
   };
   if (input->kind != Json::Kind::kArray) {
@@ -78,7 +78,7 @@ std::vector<std::vector<TokenId>> read_input(Keys& keys, const llm::Embedder& em
     return out;
   }
   if (input->items.empty() || input->items.size() > kMaxTexts)
-    refuse("input", "'input' has ", input->items.size(), " inputs, expected 1 to ", kMaxTexts);
+    reject("input", "'input' has ", input->items.size(), " inputs, expected 1 to ", kMaxTexts);
   if (input->items[0].kind == Json::Kind::kInteger) {
     add_ids(*input);
     return out;
@@ -117,19 +117,19 @@ HostedEncoder host_encoder(const ModelEntry& entry) {
 std::string answer_embeddings(std::string_view text, const std::vector<HostedEncoder>& encoders) {
   try {
     const Json body = parse_json(text, "the request");
-    if (body.kind != Json::Kind::kObject) refuse("", "the request is not a JSON object");
+    if (body.kind != Json::Kind::kObject) reject("", "the request is not a JSON object");
     Keys keys(body);
     const HostedEncoder& encoder = find_encoder(keys, encoders);
     llm::Embedder& embedder = *encoder.embedder;
     const auto inputs = read_input(keys, embedder);
     const std::string* const format = keys.text("encoding_format");
     if (format && *format != "float" && *format != "base64")
-      refuse("encoding_format", "'encoding_format' is '", *format, "', expected float or base64");
+      reject("encoding_format", "'encoding_format' is '", *format, "', expected float or base64");
     keys.text("user");
     // OpenAI's `dimensions` cuts vectors of models that were trained for it.
     if (const int64_t width = keys.integer("dimensions", embedder.width(), 1, INT64_MAX);
         width != embedder.width())
-      refuse("dimensions", "'dimensions' is ", width, "; the model's vectors have ",
+      reject("dimensions", "'dimensions' is ", width, "; the model's vectors have ",
              embedder.width(), " numbers");
     keys.check_all_read();
     Ordered data = Ordered::array();
@@ -150,7 +150,7 @@ std::string answer_embeddings(std::string_view text, const std::vector<HostedEnc
                    {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}
         .dump();
   } catch (const Error& e) {
-    throw Refusal{400, e.what()};
+    throw ApiError{400, e.what()};
   }
 }
 

@@ -20,7 +20,7 @@ struct HostedEncoder {
 /// Loads an encoder. kModel if the model is none, kUsage for settings that do nothing for one.
 HostedEncoder host_encoder(const ModelEntry& entry);
 
-/// The response to a request's body. Throws Refusal (api.h) for what cannot be done as asked.
+/// The response to a request's body. Throws ApiError (api.h) for what cannot be done as asked.
 std::string answer_embeddings(std::string_view body, const std::vector<HostedEncoder>& encoders);
 
 }  // namespace paddle::serve

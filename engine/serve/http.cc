@@ -85,8 +85,8 @@ bool receive(int socket, std::string& buffer, Clock::time_point deadline) {
   }
 }
 
-/// A refusal of the request as such, after which the connection is closed.
-bool refuse(int socket, int status, std::string_view message) {
+/// A malformed request, after which the connection is closed.
+bool reject(int socket, int status, std::string_view message) {
   HttpResponse response(socket, false);
   response.send(status, "text/plain; charset=utf-8", str(message, "\n"));
   return false;
@@ -244,30 +244,30 @@ void HttpServer::accept_all() {
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     const timeval write_time{limits_.write_seconds, 0};
     setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &write_time, sizeof write_time);
-    constexpr int kRefusedAtATime = 64;
+    constexpr int kRejectedAtATime = 64;
     const int64_t open_now = open_;
-    if (open_now >= limits_.connections + kRefusedAtATime)
+    if (open_now >= limits_.connections + kRejectedAtATime)
       close(socket);
     else
       open(socket, open_now >= limits_.connections);
   }
 }
 
-void HttpServer::open(int socket, bool refused) {
+void HttpServer::open(int socket, bool rejected) {
   ++open_;
   const std::lock_guard lock(mutex_);
   connections_.push_back(std::make_unique<Connection>());
   Connection& connection = *connections_.back();
   connection.socket = socket;
-  connection.refused = refused;
+  connection.rejected = rejected;
   connection.thread = std::thread([this, &connection] { serve(connection); });
 }
 
 void HttpServer::serve(Connection& connection) {
   std::string buffer;
   try {
-    if (connection.refused) refuse(connection.socket, 503, "too many connections");
-    while (!connection.refused && !stopping_ && serve_one(connection.socket, buffer)) {
+    if (connection.rejected) reject(connection.socket, 503, "too many connections");
+    while (!connection.rejected && !stopping_ && serve_one(connection.socket, buffer)) {
     }
     drain(connection.socket, stopping_);
   } catch (const std::exception&) {
@@ -294,10 +294,10 @@ bool HttpServer::serve_one(int socket, std::string& buffer) {
       if (!receive(socket, buffer, deadline))
         return !reader.has_begun() && buffer.empty()
                    ? false
-                   : refuse(socket, 408, "the request is incomplete");
+                   : reject(socket, 408, "the request is incomplete");
     }
-  } catch (const HttpRefusal& refusal) {
-    return refuse(socket, refusal.status, refusal.message);
+  } catch (const HttpError& error) {
+    return reject(socket, error.status, error.message);
   }
   HttpRequest& request = reader.request();
   request.on_loopback = loopback_;

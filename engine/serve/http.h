@@ -67,14 +67,14 @@ class HttpServer {
  private:
   struct Connection {
     int socket = -1;
-    bool refused = false;  ///< one too many: it only hears so
+    bool rejected = false;  ///< one too many: it only hears so
     std::thread thread;
     std::atomic<bool> done{false};
   };
   void accept_all();
   void serve(Connection& connection);
   bool serve_one(int socket, std::string& buffer);
-  void open(int socket, bool refused);
+  void open(int socket, bool rejected);
   void collect();
 
   HttpHandler handler_;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kMaxChunkLine = 4096;
 
-[[noreturn]] void refuse_request(int status, std::string message) {
-  throw HttpRefusal{status, std::move(message)};
+[[noreturn]] void reject_request(int status, std::string message) {
+  throw HttpError{status, std::move(message)};
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -101,7 +101,7 @@ bool HttpReader::take_head(std::string& buffer) {
   constexpr std::string_view kEnd = "\r\n\r\n";
   const size_t end = buffer.find(kEnd);
   if (end == buffer.npos ? buffer.size() >= limits_.head + kEnd.size() : end > limits_.head)
-    refuse_request(431, "the headers are too long");
+    reject_request(431, "the headers are too long");
   if (end == buffer.npos) return false;
   read_head(std::string_view(buffer).substr(0, end));
   buffer.erase(0, end + 4);
@@ -125,18 +125,18 @@ void HttpReader::read_head(std::string_view head) {
 
 void HttpReader::read_request_line(std::string_view line) {
   const size_t first = line.find(' '), second = line.rfind(' ');
-  if (first == line.npos || second <= first) refuse_request(400, "not an HTTP request");
+  if (first == line.npos || second <= first) reject_request(400, "not an HTTP request");
   const std::string_view version = line.substr(second + 1);
   if (version.size() != 8 || !version.starts_with("HTTP/") || version[6] != '.')
-    refuse_request(400, "not an HTTP request");
+    reject_request(400, "not an HTTP request");
   if (!version.starts_with("HTTP/1.") || (version[7] != '0' && version[7] != '1'))
-    refuse_request(505, "expected HTTP/1.1");
+    reject_request(505, "expected HTTP/1.1");
   minor_version_ = version[7] - '0';
   request_.method = line.substr(0, first);
   std::string_view target = line.substr(first + 1, second - first - 1);
   if (!is_token(request_.method) || !is_field_text(target) ||
       target.find_first_of(" \t") != target.npos)
-    refuse_request(400, "not an HTTP request");
+    reject_request(400, "not an HTTP request");
   // A proxy's form has the host in it.
   if (lower_ascii(target.substr(0, 7)) == "http://") {
     target.remove_prefix(7);
@@ -144,30 +144,30 @@ void HttpReader::read_request_line(std::string_view line) {
   }
   request_.path = target.substr(0, target.find('?'));
   if (request_.path.empty()) request_.path = "/";
-  if (!request_.path.starts_with('/')) refuse_request(400, "the target is not a path");
+  if (!request_.path.starts_with('/')) reject_request(400, "the target is not a path");
 }
 
 void HttpReader::read_field(std::string_view line) {
   const size_t colon = line.find(':');
   if (colon == line.npos || !is_token(line.substr(0, colon)))
-    refuse_request(400, "a header is malformed");
+    reject_request(400, "a header is malformed");
   const std::string name = lower_ascii(line.substr(0, colon));
   const std::string_view value = trimmed(line.substr(colon + 1));
-  if (!is_field_text(value)) refuse_request(400, "a header has a control character");
+  if (!is_field_text(value)) reject_request(400, "a header has a control character");
   const auto [known, is_new] = request_.headers.try_emplace(name, value);
   if (is_new) return;
   // Two lengths are a way to smuggle requests, and one of two hosts is not the client's.
   for (const char* single : {"content-length", "host", "authorization"})
-    if (name == single) refuse_request(400, str("there are two ", name, " headers"));
+    if (name == single) reject_request(400, str("there are two ", name, " headers"));
   known->second += str(", ", value);
 }
 
 void HttpReader::check_host() const {
   const auto host = request_.headers.find("host");
   if (host == request_.headers.end()) {
-    if (minor_version_ == 1) refuse_request(400, "there is no Host header");
+    if (minor_version_ == 1) reject_request(400, "there is no Host header");
   } else if (!host->second.empty() && host_name(host->second).empty()) {
-    refuse_request(400, "the Host header is malformed");
+    reject_request(400, "the Host header is malformed");
   }
 }
 
@@ -178,17 +178,17 @@ void HttpReader::choose_body() {
   if (headers.contains("transfer-encoding")) {
     const std::string coding = lower_ascii(request_.header("transfer-encoding"));
     if (has_length || minor_version_ == 0)
-      refuse_request(400, has_length ? "there are a Content-Length and a Transfer-Encoding"
+      reject_request(400, has_length ? "there are a Content-Length and a Transfer-Encoding"
                                      : "Transfer-Encoding is of HTTP/1.1");
     if (coding != "chunked")
-      refuse_request(501, "the Transfer-Encoding is not supported; expected chunked");
+      reject_request(501, "the Transfer-Encoding is not supported; expected chunked");
     state_ = State::kChunkSize;
   } else if (has_length) {
     const std::string text = request_.header("content-length");
     const auto* const end = text.data() + text.size();
     const auto parsed = std::from_chars(text.data(), end, left_);
     if (text.empty() || parsed.ec == std::errc::invalid_argument || parsed.ptr != end)
-      refuse_request(400, "the Content-Length is not a number");
+      reject_request(400, "the Content-Length is not a number");
     check_size(parsed.ec == std::errc() ? left_ : UINT64_MAX);
     if (left_ > 0) state_ = State::kBody;
   }
@@ -198,7 +198,7 @@ void HttpReader::choose_body() {
 
 void HttpReader::check_size(uint64_t more) const {
   if (more > limits_.body - request_.body.size())
-    refuse_request(413, str("the request is over ", limits_.body, " bytes"));
+    reject_request(413, str("the request is over ", limits_.body, " bytes"));
 }
 
 /// A step of the body; false if more bytes are needed.
@@ -221,13 +221,13 @@ bool HttpReader::take_body(std::string& buffer) {
       return true;
     case State::kChunkEnd:
       if (!take_line(buffer, line)) return false;
-      if (!line.empty()) refuse_request(400, "a chunk is longer than its size");
+      if (!line.empty()) reject_request(400, "a chunk is longer than its size");
       state_ = State::kChunkSize;
       return true;
     case State::kTrailers:
       if (!take_line(buffer, line)) return false;
       trailers_ += line.size();
-      if (trailers_ > limits_.head) refuse_request(431, "the trailers are too long");
+      if (trailers_ > limits_.head) reject_request(431, "the trailers are too long");
       if (line.empty()) state_ = State::kDone;
       return true;
     case State::kHead:
@@ -240,7 +240,7 @@ bool HttpReader::take_body(std::string& buffer) {
 bool HttpReader::take_line(std::string& buffer, std::string& line) {
   const size_t end = buffer.find("\r\n");
   if (end == buffer.npos ? buffer.size() >= kMaxChunkLine + 2 : end > kMaxChunkLine)
-    refuse_request(400, "a line of the chunked body is too long");
+    reject_request(400, "a line of the chunked body is too long");
   if (end == buffer.npos) return false;
   line = buffer.substr(0, end);
   buffer.erase(0, end + 2);
@@ -254,7 +254,7 @@ void HttpReader::begin_chunk(std::string_view line) {
   const auto parsed = std::from_chars(size.data(), end, left_, 16);
   if (size.empty() || parsed.ec == std::errc::invalid_argument || parsed.ptr != end ||
       !is_field_text(line))
-    refuse_request(400, "the size of a chunk is not a number");
+    reject_request(400, "the size of a chunk is not a number");
   check_size(parsed.ec == std::errc() ? left_ : UINT64_MAX);
   state_ = left_ == 0 ? State::kTrailers : State::kChunk;
 }

@@ -27,7 +27,7 @@ struct HttpLimits {
 };
 
 /// A request that is answered with an error, after which the connection ends.
-struct HttpRefusal {
+struct HttpError {
   int status;
   std::string message;
 };
@@ -37,7 +37,7 @@ class HttpReader {
   explicit HttpReader(const HttpLimits& limits) : limits_(limits) {}
 
   /// Takes what belongs to the request from the front of `buffer`; whether it is complete. Throws
-  /// HttpRefusal for a malformed request, or one over the limits.
+  /// HttpError for a malformed request, or one over the limits.
   bool take(std::string& buffer);
   /// Anything of a request has arrived.
   bool has_begun() const { return state_ != State::kHead; }

@@ -15,7 +15,7 @@ double Keys::number(const char* key, double fallback, double low, double high) {
   if (!value) return fallback;
   if ((value->kind != Json::Kind::kNumber && value->kind != Json::Kind::kInteger) ||
       !(value->number >= low && value->number <= high))
-    refuse(key, "'", key, "' is ", value->dump(), ", expected a number from ", low, " to ", high);
+    reject(key, "'", key, "' is ", value->dump(), ", expected a number from ", low, " to ", high);
   return value->number;
 }
 
@@ -23,7 +23,7 @@ int64_t Keys::integer(const char* key, int64_t fallback, int64_t low, int64_t hi
   const Json* const value = find(key);
   if (!value) return fallback;
   if (value->kind != Json::Kind::kInteger || value->integer < low || value->integer > high)
-    refuse(key, "'", key, "' is ", value->dump(), ", expected an integer from ", low, " to ", high);
+    reject(key, "'", key, "' is ", value->dump(), ", expected an integer from ", low, " to ", high);
   return value->integer;
 }
 
@@ -31,7 +31,7 @@ bool Keys::boolean(const char* key, bool fallback) {
   const Json* const value = find(key);
   if (!value) return fallback;
   if (value->kind != Json::Kind::kBoolean)
-    refuse(key, "'", key, "' is ", value->dump(), ", expected true or false");
+    reject(key, "'", key, "' is ", value->dump(), ", expected true or false");
   return value->boolean;
 }
 
@@ -39,14 +39,14 @@ const std::string* Keys::text(const char* key) {
   const Json* const value = find(key);
   if (!value) return nullptr;
   if (value->kind != Json::Kind::kString)
-    refuse(key, "'", key, "' is ", value->dump(), ", expected a string");
+    reject(key, "'", key, "' is ", value->dump(), ", expected a string");
   return &value->text;
 }
 
 void Keys::check_all_read() const {
   for (const auto& [key, value] : body_.entries)
     if (std::find(known_.begin(), known_.end(), key) == known_.end())
-      refuse(key, "unknown key '", key, "'", did_you_mean(key, known_));
+      reject(key, "unknown key '", key, "'", did_you_mean(key, known_));
 }
 
 }  // namespace paddle::serve

@@ -1,5 +1,5 @@
 #pragma once
-// The keys of a request's JSON object, each read once and checked; others are refused.
+// The keys of a request's JSON object, each read once and checked; others are rejected.
 
 #include <string>
 #include <vector>
@@ -11,8 +11,8 @@
 namespace paddle::serve {
 
 template <class... Parts>
-[[noreturn]] void refuse(const std::string& key, const Parts&... parts) {
-  throw Refusal{400, str(parts...), key};
+[[noreturn]] void reject(const std::string& key, const Parts&... parts) {
+  throw ApiError{400, str(parts...), key};
 }
 
 class Keys {
@@ -25,7 +25,7 @@ class Keys {
   int64_t integer(const char* key, int64_t fallback, int64_t low, int64_t high);
   bool boolean(const char* key, bool fallback);
   const std::string* text(const char* key);
-  /// Refuses keys that nobody asked for.
+  /// Rejects keys that nobody asked for.
   void check_all_read() const;
 
  private:

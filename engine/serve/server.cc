@@ -32,7 +32,7 @@ bool same_secret(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-Refusal refusal_of(const Error& error) {
+ApiError api_error_of(const Error& error) {
   return {error.code() == ErrorCode::kUsage ? 400 : 500, error.what()};
 }
 
@@ -126,21 +126,21 @@ void Server::send(HttpResponse& response, int status, std::string_view type, std
   response.send(status, type, body, headers);
 }
 
-void Server::refuse(HttpResponse& response, const Refusal& refusal) {
+void Server::reject(HttpResponse& response, const ApiError& error) {
   HttpHeaders headers;
-  if (refusal.status == 429) headers.emplace_back("Retry-After", "1");
-  if (refusal.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
-  send(response, refusal.status, kJson, error_body(refusal), headers);
+  if (error.status == 429) headers.emplace_back("Retry-After", "1");
+  if (error.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  send(response, error.status, kJson, error_body(error), headers);
 }
 
 void Server::handle(const HttpRequest& request, HttpResponse& response) {
   const Running running(running_);
   try {
     route(request, response);
-  } catch (const Refusal& refusal) {
-    if (!response.is_begun()) refuse(response, refusal);
+  } catch (const ApiError& error) {
+    if (!response.is_begun()) reject(response, error);
   } catch (const std::exception& e) {
-    if (!response.is_begun()) refuse(response, {500, e.what()});
+    if (!response.is_begun()) reject(response, {500, e.what()});
   }
 }
 
@@ -168,13 +168,13 @@ void Server::check_origin(const HttpRequest& request) const {
       "; a server without --keys answers to localhost, 127.0.0.1, [::1] and the name of --host";
   if (const auto host = request.headers.find("host");
       host != request.headers.end() && !is_own(host_name(host->second)))
-    throw Refusal{403, str("the Host is '", host->second, "'", kAdvice)};
+    throw ApiError{403, str("the Host is '", host->second, "'", kAdvice)};
   const auto origin = request.headers.find("origin");
   if (origin == request.headers.end()) return;
   const std::string_view from = origin->second;
   const size_t scheme = from.find("://");
   if (scheme == from.npos || !is_own(host_name(from.substr(scheme + 3))))
-    throw Refusal{403, str("the request comes from a page of '", from, "'", kAdvice)};
+    throw ApiError{403, str("the request comes from a page of '", from, "'", kAdvice)};
 }
 
 void Server::route(const HttpRequest& request, HttpResponse& response) {
@@ -191,28 +191,28 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
   const auto* const found = std::find_if(std::begin(kRoutes), std::end(kRoutes),
                                          [&](const Route& r) { return r.path == request.path; });
   check_origin(request);
-  if (found == std::end(kRoutes)) throw Refusal{404, str("there is no ", request.path)};
+  if (found == std::end(kRoutes)) throw ApiError{404, str("there is no ", request.path)};
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   if (method != found->method) {
-    const Refusal refusal{405,
-                          str(request.path, " takes ", found->method, ", not ", request.method)};
+    const ApiError error{405,
+                         str(request.path, " takes ", found->method, ", not ", request.method)};
     const char* const allowed = std::string_view(found->method) == "GET" ? "GET, HEAD" : "POST";
-    return send(response, refusal.status, kJson, error_body(refusal), {{"Allow", allowed}});
+    return send(response, error.status, kJson, error_body(error), {{"Allow", allowed}});
   }
   if (request.path == "/health") {
-    if (draining_) throw Refusal{503, "the server is shutting down"};
+    if (draining_) throw ApiError{503, "the server is shutting down"};
     return send(response, 200, kJson, "{\"status\":\"ok\"}");
   }
   if (request.path == "/") return send(response, 200, "text/html; charset=utf-8", kChatPage);
   if (!is_authorized(request))
-    throw Refusal{401, "an API key is needed: Authorization: Bearer KEY"};
+    throw ApiError{401, "an API key is needed: Authorization: Bearer KEY"};
   if (request.path == "/metrics") {
     for (const HostedModel& model : models_) model.engine->report();
     return send(response, 200, "text/plain; version=0.0.4", metrics_.text());
   }
   if (request.path == "/v1/models") return send(response, 200, kJson, model_list());
   if (request.path == "/v1/embeddings") {
-    if (draining_) throw Refusal{503, "the server is shutting down"};
+    if (draining_) throw ApiError{503, "the server is shutting down"};
     return send(response, 200, kJson, answer_embeddings(request.body, encoders_));
   }
   complete(request.path == "/v1/chat/completions", request, response);
@@ -238,10 +238,10 @@ std::string Server::model_list() const {
 
 void Server::complete(bool chat, const HttpRequest& request, HttpResponse& response) {
   const CompletionRequest asked = read_request(chat, request.body, served_);
-  if (draining_) throw Refusal{503, "the server is shutting down"};
+  if (draining_) throw ApiError{503, "the server is shutting down"};
   if (!asked.model->engine->submit(asked.jobs)) {
     metrics_.add("requests_rejected_total");
-    throw Refusal{429, str("the queue is full (", config_.queue, " texts); try again later")};
+    throw ApiError{429, str("the queue is full (", config_.queue, " texts); try again later")};
   }
   thread_->wake();
   try {
@@ -271,10 +271,10 @@ void Server::answer(const CompletionRequest& request, HttpResponse& response) {
     while (!states[i].done) {
       states[i] = request.jobs[i]->take(kPollMilliseconds);
       std::move(states[i].pieces.begin(), states[i].pieces.end(), std::back_inserter(pieces[i]));
-      if (states[i].error) throw refusal_of(*states[i].error);
+      if (states[i].error) throw api_error_of(*states[i].error);
       if (!states[i].done && is_over(request, response, deadline))
-        throw Refusal{503, str("the request took over ", config_.request_s,
-                               " seconds, or the server stopped")};
+        throw ApiError{503, str("the request took over ", config_.request_s,
+                                " seconds, or the server stopped")};
     }
   send(response, 200, kJson, ResponseWriter(request).whole(pieces, states));
 }
@@ -297,7 +297,7 @@ void Server::stream(const CompletionRequest& request, HttpResponse& response) {
       states[i] = request.jobs[i]->take(states.size() == 1 ? kPollMilliseconds : 5);
       const Job::State& state = states[i];
       if (state.error) {
-        event(error_body(refusal_of(*state.error)));
+        event(error_body(api_error_of(*state.error)));
         for (const auto& job : request.jobs) job->cancel();
         thread_->wake();
         return response.end();

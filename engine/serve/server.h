@@ -53,7 +53,7 @@ class Server {
   std::string model_list() const;
   bool is_authorized(const HttpRequest& request) const;
   void check_origin(const HttpRequest& request) const;
-  void refuse(HttpResponse& response, const Refusal& refusal);
+  void reject(HttpResponse& response, const ApiError& error);
   void send(HttpResponse& response, int status, std::string_view type, std::string_view body,
             const HttpHeaders& headers = {});
   bool is_over(const CompletionRequest& request, HttpResponse& response,

@@ -90,7 +90,7 @@ std::shared_ptr<Storage> Storage::allocate(size_t bytes, Device device) {
   return borrow(data, bytes, std::move(owner), device);
 }
 
-void Storage::refuse_host_access() const {
+void Storage::reject_host_access() const {
   fail(ErrorCode::kInternal, "the host accesses memory of the device ", device_.text());
 }
 

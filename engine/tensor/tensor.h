@@ -51,7 +51,7 @@ class Storage {
   Storage& operator=(const Storage&) = delete;
   /// For the host to read and write; kInternal if the memory is that of another device.
   std::byte* data() {
-    if (!device_.is_cpu()) refuse_host_access();
+    if (!device_.is_cpu()) reject_host_access();
     return address();
   }
   /// The address on the device, for kernels and copies.
@@ -72,7 +72,7 @@ class Storage {
   Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner,
           Device device = {});
   void align();
-  [[noreturn]] void refuse_host_access() const;
+  [[noreturn]] void reject_host_access() const;
   static std::shared_ptr<Storage> map_zero_pages(size_t bytes, int flags);
   std::byte* data_;
   size_t bytes_;

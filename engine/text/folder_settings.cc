@@ -29,13 +29,13 @@ void read_special(FolderSettings& settings, const JsonValue& file) {
 
 TokenId checked_id(int64_t id, const JsonValue& place, const std::string& token) {
   if (id < 0 || id > kMaxTokenId)
-    place.refuse(str("the id of '", token, "' is ", id, ", expected 0 to ", kMaxTokenId));
+    place.reject(str("the id of '", token, "' is ", id, ", expected 0 to ", kMaxTokenId));
   return static_cast<TokenId>(id);
 }
 
 /// `added_tokens_decoder`: an object of ids and tokens.
 void read_added(FolderSettings& settings, const JsonValue& decoder) {
-  if (!decoder.is_object()) decoder.refuse("expected an object of ids and tokens");
+  if (!decoder.is_object()) decoder.reject("expected an object of ids and tokens");
   for (const auto& [key, value] : decoder.value().entries) {
     const JsonValue item = decoder.at(key);
     AddedToken token;
@@ -43,7 +43,7 @@ void read_added(FolderSettings& settings, const JsonValue& decoder) {
     int64_t id = -1;
     const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (problem != std::errc() || end != key.data() + key.size())
-      decoder.refuse("'" + key + "' is not an id");
+      decoder.reject("'" + key + "' is not an id");
     token.id = checked_id(id, decoder, token.content);
     token.special = item.get("special").boolean_or(false);
     token.normalized = item.get("normalized").boolean_or(!token.special);
@@ -56,7 +56,7 @@ void read_added(FolderSettings& settings, const JsonValue& decoder) {
 
 /// added_tokens.json: an object of tokens and ids.
 void read_added_file(FolderSettings& settings, const JsonValue& file) {
-  if (!file.is_object()) file.refuse("expected an object of tokens and ids");
+  if (!file.is_object()) file.reject("expected an object of tokens and ids");
   for (const auto& [text, value] : file.value().entries) {
     AddedToken token;
     token.content = text;

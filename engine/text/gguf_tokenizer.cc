@@ -17,11 +17,11 @@ class GgufTokenizer {
 
   Tokenizer read() {
     const auto model = file_.text("tokenizer.ggml.model");
-    if (!model) file_.refuse("the file has no tokenizer (no tokenizer.ggml.model)");
+    if (!model) file_.reject("the file has no tokenizer (no tokenizer.ggml.model)");
     const auto* tokens = file_.strings("tokenizer.ggml.tokens");
-    if (!tokens || tokens->empty()) file_.refuse("tokenizer.ggml.tokens is missing or empty");
+    if (!tokens || tokens->empty()) file_.reject("tokenizer.ggml.tokens is missing or empty");
     if (static_cast<int64_t>(tokens->size()) > kMaxTokenId)
-      file_.refuse(str("a vocabulary of ", tokens->size(), " tokens"));
+      file_.reject(str("a vocabulary of ", tokens->size(), " tokens"));
     tokens_ = *tokens;
     types_ = file_.integers("tokenizer.ggml.token_type").value_or(formats::gguf::Value::Integers());
     check_length("tokenizer.ggml.token_type", types_.size());
@@ -56,7 +56,7 @@ class GgufTokenizer {
     else if (*model == "t5")
       read_unigram();
     else
-      file_.refuse("tokenizer model '" + *model +
+      file_.reject("tokenizer model '" + *model +
                    "' is not supported (llama, gpt2, bert and t5 are)");
     return builder_.build();
   }
@@ -65,13 +65,13 @@ class GgufTokenizer {
   /// A list that is there has an entry for each token.
   void check_length(const char* key, size_t count) const {
     if (count > 0 && count != tokens_.size())
-      file_.refuse(str(key, " has ", count, " entries, tokenizer.ggml.tokens ", tokens_.size()));
+      file_.reject(str(key, " has ", count, " entries, tokenizer.ggml.tokens ", tokens_.size()));
   }
   std::optional<TokenId> token_id(const std::string& name) const {
     const std::string key = "tokenizer.ggml." + name + "_token_id";
     const auto id = file_.integer(key);
     if (id && (*id < 0 || *id >= static_cast<int64_t>(tokens_.size())))
-      file_.refuse(str(key, " is ", *id, ", outside of the vocabulary of ", tokens_.size()));
+      file_.reject(str(key, " is ", *id, ", outside of the vocabulary of ", tokens_.size()));
     return id ? std::optional(static_cast<TokenId>(*id)) : std::nullopt;
   }
   std::optional<TokenId> unknown_token() const {
@@ -86,11 +86,11 @@ class GgufTokenizer {
     std::vector<TokenId> prefix, suffix;
     const Tokenizer& t = builder_.tokenizer();
     if (file_.boolean("tokenizer.ggml.add_bos_token").value_or(beginning)) {
-      if (!t.beginning) file_.refuse("add_bos_token without bos_token_id");
+      if (!t.beginning) file_.reject("add_bos_token without bos_token_id");
       prefix.push_back(*t.beginning);
     }
     if (file_.boolean("tokenizer.ggml.add_eos_token").value_or(end)) {
-      if (!t.end) file_.refuse("add_eos_token without eos_token_id");
+      if (!t.end) file_.reject("add_eos_token without eos_token_id");
       suffix.push_back(*t.end);
     }
     builder_.set_surrounding(std::move(prefix), std::move(suffix));
@@ -127,7 +127,7 @@ class GgufTokenizer {
     const std::string pre =
         model == "gemma4" ? "gemma4" : file_.text("tokenizer.ggml.pre").value_or("");
     if (pre.empty())
-      file_.refuse(
+      file_.reject(
           "tokenizer.ggml.pre is missing, so it is not known how text is cut; use the "
           "model's tokenizer.json instead");
     const bool of_characters = pre == "gemma4" || pre == "sarvam-moe";
@@ -137,12 +137,12 @@ class GgufTokenizer {
     if (!of_characters) builder_.add(byte_level_pre_tokenizer(false, false));
 
     const auto* list = file_.strings("tokenizer.ggml.merges");
-    if (!list) file_.refuse("tokenizer.ggml.merges is missing");
+    if (!list) file_.reject("tokenizer.ggml.merges is missing");
     std::vector<Merge> merges;
     for (const std::string_view text : *list) {
       const size_t space = text.find(' ', 1);
       if (space == text.npos)
-        file_.refuse("merge '" + unicode::to_valid_utf8(unicode::beginning(text)) +
+        file_.reject("merge '" + unicode::to_valid_utf8(unicode::beginning(text)) +
                      "': expected two tokens with a space in between");
       merges.emplace_back(text.substr(0, space), text.substr(space + 1));
     }
@@ -175,7 +175,7 @@ class GgufTokenizer {
     builder_.add(bert_pre_tokenizer());
     auto unknown = unknown_token();
     if (!unknown) unknown = builder_.vocabulary().find("[UNK]");
-    if (!unknown) file_.refuse("the vocabulary has no [UNK]");
+    if (!unknown) file_.reject("the vocabulary has no [UNK]");
     builder_.set_model(make_word_piece(builder_.vocabulary(), *unknown, "##", 100));
     builder_.add(word_piece_decoder("##", false));
     std::vector<TokenId> prefix, suffix;

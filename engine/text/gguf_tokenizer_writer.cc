@@ -33,7 +33,7 @@ class GgufTokenizerWriter {
                       Metadata& metadata)
       : file_(file), tokenizer_(tokenizer), metadata_(metadata) {
     if (tokenizer.vocabulary_size() > vocab_size)
-      file.refuse(str("the tokenizer has ", tokenizer.vocabulary_size(), " tokens, the model ",
+      file.reject(str("the tokenizer has ", tokenizer.vocabulary_size(), " tokens, the model ",
                       vocab_size));
     tokens_.resize(static_cast<size_t>(vocab_size));
     types_.assign(tokens_.size(), kGgufUnused);
@@ -42,10 +42,10 @@ class GgufTokenizerWriter {
   void write(const std::vector<int64_t>& ends) {
     const JsonValue model = file_.at("model");
     if (model.get("merges").is_null())
-      model.refuse("GGUF files are written with tokenizers of BPE, which has 'merges'");
+      model.reject("GGUF files are written with tokenizers of BPE, which has 'merges'");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (!model.get(key).text_or("").empty())
-        model.get(key).refuse("GGUF files cannot describe it");
+        model.get(key).reject("GGUF files cannot describe it");
     read_tokens(model);
     bool byte_level = false;
     for (const JsonValue& step : steps_of(file_.get("pre_tokenizer"), "pretokenizers"))
@@ -64,7 +64,7 @@ class GgufTokenizerWriter {
     }
     for (const AddedToken& token : tokenizer_.added_tokens()) {
       if (token.single_word)
-        file_.refuse("GGUF files cannot describe the token '" + token.content +
+        file_.reject("GGUF files cannot describe the token '" + token.content +
                      "', which is not found inside of words (single_word)");
       tokens_[static_cast<size_t>(token.id)] = token.content;
       types_[static_cast<size_t>(token.id)] = token.special ? kGgufControl : kGgufUserDefined;
@@ -91,7 +91,7 @@ class GgufTokenizerWriter {
   void write_byte_level(const JsonValue& model) {
     for (const JsonValue& step : steps_of(file_.get("normalizer"), "normalizers"))
       // As in other programs' files: texts are expected to be composed.
-      if (step.at("type").text() != "NFC") step.at("type").refuse("GGUF files cannot describe it");
+      if (step.at("type").text() != "NFC") step.at("type").reject("GGUF files cannot describe it");
     std::vector<std::string> patterns;
     for (const JsonValue& step : steps_of(file_.get("pre_tokenizer"), "pretokenizers")) {
       const std::string& type = step.at("type").text();
@@ -102,15 +102,15 @@ class GgufTokenizerWriter {
         patterns.emplace_back("\\p{N}");
       } else if (type == "ByteLevel") {
         if (step.get("add_prefix_space").boolean_or(true))
-          step.get("add_prefix_space").refuse("GGUF files cannot describe a space in front");
+          step.get("add_prefix_space").reject("GGUF files cannot describe a space in front");
         if (step.get("use_regex").boolean_or(true)) patterns.push_back(gguf_patterns("gpt-2")[0]);
       } else {
-        step.at("type").refuse("GGUF files cannot describe it");
+        step.at("type").reject("GGUF files cannot describe it");
       }
     }
     const std::string pre = find_gguf_pre(patterns, model.get("ignore_merges").boolean_or(false));
     if (pre.empty())
-      file_.at("pre_tokenizer").refuse("no matching pre-tokenizer in GGUF (tokenizer.ggml.pre)");
+      file_.at("pre_tokenizer").reject("no matching pre-tokenizer in GGUF (tokenizer.ggml.pre)");
     metadata_.add_text("tokenizer.ggml.model", "gpt2");
     metadata_.add_text("tokenizer.ggml.pre", pre);
     std::vector<std::string> lines;
@@ -118,7 +118,7 @@ class GgufTokenizerWriter {
     metadata_.add_texts("tokenizer.ggml.merges", lines);
   }
 
-  /// A space in front of texts; refuses other steps than those of SentencePiece.
+  /// A space in front of texts; rejects other steps than those of SentencePiece.
   bool space_in_front() const {
     bool escapes = false, prefix = false;
     for (const JsonValue& step : steps_of(file_.get("normalizer"), "normalizers")) {
@@ -129,7 +129,7 @@ class GgufTokenizerWriter {
                step.at("pattern").get("String").text_or("") == " ")
         escapes = true;
       else
-        step.at("type").refuse("GGUF files cannot describe it");
+        step.at("type").reject("GGUF files cannot describe it");
     }
     for (const JsonValue& step : steps_of(file_.get("pre_tokenizer"), "pretokenizers")) {
       const std::string& type = step.at("type").text();
@@ -140,10 +140,10 @@ class GgufTokenizerWriter {
                                                                              : "never") != "never";
       } else if (type != "Split" || !escapes) {
         // A split at spaces changes nothing once they are part of words.
-        step.at("type").refuse("GGUF files cannot describe it");
+        step.at("type").reject("GGUF files cannot describe it");
       }
     }
-    if (!escapes) file_.refuse("GGUF files cannot describe BPE without bytes or U+2581 for spaces");
+    if (!escapes) file_.reject("GGUF files cannot describe BPE without bytes or U+2581 for spaces");
     return prefix;
   }
 
@@ -151,14 +151,14 @@ class GgufTokenizerWriter {
   /// together.
   void write_sentence_piece(const JsonValue& model) {
     if (!model.get("byte_fallback").boolean_or(false))
-      model.refuse("GGUF files cannot describe BPE without bytes for unknown characters");
+      model.reject("GGUF files cannot describe BPE without bytes for unknown characters");
     const bool prefix = space_in_front();
     std::unordered_map<std::string, size_t> first, last;
     size_t rank = 0;
     for (const auto& [left, right] : merges(model)) {
       const std::string whole = left + right;
       if (const auto before = last.find(whole); before != last.end() && before->second + 1 < rank)
-        model.at("merges").refuse(
+        model.at("merges").reject(
             "the merges of '" + whole +
             "' do not follow each other, which GGUF's scores cannot describe");
       first.emplace(whole, rank);
@@ -191,7 +191,7 @@ class GgufTokenizerWriter {
       if (tokens.empty()) return false;
       if (!named) named = tokens[0];
       if (tokens.size() > 1 || tokens[0] != *named)
-        file_.refuse(
+        file_.reject(
             str("the tokenizer puts other tokens ", where, " a text than GGUF files can name"));
       return true;
     };

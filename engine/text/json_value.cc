@@ -164,14 +164,14 @@ Json read_json_file(const std::string& path, uint64_t max_bytes) {
   return parse_json(read_file(path, max_bytes, ErrorCode::kModel), path);
 }
 
-void JsonValue::refuse(const std::string& message) const {
+void JsonValue::reject(const std::string& message) const {
   fail(ErrorCode::kModel, file_, ": ", path_.empty() ? "" : path_ + ": ", message);
 }
 
 void JsonValue::expected(std::string_view what) const {
   std::string found = is_array() ? "a list" : is_object() ? "an object" : value_->dump();
   if (found.size() > 60) found = "a long text";
-  refuse(str("expected ", what, ", found ", found));
+  reject(str("expected ", what, ", found ", found));
 }
 
 JsonValue JsonValue::get(const std::string& key) const {
@@ -182,7 +182,7 @@ JsonValue JsonValue::get(const std::string& key) const {
 
 JsonValue JsonValue::at(const std::string& key) const {
   JsonValue found = get(key);
-  if (found.is_null()) refuse("there is no '" + key + "'");
+  if (found.is_null()) reject("there is no '" + key + "'");
   return found;
 }
 

@@ -67,7 +67,7 @@ class JsonValue {
   bool boolean_or(bool fallback) const { return is_null() ? fallback : boolean(); }
   int64_t integer_or(int64_t fallback) const { return is_null() ? fallback : integer(); }
 
-  [[noreturn]] void refuse(const std::string& message) const;
+  [[noreturn]] void reject(const std::string& message) const;
 
  private:
   JsonValue(const Json& value, std::string file, std::string path)

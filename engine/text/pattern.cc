@@ -31,7 +31,7 @@ std::string_view class_of(char letter) {
   }
 }
 
-[[noreturn]] void refuse(std::string_view expression, size_t at, const std::string& why) {
+[[noreturn]] void reject(std::string_view expression, size_t at, const std::string& why) {
   fail(ErrorCode::kModel, "pattern '", unicode::beginning(expression), "', byte ", at + 1, ": ",
        why);
 }
@@ -46,13 +46,13 @@ std::string translate(std::string_view e) {
       if (const std::string_view known = class_of(letter); !known.empty()) {
         out += known;
       } else if (letter == 'w' || letter == 'W') {
-        if (letter == 'W' && depth > 0) refuse(e, i, "\\W inside of brackets is not supported");
+        if (letter == 'W' && depth > 0) reject(e, i, "\\W inside of brackets is not supported");
         if (depth > 0)
           out += kWord;
         else
           out += std::string(letter == 'W' ? "[^" : "[") + std::string(kWord) + "]";
       } else if (letter == 'h' || letter == 'H') {
-        refuse(e, i, "\\h (a hexadecimal digit in Oniguruma) is not supported");
+        reject(e, i, "\\h (a hexadecimal digit in Oniguruma) is not supported");
       } else {
         out += '\\';
         out += letter;
@@ -60,9 +60,9 @@ std::string translate(std::string_view e) {
       continue;
     }
     if (depth > 0 && e[i] == '&' && i + 1 < e.size() && e[i + 1] == '&')
-      refuse(e, i, "intersection of character classes (&&) is not supported");
+      reject(e, i, "intersection of character classes (&&) is not supported");
     if (depth > 0 && e[i] == '[' && i + 1 < e.size() && e[i + 1] != ':')
-      refuse(e, i, "a bracket inside of brackets must be escaped");
+      reject(e, i, "a bracket inside of brackets must be escaped");
     if (e[i] == '[' && depth == 0) {
       depth = 1;
       out += e[i];
@@ -72,7 +72,7 @@ std::string translate(std::string_view e) {
     }
     if (depth > 0 && e[i] == '[') {  // [:alpha:]
       const size_t end = e.find(":]", i);
-      if (end == e.npos) refuse(e, i, "expected ':]'");
+      if (end == e.npos) reject(e, i, "expected ':]'");
       out += e.substr(i, end + 2 - i);
       i = end + 1;
       continue;
@@ -104,7 +104,7 @@ Pattern::Pattern(std::string_view expression) {
   if (!compiled->code) {
     PCRE2_UCHAR message[256];
     pcre2_get_error_message(error, message, sizeof message);
-    refuse(expression, at, reinterpret_cast<const char*>(message));
+    reject(expression, at, reinterpret_cast<const char*>(message));
   }
   pcre2_jit_compile(compiled->code.get(), PCRE2_JIT_COMPLETE);  // without it, matching interprets
   compiled_ = std::move(compiled);

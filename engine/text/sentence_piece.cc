@@ -45,10 +45,10 @@ void read_piece(ProtobufReader reader, Model& model) {
 
 Model parse(std::string_view content, const std::string& name) {
   Model model;
-  const ProtobufReader::Refuse refuse = [&](size_t at) {
+  const ProtobufReader::Reject reject = [&](size_t at) {
     fail(ErrorCode::kModel, name, ": not a SentencePiece model (byte ", at, ")");
   };
-  ProtobufReader reader(content, refuse);
+  ProtobufReader reader(content, reject);
   for (ProtobufReader::Field f; reader.next(f);) {
     ProtobufReader inner = reader.message(f);
     if (f.number == 1) read_piece(inner, model);

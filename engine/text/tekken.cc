@@ -17,7 +17,7 @@ std::string bytes_of(const JsonValue& value) {
   for (const char c : value.text()) {
     if (c == '=') break;
     const size_t digit = kDigits.find(c);
-    if (digit == kDigits.npos) value.refuse("not Base64");
+    if (digit == kDigits.npos) value.reject("not Base64");
     bits = bits << 6 | static_cast<uint32_t>(digit);
     if ((count += 6) < 8) continue;
     count -= 8;
@@ -57,7 +57,7 @@ Tokenizer read_tekken(const Json& content, const std::string& name) {
   const int64_t size = config.at("default_vocab_size").integer();
   if (special < 0 || size < special || size > kMaxTokenId)
     config.at("default_vocab_size")
-        .refuse(str("expected a size from ", special, " to ", kMaxTokenId));
+        .reject(str("expected a size from ", special, " to ", kMaxTokenId));
 
   TokenizerBuilder builder;
   std::vector<std::string> names(static_cast<size_t>(special));
@@ -66,7 +66,7 @@ Tokenizer read_tekken(const Json& content, const std::string& name) {
   if (const JsonValue listed = file.get("special_tokens"); !listed.is_null())
     for (const JsonValue& item : listed.items()) {
       const int64_t rank = item.at("rank").integer();
-      if (rank < 0 || rank >= special) item.at("rank").refuse("is not a special token's");
+      if (rank < 0 || rank >= special) item.at("rank").reject("is not a special token's");
       names[static_cast<size_t>(rank)] = item.at("token_str").text();
     }
   for (size_t i = 0; i < names.size(); ++i) {
@@ -79,7 +79,7 @@ Tokenizer read_tekken(const Json& content, const std::string& name) {
   std::vector<float> scores(static_cast<size_t>(size));
   for (const JsonValue& item : file.at("vocab").items()) {
     const int64_t rank = item.at("rank").integer();
-    if (rank < 0) item.at("rank").refuse("is negative");
+    if (rank < 0) item.at("rank").reject("is negative");
     if (rank >= size - special) continue;  // the file may hold more tokens than the model has
     builder.vocabulary().add(bytes_of(item.at("token_bytes")), rank + special);
     scores[static_cast<size_t>(rank + special)] = -static_cast<float>(rank);
@@ -91,7 +91,7 @@ Tokenizer read_tekken(const Json& content, const std::string& name) {
     try {
       return Pattern(config.at("pattern").text());
     } catch (const Error& e) {
-      config.at("pattern").refuse(e.message());
+      config.at("pattern").reject(e.message());
     }
   }();
   builder.add(split_pre_tokenizer(std::move(pattern), SplitBehavior::kIsolated, false));

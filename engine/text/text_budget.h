@@ -22,25 +22,25 @@ class TextBudget {
 
   /// Counts bytes that are about to be taken; kData if they are too many.
   void charge(uint64_t bytes) {
-    if (bytes > bytes_ - charged_) refuse_bytes();
+    if (bytes > bytes_ - charged_) reject_bytes();
     charged_ += bytes;
   }
   void charge(uint64_t count, uint64_t bytes_each) {
     uint64_t bytes = 0;
-    if (__builtin_mul_overflow(count, bytes_each, &bytes)) refuse_bytes();
+    if (__builtin_mul_overflow(count, bytes_each, &bytes)) reject_bytes();
     charge(bytes);
   }
   /// Counts steps; kData if they are too many.
   void step(uint64_t count = 1) {
-    if (count > steps_ - stepped_) refuse_steps();
+    if (count > steps_ - stepped_) reject_steps();
     stepped_ += count;
   }
 
  private:
-  [[noreturn]] void refuse_bytes() const {
+  [[noreturn]] void reject_bytes() const {
     fail(ErrorCode::kData, work_, " makes more than ", human_bytes(bytes_), " of values");
   }
-  [[noreturn]] void refuse_steps() const {
+  [[noreturn]] void reject_steps() const {
     fail(ErrorCode::kData, work_, " takes more than ", steps_, " steps");
   }
   std::string work_;

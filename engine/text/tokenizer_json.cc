@@ -22,7 +22,7 @@ std::string from_base64(const JsonValue& value) {
     constexpr std::string_view kDigits =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const size_t digit = kDigits.find(c);
-    if (digit == kDigits.npos) value.refuse("not Base64");
+    if (digit == kDigits.npos) value.reject("not Base64");
     bits = bits << 6 | static_cast<uint32_t>(digit);
     count += 6;
     if (count >= 8) {
@@ -41,7 +41,7 @@ Pattern read_pattern(const JsonValue& value) {
     return regex.is_null() ? Pattern::literal(value.at("String").text()) : Pattern(regex.text());
   } catch (const Error& e) {
     if (regex.is_null()) throw;
-    regex.refuse(e.message());
+    regex.reject(e.message());
   }
 }
 
@@ -52,7 +52,7 @@ SplitBehavior read_behavior(const JsonValue& value) {
   if (text == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
   if (text == "MergedWithNext") return SplitBehavior::kMergedWithNext;
   if (text == "Contiguous") return SplitBehavior::kContiguous;
-  value.refuse("unknown behavior '" + text + "'");
+  value.reject("unknown behavior '" + text + "'");
 }
 
 PrependScheme read_scheme(const JsonValue& step) {
@@ -62,7 +62,7 @@ PrependScheme read_scheme(const JsonValue& step) {
   if (text == "always") return PrependScheme::kAlways;
   if (text == "first") return PrependScheme::kFirst;
   if (text == "never") return PrependScheme::kNever;
-  value.refuse("unknown scheme '" + text + "'");
+  value.reject("unknown scheme '" + text + "'");
 }
 
 class Reader {
@@ -85,7 +85,7 @@ class Reader {
   template <class Read>
   void each_step(const JsonValue& step, const char* list, Read&& read) {
     if (step.is_null()) return;
-    if (++steps_ > kMaxSteps) step.refuse(str("more than ", kMaxSteps, " steps"));
+    if (++steps_ > kMaxSteps) step.reject(str("more than ", kMaxSteps, " steps"));
     const std::string& type = step.at("type").text();
     if (type == "Sequence")
       for (const JsonValue& item : step.at(list).items()) each_step(item, list, read);
@@ -94,7 +94,7 @@ class Reader {
   }
 
   [[noreturn]] static void unknown(const JsonValue& step) {
-    step.at("type").refuse("'" + step.at("type").text() + "' is not supported");
+    step.at("type").reject("'" + step.at("type").text() + "' is not supported");
   }
 
   void read_normalizer(const JsonValue& value) {
@@ -169,7 +169,7 @@ class Reader {
                                          SplitBehavior::kRemoved, false));
       } else if (type == "FixedLength") {
         const int64_t length = step.get("length").integer_or(5);
-        if (length < 1) step.get("length").refuse("expected a length of at least 1");
+        if (length < 1) step.get("length").reject("expected a length of at least 1");
         builder_.add(fixed_length_pre_tokenizer(static_cast<size_t>(length)));
       } else {
         unknown(step);
@@ -195,7 +195,7 @@ class Reader {
 
   static TokenId token_id(const JsonValue& value) {
     const int64_t id = value.integer();
-    if (id < 0 || id > kMaxTokenId) value.refuse(str("expected an id from 0 to ", kMaxTokenId));
+    if (id < 0 || id > kMaxTokenId) value.reject(str("expected an id from 0 to ", kMaxTokenId));
     return static_cast<TokenId>(id);
   }
 
@@ -207,15 +207,15 @@ class Reader {
   std::optional<TokenId> named_token(const JsonValue& value) {
     if (value.is_null()) return std::nullopt;
     const auto id = find(value.text());
-    if (!id) value.refuse("'" + value.text() + "' is not in the vocabulary");
+    if (!id) value.reject("'" + value.text() + "' is not in the vocabulary");
     return id;
   }
 
   void read_vocabulary(const JsonValue& value) {
-    if (!value.is_object()) value.refuse("expected an object of tokens and ids");
+    if (!value.is_object()) value.reject("expected an object of tokens and ids");
     for (const auto& [text, id] : value.value().entries) {
       if (id.kind != Json::Kind::kInteger || id.integer < 0 || id.integer > kMaxTokenId)
-        value.refuse(str("the id of '", text, "' is not an integer from 0 to ", kMaxTokenId));
+        value.reject(str("the id of '", text, "' is not an integer from 0 to ", kMaxTokenId));
       builder_.vocabulary().add(text, id.integer);
     }
   }
@@ -230,7 +230,7 @@ class Reader {
     if (type == "BPE") return read_bpe(model);
     if (type == "Unigram") return read_unigram(model);
     if (type != "WordPiece" && type != "WordLevel")
-      model.get("type").refuse("'" + type + "' is not supported");
+      model.get("type").reject("'" + type + "' is not supported");
     read_vocabulary(model.at("vocab"));
     if (type == "WordLevel") {
       builder_.set_model(
@@ -238,7 +238,7 @@ class Reader {
       return;
     }
     const auto unknown = find(model.get("unk_token").text_or("[UNK]"));
-    if (!unknown) model.refuse("the unknown token is not in the vocabulary");
+    if (!unknown) model.reject("the unknown token is not in the vocabulary");
     const int64_t characters = model.get("max_input_chars_per_word").integer_or(100);
     builder_.set_model(make_word_piece(builder_.vocabulary(), *unknown,
                                        model.get("continuing_subword_prefix").text_or("##"),
@@ -249,7 +249,7 @@ class Reader {
     read_vocabulary(model.at("vocab"));
     std::vector<Merge> merges;
     const JsonValue list = model.at("merges");
-    if (!list.is_array()) list.refuse("expected a list");
+    if (!list.is_array()) list.reject("expected a list");
     merges.reserve(list.value().items.size());
     for (const Json& item : list.value().items) {
       const auto is_text = [](const Json& part) { return part.kind == Json::Kind::kString; };
@@ -259,14 +259,14 @@ class Reader {
       }
       const size_t space = item.text.find(' ');
       if (space == item.text.npos || item.text.find(' ', space + 1) != item.text.npos)
-        list.refuse(str("item ", merges.size(),
+        list.reject(str("item ", merges.size(),
                         ": expected two tokens with a space in between, or a list of two"));
       merges.emplace_back(item.text.substr(0, space), item.text.substr(space + 1));
     }
     BpeOptions options;
     const JsonValue dropout = model.get("dropout");
     if (!dropout.is_null() && dropout.number() != 0)
-      dropout.refuse("random segmentation (dropout) is not supported; remove it");
+      dropout.reject("random segmentation (dropout) is not supported; remove it");
     options.unknown = named_token(model.get("unk_token"));
     options.continuing_prefix = model.get("continuing_subword_prefix").text_or("");
     options.end_suffix = model.get("end_of_word_suffix").text_or("");
@@ -276,7 +276,7 @@ class Reader {
     try {
       builder_.set_model(make_bpe(builder_.vocabulary(), std::move(merges), options));
     } catch (const Error& e) {
-      model.refuse(e.message());
+      model.reject(e.message());
     }
   }
 
@@ -284,7 +284,7 @@ class Reader {
     std::vector<std::pair<std::string, double>> pieces;
     for (const JsonValue& item : model.at("vocab").items()) {
       const auto pair = item.items();
-      if (pair.size() != 2) item.refuse("expected a token and its score");
+      if (pair.size() != 2) item.reject("expected a token and its score");
       builder_.vocabulary().add(pair[0].text(), static_cast<int64_t>(pieces.size()));
       pieces.emplace_back(pair[0].text(), pair[1].number());
     }
@@ -292,7 +292,7 @@ class Reader {
     if (const JsonValue unknown = model.get("unk_id"); !unknown.is_null()) {
       options.unknown = token_id(unknown);
       if (static_cast<size_t>(*options.unknown) >= pieces.size())
-        unknown.refuse("is not in the vocabulary");
+        unknown.reject("is not in the vocabulary");
     }
     options.byte_fallback = model.get("byte_fallback").boolean_or(false);
     builder_.set_model(make_unigram(std::move(pieces), options, builder_.vocabulary()));
@@ -336,7 +336,7 @@ class Reader {
       if (type == "BertProcessing" || type == "RobertaProcessing") {
         const auto token = [&](const char* key) {
           const auto pair = step.at(key).items();
-          if (pair.size() != 2) step.at(key).refuse("expected a token and its id");
+          if (pair.size() != 2) step.at(key).reject("expected a token and its id");
           return token_id(pair[1]);
         };
         prefix_.insert(prefix_.begin(), token("cls"));
@@ -354,7 +354,7 @@ class Reader {
     bool behind = false;
     for (const JsonValue& item : step.at("single").items()) {
       if (!item.get("Sequence").is_null()) {
-        if (behind) item.refuse("a second sequence in the template of a single text");
+        if (behind) item.reject("a second sequence in the template of a single text");
         behind = true;
         continue;
       }

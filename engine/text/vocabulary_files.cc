@@ -141,10 +141,10 @@ constexpr const char* kQwen2Pieces = R"({"type": "Sequence", "pretokenizers": [
 Json read_vocabulary_file(const std::string& path) {
   Json vocabulary = read_json_file(path);
   const JsonValue value(vocabulary, path);
-  if (!value.is_object()) value.refuse("expected an object of tokens and ids");
+  if (!value.is_object()) value.reject("expected an object of tokens and ids");
   for (const auto& [text, id] : vocabulary.entries)
     if (id.kind != Json::Kind::kInteger || id.integer < 0 || id.integer > kMaxTokenId)
-      value.refuse(str("the id of '", text, "' is not an integer from 0 to ", kMaxTokenId));
+      value.reject(str("the id of '", text, "' is not an integer from 0 to ", kMaxTokenId));
   return vocabulary;
 }
 

@@ -19,17 +19,17 @@ using formats::SafetensorsReader;
 std::string weights_in(const fs::path& folder) { return (folder / "model.safetensors").string(); }
 
 void check_tensors(const SafetensorsReader& model, const SafetensorsReader& checkpoint) {
-  const auto refuse = [&](const std::string& problem) {
+  const auto reject = [&](const std::string& problem) {
     fail(ErrorCode::kModel, checkpoint.path(), ": ", problem, " in ", model.path(),
          "; runs with adapters or several models have no such average");
   };
   for (const SafetensorsEntry& entry : checkpoint.entries()) {
     const SafetensorsEntry* other = model.find(entry.name);
-    if (!other) refuse("'" + entry.name + "' is not");
+    if (!other) reject("'" + entry.name + "' is not");
     if (other->shape != entry.shape || other->dtype != entry.dtype)
-      refuse("'" + entry.name + "' is of another type");
+      reject("'" + entry.name + "' is of another type");
   }
-  if (model.entries().size() != checkpoint.entries().size()) refuse("lacks tensors that are");
+  if (model.entries().size() != checkpoint.entries().size()) reject("lacks tensors that are");
 }
 
 Array mean_of(const std::vector<std::unique_ptr<SafetensorsReader>>& readers,

@@ -229,7 +229,7 @@ void freeze(const Section& s, const std::vector<program::NamedModel>& models,
     if (model.frozen) add("models." + model.name + ".frozen", {model.name + ".*"});
 }
 
-/// Refuses settings that a step with several updates does not have.
+/// Rejects settings that a step with several updates does not have.
 void check_several(const Section& s, const RunConfig& config, config::Diagnostics& diagnostics) {
   if (config.models.size() > 1 && !s.has("step") && !config.distillation)
     diagnostics.add(ErrorCode::kConfig, "'models' needs a 'step' that calls them",
@@ -247,7 +247,7 @@ void check_several(const Section& s, const RunConfig& config, config::Diagnostic
                     s.location("precision"));
 }
 
-/// Refuses optimizers that need whole parameters where ranks have parts of them.
+/// Rejects optimizers that need whole parameters where ranks have parts of them.
 void check_parts(const RunConfig& config, config::Diagnostics& diagnostics) {
   if (config.parallel.sharding == 0 && config.parallel.tensor <= 1) return;
   for (const OptimizerConfig& optimizer : config.optimizers)
@@ -264,22 +264,22 @@ void check_parts(const RunConfig& config, config::Diagnostics& diagnostics) {
         config.parallel.where);
 }
 
-/// Refuses settings that an optimizer which searches along lines does not have.
+/// Rejects settings that an optimizer which searches along lines does not have.
 void check_minimizer(const Section& s, const RunConfig& config, config::Diagnostics& diagnostics) {
-  const auto refuse = [&](const std::string& key, const std::string& what) {
+  const auto reject = [&](const std::string& key, const std::string& what) {
     diagnostics.add(ErrorCode::kConfig, str(key, ": lbfgs ", what), s.location(key));
   };
   for (const OptimizerConfig& optimizer : config.optimizers) {
     if (!optim::Optimizer(optimizer.options).is_minimizer()) continue;
     if (!optimizer.name.empty())
-      refuse("optimizers", "is possible as the only optimizer, 'optimizer:', of a run");
+      reject("optimizers", "is possible as the only optimizer, 'optimizer:', of a run");
     if (config.mixed)
-      refuse("precision",
+      reject("precision",
              "compares losses of near points, so that precision is float32 or float64");
     if (config.clip.value || config.clip.norm || config.clip.global_norm)
-      refuse("clip", "finds the length of its steps itself; leave clip out");
+      reject("clip", "finds the length of its steps itself; leave clip out");
     if (config.average || config.swa || !config.keep_zeros.empty())
-      refuse("train", "does not support ema, swa and keep_zeros");
+      reject("train", "does not support ema, swa and keep_zeros");
     if (config.parallel.mesh().size() > 1)
       diagnostics.add(ErrorCode::kConfig, "parallel: lbfgs runs on one rank",
                       config.parallel.where);
@@ -296,7 +296,7 @@ std::vector<std::string> stated_fields(const data::DatasetOptions& options) {
   return names;
 }
 
-/// Refuses what evaluations decide where there are none.
+/// Rejects what evaluations decide where there are none.
 void check_evaluated(const Section& s, RunConfig& config, config::Diagnostics& diagnostics) {
   const Section train = s.section("train");
   const auto needs = [&](const std::string& what, const SourceLocation& place) {

@@ -55,7 +55,7 @@ struct RunConfig {
   /// quant.train; null: trained in floats.
   std::shared_ptr<const quant::FakeQuantization> quantization;
   std::optional<Distillation> distillation;  ///< quant.train.teacher
-  bool deterministic = false;                ///< refuse operations whose bits differ between runs
+  bool deterministic = false;                ///< reject operations whose bits differ between runs
   compiler::CompileOptions compile;
   bool adapt_threads = false;  ///< SessionOptions::adapt_threads
   std::string kernel_table;    ///< file of kernel choices, or ""

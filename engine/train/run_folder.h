@@ -33,7 +33,7 @@ class RunFolder {
   /// a name that a run writes, or if another process trains into it.
   void claim(bool resume, bool overwrite);
   /// The run begins. Before that, a folder that `claim` has made goes away with this object, so
-  /// that a refused run leaves nothing.
+  /// that a rejected run leaves nothing.
   void keep() { is_made_here_ = false; }
   /// Removes what an earlier run left.
   void clear();

@@ -117,7 +117,7 @@ class InferenceTarget final : public TuningTarget {
               {"no-winograd", "false"}};
     is_onnx_ = model->onnx() != nullptr;
     has_streams_ = can_clone(*model);
-    inputs(*model, options_.batch);  // an input whose size is not known is refused here
+    inputs(*model, options_.batch);  // an input whose size is not known is rejected here
   }
 
   std::string name() const override { return name_; }

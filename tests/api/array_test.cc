@@ -1,4 +1,4 @@
-// Arrays of the public interface: what they hold, what they share, and what they refuse.
+// Arrays of the public interface: what they hold, what they share, and what they reject.
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST(ApiArray, Casts) {
   EXPECT_NE(a.cast(DType::kFloat32).raw(), a.raw());
 }
 
-TEST(ApiArray, RefusesWhatCannotBe) {
+TEST(ApiArray, RejectsWhatCannotBe) {
   EXPECT_THROW(Array(DType::kFloat32, {2, -1}), paddle::UsageError);
   EXPECT_THROW(Array(DType::kFloat32, {int64_t{1} << 40, int64_t{1} << 40}), paddle::UsageError);
   EXPECT_THROW(Array(static_cast<DType>(99), {1}), paddle::UsageError);

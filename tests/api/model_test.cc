@@ -113,7 +113,7 @@ TEST_F(ApiModel, DescribesItselfAndPredicts) {
   EXPECT_EQ(second.at("total").to_vector<float>(), (std::vector<float>{1, 1}));
 }
 
-TEST_F(ApiModel, RefusesInputsThatDoNotFit) {
+TEST_F(ApiModel, RejectsInputsThatDoNotFit) {
   Model model(path("double.yaml"));
   const std::vector<Array> none;
   EXPECT_THROW(model.predict(none), paddle::DataError);

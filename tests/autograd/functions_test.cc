@@ -137,7 +137,7 @@ TEST(Vjp, IsZeroForInputsThatDoNotMatter) {
                  {{18.0, 2.0}, {0.0}});
 }
 
-TEST(Vjp, RefusesACotangentOfAnotherShape) {
+TEST(Vjp, RejectsACotangentOfAnotherShape) {
   const TensorFn pulled = [](const Tensors& t) {
     return autograd::vjp([](const Tensors& v) { return Tensors{v[0] * v[0]}; }, {t[0]}, {t[1]});
   };

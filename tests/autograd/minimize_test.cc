@@ -123,7 +123,7 @@ TEST(Minimize, StepsBackFromWhereTheFunctionHasNoValue) {
   EXPECT_NEAR(got[2].number(1), 1.5, 1e-6);
 }
 
-TEST(Minimize, RefusesWhatDoesNotFit) {
+TEST(Minimize, RejectsWhatDoesNotFit) {
   const Array start = Array::from<double>({1, 2}, {2});
   const TensorFn same = [](const Tensors& x) { return Tensors{x[0]}; };
   EXPECT_THROW(found(same, start, {}, false), Error);

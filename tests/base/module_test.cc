@@ -1,4 +1,4 @@
-// Optional shared objects: found by variable and place, refused when they are something else.
+// Optional shared objects: found by variable and place, rejected when they are something else.
 
 #include "base/module.h"
 
@@ -18,7 +18,7 @@ TEST(Module, PathsComeFromTheEnvironment) {
   EXPECT_TRUE(path.ends_with("/libpaddle_trial.so")) << path;
 }
 
-TEST(Module, WhatIsNoModuleIsRefused) {
+TEST(Module, WhatIsNoModuleIsRejected) {
   Module absent("/nowhere/libpaddle_trial.so", 1);
   EXPECT_EQ(absent.function("f"), nullptr);
   EXPECT_NE(absent.problem().find("/nowhere/libpaddle_trial.so"), std::string::npos);

@@ -83,7 +83,7 @@ LAYOUTS = {
     "pipeline2 data2 sharding2 zero_bubble": (
         4, 4, pipelined(2, 4, "parallel.data=2", "parallel.sharding=2", "parallel.schedule=zero_bubble")),
 }
-# Refusals that the guides list: several optimizers have no stages.
+# Rejections that the guides list: several optimizers have no stages.
 DOCUMENTED = ("is not possible with 'optimizers'",)
 
 
@@ -167,11 +167,11 @@ def main():
                     ranks, _, settings = LAYOUTS[name]
                     found[config, precision, name] = pool.submit(grid.run, config, precision, ranks, settings, name)
         for precision in precisions:
-            bound, within, counted, refused, equal = BOUNDS[precision], 0, 0, 0, 0
+            bound, within, counted, rejected, equal = BOUNDS[precision], 0, 0, 0, 0
             for config in configs:
                 one, two = (wanted[config, precision, m].result()[0] for m in (1, 2))
                 if one is None:
-                    print(f"{precision:9} {config:12} left out, as one process refuses it: "
+                    print(f"{precision:9} {config:12} left out, as one process rejects it: "
                           f"{wanted[config, precision, 1].result()[1]}", flush=True)
                     continue
                 if one and two:
@@ -182,9 +182,9 @@ def main():
                     if values is None or reference is None:
                         reason = other or problem
                         documented = any(text in reason for text in DOCUMENTED)
-                        refused += documented
+                        rejected += documented
                         counted += not documented
-                        print(f"{precision:9} {config:12} {name:38} {'refused' if documented else 'FAILED'}: {reason}", flush=True)
+                        print(f"{precision:9} {config:12} {name:38} {'rejected' if documented else 'FAILED'}: {reason}", flush=True)
                         continue
                     worst = difference(reference, values)
                     counted += 1
@@ -197,7 +197,7 @@ def main():
             share = 100 * within / counted
             failed = failed or share < 95
             print(f"{precision}: {within} of {counted} within {bound:g} ({share:.1f}%), {equal} with the same bits; "
-                  f"{refused} layouts refused", flush=True)
+                  f"{rejected} layouts rejected", flush=True)
     sys.exit(1 if failed else 0)
 
 

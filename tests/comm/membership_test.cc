@@ -34,7 +34,7 @@ Membership membership(const std::map<std::string, std::string>& variables) {
   return membership_from_environment();
 }
 
-std::string refusal(const std::map<std::string, std::string>& variables) {
+std::string rejection(const std::map<std::string, std::string>& variables) {
   const Environment environment(variables);
   try {
     membership_from_environment();
@@ -62,7 +62,7 @@ TEST(Membership, OfPaddleLaunch) {
            {"PADDLE_RANK", "4"}, {"PADDLE_RANK", "one"}, {"PADDLE_RENDEZVOUS", "nowhere"}}) {
     auto wrong = variables;
     wrong[name] = value;
-    EXPECT_NE(refusal(wrong), "none") << name << " " << value;
+    EXPECT_NE(rejection(wrong), "none") << name << " " << value;
   }
 }
 
@@ -83,7 +83,7 @@ TEST(Membership, OfTorchrun) {
   EXPECT_TRUE(m.rendezvous.starts_with("10.0.0.1:2")) << m.rendezvous;
   EXPECT_NE(m.rendezvous, "10.0.0.1:29500");
   variables.erase("MASTER_PORT");
-  EXPECT_NE(refusal(variables).find("MASTER_ADDR and MASTER_PORT"), std::string::npos);
+  EXPECT_NE(rejection(variables).find("MASTER_ADDR and MASTER_PORT"), std::string::npos);
 }
 
 TEST(Membership, OfOpenMpi) {
@@ -98,7 +98,8 @@ TEST(Membership, OfOpenMpi) {
   EXPECT_EQ(first.token, second.token);
   EXPECT_TRUE(first.rendezvous.starts_with("127.0.0.1:")) << first.rendezvous;
   variables["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
-  EXPECT_NE(refusal(variables).find("several machines; set PADDLE_RENDEZVOUS"), std::string::npos);
+  EXPECT_NE(rejection(variables).find("several machines; set PADDLE_RENDEZVOUS"),
+            std::string::npos);
   variables["PADDLE_RENDEZVOUS"] = "node7:4000";
   EXPECT_EQ(membership(variables).rendezvous, "node7:4000");
 }

@@ -164,7 +164,7 @@ TEST_F(CodegenCache, ProcessesMayCompileTheSameAtOnce) {
   EXPECT_EQ(std::distance(fs::directory_iterator(cache()), {}), kPrograms);
 }
 
-TEST_F(CodegenCache, ProgramsThatAreNotKnownAreRefused) {
+TEST_F(CodegenCache, ProgramsThatAreNotKnownAreRejected) {
   Compiler compiler("", module_path());
   for (const char* const text :
        {"", "nonsense\n", "read f32\n", "read f32 f32 vector\nstore 1 f32\n",

@@ -1,5 +1,5 @@
 // Declared rewrites: every standard rule finds its own pattern and computes the same, what else
-// reads inside a pattern prevents it, and wrong rules are refused with their place.
+// reads inside a pattern prevents it, and wrong rules are rejected with their place.
 
 #include <gtest/gtest.h>
 
@@ -209,7 +209,7 @@ TEST(RewriteRules, ListsAndEqualities) {
 }
 
 TEST(RewriteRules, ErrorsHaveALine) {
-  const auto refusal = [](const std::string& text) {
+  const auto rejection = [](const std::string& text) {
     try {
       passes::parse_rules(text, "my.rules");
     } catch (const Error& error) {
@@ -219,23 +219,23 @@ TEST(RewriteRules, ErrorsHaveALine) {
     }
     return std::string("nothing");
   };
-  EXPECT_EQ(refusal("# a comment\n\na: sigmoidd(x) -> relu(x)\n"),
+  EXPECT_EQ(rejection("# a comment\n\na: sigmoidd(x) -> relu(x)\n"),
             "3: there is no operation 'sigmoidd' (did you mean 'sigmoid'?)");
-  EXPECT_EQ(refusal("a: relu(x) -> tanh(y)\n"), "1: the pattern does not bind 'y'");
-  EXPECT_EQ(refusal("a: softmax(x, axes=1) -> x\n"),
+  EXPECT_EQ(rejection("a: relu(x) -> tanh(y)\n"), "1: the pattern does not bind 'y'");
+  EXPECT_EQ(rejection("a: softmax(x, axes=1) -> x\n"),
             "1: softmax has no attribute 'axes' (did you mean 'axis'?)");
-  EXPECT_EQ(refusal("a: relu(x)\n"), "1: expected '->', found ''");
-  EXPECT_EQ(refusal("a: relu(x, y) -> x\n"), "1: relu has 1 operands, found more");
+  EXPECT_EQ(rejection("a: relu(x)\n"), "1: expected '->', found ''");
+  EXPECT_EQ(rejection("a: relu(x, y) -> x\n"), "1: relu has 1 operands, found more");
   EXPECT_EQ(
-      refusal("a: relu(x) -> tanh(x) where even(x)\n"),
+      rejection("a: relu(x) -> tanh(x) where even(x)\n"),
       "1: 'even(x)' is not a condition; there are constant(x), rank(x) == n and equalities such as "
       ":h == last(x) / 2");
-  EXPECT_EQ(refusal("a: concat(x) -> x\n"), "1: expected '[', found 'x) -> x'");
-  EXPECT_EQ(refusal("a: relu(x) -> tanh(x) where :n == 2\n"), "1: the pattern does not bind 'n'");
-  EXPECT_EQ(refusal("a: relu(x) -> tanh(x)\na: tanh(x) -> relu(x)\n"),
+  EXPECT_EQ(rejection("a: concat(x) -> x\n"), "1: expected '[', found 'x) -> x'");
+  EXPECT_EQ(rejection("a: relu(x) -> tanh(x) where :n == 2\n"), "1: the pattern does not bind 'n'");
+  EXPECT_EQ(rejection("a: relu(x) -> tanh(x)\na: tanh(x) -> relu(x)\n"),
             "2: two rules are called 'a'");
-  EXPECT_EQ(refusal("a: x -> relu(x)\n"), "1: a pattern must be an operation");
-  EXPECT_EQ(refusal("a: relu(" + std::string(100, '(') + "\n").substr(0, 11), "1: expected");
+  EXPECT_EQ(rejection("a: x -> relu(x)\n"), "1: a pattern must be an operation");
+  EXPECT_EQ(rejection("a: relu(" + std::string(100, '(') + "\n").substr(0, 11), "1: expected");
 }
 
 }  // namespace

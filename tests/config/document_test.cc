@@ -95,7 +95,7 @@ TEST(Document, BlockHeadersAreKeys) {
   EXPECT_EQ(root.find("blocks")->entries[0].key.text, "f(x, y=[1, 2], z=\"a\")");
 }
 
-TEST(Document, RefusesWhatYamlCppLetsPass) {
+TEST(Document, RejectsWhatYamlCppLetsPass) {
   EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"), "f.yaml:3:1: duplicate key 'a', first in line 1");
   EXPECT_EQ(error_of("a:\n\tb: 1\n"), "f.yaml:2:1: a tab in the indentation (use spaces)");
   EXPECT_EQ(error_of("a: &x [1, *x]\n"), "f.yaml:1:11: an alias inside the value that it names");

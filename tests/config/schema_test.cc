@@ -154,18 +154,18 @@ TEST(Config, OneKeyOutOfSeveralHasValuesOfItsOwn) {
   std::string completed;
   EXPECT_EQ(errors("steps: [{crop: {width: 3}}, {flip: {}}]", &completed), "");
   EXPECT_NE(completed.find("probability: 0.5"), std::string::npos) << completed;
-  const auto refuses = [&](const std::string& text, const std::string& why) {
+  const auto rejects = [&](const std::string& text, const std::string& why) {
     const std::string found = errors(text);
     EXPECT_NE(found.find(why), std::string::npos) << found;
   };
-  refuses("steps: [{flipp: {}}]",
+  rejects("steps: [{flipp: {}}]",
           "c.yaml:1:10: 'steps.0': unknown step 'flipp' (did you mean 'flip'?); there are: crop, "
           "flip");
-  refuses("steps: [{crop: {width: 0}}]", "'steps.0.crop.width': expected an integer of at least 1");
-  refuses("steps: [{crop: {width: 3}, flip: {}}]",
+  rejects("steps: [{crop: {width: 0}}]", "'steps.0.crop.width': expected an integer of at least 1");
+  rejects("steps: [{crop: {width: 3}, flip: {}}]",
           "'steps.0': a step reads `- name: {key: value}`, found a map");
-  refuses("steps: [crop]", "'steps.0': a step reads `- name: {key: value}`, found 'crop'");
-  refuses("steps: [{flip: 3}]", "'steps.0.flip': expected a map");
+  rejects("steps: [crop]", "'steps.0': a step reads `- name: {key: value}`, found 'crop'");
+  rejects("steps: [{flip: 3}]", "'steps.0.flip': expected a map");
 }
 
 TEST(Config, EmptyPathsAreErrorsOfTheDocument) {

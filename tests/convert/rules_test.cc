@@ -21,7 +21,7 @@ Rules rules_of(const std::string& yaml) {
   return out;
 }
 
-std::string refusal(const std::string& yaml) {
+std::string rejection(const std::string& yaml) {
   try {
     rules_of(yaml);
   } catch (const Error& error) {
@@ -64,7 +64,7 @@ TEST(ConvertRules, AddToNumbersOfGroups) {
     EXPECT_EQ(error.code(), ErrorCode::kConfig);
     EXPECT_GT(error.location().line, 0);
   }
-  EXPECT_NE(refusal("- {drop: x, add: 1}\n").find("add needs match"), std::string::npos);
+  EXPECT_NE(rejection("- {drop: x, add: 1}\n").find("add needs match"), std::string::npos);
 }
 
 TEST(ConvertRules, TellWhatMatchesNothing) {
@@ -81,19 +81,19 @@ TEST(ConvertRules, TellWhatMatchesNothing) {
   }
 }
 
-TEST(ConvertRules, RefuseWhatIsNoRule) {
-  EXPECT_NE(refusal("a: b\n").find("list of rules"), std::string::npos);
-  EXPECT_NE(refusal("- {match: a}\n").find("rename is missing"), std::string::npos);
-  EXPECT_NE(refusal("- {match: a, drop: b, rename: c}\n").find("one of"), std::string::npos);
-  EXPECT_NE(refusal("- {drop: a, rename: b}\n").find("rename needs"), std::string::npos);
-  EXPECT_NE(refusal("- {drop: '['}\n").find("regular expression"), std::string::npos);
-  EXPECT_NE(refusal("- {match: '(a)(b)', rename: '$3'}\n").find("names a group"),
+TEST(ConvertRules, RejectWhatIsNoRule) {
+  EXPECT_NE(rejection("a: b\n").find("list of rules"), std::string::npos);
+  EXPECT_NE(rejection("- {match: a}\n").find("rename is missing"), std::string::npos);
+  EXPECT_NE(rejection("- {match: a, drop: b, rename: c}\n").find("one of"), std::string::npos);
+  EXPECT_NE(rejection("- {drop: a, rename: b}\n").find("rename needs"), std::string::npos);
+  EXPECT_NE(rejection("- {drop: '['}\n").find("regular expression"), std::string::npos);
+  EXPECT_NE(rejection("- {match: '(a)(b)', rename: '$3'}\n").find("names a group"),
             std::string::npos);
-  EXPECT_NE(refusal("- {transpose: a, perm: [0, 2]}\n").find("each axis"), std::string::npos);
-  EXPECT_NE(refusal("- {rename_all: a}\n").find("unknown key"), std::string::npos);
+  EXPECT_NE(rejection("- {transpose: a, perm: [0, 2]}\n").find("each axis"), std::string::npos);
+  EXPECT_NE(rejection("- {rename_all: a}\n").find("unknown key"), std::string::npos);
 }
 
-TEST(ConvertRules, NamesTooLongForExpressionsAreRefused) {
+TEST(ConvertRules, NamesTooLongForExpressionsAreRejected) {
   Rules rules = rules_of("- {drop: '(a|b)*c'}\n");
   EXPECT_THROW(rules.apply(std::string(100000, 'a')), Error);
 }

@@ -182,7 +182,7 @@ TEST_F(BadSamples, MaskValuesThatAreNotListed) {
   EXPECT_EQ(kept[0].data<int64_t>()[4], -100);
 }
 
-TEST_F(BadSamples, KeepIsRefusedWhereNothingCanBeKept) {
+TEST_F(BadSamples, KeepIsRejectedWhereNothingCanBeKept) {
   DatasetOptions numbers{.source = CsvFileOptions{.path = put("n.csv", "x\n1\n")}};
   EXPECT_FALSE(keep_bad_samples(numbers));
   auto data = make_dataset({.source = CsvFileOptions{.path = put("n.csv", "x\nword\n")}});
@@ -221,9 +221,9 @@ TEST_F(BadSamples, TheScanFindsBadSamplesAnywhere) {
   EXPECT_EQ(result.bad_count, 2);
   ASSERT_EQ(result.bad.size(), 2u);
   EXPECT_EQ(result.bad[0].index, 700);
-  const std::string refused = error_of([&] { check_bad_samples(result, {}, "train"); });
-  EXPECT_TRUE(has(refused, "n.csv:702: column 'x'")) << refused;
-  EXPECT_TRUE(has(refused, "(and 1 more bad samples in data.train")) << refused;
+  const std::string rejected = error_of([&] { check_bad_samples(result, {}, "train"); });
+  EXPECT_TRUE(has(rejected, "n.csv:702: column 'x'")) << rejected;
+  EXPECT_TRUE(has(rejected, "(and 1 more bad samples in data.train")) << rejected;
   LoaderOptions skipping{.on_bad_sample = BadSamplePolicy::kSkip};
   const std::vector<std::string> lines = check_bad_samples(scan(data, skipping), skipping, "train");
   ASSERT_EQ(lines.size(), 1u);
@@ -404,9 +404,9 @@ TEST_F(BadSamples, RowsThatABatchShowsToBeBad) {
     EXPECT_EQ(skipping.skipped_count(), 3);
     EXPECT_TRUE(has(skipping.skipped()[0].reason, "n.csv:3: is a third"));
   }
-  Loader refusing(data, {.batch_size = 4});
-  refusing.check_batches(thirds);
-  EXPECT_TRUE(has(error_of([&] { refusing.next(); }), "n.csv:3: is a third"));
+  Loader rejecting(data, {.batch_size = 4});
+  rejecting.check_batches(thirds);
+  EXPECT_TRUE(has(error_of([&] { rejecting.next(); }), "n.csv:3: is a third"));
   ScanOptions how;
   how.batch_check = thirds, how.group = 4;
   EXPECT_EQ(scan(data, {}, how).bad_count, 3);

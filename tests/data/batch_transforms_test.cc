@@ -265,7 +265,7 @@ std::string error_of(BatchTransformOptions o, bool boxes = false) {
   return "";
 }
 
-TEST(BatchTransforms, RefusesFieldsThatDoNotSuit) {
+TEST(BatchTransforms, RejectsFieldsThatDoNotSuit) {
   BatchTransformOptions o = mixup();
   o.fields = {"image", "lable"};
   EXPECT_NE(error_of(o).find("did you mean 'label'"), std::string::npos) << error_of(o);

@@ -269,18 +269,18 @@ TEST(DataConfig, ErrorsHavePlacesAndSuggestions) {
 }
 
 TEST(DataConfig, TransformsAreCheckedByTheSchema) {
-  const auto refused = [](const std::string& transforms, const std::string& text) {
+  const auto rejected = [](const std::string& transforms, const std::string& text) {
     const Error e = error_of(kDigits + transforms);
     EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("data.yaml:2"), std::string::npos) << e.what();
   };
-  refused("augment: [{horizontal_flip: {fields: image, probabilty: 1}}]",
-          "unknown key 'probabilty' in 'data.augment.0.horizontal_flip' (did you mean");
-  refused("transforms: [{resize: {fields: image, height: 5}}]", "'width' is missing");
-  refused("transforms: [{pad: {fields: image, pad: -1}}]", "'data.transforms.0.pad.pad'");
-  refused("transforms: [resize]", "'data.transforms.0': a transform reads `- name: {key: value}`");
-  refused("batch_augment: [{mixupp: {fields: image}}]",
-          "'data.batch_augment.0': unknown transform of batches 'mixupp'");
+  rejected("augment: [{horizontal_flip: {fields: image, probabilty: 1}}]",
+           "unknown key 'probabilty' in 'data.augment.0.horizontal_flip' (did you mean");
+  rejected("transforms: [{resize: {fields: image, height: 5}}]", "'width' is missing");
+  rejected("transforms: [{pad: {fields: image, pad: -1}}]", "'data.transforms.0.pad.pad'");
+  rejected("transforms: [resize]", "'data.transforms.0': a transform reads `- name: {key: value}`");
+  rejected("batch_augment: [{mixupp: {fields: image}}]",
+           "'data.batch_augment.0': unknown transform of batches 'mixupp'");
 }
 
 TEST(DataConfig, WeightsOfAMixtureNeedAShuffle) {

@@ -147,7 +147,7 @@ TEST_F(CsvDatasetTest, Vocabularies) {
   EXPECT_EQ(read(make("c\nred\n", {c}), 0)[0].data<int64_t>()[0], 1);
 }
 
-TEST_F(CsvDatasetTest, CategoriesThatAreNotUtf8AreRefusedWithTheirLine) {
+TEST_F(CsvDatasetTest, CategoriesThatAreNotUtf8AreRejectedWithTheirLine) {
   const std::string content = "c\naa\nz\xe9\nz\xea\n";
   const auto data = make(content, {categorical("c")});
   EXPECT_EQ(data->fields()[0].classes, (std::vector<std::string>{"aa"}));
@@ -160,7 +160,7 @@ TEST_F(CsvDatasetTest, CategoriesThatAreNotUtf8AreRefusedWithTheirLine) {
   EXPECT_LT(read(make(content, {hashed}), 1)[0].data<int64_t>()[0], 10);
 }
 
-TEST_F(CsvDatasetTest, ValuesThatDoNotFitTheTypeAreRefused) {
+TEST_F(CsvDatasetTest, ValuesThatDoNotFitTheTypeAreRejected) {
   CsvField x = numeric("a");
   x.dtype = DType::kI8;
   const auto data = make("a\n127\n128\n-129\n", {x});
@@ -183,27 +183,27 @@ TEST_F(CsvDatasetTest, ValuesThatDoNotFitTheTypeAreRefused) {
   EXPECT_TRUE(has(error_of([&] { make(many, {c}); }, ErrorCode::kConfig), "129 categories"));
 }
 
-TEST_F(CsvDatasetTest, OptionsWithoutEffectAreRefused) {
-  const auto refused = [&](CsvField field, const std::string& option) {
+TEST_F(CsvDatasetTest, OptionsWithoutEffectAreRejected) {
+  const auto rejected = [&](CsvField field, const std::string& option) {
     const std::string text = error_of([&] { make("a\n1\n", {field}); }, ErrorCode::kConfig);
     EXPECT_TRUE(has(text, "`" + option + "`")) << text;
   };
   CsvField x = numeric("a");
   x.buckets = 10;
-  refused(x, "buckets");
+  rejected(x, "buckets");
   x = numeric("a"), x.per_column = true;
-  refused(x, "per_column");
+  rejected(x, "per_column");
   x = numeric("a"), x.vocabulary = {"q"};
-  refused(x, "vocabulary");
+  rejected(x, "vocabulary");
   x = numeric("a"), x.fill = 3;
-  refused(x, "fill");
+  rejected(x, "fill");
   CsvField c = categorical("a");
   c.per_column = true;
-  refused(c, "per_column");
+  rejected(c, "per_column");
   c = categorical("a"), c.buckets = 4, c.vocabulary = {"q"};
-  refused(c, "vocabulary");
+  rejected(c, "vocabulary");
   c = categorical("a"), c.scaling = Scaling::kStandard;
-  refused(c, "scaling");
+  rejected(c, "scaling");
 }
 
 TEST_F(CsvDatasetTest, HeadersAndDataAreNotMistakenForEachOther) {
@@ -377,7 +377,7 @@ TEST_F(CsvDatasetTest, ScalingOfARandomPartUsesThatPart) {
   EXPECT_NEAR(squares / 20, 1, 1e-5);
 }
 
-TEST_F(CsvDatasetTest, StatisticsThatDoNotFitTheColumnsAreRefused) {
+TEST_F(CsvDatasetTest, StatisticsThatDoNotFitTheColumnsAreRejected) {
   CsvField x = numeric("x");
   x.shift = {1, 2}, x.factor = {1, 2};
   EXPECT_TRUE(has(error_of([&] { make("x\n1\n", {x}); }, ErrorCode::kConfig), "1 columns"));

@@ -306,7 +306,7 @@ TEST(ImageFolder, KnownClassesNumberTheLabels) {
   std::filesystem::remove_all(root);
 }
 
-TEST(TextDataset, TextThatIsNotUtf8IsRefusedWithItsPlace) {
+TEST(TextDataset, TextThatIsNotUtf8IsRejectedWithItsPlace) {
   const std::string path = scratch("latin1.txt");
   write_file_atomically(path,
                         "abc\nd\xe9"

@@ -55,7 +55,7 @@ TEST(SoundTransforms, SoundsOfDifferentLengthsStayPadded) {
   EXPECT_NEAR(sample[0].data<float>()[0], std::log(1e-10), 1e-4);
 }
 
-TEST(SoundTransforms, RefusesWrongFrequenciesAndFields) {
+TEST(SoundTransforms, RejectsWrongFrequenciesAndFields) {
   TransformOptions o = log_mel();
   o.high_frequency = 4001;
   EXPECT_THROW(make_transform(o), Error);

@@ -145,7 +145,7 @@ TEST_F(Sources, FoldsPartitionTheData) {
   }
 }
 
-TEST_F(Sources, RefusesSplitsThatContradictThemselves) {
+TEST_F(Sources, RejectsSplitsThatContradictThemselves) {
   DatasetOptions o = patients();
   o.split = {{"train", 0.5}, {"valid", 0.5}};
   o.part = "train";
@@ -258,7 +258,7 @@ TEST_F(Sources, ParquetOfEveryCodecAndPage) {
   EXPECT_EQ(late->source_index(0), 270);
 }
 
-TEST_F(Sources, ParquetThatIsRefused) {
+TEST_F(Sources, ParquetThatIsRejected) {
   CsvFileOptions records;
   records.format = RecordFormat::kParquet;
   records.path = "tests/data/parquet/nested.parquet";

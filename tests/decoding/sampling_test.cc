@@ -87,7 +87,7 @@ TEST(SampleToken, MinPKeepsThoseWithAShareOfTheLargest) {
   expect_shares(options, {1, 4});
 }
 
-TEST(SamplingOptions, AreRefusedOutOfTheirRange) {
+TEST(SamplingOptions, AreRejectedOutOfTheirRange) {
   const auto message = [](const SamplingOptions& options) -> std::string {
     try {
       options.check();

@@ -51,7 +51,7 @@ TEST(StopFilter, DoesNotDependOnThePieces) {
   }
 }
 
-TEST(StopFilter, RefusesAnEmptyText) { EXPECT_THROW(StopFilter({"a", ""}), Error); }
+TEST(StopFilter, RejectsAnEmptyText) { EXPECT_THROW(StopFilter({"a", ""}), Error); }
 
 }  // namespace
 }  // namespace paddle::decoding

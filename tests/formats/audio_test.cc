@@ -34,7 +34,7 @@ TEST(Sound, FlacHasTheSamplesOfWav) {
   }
 }
 
-TEST(Sound, DamagedFilesAreRefused) {
+TEST(Sound, DamagedFilesAreRejected) {
   for (const char* name : {"tone.flac", "stereo.flac", "tone.wav"}) {
     const std::string good = content_of(name);
     for (size_t size = 0; size < good.size(); size += 1 + good.size() / 97)

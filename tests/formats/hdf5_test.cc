@@ -66,7 +66,7 @@ std::string outcome(const std::string& path) {
   }
 }
 
-TEST(Hdf5, OtherFilesAreRefused) {
+TEST(Hdf5, OtherFilesAreRejected) {
   EXPECT_EQ(outcome(kData + "elsewhere.h5"), "the dataset 'outside' is in other files");
   EXPECT_EQ(outcome(kData + "state.pth"),
             "is an archive without model.weights.h5, so not one of Keras");
@@ -77,16 +77,16 @@ TEST(Hdf5, DamagedFilesEndWithAnError) {
   std::ifstream in(kData + "weights.h5", std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
   const std::string path = testing::TempDir() + "damaged.h5";
-  int refused = 0;
+  int rejected = 0;
   for (size_t at = 0; at < bytes.size(); at += 97) {
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ 0x5a);
     std::ofstream(path, std::ios::binary) << changed;
-    refused += outcome(path) != "read" ? 1 : 0;
+    rejected += outcome(path) != "read" ? 1 : 0;
     std::ofstream(path, std::ios::binary) << bytes.substr(0, at);
     EXPECT_NE(outcome(path), "read") << at;
   }
-  EXPECT_GT(refused, 0);
+  EXPECT_GT(rejected, 0);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST(ImageFormats, PixelsAreThoseOfPillow) {
   }
 }
 
-TEST(ImageFormats, SixteenBitTiffIsReducedOrRefused) {
+TEST(ImageFormats, SixteenBitTiffIsReducedOrRejected) {
   const std::string path = kFolder + "images/rgb16_deflate.tif";
   const Image whole = read_image(path, 3, SampleDepth::kSixteen);
   const Image reduced = read_image(path, 3, SampleDepth::kReduced);
@@ -117,13 +117,13 @@ TEST(ImageFormats, IndicesAndGreyValuesAreKeptForMasks) {
 }
 
 TEST(ImageFormats, WhatIsNotReadIsNamed) {
-  const auto refused = [](const std::string& name) {
+  const auto rejected = [](const std::string& name) {
     return error_of(read_file(kFolder + "images/" + name));
   };
-  EXPECT_NE(refused("floats.tif").find("floating-point"), std::string::npos);
-  EXPECT_NE(refused("signed.tif").find("signed"), std::string::npos);
-  EXPECT_NE(refused("deep.tif").find("32 bits a sample, expected 8 or 16"), std::string::npos);
-  EXPECT_NE(refused("animated.webp").find("animated"), std::string::npos);
+  EXPECT_NE(rejected("floats.tif").find("floating-point"), std::string::npos);
+  EXPECT_NE(rejected("signed.tif").find("signed"), std::string::npos);
+  EXPECT_NE(rejected("deep.tif").find("32 bits a sample, expected 8 or 16"), std::string::npos);
+  EXPECT_NE(rejected("animated.webp").find("animated"), std::string::npos);
   const std::string bmp = read_file(kFolder + "images/rgb.bmp");
   EXPECT_NE(error_of(patched(bmp, 30, little(4, 4))).find("24 bits a pixel and compression 4"),
             std::string::npos);
@@ -136,7 +136,7 @@ TEST(ImageFormats, WhatIsNotReadIsNamed) {
 }
 
 // Files of a few hundred bytes that declare gigabytes.
-TEST(ImageFormats, LyingHeadersAreRefusedBeforeMemoryIsTaken) {
+TEST(ImageFormats, LyingHeadersAreRejectedBeforeMemoryIsTaken) {
   const std::string tiff = read_file(kFolder + "images/grey.tif");
   const std::string tiles = read_file(kFolder + "images/tiles_deflate.tif");
   const std::string huge = with_tag(with_tag(tiff, 256, 1u << 20), 257, 1u << 20);
@@ -163,7 +163,7 @@ TEST(ImageFormats, LyingHeadersAreRefusedBeforeMemoryIsTaken) {
   EXPECT_NE(error_of(large).find("declares 16384 x 16384 pixels"), std::string::npos);
 }
 
-TEST(ImageFormats, DamagedFilesAreRefusedNotCrashedOn) {
+TEST(ImageFormats, DamagedFilesAreRejectedNotCrashedOn) {
   for (const auto& entry : std::filesystem::directory_iterator(kFolder + "images")) {
     const std::string whole = read_file(entry.path().string());
     const bool is_read = error_of(whole).empty();

@@ -37,7 +37,7 @@ TEST(Image, Png) {
 }
 
 // The file stores x * 40 * 257.
-TEST(Image, SixteenBitPngKeepsItsBitsOrIsRefused) {
+TEST(Image, SixteenBitPngKeepsItsBitsOrIsRejected) {
   const std::string path = kFixtures + "sixteen_bit.png";
   const Image whole = read_image(path, 3, SampleDepth::kSixteen);
   ASSERT_EQ(whole.wide.size(), 4u * 6 * 3);
@@ -168,7 +168,7 @@ TEST(Image, WritesPng) {
   std::filesystem::remove(path);
 }
 
-TEST(Image, DamagedFilesAreRefusedNotCrashedOn) {
+TEST(Image, DamagedFilesAreRejectedNotCrashedOn) {
   for (const char* name : {"rgb.png", "rgb.jpg", "palette.png", "sixteen_bit.png"}) {
     const std::string whole = read_file(kFixtures + name);
     const auto decode = [&](const std::string& content) {
@@ -194,7 +194,7 @@ TEST(Image, DamagedFilesAreRefusedNotCrashedOn) {
   }
 }
 
-TEST(Image, HugeSizesAreRefusedBeforeMemoryIsTaken) {
+TEST(Image, HugeSizesAreRejectedBeforeMemoryIsTaken) {
   std::string content = read_file(kFixtures + "rgb.png");
   const std::string huge("\x00\x7f\xff\xff\x00\x7f\xff\xff", 8);
   content.replace(16, 8, huge);
@@ -215,7 +215,7 @@ TEST(Idx, PlainAndGzip) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(floats.number(i), static_cast<double>(i));
 }
 
-TEST(Idx, DamagedFilesAreRefused) {
+TEST(Idx, DamagedFilesAreRejected) {
   const std::string path = testing::TempDir() + "/paddle_" + std::to_string(::getpid()) + ".idx";
   for (const char* name : {"images.idx", "images.idx.gz", "floats.idx"}) {
     const std::string whole = read_file(kFixtures + name);

@@ -79,7 +79,7 @@ TEST(Npy, ReadsOrdersAndVersions) {
   EXPECT_EQ(read_npy(kFixtures + "fortran.npy").shape, (Dims{2, 3, 4}));
 }
 
-TEST(Npy, RefusesWhatItCannotHold) {
+TEST(Npy, RejectsWhatItCannotHold) {
   EXPECT_NE(error_of([] { read_npy(kFixtures + "structured.npy"); }).find("structured"),
             std::string::npos);
   EXPECT_NE(error_of([] { read_npy(kFixtures + "strings.npy"); }).find("contains strings"),
@@ -155,7 +155,7 @@ TEST(Npy, HostileHeaders) {
   file("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "        ");
 }
 
-// Every file that is cut short or has one byte changed is read right or refused; nothing else.
+// Every file that is cut short or has one byte changed is read right or rejected; nothing else.
 TEST(Npz, DamagedArchivesNeverCrash) {
   for (const char* name : {"types.npz", "types_deflated.npz", "zip64.npz"}) {
     const std::string whole = read_file(kFixtures + name);

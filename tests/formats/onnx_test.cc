@@ -23,7 +23,7 @@ class OnnxFile : public testing::Test {
     write_file_atomically(folder_ + "/" + name, bytes);
     return folder_ + "/" + name;
   }
-  std::string refusal(const std::string& bytes) {
+  std::string rejection(const std::string& bytes) {
     const std::string path = write(bytes);
     try {
       read_model(path);
@@ -72,31 +72,31 @@ TEST_F(OnnxFile, SmallAndTypedTensorsAreTheSame) {
   EXPECT_EQ(read_model(write(with_tensor(typed))).graph.initializers[0].array.integer(2), 127);
 }
 
-TEST_F(OnnxFile, EveryPrefixIsRefusedOrRead) {
+TEST_F(OnnxFile, EveryPrefixIsRejectedOrRead) {
   const std::string bytes = with_tensor(onnx_tensor("w", 1, {100, 3}, floats(300)));
   size_t read = 0;
   for (size_t size = 0; size < bytes.size(); size += size < 200 ? 1 : 37)
-    if (refusal(bytes.substr(0, size)).empty()) ++read;
+    if (rejection(bytes.substr(0, size)).empty()) ++read;
   EXPECT_LT(read, 12u);  // those that end at a field of the outermost message
 }
 
 TEST_F(OnnxFile, AFileCannotNameThePlaceOfAPayload) {
   const std::string forged = number_field(1, 1000) + number_field(2, 1) + bytes_field(8, "w") +
                              number_field(100001, 0) + number_field(100002, 4000);
-  EXPECT_NE(refusal(with_tensor(forged)).find("needs 1000 values"), std::string::npos);
+  EXPECT_NE(rejection(with_tensor(forged)).find("needs 1000 values"), std::string::npos);
 }
 
 TEST_F(OnnxFile, SizesMustFit) {
-  EXPECT_NE(refusal(with_tensor(onnx_tensor("w", 1, {100, 3}, floats(299)))).find("1200 bytes"),
+  EXPECT_NE(rejection(with_tensor(onnx_tensor("w", 1, {100, 3}, floats(299)))).find("1200 bytes"),
             std::string::npos);
-  EXPECT_NE(refusal(with_tensor(onnx_tensor("w", 1, {-1, 3}, ""))).find("negative"),
+  EXPECT_NE(rejection(with_tensor(onnx_tensor("w", 1, {-1, 3}, ""))).find("negative"),
             std::string::npos);
   const int64_t huge = int64_t{1} << 40;
-  EXPECT_NE(refusal(with_tensor(onnx_tensor("w", 1, {huge, huge}, ""))).find("impossible"),
+  EXPECT_NE(rejection(with_tensor(onnx_tensor("w", 1, {huge, huge}, ""))).find("impossible"),
             std::string::npos);
-  EXPECT_NE(refusal(with_tensor(onnx_tensor("w", 1, {int64_t{1} << 36}, ""))).find("needs"),
+  EXPECT_NE(rejection(with_tensor(onnx_tensor("w", 1, {int64_t{1} << 36}, ""))).find("needs"),
             std::string::npos);
-  EXPECT_NE(refusal(with_tensor(onnx_tensor("w", 77, {1}, "x"))).find("element type 77"),
+  EXPECT_NE(rejection(with_tensor(onnx_tensor("w", 77, {1}, "x"))).find("element type 77"),
             std::string::npos);
 }
 
@@ -105,7 +105,7 @@ TEST_F(OnnxFile, NestingIsBounded) {
   for (int i = 0; i < 2000; ++i)
     graph = onnx_graph({onnx_node("If", {"x"}, {"y"}, {graph_attribute("then_branch", graph)})}, {},
                        {});
-  EXPECT_NE(refusal(onnx_model(graph)).find("nested"), std::string::npos);
+  EXPECT_NE(rejection(onnx_model(graph)).find("nested"), std::string::npos);
 }
 
 TEST_F(OnnxFile, ExternalDataStaysInTheFolder) {
@@ -119,7 +119,7 @@ TEST_F(OnnxFile, ExternalDataStaysInTheFolder) {
               299);
   fs::create_symlink("w.bin", folder_ + "/link.bin");
   fs::create_directories(folder_ + "/inner");
-  const std::pair<const char*, const char*> kRefused[] = {
+  const std::pair<const char*, const char*> kRejected[] = {
       {"../w.bin", "inside the model's folder"},
       {"/etc/passwd", "inside the model's folder"},
       {"inner/../w.bin", "inside the model's folder"},
@@ -127,12 +127,13 @@ TEST_F(OnnxFile, ExternalDataStaysInTheFolder) {
       {"nothing.bin", "does not exist"},
       {"inner", "not a regular file"},
       {"", "has no location"}};
-  for (const auto& [location, reason] : kRefused)
-    EXPECT_NE(refusal(with_tensor(external_tensor("w", {100, 3}, location))).find(reason),
+  for (const auto& [location, reason] : kRejected)
+    EXPECT_NE(rejection(with_tensor(external_tensor("w", {100, 3}, location))).find(reason),
               std::string::npos)
         << location;
-  EXPECT_NE(refusal(with_tensor(external_tensor("w", {100, 4}, "w.bin"))).find("exceed that file"),
-            std::string::npos);
+  EXPECT_NE(
+      rejection(with_tensor(external_tensor("w", {100, 4}, "w.bin"))).find("exceed that file"),
+      std::string::npos);
 }
 
 }  // namespace

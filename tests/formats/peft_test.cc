@@ -64,7 +64,7 @@ TEST_F(PeftPatterns, AreExpressionsInTheOrderOfTheFile) {
   EXPECT_EQ(scale(R"("use_rslora": true, "rank_pattern": {"q_proj": 16})", 0, "q_proj"), 4);
 }
 
-TEST_F(PeftPatterns, WhatIsNotComputedIsRefused) {
+TEST_F(PeftPatterns, WhatIsNotComputedIsRejected) {
   EXPECT_NE(error_of(R"("alpha_pattern": {"(": 64})").find("alpha_pattern: '(': missing"),
             std::string::npos);
   EXPECT_NE(error_of(R"("rank_pattern": {"q_proj": 0})").find("rank_pattern: 'q_proj' is 0"),

@@ -1,5 +1,5 @@
 // Weight files of PyTorch and PaddlePaddle against the values that those wrote (make_pickles.py),
-// and pickles that must be refused.
+// and pickles that must be rejected.
 
 #include "formats/pickle/pickle.h"
 
@@ -137,7 +137,7 @@ TEST(PaddleParams, NamesComeFromTheProgram) {
   }
 }
 
-TEST(PaddleParams, DamagedFilesAreRefused) {
+TEST(PaddleParams, DamagedFilesAreRejected) {
   std::ifstream in(kData + "program.pdiparams", std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
   const std::string path = testing::TempDir() + "damaged.pdiparams";
@@ -180,7 +180,7 @@ TEST(Pickle, NothingIsExecuted) {
             "damaged pickle at byte 23: unknown instruction 111");
 }
 
-TEST(Pickle, DamagedFilesAreRefused) {
+TEST(Pickle, DamagedFilesAreRejected) {
   EXPECT_EQ(outcome(""), "damaged pickle at byte 0: it ends early");
   EXPECT_EQ(outcome("\x80\x04}."), "it holds no tensors");
   EXPECT_EQ(outcome("\x80\x09}."), "damaged pickle at byte 2: it has an unknown protocol");

@@ -86,7 +86,7 @@ TEST(Safetensors, WritesToAMappedTensorStayInMemory) {
   std::filesystem::remove(path);
 }
 
-std::string refusal(const std::string& header, const std::string& data, uint64_t length) {
+std::string rejection(const std::string& header, const std::string& data, uint64_t length) {
   const std::string path = scratch("hostile");
   std::string content(reinterpret_cast<const char*>(&length), 8);
   write_file_atomically(path, content + header + data);
@@ -103,34 +103,34 @@ std::string refusal(const std::string& header, const std::string& data, uint64_t
   return message;
 }
 
-std::string refusal(const std::string& header, const std::string& data = "") {
-  return refusal(header, data, header.size());
+std::string rejection(const std::string& header, const std::string& data = "") {
+  return rejection(header, data, header.size());
 }
 
 TEST(Safetensors, HostileFiles) {
-  refusal("{}", "", 1000);
-  refusal("{}", "", ~uint64_t{0});
-  refusal("");
-  refusal("[]");
-  refusal("{\"a\": 1}");
-  refusal("{");
-  refusal(std::string(100000, '['));
-  refusal("{\"a\": " + std::string(100000, '['));
+  rejection("{}", "", 1000);
+  rejection("{}", "", ~uint64_t{0});
+  rejection("");
+  rejection("[]");
+  rejection("{\"a\": 1}");
+  rejection("{");
+  rejection(std::string(100000, '['));
+  rejection("{\"a\": " + std::string(100000, '['));
   const std::string t = "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}";
-  EXPECT_NE(refusal("{\"x\":" + t + "}", "abc").find("cut short"), std::string::npos);
-  EXPECT_NE(refusal("{\"x\":" + t + "}", "abcde").find("file has 5"), std::string::npos);
-  refusal("{\"x\":" + t + ",\"x\":" + t + "}", "abcd");
-  EXPECT_NE(refusal("{\"x\":" + t + ",\"y\":" + t + "}", "abcd").find("overlapping another"),
+  EXPECT_NE(rejection("{\"x\":" + t + "}", "abc").find("cut short"), std::string::npos);
+  EXPECT_NE(rejection("{\"x\":" + t + "}", "abcde").find("file has 5"), std::string::npos);
+  rejection("{\"x\":" + t + ",\"x\":" + t + "}", "abcd");
+  EXPECT_NE(rejection("{\"x\":" + t + ",\"y\":" + t + "}", "abcd").find("overlapping another"),
             std::string::npos);
-  refusal("{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", "abcd");
-  refusal("{\"x\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", "abcd");
-  refusal("{\"x\":{\"dtype\":\"Q9\",\"shape\":[1],\"data_offsets\":[0,4]}}", "abcd");
-  refusal("{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", "abcdefgh");
-  refusal("{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", "abcd");
-  refusal(
+  rejection("{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", "abcd");
+  rejection("{\"x\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", "abcd");
+  rejection("{\"x\":{\"dtype\":\"Q9\",\"shape\":[1],\"data_offsets\":[0,4]}}", "abcd");
+  rejection("{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", "abcdefgh");
+  rejection("{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", "abcd");
+  rejection(
       "{\"x\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4611686018427387904],"
       "\"data_offsets\":[0,0]}}");
-  refusal("{\"__metadata__\":{\"a\":1}}");
+  rejection("{\"__metadata__\":{\"a\":1}}");
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ std::string read_all_requests(std::string_view bytes, size_t piece) {
       }
       if (buffer.size() > limits.head + piece + 4) std::abort();
     }
-  } catch (const HttpRefusal& refusal) {
-    out += std::to_string(refusal.status);
+  } catch (const HttpError& rejection) {
+    out += std::to_string(rejection.status);
   }
   return out;
 }

@@ -117,7 +117,7 @@ TEST(BeamSearch, MoreBeamsAreNoWorseOnTheWhole) {
   }
 }
 
-TEST(BeamSearch, RefusesNanAndOtherShapes) {
+TEST(BeamSearch, RejectsNanAndOtherShapes) {
   const auto run = [](Array scores) {
     SearchOptions options;
     options.max_length = 2;

@@ -186,7 +186,7 @@ TEST(Streams, ShareTheWeights) {
   EXPECT_LT(resident() - before, 64 << 20);  // the size of one more matrix
 }
 
-TEST(Streams, RefuseStatesThatPassFromRunToRun) {
+TEST(Streams, RejectStatesThatPassFromRunToRun) {
   const auto model = load(
       "inputs: {x: 'float32[n]'}\n"
       "model: |\n"

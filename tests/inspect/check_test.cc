@@ -90,7 +90,7 @@ TEST(Tables, CountFailuresAndUnknownOperations) {
 {"name": "bad", "op": "exp", "args": {"x": {"array": "x"}}, "outputs": ["y"]}
 {"name": "unknown", "op": "sqroot", "args": {}, "outputs": []}
 {"name": "missing", "op": "sqrt", "args": {"x": {"array": "z"}}, "outputs": ["y"]}
-{"name": "refused", "op": "sqrt", "args": {"x": {"array": "x"}, "axis": 1}, "error": true}
+{"name": "rejected", "op": "sqrt", "args": {"x": {"array": "x"}, "axis": 1}, "error": true}
 {"name": "accepted", "op": "sqrt", "args": {"x": {"array": "x"}}, "error": true}
 )";
   std::vector<std::string> lines;
@@ -101,7 +101,7 @@ TEST(Tables, CountFailuresAndUnknownOperations) {
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_TRUE(lines[0].starts_with("bad: eager: output 0: ")) << lines[0];
   EXPECT_EQ(lines[1], "unknown: unknown operation 'sqroot' (did you mean 'sqrt'?)");
-  EXPECT_EQ(lines[3], "accepted: eager: not refused");
+  EXPECT_EQ(lines[3], "accepted: eager: not rejected");
   std::ofstream(folder + "/t.jsonl") << "{\"op\": \"sqrt\"}\nnonsense\n";
   EXPECT_THROW(check_table(folder + "/t.jsonl", {}, [](const std::string&) {}), Error);
   std::filesystem::remove_all(folder);

@@ -1,4 +1,4 @@
-// The body language: tokens, grammar, and texts that must be refused with a place.
+// The body language: tokens, grammar, and texts that must be rejected with a place.
 #include "lang/syntax/parser.h"
 
 #include <gtest/gtest.h>
@@ -129,7 +129,7 @@ TEST(Parser, PointsIntoTheFile) {
       "'|' after its key)");
 }
 
-TEST(Parser, RefusesWhatIsNotTheLanguage) {
+TEST(Parser, RejectsWhatIsNotTheLanguage) {
   for (const char* bad : {"def f(x): return x",
                           "import os",
                           "x = lambda y: y",

@@ -1,4 +1,4 @@
-// Model files: sections, includes, variants, overrides, and what is refused from the text alone.
+// Model files: sections, includes, variants, overrides, and what is rejected from the text alone.
 #include "lang/syntax/program.h"
 
 #include <cstdio>
@@ -151,7 +151,7 @@ outputs: [a, a]
   }
 }
 
-TEST(Program, RefusesWrongFiles) {
+TEST(Program, RejectsWrongFiles) {
   for (const char* bad : {
            "3",
            "[]",

@@ -181,7 +181,7 @@ TEST_P(CachedAttention, OfAPagedCacheIsTheSame) {
             0);
 }
 
-TEST_P(CachedAttention, BlocksOutsideOfTheCacheAreRefused) {
+TEST_P(CachedAttention, BlocksOutsideOfTheCacheAreRejected) {
   const Array one = drawn(1, kGroups), query = drawn(1, kHeads);
   for (const int64_t block : {int64_t{-1}, kSlots / 16, int64_t{1} << 60}) {
     blocks_ = Tensor(Array::from(std::vector<int64_t>{0, block}, {2}));
@@ -194,7 +194,7 @@ TEST_P(CachedAttention, BlocksOutsideOfTheCacheAreRefused) {
   EXPECT_THROW(attend(query, {16}, {17}), Error);
 }
 
-TEST_P(CachedAttention, PlacesOutsideOfTheCacheAreRefused) {
+TEST_P(CachedAttention, PlacesOutsideOfTheCacheAreRejected) {
   const Array one = drawn(1, kGroups), query = drawn(1, kHeads);
   EXPECT_THROW(store(one, one, {kSlots}), Error);
   EXPECT_THROW(attend(query, {0}, {kSlots + 1}), Error);

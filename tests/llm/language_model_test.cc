@@ -242,7 +242,7 @@ TEST(Adapters, ShareTheModelWithItselfAlone) {
   EXPECT_EQ(std::vector<float>(logits, logits + vocab_size), before);
 }
 
-TEST(Adapters, RefuseWhatDoesNotFit) {
+TEST(Adapters, RejectWhatDoesNotFit) {
   runtime::register_backends();
   const auto message = [](const std::string& model, const std::string& adapter) -> std::string {
     try {
@@ -410,7 +410,7 @@ TEST(LanguageModel, PerplexityIsThatOfNumPy) {
 }
 
 /// The message for the llama folder with one change of its config.json.
-std::string refusal(const std::string& what, const std::string& with) {
+std::string rejection(const std::string& what, const std::string& with) {
   runtime::register_backends();
   const auto folder = std::filesystem::temp_directory_path() / str("paddle_llm_test.", getpid());
   std::filesystem::create_directories(folder);
@@ -436,34 +436,34 @@ std::string refusal(const std::string& what, const std::string& with) {
 
 TEST(LanguageModel, KeysOfPublishedConfigsAreKnown) {
   // As in the folder of SmolLM2-135M-Instruct.
-  EXPECT_EQ(refusal("\"vocab_size\"",
-                    "\"is_llama_config\": true, \"rope_interleaved\": false, "
-                    "\"transformers.js_config\": {\"kv_cache_dtype\": {\"q4f16\": \"float16\"}}, "
-                    "\"vocab_size\""),
+  EXPECT_EQ(rejection("\"vocab_size\"",
+                      "\"is_llama_config\": true, \"rope_interleaved\": false, "
+                      "\"transformers.js_config\": {\"kv_cache_dtype\": {\"q4f16\": \"float16\"}}, "
+                      "\"vocab_size\""),
             "accepted");
   // As older versions of transformers wrote every option of generation.
-  EXPECT_EQ(refusal("\"vocab_size\"",
-                    "\"do_sample\": false, \"top_p\": 1.0, \"return_dict\": true, "
-                    "\"id2label\": {\"0\": \"LABEL_0\"}, \"vocab_size\""),
+  EXPECT_EQ(rejection("\"vocab_size\"",
+                      "\"do_sample\": false, \"top_p\": 1.0, \"return_dict\": true, "
+                      "\"id2label\": {\"0\": \"LABEL_0\"}, \"vocab_size\""),
             "accepted");
-  EXPECT_EQ(refusal("\"vocab_size\"", "\"rope_interleaved\": true, \"vocab_size\""),
+  EXPECT_EQ(rejection("\"vocab_size\"", "\"rope_interleaved\": true, \"vocab_size\""),
             "config.json: models of type 'llama' are supported only where not "
             "rope_interleaved; rope_interleaved is True");
 }
 
-TEST(LanguageModel, WhatTheFamilyDoesNotKnowIsRefused) {
-  EXPECT_NE(refusal("\"rope_type\"", "\"truncate\": false, \"rope_type\"")
+TEST(LanguageModel, WhatTheFamilyDoesNotKnowIsRejected) {
+  EXPECT_NE(rejection("\"rope_type\"", "\"truncate\": false, \"rope_type\"")
                 .find("does not know the key 'rope_parameters.truncate', which may change"),
             std::string::npos);
-  EXPECT_EQ(refusal("\"vocab_size\"", "\"new_trick\": 3, \"vocab_size\""),
+  EXPECT_EQ(rejection("\"vocab_size\"", "\"new_trick\": 3, \"vocab_size\""),
             "config.json: the family does not know the key 'new_trick', which may change the "
             "model; list it in `ignored_keys` of its `sources` if it does not");
-  EXPECT_EQ(refusal("\"silu\"", "\"gelu\""),
+  EXPECT_EQ(rejection("\"silu\"", "\"gelu\""),
             "config.json: models of type 'llama' are supported only where (hidden_act or \"silu\") "
             "== \"silu\"; hidden_act is 'gelu'");
-  EXPECT_EQ(refusal("\"model_type\": \"llama\"", "\"model_type\": \"mamba\""),
+  EXPECT_EQ(rejection("\"model_type\": \"llama\"", "\"model_type\": \"mamba\""),
             kFamily + ": has no `sources` for huggingface models of type 'mamba'");
-  EXPECT_EQ(refusal("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1").substr(0, 50),
+  EXPECT_EQ(rejection("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1").substr(0, 50),
             " the model does not use the weight 'model.layers.1");
 }
 

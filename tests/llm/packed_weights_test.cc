@@ -307,7 +307,7 @@ TEST(PackedWeight, ProductsInOnePassAreThoseOneByOne) {
           compare_products(rows, bits, with_floats, rows == 13, normed);
 }
 
-TEST(PackedWeight, ListsThatDoNotFitAreRefused) {
+TEST(PackedWeight, ListsThatDoNotFitAreRejected) {
   runtime::EagerExecutor executor;
   const InterpreterScope scope(executor);
   const Tensor x(Array::zeros(DType::kF32, {1, 64})), blocks(Array::zeros(DType::kU8, {4, 36})),
@@ -321,7 +321,7 @@ TEST(PackedWeight, ListsThatDoNotFitAreRefused) {
   EXPECT_THROW(ops::packed_linears(x, {blocks, blocks}, {}, norm, two, 64), Error);
 }
 
-TEST(PackedWeight, OfAnotherFormOrSizeIsRefused) {
+TEST(PackedWeight, OfAnotherFormOrSizeIsRejected) {
   runtime::EagerExecutor executor;
   const InterpreterScope scope(executor);
   const Array x = Array::zeros(DType::kF32, {1, 64}), blocks = Array::zeros(DType::kU8, {4, 36});

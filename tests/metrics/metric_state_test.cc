@@ -239,7 +239,7 @@ TEST(MetricState, DeterminationKeepsItsDigitsFarFromZero) {
   EXPECT_TRUE(std::isnan(metric->result()));  // labels that are all equal
 }
 
-TEST(MetricState, WhatIsCutOffIsRefused) {
+TEST(MetricState, WhatIsCutOffIsRejected) {
   auto metric = make_metric({.name = "auc"});
   const Case c = cases(9)[0];
   see(*metric, c, 0, 9, 9);

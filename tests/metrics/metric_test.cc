@@ -1,5 +1,5 @@
 // Metrics over shards give the value of the whole, equal the definitions (reference values from
-// scikit-learn 1.5), and are refused where they are not defined.
+// scikit-learn 1.5), and are rejected where they are not defined.
 
 #include <gtest/gtest.h>
 
@@ -78,13 +78,13 @@ TEST(Metric, ChannelsFirst) {
   EXPECT_DOUBLE_EQ(value("accuracy", {square}, {{"axis", int64_t{-1}}}), 1.0);
 }
 
-TEST(Metric, OneHotLabelsAreRefusedUnlessDecisionsAreMeant) {
+TEST(Metric, OneHotLabelsAreRejectedUnlessDecisionsAreMeant) {
   const Operands one_hot = {floats({2, -1, -1, 3}, {2, 2}), integers({1, 0, 1, 0}, {2, 2})};
   EXPECT_THROW(value("accuracy", {one_hot}), Error);
   EXPECT_DOUBLE_EQ(value("accuracy", {one_hot}, {{"multilabel", true}}), 0.5);
 }
 
-TEST(Metric, LabelsThatAreNoClassesAreRefused) {
+TEST(Metric, LabelsThatAreNoClassesAreRejected) {
   EXPECT_THROW(value("accuracy", {binary({1, -1}, {1, -1})}), Error);
   EXPECT_THROW(value("auc", {binary({1, -1}, {1, -1})}), Error);
   EXPECT_THROW(value("accuracy", {{kScores, integers({0, 1, 2, 3}, {4})}}), Error);
@@ -174,7 +174,7 @@ TEST(Metric, AverageCountsBatchValuesBySamples) {
   EXPECT_DOUBLE_EQ(value("average", {{floats({1, 2}, {2})}, {floats({6}, {1})}}), 3.0);
 }
 
-TEST(Metric, UnknownNamesAndOptionsAreRefused) {
+TEST(Metric, UnknownNamesAndOptionsAreRejected) {
   EXPECT_THROW(make_metric({.name = "acuracy"}), Error);
   EXPECT_THROW(make_metric({.name = "accuracy", .options = {{"topk", int64_t{3}}}}), Error);
   EXPECT_THROW(make_metric({.name = "accuracy", .options = {{"k", int64_t{0}}}}), Error);

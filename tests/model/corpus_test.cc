@@ -144,7 +144,7 @@ std::vector<Wrong> read_wrong(const fs::path& file) {
   return out;
 }
 
-TEST(Corpus, WrongModelsAreRefusedWithOnePlacedLine) {
+TEST(Corpus, WrongModelsAreRejectedWithOnePlacedLine) {
   size_t count = 0;
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(kFolder / "bad"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `step:` bodies train as the `loss:` that they stand for, compiled and eagerly; models that ask for
-# the values of dims train; what a step cannot be is refused with a place.
+# the values of dims train; what a step cannot be is rejected with a place.
 set -uo pipefail
 bin="${PADDLE_BIN:?}"
 folder="$(mktemp -d)"
@@ -37,9 +37,9 @@ same() {
   fi
 }
 
-refused() {
+rejected() {
   local status=0
-  "$bin/paddle-train" "$folder/$1.yaml" --output "$folder/refused" > "$folder/out" 2>&1 || status=$?
+  "$bin/paddle-train" "$folder/$1.yaml" --output "$folder/rejected" > "$folder/out" 2>&1 || status=$?
   if [[ "$status" != 3 ]] || ! grep -qF -- "$2" "$folder/out"; then
     echo "FAIL: $1 gave $status, expected 3 with '$2':"; head -3 "$folder/out"; failures=$((failures + 1))
   fi
@@ -89,16 +89,16 @@ awk 'NR == 1 { first = $1 } END { exit !(NR == 3 && $1 < first) }' <<< "$compile
 config part net.yaml 'step: |' '  update(cross_entropy(logits, label), only="carry.*")'
 [[ -n "$(losses part)" ]] || { echo "FAIL: an update of some parameters"; failures=$((failures + 1)); }
 config several net.yaml 'step: |' '  update(cross_entropy(logits, label), optimizer="d")'
-refused several "several.yaml:3:3: update: optimizer=\"d\" needs 'optimizers:' in the config"
+rejected several "several.yaml:3:3: update: optimizer=\"d\" needs 'optimizers:' in the config"
 config never net.yaml 'step: |' '  y = cross_entropy(logits, label)'
-refused never "never.yaml:2:7: step: the body never calls update(loss)"
+rejected never "never.yaml:2:7: step: the body never calls update(loss)"
 config grammar net.yaml 'step: |' '  update(cross_entropy(logits, label)'
-refused grammar "grammar.yaml:3:9: '(' is never closed"
+rejected grammar "grammar.yaml:3:9: '(' is never closed"
 config twice net.yaml 'step: |' '  update(logits.mean())' '  update(logits.sum())'
-refused twice "twice.yaml:4:3: update(loss) happens once in a step"
+rejected twice "twice.yaml:4:3: update(loss) happens once in a step"
 config name net.yaml 'step: |' '  update(cross_entropy(logitz, label))'
-refused name "name.yaml:3:24: unknown name 'logitz' (did you mean 'logits'?"
+rejected name "name.yaml:3:24: unknown name 'logitz' (did you mean 'logits'?"
 config both net.yaml 'step: update(logits.mean())' 'loss: logits.mean()'
-refused both "a config has either 'loss' or 'step'"
+rejected both "a config has either 'loss' or 'step'"
 [[ "$failures" == 0 ]] && echo "all steps as expected"
 exit "$((failures > 0))"

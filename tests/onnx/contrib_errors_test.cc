@@ -1,4 +1,4 @@
-// Inconsistent nodes of com.microsoft: each is refused with one line of kModel.
+// Inconsistent nodes of com.microsoft: each is rejected with one line of kModel.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -16,10 +16,10 @@ using namespace testing_support;
 
 /// The error of a node with zero inputs of these shapes; a name starting with 'i' is int32, 'l'
 /// int64, 'u' uint8.
-std::string refusal(const std::string& type,
-                    const std::vector<std::pair<std::string, Dims>>& inputs,
-                    const std::vector<std::string>& attributes,
-                    const std::vector<std::string>& outputs = {"y"}) {
+std::string rejection(const std::string& type,
+                      const std::vector<std::pair<std::string, Dims>>& inputs,
+                      const std::vector<std::string>& attributes,
+                      const std::vector<std::string>& outputs = {"y"}) {
   std::vector<std::string> names, tensors, values;
   for (const auto& [name, dims] : inputs) {
     names.push_back(name);
@@ -33,7 +33,7 @@ std::string refusal(const std::string& type,
     if (!name.empty()) values.push_back(value_info(name, 1, {}));
   const std::string node = onnx_node(type, names, outputs, attributes, "com.microsoft");
   const std::string path =
-      testing::TempDir() + "/paddle_refused_" + std::to_string(::getpid()) + ".onnx";
+      testing::TempDir() + "/paddle_rejected_" + std::to_string(::getpid()) + ".onnx";
   write_file_atomically(path,
                         onnx_model(onnx_graph({node}, {}, values, tensors)) +
                             bytes_field(8, bytes_field(1, "com.microsoft") + number_field(2, 1)));
@@ -61,7 +61,7 @@ TEST(ContribErrors, GatedDeltaNet) {
       none{"", {}}, decay{"d", {6, 4}}, beta{"b", {6, 4}}, state{"s", {2, 4, 3, 4}};
   const auto net = [&](const std::vector<std::pair<std::string, Dims>>& inputs,
                        const std::vector<std::string>& attributes = {}) {
-    return refusal("GatedDeltaNet", inputs, attributes);
+    return rejection("GatedDeltaNet", inputs, attributes);
   };
   expect(net({q, k, v, none, none, beta, state}), "needs decay");
   expect(net({q, k, v, none, decay, beta}), "must tell the batch");
@@ -82,18 +82,18 @@ TEST(ContribErrors, CausalConvolutions) {
       state{"s", {1, 3, 2}}, ends{"i", {2}};
   const auto conv = [&](const std::vector<std::pair<std::string, Dims>>& inputs,
                         const std::vector<std::string>& attributes = {}) {
-    return refusal("VarlenCausalConvWithState", inputs, attributes, {"y", "next"});
+    return rejection("VarlenCausalConvWithState", inputs, attributes, {"y", "next"});
   };
   expect(conv({x, w, ends, none, state}), "does not increase from 0 to 6");
   expect(conv({x, {"w", {3, 1, 0}}, ends, none, state}), "the weight is");
   expect(conv({{"x", {6, 0}}, {"w", {0, 1, kHuge}}, ends, none, {"s", {1, 0, 2}}}), "no channels");
   expect(conv({x, w, ends, none, state}, {int_attribute("dilation", kHuge)}), "dilation is");
   expect(conv({x, w, ends, none}), "input 4 is missing");
-  expect(refusal("CausalConvWithState", {{"x", {1, 3, 6}}, w}, {int_attribute("dilation", kHuge)},
-                 {"y", "next"}),
+  expect(rejection("CausalConvWithState", {{"x", {1, 3, 6}}, w}, {int_attribute("dilation", kHuge)},
+                   {"y", "next"}),
          "dilation is");
-  expect(refusal("CausalConvWithState", {{"x", {1, 3, 6}}, w}, {int_attribute("state_window", 2)},
-                 {"y", "next"}),
+  expect(rejection("CausalConvWithState", {{"x", {1, 3, 6}}, w}, {int_attribute("state_window", 2)},
+                   {"y", "next"}),
          "'state_window' is not supported");
 }
 
@@ -101,21 +101,21 @@ TEST(ContribErrors, GroupRouter) {
   const std::pair<std::string, Dims> x{"x", {4, 8}}, b{"b", {8}};
   const auto router = [&](const std::vector<std::pair<std::string, Dims>>& inputs,
                           const std::vector<std::string>& attributes) {
-    return refusal("MoEGroupRouter", inputs, attributes);
+    return rejection("MoEGroupRouter", inputs, attributes);
   };
   expect(router({x, b}, {}), "top_k is 0");
   expect(router({x, b}, {int_attribute("top_k", kHuge)}), "of 8 experts");
   expect(router({x, b}, {int_attribute("top_k", 1), int_attribute("n_group", kHuge)}), "n_group");
   expect(router({x, {"b", {7}}}, {int_attribute("top_k", 1)}), "expert_bias is");
-  expect(refusal("MoEGroupRouter", {x, b}, {int_attribute("top_k", 1)}, {"", "s"}),
+  expect(rejection("MoEGroupRouter", {x, b}, {int_attribute("top_k", 1)}, {"", "s"}),
          "come together");
 }
 
 TEST(ContribErrors, PackedTables) {
   const auto gather = [&](const Dims& table, int64_t type, int64_t columns) {
-    return refusal("GatherPacked", {{"u", table}, {"l", {2}}},
-                   {int_attribute("packed_type", type), int_attribute("K", columns),
-                    int_attribute("output_dtype", 1)});
+    return rejection("GatherPacked", {{"u", table}, {"l", {2}}},
+                     {int_attribute("packed_type", type), int_attribute("K", columns),
+                      int_attribute("output_dtype", 1)});
   };
   EXPECT_EQ(gather({3, 18}, 2, 32), "");
   expect(gather({3, 18}, 4, 32), "packed_type 4 is not supported");

@@ -84,7 +84,7 @@ TEST(PaddleProgramErrors, ListsAllOperationsThatAreNotThere) {
   EXPECT_NE(message.find("weft: there is no operation for it"), std::string::npos) << message;
 }
 
-TEST(PaddleProgramErrors, RefusesDamagedFiles) {
+TEST(PaddleProgramErrors, RejectsDamagedFiles) {
   const std::string folder = testing::TempDir() + "/paddle_program";
   fs::create_directories(folder);
   fs::remove(folder + "/y.pdiparams");

@@ -29,7 +29,7 @@ std::unique_ptr<Session> session_of(const std::string& graph, Mode mode = Mode::
   return out;
 }
 
-std::string refusal(const std::string& graph) {
+std::string rejection(const std::string& graph) {
   try {
     session_of(graph)->run({Value(Tensor(Array::from<float>({1, 2, 3, 4, 5, 6}, {2, 3})))});
   } catch (const Error& error) {
@@ -95,7 +95,7 @@ TEST(OnnxSession, NodesMayBeInAnyOrder) {
   for (const Mode mode : {Mode::kAutomatic, Mode::kEager})
     EXPECT_EQ(session_of(graph, mode)->run({Value(Tensor(rows(2)))})[0].tensor().array().number(5),
               15);
-  const std::string message = refusal(onnx_graph(
+  const std::string message = rejection(onnx_graph(
       {onnx_node("Add", {"t", "x"}, {"z"}), twice, onnx_node("Relu", {"z"}, {"y"})}, {kX}, {kY}));
   EXPECT_NE(message.find("'t' is undefined"), std::string::npos) << message;
 }
@@ -373,7 +373,7 @@ TEST(OnnxSession, MaxRoiPool) {
     EXPECT_EQ(y.number(i), expected[static_cast<size_t>(i)]) << i;
 }
 
-TEST(OnnxSession, RefusesInvalidModels) {
+TEST(OnnxSession, RejectsInvalidModels) {
   const auto nodes = [](std::vector<std::string> list) { return onnx_graph(list, {kX}, {kY}); };
   try {
     session_of(nodes({onnx_node("Relu", {"x"}, {"y"})}), Mode::kAutomatic, 29);
@@ -384,26 +384,27 @@ TEST(OnnxSession, RefusesInvalidModels) {
         ": the model needs opset 29 of ONNX, the newest supported one is 28"))
         << error.message();
   }
-  EXPECT_NE(refusal(nodes({onnx_node("Reluu", {"x"}, {"y"})})).find("did you mean 'Relu'"),
+  EXPECT_NE(rejection(nodes({onnx_node("Reluu", {"x"}, {"y"})})).find("did you mean 'Relu'"),
             std::string::npos);
-  EXPECT_NE(refusal(nodes({onnx_node("Add", {"x", "b"}, {"a"}), onnx_node("Relu", {"a"}, {"b"}),
-                           onnx_node("Relu", {"b"}, {"y"})}))
+  EXPECT_NE(rejection(nodes({onnx_node("Add", {"x", "b"}, {"a"}), onnx_node("Relu", {"a"}, {"b"}),
+                             onnx_node("Relu", {"b"}, {"y"})}))
                 .find("is undefined"),
             std::string::npos);
-  EXPECT_NE(refusal(nodes({onnx_node("Relu", {"x"}, {"y"}), onnx_node("Abs", {"x"}, {"y"})}))
+  EXPECT_NE(rejection(nodes({onnx_node("Relu", {"x"}, {"y"}), onnx_node("Abs", {"x"}, {"y"})}))
                 .find("defines already"),
             std::string::npos);
   EXPECT_NE(
-      refusal(nodes({onnx_node("Relu", {"x"}, {"z"})})).find("no node produces the output 'y'"),
+      rejection(nodes({onnx_node("Relu", {"x"}, {"z"})})).find("no node produces the output 'y'"),
       std::string::npos);
-  EXPECT_NE(refusal(onnx_graph({onnx_node("Add", {"x", "i"}, {"y"})}, {kX}, {kY},
-                               {onnx_int64s("i", {1, 2, 3})}))
+  EXPECT_NE(rejection(onnx_graph({onnx_node("Add", {"x", "i"}, {"y"})}, {kX}, {kY},
+                                 {onnx_int64s("i", {1, 2, 3})}))
                 .find("expected the same type"),
             std::string::npos);
-  EXPECT_NE(refusal(onnx_graph({onnx_node("Gather", {"x", "i"}, {"y"}, {int_attribute("axis", 1)})},
-                               {kX}, {kY}, {onnx_int64s("i", {3})}))
-                .find("index 3 is out of range"),
-            std::string::npos);
+  EXPECT_NE(
+      rejection(onnx_graph({onnx_node("Gather", {"x", "i"}, {"y"}, {int_attribute("axis", 1)})},
+                           {kX}, {kY}, {onnx_int64s("i", {3})}))
+          .find("index 3 is out of range"),
+      std::string::npos);
   // A cell state narrower than the weights.
   const auto filled = [](const std::string& name, const std::vector<int64_t>& dims, size_t count) {
     const std::vector<float> values(count, 0.5f);
@@ -411,13 +412,13 @@ TEST(OnnxSession, RefusesInvalidModels) {
                        {reinterpret_cast<const char*>(values.data()), count * sizeof(float)});
   };
   EXPECT_NE(
-      refusal(onnx_graph(
-                  {onnx_node("Unsqueeze", {"x", "zero"}, {"steps"}),
-                   onnx_node("LSTM", {"steps", "w", "r", "", "", "h", "c"}, {"", "last"}),
-                   onnx_node("Squeeze", {"last", "zero"}, {"y"})},
-                  {kX}, {kY},
-                  {onnx_int64s("zero", {0}), filled("w", {1, 8, 3}, 24), filled("r", {1, 8, 2}, 16),
-                   filled("h", {1, 2, 2}, 4), filled("c", {1, 2, 1}, 2)}))
+      rejection(onnx_graph({onnx_node("Unsqueeze", {"x", "zero"}, {"steps"}),
+                            onnx_node("LSTM", {"steps", "w", "r", "", "", "h", "c"}, {"", "last"}),
+                            onnx_node("Squeeze", {"last", "zero"}, {"y"})},
+                           {kX}, {kY},
+                           {onnx_int64s("zero", {0}), filled("w", {1, 8, 3}, 24),
+                            filled("r", {1, 8, 2}, 16), filled("h", {1, 2, 2}, 4),
+                            filled("c", {1, 2, 1}, 2)}))
           .find("shape of an initial state"),
       std::string::npos);
 }
@@ -483,10 +484,10 @@ TEST(OnnxSession, SplitToSequenceDropsTheAxis) {
   EXPECT_EQ(text(y), text(Array::from<float>({3, 4, 5}, {3})));
 }
 
-TEST(OnnxSession, RefusesResultsBeyondMemory) {
+TEST(OnnxSession, RejectsResultsBeyondMemory) {
   const int64_t huge = int64_t{1} << 28;
-  EXPECT_NE(refusal(onnx_graph({onnx_node("ConstantOfShape", {"s"}, {"y"})}, {kX}, {kY},
-                               {onnx_int64s("s", {huge, huge})}))
+  EXPECT_NE(rejection(onnx_graph({onnx_node("ConstantOfShape", {"s"}, {"y"})}, {kX}, {kY},
+                                 {onnx_int64s("s", {huge, huge})}))
                 .find("more than half the memory"),
             std::string::npos);
 }

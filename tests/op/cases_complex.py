@@ -24,8 +24,8 @@ def elementwise(t):
     t.add("imag", {"x": t.complex(2, 3)}, torch.imag)
     t.add("as_real", {"x": t.complex(2, 3)}, torch.view_as_real)
     t.add("as_complex", {"x": t.normal(2, 3, 2)}, torch.view_as_complex)
-    t.refuse("as_complex", {"x": t.normal(2, 3)})
-    t.refuse("as_real", {"x": t.normal(2, 2)})
+    t.reject("as_complex", {"x": t.normal(2, 3)})
+    t.reject("as_real", {"x": t.normal(2, 2)})
     t.add("complex", {"real": t.normal(2, 3), "imag": t.normal(3)}, lambda a, b: torch.complex(*torch.broadcast_tensors(a, b)))
     t.add("complex", {"real": t.normal(2, dtype="float32"), "imag": t.normal(2, dtype="float32")}, torch.complex)
     t.add("complex", {"real": t.normal(0, 2), "imag": t.normal(0, 2)}, torch.complex)
@@ -76,7 +76,7 @@ def binary(t):
     t.add("lerp", {"x": t.complex(2, 3), "y": t.complex(2, 3), "weight": t.complex(3)}, torch.lerp)
     for name in ("floor", "floor_divide", "maximum", "less_than", "erf", "relu", "clip", "sort", "argmax", "softmax", "atan2"):
         second = {"y": t.complex(2)} if name in ("floor_divide", "maximum", "less_than", "atan2") else {}
-        t.refuse(name, {"x": t.complex(2), **second})
+        t.reject(name, {"x": t.complex(2), **second})
 
 
 def reductions(t):

@@ -1,4 +1,4 @@
-"""Cases of recurrent layers, volumes, linear systems, rare forms of calls, 0-D tensors and refusals."""
+"""Cases of recurrent layers, volumes, linear systems, rare forms of calls, 0-D tensors and rejections."""
 
 import numpy as np
 import paddle
@@ -47,10 +47,10 @@ def cases_recurrent(t):
         for layers, directions, time_major, states in ((1, 1, False, True), (2, 1, True, False), (2, 2, False, True)):
             recurrent_case(t, op, gates, layer, layers, directions, time_major, states)
         weights = [t.normal(gates * 2, 3), t.normal(gates * 2, 2), t.normal(gates * 2), t.normal(gates * 2)]
-        t.refuse(op, {"x": t.normal(2, 3, 4), "hidden_size": 2, "weights": weights})
-        t.refuse(op, {"x": t.normal(3, 3), "hidden_size": 2, "weights": weights})
-        t.refuse(op, {"x": t.normal(2, 3, 3), "hidden_size": 2, "weights": weights[:3]})
-        t.refuse(op, {"x": t.normal(2, 3, 3), "hidden_size": 2, "weights": weights, "direction": "both"})
+        t.reject(op, {"x": t.normal(2, 3, 4), "hidden_size": 2, "weights": weights})
+        t.reject(op, {"x": t.normal(3, 3), "hidden_size": 2, "weights": weights})
+        t.reject(op, {"x": t.normal(2, 3, 3), "hidden_size": 2, "weights": weights[:3]})
+        t.reject(op, {"x": t.normal(2, 3, 3), "hidden_size": 2, "weights": weights, "direction": "both"})
 
 
 def cases_volume(t):
@@ -83,13 +83,13 @@ def cases_volume(t):
         args = {"x": values.numpy(), "indices": places.numpy().astype("int32"), "kernel_size": 2}
         t.add(f"max_unpool{rank}d", args)
         t.add(f"max_unpool{rank}d", {**args, "output_size": [1, 2] + [4] * rank})
-        t.refuse(f"max_unpool{rank}d", {**args, "indices": args["indices"] + 100})
+        t.reject(f"max_unpool{rank}d", {**args, "indices": args["indices"] + 100})
     for p in (1.0, 2.0, 3.0, float("inf")):
         t.add("lp_pool1d", {"x": t.uniform(0.5, 2, 1, 2, 7), "norm_type": p, "kernel_size": 3, "stride": 2})
         t.add("lp_pool2d", {"x": t.uniform(0.5, 2, 1, 2, 5, 6), "norm_type": p, "kernel_size": 2})
-    t.refuse("conv3d", {"x": t.normal(1, 3, 4, 4, 4), "weight": t.normal(2, 2, 2, 2, 2)})
-    t.refuse("conv3d", {"x": t.normal(1, 2, 4, 4), "weight": t.normal(2, 2, 2, 2, 2)})
-    t.refuse("max_pool3d", {"x": t.normal(1, 2, 4, 4), "kernel_size": 2})
+    t.reject("conv3d", {"x": t.normal(1, 3, 4, 4, 4), "weight": t.normal(2, 2, 2, 2, 2)})
+    t.reject("conv3d", {"x": t.normal(1, 2, 4, 4), "weight": t.normal(2, 2, 2, 2, 2)})
+    t.reject("max_pool3d", {"x": t.normal(1, 2, 4, 4), "kernel_size": 2})
 
 
 def cases_solvers(t):
@@ -119,11 +119,11 @@ def cases_solvers(t):
     for p in ("fro", "nuc", 1, -1, 2, -2, float("inf")):
         t.add("matrix_norm", {"x": t.normal(3, 2, 4, dtype=F64), "p": p, "axis": [0, 2], "keepdim": True})
     for op in ("inv", "det", "cholesky"):
-        t.refuse(op, {"x": t.normal(2, 3)})
-        t.refuse(op, {"x": t.normal(3)})
-    t.refuse("solve", {"x": t.normal(3, 3), "y": t.normal(4, 2)})
-    t.refuse("cholesky", {"x": -np.eye(3)})
-    t.refuse("inv", {"x": np.zeros((2, 2))})
+        t.reject(op, {"x": t.normal(2, 3)})
+        t.reject(op, {"x": t.normal(3)})
+    t.reject("solve", {"x": t.normal(3, 3), "y": t.normal(4, 2)})
+    t.reject("cholesky", {"x": -np.eye(3)})
+    t.reject("inv", {"x": np.zeros((2, 2))})
 
 
 def cases_forms(t):
@@ -195,15 +195,15 @@ def cases_refusals(t):
             ("polygamma", {"n": -1}), ("dropout", {"p": 1.5}), ("dropout", {"p": 0.5, "axis": 3}),
             ("rrelu", {"lower": 0.5, "upper": 0.2}), ("divide", {"y": t.normal(3), "rounding_mode": "up"}),
             ("quantile", {"q": 1.5}), ("norm", {"p": "fra"}), ("renorm", {"p": 2.0, "axis": 2, "max_norm": 1.0})):
-        t.refuse(op, {"x": t.normal(3), **args})
-    t.refuse("prelu", {"x": t.normal(2, 3), "weight": t.normal(3, 1)})
-    t.refuse("multiplex", {"inputs": [t.normal(2, 2), t.normal(2, 2)], "index": np.array([[0], [2]], "int32")})
-    t.refuse("rms_norm", {"input": t.normal(2, 5), "normalized_shape": 4})
-    t.refuse("embedding", {"x": np.array([1]), "weight": t.normal(5, 4), "padding_idx": 7})
-    t.refuse("eye", {"num_rows": -1})
-    t.refuse("index_sample", {"x": t.normal(3, 4), "index": t.integers(0, 4, 2, 2)})
-    t.refuse("put_along_axis", {"arr": t.normal(3, 4), "indices": np.array([[1, 0, 0, 0]]), "values": t.normal(1, 4),
+        t.reject(op, {"x": t.normal(3), **args})
+    t.reject("prelu", {"x": t.normal(2, 3), "weight": t.normal(3, 1)})
+    t.reject("multiplex", {"inputs": [t.normal(2, 2), t.normal(2, 2)], "index": np.array([[0], [2]], "int32")})
+    t.reject("rms_norm", {"input": t.normal(2, 5), "normalized_shape": 4})
+    t.reject("embedding", {"x": np.array([1]), "weight": t.normal(5, 4), "padding_idx": 7})
+    t.reject("eye", {"num_rows": -1})
+    t.reject("index_sample", {"x": t.normal(3, 4), "index": t.integers(0, 4, 2, 2)})
+    t.reject("put_along_axis", {"arr": t.normal(3, 4), "indices": np.array([[1, 0, 0, 0]]), "values": t.normal(1, 4),
                                 "axis": 0, "reduce": "sub"})
-    t.refuse("interpolate", {"x": t.normal(1, 2, 4, 5), "size": [7, 3], "mode": "linear"})
-    t.refuse("narrow", {"input": t.normal(4, 3), "dim": 0, "start": 3, "length": 2})
-    t.refuse("searchsorted", {"sorted_sequence": np.arange(4.0), "values": t.normal(2), "side": "middle"})
+    t.reject("interpolate", {"x": t.normal(1, 2, 4, 5), "size": [7, 3], "mode": "linear"})
+    t.reject("narrow", {"input": t.normal(4, 3), "dim": 0, "start": 3, "length": 2})
+    t.reject("searchsorted", {"sorted_sequence": np.arange(4.0), "values": t.normal(2), "side": "middle"})

@@ -18,9 +18,9 @@ def cases_graph(t):
               function=getattr(paddle.geometric, f"segment_{reduce}"))
         t.add(f"segment_{reduce}", {"data": t.integers(-5, 6, 6, 3, dtype="int32"), "segment_ids": ids}, grad=False,
               function=getattr(paddle.geometric, f"segment_{reduce}"))
-    t.refuse("segment_sum", {"data": x(6, 3), "segment_ids": ids[:5]})
-    t.refuse("segment_sum", {"data": x(6, 3), "segment_ids": ids - 1})
-    t.refuse("segment_sum", {"data": x(6, 3), "segment_ids": x(6)})
+    t.reject("segment_sum", {"data": x(6, 3), "segment_ids": ids[:5]})
+    t.reject("segment_sum", {"data": x(6, 3), "segment_ids": ids - 1})
+    t.reject("segment_sum", {"data": x(6, 3), "segment_ids": x(6)})
     source, target = np.array([0, 1, 2, 0, 3]), np.array([1, 2, 1, 0, 1])
     for reduce in ("sum", "mean", "max", "min"):
         for size in (None, 3, 6):
@@ -33,10 +33,10 @@ def cases_graph(t):
     for message in ("add", "sub", "mul", "div"):
         t.add("send_uv", {"x": x(4, 3), "y": t.uniform(0.5, 2, 4, 3, dtype="float64"), "src_index": source, "dst_index": target, "message_op": message})
     t.add("send_u_recv", {"x": x(0, 3), "src_index": source[:0], "dst_index": target[:0]}, outputs=[np.zeros((0, 3))])
-    t.refuse("send_u_recv", {"x": x(4, 3), "src_index": source + 1, "dst_index": target})
-    t.refuse("send_u_recv", {"x": x(4, 3), "src_index": source, "dst_index": target + 4})
-    t.refuse("send_u_recv", {"x": x(4, 3), "src_index": source, "dst_index": target[:3]})
-    t.refuse("send_uv", {"x": x(4, 3), "y": x(4, 3), "src_index": source, "dst_index": target, "message_op": "pow"})
+    t.reject("send_u_recv", {"x": x(4, 3), "src_index": source + 1, "dst_index": target})
+    t.reject("send_u_recv", {"x": x(4, 3), "src_index": source, "dst_index": target + 4})
+    t.reject("send_u_recv", {"x": x(4, 3), "src_index": source, "dst_index": target[:3]})
+    t.reject("send_uv", {"x": x(4, 3), "y": x(4, 3), "src_index": source, "dst_index": target, "message_op": "pow"})
 
     nodes = np.array([0, 8, 1, 2])
     neighbors = np.concatenate([ROW[COLPTR[n] : COLPTR[n + 1]] for n in nodes])
@@ -54,9 +54,9 @@ def cases_graph(t):
     weight[[0, 3, 11]] = 0
     t.add("weighted_sample_neighbors", {"row": ROW, "colptr": COLPTR, "edge_weight": weight, "input_nodes": nodes, "sample_size": 1},
           outputs=[np.array([7, 7, 0, 1]), np.ones(4, np.int32)])
-    t.refuse("sample_neighbors", {"row": ROW, "colptr": COLPTR, "input_nodes": nodes + 5})
-    t.refuse("sample_neighbors", {"row": ROW, "colptr": COLPTR + 1, "input_nodes": nodes})
-    t.refuse("sample_neighbors", {"row": ROW, "colptr": COLPTR, "input_nodes": nodes, "return_eids": True})
+    t.reject("sample_neighbors", {"row": ROW, "colptr": COLPTR, "input_nodes": nodes + 5})
+    t.reject("sample_neighbors", {"row": ROW, "colptr": COLPTR + 1, "input_nodes": nodes})
+    t.reject("sample_neighbors", {"row": ROW, "colptr": COLPTR, "input_nodes": nodes, "return_eids": True})
 
     three = np.array([0, 1, 2])
     first, second = np.array([8, 9, 0, 4, 7, 6, 7]), np.array([0, 2, 3, 5, 1])
@@ -64,7 +64,7 @@ def cases_graph(t):
     t.add("reindex_graph", {"x": three, "neighbors": first, "count": count_a}, grad=False)
     t.add("graph_reindex", {"x": three, "neighbors": first, "count": count_a}, grad=False, function=paddle.incubate.graph_reindex)
     t.add("reindex_heter_graph", {"x": three, "neighbors": [first, second], "count": [count_a, count_b]}, grad=False)
-    t.refuse("reindex_graph", {"x": three, "neighbors": first, "count": count_b})
+    t.reject("reindex_graph", {"x": three, "neighbors": first, "count": count_b})
     # By hand: the neighbors of the four nodes, then those of 3, 7, 9.
     src, dst, order = [], [], list(nodes)
     begin = 0
@@ -79,4 +79,4 @@ def cases_graph(t):
         begin = end
     t.add("graph_khop_sampler", {"row": ROW, "colptr": COLPTR, "input_nodes": nodes, "sample_sizes": [-1, 4]},
           outputs=[np.array(src)[:, None], np.array(dst)[:, None], np.array(order), np.arange(4)])
-    t.refuse("graph_khop_sampler", {"row": ROW, "colptr": COLPTR, "input_nodes": nodes, "sample_sizes": []})
+    t.reject("graph_khop_sampler", {"row": ROW, "colptr": COLPTR, "input_nodes": nodes, "sample_sizes": []})

@@ -29,9 +29,9 @@ def auc(t):
     pos = np.array([[0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0]])
     t.add("auc", {"input": rates[:, None], "label": label[:, None], "curve": "PR", "num_thresholds": 10},
           outputs=[np.array(area), pos, np.array([[0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0]])])
-    t.refuse("auc", {"input": rates, "label": label})
-    t.refuse("auc", {"input": rates[:, None], "label": label[:3], "num_thresholds": 7})
-    t.refuse("auc", {"input": rates[:, None], "label": label, "num_thresholds": 0})
+    t.reject("auc", {"input": rates, "label": label})
+    t.reject("auc", {"input": rates[:, None], "label": label[:3], "num_thresholds": 7})
+    t.reject("auc", {"input": rates[:, None], "label": label, "num_thresholds": 0})
 
 
 def click_rates(t):
@@ -44,7 +44,7 @@ def click_rates(t):
 
     t.add("ctr_metric_bundle", {"input": rates, "label": label}, outputs=sums(1.0))
     t.add("ctr_metric_bundle", {"input": rates, "label": label, "ins_tag_weight": np.array([[0.5], [1.0]], np.float32)}, outputs=sums(0.5))
-    t.refuse("ctr_metric_bundle", {"input": rates, "label": label[:, 0]})
+    t.reject("ctr_metric_bundle", {"input": rates, "label": label[:, 0]})
 
 
 def data_norm(t):
@@ -64,9 +64,9 @@ def data_norm(t):
     t.add("data_norm", {"x": x, **sums}, function=norm)
     t.add("data_norm", {"x": x, **sums, "scale_w": t.normal(6), "bias": t.normal(6)}, function=norm)
     t.add("data_norm", {"x": x, **sums, "slot_dim": 3}, function=norm)
-    t.refuse("data_norm", {"x": x, **sums, "slot_dim": 4})
-    t.refuse("data_norm", {"x": x, **sums, "scale_w": t.normal(6)})
-    t.refuse("data_norm", {"x": x, **{**sums, "batch_sum": t.normal(5)}})
+    t.reject("data_norm", {"x": x, **sums, "slot_dim": 4})
+    t.reject("data_norm", {"x": x, **sums, "scale_w": t.normal(6)})
+    t.reject("data_norm", {"x": x, **{**sums, "batch_sum": t.normal(5)}})
 
 
 def merged_updates(t):
@@ -83,8 +83,8 @@ def merged_updates(t):
         g = copies([scale * a for a in args["grad"]])
         C.merged_momentum_(p, g, v, copies([rate]) * len(shapes), None, 0.875, nesterov, methods, attrs["regularization_coeff"], False, 1.0)
         t.add("merged_momentum", {**args, **attrs}, outputs=[x.numpy() for x in p + v])
-    t.refuse("merged_momentum", {**args, "grad": args["grad"][:2]})
-    t.refuse("merged_momentum", {**args, "regularization_method": ["l1_decay"] * 3, "regularization_coeff": [0.1] * 3})
+    t.reject("merged_momentum", {**args, "grad": args["grad"][:2]})
+    t.reject("merged_momentum", {**args, "regularization_method": ["l1_decay"] * 3, "regularization_coeff": [0.1] * 3})
 
     powers = [[np.array([b ** 3])] * len(shapes) for b in (0.875, 0.9375)]
     for kept in (False, True):
@@ -96,7 +96,7 @@ def merged_updates(t):
         wanted = [x.numpy() for k in ("param", "moment1", "moment2") for x in lists[k]]
         wanted += [p * (1 if kept else b) for ps, b in zip(powers, (0.875, 0.9375)) for p in ps]
         t.add("merged_adam", {**args, "beta1": 0.875, "beta2": 0.9375, "epsilon": 0.0009765625, "use_global_beta_pow": kept}, outputs=wanted)
-    t.refuse("merged_adam", {**args, "moment2": args["moment2"][:1]})
+    t.reject("merged_adam", {**args, "moment2": args["moment2"][:1]})
 
 
 def loss_scaling(t):
@@ -115,21 +115,21 @@ def loss_scaling(t):
         args = {"x": x, **dict(zip(names, numbers)), "incr_every_n_steps": 3, "decr_every_n_nan_or_inf": 2, "incr_ratio": 2.0, "decr_ratio": 0.5}
         t.add("update_loss_scaling", args, outputs=[a * (not bad) for a in x] + [s.numpy() for s in state])
     t.add("update_loss_scaling", {**args, "stop_update": True}, outputs=[a * 0 for a in x] + numbers[1:])
-    t.refuse("update_loss_scaling", {**args, "incr_ratio": 0.5})
-    t.refuse("update_loss_scaling", {**args, "incr_every_n_steps": 0})
+    t.reject("update_loss_scaling", {**args, "incr_ratio": 0.5})
+    t.reject("update_loss_scaling", {**args, "incr_every_n_steps": 0})
 
 
 def one_rank(t):
     table, x = t.normal(4, 3), np.array([[3, 7], [2, 6]])
     t.add("c_embedding", {"weight": table, "x": x, "start_index": 3}, function=lambda weight, x, start_index: C.c_embedding(weight, x, 3, -1))
-    t.refuse("c_embedding", {"weight": table[0], "x": x})
+    t.reject("c_embedding", {"weight": table[0], "x": x})
     for op in ("c_identity", "c_allreduce_sum", "c_concat"):
         t.add(op, {"x": table}, function=lambda x: x * 1)
-        t.refuse(op, {"x": table, "nranks": 2})
+        t.reject(op, {"x": table, "nranks": 2})
     logits, label = t.normal(3, 4), np.array([[0], [3], [2]])
     t.add("c_softmax_with_cross_entropy", {"logits": logits, "label": label},
           function=lambda logits, label: (paddle.nn.functional.softmax(logits), paddle.nn.functional.cross_entropy(logits, label, reduction="none")))
-    t.refuse("c_softmax_with_cross_entropy", {"logits": logits, "label": label, "nranks": 4})
+    t.reject("c_softmax_with_cross_entropy", {"logits": logits, "label": label, "nranks": 4})
 
 
 def cases_legacy(t):

@@ -16,7 +16,7 @@ def convolutions(t):
         t.add("depthwise_conv2d", args, function=lambda input, filter, groups, strides=(1, 1), paddings=(0, 0), padding_algorithm="EXPLICIT",
               dilations=(1, 1), data_format="NCHW": C.depthwise_conv2d(input, filter, list(strides), list(paddings), padding_algorithm, groups,
                                                                        list(dilations), data_format))
-    t.refuse("depthwise_conv2d", {"input": x, "filter": t.normal(6, 2, 3, 2), "groups": 3})
+    t.reject("depthwise_conv2d", {"input": x, "filter": t.normal(6, 2, 3, 2), "groups": 3})
     for args in ({"paddings": [1, 0], "strides": [2, 1]}, {"strides": [2, 2], "output_padding": [1, 0]}, {"strides": [2, 2], "output_size": [14, 11]}):
         t.add("depthwise_conv2d_transpose", {"x": x, "filter": t.normal(3, 1, 3, 2), "groups": 3, **args},
               function=lambda x, filter, groups, strides, paddings=(0, 0), output_padding=(), output_size=(): C.depthwise_conv2d_transpose(
@@ -30,7 +30,7 @@ def convolutions(t):
             t.add("deformable_conv" if masked else "deformable_conv_v1", args, grad=False,
                   function=lambda x, offset, filter, groups, mask=None: C.deformable_conv(
                       x, offset, filter, mask, [1, 1], [0, 0], [1, 1], 1, groups, 64))
-    t.refuse("deformable_conv", {**args, "offset": t.normal(1, 6, 4, 3)})
+    t.reject("deformable_conv", {**args, "offset": t.normal(1, 6, 4, 3)})
 
 
 def losses(t):
@@ -40,7 +40,7 @@ def losses(t):
         t.add("warpctc", {"logits": logits, "label": np.minimum(label + (blank == 0), 3 + (blank == 0)).astype(np.int32), **lengths, "blank": blank},
               function=lambda logits, label, logits_length, labels_length, blank: C.warpctc(
                   logits, label, logits_length, labels_length, blank, False), frozen=("logits_length", "labels_length"))
-    t.refuse("warpctc", {"logits": logits[0], "label": label, **lengths})
+    t.reject("warpctc", {"logits": logits[0], "label": label, **lengths})
 
 
 def activations(t):

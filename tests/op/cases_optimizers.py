@@ -74,4 +74,4 @@ def cases_optimizers(t):
     t.add("adadelta_update", {"param": x, "grad": g, "mean_square": v, "mean_delta": v, "lr": np.array(LR), "scale": np.array(0.5), "bound": 0.2},
           outputs=[x - LR * (d := np.sqrt(v + 1e-6) / np.sqrt((s := 0.95 * v + 0.05 * (c := np.clip(g * 0.5, -0.2, 0.2)) ** 2) + 1e-6) * c), s,
                    0.95 * v + 0.05 * d * d], rtol=1e-9, atol=1e-12)
-    t.refuse("lamb_update", {**lamb, "grad": g[:2]})
+    t.reject("lamb_update", {**lamb, "grad": g[:2]})

@@ -78,11 +78,11 @@ def cases_ragged(t):
                ["input", "updates"])
     for op in ("sequence_reverse",):
         for bad in (np.array([2, 0, 3]), np.array([2, -1, 4, 1]), np.array([2.0, 0.0, 3.0, 1.0])):
-            t.refuse(op, {"x": x(6, 2), "lengths": bad})
-    t.refuse("sequence_pool", {"input": x(6, 2), "lengths": lengths, "pool_type": "median"})
-    t.refuse("sequence_pad", {"x": x(6, 2), "lengths": lengths, "maxlen": 2})
-    t.refuse("sequence_unpad", {"x": x(4, 2, 2), "length": lengths})
-    t.refuse("sequence_slice", {"input": x(6, 2), "lengths": lengths, "offset": np.array([1, 0, 2, 0]), "length": np.array([1, 0, 2, 1])})
+            t.reject(op, {"x": x(6, 2), "lengths": bad})
+    t.reject("sequence_pool", {"input": x(6, 2), "lengths": lengths, "pool_type": "median"})
+    t.reject("sequence_pad", {"x": x(6, 2), "lengths": lengths, "maxlen": 2})
+    t.reject("sequence_unpad", {"x": x(4, 2, 2), "length": lengths})
+    t.reject("sequence_slice", {"input": x(6, 2), "lengths": lengths, "offset": np.array([1, 0, 2, 0]), "length": np.array([1, 0, 2, 1])})
 
 
 def cases_decoding(t):
@@ -90,14 +90,14 @@ def cases_decoding(t):
         for dtype in ("float32", "float64"):
             t.add("text_viterbi_decode", {"potentials": t.normal(3, 5, 4, dtype=dtype), "transition_params": t.normal(4, 4, dtype=dtype),
                                           "lengths": np.array([5, 2, 4]), "include_bos_eos_tag": ends}, grad=False, function=paddle.text.viterbi_decode)
-    t.refuse("text_viterbi_decode", {"potentials": t.normal(3, 5, 4), "transition_params": t.normal(4, 4), "lengths": np.array([6, 2, 4])})
-    t.refuse("text_viterbi_decode", {"potentials": t.normal(3, 5, 4), "transition_params": t.normal(3, 4), "lengths": np.array([5, 2, 4])})
-    t.refuse("text_viterbi_decode", {"potentials": t.normal(1, 2, 0), "transition_params": t.normal(0, 0), "lengths": np.array([1]),
+    t.reject("text_viterbi_decode", {"potentials": t.normal(3, 5, 4), "transition_params": t.normal(4, 4), "lengths": np.array([6, 2, 4])})
+    t.reject("text_viterbi_decode", {"potentials": t.normal(3, 5, 4), "transition_params": t.normal(3, 4), "lengths": np.array([5, 2, 4])})
+    t.reject("text_viterbi_decode", {"potentials": t.normal(1, 2, 0), "transition_params": t.normal(0, 0), "lengths": np.array([1]),
                                      "include_bos_eos_tag": False})
     for dtype in ("int64", "int32"):
         t.add("gather_tree", {"ids": t.integers(0, 9, 5, 2, 3, dtype=dtype), "parents": t.integers(0, 3, 5, 2, 3, dtype=dtype)}, grad=False)
-    t.refuse("gather_tree", {"ids": t.integers(0, 9, 5, 2, 3), "parents": t.integers(3, 5, 5, 2, 3)})
-    t.refuse("gather_tree", {"ids": t.integers(0, 9, 5, 2, 3), "parents": t.integers(0, 3, 5, 2, 2)})
+    t.reject("gather_tree", {"ids": t.integers(0, 9, 5, 2, 3), "parents": t.integers(3, 5, 5, 2, 3)})
+    t.reject("gather_tree", {"ids": t.integers(0, 9, 5, 2, 3), "parents": t.integers(0, 3, 5, 2, 2)})
 
     def distance(a, b):
         d = np.arange(len(b) + 1)
@@ -118,10 +118,10 @@ def cases_decoding(t):
     t.add("edit_distance", {"input": x, "label": y, "normalized": False, "input_length": n, "label_length": m}, outputs=[expect, number])
     expect = np.array([[distance(a[a != 1], b[b != 1])] for a, b in zip(x, y)], np.float32)
     t.add("edit_distance", {"input": x, "label": y, "normalized": False, "ignored_tokens": [1]}, outputs=[expect, number])
-    t.refuse("edit_distance", {"input": x, "label": y, "input_length": n + 1, "label_length": m})
+    t.reject("edit_distance", {"input": x, "label": y, "input_length": n + 1, "label_length": m})
     # Two groups of two beams; the second beam has ended.
     scores = np.array([[-1, -2, -5], [-9, -9, -9], [-4, -3, -6], [-2, -8, -1]], np.float32)
     t.add("beam_search", {"pre_ids": np.array([[5], [0], [7], [8]]), "pre_scores": np.array([[-0.5], [-1.5], [-0.1], [-0.2]], np.float32),
                           "scores": scores, "beam_size": 2, "end_id": 0, "return_parent_idx": True},
           outputs=[np.array([[0], [0], [2], [0]]), np.array([[-1], [-1.5], [-1], [-2]], np.float32), np.array([0, 1, 3, 3])])
-    t.refuse("beam_search", {"pre_ids": np.array([[5], [0], [7]]), "pre_scores": np.zeros((3, 1), np.float32), "scores": scores[:3], "beam_size": 2, "end_id": 0})
+    t.reject("beam_search", {"pre_ids": np.array([[5], [0], [7]]), "pre_scores": np.zeros((3, 1), np.float32), "scores": scores[:3], "beam_size": 2, "end_id": 0})

@@ -66,9 +66,9 @@ def transformers(t):
           lambda x, *a: transformer(x, dict(zip(names, a)), caches=a[-2], mask=a[-1]), grad=False)
     t.add("fused_multi_transformer", {"x": x[:, :1].copy(), **w, "cache_kvs": caches, "time_step": 3},
           lambda x, *a: transformer(x, dict(zip(names, a)), caches=a[-2], step=a[-1]), grad=False)
-    t.refuse("fused_multi_transformer", {"x": x, **{**w, "ffn1_weights": w["ffn1_weights"][:1]}})
-    t.refuse("fused_multi_transformer", {"x": x, **w, "time_step": 1})
-    t.refuse("fused_multi_transformer", {"x": x, **w, "cache_kvs": caches, "time_step": 5})
+    t.reject("fused_multi_transformer", {"x": x, **{**w, "ffn1_weights": w["ffn1_weights"][:1]}})
+    t.reject("fused_multi_transformer", {"x": x, **w, "time_step": 1})
+    t.reject("fused_multi_transformer", {"x": x, **w, "cache_kvs": caches, "time_step": 5})
 
 
 def blocks(t):
@@ -103,9 +103,9 @@ def blocks(t):
     t.values("block_multihead_attention", args, reference(qkv), rtol=1e-5, atol=1e-6)
     bias = t.normal((heads + 2 * groups) * dim)
     t.values("block_multihead_attention", {**args, "qkv_bias": bias}, reference(qkv, bias), rtol=1e-5, atol=1e-6)
-    t.refuse("block_multihead_attention", {**args, "block_size": 3})
-    t.refuse("block_multihead_attention", {**args, "block_tables": tables + 6})
-    t.refuse("block_multihead_attention", {**args, "seq_lens_decoder": decoder + 4})
+    t.reject("block_multihead_attention", {**args, "block_size": 3})
+    t.reject("block_multihead_attention", {**args, "block_tables": tables + 6})
+    t.reject("block_multihead_attention", {**args, "seq_lens_decoder": decoder + 4})
 
 
 def halves_away(x):
@@ -163,10 +163,10 @@ def quantized_blocks(t):
     t.values("block_multihead_attention", {**args, **given, "out_scale": 0.4}, reference(static, False, out_scale=0.4), rtol=1e-5, atol=1e-6)
     dynamic = [np.array([[1.0, 1.0], list(s)]) for s in static]
     t.values("block_multihead_attention", {**args, **dict(zip(names, dynamic)), "use_dynamic_cachekv_quant": True}, reference(dynamic, True), rtol=1e-5, atol=1e-6)
-    t.refuse("block_multihead_attention", args)
-    t.refuse("block_multihead_attention", {**args, **given, "use_dynamic_cachekv_quant": True})
-    t.refuse("block_multihead_attention", {**args, **given, "cache_k_quant_scales": np.ones(3)})
-    t.refuse("block_multihead_attention", {**args, **given, "key_cache": caches[0].astype(np.float64), "value_cache": caches[1].astype(np.float64)})
+    t.reject("block_multihead_attention", args)
+    t.reject("block_multihead_attention", {**args, **given, "use_dynamic_cachekv_quant": True})
+    t.reject("block_multihead_attention", {**args, **given, "cache_k_quant_scales": np.ones(3)})
+    t.reject("block_multihead_attention", {**args, **given, "key_cache": caches[0].astype(np.float64), "value_cache": caches[1].astype(np.float64)})
 
 
 def turned_steps(t):
@@ -199,8 +199,8 @@ def turned_steps(t):
             angles = np.stack([np.cos(angles), np.sin(angles)])
             t.values("masked_multihead_attention", {**args, "rotary_tensor": angles, "use_neox_rotary_style": neox}, reference(angles, not neox),
                      rtol=1e-5, atol=1e-6)
-    t.refuse("masked_multihead_attention", {**args, "rotary_tensor": np.ones((2, 3, 1, 1, dim))})
-    t.refuse("masked_multihead_attention", {**args, "rotary_tensor": np.ones((2, 1, 1, 1, 3))})
+    t.reject("masked_multihead_attention", {**args, "rotary_tensor": np.ones((2, 3, 1, 1, dim))})
+    t.reject("masked_multihead_attention", {**args, "rotary_tensor": np.ones((2, 1, 1, 1, 3))})
 
 
 def int8_experts(t):
@@ -219,10 +219,10 @@ def int8_experts(t):
             out[i] += s[e] / s[best].sum() * (h[:3] / (1 + np.exp(-h[:3])) * h[3:] @ w2[e])
     args = {"x": x, "gate_weight": gate, "ffn1_weight": first, "ffn2_weight": second, "ffn1_scale": scales[0], "ffn2_scale": scales[1]}
     t.values("fused_moe", {**args, "quant_method": "weight_only_int8"}, [out.reshape(1, 3, 4)], rtol=1e-5, atol=1e-6)
-    t.refuse("fused_moe", args)
-    t.refuse("fused_moe", {**args, "quant_method": "weight_only_int4"})
-    t.refuse("fused_moe", {**args, "quant_method": "weight_only_int8", "ffn1_scale": np.ones((3, 4))})
-    t.refuse("fused_moe", {k: v for k, v in {**args, "quant_method": "weight_only_int8"}.items() if k != "ffn2_scale"})
+    t.reject("fused_moe", args)
+    t.reject("fused_moe", {**args, "quant_method": "weight_only_int4"})
+    t.reject("fused_moe", {**args, "quant_method": "weight_only_int8", "ffn1_scale": np.ones((3, 4))})
+    t.reject("fused_moe", {k: v for k, v in {**args, "quant_method": "weight_only_int8"}.items() if k != "ffn2_scale"})
 
 
 def rest(t):
@@ -234,15 +234,15 @@ def rest(t):
     t.add("fused_scale_bias_add_relu", {"x1": t.normal(2, 4), "scale1": s, "bias1": b, "x2": y}, lambda x, s, b, y: torch.relu(x * s + b + y))
     t.add("fused_scale_bias_add_relu", {"x1": t.normal(2, 4), "scale1": s, "bias1": b, "x2": y, "scale2": b, "bias2": s, "fuse_dual": True},
           lambda x, s, b, y, r, c, f: torch.relu(x * s + b + y * r + c))
-    t.refuse("fused_scale_bias_add_relu", {"x1": y, "scale1": s, "bias1": b, "x2": y, "fuse_dual": True})
+    t.reject("fused_scale_bias_add_relu", {"x1": y, "scale1": s, "bias1": b, "x2": y, "fuse_dual": True})
     scores, label = t.normal(6, 4), t.integers(0, 4, 6, 1)
     for k in (1, 2):
         hits = np.mean([label[i, 0] in np.argsort(-scores[i])[:k] for i in range(6)])
         t.values("accuracy", {"input": scores, "label": label, "k": k}, [np.array(hits, np.float32)])
-    t.refuse("accuracy", {"input": scores, "label": label, "k": 5})
-    t.refuse("accuracy", {"input": scores, "label": label[:5]})
+    t.reject("accuracy", {"input": scores, "label": label, "k": 5})
+    t.reject("accuracy", {"input": scores, "label": label[:5]})
     t.add("feature_alpha_dropout", {"x": x, "p": 0.3, "training": False}, lambda x, p, m: x)
-    t.refuse("feature_alpha_dropout", {"x": x, "p": 1.5})
+    t.reject("feature_alpha_dropout", {"x": x, "p": 1.5})
 
 
 def arrays(t):
@@ -257,10 +257,10 @@ def arrays(t):
     t.add("tensor_array_to_tensor", {"input": [rows, more]}, lambda l: (torch.cat(l, 1), torch.tensor([2, 3], dtype=torch.int32)))
     t.add("tensor_array_to_tensor", {"input": [rows, c], "axis": 0, "use_stack": True},
           lambda l, a, s: (torch.stack(l, a), torch.tensor([1, 1], dtype=torch.int32)))
-    t.refuse("array_write", {"x": c, "i": 3, "array": [a, b]})
-    t.refuse("array_read", {"array": [a, b], "i": 2})
-    t.refuse("array_read", {"array": [a, b], "i": -1})
-    t.refuse("tensor_array_to_tensor", {"input": [rows, more], "axis": 0})
+    t.reject("array_write", {"x": c, "i": 3, "array": [a, b]})
+    t.reject("array_read", {"array": [a, b], "i": 2})
+    t.reject("array_read", {"array": [a, b], "i": -1})
+    t.reject("tensor_array_to_tensor", {"input": [rows, more], "axis": 0})
 
 
 def head(t):
@@ -290,9 +290,9 @@ def head(t):
     args = {"inputs": maps, "image": np.zeros((2, 3, 40, 40)), **weights, "base_size": 40.0, "num_classes": 5, "aspect_ratios": [[2.0], [2.0]],
             "min_sizes": low, "max_sizes": high}
     t.add("multi_box_head", args, run, frozen=("image",))
-    t.refuse("multi_box_head", {**args, "num_classes": 4})
-    t.refuse("multi_box_head", {**args, "aspect_ratios": [[2.0]]})
-    t.refuse("multi_box_head", {k: v for k, v in args.items() if k not in ("min_sizes", "max_sizes")})
+    t.reject("multi_box_head", {**args, "num_classes": 4})
+    t.reject("multi_box_head", {**args, "aspect_ratios": [[2.0]]})
+    t.reject("multi_box_head", {k: v for k, v in args.items() if k not in ("min_sizes", "max_sizes")})
 
 
 def main():

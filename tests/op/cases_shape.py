@@ -27,28 +27,28 @@ def cases_shape(t):
     t.add("reshape", {"x": np.array(2.0), "shape": [1, 1]})
     t.add("reshape", {"x": t.normal(0, 3), "shape": [3, 0]})
     t.add("reshape", {"x": x(2, 6), "shape": np.array([3, 4], np.int32)})
-    t.refuse("reshape", {"x": x(2, 3), "shape": [4, 2]})
-    t.refuse("reshape", {"x": x(2, 3), "shape": [-1, -1]})
-    t.refuse("reshape", {"x": x(2, 3), "shape": [-1, 4]})
+    t.reject("reshape", {"x": x(2, 3), "shape": [4, 2]})
+    t.reject("reshape", {"x": x(2, 3), "shape": [-1, -1]})
+    t.reject("reshape", {"x": x(2, 3), "shape": [-1, 4]})
     both(t, "transpose", {"x": x(2, 3, 4), "perm": [2, 0, 1]})
     both(t, "transpose", {"x": x(2, 3, 4), "perm": [0, 2, 1]})
     t.add("transpose", {"x": x(2, 3), "perm": [-1, 0]})
-    t.refuse("transpose", {"x": x(2, 3, 4), "perm": [0, 1]})
-    t.refuse("transpose", {"x": x(2, 3), "perm": [0, 0]})
+    t.reject("transpose", {"x": x(2, 3, 4), "perm": [0, 1]})
+    t.reject("transpose", {"x": x(2, 3), "perm": [0, 0]})
     for axis in (None, 1, -1, [1, 3], 0):
         both(t, "squeeze", {"x": x(2, 1, 3, 1), "axis": axis})
     for axis in (0, -1, [0, 2], [1, -1], 2):
         both(t, "unsqueeze", {"x": x(2, 3), "axis": axis})
-    t.refuse("unsqueeze", {"x": x(2, 3), "axis": 4})
-    t.refuse("squeeze", {"x": x(2, 3), "axis": 2})
+    t.reject("unsqueeze", {"x": x(2, 3), "axis": 4})
+    t.reject("squeeze", {"x": x(2, 3), "axis": 2})
     for start, stop in ((0, -1), (1, 2), (-2, -1), (0, 1)):
         both(t, "flatten", {"x": x(2, 3, 2, 2), "start_axis": start, "stop_axis": stop})
     t.add("flatten", {"x": np.array(1.0)})
-    t.refuse("flatten", {"x": x(2, 3, 2), "start_axis": 2, "stop_axis": 1})
+    t.reject("flatten", {"x": x(2, 3, 2), "start_axis": 2, "stop_axis": 1})
     for shape in ([2, 3], [4, 2, 3], [4, -1, 3], [-1, -1]):
         both(t, "expand", {"x": x(2, 1) if shape != [2, 3] else x(3), "shape": shape})
         t.add("broadcast_to", {"x": x(2, 1) if shape != [2, 3] else x(3), "shape": shape})
-    t.refuse("expand", {"x": x(2, 3), "shape": [2, 4]})
+    t.reject("expand", {"x": x(2, 3), "shape": [2, 4]})
     t.add("expand_as", {"x": x(3), "y": x(2, 3)}, grad=False)
     t.add("view_as", {"x": x(6), "other": x(2, 3)}, grad=False)
     t.add("broadcast_tensors", {"input": [x(2, 1), x(3), x(1, 1)]})
@@ -57,13 +57,13 @@ def cases_shape(t):
         both(t, "stack", {"x": [x(2, 3), x(2, 3)], "axis": axis})
     t.add("concat", {"x": [x(2, 3), x(0, 3), x(1, 3)], "axis": 0})
     t.add("concat", {"x": [t.normal(2, 3, dtype="bfloat16"), t.normal(1, 3, dtype="bfloat16")]}, grad=False)
-    t.refuse("concat", {"x": [x(2, 3), x(2, 4)], "axis": 0})
-    t.refuse("concat", {"x": [x(2, 3), x(2, 3)], "axis": 2})
-    t.refuse("stack", {"x": [x(2, 3), x(2, 4)]})
+    t.reject("concat", {"x": [x(2, 3), x(2, 4)], "axis": 0})
+    t.reject("concat", {"x": [x(2, 3), x(2, 3)], "axis": 2})
+    t.reject("stack", {"x": [x(2, 3), x(2, 4)]})
     for sections, axis in ((3, 1), ([1, 2, 3], 1), ([1, -1], 0), (2, 0), ([2, -1, 1], -1)):
         both(t, "split", {"x": x(4, 6), "num_or_sections": sections, "axis": axis})
-    t.refuse("split", {"x": x(4, 6), "num_or_sections": 5, "axis": 1})
-    t.refuse("split", {"x": x(4, 6), "num_or_sections": [1, 2], "axis": 1})
+    t.reject("split", {"x": x(4, 6), "num_or_sections": 5, "axis": 1})
+    t.reject("split", {"x": x(4, 6), "num_or_sections": [1, 2], "axis": 1})
     t.add("chunk", {"x": x(4, 6), "chunks": 3, "axis": 1})
     t.add("tensor_split", {"x": x(7, 2), "num_or_indices": 3})
     t.add("tensor_split", {"x": x(2, 7), "num_or_indices": [2, 5], "axis": 1})
@@ -97,7 +97,7 @@ def cases_shape(t):
     t.add("moveaxis", {"x": x(2, 3, 4), "source": [0, 1], "destination": [-1, 0]})
     t.add("t", {"input": x(2, 3)})
     t.add("t", {"input": x(3)})
-    t.refuse("t", {"input": x(2, 3, 4)})
+    t.reject("t", {"input": x(2, 3, 4)})
     t.add("matrix_transpose", {"x": x(2, 3, 4)})
     t.add("unflatten", {"x": x(2, 6), "axis": 1, "shape": [2, -1]})
     for axes, starts, ends in (([0, 1], [1, 0], [3, 2]), ([1], [-3], [-1]), ([0], [0], [100]), ([0], [3], [1])):
@@ -118,7 +118,7 @@ def cases_shape(t):
         both(t, "triu", {"x": x(3, 4), "diagonal": offset})
         t.add("trace", {"x": x(3, 4), "offset": offset})
     t.add("diag", {"x": x(3), "padding_value": 7.0}, grad=False)
-    t.refuse("tril", {"x": x(3)})
+    t.reject("tril", {"x": x(3)})
     t.add("block_diag", {"inputs": [x(2, 3), x(1, 1), x(2)]})
     # Padding: a list of 2 * ndim sizes starts at the first axis; shorter ones pad the spatial axes.
     t.add("pad", {"x": x(2, 3), "pad": [1, 2, 0, 1], "value": 0.5})
@@ -129,8 +129,8 @@ def cases_shape(t):
         t.add("pad", {"x": x(1, 2, 4), "pad": [1, 2], "mode": mode, "data_format": "NCL"})
         t.add("pad", {"x": x(1, 2, 3, 3, 4), "pad": [1, 2, 1, 0, 2, 1], "mode": mode, "data_format": "NCDHW"})
     t.add("pad", {"x": t.integers(0, 9, 2, 3), "pad": [1, 0, 0, 1], "value": 3})
-    t.refuse("pad", {"x": x(1, 2, 4, 3), "pad": [4, 4, 4, 4], "mode": "reflect"})
-    t.refuse("pad", {"x": x(2, 3), "pad": [1, 2, 0, 1], "mode": "mirror"})
+    t.reject("pad", {"x": x(1, 2, 4, 3), "pad": [4, 4, 4, 4], "mode": "reflect"})
+    t.reject("pad", {"x": x(2, 3), "pad": [1, 2, 0, 1], "mode": "mirror"})
 
 
 def cases_indexing(t):
@@ -145,9 +145,9 @@ def cases_indexing(t):
         t.add("index_fill", {"x": x(4, 3), "index": index, "axis": axis, "value": 0.5})
     t.add("gather", {"x": x(4, 3), "index": np.array([[1], [3]], np.int32)})
     t.add("gather", {"x": x(4), "index": np.array(2)})
-    t.refuse("gather", {"x": x(4, 3), "index": np.array([4])})
-    t.refuse("index_select", {"x": x(4, 3), "index": np.array([5])})
-    t.refuse("gather", {"x": x(4, 3), "index": np.array([0.5])})
+    t.reject("gather", {"x": x(4, 3), "index": np.array([4])})
+    t.reject("index_select", {"x": x(4, 3), "index": np.array([5])})
+    t.reject("gather", {"x": x(4, 3), "index": np.array([0.5])})
     for coordinates in (np.array([[0, 1], [2, 2]]), np.array([[1], [3]]), np.array([[[0, 0]], [[3, 1]]]), np.array([1, 2])):
         both(t, "gather_nd", {"x": x(4, 3), "index": coordinates})
     t.add("scatter_nd_add", {"x": x(4, 3), "index": np.array([[1], [2], [1]]), "updates": x(3, 3)})
@@ -155,7 +155,7 @@ def cases_indexing(t):
     t.add("scatter_nd", {"index": np.array([[1], [2], [1]]), "updates": x(3, 3), "shape": [4, 3]})
     t.add("scatter", {"x": x(4, 3), "index": np.array([1, 3]), "updates": x(2, 3)})
     t.add("scatter", {"x": x(4, 3), "index": np.array([1, 3, 1]), "updates": x(3, 3), "overwrite": False})
-    t.refuse("scatter", {"x": x(4, 3), "index": np.array([1, 4]), "updates": x(2, 3)})
+    t.reject("scatter", {"x": x(4, 3), "index": np.array([1, 4]), "updates": x(2, 3)})
     taken = t.integers(0, 3, 2, 4)
     t.add("take_along_axis", {"arr": x(3, 4), "indices": taken, "axis": 0})
     t.add("take_along_axis", {"arr": x(3, 4), "indices": np.array([[1]]), "axis": 0})
@@ -165,7 +165,7 @@ def cases_indexing(t):
             t.add("put_along_axis", {"arr": x(3, 4), "indices": np.array([[0, 2, 1, 0], [2, 0, 0, 1]]), "values": x(2, 4), "axis": 0,
                                      "reduce": reduce, "include_self": include}, grad=reduce in ("assign", "add"))
     t.add("put_along_axis", {"arr": x(3, 4), "indices": np.array([[1]]), "values": 2.5, "axis": 1}, grad=False)
-    t.refuse("take_along_axis", {"arr": x(3, 4), "indices": np.array([[7]]), "axis": 0})
+    t.reject("take_along_axis", {"arr": x(3, 4), "indices": np.array([[7]]), "axis": 0})
     t.add("index_put", {"x": x(3, 4), "indices": [np.array([0, 2]), np.array([1, 3])], "value": x(2)})
     t.add("index_put", {"x": x(3, 4), "indices": [np.array([0, 2, 0])], "value": x(3, 4), "accumulate": True})
     t.add("index_put", {"x": x(3, 4), "indices": [t.bools(3, 4)], "value": np.array([0.25])}, grad=False)
@@ -174,7 +174,7 @@ def cases_indexing(t):
         t.add("take", {"x": x(3, 4), "index": np.array([[0, -1], [5, 11]]), "mode": mode})
     t.add("take", {"x": x(3, 4), "index": np.array([17, -20, 3]), "mode": "wrap"})
     t.add("take", {"x": x(3, 4), "index": np.array([17, -20, 3]), "mode": "clip"})
-    t.refuse("take", {"x": x(3, 4), "index": np.array([12])})
+    t.reject("take", {"x": x(3, 4), "index": np.array([12])})
     mask = np.array([[True, False, True], [False, True, True]])
     both(t, "masked_select", {"x": x(2, 3), "mask": mask})
     t.add("masked_select", {"x": x(2, 3), "mask": np.zeros((2, 3), bool)}, grad=False)
@@ -190,13 +190,13 @@ def cases_indexing(t):
     t.add("diagonal_scatter", {"x": x(3, 4), "y": x(2), "offset": -1}, grad=False)
     t.add("one_hot", {"x": np.array([0, 2, 1]), "num_classes": 4})
     t.add("one_hot", {"x": np.array([[0, 2], [1, 3]], np.int32), "num_classes": 4})
-    t.refuse("one_hot", {"x": np.array([0, 5]), "num_classes": 4})
+    t.reject("one_hot", {"x": np.array([0, 5]), "num_classes": 4})
     ids = np.array([[0, 2, 1], [4, 4, 3]])
     t.add("embedding", {"x": ids, "weight": x(5, 3)})
     t.add("embedding", {"x": ids, "weight": x(5, 3), "padding_idx": 4})
     t.add("embedding", {"x": ids, "weight": x(5, 3), "padding_idx": -1})
-    t.refuse("embedding", {"x": np.array([5]), "weight": x(5, 3)})
-    t.refuse("embedding", {"x": np.array([0.5]), "weight": x(5, 3)})
+    t.reject("embedding", {"x": np.array([5]), "weight": x(5, 3)})
+    t.reject("embedding", {"x": np.array([0.5]), "weight": x(5, 3)})
 
 
 def cases_creation(t):
@@ -209,7 +209,7 @@ def cases_creation(t):
     t.add("full", {"shape": [2], "fill_value": 3})
     t.add("full", {"shape": [2], "fill_value": True})
     t.add("full", {"shape": np.array([2, 3], np.int64), "fill_value": 0.5})
-    t.refuse("full", {"shape": [2, -3], "fill_value": 0.5})
+    t.reject("full", {"shape": [2, -3], "fill_value": 0.5})
     for dtype in (None, "int32", "float64"):
         x = t.normal(2, 3)
         t.add("zeros_like", {"x": x, "dtype": dtype}, grad=False)
@@ -218,7 +218,7 @@ def cases_creation(t):
     for args in ({"start": 5}, {"start": 1, "end": 7, "step": 2}, {"start": 0.5, "end": 3.0}, {"start": 5, "end": 0, "step": -2},
                  {"start": 0, "end": 1, "step": 0.25}, {"start": 3, "dtype": "float32"}, {"start": 3, "end": 1}, {"end": 4}):
         t.add("arange", args)
-    t.refuse("arange", {"start": 0, "end": 4, "step": 0})
+    t.reject("arange", {"start": 0, "end": 4, "step": 0})
     for rows, columns, dtype in ((3, None, None), (2, 4, "int64"), (3, 2, "float64")):
         t.add("eye", {"num_rows": rows, "num_columns": columns, "dtype": dtype})
     t.add("linspace", {"start": 0, "stop": 10, "num": 5})
@@ -236,4 +236,4 @@ def cases_creation(t):
     t.add("rank", {"input": t.normal(2, 3)}, grad=False)
     for op, args in (("uniform", {"shape": [2, 3]}), ("randint", {"low": 1, "high": 5, "shape": [4]})):
         t.add(op, args, skip_outputs=(0,))
-    t.refuse("randint", {"low": 5, "high": 5, "shape": [4]})
+    t.reject("randint", {"low": 5, "high": 5, "shape": [4]})

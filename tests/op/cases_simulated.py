@@ -47,8 +47,8 @@ def cases_simulated(t):
     t.add("fake_dequantize_max_abs", {"x": x, "scale": scale, "max_range": 127.0}, outputs=[x * 1.5 / np.float32(127)])
     s = np.array([0.5, 1, 2], np.float32)
     t.add("fake_channel_wise_dequantize_max_abs", {"x": x, "scales": [s], "quant_bits": [8]}, outputs=[x * s[:, None] / np.float32(127)])
-    t.refuse("fake_quantize_abs_max", {"x": x, "bit_length": 1})
-    t.refuse("fake_quantize_abs_max", {"x": x, "round_type": 2})
+    t.reject("fake_quantize_abs_max", {"x": x, "bit_length": 1})
+    t.reject("fake_quantize_abs_max", {"x": x, "round_type": 2})
 
     w = t.normal(64, 6)
     s = np.abs(w).max(0) / np.float32(127)
@@ -73,6 +73,6 @@ def cases_simulated(t):
     size = np.abs(small).max(1, keepdims=True) / np.float32(127)
     out = (np.round(small / size) @ q.T.astype(np.float32)) * size * s + np.where(large, x, 0) @ (q.T * s) + bias
     t.add("llm_int8_linear", {"x": x, "weight": q, "bias": bias, "weight_scale": s}, outputs=[out.astype(np.float32)], rtol=1e-4, atol=1e-4)
-    t.refuse("weight_quantize", {"x": w, "group_size": 32})
-    t.refuse("weight_quantize", {"x": w, "algo": "int2"})
-    t.refuse("weight_only_linear", {"x": x, "weight": w, "weight_scale": s})
+    t.reject("weight_quantize", {"x": w, "group_size": 32})
+    t.reject("weight_quantize", {"x": w, "algo": "int2"})
+    t.reject("weight_only_linear", {"x": x, "weight": w, "weight_scale": s})

@@ -29,8 +29,8 @@ def cases_box_losses(t):
         torch_case(t, op, {"input": boxes(t, 5, "float32"), "label": boxes(t, 5, "float32")}, function, ["input"], rtol=1e-4, atol=1e-5)
         apart = np.array([[0, 0, 1, 1.5]]), np.array([[3, 2, 4, 5.0]])
         torch_case(t, op, {"input": apart[0], "label": apart[1], "reduction": "none"}, function, ["input"])
-        t.refuse(op, {"input": boxes(t, 3), "label": boxes(t, 2)})
-        t.refuse(op, {"input": boxes(t, 3)[:, :3], "label": boxes(t, 3)[:, :3]})
+        t.reject(op, {"input": boxes(t, 3), "label": boxes(t, 2)})
+        t.reject(op, {"input": boxes(t, 3)[:, :3], "label": boxes(t, 3)[:, :3]})
     torch_case(t, "giou_loss", {"input": boxes(t, 6), "label": boxes(t, 6), "reduction": "sum", "epsilon": 0.01},
                functions["giou_loss"], ["input", "label"])
 
@@ -38,7 +38,7 @@ def cases_box_losses(t):
 def cases_training(t):
     t.add("brelu", {"x": t.normal(3, 4, scale=3.0), "t_min": -1.0, "t_max": 2.5}, outputs=None,
           function=lambda x, t_min, t_max: paddle.clip(x, t_min, t_max))
-    t.refuse("brelu", {"x": t.normal(3), "t_min": 1.0, "t_max": 0.0})
+    t.reject("brelu", {"x": t.normal(3), "t_min": 1.0, "t_max": 0.0})
     torch_case(t, "huber_loss", {"input": t.normal(3, 4, dtype="float64"), "label": t.normal(3, 4, dtype="float64"), "delta": 0.7},
                lambda input, label, delta: torch.nn.functional.huber_loss(input, label, reduction="none", delta=delta), ["input", "label"])
 
@@ -64,7 +64,7 @@ def cases_training(t):
     good = {"param": t.normal(4, 3), "grad": t.normal(2, 3), "velocity": t.normal(4, 3), "index": np.array([1, 3]), "learning_rate": rate}
     for change in ({"axis": 2}, {"grad": t.normal(3, 3)}, {"index": np.array([[1, 3]])}, {"regularization_method": "l1_decay"},
                    {"learning_rate": np.zeros(2, np.float32)}, {"index": np.array([1, 4])}):
-        t.refuse("sparse_momentum", {**good, **change})
+        t.reject("sparse_momentum", {**good, **change})
 
     def clipped(x, max_norm, norm_type=2.0):
         copies = [v.detach().clone().requires_grad_() for v in x]
@@ -77,16 +77,16 @@ def cases_training(t):
         x = [t.normal(2, 3, dtype="float64"), t.normal(4, dtype="float64")]
         t.add("clip_grad_norm", {"x": x, "max_norm": max_norm, "norm_type": norm_type},
               outputs=clipped([torch.tensor(v) for v in x], max_norm, norm_type))
-    t.refuse("clip_grad_norm", {"x": [t.normal(3)], "max_norm": -1.0})
-    t.refuse("clip_grad_norm", {"x": [t.normal(3)], "max_norm": 1.0, "norm_type": 0.0})
+    t.reject("clip_grad_norm", {"x": [t.normal(3)], "max_norm": -1.0})
+    t.reject("clip_grad_norm", {"x": [t.normal(3)], "max_norm": 1.0, "norm_type": 0.0})
 
     x = [t.normal(2, 3), t.normal(4), t.normal()]
     vector = np.concatenate([np.ravel(v) for v in x])
     t.add("parameters_to_vector", {"parameters": x}, outputs=[vector])
     t.add("vector_to_parameters", {"vec": t.normal(11), "parameters": x},
           outputs=None, function=lambda vec, parameters: [v.reshape(p.shape) for v, p in zip(paddle.split(vec, [6, 4, 1]), parameters)], frozen=("parameters",))
-    t.refuse("vector_to_parameters", {"vec": t.normal(12), "parameters": x})
-    t.refuse("vector_to_parameters", {"vec": t.normal(10), "parameters": x})
+    t.reject("vector_to_parameters", {"vec": t.normal(12), "parameters": x})
+    t.reject("vector_to_parameters", {"vec": t.normal(10), "parameters": x})
 
     def spectral(weight, u, v, dim=0, power_iters=1, eps=1e-12):
         """PyTorch's parametrization, whose vectors are given; no gradient flows into them."""
@@ -109,9 +109,9 @@ def cases_training(t):
         line["cotangents"] = [t.store(f"{line['name']}.seed{i}", s) for i, s in
                               enumerate([seed.numpy(), np.zeros(rows), np.zeros(len(args["v"]))])]
         line["grads"] = {"weight": t.store(f"{line['name']}.grad_weight", torch.autograd.grad(results[0], weight, seed)[0].numpy())}
-    t.refuse("spectral_norm", {"weight": t.normal(3, 4), "u": t.normal(4), "v": t.normal(4)})
-    t.refuse("spectral_norm", {"weight": t.normal(3), "u": t.normal(3), "v": t.normal(1)})
-    t.refuse("spectral_norm", {"weight": t.normal(3, 4), "u": t.normal(3), "v": t.normal(4), "dim": 2})
+    t.reject("spectral_norm", {"weight": t.normal(3, 4), "u": t.normal(4), "v": t.normal(4)})
+    t.reject("spectral_norm", {"weight": t.normal(3), "u": t.normal(3), "v": t.normal(1)})
+    t.reject("spectral_norm", {"weight": t.normal(3, 4), "u": t.normal(3), "v": t.normal(4), "dim": 2})
     C = paddle._C_ops
     t.add("fill_constant", {"shape": [2, 3], "dtype": "int32", "value": 7}, False, outputs=[np.full((2, 3), 7, np.int32)])
     t.add("p_norm", {"x": t.normal(2, 3, 4), "porder": 3.0, "axis": 1, "keepdim": True}, function=lambda x, porder, axis, keepdim: C.p_norm(x, porder, axis, 1e-12, keepdim, False))
@@ -130,9 +130,9 @@ def cases_training(t):
     t.add("lookup_table_v2", {"w": t.normal(5, 3), "ids": np.array([[1, 0], [4, 2]]), "padding_idx": 2},
           function=lambda w, ids, padding_idx: paddle.nn.functional.embedding(ids, w, padding_idx))
     t.add("seed", {"seed": 7}, False, outputs=[np.array([7], np.int32)])
-    t.refuse("seed", {"seed": -1})
-    t.refuse("print", {"input": t.normal(2)})
-    t.refuse("py_func", {"x": [t.normal(2)]})
+    t.reject("seed", {"seed": -1})
+    t.reject("print", {"input": t.normal(2)})
+    t.reject("py_func", {"x": [t.normal(2)]})
 
     for dim, concentration in ((2, 1.0), (3, 0.7), (5, 2.5)):
         c = torch.tensor(concentration, dtype=torch.float64)
@@ -143,5 +143,5 @@ def cases_training(t):
     c = np.array([0.5, 2.0])
     torch_case(t, "lkj_cholesky_log_prob", {"value": torch.distributions.LKJCholesky(3, torch.tensor(c)).sample().numpy(), "concentration": c},
                lambda value, concentration: torch.distributions.LKJCholesky(3, concentration, validate_args=False).log_prob(value), ["value", "concentration"])
-    t.refuse("lkj_cholesky_log_prob", {"value": t.normal(3, 4), "concentration": np.array(1.0, np.float32)})
-    t.refuse("lkj_cholesky_sample", {"concentration": np.array(1.0, np.float32), "dim": 1})
+    t.reject("lkj_cholesky_log_prob", {"value": t.normal(3, 4), "concentration": np.array(1.0, np.float32)})
+    t.reject("lkj_cholesky_sample", {"concentration": np.array(1.0, np.float32), "dim": 1})

@@ -269,7 +269,7 @@ TEST_F(FastPaths, SoftmaxIsAccurate) {
   }
 }
 
-TEST_F(FastPaths, NormsOverMoreAxesThanThereAreAreRefused) {
+TEST_F(FastPaths, NormsOverMoreAxesThanThereAreAreRejected) {
   using Axes = std::vector<int64_t>;
   const Tensor x(Array::from<float>({3, 4}, {2}));
   EXPECT_EQ(ops::vector_norm(x, 2.0, Axes{0}).array().number(0), 5);

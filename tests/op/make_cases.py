@@ -8,7 +8,7 @@ numpy and scipy. Run it in any folder:
     python make_cases.py [FAMILY...]
 
 A family is a function `cases_FAMILY` of the modules cases_*.py beside this file; it adds cases to a
-Table. Calls that PaddlePaddle refuses are skipped and listed, unless they are marked as errors.
+Table. Calls that PaddlePaddle rejects are skipped and listed, unless they are marked as errors.
 """
 
 import importlib
@@ -118,7 +118,7 @@ class Table:
         name = self.name(op)
         try:
             line = self.expect(op, name, args, grad, function, outputs, skip_outputs, frozen)
-        except Exception as error:  # PaddlePaddle refuses what we may accept
+        except Exception as error:  # PaddlePaddle rejects what we may accept
             self.skipped.append(f"{name}: {type(error).__name__}: {str(error).strip().splitlines()[-1][:150]}")
             return
         narrow = [d for d in FLOATS if d in self.dtypes_of(args)]
@@ -127,8 +127,8 @@ class Table:
         line["atol"] = default[1] if atol is None else atol
         self.lines.append(line)
 
-    def refuse(self, op, args):
-        """A call that must be refused."""
+    def reject(self, op, args):
+        """A call that must be rejected."""
         name = self.name(op)
         self.lines.append({"name": name, "op": op, "args": self.encode(name, args), "error": True})
 

@@ -105,7 +105,7 @@ TEST(StorageCast, ComplexNumbersKeepTheirRealPart) {
   EXPECT_EQ(cast(z, DType::kBool).integer(0), 1);
 }
 
-TEST(StorageCast, StringsAreRefused) {
+TEST(StorageCast, StringsAreRejected) {
   EXPECT_THROW(cast(Array::from<float>({1}, {1}), DType::kString), Error);
 }
 

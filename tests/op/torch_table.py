@@ -2,7 +2,7 @@
 
     t = Table("complex")
     t.add("exp", {"x": t.complex(2, 3)}, torch.exp)
-    t.refuse("floor", {"x": t.complex(2)})
+    t.reject("floor", {"x": t.complex(2)})
     t.write()
 
 Needs NumPy, SciPy and PyTorch on the CPU; the tables are committed, so only whoever changes them does.
@@ -105,7 +105,7 @@ class Table:
         keys = [self.store(f"{name}.y{i}", np.asarray(y)) for i, y in enumerate(outputs)]
         self.lines.append({"name": name, "op": op, "args": self.encode(name, args), "outputs": keys, "rtol": rtol, "atol": atol})
 
-    def refuse(self, op, args):
+    def reject(self, op, args):
         name = self.name(op)
         self.lines.append({"name": name, "op": op, "args": self.encode(name, args), "error": True})
 

@@ -158,7 +158,7 @@ TEST(StageCut, DroppedValuesAreComputedAgain) {
   }
 }
 
-TEST(StageCut, TooManyStagesAreRefused) {
+TEST(StageCut, TooManyStagesAreRejected) {
   const ir::Module module = ir::parse(kStep, "step.ir");
   try {
     assign_leaves(*module.functions[0], 3);

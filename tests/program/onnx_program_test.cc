@@ -100,7 +100,7 @@ TEST_F(OnnxProgram, NamesCanBeGiven) {
   }
 }
 
-TEST_F(OnnxProgram, RefusesInputsThatAreNoTensors) {
+TEST_F(OnnxProgram, RejectsInputsThatAreNoTensors) {
   write(onnx_graph({onnx_node("Relu", {"x"}, {"y"})}, {bytes_field(1, "x")},
                    {value_info("y", 1, {"2"})}));
   try {

@@ -124,25 +124,25 @@ TEST(GgufFolder, OfMistralHasTheContextOfItsWindow) {
   EXPECT_EQ(context->bytes, std::string_view("\x04\0\0\0\x05\0\0\0", 8));
 }
 
-TEST(GgufFolder, IsRefusedWhereTheFileWouldComputeSomethingElse) {
-  const auto refused = [](const std::string& folder, const std::string& why) {
+TEST(GgufFolder, IsRejectedWhereTheFileWouldComputeSomethingElse) {
+  const auto rejected = [](const std::string& folder, const std::string& why) {
     try {
       llm::GgufForm form(folder);
-      ADD_FAILURE() << folder << " is not refused";
+      ADD_FAILURE() << folder << " is not rejected";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::kModel) << e.what();
       EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
     }
   };
-  refused(kData + "gemma2", "query_scale=10, which a GGUF file of the architecture 'gemma2'");
-  refused(kData + "opt", "models of type 'opt' are not written as GGUF files");
-  refused(kData + "bert", "models of type 'bert' are not written as GGUF files");
-  refused(kData + "dynamic", "written as GGUF files only where params.rope_type");
-  refused(kData + "glm4_yarn", "only where params.rope_type == \"default\"");
+  rejected(kData + "gemma2", "query_scale=10, which a GGUF file of the architecture 'gemma2'");
+  rejected(kData + "opt", "models of type 'opt' are not written as GGUF files");
+  rejected(kData + "bert", "models of type 'bert' are not written as GGUF files");
+  rejected(kData + "dynamic", "written as GGUF files only where params.rope_type");
+  rejected(kData + "glm4_yarn", "only where params.rope_type == \"default\"");
   const std::string shorter = changed("phi3_longrope", "1.3,\n      1.6", "1.3");
-  refused(shorter, "short_factor of LongRoPE has 3 numbers, expected 4");
+  rejected(shorter, "short_factor of LongRoPE has 3 numbers, expected 4");
   fs::remove_all(shorter);
-  refused(kData + "falcon_rw", "only where params.parallel");
+  rejected(kData + "falcon_rw", "only where params.parallel");
 }
 
 TEST(GgufFolder, RowsTakeTheOrderOfGguf) {

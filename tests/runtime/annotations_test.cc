@@ -197,7 +197,7 @@ TEST(Annotations, StandBesideLocations) {
   EXPECT_EQ(ir::print(*ir::clone(*module.functions[0])), ir::print(*module.functions[0]));
 }
 
-TEST(Annotations, DamageIsRefused) {
+TEST(Annotations, DamageIsRejected) {
   for (const char* type :
        {"float32[4] split", "float32[4] split[]", "float32[4] split[1: 1x4 over 0]",
         "float32[4] split[0: 0x4 over 0]", "float32[4] split[0: 1x4 over]",

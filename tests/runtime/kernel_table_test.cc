@@ -1,4 +1,4 @@
-// Tables of kernel choices: their text, what is refused, and that a plan follows them.
+// Tables of kernel choices: their text, what is rejected, and that a plan follows them.
 
 #include "runtime/kernel_table.h"
 

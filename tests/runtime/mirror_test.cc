@@ -84,12 +84,12 @@ TEST(Mirror, ArraysMakeTheRoundTrip) {
   EXPECT_EQ(Array::from<float>({}, {0, 3}).to(mirror()).on_host().shape, (Dims{0, 3}));
 }
 
-TEST(Mirror, HostAccessorsRefuse) {
+TEST(Mirror, HostAccessorsReject) {
   const Array there = Array::scalar(1.0f).to(mirror());
-  const std::string refusal = "the host accesses memory of the device mirror";
-  EXPECT_EQ(message_of([&] { (void)there.raw(); }), refusal);
-  EXPECT_EQ(message_of([&] { (void)there.number(); }), refusal);
-  EXPECT_EQ(message_of([&] { (void)there.cast(DType::kF64); }), refusal);
+  const std::string rejection = "the host accesses memory of the device mirror";
+  EXPECT_EQ(message_of([&] { (void)there.raw(); }), rejection);
+  EXPECT_EQ(message_of([&] { (void)there.number(); }), rejection);
+  EXPECT_EQ(message_of([&] { (void)there.cast(DType::kF64); }), rejection);
 }
 
 TEST(MirrorDeathTest, HostCodeThatReadsCrashes) {
@@ -249,9 +249,9 @@ TEST(Mirror, ErrorsOfKernelsHaveTheirLocation) {
     tracer.output({ir::PortKind::kValue, "y"}, ops::embedding(i, Tensor(table)));
   }
   const auto executable = runtime::compile(function, {.target = {.device = mirror()}});
-  const std::string refused =
+  const std::string rejected =
       message_of([&] { executable->run({Array::from<int64_t>({9}, {1})}); });
-  EXPECT_EQ(refused.substr(0, 16), "model.yaml:3:5: ") << refused;
+  EXPECT_EQ(rejected.substr(0, 16), "model.yaml:3:5: ") << rejected;
   // The device works on.
   EXPECT_EQ(numbers(executable->run({Array::from<int64_t>({1}, {1})})[0]),
             (std::vector<float>{3, 4}));
@@ -337,7 +337,7 @@ TEST(Mirror, OperationsWithoutAKernelRunOnTheHost) {
   EXPECT_NE(names.find("host:cpu"), std::string::npos) << names;
   runtime::allow_host_fallback(false);
   EXPECT_EQ(message_of([&] { both_modes(fn, {x}, device); }),
-            "cumsum: the device mirror has no kernel, and running it on the host is refused");
+            "cumsum: the device mirror has no kernel, and running it on the host is rejected");
   runtime::allow_host_fallback(true);
 }
 

@@ -1,5 +1,5 @@
 // The text form of modules: printing, parsing and printing again yields the same text, the parsed
-// function computes the same, and damaged text is refused with a place.
+// function computes the same, and damaged text is rejected with a place.
 
 #include <gtest/gtest.h>
 
@@ -130,20 +130,20 @@ TEST(ModuleText, LastOptionalOperandsMayBeMissing) {
   EXPECT_THROW(with("%0"), Error);
 }
 
-TEST(ModuleText, DamageIsRefused) {
+TEST(ModuleText, DamageIsRejected) {
   const std::string text = ir::print(sample_module());
-  int refused = 0;
+  int rejected = 0;
   for (size_t cut = 0; cut + 3 < text.size(); cut += 7) {
     try {
       ir::verify(ir::parse(text.substr(0, cut), "test.txt"));
       ADD_FAILURE() << "text cut at " << cut << " was accepted";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::kModel);
-      ++refused;
+      ++rejected;
     }
   }
-  EXPECT_GT(refused, 10);
-  // One character changed anywhere: refused or accepted, never a crash.
+  EXPECT_GT(rejected, 10);
+  // One character changed anywhere: rejected or accepted, never a crash.
   for (size_t at = 0; at < text.size(); at += 3) {
     std::string changed = text;
     changed[at] = static_cast<char>(33 + (at * 7) % 90);

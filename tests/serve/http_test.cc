@@ -16,7 +16,7 @@
 namespace paddle::serve {
 namespace {
 
-/// Reads a request that arrives in pieces of `size` bytes; the status of the refusal, or nothing.
+/// Reads a request that arrives in pieces of `size` bytes; the status of the rejection, or nothing.
 std::optional<int> status_of(const std::string& bytes, size_t size, HttpReader& reader,
                              std::string& rest) {
   try {
@@ -27,8 +27,8 @@ std::optional<int> status_of(const std::string& bytes, size_t size, HttpReader& 
         return 200;
       }
     }
-  } catch (const HttpRefusal& refusal) {
-    return refusal.status;
+  } catch (const HttpError& rejection) {
+    return rejection.status;
   }
   return std::nullopt;
 }
@@ -68,7 +68,7 @@ TEST(HttpReader, BodiesByLengthAndInChunks) {
   EXPECT_EQ(rest, "!");
 }
 
-TEST(HttpReader, MalformedRequestsAreRefused) {
+TEST(HttpReader, MalformedRequestsAreRejected) {
   EXPECT_EQ(status_of(get("Host: x\r\n")), 200);
   EXPECT_EQ(status_of("GET http://x/v1/models HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
   EXPECT_EQ(status_of("GET / HTTP/1.0\r\n\r\n"), 200);
@@ -163,9 +163,9 @@ TEST(HttpServer, AClientThatSendsTooMuchHearsSoAndIsNotLeftWaiting) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
   const std::string huge(48 << 20, 'x');
-  const std::string refused = exchange(
+  const std::string rejected = exchange(
       server.port(), head + "Content-Length: " + std::to_string(huge.size()) + "\r\n\r\n" + huge);
-  EXPECT_TRUE(refused.starts_with("HTTP/1.1 413 ")) << refused;
+  EXPECT_TRUE(rejected.starts_with("HTTP/1.1 413 ")) << rejected;
   const std::string chunks = "400000\r\n" + huge;
   EXPECT_TRUE(exchange(server.port(), head + "Transfer-Encoding: chunked\r\n\r\n" + chunks)
                   .starts_with("HTTP/1.1 413 "));

@@ -1,4 +1,4 @@
-// Dims keep a normal form, decide what can be decided, and refuse what overflows.
+// Dims keep a normal form, decide what can be decided, and reject what overflows.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ TEST(Dim, EvaluatesAndPrints) {
   EXPECT_EQ(Dim::parse("max(n, 2*m) % 3 - -1").evaluate(lookup), 3);
 }
 
-TEST(Dim, RefusesOverflowAndNonsense) {
+TEST(Dim, RejectsOverflowAndNonsense) {
   EXPECT_THROW(Dim(INT64_MAX) + 1, Error);
   EXPECT_THROW(Dim(INT64_MAX) * 2, Error);
   EXPECT_THROW(floor_divide(n, 0), Error);

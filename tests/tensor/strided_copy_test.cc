@@ -88,7 +88,7 @@ TEST_P(StridedCopies, MatchElements) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, StridedCopies, testing::Values(1, 3));
 
-TEST(StridedCopies, RefuseOtherElements) {
+TEST(StridedCopies, RejectOtherElements) {
   const uint8_t from[3] = {};
   uint8_t to[3];
   EXPECT_THROW(StridedCopy({1}, {1}, 3).run(from, to), Error);

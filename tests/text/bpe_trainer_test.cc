@@ -77,7 +77,7 @@ TEST(BpeTrainer, BytesThatAreNoTextAndLongRunsAreCounted) {
   EXPECT_EQ(tokenizer_of(trained).encode("aaaaaaaa").size(), 1U);
 }
 
-TEST(BpeTrainer, WrongSizesAndSpecialTokensAreRefused) {
+TEST(BpeTrainer, WrongSizesAndSpecialTokensAreRejected) {
   const auto message = [](BpeTrainingOptions options) -> std::string {
     try {
       BpeTrainer trainer(std::move(options));

@@ -110,31 +110,31 @@ TEST_F(GgufTokenizers, KeepTheEndsOfAnswersAndTheTemplate) {
   EXPECT_EQ(formats::gguf::Reader::open(file_).integer("tokenizer.ggml.eot_token_id"), 9);
 }
 
-TEST_F(GgufTokenizers, ThatGgufCannotDescribeAreRefused) {
+TEST_F(GgufTokenizers, ThatGgufCannotDescribeAreRejected) {
   formats::gguf::Metadata metadata;
-  const auto refused = [&](const std::string& folder, const std::string& why, int64_t words) {
+  const auto rejected = [&](const std::string& folder, const std::string& why, int64_t words) {
     try {
       add_gguf_tokenizer(folder, words, {}, metadata, notes_);
-      ADD_FAILURE() << "not refused: " << why;
+      ADD_FAILURE() << "not rejected: " << why;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::kModel);
       EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
     }
   };
-  refused(folder_of("gpt2.json"), "a space in front", 1000);
-  refused(folder_of("bert.json"), "tokenizers of BPE", 1000);
-  refused(folder_of("splits.json"), "GGUF files", 1000);
-  refused(folder_with(plain("llama3.json")), "the model 50", 50);
-  refused(folder_of("gpt4o.json"), "single_word", 1000);
-  refused(kData + "folders/spm", "tokenizer.json", 1000);
+  rejected(folder_of("gpt2.json"), "a space in front", 1000);
+  rejected(folder_of("bert.json"), "tokenizers of BPE", 1000);
+  rejected(folder_of("splits.json"), "GGUF files", 1000);
+  rejected(folder_with(plain("llama3.json")), "the model 50", 50);
+  rejected(folder_of("gpt4o.json"), "single_word", 1000);
+  rejected(kData + "folders/spm", "tokenizer.json", 1000);
   // A pattern that no GGUF file names, and merges that scores do not describe.
   auto tree = plain("llama3.json");
   tree["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "[a-z]+";
-  refused(folder_with(tree), "tokenizer.ggml.pre", 1000);
+  rejected(folder_with(tree), "tokenizer.ggml.pre", 1000);
   tree = nlohmann::json::parse(std::ifstream(kData + "llama2.json"));
   auto& merges = tree["model"]["merges"];
   merges.push_back(merges[0]);
-  refused(folder_with(tree), "do not follow each other", 1000);
+  rejected(folder_with(tree), "do not follow each other", 1000);
   fs::remove(folder_ / "tokenizer.json");
   EXPECT_FALSE(add_gguf_tokenizer(folder_.string(), 1000, {}, metadata, notes_));
 }

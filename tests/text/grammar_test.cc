@@ -31,7 +31,7 @@ Matcher schema(const std::string& text) {
   return Matcher(compile_json_schema(parse_json(text, "schema")));
 }
 
-std::string refusal(const std::string& text) {
+std::string rejection(const std::string& text) {
   try {
     schema(text);
   } catch (const Error& e) {
@@ -158,9 +158,9 @@ TEST(JsonSchema, EveryKeywordThatIsSupported) {
         {R"({"v":1,"next":{"v":2,"next":null}})"}, {R"({"v":1,"next":{"v":2}})"});
 }
 
-TEST(JsonSchema, RefusesWhatItCannotEnforceAndNamesThePath) {
+TEST(JsonSchema, RejectsWhatItCannotEnforceAndNamesThePath) {
   const auto expect = [](const std::string& text, const std::string& part) {
-    const std::string message = refusal(text);
+    const std::string message = rejection(text);
     EXPECT_NE(message.find(part), message.npos) << text << ": " << message;
   };
   expect(R"({"properties": {"a": {"type": "integer", "multipleOf": 3}}})",
@@ -313,8 +313,9 @@ TEST(JsonSchema, TooLargeSaysWhere) {
   for (int i = 0; i < 9; ++i)
     items += str(i ? ", " : "", "\"k", i, R"(": {"type": "integer", "maximum": )",
                  std::string(300, '7'), "}");
-  EXPECT_NE(refusal(R"({"type": "object", "properties": {)" + items + "}}").find("$.properties.k"),
-            std::string::npos);
+  EXPECT_NE(
+      rejection(R"({"type": "object", "properties": {)" + items + "}}").find("$.properties.k"),
+      std::string::npos);
 }
 
 TEST(Matcher, EveryPathOfASchemaLeadsToJsonThatIsValid) {

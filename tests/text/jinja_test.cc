@@ -208,7 +208,7 @@ TEST(Jinja, TheLeastIntegerHasNoNegative) {
   EXPECT_EQ(error_of(set + "{{ n | abs }}"), error);
 }
 
-TEST(Jinja, FormattedNumbersAreWholeOrRefused) {
+TEST(Jinja, FormattedNumbersAreWholeOrRejected) {
   EXPECT_EQ(Template("{{ '%.3f %d' % (1e9, 2.9) }}", "t").render(Value::list({})),
             "1000000000.000 2");
   EXPECT_NE(error_of("{{ '%.300f' % 1e308 }}").find("more than 511 characters"), std::string::npos);

@@ -1,7 +1,7 @@
 """Writes templates with what Python's jinja2 renders in transformers' environment: make_templates.py FILE
 
 Needs the Python packages jinja2 and transformers. tests/text/data/templates.jsonl comes from it: each
-line has a template, its variables, and the text, or null where jinja2 refuses.
+line has a template, its variables, and the text, or null where jinja2 rejects.
 """
 
 import json
@@ -106,7 +106,7 @@ TEMPLATES = [CHATML, TOOLS] + """\
 {% filter upper %}abc {{ s }}{% endfilter %} {% with a = 1, b = n %}{{ a }}{{ b }}{% endwith %}{{ a is defined }} {% raw %}{{ not }} {% x %}{% endraw %} {# comment {{ x }} #}| {% generation %}g{% endgeneration %}
 {{ dict(a=1, b=[2]) }}
 {% set j = joiner(', ') %}{{ j() }}a{{ j() }}b {% set c = cycler('x', 'y') %}{{ c.next() }}{{ c.next() }}{{ c.next() }}{{ c.current }}
-{{ raise_exception('refused') }}
+{{ raise_exception('rejected') }}
 {% if n > 5 and (f < 3 or missing) %}yes{% elif n %}mid{% else %}no{% endif %} {% if missing %}m{% elif not empty %}e{% endif %}
 {{ "é\\u00e9\\x41\\n\\t\\\\\\"'" }} {{ 'a\\qb' }} {{ 1_000 }} {{ true and none }} {{ 0 or 'x' }} {{ [] or {} }}
 {% if x %}

@@ -132,7 +132,7 @@ TEST(Tokenizer, WrongFilesSayWhereAndWhat) {
             "character classes (&&) is not supported");
 }
 
-TEST(Tokenizer, APatternThatExplodesIsRefused) {
+TEST(Tokenizer, APatternThatExplodesIsRejected) {
   nlohmann::json content = small_bpe();
   content["pre_tokenizer"] = {
       {"type", "Split"}, {"pattern", {{"Regex", "(a+)+$\\b{0}c"}}}, {"behavior", "Isolated"}};

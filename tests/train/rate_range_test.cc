@@ -47,7 +47,7 @@ TEST(RateTest, FindsTheSlopeTheMinimumAndTheDivergence) {
   EXPECT_LE(test.suggested, test.lowest / 10);
 }
 
-TEST(RateTest, RefusesCurvesWithoutAnAnswer) {
+TEST(RateTest, RejectsCurvesWithoutAnAnswer) {
   std::vector<RateAt> rising;
   for (int64_t i = 0; i < 30; ++i)
     rising.push_back({i + 1, std::pow(10.0, static_cast<double>(i)), static_cast<double>(i)});

@@ -40,7 +40,7 @@ TEST(Resume, AModelFileMayMoveButNotBecomeAnother) {
   EXPECT_THROW(check_changes(config(kRun), config(with(kRun, "net.yaml", "other.yaml"))), Error);
 }
 
-TEST(Resume, EverythingElseIsRefusedWithItsPlace) {
+TEST(Resume, EverythingElseIsRejectedWithItsPlace) {
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
            {"batch_size: 4", "batch_size: 8"},
            {"name: adam", "name: sgd"},

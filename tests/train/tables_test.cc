@@ -115,7 +115,7 @@ TEST(LocalTable, IsRestoredFromItsContent) {
             values(again.content().states.at(1).second));
 }
 
-TEST(LocalTable, DamagedContentIsRefused) {
+TEST(LocalTable, DamagedContentIsRejected) {
   const auto good = [] {
     return TableContent{Array::from<int64_t>({-4, 9}, {2}),
                         Array::zeros(DType::kF32, {2, 3}),
@@ -138,7 +138,7 @@ TEST(LocalTable, DamagedContentIsRefused) {
     }
 }
 
-TEST(LocalTable, OptimizersOfWholeMatricesAreRefused) {
+TEST(LocalTable, OptimizersOfWholeMatricesAreRejected) {
   for (const auto kind :
        {optim::OptimizerKind::kLamb, optim::OptimizerKind::kMuon, optim::OptimizerKind::kAdafactor})
     EXPECT_THROW(LocalTable(spec(), rule(kind), 7), Error);

@@ -1,4 +1,4 @@
-// tuned.yaml of models and language models: what is read, and what is refused where.
+// tuned.yaml of models and language models: what is read, and what is rejected where.
 
 #include "tune/tuned_settings.h"
 
@@ -28,7 +28,7 @@ class TunedFile : public testing::Test {
     return read_tuned(path(), subject, "m.onnx");
   }
   /// The error's line without the folder.
-  std::string refusal(const std::string& text, TunedSubject subject) const {
+  std::string rejection(const std::string& text, TunedSubject subject) const {
     try {
       read(text, subject);
     } catch (const Error& e) {
@@ -76,36 +76,36 @@ TEST_F(TunedFile, LeavesOutWhatItDoesNotState) {
   EXPECT_TRUE(s.codegen && s.batch_tiling && s.winograd);
 }
 
-TEST_F(TunedFile, RefusesOtherKeysAndValuesWithTheirPlace) {
+TEST_F(TunedFile, RejectsOtherKeysAndValuesWithTheirPlace) {
   const auto model = TunedSubject::kModel, language = TunedSubject::kLanguageModel;
-  EXPECT_EQ(refusal("subject: model\nthread: 2\n", model),
+  EXPECT_EQ(rejection("subject: model\nthread: 2\n", model),
             "tuned.yaml:2:1: unknown key 'thread' (did you mean 'threads'?)");
-  EXPECT_NE(refusal("subject: model\nchunk: 2\n", model).find("tuned.yaml:2:1: unknown key"),
+  EXPECT_NE(rejection("subject: model\nchunk: 2\n", model).find("tuned.yaml:2:1: unknown key"),
             std::string::npos);
-  EXPECT_NE(refusal("subject: language_model\nstreams: many\n", language).find("yaml:2:10:"),
+  EXPECT_NE(rejection("subject: language_model\nstreams: many\n", language).find("yaml:2:10:"),
             std::string::npos);
   for (const char* text : {"chunk: 0", "chunk: 257", "streams: 129", "threads: 0", "kv: fp4",
                            "threads: 1.5", "streams:", "kv: [f32]"})
-    EXPECT_NE(refusal(std::string("subject: language_model\n") + text, language).find("yaml:2:"),
+    EXPECT_NE(rejection(std::string("subject: language_model\n") + text, language).find("yaml:2:"),
               std::string::npos)
         << text;
-  EXPECT_NE(refusal("subject: model\nbatch: 2\nbatch: 4\n", model).find("yaml:3:1:"),
+  EXPECT_NE(rejection("subject: model\nbatch: 2\nbatch: 4\n", model).find("yaml:3:1:"),
             std::string::npos);
 }
 
-TEST_F(TunedFile, RefusesAnotherKindOfSubject) {
+TEST_F(TunedFile, RejectsAnotherKindOfSubject) {
   const auto model = TunedSubject::kModel, language = TunedSubject::kLanguageModel;
-  EXPECT_EQ(refusal("subject: language_model\n", model),
+  EXPECT_EQ(rejection("subject: language_model\n", model),
             "tuned.yaml:1:10: these are settings of a language model, but m.onnx is not a language "
             "model");
-  EXPECT_EQ(refusal("subject: model\nbatch: 2\n", language),
+  EXPECT_EQ(rejection("subject: model\nbatch: 2\n", language),
             "tuned.yaml:1:10: these are settings of a model, but m.onnx is a language model");
-  EXPECT_EQ(refusal("# a comment\nextends: train.yaml\n", model),
+  EXPECT_EQ(rejection("# a comment\nextends: train.yaml\n", model),
             "tuned.yaml:2:1: this is the config of a training run; expected settings of a model "
             "that paddle-tune wrote (subject: model)");
   for (const char* text : {"threads: 2\n", "", "[1, 2]\n", "word\n"})
-    EXPECT_NE(refusal(text, model).find("there is no key 'subject'"), std::string::npos) << text;
-  EXPECT_NE(refusal("subject: run\n", model).find("1:10: 'subject': expected model or language"),
+    EXPECT_NE(rejection(text, model).find("there is no key 'subject'"), std::string::npos) << text;
+  EXPECT_NE(rejection("subject: run\n", model).find("1:10: 'subject': expected model or language"),
             std::string::npos);
 }
 

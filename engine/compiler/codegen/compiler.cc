@@ -33,7 +33,7 @@ std::shared_ptr<const Code> Compiler::compile(const std::string& program, int ve
     ++counts_.from_disk;
   } else {
     code = make(program, vector_bytes);
-    ++(code ? counts_.compiled : counts_.refused);
+    ++(code ? counts_.compiled : counts_.rejected);
   }
   return known_[key] = code;
 }

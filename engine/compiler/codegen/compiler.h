@@ -27,7 +27,7 @@ class Compiler {
   std::string problem() const;
 
   struct Counts {
-    int compiled = 0, from_disk = 0, refused = 0;
+    int compiled = 0, from_disk = 0, rejected = 0;
   };
   Counts counts() const;
 

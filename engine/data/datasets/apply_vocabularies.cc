@@ -92,19 +92,19 @@ void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted) {
 }
 
 void choose_packing(DatasetOptions& options, bool takes_segments) {
-  const auto refuse = [&](bool shared, const char* what, const char* instead) {
+  const auto reject = [&](bool shared, const char* what, const char* instead) {
     if (shared && !takes_segments)
       fail(ErrorCode::kConfig, kind_of(options), ": ", what, " share samples, and the model has ",
            "no input `segments` to keep them apart; ", instead);
   };
   if (auto* chat = std::get_if<ChatOptions>(&options.source)) {
-    refuse(chat->pack.value_or(false), "records", "remove `pack: true` or give the model one");
+    reject(chat->pack.value_or(false), "records", "remove `pack: true` or give the model one");
     if (!chat->pack) chat->pack = takes_segments;
   } else if (const auto* text = std::get_if<TextOptions>(&options.source)) {
-    refuse(text->documents != TextDocuments::kNone, "documents",
+    reject(text->documents != TextDocuments::kNone, "documents",
            "remove `documents` or give the model one");
   } else if (const auto* tokens = std::get_if<TokensOptions>(&options.source)) {
-    refuse(!tokens->end_token.empty(), "documents", "remove `end_token` or give the model one");
+    reject(!tokens->end_token.empty(), "documents", "remove `end_token` or give the model one");
   } else if (auto* mixture = std::get_if<MixtureOptions>(&options.source)) {
     for (auto& [name, source] : mixture->sources) {
       DatasetOptions own = *source;

@@ -99,7 +99,7 @@ class BoxDataset final : public Dataset {
   void check(int64_t index) const override {
     const Item& item = items_[static_cast<size_t>(index)];
     check_annotations(item);
-    if (!file_exists(item.path)) MappedFile::open(item.path);  // refuses it
+    if (!file_exists(item.path)) MappedFile::open(item.path);  // rejects it
     // Shares of the sides need no size; the message of `read` has the pixels.
     const bool known = item.width > 0 && item.height > 0;
     if (options_.drops_outside || (is_coco() && !known)) return;

@@ -95,20 +95,20 @@ std::vector<Dims> BatchMaker::sample_shapes() const {
   fail(ErrorCode::kData, "no sample can be read; the first: ", reason);
 }
 
-std::optional<Loader::Refusal> BatchMaker::examine(int64_t index, Sample& sample) const {
+std::optional<Loader::Rejection> BatchMaker::examine(int64_t index, Sample& sample) const {
   Workspace workspace;
   workspace.sample = std::move(sample);
-  std::optional<Loader::Refusal> refusal;
+  std::optional<Loader::Rejection> rejection;
   try {
     reader_.read(index, {options_.seed, 0}, workspace);
   } catch (const BadSample& bad) {
-    refusal = {bad.reason, true};
+    rejection = {bad.reason, true};
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kData) throw;
-    refusal = {error.what(), false};
+    rejection = {error.what(), false};
   }
   sample = std::move(workspace.sample);
-  return refusal;
+  return rejection;
 }
 
 Batch BatchMaker::collate(const std::vector<Sample>& samples, const std::vector<int64_t>& indices) {

@@ -30,7 +30,7 @@ class BatchMaker {
   /// As the functions of Loader (data/loader.h). `require` and `read_rows`: not while batches are
   /// made.
   std::vector<Dims> sample_shapes() const;
-  std::optional<Loader::Refusal> examine(int64_t index, Sample& sample) const;
+  std::optional<Loader::Rejection> examine(int64_t index, Sample& sample) const;
   Batch collate(const std::vector<Sample>& samples, const std::vector<int64_t>& indices);
   void require(std::vector<ValueRange> ranges);
   void read_rows(std::function<bool(int64_t, int64_t)> wanted);

@@ -84,9 +84,9 @@ ReadAhead::BlockPtr ReadAhead::claim() {
 void ReadAhead::fill(Block& block) const {
   for (size_t i = 0; i < block.count; ++i) {
     Examined& each = block.samples[i];
-    each.refusal.reset();
+    each.rejection.reset();
     try {
-      each.refusal = loader_.examine(each.index, each.sample);
+      each.rejection = loader_.examine(each.index, each.sample);
     } catch (...) {
       each.error = std::current_exception();
       return;  // nothing after it is asked for

@@ -23,7 +23,7 @@ class ReadAhead {
   struct Examined {
     int64_t index = 0;
     Sample sample = {};
-    std::optional<Loader::Refusal> refusal = {};
+    std::optional<Loader::Rejection> rejection = {};
     std::exception_ptr error = {};
   };
   /// The number of the next sample, or nullopt at the end. Called by one thread at a time.

@@ -39,7 +39,7 @@ class Cursor {
   size_t position() const { return at_; }
   std::string_view take(uint64_t count) {
     if (count > bytes_.size() - at_)
-      reader_.refuse(str("the file ends at byte ", bytes_.size(), " inside of the header"));
+      reader_.reject(str("the file ends at byte ", bytes_.size(), " inside of the header"));
     const std::string_view out = bytes_.substr(at_, count);
     at_ += count;
     return out;
@@ -55,7 +55,7 @@ class Cursor {
   uint64_t count(uint64_t bytes, std::string_view what) {
     const auto n = read<uint64_t>();
     if (n > (bytes_.size() - at_) / bytes)
-      reader_.refuse(str("declares ", n, " ", what, ", more than the file can hold"));
+      reader_.reject(str("declares ", n, " ", what, ", more than the file can hold"));
     return n;
   }
 
@@ -98,7 +98,7 @@ class Cursor {
       case kUint64:
         return static_cast<int64_t>(read<uint64_t>());
       default:
-        reader_.refuse(str("unknown metadata type ", type, " at byte ", at_));
+        reader_.reject(str("unknown metadata type ", type, " at byte ", at_));
     }
   }
   double number(uint32_t type) {
@@ -116,7 +116,7 @@ class Cursor {
       for (double& item : out) item = number(type);
       return {std::move(out)};
     }
-    if (type == kList) reader_.refuse("lists of lists are not supported in metadata");
+    if (type == kList) reader_.reject("lists of lists are not supported in metadata");
     Value::Integers out(count(1, "integers"));
     for (int64_t& item : out) item = integer(type);
     return {std::move(out)};
@@ -136,7 +136,7 @@ std::string Value::describe() const {
   return kNames[value.index()];
 }
 
-void Reader::refuse(const std::string& message) const {
+void Reader::reject(const std::string& message) const {
   fail(ErrorCode::kModel, path(), ": ", message);
 }
 
@@ -162,59 +162,59 @@ std::string part_suffix(int64_t number, int64_t count) {
 
 /// Reads the tensors of the other parts of a split model.
 void Reader::open_parts(int64_t count) {
-  if (count < 1 || count > 99999) refuse(str("split.count is ", count, ", expected 1 to 99999"));
+  if (count < 1 || count > 99999) reject(str("split.count is ", count, ", expected 1 to 99999"));
   const int64_t own = integer("split.no").value_or(-1);
-  if (own < 0 || own >= count) refuse(str("split.no is ", own, ", expected 0 to ", count - 1));
+  if (own < 0 || own >= count) reject(str("split.no is ", own, ", expected 0 to ", count - 1));
   const std::string ending = part_suffix(own + 1, count) + ".gguf";
   if (!path().ends_with(ending))
-    refuse(str("is part ", own + 1, " of ", count, "; its name should end in '", ending, "'"));
+    reject(str("is part ", own + 1, " of ", count, "; its name should end in '", ending, "'"));
   const std::string name = path().substr(0, path().size() - ending.size());
   const auto part_path = [&](int64_t number) {
     return name + part_suffix(number, count) + ".gguf";
   };
   if (own != 0)
-    refuse(str("is part ", own + 1, " of ", count, "; open the first one, '", part_path(1), "'"));
+    reject(str("is part ", own + 1, " of ", count, "; open the first one, '", part_path(1), "'"));
   std::erase_if(raw_metadata_,
                 [](const RawValue& value) { return value.key.starts_with("split."); });
   parts_ = std::make_shared<std::vector<std::shared_ptr<MappedFile>>>();
   for (int64_t number = 2; number <= count; ++number) {
     const std::string other_path = part_path(number);
     if (!file_exists(other_path))
-      refuse(str("part ", number, " of ", count, ", '", other_path, "', is missing"));
+      reject(str("part ", number, " of ", count, ", '", other_path, "', is missing"));
     Reader other(MappedFile::open(other_path, ErrorCode::kModel));
     other.parse();
     if (other.integer("split.no") != number - 1 || other.integer("split.count") != count)
-      other.refuse(str("is not part ", number, " of ", count, " by its split.no and split.count"));
+      other.reject(str("is not part ", number, " of ", count, " by its split.no and split.count"));
     parts_->push_back(other.file_);
     for (TensorInfo& tensor : other.tensors_) {
       if (!index_.emplace(tensor.name, tensors_.size()).second)
-        other.refuse("tensor '" + tensor.name + "' is in an earlier part, too");
+        other.reject("tensor '" + tensor.name + "' is in an earlier part, too");
       tensors_.push_back(std::move(tensor));
     }
   }
   const auto total = static_cast<int64_t>(tensors_.size());
   if (const int64_t declared = integer("split.tensors.count").value_or(total); declared != total)
-    refuse(str("split.tensors.count is ", declared, "; the parts have ", total, " tensors"));
+    reject(str("split.tensors.count is ", declared, "; the parts have ", total, " tensors"));
 }
 
 void Reader::parse() {
   Cursor cursor(*this, file_->view());
-  if (file_->size() < 24 || cursor.take(4) != "GGUF") refuse("not a GGUF file");
+  if (file_->size() < 24 || cursor.take(4) != "GGUF") reject("not a GGUF file");
   const auto version = cursor.read<uint32_t>();
   if (const uint32_t swapped = __builtin_bswap32(version); swapped == 2 || swapped == 3)
-    refuse("a big-endian GGUF file is not supported");
+    reject("a big-endian GGUF file is not supported");
   if (version != 2 && version != 3)
-    refuse(str("GGUF version ", version, "; 2 and 3 are supported"));
+    reject(str("GGUF version ", version, "; 2 and 3 are supported"));
   const uint64_t tensors = cursor.count(24, "tensors"), keys = cursor.count(12, "metadata keys");
   if (tensors > kMaxEntries || keys > kMaxEntries)
-    refuse(
+    reject(
         str("declares ", tensors, " tensors and ", keys, " metadata keys; at most ", kMaxEntries));
   for (uint64_t i = 0; i < keys; ++i) {
     std::string key(cursor.text());
     const size_t begin = cursor.position();
     const auto type = cursor.read<uint32_t>();
     if (!metadata_.emplace(key, cursor.value(type)).second)
-      refuse("metadata key '" + key + "' twice");
+      reject("metadata key '" + key + "' twice");
     raw_metadata_.push_back({key, file_->view().substr(begin, cursor.position() - begin)});
   }
   std::vector<uint64_t> offsets;
@@ -222,40 +222,40 @@ void Reader::parse() {
     TensorInfo& tensor = tensors_.emplace_back();
     tensor.name = cursor.text();
     const auto rank = cursor.read<uint32_t>();
-    if (rank > kMaxRank) refuse(str("tensor '", tensor.name, "' has ", rank, " dims"));
+    if (rank > kMaxRank) reject(str("tensor '", tensor.name, "' has ", rank, " dims"));
     uint64_t values = 1;
     tensor.shape.resize(rank);
     for (uint32_t d = 0; d < rank; ++d) {
       const auto size = cursor.read<uint64_t>();
       if (size > (uint64_t{1} << 48) || __builtin_mul_overflow(values, size, &values) ||
           values > (uint64_t{1} << 48))
-        refuse(str("tensor '", tensor.name, "' is too large"));
+        reject(str("tensor '", tensor.name, "' is too large"));
       tensor.shape[rank - 1 - d] = static_cast<int64_t>(size);
     }
     tensor.type = cursor.read<uint32_t>();
     const BlockFormat* format = find_block_format(tensor.type);
     if (format == nullptr)
-      refuse(str("tensor '", tensor.name, "' has ggml type ", tensor.type,
+      reject(str("tensor '", tensor.name, "' has ggml type ", tensor.type,
                  ", which is not supported"));
     const auto row = static_cast<uint64_t>(rank == 0 ? 1 : tensor.shape.back());
     if (row % static_cast<uint64_t>(format->values) != 0)
-      refuse(str("tensor '", tensor.name, "': rows of ", row, " values are not a multiple of ",
+      reject(str("tensor '", tensor.name, "': rows of ", row, " values are not a multiple of ",
                  type_name(tensor.type), "'s blocks of ", format->values));
     tensor.bytes =
         values / static_cast<uint64_t>(format->values) * static_cast<uint64_t>(format->bytes);
     offsets.push_back(cursor.read<uint64_t>());
-    if (!index_.emplace(tensor.name, i).second) refuse("tensor '" + tensor.name + "' twice");
+    if (!index_.emplace(tensor.name, i).second) reject("tensor '" + tensor.name + "' twice");
   }
   const int64_t alignment = integer("general.alignment").value_or(32);
   if (alignment < 1 || alignment > 1 << 20 || (alignment & (alignment - 1)) != 0)
-    refuse(str("general.alignment is ", alignment, ", expected a power of two"));
+    reject(str("general.alignment is ", alignment, ", expected a power of two"));
   const auto align = static_cast<uint64_t>(alignment);
   const uint64_t begin = (cursor.position() + align - 1) / align * align;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     TensorInfo& tensor = tensors_[i];
     if (begin > file_->size() || offsets[i] > file_->size() - begin ||
         tensor.bytes > file_->size() - begin - offsets[i])
-      refuse(str("tensor '", tensor.name, "' reaches past the end of the file"));
+      reject(str("tensor '", tensor.name, "' reaches past the end of the file"));
     tensor.data = reinterpret_cast<const uint8_t*>(file_->data()) + begin + offsets[i];
   }
 }
@@ -266,9 +266,9 @@ const Value* Reader::find(std::string_view key) const {
 }
 
 namespace {
-[[noreturn]] void refuse_type(const Reader& reader, std::string_view key, const Value& found,
+[[noreturn]] void reject_type(const Reader& reader, std::string_view key, const Value& found,
                               std::string_view expected) {
-  reader.refuse(str("metadata '", key, "' is ", found.describe(), ", expected ", expected));
+  reader.reject(str("metadata '", key, "' is ", found.describe(), ", expected ", expected));
 }
 }  // namespace
 
@@ -278,7 +278,7 @@ std::optional<int64_t> Reader::integer(std::string_view key) const {
   if (const auto* n = std::get_if<int64_t>(&found->value)) return *n;
   if (const auto* n = std::get_if<uint64_t>(&found->value); n && *n <= uint64_t{INT64_MAX})
     return static_cast<int64_t>(*n);
-  refuse_type(*this, key, *found, "an integer");
+  reject_type(*this, key, *found, "an integer");
 }
 
 std::optional<double> Reader::number(std::string_view key) const {
@@ -292,35 +292,35 @@ std::optional<bool> Reader::boolean(std::string_view key) const {
   const Value* found = find(key);
   if (!found) return std::nullopt;
   if (const auto* b = std::get_if<bool>(&found->value)) return *b;
-  refuse_type(*this, key, *found, "true or false");
+  reject_type(*this, key, *found, "true or false");
 }
 
 std::optional<std::string> Reader::text(std::string_view key) const {
   const Value* found = find(key);
   if (!found) return std::nullopt;
   if (const auto* t = std::get_if<std::string_view>(&found->value)) return std::string(*t);
-  refuse_type(*this, key, *found, "a string");
+  reject_type(*this, key, *found, "a string");
 }
 
 const Value::Strings* Reader::strings(std::string_view key) const {
   const Value* found = find(key);
   if (!found) return nullptr;
   if (const auto* list = std::get_if<Value::Strings>(&found->value)) return list;
-  refuse_type(*this, key, *found, "a list of strings");
+  reject_type(*this, key, *found, "a list of strings");
 }
 
 std::optional<Value::Numbers> Reader::numbers(std::string_view key) const {
   const Value* found = find(key);
   if (!found) return std::nullopt;
   if (const auto* list = std::get_if<Value::Numbers>(&found->value)) return *list;
-  refuse_type(*this, key, *found, "a list of numbers");
+  reject_type(*this, key, *found, "a list of numbers");
 }
 
 std::optional<Value::Integers> Reader::integers(std::string_view key) const {
   const Value* found = find(key);
   if (!found) return std::nullopt;
   if (const auto* list = std::get_if<Value::Integers>(&found->value)) return *list;
-  refuse_type(*this, key, *found, "a list of integers");
+  reject_type(*this, key, *found, "a list of integers");
 }
 
 const TensorInfo* Reader::find_tensor(std::string_view name) const {

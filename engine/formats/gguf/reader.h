@@ -67,7 +67,7 @@ class Reader {
   const TensorInfo* find_tensor(std::string_view name) const;
   /// The values as float32: in the mapped file if they are stored so, dequantized otherwise.
   Array read_float(const TensorInfo& tensor) const;
-  [[noreturn]] void refuse(const std::string& message) const;
+  [[noreturn]] void reject(const std::string& message) const;
 
  private:
   explicit Reader(std::shared_ptr<MappedFile> file) : file_(std::move(file)) {}

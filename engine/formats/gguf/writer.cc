@@ -27,19 +27,19 @@ int64_t values_of(const WrittenTensor& tensor) {
 }
 
 void check(const WrittenTensor& tensor) {
-  const auto refuse = [&](const auto&... why) {
+  const auto reject = [&](const auto&... why) {
     fail(ErrorCode::kUsage, "'", tensor.name, "': ", why...);
   };
   if (tensor.name.size() > kMaxName)
-    refuse("GGUF files have names of up to ", kMaxName, " bytes, this one has ",
+    reject("GGUF files have names of up to ", kMaxName, " bytes, this one has ",
            tensor.name.size());
   if (tensor.shape.size() > kMaxAxes)
-    refuse("GGUF files have up to ", kMaxAxes, " axes, this tensor has ", tensor.shape.size());
+    reject("GGUF files have up to ", kMaxAxes, " axes, this tensor has ", tensor.shape.size());
   const BlockFormat* format = find_block_format(tensor.type);
   ensure(format != nullptr, "the ggml type ", tensor.type, " is not written");
   const int64_t row = tensor.shape.empty() ? 1 : tensor.shape.back();
   if (row % format->values != 0)
-    refuse("rows of ", row, " values do not fill whole blocks of ", format->values);
+    reject("rows of ", row, " values do not fill whole blocks of ", format->values);
 }
 
 }  // namespace

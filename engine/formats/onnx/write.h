@@ -38,7 +38,7 @@ bool needs_external_data(const Model& model);
 
 /// Writes beside the path and renames, so that a previous file stays whole until the new one is.
 /// kUsage if the model needs external data and may not have it; kDevice with path and cause if the
-/// disk refuses.
+/// disk rejects.
 WrittenModel write_model(const Model& model, const std::string& path, const WriteOptions& options);
 
 /// A model that is written beside others of the same weights.

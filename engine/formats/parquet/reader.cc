@@ -284,7 +284,7 @@ class ParquetReader::Decoder {
  private:
   void page(const PageHead& head, std::string_view bytes, parquet::Codec codec) {
     if (head.type == kDictionaryPage) {
-      if (head.encoding != kPlain && head.encoding != kPlainDictionary) refuse(head.encoding);
+      if (head.encoding != kPlain && head.encoding != kPlainDictionary) reject(head.encoding);
       const std::string content =
           parquet::decompress(codec, bytes, static_cast<uint64_t>(head.unpacked), place_);
       ParquetCells dictionary;
@@ -358,11 +358,11 @@ class ParquetReader::Decoder {
         }
         [[fallthrough]];
       default:
-        refuse(head.encoding);
+        reject(head.encoding);
     }
   }
 
-  [[noreturn]] void refuse(int encoding) const {
+  [[noreturn]] void reject(int encoding) const {
     fail(ErrorCode::kData, place_, ": encoding ", encoding,
          " is not supported; write the file with plain or dictionary encoding");
   }

@@ -2,7 +2,7 @@
 // Parquet files (parquet-format of Apache): tables of columns. Read are flat columns of booleans,
 // integers, floats, texts and dates, in PLAIN and dictionary encoding, compressed with Snappy, gzip
 // or Zstandard, as pandas, Arrow and Polars write them; empty cells are kept. Lists, structs and
-// other encodings are refused with their name.
+// other encodings are rejected with their name.
 
 #include <cstdint>
 #include <memory>

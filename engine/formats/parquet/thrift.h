@@ -110,7 +110,7 @@ class Thrift {
 
  private:
   static constexpr int kMaxNesting = 32;
-  /// Refuses values too deep inside each other.
+  /// Rejects values too deep inside each other.
   class Nesting {
    public:
     explicit Nesting(Thrift& reader) : reader_(reader) {

@@ -2,7 +2,7 @@
 // Python pickles, protocols 0 to 5, as data. A pickle is a program for a stack machine that may
 // call any Python function; this reader runs no function. It builds numbers, texts, lists, tuples
 // and dicts, and records calls of the functions that a caller lists as objects; any other call is
-// refused by name.
+// rejected by name.
 
 #include <cstddef>
 #include <cstdint>

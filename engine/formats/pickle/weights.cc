@@ -12,7 +12,7 @@
 namespace paddle::formats::pickle {
 namespace {
 
-/// Calls that are recorded. All others are refused.
+/// Calls that are recorded. All others are rejected.
 bool is_known(std::string_view global) {
   static constexpr std::string_view kKnown[] = {
       "torch._utils _rebuild_tensor",

@@ -46,7 +46,7 @@ class Indices {
   void read_raw(const void* indices, int64_t begin, int64_t count, int64_t* out) const {
     read_(static_cast<const std::byte*>(indices) + begin * item_, 1, out, count);
   }
-  /// Refuses the first index that is out of range.
+  /// Rejects the first index that is out of range.
   void check(const int64_t* values, int64_t count, int64_t size) const {
     int64_t bad = 0;
     for (int64_t i = 0; i < count; ++i) bad |= (values[i] < -size) | (values[i] >= size);

@@ -42,7 +42,7 @@ template <class T>
 int Lapack<T>::checked(int info) const {
   if (info == PADDLE_LAPACK_NO_MEMORY)
     fail(ErrorCode::kDevice, op_, ": a matrix is too large for the workspace of LAPACK");
-  if (info < 0) fail(ErrorCode::kInternal, op_, ": LAPACK refuses its argument ", -info);
+  if (info < 0) fail(ErrorCode::kInternal, op_, ": LAPACK rejects its argument ", -info);
   return info;
 }
 

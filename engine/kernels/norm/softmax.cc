@@ -74,7 +74,7 @@ class Labels {
   int64_t item_, ignore_;
 };
 
-[[noreturn]] void refuse_label(std::string_view op, int64_t label, int64_t classes) {
+[[noreturn]] void reject_label(std::string_view op, int64_t label, int64_t classes) {
   fail(ErrorCode::kData, op, ": label ", label, " is outside of [0, ", classes, ")");
 }
 
@@ -123,7 +123,7 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy(const KernelRequest& reque
                 double loss = 0;
                 if (!labels.ignores(label)) {
                   if (label < 0 || label >= rows.length)
-                    refuse_label("cross_entropy", label, rows.length);
+                    reject_label("cross_entropy", label, rows.length);
                   loss = log_sum - static_cast<double>(values[label]);
                 }
                 store_loss(&loss, 1,
@@ -170,7 +170,7 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy_grad(const KernelRequest& 
                   std::fill_n(values, rows.length, C(0));
                 } else {
                   if (label < 0 || label >= rows.length)
-                    refuse_label("cross_entropy", label, rows.length);
+                    reject_label("cross_entropy", label, rows.length);
                   const C* source = reinterpret_cast<const C*>(x + start);
                   if (!direct) {
                     load(x + start, rows.inner, values, rows.length);

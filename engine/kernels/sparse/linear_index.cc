@@ -9,7 +9,7 @@ namespace paddle::cpu {
 std::unique_ptr<Kernel> prepare_sparse_linear_index(const KernelRequest& request) {
   Dims sizes;
   for (const Dim& size : SparseLinearIndexAttrs(request.attrs).shape) sizes.push_back(size.value());
-  element_count(std::span<const int64_t>(sizes));  // refuses what 64 bits cannot count
+  element_count(std::span<const int64_t>(sizes));  // rejects what 64 bits cannot count
   const int64_t count = request.results[0].size();
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     const int64_t* const indices = static_cast<const int64_t*>(operands[0]);

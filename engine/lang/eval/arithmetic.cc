@@ -197,7 +197,7 @@ Tensor Operations::to_tensor(const Value& value, const SourcePosition& where,
     static const Op& dim_value = get_op("dim_value");
     return invoke(dim_value, {{Value(*dim)}, {}, {}}, where).tensor();
   }
-  context_.refuse(where, str(what, ": expected a tensor or a number, found ", value.describe()));
+  context_.reject(where, str(what, ": expected a tensor or a number, found ", value.describe()));
 }
 
 Value Operations::binary(std::string_view op, const Value& a, const Value& b,

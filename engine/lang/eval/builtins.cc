@@ -9,7 +9,7 @@
 namespace paddle::lang {
 namespace {
 
-[[noreturn]] void refuse_value(std::string_view callee, std::string_view expected,
+[[noreturn]] void reject_value(std::string_view callee, std::string_view expected,
                                const Value& value) {
   fail(ErrorCode::kConfig, callee, ": expected ", expected, ", found ", value.describe());
 }
@@ -25,7 +25,7 @@ int64_t integer_of(std::string_view callee, const Value& value) {
     fail(ErrorCode::kConfig, callee, ": the dim '", *dim, "' is not known while tracing (static(",
          *dim, ") traces once for each value)");
   }
-  if (!value.is_integer()) refuse_value(callee, "an integer", value);
+  if (!value.is_integer()) reject_value(callee, "an integer", value);
   return value.integer();
 }
 
@@ -34,13 +34,13 @@ double number_of(std::string_view callee, const Value& value) {
     fail(ErrorCode::kConfig, callee, ": the dim '", *dim, "' is not known while tracing (static(",
          *dim, ") traces once for each value)");
   }
-  if (!value.is_number()) refuse_value(callee, "a number", value);
+  if (!value.is_number()) reject_value(callee, "a number", value);
   return value.number();
 }
 
 const ValueList& list_of(std::string_view callee, const Value& value) {
   const ValueList* items = value.items();
-  if (!items) refuse_value(callee, "a list", value);
+  if (!items) reject_value(callee, "a list", value);
   return *items;
 }
 
@@ -91,7 +91,7 @@ Value extremum(const std::string& name, const ValueList& args) {
   for (const Value& value : values) {
     if (best.is_dim() || value.is_dim()) {
       if (!(value.is_integer() || value.is_dim()) || !(best.is_integer() || best.is_dim())) {
-        refuse_value(name, "integers beside a dim", value.is_dim() ? best : value);
+        reject_value(name, "integers beside a dim", value.is_dim() ? best : value);
       }
       const Dim a = best.is_dim() ? *best.get<Dim>() : Dim(best.integer());
       const Dim b = value.is_dim() ? *value.get<Dim>() : Dim(value.integer());
@@ -168,14 +168,14 @@ Value length(const Value& value) {
   if (const ValueList* items = value.items()) return static_cast<int64_t>(items->size());
   if (const auto* map = value.get<Value::Map>()) return static_cast<int64_t>(map->entries->size());
   if (const auto* text = value.get<std::string>()) return static_cast<int64_t>(text->size());
-  refuse_value("len", "a list", value);
+  reject_value("len", "a list", value);
 }
 
 Value calculate_gain(const ValueList& args) {
   constexpr std::string_view kCallee = "calculate_gain";
   need(kCallee, args, 1, 2);
   const auto* name = args[0].get<std::string>();
-  if (!name) refuse_value(kCallee, "the name of an activation", args[0]);
+  if (!name) reject_value(kCallee, "the name of an activation", args[0]);
   std::optional<double> slope;
   if (args.size() == 2 && !args[1].is_none()) slope = number_of(kCallee, args[1]);
   return activation_gain(kCallee, *name, slope);
@@ -215,16 +215,16 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
       return total;
     }
     if (name == "int" || name == "float" || name == "bool") {
-      if (args.size() != 1 || !args[0].is_tensor()) refuse(where, str(name, " takes one value"));
+      if (args.size() != 1 || !args[0].is_tensor()) reject(where, str(name, " takes one value"));
       const char* dtype = name == "int" ? "int64" : name == "float" ? "float32" : "bool";
       return operations_.op("cast", {args[0], Value(dtype)}, where);
     }
     if ((name == "max" || name == "min") &&
         (args.size() > 1 && (args[1].is_tensor() || !args[0].is_tensor()))) {
-      refuse(where, str(name, " of several tensors: write ", name, "imum(x, y)"));
+      reject(where, str(name, " of several tensors: write ", name, "imum(x, y)"));
     }
     const Op* operation = find_op(name);
-    if (!operation) refuse(where, str("'", name, "' does not take a tensor"));
+    if (!operation) reject(where, str("'", name, "' does not take a tensor"));
     return call_op(*operation, std::move(arguments), site, frame);
   }
   if (!arguments.named.empty()) {
@@ -232,7 +232,7 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
     const bool known = args.size() == 1 && arguments.named.size() == 1 &&
                        ((name == "enumerate" && argument == "start") ||
                         (name == "calculate_gain" && argument == "param"));
-    if (!known) refuse(where, str("'", name, "' has no argument '", argument, "'"));
+    if (!known) reject(where, str("'", name, "' has no argument '", argument, "'"));
     args.push_back(value);
   }
   return with_location_scope(where, [&]() -> Value {

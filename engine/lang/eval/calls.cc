@@ -85,14 +85,14 @@ Callable Evaluation::resolve_callee(const std::string& name, const SourcePositio
   }
   if (const auto callable = find_callable(name, frame)) return *callable;
   if (!value && !from_params.is_none()) value = &from_params;
-  if (value) refuse(where, str("'", name, "' is ", value->describe(), ", which cannot be called"));
+  if (value) reject(where, str("'", name, "' is ", value->describe(), ", which cannot be called"));
   std::vector<std::string> names = op_names();
   for (const std::string_view builtin : builtin_names()) names.emplace_back(builtin);
   for (std::string& word : distribution_words()) names.push_back(std::move(word));
   if (program_) {
     for (const auto& block : program_->blocks) names.push_back(block->signature.name);
   }
-  refuse(where, str("unknown operation or block '", name, "'", did_you_mean(name, names)));
+  reject(where, str("unknown operation or block '", name, "'", did_you_mean(name, names)));
 }
 
 Arguments Evaluation::evaluate_arguments(const Expr& call, Frame& frame, size_t initializer_at) {
@@ -121,7 +121,7 @@ Value Evaluation::evaluate_initializer(const Expr& expr, Frame& frame) {
                          !find_callable(word, frame) &&
                          !(program_ && (program_->find_param(word) || program_->is_dim(word)));
     if (unknown) {
-      refuse(expr.where,
+      reject(expr.where,
              str("unknown initializer '", word, "'", did_you_mean(word, initializer_words())));
     }
     return evaluate(expr, frame);
@@ -150,7 +150,7 @@ Value Evaluation::call(const Expr& expr, Frame& frame) {
   }
   const Value target = evaluate(callee, frame);
   const auto* reference = target.get<Callable>();
-  if (!reference) refuse(callee.where, str(target.describe(), " cannot be called"));
+  if (!reference) reject(callee.where, str(target.describe(), " cannot be called"));
   return call_target(*reference, evaluate_arguments(expr, frame), site, frame);
 }
 
@@ -175,41 +175,41 @@ Value Evaluation::method(const Value& base, const std::string& name, Arguments a
   if (ValueList* items = base.mutable_items()) {
     if (name == "append") {
       if (arguments.positional.size() != 1 || !arguments.named.empty()) {
-        refuse(site.where, "append takes one value");
+        reject(site.where, "append takes one value");
       }
-      if (items->size() >= kMaxListItems) refuse(site.where, "a list of over a million");
+      if (items->size() >= kMaxListItems) reject(site.where, "a list of over a million");
       if (list_holds(arguments.positional[0], items))
-        refuse(site.where, "a list cannot hold itself");
+        reject(site.where, "a list cannot hold itself");
       items->push_back(std::move(arguments.positional[0]));
       return {};
     }
     if (name == "pop") {
       int64_t at = -1;
       if (arguments.positional.size() > 1 || !arguments.named.empty()) {
-        refuse(site.where, "pop takes one index at most");
+        reject(site.where, "pop takes one index at most");
       }
       if (!arguments.positional.empty()) {
-        if (!arguments.positional[0].is_integer()) refuse(site.where, "pop takes an index");
+        if (!arguments.positional[0].is_integer()) reject(site.where, "pop takes an index");
         at = arguments.positional[0].integer();
       }
       const auto size = static_cast<int64_t>(items->size());
       if (at < 0) at += size;
-      if (at < 0 || at >= size) refuse(site.where, str("pop from a list of ", size));
+      if (at < 0 || at >= size) reject(site.where, str("pop from a list of ", size));
       Value out = (*items)[static_cast<size_t>(at)];
       items->erase(items->begin() + at);
       return out;
     }
     const std::vector<std::string> known = {"append", "pop"};
-    refuse(site.where, str("a list has no '", name, "'", did_you_mean(name, known)));
+    reject(site.where, str("a list has no '", name, "'", did_you_mean(name, known)));
   }
   if (const auto* text = base.get<std::string>())
     return with_location_scope(site.where, [&] { return text_method(*text, name, arguments); });
   if (auto value = call_distribution_method(*this, base, name, arguments, site, frame))
     return *value;
-  if (!base.is_tensor()) refuse(site.where, str(base.describe(), " has no '", name, "'"));
+  if (!base.is_tensor()) reject(site.where, str(base.describe(), " has no '", name, "'"));
   const Op* op = find_op(name);
   if (!op) {
-    refuse(site.where, str("a tensor has no '", name, "'", did_you_mean(name, op_names())));
+    reject(site.where, str("a tensor has no '", name, "'", did_you_mean(name, op_names())));
   }
   arguments.positional.insert(arguments.positional.begin(), base);
   return call_op(*op, std::move(arguments), site, frame);
@@ -222,11 +222,11 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
   if (std::find(open_blocks_.begin(), open_blocks_.end(), &block) != open_blocks_.end()) {
     std::string trail;
     for (const Block* open : open_blocks_) trail += open->signature.name + " → ";
-    refuse(site.where,
+    reject(site.where,
            str("the block '", signature.name, "' calls itself (", trail, signature.name, ")"));
   }
   if (open_blocks_.size() >= static_cast<size_t>(kMaxNesting)) {
-    refuse(site.where, "more than 200 levels of nesting");
+    reject(site.where, "more than 200 levels of nesting");
   }
   const auto has_parameter = [&](std::string_view name) {
     return std::any_of(signature.parameters.begin(), signature.parameters.end(),
@@ -242,7 +242,7 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
   inner.path = variables_.layer_path(signature.name, naming, site, frame);
   const auto& parameters = signature.parameters;
   if (arguments.positional.size() > parameters.size()) {
-    refuse(site.where, str("the block '", signature.name, "' takes at most ", parameters.size(),
+    reject(site.where, str("the block '", signature.name, "' takes at most ", parameters.size(),
                            " arguments, found ", arguments.positional.size()));
   }
   std::vector<std::string> names;
@@ -253,12 +253,12 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
   for (auto& [name, value] : arguments.named) {
     if (!has_parameter(name)) {
       const auto place = arguments.places.find(name);
-      refuse(place == arguments.places.end() ? site.where : place->second,
+      reject(place == arguments.places.end() ? site.where : place->second,
              str("the block '", signature.name, "' has no argument '", name, "'",
                  did_you_mean(name, names)));
     }
     if (!inner.locals.emplace(name, std::move(value)).second) {
-      refuse(site.where, str("the block '", signature.name, "': '", name, "' is given twice"));
+      reject(site.where, str("the block '", signature.name, "': '", name, "' is given twice"));
     }
   }
   const LayerScope layer(*this, inner.path);
@@ -269,7 +269,7 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
     for (const Parameter& p : parameters) {
       if (inner.locals.count(p.name)) continue;
       if (!p.fallback) {
-        refuse(site.where,
+        reject(site.where,
                str("the block '", signature.name, "' needs the argument '", p.name, "'"));
       }
       const bool init = p.name == "init" || p.name.ends_with("_init");

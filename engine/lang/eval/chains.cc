@@ -107,7 +107,7 @@ Arguments Evaluation::chain_arguments(const ChainItem& item, const Callable& tar
   const bool by_name = op && !form && !op->params().empty() && !op->params()[0].is_operand;
   if (by_name) {
     if (operands.size() > op->operands().size()) {
-      refuse(item.where, str(item.callee.text, " takes ", op->operands().size(),
+      reject(item.where, str(item.callee.text, " takes ", op->operands().size(),
                              " operands, found ", operands.size()));
     }
     for (size_t i = 0; i < operands.size(); ++i) {
@@ -153,7 +153,7 @@ Arguments Evaluation::chain_arguments(const ChainItem& item, const Callable& tar
       parameter = p.is_operand ? op->operands()[i].name : op->attrs()[i].name;
     }
     if (parameter.empty()) {
-      refuse(item.callee.where, str(item.callee.text, " has no parameter for the value ",
+      reject(item.callee.where, str(item.callee.text, " has no parameter for the value ",
                                     argument.value.node.describe()));
     }
     out.positional.push_back(chain_value(*op, parameter, argument.value, frame));
@@ -173,20 +173,20 @@ Value Evaluation::evaluate_from(const Name& name, Frame& frame) {
   std::vector<std::string> names(frame.bound->begin(), frame.bound->end());
   for (const auto& [local, value] : frame.locals) names.push_back(local);
   std::sort(names.begin(), names.end());
-  refuse(name.where, str("unknown value '", name.text, "'", did_you_mean(name.text, names)));
+  reject(name.where, str("unknown value '", name.text, "'", did_you_mean(name.text, names)));
 }
 
 Value Evaluation::chain_item(const ChainItem& item, const Value& current, Frame& frame) {
   std::vector<Value> operands;
   if (item.from.empty()) {
     if (current.is_none()) {
-      refuse(item.where, "the chain has no current value here: 'from:' says which to take");
+      reject(item.where, "the chain has no current value here: 'from:' says which to take");
     }
     operands.push_back(current);
   }
   for (const Name& name : item.from) {
     if (name.text == "_") {
-      if (current.is_none()) refuse(name.where, "the chain has no current value here");
+      if (current.is_none()) reject(name.where, "the chain has no current value here");
       operands.push_back(current);
       continue;
     }
@@ -210,7 +210,7 @@ Value Evaluation::run_chain(const Code& code, Value current, Frame& frame) {
       // An LSTM's states stand in a tuple of their own; two names take them apart as given.
       const ValueList* items = result.items();
       if (!items || items->size() != item.as.size()) {
-        refuse(item.as[0].where, str("'as' has ", item.as.size(), " names, the operation gives ",
+        reject(item.as[0].where, str("'as' has ", item.as.size(), " names, the operation gives ",
                                      items ? items->size() : size_t{1}, " values"));
       }
       for (size_t i = 0; i < items->size(); ++i) frame.locals[item.as[i].text] = (*items)[i];

@@ -17,7 +17,7 @@ Tensor Statements::condition_tensor(const Value& value, const SourcePosition& wh
   Tensor tensor = ev_.operations().to_tensor(value, where, "condition");
   const Dim count = element_count(std::span<const Dim>(tensor.shape()));
   if (!count.equals(Dim(1)).value_or(false)) {
-    ev_.refuse(where, str("a condition must be a tensor of one element, found ", tensor.type(),
+    ev_.reject(where, str("a condition must be a tensor of one element, found ", tensor.type(),
                           " (any(…) or all(…) reduce it, where(…) chooses element by element)"));
   }
   if (tensor.ndim() > 0)

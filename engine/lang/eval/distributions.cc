@@ -35,7 +35,7 @@ Tensor tensor_of(Evaluation& ev, const Value& value, const SourcePosition& where
     if (depth == shape.size() && items) shape.push_back(static_cast<int64_t>(items->size()));
     if (items ? (depth > 8 || shape[depth] != static_cast<int64_t>(items->size()))
               : (depth != shape.size() || !v.is_number()))
-      ev.refuse(where, str(what, ": expected numbers in lists of equal lengths"));
+      ev.reject(where, str(what, ": expected numbers in lists of equal lengths"));
     if (!items) return numbers.push_back(static_cast<float>(v.number()));
     for (const Value& item : *items) self(self, item, depth + 1);
   };
@@ -47,7 +47,7 @@ Shape shape_of(Evaluation& ev, const Value& value, const SourcePosition& where) 
   const auto size = [&](const Value& v) -> Dim {
     if (const auto* dim = v.get<Dim>()) return *dim;
     if (!v.is_integer() || v.integer() < 0)
-      ev.refuse(where, str("a shape is a list of sizes, found ", v.describe()));
+      ev.reject(where, str("a shape is a list of sizes, found ", v.describe()));
     return v.integer();
   };
   const ValueList* items = value.items();
@@ -62,7 +62,7 @@ DistributionPtr distribution_of(Evaluation& ev, const Value& value, const Source
   if (const auto* held = value.get<DistributionPtr>()) return *held;
   if (const DrawnFrom* drawn = value.drawn_from())
     return Distribution::from_arguments(*drawn->kind, drawn->parameters, {}, drawn->trials);
-  ev.refuse(where, str(what, ": expected a distribution, found ", value.describe()));
+  ev.reject(where, str(what, ": expected a distribution, found ", value.describe()));
 }
 
 std::vector<TransformPtr> transforms_of(Evaluation& ev, const Value& value,
@@ -71,7 +71,7 @@ std::vector<TransformPtr> transforms_of(Evaluation& ev, const Value& value,
   const ValueList one = {value};
   for (const Value& item : value.items() ? *value.items() : one) {
     const auto* held = item.get<TransformPtr>();
-    if (!held) ev.refuse(where, str(what, ": expected transforms, found ", item.describe()));
+    if (!held) ev.reject(where, str(what, ": expected transforms, found ", item.describe()));
     out.push_back(*held);
   }
   return out;
@@ -83,7 +83,7 @@ std::vector<int64_t> integers_of(Evaluation& ev, const Value& value, const Sourc
   const ValueList one = {value};
   for (const Value& item : value.items() ? *value.items() : one) {
     if (!item.is_integer())
-      ev.refuse(where, str(what, ": expected integers, found ", item.describe()));
+      ev.reject(where, str(what, ": expected integers, found ", item.describe()));
     out.push_back(item.integer());
   }
   return out;
@@ -95,19 +95,19 @@ std::vector<Value> arranged(Evaluation& ev, const Arguments& arguments,
                             const SourcePosition& where, std::string_view callee) {
   std::vector<Value> out(names.size());
   if (arguments.positional.size() > names.size())
-    ev.refuse(where, str(callee, " takes at most ", names.size(), " arguments, found ",
+    ev.reject(where, str(callee, " takes at most ", names.size(), " arguments, found ",
                          arguments.positional.size()));
   std::copy(arguments.positional.begin(), arguments.positional.end(), out.begin());
   for (const auto& [name, value] : arguments.named) {
     const auto at = std::find(names.begin(), names.end(), name);
     if (at == names.end())
-      ev.refuse(where, str(callee, " has no argument '", name, "'", did_you_mean(name, names)));
+      ev.reject(where, str(callee, " has no argument '", name, "'", did_you_mean(name, names)));
     Value& slot = out[static_cast<size_t>(at - names.begin())];
-    if (!slot.is_none()) ev.refuse(where, str(callee, ": '", name, "' is given twice"));
+    if (!slot.is_none()) ev.reject(where, str(callee, ": '", name, "' is given twice"));
     slot = value;
   }
   for (size_t i = 0; i < required; ++i)
-    if (out[i].is_none()) ev.refuse(where, str(callee, " needs the argument '", names[i], "'"));
+    if (out[i].is_none()) ev.reject(where, str(callee, " needs the argument '", names[i], "'"));
   return out;
 }
 
@@ -184,7 +184,7 @@ Value call_function(Evaluation& ev, const std::string& name, const Arguments& ar
     return arranged(ev, arguments, names, required, where, name);
   };
   const auto rank_of = [&](const Value& value) {
-    if (!value.is_integer()) ev.refuse(where, str(name, ": the number of axes is an integer"));
+    if (!value.is_integer()) ev.reject(where, str(name, ": the number of axes is an integer"));
     return value.integer();
   };
   if (name == "kl_divergence") {
@@ -235,7 +235,7 @@ Value call_transform_method(Evaluation& ev, const Transform& transform, const st
     return ev.with_location_scope(
         where, [&] { return Value((transform.*member)(tensor_of(ev, args[0], where, name))); });
   }
-  ev.refuse(where, str("a transform has no method '", name, "'", did_you_mean(name, known)));
+  ev.reject(where, str("a transform has no method '", name, "'", did_you_mean(name, known)));
 }
 
 }  // namespace
@@ -290,9 +290,9 @@ std::optional<Value> call_distribution_method(Evaluation& ev, const Value& base,
   if (!is_among(kMethods, name)) {
     if (!alone) return std::nullopt;
     if (is_among(kAttributes, name))
-      ev.refuse(where, str("'", name, "' is not a method: write .", name));
+      ev.reject(where, str("'", name, "' is not a method: write .", name));
     const std::vector<std::string> known(std::begin(kMethods), std::end(kMethods));
-    ev.refuse(where, str("a distribution has no method '", name, "'", did_you_mean(name, known)));
+    ev.reject(where, str("a distribution has no method '", name, "'", did_you_mean(name, known)));
   }
   ev.step(where);
   if (name == "kl_divergence") {
@@ -313,7 +313,7 @@ std::optional<Value> call_distribution_method(Evaluation& ev, const Value& base,
       if (name == "sample") return d->sample(shape);
       if (args[1].is_none() && d->name() != "bernoulli") return d->rsample(shape);
       if (!args[1].is_none() && !args[1].is_number())
-        ev.refuse(where, str("temperature is a number, found ", args[1].describe()));
+        ev.reject(where, str("temperature is a number, found ", args[1].describe()));
       return d->relaxed_sample(shape, args[1].is_none() ? 1.0 : args[1].number());
     }
     const auto args = arranged(ev, arguments, {"value"}, 1, where, name);
@@ -344,10 +344,10 @@ std::optional<Value> distribution_attribute(Evaluation& ev, const Value& base,
     }
     if (const Tensor* parameter = d->find_parameter(name)) return *parameter;
     if (is_among(kMethods, name))
-      ev.refuse(where, str("'", name, "' is a method: write ", name, "(…)"));
+      ev.reject(where, str("'", name, "' is a method: write ", name, "(…)"));
     std::vector<std::string> known(std::begin(kAttributes), std::end(kAttributes));
     for (const std::string_view parameter : d->kind().parameters) known.emplace_back(parameter);
-    ev.refuse(where, str("a distribution has no '", name, "'", did_you_mean(name, known)));
+    ev.reject(where, str("a distribution has no '", name, "'", did_you_mean(name, known)));
   });
 }
 

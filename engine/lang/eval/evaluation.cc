@@ -81,7 +81,7 @@ Value Evaluation::evaluate_name(const Expr& name, Frame& frame) {
   if (local != frame.locals.end()) return local->second;
   if (frame.bound && frame.bound->count(name.text)) {
     const auto reason = frame.unavailable.find(name.text);
-    refuse(name.where, reason != frame.unavailable.end()
+    reject(name.where, reason != frame.unavailable.end()
                            ? reason->second
                            : str("'", name.text, "' is read before it is assigned"));
   }
@@ -90,7 +90,7 @@ Value Evaluation::evaluate_name(const Expr& name, Frame& frame) {
     const auto dim = dims_.find(name.text);
     if (dim != dims_.end()) return Value(dim->second);
     if (program_->is_dim(name.text)) {
-      refuse(name.where, str("the dim '", name.text, "' does not occur in this function's inputs"));
+      reject(name.where, str("the dim '", name.text, "' does not occur in this function's inputs"));
     }
   }
   if (name.text == "training") return Value(options().training);
@@ -109,7 +109,7 @@ void Evaluation::unknown_name(const Expr& name, const Frame& frame) const {
   std::sort(names.begin(), names.end());
   std::string near = nearest(name.text, names);
   if (near.empty() && name.text.size() > 2) near = nearest(name.text, op_names());
-  refuse(name.where, str("unknown name '", name.text, "' (",
+  reject(name.where, str("unknown name '", name.text, "' (",
                          near.empty() ? "" : "did you mean '" + near + "'? ",
                          "text needs quotes: \"", name.text, "\")"));
 }
@@ -119,7 +119,7 @@ Value Evaluation::param(const Param& wanted, const SourcePosition& where) {
   const auto known = params_.find(name);
   if (known != params_.end()) return known->second;
   if (!open_params_.insert(name).second) {
-    refuse(where, str("the param '", name, "' is defined by itself"));
+    reject(where, str("the param '", name, "' is defined by itself"));
   }
   static const Code kNoCode;
   Frame frame = make_frame(kNoCode, program_->file);

@@ -32,12 +32,12 @@ Shape declared_shape(Evaluation& evaluation, const Input& input) {
       shape.push_back(*dim);
     } else if (value.is_integer() && !value.is<bool>()) {
       if (value.integer() < 0) {
-        evaluation.refuse(entry->where, str("a size of ", value.integer(), " in the shape of '",
+        evaluation.reject(entry->where, str("a size of ", value.integer(), " in the shape of '",
                                             input.name.text, "'"));
       }
       shape.emplace_back(value.integer());
     } else {
-      evaluation.refuse(entry->where, str("a size must be an integer, found ", value.describe()));
+      evaluation.reject(entry->where, str("a size must be an integer, found ", value.describe()));
     }
   }
   return shape;
@@ -50,19 +50,19 @@ bool is_free_name(const Program& program, const Expr& entry) {
 /// Gives each dim that stands alone the size that the input has, and checks the rest.
 void bind_inputs(Evaluation& evaluation, const Program& program, const EntryPoint& entry,
                  const Tensors& inputs) {
-  const auto refuse = [&](const Input& input, const std::string& message) {
+  const auto reject = [&](const Input& input, const std::string& message) {
     throw Error(ErrorCode::kData, str("input '", input.name.text, "': ", message));
   };
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Input& input = entry.inputs[i];
     const TensorType& type = inputs[i].type();
     if (type.shape.size() != input.shape.size()) {
-      refuse(input, str("expected ", input.shape.size(), " axes, found ", type));
+      reject(input, str("expected ", input.shape.size(), " axes, found ", type));
     }
     // A run in float64 widens every float32.
     const bool widened = input.dtype == DType::kF32 && type.dtype == DType::kF64;
     if (type.dtype != input.dtype && !widened)
-      refuse(input, str("expected ", text(input.dtype), ", found ", type));
+      reject(input, str("expected ", text(input.dtype), ", found ", type));
     for (size_t axis = 0; axis < type.shape.size(); ++axis) {
       const Expr& size = *input.shape[axis];
       if (is_free_name(program, size) && !evaluation.bound_dim(size.text)) {
@@ -76,7 +76,7 @@ void bind_inputs(Evaluation& evaluation, const Program& program, const EntryPoin
     for (size_t axis = 0; axis < declared.size(); ++axis) {
       const Dim& size = inputs[i].shape()[axis];
       if (!declared[axis].equals(size).value_or(true)) {
-        refuse(
+        reject(
             input,
             str("axis ", axis, " has size ", size, ", but the model says ", declared[axis],
                 is_free_name(program, *input.shape[axis]) ? " ('" + input.shape[axis]->text + "')"
@@ -107,7 +107,7 @@ std::vector<NamedTensor> collect_outputs(Evaluation& evaluation, const EntryPoin
   std::vector<NamedTensor> out;
   const auto add = [&](const std::string& name, const Value& value, const SourcePosition& at) {
     if (!value.is_tensor() && !value.is_number() && !value.is_dim()) {
-      evaluation.refuse(at,
+      evaluation.reject(at,
                         str("the output '", name, "' must be a tensor, found ", value.describe()));
     }
     Tensor tensor = evaluation.operations().to_tensor(value, at, "output");
@@ -119,11 +119,11 @@ std::vector<NamedTensor> collect_outputs(Evaluation& evaluation, const EntryPoin
   };
   if (entry.outputs.empty()) {
     if (result.is_none()) {
-      evaluation.refuse(where,
+      evaluation.reject(where,
                         "the model returns nothing: 'return' a value, or name its 'outputs'");
     }
     if (result.items()) {
-      evaluation.refuse(
+      evaluation.reject(
           where, str("the model returns ", result.describe(), ": 'outputs' must name the values"));
     }
     add("output", result, where);
@@ -134,7 +134,7 @@ std::vector<NamedTensor> collect_outputs(Evaluation& evaluation, const EntryPoin
     const bool several = result.is<Value::Tuple>() || (result.items() && entry.outputs.size() > 1);
     const ValueList& values = several ? *result.items() : single;
     if (values.size() != entry.outputs.size()) {
-      evaluation.refuse(where, str("the model returns ", values.size(), " values, 'outputs' names ",
+      evaluation.reject(where, str("the model returns ", values.size(), " values, 'outputs' names ",
                                    entry.outputs.size()));
     }
     for (size_t i = 0; i < values.size(); ++i)
@@ -156,7 +156,7 @@ std::vector<NamedTensor> collect_outputs(Evaluation& evaluation, const EntryPoin
       const auto reason = frame.unavailable.find(name.text);
       std::vector<std::string> assigned;
       for (const auto& [local, value] : frame.locals) assigned.push_back(local);
-      evaluation.refuse(name.where, reason != frame.unavailable.end()
+      evaluation.reject(name.where, reason != frame.unavailable.end()
                                         ? reason->second
                                         : str("the model never assigns its output '", name.text,
                                               "'", did_you_mean(name.text, assigned)));

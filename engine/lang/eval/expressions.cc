@@ -12,7 +12,7 @@ bool decides(std::string_view op, const Value& value) { return truth(value) == (
 
 Value Evaluation::evaluate(const Expr& expr, Frame& frame) {
   const DepthGuard guard(depth_);
-  if (guard.too_deep()) refuse(expr.where, "more than 200 levels of nesting");
+  if (guard.too_deep()) reject(expr.where, "more than 200 levels of nesting");
   switch (expr.kind) {
     case ExprKind::kName:
       return evaluate_name(expr, frame);
@@ -30,7 +30,7 @@ Value Evaluation::evaluate(const Expr& expr, Frame& frame) {
       return Value();
     case ExprKind::kEllipsis:
     case ExprKind::kSlice:
-      refuse(expr.where, "this stands only inside an index");
+      reject(expr.where, "this stands only inside an index");
     case ExprKind::kList:
     case ExprKind::kTuple: {
       ValueList items;
@@ -116,7 +116,7 @@ Value Evaluation::evaluate_attribute(const Expr& expr, Frame& frame) {
       if (key == name) return value;
       keys.push_back(key);
     }
-    refuse(expr.where, str("the map has no '", name, "'", did_you_mean(name, keys)));
+    reject(expr.where, str("the map has no '", name, "'", did_you_mean(name, keys)));
   }
   if (auto value = distribution_attribute(*this, base, name, expr.where)) return *value;
   if (base.is_tensor()) {
@@ -128,11 +128,11 @@ Value Evaluation::evaluate_attribute(const Expr& expr, Frame& frame) {
     }
     if (name == "ndim") return Value(tensor.ndim());
     if (name == "dtype") return Value(text(tensor.dtype()));
-    if (find_op(name)) refuse(expr.where, str("'", name, "' is a method: write ", name, "(…)"));
+    if (find_op(name)) reject(expr.where, str("'", name, "' is a method: write ", name, "(…)"));
     const std::vector<std::string> known = {"shape", "ndim", "dtype"};
-    refuse(expr.where, str("a tensor has no '", name, "'", did_you_mean(name, known)));
+    reject(expr.where, str("a tensor has no '", name, "'", did_you_mean(name, known)));
   }
-  refuse(expr.where, str(base.describe(), " has no '", name, "'"));
+  reject(expr.where, str(base.describe(), " has no '", name, "'"));
 }
 
 }  // namespace paddle::lang

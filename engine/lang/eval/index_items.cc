@@ -69,7 +69,7 @@ std::vector<IndexItem> index_items(Evaluation& ev, const Tensor& base, const Exp
   for (size_t i = 1; i < expr.children.size(); ++i) {
     const Expr& child = *expr.children[i];
     if (child.kind == ExprKind::kEllipsis) {
-      if (ellipsis) ev.refuse(child.where, "'...' stands twice in the index");
+      if (ellipsis) ev.reject(child.where, "'...' stands twice in the index");
       ellipsis = true;
     } else if (child.kind == ExprKind::kSlice) {
       const auto part = [&](size_t k) {
@@ -82,7 +82,7 @@ std::vector<IndexItem> index_items(Evaluation& ev, const Tensor& base, const Exp
     }
   }
   if (axes > base.ndim()) {
-    ev.refuse(expr.where, str("an index of ", axes, " axes on a tensor ", base.type()));
+    ev.reject(expr.where, str("an index of ", axes, " axes on a tensor ", base.type()));
   }
   for (int64_t i = axes; i < base.ndim(); ++i) {
     if (ellipsis) before.push_back({IndexItem::Kind::kSlice, {}, {}, {}, {}, {}});

@@ -54,16 +54,16 @@ Value Evaluation::index(const Value& base, const Expr& expr, Frame& frame) {
   }
   const auto* text = base.get<std::string>();
   if (!base.items() && !text && !base.is<Value::Map>()) {
-    refuse(expr.where, str(base.describe(), " cannot be indexed"));
+    reject(expr.where, str(base.describe(), " cannot be indexed"));
   }
-  if (expr.children.size() != 2) refuse(expr.where, "a list takes one index");
+  if (expr.children.size() != 2) reject(expr.where, "a list takes one index");
   const Expr& child = *expr.children[1];
   if (const auto* map = base.get<Value::Map>()) {
     const Value key = evaluate(child, frame);
     for (const auto& [name, value] : *map->entries) {
       if (key.is<std::string>() && name == *key.get<std::string>()) return value;
     }
-    refuse(child.where, str("the map has no ", key.describe()));
+    reject(child.where, str("the map has no ", key.describe()));
   }
   const auto size = static_cast<int64_t>(text ? text->size() : base.items()->size());
   if (child.kind == ExprKind::kSlice) {
@@ -86,7 +86,7 @@ Value Evaluation::index(const Value& base, const Expr& expr, Frame& frame) {
     if (text) return Value(characters);
     return base.is<Value::List>() ? Value::list(std::move(out)) : Value::tuple(std::move(out));
   }
-  if (child.kind == ExprKind::kEllipsis) refuse(child.where, "'...' in the index of a list");
+  if (child.kind == ExprKind::kEllipsis) reject(child.where, "'...' in the index of a list");
   const Value at = evaluate(child, frame);
   const auto i =
       static_cast<size_t>(with_location_scope(child.where, [&] { return list_index(at, size); }));
@@ -100,16 +100,16 @@ void Evaluation::assign_index(const Expr& target, const Value& value, Frame& fra
     return;
   }
   ValueList* items = base.mutable_items();
-  if (!items) refuse(target.where, str(base.describe(), " cannot be changed"));
+  if (!items) reject(target.where, str(base.describe(), " cannot be changed"));
   if (target.children.size() != 2 || target.children[1]->kind == ExprKind::kSlice ||
       target.children[1]->kind == ExprKind::kEllipsis) {
-    refuse(target.where, "a list's items are assigned one by one");
+    reject(target.where, "a list's items are assigned one by one");
   }
   const Value at = evaluate(*target.children[1], frame);
   const int64_t i = with_location_scope(target.children[1]->where, [&] {
     return list_index(at, static_cast<int64_t>(items->size()));
   });
-  if (list_holds(value, items)) refuse(target.where, "a list cannot hold itself");
+  if (list_holds(value, items)) reject(target.where, "a list cannot hold itself");
   (*items)[static_cast<size_t>(i)] = value;
 }
 

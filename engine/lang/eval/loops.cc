@@ -40,10 +40,10 @@ Outcome Statements::run_for(const Stmt& statement, Frame& frame) {
   const Value range = ev_.evaluate(*statement.value, frame);
   const SourcePosition& where = statement.value->where;
   if (range.is_tensor()) {
-    ev_.refuse(where, "'for' over a tensor: loop over range(n) and index it, or use 'while'");
+    ev_.reject(where, "'for' over a tensor: loop over range(n) and index it, or use 'while'");
   }
   const ValueList* items = range.items();
-  if (!items) ev_.refuse(where, str("'for' needs a list, found ", range.describe()));
+  if (!items) ev_.reject(where, str("'for' needs a list, found ", range.describe()));
   // The list may change under the loop; what it held at the start counts.
   const ValueList sequence = *items;
   frame.iterations.push_back(-1);
@@ -128,7 +128,7 @@ class Statements::Loop {
     // settle.
     for (int round = 0; !try_turn(); ++round) {
       if (round == 4)
-        ev_.refuse(where_, "the types of the values that this loop carries do not settle");
+        ev_.reject(where_, "the types of the values that this loop carries do not settle");
     }
   }
 
@@ -201,7 +201,7 @@ class Statements::Loop {
       const auto now = copy.locals.find(carried_[i]);
       if (now == copy.locals.end()) {
         const auto reason = copy.unavailable.find(carried_[i]);
-        ev_.refuse(where_, reason != copy.unavailable.end()
+        ev_.reject(where_, reason != copy.unavailable.end()
                                ? reason->second
                                : str("'", carried_[i], "' has no value after an iteration"));
       }
@@ -231,7 +231,7 @@ class Statements::Loop {
     const Value& start = frame_.locals.at(name);
     if (start.is_tensor() && !start.tensor().type().weak && joined.is_tensor() &&
         joined.tensor().dtype() != start.tensor().dtype()) {
-      ev_.refuse(assignment_of(name),
+      ev_.reject(assignment_of(name),
                  str("while: '", name, "' changes its dtype from ", text(start.tensor().dtype()),
                      " to ", text(joined.tensor().dtype()),
                      ": a value that a loop on tensors carries keeps its dtype (cast it)"));
@@ -244,7 +244,7 @@ class Statements::Loop {
     for (size_t i = 0; i < before.shape.size(); ++i)
       differs = differs || !before.shape[i].same(after.shape[i]);
     if (!differs) return;
-    ev_.refuse(assignment_of(name),
+    ev_.reject(assignment_of(name),
                str("while: '", name, "' changes its shape from ", before, " to ", after,
                    ": a value that a loop on tensors carries keeps its shape"));
   }

@@ -20,7 +20,7 @@ Value Evaluation::call_op(const Op& op, Arguments arguments, const Site& site, F
   } else {
     for (const char* word : {"name", "share"}) {
       if (find_param(op, word) || !arguments.find(word)) continue;
-      refuse(site.where,
+      reject(site.where,
              str(op.name(), ": '", word, "' names parameters, and this operation has none"));
     }
     // Operations with two behaviors follow the mode of the run.

@@ -82,7 +82,7 @@ const ParamDef* find_param(const Op& op, std::string_view name) {
 Value Operations::invoke(const Op& op, const Arguments& arguments, const SourcePosition& where,
                          Tensors* all) {
   context_.step(where);
-  if (const std::string error = access_error(op); !error.empty()) context_.refuse(where, error);
+  if (const std::string error = access_error(op); !error.empty()) context_.reject(where, error);
   const auto convert = [&](const Value& value, const ParamDef* param) -> paddle::Argument {
     if (value.is_tensor()) return value.tensor();
     const bool operand = param && param->is_operand;
@@ -119,7 +119,7 @@ Value Operations::invoke(const Op& op, const Arguments& arguments, const SourceP
       const Op& meant = *bound.op;
       Tensors results = paddle::call(meant, std::move(bound.operands), bound.attrs);
       for (const Tensor& result : results) {
-        // Refuses what 64 bits cannot count.
+        // Rejects what 64 bits cannot count.
         if (result.defined()) element_count(std::span<const Dim>(result.shape()));
       }
       if (all) *all = results;
@@ -135,7 +135,7 @@ Value Operations::invoke(const Op& op, const Arguments& arguments, const SourceP
 Value Operations::op(std::string_view name, std::vector<Value> positional,
                      const SourcePosition& where, NamedValues named) {
   const Op* found = find_op(name);
-  if (!found) context_.refuse(where, str("operation '", name, "' not found"));
+  if (!found) context_.reject(where, str("operation '", name, "' not found"));
   return invoke(*found, {std::move(positional), std::move(named), {}}, where);
 }
 

@@ -9,7 +9,7 @@ Outcome Statements::run(const std::vector<Stmt>& statements, Frame& frame, size_
   const DepthGuard guard = ev_.nest();
   for (size_t i = from; i < statements.size(); ++i) {
     const Stmt& statement = statements[i];
-    if (guard.too_deep()) ev_.refuse(statement.where, "more than 200 levels of nesting");
+    if (guard.too_deep()) ev_.reject(statement.where, "more than 200 levels of nesting");
     const Continuation rest{statements, i + 1};
     Outcome outcome = ev_.with_location(statement.where, [&] {
       if (statement.kind != StmtKind::kIf) return run_statement(statement, frame);
@@ -27,7 +27,7 @@ Outcome Statements::run(const std::vector<Stmt>& statements, Frame& frame, size_
 Value Statements::run_body(const std::vector<Stmt>& statements, Frame& frame) {
   Outcome outcome = run(statements, frame);
   if (outcome.flow == Flow::kMixed) {
-    ev_.refuse(find_jump(statements)->where,
+    ev_.reject(find_jump(statements)->where,
                "'return' on one side of a condition on a tensor needs a 'return' on the other");
   }
   return std::move(outcome.value);
@@ -91,7 +91,7 @@ void Statements::assign(const Expr& target, Value value, Frame& frame) {
     case ExprKind::kList:
       return unpack(target, value, frame);
     default:
-      ev_.refuse(target.where, "this cannot be assigned");
+      ev_.reject(target.where, "this cannot be assigned");
   }
 }
 
@@ -99,11 +99,11 @@ void Statements::unpack(const Expr& target, const Value& value, Frame& frame) {
   const ValueList* items = value.items();
   const size_t wanted = target.children.size();
   if (!items) {
-    ev_.refuse(target.where,
+    ev_.reject(target.where,
                str("expected ", wanted, " values to unpack, found ", value.describe()));
   }
   if (items->size() != wanted) {
-    ev_.refuse(target.where, str("expected ", wanted, " values to unpack, found ", items->size()));
+    ev_.reject(target.where, str("expected ", wanted, " values to unpack, found ", items->size()));
   }
   const ValueList copy = *items;
   for (size_t i = 0; i < wanted; ++i) assign(*target.children[i], copy[i], frame);

@@ -78,18 +78,18 @@ class TensorIndex {
     }
   }
 
-  /// Refuses what can be seen to be wrong before anything runs.
+  /// Rejects what can be seen to be wrong before anything runs.
   void check_index(const Tensor& index, int64_t axis) {
     if (is_bool(index.dtype())) {
       for (int64_t i = 0; i < index.ndim(); ++i) {
         if (index.dim(i).equals(view_.dim(axis + i)).value_or(true)) continue;
-        ev_.refuse(where_, str("a mask ", index.type(), " on axes of another size: the tensor is ",
+        ev_.reject(where_, str("a mask ", index.type(), " on axes of another size: the tensor is ",
                                base_.type()));
       }
       return;
     }
     if (!is_integer(index.dtype())) {
-      ev_.refuse(where_,
+      ev_.reject(where_,
                  str("an index must hold integers or booleans, found a tensor ", index.type()));
     }
     const auto size = view_.dim(axis).constant();
@@ -98,7 +98,7 @@ class TensorIndex {
     for (int64_t i = 0; i < numbers.size(); ++i) {
       const int64_t at = numbers.integer(i);
       if (at < -*size || at >= *size)
-        ev_.refuse(where_, str("index ", at, " is outside the axis of size ", *size));
+        ev_.reject(where_, str("index ", at, " is outside the axis of size ", *size));
     }
   }
 
@@ -107,7 +107,7 @@ class TensorIndex {
     const bool negative = at.less(Dim(0)).value_or(false);
     const Dim start = negative ? at + size : at;
     if (start.less(Dim(0)).value_or(false) || !start.less(size).value_or(true)) {
-      ev_.refuse(where_, str("index ", at, " is outside the axis of size ", size));
+      ev_.reject(where_, str("index ", at, " is outside the axis of size ", size));
     }
     view_ = operations_
                 .op("strided_slice",
@@ -132,7 +132,7 @@ class TensorIndex {
       const int64_t step = item.step.is_none()      ? 1
                            : item.step.is_integer() ? item.step.integer()
                                                     : 0;
-      if (step == 0) ev_.refuse(where_, "the step of a slice must be a number other than 0");
+      if (step == 0) ev_.reject(where_, "the step of a slice must be a number other than 0");
       const Dim& size = view_.dim(axis);
       const Dim start = item.start.is_none() ? (step > 0 ? Dim(0) : Dim(-1)) : to_dim(item.start);
       const Dim stop =
@@ -150,7 +150,7 @@ class TensorIndex {
   /// A slice whose bounds are tensors: how many elements it has is known at run time alone.
   void select_between(const IndexItem& item, int64_t& axis) {
     if (!item.step.is_none() && !(item.step.is_integer() && item.step.integer() > 0)) {
-      ev_.refuse(where_, "the step of a slice between tensors must be a number above 0");
+      ev_.reject(where_, "the step of a slice between tensors must be a number above 0");
     }
     const Value size{view_.dim(axis)};
     const Value positions = operations_.op("arange", {size}, where_, {{"dtype", Value("int64")}});
@@ -159,7 +159,7 @@ class TensorIndex {
       const Tensor& tensor = value.tensor();
       if (!is_integer(tensor.dtype()) ||
           !element_count(std::span<const Dim>(tensor.shape())).equals(Dim(1)).value_or(false)) {
-        ev_.refuse(where_, str("a slice takes integers, found a tensor ", tensor.type()));
+        ev_.reject(where_, str("a slice takes integers, found a tensor ", tensor.type()));
       }
       Value number = operations_.op("cast", {tensor, Value("int64")}, where_);
       if (tensor.ndim() > 0) number = operations_.op("reshape", {number, Value::list({})}, where_);
@@ -275,7 +275,7 @@ class TensorIndex {
     const Tensor& mask = tensors_[0].tensor;
     if (mask.ndim() == view_.ndim() && mask.ndim() > 0)
       return operations_.op("masked_select", {view_, mask}, where_).tensor();
-    if (mask.ndim() == 0) ev_.refuse(where_, "a 0-D boolean cannot be an index");
+    if (mask.ndim() == 0) ev_.reject(where_, "a 0-D boolean cannot be an index");
     const int64_t axis = tensors_[0].axis;
     const Value places = operations_.op("nonzero", {mask}, where_);
     const Tensor rows =

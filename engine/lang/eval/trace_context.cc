@@ -22,14 +22,14 @@ TraceContext::TraceContext(const EvaluationOptions& options) : options_(options)
   ensure(options.store != nullptr, "Evaluation without a parameter store");
 }
 
-void TraceContext::refuse(const SourcePosition& where, std::string message) const {
+void TraceContext::reject(const SourcePosition& where, std::string message) const {
   throw Error(ErrorCode::kConfig, std::move(message), where.location());
 }
 
 void TraceContext::step(const SourcePosition& where) {
   // Runs on types alone come on top, and have a bound of their own.
   if (is_abstract() ? ++abstract_steps_ > 4 * kMaxTraceSteps : ++steps_ > kMaxTraceSteps) {
-    refuse(where, "more than a million operations and loop iterations in one trace");
+    reject(where, "more than a million operations and loop iterations in one trace");
   }
 }
 

@@ -36,7 +36,7 @@ class TraceContext {
   const EvaluationOptions& options() const { return options_; }
   /// Counts a loop iteration or operation.
   void step(const SourcePosition& where);
-  [[noreturn]] void refuse(const SourcePosition& where, std::string message) const;
+  [[noreturn]] void reject(const SourcePosition& where, std::string message) const;
   /// Calls `f` and gives errors that still have no place this one; kUsage becomes kConfig.
   template <class F>
   auto with_location(const SourcePosition& where, F&& f) -> decltype(f());

@@ -134,7 +134,7 @@ void flatten(Evaluation& ev, const Value& form, const Value& value, const Source
   const ValueList *forms = form.items(), *items = value.items();
   if (!forms) return;
   if (!items || items->size() != forms->size()) {
-    ev.refuse(where, str("a list changes its length under a condition on a tensor"));
+    ev.reject(where, str("a list changes its length under a condition on a tensor"));
   }
   for (size_t i = 0; i < forms->size(); ++i) flatten(ev, (*forms)[i], (*items)[i], where, out);
 }

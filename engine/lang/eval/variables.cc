@@ -101,13 +101,13 @@ void Variables::claim(const std::string& path, const std::string& callee, bool s
   const Claim& first = entry->second;
   if (first.shared && shared) {
     if (first.callee != callee) {
-      context_.refuse(site.where, str("share: '", path, "' is a '", first.callee, "' at ",
+      context_.reject(site.where, str("share: '", path, "' is a '", first.callee, "' at ",
                                       first.where.location().text(), " and a '", callee, "' here"));
     }
     return;
   }
   if (first.site == site.key) return;  // the same text, run again
-  context_.refuse(site.where, str("two different layers are called '", path, "': the first is at ",
+  context_.reject(site.where, str("two different layers are called '", path, "': the first is at ",
                                   first.where.location().text(), " (name= gives another name)"));
 }
 
@@ -208,7 +208,7 @@ void Variables::update_state(const std::string& path, const Tensor& value,
     next = operations_.op("cast", {next, Value(text(type.dtype))}, where).tensor();
   }
   if (!same_shape(next.shape(), type.shape)) {
-    context_.refuse(
+    context_.reject(
         where, str("update: the state '", path, "' is ", type, ", the new value ", value.type()));
   }
   slot.current = next;

@@ -51,7 +51,7 @@ class LayerCall {
   const Value* find(const std::string& key) const;
   Tensor tensor(const std::string& key);
   Tensor x() { return tensor("x"); }
-  /// A size of at least 1; dims are refused by name.
+  /// A size of at least 1; dims are rejected by name.
   int64_t size(const std::string& key) const;
   int64_t known(const Dim& dim, std::string_view what) const;
   /// One size for each axis of a window.

@@ -25,18 +25,18 @@ class ChainReader {
   }
 
  private:
-  [[noreturn]] static void refuse(const Node& node, std::string message) {
+  [[noreturn]] static void reject(const Node& node, std::string message) {
     throw Error(ErrorCode::kConfig, std::move(message), node.location());
   }
 
   Name callee(const Node& node) {
     if (node.text.find('(') != std::string::npos) {
-      refuse(node, str("a chain item is 'operation' or 'operation: {parameter: value}', found '",
+      reject(node, str("a chain item is 'operation' or 'operation: {parameter: value}', found '",
                        node.text, "'"));
     }
     for (const std::string& part : split(node.text, '.')) {
       const bool word = is_identifier(part) || part == "if" || part == "while";
-      if (!word) refuse(node, str("'", node.text, "' is not a name of an operation or block"));
+      if (!word) reject(node, str("'", node.text, "' is not a name of an operation or block"));
     }
     return name_of(node);
   }
@@ -50,13 +50,13 @@ class ChainReader {
       return item;
     }
     if (!node.is_map()) {
-      refuse(node, str("a chain item is an operation, found ", node.describe()));
+      reject(node, str("a chain item is an operation, found ", node.describe()));
     }
     const Entry* operation = nullptr;
     for (const Entry& entry : node.entries) {
       if (entry.key.text == "from" || entry.key.text == "as") continue;
       if (operation) {
-        refuse(entry.key,
+        reject(entry.key,
                str("one operation an item: found '", operation->key.text, "' and '", entry.key.text,
                    "' ('from' and 'as' may stand beside it; parameters "
                    "go below the operation)"));
@@ -71,7 +71,7 @@ class ChainReader {
     if (const Node* from = node.find("from")) item.from = names(*from, true);
     if (const Node* as = node.find("as")) item.as = names(*as, false);
     if (!operation && item.from.size() != 1 && node.find("from")) {
-      refuse(*node.find("from"), "'from' alone takes one value");
+      reject(*node.find("from"), "'from' alone takes one value");
     }
     return item;
   }
@@ -90,7 +90,7 @@ class ChainReader {
     for (const Entry& entry : value.entries) {
       if (!is_identifier(entry.key.text)) {
         const bool cut = entry.value.is_null() && entry.key.text.find(')') != std::string::npos;
-        refuse(entry.key, str("'", entry.key.text, "' is not the name of a parameter",
+        reject(entry.key, str("'", entry.key.text, "' is not the name of a parameter",
                               cut ? " (text with commas needs quotes inside {…})" : ""));
       }
       item.arguments.push_back({name_of(entry.key), read_yaml_value(entry.value, &code_.sites)});
@@ -102,13 +102,13 @@ class ChainReader {
     std::vector<Name> out;
     const auto add = [&](const Node& item) {
       if (!item.is_scalar() || !is_identifier(item.text)) {
-        refuse(item, str("expected a value's name, found ", item.describe()));
+        reject(item, str("expected a value's name, found ", item.describe()));
       }
-      if (item.text == "_" && !reading) refuse(item, "'_' is the current value, it needs no name");
+      if (item.text == "_" && !reading) reject(item, "'_' is the current value, it needs no name");
       out.push_back(name_of(item));
     };
     if (node.is_sequence()) {
-      if (node.items.empty()) refuse(node, "a list without a name");
+      if (node.items.empty()) reject(node, "a list without a name");
       for (const Node& item : node.items) add(item);
     } else {
       add(node);

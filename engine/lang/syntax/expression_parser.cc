@@ -88,7 +88,7 @@ ExprPtr ExpressionParser::comparison() {
     advance();
     if (op == "not in" || op == "is not") advance();
     if (op.starts_with("is") && !(current().is("none") || current().is("None"))) {
-      refuse(str("'", op, "' compares with none only, found ", current().describe(), " (write '",
+      reject(str("'", op, "' compares with none only, found ", current().describe(), " (write '",
                  op == "is" ? "==" : "!=", "')"));
     }
     adopt(*out, chain(0));
@@ -142,7 +142,7 @@ ExprPtr ExpressionParser::postfix() {
   ExprPtr value = atom();
   int trailers = 0;
   while (current().is("(") || current().is("[") || current().is(".")) {
-    if (++trailers > kMaxNesting) refuse("more than 200 calls or indices in a row");
+    if (++trailers > kMaxNesting) reject("more than 200 calls or indices in a row");
     if (current().is("(")) {
       value = call(std::move(value));
     } else if (current().is("[")) {
@@ -180,7 +180,7 @@ ExprPtr ExpressionParser::call(ExprPtr callee) {
     advance();
   }
   if (current().is("for")) {
-    refuse("comprehensions are not part of the language: use a 'for' loop and append");
+    reject("comprehensions are not part of the language: use a 'for' loop and append");
   }
   expect(")", context);
   return out;
@@ -190,24 +190,24 @@ Argument ExpressionParser::argument(std::set<std::string>& seen, Expr& call) {
   Argument out;
   out.where = current().where;
   if (current().is("*") || current().is("**")) {
-    refuse(str("'", current().text, "' before an argument is not part of the language"));
+    reject(str("'", current().text, "' before an argument is not part of the language"));
   }
   const bool word = current().kind == TokenKind::kName || current().kind == TokenKind::kKeyword;
   if (word && next().is("=")) {
     if (current().kind == TokenKind::kKeyword) {
-      refuse(str("'", current().text, "' is a word of the language, no argument's name"));
+      reject(str("'", current().text, "' is a word of the language, no argument's name"));
     }
     out.name = current().text;
-    if (!seen.insert(out.name).second) refuse(str("the argument '", out.name, "' is given twice"));
+    if (!seen.insert(out.name).second) reject(str("the argument '", out.name, "' is given twice"));
     advance();
     advance();
   } else if (!seen.empty()) {
-    refuse("a positional argument after a named one");
+    reject("a positional argument after a named one");
   }
   out.value = expression();
   call.depth = std::max(call.depth, out.value->depth + 1);
   if (call.depth > kMaxTreeDepth) {
-    refuse_at(out.where, "an expression of more than 200 levels of nesting");
+    reject_at(out.where, "an expression of more than 200 levels of nesting");
   }
   return out;
 }
@@ -216,7 +216,7 @@ ExprPtr ExpressionParser::index(ExprPtr value) {
   ExprPtr out = make(ExprKind::kIndex, value->where);
   adopt(*out, std::move(value));
   advance();
-  if (current().is("]")) refuse("an index is missing between '[' and ']'");
+  if (current().is("]")) reject("an index is missing between '[' and ']'");
   while (!current().is("]")) {
     adopt(*out, index_item());
     if (!current().is(",")) break;
@@ -282,7 +282,7 @@ ExprPtr ExpressionParser::atom() {
       return out;
     }
     case TokenKind::kName: {
-      if (token.text == "lambda") refuse("'lambda' is not part of the language");
+      if (token.text == "lambda") reject("'lambda' is not part of the language");
       ExprPtr out = make(ExprKind::kName, token.where);
       out->text = token.text;
       advance();
@@ -295,7 +295,7 @@ ExprPtr ExpressionParser::atom() {
   }
   if (token.is("(")) return parenthesis();
   if (token.is("[")) return list();
-  if (token.is("...")) refuse("'...' stands only inside an index");
+  if (token.is("...")) reject("'...' stands only inside an index");
   expected("an expression");
 }
 
@@ -323,7 +323,7 @@ ExprPtr ExpressionParser::parenthesis() {
   }
   ExprPtr inner = expression_list();
   if (current().is("for")) {
-    refuse("comprehensions are not part of the language: use a 'for' loop and append");
+    reject("comprehensions are not part of the language: use a 'for' loop and append");
   }
   expect(")", "to close the parenthesis");
   return inner;
@@ -338,7 +338,7 @@ ExprPtr ExpressionParser::list() {
     advance();
   }
   if (current().is("for")) {
-    refuse("comprehensions are not part of the language: use a 'for' loop and append");
+    reject("comprehensions are not part of the language: use a 'for' loop and append");
   }
   expect("]", "to close the list");
   return out;

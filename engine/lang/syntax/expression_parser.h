@@ -25,7 +25,7 @@ class ExpressionParser {
   }
 
   ExprPtr whole_expression() {
-    if (current().kind == TokenKind::kEnd) refuse("expected an expression, found nothing");
+    if (current().kind == TokenKind::kEnd) reject("expected an expression, found nothing");
     ExprPtr expr = expression_list();
     if (current().kind != TokenKind::kEnd) {
       expected("the end of the expression");
@@ -39,7 +39,7 @@ class ExpressionParser {
     explicit Level(ExpressionParser& p) : parser(p) {
       if (++parser.level_ > kMaxNesting) {
         parser.level_ = 0;
-        parser.refuse("more than 200 levels of nesting");
+        parser.reject("more than 200 levels of nesting");
       }
     }
     ~Level() { --parser.level_; }
@@ -58,16 +58,16 @@ class ExpressionParser {
     if (i_ + 1 < tokens_.size()) ++i_;
   }
 
-  [[noreturn]] void refuse_at(const SourcePosition& where, std::string message) const {
+  [[noreturn]] void reject_at(const SourcePosition& where, std::string message) const {
     throw Error(ErrorCode::kConfig, std::move(message), where.location());
   }
-  [[noreturn]] void refuse(std::string message) const {
-    refuse_at(current().where, std::move(message));
+  [[noreturn]] void reject(std::string message) const {
+    reject_at(current().where, std::move(message));
   }
   [[noreturn]] void expected(std::string_view what) const {
     std::string message = str("expected ", what, ", found ", current().describe());
     if (folded_) message += " (a body of several lines needs '|' after its key)";
-    refuse(std::move(message));
+    reject(std::move(message));
   }
   void expect(std::string_view op, std::string_view context) {
     if (!current().is(op)) expected(str("'", op, "' ", context));
@@ -78,7 +78,7 @@ class ExpressionParser {
     if (current().kind != TokenKind::kName) expected(what);
     const std::string name = current().text;
     if (is_reserved_word(name) && !reserved_words_) {
-      refuse(str("'", name, "' is a word of the language"));
+      reject(str("'", name, "' is a word of the language"));
     }
     advance();
     return name;
@@ -96,7 +96,7 @@ class ExpressionParser {
     if (child) {
       parent.depth = std::max(parent.depth, child->depth + 1);
       if (parent.depth > kMaxTreeDepth) {
-        refuse_at(child->where, "an expression of more than 200 levels of nesting");
+        reject_at(child->where, "an expression of more than 200 levels of nesting");
       }
     }
     parent.children.push_back(std::move(child));

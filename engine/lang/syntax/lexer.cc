@@ -53,7 +53,7 @@ class Lexer {
   }
 
  private:
-  [[noreturn]] void refuse(size_t offset, std::string message) const {
+  [[noreturn]] void reject(size_t offset, std::string message) const {
     throw Error(ErrorCode::kConfig, std::move(message), places_.at(offset).location());
   }
 
@@ -90,7 +90,7 @@ class Lexer {
     while (true) {
       start = i_;
       while (peek() == ' ') ++i_;
-      if (peek() == '\t') refuse(i_, "a tab in the indentation (use spaces)");
+      if (peek() == '\t') reject(i_, "a tab in the indentation (use spaces)");
       const size_t content = i_;
       skip_line_rest();
       if (i_ >= text_.size()) return false;
@@ -106,7 +106,7 @@ class Lexer {
       indents_.push_back(width);
     } else if (width > indents_.back()) {
       if (indents_.size() > static_cast<size_t>(kMaxNesting)) {
-        refuse(i_, "more than 200 levels of nesting");
+        reject(i_, "more than 200 levels of nesting");
       }
       indents_.push_back(width);
       push(TokenKind::kIndent, i_, "");
@@ -116,7 +116,7 @@ class Lexer {
         push(TokenKind::kDedent, i_, "");
       }
       if (width != indents_.back()) {
-        refuse(i_, "this line's indentation matches no line above it");
+        reject(i_, "this line's indentation matches no line above it");
       }
     }
     return true;
@@ -194,14 +194,14 @@ class Lexer {
       if (!hex && digits.size() > 1 && digits[0] == '0') bad_number(start);
       const auto result = std::from_chars(first, last, token.integer, hex ? 16 : 10);
       if (result.ec == std::errc::result_out_of_range) {
-        refuse(start, str("the number ", token.text, " does not fit in 64 bits"));
+        reject(start, str("the number ", token.text, " does not fit in 64 bits"));
       }
       if (result.ec != std::errc() || result.ptr != last) bad_number(start);
       return;
     }
     const auto result = std::from_chars(first, last, token.real);
     if (result.ec == std::errc::result_out_of_range) {
-      refuse(start, str("the number ", token.text, " is out of the range of float64"));
+      reject(start, str("the number ", token.text, " is out of the range of float64"));
     }
     if (result.ec != std::errc() || result.ptr != last) bad_number(start);
   }
@@ -209,7 +209,7 @@ class Lexer {
   [[noreturn]] void bad_number(size_t start) {
     size_t end = start;
     while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) ++end;
-    refuse(start, str("'", text_.substr(start, end - start), "' is not a number"));
+    reject(start, str("'", text_.substr(start, end - start), "' is not a number"));
   }
 
   void string() {
@@ -218,7 +218,7 @@ class Lexer {
     std::string value;
     while (true) {
       if (i_ >= text_.size() || text_[i_] == '\n') {
-        refuse(start, "a string without its closing quote");
+        reject(start, "a string without its closing quote");
       }
       const char c = text_[i_++];
       if (c == quote) break;
@@ -239,7 +239,7 @@ class Lexer {
           value += peek();
           break;
         default:
-          refuse(i_ - 1, "an unknown escape in a string (\\n \\t \\\\ \\' \\\" exist)");
+          reject(i_ - 1, "an unknown escape in a string (\\n \\t \\\\ \\' \\\" exist)");
       }
       ++i_;
     }
@@ -247,21 +247,21 @@ class Lexer {
   }
 
   void operator_token(std::string_view op) {
-    if (op == "{" || op == "}") refuse(i_, str("'", op, "' is not part of the language"));
-    if (op == ";") refuse(i_, "';' is not part of the language: one statement a line");
-    if (op == "->" || op == ":=") refuse(i_, str("'", op, "' is not part of the language"));
-    if (op == "&&") refuse(i_, "'&&' is not part of the language (write 'and')");
+    if (op == "{" || op == "}") reject(i_, str("'", op, "' is not part of the language"));
+    if (op == ";") reject(i_, "';' is not part of the language: one statement a line");
+    if (op == "->" || op == ":=") reject(i_, str("'", op, "' is not part of the language"));
+    if (op == "&&") reject(i_, "'&&' is not part of the language (write 'and')");
     if (op == "(" || op == "[") {
       if (brackets_.size() >= static_cast<size_t>(kMaxNesting)) {
-        refuse(i_, "more than 200 levels of nesting");
+        reject(i_, "more than 200 levels of nesting");
       }
       brackets_.push_back({op[0], i_});
     } else if (op == ")" || op == "]") {
       const char opening = op == ")" ? '(' : '[';
-      if (brackets_.empty()) refuse(i_, str("'", op, "' without its '", opening, "'"));
+      if (brackets_.empty()) reject(i_, str("'", op, "' without its '", opening, "'"));
       if (brackets_.back().first != opening) {
         const SourcePosition open = places_.at(brackets_.back().second);
-        refuse(i_, str("'", op, "' does not close the '", brackets_.back().first, "' of line ",
+        reject(i_, str("'", op, "' does not close the '", brackets_.back().first, "' of line ",
                        open.line, ", column ", open.column));
       }
       brackets_.pop_back();
@@ -282,13 +282,13 @@ class Lexer {
            (static_cast<unsigned char>(text_[i_ + length]) & 0xC0) == 0x80) {
       ++length;
     }
-    refuse(i_,
+    reject(i_,
            str("the character '", text_.substr(i_, length), "' is not part of the language", hint));
   }
 
   void finish() {
     if (!brackets_.empty()) {
-      refuse(brackets_.back().second, str("'", brackets_.back().first, "' is never closed"));
+      reject(brackets_.back().second, str("'", brackets_.back().first, "' is never closed"));
     }
     if (!single_line_ && !tokens_.empty() && tokens_.back().kind != TokenKind::kNewline &&
         tokens_.back().kind != TokenKind::kDedent) {

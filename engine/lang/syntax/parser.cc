@@ -13,7 +13,7 @@ class Parser : public ExpressionParser {
 
   std::vector<Stmt> body() {
     std::vector<Stmt> statements;
-    if (current().kind == TokenKind::kEnd) refuse("a body without a statement");
+    if (current().kind == TokenKind::kEnd) reject("a body without a statement");
     while (current().kind != TokenKind::kEnd) statement(statements);
     return statements;
   }
@@ -24,7 +24,7 @@ class Parser : public ExpressionParser {
     out.where = current().where;
     out.name = new_name("a block's name");
     if (!current().is("(")) {
-      refuse(str("a block is declared with its arguments: ", out.name, "(x): …"));
+      reject(str("a block is declared with its arguments: ", out.name, "(x): …"));
     }
     advance();
     std::set<std::string> seen;
@@ -33,13 +33,13 @@ class Parser : public ExpressionParser {
       parameter.where = current().where;
       parameter.name = new_name("an argument's name");
       if (!seen.insert(parameter.name).second) {
-        refuse_at(parameter.where, str("the argument '", parameter.name, "' is named twice"));
+        reject_at(parameter.where, str("the argument '", parameter.name, "' is named twice"));
       }
       if (current().is("=")) {
         advance();
         parameter.fallback = expression();
       } else if (!out.parameters.empty() && out.parameters.back().fallback) {
-        refuse_at(parameter.where, str("the argument '", parameter.name,
+        reject_at(parameter.where, str("the argument '", parameter.name,
                                        "' without a default follows one that has a default"));
       }
       out.parameters.push_back(std::move(parameter));
@@ -58,7 +58,7 @@ class Parser : public ExpressionParser {
     out.dtype = current().text;
     advance();
     if (!current().is("[")) {
-      refuse(str("expected '[' and the shape after '", out.dtype, "' (", out.dtype,
+      reject(str("expected '[' and the shape after '", out.dtype, "' (", out.dtype,
                  "[] has no axes), found ", current().describe()));
     }
     advance();
@@ -75,13 +75,13 @@ class Parser : public ExpressionParser {
  private:
   void statement(std::vector<Stmt>& out) {
     const Token& token = current();
-    if (token.kind == TokenKind::kIndent) refuse("this line is indented more than the one above");
+    if (token.kind == TokenKind::kIndent) reject("this line is indented more than the one above");
     if (token.kind == TokenKind::kKeyword) {
       if (token.text == "if") return out.push_back(if_statement());
       if (token.text == "for") return out.push_back(for_statement());
       if (token.text == "while") return out.push_back(while_statement());
       if (token.text == "elif" || token.text == "else") {
-        refuse(str("'", token.text, "' without its 'if' at this indentation"));
+        reject(str("'", token.text, "' without its 'if' at this indentation"));
       }
     }
     if (token.kind == TokenKind::kName && token.text == "with" && next().text == "range")
@@ -108,7 +108,7 @@ class Parser : public ExpressionParser {
     if (token.kind == TokenKind::kKeyword) {
       if (token.text == "return") return return_statement();
       if (token.text == "break" || token.text == "continue") {
-        if (loops_ == 0) refuse(str("'", token.text, "' outside a loop"));
+        if (loops_ == 0) reject(str("'", token.text, "' outside a loop"));
         Stmt out = start(token.text == "break" ? StmtKind::kBreak : StmtKind::kContinue);
         advance();
         return out;
@@ -121,7 +121,7 @@ class Parser : public ExpressionParser {
     }
     if (token.kind == TokenKind::kName && is_reserved_word(token.text) &&
         token.text != "training" && !next().is("(") && !next().is(".")) {
-      refuse(str("'", token.text, "' is not part of the language"));
+      reject(str("'", token.text, "' is not part of the language"));
     }
     return assignment_or_expression();
   }
@@ -145,7 +145,7 @@ class Parser : public ExpressionParser {
       out.kind = StmtKind::kAugment;
       out.text = current().text.substr(0, current().text.size() - 1);
       if (first->kind != ExprKind::kName && first->kind != ExprKind::kIndex) {
-        refuse_at(first->where, str("'", current().text, "' needs a name or an index on its left"));
+        reject_at(first->where, str("'", current().text, "' needs a name or an index on its left"));
       }
       check_target(*first);
       advance();
@@ -154,7 +154,7 @@ class Parser : public ExpressionParser {
       return out;
     }
     if (!current().is("=")) {
-      if (current().is(":")) refuse("a type annotation is not part of the language");
+      if (current().is(":")) reject("a type annotation is not part of the language");
       out.value = std::move(first);
       return out;
     }
@@ -173,7 +173,7 @@ class Parser : public ExpressionParser {
     switch (target.kind) {
       case ExprKind::kName:
         if (is_reserved_word(target.text)) {
-          refuse_at(target.where, str("'", target.text,
+          reject_at(target.where, str("'", target.text,
                                       "' is a word of the language and cannot be "
                                       "assigned"));
         }
@@ -182,18 +182,18 @@ class Parser : public ExpressionParser {
         return;
       case ExprKind::kTuple:
       case ExprKind::kList:
-        if (target.children.empty()) refuse_at(target.where, "nothing to assign to");
+        if (target.children.empty()) reject_at(target.where, "nothing to assign to");
         for (const ExprPtr& child : target.children) check_target(*child);
         return;
       case ExprKind::kBool:
       case ExprKind::kNone:
-        refuse_at(target.where, "a word of the language cannot be assigned");
+        reject_at(target.where, "a word of the language cannot be assigned");
       case ExprKind::kAttribute:
-        refuse_at(target.where, str("an attribute ('.", target.text, "') cannot be assigned"));
+        reject_at(target.where, str("an attribute ('.", target.text, "') cannot be assigned"));
       case ExprKind::kCall:
-        refuse_at(target.where, "a call cannot be assigned");
+        reject_at(target.where, "a call cannot be assigned");
       default:
-        refuse_at(target.where, "only names, indices and tuples of them can be assigned");
+        reject_at(target.where, "only names, indices and tuples of them can be assigned");
     }
   }
 
@@ -213,7 +213,7 @@ class Parser : public ExpressionParser {
     }
     advance();
     if (current().kind != TokenKind::kIndent) {
-      refuse(str("expected an indented line after ", after, ", found ",
+      reject(str("expected an indented line after ", after, ", found ",
                  current().kind == TokenKind::kDedent ? "a line that is indented less"
                                                       : current().describe()));
     }
@@ -257,7 +257,7 @@ class Parser : public ExpressionParser {
     branch.body = suite("the range of 'for'");
     --loops_;
     out.branches.push_back(std::move(branch));
-    if (current().is("else")) refuse("'else' of a loop is not part of the language");
+    if (current().is("else")) reject("'else' of a loop is not part of the language");
     return out;
   }
 
@@ -272,7 +272,7 @@ class Parser : public ExpressionParser {
     branch.body = suite("the condition of 'while'");
     --loops_;
     out.branches.push_back(std::move(branch));
-    if (current().is("else")) refuse("'else' of a loop is not part of the language");
+    if (current().is("else")) reject("'else' of a loop is not part of the language");
     return out;
   }
 
@@ -289,7 +289,7 @@ class Parser : public ExpressionParser {
         std::all_of(out.text.begin(), out.text.end(),
                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
     if (!name)
-      refuse(str("expected the name of the range as text of letters, digits and '_', found ",
+      reject(str("expected the name of the range as text of letters, digits and '_', found ",
                  current().describe()));
     advance();
     expect(")", "after the name of the range");

@@ -21,20 +21,20 @@ void visit_names(const Expr& expr, const Visit& visit) {
 void collect_dim(Program& program, Diagnostics& diagnostics, const EntryPoint& entry,
                  const std::set<std::string>& alone, const Expr& name) {
   if (program.find_param(name.text)) return;
-  const auto refuse = [&](std::string message) {
+  const auto reject = [&](std::string message) {
     diagnostics.add(ErrorCode::kConfig, std::move(message), name.where.location());
   };
   if (is_reserved_word(name.text))
-    return refuse(str("'", name.text, "' is a word of the language"));
+    return reject(str("'", name.text, "' is a word of the language"));
   for (const Input& input : entry.inputs) {
     if (input.name.text == name.text) {
-      return refuse(str("'", name.text, "' is an input, it cannot be a dim as well"));
+      return reject(str("'", name.text, "' is an input, it cannot be a dim as well"));
     }
   }
   if (!alone.count(name.text)) {
     std::vector<std::string> params;
     for (const Param& param : program.params) params.push_back(param.name.text);
-    refuse(str("the dim '", name.text,
+    reject(str("the dim '", name.text,
                "' stands alone in no input's shape, so no call gives its "
                "value",
                did_you_mean(name.text, params)));

@@ -75,7 +75,7 @@ class ProgramReader {
     }
   }
 
-  /// Notes that a section is not there, unless a key that was refused meant it.
+  /// Notes that a section is not there, unless a key that was rejected meant it.
   void missing(const Node& map, const Node& at, const std::string& key, const std::string& name) {
     if (misspelt_.count({&map, key})) return;
     add(at,

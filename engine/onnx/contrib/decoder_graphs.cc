@@ -58,7 +58,7 @@ class DecoderGraph : public Decoder {
     return std::any_of(graph.inputs.begin(), graph.inputs.end(),
                        [&](const auto& i) { return i.name == name; });
   }
-  void refuse_cache_indirection(const Graph& graph) const {
+  void reject_cache_indirection(const Graph& graph) const {
     c_.check(!takes(graph, "beam_width") && !takes(graph, "cache_indirection"), "the graph '",
              graph.name, "' uses the cache layout of GPUs (cache_indirection)");
   }
@@ -70,7 +70,7 @@ class DecoderOnly final : public DecoderGraph {
  public:
   DecoderOnly(const NodeCall& c, const SearchOptions& o, const Tokens& mask)
       : DecoderGraph(c), options_(o), graph_(c.graph_attr("decoder")) {
-    refuse_cache_indirection(graph_);
+    reject_cache_indirection(graph_);
     c.check(graph_.inputs.size() >= kPast && !graph_.outputs.empty(),
             "the decoder has too few inputs or outputs");
     masks_ = repeat_rows(token_rows(mask, o.batch), o.num_beams);
@@ -130,7 +130,7 @@ class EncoderDecoder final : public DecoderGraph {
         encoder_(c.graph_attr("encoder")),
         graph_(c.graph_attr("decoder")),
         mask_(std::move(mask)) {
-    refuse_cache_indirection(graph_);
+    reject_cache_indirection(graph_);
     c.check(!graph_.inputs.empty() && graph_.outputs.size() % 2 == 1,
             "the decoder must return logits, keys and values");
   }

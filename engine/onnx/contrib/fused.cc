@@ -69,7 +69,7 @@ Tensor activate(const NodeCall& c, const Tensor& x, const std::vector<double>& p
   if (name == "ScaledTanh") return ops::tanh(x * parameter(1, 1)) * parameter(0, 1);
   if (name == "ParametricSoftplus")
     return ops::softplus(x * parameter(1, 1), 1.0, 1e30) * parameter(0, 1);
-  c.refuse("unknown activation '", name, "'");
+  c.reject("unknown activation '", name, "'");
 }
 
 Values fused_conv(NodeCall& c) { return {fused_conv(c, c.tensor(0), c.tensor(1))}; }

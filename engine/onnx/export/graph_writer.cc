@@ -108,7 +108,7 @@ void GraphWriter::result(size_t i, const std::string& name) {
     names_[value] = name;
 }
 
-void GraphWriter::refuse(const std::string& why) const {
+void GraphWriter::reject(const std::string& why) const {
   fail(ErrorCode::kModel, operation_->location, operation_->location.empty() ? "" : ": ",
        op().name(), ": has no ONNX form: ", why);
 }
@@ -335,7 +335,7 @@ void GraphWriter::note_symbols(const Shape& shape, const std::string& value) {
 void GraphWriter::write_operation(const ir::Operation& operation) {
   const ir::Operation* const outer = std::exchange(operation_, &operation);
   const ExportRule rule = find_export_rule(op().name());
-  if (!rule) refuse("the operation has no rule");
+  if (!rule) reject("the operation has no rule");
   rule(*this);
   for (const ir::Value* value : operation.results)
     if (const auto name = names_.find(value); name != names_.end())

@@ -54,7 +54,7 @@ class GraphWriter {
   /// Says that a result is the value of this name.
   void result(size_t i, const std::string& name);
   /// The error for an operation that has no form with these attributes or types.
-  [[noreturn]] void refuse(const std::string& why) const;
+  [[noreturn]] void reject(const std::string& why) const;
 
   // --- for rules: nodes ---
 

@@ -61,7 +61,7 @@ void linspace(Writer& w) {
   const TensorType& type = w.result_type();
   const AttrValue &start = w.attr("start"), &stop = w.attr("stop");
   const Dim count = type.shape.at(0);
-  if (!count.is_constant()) w.refuse("the number of elements is symbolic");
+  if (!count.is_constant()) w.reject("the number of elements is symbolic");
   const int64_t n = count.value();
   std::vector<double> values;
   const double a = start.as_double(), b = stop.as_double();

@@ -96,7 +96,7 @@ void roi_align(Writer& w) {
 
 /// Regions of the operator begin with the number of their image.
 void roi_pool(Writer& w) {
-  if (w.is_used(1)) w.refuse("the places of its maxima are read");
+  if (w.is_used(1)) w.reject("the places of its maxima are read");
   const std::vector<int64_t> size = w.attr("output_size").as_ints();
   const DType dtype = w.type("x").dtype;
   const std::string images =

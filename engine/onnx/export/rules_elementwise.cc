@@ -311,7 +311,7 @@ void shift(Writer& w, bool left) {
   if (info(dtype).kind == DTypeKind::kUnsigned)
     return w.emit("BitShift", {w.in("x"), w.in("y")},
                   {string_attribute("direction", left ? "LEFT" : "RIGHT")});
-  if (!w.attr("is_arithmetic").as_bool()) w.refuse("logical shifts of signed integers");
+  if (!w.attr("is_arithmetic").as_bool()) w.reject("logical shifts of signed integers");
   const std::string x = w.cast(w.in("x"), dtype, DType::kI64);
   const std::string power =
       w.add("Pow", {w.scalar(2, DType::kI64), w.cast(w.in("y"), dtype, DType::kI64)});
@@ -380,7 +380,7 @@ std::vector<ExportRuleEntry> elementwise_export_rules() {
           {"atanh", atanh},
           {"erf", erf},
           {"assign", identity},
-          {"conj", identity},  // of real numbers; complex ones are refused before
+          {"conj", identity},  // of real numbers; complex ones are rejected before
           {"detach", identity},
           {"neg", neg},
           {"floor", floor},

@@ -36,7 +36,7 @@ void gather_nd(Writer& w) {
 
 void scatter_along(Writer& w) {
   const std::string& reduce = w.attr("reduce").as_string();
-  if (reduce == "mean") w.refuse("ScatterElements has no mean");
+  if (reduce == "mean") w.reject("ScatterElements has no mean");
   ExportAttributes attributes = {int_attribute("axis", axis_of(w))};
   const bool extremum = reduce == "amin" || reduce == "amax";
   if (extremum) w.require_opset(18, "ScatterElements with reduction max or min");
@@ -55,7 +55,7 @@ void scatter_along(Writer& w) {
                            : reduce == "mul"
                                ? 1
                                : std::numeric_limits<double>::infinity() * (low ? -1 : 1);
-    if (extremum && !is_float(w.result_type().dtype)) w.refuse("extrema of integers without self");
+    if (extremum && !is_float(w.result_type().dtype)) w.reject("extrema of integers without self");
     const std::string filler =
         w.add("Expand", {w.scalar(neutral, w.result_type().dtype), w.add("Shape", {places})});
     x = w.add("ScatterElements", {x, places, filler}, {int_attribute("axis", axis_of(w))});
@@ -102,7 +102,7 @@ void masked_select(Writer& w) {
 }
 
 void nonzero_rows(Writer& w) {
-  if (w.type("x").shape.empty()) w.refuse("NonZero of a 0-D tensor");
+  if (w.type("x").shape.empty()) w.reject("NonZero of a 0-D tensor");
   // ONNX Runtime has kernels for these types; of others the truth values say the same.
   const DType dtype = w.type("x").dtype;
   const bool known = is_bool(dtype) || dtype == DType::kF32 || dtype == DType::kI32 ||
@@ -123,7 +123,7 @@ void embedding(Writer& w) {
   int64_t padding = w.attr("padding_idx").as_int();
   if (padding < 0) {
     const Dim& rows_of_table = w.type("weight").shape[0];
-    if (!rows_of_table.is_constant()) w.refuse("padding_idx counts from a symbolic end");
+    if (!rows_of_table.is_constant()) w.reject("padding_idx counts from a symbolic end");
     padding += rows_of_table.value();
   }
   const std::string is_padding =
@@ -134,7 +134,7 @@ void embedding(Writer& w) {
 
 void one_hot(Writer& w) {
   const int64_t classes = w.attr("num_classes").as_int();
-  if (classes < 0) w.refuse("the number of classes depends on the values");
+  if (classes < 0) w.reject("the number of classes depends on the values");
   const DType dtype = w.result_type().dtype;
   const std::string values = w.constant(Array::from<double>({0, 1}, {2}).cast(dtype), "off_and_on");
   w.emit("OneHot",
@@ -144,7 +144,7 @@ void one_hot(Writer& w) {
 }
 
 void unique(Writer& w) {
-  if (!w.attr("sorted").as_bool()) w.refuse("unsorted unique");
+  if (!w.attr("sorted").as_bool()) w.reject("unsorted unique");
   ExportAttributes attributes = {int_attribute("sorted", 1)};
   if (w.has_attr("axis")) attributes.push_back(int_attribute("axis", w.attr("axis").as_int()));
   // Likewise.

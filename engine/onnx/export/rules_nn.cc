@@ -132,7 +132,7 @@ void conv_transpose(Writer& w) {
     const Dim least = (given[i] - 1) * window.stride[i] - window.pads[i] - window.pads[n + i] +
                       window.dilation[i] * (kernel[i] - 1) + 1;
     const Dim missing = wanted[i] - least;
-    if (!missing.is_constant()) w.refuse("the output size is not static");
+    if (!missing.is_constant()) w.reject("the output size is not static");
     extra.push_back(missing.value());
   }
   ExportAttributes attributes = attributes_of(window, true);
@@ -145,7 +145,7 @@ void conv_transpose(Writer& w) {
 // --- pooling ---
 
 void max_pool2d(Writer& w) {
-  if (w.is_used(1) && channels_last(w)) w.refuse("positions of maxima with channels last");
+  if (w.is_used(1) && channels_last(w)) w.reject("positions of maxima with channels last");
   const Window window =
       window_of(w, w.type("x").shape, window_sizes(w.attr("kernel_size"), 2, "max_pool2d"), false);
   ExportAttributes attributes = attributes_of(window, false);
@@ -172,7 +172,7 @@ void padded_avg_pool(Writer& w, const Window& window, bool divides) {
     // With a divisor of its own, whole windows are needed; their further cells are 0.
     const Dim missing = (made[i] - 1) * window.stride[i] + window.kernel[i] - given[i] -
                         window.pads[i] - window.pads[n + i];
-    if (divides && !missing.is_constant()) w.refuse("a divisor with ceil_mode and symbolic sizes");
+    if (divides && !missing.is_constant()) w.reject("a divisor with ceil_mode and symbolic sizes");
     if (divides) pads[n + 4 + i] += std::max<int64_t>(missing.value(), 0);
   }
   const std::string padded = w.add("Pad", {image(w, "x"), w.ints(pads)});
@@ -231,7 +231,7 @@ void layer_norm(Writer& w) {
                                        float_attribute("epsilon", w.attr("epsilon").as_double())};
   if (!w.is_used(1) && !w.is_used(2))
     return w.emit("LayerNormalization", {w.in("x"), weight, bias}, attributes);
-  if (dtype == DType::kF64) w.refuse("its statistics are read, which ONNX has only in float32");
+  if (dtype == DType::kF64) w.reject("its statistics are read, which ONNX has only in float32");
   const Names out = w.add_several("LayerNormalization", {w.in("x"), weight, bias}, 3, attributes);
   w.result(0, out[0]);
   for (const size_t i : {1u, 2u}) w.result(i, w.reshape(out[i], w.result_type(i).shape));
@@ -291,7 +291,7 @@ void batch_norm(Writer& w) {
 
 /// [batch, sequence, heads, dim] as softmax(q kᵀ scale + mask) v over heads.
 void attention(Writer& w) {
-  if (w.is_used(1)) w.refuse("its statistics are read");
+  if (w.is_used(1)) w.reject("its statistics are read");
   const DType dtype = w.result_type().dtype;
   const std::string q = w.transpose(w.in("query"), {0, 2, 1, 3});
   const std::string k = w.transpose(w.in("key"), {0, 2, 3, 1});

@@ -75,14 +75,14 @@ Scales scales_of(Writer& w, DType integers) {
     out.scale = w.in("scale");
     // Without a zero point it is 0.
     if (const ir::Value* zero = w.operand("zero_point"); zero && !is_zero(*zero)) {
-      if (!same_shape(zero->type.shape, shape)) w.refuse("a zero point needs the scale's shape");
+      if (!same_shape(zero->type.shape, shape)) w.reject("a zero point needs the scale's shape");
       out.zero_point = operand_as(w, "zero_point", integers, shape);
     }
     return out;
   }
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i].constant() != 1) {
-      if (along) w.refuse("its scales vary along several axes, but not in blocks");
+      if (along) w.reject("its scales vary along several axes, but not in blocks");
       along = i;
     }
   const Shape to = along ? Shape{shape[*along]} : Shape{};

@@ -108,7 +108,7 @@ void recurrent_scan(Writer& w) {
   const std::string& cell = w.attr("cell").as_string();
   const DType dtype = w.result_type().dtype;
   const Dim& width = w.type("h0").shape.back();
-  if (!width.is_constant()) w.refuse("its width is symbolic");
+  if (!width.is_constant()) w.reject("its width is symbolic");
   const int64_t hidden = width.value();
   // Ours: i f g o; r z n. ONNX: i o f c; z r h.
   const std::vector<int64_t> order = cell == "lstm"  ? std::vector<int64_t>{0, 3, 1, 2}
@@ -184,7 +184,7 @@ class ScanGradient {
         dtype_(w.result_type().dtype),
         one_(w.scalar(1, dtype_)) {
     const Dim& width = w.type("h0").shape.back();
-    if (!width.is_constant()) w.refuse("its width is symbolic");
+    if (!width.is_constant()) w.reject("its width is symbolic");
     hidden_ = width.value();
   }
 

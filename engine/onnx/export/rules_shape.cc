@@ -184,7 +184,7 @@ void diagonal(Writer& w) {
   a += a < 0 ? rank : 0;
   b += b < 0 ? rank : 0;
   const Dim &rows = shape[static_cast<size_t>(a)], &columns = shape[static_cast<size_t>(b)];
-  if (!columns.is_constant()) w.refuse("the diagonal of a matrix whose width is symbolic");
+  if (!columns.is_constant()) w.reject("the diagonal of a matrix whose width is symbolic");
   const int64_t width = columns.value(), offset = w.attr("offset").as_int();
   const int64_t first = offset >= 0 ? offset : -offset * width;
   std::string x = w.in("x");

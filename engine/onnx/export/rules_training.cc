@@ -13,7 +13,7 @@ namespace {
 using Writer = GraphWriter;
 
 void require_channels_first(Writer& w) {
-  if (w.attr("data_format").as_string().ends_with('C')) w.refuse("channels last");
+  if (w.attr("data_format").as_string().ends_with('C')) w.reject("channels last");
 }
 
 /// A convolution of x by the gradient, with samples in the place of channels: stride and dilation
@@ -22,7 +22,7 @@ void conv2d_weight_grad(Writer& w) {
   require_channels_first(w);
   const int64_t groups = w.attr("groups").as_int();
   const Shape &image = w.type("x").shape, &wanted = w.result_type().shape;
-  if (!is_constant(wanted)) w.refuse("a weight of symbolic size");
+  if (!is_constant(wanted)) w.reject("a weight of symbolic size");
   std::string x = w.in("x");
   if (groups == 1) {
     x = w.transpose(x, {1, 0, 2, 3});
@@ -69,7 +69,7 @@ void avg_pool2d_grad(Writer& w) {
   require_channels_first(w);
   const Shape &result = w.result_type().shape, &given = w.type("grad").shape;
   const DType dtype = w.result_type().dtype;
-  if (!result[1].is_constant()) w.refuse("a symbolic number of channels");
+  if (!result[1].is_constant()) w.reject("a symbolic number of channels");
   const std::vector<int64_t> kernel = window_sizes(w.attr("kernel_size"), 2, "avg_pool2d_grad");
   const std::vector<int64_t> stride =
       w.has_attr("stride") ? window_sizes(w.attr("stride"), 2, "avg_pool2d_grad") : kernel;
@@ -79,7 +79,7 @@ void avg_pool2d_grad(Writer& w) {
   for (size_t i = 0; i < 2; ++i) {
     const Dim missing =
         result[2 + i] - ((given[2 + i] - 1) * stride[i] - pads[i] - pads[2 + i] + kernel[i]);
-    if (!missing.is_constant() || missing.value() < 0) w.refuse("the output size is not static");
+    if (!missing.is_constant() || missing.value() < 0) w.reject("the output size is not static");
     extra.push_back(missing.value());
   }
   const double cells = static_cast<double>(kernel[0] * kernel[1]);

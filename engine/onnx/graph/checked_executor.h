@@ -1,5 +1,5 @@
 #pragma once
-// Eager executor for untrusted graphs: refuses results that do not fit into memory, counts FLOPs
+// Eager executor for untrusted graphs: rejects results that do not fit into memory, counts FLOPs
 // and profiles calls.
 
 #include <string>

@@ -7,7 +7,7 @@ namespace paddle::onnx {
 using formats::onnx::AttributeKind;
 
 const Value& NodeCall::value(size_t i) const {
-  if (!has_input(i)) refuse("input ", i, " is missing");
+  if (!has_input(i)) reject("input ", i, " is missing");
   return inputs_[i];
 }
 

@@ -76,12 +76,12 @@ class NodeCall {
   void check_same_dtype(std::initializer_list<size_t> inputs) const;
 
   template <class... Parts>
-  [[noreturn, gnu::always_inline]] void refuse(const Parts&... parts) const {
+  [[noreturn, gnu::always_inline]] void reject(const Parts&... parts) const {
     fail(ErrorCode::kModel, parts...);
   }
   template <class... Parts>
   [[gnu::always_inline]] void check(bool condition, const Parts&... parts) const {
-    if (!condition) refuse(parts...);
+    if (!condition) reject(parts...);
   }
 
  private:

@@ -202,18 +202,18 @@ void Session::check_inputs(const Values& inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ValueType& type = opened_.inputs[i].type;
     const Value& v = inputs[i];
-    const auto refuse = [&] {
+    const auto reject = [&] {
       fail(ErrorCode::kData, "input '", opened_.inputs[i].name, "' is ", v.text(), ", expected ",
            type);
     };
     if (type.kind != ValueType::Kind::kTensor) continue;
-    if (!v.is_tensor() && v.kind() != Value::Kind::kStrings) refuse();
-    if (type.dtype && v.dtype() != *type.dtype) refuse();
+    if (!v.is_tensor() && v.kind() != Value::Kind::kStrings) reject();
+    if (type.dtype && v.dtype() != *type.dtype) reject();
     if (!type.shape) continue;
     const Shape shape = v.shape();
-    if (shape.size() != type.shape->size()) refuse();
+    if (shape.size() != type.shape->size()) reject();
     for (size_t d = 0; d < shape.size(); ++d)
-      if ((*type.shape)[d].is_constant() && !(*type.shape)[d].same(shape[d])) refuse();
+      if ((*type.shape)[d].is_constant() && !(*type.shape)[d].same(shape[d])) reject();
   }
 }
 

@@ -100,7 +100,7 @@ PostTransform post_transform(const NodeCall& c) {
   constexpr std::string_view kNames[] = {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"};
   for (size_t i = 0; i < std::size(kNames); ++i)
     if (name == kNames[i]) return static_cast<PostTransform>(i);
-  c.refuse("unknown post_transform '", name, "'");
+  c.reject("unknown post_transform '", name, "'");
 }
 
 void apply_post_transform(std::vector<float>& scores, PostTransform transform, SecondClass second) {

@@ -33,7 +33,7 @@ Value list_attribute(const NodeCall& c, const std::string& what) {
     return Tensor(Array::from(i->ints, {static_cast<int64_t>(i->ints.size())}));
   if (const auto* f = c.find(what + "_floats"))
     return Tensor(Array::from(f->floats, {static_cast<int64_t>(f->floats.size())}));
-  c.refuse("it has no ", what);
+  c.reject("it has no ", what);
 }
 
 Values label_encoder(NodeCall& c) {

@@ -97,7 +97,7 @@ Mode mode_of(const NodeCall& c, const std::string& name) {
                                          "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
   for (size_t i = 0; i < std::size(kNames); ++i)
     if (name == kNames[i]) return static_cast<Mode>(i);
-  c.refuse("unknown mode '", name, "' of a node");
+  c.reject("unknown mode '", name, "' of a node");
 }
 
 /// Trees of the two older operators; `what` is "class" or "target".

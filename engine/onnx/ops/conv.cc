@@ -123,7 +123,7 @@ Tensor whole_transposed(const NodeCall& c, const Tensor& x, const Tensor& weight
     case 3:
       return ops::conv3d_transpose(x, weight, {}, w.stride, 0, 0, groups, w.dilation);
     default:
-      c.refuse("transposed convolutions of ", w.rank(), " axes are not supported");
+      c.reject("transposed convolutions of ", w.rank(), " axes are not supported");
   }
 }
 

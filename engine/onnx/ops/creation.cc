@@ -31,7 +31,7 @@ Values constant(NodeCall& c) {
   if (const auto* a = c.find("value_string")) return {Value::of_strings({}, {a->s})};
   if (const auto* a = c.find("value_strings"))
     return {Value::of_strings({static_cast<int64_t>(a->strings.size())}, a->strings)};
-  c.refuse("it has no value");
+  c.reject("it has no value");
 }
 
 Values constant_of_shape(NodeCall& c) {

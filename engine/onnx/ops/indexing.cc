@@ -103,7 +103,7 @@ const char* reduction_word(const NodeCall& c) {
   if (word == "mul") return "mul";
   if (word == "max") return "amax";
   if (word == "min") return "amin";
-  c.refuse("unknown reduction '", word, "'");
+  c.reject("unknown reduction '", word, "'");
 }
 
 Values scatter_elements(NodeCall& c) {

@@ -119,7 +119,7 @@ int64_t ProgramImporter::rank(const char* slot, size_t position) const {
 
 DType ProgramImporter::dtype(const char* slot, size_t position) const {
   const auto out = type(slot, position).dtype;
-  if (!out) refuse("an operand has an unknown type");
+  if (!out) reject("an operand has an unknown type");
   return *out;
 }
 
@@ -221,7 +221,7 @@ std::optional<Array> ProgramImporter::numbers(Keys keys, DType dtype) const {
   if (!found) return std::nullopt;
   const auto count = static_cast<int64_t>(found->integers.size());
   if (found->reals.empty()) return Array::from<int64_t>(found->integers, {count}).cast(dtype);
-  if (count > 0) refuse("its numbers are of two kinds");
+  if (count > 0) reject("its numbers are of two kinds");
   return Array::from<double>(found->reals, {static_cast<int64_t>(found->reals.size())}).cast(dtype);
 }
 
@@ -231,7 +231,7 @@ double ProgramImporter::known_number(const char* slot, size_t position, Keys key
   if (name.empty()) return real(keys, fallback);
   const auto known = constants_.find(name);
   if (known == constants_.end() || known->second.size() != 1)
-    refuse("a number that it takes is only known when the program runs");
+    reject("a number that it takes is only known when the program runs");
   return known->second.number(0);
 }
 
@@ -241,7 +241,7 @@ bool ProgramImporter::is_made_by(const std::string& name, const std::string& typ
   });
 }
 
-void ProgramImporter::refuse(const std::string& why) const {
+void ProgramImporter::reject(const std::string& why) const {
   fail(ErrorCode::kConfig, operation_->type, ": ", why);
 }
 
@@ -404,7 +404,7 @@ void ProgramImporter::add_inputs() {
 }
 
 void ProgramImporter::import_operations() {
-  std::vector<std::string> refused;
+  std::vector<std::string> rejected;
   std::map<std::string, int> unknown;
   for (const PaddleOperation& operation : program_.operations) {
     if (is_input(operation) || operation.type == "fetch") continue;
@@ -414,25 +414,25 @@ void ProgramImporter::import_operations() {
       continue;
     }
     // Results of unknown operations do not exist for those that read them.
-    if (!unknown.empty() || !refused.empty()) continue;
+    if (!unknown.empty() || !rejected.empty()) continue;
     operation_ = &operation;
     try {
       rule->second(*this);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kConfig) throw;
-      refused.push_back(error.message());
+      rejected.push_back(error.message());
     }
   }
   operation_ = nullptr;
-  if (unknown.empty() && refused.empty()) return;
+  if (unknown.empty() && rejected.empty()) return;
   for (const auto& [type, count] : unknown)
-    refused.push_back(
+    rejected.push_back(
         str(type, ": there is no operation for it", count > 1 ? str(" (", count, " times)") : ""));
   Error error(
       ErrorCode::kConfig,
-      str(path_, ": ", refused.size(),
-          refused.size() == 1 ? " operation cannot" : " operations cannot", " be imported"));
-  for (const std::string& each : refused) error.note(each);
+      str(path_, ": ", rejected.size(),
+          rejected.size() == 1 ? " operation cannot" : " operations cannot", " be imported"));
+  for (const std::string& each : rejected) error.note(each);
   throw error;
 }
 

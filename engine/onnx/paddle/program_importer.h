@@ -64,13 +64,13 @@ class ProgramImporter {
   /// An attribute with one or several numbers in this type; integers keep all their bits. Empty if
   /// it is absent.
   std::optional<Array> numbers(Keys keys, DType dtype) const;
-  /// A number that is an operand or an attribute; refused if it is not known.
+  /// A number that is an operand or an attribute; rejected if it is not known.
   double known_number(const char* slot, size_t position, Keys keys, double fallback);
 
   /// Whether a node of this type made a value of the graph.
   bool is_made_by(const std::string& name, const std::string& type) const;
 
-  [[noreturn]] void refuse(const std::string& why) const;
+  [[noreturn]] void reject(const std::string& why) const;
 
   // --- the graph ---
 

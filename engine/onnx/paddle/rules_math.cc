@@ -32,7 +32,7 @@ ImportRule rounding(const char* type) {
 void sum_of_list(Importer& p) {
   const ImportNames all = p.in_list("X", 0);
   const auto dtype = p.result_type("Out", 0).dtype;
-  if (all.empty()) p.refuse("expected at least one operand");
+  if (all.empty()) p.reject("expected at least one operand");
   if (!dtype || is_float(*dtype)) return p.result("Out", 0, p.add("Sum", all));
   std::string out = all[0];
   for (size_t i = 1; i < all.size(); ++i) out = p.add("Add", {out, all[i]});
@@ -166,7 +166,7 @@ void hard_sigmoid(Importer& p) {
 
 void hard_swish(Importer& p) {
   const double scale = p.real({"scale"}, 6), offset = p.real({"offset"}, 3);
-  if (p.real({"threshold"}, 6) != scale) p.refuse("threshold and scale differ");
+  if (p.real({"threshold"}, 6) != scale) p.reject("threshold and scale differ");
   const std::string x = p.in("X", 0);
   p.result("Out", 0,
            p.add("Mul", {x, p.add("HardSigmoid", {x},
@@ -229,7 +229,7 @@ ImportRule softmax_by(const char* type) {
 
 void reduce_by(Importer& p, const std::string& type) {
   auto axes = p.known_ints("AxisTensor", 1, {"dim", "axis"});
-  if (!axes) p.refuse("its axes are only known when the program runs");
+  if (!axes) p.reject("its axes are only known when the program runs");
   if (p.flag({"reduce_all"}, false)) axes->clear();
   ImportAttributes attributes = {
       int_attribute("keepdims", p.flag({"keep_dim", "keepdim"}, false) ? 1 : 0)};
@@ -262,7 +262,7 @@ void index_of(Importer& p, const char* type) {
   const bool flat = p.flag({"flatten"}, false);
   const auto axis = static_cast<int64_t>(p.known_number("Axis", 1, {"axis"}, -1));
   const bool keeps = p.flag({"keepdims"}, false);
-  if (flat && keeps) p.refuse("flatten with keepdims");
+  if (flat && keeps) p.reject("flatten with keepdims");
   const bool scalar = p.rank("X", 0) == 0;
   const std::string x =
       flat || scalar ? p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}) : p.in("X", 0);
@@ -320,14 +320,14 @@ struct Quantization {
 Quantization quantization_of(Importer& p) {
   Quantization out;
   const int64_t bits = p.integer({"bit_length"}, 8);
-  if (bits < 2 || bits > 16) p.refuse("expected a bit_length of 2 to 16");
+  if (bits < 2 || bits > 16) p.reject("expected a bit_length of 2 to 16");
   out.limit = static_cast<double>((int64_t{1} << (bits - 1)) - 1);
   out.axis = p.integer({"quant_axis"}, 0);
   out.rank = p.rank("X", 0);
-  if (out.axis >= out.rank) p.refuse("its axis is out of range");
+  if (out.axis >= out.rank) p.reject("its axis is out of range");
   const auto scale = p.known_value("Scale", 1);
-  if (!scale) p.refuse("its scale is only known when the program runs");
-  if (out.axis < 0 && scale->size() != 1) p.refuse("expected one scale");
+  if (!scale) p.reject("its scale is only known when the program runs");
+  if (out.axis < 0 && scale->size() != 1) p.reject("expected one scale");
   std::vector<double> steps;
   for (int64_t i = 0; i < scale->size(); ++i) steps.push_back(scale->number(i) / out.limit);
   const Dims shape = out.axis < 0 ? Dims{} : Dims{scale->size()};
@@ -349,7 +349,7 @@ std::optional<Array> int8_weights(const Array& weights) {
 void quantize_linear(Importer& p) {
   const DType dtype = p.dtype("X", 0);
   if (p.flag({"only_observer"}, false)) return p.result("Y", 0, p.add("Identity", {p.in("X", 0)}));
-  if (!is_float(dtype)) p.refuse("its operand is not a float");
+  if (!is_float(dtype)) p.reject("its operand is not a float");
   const Quantization q = quantization_of(p);
   const bool away = p.integer({"round_type"}, 0) == 1;
   if (q.limit == 127 && !away && p.only_read_by("Y", 0, "dequantize_linear"))
@@ -389,17 +389,17 @@ void dequantize_linear(Importer& p) {
 void flattened_product(Importer& p) {
   const int64_t rows = p.integer({"x_num_col_dims"}, 1);
   if (p.integer({"y_num_col_dims"}, 1) != 1 || p.rank("Y", 1) != 2)
-    p.refuse("the second operand is not a matrix");
+    p.reject("the second operand is not a matrix");
   if (rows == p.rank("X", 0) - 1)
     return p.result("Out", 0, p.add("MatMul", {p.in("X", 0), p.in("Y", 1)}));
-  if (rows != 1) p.refuse("the first operand is flattened to several axes");
+  if (rows != 1) p.reject("the first operand is flattened to several axes");
   const std::string x = p.add("Flatten", {p.in("X", 0)}, {int_attribute("axis", 1)});
   p.result("Out", 0, p.add("MatMul", {x, p.in("Y", 1)}));
 }
 
 void cast(Importer& p) {
   const auto to = p.dtype_attr({"out_dtype", "dtype"});
-  if (!to) p.refuse("the type is not known");
+  if (!to) p.reject("the type is not known");
   p.result("Out", 0, p.cast(p.in("X", 0), *to));
 }
 

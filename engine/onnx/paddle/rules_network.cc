@@ -13,7 +13,7 @@ using Importer = ProgramImporter;
 void require_channels_first(Importer& p) {
   const std::string format = p.text({"data_format", "data_layout"}, "NCHW");
   if (format != "NCHW" && format != "NCDHW" && format != "NCL" && format != "AnyLayout")
-    p.refuse("the layout " + format + " is not supported");
+    p.reject("the layout " + format + " is not supported");
 }
 
 /// Paddle's padding of spatial axes, [h, w] or [top, bottom, left, right], as ONNX has it.
@@ -31,7 +31,7 @@ void add_padding(Importer& p, ImportAttributes& attributes, size_t spatial) {
       end.push_back(given[2 * i + 1]);
     }
   } else {
-    p.refuse("expected a padding for each spatial axis");
+    p.reject("expected a padding for each spatial axis");
   }
   begin.insert(begin.end(), end.begin(), end.end());
   attributes.push_back(ints_attribute("pads", begin));
@@ -48,7 +48,7 @@ ImportAttributes convolution_attributes(Importer& p, size_t spatial) {
 
 size_t spatial_axes(Importer& p, const char* slot) {
   const int64_t rank = p.rank(slot, 0);
-  if (rank < 3 || rank > 5) p.refuse("expected an operand with 1 to 3 spatial axes");
+  if (rank < 3 || rank > 5) p.reject("expected an operand with 1 to 3 spatial axes");
   return static_cast<size_t>(rank - 2);
 }
 
@@ -68,12 +68,12 @@ void add_transposed_padding(Importer& p, ImportAttributes& attributes, size_t sp
   const Dims &input = p.type("Input", 0).shape, &filter = p.type("Filter", 1).shape;
   const std::vector<int64_t> strides = p.ints({"strides"});
   if (filter.size() != spatial + 2 || strides.size() != spatial)
-    p.refuse("expected a stride for each spatial axis");
+    p.reject("expected a stride for each spatial axis");
   std::vector<int64_t> begin, end;
   for (size_t i = 0; i < spatial; ++i) {
     const int64_t size = input[i + 2], stride = strides[i], kernel = filter[i + 2];
-    if (stride < 1 || kernel < 0) p.refuse("a stride or the size of its filter is impossible");
-    if (size < 0 && stride > 1) p.refuse("the padding SAME needs sizes that are known");
+    if (stride < 1 || kernel < 0) p.reject("a stride or the size of its filter is impossible");
+    if (size < 0 && stride > 1) p.reject("the padding SAME needs sizes that are known");
     const int64_t covered =
         stride == 1 ? 0 : (size + stride - 1) / stride * stride - stride - size + 1;
     const int64_t both = std::max<int64_t>(covered + kernel - 1, 0);
@@ -98,15 +98,15 @@ std::vector<int64_t> extra_cells(Importer& p, const ImportAttributes& attributes
   const size_t spatial = wanted.size();
   if (input.size() != spatial + 2 || filter.size() != spatial + 2 || strides.size() != spatial ||
       dilations.size() != spatial)
-    p.refuse("expected an output size for each spatial axis");
+    p.reject("expected an output size for each spatial axis");
   std::vector<int64_t> out;
   for (size_t i = 0; i < spatial; ++i) {
-    if (input[i + 2] < 0) p.refuse("an output size needs an input of known size");
+    if (input[i + 2] < 0) p.reject("an output size needs an input of known size");
     const int64_t padded = pads.empty() ? 0 : pads[i] + pads[spatial + i];
     const int64_t least =
         (input[i + 2] - 1) * strides[i] - padded + dilations[i] * (filter[i + 2] - 1) + 1;
     if (wanted[i] < least || wanted[i] >= least + strides[i])
-      p.refuse(str("an output size is ", wanted[i], ", expected ", least, " to ",
+      p.reject(str("an output size is ", wanted[i], ", expected ", least, " to ",
                    least + strides[i] - 1));
     out.push_back(wanted[i] - least);
   }
@@ -118,7 +118,7 @@ void transposed_convolution(Importer& p) {
   auto attributes = convolution_attributes(p, spatial);
   add_transposed_padding(p, attributes, spatial);
   const auto size = p.known_ints("OutputSizeTensor", 2, {"output_size"});
-  if (!size) p.refuse("its output size is only known when the program runs");
+  if (!size) p.reject("its output size is only known when the program runs");
   if (const auto padding = p.ints({"output_padding"}); !padding.empty())
     attributes.push_back(ints_attribute("output_padding", padding));
   else if (!size->empty())
@@ -135,7 +135,7 @@ std::string unequal_pool(Importer& p, const std::vector<int64_t>& bins, bool is_
   for (size_t i = 0; i < bins.size(); ++i) {
     const auto axis = static_cast<int64_t>(i) + 2;
     const int64_t size = p.type("X", 0).shape[i + 2], count = bins[i];
-    if (count > kMaxBins) p.refuse("adaptive pooling to more than 256 bins of different sizes");
+    if (count > kMaxBins) p.reject("adaptive pooling to more than 256 bins of different sizes");
     ImportNames parts;
     for (int64_t bin = 0; bin < count; ++bin) {
       const std::string part =
@@ -160,9 +160,9 @@ void pool(Importer& p) {
   const bool is_max = p.text({"pooling_type"}, "max") == "max";
   const size_t spatial = spatial_axes(p, "X");
   const auto known = p.known_ints("ksize", 1, {"ksize", "kernel_size"});
-  if (!known) p.refuse("its window is only known when the program runs");
+  if (!known) p.reject("its window is only known when the program runs");
   std::vector<int64_t> window = *known;
-  if (window.size() != spatial) p.refuse("expected a window size for each spatial axis");
+  if (window.size() != spatial) p.reject("expected a window size for each spatial axis");
   const bool adaptive = p.flag({"adaptive"}, false);
   const bool to_one = std::all_of(window.begin(), window.end(), [](int64_t n) { return n == 1; });
   if (p.flag({"global_pooling"}, false) || (adaptive && to_one))
@@ -174,7 +174,7 @@ void pool(Importer& p) {
     bool divides = true;
     for (size_t i = 0; i < spatial; ++i) {
       const int64_t size = shape[i + 2];
-      if (size < 0 || window[i] < 1) p.refuse("adaptive pooling needs sizes that are known");
+      if (size < 0 || window[i] < 1) p.reject("adaptive pooling needs sizes that are known");
       divides = divides && size % window[i] == 0;
     }
     if (!divides) return p.result("Out", 0, unequal_pool(p, window, is_max));
@@ -204,7 +204,7 @@ std::string or_filled(Importer& p, const std::string& given, double value,
 void batch_norm(Importer& p) {
   require_channels_first(p);
   if (!p.flag({"is_test"}, false) && !p.flag({"use_global_stats"}, false))
-    p.refuse("normalizes by the statistics of its batch; save the program for inference");
+    p.reject("normalizes by the statistics of its batch; save the program for inference");
   const std::string mean = p.in("Mean", 1);
   p.result(
       "Y", 0,
@@ -222,10 +222,10 @@ std::string over_axes(Importer& p, const std::string& value, const Dims& sizes) 
 void layer_norm(Importer& p) {
   const Dims& shape = p.type("X", 0).shape;
   const int64_t axis = p.integer({"begin_norm_axis"}, 1);
-  if (axis < 0 || axis >= static_cast<int64_t>(shape.size())) p.refuse("its axis is out of range");
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size())) p.reject("its axis is out of range");
   const Dims sizes(shape.begin() + axis, shape.end());
   if (std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; }))
-    p.refuse("the size of a normalized axis is not known");
+    p.reject("the size of a normalized axis is not known");
   std::string scale = p.in("Scale", 1);
   const std::string bias = p.in("Bias", 2);
   scale = scale.empty() ? p.add("Expand", {p.scalar(1, p.dtype("X", 0)), p.constant_ints(sizes)})
@@ -263,7 +263,7 @@ void group_norm(Importer& p) {
 void instance_norm(Importer& p) {
   const formats::PaddleVariable& x = p.type("X", 0);
   if (x.shape.size() < 2 || (x.shape[1] < 0 && !(p.has("Scale", 1) && p.has("Bias", 2))))
-    p.refuse("the number of channels is not known");
+    p.reject("the number of channels is not known");
   const formats::PaddleVariable channels{.dtype = x.dtype, .shape = {x.shape[1]}};
   p.result("Y", 0,
            p.add("InstanceNormalization",
@@ -273,7 +273,7 @@ void instance_norm(Importer& p) {
 }
 
 void dropout(Importer& p) {
-  if (!p.flag({"is_test"}, false)) p.refuse("draws random numbers; save the program for inference");
+  if (!p.flag({"is_test"}, false)) p.reject("draws random numbers; save the program for inference");
   const std::string mode = p.text({"dropout_implementation", "mode"}, "downgrade_in_infer");
   const double rate = p.known_number("", 2, {"dropout_prob", "p"}, 0.5);
   const std::string x = p.in("X", 0);
@@ -296,7 +296,7 @@ void prelu(Importer& p) {
 std::string cubic_first(Importer& p, const std::string& x, size_t axis) {
   constexpr double kFirst = 1.09375, kSecond = -0.09375;
   const Dims& shape = p.type("X", 0).shape;
-  if (shape[axis] < 0) p.refuse("the size of an axis that is resized to one is not known");
+  if (shape[axis] < 0) p.reject("the size of an axis that is resized to one is not known");
   if (shape[axis] == 1) return x;
   const std::string at = p.constant_ints({static_cast<int64_t>(axis)});
   const auto element = [&](int64_t i, double weight) {
@@ -345,7 +345,7 @@ void resize(Importer& p, const std::string& mode) {
   }
   const auto found = p.operation().attributes.find("scale");
   if (p.has("Scale", 3) || found == p.operation().attributes.end() || found->second.reals.empty())
-    p.refuse("its scale is only known when the program runs");
+    p.reject("its scale is only known when the program runs");
   std::vector<float> scales(2, 1);
   for (size_t i = 0; i < spatial; ++i)
     scales.push_back(
@@ -364,10 +364,10 @@ void pad_spatial(Importer& p) {
   require_channels_first(p);
   const size_t spatial = spatial_axes(p, "X");
   const auto given = p.known_ints("Paddings", 1, {"paddings"});
-  if (!given) p.refuse("its paddings are only known when the program runs");
-  if (given->size() != 2 * spatial) p.refuse("expected two paddings for each spatial axis");
+  if (!given) p.reject("its paddings are only known when the program runs");
+  if (given->size() != 2 * spatial) p.reject("expected two paddings for each spatial axis");
   const std::string mode = p.text({"mode"}, "constant");
-  if (mode == "circular") p.refuse("circular padding is not supported");
+  if (mode == "circular") p.reject("circular padding is not supported");
   std::vector<int64_t> pads(2 * (spatial + 2), 0);
   for (size_t i = 0; i < spatial; ++i) {
     const size_t axis = spatial + 1 - i;
@@ -385,7 +385,7 @@ void pad_spatial(Importer& p) {
 void pad(Importer& p) {
   const auto given = p.ints({"paddings"});
   const auto rank = static_cast<size_t>(p.rank("X", 0));
-  if (given.size() != 2 * rank) p.refuse("expected two paddings for each axis");
+  if (given.size() != 2 * rank) p.reject("expected two paddings for each axis");
   std::vector<int64_t> pads(2 * rank);
   for (size_t i = 0; i < rank; ++i) {
     pads[i] = given[2 * i];
@@ -421,12 +421,12 @@ void rnn(Importer& p) {
   const bool lstm = mode == "LSTM", gru = mode == "GRU";
   const int64_t hidden = p.integer({"hidden_size"}, 0), layers = p.integer({"num_layers"}, 1);
   const int64_t sides = p.flag({"is_bidirec"}, false) ? 2 : 1;
-  if (p.has("SequenceLength", 3)) p.refuse("lengths of sequences are not supported");
-  if (!p.flag({"is_test"}, false)) p.refuse("draws random numbers; save the program for inference");
+  if (p.has("SequenceLength", 3)) p.reject("lengths of sequences are not supported");
+  if (!p.flag({"is_test"}, false)) p.reject("draws random numbers; save the program for inference");
   const ImportNames weights = p.in_list("WeightList", 2), states = p.in_list("PreState", 1);
   if (hidden < 1 || layers < 1 || layers > 1024 || states.size() != (lstm ? 2U : 1U) ||
       weights.size() != static_cast<size_t>(4 * layers * sides))
-    p.refuse("its weights or states have another form");
+    p.reject("its weights or states have another form");
   const std::vector<int64_t> order = lstm  ? std::vector<int64_t>{0, 3, 1, 2}
                                      : gru ? std::vector<int64_t>{1, 0, 2}
                                            : std::vector<int64_t>{0};

@@ -39,13 +39,13 @@ void flatten(Importer& p) {
   };
   const int64_t start = axis("start_axis", 1), stop = axis("stop_axis", -1);
   if (rank == 0) return p.result("Out", 0, p.add("Reshape", {p.in("X", 0), p.constant_ints({-1})}));
-  if (start < 0 || start > stop || stop >= rank) p.refuse("its axes are out of range");
+  if (start < 0 || start > stop || stop >= rank) p.reject("its axes are out of range");
   // 0 keeps the size at its place, so only sizes before the flattened axes can be kept so.
   std::vector<int64_t> sizes(static_cast<size_t>(start), 0);
   sizes.push_back(-1);
   for (int64_t i = stop + 1; i < rank; ++i) {
     const int64_t size = p.type("X", 0).shape[static_cast<size_t>(i)];
-    if (size < 0) p.refuse("a size behind the flattened axes is not known");
+    if (size < 0) p.reject("a size behind the flattened axes is not known");
     sizes.push_back(size);
   }
   p.result("Out", 0, p.add("Reshape", {p.in("X", 0), p.constant_ints(sizes)}));
@@ -53,13 +53,13 @@ void flatten(Importer& p) {
 
 void squeeze(Importer& p) {
   const auto axes = p.known_ints("AxesTensor", 1, {"axes"});
-  if (!axes) p.refuse("its axes are only known when the program runs");
+  if (!axes) p.reject("its axes are only known when the program runs");
   // Axes of other sizes than 1 are passed over.
   std::vector<int64_t> ones;
   const Dims& shape = p.type("X", 0).shape;
   for (int64_t axis : *axes) {
     const int64_t at = axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis;
-    if (at < 0 || at >= static_cast<int64_t>(shape.size())) p.refuse("an axis is out of range");
+    if (at < 0 || at >= static_cast<int64_t>(shape.size())) p.reject("an axis is out of range");
     if (shape[static_cast<size_t>(at)] == 1 || shape[static_cast<size_t>(at)] < 0)
       ones.push_back(at);
   }
@@ -80,7 +80,7 @@ void unsqueeze(Importer& p) {
     const Dims& shape = p.type("AxesTensor", 1).shape;
     const auto count = list ? static_cast<int64_t>(p.in_list("AxesTensorList", 1).size())
                             : element_count(std::span<const int64_t>(shape));
-    if (count < 0 || count > 16) p.refuse("the number of its axes is not known");
+    if (count < 0 || count > 16) p.reject("the number of its axes is not known");
     for (int64_t i = 0; i < count; ++i)
       x = p.add(
           "Unsqueeze",
@@ -92,7 +92,7 @@ void unsqueeze(Importer& p) {
   int64_t rank = p.rank("X", 0);
   for (const int64_t axis : *known) {
     const int64_t at = axis < 0 ? axis + rank + 1 : axis;
-    if (at < 0 || at > rank) p.refuse("an axis is out of range");
+    if (at < 0 || at > rank) p.reject("an axis is out of range");
     for (int64_t& place : places) place += place >= at ? 1 : 0;
     places.push_back(at);
     ++rank;
@@ -126,7 +126,7 @@ void stack(Importer& p) {
 
 /// Equal pieces along an axis.
 ImportNames equal_pieces(Importer& p, int64_t count, int64_t axis) {
-  if (count < 1 || count > 4096) p.refuse("expected 1 to 4096 parts");
+  if (count < 1 || count > 4096) p.reject("expected 1 to 4096 parts");
   ImportAttributes attributes = {int_attribute("axis", axis)};
   if (p.opset() >= 18) attributes.push_back(int_attribute("num_outputs", count));
   return p.add_several("Split", {p.in("X", 0)}, static_cast<size_t>(count), attributes);
@@ -147,7 +147,7 @@ void split_equally(Importer& p, int64_t count, int64_t axis) {
 void split(Importer& p) {
   const int64_t axis = known_axis(p, "AxisTensor", 2);
   const auto sections = p.known_ints("SectionsTensorList", 1, {"sections"});
-  if (!sections) p.refuse("its sections are only known when the program runs");
+  if (!sections) p.reject("its sections are only known when the program runs");
   if (sections->empty()) return split_equally(p, p.integer({"num"}, 0), axis);
   std::vector<int64_t> sizes = *sections;
   const auto rest = std::find(sizes.begin(), sizes.end(), -1);
@@ -155,7 +155,7 @@ void split(Importer& p) {
     const Dims& shape = p.type("X", 0).shape;
     const int64_t at = axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis;
     if (at < 0 || at >= static_cast<int64_t>(shape.size()) || shape[static_cast<size_t>(at)] < 0)
-      p.refuse("the size of the axis is not known");
+      p.reject("the size of the axis is not known");
     int64_t left = shape[static_cast<size_t>(at)];
     for (const int64_t size : sizes) left -= size == -1 ? 0 : size;
     *rest = left;
@@ -192,7 +192,7 @@ void expand_times(Importer& p) {
       p.int_values("ExpandTimes", "expand_times_tensor", 1, {"expand_times"});
   if (known && p.in_list("expand_times_tensor", 1).empty() &&
       static_cast<int64_t>(known->size()) != p.rank("X", 0))
-    p.refuse("expected a number for each axis");
+    p.reject("expected a number for each axis");
   p.result("Out", 0, p.add("Tile", {p.in("X", 0), repeats}));
 }
 
@@ -234,7 +234,7 @@ void tile(Importer& p) {
       p.int_values("RepeatTimes", "repeat_times_tensor", 1, {"repeat_times"});
   const auto known = p.known_ints("RepeatTimes", 1, {"repeat_times"});
   if (!known || static_cast<int64_t>(known->size()) != p.rank("X", 0))
-    p.refuse("expected a number for each axis");
+    p.reject("expected a number for each axis");
   p.result("Out", 0, p.add("Tile", {p.in("X", 0), repeats}));
 }
 
@@ -287,7 +287,7 @@ void one_hot(Importer& p) {
   // That of PaddlePaddle 1 replaces a last axis of size 1.
   if (!p.is_pir() && p.operation().type == "one_hot") {
     const Dims& shape = p.type("X", 0).shape;
-    if (shape.empty() || shape.back() != 1) p.refuse("the last axis does not have the size 1");
+    if (shape.empty() || shape.back() != 1) p.reject("the last axis does not have the size 1");
     x = p.add("Squeeze", {x, p.constant_ints({p.rank("X", 0) - 1})});
   }
   p.result(
@@ -323,13 +323,13 @@ Array full_value(Importer& p, DType dtype) {
 /// A constant; where it is small it is one of the file, since sizes and axes are made so.
 void full(Importer& p) {
   const auto dtype = p.dtype_attr({"dtype"});
-  if (!dtype) p.refuse("the type is not known");
+  if (!dtype) p.reject("the type is not known");
   const bool computed = !p.is_pir() && p.has("ValueTensor", 0) && !p.known_value("ValueTensor", 0);
   Array number = Array::scalar(0.0).cast(*dtype);
   if (!computed) {
     const auto given = p.is_pir() ? std::nullopt : p.known_value("ValueTensor", 0);
     number = given ? given->contiguous().cast(*dtype) : full_value(p, *dtype);
-    if (number.size() != 1) p.refuse("its value is not one number");
+    if (number.size() != 1) p.reject("its value is not one number");
     number.shape.clear();
     number.strides.clear();
   }
@@ -345,7 +345,7 @@ void full(Importer& p) {
   }
   for (const int64_t size : *sizes)
     if (size < 0 || __builtin_mul_overflow(count, size, &count))
-      p.refuse("its shape is impossible");
+      p.reject("its shape is impossible");
   if (computed || count > kMaxStored)
     return p.result("Out", 0, p.add("Expand", {value(), p.constant_ints(*sizes)}));
   number.shape = *sizes;
@@ -376,10 +376,10 @@ void full_with_tensor(Importer& p) {
 /// A constant of which one size is that of an input.
 void full_batch_size_like(Importer& p) {
   const auto dtype = p.dtype_attr({"dtype"});
-  if (!dtype) p.refuse("the type is not known");
+  if (!dtype) p.reject("the type is not known");
   std::vector<int64_t> sizes = p.ints({"shape"});
   const int64_t from = p.integer({"input_dim_idx"}, 0), to = p.integer({"output_dim_idx"}, 0);
-  if (to < 0 || to >= static_cast<int64_t>(sizes.size())) p.refuse("an axis is out of range");
+  if (to < 0 || to >= static_cast<int64_t>(sizes.size())) p.reject("an axis is out of range");
   const std::string size = p.add("Shape", {p.in("Input", 0)},
                                  {int_attribute("start", from), int_attribute("end", from + 1)});
   ImportNames parts;
@@ -391,7 +391,7 @@ void full_batch_size_like(Importer& p) {
 
 void range(Importer& p) {
   const auto dtype = p.result_type("Out", 0).dtype;
-  if (!dtype) p.refuse("the type is not known");
+  if (!dtype) p.reject("the type is not known");
   ImportNames operands;
   const char* const slots[] = {"Start", "End", "Step"};
   for (size_t i = 0; i < 3; ++i)
@@ -401,7 +401,7 @@ void range(Importer& p) {
 
 void assign_value(Importer& p) {
   const auto dtype = p.dtype_attr({"dtype"});
-  if (!dtype) p.refuse("the type is not known");
+  if (!dtype) p.reject("the type is not known");
   const Dims sizes = p.ints({"shape"});
   std::optional<Array> values;
   for (const char* key :
@@ -410,8 +410,8 @@ void assign_value(Importer& p) {
   int64_t count = 1;
   for (const int64_t size : sizes)
     if (size < 0 || __builtin_mul_overflow(count, size, &count))
-      p.refuse("its shape is impossible");
-  if (count != (values ? values->size() : 0)) p.refuse("values and shape differ");
+      p.reject("its shape is impossible");
+  if (count != (values ? values->size() : 0)) p.reject("values and shape differ");
   Array array = values ? *values : Array::empty(*dtype, {0});
   array.shape = sizes;
   array.strides = contiguous_strides(sizes);
@@ -427,14 +427,14 @@ void combine(Importer& p) {
 
 void uncombine(Importer& p) {
   const ImportNames all = p.in_list("", 0);
-  if (all.size() != p.operation().outputs.size()) p.refuse("a list has another length");
+  if (all.size() != p.operation().outputs.size()) p.reject("a list has another length");
   for (size_t i = 0; i < all.size(); ++i) p.result("", i, all[i]);
 }
 
 void element(Importer& p) {
   const ImportNames all = p.in_list("", 0);
   const int64_t index = p.integer({"index"}, -1);
-  if (index < 0 || index >= static_cast<int64_t>(all.size())) p.refuse("an index is out of range");
+  if (index < 0 || index >= static_cast<int64_t>(all.size())) p.reject("an index is out of range");
   p.result("", 0, all[static_cast<size_t>(index)]);
 }
 

@@ -19,7 +19,7 @@ Tensors decompose_create_array(CallContext& c) {
   Tensors out;
   for (const Tensor& x : c.list(0)) {
     if (is_float(a.dtype) != is_float(x.dtype()))
-      refuse("create_array", "an array of ", text(a.dtype), " does not hold ", x.type());
+      reject("create_array", "an array of ", text(a.dtype), " does not hold ", x.type());
     out.push_back(copy(x));
   }
   return out;
@@ -30,7 +30,7 @@ Tensors decompose_array_write(CallContext& c) {
   const Tensors list = c.list(1);
   const auto count = static_cast<int64_t>(list.size());
   if (i < 0 || i > count)
-    refuse("array_write", "i must be from 0 to the length ", count, ", not ", i);
+    reject("array_write", "i must be from 0 to the length ", count, ", not ", i);
   Tensors out;
   for (const Tensor& x : list) out.push_back(copy(x));
   if (i == count) out.emplace_back();
@@ -43,7 +43,7 @@ Tensors decompose_array_read(CallContext& c) {
   const Tensors list = c.list(0);
   const auto count = static_cast<int64_t>(list.size());
   if (i < 0 || i >= count)
-    refuse("array_read", "i must be below the length ", count, " and not negative, not ", i);
+    reject("array_read", "i must be below the length ", count, " and not negative, not ", i);
   return {copy(list[static_cast<size_t>(i)])};
 }
 
@@ -54,7 +54,7 @@ Tensors decompose_array_length(CallContext& c) {
 Tensors decompose_tensor_array_to_tensor(CallContext& c) {
   const auto a = c.attrs_as<TensorArrayToTensorAttrs>();
   const Tensors list = c.list(0);
-  if (list.empty()) refuse("tensor_array_to_tensor", "input must not be empty");
+  if (list.empty()) reject("tensor_array_to_tensor", "input must not be empty");
   Tensors sizes;
   for (const Tensor& x : list) {
     const Dim size =

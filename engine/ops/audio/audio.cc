@@ -39,7 +39,7 @@ double hertz_of(double mel, bool htk) {
 }
 
 void check_count(std::string_view op, const char* name, int64_t count) {
-  if (count < 1 || count > kMaxElements) refuse(op, name, " must be positive, not ", count);
+  if (count < 1 || count > kMaxElements) reject(op, name, " must be positive, not ", count);
 }
 
 std::vector<double> mel_frequencies(int64_t count, double low, double high, bool htk) {
@@ -77,7 +77,7 @@ Tensor filter_matrix(std::string_view op, const MelFilters& f, DType dtype) {
   const std::vector<double> bins = fft_frequencies(f.rate, f.n_fft);
   const auto columns = static_cast<int64_t>(bins.size());
   constexpr int64_t kMaxFilters = int64_t{1} << 24;  // numbers of all filters
-  if (f.count > kMaxFilters / columns) refuse(op, "the filters would be too large");
+  if (f.count > kMaxFilters / columns) reject(op, "the filters would be too large");
   const std::vector<double> edges =
       mel_frequencies(f.count + 2, f.low, f.high.value_or(static_cast<double>(f.rate) / 2), f.htk);
   std::vector<double> out;
@@ -91,7 +91,7 @@ Tensor filter_matrix(std::string_view op, const MelFilters& f, DType dtype) {
     double scale = 1;
     if (f.norm.is_string()) {
       if (f.norm.as_string() != "slaney")
-        refuse(op, "norm '", f.norm.as_string(), "' is neither 'slaney' nor a number");
+        reject(op, "norm '", f.norm.as_string(), "' is neither 'slaney' nor a number");
       scale = 2 / (edges[m + 2] - edges[m]);
     } else if (!f.norm.is_none()) {
       const double p = f.norm.as_double();
@@ -108,8 +108,8 @@ Tensor dct_matrix(std::string_view op, int64_t coefficients, int64_t mels,
                   const std::optional<std::string>& norm, DType dtype) {
   check_count(op, "n_mfcc", coefficients);
   check_count(op, "n_mels", mels);
-  if (coefficients > kMaxElements / mels) refuse(op, "the matrix would be too large");
-  if (norm && *norm != "ortho") refuse(op, "norm '", *norm, "' is neither 'ortho' nor none");
+  if (coefficients > kMaxElements / mels) reject(op, "the matrix would be too large");
+  if (norm && *norm != "ortho") reject(op, "norm '", *norm, "' is neither 'ortho' nor none");
   const auto size = static_cast<double>(mels);
   std::vector<double> out;
   for (int64_t n = 0; n < mels; ++n)
@@ -124,9 +124,9 @@ Tensor dct_matrix(std::string_view op, int64_t coefficients, int64_t mels,
 
 Tensor decibels(std::string_view op, const Tensor& x, double reference, double least,
                 const std::optional<double>& top) {
-  if (!(least > 0)) refuse(op, "amin must be positive, not ", least);
-  if (!(reference > 0)) refuse(op, "ref_value must be positive, not ", reference);
-  if (top && !(*top >= 0)) refuse(op, "top_db must not be negative, not ", *top);
+  if (!(least > 0)) reject(op, "amin must be positive, not ", least);
+  if (!(reference > 0)) reject(op, "ref_value must be positive, not ", reference);
+  if (top && !(*top >= 0)) reject(op, "top_db must not be negative, not ", *top);
   const Tensor log = ops::log10(ops::maximum(x, number(least))) * 10.0 -
                      10 * std::log10(std::max(reference, least));
   return top ? ops::maximum(log, ops::max(log) - *top) : log;
@@ -147,7 +147,7 @@ Spectrum spectrum_of(const Attrs& a) {
 }
 
 Tensor spectrogram(std::string_view op, const Tensor& x, const Spectrum& s, DType dtype) {
-  if (!(s.power > 0)) refuse(op, "power must be positive, not ", s.power);
+  if (!(s.power > 0)) reject(op, "power must be positive, not ", s.power);
   const int64_t length = s.length.value_or(s.n_fft);
   const std::vector<double> window = window_of(op, s.window, length, true);
   const Tensor spectrum = ops::stft(ops::cast(x, dtype), s.n_fft, s.hop, s.length,
@@ -236,7 +236,7 @@ Tensors decompose_audio_log_mel_spectrogram(CallContext& c) {
 
 Tensors decompose_audio_mfcc(CallContext& c) {
   const auto a = c.attrs_as<AudioMfccAttrs>();
-  if (a.n_mfcc > a.n_mels) refuse("audio_mfcc", "n_mfcc ", a.n_mfcc, " is above n_mels ", a.n_mels);
+  if (a.n_mfcc > a.n_mels) reject("audio_mfcc", "n_mfcc ", a.n_mfcc, " is above n_mels ", a.n_mels);
   const Tensor mel = mel_spectrogram("audio_mfcc", c.operand(0), a, a.norm_mel);
   const Tensor log = decibels("audio_mfcc", mel, a.ref_value, a.amin, a.top_db);
   return {ops::matmul(dct_matrix("audio_mfcc", a.n_mfcc, a.n_mels, a.norm, a.dtype), log, true)};

@@ -26,7 +26,7 @@ struct Request {
 
   double parameter(size_t i, std::optional<double> otherwise = {}) const {
     if (i < parameters.size()) return parameters[i];
-    if (!otherwise) refuse(op, "the window '", name, "' needs a parameter: ['", name, "', value]");
+    if (!otherwise) reject(op, "the window '", name, "' needs a parameter: ['", name, "', value]");
     return *otherwise;
   }
 };
@@ -34,7 +34,7 @@ struct Request {
 Request request_of(std::string_view op, const AttrValue& window) {
   if (window.is_string()) return {op, window.as_string(), {}};
   if (!window.is_list() || window.as_list().empty() || !window.as_list()[0].is_string())
-    refuse(op, "window must be a name or a list of a name and parameters, not ", window);
+    reject(op, "window must be a name or a list of a name and parameters, not ", window);
   Request out{op, window.as_list()[0].as_string(), {}};
   for (size_t i = 1; i < window.as_list().size(); ++i)
     out.parameters.push_back(window.as_list()[i].is_none() ? std::nan("")
@@ -147,21 +147,21 @@ std::vector<double> symmetric(const Request& r, int64_t m) {
   if (name == "tukey") return tukey(m, r.parameter(0, 0.5));
   if (name == "taylor") {
     const double lobes = r.parameter(0, 4);
-    if (!(lobes >= 1 && lobes <= 1000)) refuse(r.op, "taylor: nbar is ", lobes);
+    if (!(lobes >= 1 && lobes <= 1000)) reject(r.op, "taylor: nbar is ", lobes);
     return taylor(m, static_cast<int64_t>(lobes), r.parameter(1, 30), r.parameter(2, 1) != 0);
   }
   const std::vector<std::string> names = {
       "hann",   "hamming", "blackman", "nuttall",  "general_hamming",  "bartlett",
       "cosine", "triang",  "bohman",   "gaussian", "general_gaussian", "exponential",
       "kaiser", "tukey",   "taylor"};
-  refuse(r.op, "unknown window '", name, "'", did_you_mean(name, names));
+  reject(r.op, "unknown window '", name, "'", did_you_mean(name, names));
 }
 
 }  // namespace
 
 std::vector<double> window_of(std::string_view op, const AttrValue& window, int64_t length,
                               bool periodic) {
-  if (length < 0 || length > kMaxLength) refuse(op, "win_length is ", length);
+  if (length < 0 || length > kMaxLength) reject(op, "win_length is ", length);
   const Request request = request_of(op, window);
   const bool longer = periodic && length > 1;
   std::vector<double> out = symmetric(request, std::max<int64_t>(2, length + (longer ? 1 : 0)));

@@ -5,7 +5,7 @@
 namespace paddle::rules {
 
 void infer_control_flow(InferContext& c) {
-  c.refuse("control flow is made by an interpreter, not called as an operation");
+  c.reject("control flow is made by an interpreter, not called as an operation");
 }
 
 }  // namespace paddle::rules

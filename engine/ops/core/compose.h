@@ -17,7 +17,7 @@ using Axes = std::vector<int64_t>;
 
 /// Throws kUsage with the operation's name as prefix.
 template <class... Parts>
-[[noreturn, gnu::always_inline]] inline void refuse(std::string_view op, const Parts&... parts) {
+[[noreturn, gnu::always_inline]] inline void reject(std::string_view op, const Parts&... parts) {
   fail(ErrorCode::kUsage, op, ": ", parts...);
 }
 
@@ -28,7 +28,7 @@ inline void check_32_bits(std::string_view op, std::string_view name, int64_t va
 
 /// `axis` counted from 0; kUsage if it is out of range.
 inline int64_t axis_of(std::string_view op, int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) refuse(op, "axis ", axis, " is out of range for rank ", rank);
+  if (axis < -rank || axis >= rank) reject(op, "axis ", axis, " is out of range for rank ", rank);
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -51,7 +51,7 @@ void require_no_expansion(std::string_view op, std::string_view name, const Tens
 void check_shape(InferContext& c, const Shape& shape);
 /// Throws kUsage unless x is 1-D.
 inline void check_vector(std::string_view op, const Tensor& x) {
-  if (x.ndim() != 1) refuse(op, "expected a vector, found ", x.type());
+  if (x.ndim() != 1) reject(op, "expected a vector, found ", x.type());
 }
 
 inline bool is_one(const Dim& d) { return d.is_constant() && d.value() == 1; }

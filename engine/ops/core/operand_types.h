@@ -1,6 +1,6 @@
 #pragma once
 // The dtypes that operands take, as the schema declares them (`dtypes`). Calls are checked against
-// them before inference, so that a refusal names the operation and the operand of the call.
+// them before inference, so that a rejection names the operation and the operand of the call.
 
 #include <cstdint>
 #include <span>

@@ -34,13 +34,13 @@ size_t InferContext::list_size(size_t declared) const {
 
 const TensorType& InferContext::list_type(size_t declared, size_t i) const {
   const size_t at = map_.begin(declared) + i;
-  if (at >= map_.end(declared)) refuse("'", op_.operands()[declared].name, "' is empty");
+  if (at >= map_.end(declared)) reject("'", op_.operands()[declared].name, "' is empty");
   return operands_[at].type();
 }
 
 Dim InferContext::require_equal(const Dim& a, const Dim& b, const std::string& what) {
   const auto decided = a.equals(b);
-  if (decided && !*decided) refuse(what, " (", a, " against ", b, ")");
+  if (decided && !*decided) reject(what, " (", a, " against ", b, ")");
   if (!decided) constraints_.push_back({a, b, str(op_.name(), ": ", what)});
   return a.is_constant() ? a : b.is_constant() ? b : a;
 }
@@ -48,7 +48,7 @@ Dim InferContext::require_equal(const Dim& a, const Dim& b, const std::string& w
 int64_t InferContext::axis(int64_t axis, int64_t rank) const {
   const int64_t span = std::max<int64_t>(rank, 1);  // axis 0 or -1 of a 0-D tensor is accepted
   if (axis < -span || axis >= span)
-    refuse("axis ", axis, " is out of range for a tensor of ", rank, " dimensions");
+    reject("axis ", axis, " is out of range for a tensor of ", rank, " dimensions");
   return axis < 0 ? axis + span : axis;
 }
 
@@ -61,7 +61,7 @@ std::vector<int64_t> InferContext::axes(const std::vector<int64_t>& wanted, int6
   for (const int64_t a : wanted) out.push_back(axis(a, rank));
   std::sort(out.begin(), out.end());
   for (size_t i = 1; i < out.size(); ++i)
-    if (out[i] == out[i - 1]) refuse("axis ", out[i], " is given twice");
+    if (out[i] == out[i - 1]) reject("axis ", out[i], " is given twice");
   if (rank == 0) out.clear();
   return out;
 }
@@ -91,7 +91,7 @@ Dim InferContext::run_time_dim() {
 
 void InferContext::require_integer(size_t declared) const {
   if (!is_integer(dtype(declared)))
-    refuse("'", op_.operands()[declared].name, "' must be of an integer type, not ",
+    reject("'", op_.operands()[declared].name, "' must be of an integer type, not ",
            text(dtype(declared)));
 }
 

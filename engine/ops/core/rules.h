@@ -49,12 +49,12 @@ class InferContext {
 
   /// Throws kUsage with the operation's name as prefix.
   template <class... Parts>
-  [[noreturn, gnu::always_inline]] void refuse(const Parts&... parts) const {
+  [[noreturn, gnu::always_inline]] void reject(const Parts&... parts) const {
     fail(ErrorCode::kUsage, op_.name(), ": ", parts...);
   }
   template <class... Parts>
   [[gnu::always_inline]] void check(bool condition, const Parts&... parts) const {
-    if (!condition) refuse(parts...);
+    if (!condition) reject(parts...);
   }
   /// Requires a == b: kUsage if they differ, a constraint that is checked when dims are bound if
   /// that is unknown. Returns the more specific of the two.

@@ -111,7 +111,7 @@ Tensors decompose_triu_indices(CallContext& c) {
 void check_shape(InferContext& c, const Shape& shape) {
   for (const Dim& d : shape)
     c.check(!d.is_constant() || d.value() >= 0, "negative size in shape ", text(shape));
-  element_count(std::span<const Dim>(shape));  // refuses what 64 bits cannot count
+  element_count(std::span<const Dim>(shape));  // rejects what 64 bits cannot count
 }
 
 void infer_full(InferContext& c) {
@@ -155,9 +155,9 @@ Tensors decompose_vander(CallContext& c) {
   const auto a = c.attrs_as<VanderAttrs>();
   const Tensor& x = c.operand(0);
   check_vector("vander", x);
-  if (a.n && *a.n < 0) refuse("vander", "n must not be negative, not ", *a.n);
+  if (a.n && *a.n < 0) reject("vander", "n must not be negative, not ", *a.n);
   const int64_t n = a.n ? *a.n : x.dim(0).value();
-  if (n > 4096) refuse("vander", "more than 4096 columns: ", n);
+  if (n > 4096) reject("vander", "more than 4096 columns: ", n);
   if (n == 0) return {full_of({x.dim(0), Dim(0)}, 0, x.dtype())};
   Tensors columns = {ones_like(x)};
   for (int64_t i = 1; i < n; ++i) columns.push_back(columns.back() * x);

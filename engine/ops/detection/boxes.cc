@@ -106,27 +106,27 @@ Tensors decompose_prior_box(CallContext& c) {
   constexpr const char* kName = "prior_box";
   const Tensor &input = c.operand(0), &image = c.operand(1);
   if (input.ndim() != 4 || image.ndim() != 4)
-    refuse(kName, "input and image must have 4 dimensions, not ", input.type(), " and ",
+    reject(kName, "input and image must have 4 dimensions, not ", input.type(), " and ",
            image.type());
   for (const Tensor* t : {&input, &image})
     for (int64_t i = 2; i < 4; ++i)
       if (!t->dim(i).is_constant() || t->dim(i).value() < 1)
-        refuse(kName, "the sizes of input ", input.type(), " and image ", image.type(),
+        reject(kName, "the sizes of input ", input.type(), " and image ", image.type(),
                " must be constant and positive");
   const auto max_sizes = a.max_sizes.value_or(std::vector<double>());
-  if (a.min_sizes.empty()) refuse(kName, "min_sizes must not be empty");
+  if (a.min_sizes.empty()) reject(kName, "min_sizes must not be empty");
   if (!max_sizes.empty() && max_sizes.size() != a.min_sizes.size())
-    refuse(kName, "max_sizes must be as many as min_sizes");
+    reject(kName, "max_sizes must be as many as min_sizes");
   for (size_t i = 0; i < a.min_sizes.size(); ++i)
     if (!(a.min_sizes[i] > 0) || (!max_sizes.empty() && !(max_sizes[i] > a.min_sizes[i])))
-      refuse(kName, "min_sizes must be positive and below max_sizes");
-  if (a.variance.size() != 4) refuse(kName, "variance must have 4 numbers");
+      reject(kName, "min_sizes must be positive and below max_sizes");
+  if (a.variance.size() != 4) reject(kName, "variance must have 4 numbers");
   auto steps = a.steps;
   if (steps.size() == 1) steps.push_back(steps[0]);
-  if (steps.size() != 2) refuse(kName, "steps must be two numbers");
+  if (steps.size() != 2) reject(kName, "steps must be two numbers");
   std::vector<double> ratios = {1.0};
   for (const double r : a.aspect_ratios) {
-    if (!(r > 0)) refuse(kName, "aspect_ratios must be positive, not ", r);
+    if (!(r > 0)) reject(kName, "aspect_ratios must be positive, not ", r);
     bool known = false;
     for (const double other : ratios) known = known || std::abs(r - other) < 1e-6;
     if (known) continue;
@@ -160,7 +160,7 @@ Tensors decompose_prior_box(CallContext& c) {
                step_h =
                    steps[0] == 0 || steps[1] == 0 ? image_h / static_cast<double>(rows) : steps[1];
   const auto count = static_cast<int64_t>(sizes.size());
-  if (rows > (int64_t{1} << 28) / columns / count) refuse(kName, "there are more than 2^28 boxes");
+  if (rows > (int64_t{1} << 28) / columns / count) reject(kName, "there are more than 2^28 boxes");
   const DType dtype = is_float(input.dtype()) ? input.dtype() : DType::kF32;
   std::vector<double> half_w, half_h;
   for (const auto& [w, h] : sizes) {
@@ -196,16 +196,16 @@ Tensor column(const Tensor& boxes, int64_t i) {
 Tensor coded(std::string_view op, const Tensor& prior, const Tensor& variance, const Tensor& target,
              const std::string& code, bool normalized, int64_t axis) {
   if (prior.ndim() != 2 || prior.dim(1).equals(4) == false)
-    refuse(op, "prior_box must be [boxes, 4], not ", prior.type());
+    reject(op, "prior_box must be [boxes, 4], not ", prior.type());
   const bool encode = code == "encode_center_size";
   const int64_t rank = encode ? 2 : 3;
   if (target.ndim() != rank || target.dim(-1).equals(4) == false)
-    refuse(op, "target_box must have ", rank, " dimensions, the last of size 4, not ",
+    reject(op, "target_box must have ", rank, " dimensions, the last of size 4, not ",
            target.type());
-  if (axis != 0 && axis != 1) refuse(op, "axis must be 0 or 1, not ", axis);
+  if (axis != 0 && axis != 1) reject(op, "axis must be 0 or 1, not ", axis);
   const int64_t matched = encode || axis == 1 ? 0 : 1;
   if (!encode && target.dim(matched).equals(prior.dim(0)) == false)
-    refuse(op, "target_box ", target.type(), " does not match prior_box ", prior.type(),
+    reject(op, "target_box ", target.type(), " does not match prior_box ", prior.type(),
            " along axis ", matched);
   const double extra = normalized ? 0 : 1;
   // Priors along the second axis, or along the first one of boxes to decode with axis 1.
@@ -241,14 +241,14 @@ Tensors decompose_box_coder(CallContext& c) {
   const Tensor variance = c.has(1) ? c.operand(1) : Tensor();
   if (variance.defined() &&
       !(variance.dim(-1).equals(4) != false && (variance.ndim() == 1 || variance.ndim() == 2)))
-    refuse("box_coder", "prior_box_var must be [4] or [boxes, 4], not ", variance.type());
+    reject("box_coder", "prior_box_var must be [4] or [boxes, 4], not ", variance.type());
   return {coded("box_coder", c.operand(0), variance, c.operand(2), a.code_type, a.box_normalized,
                 a.axis)};
 }
 
 Tensors decompose_box_coder_by(CallContext& c) {
   const auto a = c.attrs_as<BoxCoderByAttrs>();
-  if (a.prior_box_var.size() != 4) refuse("box_coder", "prior_box_var must have 4 numbers");
+  if (a.prior_box_var.size() != 4) reject("box_coder", "prior_box_var must have 4 numbers");
   const Tensor variance =
       ops::cast(Tensor(Array::from(a.prior_box_var, {4})), c.operand(0).dtype());
   return {coded("box_coder", c.operand(0), variance, c.operand(1), a.code_type, a.box_normalized,

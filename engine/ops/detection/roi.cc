@@ -24,17 +24,17 @@ struct Regions {
     x = c.operand(0);
     boxes = c.operand(1);
     const Tensor& count = c.operand(2);
-    if (x.ndim() != 4) refuse(op, "x must be [batch, channels, height, width], not ", x.type());
+    if (x.ndim() != 4) reject(op, "x must be [batch, channels, height, width], not ", x.type());
     if (boxes.ndim() != 2 || boxes.dim(1).equals(4) == false)
-      refuse(op, "boxes must be [regions, 4], not ", boxes.type());
+      reject(op, "boxes must be [regions, 4], not ", boxes.type());
     if (count.ndim() != 1 || count.dim(0).equals(x.dim(0)) == false)
-      refuse(op, "boxes_num must have a number for each image of x ", x.type(), ", not ",
+      reject(op, "boxes_num must have a number for each image of x ", x.type(), ", not ",
              count.type());
     size = window_sizes(output_size, 2, str(op, ": output_size"));
     if (x.dtype() == DType::kF16 || x.dtype() == DType::kBF16) x = ops::cast(x, DType::kF32);
     boxes = ops::cast(boxes, x.dtype());
     const Tensor ends = ops::cumsum(ops::cast(count, DType::kI64), int64_t{0});
-    // An index beyond the last image is refused by the kernel.
+    // An index beyond the last image is rejected by the kernel.
     images = ops::searchsorted(ends, range_of(boxes.dim(0), DType::kI64), false, true);
   }
 };
@@ -89,7 +89,7 @@ Tensors decompose_roi_align(CallContext& c) {
 
 Tensors vjp_roi_align_of(VjpContext& c) {
   const auto a = c.attrs_as<RoiAlignOfAttrs>();
-  if (a.mode != "avg") refuse("roi_align_of", "mode max has no gradient");
+  if (a.mode != "avg") reject("roi_align_of", "mode max has no gradient");
   Tensors out = c.gradients();
   if (c.needs(0))
     out[0] = ops::roi_align_grad(c.cotangent(), c.operand(1), c.operand(2), c.operand(0).shape(),

@@ -16,13 +16,13 @@ namespace {
 
 void check_anchors(std::string_view op, const Axes& anchors, int64_t class_num, int64_t ratio) {
   if (anchors.empty() || anchors.size() % 2 != 0)
-    refuse(op, "anchors must be pairs of width and height");
+    reject(op, "anchors must be pairs of width and height");
   for (const int64_t a : anchors) {
-    if (a <= 0) refuse(op, "anchors must be positive, not ", a);
+    if (a <= 0) reject(op, "anchors must be positive, not ", a);
     check_32_bits(op, "anchors", a);
   }
-  if (class_num < 1) refuse(op, "class_num must be positive, not ", class_num);
-  if (ratio < 1) refuse(op, "downsample_ratio must be positive, not ", ratio);
+  if (class_num < 1) reject(op, "class_num must be positive, not ", class_num);
+  if (ratio < 1) reject(op, "downsample_ratio must be positive, not ", ratio);
   check_32_bits(op, "class_num", class_num);
   check_32_bits(op, "downsample_ratio", ratio);
 }
@@ -48,12 +48,12 @@ Tensors decompose_yolo_box(CallContext& c) {
   const auto anchors = static_cast<int64_t>(a.anchors.size() / 2);
   const int64_t each = 5 + a.class_num, channels = anchors * (each + (a.iou_aware ? 1 : 0));
   if (!is_float(x.dtype()) || x.ndim() != 4 || x.dim(1).equals(channels) == false)
-    refuse(kName, "x must be floating and [batch, ", channels, ", height, width], not ", x.type());
+    reject(kName, "x must be floating and [batch, ", channels, ", height, width], not ", x.type());
   if (!is_integer(size.dtype()) || size.ndim() != 2 || size.dim(1).equals(2) == false ||
       size.dim(0).equals(x.dim(0)) == false)
-    refuse(kName, "img_size must be integers [batch, 2], not ", size.type());
+    reject(kName, "img_size must be integers [batch, 2], not ", size.type());
   if (a.iou_aware && !(a.iou_aware_factor >= 0 && a.iou_aware_factor <= 1))
-    refuse(kName, "iou_aware_factor must be from 0 to 1, not ", a.iou_aware_factor);
+    reject(kName, "iou_aware_factor must be from 0 to 1, not ", a.iou_aware_factor);
   const Dim batch = x.dim(0), rows = x.dim(2), columns = x.dim(3);
   const DType dtype = x.dtype();
   Tensor head = x, overlap;
@@ -125,10 +125,10 @@ Tensors decompose_yolo_loss(CallContext& c) {
   const auto a = c.attrs_as<YoloLossAttrs>();
   constexpr const char* kName = "yolo_loss";
   const Tensor &x = c.operand(0), &boxes = c.operand(1), &label = c.operand(2);
-  if (boxes.ndim() != 3) refuse(kName, "gt_box must be [batch, boxes, 4], not ", boxes.type());
+  if (boxes.ndim() != 3) reject(kName, "gt_box must be [batch, boxes, 4], not ", boxes.type());
   if (!is_integer(label.dtype()) || label.ndim() != 2 ||
       label.dim(0).equals(boxes.dim(0)) == false || label.dim(1).equals(boxes.dim(1)) == false)
-    refuse(kName, "gt_label must be integers [batch, boxes], not ", label.type());
+    reject(kName, "gt_label must be integers [batch, boxes], not ", label.type());
   const DType dtype = x.dtype();
   const Dim batch = boxes.dim(0), count = boxes.dim(1);
   const Tensor score = ops::detach(c.has(3) ? c.operand(3) : full_of({batch, count}, 1, dtype));

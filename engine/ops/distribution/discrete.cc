@@ -47,9 +47,9 @@ Tensor binomial_log_prob(const D& d, const Tensor& x) {
 }
 
 Tensor binomial_entropy(const D& d) {
-  if (!d.trials()) d.refuse("the entropy needs total_count as a number");
+  if (!d.trials()) d.reject("the entropy needs total_count as a number");
   if (*d.trials() >= kMaxTerms)
-    d.refuse("the entropy of more than ", kMaxTerms, " trials is not computed");
+    d.reject("the entropy of more than ", kMaxTerms, " trials is not computed");
   const auto rank = static_cast<int64_t>(d.batch_shape().size());
   return entropy_of_terms(binomial_log_prob(d, support(d, *d.trials() + 1, rank)));
 }

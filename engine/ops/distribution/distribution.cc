@@ -84,25 +84,25 @@ DistributionPtr Distribution::make(const Kind& kind, Tensors parameters,
   out->kind_ = &kind;
   out->trials_ = trials;
   if (parameters.size() != kind.parameters.size())
-    out->refuse("expected ", kind.parameters.size(), " parameters, found ", parameters.size());
-  if (trials && *trials < 0) out->refuse("total_count must not be negative, not ", *trials);
+    out->reject("expected ", kind.parameters.size(), " parameters, found ", parameters.size());
+  if (trials && *trials < 0) out->reject("total_count must not be negative, not ", *trials);
   const DType dtype = common_dtype(parameters);
   const std::vector<int64_t> trailing = trailing_axes(kind);
   for (size_t i = 0; i < parameters.size(); ++i) {
     Tensor& p = parameters[i];
     if (!is_float(p.dtype()) && !is_integer(p.dtype()) && p.dtype() != DType::kBool)
-      out->refuse(kind.parameters[i], " must be numbers, not ", p.type());
+      out->reject(kind.parameters[i], " must be numbers, not ", p.type());
     if (p.ndim() < trailing[i])
-      out->refuse(kind.parameters[i], " must have at least ", trailing[i], " dimensions, not ",
+      out->reject(kind.parameters[i], " must have at least ", trailing[i], " dimensions, not ",
                   p.type());
     p = ops::cast(p, dtype);
   }
   if (kind.name == "multinomial" && parameters[0].ndim() != 0)
-    out->refuse("total_count must be one number, not ", parameters[0].type());
+    out->reject("total_count must be one number, not ", parameters[0].type());
   if (kind.name == "multivariate_normal") {
     const Dim &n = parameters[0].shape().back(), &rows = parameters[1].dim(-2);
     if (n.equals(rows) == false || rows.equals(parameters[1].dim(-1)) == false)
-      out->refuse("scale_tril must be [..., n, n] for loc [..., n], not ", parameters[1].type(),
+      out->reject("scale_tril must be [..., n, n] for loc [..., n], not ", parameters[1].type(),
                   " for ", parameters[0].type());
   }
   if (parameters.size() > 1 && kind.name != "multinomial") broadcast_leading(parameters, trailing);
@@ -116,7 +116,7 @@ DistributionPtr Distribution::make(const Kind& kind, Tensors parameters,
 DistributionPtr Distribution::from_arguments(const Kind& kind, Tensors positional,
                                              std::vector<std::pair<std::string, Tensor>> named,
                                              std::optional<int64_t> trials) {
-  const auto refuse = [&](const auto&... parts) {
+  const auto reject = [&](const auto&... parts) {
     fail(ErrorCode::kUsage, kind.name, ": ", parts...);
   };
   std::vector<std::string> names(kind.parameters.begin(), kind.parameters.end());
@@ -124,11 +124,11 @@ DistributionPtr Distribution::from_arguments(const Kind& kind, Tensors positiona
   if (is_vector) names[1] = "covariance_matrix";
   const size_t count = names.size();
   if (positional.size() > count)
-    refuse("takes at most ", count, " arguments, found ", positional.size());
+    reject("takes at most ", count, " arguments, found ", positional.size());
   Tensors out(count);
   std::copy(positional.begin(), positional.end(), out.begin());
   const auto place = [&](size_t i, const std::string& name, Tensor value) {
-    if (out[i].defined()) refuse("'", name, "' is given twice");
+    if (out[i].defined()) reject("'", name, "' is given twice");
     out[i] = std::move(value);
   };
   bool factor = false;
@@ -154,13 +154,13 @@ DistributionPtr Distribution::from_arguments(const Kind& kind, Tensors positiona
       continue;
     }
     const auto at = std::find(names.begin(), names.end(), meant);
-    if (at == names.end()) refuse("has no parameter '", name, "'", did_you_mean(name, names));
+    if (at == names.end()) reject("has no parameter '", name, "'", did_you_mean(name, names));
     place(static_cast<size_t>(at - names.begin()), name, std::move(value));
   }
   for (size_t i = 0; i < count; ++i)
-    if (!out[i].defined()) refuse("needs the parameter '", names[i], "'");
+    if (!out[i].defined()) reject("needs the parameter '", names[i], "'");
   if (is_vector && !factor) {
-    if (out[1].ndim() < 2) refuse("covariance_matrix must be [..., n, n], not ", out[1].type());
+    if (out[1].ndim() < 2) reject("covariance_matrix must be [..., n, n], not ", out[1].type());
     out[1] = ops::cholesky(out[1]);
   }
   return make(kind, std::move(out), trials);
@@ -171,7 +171,7 @@ DistributionPtr Distribution::independent(DistributionPtr base, int64_t rank) {
   out->kind_ = &kIndependent;
   const auto axes = static_cast<int64_t>(base->batch_shape_.size());
   if (rank < 0 || rank > axes)
-    out->refuse("the number of axes must be from 0 to ", axes, ", not ", rank);
+    out->reject("the number of axes must be from 0 to ", axes, ", not ", rank);
   out->batch_shape_ = leading(base->batch_shape_, rank);
   out->event_shape_.assign(base->batch_shape_.end() - rank, base->batch_shape_.end());
   out->event_shape_.insert(out->event_shape_.end(), base->event_shape_.begin(),
@@ -185,13 +185,13 @@ DistributionPtr Distribution::transformed(DistributionPtr base,
                                           std::vector<TransformPtr> transforms) {
   auto out = std::make_shared<Distribution>();
   out->kind_ = &kTransformed;
-  if (transforms.empty()) out->refuse("expected at least one transform");
-  if (transforms.size() > kMaxTransforms) out->refuse("more than ", kMaxTransforms, " transforms");
+  if (transforms.empty()) out->reject("expected at least one transform");
+  if (transforms.size() > kMaxTransforms) out->reject("more than ", kMaxTransforms, " transforms");
   const TransformPtr chain = Transform::chain(transforms);
   const auto events = [&] { return static_cast<int64_t>(base->event_shape_.size()); };
   const auto batch = static_cast<int64_t>(base->batch_shape_.size());
   if (chain->domain_rank() > batch + events())
-    out->refuse("the transforms need outcomes of at least ", chain->domain_rank(), " dimensions");
+    out->reject("the transforms need outcomes of at least ", chain->domain_rank(), " dimensions");
   if (chain->domain_rank() > events()) base = independent(base, chain->domain_rank() - events());
   Shape whole = base->batch_shape_;
   whole.insert(whole.end(), base->event_shape_.begin(), base->event_shape_.end());
@@ -221,7 +221,7 @@ Tensor Distribution::log_prob(const Tensor& given) const {
   const Tensor value = value_of(given);
   const auto events = static_cast<int64_t>(event_shape_.size());
   if (value.ndim() < events)
-    refuse("a value must have at least ", events, " dimensions, not ", value.type());
+    reject("a value must have at least ", events, " dimensions, not ", value.type());
   if (kind_ == &kIndependent) return sum_last(base_->log_prob(value), reinterpreted_);
   if (kind_ == &kTransformed) return log_prob_of_transformed(value);
   return kind_->log_prob(*this, value);
@@ -246,31 +246,31 @@ Tensor Distribution::prob(const Tensor& value) const { return ops::exp(log_prob(
 
 Tensor Distribution::entropy() const {
   if (kind_ == &kIndependent) return sum_last(base_->entropy(), reinterpreted_);
-  if (!kind_->entropy) refuse("the entropy has no closed form");
+  if (!kind_->entropy) reject("the entropy has no closed form");
   return kind_->entropy(*this);
 }
 
 Tensor Distribution::mean() const {
   if (kind_ == &kIndependent) return base_->mean();
-  if (!kind_->mean) refuse("its mean is not defined");
+  if (!kind_->mean) reject("its mean is not defined");
   return kind_->mean(*this);
 }
 
 Tensor Distribution::variance() const {
   if (kind_ == &kIndependent) return base_->variance();
-  if (!kind_->variance) refuse("its variance is not defined");
+  if (!kind_->variance) reject("its variance is not defined");
   return kind_->variance(*this);
 }
 
 Tensor Distribution::stddev() const { return ops::sqrt(variance()); }
 
 Tensor Distribution::cdf(const Tensor& value) const {
-  if (!kind_->cdf) refuse("cdf has no closed form");
+  if (!kind_->cdf) reject("cdf has no closed form");
   return kind_->cdf(*this, value_of(value));
 }
 
 Tensor Distribution::icdf(const Tensor& value) const {
-  if (!kind_->icdf) refuse("icdf has no closed form");
+  if (!kind_->icdf) reject("icdf has no closed form");
   return kind_->icdf(*this, value_of(value));
 }
 
@@ -281,7 +281,7 @@ Tensor Distribution::draw(const Shape& shape, bool differentiable) const {
     return out;
   }
   if (differentiable && !kind_->reparametrized)
-    refuse("rsample does not exist for discrete outcomes; sample does");
+    reject("rsample does not exist for discrete outcomes; sample does");
   Shape full = shape;
   full.insert(full.end(), batch_shape_.begin(), batch_shape_.end());
   full.insert(full.end(), event_shape_.begin(), event_shape_.end());
@@ -292,8 +292,8 @@ Tensor Distribution::sample(const Shape& shape) const { return ops::detach(draw(
 Tensor Distribution::rsample(const Shape& shape) const { return draw(shape, true); }
 
 Tensor Distribution::relaxed_sample(const Shape& shape, double temperature) const {
-  if (kind_->name != "bernoulli") refuse("only bernoulli has relaxed outcomes");
-  if (!(temperature > 0)) refuse("temperature must be positive, not ", temperature);
+  if (kind_->name != "bernoulli") reject("only bernoulli has relaxed outcomes");
+  if (!(temperature > 0)) reject("temperature must be positive, not ", temperature);
   Shape full = shape;
   full.insert(full.end(), batch_shape_.begin(), batch_shape_.end());
   // Neither end of the range, whose logits are infinite.
@@ -305,12 +305,12 @@ Tensor Distribution::relaxed_sample(const Shape& shape, double temperature) cons
 Tensor Distribution::kl_divergence(const Distribution& other) const {
   if (kind_ == &kIndependent && other.kind_ == &kIndependent) {
     if (reinterpreted_ != other.reinterpreted_)
-      refuse("kl_divergence needs as many reinterpreted axes on both sides");
+      reject("kl_divergence needs as many reinterpreted axes on both sides");
     return sum_last(base_->kl_divergence(*other.base_), reinterpreted_);
   }
   const Divergence rule = find_divergence(name(), other.name());
   if (!rule)
-    refuse("there is no rule for kl_divergence to ", other.name(), "; a block kl_", name(), "_",
+    reject("there is no rule for kl_divergence to ", other.name(), "; a block kl_", name(), "_",
            other.name(), "(p, q) in a model file adds one");
   return rule(*this, other);
 }

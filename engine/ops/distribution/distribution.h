@@ -94,7 +94,7 @@ class Distribution : public std::enable_shared_from_this<Distribution> {
 
   /// Throws kUsage: "normal: …".
   template <class... Parts>
-  [[noreturn, gnu::always_inline]] void refuse(const Parts&... parts) const {
+  [[noreturn, gnu::always_inline]] void reject(const Parts&... parts) const {
     fail(ErrorCode::kUsage, name(), ": ", parts...);
   }
 

@@ -86,7 +86,7 @@ Tensor of_uniforms(const D& p, const D& q) {
 
 Tensor of_binomials(const D& p, const D& q) {
   if (p.trials() && q.trials() && *p.trials() != *q.trials())
-    p.refuse("kl_divergence needs the same total_count on both sides");
+    p.reject("kl_divergence needs the same total_count on both sides");
   return first(p) * binary(second(p), second(q));
 }
 

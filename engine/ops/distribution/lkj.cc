@@ -29,7 +29,7 @@ Tensors decompose_lkj_cholesky_log_prob(CallContext& c) {
   const bool is_square = value.ndim() >= 2 && is_float(value.dtype()) &&
                          value.dim(-1).is_constant() && value.dim(-1).same(value.dim(-2));
   if (!is_square || value.dim(-1).value() < 2 || value.dim(-1).value() > kMax)
-    refuse(kName, "value must be floating [..., dim, dim] with 2 <= dim <= ", kMax, ", not ",
+    reject(kName, "value must be floating [..., dim, dim] with 2 <= dim <= ", kMax, ", not ",
            value.type());
   const int64_t dim = value.dim(-1).value();
   const DType dtype = value.dtype();
@@ -52,10 +52,10 @@ Tensors decompose_lkj_cholesky_sample(CallContext& c) {
   const auto a = c.attrs_as<LkjCholeskySampleAttrs>();
   constexpr const char* kName = "lkj_cholesky_sample";
   const Tensor& concentration = c.operand(0);
-  if (a.dim < 2 || a.dim > kMax) refuse(kName, "dim must be from 2 to ", kMax, ", not ", a.dim);
+  if (a.dim < 2 || a.dim > kMax) reject(kName, "dim must be from 2 to ", kMax, ", not ", a.dim);
   Shape shape = a.shape;
   for (const Dim& size : shape)
-    if (size.is_constant() && size.value() < 0) refuse(kName, "shape has a negative size, ", size);
+    if (size.is_constant() && size.value() < 0) reject(kName, "shape has a negative size, ", size);
   shape.insert(shape.end(), concentration.shape().begin(), concentration.shape().end());
   shape.push_back(Dim(a.dim));
   const DType dtype = concentration.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;

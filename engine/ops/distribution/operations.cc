@@ -17,9 +17,9 @@ DistributionPtr make(std::string_view op, const std::string& name, Tensors param
                      std::optional<int64_t> trials) {
   const distribution::Kind* kind = distribution::find_kind(name);
   if (!kind)
-    refuse(op, "there is no distribution '", name, "'",
+    reject(op, "there is no distribution '", name, "'",
            did_you_mean(name, distribution::kind_names()));
-  if (trials && !kind->counts) refuse(op, "total_count does not belong to ", name);
+  if (trials && !kind->counts) reject(op, "total_count does not belong to ", name);
   if (trials) parameters.insert(parameters.begin(), Tensor::number(*trials));
   return Distribution::from_arguments(*kind, std::move(parameters), {}, trials);
 }
@@ -38,7 +38,7 @@ Tensor mapped(const CallContext& c, Tensor (Transform::*map)(const Tensor&) cons
   if (!kind) {
     std::vector<std::string> names;
     for (const Transform::Kind& known : Transform::kinds()) names.emplace_back(known.name);
-    refuse(c.op().name(), "there is no transform '", a.transform, "'",
+    reject(c.op().name(), "there is no transform '", a.transform, "'",
            did_you_mean(a.transform, names));
   }
   return (*Transform::make(*kind, c.list(1)).*map)(c.operand(0));

@@ -13,7 +13,7 @@
 namespace paddle::distribution {
 namespace {
 
-using rules::refuse;
+using rules::reject;
 using rules::slice_axis;
 
 constexpr size_t kMaxParts = 1024;
@@ -125,7 +125,7 @@ Shape with_last(const Shape& shape, const std::vector<int64_t>& from,
   const size_t kept = shape.size() - from.size();
   for (size_t i = 0; i < from.size(); ++i)
     if (shape[kept + i].equals(Dim(from[i])) == false)
-      refuse("reshape_transform", "expected ", from[i], " along axis ", kept + i, ", found ",
+      reject("reshape_transform", "expected ", from[i], " along axis ", kept + i, ", found ",
              shape[kept + i]);
   Shape out(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(kept));
   for (const int64_t size : to) out.emplace_back(size);
@@ -136,7 +136,7 @@ int64_t product(const std::vector<int64_t>& sizes) {
   int64_t out = 1;
   for (const int64_t size : sizes) {
     if (size < 0 || __builtin_mul_overflow(out, size, &out))
-      refuse("reshape_transform", "sizes must be positive and their product fit in 64 bits");
+      reject("reshape_transform", "sizes must be positive and their product fit in 64 bits");
   }
   return out;
 }
@@ -156,7 +156,7 @@ const Transform::Kind* Transform::find_kind(std::string_view name) {
 
 TransformPtr Transform::make(const Kind& kind, Tensors parameters) {
   if (parameters.size() != kind.parameters.size())
-    refuse(kind.name, "expected ", kind.parameters.size(), " parameters, found ",
+    reject(kind.name, "expected ", kind.parameters.size(), " parameters, found ",
            parameters.size());
   auto out = std::make_shared<Transform>();
   out->kind_ = &kind;
@@ -167,8 +167,8 @@ TransformPtr Transform::make(const Kind& kind, Tensors parameters) {
 }
 
 TransformPtr Transform::chain(std::vector<TransformPtr> parts) {
-  if (parts.empty()) refuse(kChain.name, "expected at least one transform");
-  if (parts.size() > kMaxParts) refuse(kChain.name, "more than ", kMaxParts, " transforms");
+  if (parts.empty()) reject(kChain.name, "expected at least one transform");
+  if (parts.size() > kMaxParts) reject(kChain.name, "more than ", kMaxParts, " transforms");
   auto out = std::make_shared<Transform>();
   out->kind_ = &kChain;
   int64_t domain = parts.back()->codomain_rank_, codomain = parts.front()->domain_rank_;
@@ -188,7 +188,7 @@ TransformPtr Transform::chain(std::vector<TransformPtr> parts) {
 
 TransformPtr Transform::independent(TransformPtr base, int64_t rank) {
   if (rank < 1 || rank > 64)
-    refuse(kIndependentTransform.name, "the number of axes must be positive, not ", rank);
+    reject(kIndependentTransform.name, "the number of axes must be positive, not ", rank);
   auto out = std::make_shared<Transform>();
   out->kind_ = &kIndependentTransform;
   out->domain_rank_ = base->domain_rank_ + rank;
@@ -200,7 +200,7 @@ TransformPtr Transform::independent(TransformPtr base, int64_t rank) {
 
 TransformPtr Transform::reshape(std::vector<int64_t> in, std::vector<int64_t> out_shape) {
   if (product(in) != product(out_shape))
-    refuse(kReshape.name, "the shapes have ", product(in), " and ", product(out_shape),
+    reject(kReshape.name, "the shapes have ", product(in), " and ", product(out_shape),
            " elements");
   auto out = std::make_shared<Transform>();
   out->kind_ = &kReshape;
@@ -212,13 +212,13 @@ TransformPtr Transform::reshape(std::vector<int64_t> in, std::vector<int64_t> ou
 }
 
 TransformPtr Transform::stack(std::vector<TransformPtr> parts, int64_t axis) {
-  if (parts.empty()) refuse(kStack.name, "expected at least one transform");
-  if (parts.size() > kMaxParts) refuse(kStack.name, "more than ", kMaxParts, " transforms");
+  if (parts.empty()) reject(kStack.name, "expected at least one transform");
+  if (parts.size() > kMaxParts) reject(kStack.name, "more than ", kMaxParts, " transforms");
   auto out = std::make_shared<Transform>();
   out->kind_ = &kStack;
   for (const TransformPtr& part : parts) {
     if (part->domain_rank_ != part->codomain_rank_)
-      refuse(kStack.name, part->name(), " changes the number of axes of an outcome");
+      reject(kStack.name, part->name(), " changes the number of axes of an outcome");
     out->domain_rank_ = std::max(out->domain_rank_, part->domain_rank_);
   }
   if (axis < 0 && axis + out->domain_rank_ < 0 && out->domain_rank_ > 0) ++out->domain_rank_;
@@ -237,7 +237,7 @@ Tensor each(const Transform& stack, const Tensor& x, Member map) {
   const int64_t axis = rules::axis_of(stack.name(), stack.axis(), x.ndim());
   const auto count = static_cast<int64_t>(stack.parts().size());
   if (x.dim(axis).equals(Dim(count)) == false)
-    refuse(stack.name(), "expected ", count, " slices along axis ", axis, ", found ", x.type());
+    reject(stack.name(), "expected ", count, " slices along axis ", axis, ", found ", x.type());
   const Tensors slices = ops::unstack(x, axis, count);
   Tensors out;
   for (size_t i = 0; i < slices.size(); ++i) out.push_back((*stack.parts()[i].*map)(slices[i]));
@@ -246,7 +246,7 @@ Tensor each(const Transform& stack, const Tensor& x, Member map) {
 
 void need_rank(const Transform& t, const Tensor& x, int64_t rank) {
   if (x.ndim() < rank)
-    refuse(t.name(), "expected at least ", rank, " dimensions, found ", x.type());
+    reject(t.name(), "expected at least ", rank, " dimensions, found ", x.type());
 }
 
 }  // namespace
@@ -291,7 +291,7 @@ Tensor Transform::forward_log_det_jacobian(const Tensor& x) const {
     }
     return total;
   }
-  if (!kind_->log_det) refuse(name(), "is not injective and has no log-determinant");
+  if (!kind_->log_det) reject(name(), "is not injective and has no log-determinant");
   return kind_->log_det(*this, x);
 }
 
@@ -301,7 +301,7 @@ Tensor Transform::inverse_log_det_jacobian(const Tensor& y) const {
 
 Shape Transform::forward_shape(const Shape& shape) const {
   if (static_cast<int64_t>(shape.size()) < domain_rank_)
-    refuse(name(), "expected at least ", domain_rank_, " dimensions, found ", shape.size());
+    reject(name(), "expected at least ", domain_rank_, " dimensions, found ", shape.size());
   if (kind_ == &kReshape) return with_last(shape, in_, out_);
   if (kind_ == &kStack) return shape;
   Shape out = shape;

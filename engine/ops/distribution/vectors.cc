@@ -67,8 +67,8 @@ Tensor choices(const D& d, const Tensor& weights, const Shape& shape) {
 }
 
 Tensor multinomial_draw(const D& d, const Shape& shape) {
-  if (!d.trials()) d.refuse("drawing needs total_count as a number");
-  if (*d.trials() > (1 << 20)) d.refuse("more than a million trials are not drawn");
+  if (!d.trials()) d.reject("drawing needs total_count as a number");
+  if (*d.trials() > (1 << 20)) d.reject("more than a million trials are not drawn");
   Shape trials(shape.begin(), shape.end() - 1);
   trials.insert(trials.begin(), Dim(*d.trials()));
   const Tensor picked = choices(d, second(d), trials);
@@ -85,9 +85,9 @@ Tensor multinomial_log_prob(const D& d, const Tensor& x) {
 
 /// n H(p) - log n! + sum_i E[log x_i!].
 Tensor multinomial_entropy(const D& d) {
-  if (!d.trials()) d.refuse("the entropy needs total_count as a number");
+  if (!d.trials()) d.reject("the entropy needs total_count as a number");
   const int64_t n = *d.trials();
-  if (n > (1 << 16)) d.refuse("the entropy of more than 65536 trials is not computed");
+  if (n > (1 << 16)) d.reject("the entropy of more than 65536 trials is not computed");
   const Tensor p = normalized(second(d));
   Shape shape(static_cast<size_t>(p.ndim()) + 1, Dim(1));
   shape[0] = n + 1;

@@ -105,19 +105,19 @@ Tensor as_complex_type(const Tensor& x) {
   return is_complex(x.dtype()) ? x : ops::cast(x, complex_type(x.dtype()));
 }
 Tensor as_real_type(std::string_view op, const Tensor& x) {
-  if (is_complex(x.dtype())) refuse(op, "x must be real, not ", x.type());
+  if (is_complex(x.dtype())) reject(op, "x must be real, not ", x.type());
   return x.dtype() == DType::kF64 ? x : ops::cast(x, DType::kF32);
 }
 
 /// x cropped or padded with zeros at the end of an axis.
 Tensor resized(std::string_view op, const Tensor& x, int64_t axis, const Dim& n) {
-  if (n.less(1) == true) refuse(op, "a transform of ", n, " numbers");
-  if (n.is_constant() && n.value() > int64_t{1} << 30) refuse(op, n, " numbers are too many");
+  if (n.less(1) == true) reject(op, "a transform of ", n, " numbers");
+  if (n.is_constant() && n.value() > int64_t{1} << 30) reject(op, n, " numbers are too many");
   const Dim size = x.dim(axis);
   if (size.equals(n) == true) return x;
   if (n.less(size) == true) return slice_axis(x, axis, 0, n);
   if (size.less(n) != true)
-    refuse(op, "whether ", n, " is above the size of ", x.type(), " depends on the input");
+    reject(op, "whether ", n, " is above the size of ", x.type(), " depends on the input");
   Shape rest = x.shape();
   rest[static_cast<size_t>(axis)] = n - size;
   return ops::concat({x, full_of(rest, 0, x.dtype())}, axis);
@@ -136,12 +136,12 @@ Sizes sizes_of(std::string_view op, const Tensor& x, const std::optional<Shape>&
     for (const int64_t a : *axes) out.axes.push_back(axis_of(op, a, x.ndim()));
   } else {
     const auto count = s ? static_cast<int64_t>(s->size()) : x.ndim();
-    if (count > x.ndim()) refuse(op, "s has more sizes than x ", x.type(), " has axes");
+    if (count > x.ndim()) reject(op, "s has more sizes than x ", x.type(), " has axes");
     for (int64_t i = x.ndim() - count; i < x.ndim(); ++i) out.axes.push_back(i);
   }
-  if (out.axes.empty()) refuse(op, "expected at least one axis to transform");
+  if (out.axes.empty()) reject(op, "expected at least one axis to transform");
   if (s && s->size() != out.axes.size())
-    refuse(op, "s has ", s->size(), " sizes for ", out.axes.size(), " axes");
+    reject(op, "s has ", s->size(), " sizes for ", out.axes.size(), " axes");
   for (size_t i = 0; i < out.axes.size(); ++i) {
     const bool given = s && (*s)[i].equals(-1) != true;
     out.sizes.push_back(given ? (*s)[i] : x.dim(out.axes[i]));
@@ -173,9 +173,9 @@ Tensor hermitian_transform(std::string_view op, const Tensor& given, const std::
   Sizes sizes = sizes_of(op, x, s, axes);
   if (!s || s->back().equals(-1) == true) sizes.sizes.back() = (x.dim(sizes.axes.back()) - 1) * 2;
   const Dim last = sizes.sizes.back();
-  if (last.less(1) == true) refuse(op, "the result would have ", last, " numbers");
+  if (last.less(1) == true) reject(op, "the result would have ", last, " numbers");
   if (last.is_constant() && last.value() > int64_t{1} << 30)
-    refuse(op, last, " numbers are too many");
+    reject(op, last, " numbers are too many");
   for (size_t i = 0; i < sizes.axes.size(); ++i) {
     const bool is_last = i + 1 == sizes.axes.size();
     x = resized(op, x, sizes.axes[i], is_last ? half_of(last) : sizes.sizes[i]);
@@ -252,8 +252,8 @@ namespace {
 /// Multiples of 1 / (n d): 0 to `positive` - 1, then from `negative` up to -1.
 Tensor frequencies(std::string_view op, int64_t n, double d, int64_t positive, int64_t negative,
                    std::optional<DType> dtype) {
-  if (n < 1 || n > int64_t{1} << 31) refuse(op, "n must be positive and at most 2^31, not ", n);
-  if (d == 0) refuse(op, "d is 0");
+  if (n < 1 || n > int64_t{1} << 31) reject(op, "n must be positive and at most 2^31, not ", n);
+  if (d == 0) reject(op, "d is 0");
   const Tensor front = ops::arange(AttrValue(0), AttrValue(positive), AttrValue(1), DType::kF64);
   const Tensor whole =
       negative == 0

@@ -12,12 +12,12 @@ namespace {
 
 Tensor edge_index(std::string_view op, const char* name, const Tensor& x) {
   const bool column = x.ndim() == 2 && is_one(x.dim(1));
-  if (x.ndim() != 1 && !column) refuse(op, name, " must be 1-D, not ", x.type());
+  if (x.ndim() != 1 && !column) reject(op, name, " must be 1-D, not ", x.type());
   return ops::cast(flat(x), DType::kI64);
 }
 
 Tensor segments(CallContext& c, const char* reduce) {
-  if (c.operand(0).ndim() == 0) refuse(c.op().name(), "data must have at least one dimension");
+  if (c.operand(0).ndim() == 0) reject(c.op().name(), "data must have at least one dimension");
   const Tensor ids = edge_index(c.op().name(), "segment_ids", c.operand(1));
   return ops::segment_pool(c.operand(0), ids, reduce);
 }
@@ -27,7 +27,7 @@ Tensor message(std::string_view op, const std::string& how, Tensor x, Tensor y) 
   while (x.ndim() < y.ndim()) x = ops::unsqueeze(x, {1});
   while (y.ndim() < x.ndim()) y = ops::unsqueeze(y, {1});
   if (x.dim(0).equals(y.dim(0)) == false)
-    refuse(op, "y ", y.type(), " must have a row for each of the ", x.dim(0), " edges");
+    reject(op, "y ", y.type(), " must have a row for each of the ", x.dim(0), " edges");
   if (how == "add") return x + y;
   if (how == "sub") return x - y;
   if (how == "mul") return x * y;
@@ -37,13 +37,13 @@ Tensor message(std::string_view op, const std::string& how, Tensor x, Tensor y) 
 Tensor received(CallContext& c, const Tensor& messages, const Tensor& target,
                 const std::string& reduce, const std::optional<int64_t>& size) {
   if (messages.dim(0).equals(target.dim(0)) == false)
-    refuse(c.op().name(), "src_index and dst_index differ in length");
+    reject(c.op().name(), "src_index and dst_index differ in length");
   const Dim count = size.value_or(0) > 0 ? Dim(*size) : c.operand(0).dim(0);
   return ops::segment_reduce(messages, target, count, reduce);
 }
 
 Tensor rows_of(CallContext& c, const Tensor& x, const Tensor& index) {
-  if (x.ndim() == 0) refuse(c.op().name(), "x must have at least one dimension");
+  if (x.ndim() == 0) reject(c.op().name(), "x must have at least one dimension");
   return ops::index_select(x, index, 0);
 }
 
@@ -123,7 +123,7 @@ Tensors decompose_send_ue_recv(CallContext& c) {
   const std::string_view op = c.op().name();
   const Tensor from = edge_index(op, "src_index", c.operand(2)),
                to = edge_index(op, "dst_index", c.operand(3));
-  if (c.operand(1).ndim() == 0) refuse(op, "y must have a row for each edge");
+  if (c.operand(1).ndim() == 0) reject(op, "y must have a row for each edge");
   const Tensor each = message(op, a.message_op, rows_of(c, c.operand(0), from), c.operand(1));
   return {received(c, each, to, a.reduce_op, a.out_size)};
 }

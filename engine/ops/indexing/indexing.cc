@@ -287,9 +287,9 @@ Tensors decompose_shard_index(CallContext& c) {
   const auto a = c.attrs_as<ShardIndexAttrs>();
   const Tensor& x = c.operand(0);
   if (a.index_num < 1 || a.nshards < 1)
-    refuse("shard_index", "index_num and nshards must be positive");
+    reject("shard_index", "index_num and nshards must be positive");
   if (a.shard_id < 0 || a.shard_id >= a.nshards)
-    refuse("shard_index", "shard_id ", a.shard_id, " must lie in [0, ", a.nshards, ")");
+    reject("shard_index", "shard_id ", a.shard_id, " must lie in [0, ", a.nshards, ")");
   const int64_t size = (a.index_num - 1) / a.nshards + 1;
   const Tensor mine = ops::equal(ops::floor_divide(x, integer(size)), integer(a.shard_id));
   return {ops::where(

@@ -83,7 +83,7 @@ Tensors decompose_interp(CallContext& c) {
   const std::string_view op = c.op().name();
   const Tensor& x = c.operand(0);
   const int64_t axes = x.ndim() - 2;
-  if (axes < 1 || axes > 3) refuse(op, "x must have 3 to 5 dimensions, not ", x.type());
+  if (axes < 1 || axes > 3) reject(op, "x must have 3 to 5 dimensions, not ", x.type());
   const auto is_given = [](const AttrValue& v) {
     return !v.is_none() && !(v.is_list() && v.as_list().empty());
   };
@@ -94,7 +94,7 @@ Tensors decompose_interp(CallContext& c) {
     const std::vector<int64_t> own(all.end() - axes, all.end());
     for (const int64_t each : own)
       if (each < 1)
-        refuse(op, "out_size, scale or the ", axes, " last of out_d, out_h, out_w must be given");
+        reject(op, "out_size, scale or the ", axes, " last of out_d, out_h, out_w must be given");
     size = AttrValue(own);
   }
   const std::string format = axes == 1   ? (channels_last(a.data_format) ? "NWC" : "NCW")
@@ -120,7 +120,7 @@ Tensors decompose_pad2d(CallContext& c) {
   const auto a = c.attrs_as<Pad2dAttrs>();
   check_images(c, 4);
   const auto& p = a.paddings;
-  if (p.size() != 4) refuse("pad2d", "paddings must be [top, bottom, left, right]");
+  if (p.size() != 4) reject("pad2d", "paddings must be [top, bottom, left, right]");
   return {ops::pad(c.operand(0), Axes{p[2], p[3], p[0], p[1]},
                    a.mode == "edge" ? "replicate" : a.mode, a.pad_value, a.data_format)};
 }

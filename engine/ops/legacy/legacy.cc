@@ -23,7 +23,7 @@ Tensor scalar_of(const Tensor& x) { return ops::reshape(first_of(x), Shape{}); }
 Tensor column_of(std::string_view op, std::string_view name, const Tensor& x) {
   if (x.ndim() == 1) return x;
   if (x.ndim() != 2 || !is_one(x.dim(1)))
-    refuse(op, name, " must be [n, 1] or [n], not ", x.type());
+    reject(op, name, " must be [n, 1] or [n], not ", x.type());
   return ops::reshape(x, Shape{x.dim(0)});
 }
 
@@ -33,7 +33,7 @@ const Tensor& shared(const Tensors& list, size_t i) { return list.size() == 1 ? 
 void check_count(std::string_view op, std::string_view name, size_t found, size_t count,
                  bool one_for_all = false) {
   if (found == count || (one_for_all && found == 1)) return;
-  refuse(op, "expected ", count, " tensors as ", name, " for as many parameters, found ", found);
+  reject(op, "expected ", count, " tensors as ", name, " for as many parameters, found ", found);
 }
 
 /// Lists of results one behind another.
@@ -45,7 +45,7 @@ Tensors joined(const std::vector<Tensors>& lists) {
 
 void check_single_rank(std::string_view op, int64_t nranks, int64_t rank) {
   if (nranks != 1 || rank != 0)
-    refuse(op, "expected nranks=1 and rank=0, found ", nranks, " and ", rank,
+    reject(op, "expected nranks=1 and rank=0, found ", nranks, " and ", rank,
            "; several ranks are the section 'parallel' of a config");
 }
 
@@ -57,12 +57,12 @@ Tensors decompose_auc(CallContext& c) {
   constexpr int64_t kMax = int64_t{1} << 30;
   const Tensor& input = c.operand(0);
   if (input.ndim() != 2 || input.dim(1).less(1) == true)
-    refuse(kName, "input must be [n, 1] or [n, 2], not ", input.type());
+    reject(kName, "input must be [n, 1] or [n, 2], not ", input.type());
   if (a.num_thresholds < 1 || a.num_thresholds > kMax)
-    refuse(kName, "num_thresholds must be from 1 to ", kMax, ", not ", a.num_thresholds);
+    reject(kName, "num_thresholds must be from 1 to ", kMax, ", not ", a.num_thresholds);
   const Tensor label = column_of(kName, "label", c.operand(1));
   if (label.dim(0).equals(input.dim(0)) == false)
-    refuse(kName, "label ", label.type(), " does not fit input ", input.type());
+    reject(kName, "label ", label.type(), " does not fit input ", input.type());
   const Dim bins = a.num_thresholds + 1;
   const Tensor rates = ops::squeeze(
       slice_axis(ops::cast(input, DType::kF64), 1, input.dim(1) - 1, input.dim(1)), Axes{1});
@@ -131,20 +131,20 @@ Tensors decompose_data_norm(CallContext& c) {
   constexpr const char* kName = "data_norm";
   constexpr double kZero = 1e-7;  // a slot whose first feature is smaller has no data
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 2) refuse(kName, "x must be [n, features], not ", x.type());
+  if (x.ndim() != 2) reject(kName, "x must be [n, features], not ", x.type());
   const char* const names[] = {"batch_size", "batch_sum", "batch_square_sum", "scale_w", "bias"};
   for (size_t i = 0; i < std::size(names); ++i)
     if (const Tensor& t = c.operand(i + 1);
         t.defined() && (t.ndim() != 1 || t.dim(0).equals(x.dim(1)) == false))
-      refuse(kName, names[i], " must have one number for each feature of ", x.type(), ", not ",
+      reject(kName, names[i], " must have one number for each feature of ", x.type(), ", not ",
              t.type());
-  if (c.has(4) != c.has(5)) refuse(kName, "scale_w and bias go together");
+  if (c.has(4) != c.has(5)) reject(kName, "scale_w and bias go together");
   const Tensor means = c.operand(2) / c.operand(1), scales = ops::sqrt(c.operand(1) / c.operand(3));
   Tensor out = (x - means) * scales;
   if (c.has(4)) out = out * c.operand(4) + c.operand(5);
   if (a.slot_dim > 0) {
     if (!x.dim(1).is_constant() || x.dim(1).value() % a.slot_dim != 0)
-      refuse(kName, "slot_dim ", a.slot_dim, " does not divide the features of ", x.type());
+      reject(kName, "slot_dim ", a.slot_dim, " does not divide the features of ", x.type());
     const Dim slots = x.dim(1).value() / a.slot_dim;
     const Shape apart = {x.dim(0), slots, Dim(a.slot_dim)};
     const Tensor first = slice_axis(ops::detach(ops::reshape(x, apart)), 2, 0, 1);
@@ -167,14 +167,14 @@ Tensors decompose_merged_momentum(CallContext& c) {
   const std::vector<std::string>& methods = a.regularization_method;
   if (methods.size() != a.regularization_coeff.size() ||
       (!methods.empty() && methods.size() != count))
-    refuse(kName, "regularization_method and regularization_coeff must have no or ", count,
+    reject(kName, "regularization_method and regularization_coeff must have no or ", count,
            " entries, not ", methods.size(), " and ", a.regularization_coeff.size());
   Tensors values, states, weights;
   for (size_t i = 0; i < count; ++i) {
     double decay = 0;
     if (!methods.empty() && !methods[i].empty()) {
       if (methods[i] != "l2_decay")
-        refuse(kName, "regularization_method is '' or 'l2_decay', not '", methods[i], "'");
+        reject(kName, "regularization_method is '' or 'l2_decay', not '", methods[i], "'");
       decay = a.regularization_coeff[i];
     }
     const Tensor rate = ops::cast(scalar_of(shared(rates, i)), DType::kF32);
@@ -229,7 +229,7 @@ Tensors decompose_merged_adam(CallContext& c) {
 
 Tensors decompose_check_finite_and_unscale(CallContext& c) {
   const Tensors all = c.list(0);
-  if (all.empty()) refuse("check_finite_and_unscale", "the list x is empty");
+  if (all.empty()) reject("check_finite_and_unscale", "the list x is empty");
   Tensors out;
   for (const Tensor& x : all) out.push_back(x / ops::cast(scalar_of(c.operand(1)), x.dtype()));
   out.push_back(ops::reshape(ops::logical_not(ops::all_finite(all)), Shape{Dim(1)}));
@@ -240,10 +240,10 @@ Tensors decompose_update_loss_scaling(CallContext& c) {
   const auto a = c.attrs_as<UpdateLossScalingAttrs>();
   constexpr const char* kName = "update_loss_scaling";
   if (a.incr_every_n_steps < 1 || a.decr_every_n_nan_or_inf < 1)
-    refuse(kName, "expected numbers of steps from 1 on, found ", a.incr_every_n_steps, " and ",
+    reject(kName, "expected numbers of steps from 1 on, found ", a.incr_every_n_steps, " and ",
            a.decr_every_n_nan_or_inf);
   if (!(a.incr_ratio > 1) || !(a.decr_ratio > 0 && a.decr_ratio < 1))
-    refuse(kName, "incr_ratio must be above 1 and decr_ratio in (0, 1), not ", a.incr_ratio,
+    reject(kName, "incr_ratio must be above 1 and decr_ratio in (0, 1), not ", a.incr_ratio,
            " and ", a.decr_ratio);
   const Tensor bad = ops::not_equal(scalar_of(c.operand(1)), integer(0));
   Tensors out;
@@ -273,8 +273,8 @@ Tensors decompose_c_embedding(CallContext& c) {
   const auto a = c.attrs_as<CEmbeddingAttrs>();
   constexpr const char* kName = "c_embedding";
   const Tensor &table = c.operand(0), &x = c.operand(1);
-  if (table.ndim() != 2) refuse(kName, "weight must be [rows, width], not ", table.type());
-  if (table.dim(0).equals(0) == true) refuse(kName, "weight has no rows");
+  if (table.ndim() != 2) reject(kName, "weight must be [rows, width], not ", table.type());
+  if (table.dim(0).equals(0) == true) reject(kName, "weight has no rows");
   const Tensor place = ops::cast(x, DType::kI64) - integer(a.start_index);
   const Tensor rows = dim_value(table.dim(0), DType::kI64);
   const Tensor inside =

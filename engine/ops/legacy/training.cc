@@ -45,7 +45,7 @@ AttrValue padding_of(const std::string& algorithm, const std::vector<int64_t>& s
 Tensors decompose_brelu(CallContext& c) {
   const auto a = c.attrs_as<BreluAttrs>();
   if (!(a.t_min <= a.t_max))
-    refuse("brelu", "t_min must not be above t_max, found ", a.t_min, " and ", a.t_max);
+    reject("brelu", "t_min must not be above t_max, found ", a.t_min, " and ", a.t_max);
   return {ops::clip(c.operand(0), AttrValue(a.t_min), AttrValue(a.t_max))};
 }
 
@@ -59,24 +59,24 @@ Tensors decompose_sparse_momentum(CallContext& c) {
   constexpr const char* kName = "sparse_momentum";
   const Tensor &param = c.operand(0), &grad = c.operand(1), &velocity = c.operand(2),
                &index = c.operand(3);
-  if (param.ndim() != 2) refuse(kName, "param must be a matrix, not ", param.type());
-  if (a.axis != 0 && a.axis != 1) refuse(kName, "axis must be 0 or 1, not ", a.axis);
-  if (index.ndim() != 1) refuse(kName, "index must be a vector, not ", index.type());
+  if (param.ndim() != 2) reject(kName, "param must be a matrix, not ", param.type());
+  if (a.axis != 0 && a.axis != 1) reject(kName, "axis must be 0 or 1, not ", a.axis);
+  if (index.ndim() != 1) reject(kName, "index must be a vector, not ", index.type());
   Shape shape = param.shape();
   shape[static_cast<size_t>(a.axis)] = index.dim(0);
   bool fits = grad.ndim() == 2;
   for (int64_t i = 0; fits && i < 2; ++i)
     fits = grad.dim(i).equals(shape[static_cast<size_t>(i)]) != false;
   if (!fits)
-    refuse(kName, "grad ", grad.type(), " does not fit param ", param.type(), " and index ",
+    reject(kName, "grad ", grad.type(), " does not fit param ", param.type(), " and index ",
            index.type());
   if (size_of(c.operand(4)).equals(Dim(1)) == false)
-    refuse(kName, "learning_rate must be one number, not ", c.operand(4).type());
+    reject(kName, "learning_rate must be one number, not ", c.operand(4).type());
   double decay = 0;
   if (a.regularization_method == "l2_decay")
     decay = a.regularization_coeff;
   else if (!a.regularization_method.empty())
-    refuse(kName, "regularization_method is '' or 'l2_decay', not '", a.regularization_method, "'");
+    reject(kName, "regularization_method is '' or 'l2_decay', not '", a.regularization_method, "'");
   const Tensor whole = ops::index_add(full_of(param.shape(), 0, grad.dtype()),
                                       ops::cast(index, DType::kI64), a.axis, grad);
   const bool masters = c.has(5);
@@ -92,9 +92,9 @@ Tensors decompose_clip_grad_norm(CallContext& c) {
   const auto a = c.attrs_as<ClipGradNormAttrs>();
   constexpr const char* kName = "clip_grad_norm";
   Tensors out = c.list(0);
-  if (out.empty()) refuse(kName, "x has no tensors");
-  if (!(a.max_norm >= 0)) refuse(kName, "max_norm must be 0 or more, not ", a.max_norm);
-  if (!(a.norm_type > 0)) refuse(kName, "norm_type must be above 0, not ", a.norm_type);
+  if (out.empty()) reject(kName, "x has no tensors");
+  if (!(a.max_norm >= 0)) reject(kName, "max_norm must be 0 or more, not ", a.max_norm);
+  if (!(a.norm_type > 0)) reject(kName, "norm_type must be above 0, not ", a.norm_type);
   const bool is_largest = std::isinf(a.norm_type);
   Tensor total;
   for (const Tensor& x : out) {
@@ -117,7 +117,7 @@ Tensors decompose_clip_grad_norm(CallContext& c) {
 }
 
 Tensors decompose_parameters_to_vector(CallContext& c) {
-  if (c.list(0).empty()) refuse("parameters_to_vector", "the list of parameters is empty");
+  if (c.list(0).empty()) reject("parameters_to_vector", "the list of parameters is empty");
   return {joined_flat(c.list(0))};
 }
 
@@ -130,12 +130,12 @@ Tensors decompose_vector_to_parameters(CallContext& c) {
   for (const Tensor& like : c.list(1)) {
     const Dim end = total + size_of(like);
     if (vec.dim(0).less(end) == true)
-      refuse(kName, "vec ", vec.type(), " is too short for the parameters");
+      reject(kName, "vec ", vec.type(), " is too short for the parameters");
     out.push_back(ops::reshape(slice_axis(vec, 0, total, end), like.shape()));
     total = end;
   }
   if (vec.dim(0).equals(total) == false)
-    refuse(kName, "vec ", vec.type(), " has more elements than the parameters, ", total);
+    reject(kName, "vec ", vec.type(), " has more elements than the parameters, ", total);
   return out;
 }
 
@@ -143,10 +143,10 @@ Tensors decompose_spectral_norm(CallContext& c) {
   const auto a = c.attrs_as<SpectralNormAttrs>();
   constexpr const char* kName = "spectral_norm";
   const Tensor& weight = c.operand(0);
-  if (weight.ndim() < 2) refuse(kName, "weight must have two axes or more, not ", weight.type());
+  if (weight.ndim() < 2) reject(kName, "weight must have two axes or more, not ", weight.type());
   constexpr int64_t kMax = 1000;
   if (a.power_iters < 0 || a.power_iters > kMax)
-    refuse(kName, "power_iters must be from 0 to ", kMax, ", not ", a.power_iters);
+    reject(kName, "power_iters must be from 0 to ", kMax, ", not ", a.power_iters);
   const int64_t axis = axis_of(kName, a.dim, weight.ndim());
   const Tensor matrix = ops::reshape(axis == 0 ? weight : ops::moveaxis(weight, {axis}, {0}),
                                      {weight.dim(axis), Dim(-1)});
@@ -155,7 +155,7 @@ Tensors decompose_spectral_norm(CallContext& c) {
   const auto vector = [&](size_t i, const char* name, const Dim& size) {
     const Tensor& x = c.operand(i);
     if (x.ndim() != 1 || x.dim(0).equals(size) == false)
-      refuse(kName, name, " must be [", size, "], not ", x.type());
+      reject(kName, name, " must be [", size, "], not ", x.type());
     return ops::detach(x);
   };
   const Tensor fixed = ops::detach(matrix);
@@ -173,7 +173,7 @@ Tensors decompose_spectral_norm(CallContext& c) {
 Tensors decompose_seed(CallContext& c) {
   const int64_t seed = c.attrs_as<SeedAttrs>().seed;
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  if (seed < 0 || seed > kMax) refuse("seed", "seed must be from 0 to ", kMax, ", not ", seed);
+  if (seed < 0 || seed > kMax) reject("seed", "seed must be from 0 to ", kMax, ", not ", seed);
   if (seed == 0) return {ops::randint(1, kMax, {1}, DType::kI32)};
   return {full_of({Dim(1)}, static_cast<double>(seed), DType::kI32)};
 }
@@ -223,13 +223,13 @@ Tensors decompose_lookup_table_v2(CallContext& c) {
 }
 
 Tensors decompose_print(CallContext&) {
-  refuse("print",
+  reject("print",
          "operations do not print; show a value as a metric of the config, average(x), or as an "
          "output");
 }
 
 Tensors decompose_py_func(CallContext&) {
-  refuse("py_func",
+  reject("py_func",
          "the engine runs no Python; write the function in the model language, of operations");
 }
 

@@ -32,9 +32,9 @@ void check_square_matrices(InferContext& c) {
 }
 
 void require_matrices(std::string_view op, const Tensor& x, bool square) {
-  if (x.ndim() < 2) refuse(op, "expected matrices, found ", x.type());
+  if (x.ndim() < 2) reject(op, "expected matrices, found ", x.type());
   if (square && x.dim(-1).equals(x.dim(-2)) == false)
-    refuse(op, "expected square matrices, found ", x.type());
+    reject(op, "expected square matrices, found ", x.type());
 }
 
 Shape with(Shape batch, const std::vector<Dim>& more) {
@@ -191,7 +191,7 @@ Tensors vjp_lu_factors(VjpContext& c) {
 
 Tensors decompose_lu(CallContext& c) {
   const auto a = c.attrs_as<LuAttrs>();
-  if (!a.pivot) refuse("lu", "pivot=false is not offered");
+  if (!a.pivot) reject("lu", "pivot=false is not offered");
   Tensors out = ops::lu_factors(c.operand(0));
   if (!a.get_infos) out.pop_back();
   return out;
@@ -345,9 +345,9 @@ Tensors decompose_lstsq(CallContext& c) {
   require_matrices("lstsq", x, false);
   require_matrices("lstsq", y, false);
   if (x.dim(-2).equals(y.dim(-2)) == false)
-    refuse("lstsq", "x ", x.type(), " and y ", y.type(), " differ in rows");
+    reject("lstsq", "x ", x.type(), " and y ", y.type(), " differ in rows");
   const Dim m = x.dim(-2), n = x.dim(-1);
-  if (!m.is_constant() || !n.is_constant()) refuse("lstsq", "the sizes of x must be known");
+  if (!m.is_constant() || !n.is_constant()) reject("lstsq", "the sizes of x must be known");
   const double cutoff =
       a.rcond.value_or(epsilon_of(x.dtype()) * static_cast<double>(std::max(m.value(), n.value())));
   const std::string driver = a.driver.value_or("gelsy");
@@ -439,7 +439,7 @@ Tensors decompose_cond(CallContext& c) {
   require_matrices("cond", x, !spectral);
   if (spectral) {
     const Tensor values = ops::svdvals(x);
-    if (values.dim(-1).equals(0) == true) refuse("cond", "a matrix without elements");
+    if (values.dim(-1).equals(0) == true) reject("cond", "a matrix without elements");
     const Tensor largest = ops::max(values, kLast), smallest = ops::min(values, kLast);
     const bool inverse = !p.is_none() && p.as_double() < 0;
     return {inverse ? smallest / largest : largest / smallest};
@@ -474,11 +474,11 @@ Tensor reflected(const Tensor& x, const Tensor& tau, int64_t i, const Tensor& y,
 int64_t reflections_of(std::string_view op, const Tensor& x, const Tensor& tau) {
   require_matrices(op, x, false);
   if (tau.ndim() != x.ndim() - 1 || !tau.dim(-1).is_constant())
-    refuse(op, "tau ", tau.type(), " does not fit x ", x.type());
+    reject(op, "tau ", tau.type(), " does not fit x ", x.type());
   const int64_t k = tau.dim(-1).value();
   if (x.dim(-1).less(k) == true || x.dim(-2).less(k) == true)
-    refuse(op, "tau ", tau.type(), " has more reflections than x ", x.type());
-  if (k > kMaxReflections) refuse(op, "more than ", kMaxReflections, " reflections");
+    reject(op, "tau ", tau.type(), " has more reflections than x ", x.type());
+  if (k > kMaxReflections) reject(op, "more than ", kMaxReflections, " reflections");
   return k;
 }
 
@@ -488,7 +488,7 @@ Tensors decompose_householder_product(CallContext& c) {
   const Tensor &x = c.operand(0), &tau = c.operand(1);
   const int64_t k = reflections_of("householder_product", x, tau);
   if (x.dim(-2).less(x.dim(-1)) == true)
-    refuse("householder_product", "x ", x.type(), " has more columns than rows");
+    reject("householder_product", "x ", x.type(), " has more columns than rows");
   Tensor q = ops::expand(ops::eye(x.dim(-2), x.dim(-1), x.dtype()), x.shape());
   for (int64_t i = k; i-- > 0;) q = reflected(x, tau, i, q, false);
   return {k == 0 ? ops::assign(q) : q};
@@ -502,7 +502,7 @@ Tensors decompose_ormqr(CallContext& c) {
   // y Q is the adjoint of Q^H y^H.
   Tensor y = a.left ? c.operand(2) : adjoint(c.operand(2));
   if (y.dim(-2).equals(x.dim(-2)) == false)
-    refuse("ormqr", "y ", c.operand(2).type(), " does not fit x ", x.type());
+    reject("ormqr", "y ", c.operand(2).type(), " does not fit x ", x.type());
   const bool turned = a.transpose == a.left;
   for (int64_t step = 0; step < k; ++step)
     y = reflected(x, tau, turned ? step : k - 1 - step, y, turned);
@@ -519,11 +519,11 @@ Tensors low_rank(std::string_view op, const Tensor& x, const std::optional<int64
                  int64_t otherwise, int64_t iterations) {
   require_matrices(op, x, false);
   if (!x.dim(-1).is_constant() || !x.dim(-2).is_constant())
-    refuse(op, "the sizes of x must be known");
+    reject(op, "the sizes of x must be known");
   const int64_t least = std::min(x.dim(-2).value(), x.dim(-1).value());
   const int64_t q = wanted.value_or(std::min(otherwise, least));
-  if (q < 0 || q > least) refuse(op, "q must lie between 0 and ", least, ", not be ", q);
-  if (iterations < 0 || iterations > 1000) refuse(op, "niter is ", iterations);
+  if (q < 0 || q > least) reject(op, "q must lie between 0 and ", least, ", not be ", q);
+  if (iterations < 0 || iterations > 1000) reject(op, "niter is ", iterations);
   const Tensor noise = ops::cast(ops::randn(Shape{x.dim(-1), Dim(q)}, DType::kF32), x.dtype());
   const auto basis = [](const Tensor& t) { return ops::qr_factors(t, false)[0]; };
   Tensor range = basis(product(x, noise));

@@ -47,10 +47,10 @@ Tensor contract(const Tensor& x, const Tensor& y, const Axes& x_axes, const Axes
 Tensors decompose_dot(CallContext& c) {
   const Tensor &x = c.operand(0), &y = c.operand(1);
   if (x.ndim() < 1 || x.ndim() > 2 || y.ndim() != x.ndim())
-    refuse("dot", str("operands must be two vectors or two batches of them, not ", x.type(),
+    reject("dot", str("operands must be two vectors or two batches of them, not ", x.type(),
                       " and ", y.type()));
   if (x.dim(-1).equals(y.dim(-1)) == false)
-    refuse("dot", str("lengths differ: x is ", x.type(), ", y is ", y.type()));
+    reject("dot", str("lengths differ: x is ", x.type(), ", y is ", y.type()));
   const Tensor product = x * y;
   return {ops::sum(product, Axes{-1}, product.dtype())};
 }
@@ -58,9 +58,9 @@ Tensors decompose_dot(CallContext& c) {
 Tensors decompose_bmm(CallContext& c) {
   const Tensor &x = c.operand(0), &y = c.operand(1);
   if (x.ndim() != 3 || y.ndim() != 3)
-    refuse("bmm", str("operands must be 3-D, not ", x.type(), " and ", y.type()));
+    reject("bmm", str("operands must be 3-D, not ", x.type(), " and ", y.type()));
   if (x.dim(0).equals(y.dim(0)) == false)
-    refuse("bmm", str("batches differ: x is ", x.type(), ", y is ", y.type()));
+    reject("bmm", str("batches differ: x is ", x.type(), ", y is ", y.type()));
   return {ops::matmul(x, y)};
 }
 
@@ -68,7 +68,7 @@ Tensors decompose_mm(CallContext& c) { return {ops::matmul(c.operand(0), c.opera
 
 Tensors decompose_mv(CallContext& c) {
   if (c.operand(0).ndim() != 2 || c.operand(1).ndim() != 1)
-    refuse("mv", str("x must be a matrix and vec a vector, not ", c.operand(0).type(), " and ",
+    reject("mv", str("x must be a matrix and vec a vector, not ", c.operand(0).type(), " and ",
                      c.operand(1).type()));
   return {ops::matmul(c.operand(0), c.operand(1))};
 }
@@ -93,7 +93,7 @@ Tensor combined(const char* op, const Tensor& input, double beta, const Tensor& 
   for (size_t i = 0; same && i < out.shape().size(); ++i)
     same = out.shape()[i].equals(product.shape()[i]) != false;
   if (!same)
-    refuse(op, str("input ", input.type(), " does not broadcast to the product ", product.type()));
+    reject(op, str("input ", input.type(), " does not broadcast to the product ", product.type()));
   return out;
 }
 
@@ -103,7 +103,7 @@ Tensors decompose_addmm(CallContext& c) {
   const auto a = c.attrs_as<AddmmAttrs>();
   const Tensor &x = c.operand(1), &y = c.operand(2);
   if (x.ndim() != 2 || y.ndim() != 2)
-    refuse("addmm", str("x and y must be matrices, not ", x.type(), " and ", y.type()));
+    reject("addmm", str("x and y must be matrices, not ", x.type(), " and ", y.type()));
   return {combined("addmm", c.operand(0), a.beta, ops::matmul(x, y), a.alpha)};
 }
 
@@ -120,14 +120,14 @@ Tensors decompose_cross(CallContext& c) {
     axis = -1;
     for (int64_t i = 0; i < x.ndim() && axis < 0; ++i)
       if (x.dim(i).constant() == 3) axis = i;
-    if (axis < 0) refuse("cross", str("no axis of ", x.type(), " has size 3"));
+    if (axis < 0) reject("cross", str("no axis of ", x.type(), " has size 3"));
   }
   if (axis < -x.ndim() || axis >= x.ndim() || x.dim(axis).constant() != 3)
-    refuse("cross", str("axis ", axis, " of ", x.type(), " must have size 3"));
+    reject("cross", str("axis ", axis, " of ", x.type(), " must have size 3"));
   if (axis < 0) axis += x.ndim();
   bool same = x.ndim() == y.ndim();
   for (int64_t i = 0; same && i < x.ndim(); ++i) same = x.dim(i).equals(y.dim(i)) != false;
-  if (!same) refuse("cross", str("x is ", x.type(), ", y is ", y.type()));
+  if (!same) reject("cross", str("x is ", x.type(), ", y is ", y.type()));
   const auto at = [&](const Tensor& t, int64_t i) {
     return ops::strided_slice(t, {axis}, {Dim(i)}, {Dim(i + 1)}, {1});
   };
@@ -153,14 +153,14 @@ Tensors decompose_kron(CallContext& c) {
 
 Tensors decompose_multi_dot(CallContext& c) {
   const Tensors x = c.list(0);
-  if (x.size() < 2) refuse("multi_dot", "needs at least two tensors");
+  if (x.size() < 2) reject("multi_dot", "needs at least two tensors");
   // The cheapest order by dynamic programming over the sizes, where they are known.
   const size_t n = x.size();
   std::vector<double> sizes;
   for (size_t i = 0; i < n; ++i) {
     const bool first = i == 0, last = i + 1 == n;
     if (x[i].ndim() != 2 && !(x[i].ndim() == 1 && (first || last)))
-      refuse("multi_dot", str("tensor ", i, " must be a matrix, not ", x[i].type()));
+      reject("multi_dot", str("tensor ", i, " must be a matrix, not ", x[i].type()));
     const auto size = [](const Dim& d) { return static_cast<double>(d.constant().value_or(64)); };
     if (first) sizes.push_back(x[i].ndim() == 1 ? 1 : size(x[i].dim(0)));
     sizes.push_back(x[i].ndim() == 1 ? (first ? size(x[i].dim(0)) : 1) : size(x[i].dim(1)));
@@ -188,9 +188,9 @@ Tensors decompose_multi_dot(CallContext& c) {
 Tensors decompose_matrix_power(CallContext& c) {
   Tensor x = c.operand(0);
   int64_t n = c.attrs_as<MatrixPowerAttrs>().n;
-  if (x.ndim() < 2) refuse("matrix_power", str("x must be a matrix, not ", x.type()));
+  if (x.ndim() < 2) reject("matrix_power", str("x must be a matrix, not ", x.type()));
   if (x.dim(-1).equals(x.dim(-2)) == false)
-    refuse("matrix_power", str("x must be a square matrix, not ", x.type()));
+    reject("matrix_power", str("x must be a square matrix, not ", x.type()));
   if (n < 0) {
     x = ops::inv(x);
     n = -n;
@@ -212,7 +212,7 @@ Tensors decompose_tensordot(CallContext& c) {
   if (axes.is_int()) {
     const int64_t n = axes.as_int();
     if (n < 0 || n > x.ndim() || n > y.ndim())
-      refuse("tensordot", str("axes ", n, " is out of range"));
+      reject("tensordot", str("axes ", n, " is out of range"));
     for (int64_t i = 0; i < n; ++i) {
       left.push_back(x.ndim() - n + i);
       right.push_back(i);
@@ -230,10 +230,10 @@ Tensors decompose_tensordot(CallContext& c) {
   for (int64_t& a : right) a = a < 0 ? a + y.ndim() : a;
   for (const int64_t a : left)
     if (a < 0 || a >= x.ndim())
-      refuse("tensordot", str("axis ", a, " is out of range for ", x.type()));
+      reject("tensordot", str("axis ", a, " is out of range for ", x.type()));
   for (const int64_t a : right)
     if (a < 0 || a >= y.ndim())
-      refuse("tensordot", str("axis ", a, " is out of range for ", y.type()));
+      reject("tensordot", str("axis ", a, " is out of range for ", y.type()));
   return {contract(x, y, left, right)};
 }
 
@@ -246,7 +246,7 @@ Tensors decompose_vecdot(CallContext& c) {
 Tensors decompose_bilinear(CallContext& c) {
   const Tensor &x1 = c.operand(0), &x2 = c.operand(1), &weight = c.operand(2);
   if (x1.ndim() != 2 || x2.ndim() != 2 || weight.ndim() != 3)
-    refuse("bilinear", str("x1 and x2 must be 2-D and weight 3-D, not ", x1.type(), ", ", x2.type(),
+    reject("bilinear", str("x1 and x2 must be 2-D and weight 3-D, not ", x1.type(), ", ", x2.type(),
                            ", ", weight.type()));
   const Dim outputs = weight.dim(0);
   const Tensor turned =
@@ -268,7 +268,7 @@ Tensors decompose_trace(CallContext& c) {
 Tensors decompose_cov(CallContext& c) {
   const auto a = c.attrs_as<CovAttrs>();
   Tensor x = c.operand(0);
-  if (x.ndim() < 1 || x.ndim() > 2) refuse("cov", str("x must be 1-D or 2-D, not ", x.type()));
+  if (x.ndim() < 1 || x.ndim() > 2) reject("cov", str("x must be 1-D or 2-D, not ", x.type()));
   const bool vector = x.ndim() < 2;
   if (vector)
     x = ops::reshape(x, Shape{1, -1});
@@ -279,13 +279,13 @@ Tensors decompose_cov(CallContext& c) {
     const char* const name = c.op().operands()[i].name;
     const Tensor& given = c.operand(i);
     if (given.ndim() != 1 || given.dim(0).equals(x.dim(1)) == false)
-      refuse("cov", str(name, " must have one weight for each of the ", x.dim(1),
+      reject("cov", str(name, " must have one weight for each of the ", x.dim(1),
                         " observations, not ", given.type()));
     if (!given.is_concrete()) continue;
     const Array values = given.array().on_host();
     for (int64_t k = 0; k < values.size(); ++k)
       if (values.number(k) < 0)
-        refuse("cov", str(name, " has the negative weight ", values.number(k)));
+        reject("cov", str(name, " has the negative weight ", values.number(k)));
   }
   Tensor weights;
   if (c.has(1)) weights = ops::cast(c.operand(1), x.dtype());
@@ -419,7 +419,7 @@ std::string expand_ellipsis(const std::string& term, int64_t rank, const std::st
   const int64_t count = rank < 0 ? static_cast<int64_t>(ellipsis.size())
                                  : rank - static_cast<int64_t>(term.size()) + 3;
   if (count < 0 || count > static_cast<int64_t>(ellipsis.size()))
-    refuse("einsum", str("the term '", term, "' does not fit a tensor of rank ", rank));
+    reject("einsum", str("the term '", term, "' does not fit a tensor of rank ", rank));
   return term.substr(0, dots) + ellipsis.substr(ellipsis.size() - static_cast<size_t>(count)) +
          term.substr(dots + 3);
 }
@@ -435,7 +435,7 @@ Tensors decompose_einsum(CallContext& c) {
   const auto arrow = equation.find("->");
   const auto terms = split(equation.substr(0, arrow), ',');
   if (terms.size() != operands.size())
-    refuse("einsum", str("'", a.equation, "' has ", terms.size(), " terms for ", operands.size(),
+    reject("einsum", str("'", a.equation, "' has ", terms.size(), " terms for ", operands.size(),
                          " tensors"));
   // Control characters name the axes of an ellipsis.
   int64_t widest = 0;
@@ -450,10 +450,10 @@ Tensors decompose_einsum(CallContext& c) {
   for (size_t i = 0; i < terms.size(); ++i) {
     const std::string letters = expand_ellipsis(terms[i], operands[i].ndim(), ellipsis);
     if (static_cast<int64_t>(letters.size()) != operands[i].ndim())
-      refuse("einsum", str("the term '", terms[i], "' does not fit ", operands[i].type()));
+      reject("einsum", str("the term '", terms[i], "' does not fit ", operands[i].type()));
     for (const char letter : letters) {
       if (!std::isalpha(static_cast<unsigned char>(letter)) && !has(ellipsis, letter))
-        refuse("einsum",
+        reject("einsum",
                str("'", std::string(1, letter), "' in '", a.equation, "' is not a letter"));
       ++seen[letter];
     }
@@ -470,7 +470,7 @@ Tensors decompose_einsum(CallContext& c) {
   }
   for (const char letter : out)
     if (!seen.count(letter) || std::count(out.begin(), out.end(), letter) > 1)
-      refuse("einsum",
+      reject("einsum",
              str("the result of '", a.equation, "' names an axis twice, or one that no term has"));
 
   Lettered result = inputs[0];

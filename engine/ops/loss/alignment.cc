@@ -24,13 +24,13 @@ Tensor in_compute_type(const Tensor& x) {
 }
 
 Tensor int64_of(std::string_view op, const char* name, const Tensor& x, int64_t rank) {
-  if (x.ndim() != rank) refuse(op, name, " must have ", rank, " dimensions, not ", x.type());
+  if (x.ndim() != rank) reject(op, name, " must have ", rank, " dimensions, not ", x.type());
   return ops::cast(x, DType::kI64);
 }
 
 int64_t constant_size(std::string_view op, const Tensor& x, int64_t axis) {
   if (!x.dim(axis).is_constant() || x.dim(axis).value() > kMaxSteps)
-    refuse(op, "the gradient of the gradient needs a constant number of steps up to ", kMaxSteps,
+    reject(op, "the gradient of the gradient needs a constant number of steps up to ", kMaxSteps,
            ", not ", x.dim(axis));
   return x.dim(axis).value();
 }
@@ -102,7 +102,7 @@ Tensors ctc_forward(CallContext& c, const CtcStates& s, const Tensors& emitted) 
 Tensors ctc_emitted(CallContext& c, const CtcStates& s) {
   Tensors out;
   const int64_t steps = constant_size(c.op().name(), c.operand(0), 0);
-  if (steps == 0) refuse(c.op().name(), "log_probs ", c.operand(0).type(), " has no steps");
+  if (steps == 0) reject(c.op().name(), "log_probs ", c.operand(0).type(), " has no steps");
   for (int64_t t = 0; t < steps; ++t)
     out.push_back(ops::gather_along(at(c.operand(0), 0, t), s.classes, 1));
   return out;
@@ -140,7 +140,7 @@ using Lattice = std::vector<Tensors>;
 Lattice lattice_of(std::string_view op, const Tensor& x) {
   const int64_t steps = constant_size(op, x, 1), places = constant_size(op, x, 2);
   if (steps * places > kMaxSteps)
-    refuse(op, "the gradient of the gradient needs at most ", kMaxSteps,
+    reject(op, "the gradient of the gradient needs at most ", kMaxSteps,
            " steps times labels, not ", steps * places);
   Lattice out(static_cast<size_t>(steps));
   for (int64_t t = 0; t < steps; ++t)
@@ -207,7 +207,7 @@ Tensors decompose_ctc_loss(CallContext& c) {
   const auto a = c.attrs_as<CtcLossAttrs>();
   constexpr const char* kName = "ctc_loss";
   Tensor x = in_compute_type(c.operand(0));
-  if (x.ndim() != 3) refuse(kName, "log_probs must be [steps, batch, classes], not ", x.type());
+  if (x.ndim() != 3) reject(kName, "log_probs must be [steps, batch, classes], not ", x.type());
   const Tensor labels = int64_of(kName, "labels", c.operand(1), 2),
                lengths = int64_of(kName, "input_lengths", c.operand(2), 1),
                label_lengths = int64_of(kName, "label_lengths", c.operand(3), 1);
@@ -271,16 +271,16 @@ Tensors decompose_rnnt_loss(CallContext& c) {
   constexpr const char* kName = "rnnt_loss";
   const Tensor x = in_compute_type(c.operand(0));
   if (x.ndim() != 4)
-    refuse(kName, "input must be [batch, steps, length + 1, classes], not ", x.type());
+    reject(kName, "input must be [batch, steps, length + 1, classes], not ", x.type());
   const Tensor label = int64_of(kName, "label", c.operand(1), 2),
                lengths = int64_of(kName, "input_lengths", c.operand(2), 1),
                label_lengths = int64_of(kName, "label_lengths", c.operand(3), 1);
   const Dim places = label.dim(1);
   if (label.dim(0).equals(x.dim(0)) == false || x.dim(2).equals(places + 1) == false)
-    refuse(kName, "label ", label.type(), " does not match input ", x.type());
+    reject(kName, "label ", label.type(), " does not match input ", x.type());
   check_32_bits(kName, "blank", a.blank);
   if (a.blank < 0 || x.dim(3).less(a.blank + 1) == true)
-    refuse(kName, "blank ", a.blank, " is not one of the ", x.dim(3), " classes");
+    reject(kName, "blank ", a.blank, " is not one of the ", x.dim(3), " classes");
   const Tensor blank = at(x, 3, a.blank);
   const Tensor index = ops::expand(ops::reshape(label, {label.dim(0), Dim(1), places, Dim(1)}),
                                    {x.dim(0), x.dim(1), places, Dim(1)});
@@ -294,7 +294,7 @@ Tensors decompose_rnnt_loss(CallContext& c) {
 Tensors decompose_rnnt_alignment(CallContext& c) {
   const std::string_view op = c.op().name();
   const Lattice blank = lattice_of(op, c.operand(0)), label = lattice_of(op, c.operand(1));
-  if (blank.empty()) refuse(op, "there are no steps");
+  if (blank.empty()) reject(op, "there are no steps");
   const Tensor all = stacked(rnnt_forward(blank, label)) + c.operand(0);
   return {-ops::sum(all * rnnt_end(c.operand(0), c.operand(2), c.operand(3)), Axes{1, 2})};
 }
@@ -312,7 +312,7 @@ Tensors vjp_rnnt_alignment(VjpContext& c) {
 Tensors decompose_rnnt_occupancy(CallContext& c) {
   const std::string_view op = c.op().name();
   const Lattice blank = lattice_of(op, c.operand(0)), label = lattice_of(op, c.operand(1));
-  if (blank.empty()) refuse(op, "there are no steps");
+  if (blank.empty()) reject(op, "there are no steps");
   const Tensor end = rnnt_end(c.operand(0), c.operand(2), c.operand(3));
   const Lattice alpha = rnnt_forward(blank, label), ends = lattice_of(op, end);
   const Tensor total = ops::sum((stacked(alpha) + c.operand(0)) * end, Axes{1, 2});

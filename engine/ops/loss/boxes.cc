@@ -21,7 +21,7 @@ struct Sides {
 
 Sides sides_of(std::string_view op, std::string_view name, const Tensor& boxes) {
   if (boxes.ndim() < 1 || boxes.dim(-1).equals(Dim(4)) == false)
-    refuse(op, name, " must be boxes [..., 4], not ", boxes.type());
+    reject(op, name, " must be boxes [..., 4], not ", boxes.type());
   const auto side = [&](int64_t i) {
     return ops::squeeze(slice_axis(boxes, boxes.ndim() - 1, i, i + 1), Axes{-1});
   };

@@ -24,12 +24,12 @@ namespace {
 Tensor class_labels(std::string_view op, const Tensor& label, const Dim& rows) {
   const bool column = label.ndim() == 2 && is_one(label.dim(1));
   if ((label.ndim() != 1 && !column) || label.dim(0).equals(rows) == false)
-    refuse(op, "label must be [", rows, "] or [", rows, ", 1], not ", label.type());
+    reject(op, "label must be [", rows, "] or [", rows, ", 1], not ", label.type());
   return ops::cast(flat(label), DType::kI64);
 }
 
 void check_matrix(std::string_view op, const char* name, const Tensor& x) {
-  if (x.ndim() != 2) refuse(op, name, " must be a matrix, not ", x.type());
+  if (x.ndim() != 2) reject(op, name, " must be a matrix, not ", x.type());
 }
 
 }  // namespace
@@ -41,9 +41,9 @@ Tensors decompose_hsigmoid_loss(CallContext& c) {
   check_matrix(kName, "input", x);
   check_matrix(kName, "weight", weight);
   if (weight.dim(1).equals(x.dim(1)) == false)
-    refuse(kName, "weight ", weight.type(), " does not match input ", x.type());
+    reject(kName, "weight ", weight.type(), " does not match input ", x.type());
   const Tensor label = class_labels(kName, c.operand(1), x.dim(0));
-  if (c.has(4) != c.has(5)) refuse(kName, "path_table and path_code must come together");
+  if (c.has(4) != c.has(5)) reject(kName, "path_table and path_code must come together");
   Tensor node, bit, inside;  // along the path, [n, length]
   if (c.has(4)) {
     node = ops::cast(c.operand(4), DType::kI64);
@@ -51,14 +51,14 @@ Tensors decompose_hsigmoid_loss(CallContext& c) {
     check_matrix(kName, "path_table", node);
     check_matrix(kName, "path_code", bit);
     if (!same_shape(node.shape(), bit.shape()) || node.dim(0).equals(x.dim(0)) == false)
-      refuse(kName, "path_table ", node.type(), " and path_code ", bit.type(),
+      reject(kName, "path_table ", node.type(), " and path_code ", bit.type(),
              " do not match input ", x.type());
     inside = ops::greater_equal(node, integer(0));
   } else {
     if (a.num_classes < 2 || a.num_classes > int64_t{1} << 40)
-      refuse(kName, "num_classes must be at least 2, not ", a.num_classes);
+      reject(kName, "num_classes must be at least 2, not ", a.num_classes);
     if (weight.dim(0).less(a.num_classes - 1) == true)
-      refuse(kName, "weight ", weight.type(), " has fewer rows than num_classes - 1");
+      reject(kName, "weight ", weight.type(), " has fewer rows than num_classes - 1");
     const auto length =
         static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(2 * a.num_classes - 1))) - 1;
     const Tensor code = ops::unsqueeze(label + integer(a.num_classes), {1});
@@ -75,7 +75,7 @@ Tensors decompose_hsigmoid_loss(CallContext& c) {
   if (c.has(3)) {
     const Tensor bias = flat(c.operand(3));
     if (bias.dim(0).equals(weight.dim(0)) == false)
-      refuse(kName, "bias ", c.operand(3).type(), " does not match weight ", weight.type());
+      reject(kName, "bias ", c.operand(3).type(), " does not match weight ", weight.type());
     logit = logit + ops::reshape(ops::index_select(bias, row, 0), {x.dim(0), length});
   }
   const Tensor kept = mask_of(inside, logit);
@@ -90,7 +90,7 @@ Tensors decompose_margin_cross_entropy(CallContext& c) {
   constexpr const char* kName = "margin_cross_entropy";
   const Tensor& logits = c.operand(0);
   if (!a.group.is_none() && !(a.group.is_bool() && !a.group.as_bool()))
-    refuse(kName, "classes divided over processes (group) are not supported");
+    reject(kName, "classes divided over processes (group) are not supported");
   check_matrix(kName, "logits", logits);
   const Tensor label = ops::unsqueeze(class_labels(kName, c.operand(1), logits.dim(0)), {1});
   const Tensor own = ops::gather_along(logits, label, 1);
@@ -114,10 +114,10 @@ Tensors decompose_nce(CallContext& c) {
   const int64_t drawn = a.num_neg_samples.value_or(10);
   if (a.num_total_classes < 1 || weight.dim(0).equals(a.num_total_classes) == false ||
       weight.dim(1).equals(x.dim(1)) == false)
-    refuse(kName, "weight must be [", a.num_total_classes, ", ", x.dim(1), "], not ",
+    reject(kName, "weight must be [", a.num_total_classes, ", ", x.dim(1), "], not ",
            weight.type());
   if (drawn < 1 || drawn > 1 << 20)
-    refuse(kName, "num_neg_samples must be from 1 to 2^20, not ", drawn);
+    reject(kName, "num_neg_samples must be from 1 to 2^20, not ", drawn);
   const Tensor label = ops::unsqueeze(class_labels(kName, c.operand(1), x.dim(0)), {1});
   const DType dtype = x.dtype();
   const auto classes = static_cast<double>(a.num_total_classes);
@@ -125,10 +125,10 @@ Tensors decompose_nce(CallContext& c) {
   Tensor noise;
   std::function<Tensor(const Tensor&)> probability;
   if (a.sampler == "custom_dist") {
-    if (!c.has(5)) refuse(kName, "sampler custom_dist needs custom_dist");
+    if (!c.has(5)) reject(kName, "sampler custom_dist needs custom_dist");
     const Tensor dist = ops::cast(flat(c.operand(5)), dtype);
     if (dist.dim(0).equals(a.num_total_classes) == false)
-      refuse(kName, "custom_dist ", c.operand(5).type(), " does not match ", a.num_total_classes,
+      reject(kName, "custom_dist ", c.operand(5).type(), " does not match ", a.num_total_classes,
              " classes");
     noise = ops::multinomial(ops::expand(ops::unsqueeze(dist, {0}), {x.dim(0), dist.dim(0)}), drawn,
                              true);
@@ -172,8 +172,8 @@ Tensors decompose_triplet_margin_with_distance_loss(CallContext& c) {
   const auto a = c.attrs_as<TripletMarginWithDistanceLossAttrs>();
   constexpr const char* kName = "triplet_margin_with_distance_loss";
   if (!a.distance_function.is_none())
-    refuse(kName, "distance_function must be none: the distance is Euclidean");
-  if (a.margin < 0) refuse(kName, "margin must not be negative, not ", a.margin);
+    reject(kName, "distance_function must be none: the distance is Euclidean");
+  if (a.margin < 0) reject(kName, "margin must not be negative, not ", a.margin);
   const Tensor &x = c.operand(0), &positive = c.operand(1), &negative = c.operand(2);
   require_same_shape(kName, "input", x, "positive", positive);
   require_same_shape(kName, "input", x, "negative", negative);
@@ -194,21 +194,21 @@ Tensors decompose_adaptive_log_softmax_with_loss(CallContext& c) {
                               : class_labels(kName, c.operand(1), x.dim(0));
   const Tensors tails = c.list(3);
   const auto clusters = static_cast<int64_t>(a.cutoffs.size()) - 1;
-  if (clusters < 0) refuse(kName, "cutoffs must not be empty");
+  if (clusters < 0) reject(kName, "cutoffs must not be empty");
   for (size_t i = 0; i < a.cutoffs.size(); ++i)
     if (a.cutoffs[i] <= (i == 0 ? 0 : a.cutoffs[i - 1]))
-      refuse(kName, "cutoffs must be positive and grow");
+      reject(kName, "cutoffs must be positive and grow");
   if (static_cast<int64_t>(tails.size()) != 2 * clusters)
-    refuse(kName, "tail_weights must be ", clusters, " pairs of matrices, not ", tails.size(),
+    reject(kName, "tail_weights must be ", clusters, " pairs of matrices, not ", tails.size(),
            " tensors");
   const int64_t first = a.cutoffs[0];
   if (c.operand(2).ndim() != 2 || c.operand(2).dim(1).equals(first + clusters) == false)
-    refuse(kName, "head_weight must be [", x.dim(1), ", ", first + clusters, "], not ",
+    reject(kName, "head_weight must be [", x.dim(1), ", ", first + clusters, "], not ",
            c.operand(2).type());
   const Tensor head =
       ops::log_softmax(ops::linear(x, c.operand(2), c.has(4) ? c.operand(4) : Tensor()), 1);
   // A class of a cluster is that of the cluster in the head, times its own in the cluster. A label
-  // out of range is refused as an index.
+  // out of range is rejected as an index.
   Tensor in_head = label, tail;
   for (int64_t i = 0; i < clusters; ++i) {
     const auto at = static_cast<size_t>(i);
@@ -218,7 +218,7 @@ Tensors decompose_adaptive_log_softmax_with_loss(CallContext& c) {
     const Tensor log_probs =
         ops::log_softmax(ops::matmul(ops::matmul(x, tails[2 * at]), tails[2 * at + 1]), 1);
     if (log_probs.dim(1).equals(high - low) == false)
-      refuse(kName, "the matrices of cluster ", i, " give ", log_probs.dim(1), " classes, not ",
+      reject(kName, "the matrices of cluster ", i, " give ", log_probs.dim(1), " classes, not ",
              high - low);
     const Tensor place = ops::where(own, label - integer(low), integer(0));
     const Tensor each =
@@ -239,7 +239,7 @@ Tensors decompose_adaptive_log_softmax_with_loss(CallContext& c) {
 
 Tensors decompose_soft_relu(CallContext& c) {
   const double limit = c.attrs_as<SoftReluAttrs>().threshold;
-  if (!(limit >= 0)) refuse("soft_relu", "threshold must not be negative, not ", limit);
+  if (!(limit >= 0)) reject("soft_relu", "threshold must not be negative, not ", limit);
   return {ops::log1p(ops::exp(ops::clip(c.operand(0), -limit, limit)))};
 }
 
@@ -253,7 +253,7 @@ Tensors decompose_identity_loss(CallContext& c) {
                 "sum", "mean", "none",
                 ""}[static_cast<size_t>(how.as_int() >= 0 && how.as_int() < 3 ? how.as_int() : 3)];
   if (name != "sum" && name != "mean" && name != "none")
-    refuse("identity_loss", "reduction must be sum (0), mean (1) or none (2), not ", how);
+    reject("identity_loss", "reduction must be sum (0), mean (1) or none (2), not ", how);
   return {name == "none" ? ops::assign(x) : reduce_loss(x, name)};
 }
 
@@ -261,9 +261,9 @@ Tensors decompose_class_center_sample(CallContext& c) {
   const auto a = c.attrs_as<ClassCenterSampleAttrs>();
   constexpr const char* kName = "class_center_sample";
   if (!a.group.is_none() && !(a.group.is_bool() && !a.group.as_bool()))
-    refuse(kName, "classes divided over processes (group) are not supported");
+    reject(kName, "classes divided over processes (group) are not supported");
   if (a.num_samples < 1 || a.num_samples > a.num_classes)
-    refuse(kName, "num_samples must be from 1 to num_classes ", a.num_classes, ", not ",
+    reject(kName, "num_samples must be from 1 to num_classes ", a.num_classes, ", not ",
            a.num_samples);
   const Tensor label = class_labels(kName, c.operand(0), c.operand(0).dim(0));
   const Tensor hits = ops::index_add(full_of({Dim(a.num_classes)}, 0, DType::kF32), label, 0,

@@ -246,7 +246,7 @@ Tensors decompose_softmax_with_cross_entropy(CallContext& c) {
   Tensor label = c.operand(1);
   const int64_t axis = a.axis < 0 ? a.axis + logits.ndim() : a.axis;
   if (axis < 0 || axis >= logits.ndim())
-    refuse("softmax_with_cross_entropy", "axis ", a.axis, " is out of range for ", logits.type());
+    reject("softmax_with_cross_entropy", "axis ", a.axis, " is out of range for ", logits.type());
   if (!a.soft_label && label.ndim() == logits.ndim() - 1) label = ops::unsqueeze(label, {axis});
   Tensor loss = ops::cross_entropy(logits, label, {}, a.ignore_index, "none", a.soft_label, axis);
   if (loss.ndim() < logits.ndim()) loss = ops::unsqueeze(loss, {axis});

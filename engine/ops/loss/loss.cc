@@ -38,7 +38,7 @@ void require_same_shape(std::string_view op, std::string_view x_name, const Tens
   bool same = x.ndim() == y.ndim();
   for (int64_t i = 0; same && i < x.ndim(); ++i) same = x.dim(i).equals(y.dim(i)).value_or(true);
   if (!same)
-    refuse(op, x_name, " is ", x.type(), ", ", y_name, " is ", y.type(),
+    reject(op, x_name, " is ", x.type(), ", ", y_name, " is ", y.type(),
            ": expected equal shapes; index, squeeze or reshape one of them");
 }
 
@@ -48,7 +48,7 @@ void require_no_expansion(std::string_view op, std::string_view name, const Tens
   for (int64_t i = 1; fits && i <= factor.ndim(); ++i)
     fits = is_one(factor.dim(-i)) || factor.dim(-i).equals(loss.dim(-i)).value_or(true);
   if (!fits)
-    refuse(op, name, " is ", factor.type(), ", which does not broadcast to the shape of ",
+    reject(op, name, " is ", factor.type(), ", which does not broadcast to the shape of ",
            loss.type());
 }
 
@@ -217,7 +217,7 @@ Tensors decompose_dice_loss(CallContext& c) {
   bool fits = label.ndim() == x.ndim() && x.ndim() > 1 && label.dim(-1).equals(1) != false;
   for (int64_t i = 0; fits && i + 1 < x.ndim(); ++i) fits = label.dim(i).equals(x.dim(i)) != false;
   if (!fits)
-    refuse("dice_loss", "expected a label of input's shape with a last axis of size 1, found ",
+    reject("dice_loss", "expected a label of input's shape with a last axis of size 1, found ",
            label.type(), " for ", x.type());
   const Tensor flat = ops::squeeze(label, Axes{-1});
   const Tensor hot = ops::cast(ops::one_hot(flat, x.dim(-1).value()), x.dtype());
@@ -300,14 +300,14 @@ Tensors decompose_multi_margin_loss(CallContext& c) {
   const auto a = c.attrs_as<MultiMarginLossAttrs>();
   const Tensor &x = c.operand(0), &label = c.operand(1);
   if (x.ndim() != 2 || label.ndim() != 1)
-    refuse("multi_margin_loss", "expected input [n, classes] and label [n], found ", x.type(),
+    reject("multi_margin_loss", "expected input [n, classes] and label [n], found ", x.type(),
            " and ", label.type());
   if (x.dim(0).equals(label.dim(0)) == false)
-    refuse("multi_margin_loss", "input ", x.type(), " and label ", label.type(), " differ in n");
+    reject("multi_margin_loss", "input ", x.type(), " and label ", label.type(), " differ in n");
   if (c.has(2) && c.operand(2).dim(-1).equals(x.dim(1)) == false)
-    refuse("multi_margin_loss", "weight ", c.operand(2).type(), " does not fit the classes of ",
+    reject("multi_margin_loss", "weight ", c.operand(2).type(), " does not fit the classes of ",
            x.type());
-  if (a.p != 1 && a.p != 2) refuse("multi_margin_loss", "p must be 1 or 2, not ", a.p);
+  if (a.p != 1 && a.p != 2) reject("multi_margin_loss", "p must be 1 or 2, not ", a.p);
   const Tensor place = ops::unsqueeze(ops::cast(label, DType::kI64), {1});
   const Tensor right = ops::gather_along(x, place, 1);
   Tensor each = x - right + a.margin;
@@ -327,7 +327,7 @@ Tensors decompose_multi_label_margin_loss(CallContext& c) {
   require_same_shape("multi_label_margin_loss", "input", x, "label", label);
   const bool one = x.ndim() == 1;
   if (!one && x.ndim() != 2)
-    refuse("multi_label_margin_loss", "expected [n, classes] or [classes], found ", x.type());
+    reject("multi_label_margin_loss", "expected [n, classes] or [classes], found ", x.type());
   if (one) {
     x = ops::unsqueeze(x, {0});
     label = ops::unsqueeze(label, {0});

@@ -227,7 +227,7 @@ Tensors decompose_frexp(CallContext& c) {
 Tensors decompose_multigammaln(CallContext& c) {
   const int64_t p = c.attrs_as<MultigammalnAttrs>().p;
   const Tensor& x = c.operand(0);
-  if (p < 1 || p > 1024) refuse("multigammaln", "p must lie in [1, 1024], not ", p);
+  if (p < 1 || p > 1024) reject("multigammaln", "p must lie in [1, 1024], not ", p);
   const auto dimension = static_cast<double>(p);
   Tensor sum = ops::lgamma(x) + dimension * (dimension - 1) / 4 * std::log(std::numbers::pi);
   for (int64_t i = 1; i < p; ++i) sum = sum + ops::lgamma(x - static_cast<double>(i) / 2);

@@ -255,7 +255,7 @@ Tensors decompose_rrelu(CallContext& c) {
   const auto a = c.attrs_as<RreluAttrs>();
   const Tensor& x = c.operand(0);
   if (!(a.lower >= 0 && a.lower <= a.upper && a.upper <= 1))
-    refuse("rrelu", "0 <= lower <= upper <= 1 is needed, not ", a.lower, " and ", a.upper);
+    reject("rrelu", "0 <= lower <= upper <= 1 is needed, not ", a.lower, " and ", a.upper);
   const Tensor scaled =
       a.training ? x * ops::cast(ops::uniform(x.shape(), {}, a.lower, a.upper), x.dtype())
                  : x * ((a.lower + a.upper) / 2);

@@ -20,16 +20,16 @@ Shape output_sizes(const char* op, const AttrValue& value, const Tensor& x, int6
                    size_t n) {
   Shape out;
   if (value.is_list() && value.as_list().size() != n && value.as_list().size() != 1)
-    refuse(op, "output_size must be a number or ", n, ", not ", value);
+    reject(op, "output_size must be a number or ", n, ", not ", value);
   for (size_t i = 0; i < n; ++i) {
     const AttrValue& each =
         value.is_list() ? value.as_list().at(value.as_list().size() == n ? i : 0) : value;
     const Dim kept = x.dim(first + static_cast<int64_t>(i));
     const Dim size = each.is_none() ? kept : Dim(each.as_int());
-    if (size.less(1).value_or(false)) refuse(op, "output_size must be positive, not ", size);
+    if (size.less(1).value_or(false)) reject(op, "output_size must be positive, not ", size);
     constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
     if (Dim(kMax).less(size).value_or(false))
-      refuse(op, "output_size must be ", kMax, " at most, not ", size);
+      reject(op, "output_size must be ", kMax, " at most, not ", size);
     out.push_back(size);
   }
   return out;
@@ -49,8 +49,8 @@ std::pair<Dim, Dim> adaptive_window(const Dim& size, int64_t i, int64_t count) {
 
 /// The number of windows of an axis, which a decomposition writes out one by one.
 int64_t window_total(const char* op, const Dim& out) {
-  if (!out.is_constant()) refuse(op, "output_size ", out, " must be known");
-  if (out.value() > 4096) refuse(op, "an axis has at most 4096 windows, not ", out);
+  if (!out.is_constant()) reject(op, "output_size ", out, " must be known");
+  if (out.value() > 4096) reject(op, "an axis has at most 4096 windows, not ", out);
   return out.value();
 }
 
@@ -91,7 +91,7 @@ Tensor adaptive_mean(const char* op, Tensor x, const AttrValue& size, int64_t fi
   for (size_t i = 0; i < n; ++i) {
     const int64_t axis = first + static_cast<int64_t>(i), in = x.dim(axis).value();
     if (out[i] > kMaxWeights / std::max<int64_t>(in, 1))
-      refuse(op, "output_size ", out[i], " is too large for an axis of ", in, " elements");
+      reject(op, "output_size ", out[i], " is too large for an axis of ", in, " elements");
     std::vector<double> matrix(static_cast<size_t>(out[i] * in), 0.0);
     for (int64_t o = 0; o < out[i]; ++o) {
       const int64_t begin = o * in / out[i], end = ((o + 1) * in + out[i] - 1) / out[i];
@@ -142,7 +142,7 @@ Tensors adaptive_max(const char* op, const Tensor& x, const Shape& sizes) {
   const int64_t rows = x.dim(2).value(), columns = x.dim(3).value();
   if (rows % out[0] == 0 && columns % out[1] == 0)
     return ops::max_pool2d(x, pair_of(rows / out[0], columns / out[1]));
-  if (out[0] * out[1] > 4096) refuse(op, "uneven windows are offered for at most 4096 of them");
+  if (out[0] * out[1] > 4096) reject(op, "uneven windows are offered for at most 4096 of them");
   Tensors values, places;
   for (int64_t i = 0; i < out[0]; ++i)
     for (int64_t j = 0; j < out[1]; ++j) {

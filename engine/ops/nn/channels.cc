@@ -8,7 +8,7 @@
 namespace paddle::rules {
 
 void check_rank(const char* op, const Tensor& x, int64_t rank) {
-  if (x.ndim() != rank) refuse(op, "x must have ", rank, " dimensions, not ", x.type());
+  if (x.ndim() != rank) reject(op, "x must have ", rank, " dimensions, not ", x.type());
 }
 
 bool channels_last(const std::string& format) { return format.size() > 2 && format.back() == 'C'; }
@@ -70,7 +70,7 @@ Tensor from_channels_first(const Tensor& x, const std::string& format) {
 
 Tensor volume_operand(CallContext& c, const std::string& format) {
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 5) refuse(c.op().name(), "x must have 5 dimensions, not ", x.type());
+  if (x.ndim() != 5) reject(c.op().name(), "x must have 5 dimensions, not ", x.type());
   return to_channels_first(x, format);
 }
 

@@ -34,7 +34,7 @@ struct Window {
 
 Window window_of(const std::string& op, const Tensor& weight, const AttrValue& stride,
                  const AttrValue& dilation) {
-  if (weight.ndim() != 5) refuse(op, "weight must have 5 dimensions, not ", weight.type());
+  if (weight.ndim() != 5) reject(op, "weight must have 5 dimensions, not ", weight.type());
   return {{weight.dim(2).value(), weight.dim(3).value(), weight.dim(4).value()},
           window_sizes(stride, 3, op + ": stride"),
           window_sizes(dilation, 3, op + ": dilation")};
@@ -84,7 +84,7 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
   const Axes border = transposed_padding(a.padding, {x.dim(2), x.dim(3), x.dim(4)}, kernel, stride,
                                          dilation, a.data_format == "NDHWC", name);
   if (extra[0] < 0 || extra[0] >= std::max(stride[0], dilation[0]))
-    refuse(op.name(), "output_padding ", extra[0], " must be below stride ", stride[0]);
+    reject(op.name(), "output_padding ", extra[0], " must be below stride ", stride[0]);
   const Dim least =
       (x.dim(2) - 1) * stride[0] - border[0] - border[1] + (kernel[0] - 1) * dilation[0] + 1;
   Dim depth = least + extra[0];
@@ -94,10 +94,10 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
     depth = size[0];
     plane_size = int_list({size[1], size[2]});
     if (depth.less(least).value_or(false) || !depth.less(least + stride[0]).value_or(true))
-      refuse(op.name(), "output_size ", depth, " must lie in [", least, ", ", least + stride[0],
+      reject(op.name(), "output_size ", depth, " must lie in [", least, ", ", least + stride[0],
              ")");
   }
-  if (depth.less(1).value_or(false)) refuse(op.name(), "the result would be empty");
+  if (depth.less(1).value_or(false)) reject(op.name(), "the result would be empty");
   // Each depth slice of the kernel adds its planes to the full result, which is then cropped.
   const Dim reach = (x.dim(2) - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1;
   const Dim whole = maximum(reach, depth + border[0]);
@@ -118,7 +118,7 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
                                    {(x.dim(2) - 1) * stride[0] + first + 1}, {stride[0]});
     sum = sum.defined() ? sum + placed : placed;
   }
-  if (!sum.defined()) refuse(op.name(), "the kernel ", w.type(), " is empty");
+  if (!sum.defined()) reject(op.name(), "the kernel ", w.type(), " is empty");
   const Tensor cut = slice_axis(sum, 2, border[0], depth + border[0]);
   return {from_channels_first(with_bias(cut, c.operand(2)), a.data_format)};
 }

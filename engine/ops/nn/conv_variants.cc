@@ -22,7 +22,7 @@ Tensors decompose_conv1d(CallContext& c) {
   const auto a = c.attrs_as<Conv1dAttrs>();
   const Tensor &x = c.operand(0), &w = c.operand(1);
   check_rank("conv1d", x, 3);
-  if (w.ndim() != 3) refuse("conv1d", "weight must have 3 dimensions, not ", w.type());
+  if (w.ndim() != 3) reject("conv1d", "weight must have 3 dimensions, not ", w.type());
   const bool last = a.data_format == "NLC";
   const int64_t stride = window_sizes(a.stride, 1, "conv1d: stride")[0];
   const int64_t dilation = window_sizes(a.dilation, 1, "conv1d: dilation")[0];
@@ -39,13 +39,13 @@ Tensors decompose_conv2d_transpose(CallContext& c) {
   const Tensor &x = c.operand(0), &w = c.operand(1);
   const char* op = "conv2d_transpose";
   check_rank(op, x, 4);
-  if (w.ndim() != 4) refuse(op, "weight must have 4 dimensions, not ", w.type());
+  if (w.ndim() != 4) reject(op, "weight must have 4 dimensions, not ", w.type());
   const bool last = a.data_format == "NHWC";
   const int64_t first = last ? 1 : 2, channel = last ? 3 : 1;
   if (x.dim(channel).equals(w.dim(0)) == false)
-    refuse(op, "x has ", x.dim(channel), " channels, weight ", w.type(), " takes ", w.dim(0));
+    reject(op, "x has ", x.dim(channel), " channels, weight ", w.type(), " takes ", w.dim(0));
   if (a.groups < 1 || modulo(w.dim(0), a.groups).constant().value_or(0) != 0)
-    refuse(op, w.dim(0), " channels do not divide into ", a.groups, " groups");
+    reject(op, w.dim(0), " channels do not divide into ", a.groups, " groups");
   const auto stride = window_sizes(a.stride, 2, "conv2d_transpose: stride");
   const auto dilation = window_sizes(a.dilation, 2, "conv2d_transpose: dilation");
   const auto extra = window_sizes(a.output_padding, 2, "conv2d_transpose: output_padding");
@@ -59,15 +59,15 @@ Tensors decompose_conv2d_transpose(CallContext& c) {
     wanted = window_sizes(a.output_size, 2, "conv2d_transpose: output_size");
   for (size_t i = 0; i < 2; ++i) {
     if (extra[i] < 0 || extra[i] >= std::max(stride[i], dilation[i]))
-      refuse(op, "output_padding ", extra[i], " must be below stride ", stride[i]);
+      reject(op, "output_padding ", extra[i], " must be below stride ", stride[i]);
     Dim& d = shape[static_cast<size_t>(first) + i];
     const Dim least = (d - 1) * stride[i] - padding[2 * i] - padding[2 * i + 1] +
                       (kernel[i] - 1) * dilation[i] + 1;
     if (!wanted.empty() && (Dim(wanted[i]).less(least).value_or(false) ||
                             !Dim(wanted[i]).less(least + stride[i]).value_or(true)))
-      refuse(op, "output_size ", wanted[i], " must lie in [", least, ", ", least + stride[i], ")");
+      reject(op, "output_size ", wanted[i], " must lie in [", least, ", ", least + stride[i], ")");
     d = wanted.empty() ? least + extra[i] : Dim(wanted[i]);
-    if (d.less(1).value_or(false)) refuse(op, "the result would be empty");
+    if (d.less(1).value_or(false)) reject(op, "the result would be empty");
   }
   Tensor y =
       ops::conv2d_input_grad(w, x, shape, stride, padding, dilation, a.groups, a.data_format);
@@ -79,7 +79,7 @@ Tensors decompose_conv1d_transpose(CallContext& c) {
   const auto a = c.attrs_as<Conv1dTransposeAttrs>();
   const Tensor &x = c.operand(0), &w = c.operand(1);
   check_rank("conv1d_transpose", x, 3);
-  if (w.ndim() != 3) refuse("conv1d_transpose", "weight must have 3 dimensions, not ", w.type());
+  if (w.ndim() != 3) reject("conv1d_transpose", "weight must have 3 dimensions, not ", w.type());
   const bool last = a.data_format == "NLC";
   AttrValue padding = a.padding;
   if (!padding.is_string())

@@ -36,7 +36,7 @@ Tensors decompose_dropout2d(CallContext& c) {
 Tensors decompose_dropout3d(CallContext& c) {
   const auto a = c.attrs_as<Dropout3dAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 5) refuse(c.op().name(), "x must have 5 dimensions, not ", x.type());
+  if (x.ndim() != 5) reject(c.op().name(), "x must have 5 dimensions, not ", x.type());
   return {ops::dropout(x, a.p, Axes{0, a.data_format == "NDHWC" ? 4 : 1}, a.training)};
 }
 

@@ -20,13 +20,13 @@ namespace {
 /// one repeat their last element.
 Tensor window_indices(std::string_view op, const Dim& size, int64_t count, int64_t kernel,
                       const Tensor& random) {
-  if (!size.is_constant()) refuse(op, "the sizes of x must be constant");
+  if (!size.is_constant()) reject(op, "the sizes of x must be constant");
   const int64_t in = size.value();
   if (count < 1 || count > in || kernel > in - count + 1)
-    refuse(op, count, " windows of ", std::max<int64_t>(kernel, 1), " do not fit ", in,
+    reject(op, count, " windows of ", std::max<int64_t>(kernel, 1), " do not fit ", in,
            " elements");
   if (kernel > 0 && count == 1 && in > kernel)
-    refuse(op, "one window of kernel_size ", kernel, " does not cover ", in, " elements");
+    reject(op, "one window of kernel_size ", kernel, " does not cover ", in, " elements");
   // In float32, as in other implementations: the places of windows depend on the rounding.
   const int64_t steps = count - (kernel > 0 ? 1 : 0);
   const float alpha =
@@ -58,14 +58,14 @@ Tensors fractional_pool(CallContext& c, size_t n, const AttrValue& output_size,
   const std::string_view op = c.op().name();
   Tensor x = c.operand(0);
   const auto spatial = static_cast<int64_t>(n);
-  if (x.ndim() != spatial + 2) refuse(op, "x must have ", n + 2, " dimensions, not ", x.type());
+  if (x.ndim() != spatial + 2) reject(op, "x must have ", n + 2, " dimensions, not ", x.type());
   if (random_u && !(*random_u > 0 && *random_u < 1))
-    refuse(op, "random_u must be between 0 and 1, not ", *random_u);
+    reject(op, "random_u must be between 0 and 1, not ", *random_u);
   const Axes kernel =
       kernel_size.is_none() ? Axes(n, 0) : window_sizes(kernel_size, n, str(op, ": kernel_size"));
   for (const int64_t k : kernel)
     if (k < 0 || (k == 0 && !kernel_size.is_none()))
-      refuse(op, "kernel_size must be positive, not ", k);
+      reject(op, "kernel_size must be positive, not ", k);
   const Tensor u = random_u ? full_of({}, *random_u, DType::kF32)
                             : ops::uniform(Shape(), DType::kF32, 1e-6, 1.0);
   const Shape given = x.shape();
@@ -75,7 +75,7 @@ Tensors fractional_pool(CallContext& c, size_t n, const AttrValue& output_size,
     AttrValue each = output_size;
     if (output_size.is_list()) {
       if (output_size.as_list().size() != n)
-        refuse(op, "output_size must be a number or ", n, " numbers, not ", output_size);
+        reject(op, "output_size must be a number or ", n, " numbers, not ", output_size);
       each = output_size.as_list()[i];
     }
     const Dim& size = given[i + 2];

@@ -16,16 +16,16 @@ namespace {
 /// Groups of channels to mean 0 and variance 1, then an affine map per channel.
 Tensor normalized_groups(const char* op, const Tensor& given, int64_t groups, double epsilon,
                          const Tensor& weight, const Tensor& bias, const std::string& format) {
-  if (given.ndim() < 2) refuse(op, "x must have at least 2 dimensions, not ", given.type());
+  if (given.ndim() < 2) reject(op, "x must have at least 2 dimensions, not ", given.type());
   const bool last = given.ndim() > 2 && channels_last(format);
   const Tensor x = last ? first_channels(given) : given;
   const Dim channels = x.dim(1);
   if (groups < 1 || modulo(channels, groups).constant().value_or(0) != 0)
-    refuse(op, channels, " channels do not divide into ", groups, " groups");
+    reject(op, channels, " channels do not divide into ", groups, " groups");
   for (const Tensor& t : {weight, bias})
     if (t.defined() &&
         (t.ndim() > 1 || element_count(std::span<const Dim>(t.shape())).equals(channels) == false))
-      refuse(op, "weight and bias must be [", channels, "], not ", t.type());
+      reject(op, "weight and bias must be [", channels, "], not ", t.type());
   Dim each = floor_divide(channels, groups);
   for (int64_t i = 2; i < x.ndim(); ++i) each = each * x.dim(i);
   const Tensor rows = ops::reshape(x, {x.dim(0), Dim(groups), each});
@@ -47,7 +47,7 @@ Tensors decompose_group_norm(CallContext& c) {
 Tensors decompose_instance_norm(CallContext& c) {
   const auto a = c.attrs_as<InstanceNormAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() < 2) refuse("instance_norm", "x must have at least 2 dimensions, not ", x.type());
+  if (x.ndim() < 2) reject("instance_norm", "x must have at least 2 dimensions, not ", x.type());
   const bool last = x.ndim() > 2 && channels_last(a.data_format);
   if (!a.use_input_stats && c.has(1) && c.has(2)) {
     const Tensor mean = per_channel(c.operand(1), x.ndim(), last),
@@ -67,11 +67,11 @@ Tensors decompose_rms_norm(CallContext& c) {
   const auto count =
       static_cast<int64_t>(a.normalized_shape.is_list() ? a.normalized_shape.as_list().size() : 1);
   if (count < 1 || count > given.ndim())
-    refuse("rms_norm", "cannot normalize ", count, " axes of ", given.type());
+    reject("rms_norm", "cannot normalize ", count, " axes of ", given.type());
   const auto sizes = a.normalized_shape.as_dims();
   for (int64_t i = 0; i < count; ++i)
     if (given.dim(i - count).equals(sizes[static_cast<size_t>(i)]) == false)
-      refuse("rms_norm", "normalized_shape ", a.normalized_shape, " is not the end of ",
+      reject("rms_norm", "normalized_shape ", a.normalized_shape, " is not the end of ",
              given.type());
   const bool narrow = given.dtype() == DType::kF16 || given.dtype() == DType::kBF16;
   const Tensor x = narrow ? ops::cast(given, DType::kF32) : given;
@@ -90,14 +90,14 @@ Tensors decompose_local_response_norm(CallContext& c) {
   const auto a = c.attrs_as<LocalResponseNormAttrs>();
   const Tensor& x = c.operand(0);
   if (x.ndim() < 3)
-    refuse("local_response_norm", "x must have at least 3 dimensions, not ", x.type());
-  if (a.size < 1) refuse("local_response_norm", "size must be positive, not ", a.size);
+    reject("local_response_norm", "x must have at least 3 dimensions, not ", x.type());
+  if (a.size < 1) reject("local_response_norm", "size must be positive, not ", a.size);
   const int64_t axis = channels_last(a.data_format) ? x.ndim() - 1 : 1;
   // Neighbors beyond the channels are zeros.
   constexpr int64_t kMaxNeighbors = 1 << 12;
   const int64_t channels = x.dim(axis).constant().value_or(kMaxNeighbors);
   if (a.size > kMaxNeighbors && channels >= kMaxNeighbors)
-    refuse("local_response_norm", "size must be at most ", kMaxNeighbors, ", not ", a.size);
+    reject("local_response_norm", "size must be at most ", kMaxNeighbors, ", not ", a.size);
   const int64_t before = std::min(a.size / 2, channels),
                 after = std::min((a.size - 1) / 2, channels);
   std::vector<int64_t> border(static_cast<size_t>(2 * x.ndim()), 0);

@@ -24,7 +24,7 @@ struct Windows {
         stride(step.is_none() ? kernel : window_sizes(step, 3, str(op.name(), ": stride"))) {
     for (size_t i = 0; i < 3; ++i)
       if (kernel[i] < 1 || stride[i] < 1)
-        refuse(op.name(), "kernel_size and stride must be positive");
+        reject(op.name(), "kernel_size and stride must be positive");
     border = window_padding(padding, {x.dim(2), x.dim(3), x.dim(4)}, kernel, stride, {1, 1, 1},
                             last, std::string(op.name()));
   }
@@ -143,7 +143,7 @@ Tensors decompose_adaptive_max_pool3d(CallContext& c) {
   AttrValue::List size =
       a.output_size.is_list() ? a.output_size.as_list() : AttrValue::List(3, a.output_size);
   if (size.size() != 3)
-    refuse(c.op().name(), "output_size must be a number or 3, not ", a.output_size);
+    reject(c.op().name(), "output_size must be a number or 3, not ", a.output_size);
   const Tensors planes =
       ops::adaptive_max_pool2d(stacked_planes(x), AttrValue::List{size[1], size[2]}, true);
   const Tensors lines =
@@ -157,7 +157,7 @@ Tensors decompose_adaptive_avg_pool3d(CallContext& c) {
   AttrValue::List size =
       a.output_size.is_list() ? a.output_size.as_list() : AttrValue::List(3, a.output_size);
   if (size.size() != 3)
-    refuse(c.op().name(), "output_size must be a number or 3, not ", a.output_size);
+    reject(c.op().name(), "output_size must be a number or 3, not ", a.output_size);
   const Tensor planes =
       ops::adaptive_avg_pool2d(stacked_planes(x), AttrValue::List{size[1], size[2]});
   const Tensor lines = ops::adaptive_avg_pool1d(lines_of(planes, x), AttrValue::List{size[0]});

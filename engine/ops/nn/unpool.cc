@@ -19,9 +19,9 @@ Tensors unpooled(CallContext& c, size_t n, const AttrValue& kernel_size, const A
   const Op& op = c.op();
   const std::string name(op.name());
   if (x.ndim() != static_cast<int64_t>(n) + 2)
-    refuse(op.name(), "x must have ", n + 2, " dimensions, not ", x.type());
+    reject(op.name(), "x must have ", n + 2, " dimensions, not ", x.type());
   if (!same_shape(places.shape(), x.shape()))
-    refuse(op.name(), "indices must have the shape of x ", x.type(), ", not ", places.type());
+    reject(op.name(), "indices must have the shape of x ", x.type(), ", not ", places.type());
   const auto kernel = window_sizes(kernel_size, n, name + ": kernel_size");
   const auto stride = step.is_none() ? kernel : window_sizes(step, n, name + ": stride");
   const auto border = window_sizes(padding, n, name + ": padding");
@@ -32,7 +32,7 @@ Tensors unpooled(CallContext& c, size_t n, const AttrValue& kernel_size, const A
     wanted = output_size.as_ints();
     if (wanted.size() == n + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
     if (wanted.size() != n)
-      refuse(op.name(), "output_size must have ", n, " numbers, not ", output_size);
+      reject(op.name(), "output_size must have ", n, " numbers, not ", output_size);
   }
   for (size_t i = 0; i < n; ++i) {
     Dim& d = shape[i + 2];
@@ -40,10 +40,10 @@ Tensors unpooled(CallContext& c, size_t n, const AttrValue& kernel_size, const A
     const Dim usual = (d - 1) * stride[i] - 2 * border[i] + kernel[i];
     if (!wanted.empty() && (Dim(wanted[i]).less(usual - stride[i] + 1).value_or(false) ||
                             !Dim(wanted[i]).less(usual + stride[i]).value_or(true)))
-      refuse(op.name(), "output_size ", wanted[i], " must be nearer than ", stride[i], " to ",
+      reject(op.name(), "output_size ", wanted[i], " must be nearer than ", stride[i], " to ",
              usual);
     d = wanted.empty() ? usual : Dim(wanted[i]);
-    if (d.less(1).value_or(false)) refuse(op.name(), "the result would be empty");
+    if (d.less(1).value_or(false)) reject(op.name(), "the result would be empty");
     to = to * d;
   }
   const Tensor empty = full_of({x.dim(0), x.dim(1), to}, 0, x.dtype());
@@ -79,7 +79,7 @@ Tensors decompose_max_unpool3d(CallContext& c) {
 Tensors decompose_lp_pool1d(CallContext& c) {
   const auto a = c.attrs_as<LpPool1dAttrs>();
   const Tensor& given = c.operand(0);
-  if (given.ndim() != 3) refuse(c.op().name(), "x must have 3 dimensions, not ", given.type());
+  if (given.ndim() != 3) reject(c.op().name(), "x must have 3 dimensions, not ", given.type());
   const bool last = a.data_format == "NLC";
   const Tensor x = last ? ops::transpose(given, {0, 2, 1}) : given;
   const std::string name(c.op().name());

@@ -234,24 +234,24 @@ void parse_weights(Entry& e, const YAML::Node& node, bool states) {
     Weight w;
     w.name = pair.first.as<std::string>();
     std::string text = pair.second.as<std::string>();
-    const auto refuse = [&](const std::string& why) {
+    const auto reject = [&](const std::string& why) {
       throw std::runtime_error(w.name + ": '" + text + "': " + why);
     };
     const auto arrow = text.find("<-");
     if (states != (arrow != std::string::npos))
-      refuse(states ? "a state ends in '<- RESULT'" : "only states end in '<- RESULT'");
+      reject(states ? "a state ends in '<- RESULT'" : "only states end in '<- RESULT'");
     if (states) w.state = trimmed(text.substr(arrow + 2));
     const std::string value = trimmed(text.substr(0, arrow));
     const auto open = value.find('[');
-    if (open == std::string::npos || value.back() != ']') refuse("expected 'INIT [SIZES]'");
+    if (open == std::string::npos || value.back() != ']') reject("expected 'INIT [SIZES]'");
     w.init = trimmed(value.substr(0, open));
     w.sizes = value.substr(open + 1, value.size() - open - 2);
     if (w.init != "zeros" && w.init != "ones" && w.init != "xavier_uniform" &&
         w.init.rfind("constant(", 0) != 0)
-      refuse("the initializer is zeros, ones, xavier_uniform or constant(ARGUMENT)");
+      reject("the initializer is zeros, ones, xavier_uniform or constant(ARGUMENT)");
     const auto updates = [&](const Result& r) { return r.name == w.state; };
     if (states && std::none_of(e.results.begin(), e.results.end(), updates))
-      refuse("it has no result '" + w.state + "'");
+      reject("it has no result '" + w.state + "'");
     e.weights.push_back(w);
   }
 }
@@ -374,25 +374,25 @@ void read_schema(const std::string& file, std::vector<Family>& families) {
 namespace {
 
 void check_entry(const Entry& e, const std::set<std::string>& all, std::set<std::string>& names) {
-  const auto refuse = [&](const std::string& why) {
+  const auto reject = [&](const std::string& why) {
     throw std::runtime_error(e.file + ": " + e.name + ": " + why);
   };
-  if (!names.insert(e.name).second) refuse("declared twice");
+  if (!names.insert(e.name).second) reject("declared twice");
   for (const std::string& o : e.overloads)
-    if (!all.count(o)) refuse("unknown overload '" + o + "'");
+    if (!all.count(o)) reject("unknown overload '" + o + "'");
   for (const std::string& image : e.images) {
     const auto named = [&](const auto& x) { return x.name == image; };
     if (std::none_of(e.params.begin(), e.params.end(), named) &&
         std::none_of(e.results.begin(), e.results.end(), named))
-      refuse("images: it has no parameter or result '" + image + "'");
+      reject("images: it has no parameter or result '" + image + "'");
   }
-  if (e.doc.empty()) refuse("has no doc");
-  if (e.infer.empty()) refuse("needs an inference rule");
+  if (e.doc.empty()) reject("has no doc");
+  if (e.infer.empty()) reject("needs an inference rule");
   const bool control =
       std::find(e.traits.begin(), e.traits.end(), "kControlFlow") != e.traits.end();
   if (e.kernel.empty() && e.decompose.empty() && !control)
-    refuse("has neither kernel nor decomposition");
-  if (e.vjp == "decomposition" && e.decompose.empty()) refuse("has no decomposition");
+    reject("has neither kernel nor decomposition");
+  if (e.vjp == "decomposition" && e.decompose.empty()) reject("has no decomposition");
 }
 
 }  // namespace

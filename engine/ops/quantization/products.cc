@@ -12,9 +12,9 @@ namespace paddle::rules {
 
 Tensor rounded_to_int8(std::string_view op, const Tensor& x, const Int8Rounding& r) {
   if (r.round_type != 0 && r.round_type != 1)
-    refuse(op, "quant_round_type must be 0 or 1, not ", r.round_type);
+    reject(op, "quant_round_type must be 0 or 1, not ", r.round_type);
   if (!(r.min_bound >= -128 && r.min_bound < r.max_bound && r.max_bound <= 127))
-    refuse(op, "quant_min_bound and quant_max_bound must be within -128 and 127, found ",
+    reject(op, "quant_min_bound and quant_max_bound must be within -128 and 127, found ",
            r.min_bound, " and ", r.max_bound);
   const Tensor whole =
       r.round_type == 0 ? ops::round(x) : ops::sign(x) * ops::floor(ops::abs(x) + 0.5);
@@ -41,15 +41,15 @@ Tensors decompose_quant_linear(CallContext& c) {
   const auto a = c.attrs_as<QuantLinearAttrs>();
   constexpr const char* kName = "quant_linear";
   const Tensor &x = c.operand(0), &w = c.operand(1);
-  if (a.padding_weights) refuse(kName, "padding_weights is not supported");
+  if (a.padding_weights) reject(kName, "padding_weights is not supported");
   if (a.in_num_col_dims < 1 || a.in_num_col_dims >= x.ndim())
-    refuse(kName, "in_num_col_dims must be from 1 to ", x.ndim() - 1, " for x ", x.type(), ", not ",
+    reject(kName, "in_num_col_dims must be from 1 to ", x.ndim() - 1, " for x ", x.type(), ", not ",
            a.in_num_col_dims);
-  if (w.ndim() != 2) refuse(kName, "w must be a matrix, not ", w.type());
-  if (!(a.scale_in > 0)) refuse(kName, "scale_in must be positive, not ", a.scale_in);
+  if (w.ndim() != 2) reject(kName, "w must be a matrix, not ", w.type());
+  if (!(a.scale_in > 0)) reject(kName, "scale_in must be positive, not ", a.scale_in);
   const auto scales = static_cast<int64_t>(a.scale_weights.size());
   if (scales != 1 && w.dim(1).equals(scales) != true)
-    refuse(kName, "scale_weights must be one number or one for each of the ", w.dim(1),
+    reject(kName, "scale_weights must be one number or one for each of the ", w.dim(1),
            " results, not ", scales);
   Shape shape(x.shape().begin(), x.shape().begin() + a.in_num_col_dims);
   const Dim rows = element_count(std::span<const Dim>(shape));
@@ -59,7 +59,7 @@ Tensors decompose_quant_linear(CallContext& c) {
                                        {a.quant_round_type, a.quant_max_bound, a.quant_min_bound});
   std::vector<double> factors;
   for (const double scale : a.scale_weights) {
-    if (!(scale > 0)) refuse(kName, "scale_weights must be positive, found ", scale);
+    if (!(scale > 0)) reject(kName, "scale_weights must be positive, found ", scale);
     factors.push_back(1 / (a.quant_max_bound * a.quant_max_bound * a.scale_in * scale));
   }
   Tensor y = ops::cast(ops::matmul_int8(whole, w), x.dtype()) *
@@ -68,13 +68,13 @@ Tensors decompose_quant_linear(CallContext& c) {
   if (a.activation_type == "relu")
     y = ops::relu(y);
   else if (!a.activation_type.empty())
-    refuse(kName, "activation_type must be '' or 'relu', not '", a.activation_type, "'");
+    reject(kName, "activation_type must be '' or 'relu', not '", a.activation_type, "'");
   return {ops::reshape(y, shape)};
 }
 
 Tensors decompose_linear_compress(CallContext& c) {
   const auto a = c.attrs_as<LinearCompressAttrs>();
-  if (a.bits != 8) refuse("linear_compress", "bits must be 8, not ", a.bits);
+  if (a.bits != 8) reject("linear_compress", "bits must be 8, not ", a.bits);
   const Tensor scale = c.has(2) ? c.operand(2) : Tensor(),
                bias = c.has(3) ? c.operand(3) : Tensor();
   if (a.algo == "weight_only")

@@ -15,14 +15,14 @@ namespace {
 
 /// The largest integer of a signed type of `bits`.
 double highest(std::string_view op, int64_t bits) {
-  if (bits < 2 || bits > 16) refuse(op, "bit_length must be from 2 to 16, not ", bits);
+  if (bits < 2 || bits > 16) reject(op, "bit_length must be from 2 to 16, not ", bits);
   return std::ldexp(1.0, static_cast<int>(bits) - 1) - 1;
 }
 
 /// x in whole steps of scale / most. round_type 0 rounds halves to even, 1 away from zero.
 Tensor steps(std::string_view op, const Tensor& x, const Tensor& scale, double most,
              int64_t round_type) {
-  if (round_type != 0 && round_type != 1) refuse(op, "round_type must be 0 or 1, not ", round_type);
+  if (round_type != 0 && round_type != 1) reject(op, "round_type must be 0 or 1, not ", round_type);
   const Tensor size = ops::maximum(ops::abs(scale), number(1e-30));
   const Tensor at = x / size * most;
   if (round_type == 0)
@@ -90,17 +90,17 @@ Tensor per_row(std::string_view op, const Tensor& scale, const Dim& rows, const 
                int64_t group) {
   if (group <= 0) return ops::reshape(scale, {Dim(1), columns});
   if (modulo(rows, group).constant().value_or(0) != 0)
-    refuse(op, "group_size ", group, " does not divide the ", rows, " rows");
+    reject(op, "group_size ", group, " does not divide the ", rows, " rows");
   const Dim groups = floor_divide(rows, group);
   if (scale.ndim() != 2 || scale.dim(0).equals(groups) == false)
-    refuse(op, "scale must be [", groups, ", ", columns, "], not ", scale.type());
+    reject(op, "scale must be [", groups, ", ", columns, "], not ", scale.type());
   return ops::reshape(ops::expand(ops::unsqueeze(scale, {1}), {groups, Dim(group), columns}),
                       {rows, columns});
 }
 
 /// Integers [n, k] as numbers [k, n].
 Tensor unpacked(std::string_view op, const Tensor& x, bool four_bits) {
-  if (x.ndim() != 2) refuse(op, "quantized weights must be a matrix, not ", x.type());
+  if (x.ndim() != 2) reject(op, "quantized weights must be a matrix, not ", x.type());
   if (!four_bits) return ops::transpose(x, {1, 0});
   const Tensor wide = ops::cast(x, DType::kI32);
   const Tensor high = ops::floor_divide(wide, integer(16));
@@ -160,7 +160,7 @@ Tensors decompose_fake_quantize_dequantize_moving_average_abs_max(CallContext& c
 
 Tensors decompose_fake_dequantize_max_abs(CallContext& c) {
   const double range = c.attrs_as<FakeDequantizeMaxAbsAttrs>().max_range;
-  if (!(range > 0)) refuse(c.op().name(), "max_range must be positive, not ", range);
+  if (!(range > 0)) reject(c.op().name(), "max_range must be positive, not ", range);
   return {c.operand(0) * ops::reshape(c.operand(1), Shape()) / range};
 }
 
@@ -170,7 +170,7 @@ Tensors decompose_fake_channel_wise_dequantize_max_abs(CallContext& c) {
   const Tensor& x = c.operand(0);
   const Tensors scales = c.list(1);
   if (scales.empty() || scales.size() > 2 || a.quant_bits.size() < scales.size())
-    refuse(op, "scales must be one or two tensors, with a number of bits each");
+    reject(op, "scales must be one or two tensors, with a number of bits each");
   const int64_t axis = axis_of(op, a.quant_axis, x.ndim());
   Shape along(x.shape().size(), Dim(1));
   along[static_cast<size_t>(axis)] = x.dim(axis);
@@ -184,17 +184,17 @@ Tensors decompose_weight_quantize(CallContext& c) {
   const auto a = c.attrs_as<WeightQuantizeAttrs>();
   constexpr const char* kName = "weight_quantize";
   Tensor x = c.operand(0);
-  if (x.ndim() != 2) refuse(kName, "x must be a matrix, not ", x.type());
+  if (x.ndim() != 2) reject(kName, "x must be a matrix, not ", x.type());
   if (x.dtype() != DType::kF64) x = ops::cast(x, DType::kF32);
   if (a.group_size != -1 && a.group_size != 64 && a.group_size != 128)
-    refuse(kName, "group_size must be -1, 64 or 128, not ", a.group_size);
+    reject(kName, "group_size must be -1, 64 or 128, not ", a.group_size);
   const bool four_bits = a.algo == "weight_only_int4";
   const double most = four_bits ? 7 : 127;
   const Dim rows = x.dim(0), columns = x.dim(1);
   Tensor scale;
   if (a.group_size > 0) {
     if (modulo(rows, a.group_size).constant().value_or(0) != 0)
-      refuse(kName, "group_size ", a.group_size, " does not divide the ", rows, " rows");
+      reject(kName, "group_size ", a.group_size, " does not divide the ", rows, " rows");
     scale = ops::max(ops::abs(ops::reshape(
                          x, {floor_divide(rows, a.group_size), Dim(a.group_size), columns})),
                      Axes{1}) /
@@ -209,7 +209,7 @@ Tensors decompose_weight_quantize(CallContext& c) {
   const DType kept = x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
   if (!four_bits) return {ops::cast(whole, DType::kI8), ops::cast(scale, kept)};
   if (modulo(columns, 2).constant().value_or(0) != 0)
-    refuse(kName, "weights of 4 bits need an even number of columns, not ", columns);
+    reject(kName, "weights of 4 bits need an even number of columns, not ", columns);
   const Tensor pairs =
       ops::reshape(ops::cast(whole, DType::kI32), {floor_divide(columns, 2), Dim(2), rows});
   const auto part = [&](int64_t i) {
@@ -233,7 +233,7 @@ Tensors decompose_weight_only_linear(CallContext& c) {
   constexpr const char* kName = "weight_only_linear";
   const Tensor& x = c.operand(0);
   if (a.weight_dtype != "int8" && a.weight_dtype != "int4")
-    refuse(kName, "weight_dtype must be int8 or int4, not '", a.weight_dtype, "'");
+    reject(kName, "weight_dtype must be int8 or int4, not '", a.weight_dtype, "'");
   const Tensor weight = dequantized(kName, c.operand(1), c.has(3) ? c.operand(3) : Tensor(),
                                     a.weight_dtype == "int4", a.group_size, x.dtype());
   const Tensor y = ops::matmul(x, weight);
@@ -247,7 +247,7 @@ Tensors decompose_llm_int8_linear(CallContext& c) {
   const Tensor whole = ops::cast(unpacked(kName, c.operand(1), false), x.dtype());
   Axes rows;
   for (int64_t i = 0; i + 1 < x.ndim(); ++i) rows.push_back(i);
-  if (rows.empty()) refuse(kName, "x must have 2 dimensions or more, not ", x.type());
+  if (rows.empty()) reject(kName, "x must have 2 dimensions or more, not ", x.type());
   const Tensor large =
       mask_of(ops::greater_than(ops::max(ops::abs(x), rows, true), number(threshold)), x);
   const Tensor small = x * (1.0 - large);

@@ -210,7 +210,7 @@ Tensors decompose_reduce_as(CallContext& c) {
   bool fits = target.size() <= x.shape().size();
   for (size_t i = 0; fits && i < target.size(); ++i)
     fits = target[i].equals(1) != false || target[i].equals(x.shape()[lead + i]) != false;
-  if (!fits) refuse("reduce_as", x.type(), " does not reduce to ", text(target));
+  if (!fits) reject("reduce_as", x.type(), " does not reduce to ", text(target));
   const Tensor y = sum_to(x, target);
   return {y.is_same_cell(x) ? ops::assign(x) : y};
 }

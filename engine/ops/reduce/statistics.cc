@@ -34,7 +34,7 @@ bool is_full_float(DType d) { return d == DType::kF32 || d == DType::kF64; }
 bool are_last(const OptionalAxes& axes, int64_t rank) {
   if (rank == 0) return false;
   if (!axes) return true;
-  if (std::ssize(*axes) > rank) return false;  // some are out of range, which the sum refuses
+  if (std::ssize(*axes) > rank) return false;  // some are out of range, which the sum rejects
   std::vector<int64_t> sorted;
   for (const int64_t axis : *axes) sorted.push_back(axis < 0 ? axis + rank : axis);
   std::sort(sorted.begin(), sorted.end());
@@ -270,10 +270,10 @@ Tensors decompose_cdist(CallContext& c) {
   const auto a = c.attrs_as<CdistAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
   if (x.ndim() < 2 || y.ndim() < 2)
-    refuse("cdist", "expected matrices, found ", x.type(), " and ", y.type());
+    reject("cdist", "expected matrices, found ", x.type(), " and ", y.type());
   if (x.dim(-1).equals(y.dim(-1)) == false)
-    refuse("cdist", "rows differ in length: ", x.type(), " and ", y.type());
-  if (!(a.p.as_double() >= 0)) refuse("cdist", "p must not be negative, not ", a.p);
+    reject("cdist", "rows differ in length: ", x.type(), " and ", y.type());
+  if (!(a.p.as_double() >= 0)) reject("cdist", "p must not be negative, not ", a.p);
   if (a.p.as_double() == 2 && is_full_float(x.dtype())) return {ops::euclidean_distances(x, y)};
   return {ops::vector_norm(ops::unsqueeze(x, {-2}) - ops::unsqueeze(y, {-3}), a.p, {{-1}})};
 }
@@ -281,9 +281,9 @@ Tensors decompose_cdist(CallContext& c) {
 Tensors decompose_pdist(CallContext& c) {
   const auto a = c.attrs_as<PdistAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 2) refuse("pdist", "expected a matrix, found ", x.type());
+  if (x.ndim() != 2) reject("pdist", "expected a matrix, found ", x.type());
   const int64_t n = x.dim(0).value();
-  if (n > 20000) refuse("pdist", "more than 20000 rows: ", n);
+  if (n > 20000) reject("pdist", "more than 20000 rows: ", n);
   std::vector<int64_t> first, second;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t k = i + 1; k < n; ++k) {
@@ -302,8 +302,8 @@ Tensors decompose_renorm(CallContext& c) {
   const Tensor& x = c.operand(0);
   const int64_t axis = a.axis < 0 ? a.axis + x.ndim() : a.axis;
   if (axis < 0 || axis >= x.ndim())
-    refuse("renorm", "axis ", a.axis, " is out of range for ", x.type());
-  if (!(a.p.as_double() > 0)) refuse("renorm", "p must be positive, not ", a.p);
+    reject("renorm", "axis ", a.axis, " is out of range for ", x.type());
+  if (!(a.p.as_double() > 0)) reject("renorm", "p must be positive, not ", a.p);
   Axes others;
   for (int64_t i = 0; i < x.ndim(); ++i)
     if (i != axis) others.push_back(i);

@@ -19,7 +19,7 @@ namespace {
 
 /// Uniform numbers in (0, 1], of the shape and float type of x.
 Tensor positive_uniform(std::string_view op, const Tensor& x) {
-  if (!is_float(x.dtype())) refuse(op, "x must be floating, not ", x.type());
+  if (!is_float(x.dtype())) reject(op, "x must be floating, not ", x.type());
   return 1.0 - ops::uniform(x.shape(), x.dtype(), 0, 1);
 }
 
@@ -50,7 +50,7 @@ Tensors decompose_binomial(CallContext& c) {
 
 Tensors decompose_exponential_(CallContext& c) {
   const double rate = c.attrs_as<ExponentialAttrs>().lam;
-  if (!(rate > 0)) refuse("exponential_", "lam must be positive, not ", rate);
+  if (!(rate > 0)) reject("exponential_", "lam must be positive, not ", rate);
   return {-ops::log(positive_uniform("exponential_", c.operand(0))) / rate};
 }
 
@@ -62,16 +62,16 @@ Tensors decompose_cauchy_(CallContext& c) {
 
 Tensors decompose_geometric_(CallContext& c) {
   const double p = c.attrs_as<GeometricAttrs>().probs;
-  if (!(p > 0 && p < 1)) refuse("geometric_", "probs must lie in (0, 1), not ", p);
+  if (!(p > 0 && p < 1)) reject("geometric_", "probs must lie in (0, 1), not ", p);
   return {ops::log(positive_uniform("geometric_", c.operand(0))) / std::log1p(-p)};
 }
 
 Tensors decompose_truncated_gaussian(CallContext& c) {
   const auto a = c.attrs_as<TruncatedGaussianAttrs>();
-  if (!(a.a < a.b)) refuse("truncated_gaussian", "a ", a.a, " must be below b ", a.b);
-  if (!(a.std >= 0)) refuse("truncated_gaussian", "std must not be negative, not ", a.std);
+  if (!(a.a < a.b)) reject("truncated_gaussian", "a ", a.a, " must be below b ", a.b);
+  if (!(a.std >= 0)) reject("truncated_gaussian", "std must not be negative, not ", a.std);
   const DType dtype = a.dtype.value_or(DType::kF32);
-  if (!is_float(dtype)) refuse("truncated_gaussian", "dtype must be floating, not ", text(dtype));
+  if (!is_float(dtype)) reject("truncated_gaussian", "dtype must be floating, not ", text(dtype));
   const double low = normal_cdf(a.a), high = normal_cdf(a.b);
   const Tensor u = ops::uniform(a.shape, DType::kF64, 0, 1) * (high - low) + low;
   const Tensor z = ops::erfinv(u * 2.0 - 1.0) * std::sqrt(2.0);
@@ -82,8 +82,8 @@ Tensors decompose_truncated_gaussian(CallContext& c) {
 Tensors decompose_top_p_sampling(CallContext& c) {
   const auto a = c.attrs_as<TopPSamplingAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 2) refuse("top_p_sampling", "x must be [batch, classes], not ", x.type());
-  if (a.return_top) refuse("top_p_sampling", "return_top is not offered");
+  if (x.ndim() != 2) reject("top_p_sampling", "x must be [batch, classes], not ", x.type());
+  if (a.return_top) reject("top_p_sampling", "return_top is not offered");
   const DType wide = DType::kF64;
   const Tensor limit = ops::reshape(ops::cast(c.operand(1), wide), {x.dim(0), Dim(1)});
   const Tensors sorted = ops::sort_pairs(x, 1, true);

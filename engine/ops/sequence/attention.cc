@@ -249,8 +249,8 @@ Tensors decompose_sequence_mask(CallContext& c) {
   const auto a = c.attrs_as<SequenceMaskAttrs>();
   const Tensor& x = c.operand(0);
   if (a.maxlen && *a.maxlen < 1)
-    refuse("sequence_mask", "maxlen must be positive, not ", *a.maxlen);
-  if (!is_integer(x.dtype())) refuse("sequence_mask", "x must be of integers, not ", x.type());
+    reject("sequence_mask", "maxlen must be positive, not ", *a.maxlen);
+  if (!is_integer(x.dtype())) reject("sequence_mask", "x must be of integers, not ", x.type());
   Tensor places;
   if (a.maxlen) {
     places = range_of(*a.maxlen, x.dtype());

@@ -53,22 +53,22 @@ Tensors decompose_beam_search(CallContext& c) {
   const auto a = c.attrs_as<BeamSearchAttrs>();
   constexpr const char* kName = "beam_search";
   const Tensor &pre_ids = c.operand(0), &pre_scores = c.operand(1), &scores = c.operand(3);
-  if (a.beam_size < 1) refuse(kName, "beam_size must be positive, not ", a.beam_size);
-  if (scores.ndim() != 2) refuse(kName, "scores must be [beams, candidates], not ", scores.type());
-  if (a.level != 0) refuse(kName, "level must be 0, not ", a.level);
+  if (a.beam_size < 1) reject(kName, "beam_size must be positive, not ", a.beam_size);
+  if (scores.ndim() != 2) reject(kName, "scores must be [beams, candidates], not ", scores.type());
+  if (a.level != 0) reject(kName, "level must be 0, not ", a.level);
   const Dim rows = scores.dim(0), candidates = scores.dim(1);
   if (modulo(rows, a.beam_size).constant().value_or(0) != 0)
-    refuse(kName, "the ", rows, " beams are not groups of ", a.beam_size);
+    reject(kName, "the ", rows, " beams are not groups of ", a.beam_size);
   if (element_count(std::span<const Dim>(pre_ids.shape())).equals(rows) == false ||
       element_count(std::span<const Dim>(pre_scores.shape())).equals(rows) == false)
-    refuse(kName, "pre_ids and pre_scores must have a number for each beam, not ", pre_ids.type(),
+    reject(kName, "pre_ids and pre_scores must have a number for each beam, not ", pre_ids.type(),
            " and ", pre_scores.type());
   Tensor ids =
       ops::expand(ops::unsqueeze(range_of(candidates, DType::kI64), {0}), {rows, candidates});
   if (c.has(2)) {
     ids = ops::cast(c.operand(2), DType::kI64);
     if (!same_shape(ids.shape(), scores.shape()))
-      refuse(kName, "ids ", ids.type(), " and scores ", scores.type(), " differ in shape");
+      reject(kName, "ids ", ids.type(), " and scores ", scores.type(), " differ in shape");
   }
   const Tensor before = ops::reshape(pre_scores, {rows, Dim(1)});
   const Tensor total = a.is_accumulated ? scores : before + ops::log(scores);

@@ -19,7 +19,7 @@ namespace {
 
 Tensor length_vector(std::string_view op, const char* name, const Tensor& x) {
   const bool column = x.ndim() == 2 && is_one(x.dim(1));
-  if (x.ndim() != 1 && !column) refuse(op, name, " must be 1-D, not ", x.type());
+  if (x.ndim() != 1 && !column) reject(op, name, " must be 1-D, not ", x.type());
   return ops::cast(flat(x), DType::kI64);
 }
 
@@ -32,7 +32,7 @@ struct Ragged {
 
   Ragged(std::string_view op, const Tensor& x, const Tensor& given, const char* name = "lengths")
       : values(x), lengths(length_vector(op, name, given)) {
-    if (x.ndim() == 0) refuse(op, "the rows must have at least one dimension");
+    if (x.ndim() == 0) reject(op, "the rows must have at least one dimension");
     rows = ops::sequence_rows(lengths, x.dim(0));
     starts = ops::cumsum(lengths, int64_t{0}) - lengths;
   }
@@ -82,7 +82,7 @@ Tensor pooled(const Ragged& r, std::string_view op, std::string how, double fill
     const Tensor size = ops::maximum(ops::cast(r.lengths, r.values.dtype()), number(1.0));
     out = sum / leading(how == "sqrt" ? ops::sqrt(size) : size, sum.ndim());
   } else if (how != "sum") {
-    refuse(op, "pool_type must be sum, average, sqrt, max, min, first or last, not '", how, "'");
+    reject(op, "pool_type must be sum, average, sqrt, max, min, first or last, not '", how, "'");
   }
   return unless_empty(r, out, fill);
 }
@@ -119,7 +119,7 @@ Tensors decompose_sequence_last_step(CallContext& c) {
 Tensors decompose_sequence_softmax(CallContext& c) {
   const Tensor& x = c.operand(0);
   if (!(x.ndim() == 1 || (x.ndim() == 2 && is_one(x.dim(1)))))
-    refuse("sequence_softmax", "input must be [total] or [total, 1], not ", x.type());
+    reject("sequence_softmax", "input must be [total] or [total, 1], not ", x.type());
   const Ragged r("sequence_softmax", flat(x), c.operand(1));
   const Tensor high = ops::detach(ops::segment_reduce(r.values, r.rows, r.count(), "max"));
   const Tensor e = ops::exp(r.values - r.of_row(high));
@@ -131,12 +131,12 @@ Tensors decompose_sequence_conv(CallContext& c) {
   constexpr const char* kName = "sequence_conv";
   const Tensor &x = c.operand(0), &weight = c.operand(2);
   if (x.ndim() != 2 || weight.ndim() != 2)
-    refuse(kName, "input and weight must be matrices, not ", x.type(), " and ", weight.type());
+    reject(kName, "input and weight must be matrices, not ", x.type(), " and ", weight.type());
   if (a.filter_size < 1 || a.filter_size > 4096)
-    refuse(kName, "filter_size must be from 1 to 4096, not ", a.filter_size);
-  if (a.filter_stride != 1) refuse(kName, "filter_stride must be 1, not ", a.filter_stride);
+    reject(kName, "filter_size must be from 1 to 4096, not ", a.filter_size);
+  if (a.filter_stride != 1) reject(kName, "filter_stride must be 1, not ", a.filter_stride);
   if (weight.dim(0).equals(x.dim(1) * a.filter_size) == false)
-    refuse(kName, "weight must have filter_size * width rows, not ", weight.type());
+    reject(kName, "weight must have filter_size * width rows, not ", weight.type());
   const Ragged r(kName, x, c.operand(1));
   const int64_t first = a.padding_start.value_or(-(a.filter_size / 2));
   check_32_bits(kName, "padding_start", first);
@@ -154,7 +154,7 @@ Tensors decompose_sequence_conv(CallContext& c) {
   const std::string act = a.act.value_or("");
   if (act == "relu") return {ops::maximum(out, number(0.0))};
   if (act == "tanh") return {ops::tanh(out)};
-  if (!act.empty()) refuse(kName, "act must be relu or tanh, not '", act, "'");
+  if (!act.empty()) reject(kName, "act must be relu or tanh, not '", act, "'");
   return {out};
 }
 
@@ -165,7 +165,7 @@ Tensors decompose_sequence_expand(CallContext& c) {
   const Tensor lengths = c.has(2) ? length_vector(kName, "x_lengths", c.operand(2))
                                   : full_of({x.dim(0)}, 1, DType::kI64);
   if (lengths.dim(0).equals(times.dim(0)) == false)
-    refuse(kName, "y_lengths ", times.type(), " do not match the ", lengths.dim(0),
+    reject(kName, "y_lengths ", times.type(), " do not match the ", lengths.dim(0),
            " sequences of x");
   const Ragged r(kName, x, lengths, "x_lengths");
   const Tensor repeated = ops::sequence_rows(times);
@@ -178,17 +178,17 @@ Tensors decompose_sequence_expand_as(CallContext& c) {
   constexpr const char* kName = "sequence_expand_as";
   const Tensor times = length_vector(kName, "y_lengths", c.operand(1));
   if (c.operand(0).ndim() == 0 || c.operand(0).dim(0).equals(times.dim(0)) == false)
-    refuse(kName, "x ", c.operand(0).type(), " must have a row for each of ", times.type());
+    reject(kName, "x ", c.operand(0).type(), " must have a row for each of ", times.type());
   return {ops::index_select(c.operand(0), ops::sequence_rows(times), 0)};
 }
 
 Tensors decompose_sequence_pad(CallContext& c) {
   const auto a = c.attrs_as<SequencePadAttrs>();
   constexpr const char* kName = "sequence_pad";
-  if (!a.maxlen || *a.maxlen < 0) refuse(kName, "maxlen must be given and not be negative");
+  if (!a.maxlen || *a.maxlen < 0) reject(kName, "maxlen must be given and not be negative");
   const int64_t most = *a.maxlen;
   const Ragged r(kName, c.operand(0), c.operand(1));
-  // Each row to its place; a longer sequence is refused as an index out of range.
+  // Each row to its place; a longer sequence is rejected as an index out of range.
   const Tensor place = r.place();
   const Tensor at = ops::where(ops::less_than(place, integer(most)), r.rows * integer(most) + place,
                                integer(INT64_MAX / 4));
@@ -207,7 +207,7 @@ Tensors decompose_sequence_unpad(CallContext& c) {
   const Tensor& x = c.operand(0);
   const Tensor lengths = length_vector(kName, "length", c.operand(1));
   if (x.ndim() < 2 || x.dim(0).equals(lengths.dim(0)) == false)
-    refuse(kName, "x must be [n, maxlen, ...] with a length for each row, not ", x.type(), " and ",
+    reject(kName, "x must be [n, maxlen, ...] with a length for each row, not ", x.type(), " and ",
            lengths.type());
   const Tensor most = dim_value(x.dim(1), DType::kI64);
   const Tensor starts = range_of(x.dim(0), DType::kI64) * most;
@@ -223,7 +223,7 @@ Tensors decompose_sequence_concat(CallContext& c) {
   constexpr const char* kName = "sequence_concat";
   const Tensors inputs = c.list(0), lengths = c.list(1);
   if (inputs.empty() || inputs.size() != lengths.size())
-    refuse(kName, "input and lengths must be lists of one length");
+    reject(kName, "input and lengths must be lists of one length");
   Tensors starts, sizes;
   Dim before = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -246,7 +246,7 @@ Tensors decompose_sequence_slice(CallContext& c) {
                length = length_vector(kName, "length", c.operand(3));
   for (const Tensor* t : {&offset, &length})
     if (t->dim(0).equals(r.count()) == false)
-      refuse(kName, "offset and length must have a number for each sequence, not ", t->type());
+      reject(kName, "offset and length must have a number for each sequence, not ", t->type());
   // A part beyond its sequence becomes an index out of range.
   const Tensor fits = ops::logical_and(ops::greater_equal(offset, integer(0)),
                                        ops::less_equal(offset + length, r.lengths));
@@ -263,13 +263,13 @@ Tensors decompose_sequence_reshape(CallContext& c) {
   const int64_t width = c.attrs_as<SequenceReshapeAttrs>().new_dim;
   constexpr const char* kName = "sequence_reshape";
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 2) refuse(kName, "input must be a matrix, not ", x.type());
-  if (width < 1) refuse(kName, "new_dim must be positive, not ", width);
+  if (x.ndim() != 2) reject(kName, "input must be a matrix, not ", x.type());
+  if (width < 1) reject(kName, "new_dim must be positive, not ", width);
   const Ragged r(kName, x, c.operand(1));
   const Tensor elements = r.lengths * dim_value(x.dim(1), DType::kI64);
   const Dim all = x.dim(0) * x.dim(1);
   if (modulo(all, width).constant().value_or(0) != 0)
-    refuse(kName, "the ", all, " elements do not divide into rows of ", width);
+    reject(kName, "the ", all, " elements do not divide into rows of ", width);
   const Tensor out = ops::reshape(x, {floor_divide(all, width), Dim(width)});
   return {out, ops::floor_divide(elements, integer(width))};
 }
@@ -279,9 +279,9 @@ Tensors decompose_sequence_enumerate(CallContext& c) {
   constexpr const char* kName = "sequence_enumerate";
   const Tensor& x = c.operand(0);
   if (a.win_size < 1 || a.win_size > 4096)
-    refuse(kName, "win_size must be from 1 to 4096, not ", a.win_size);
+    reject(kName, "win_size must be from 1 to 4096, not ", a.win_size);
   if (!(x.ndim() == 1 || (x.ndim() == 2 && is_one(x.dim(1)))))
-    refuse(kName, "input must be [total] or [total, 1], not ", x.type());
+    reject(kName, "input must be [total] or [total, 1], not ", x.type());
   const Ragged r(kName, flat(x), c.operand(1));
   const Tensor left = r.of_row(r.starts + r.lengths) - r.index();
   Tensors columns;
@@ -299,10 +299,10 @@ Tensors decompose_sequence_scatter(CallContext& c) {
   const Tensor& x = c.operand(0);
   const Tensor index = length_vector(kName, "index", c.operand(1));
   if (x.ndim() != 2 || c.operand(2).ndim() == 0)
-    refuse(kName, "input must be a matrix, not ", x.type());
+    reject(kName, "input must be a matrix, not ", x.type());
   const Ragged r(kName, flat(c.operand(2)), c.operand(3));
   if (index.dim(0).equals(r.total()) == false || r.count().equals(x.dim(0)) == false)
-    refuse(kName, "index ", index.type(), " does not match updates ", c.operand(2).type(),
+    reject(kName, "index ", index.type(), " does not match updates ", c.operand(2).type(),
            " or the lengths do not match input ", x.type());
   return {ops::scatter_nd_add(x, ops::stack({r.rows, index}, 1), r.values)};
 }

@@ -40,7 +40,7 @@ Tensors split_tensor(const char* op, const Tensor& x, const AttrValue& how, int6
   const int64_t n = how.as_int(), size = x.dim(axis).value();
   constexpr int64_t kMaxParts = 1 << 12;
   if (n <= 0 || n > kMaxParts)
-    refuse(op, "the number of parts must be from 1 to ", kMaxParts, ", not ", n);
+    reject(op, "the number of parts must be from 1 to ", kMaxParts, ", not ", n);
   std::vector<Dim> cuts;
   int64_t at = 0;
   for (int64_t i = 0; i + 1 < n; ++i) cuts.push_back(at += size / n + (i < size % n ? 1 : 0));
@@ -99,7 +99,7 @@ Tensors decompose_roll(CallContext& c) {
     return {ops::reshape(ops::roll(flat, a.shifts, Axes{0}), x.shape())};
   }
   if (a.shifts.size() != a.axis->size())
-    refuse("roll", a.shifts.size(), " shifts are given for ", a.axis->size(), " axes");
+    reject("roll", a.shifts.size(), " shifts are given for ", a.axis->size(), " axes");
   Tensor out = x;
   for (size_t i = 0; i < a.shifts.size(); ++i) {
     const int64_t axis = axis_of("roll", (*a.axis)[i], x.ndim());
@@ -115,10 +115,10 @@ Tensors decompose_roll(CallContext& c) {
 Tensors decompose_rot90(CallContext& c) {
   const auto a = c.attrs_as<Rot90Attrs>();
   const Tensor& x = c.operand(0);
-  if (a.axes.size() != 2) refuse("rot90", "axes must name two axes");
+  if (a.axes.size() != 2) reject("rot90", "axes must name two axes");
   const int64_t from = axis_of("rot90", a.axes[0], x.ndim()),
                 to = axis_of("rot90", a.axes[1], x.ndim());
-  if (from == to) refuse("rot90", "axes must be different");
+  if (from == to) reject("rot90", "axes must be different");
   switch (((a.k % 4) + 4) % 4) {
     case 0:
       return {ops::assign(x)};
@@ -140,7 +140,7 @@ Tensors decompose_tile(CallContext& c) {
   Shape apart, wide, joined;
   for (size_t i = 0; i < rank; ++i) {
     if (times[i].is_constant() && times[i].value() < 0)
-      refuse("tile", "repeat_times must not be negative");
+      reject("tile", "repeat_times must not be negative");
     apart.insert(apart.end(), {Dim(1), sizes[i]});
     wide.insert(wide.end(), {times[i], sizes[i]});
     joined.push_back(times[i] * sizes[i]);
@@ -157,11 +157,11 @@ Tensors decompose_repeat_interleave(CallContext& c) {
   if (x.ndim() == 0) x = ops::reshape(x, Shape{1});
   const std::vector<int64_t> repeats = a.repeats.as_ints();
   for (const int64_t n : repeats)
-    if (n < 0) refuse("repeat_interleave", "repeats must not be negative, found ", n);
+    if (n < 0) reject("repeat_interleave", "repeats must not be negative, found ", n);
   const Dim total = std::accumulate(repeats.begin(), repeats.end(), Dim(0));
   const Dim size = repeats.size() == 1 ? x.dim(axis) * total : total;
   if (a.output_size && size.equals(*a.output_size) == false)
-    refuse("repeat_interleave", "output_size is ", *a.output_size, ", the repeats give ", size);
+    reject("repeat_interleave", "output_size is ", *a.output_size, ", the repeats give ", size);
   if (repeats.size() == 1) {
     Shape wide = x.shape(), joined = x.shape();
     wide.insert(wide.begin() + axis + 1, Dim(repeats[0]));
@@ -169,7 +169,7 @@ Tensors decompose_repeat_interleave(CallContext& c) {
     return {ops::reshape(ops::expand(ops::unsqueeze(x, {axis + 1}), wide), joined)};
   }
   if (x.dim(axis).equals(static_cast<int64_t>(repeats.size())) == false)
-    refuse("repeat_interleave", repeats.size(), " repeats for an axis of ", x.dim(axis));
+    reject("repeat_interleave", repeats.size(), " repeats for an axis of ", x.dim(axis));
   Tensors pieces;
   for (size_t i = 0; i < repeats.size(); ++i) {
     Shape wide = x.shape();
@@ -211,13 +211,13 @@ Tensors decompose_moveaxis(CallContext& c) {
   const auto a = c.attrs_as<MoveaxisAttrs>();
   const Tensor& x = c.operand(0);
   if (a.source.size() != a.destination.size())
-    refuse("moveaxis", "source and destination differ in length");
+    reject("moveaxis", "source and destination differ in length");
   Axes perm(x.shape().size(), -1);
   std::vector<bool> used(x.shape().size(), false);
   for (size_t i = 0; i < a.source.size(); ++i) {
     const auto from = static_cast<size_t>(axis_of("moveaxis", a.source[i], x.ndim()));
     const auto to = static_cast<size_t>(axis_of("moveaxis", a.destination[i], x.ndim()));
-    if (used[from] || perm[to] >= 0) refuse("moveaxis", "an axis is named twice");
+    if (used[from] || perm[to] >= 0) reject("moveaxis", "an axis is named twice");
     used[from] = true;
     perm[to] = static_cast<int64_t>(from);
   }
@@ -232,14 +232,14 @@ Tensors decompose_moveaxis(CallContext& c) {
 
 Tensors decompose_t(CallContext& c) {
   const Tensor& x = c.operand(0);
-  if (x.ndim() > 2) refuse("t", "input must have at most two dimensions, not ", x.type());
+  if (x.ndim() > 2) reject("t", "input must have at most two dimensions, not ", x.type());
   return {x.ndim() < 2 ? ops::assign(x) : ops::transpose(x, {1, 0})};
 }
 
 Tensors decompose_matrix_transpose(CallContext& c) {
   const Tensor& x = c.operand(0);
   if (x.ndim() < 2)
-    refuse("matrix_transpose", "x must have at least two dimensions, not ", x.type());
+    reject("matrix_transpose", "x must have at least two dimensions, not ", x.type());
   return {exchanged(x, x.ndim() - 2, x.ndim() - 1)};
 }
 
@@ -270,7 +270,7 @@ Tensors decompose_unstack(CallContext& c) {
   const auto a = c.attrs_as<UnstackAttrs>();
   Tensors out = slices_along("unstack", c.operand(0), a.axis);
   if (a.num && *a.num != static_cast<int64_t>(out.size()))
-    refuse("unstack", "num is ", *a.num, ", the axis has ", out.size());
+    reject("unstack", "num is ", *a.num, ", the axis has ", out.size());
   return out;
 }
 
@@ -290,12 +290,12 @@ Tensors decompose_hsplit(CallContext& c) {
 }
 
 Tensors decompose_vsplit(CallContext& c) {
-  if (c.operand(0).ndim() < 2) refuse("vsplit", "x must have at least two dimensions");
+  if (c.operand(0).ndim() < 2) reject("vsplit", "x must have at least two dimensions");
   return split_tensor("vsplit", c.operand(0), c.attrs_as<VsplitAttrs>().num_or_indices, 0);
 }
 
 Tensors decompose_dsplit(CallContext& c) {
-  if (c.operand(0).ndim() < 3) refuse("dsplit", "x must have at least three dimensions");
+  if (c.operand(0).ndim() < 3) reject("dsplit", "x must have at least three dimensions");
   return split_tensor("dsplit", c.operand(0), c.attrs_as<DsplitAttrs>().num_or_indices, 2);
 }
 
@@ -325,7 +325,7 @@ Tensors decompose_meshgrid(CallContext& c) {
   const Tensors args = c.list(0);
   Shape full;
   for (const Tensor& x : args) {
-    if (x.ndim() > 1) refuse("meshgrid", "every tensor must be a vector, not ", x.type());
+    if (x.ndim() > 1) reject("meshgrid", "every tensor must be a vector, not ", x.type());
     full.push_back(x.ndim() == 0 ? Dim(1) : x.dim(0));
   }
   Tensors out;
@@ -349,19 +349,19 @@ Tensors decompose_crop(CallContext& c) {
   Shape starts, ends;
   if ((a.shape && a.shape->size() != x.shape().size()) ||
       (a.offsets && a.offsets->size() != x.shape().size()))
-    refuse("crop", "shape and offsets need ", x.ndim(), " numbers for ", x.type());
+    reject("crop", "shape and offsets need ", x.ndim(), " numbers for ", x.type());
   for (int64_t i = 0; i < x.ndim(); ++i) {
     const auto at = static_cast<size_t>(i);
     if ((a.offsets && (*a.offsets)[at].less(0).value_or(false)) ||
         (a.shape && (*a.shape)[at].less(-1).value_or(false)))
-      refuse("crop", "shape and offsets must not be negative (but -1 for the rest)");
+      reject("crop", "shape and offsets must not be negative (but -1 for the rest)");
     const Dim start = a.offsets ? (*a.offsets)[at] : Dim(0);
     const bool rest = !a.shape || (*a.shape)[at].constant() == -1;
     axes.push_back(i);
     starts.push_back(start);
     ends.push_back(rest ? x.dim(i) : start + (*a.shape)[at]);
     if (x.dim(i).less(ends.back()).value_or(false))
-      refuse("crop", "axis ", i, " of ", x.type(), " ends before ", ends.back());
+      reject("crop", "axis ", i, " of ", x.type(), " ends before ", ends.back());
   }
   return {ops::strided_slice(x, axes, starts, ends, Axes(axes.size(), 1))};
 }
@@ -370,7 +370,7 @@ Tensors decompose_block_diag(CallContext& c) {
   Tensors blocks;
   Dim columns = 0;
   for (const Tensor& x : c.list(0)) {
-    if (x.ndim() > 2) refuse("block_diag", "inputs must be matrices, not ", x.type());
+    if (x.ndim() > 2) reject("block_diag", "inputs must be matrices, not ", x.type());
     blocks.push_back(with_rank(x, 2));
     columns = columns + blocks.back().dim(1);
   }
@@ -438,11 +438,11 @@ Tensors decompose_narrow(CallContext& c) {
   const auto a = c.attrs_as<NarrowAttrs>();
   const Tensor& x = c.operand(0);
   if (a.dim < -x.ndim() || a.dim >= x.ndim())
-    refuse("narrow", "dim ", a.dim, " is out of range for ", x.type());
+    reject("narrow", "dim ", a.dim, " is out of range for ", x.type());
   const Dim size = x.dim(a.dim);
   const Dim start = a.start < 0 ? size + a.start : Dim(a.start);
   if (a.length < 0 || start.less(0).value_or(false) || size.less(start + a.length).value_or(false))
-    refuse("narrow", a.length, " elements from ", a.start, " do not lie in an axis of ", size);
+    reject("narrow", a.length, " elements from ", a.start, " do not lie in an axis of ", size);
   return {slice_axis(x, a.dim < 0 ? a.dim + x.ndim() : a.dim, start, start + a.length)};
 }
 
@@ -450,7 +450,7 @@ Tensors decompose_ravel(CallContext& c) { return {ops::reshape(c.operand(0), Sha
 
 Tensors decompose_cartesian_prod(CallContext& c) {
   const Tensors vectors = c.list(0);
-  if (vectors.empty()) refuse("cartesian_prod", "x is empty");
+  if (vectors.empty()) reject("cartesian_prod", "x is empty");
   for (const Tensor& x : vectors) check_vector("cartesian_prod", x);
   if (vectors.size() == 1) return {ops::assign(vectors[0])};
   Tensors columns;
@@ -462,18 +462,18 @@ Tensors decompose_combinations(CallContext& c) {
   const auto a = c.attrs_as<CombinationsAttrs>();
   const Tensor& x = c.operand(0);
   check_vector("combinations", x);
-  if (a.r < 0) refuse("combinations", "r must not be negative, not ", a.r);
+  if (a.r < 0) reject("combinations", "r must not be negative, not ", a.r);
   const int64_t n = x.dim(0).value(), step = a.with_replacement ? 0 : 1;
   if (a.r == 0) return {full_of({Dim(0)}, 0, x.dtype())};
   if (!a.with_replacement && a.r > n) return {full_of({Dim(0), Dim(a.r)}, 0, x.dtype())};
   constexpr int64_t kMaxLength = 1024;
-  if (a.r > kMaxLength) refuse("combinations", "r must be at most ", kMaxLength, ", not ", a.r);
+  if (a.r > kMaxLength) reject("combinations", "r must be at most ", kMaxLength, ", not ", a.r);
   std::vector<int64_t> rows;
   std::vector<int64_t> chosen;
   const auto choose = [&](auto&& self, int64_t first) -> void {
     if (static_cast<int64_t>(chosen.size()) == a.r) {
       rows.insert(rows.end(), chosen.begin(), chosen.end());
-      if (rows.size() > size_t{1} << 26) refuse("combinations", "more than 2^26 elements");
+      if (rows.size() > size_t{1} << 26) reject("combinations", "more than 2^26 elements");
       return;
     }
     for (int64_t i = first; i < n; ++i) {

@@ -77,7 +77,7 @@ Tensors decompose_diagonal_scatter(CallContext& c) {
   const auto a = c.attrs_as<DiagonalScatterAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
   const int64_t rank = x.ndim();
-  if (rank < 2) refuse("diagonal_scatter", "x must have at least two dimensions, not ", x.type());
+  if (rank < 2) reject("diagonal_scatter", "x must have at least two dimensions, not ", x.type());
   const int64_t row = axis_of("diagonal_scatter", a.axis1, rank),
                 column = axis_of("diagonal_scatter", a.axis2, rank);
   const Shape diagonal = ops::diagonal(x, a.offset, a.axis1, a.axis2).shape();
@@ -85,7 +85,7 @@ Tensors decompose_diagonal_scatter(CallContext& c) {
   for (size_t i = 0; fits && i < diagonal.size(); ++i)
     fits = y.shape()[i].equals(diagonal[i]) != false;
   if (!fits)
-    refuse("diagonal_scatter", "y is ", y.type(), ", the diagonal of x is ", text(diagonal));
+    reject("diagonal_scatter", "y is ", y.type(), ", the diagonal of x is ", text(diagonal));
   const int64_t along = a.offset >= 0 ? row : column, other = a.offset >= 0 ? column : row;
   std::vector<int64_t> border(static_cast<size_t>(2 * y.ndim()), 0);
   const Dim missing = x.dim(along) - y.dim(-1);
@@ -106,11 +106,11 @@ Tensors decompose_diagonal_scatter(CallContext& c) {
 Tensors decompose_diag_embed(CallContext& c) {
   const auto a = c.attrs_as<DiagEmbedAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() == 0) refuse("diag_embed", "input must have at least one dimension");
+  if (x.ndim() == 0) reject("diag_embed", "input must have at least one dimension");
   const int64_t rank = x.ndim() + 1;
   const int64_t row = axis_of("diag_embed", a.dim1, rank),
                 column = axis_of("diag_embed", a.dim2, rank);
-  if (row == column) refuse("diag_embed", "dim1 and dim2 are the same");
+  if (row == column) reject("diag_embed", "dim1 and dim2 are the same");
   const Dim n = x.dim(-1) + (a.offset < 0 ? -a.offset : a.offset);
   Shape shape(x.shape().begin(), x.shape().end() - 1);
   shape.insert(shape.begin() + std::min(row, column), n);
@@ -122,7 +122,7 @@ Tensors decompose_diag(CallContext& c) {
   const auto a = c.attrs_as<DiagAttrs>();
   const Tensor& x = c.operand(0);
   if (x.ndim() == 2) return {ops::diagonal(x, a.offset)};
-  if (x.ndim() > 2) refuse("diag", "x must have at most two dimensions, not ", x.type());
+  if (x.ndim() > 2) reject("diag", "x must have at most two dimensions, not ", x.type());
   const Tensor vector = x.ndim() == 0 ? ops::reshape(x, Shape{1}) : x;
   const Dim n = vector.dim(0) + (a.offset < 0 ? -a.offset : a.offset);
   return {ops::diagonal_scatter(full_of({n, n}, a.padding_value, x.dtype()), vector, a.offset)};
@@ -136,7 +136,7 @@ Tensors decompose_diagflat(CallContext& c) {
 namespace {
 
 Tensor triangle(const char* op, const Tensor& x, int64_t diagonal, bool lower) {
-  if (x.ndim() < 2) refuse(op, "x must have at least two dimensions, not ", x.type());
+  if (x.ndim() < 2) reject(op, "x must have at least two dimensions, not ", x.type());
   const Tensor number = diagonal_number(x, x.ndim() - 2, x.ndim() - 1),
                limit = Tensor::number(diagonal);
   const Tensor kept = lower ? ops::less_equal(number, limit) : ops::greater_equal(number, limit);

@@ -18,18 +18,18 @@
 namespace paddle::rules {
 namespace {
 
-/// True for the first axis, false for the last; others are refused.
+/// True for the first axis, false for the last; others are rejected.
 bool is_first_axis(std::string_view op, int64_t axis) {
-  if (axis != 0 && axis != -1) refuse(op, "axis must be 0 or -1, not ", axis);
+  if (axis != 0 && axis != -1) reject(op, "axis must be 0 or -1, not ", axis);
   return axis == 0;
 }
 
 /// [..., length] as frames [..., number, frame length].
 Tensor frames_of(std::string_view op, const Tensor& x, int64_t length, int64_t hop) {
   if (length < 1 || hop < 1)
-    refuse(op, "frame_length ", length, " and hop_length ", hop, " must be positive");
+    reject(op, "frame_length ", length, " and hop_length ", hop, " must be positive");
   if (x.dim(-1).less(length) == true)
-    refuse(op, "frames of ", length, " do not fit a signal of ", x.dim(-1));
+    reject(op, "frames of ", length, " do not fit a signal of ", x.dim(-1));
   return ops::unfold_axis(x, x.ndim() - 1, length, hop);
 }
 
@@ -42,15 +42,15 @@ struct Analysis {
 Analysis analysis_of(std::string_view op, int64_t n_fft, const std::optional<int64_t>& hop,
                      const std::optional<int64_t>& length, const Tensor& given, DType dtype) {
   constexpr int64_t kMax = int64_t{1} << 26;
-  if (n_fft < 1 || n_fft > kMax) refuse(op, "n_fft must be from 1 to ", kMax, ", not ", n_fft);
+  if (n_fft < 1 || n_fft > kMax) reject(op, "n_fft must be from 1 to ", kMax, ", not ", n_fft);
   const int64_t size = length.value_or(n_fft);
   if (size < 1 || size > n_fft)
-    refuse(op, "win_length must lie in [1, ", n_fft, "], not be ", size);
+    reject(op, "win_length must lie in [1, ", n_fft, "], not be ", size);
   const int64_t step = hop.value_or(n_fft / 4);
-  if (step < 1) refuse(op, "hop_length must be positive, not ", step);
+  if (step < 1) reject(op, "hop_length must be positive, not ", step);
   Tensor window = given.defined() ? given : full_of({Dim(size)}, 1, dtype);
   if (window.ndim() != 1 || window.dim(0).equals(size) == false)
-    refuse(op, "window must have ", size, " elements, not be ", window.type());
+    reject(op, "window must have ", size, " elements, not be ", window.type());
   window = ops::cast(window, is_complex(window.dtype()) ? window.dtype() : dtype);
   if (size < n_fft) {
     const int64_t left = (n_fft - size) / 2;
@@ -91,7 +91,7 @@ Tensors vjp_overlap_frames(VjpContext& c) {
 Tensors decompose_frame(CallContext& c) {
   const auto a = c.attrs_as<FrameAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() < 1) refuse("frame", "x must have at least one dimension");
+  if (x.ndim() < 1) reject("frame", "x must have at least one dimension");
   if (is_first_axis("frame", a.axis)) {
     const Tensor frames =
         frames_of("frame", ops::moveaxis(x, {0}, {-1}), a.frame_length, a.hop_length);
@@ -103,7 +103,7 @@ Tensors decompose_frame(CallContext& c) {
 Tensors decompose_overlap_add(CallContext& c) {
   const auto a = c.attrs_as<OverlapAddAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() < 2) refuse("overlap_add", "x must have at least two dimensions, not be ", x.type());
+  if (x.ndim() < 2) reject("overlap_add", "x must have at least two dimensions, not be ", x.type());
   if (is_first_axis("overlap_add", a.axis)) {
     const Tensor frames = ops::moveaxis(x, {0, 1}, {-2, -1});
     return {ops::moveaxis(ops::overlap_frames(frames, a.hop_length), {-1}, {0})};
@@ -116,16 +116,16 @@ Tensors decompose_stft(CallContext& c) {
   Tensor x = c.operand(0);
   const bool complex = is_complex(x.dtype());
   if (x.ndim() != 1 && x.ndim() != 2)
-    refuse("stft", "x must be [length] or [batch, length], not ", x.type());
+    reject("stft", "x must be [length] or [batch, length], not ", x.type());
   const Analysis analysis =
       analysis_of("stft", a.n_fft, a.hop_length, a.win_length, c.operand(1), real_type(x.dtype()));
   const bool halved = a.onesided;
   if (halved && (complex || is_complex(analysis.window.dtype())))
-    refuse("stft", "onesided must be false for complex numbers");
+    reject("stft", "onesided must be false for complex numbers");
   if (a.center) {
     const int64_t half = a.n_fft / 2;
     if (a.pad_mode == "reflect" && x.dim(-1).less(half + 1) == true)
-      refuse("stft", "n_fft ", a.n_fft, " needs a signal of more than ", half, " elements, not ",
+      reject("stft", "n_fft ", a.n_fft, " needs a signal of more than ", half, " elements, not ",
              x.type());
     // Reflection pads the spatial axes of images.
     const bool batch = x.ndim() == 2;
@@ -147,19 +147,19 @@ Tensors decompose_istft(CallContext& c) {
   const auto a = c.attrs_as<IstftAttrs>();
   const Tensor& x = c.operand(0);
   if (x.ndim() != 2 && x.ndim() != 3)
-    refuse("istft", "x must be [frequency, frame] or [batch, frequency, frame], not ", x.type());
+    reject("istft", "x must be [frequency, frame] or [batch, frequency, frame], not ", x.type());
   const DType real = real_type(x.dtype());
   const Analysis analysis =
       analysis_of("istft", a.n_fft, a.hop_length, a.win_length, c.operand(1), real);
   const int64_t bins = a.onesided ? a.n_fft / 2 + 1 : a.n_fft;
   if (x.dim(-2).equals(bins) == false)
-    refuse("istft", "n_fft ", a.n_fft, " has ", bins, " frequencies, x is ", x.type());
+    reject("istft", "n_fft ", a.n_fft, " has ", bins, " frequencies, x is ", x.type());
   if (a.return_complex && a.onesided)
-    refuse("istft", "onesided must be false where complex numbers are wanted");
+    reject("istft", "onesided must be false where complex numbers are wanted");
   if (!a.return_complex && is_complex(analysis.window.dtype()))
-    refuse("istft", "a complex window needs return_complex");
+    reject("istft", "a complex window needs return_complex");
   if (analysis.hop > a.n_fft)
-    refuse("istft", "hop_length ", analysis.hop, " is above n_fft ", a.n_fft);
+    reject("istft", "hop_length ", analysis.hop, " is above n_fft ", a.n_fft);
   Tensor frames = last_axes_swapped(x);
   const std::string norm = a.normalized ? "ortho" : "backward";
   const Axes last = {frames.ndim() - 1};
@@ -176,19 +176,19 @@ Tensors decompose_istft(CallContext& c) {
   const int64_t start = a.center ? a.n_fft / 2 : 0;
   Dim end = out.dim(-1);
   if (a.length) {
-    if (*a.length < 1) refuse("istft", "length must be positive, not ", *a.length);
+    if (*a.length < 1) reject("istft", "length must be positive, not ", *a.length);
     end = minimum(end, start + std::min(*a.length, std::numeric_limits<int64_t>::max() - start));
   } else if (a.center) {
     end = end - start;
   }
-  if (end.less(start + 1) == true) refuse("istft", "no element of the signal is left");
+  if (end.less(start + 1) == true) reject("istft", "no element of the signal is left");
   out = slice_axis(out, out.ndim() - 1, start, end);
   weight = slice_axis(weight, 0, start, end);
   if (weight.is_concrete()) {
     const Array sizes = weight.array().on_host();
     for (int64_t i = 0; i < sizes.size(); ++i)
       if (std::abs(sizes.complex_number(i)) < 1e-11)
-        refuse("istft", "the windows leave element ", i, " without weight");
+        reject("istft", "the windows leave element ", i, " without weight");
   }
   return {out / weight};
 }

@@ -13,7 +13,7 @@
 namespace paddle::rules {
 
 Tensor int64_of(std::string_view op, const char* name, const Tensor& x, int64_t rank) {
-  if (x.ndim() != rank) refuse(op, name, " must have ", rank, " dimensions, not ", x.type());
+  if (x.ndim() != rank) reject(op, name, " must have ", rank, " dimensions, not ", x.type());
   return ops::cast(x, DType::kI64);
 }
 
@@ -60,19 +60,19 @@ Coo::Coo(std::string_view name, const Tensor& given, const Tensor& elements, con
     : op(name), indices(int64_of(name, "indices", given, 2)), values(elements), shape(sizes) {
   const auto axes = indices.dim(0).constant();
   if (!axes || *axes < 1)
-    refuse(op, "indices must be [sparse axes, n] with at least one axis, not ", given.type());
-  if (values.ndim() < 1) refuse(op, "values must have at least one dimension");
+    reject(op, "indices must be [sparse axes, n] with at least one axis, not ", given.type());
+  if (values.ndim() < 1) reject(op, "values must have at least one dimension");
   if (indices.dim(1).equals(values.dim(0)) == false)
-    refuse(op, "there are ", indices.dim(1), " indices and ", values.dim(0), " values");
+    reject(op, "there are ", indices.dim(1), " indices and ", values.dim(0), " values");
   const auto rank = static_cast<int64_t>(shape.size());
   if (rank != *axes + values.ndim() - 1)
-    refuse(op, "shape ", text(shape), " must have ", *axes + values.ndim() - 1,
+    reject(op, "shape ", text(shape), " must have ", *axes + values.ndim() - 1,
            " axes for indices ", given.type(), " and values ", values.type());
   for (const Dim& size : shape)
-    if (size.less(Dim(0)) == true) refuse(op, "negative size in shape ", text(shape));
+    if (size.less(Dim(0)) == true) reject(op, "negative size in shape ", text(shape));
   for (int64_t i = *axes; i < rank; ++i)
     if (shape[static_cast<size_t>(i)].equals(values.dim(i - *axes + 1)) == false)
-      refuse(op, "shape ", text(shape), " does not end like values ", values.type());
+      reject(op, "shape ", text(shape), " does not end like values ", values.type());
 }
 
 Tensor Coo::index(int64_t axis) const {
@@ -107,16 +107,16 @@ Csr::Csr(std::string_view op, const Tensor& starts, const Tensor& columns, const
       values(elements),
       shape(sizes) {
   if (shape.size() != 2 && shape.size() != 3)
-    refuse(op, "shape must be [rows, columns] or [batch, rows, columns], not ", text(shape));
-  if (values.ndim() != 1) refuse(op, "values must have one dimension, not ", values.type());
+    reject(op, "shape must be [rows, columns] or [batch, rows, columns], not ", text(shape));
+  if (values.ndim() != 1) reject(op, "values must have one dimension, not ", values.type());
   if (cols.dim(0).equals(values.dim(0)) == false)
-    refuse(op, "there are ", cols.dim(0), " cols and ", values.dim(0), " values");
+    reject(op, "there are ", cols.dim(0), " cols and ", values.dim(0), " values");
   for (const Dim& size : shape)
-    if (size.less(Dim(0)) == true) refuse(op, "negative size in shape ", text(shape));
+    if (size.less(Dim(0)) == true) reject(op, "negative size in shape ", text(shape));
   const Dim batch = shape.size() == 3 ? shape[0] : Dim(1);
   const Dim expected = batch * (shape[shape.size() - 2] + 1);
   if (crows.dim(0).equals(expected) == false)
-    refuse(op, "crows must have ", expected, " elements for shape ", text(shape), ", not ",
+    reject(op, "crows must have ", expected, " elements for shape ", text(shape), ", not ",
            crows.dim(0));
 }
 
@@ -138,7 +138,7 @@ Coo Csr::coo(std::string_view op) const {
 Csr csr_of(const Coo& given) {
   const auto rank = given.shape.size();
   if ((rank != 2 && rank != 3) || given.sparse_rank() != static_cast<int64_t>(rank))
-    refuse(given.op, "a CSR tensor needs 2 or 3 sparse axes and no dense one, found shape ",
+    reject(given.op, "a CSR tensor needs 2 or 3 sparse axes and no dense one, found shape ",
            text(given.shape), " with indices ", given.indices.type());
   const Coo x = given.coalesced();
   const Dim &rows = x.shape[rank - 2], batch = rank == 3 ? x.shape[0] : Dim(1);

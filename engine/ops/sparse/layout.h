@@ -23,7 +23,7 @@ struct Coo {
   Dim count() const { return values.dim(0); }
   /// Index along one sparse axis, [n].
   Tensor index(int64_t axis) const;
-  /// Row-major position in the sparse shape, [n]; indices out of range are refused when it runs.
+  /// Row-major position in the sparse shape, [n]; indices out of range are rejected when it runs.
   Tensor linear() const;
   Tensor dense() const;
   /// The different indices in order, the sums of their values, and which one each element is.

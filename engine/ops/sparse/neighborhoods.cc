@@ -37,17 +37,17 @@ struct Volume {
 
   Volume(const Coo& given, Window w) : x(given), window(std::move(w)), spatial(w_size()) {
     if (x.values.ndim() != 2 || x.sparse_rank() != static_cast<int64_t>(spatial) + 1)
-      refuse(x.op, "x must have the sparse axes [batch, ", spatial,
+      reject(x.op, "x must have the sparse axes [batch, ", spatial,
              " spatial ones] and a dense one, found indices ", x.indices.type(), " and values ",
              x.values.type());
     for (const int64_t size : window.kernel) {
-      if (size < 1) refuse(x.op, "the window has a size of ", size);
+      if (size < 1) reject(x.op, "the window has a size of ", size);
       if (__builtin_mul_overflow(offsets, size, &offsets) || offsets > kMaxOffsets)
-        refuse(x.op, "windows of more than ", kMaxOffsets, " places are not computed");
+        reject(x.op, "windows of more than ", kMaxOffsets, " places are not computed");
     }
     for (size_t i = 0; i < spatial; ++i)
       if (window.stride[i] < 1 || window.dilation[i] < 1)
-        refuse(x.op, "stride and dilation must be positive");
+        reject(x.op, "stride and dilation must be positive");
   }
   size_t w_size() const { return window.kernel.size(); }
 
@@ -69,7 +69,7 @@ struct Volume {
           window_count(x.shape[i + 1], window.padding[2 * i], window.padding[2 * i + 1],
                        window.kernel[i], window.stride[i], window.dilation[i], window.ceil_mode);
       if (size.less(Dim(1)) == true)
-        refuse(x.op, "the window is larger than axis ", i + 1, " of ", text(x.shape));
+        reject(x.op, "the window is larger than axis ", i + 1, " of ", text(x.shape));
       out.push_back(size);
     }
     out.push_back(channels);
@@ -137,7 +137,7 @@ Window window_of(const CallContext& c, const Coo& x, Axes kernel, const AttrValu
                  const AttrValue& dilation, bool ceil_mode) {
   const size_t n = kernel.size();
   const std::string op(c.op().name());
-  if (x.shape.size() != n + 2) refuse(op, "shape must have ", n + 2, " axes, not ", text(x.shape));
+  if (x.shape.size() != n + 2) reject(op, "shape must have ", n + 2, " axes, not ", text(x.shape));
   Window out;
   out.kernel = std::move(kernel);
   out.stride = window_sizes(stride, n, op + ": stride");
@@ -155,26 +155,26 @@ Tensors convolution(CallContext& c, bool submanifold) {
   const Tensor& weight = c.operand(2);
   const size_t n = op.find("conv3d") != std::string_view::npos ? 3 : 2;
   if (weight.ndim() != static_cast<int64_t>(n) + 2)
-    refuse(op, "weight must have ", n + 2, " dimensions, not ", weight.type());
-  if (attr(c, "groups").as_int() != 1) refuse(op, "groups must be 1");
+    reject(op, "weight must have ", n + 2, " dimensions, not ", weight.type());
+  if (attr(c, "groups").as_int() != 1) reject(op, "groups must be 1");
   Axes kernel;
   for (size_t i = 0; i < n; ++i) {
     const auto size = weight.dim(static_cast<int64_t>(i)).constant();
-    if (!size) refuse(op, "the window of weight ", weight.type(), " must be known");
+    if (!size) reject(op, "the window of weight ", weight.type(), " must be known");
     kernel.push_back(*size);
   }
   const Volume volume(x, window_of(c, x, kernel, attr(c, "stride"), attr(c, "dilation"), false));
   if (x.shape.back().equals(weight.dim(-2)) == false)
-    refuse(op, "weight ", weight.type(), " does not take the ", x.shape.back(), " channels of x");
+    reject(op, "weight ", weight.type(), " does not take the ", x.shape.back(), " channels of x");
   if (submanifold)
     for (const int64_t stride : volume.window.stride)
-      if (stride != 1) refuse(op, "the stride of a submanifold convolution must be 1");
+      if (stride != 1) reject(op, "the stride of a submanifold convolution must be 1");
   const Dim channels = weight.dim(-1);
   Shape shape = volume.result_shape(channels);
   if (submanifold) {
     for (size_t i = 1; i + 1 < shape.size(); ++i)
       if (shape[i].equals(x.shape[i]) == false)
-        refuse(op, "the padding must keep the shape ", text(x.shape), "; it gives ", text(shape));
+        reject(op, "the padding must keep the shape ", text(x.shape), "; it gives ", text(shape));
     shape = x.shape;
     shape.back() = channels;
   }

@@ -22,18 +22,18 @@ const std::string kSum = "sum";
 Tensor product(const Coo& x, const Tensor& y) {
   const auto rank = static_cast<int64_t>(x.shape.size());
   if (rank < 2 || x.sparse_rank() != rank)
-    refuse(x.op, "x must be a matrix or a batch of matrices without dense axes, not of shape ",
+    reject(x.op, "x must be a matrix or a batch of matrices without dense axes, not of shape ",
            text(x.shape));
   const bool vector = y.ndim() == 1;
   if (!vector && y.ndim() != rank)
-    refuse(x.op, "y must have ", rank, " dimensions or 1, not ", y.type());
+    reject(x.op, "y must have ", rank, " dimensions or 1, not ", y.type());
   const Dim& inner = x.shape.back();
   if (y.dim(vector ? 0 : -2).equals(inner) == false)
-    refuse(x.op, "inner dimensions differ: x is ", text(x.shape), ", y is ", y.type());
+    reject(x.op, "inner dimensions differ: x is ", text(x.shape), ", y is ", y.type());
   const Shape batch(x.shape.begin(), x.shape.end() - 2), rows(x.shape.begin(), x.shape.end() - 1);
   for (size_t i = 0; !vector && i < batch.size(); ++i)
     if (y.dim(static_cast<int64_t>(i)).equals(batch[i]) == false)
-      refuse(x.op, "batches differ: x is ", text(x.shape), ", y is ", y.type());
+      reject(x.op, "batches differ: x is ", text(x.shape), ", y is ", y.type());
   // Position of each element's row in the result, and of its column in y.
   const Tensor row = ops::sparse_linear_index(slice_axis(x.indices, 0, 0, rank - 1), rows);
   Tensor column = x.index(rank - 1);
@@ -61,16 +61,16 @@ Tensor sampled_product(std::string_view op, const Tensor& x, const Tensor& y,
                        const Tensor& indices) {
   const int64_t rank = x.ndim();
   if (rank < 2 || y.ndim() != rank)
-    refuse(op, "x and y must be matrices or batches of them, not ", x.type(), " and ", y.type());
+    reject(op, "x and y must be matrices or batches of them, not ", x.type(), " and ", y.type());
   if (indices.dim(0).equals(Dim(rank)) == false)
-    refuse(op, "indices must have ", rank, " rows, not ", indices.type());
+    reject(op, "indices must have ", rank, " rows, not ", indices.type());
   if (x.dim(-1).equals(y.dim(-2)) == false)
-    refuse(op, "inner dimensions differ: x is ", x.type(), ", y is ", y.type());
+    reject(op, "inner dimensions differ: x is ", x.type(), ", y is ", y.type());
   const Shape x_rows(x.shape().begin(), x.shape().end() - 1);
   Shape y_columns(y.shape().begin(), y.shape().end() - 2);
   for (size_t i = 0; i < y_columns.size(); ++i)
     if (y_columns[i].equals(x_rows[i]) == false)
-      refuse(op, "batches differ: x is ", x.type(), ", y is ", y.type());
+      reject(op, "batches differ: x is ", x.type(), ", y is ", y.type());
   y_columns.push_back(y.dim(-1));
   const Tensor rows = ops::sparse_linear_index(slice_axis(indices, 0, 0, rank - 1), x_rows);
   Axes order, places;
@@ -95,7 +95,7 @@ Tensor scaled_sum(std::string_view op, const Tensor& input, const Tensor& produc
                   double alpha) {
   const Tensor out = beta * input + alpha * product;
   if (!same_shape(out.shape(), product.shape()))
-    refuse(op, "input ", input.type(), " does not broadcast to the product ", product.type());
+    reject(op, "input ", input.type(), " does not broadcast to the product ", product.type());
   return out;
 }
 
@@ -121,10 +121,10 @@ Tensors decompose_sparse_matmul_sparse(CallContext& c) {
   const Coo y = Coo(op, c.operand(2), c.operand(3), a.y_shape).coalesced();
   if (a.x_shape.size() != 2 || x.sparse_rank() != 2 || a.y_shape.size() != 2 ||
       y.sparse_rank() != 2)
-    refuse(op, "x and y must be matrices, not of shapes ", text(a.x_shape), " and ",
+    reject(op, "x and y must be matrices, not of shapes ", text(a.x_shape), " and ",
            text(a.y_shape));
   if (a.x_shape[1].equals(a.y_shape[0]) == false)
-    refuse(op, "inner dimensions differ: x is ", text(a.x_shape), ", y is ", text(a.y_shape));
+    reject(op, "inner dimensions differ: x is ", text(a.x_shape), ", y is ", text(a.y_shape));
   const Tensor rows = y.index(0), column = x.index(1);
   const Tensor begin = ops::searchsorted(rows, column, false, false);
   const Tensor lengths = ops::searchsorted(rows, column, false, true) - begin;
@@ -147,7 +147,7 @@ Tensors decompose_sparse_csr_masked_matmul(CallContext& c) {
   const std::string_view op = c.op().name();
   const Tensor &x = c.operand(0), &y = c.operand(1), &cols = c.operand(3);
   if ((x.ndim() != 2 && x.ndim() != 3) || y.ndim() != x.ndim())
-    refuse(op, "x and y must be matrices or batches of them, not ", x.type(), " and ", y.type());
+    reject(op, "x and y must be matrices or batches of them, not ", x.type(), " and ", y.type());
   Shape shape(x.shape().begin(), x.shape().end() - 1);
   shape.push_back(y.dim(-1));
   const Csr mask(op, c.operand(2), cols, full_of({cols.dim(0)}, 0, x.dtype()), shape);
@@ -172,7 +172,7 @@ Tensors decompose_sparse_attention(CallContext& c) {
   const Tensor &query = c.operand(0), &key = c.operand(1), &value = c.operand(2);
   for (const Tensor& t : {query, key, value})
     if (t.ndim() != 4)
-      refuse(op, "query, key and value must be [batch, heads, length, width], not ", t.type());
+      reject(op, "query, key and value must be [batch, heads, length, width], not ", t.type());
   const Dim batch = query.dim(0), heads = query.dim(1), length = query.dim(2);
   const auto by_head = [&](const Tensor& t) {
     return ops::reshape(t, Shape{batch * heads, t.dim(2), t.dim(3)});
@@ -192,7 +192,7 @@ Tensors decompose_sparse_attention(CallContext& c) {
   const Tensor column = pairs.index(2);
   if (c.has(5)) {
     const Tensor& keep = c.operand(5);
-    if (keep.ndim() != 2) refuse(op, "key_padding_mask must be [batch, length], not ", keep.type());
+    if (keep.ndim() != 2) reject(op, "key_padding_mask must be [batch, length], not ", keep.type());
     const Tensor sample =
         ops::floor_divide(pairs.index(0), ops::maximum(dim_value(heads, DType::kI64), integer(1)));
     left_out(ops::index_select(
@@ -200,7 +200,7 @@ Tensors decompose_sparse_attention(CallContext& c) {
   }
   if (c.has(6)) {
     const Tensor& keep = c.operand(6);
-    if (keep.ndim() != 2) refuse(op, "attn_mask must be [length, length], not ", keep.type());
+    if (keep.ndim() != 2) reject(op, "attn_mask must be [length, length], not ", keep.type());
     const Tensor place =
         ops::sparse_linear_index(ops::stack({pairs.index(1), column}, 0), keep.shape());
     left_out(ops::index_select(flat(keep), place, 0));

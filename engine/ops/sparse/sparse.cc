@@ -38,7 +38,7 @@ Tensor places_of(const Tensor& x) { return ops::nonzero_rows(x); }
 Tensor at_indices(std::string_view op, const Tensor& x, const Tensor& indices) {
   const auto axes = indices.dim(0).constant();
   if (!axes || *axes > x.ndim())
-    refuse(op, "indices ", indices.type(), " have more axes than x ", x.type());
+    reject(op, "indices ", indices.type(), " have more axes than x ", x.type());
   const Shape shape(x.shape().begin(), x.shape().begin() + *axes);
   Shape rows = {product_of(shape)};
   rows.insert(rows.end(), x.shape().begin() + *axes, x.shape().end());
@@ -50,7 +50,7 @@ enum class Combine { kAdd, kSubtract, kMultiply };
 /// Both tensors on the union of their indices, combined element by element.
 Coo combined(const Coo& x, const Coo& y, Combine how) {
   if (x.sparse_rank() != y.sparse_rank())
-    refuse(x.op, "x has ", x.sparse_rank(), " sparse axes, y ", y.sparse_rank());
+    reject(x.op, "x has ", x.sparse_rank(), " sparse axes, y ", y.sparse_rank());
   const Tensors parts = ops::unique(ops::concat({x.linear(), y.linear()}, 0), false, true);
   const Tensor &all = parts[0], &place = parts[1];
   const Dim count = all.dim(0);
@@ -94,16 +94,16 @@ CooPair csr_pair(CallContext& c, const Shape& shape) {
 std::pair<Axes, Axes> split_permutation(const Coo& x, const Axes& perm) {
   const auto rank = static_cast<int64_t>(x.shape.size());
   if (static_cast<int64_t>(perm.size()) != rank)
-    refuse(x.op, "perm must name all ", rank, " axes, not ", perm.size());
+    reject(x.op, "perm must name all ", rank, " axes, not ", perm.size());
   Axes sparse, dense;
   std::vector<bool> seen(perm.size(), false);
   for (size_t i = 0; i < perm.size(); ++i) {
     const int64_t axis = axis_of(x.op, perm[i], rank);
-    if (seen[static_cast<size_t>(axis)]) refuse(x.op, "perm names axis ", axis, " twice");
+    if (seen[static_cast<size_t>(axis)]) reject(x.op, "perm names axis ", axis, " twice");
     seen[static_cast<size_t>(axis)] = true;
     const bool is_sparse = axis < x.sparse_rank();
     if (is_sparse != (static_cast<int64_t>(i) < x.sparse_rank()))
-      refuse(x.op, "sparse axes must stay in front of dense ones");
+      reject(x.op, "sparse axes must stay in front of dense ones");
     (is_sparse ? sparse : dense).push_back(is_sparse ? axis : axis - x.sparse_rank());
   }
   return {sparse, dense};
@@ -127,7 +127,7 @@ Tensors decompose_sparse_coo_tensor(CallContext& c) {
   const Tensor indices = int64_of(op, "indices", c.operand(0), 2);
   if (!a.shape) {
     if (indices.dim(1).equals(values.dim(0)) == false)
-      refuse(op, "there are ", indices.dim(1), " indices and ", values.dim(0), " values");
+      reject(op, "there are ", indices.dim(1), " indices and ", values.dim(0), " values");
     return {indices, values + zeros_like(values)};
   }
   const Coo x(op, indices, values, *a.shape);
@@ -159,7 +159,7 @@ Tensors decompose_to_sparse_coo(CallContext& c) {
   const Tensor& x = c.operand(0);
   const int64_t axes = c.attrs_as<ToSparseCooAttrs>().sparse_dim.value_or(x.ndim());
   if (axes < 1 || axes > x.ndim())
-    refuse("to_sparse_coo", "sparse_dim must be from 1 to ", x.ndim(), ", not ", axes);
+    reject("to_sparse_coo", "sparse_dim must be from 1 to ", x.ndim(), ", not ", axes);
   Axes dense;
   for (int64_t i = axes; i < x.ndim(); ++i) dense.push_back(i);
   const Tensor there = ops::not_equal(x, integer(0));
@@ -170,7 +170,7 @@ Tensors decompose_to_sparse_coo(CallContext& c) {
 Tensors decompose_to_sparse_csr(CallContext& c) {
   const Tensor& x = c.operand(0);
   if (x.ndim() != 2 && x.ndim() != 3)
-    refuse("to_sparse_csr", "x must have 2 or 3 dimensions, not ", x.type());
+    reject("to_sparse_csr", "x must have 2 or 3 dimensions, not ", x.type());
   const Tensor places = places_of(x);
   return parts_of(csr_of(Coo("to_sparse_csr", ops::transpose(places, Axes{1, 0}),
                              ops::gather_nd(x, places), x.shape())));
@@ -248,12 +248,12 @@ Tensors decompose_sparse_reshape(CallContext& c) {
   const Coo x = coo_of<SparseReshapeAttrs>(c);
   const Shape dense = x.dense_shape();
   if (a.new_shape.size() <= dense.size())
-    refuse(x.op, "new_shape ", text(a.new_shape), " must keep the ", dense.size(), " dense axes");
+    reject(x.op, "new_shape ", text(a.new_shape), " must keep the ", dense.size(), " dense axes");
   Shape sparse(a.new_shape.begin(), a.new_shape.end() - static_cast<std::ptrdiff_t>(dense.size()));
   for (size_t i = 0; i < dense.size(); ++i) {
     const Dim& kept = a.new_shape[sparse.size() + i];
     if (kept.equals(dense[i]) == false && kept.equals(Dim(-1)) != true)
-      refuse(x.op, "new_shape ", text(a.new_shape), " must keep the dense axes ", text(dense));
+      reject(x.op, "new_shape ", text(a.new_shape), " must keep the dense axes ", text(dense));
   }
   // The rule for -1 and 0 is that of reshape.
   const Tensor probe = ops::reshape(full_of(x.sparse_shape(), 0, DType::kBool), sparse);
@@ -264,7 +264,7 @@ Tensors decompose_sparse_slice(CallContext& c) {
   const auto a = c.attrs_as<SparseSliceAttrs>();
   const Coo x = coo_of<SparseSliceAttrs>(c);
   if (a.axes.size() != a.starts.size() || a.axes.size() != a.ends.size())
-    refuse(x.op, "axes, starts and ends differ in length");
+    reject(x.op, "axes, starts and ends differ in length");
   const auto rank = static_cast<int64_t>(x.shape.size());
   Tensor values = x.values, inside;
   std::vector<Tensor> shifts(static_cast<size_t>(x.sparse_rank()));
@@ -352,7 +352,7 @@ Tensors decompose_sparse_csr_softmax(CallContext& c) {
   const Csr x = csr_operand<SparseCsrSoftmaxAttrs>(c);
   const auto rank = static_cast<int64_t>(x.shape.size());
   if (axis_of(c.op().name(), c.attrs_as<SparseCsrSoftmaxAttrs>().axis, rank) != rank - 1)
-    refuse(c.op().name(), "only the last axis of a CSR tensor has a softmax");
+    reject(c.op().name(), "only the last axis of a CSR tensor has a softmax");
   const Shape rows(x.shape.begin(), x.shape.end() - 1);
   return {group_softmax(x.values, x.rows(), product_of(rows))};
 }
@@ -365,7 +365,7 @@ Tensors decompose_sparse_mask_as(CallContext& c) {
 Tensors decompose_sparse_csr_mask_as(CallContext& c) {
   const std::string_view op = c.op().name();
   const Tensor &x = c.operand(0), &cols = c.operand(2);
-  if (x.ndim() != 2 && x.ndim() != 3) refuse(op, "x must have 2 or 3 dimensions, not ", x.type());
+  if (x.ndim() != 2 && x.ndim() != 3) reject(op, "x must have 2 or 3 dimensions, not ", x.type());
   const Csr mask(op, c.operand(1), cols, full_of({cols.dim(0)}, 0, x.dtype()), x.shape());
   return {at_indices(op, x, mask.coo(op).indices)};
 }

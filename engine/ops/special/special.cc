@@ -45,27 +45,27 @@ Tensors decompose_as_strided(CallContext& c) {
   const auto a = c.attrs_as<AsStridedAttrs>();
   const Tensor& x = c.operand(0);
   if (a.shape.size() != a.stride.size())
-    refuse("as_strided", "shape and stride differ in length: ", str(a.shape), " and ",
+    reject("as_strided", "shape and stride differ in length: ", str(a.shape), " and ",
            str(a.stride));
   // Steps of this size times up to kMaxIndices fit 64 bits.
   constexpr int64_t kMaxStep = int64_t{1} << 34;
   if (a.offset < 0 || a.offset > kMaxStep)
-    refuse("as_strided", "offset must be from 0 to ", kMaxStep, ", not ", a.offset);
+    reject("as_strided", "offset must be from 0 to ", kMaxStep, ", not ", a.offset);
   int64_t count = 1, low = a.offset, high = a.offset;
   for (size_t i = 0; i < a.shape.size(); ++i) {
-    if (a.shape[i] < 0) refuse("as_strided", "negative size in shape ", str(a.shape));
+    if (a.shape[i] < 0) reject("as_strided", "negative size in shape ", str(a.shape));
     if (a.shape[i] > 0 && count > kMaxIndices / a.shape[i])
-      refuse("as_strided", "more than ", kMaxIndices, " elements");
+      reject("as_strided", "more than ", kMaxIndices, " elements");
     count *= a.shape[i];
     if (a.stride[i] < -kMaxStep || a.stride[i] > kMaxStep)
-      refuse("as_strided", "stride must be from ", -kMaxStep, " to ", kMaxStep, ", not ",
+      reject("as_strided", "stride must be from ", -kMaxStep, " to ", kMaxStep, ", not ",
              a.stride[i]);
     if (count == 0) continue;
     (a.stride[i] < 0 ? low : high) += std::max<int64_t>(0, a.shape[i] - 1) * a.stride[i];
   }
   const Dim size = element_count(std::span<const Dim>(x.shape()));
   if (count > 0 && (low < 0 || size.less(high + 1) == true))
-    refuse("as_strided", "elements ", low, " to ", high, " are asked for of ", x.type());
+    reject("as_strided", "elements ", low, " to ", high, " are asked for of ", x.type());
   std::vector<int64_t> indices(static_cast<size_t>(count)), at(a.shape.size(), 0);
   int64_t place = a.offset;
   for (int64_t& index : indices) {
@@ -84,7 +84,7 @@ Tensors decompose_as_strided(CallContext& c) {
 Tensors decompose_fill_diagonal(CallContext& c) {
   const auto a = c.attrs_as<FillDiagonalAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() < 2) refuse("fill_diagonal", "x must have at least two dimensions, not ", x.type());
+  if (x.ndim() < 2) reject("fill_diagonal", "x must have at least two dimensions, not ", x.type());
   const auto along = [&](int64_t axis) {
     Shape shape(x.shape().size(), Dim(1));
     shape[static_cast<size_t>(axis)] = x.dim(axis);
@@ -98,10 +98,10 @@ Tensors decompose_fill_diagonal(CallContext& c) {
     if (a.wrap) row = ops::remainder(row, dim_value(x.dim(1) + 1, DType::kI64));
     mask = ops::equal(along(1) - row, integer(a.offset));
   } else {
-    if (a.offset != 0) refuse("fill_diagonal", "offset must be 0 for ", x.type());
+    if (a.offset != 0) reject("fill_diagonal", "offset must be 0 for ", x.type());
     for (int64_t i = 1; i < x.ndim(); ++i) {
       if (x.dim(i).equals(x.dim(0)) == false)
-        refuse("fill_diagonal", "x must have equal sizes, not be ", x.type());
+        reject("fill_diagonal", "x must have equal sizes, not be ", x.type());
       const Tensor same = ops::equal(along(i), along(0));
       mask = mask.defined() ? ops::logical_and(mask, same) : same;
     }
@@ -132,7 +132,7 @@ Tensors decompose_broadcast_shape(CallContext& c) {
   for (size_t i = 0; i < other.size(); ++i) {
     int64_t& size = out[out.size() - other.size() + i];
     if (size != other[i] && size != 1 && other[i] != 1)
-      refuse("broadcast_shape", str(a.x_shape), " and ", str(a.y_shape), " do not broadcast");
+      reject("broadcast_shape", str(a.x_shape), " and ", str(a.y_shape), " do not broadcast");
     if (size == 1) size = other[i];
   }
   const auto rank = static_cast<int64_t>(out.size());
@@ -170,9 +170,9 @@ Tensors histogram_of(std::string_view op, const Tensor& points, const Tensors& e
   Tensor volume;
   for (size_t d = 0; d < edges.size(); ++d) {
     if (edges[d].ndim() != 1 || !edges[d].dim(0).is_constant() || edges[d].dim(0).value() < 2)
-      refuse(op, "edges must be vectors of two numbers or more, not ", edges[d].type());
+      reject(op, "edges must be vectors of two numbers or more, not ", edges[d].type());
     const int64_t bins = edges[d].dim(0).value() - 1;
-    if (bins > kMaxBins / total) refuse(op, "more than ", kMaxBins, " boxes");
+    if (bins > kMaxBins / total) reject(op, "more than ", kMaxBins, " boxes");
     total *= bins;
     shape.push_back(Dim(bins));
     const auto column = static_cast<int64_t>(d);
@@ -204,7 +204,7 @@ Tensors histogram_of(std::string_view op, const Tensor& points, const Tensors& e
 /// [..., dimensions] as a matrix of float32 or float64.
 Tensor points_of(std::string_view op, const Tensor& x) {
   if (x.ndim() < 2 || !x.dim(-1).is_constant() || x.dim(-1).value() < 1)
-    refuse(op, "x must be [..., dimensions], not ", x.type());
+    reject(op, "x must be [..., dimensions], not ", x.type());
   const Tensor wide = x.dtype() == DType::kF64 ? x : ops::cast(x, DType::kF32);
   return ops::reshape(wide, {Dim(-1), x.dim(-1)});
 }
@@ -213,8 +213,8 @@ Tensor points_of(std::string_view op, const Tensor& x) {
 
 Tensors decompose_histogram_bin_edges(CallContext& c) {
   const auto a = c.attrs_as<HistogramBinEdgesAttrs>();
-  if (a.bins < 1 || a.bins > kMaxBins) refuse("histogram_bin_edges", "bins is ", a.bins);
-  if (a.min > a.max) refuse("histogram_bin_edges", "min ", a.min, " is above max ", a.max);
+  if (a.bins < 1 || a.bins > kMaxBins) reject("histogram_bin_edges", "bins is ", a.bins);
+  if (a.min > a.max) reject("histogram_bin_edges", "min ", a.min, " is above max ", a.max);
   const Tensor x = ops::cast(c.operand(0), DType::kF32);
   if (a.min == a.max) {
     const auto [low, high] = extremes(x);
@@ -234,11 +234,11 @@ Tensors decompose_histogramdd(CallContext& c) {
       const std::vector<double> values = each.as_doubles();
       const auto count = static_cast<int64_t>(values.size());
       if (!std::is_sorted(values.begin(), values.end()))
-        refuse("histogramdd", "edges must ascend, not be ", each);
+        reject("histogramdd", "edges must ascend, not be ", each);
       edges.push_back(ops::cast(Tensor(Array::from(values, {count})), points.dtype()));
     }
     if (edges.size() != dimensions)
-      refuse("histogramdd", edges.size(), " lists of edges for ", dimensions, " dimensions");
+      reject("histogramdd", edges.size(), " lists of edges for ", dimensions, " dimensions");
     return histogram_of("histogramdd", points, edges, a.density, c.operand(1));
   }
   std::vector<int64_t> bins(dimensions);
@@ -247,17 +247,17 @@ Tensors decompose_histogramdd(CallContext& c) {
   else
     bins = a.bins.as_ints();
   if (bins.size() != dimensions)
-    refuse("histogramdd", bins.size(), " numbers of bins for ", dimensions, " dimensions");
+    reject("histogramdd", bins.size(), " numbers of bins for ", dimensions, " dimensions");
   if (a.ranges && a.ranges->size() != 2 * dimensions)
-    refuse("histogramdd", "ranges must have ", 2 * dimensions, " numbers, not ", a.ranges->size());
+    reject("histogramdd", "ranges must have ", 2 * dimensions, " numbers, not ", a.ranges->size());
   Tensors edges;
   for (size_t d = 0; d < dimensions; ++d) {
-    if (bins[d] < 1 || bins[d] > kMaxBins) refuse("histogramdd", "bins is ", bins[d]);
+    if (bins[d] < 1 || bins[d] > kMaxBins) reject("histogramdd", "bins is ", bins[d]);
     const auto column = static_cast<int64_t>(d);
     auto [low, high] = extremes(slice_axis(points, 1, column, column + 1));
     if (a.ranges) {
       if (!((*a.ranges)[2 * d] < (*a.ranges)[2 * d + 1]))
-        refuse("histogramdd", "ranges ", (*a.ranges)[2 * d], " to ", (*a.ranges)[2 * d + 1]);
+        reject("histogramdd", "ranges ", (*a.ranges)[2 * d], " to ", (*a.ranges)[2 * d + 1]);
       low = full_of(Shape(), (*a.ranges)[2 * d], points.dtype());
       high = full_of(Shape(), (*a.ranges)[2 * d + 1], points.dtype());
     }
@@ -270,9 +270,9 @@ Tensors decompose_histogramdd(CallContext& c) {
 Tensors decompose_feature_alpha_dropout(CallContext& c) {
   const auto a = c.attrs_as<FeatureAlphaDropoutAttrs>();
   const Tensor& x = c.operand(0);
-  if (!(a.p >= 0 && a.p <= 1)) refuse("feature_alpha_dropout", "p must lie in [0, 1], not ", a.p);
+  if (!(a.p >= 0 && a.p <= 1)) reject("feature_alpha_dropout", "p must lie in [0, 1], not ", a.p);
   if (x.ndim() < 2)
-    refuse("feature_alpha_dropout", "x must have at least 2 dimensions, not ", x.type());
+    reject("feature_alpha_dropout", "x must have at least 2 dimensions, not ", x.type());
   if (!a.training || a.p == 0) return {ops::assign(x)};
   if (a.p == 1) return {x * 0.0};
   const double limit = -1.0507009873554805 * 1.6732632423543772;

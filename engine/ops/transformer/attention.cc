@@ -22,7 +22,7 @@ namespace {
 
 void check_heads(std::string_view op, const Tensor& q, const Tensor& k, const Tensor& v) {
   if (q.ndim() != 4 || k.ndim() != 4 || v.ndim() != 4)
-    refuse(op, "query, key and value must have 4 dimensions, not ", q.type(), ", ", k.type(), ", ",
+    reject(op, "query, key and value must have 4 dimensions, not ", q.type(), ", ", k.type(), ", ",
            v.type());
 }
 
@@ -54,7 +54,7 @@ Tensor squares_of(std::string_view op, const Tensor& blocks, const Dim& queries,
   const auto count = [](const Dim& size) { return floor_divide(size + (kSide - 1), kSide); };
   if (blocks.ndim() != 4 || blocks.dim(2).equals(count(queries)) == false ||
       blocks.dim(3).equals(count(keys)) == false)
-    refuse(op, "block_mask must be [batch, heads, ", count(queries), ", ", count(keys), "], not ",
+    reject(op, "block_mask must be [batch, heads, ", count(queries), ", ", count(keys), "], not ",
            blocks.type());
   const auto square = [](const Dim& size) {
     return ops::floor_divide(range_of(size, DType::kI64), integer(kSide));
@@ -67,11 +67,11 @@ Tensor squares_of(std::string_view op, const Tensor& blocks, const Dim& queries,
 Tensor projected_heads(const char* name, const Tensor& x, const Tensor& weight, const Tensor& bias,
                        int64_t heads) {
   constexpr const char* kName = "multi_head_attention";
-  if (x.ndim() != 3) refuse(kName, name, " must be [batch, sequence, width], not ", x.type());
+  if (x.ndim() != 3) reject(kName, name, " must be [batch, sequence, width], not ", x.type());
   if (weight.ndim() != 2 || weight.dim(0).equals(x.dim(2)) == false)
-    refuse(kName, "the weight of ", name, " must be [", x.dim(2), ", width], not ", weight.type());
+    reject(kName, "the weight of ", name, " must be [", x.dim(2), ", width], not ", weight.type());
   if (modulo(weight.dim(1), heads).constant().value_or(0) != 0)
-    refuse(kName, "num_heads ", heads, " must divide the width ", weight.dim(1));
+    reject(kName, "num_heads ", heads, " must divide the width ", weight.dim(1));
   return ops::reshape(plus(ops::matmul(x, weight), bias),
                       {x.dim(0), x.dim(1), Dim(heads), floor_divide(weight.dim(1), heads)});
 }
@@ -81,7 +81,7 @@ Tensor projected_heads(const char* name, const Tensor& x, const Tensor& weight, 
 Tensors decompose_multi_head_attention(CallContext& c) {
   const auto a = c.attrs_as<MultiHeadAttentionAttrs>();
   if (a.num_heads < 1)
-    refuse("multi_head_attention", "num_heads must be at least 1, not ", a.num_heads);
+    reject("multi_head_attention", "num_heads must be at least 1, not ", a.num_heads);
   const Tensor& query = c.operand(0);
   const Tensor key = c.has(1) ? c.operand(1) : query, value = c.has(2) ? c.operand(2) : key;
   const auto heads = [&](const char* name, const Tensor& x, size_t weight, const char* bias) {
@@ -131,7 +131,7 @@ Tensors decompose_flashmask_attention(CallContext& c) {
   constexpr const char* kName = "flashmask_attention";
   const Tensor &q = c.operand(0), &k = c.operand(1), &v = c.operand(2);
   check_heads(kName, q, k, v);
-  if (a.return_seed_offset) refuse(kName, "return_seed_offset is not supported");
+  if (a.return_seed_offset) reject(kName, "return_seed_offset is not supported");
   const Dim queries = q.dim(1), keys = k.dim(1);
   Tensor mask = a.causal ? causal_mask(queries, keys) : Tensor();
   if (!a.window_size.is_none()) {
@@ -144,11 +144,11 @@ Tensors decompose_flashmask_attention(CallContext& c) {
   const Tensor bounds = c.operand(3);
   if (bounds.defined()) {
     if (bounds.ndim() != 4 || bounds.dim(2).equals(keys) == false)
-      refuse(kName, "startend_row_indices must be [batch, heads, keys, 1, 2 or 4], not ",
+      reject(kName, "startend_row_indices must be [batch, heads, keys, 1, 2 or 4], not ",
              bounds.type());
     const int64_t count = bounds.dim(3).constant().value_or(0);
     if (!(count == 2 || (a.causal && count == 1) || (!a.causal && count == 4)))
-      refuse(kName, "startend_row_indices has ", bounds.dim(3), " rows per key; expected ",
+      reject(kName, "startend_row_indices has ", bounds.dim(3), " rows per key; expected ",
              a.causal ? "1 or 2 with causal" : "2 or 4 without causal");
     const auto bound = [&](int64_t i) {  // [batch, heads, 1, keys]
       const Tensor own = ops::squeeze(slice_axis(bounds, 3, i, i + 1), Axes{3});
@@ -203,11 +203,11 @@ Tensors decompose_variable_length_memory_efficient_attention(CallContext& c) {
   constexpr const char* kName = "variable_length_memory_efficient_attention";
   const Tensor &q = c.operand(0), &k = c.operand(1), &v = c.operand(2);
   check_heads(kName, q, k, v);
-  if (a.pre_cache_length < 0) refuse(kName, "pre_cache_length must not be negative");
+  if (a.pre_cache_length < 0) reject(kName, "pre_cache_length must not be negative");
   const auto lengths = [&](size_t i) {
     const Tensor& t = c.operand(i);
     if (element_count(std::span<const Dim>(t.shape())).equals(q.dim(0)) == false)
-      refuse(kName, c.op().operands()[i].name, " must have a number for each sequence, not ",
+      reject(kName, c.op().operands()[i].name, " must have a number for each sequence, not ",
              t.type());
     return ops::reshape(ops::cast(t, DType::kI64), {q.dim(0), 1, 1, 1});
   };
@@ -245,7 +245,7 @@ Tensor with_turned_heads(const Tensor& qkv, const Tensor& angles, bool adjacent)
       angles.dim(2).equals(1) != false && angles.dim(3).equals(1) != false &&
       (angles.dim(4).equals(width) != false || (angles.dim(4) * 2).equals(width) != false);
   if (!fits)
-    refuse(kName, "rotary_tensor must be the cosines and sines [2, batch or 1, 1, 1, dim or ",
+    reject(kName, "rotary_tensor must be the cosines and sines [2, batch or 1, 1, 1, dim or ",
            "dim / 2] of the new tokens, not ", angles.type());
   const auto part = [&](int64_t i) {
     return ops::squeeze(slice_axis(angles, 0, i, i + 1), Axes{0});
@@ -265,25 +265,25 @@ Tensors decompose_masked_multihead_attention(CallContext& c) {
     return c.operand(static_cast<size_t>(c.op().operand_index(name)));
   };
   if (given("beam_cache_offset").defined())
-    refuse(kName, "beam_cache_offset is not supported: reorder cache_kv, for example by gather");
-  if (a.seq_len < 1) refuse(kName, "seq_len must be positive, not ", a.seq_len);
+    reject(kName, "beam_cache_offset is not supported: reorder cache_kv, for example by gather");
+  if (a.seq_len < 1) reject(kName, "seq_len must be positive, not ", a.seq_len);
   const Tensor &x = c.operand(0), &cache = c.operand(1);
   if (x.ndim() != 2 || cache.ndim() != 5 || cache.dim(0).equals(2) == false)
-    refuse(kName,
+    reject(kName,
            "x must be [batch, 3 * heads * dim] and cache_kv [2, batch, heads, length, dim], ",
            "not ", x.type(), " and ", cache.type());
   const Dim batch = x.dim(0), heads = cache.dim(2), length = cache.dim(3), width = cache.dim(4);
   if (x.dim(1).equals(heads * width * 3) == false)
-    refuse(kName, "x ", x.type(), " does not match cache_kv ", cache.type());
+    reject(kName, "x ", x.type(), " does not match cache_kv ", cache.type());
   Tensor qkv = ops::reshape(x, {batch, Dim(3), heads, width});
   const Tensor scale = given("qkv_out_scale");
   if (is_integer(x.dtype()) != scale.defined())
-    refuse(kName, "qkv_out_scale belongs to integers x, found x ", x.type());
+    reject(kName, "qkv_out_scale belongs to integers x, found x ", x.type());
   if (scale.defined())
     qkv = ops::cast(qkv, cache.dtype()) *
           ops::reshape(ops::cast(scale, cache.dtype()), {1, 3, heads, width});
   if (qkv.dtype() != cache.dtype())
-    refuse(kName, "x ", x.type(), " and cache_kv ", cache.type(), " must have the same dtype");
+    reject(kName, "x ", x.type(), " and cache_kv ", cache.type(), " must have the same dtype");
   if (c.has(2)) qkv = qkv + ops::reshape(c.operand(2), {1, 3, heads, width});
   if (const Tensor angles = given("rotary_tensor"); angles.defined())
     qkv = with_turned_heads(qkv, angles, !a.use_neox_rotary_style);
@@ -294,7 +294,7 @@ Tensors decompose_masked_multihead_attention(CallContext& c) {
   else if (mask.defined())
     place = ops::expand(dim_value(mask.dim(-1) - 1, DType::kI64), {batch});
   else
-    refuse(kName, "sequence_lengths or src_mask must be given");
+    reject(kName, "sequence_lengths or src_mask must be given");
   // The new key and value, written at their place.
   const Tensor index =
       ops::expand(ops::reshape(place, {1, batch, 1, 1, 1}), {Dim(2), batch, heads, Dim(1), width});

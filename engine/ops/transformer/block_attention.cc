@@ -14,7 +14,7 @@
 namespace paddle::rules {
 namespace {
 
-constexpr int64_t kOutOfRange = INT64_MAX / 4;  ///< as an index: refused when the operation runs
+constexpr int64_t kOutOfRange = INT64_MAX / 4;  ///< as an index: rejected when the operation runs
 
 Tensor part_of(const Tensor& x, int64_t axis, int64_t i) {
   return ops::squeeze(slice_axis(x, axis, i, i + 1), Axes{axis});
@@ -35,7 +35,7 @@ class BlockAttention {
       : c_(c), a_(c.attrs_as<BlockMultiheadAttentionAttrs>()), op_(c.op().name()) {
     for (const char* name :
          {"pre_key_cache", "pre_value_cache", "qkv_out_scale", "mask", "tgt_mask"})
-      if (optional(c, name).defined()) refuse(op_, name, " is not supported");
+      if (optional(c, name).defined()) reject(op_, name, " is not supported");
     read_shapes();
     find_places();
     split_heads();
@@ -60,7 +60,7 @@ class BlockAttention {
     const Tensor tables = optional(c_, "block_tables");
     if (qkv_.ndim() != 2 || keys_.blocks.ndim() != 4 || tables.ndim() != 2 ||
         !same_shape(keys_.blocks.shape(), values_.blocks.shape()))
-      refuse(op_,
+      reject(op_,
              "qkv must be [tokens, width], the caches [blocks, heads, size, dim] and block_tables ",
              "[batch, n], not ", qkv_.type(), ", ", keys_.blocks.type(), ", ",
              values_.blocks.type(), " and ", tables.type());
@@ -69,16 +69,16 @@ class BlockAttention {
     if (!qkv_.dim(1).is_constant() || !each_.is_constant() || !groups_.is_constant() ||
         each_.value() < 1 || qkv_.dim(1).value() % each_.value() != 0 ||
         qkv_.dim(1).value() / each_.value() <= 2 * groups_.value())
-      refuse(op_, "qkv ", qkv_.type(), " does not match caches ", keys_.blocks.type());
+      reject(op_, "qkv ", qkv_.type(), " does not match caches ", keys_.blocks.type());
     if (size_.equals(a_.block_size) == false)
-      refuse(op_, "block_size is ", a_.block_size, ", the caches are ", keys_.blocks.type());
+      reject(op_, "block_size is ", a_.block_size, ", the caches are ", keys_.blocks.type());
     all_ = qkv_.dim(1).value() / each_.value(), heads_ = all_ - groups_ * 2;
     table_ = ops::cast(tables, DType::kI64);
     quantized_ = keys_.blocks.dtype() == DType::kU8;
     const DType expected = quantized_ ? DType::kU8 : qkv_.dtype();
     for (const Tensor* cache : {&keys_.blocks, &values_.blocks})
       if (cache->dtype() != expected)
-        refuse(op_, "the caches must be ", text(qkv_.dtype()), " like qkv, or uint8, not ",
+        reject(op_, "the caches must be ", text(qkv_.dtype()), " like qkv, or uint8, not ",
                keys_.blocks.type(), " and ", values_.blocks.type());
   }
 
@@ -94,7 +94,7 @@ class BlockAttention {
     const Tensor starts = ops::cumsum(lengths, int64_t{0}) - lengths;
     order_ = range_of(tokens_, DType::kI64) - ops::index_select(starts, sequence_, 0);
     place_ = order_ + ops::index_select(present_, sequence_, 0);
-    // A position behind the table, or in a block that is not there, is refused as an index out of
+    // A position behind the table, or in a block that is not there, is rejected as an index out of
     // range.
     const Tensor width = dim_value(size_, DType::kI64),
                  columns = dim_value(per_sequence_, DType::kI64);
@@ -114,7 +114,7 @@ class BlockAttention {
     const Tensor rope = optional(c_, "rope_emb");
     if (!rope.defined()) return;
     if (rope.ndim() != 5 || rope.dim(0).equals(2) == false || rope.dim(3).equals(1) == false)
-      refuse(op_, "rope_emb must be [2, batch or 1, length, 1, dim / 2], not ", rope.type());
+      reject(op_, "rope_emb must be [2, batch or 1, length, 1, dim / 2], not ", rope.type());
     const bool shared = rope.dim(1).equals(1) == true;
     const Dim length = rope.dim(2), half = rope.dim(4);
     const Tensor row = shared ? place_ : sequence_ * dim_value(length, DType::kI64) + place_;
@@ -133,17 +133,17 @@ class BlockAttention {
     cache.quant = optional(c_, quant), cache.dequant = optional(c_, dequant);
     if (!quantized_) {
       if (cache.quant.defined() || cache.dequant.defined() || a_.use_dynamic_cachekv_quant)
-        refuse(op_, "scales of caches need uint8 caches, not ", cache.blocks.type());
+        reject(op_, "scales of caches need uint8 caches, not ", cache.blocks.type());
       return;
     }
     const bool dynamic = a_.use_dynamic_cachekv_quant;
     for (const auto& [name, scales] : {std::pair(quant, &cache.quant), {dequant, &cache.dequant}}) {
-      if (!scales->defined()) refuse(op_, name, " is missing: the caches are uint8");
+      if (!scales->defined()) reject(op_, name, " is missing: the caches are uint8");
       const bool fits = scales->ndim() == (dynamic ? 2 : 1) &&
                         scales->dim(-1).equals(groups_) != false &&
                         (!dynamic || scales->dim(0).equals(batch_) != false);
       if (!fits)
-        refuse(op_, name, " must be [", dynamic ? "batch, " : "", "key heads], not ",
+        reject(op_, name, " must be [", dynamic ? "batch, " : "", "key heads], not ",
                scales->type());
     }
     if (!dynamic) return;

@@ -24,20 +24,20 @@ Tensors decompose_fused_rotary_position_embedding(CallContext& c) {
     return a.time_major ? ops::transpose(x, {1, 0, 2, 3}) : x;
   };
   if (c.operand(0).ndim() != 4)
-    refuse(kName, "q must be [batch, sequence, heads, dim], not ", c.operand(0).type());
+    reject(kName, "q must be [batch, sequence, heads, dim], not ", c.operand(0).type());
   const Tensor q = in(c.operand(0));
   const Dim length = q.dim(1), width = q.dim(3);
   if (!width.is_constant() || width.value() % 2 != 0)
-    refuse(kName, "the width ", width, " must be even");
+    reject(kName, "the width ", width, " must be even");
   Tensor sin = optional(c, "sin"), cos = optional(c, "cos");
   const Tensor positions = optional(c, "position_ids");
-  if (sin.defined() != cos.defined()) refuse(kName, "sin and cos must come together");
+  if (sin.defined() != cos.defined()) reject(kName, "sin and cos must come together");
   const DType dtype = q.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
   if (sin.defined()) {
     // [1, length, 1, dim] or [length, dim], as rows.
     for (Tensor* t : {&sin, &cos}) {
       if (t->dim(-1).equals(width) == false || (t->ndim() != 2 && t->ndim() != 4))
-        refuse(kName, "sin and cos must be [length, ", width, "] or [1, length, 1, ", width,
+        reject(kName, "sin and cos must be [length, ", width, "] or [1, length, 1, ", width,
                "], not ", t->type());
       *t = ops::reshape(*t, {t->ndim() == 4 ? t->dim(1) : t->dim(0), width});
     }
@@ -74,13 +74,13 @@ Tensors decompose_fused_bias_act(CallContext& c) {
   const Tensor bias = optional(c, "bias"), scales = optional(c, "dequant_scales");
   const Tensor shift = optional(c, "shift"), smooth = optional(c, "smooth");
   if (is_integer(x.dtype()) != scales.defined())
-    refuse(op, "dequant_scales belong to integers x, found x ", x.type());
+    reject(op, "dequant_scales belong to integers x, found x ", x.type());
   if (scales.defined())
     x = ops::cast(x, bias.defined() ? bias.dtype() : scales.dtype()) *
         ops::cast(scales, bias.defined() ? bias.dtype() : scales.dtype());
   for (const Tensor* t : {&bias, &shift, &smooth})
     if (t->defined() && t->dtype() != x.dtype())
-      refuse(op, "bias, shift and smooth must have the dtype of x, ", text(x.dtype()), ", not ",
+      reject(op, "bias, shift and smooth must have the dtype of x, ", text(x.dtype()), ", not ",
              t->type());
   Tensor y = plus(activation(op, a.act_method, plus(x, bias)), shift);
   if (smooth.defined()) y = y * smooth;
@@ -98,7 +98,7 @@ Tensors decompose_fused_bias_dropout_residual_layer_norm(CallContext& c) {
 
 Tensors decompose_fused_feedforward(CallContext& c) {
   const auto a = c.attrs_as<FusedFeedforwardAttrs>();
-  if (a.ring_id >= 0) refuse(c.op().name(), "ring_id must be -1: use `parallel:` of the config");
+  if (a.ring_id >= 0) reject(c.op().name(), "ring_id must be -1: use `parallel:` of the config");
   const Tensor& x = c.operand(0);
   const Tensor in = a.pre_layer_norm ? normalized(x, optional(c, "ln1_scale"),
                                                   optional(c, "ln1_bias"), a.ln1_epsilon)
@@ -117,16 +117,16 @@ Tensors decompose_fused_feedforward(CallContext& c) {
 Tensors decompose_fused_multi_head_attention(CallContext& c) {
   const auto a = c.attrs_as<FusedMultiHeadAttentionAttrs>();
   const std::string_view op = c.op().name();
-  if (a.ring_id >= 0) refuse(op, "ring_id must be -1: use `parallel:` of the config");
+  if (a.ring_id >= 0) reject(op, "ring_id must be -1: use `parallel:` of the config");
   const Tensor &x = c.operand(0), &weight = c.operand(1);
-  if (x.ndim() != 3) refuse(op, "x must be [batch, sequence, width], not ", x.type());
+  if (x.ndim() != 3) reject(op, "x must be [batch, sequence, width], not ", x.type());
   const Dim width = x.dim(2);
   Dim heads, each;
   Tensor matrix, bias = optional(c, "qkv_bias");
   if (a.transpose_qkv_wb) {
     if (a.num_heads < 1 || weight.ndim() != 2 ||
         modulo(width, a.num_heads).constant().value_or(0) != 0)
-      refuse(op, "transpose_qkv_wb needs num_heads that divide the width ", width,
+      reject(op, "transpose_qkv_wb needs num_heads that divide the width ", width,
              " and a matrix qkv_weight, not ", weight.type());
     heads = a.num_heads;
     each = floor_divide(width, a.num_heads);
@@ -134,7 +134,7 @@ Tensors decompose_fused_multi_head_attention(CallContext& c) {
   } else {
     if (weight.ndim() != 4 || weight.dim(0).equals(3) == false ||
         weight.dim(3).equals(width) == false)
-      refuse(op, "qkv_weight must be [3, heads, dim, ", width, "], not ", weight.type());
+      reject(op, "qkv_weight must be [3, heads, dim, ", width, "], not ", weight.type());
     heads = weight.dim(1);
     each = weight.dim(2);
     matrix = ops::transpose(ops::reshape(weight, {heads * each * 3, width}), {1, 0});
@@ -150,7 +150,7 @@ Tensors decompose_fused_multi_head_attention(CallContext& c) {
   Tensors out;
   const Tensor cache = optional(c, "cache_kv");
   if (cache.defined()) {
-    if (cache.ndim() != 5) refuse(op, "cache_kv must be [2, batch, heads, length, dim]");
+    if (cache.ndim() != 5) reject(op, "cache_kv must be [2, batch, heads, length, dim]");
     const auto before = [&](int64_t i) {
       return ops::transpose(ops::squeeze(slice_axis(cache, 0, i, i + 1), Axes{0}), {0, 2, 1, 3});
     };
@@ -232,7 +232,7 @@ Tensors decompose_softmax_mask_fuse(CallContext& c) {
 
 Tensors decompose_softmax_mask_fuse_upper_triangle(CallContext& c) {
   const Tensor& x = c.operand(0);
-  if (x.ndim() < 2) refuse(c.op().name(), "x must have 2 dimensions or more, not ", x.type());
+  if (x.ndim() < 2) reject(c.op().name(), "x must have 2 dimensions or more, not ", x.type());
   const Tensor row = ops::unsqueeze(range_of(x.dim(-2), DType::kI64), {1}),
                column = ops::unsqueeze(range_of(x.dim(-1), DType::kI64), {0});
   return {ops::softmax(ops::where(ops::less_equal(column, row), x, number(-INFINITY)), -1)};
@@ -263,20 +263,20 @@ Tensor expert_weights(CallContext& c, const std::string& method, const char* nam
   const DType dtype = c.operand(0).dtype();
   const Tensor weight = optional(c, name), scale = optional(c, scale_name);
   if (method == "None" || method == "none") {
-    if (scale.defined()) refuse(op, scale_name, " needs quant_method weight_only_int8");
+    if (scale.defined()) reject(op, scale_name, " needs quant_method weight_only_int8");
     if (weight.dtype() != dtype)
-      refuse(op, name, " must be ", text(dtype), " like x, not ", weight.type(),
+      reject(op, name, " must be ", text(dtype), " like x, not ", weight.type(),
              weight.dtype() == DType::kI8 ? "; int8 needs quant_method weight_only_int8" : "");
     return weight;
   }
   if (method != "weight_only_int8")
-    refuse(op, "quant_method must be None or weight_only_int8, not '", method, "'");
+    reject(op, "quant_method must be None or weight_only_int8, not '", method, "'");
   if (weight.dtype() != DType::kI8 || weight.ndim() != 3)
-    refuse(op, name, " must be int8 [experts, in, out] for weight_only_int8, not ", weight.type());
-  if (!scale.defined()) refuse(op, scale_name, " is missing: weight_only_int8 needs it");
+    reject(op, name, " must be int8 [experts, in, out] for weight_only_int8, not ", weight.type());
+  if (!scale.defined()) reject(op, scale_name, " is missing: weight_only_int8 needs it");
   if (scale.ndim() != 2 || scale.dim(0).equals(weight.dim(0)) == false ||
       scale.dim(1).equals(weight.dim(2)) == false)
-    refuse(op, scale_name, " must be [experts, out] for ", name, " ", weight.type(), ", not ",
+    reject(op, scale_name, " must be [experts, out] for ", name, " ", weight.type(), ", not ",
            scale.type());
   return ops::cast(weight, dtype) * ops::unsqueeze(ops::cast(scale, dtype), Axes{1});
 }
@@ -286,16 +286,16 @@ Tensor expert_weights(CallContext& c, const std::string& method, const char* nam
 Tensors decompose_fused_moe(CallContext& c) {
   const auto a = c.attrs_as<FusedMoeAttrs>();
   const std::string_view op = c.op().name();
-  if (a.group_moe) refuse(op, "group_moe is not supported");
+  if (a.group_moe) reject(op, "group_moe is not supported");
   const Tensor &x = c.operand(0), &gate = c.operand(1);
   const Tensor first = expert_weights(c, a.quant_method, "ffn1_weight", "ffn1_scale"),
                second = expert_weights(c, a.quant_method, "ffn2_weight", "ffn2_scale");
   if (first.ndim() != 3 || second.ndim() != 3 || gate.ndim() != 2 || x.ndim() < 2)
-    refuse(op, "expected x [..., width], gate_weight [width, experts] and weights of 3 dimensions");
+    reject(op, "expected x [..., width], gate_weight [width, experts] and weights of 3 dimensions");
   const Dim width = x.dim(-1), experts = first.dim(0);
   const Dim tokens = floor_divide(element_count(std::span<const Dim>(x.shape())), width);
   if (experts.is_constant() && (a.moe_topk < 1 || a.moe_topk > experts.value()))
-    refuse(op, "moe_topk must be from 1 to the ", experts, " experts, not ", a.moe_topk);
+    reject(op, "moe_topk must be from 1 to the ", experts, " experts, not ", a.moe_topk);
   const Tensor rows = ops::reshape(x, {tokens, width});
   const Tensor share = ops::softmax(ops::matmul(ops::cast(rows, gate.dtype()), gate), -1);
   const Tensors best = ops::topk(share, a.moe_topk, 1);
@@ -321,7 +321,7 @@ Tensors decompose_fused_linear_param_grad_add(CallContext& c) {
   const std::string_view op = c.op().name();
   const Tensor &x = c.operand(0), &dout = c.operand(1);
   if (x.ndim() < 1 || dout.ndim() != x.ndim())
-    refuse(op, "x and dout must have the same number of dimensions, not ", x.type(), " and ",
+    reject(op, "x and dout must have the same number of dimensions, not ", x.type(), " and ",
            dout.type());
   const auto rows = [](const Tensor& t) { return ops::reshape(t, Shape{Dim(-1), t.dim(-1)}); };
   const Tensor gradient = rows(dout);
@@ -336,7 +336,7 @@ Tensors decompose_fused_scale_bias_add_relu(CallContext& c) {
   Tensor second = c.operand(3);
   const Tensor scale = optional(c, "scale2"), bias = optional(c, "bias2");
   if (a.fuse_dual != (scale.defined() && bias.defined()) || scale.defined() != bias.defined())
-    refuse(op, "scale2 and bias2 belong to fuse_dual");
+    reject(op, "scale2 and bias2 belong to fuse_dual");
   if (a.fuse_dual) second = second * scale + bias;
   return {ops::relu(c.operand(0) * c.operand(1) + c.operand(2) + second)};
 }

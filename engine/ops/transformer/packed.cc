@@ -28,7 +28,7 @@ struct PackedHeads {
 /// The parts of [..., heads / key heads + 2, key heads, dim].
 PackedHeads parts_of_packed(std::string_view op, const Tensor& qkv, int64_t rank) {
   if (qkv.ndim() != rank || qkv.dim(-3).less(3) == true)
-    refuse(op, "qkv must be [", rank == 5 ? "batch, sequence" : "tokens",
+    reject(op, "qkv must be [", rank == 5 ? "batch, sequence" : "tokens",
            ", heads / key heads + 2, key heads, dim], not ", qkv.type());
   const int64_t axis = rank - 3;
   const Dim parts = qkv.dim(axis);
@@ -60,8 +60,8 @@ class PackedSequences {
                   int64_t most, bool padded, bool shown)
       : most_(most), padded_(padded) {
     if (bounds.ndim() != 1 || bounds.dim(0).less(2) == true)
-      refuse(op, "cu_seqlens_", name, " must be [sequences + 1], not ", bounds.type());
-    if (most < 1) refuse(op, "max_seqlen_", name, " must be positive, not ", most);
+      reject(op, "cu_seqlens_", name, " must be [sequences + 1], not ", bounds.type());
+    if (most < 1) reject(op, "max_seqlen_", name, " must be positive, not ", most);
     if (!padded && !shown && rows.dim(0).is_constant())
       most_ = std::clamp<int64_t>(rows.dim(0).value(), 1, most);
     const Tensor ends = ops::cast(bounds, DType::kI64);
@@ -70,14 +70,14 @@ class PackedSequences {
     const Dim total = rows.dim(0);
     if (padded) {
       if (total.equals(count_ * most) == false)
-        refuse(op, "padded rows must be ", count_ * most, ", max_seqlen_", name,
+        reject(op, "padded rows must be ", count_ * most, ", max_seqlen_", name,
                " for each sequence, not ", total);
       return;
     }
     const Tensor sequence = ops::sequence_rows(lengths_, total);
     const Tensor starts = ops::cumsum(lengths_, int64_t{0}) - lengths_;
     const Tensor place = range_of(total, DType::kI64) - ops::index_select(starts, sequence, 0);
-    // A sequence that is longer than max_seqlen is refused as an index out of range.
+    // A sequence that is longer than max_seqlen is rejected as an index out of range.
     row_ = ops::where(ops::less_than(place, integer(most_)), sequence * integer(most_) + place,
                       integer(std::numeric_limits<int64_t>::max() / 4));
   }
@@ -117,11 +117,11 @@ struct SequenceOptions {
 Tensors of_sequences(std::string_view op, const PackedHeads& in, const Tensor& cu_q,
                      const Tensor& cu_k, const SequenceOptions& a) {
   for (const Tensor* t : {&in.query, &in.key, &in.value})
-    if (t->ndim() != 3) refuse(op, "operands must be [tokens, heads, dim], not ", t->type());
+    if (t->ndim() != 3) reject(op, "operands must be [tokens, heads, dim], not ", t->type());
   const PackedSequences q(op, "q", cu_q, in.query, a.max_q, a.padded, a.return_softmax);
   const PackedSequences k(op, "k", cu_k, in.key, a.max_k, a.padded, a.return_softmax);
   if (q.count().equals(k.count()) == false)
-    refuse(op, "cu_seqlens_q has ", q.count(), " sequences, cu_seqlens_k ", k.count());
+    reject(op, "cu_seqlens_q has ", q.count(), " sequences, cu_seqlens_k ", k.count());
   const Tensor row = ops::reshape(q.places(), {1, 1, q.most(), 1}), column = k.places();
   const Tensor inside = ops::less_than(row, q.lengths());
   // The number of keys that each query sees: none behind the end of its sequence.
@@ -177,7 +177,7 @@ Tensors decompose_self_dp_attention(CallContext& c) {
   const auto a = c.attrs_as<SelfDpAttentionAttrs>();
   const Tensor& x = c.operand(0);
   if (x.ndim() != 5 || x.dim(2).equals(3) == false || x.dim(3).equals(a.head_number) == false)
-    refuse(c.op().name(), "x must be [batch, sequence, 3, ", a.head_number, ", dim], not ",
+    reject(c.op().name(), "x must be [batch, sequence, 3, ", a.head_number, ", dim], not ",
            x.type());
   const auto part = [&](int64_t i) { return ops::squeeze(slice_axis(x, 2, i, i + 1), Axes{2}); };
   return {ops::scaled_dot_product_attention(part(0), part(1), part(2), {}, 0.0, false, false,

@@ -29,7 +29,7 @@ Tensor activation(std::string_view op, const std::string& name, const Tensor& x)
     const Dim half = floor_divide(width, 2);
     return ops::gelu(slice_axis(x, -1, 0, half)) * slice_axis(x, -1, half, width);
   }
-  refuse(op,
+  reject(op,
          "activation: expected one of relu, gelu, silu, sigmoid, tanh, identity, swiglu, geglu, "
          "found '",
          name, "'");

@@ -31,12 +31,12 @@ struct Channels {
 };
 
 void check_image(std::string_view op, const char* name, const Tensor& x) {
-  if (x.ndim() != 4) refuse(op, name, " must have 4 dimensions, not ", x.type());
+  if (x.ndim() != 4) reject(op, name, " must have 4 dimensions, not ", x.type());
 }
 
 void check_given(CallContext& c, const char* reason, std::initializer_list<const char*> names) {
   for (const char* name : names)
-    if (!optional(c, name).defined()) refuse(c.op().name(), reason, " needs ", name);
+    if (!optional(c, name).defined()) reject(c.op().name(), reason, " needs ", name);
 }
 
 /// A batch norm in training: its operand, statistics and parameters.
@@ -71,7 +71,7 @@ Tensors decompose_fused_scale_bias_relu_conv_bn(CallContext& c) {
   const auto a = c.attrs_as<FusedScaleBiasReluConvBnAttrs>();
   const std::string_view op = c.op().name();
   check_image(op, "x", c.operand(0));
-  if (a.accumulation_count < 0) refuse(op, "accumulation_count must not be negative");
+  if (a.accumulation_count < 0) reject(op, "accumulation_count must not be negative");
   const Channels channels(a.data_format);
   Tensor x = c.operand(0);
   if (a.fuse_prologue) {
@@ -106,7 +106,7 @@ Tensors decompose_fused_scale_bias_relu_conv_bn(CallContext& c) {
 Tensors decompose_fused_dconv_drelu_dbn(CallContext& c) {
   const auto a = c.attrs_as<FusedDconvDreluDbnAttrs>();
   const std::string_view op = c.op().name();
-  if (a.fuse_shortcut && a.fuse_dual) refuse(op, "fuse_shortcut and fuse_dual exclude each other");
+  if (a.fuse_shortcut && a.fuse_dual) reject(op, "fuse_shortcut and fuse_dual exclude each other");
   if (a.fuse_shortcut) check_given(c, "fuse_shortcut", {"conv_input", "residual_input"});
   if (a.fuse_dual)
     check_given(c, "fuse_dual",
@@ -123,7 +123,7 @@ Tensors decompose_fused_dconv_drelu_dbn(CallContext& c) {
   const int64_t first = channels.last ? 1 : 2;
   Axes kernel;
   for (const int64_t axis : {int64_t{2}, int64_t{3}}) {
-    if (!weight.dim(axis).is_constant()) refuse(op, "weight must have a known size");
+    if (!weight.dim(axis).is_constant()) reject(op, "weight must have a known size");
     kernel.push_back(weight.dim(axis).value());
   }
   const Axes strides = window_sizes(AttrValue(a.strides), 2, "strides"),

@@ -104,7 +104,7 @@ class Layer {
     const size_t rank = grouped ? 3 : 4;
     if (weight.ndim() != static_cast<int64_t>(rank) ||
         weight.dim(a_.trans_qkvw ? -1 : 0).equals(width) == false)
-      refuse(op_, "qkv_weights must be ",
+      reject(op_, "qkv_weights must be ",
              grouped ? "[heads + 2 * groups, dim, " : "[3, heads, dim, ", width, "], not ",
              weight.type());
     const Dim each = weight.dim(a_.trans_qkvw ? -2 : -1);
@@ -131,7 +131,7 @@ class Layer {
     const Tensor table = optional(c_, "rotary_embs");
     if (!table.defined()) return;
     if (table.ndim() != 5 || table.dim(0).equals(2) == false)
-      refuse(op_, "rotary_embs must be [2, batch, 1, length, dim], not ", table.type());
+      reject(op_, "rotary_embs must be [2, batch, 1, length, dim], not ", table.type());
     const Dim from = a_.time_step && table.dim(3).equals(length) != true ? Dim(*a_.time_step) : 0;
     const auto part = [&](int64_t i) {
       return swap_heads(slice_axis(slice_of(table, 0, i, i + 1), 2, from, from + length));
@@ -146,25 +146,25 @@ class Layer {
     const Tensor before = of("pre_caches");
     if (before.defined()) {
       if (before.ndim() != 5)
-        refuse(op_, "pre_caches must be [2, batch, heads, length, dim], not ", before.type());
+        reject(op_, "pre_caches must be [2, batch, heads, length, dim], not ", before.type());
       key = ops::concat({swap_heads(slice_of(before, 0, 0, 1)), key}, 1);
       value = ops::concat({swap_heads(slice_of(before, 0, 1, 2)), value}, 1);
     }
     if (!cache.defined()) {
-      if (a_.time_step) refuse(op_, "time_step needs cache_kvs");
+      if (a_.time_step) reject(op_, "time_step needs cache_kvs");
       return mask;
     }
     if (cache.ndim() != 5 || cache.dim(0).equals(2) == false)
-      refuse(op_, "cache_kvs must be [2, batch, heads, length, dim], not ", cache.type());
+      reject(op_, "cache_kvs must be [2, batch, heads, length, dim], not ", cache.type());
     const Tensor fresh = ops::stack({swap_heads(key), swap_heads(value)}, 0);
     const Dim from = a_.time_step ? Dim(*a_.time_step) : Dim(0);
     const Dim end = from + fresh.dim(3);
     if (cache.dim(3).less(end) == true)
-      refuse(op_, "cache_kvs ", cache.type(), " does not hold ", end, " tokens");
+      reject(op_, "cache_kvs ", cache.type(), " does not hold ", end, " tokens");
     cache_ = ops::concat(
         {slice_axis(cache, 3, 0, from), fresh, slice_axis(cache, 3, end, cache.dim(3))}, 3);
     if (!a_.time_step) return mask;
-    if (length.equals(1) == false) refuse(op_, "time_step is for one token, x has ", length);
+    if (length.equals(1) == false) reject(op_, "time_step is for one token, x has ", length);
     key = swap_heads(slice_axis(slice_of(cache_, 0, 0, 1), 2, 0, end));
     value = swap_heads(slice_axis(slice_of(cache_, 0, 1, 2), 2, 0, end));
     return mask.defined() ? slice_axis(mask, 3, 0, end) : mask;
@@ -212,11 +212,11 @@ void check_int8_lists(CallContext& c, const FusedMultiTransformerInt8Attrs& a) {
       {"ffn2_in_scale", &a.ffn2_in_scale}};
   for (const auto& [name, list] : scales)
     if (list->size() != layers)
-      refuse(c.op().name(), name, " has ", list->size(), " numbers for ", layers, " layers");
+      reject(c.op().name(), name, " has ", list->size(), " numbers for ", layers, " layers");
   for (const char* name :
        {"qkv_out_scales", "out_linear_out_scales", "ffn1_out_scales", "ffn2_out_scales"})
     if (list_of(c, name).size() != layers)
-      refuse(c.op().name(), name, " has ", list_of(c, name).size(), " tensors for ", layers,
+      reject(c.op().name(), name, " has ", list_of(c, name).size(), " tensors for ", layers,
              " layers");
 }
 
@@ -224,14 +224,14 @@ void check_int8_lists(CallContext& c, const FusedMultiTransformerInt8Attrs& a) {
 Tensors transformer(CallContext& c, const FusedMultiTransformerAttrs& a,
                     const std::function<std::unique_ptr<Layer>(size_t)>& layer_of) {
   const std::string_view op = c.op().name();
-  if (a.ring_id >= 0) refuse(op, "ring_id must be -1: use `parallel:` of the config");
+  if (a.ring_id >= 0) reject(op, "ring_id must be -1: use `parallel:` of the config");
   for (const char* name : {"beam_offset", "seq_lens"})
-    if (optional(c, name).defined()) refuse(op, name, " is not supported");
+    if (optional(c, name).defined()) reject(op, name, " is not supported");
   if (c.operand(0).ndim() != 3)
-    refuse(op, "x must be [batch, sequence, width], not ", c.operand(0).type());
-  if (a.time_step && *a.time_step < 0) refuse(op, "time_step must not be negative");
+    reject(op, "x must be [batch, sequence, width], not ", c.operand(0).type());
+  if (a.time_step && *a.time_step < 0) reject(op, "time_step must not be negative");
   const size_t layers = list_of(c, "qkv_weights").size();
-  if (layers == 0) refuse(op, "qkv_weights must not be empty");
+  if (layers == 0) reject(op, "qkv_weights must not be empty");
   for (const char* name :
        {"ln_scales", "ln_biases", "qkv_biases", "linear_weights", "linear_biases", "ffn_ln_scales",
         "ffn_ln_biases", "ffn1_weights", "ffn1_biases", "ffn2_weights", "ffn2_biases", "cache_kvs",
@@ -239,7 +239,7 @@ Tensors transformer(CallContext& c, const FusedMultiTransformerAttrs& a,
     const size_t count = list_of(c, name).size();
     const bool required = std::string_view(name).ends_with("weights");
     if (count != layers && (required || count != 0))
-      refuse(op, name, " has ", count, " tensors for ", layers, " layers");
+      reject(op, name, " has ", count, " tensors for ", layers, " layers");
   }
   Tensor x = c.operand(0);
   Tensors caches;
@@ -265,7 +265,7 @@ Tensors decompose_fused_multi_transformer_int8(CallContext& c) {
   const std::string_view op = c.op().name();
   // The attributes of both operations begin alike.
   const auto shared = c.attrs_as<FusedMultiTransformerAttrs>();
-  if (!a.trans_qkvw) refuse(op, "trans_qkvw must be true: weights are [out, in]");
+  if (!a.trans_qkvw) reject(op, "trans_qkvw must be true: weights are [out, in]");
   check_int8_lists(c, a);
   return transformer(c, shared,
                      [&](size_t i) { return std::make_unique<Int8Layer>(c, shared, a, i); });

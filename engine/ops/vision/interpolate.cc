@@ -106,7 +106,7 @@ std::vector<double> smooth_resampling(const std::string& mode, int64_t in, int64
 /// Weights [out, in] of known sizes.
 Tensor resampling_weights(const InterpolateAttrs& a, int64_t in, int64_t out, double factor) {
   if (in > limits().memory / 16 / out)
-    refuse("interpolate", "weights for ", out, " places of ", in,
+    reject("interpolate", "weights for ", out, " places of ", in,
            " each would take more than half of the memory");
   const double step = step_of(a, in, out, factor);
   return Tensor(Array::from(a.antialias
@@ -121,7 +121,7 @@ Dim scaled_size(const Dim& size, double factor) {
   if (size.is_constant()) {
     const double scaled = static_cast<double>(size.value()) * factor;
     if (!(scaled < 0x1p31))
-      refuse("interpolate", "scale_factor ", factor, " makes the result too large");
+      reject("interpolate", "scale_factor ", factor, " makes the result too large");
     return static_cast<int64_t>(scaled);
   }
   for (int64_t denominator = 1; denominator <= 1024; denominator *= 2) {
@@ -129,7 +129,7 @@ Dim scaled_size(const Dim& size, double factor) {
     if (numerator == std::floor(numerator) && numerator < 0x1p31)
       return floor_divide(size * static_cast<int64_t>(numerator), denominator);
   }
-  refuse("interpolate", "scale_factor ", factor, " of the symbolic size '", size,
+  reject("interpolate", "scale_factor ", factor, " of the symbolic size '", size,
          "' must be a multiple of 1/1024; give the size of the result instead");
 }
 
@@ -138,7 +138,7 @@ std::pair<Dim, double> result_size(const InterpolateAttrs& a, size_t i, size_t n
   if (!a.size.is_none()) {
     const bool list = a.size.is_list();
     if (list && a.size.as_list().size() != n && a.size.as_list().size() != 1)
-      refuse("interpolate", "size must be a number or ", n, " numbers, not ", a.size);
+      reject("interpolate", "size must be a number or ", n, " numbers, not ", a.size);
     const AttrValue& each = list ? a.size.as_list()[a.size.as_list().size() == n ? i : 0] : a.size;
     return {each.as_dim(), 0.0};
   }
@@ -146,9 +146,9 @@ std::pair<Dim, double> result_size(const InterpolateAttrs& a, size_t i, size_t n
                            ? a.scale_factor.as_doubles()
                            : std::vector<double>(n, a.scale_factor.as_double());
   if (factors.size() != n && factors.size() != 1)
-    refuse("interpolate", "scale_factor must have ", n, " numbers");
+    reject("interpolate", "scale_factor must have ", n, " numbers");
   const double factor = factors[factors.size() == 1 ? 0 : i];
-  if (!(factor > 0)) refuse("interpolate", "scale_factor must be positive, not ", factor);
+  if (!(factor > 0)) reject("interpolate", "scale_factor must be positive, not ", factor);
   return {scaled_size(in, factor), factor};
 }
 
@@ -157,33 +157,33 @@ std::pair<Dim, double> result_size(const InterpolateAttrs& a, size_t i, size_t n
 Tensors decompose_interpolate(CallContext& c) {
   const auto a = c.attrs_as<InterpolateAttrs>();
   if (a.align_corners && (a.mode == "nearest" || a.mode == "area"))
-    refuse("interpolate", "align_corners is for linear and cubic modes, not ", a.mode);
+    reject("interpolate", "align_corners is for linear and cubic modes, not ", a.mode);
   return {resample(c.operand(0), a)};
 }
 
 Tensor resample(const Tensor& given, const InterpolateAttrs& a) {
   Tensor x = given;
   const char* op = "interpolate";
-  if (x.ndim() < 3 || x.ndim() > 5) refuse(op, "x must have 3 to 5 dimensions, not ", x.type());
+  if (x.ndim() < 3 || x.ndim() > 5) reject(op, "x must have 3 to 5 dimensions, not ", x.type());
   const auto n = static_cast<size_t>(x.ndim() - 2);
   const bool last = a.data_format && channels_last(*a.data_format);
   if (a.size.is_none() == a.scale_factor.is_none())
-    refuse(op, "one of size and scale_factor must be given");
+    reject(op, "one of size and scale_factor must be given");
   const size_t planes = a.mode == "bilinear" || a.mode == "bicubic" ? 2
                         : a.mode == "linear"                        ? 1
                         : a.mode == "trilinear"                     ? 3
                                                                     : n;
-  if (planes != n) refuse(op, "mode '", a.mode, "' is not for ", x.type());
+  if (planes != n) reject(op, "mode '", a.mode, "' is not for ", x.type());
   if (a.antialias && a.mode != "bilinear" && a.mode != "bicubic")
-    refuse(op, "antialias is for the modes bilinear and bicubic, not ", a.mode);
+    reject(op, "antialias is for the modes bilinear and bicubic, not ", a.mode);
   const int64_t first = last ? 1 : 2;
   std::vector<std::pair<Dim, double>> sizes;
   for (size_t i = 0; i < n; ++i) {
     const int64_t axis = first + static_cast<int64_t>(i);
     const Dim in = x.dim(axis);
-    if (in.less(1).value_or(false)) refuse(op, "axis ", axis, " of ", x.type(), " is empty");
+    if (in.less(1).value_or(false)) reject(op, "axis ", axis, " of ", x.type(), " is empty");
     sizes.push_back(result_size(a, i, n, in));
-    if (sizes.back().first.less(1).value_or(false)) refuse(op, "the result would be empty");
+    if (sizes.back().first.less(1).value_or(false)) reject(op, "the result would be empty");
   }
   if (x.dim(0).equals(0) == true || x.dim(last ? -1 : 1).equals(0) == true) {
     Shape shape = x.shape();
@@ -215,11 +215,11 @@ Tensors decompose_affine_grid(CallContext& c) {
   if ((a.out_shape.size() != 4 && a.out_shape.size() != 5) || theta.ndim() != 3 ||
       theta.dim(1).equals(static_cast<int64_t>(n)) == false ||
       theta.dim(2).equals(static_cast<int64_t>(n) + 1) == false)
-    refuse("affine_grid", "theta ", theta.type(), " does not fit the shape ", text(a.out_shape));
+    reject("affine_grid", "theta ", theta.type(), " does not fit the shape ", text(a.out_shape));
   Tensors axes;
   for (size_t i = 0; i < n; ++i) {
     if (a.out_shape[i + 2].less(1).value_or(false))
-      refuse("affine_grid", "out_shape ", text(a.out_shape), " is empty");
+      reject("affine_grid", "out_shape ", text(a.out_shape), " is empty");
     if (!a.out_shape[i + 2].is_constant()) {
       axes.push_back(ops::cast(symbolic_grid(a.out_shape[i + 2], a.align_corners), theta.dtype()));
       continue;

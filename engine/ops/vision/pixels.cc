@@ -19,7 +19,7 @@ Tensor in_channels_first(const Tensor& x, const std::string& format,
 
 Dim divided(const char* op, const Dim& d, int64_t by) {
   if (by < 1 || modulo(d, by).constant().value_or(0) != 0)
-    refuse(op, d, " does not divide by ", by);
+    reject(op, d, " does not divide by ", by);
   return floor_divide(d, by);
 }
 
@@ -67,7 +67,7 @@ Tensors decompose_zeropad2d(CallContext& c) {
   check_rank("zeropad2d", c.operand(0), 4);
   auto p = a.padding;
   if (p.size() == 1) p.assign(4, p[0]);
-  if (p.size() != 4) refuse("zeropad2d", "padding must be [left, right, top, bottom]");
+  if (p.size() != 4) reject("zeropad2d", "padding must be [left, right, top, bottom]");
   const bool last = a.data_format == "NHWC";
   return {ops::pad(c.operand(0), last ? Axes{0, 0, p[2], p[3], p[0], p[1], 0, 0}
                                       : Axes{0, 0, 0, 0, p[2], p[3], p[0], p[1]})};
@@ -85,14 +85,14 @@ struct Patches {
         dilation(window_sizes(d, 2, op)) {
     for (size_t i = 0; i < 2; ++i)
       if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1)
-        refuse(op, "kernel sizes, strides and dilations must be positive");
+        reject(op, "kernel sizes, strides and dilations must be positive");
     constexpr int64_t kMaxPlaces = 1 << 16;
     if (kernel[0] * kernel[1] > kMaxPlaces)
-      refuse(op, "windows of more than ", kMaxPlaces, " places are not computed");
+      reject(op, "windows of more than ", kMaxPlaces, " places are not computed");
     // Four paddings are [top, left, bottom, right].
     const auto given = p.as_ints();
     for (const int64_t size : given) {
-      if (size < 0) refuse(op, "padding ", p, " is negative");
+      if (size < 0) reject(op, "padding ", p, " is negative");
       check_32_bits(op, "padding", size);
     }
     if (given.size() == 4)
@@ -102,7 +102,7 @@ struct Patches {
     rows = window_count(height, padding[0], padding[1], kernel[0], stride[0], dilation[0], false);
     columns = window_count(width, padding[2], padding[3], kernel[1], stride[1], dilation[1], false);
     if (rows.less(1).value_or(false) || columns.less(1).value_or(false))
-      refuse(op, "the window is larger than the image");
+      reject(op, "the window is larger than the image");
   }
   Tensor bordered(const Tensor& x) const {
     return ops::pad(x, {0, 0, 0, 0, padding[0], padding[1], padding[2], padding[3]});
@@ -122,7 +122,7 @@ Tensors decompose_unfold(CallContext& c) {
   const Tensor& x = c.operand(0);
   if (a.axis && a.size && a.step) return {ops::unfold_axis(x, *a.axis, *a.size, *a.step)};
   if (a.kernel_sizes.is_none())
-    refuse("unfold", "kernel_sizes, or axis, size and step must be given");
+    reject("unfold", "kernel_sizes, or axis, size and step must be given");
   check_rank("unfold", x, 4);
   const Patches p("unfold", a.kernel_sizes, a.strides, a.paddings, a.dilations, x.dim(2), x.dim(3));
   const Tensor image = p.bordered(x);
@@ -143,7 +143,7 @@ Tensors decompose_fold(CallContext& c) {
   const int64_t window = p.kernel[0] * p.kernel[1];
   const Dim channels = divided("fold", x.dim(1), window);
   if (x.dim(2).equals(p.rows * p.columns) == false)
-    refuse("fold", "x has ", x.dim(2), " columns, the sizes give ", p.rows * p.columns);
+    reject("fold", "x has ", x.dim(2), " columns, the sizes give ", p.rows * p.columns);
   const Tensor apart = ops::reshape(x, {x.dim(0), channels, Dim(window), p.rows, p.columns});
   const Tensor empty = full_of({x.dim(0), channels, Dim(size[0] + p.padding[0] + p.padding[1]),
                                 Dim(size[1] + p.padding[2] + p.padding[3])},
@@ -164,14 +164,14 @@ Tensors decompose_temporal_shift(CallContext& c) {
   const auto a = c.attrs_as<TemporalShiftAttrs>();
   const bool last = a.data_format == "NHWC";
   if (c.operand(0).ndim() != 4)
-    refuse("temporal_shift", "x must have 4 dimensions, not ", c.operand(0).type());
+    reject("temporal_shift", "x must have 4 dimensions, not ", c.operand(0).type());
   const Tensor x = last ? ops::transpose(c.operand(0), {0, 3, 1, 2}) : c.operand(0);
   if (!(a.shift_ratio > 0 && a.shift_ratio < 0.5))
-    refuse("temporal_shift", "shift_ratio must lie in (0, 0.5), not ", a.shift_ratio);
+    reject("temporal_shift", "shift_ratio must lie in (0, 0.5), not ", a.shift_ratio);
   constexpr int64_t kMaxFrames = 1 << 30;
   if (a.seg_num < 1 || a.seg_num > kMaxFrames ||
       modulo(x.dim(0), a.seg_num).constant().value_or(0) != 0)
-    refuse("temporal_shift", x.dim(0), " frames do not divide into segments of ", a.seg_num);
+    reject("temporal_shift", x.dim(0), " frames do not divide into segments of ", a.seg_num);
   const auto channels = static_cast<double>(x.dim(1).value());
   const auto first = static_cast<int64_t>(channels * a.shift_ratio),
              second = static_cast<int64_t>(channels * 2 * a.shift_ratio);

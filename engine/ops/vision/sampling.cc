@@ -89,17 +89,17 @@ Tensors decompose_sample_points(CallContext& c) {
   const Tensor &x = c.operand(0), &at = c.operand(1);
   const int64_t rank = x.ndim() - 2;
   if (rank < 1 || at.ndim() != 3 || at.dim(2).equals(rank) == false)
-    refuse("sample_points", "x ", x.type(), " needs coordinates [batch, points, ",
+    reject("sample_points", "x ", x.type(), " needs coordinates [batch, points, ",
            std::max<int64_t>(rank, 1), "], not ", at.type());
   if (x.dim(0).equals(at.dim(0)) == false)
-    refuse("sample_points", "x ", x.type(), " and coordinates ", at.type(),
+    reject("sample_points", "x ", x.type(), " and coordinates ", at.type(),
            " differ in their batch");
   const Dim batch = x.dim(0), channels = x.dim(1), points = at.dim(1);
   Dim volume = 1;
   std::vector<AxisTaps> axes;
   for (int64_t i = 0; i < rank; ++i) {
     const Dim& size = x.dim(i + 2);
-    if (size.equals(0) == true) refuse("sample_points", "x ", x.type(), " has no elements");
+    if (size.equals(0) == true) reject("sample_points", "x ", x.type(), " has no elements");
     volume = volume * size;
     const Tensor along = ops::squeeze(slice_axis(at, 2, i, i + 1), Axes{2});
     axes.push_back(filter_taps(along, size, a));
@@ -113,7 +113,7 @@ Tensors decompose_sample_points(CallContext& c) {
   size_t combinations = 1;
   for (int64_t i = 0; i < rank; ++i)
     if ((combinations *= per_axis) > kMaxTaps)
-      refuse("sample_points", "sampling along ", rank, " axes is not supported");
+      reject("sample_points", "sampling along ", rank, " axes is not supported");
   Tensor out;
   for (size_t k = 0; k < combinations; ++k) {
     Tensor index = start, weight;
@@ -137,7 +137,7 @@ Tensors decompose_grid_sample(CallContext& c) {
   const Tensor x = in_float32(c.operand(0)), grid = in_float32(c.operand(1));
   const int64_t rank = x.ndim() - 2;
   if (rank < 1 || grid.ndim() != rank + 2 || grid.dim(-1).equals(rank) == false)
-    refuse("grid_sample", "the grid ", grid.type(), " does not match x ", x.type(),
+    reject("grid_sample", "the grid ", grid.type(), " does not match x ", x.type(),
            ": it must be [batch, spatial axes..., ", std::max<int64_t>(rank, 1), "]");
   Dim points = 1;
   Shape shape = {x.dim(0), x.dim(1)};
@@ -170,34 +170,34 @@ Tensors decompose_deform_conv2d(CallContext& c) {
   check_rank(kName, weight, 4);
   for (int64_t i = 0; i < 4; ++i)
     if (!weight.dim(i).is_constant() || weight.dim(i).value() < 1)
-      refuse(kName, "weight ", weight.type(), " must have constant sizes above 0");
-  if (!x.dim(1).is_constant()) refuse(kName, "the channels of x ", x.type(), " must be constant");
+      reject(kName, "weight ", weight.type(), " must have constant sizes above 0");
+  if (!x.dim(1).is_constant()) reject(kName, "the channels of x ", x.type(), " must be constant");
   const int64_t filters = weight.dim(0).value(), channels = x.dim(1).value();
   const Axes kernel = {weight.dim(2).value(), weight.dim(3).value()};
   const auto stride = window_sizes(a.stride, 2, "deform_conv2d: stride"),
              dilation = window_sizes(a.dilation, 2, "deform_conv2d: dilation");
   for (const int64_t v : {stride[0], stride[1], dilation[0], dilation[1]})
-    if (v < 1) refuse(kName, "stride and dilation must be positive, not ", v);
+    if (v < 1) reject(kName, "stride and dilation must be positive, not ", v);
   const auto border =
       window_padding(a.padding, {x.dim(2), x.dim(3)}, kernel, stride, dilation, false, kName);
   const int64_t taps = kernel[0] * kernel[1];
   if (a.groups < 1 || filters % a.groups != 0 || channels % a.groups != 0 ||
       weight.dim(1).value() * a.groups != channels)
-    refuse(kName, "groups ", a.groups, " do not divide x ", x.type(), " and weight ",
+    reject(kName, "groups ", a.groups, " do not divide x ", x.type(), " and weight ",
            weight.type());
   if (a.deformable_groups < 1 || channels % a.deformable_groups != 0)
-    refuse(kName, "deformable_groups ", a.deformable_groups, " do not divide ", channels,
+    reject(kName, "deformable_groups ", a.deformable_groups, " do not divide ", channels,
            " channels");
   const Dim rows =
       window_count(x.dim(2), border[0], border[1], kernel[0], stride[0], dilation[0], false);
   const Dim columns =
       window_count(x.dim(3), border[2], border[3], kernel[1], stride[1], dilation[1], false);
   if (rows.less(1).value_or(false) || columns.less(1).value_or(false))
-    refuse(kName, "the kernel ", weight.type(), " is larger than the padded image ", x.type());
+    reject(kName, "the kernel ", weight.type(), " is larger than the padded image ", x.type());
   const auto expect = [&](const Tensor& t, int64_t count, const char* name) {
     if (t.ndim() != 4 || t.dim(0).equals(x.dim(0)) == false || t.dim(1).equals(count) == false ||
         t.dim(2).equals(rows) == false || t.dim(3).equals(columns) == false)
-      refuse(kName, name, " must be ", text(Shape{x.dim(0), Dim(count), rows, columns}), ", not ",
+      reject(kName, name, " must be ", text(Shape{x.dim(0), Dim(count), rows, columns}), ", not ",
              t.type());
   };
   expect(offset, a.deformable_groups * taps * 2, "offset");
@@ -247,7 +247,7 @@ Tensors decompose_deform_conv2d(CallContext& c) {
                             {batch, Dim(filters), rows, columns});
   if (c.has(3)) {
     if (c.operand(3).ndim() != 1 || c.operand(3).dim(0).equals(filters) == false)
-      refuse(kName, "bias must be [", filters, "], not ", c.operand(3).type());
+      reject(kName, "bias must be [", filters, "], not ", c.operand(3).type());
     out = out + ops::reshape(in_float32(c.operand(3)), {1, filters, 1, 1});
   }
   return {ops::cast(out, dtype)};
@@ -256,7 +256,7 @@ Tensors decompose_deform_conv2d(CallContext& c) {
 Tensors decompose_affine_channel(CallContext& c) {
   const auto a = c.attrs_as<AffineChannelAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() < 2) refuse("affine_channel", "x must have at least 2 dimensions, not ", x.type());
+  if (x.ndim() < 2) reject("affine_channel", "x must have at least 2 dimensions, not ", x.type());
   const bool last = a.data_layout == "NHWC";
   Tensor y = x;
   for (size_t i = 1; i < 3; ++i) {
@@ -264,14 +264,14 @@ Tensors decompose_affine_channel(CallContext& c) {
     const Tensor& v = c.operand(i);
     check_vector("affine_channel", v);
     if (v.dim(0).equals(x.dim(last ? -1 : 1)) == false)
-      refuse("affine_channel", i == 1 ? "scale " : "bias ", v.type(),
+      reject("affine_channel", i == 1 ? "scale " : "bias ", v.type(),
              " does not match the channels of x ", x.type());
     const Tensor each = per_channel(v, x.ndim(), last);
     y = i == 1 ? y * each : y + each;
   }
   const std::string act = a.act.value_or("");
   if (act == "relu") return {ops::maximum(y, number(0.0))};
-  if (!act.empty() && act != "linear") refuse("affine_channel", "act '", act, "' is not supported");
+  if (!act.empty() && act != "linear") reject("affine_channel", "act '", act, "' is not supported");
   return {y};
 }
 

@@ -68,7 +68,7 @@ TokenSet Constraint::collect(StateId state, bool first) {
   std::vector<StateId> states = {state};
   size_t good = 0;  // bytes of the last entry that the grammar has
   for (const TokenTexts::Entry& entry : tokens_->entries(first)) {
-    // The entry shares bytes that the grammar refused.
+    // The entry shares bytes that the grammar rejected.
     if (entry.shared > good) continue;
     states.resize(entry.shared + size_t{1});
     good = entry.shared;

@@ -9,7 +9,7 @@
 
 namespace paddle::grammar {
 
-/// Sizes beyond which a grammar is refused.
+/// Sizes beyond which a grammar is rejected.
 inline constexpr size_t kMaxNodes = 200'000;
 
 struct Node {

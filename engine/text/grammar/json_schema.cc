@@ -76,7 +76,7 @@ class Compiler {
     const auto found = rules_.find(&schema);
     if (found != rules_.end()) return builder_.call(found->second);
     if (rules_.size() >= kMaxSchemas)
-      refuse_schema(path, "there are more than ", kMaxSchemas, " parts");
+      reject_schema(path, "there are more than ", kMaxSchemas, " parts");
     const int32_t rule = builder_.new_rule();
     rules_[&schema] = rule;
     open_.push_back({rule, &schema, path});
@@ -85,11 +85,11 @@ class Compiler {
 
   Part value(const Json& schema, const std::string& path) {
     if (schema.kind == Kind::kBoolean) {
-      if (!schema.boolean) refuse_schema(path, "no value is allowed here");
+      if (!schema.boolean) reject_schema(path, "no value is allowed here");
       return any_value();
     }
     if (schema.kind != Kind::kObject)
-      refuse_schema(path, "expected an object or a boolean, found ", type_of(schema));
+      reject_schema(path, "expected an object or a boolean, found ", type_of(schema));
     if (const Json* reference = schema.find("$ref")) {
       check_alone(schema, path, "$ref");
       return reference_to(*reference, path);
@@ -99,7 +99,7 @@ class Compiler {
     if (const Json* all = schema.find("allOf")) {
       check_alone(schema, path, "allOf");
       if (all->kind != Kind::kArray || all->items.size() != 1)
-        refuse_schema(path + ".allOf", "is supported with one schema only");
+        reject_schema(path + ".allOf", "is supported with one schema only");
       return value(all->items[0], path + ".allOf[0]");
     }
     if (const Json* constant = schema.find("const")) {
@@ -110,7 +110,7 @@ class Compiler {
     if (const Json* values = schema.find("enum")) {
       check_keys(schema, path, {"enum", "type"});
       if (values->kind != Kind::kArray || values->items.empty())
-        refuse_schema(path + ".enum", "expected a list of values");
+        reject_schema(path + ".enum", "expected a list of values");
       std::vector<Part> parts;
       for (const Json& each : values->items) {
         check_type(schema, each, path + ".enum");
@@ -140,9 +140,9 @@ class Compiler {
 
   Part reference_to(const Json& reference, const std::string& path) {
     if (reference.kind != Kind::kString || !reference.text.starts_with("#"))
-      refuse_schema(path + ".$ref", reference.dump(), " is not a place in this schema (\"#/…\")");
+      reject_schema(path + ".$ref", reference.dump(), " is not a place in this schema (\"#/…\")");
     const Json* const target = find_place(root_, reference.text);
-    if (!target) refuse_schema(path + ".$ref", "there is no '", reference.text, "'");
+    if (!target) reject_schema(path + ".$ref", "there is no '", reference.text, "'");
     return rule_of(*target, reference.text);
   }
 
@@ -151,12 +151,12 @@ class Compiler {
     check_alone(schema, path, key);
     const std::string here = path + "." + key;
     if (choices.kind != Kind::kArray || choices.items.empty())
-      refuse_schema(here, "expected a list of schemas");
+      reject_schema(here, "expected a list of schemas");
     if (key == std::string_view("oneOf"))
       for (size_t i = 0; i < choices.items.size(); ++i)
         for (size_t j = 0; j < i; ++j)
           if (!are_disjoint(root_, choices.items[j], choices.items[i], here))
-            refuse_schema(
+            reject_schema(
                 here, "schemas ", j, " and ", i,
                 " may both hold; they must differ in their types or in a required constant");
     std::vector<Part> parts;
@@ -167,7 +167,7 @@ class Compiler {
 
   Part literal(const Json& constant, const std::string& path) {
     if (constant.kind == Kind::kNumber && !std::isfinite(constant.number))
-      refuse_schema(path, "is not a number that JSON has");
+      reject_schema(path, "is not a number that JSON has");
     return builder_.text(constant.dump());
   }
 
@@ -177,20 +177,20 @@ class Compiler {
                                                        std::set<std::string>& required) {
     std::vector<std::pair<std::string, Part>> out;
     if (const Json* list = schema.find("required")) {
-      if (list->kind != Kind::kArray) refuse_schema(path + ".required", "expected a list of names");
+      if (list->kind != Kind::kArray) reject_schema(path + ".required", "expected a list of names");
       for (const Json& each : list->items) {
         if (each.kind != Kind::kString)
-          refuse_schema(path + ".required", "expected a list of names");
+          reject_schema(path + ".required", "expected a list of names");
         required.insert(each.text);
       }
     }
     std::set<std::string> declared;
     if (const Json* properties = schema.find("properties")) {
       if (properties->kind != Kind::kObject)
-        refuse_schema(path + ".properties", "expected an object");
+        reject_schema(path + ".properties", "expected an object");
       for (const auto& [key, property] : properties->entries) {
         if (!declared.insert(key).second)
-          refuse_schema(path + ".properties", "duplicate key '", key, "'");
+          reject_schema(path + ".properties", "duplicate key '", key, "'");
         const std::string here = path + ".properties." + key;
         if (property.kind == Kind::kBoolean && !property.boolean && !required.contains(key))
           continue;
@@ -202,7 +202,7 @@ class Compiler {
     for (const std::string& key : required) {
       if (declared.contains(key)) continue;
       if (more && more->kind == Kind::kBoolean && !more->boolean)
-        refuse_schema(path + ".required", "'", key, "' is not among the properties");
+        reject_schema(path + ".required", "'", key, "' is not among the properties");
       out.emplace_back(key, more ? rule_of(*more, path + ".additionalProperties") : any_value());
     }
     return out;
@@ -220,13 +220,13 @@ class Compiler {
     const auto members = members_of(schema, path, required);
     const int64_t least = count(schema, "minProperties", path, 0),
                   most = count(schema, "maxProperties", path, -1);
-    if (most >= 0 && least > most) refuse_schema(path, "minProperties is above maxProperties");
+    if (most >= 0 && least > most) reject_schema(path, "minProperties is above maxProperties");
     if (members.empty()) return free_object(schema, path, least, most);
     if (least > static_cast<int64_t>(required.size()))
-      refuse_schema(path + ".minProperties",
+      reject_schema(path + ".minProperties",
                     "is supported up to the number of required properties, or without properties");
     if (most >= 0 && most < static_cast<int64_t>(members.size()))
-      refuse_schema(path + ".maxProperties", "is less than the number of properties");
+      reject_schema(path + ".maxProperties", "is less than the number of properties");
     // One rule for the members from each one on, where others came before, and where none did.
     const size_t n = members.size();
     std::vector<int32_t> after(n + 1), first(n + 1);
@@ -255,11 +255,11 @@ class Compiler {
   Part free_object(const Json& schema, const std::string& path, int64_t least, int64_t most) {
     const Json* more = schema.find("additionalProperties");
     if (more && more->kind == Kind::kBoolean && !more->boolean) {
-      if (least > 0) refuse_schema(path + ".minProperties", "no property is allowed");
+      if (least > 0) reject_schema(path + ".minProperties", "no property is allowed");
       return builder_.sequence({builder_.text("{"), spaces(), builder_.text("}")});
     }
     if (least > 1)
-      refuse_schema(path + ".minProperties", "is supported up to 1 where names are free");
+      reject_schema(path + ".minProperties", "is supported up to 1 where names are free");
     const auto member = [&] {
       return builder_.sequence(
           {plain_string(0, -1), builder_.text(":"), spaces(),
@@ -272,21 +272,21 @@ class Compiler {
   Part array(const Json& schema, const std::string& path) {
     const int64_t least = count(schema, "minItems", path, 0),
                   most = count(schema, "maxItems", path, -1);
-    if (most >= 0 && least > most) refuse_schema(path, "minItems is above maxItems");
+    if (most >= 0 && least > most) reject_schema(path, "minItems is above maxItems");
     if (const Json* unique = schema.find("uniqueItems");
         unique && (unique->kind != Kind::kBoolean || unique->boolean) && most != 0 && most != 1)
-      refuse_schema(path + ".uniqueItems", "is not supported");
+      reject_schema(path + ".uniqueItems", "is not supported");
     std::vector<Part> prefix;
     if (const Json* parts = schema.find("prefixItems")) {
       if (parts->kind != Kind::kArray)
-        refuse_schema(path + ".prefixItems", "expected a list of schemas");
+        reject_schema(path + ".prefixItems", "expected a list of schemas");
       for (size_t i = 0; i < parts->items.size(); ++i)
         prefix.push_back(rule_of(parts->items[i], str(path, ".prefixItems[", i, "]")));
     }
     const Json* items = schema.find("items");
     if (items && items->kind == Kind::kBoolean && !items->boolean) {
       if (least > static_cast<int64_t>(prefix.size()))
-        refuse_schema(path + ".minItems", "is more than the items that are allowed");
+        reject_schema(path + ".minItems", "is more than the items that are allowed");
       return list("[", "]", nullptr, prefix, least, static_cast<int64_t>(prefix.size()));
     }
     return list(
@@ -334,7 +334,7 @@ class Compiler {
     const Json* found = schema.find(key);
     if (!found) return fallback;
     if (found->kind != Kind::kInteger || found->integer < 0 || found->integer > kMaxItems)
-      refuse_schema(path + "." + key, "is ", found->dump(), ", expected an integer from 0 to ",
+      reject_schema(path + "." + key, "is ", found->dump(), ", expected an integer from 0 to ",
                     kMaxItems);
     return found->integer;
   }
@@ -372,13 +372,13 @@ class Compiler {
   Part string(const Json& schema, const std::string& path) {
     const int64_t least = count(schema, "minLength", path, 0),
                   most = count(schema, "maxLength", path, -1);
-    if (most >= 0 && least > most) refuse_schema(path, "minLength is above maxLength");
+    if (most >= 0 && least > most) reject_schema(path, "minLength is above maxLength");
     const Json *pattern = schema.find("pattern"), *format = schema.find("format");
     const bool bounded = least > 0 || most >= 0;
     if ((pattern != nullptr) + (format != nullptr) + bounded > 1)
-      refuse_schema(path, "only one of pattern, format, and bounds of the length is supported");
+      reject_schema(path, "only one of pattern, format, and bounds of the length is supported");
     if (pattern) {
-      if (pattern->kind != Kind::kString) refuse_schema(path + ".pattern", "expected a text");
+      if (pattern->kind != Kind::kString) reject_schema(path + ".pattern", "expected a text");
       return quoted(
           regex_part(builder_, pattern->text, "the schema, " + path + ".pattern", false, true));
     }
@@ -387,7 +387,7 @@ class Compiler {
       if (found == formats().end()) {
         std::vector<std::string> names;
         for (const auto& [name, expression] : formats()) names.push_back(name);
-        refuse_schema(path + ".format", format->dump(), " is not supported; formats are ",
+        reject_schema(path + ".format", format->dump(), " is not supported; formats are ",
                       join(names, ", "));
       }
       return quoted(regex_part(builder_, found->second, path, true, false));
@@ -406,7 +406,7 @@ class Compiler {
       const Json* found = schema.find(key);
       if (!found) return;
       if (found->kind != Kind::kInteger && found->kind != Kind::kNumber)
-        refuse_schema(path + "." + key, "is ", found->dump(), ", expected a number");
+        reject_schema(path + "." + key, "is ", found->dump(), ", expected a number");
       auto& bound = is_low ? bounds.low : bounds.high;
       auto& open = is_low ? bounds.low_open : bounds.high_open;
       const Decimal x = decimal_in(*found);
@@ -422,9 +422,9 @@ class Compiler {
     read("exclusiveMaximum", false, true);
     if (const Json* multiple = schema.find("multipleOf");
         multiple && !(integer && multiple->kind == Kind::kInteger && multiple->integer == 1))
-      refuse_schema(path + ".multipleOf", "is not supported");
+      reject_schema(path + ".multipleOf", "is not supported");
     const auto part = number_part(builder_, bounds, integer);
-    if (!part) refuse_schema(path, "no number that can be written is within the bounds");
+    if (!part) reject_schema(path, "no number that can be written is within the bounds");
     return *part;
   }
 

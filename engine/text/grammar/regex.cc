@@ -56,7 +56,7 @@ class Parser {
       if (whole) take('^');
       Part part = parse_sequence(0);
       const bool ends = take('$') || whole;
-      if (at_ < pattern_.size() && peek() != '|') refuse("it does not belong there");
+      if (at_ < pattern_.size() && peek() != '|') reject("it does not belong there");
       std::vector<Part> parts;
       if (!begins) parts.push_back(builder_.star(characters(complement({}))));
       parts.push_back(part);
@@ -68,7 +68,7 @@ class Parser {
 
  private:
   template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
+  [[noreturn]] void reject(const Parts&... parts) const {
     const std::string_view left = pattern_.substr(std::min(at_, pattern_.size()));
     fail(ErrorCode::kUsage, what_, ": at ", at_, left.empty() ? ", the end" : ", '",
          left.substr(0, 12), left.empty() ? ": " : "': ", parts...);
@@ -81,15 +81,15 @@ class Parser {
     return true;
   }
   uint32_t take_character() {
-    if (done()) refuse("a character is missing");
+    if (done()) reject("a character is missing");
     const auto [length, code] = utf8_character(pattern_, at_);
-    if (length == 0) refuse("it is not UTF-8");
+    if (length == 0) reject("it is not UTF-8");
     at_ += length;
     return code;
   }
 
   Part parse_alternatives(int depth) {
-    if (depth > kMaxNesting) refuse("groups are nested too deeply");
+    if (depth > kMaxNesting) reject("groups are nested too deeply");
     std::vector<Part> out = {parse_sequence(depth)};
     while (take('|')) out.push_back(parse_sequence(depth));
     return builder_.choice(out);
@@ -100,7 +100,7 @@ class Parser {
     while (!done() && peek() != '|' && peek() != ')') {
       if (peek() == '$') {
         if (depth == 0) break;
-        refuse("$ is supported at the end of the expression only");
+        reject("$ is supported at the end of the expression only");
       }
       parts.push_back(parse_repeated(depth));
     }
@@ -123,7 +123,7 @@ class Parser {
       }
       if (!first) {
         at_ = begin;
-        refuse("nothing to repeat");
+        reject("nothing to repeat");
       }
       take('?');  // the lazy form
       part = builder_.repeat(part, least, most);
@@ -151,8 +151,8 @@ class Parser {
       return false;
     }
     if (std::max(least, most) > kMaxRepetitions)
-      refuse("more than ", kMaxRepetitions, " repetitions");
-    if (most >= 0 && most < least) refuse("the counts are in the wrong order");
+      reject("more than ", kMaxRepetitions, " repetitions");
+    if (most >= 0 && most < least) reject("the counts are in the wrong order");
     return true;
   }
 
@@ -164,8 +164,8 @@ class Parser {
       ++at_;
       return characters(complement({{'\n', '\n'}, {'\r', '\r'}}));
     }
-    if (c == '*' || c == '+' || c == '?') refuse("nothing to repeat");
-    if (c == '^') refuse("^ is supported at the beginning of the expression only");
+    if (c == '*' || c == '+' || c == '?') reject("nothing to repeat");
+    if (c == '^') reject("^ is supported at the beginning of the expression only");
     if (c == '\\') return characters(parse_escape(false));
     const uint32_t code = take_character();
     return characters({{code, code}});
@@ -177,15 +177,15 @@ class Parser {
       if (take(':')) {
       } else if (take('P') || (!done() && peek() == '<' && at_ + 1 < pattern_.size() &&
                                pattern_[at_ + 1] != '=' && pattern_[at_ + 1] != '!')) {
-        if (!take('<')) refuse("this kind of group is not supported");
+        if (!take('<')) reject("this kind of group is not supported");
         while (!done() && peek() != '>') ++at_;
-        if (!take('>')) refuse("a group's name has no end");
+        if (!take('>')) reject("a group's name has no end");
       } else {
-        refuse("this kind of group is not supported");
+        reject("this kind of group is not supported");
       }
     }
     const Part part = parse_alternatives(depth + 1);
-    if (!take(')')) refuse("')' is missing");
+    if (!take(')')) reject("')' is missing");
     return part;
   }
 
@@ -194,29 +194,29 @@ class Parser {
     const bool negated = take('^');
     Ranges ranges;
     for (bool first = true; first || done() || peek() != ']'; first = false) {
-      if (done()) refuse("']' is missing");
+      if (done()) reject("']' is missing");
       Ranges low = parse_class_item();
       const bool single = low.size() == 1 && low[0].first == low[0].second;
       if (single && at_ + 1 < pattern_.size() && peek() == '-' && pattern_[at_ + 1] != ']') {
         ++at_;
         const Ranges high = parse_class_item();
         if (high.size() != 1 || high[0].first != high[0].second || high[0].first < low[0].first)
-          refuse("a range is in the wrong order");
+          reject("a range is in the wrong order");
         low[0].second = high[0].second;
       }
       ranges.insert(ranges.end(), low.begin(), low.end());
     }
     ++at_;
     ranges = negated ? complement(ranges) : merged(ranges);
-    if (ranges.empty()) refuse("a class without characters");
+    if (ranges.empty()) reject("a class without characters");
     return ranges;
   }
 
   Ranges parse_class_item() {
-    if (done()) refuse("']' is missing");
+    if (done()) reject("']' is missing");
     if (peek() == '\\') return parse_escape(true);
     if (peek() == '[' && at_ + 1 < pattern_.size() && pattern_[at_ + 1] == ':')
-      refuse("classes by name are not supported");
+      reject("classes by name are not supported");
     const uint32_t code = take_character();
     return {{code, code}};
   }
@@ -224,13 +224,13 @@ class Parser {
   uint32_t parse_hex(int digits) {
     uint32_t out = 0;
     for (int i = 0; i < digits; ++i) {
-      if (done()) refuse("a hexadecimal digit is missing");
+      if (done()) reject("a hexadecimal digit is missing");
       const char c = pattern_[at_];
       const int value = c >= '0' && c <= '9'   ? c - '0'
                         : c >= 'a' && c <= 'f' ? c - 'a' + 10
                         : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                                : -1;
-      if (value < 0) refuse("expected a hexadecimal digit");
+      if (value < 0) reject("expected a hexadecimal digit");
       out = out * 16 + static_cast<uint32_t>(value);
       ++at_;
     }
@@ -239,7 +239,7 @@ class Parser {
 
   Ranges parse_escape(bool in_class) {
     ++at_;
-    if (done()) refuse("the expression ends with '\\'");
+    if (done()) reject("the expression ends with '\\'");
     const Ranges digits = {{'0', '9'}}, word = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}},
                  space = {{'\t', '\r'}, {' ', ' '}};
     const char c = peek();
@@ -281,7 +281,7 @@ class Parser {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '1' && c <= '9');
     if (letter) {
       if (in_class && c == 'b') return ++at_, single('\b');
-      refuse("this escape is not supported");
+      reject("this escape is not supported");
     }
     return single(take_character());
   }
@@ -310,7 +310,7 @@ class Parser {
                                          {'\f', "\\f"}})
         if (code >= low && code <= high) parts.push_back(builder_.text(escape));
     }
-    if (parts.empty()) refuse("no character that a JSON string can hold");
+    if (parts.empty()) reject("no character that a JSON string can hold");
     return builder_.choice(parts);
   }
 

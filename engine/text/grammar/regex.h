@@ -2,7 +2,7 @@
 // Regular expressions as grammars. Supported: characters, classes with ranges and negation, `.`,
 // escapes (\d \w \s and their negations in ASCII, \t \n \r \f \v \0 \xHH \uHHHH, punctuation),
 // groups, alternatives, * + ? {m,n} (lazy forms match the same texts), ^ at the beginning, $ at the
-// end. Anything else is refused.
+// end. Anything else is rejected.
 
 #include <string>
 #include <string_view>

@@ -83,8 +83,8 @@ void check_keys(const Json& schema, const std::string& path, const std::set<std:
     for (const auto& [type, keys] : keywords()) every.insert(keys.begin(), keys.end());
     const std::vector<std::string> names(every.begin(), every.end());
     if (every.contains(key))
-      refuse_schema(path + "." + key, "is not supported here, beside the other keywords");
-    refuse_schema(path + "." + key, "this keyword is not supported", did_you_mean(key, names));
+      reject_schema(path + "." + key, "is not supported here, beside the other keywords");
+    reject_schema(path + "." + key, "this keyword is not supported", did_you_mean(key, names));
   }
 }
 void check_alone(const Json& schema, const std::string& path, const char* keyword) {
@@ -97,7 +97,7 @@ std::vector<std::string> types_of(const Json& schema, const std::string& path) {
     if (type.kind != Kind::kString || !keywords().contains(type.text)) {
       std::vector<std::string> names;
       for (const auto& [name, keys] : keywords()) names.push_back(name);
-      refuse_schema(path + ".type", type.dump(), " is not a type",
+      reject_schema(path + ".type", type.dump(), " is not a type",
                     type.kind == Kind::kString ? did_you_mean(type.text, names) : "");
     }
     out.push_back(type.text);
@@ -107,7 +107,7 @@ std::vector<std::string> types_of(const Json& schema, const std::string& path) {
       for (const Json& each : type->items) add(each);
     else
       add(*type);
-    if (out.empty()) refuse_schema(path + ".type", "there is no type");
+    if (out.empty()) reject_schema(path + ".type", "there is no type");
     // An integer is a number.
     if (std::count(out.begin(), out.end(), "number") > 0) std::erase(out, "integer");
     return out;
@@ -126,7 +126,7 @@ void check_type(const Json& schema, const Json& found, const std::string& path) 
   const std::string type = type_of(found);
   if (!schema.find("type") || std::count(types.begin(), types.end(), type) > 0) return;
   if (type == "integer" && std::count(types.begin(), types.end(), "number") > 0) return;
-  refuse_schema(path, found.dump(), " is not of the type that the schema asks for");
+  reject_schema(path, found.dump(), " is not of the type that the schema asks for");
 }
 
 const Json* find_place(const Json& root, std::string_view reference) {

@@ -14,7 +14,7 @@ namespace paddle::grammar {
 
 /// Throws kUsage with the place in the schema.
 template <class... Parts>
-[[noreturn]] void refuse_schema(const std::string& path, const Parts&... parts) {
+[[noreturn]] void reject_schema(const std::string& path, const Parts&... parts) {
   fail(ErrorCode::kUsage, "the schema, ", path, ": ", parts...);
 }
 
@@ -23,12 +23,12 @@ const std::map<std::string, std::set<std::string>>& keywords();
 /// "integer": the type of a value.
 const char* type_of(const Json& value);
 
-/// Refuses keywords other than these and those that constrain nothing.
+/// Rejects keywords other than these and those that constrain nothing.
 void check_keys(const Json& schema, const std::string& path, const std::set<std::string>& allowed);
 void check_alone(const Json& schema, const std::string& path, const char* keyword);
 /// The types that a schema allows; without `type`, those that its keywords are about.
 std::vector<std::string> types_of(const Json& schema, const std::string& path);
-/// Refuses a constant that is not of the schema's type.
+/// Rejects a constant that is not of the schema's type.
 void check_type(const Json& schema, const Json& found, const std::string& path);
 
 /// The place in the schema that a reference such as "#/$defs/x" names; null if it has none.

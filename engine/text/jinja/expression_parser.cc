@@ -16,7 +16,7 @@ ExpressionPointer ExpressionParser::tuple(bool with_condition, bool in_for) {
     many = true;
   }
   if (!many) {
-    if (items.empty()) refuse("expected an expression, found " + found());
+    if (items.empty()) reject("expected an expression, found " + found());
     return std::move(items[0]);
   }
   auto out = node(Expression::Kind::kTuple, line);
@@ -148,7 +148,7 @@ ExpressionPointer ExpressionParser::primary() {
       break;
   }
   --at_;
-  refuse("expected an expression, found " + found());
+  reject("expected an expression, found " + found());
 }
 
 ExpressionPointer ExpressionParser::number(const Token& token) {
@@ -220,7 +220,7 @@ ExpressionPointer ExpressionParser::subscript(ExpressionPointer object, int line
   ExpressionPointer parts[3];
   if (!is_operator(":")) parts[0] = expression();
   if (!is_operator(":")) {
-    if (is_operator(",")) refuse("an index of several parts is not supported");
+    if (is_operator(",")) reject("an index of several parts is not supported");
     expect_operator("]");
     return node(Expression::Kind::kItem, line, "", std::move(object), std::move(parts[0]));
   }
@@ -251,7 +251,7 @@ CallArguments ExpressionParser::call_arguments() {
       next();
       out.named.emplace_back(std::move(name), expression());
     } else {
-      if (!out.named.empty()) refuse("positional argument follows keyword argument");
+      if (!out.named.empty()) reject("positional argument follows keyword argument");
       out.positional.push_back(expression());
     }
   }

@@ -25,7 +25,7 @@ class ExpressionParser {
   /// Counts nested rules, so that hostile templates do not exhaust the stack.
   struct Nesting {
     explicit Nesting(ExpressionParser& parser) : parser_(parser) {
-      if (++parser.depth_ > kMaxNesting) parser.refuse("nested too deeply");
+      if (++parser.depth_ > kMaxNesting) parser.reject("nested too deeply");
     }
     ~Nesting() { --parser_.depth_; }
     ExpressionParser& parser_;
@@ -42,7 +42,7 @@ class ExpressionParser {
   bool is_name(std::string_view text) const { return is(Kind::kName, text); }
   bool skip_operator(std::string_view text) { return is_operator(text) && (next(), true); }
   bool skip_name(std::string_view text) { return is_name(text) && (next(), true); }
-  [[noreturn]] void refuse(const std::string& message) const {
+  [[noreturn]] void reject(const std::string& message) const {
     fail_at(name_, current().line, message);
   }
   std::string found() const {
@@ -58,17 +58,17 @@ class ExpressionParser {
     }
   }
   void expect_operator(std::string_view text) {
-    if (!skip_operator(text)) refuse("expected '" + std::string(text) + "', found " + found());
+    if (!skip_operator(text)) reject("expected '" + std::string(text) + "', found " + found());
   }
   void expect_name(std::string_view text) {
-    if (!skip_name(text)) refuse("expected '" + std::string(text) + "', found " + found());
+    if (!skip_name(text)) reject("expected '" + std::string(text) + "', found " + found());
   }
   void expect_block_end() {
-    if (current().kind != Kind::kBlockEnd) refuse("expected '%}', found " + found());
+    if (current().kind != Kind::kBlockEnd) reject("expected '%}', found " + found());
     next();
   }
   std::string expect_identifier() {
-    if (current().kind != Kind::kName) refuse("expected a name, found " + found());
+    if (current().kind != Kind::kName) reject("expected a name, found " + found());
     return next().text;
   }
 
@@ -86,7 +86,7 @@ class ExpressionParser {
     (out->operands.push_back(std::move(operands)), ...);
     for (const ExpressionPointer& operand : out->operands)
       if (operand) out->depth = std::max(out->depth, operand->depth + 1);
-    if (out->depth > kMaxExpressionDepth) refuse("an expression of too many parts");
+    if (out->depth > kMaxExpressionDepth) reject("an expression of too many parts");
     return out;
   }
   static ExpressionPointer constant(Value value, int line) {

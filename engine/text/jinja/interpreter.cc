@@ -10,7 +10,7 @@ namespace {
 constexpr int kMaxDepth = 2500;  // of nested evaluation, macros included
 constexpr size_t kMaxOutput = size_t{64} << 20;
 
-[[noreturn]] void refuse_undefined(const Undefined& u) {
+[[noreturn]] void reject_undefined(const Undefined& u) {
   fail(ErrorCode::kData, "'", u.name, "' is undefined");
 }
 
@@ -354,7 +354,7 @@ std::string Interpreter::call_macro(const Statement& macro, const FramePointer& 
 }
 
 Value Interpreter::call(const Value& function, const Arguments& arguments) {
-  if (function.is_undefined()) refuse_undefined(function.undefined());
+  if (function.is_undefined()) reject_undefined(function.undefined());
   if (!function.is_object() || !function.object()->is_callable())
     fail(ErrorCode::kData, "'", function.type_name(), "' object is not callable");
   return function.object()->call(*this, arguments);
@@ -433,7 +433,7 @@ Value Interpreter::evaluate(const Expression& e, const FramePointer& frame) {
     case Kind::kUnary: {
       const Value value = evaluate(*e.operands[0], frame);
       if (e.name == "not") return !value.truth();
-      if (value.is_undefined()) refuse_undefined(value.undefined());
+      if (value.is_undefined()) reject_undefined(value.undefined());
       if (!value.is_number())
         fail(ErrorCode::kData, "bad operand of unary ", e.name, ": ", value.type_name());
       if (value.is_big()) return e.name == "-" ? negated(value) : value;
@@ -463,8 +463,8 @@ Value Interpreter::binary(const Expression& e, const FramePointer& frame) {
     charge_texts(1, 0);
     return out.take();
   }
-  if (left.is_undefined()) refuse_undefined(left.undefined());
-  if (right.is_undefined()) refuse_undefined(right.undefined());
+  if (left.is_undefined()) reject_undefined(left.undefined());
+  if (right.is_undefined()) reject_undefined(right.undefined());
   return e.name == "+" ? add(*this, left, right) : arithmetic(*this, e.name, left, right);
 }
 
@@ -479,8 +479,8 @@ Value Interpreter::comparison(const Expression& e, const FramePointer& frame) {
     } else if (name == "in" || name == "not in") {
       holds = contains(*this, right, left) == (name == "in");
     } else {
-      if (left.is_undefined()) refuse_undefined(left.undefined());
-      if (right.is_undefined()) refuse_undefined(right.undefined());
+      if (left.is_undefined()) reject_undefined(left.undefined());
+      if (right.is_undefined()) reject_undefined(right.undefined());
       const int order = compare(left, right, budget_);
       holds = name == "<"    ? order < 0
               : name == ">"  ? order > 0

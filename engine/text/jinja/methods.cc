@@ -1,4 +1,4 @@
-// Methods of strings, lists and dicts. Those that would change a list or dict are refused, as in
+// Methods of strings, lists and dicts. Those that would change a list or dict are rejected, as in
 // jinja2's sandbox.
 #include <algorithm>
 #include <map>

@@ -82,16 +82,16 @@ bool contains(Interpreter& interpreter, const Value& container, const Value& ite
 
 namespace {
 
-[[noreturn]] void refuse_types(std::string_view name, const Value& a, const Value& b) {
+[[noreturn]] void reject_types(std::string_view name, const Value& a, const Value& b) {
   fail(ErrorCode::kData, "operator ", name, " does not take ", a.type_name(), " and ",
        b.type_name());
 }
 
-[[noreturn]] void refuse_overflow() { fail(ErrorCode::kData, "an integer is too large"); }
+[[noreturn]] void reject_overflow() { fail(ErrorCode::kData, "an integer is too large"); }
 
 /// Python computes with integers of any size; here those beyond 64 bits are only printed.
 void check_computable(const Value& a, const Value& b) {
-  if ((a.is_big() && !b.is<double>()) || (b.is_big() && !a.is<double>())) refuse_overflow();
+  if ((a.is_big() && !b.is<double>()) || (b.is_big() && !a.is<double>())) reject_overflow();
 }
 
 Value repeated(Interpreter& interpreter, const Value& value, int64_t count) {
@@ -115,18 +115,18 @@ Value repeated(Interpreter& interpreter, const Value& value, int64_t count) {
 Value integer_arithmetic(const std::string& name, int64_t a, int64_t b) {
   int64_t out = 0;
   if (name == "-") {
-    if (__builtin_sub_overflow(a, b, &out)) refuse_overflow();
+    if (__builtin_sub_overflow(a, b, &out)) reject_overflow();
     return out;
   }
   if (name == "*") {
-    if (__builtin_mul_overflow(a, b, &out)) refuse_overflow();
+    if (__builtin_mul_overflow(a, b, &out)) reject_overflow();
     return out;
   }
   if (name == "**") {
     if (b < 0) return std::pow(static_cast<double>(a), static_cast<double>(b));
     out = 1;
     for (int64_t i = 0; i < b; ++i) {
-      if (__builtin_mul_overflow(out, a, &out)) refuse_overflow();
+      if (__builtin_mul_overflow(out, a, &out)) reject_overflow();
       if (out == 0 || (out == 1 && a == 1)) return out;
       if (a == -1) return int64_t{b % 2 == 0 ? 1 : -1};
     }
@@ -145,7 +145,7 @@ Value integer_arithmetic(const std::string& name, int64_t a, int64_t b) {
 Value add(Interpreter& interpreter, const Value& a, const Value& b) {
   if (a.is_integer() && b.is_integer()) {
     int64_t out = 0;
-    if (__builtin_add_overflow(a.integer(), b.integer(), &out)) refuse_overflow();
+    if (__builtin_add_overflow(a.integer(), b.integer(), &out)) reject_overflow();
     return out;
   }
   if (a.is_number() && b.is_number()) {
@@ -162,7 +162,7 @@ Value add(Interpreter& interpreter, const Value& a, const Value& b) {
     out.insert(out.end(), b.items().values.begin(), b.items().values.end());
     return a.items().is_tuple ? Value::tuple(std::move(out)) : Value::list(std::move(out));
   }
-  refuse_types("+", a, b);
+  reject_types("+", a, b);
 }
 
 Value arithmetic(Interpreter& interpreter, const std::string& name, const Value& a,
@@ -177,7 +177,7 @@ Value arithmetic(Interpreter& interpreter, const std::string& name, const Value&
     if ((b.is_string() || b.is_list()) && a.is_integer())
       return repeated(interpreter, b, a.integer());
   }
-  if (!a.is_number() || !b.is_number()) refuse_types(name, a, b);
+  if (!a.is_number() || !b.is_number()) reject_types(name, a, b);
   if (a.is_integer() && b.is_integer()) return integer_arithmetic(name, a.integer(), b.integer());
   check_computable(a, b);
   const double x = a.number(), y = b.number();

@@ -27,7 +27,7 @@ class Parser : private ExpressionParser {
       const Token& token = current();
       if (token.kind == Kind::kEnd) {
         if (!ends.empty())
-          refuse("expected '" + std::string(ends.back()) + "', found the end of the template");
+          reject("expected '" + std::string(ends.back()) + "', found the end of the template");
         return out;
       }
       auto statement = std::make_unique<Statement>();
@@ -39,7 +39,7 @@ class Parser : private ExpressionParser {
       } else if (token.kind == Kind::kVariableBegin) {
         statement->kind = Statement::Kind::kOutput;
         statement->value = tuple(true);
-        if (current().kind != Kind::kVariableEnd) refuse("expected '}}', found " + found());
+        if (current().kind != Kind::kVariableEnd) reject("expected '}}', found " + found());
         next();
       } else {
         if (current().kind == Kind::kName &&
@@ -75,7 +75,7 @@ class Parser : private ExpressionParser {
       s.kind = Statement::Kind::kCall;
       if (is_operator("(")) s.parameters = parameters();
       s.value = expression();
-      if (s.value->kind != Expression::Kind::kCall) refuse("'call' needs a call of a macro");
+      if (s.value->kind != Expression::Kind::kCall) reject("'call' needs a call of a macro");
       expect_block_end();
       s.body = body_to("endcall");
     } else if (word == "filter") {
@@ -107,7 +107,7 @@ class Parser : private ExpressionParser {
       expect_block_end();
     } else if (word == "break" || word == "continue") {
       s.kind = word == "break" ? Statement::Kind::kBreak : Statement::Kind::kContinue;
-      if (loops_ == 0) refuse("'" + word + "' outside of a loop");
+      if (loops_ == 0) reject("'" + word + "' outside of a loop");
       expect_block_end();
     } else if (word == "do") {
       s.kind = Statement::Kind::kDo;
@@ -116,8 +116,8 @@ class Parser : private ExpressionParser {
     } else {
       const auto others = {"include", "import", "from", "extends", "autoescape", "trans"};
       if (std::find(others.begin(), others.end(), word) != others.end())
-        refuse("Jinja's statement '" + word + "' is not supported; a template has one file");
-      refuse("unknown statement '" + word + "'");
+        reject("Jinja's statement '" + word + "' is not supported; a template has one file");
+      reject("unknown statement '" + word + "'");
     }
   }
 
@@ -214,7 +214,7 @@ class Parser : private ExpressionParser {
       if (skip_operator("="))
         parameter.fallback = expression();
       else if (out.size() > 1 && out[out.size() - 2].fallback)
-        refuse("a parameter without a default behind one with a default");
+        reject("a parameter without a default behind one with a default");
     }
     return out;
   }

@@ -83,11 +83,11 @@ void read_buckets(const Section& section, ParallelConfig& parallel,
 void read_rules(const Section& section, ParallelConfig& parallel,
                 config::Diagnostics& diagnostics) {
   for (const config::Entry& entry : section.at("rules").entries) {
-    const auto refuse = [&](const std::string& why, const SourceLocation& at) {
+    const auto reject = [&](const std::string& why, const SourceLocation& at) {
       diagnostics.add(ErrorCode::kConfig, "parallel.rules: " + why, at);
     };
     if (!find_op(entry.key.text)) {
-      refuse("there is no operation '" + entry.key.text + "'" +
+      reject("there is no operation '" + entry.key.text + "'" +
                  did_you_mean(entry.key.text, op_names()),
              entry.key.location());
       continue;
@@ -96,7 +96,7 @@ void read_rules(const Section& section, ParallelConfig& parallel,
       parallel.rules.push_back({std::string(get_op(entry.key.text).name()),
                                 partition::parse_rule(entry.value.text), entry.key.location()});
     } catch (const Error& e) {
-      refuse(e.message(), entry.value.location());
+      reject(e.message(), entry.value.location());
     }
   }
 }
@@ -105,20 +105,20 @@ void read_rules(const Section& section, ParallelConfig& parallel,
 
 int64_t micro_batches(const ParallelConfig& parallel, int64_t accumulate, int64_t batch,
                       const SourceLocation& where, config::Diagnostics& diagnostics) {
-  const auto refuse = [&](const std::string& message) {
+  const auto reject = [&](const std::string& message) {
     diagnostics.add(ErrorCode::kConfig, "parallel.micro_batches: " + message,
                     parallel.where.line > 0 ? parallel.where : where);
   };
   int64_t count = parallel.micro_batches;
   if (count > 0 && accumulate > 1 && accumulate != count)
-    refuse(str("is ", count, ", train.accumulate is ", accumulate,
+    reject(str("is ", count, ", train.accumulate is ", accumulate,
                "; both are the number of micro-batches, leave one of them out"));
   if (count == 0) count = accumulate > 1 ? accumulate : parallel.pipeline;
   const bool states = parallel.micro_batches > 0 || parallel.pipeline > 1;
   if (states && batch < count)
-    refuse(str("a batch of ", batch, " samples cannot have ", count, " micro-batches"));
+    reject(str("a batch of ", batch, " samples cannot have ", count, " micro-batches"));
   if (parallel.schedule == partition::Schedule::kInterleaved && count % parallel.pipeline != 0)
-    refuse(str("'schedule: interleaved' needs a multiple of the ", parallel.pipeline,
+    reject(str("'schedule: interleaved' needs a multiple of the ", parallel.pipeline,
                " ranks of pipeline, found ", count));
   return count;
 }

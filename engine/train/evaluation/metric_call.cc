@@ -47,13 +47,13 @@ void visit_children(lang::Expr& e, const Visit& visit) {
     if (argument.value) visit(argument.value);
 }
 
-void refuse_calls_in(lang::Expr& e, const std::string& outer) {
+void reject_calls_in(lang::Expr& e, const std::string& outer) {
   visit_children(e, [&](lang::ExprPtr& child) {
     if (const MetricInfo* inner = called_metric(*child))
       throw Error(ErrorCode::kConfig,
                   "metric '" + inner->name + "' cannot be an argument of '" + outer + "'",
                   child->where.location());
-    refuse_calls_in(*child, outer);
+    reject_calls_in(*child, outer);
   });
 }
 
@@ -103,7 +103,7 @@ MetricCall metric_call(const MetricInfo& info, std::string name, lang::ExprPtr c
 /// Moves the calls of metrics out of an expression and leaves names of their results.
 void extract_calls(lang::ExprPtr& e, const lang::Code& code, MetricDefinition& metric) {
   if (const MetricInfo* info = called_metric(*e)) {
-    refuse_calls_in(*e, info->name);
+    reject_calls_in(*e, info->name);
     auto name = std::make_unique<lang::Expr>();
     name->kind = lang::ExprKind::kName;
     name->where = e->where;
@@ -167,7 +167,7 @@ MetricDefinition read_own_metric(const std::string& name, const config::Node& no
                       did_you_mean(callee, metric_names(true)),
                   e.value.location());
     }
-    refuse_calls_in(*call, info->name);
+    reject_calls_in(*call, info->name);
     has_vectors =
         has_vectors || (info->is_reduction && call->children.size() + call->arguments.size() > 2);
     metric.calls.push_back(metric_call(*info, e.key.text, std::move(call), code));
@@ -186,7 +186,7 @@ MetricDefinition read_metric(const std::string& name, const config::Node& node) 
   if (node.is_map() && !name.empty()) return read_own_metric(name, node);
   MetricDefinition metric;
   metric.where = lang::where_of(node);
-  const auto refuse = [&](const std::string& message) {
+  const auto reject = [&](const std::string& message) {
     throw Error(ErrorCode::kConfig, message, node.location());
   };
   lang::Code code =
@@ -195,7 +195,7 @@ MetricDefinition read_metric(const std::string& name, const config::Node& node) 
   extract_calls(code.statements[0].value, code, metric);
   if (metric.calls.empty()) {
     const std::string callee = code.sites.empty() ? node.text : code.sites[0].callee;
-    refuse("'" + callee + "' is not a metric" + did_you_mean(callee, metric_names()) +
+    reject("'" + callee + "' is not a metric" + did_you_mean(callee, metric_names()) +
            "; metrics are " + join(metric_names(), ", ") +
            "; the mean of any value is average(value)");
   }
@@ -296,16 +296,16 @@ lang::Value language_value(const MetricResult& result, bool as_tensor) {
 class NoParameters final : public lang::ParameterProvider {
  public:
   Tensor parameter(const std::string& path, const Dims&, DType, const lang::Initializer&) override {
-    refuse(path);
+    reject(path);
   }
   Tensor state(const std::string& path, const Dims&, DType, const lang::Initializer&,
                lang::StateScope) override {
-    refuse(path);
+    reject(path);
   }
-  void update(const std::string& path, const Tensor&) override { refuse(path); }
+  void update(const std::string& path, const Tensor&) override { reject(path); }
 
  private:
-  [[noreturn]] static void refuse(const std::string& path) {
+  [[noreturn]] static void reject(const std::string& path) {
     fail(ErrorCode::kConfig, "a metric cannot have parameters, found '", path, "'");
   }
 };
@@ -342,7 +342,7 @@ bool has_batch_axis(const Shape& shape, const Dim& batch) {
   return false;
 }
 
-/// Refuses to keep axes whose size may differ from batch to batch.
+/// Rejects to keep axes whose size may differ from batch to batch.
 void check_batch_axis(const metrics::MetricSpec& spec, const Shape& shape, const Dim& batch) {
   const auto given = spec.options.find("axis");
   if (given == spec.options.end()) return;

@@ -143,7 +143,7 @@ std::vector<ConfigChange> config_changes(const Node& before, const Node& after) 
 
 std::vector<ConfigChange> check_changes(const Node& before, const Node& after) {
   std::vector<ConfigChange> kept;
-  std::vector<Error> refused;
+  std::vector<Error> rejected;
   for (ConfigChange& change : config_changes(before, after)) {
     if (same_model_file(change)) continue;
     if (may_change(change.path)) {
@@ -153,15 +153,15 @@ std::vector<ConfigChange> check_changes(const Node& before, const Node& after) {
     const auto shown = [](const std::string& text) {
       return text.empty() ? std::string("nothing") : "'" + text + "'";
     };
-    refused.emplace_back(ErrorCode::kConfig,
-                         "'" + change.path + "' cannot change on resume: the run began with " +
-                             shown(change.before) + ", the config says " + shown(change.after) +
-                             "; start a new run with another --output",
-                         change.place);
+    rejected.emplace_back(ErrorCode::kConfig,
+                          "'" + change.path + "' cannot change on resume: the run began with " +
+                              shown(change.before) + ", the config says " + shown(change.after) +
+                              "; start a new run with another --output",
+                          change.place);
   }
-  if (refused.empty()) return kept;
-  Error first = refused[0];
-  for (size_t i = 1; i < std::min<size_t>(refused.size(), 10); ++i) first.note(refused[i].what());
+  if (rejected.empty()) return kept;
+  Error first = rejected[0];
+  for (size_t i = 1; i < std::min<size_t>(rejected.size(), 10); ++i) first.note(rejected[i].what());
   throw first;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Config changes that a resumed run accepts. It continues bit for bit as the run would have; only
 // settings of its length, its reports, the locations of files and its rates may differ from the
-// checkpoint's, everything else is refused.
+// checkpoint's, everything else is rejected.
 
 #include <string>
 #include <vector>

@@ -79,7 +79,7 @@ void Trainer::Impl::keep_fitted() {
 }
 
 /// Handles changes outside of the config since the run was last started: warns of changed data,
-/// refuses a changed model.
+/// rejects a changed model.
 void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
   const RecordChanges record = changes_since(folder_.file("run.json"), loader_->dataset(),
                                              valid_loader_ ? &valid_loader_->dataset() : nullptr,

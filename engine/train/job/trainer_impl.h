@@ -118,7 +118,7 @@ class Trainer::Impl {
   void examine_loss();
   void keep_fitted();
   void check_record(const std::vector<ConfigChange>& changes);
-  /// Refuses batches that occur in the run and that the model cannot take.
+  /// Rejects batches that occur in the run and that the model cannot take.
   void check_batches();
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
   int64_t total_steps() const;

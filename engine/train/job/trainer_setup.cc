@@ -213,7 +213,7 @@ MemoryPlan Trainer::Impl::prepare() {
   }
   check_batches();
   examine_loss();
-  if (config_.adapters) adapted(store_, *config_.adapters);  // refuses patterns of nothing
+  if (config_.adapters) adapted(store_, *config_.adapters);  // rejects patterns of nothing
   load_initial_weights();
   session_->start_copies();
   phase.emplace("planning memory");

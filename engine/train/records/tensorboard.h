@@ -14,7 +14,7 @@ class EventWriter {
   /// a folder as one run. `resumed_step`: of a run that continues there (-1: of a new one): what
   /// other files have of later steps is dropped.
   explicit EventWriter(const std::string& folder, int64_t resumed_step = -1);
-  /// Values that are not finite are left out. kDevice if the disk refuses.
+  /// Values that are not finite are left out. kDevice if the disk rejects.
   void scalar(const std::string& tag, int64_t step, double value);
   void flush();
 

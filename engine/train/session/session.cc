@@ -17,7 +17,7 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
       fields_(std::move(fields)),
       store_(store),
       options_(std::move(options)),
-      tables_(store, step_->definition().optimizers.front().optimizer, tables_refusal()) {
+      tables_(store, step_->definition().optimizers.front().optimizer, tables_rejection()) {
   store_.seed = options_.seed;
   // A minimizer sums up gradients in every case, and has no other part.
   if (step_->minimizer()) options_.accumulate = 1;

@@ -272,7 +272,7 @@ class Session {
     kGradients
   };
   /// Why the run cannot have tables; "" if it can.
-  std::string tables_refusal() const;
+  std::string tables_rejection() const;
   /// Lets models read tables in a part of the step.
   void connect_tables(program::ParameterBinding& ports, const StepInputs& inputs, Part part) const;
   /// How a part reads keys that a table lacks.

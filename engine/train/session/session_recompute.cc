@@ -28,7 +28,7 @@ runtime::MemoryReport Session::memory_with(const ir::Function& function,
 
 namespace {
 
-[[noreturn]] void refuse_patterns(const passes::RecomputeOptions& options) {
+[[noreturn]] void reject_patterns(const passes::RecomputeOptions& options) {
   fail(ErrorCode::kConfig, "parallel.recompute: no layer matches ", join(options.layers, ", "));
 }
 
@@ -111,7 +111,7 @@ std::vector<int64_t> Session::layers_for_budget(
 std::unordered_set<const ir::Value*> Session::dropped_in_pipeline(
     ir::Function& function, const partition::LeafStages& leaves, int stages) {
   passes::DroppedValues dropped = passes::dropped_values(function, *options_.recompute);
-  if (dropped.layers == 0) refuse_patterns(*options_.recompute);
+  if (dropped.layers == 0) reject_patterns(*options_.recompute);
   const bool splits = options_.schedule == partition::Schedule::kZeroBubble;
   const bool first = !std::exchange(recompute_chosen_, true);
   std::string layers = std::to_string(dropped.layers);
@@ -162,7 +162,7 @@ std::optional<passes::RecomputeOptions> Session::choose_recompute(const ir::Func
   const auto copy = ir::clone(function);
   runtime::optimize(*copy, options_.compile);
   const passes::Recomputed all = passes::recompute(*copy, chosen);
-  if (all.layers == 0) refuse_patterns(chosen);
+  if (all.layers == 0) reject_patterns(chosen);
   if (options_.recompute_budget > 0) {
     // The fewest layers that do: more of them never need more.
     const uint64_t states =

@@ -8,12 +8,12 @@
 
 namespace paddle::train {
 
-std::string Session::tables_refusal() const {
+std::string Session::tables_rejection() const {
   if (options_.mesh.size() > 1) return "tables cannot be trained on several ranks ('parallel:')";
   if (options_.accumulate > 1) return "tables cannot be trained with train.accumulate; expected 1";
   if (!options_.compile.target.device.is_cpu())
     return str("tables are kept in memory of the host; expected --device cpu");
-  return step_->tables_refusal();
+  return step_->tables_rejection();
 }
 
 MissingRow Session::missing_rows(Part part) {

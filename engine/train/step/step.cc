@@ -259,7 +259,7 @@ PredictedTokens Step::name_predicted(const StepInputs& inputs,
       elsewhere = elsewhere || call.predicted == Predicted::kElsewhere;
     }
   if (!user || find(kPredicted) != names.end()) return PredictedTokens::kNone;
-  const auto refuse = [&](const std::string& reason) {
+  const auto reject = [&](const std::string& reason) {
     throw Error(ErrorCode::kConfig, "metric '" + user->name + "': " + reason,
                 user->where.location());
   };
@@ -275,11 +275,11 @@ PredictedTokens Step::name_predicted(const StepInputs& inputs,
   const auto* sequence =
       d_.prediction ? std::get_if<program::SequencePrediction>(&*d_.prediction) : nullptr;
   if (!sequence)
-    refuse(
+    reject(
         "'predicted' is what a section `predict:` of kind ctc or sequence makes of the outputs, "
         "and the config has none");
   if (elsewhere)
-    refuse(
+    reject(
         "'predicted' of a sequence is the first argument of wer, cer, sacrebleu, edit_rate or "
         "bleu, by itself");
   names.push_back({std::string(kPredicted), lang::Value(inputs.fields.at(sequence->target))});

@@ -161,7 +161,7 @@ class Step {
   /// depends on. kConfig for a step that computes its updates itself.
   StepOutputs output_gradients(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// Why no table can be trained by this step (`sparse_embedding`); "" if it can.
-  std::string tables_refusal() const;
+  std::string tables_rejection() const;
   /// Whether gradients of tables need the numbers of rows (program::TableLookup::numbers).
   bool numbers_rows() const {
     return d_.clip.norm || d_.clip.global_norm || d_.keeps_gradient_norm;

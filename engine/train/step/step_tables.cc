@@ -72,7 +72,7 @@ void Step::update_all(program::ParameterBinding& ports, const StepInputs& inputs
   std::erase_if(tables, [](const TableGradient& each) { return !each.rows.defined(); });
 }
 
-std::string Step::tables_refusal() const {
+std::string Step::tables_rejection() const {
   const auto unsupported = [](const char* what) {
     return str("tables cannot be trained with ", what);
   };

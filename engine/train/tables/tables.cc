@@ -12,7 +12,7 @@ using program::table_keys;
 using program::table_weight;
 
 void Tables::open(const program::TableSpec& spec) {
-  if (!refusal_.empty()) fail(ErrorCode::kConfig, "sparse_embedding: ", refusal_);
+  if (!rejection_.empty()) fail(ErrorCode::kConfig, "sparse_embedding: ", rejection_);
   const auto known = tables_.find(spec.path);
   if (known == tables_.end()) {
     tables_[spec.path].table = std::make_unique<LocalTable>(spec, rule_, store_.seed);

@@ -16,10 +16,10 @@ namespace paddle::train {
 
 class Tables final : public program::TableHost {
  public:
-  /// Both must outlive this object. `refusal`: why the run cannot have tables; "" if it can.
+  /// Both must outlive this object. `rejection`: why the run cannot have tables; "" if it can.
   Tables(const program::ParameterStore& store, std::shared_ptr<const optim::Optimizer> rule,
-         std::string refusal)
-      : store_(store), rule_(std::move(rule)), refusal_(std::move(refusal)) {}
+         std::string rejection)
+      : store_(store), rule_(std::move(rule)), rejection_(std::move(rejection)) {}
 
   void open(const program::TableSpec& spec) override;
   program::TableRows read(const std::string& path, const Array& keys) override;
@@ -62,7 +62,7 @@ class Tables final : public program::TableHost {
   };
   const program::ParameterStore& store_;
   std::shared_ptr<const optim::Optimizer> rule_;
-  std::string refusal_;
+  std::string rejection_;
   std::map<std::string, Entry> tables_;
   MissingRow missing_ = MissingRow::kZero;
 };

@@ -22,7 +22,7 @@ struct Blocks {
   std::vector<Dims> matrices;  ///< of block 0
 };
 
-[[noreturn]] void refuse(const std::string& config, const std::string& why) {
+[[noreturn]] void reject(const std::string& config, const std::string& why) {
   throw Error(ErrorCode::kConfig,
               why +
                   "; planning needs a transformer of repeated blocks, or a file with "
@@ -55,7 +55,7 @@ std::pair<Blocks, std::vector<Dims>> find_blocks(const ir::Module& module,
       groups.begin(), groups.end(),
       [](const auto& a, const auto& b) { return a.second.elements < b.second.elements; });
   if (largest == groups.end() || largest->second.matrices.empty())
-    refuse(config, "the model has no repeated blocks with matrices");
+    reject(config, "the model has no repeated blocks with matrices");
   std::vector<Dims> others;
   for (const auto& [name, dims] : all)
     if (!name.starts_with(largest->first)) others.push_back(dims);
@@ -105,7 +105,7 @@ int64_t size_of(const Dim& dim, const ir::Module& module, const RunConfig& confi
       for (size_t d = 1; d < shape.size() && d <= samples[f].size(); ++d)
         if (shape[d].same(dim)) return samples[f][d - 1];
     }
-  refuse(config.file, str("the length of sequences, ", dim, ", is not a dim of the data"));
+  reject(config.file, str("the length of sequences, ", dim, ", is not a dim of the data"));
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ Transformer transformer_of_run(const std::string& path, const std::vector<std::s
   const ir::Module& module = trainer.module();
   const auto [blocks, others] = find_blocks(module, path);
   const ir::Operation* const attention = find_attention(module);
-  if (!attention) refuse(path, "the model has no attention");
+  if (!attention) reject(path, "the model has no attention");
 
   Transformer m;
   m.name = config.name;
@@ -129,7 +129,7 @@ Transformer transformer_of_run(const std::string& path, const std::vector<std::s
   const Shape& query = attention->operands[0]->type.shape;
   m.heads = query[2].constant().value_or(0);
   m.head_size = query[3].constant().value_or(0);
-  if (m.heads == 0 || m.head_size == 0) refuse(path, "the number of attention heads varies");
+  if (m.heads == 0 || m.head_size == 0) reject(path, "the number of attention heads varies");
   m.kv_heads = std::clamp<int64_t>(value_heads(*attention, m.heads, m.head_size), 1, m.heads);
   m.sequence = size_of(query[1], module, config);
   // The width of the residual stream is the size that most matrices of a block share.

@@ -141,7 +141,7 @@ ctc 4 "long.csv:152: ctc_loss: 7 labels need 7 steps of the output, it has 6" da
 ctc 4 "equal.csv:152: ctc_loss: 5 labels, 2 of them equal to the one before, need 7 steps of the output, it has 6" data.train.path=equal.csv
 ctc 0 "equal.csv:152: ctc_loss" data.train.path=equal.csv data.on_bad_sample=skip
 grep -q "equal.csv:152: ctc_loss" ctc/skipped.jsonl || fail "not listed: $(cat ctc/skipped.jsonl)"
-# Without a look before the first step, the batch with the sample is refused, or left without it.
+# Without a look before the first step, the batch with the sample is rejected, or left without it.
 ctc 4 "long.csv:152: ctc_loss: 7 labels" data.train.path=long.csv data.check_seconds=0
 ctc 0 "1 bad samples were skipped" data.train.path=long.csv data.check_seconds=0 data.on_bad_sample=skip
 ctc 4 "long.csv:152: ctc_loss: 7 labels" --eager data.train.path=long.csv data.check_seconds=0

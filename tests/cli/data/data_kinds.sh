@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Datasets by name, mixtures, Parquet, series, conversations, splits and mixing of samples, as configs
-# name them; what paddle data prints; and what is refused.
+# name them; what paddle data prints; and what is rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# HDF5 files as training data: a run has the weights of the same arrays in an NPZ file; what is refused.
+# HDF5 files as training data: a run has the weights of the same arrays in an NPZ file; what is rejected.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 cp tests/data/hdf5/table.h5 tests/data/hdf5/table.npz "$folder"

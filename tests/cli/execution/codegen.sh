@@ -28,7 +28,7 @@ wanted=1
 [[ -e "$bin/../lib/libpaddle_codegen.so" ]] || wanted=0
 train off 0 compile.codegen=false
 [[ ! -e "$folder/cache" ]] || fail "code was made that nobody asked for"
-PADDLE_CODEGEN_MODULE=/nonexistent/module.so train refused 0 compile.codegen=false
+PADDLE_CODEGEN_MODULE=/nonexistent/module.so train rejected 0 compile.codegen=false
 PADDLE_CODEGEN_MODULE=/nonexistent/module.so train without "$wanted"
 PADDLE_CODEGEN_MODULE=/nonexistent/module.so infer "$wanted"
 PADDLE_CODEGEN_MODULE=/nonexistent/module.so infer 0 --no-codegen

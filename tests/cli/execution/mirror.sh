@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Training and prediction on the device `mirror`, whose memory the host cannot read and whose streams
 # execute lazily, have the results of the CPU bit for bit; runs move between devices; unknown
-# devices are refused.
+# devices are rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # paddle-profile: the files agree with each other and with the step's wall time, operations are
-# attributed to layers and phases, two reports are compared, and bad input is refused.
+# attributed to layers and phases, two reports are compared, and bad input is rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -172,7 +172,7 @@ P
 
 expect 2 "no config or model is given" "$profile"
 expect 2 "there is no such file" "$profile" nowhere -o "$folder/none"
-[[ ! -e "$folder/none" ]] || fail "a refused call left a folder"
+[[ ! -e "$folder/none" ]] || fail "a rejected call left a folder"
 expect 2 "expected A:B with A < B" "$profile" configs/quickstart/digits.yaml -o "$folder/x" --steps 5:5
 expect 2 "--weights, --prompt and --generate belong to models" "$profile" configs/quickstart/digits.yaml \
   -o "$folder/x" --dim batch=3

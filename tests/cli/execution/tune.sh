@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # paddle-tune: the config that it writes trains, its claims agree with the report, a search resumes,
-# and bad input is refused. What is faster depends on the machine, so no gain is expected.
+# and bad input is rejected. What is faster depends on the machine, so no gain is expected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -228,7 +228,7 @@ grep -q "  batch: data.batch_size=" "$folder/out" || fail "--dry-run: $(cat "$fo
 
 expect 2 "one config or model is expected" "$tune"
 expect 2 "there is no such file" "$tune" nowhere -o "$folder/none"
-[[ ! -e "$folder/none" ]] || fail "a refused call left a folder"
+[[ ! -e "$folder/none" ]] || fail "a rejected call left a folder"
 expect 2 "cannot be tuned for training (did you mean 'threads'?)" "$tune" configs/quickstart/digits.yaml \
   -o "$folder/x" --what thread
 expect 2 "no time is left after warm-up" "$tune" configs/quickstart/digits.yaml -o "$folder/x" \

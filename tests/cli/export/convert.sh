@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # paddle-convert between files that other programs wrote, against what Python's own reading of
-# both files says; and everything that it must refuse.
+# both files says; and everything that it must reject.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -47,7 +47,7 @@ expect 0 "the metadata of the GGUF file is left out" "$convert" large.gguf large
 expect 2 "only GGUF files have q8_0" "$convert" large.npz x.npz --dtype q8_0
 expect 2 "do not fill whole blocks" "$convert" big.npz x.gguf --dtype 'big=q4_0'
 expect 2 "GGUF has no type for int64" "$convert" plain.safetensors x.gguf
-[[ ! -e x.gguf ]] || fail "a refused conversion writes:"
+[[ ! -e x.gguf ]] || fail "a rejected conversion writes:"
 
 # Rules.
 quiet 0 "$convert" plain.safetensors mapped.safetensors --map rules.yaml
@@ -59,7 +59,7 @@ expect 3 "names a group" "$convert" plain.safetensors y.npz --map group.yaml
 expect 3 "not a regular expression" "$convert" plain.safetensors y.npz --map expression.yaml
 expect 3 "no tensor is called 'block.0.wieght' here (did you mean 'block.0.weight'?)" \
   "$convert" plain.safetensors y.npz --map exact.yaml
-[[ ! -e y.npz ]] || fail "a refused conversion writes:"
+[[ ! -e y.npz ]] || fail "a rejected conversion writes:"
 
 # The content of a file counts where its name says nothing, or another format.
 data="$OLDPWD/tests/formats/data"
@@ -75,7 +75,7 @@ quiet 0 "$convert" arrays.pt from_pt.npz
 check same a.npz from_pt.npz
 expect 0 "'alias' is a link and is left out" "$convert" weights.keras keras.safetensors
 
-# Lists, choices and refusals.
+# Lists, choices and rejections.
 quiet 0 "$convert" plain.safetensors none.npz --dry-run --map rules.yaml --dtype float16
 says "blocks.0.w"
 says "nothing is written"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # paddle-export: models agree with their files on several bindings, the files are the same bytes each
-# time, operations of all case tables agree with their files, and what is refused leaves nothing.
+# time, operations of all case tables agree with their files, and what is rejected leaves nothing.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -88,7 +88,7 @@ expect 2 "matches no operation" "$export_model" models/digits_cnn.yaml -o "$fold
 expect 2 "--keep-float needs" "$export_model" models/digits_cnn.yaml -o "$folder/x.onnx" --keep-float 'linear.*'
 expect 2 "--dtype" "$export_model" models/digits_cnn.yaml -o "$folder/x.onnx" --dtype float61
 
-# --- refusals ---
+# --- rejections ---
 expect 2 "is there already" "$export_model" models/lenet.yaml -o "$folder/lenet.onnx"
 expect 2 "no such file" "$export_model" nowhere.yaml -o "$folder/x.onnx"
 expect 2 "no such dim (did you mean 'batch'?)" "$export_model" models/lenet.yaml -o "$folder/x.onnx" --dim bach=3
@@ -110,7 +110,7 @@ model: |
 Y
 expect 5 "2 operations have no ONNX form" "$export_model" "$folder/no_form.yaml" -o "$folder/x.onnx"
 grep -q "no_form.yaml:3:.*lgamma" "$folder/error" || fail "the list does not say the line"
-[[ ! -e "$folder/x.onnx" && ! -e "$folder/x.onnx.unchecked.onnx" ]] || fail "a refused export left a file"
+[[ ! -e "$folder/x.onnx" && ! -e "$folder/x.onnx.unchecked.onnx" ]] || fail "a rejected export left a file"
 "$export_model" --list-ops > "$folder/forms" || fail "--list-ops without a model"
 (($(grep -cE "^(native|decomposed|none) +[a-z]" "$folder/forms") > 700)) || fail "--list-ops lists all"
 "$export_model" models/char_gpt.yaml --list-ops > "$folder/forms"

@@ -55,7 +55,7 @@ done
 ok "$export_model" "$folder/halve.onnx" -o "$folder/fixed.onnx" --dim n=3
 "$bin/paddle-show" "$folder/fixed.onnx" | grep -q 'float32\[3\]' || fail "a fixed dim of a copied graph"
 expect 2 "has no such dim" "$export_model" "$folder/halve.onnx" -o "$folder/x.onnx" --dim m=3
-[[ ! -e "$folder/x.onnx" ]] || fail "a refused copy writes"
+[[ ! -e "$folder/x.onnx" ]] || fail "a rejected copy writes"
 
 # --- a check that cannot end says so ---
 model endless '{x: "float32[n]"}' '[factor]' <<'M'

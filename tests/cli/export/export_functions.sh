@@ -52,7 +52,7 @@ cp "$folder/m.onnx.data" "$folder/before"
 ok "$export_model" "$folder/model.yaml" -o "$folder/m.onnx" --function encode --function prefill --function decode --overwrite --no-check
 cmp "$folder/before" "$folder/m.onnx.data" || fail "the same model gives other bytes"
 
-# One function, and what is refused.
+# One function, and what is rejected.
 ok "$export_model" "$folder/model.yaml" -o "$folder/one.onnx" --function encode
 [[ -s "$folder/one.onnx" && ! -e "$folder/one.onnx.data" ]] || fail "one function is not one file"
 expect 2 "has no function 'decod' (did you mean 'decode'?)" "$export_model" "$folder/model.yaml" -o "$folder/x.onnx" \
@@ -61,7 +61,7 @@ expect 2 "is given twice" "$export_model" "$folder/model.yaml" -o "$folder/x.onn
 expect 2 "m.prefill.onnx: is there already" "$export_model" "$folder/model.yaml" -o "$folder/m.onnx" --function prefill --function decode
 rm "$folder"/m.*.onnx
 expect 2 "m.onnx.data: is there already" "$export_model" "$folder/model.yaml" -o "$folder/m.onnx" --function prefill --function decode
-[[ -z "$(ls "$folder" | grep -E "unchecked|tmp")" ]] || fail "a refused export left files"
+[[ -z "$(ls "$folder" | grep -E "unchecked|tmp")" ]] || fail "a rejected export left files"
 
 # A full disk leaves what was there.
 cp "$folder/one.onnx" "$folder/old.onnx"

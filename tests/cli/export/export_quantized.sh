@@ -69,7 +69,7 @@ for name in four_qdq groups_qdq; do
   ok "$bin/paddle-onnx" diff "$folder/$name.onnx" "$folder/again.onnx" --check 2 --rtol 1e-4 --atol 1e-5
 done
 
-# Targets refuse what is too new for them.
+# Targets reject what is too new for them.
 ok "$export" "$folder/run" -o "$folder/target.onnx" --target ort-1.17
 expect 2 "did you mean 'ort-1.17'" "$export" "$folder/run" -o "$folder/x.onnx" --target ort-1.7
 expect 2 "--opset 21: ort-1.17 has 20" "$export" "$folder/run" -o "$folder/x.onnx" --target ort-1.17 \
@@ -82,5 +82,5 @@ outputs: [y]
 Y
 expect 2 "needs opset 21, ort-1.17 has 20" "$export" "$folder/new.yaml" -o "$folder/x.onnx" \
   --target ort-1.17
-[[ ! -e "$folder/x.onnx" ]] || fail "a refused export left a file"
+[[ ! -e "$folder/x.onnx" ]] || fail "a rejected export left a file"
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # paddle-export --training: the file of a step, stepped from its own outputs, has the losses of the
-# run; what is refused.
+# run; what is rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -38,9 +38,9 @@ data: {batch_size: 16, train: {kind: digits, size: 96}}
 train: {epochs: 1}
 Y
 expect 2 "every= skips steps" "$export_model" --training "$folder/every.yaml" -o "$folder/x.onnx"
-grep -q "every.yaml:4:" "$folder/error" || fail "every= is refused without its line"
+grep -q "every.yaml:4:" "$folder/error" || fail "every= is rejected without its line"
 expect 2 "--training excludes" "$export_model" --training configs/quickstart/digits.yaml --dtype float16 -o "$folder/x.onnx"
 expect 2 "is there already" "$export_model" --training configs/quickstart/digits.yaml -o "$folder/adamw.onnx"
 [[ "$(run_bounded "$export_model" --training models/lenet.yaml -o "$folder/x.onnx")" == 3 ]] || fail "a model is not a config"
-[[ ! -e "$folder/x.onnx" ]] || fail "a refused export left a file"
+[[ ! -e "$folder/x.onnx" ]] || fail "a rejected export left a file"
 finish

@@ -110,7 +110,7 @@ expect 4 "d.csv:3: column 'city': 'z\\xE9' is not UTF-8" "$train" "$folder/unkno
 # ---- images: one size without resize, and overlapping sections -------------------------------------
 trains one_size
 expect 4 "0.png: 'image' has shape [3, 20, 60] after the transforms, the model takes" "$train" "$folder/one_size.yaml" "model.inputs.image=float32[batch, 3, 9, 9]" --output "$folder/other_size"
-# 16 bits a sample are kept, reduced or refused; x * 40 * 257 in this file.
+# 16 bits a sample are kept, reduced or rejected; x * 40 * 257 in this file.
 mkdir -p "$folder/deep/a" && cp tests/data/formats/sixteen_bit.png "$folder/deep/a/"
 deep=("$folder/one_size.yaml" "data.train.path=$folder/deep" data.train.channels=1 "model.inputs.image=float32[batch, 1, 4, 6]")
 expect 4 "sixteen_bit.png: 16 bits a sample, expected 8; set \`dtype: uint16\`" "$train" "${deep[@]}" --output "$folder/deep_run"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # --streams of paddle-infer: batches at a time give the files of one at a time, for trained models,
-# model files and ONNX; commands for one stream refuse more; paddle-tune tries streams, and
+# model files and ONNX; commands for one stream reject more; paddle-tune tries streams, and
 # --tuned applies them.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
@@ -64,7 +64,7 @@ o = json.load(open(sys.argv[1]))
 assert o["streams"] == 2 and o["threads"] == 2 and o["steps"] == 8 and o["samples_per_second"] > 0, o
 P
 
-# Work that takes one stream is refused.
+# Work that takes one stream is rejected.
 printf 'inputs: {x: "float32[n]"}\nmodel: |\n  total = state("total", [], scope="sequence")\n  total = update(total, total + x.sum())\n  return x + total\n' > "$folder/sums.yaml"
 expect 2 "one number up to 128" "$infer" "$model" --data valid --streams 129
 expect 2 "one number up to 128" "$infer" "$model" --data valid --streams 1,2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page of paddle-serve in a browser: a chat of two turns, refusals, stopped answers (chat_page.py).
+# The page of paddle-serve in a browser: a chat of two turns, rejections, stopped answers (chat_page.py).
 set -uo pipefail
 browser=""
 for name in chromium chromium-browser google-chrome; do

@@ -47,7 +47,7 @@ done
 quiet 0 "$infer" "$folder/double/model" --prompt "the" --length 3
 
 expect 4 "character 'é' at byte 1 is not in the vocabulary of 28 characters" "$infer" "$model" --prompt "xé" --length 3
-[[ ! -s "$folder/out" ]] || fail "the prompt is printed before it is refused"
+[[ ! -s "$folder/out" ]] || fail "the prompt is printed before it is rejected"
 for option in "--temperature -1" "--temperature nan" "--top-p 0" "--top-p 1.5" "--top-k -2" "--length -1" "--min-p 2" "--min-p -1" "--repetition-penalty 0" "--stop="; do
   # shellcheck disable=SC2086
   expect 2 "" "$infer" "$model" --prompt "a" $option

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A Hugging Face folder in paddle-infer: perplexity (the value of tests/llm/make_perplexity.py), sampling
-# options, stop texts, and a prompt that is refused before it is printed.
+# options, stop texts, and a prompt that is rejected before it is printed.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 make_llama
@@ -136,47 +136,47 @@ done
 cmp -s "$folder/encoder.vectors" "$folder/bert.gguf.vectors" || fail "vectors of a GGUF file"
 
 # Nothing is printed before an error.
-refused() {
+rejected() {
   expect "$@"
   [[ ! -s "$folder/out" ]] || fail "printed before the error: $(cat "$folder/out")"
 }
 # shellcheck disable=SC2046
-refused 2 "the prompt has 65 tokens; the model's context is 64" "$infer" "$model" --prompt "$(printf '1%.0s' $(seq 65))"
-refused 2 "take no --input" "$infer" "$model" --prompt 1 --output "$folder/y.npz"
-refused 2 "--chat" "$infer" "$model" --prompt 1 --system "Be brief."
-refused 2 "min-p is 1.5, expected 0 to 1" "$infer" "$model" --prompt 1 --min-p 1.5
-refused 2 "repetition-penalty is 0, expected" "$infer" "$model" --prompt 1 --repetition-penalty 0
-refused 2 "repetition-penalty is nan, expected" "$infer" "$model" --prompt 1 --repetition-penalty nan
-refused 2 "--presence-penalty" "$infer" "$model" --prompt 1 --presence-penalty 2.5
-refused 2 "frequency_penalty is nan, expected -2 to 2" "$infer" "$model" --prompt 1 --frequency-penalty nan
-refused 2 "--logit-bias is '7', expected TOKEN=BIAS" "$infer" "$model" --prompt 1 --logit-bias 7
-refused 2 "--logit-bias: 50 is not a token; there are 50" "$infer" "$model" --prompt 1 --logit-bias 50=1
-refused 2 "--logit-bias: 101 is not a number from -100 to 100" "$infer" "$model" --prompt 1 --logit-bias 5=101
-refused 2 "--logit-bias: duplicate token 5" "$infer" "$model" --prompt 1 --logit-bias 5=1 --logit-bias 5=2
-refused 2 "--logprobs" "$infer" "$model" --prompt 1 --logprobs 21
-refused 2 "--prompt" "$infer" "$model" --chat --logprobs 1
-refused 2 "--logit-bias needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --prompt 1 --logit-bias 5=1
-refused 2 "--kv is for texts and logits, not for --embed" "$infer" "$encoder" --embed "$folder/lines.txt" --kv int8
-refused 2 "a stop text is empty" "$infer" "$model" --prompt 1 --stop ""
-refused 2 "the window is 65 tokens, expected 2 to the model's context (64)" "$infer" "$model" --perplexity "$folder/text.txt" --window 65
-refused 2 "--window" "$infer" "$model" --perplexity "$folder/text.txt" --window 1
-refused 2 "--perplexity" "$infer" "$model" --json
-refused 2 "--context is 65; the model's context is 64" "$infer" "$model" --prompt 1 --context 65
-refused 2 "the prompt has 4 tokens; the model's context is 3" "$infer" "$model" --prompt 1234 --context 3
-refused 2 "')' is missing" "$infer" "$model" --prompt 1 --regex "("
-refused 2 "no text that the model's tokens can write" "$infer" "$model" --prompt 1 --schema object
-refused 2 "--regex needs --prompt or --chat" "$infer" "$model" --regex 1 --input tests/llm/data/llama/golden.npz
-refused 2 "is not an encoder" "$infer" "$model" --embed "$folder/lines.txt"
-refused 2 "expected a name that ends in" "$infer" "$encoder" --embed "$folder/lines.txt" --output "$folder/x.txt"
-refused 2 "--kv" "$infer" "$model" --prompt 1 --kv f16
-refused 2 "--prefill and --decode are 65 tokens; the model's context is 64" "$infer" "$model" --benchmark 1 --prefill 60 --decode 5
-refused 2 "need --benchmark" "$infer" "$model" --prompt 1 --prefill 5
-refused 2 "--kv needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --kv int8
-refused 2 "excludes" "$infer" "$model" --perplexity "$folder/text.txt" --prompt 1
-refused 2 "--perplexity needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --perplexity "$folder/text.txt"
-refused 4 "$folder/none.txt" "$infer" "$model" --perplexity "$folder/none.txt"
+rejected 2 "the prompt has 65 tokens; the model's context is 64" "$infer" "$model" --prompt "$(printf '1%.0s' $(seq 65))"
+rejected 2 "take no --input" "$infer" "$model" --prompt 1 --output "$folder/y.npz"
+rejected 2 "--chat" "$infer" "$model" --prompt 1 --system "Be brief."
+rejected 2 "min-p is 1.5, expected 0 to 1" "$infer" "$model" --prompt 1 --min-p 1.5
+rejected 2 "repetition-penalty is 0, expected" "$infer" "$model" --prompt 1 --repetition-penalty 0
+rejected 2 "repetition-penalty is nan, expected" "$infer" "$model" --prompt 1 --repetition-penalty nan
+rejected 2 "--presence-penalty" "$infer" "$model" --prompt 1 --presence-penalty 2.5
+rejected 2 "frequency_penalty is nan, expected -2 to 2" "$infer" "$model" --prompt 1 --frequency-penalty nan
+rejected 2 "--logit-bias is '7', expected TOKEN=BIAS" "$infer" "$model" --prompt 1 --logit-bias 7
+rejected 2 "--logit-bias: 50 is not a token; there are 50" "$infer" "$model" --prompt 1 --logit-bias 50=1
+rejected 2 "--logit-bias: 101 is not a number from -100 to 100" "$infer" "$model" --prompt 1 --logit-bias 5=101
+rejected 2 "--logit-bias: duplicate token 5" "$infer" "$model" --prompt 1 --logit-bias 5=1 --logit-bias 5=2
+rejected 2 "--logprobs" "$infer" "$model" --prompt 1 --logprobs 21
+rejected 2 "--prompt" "$infer" "$model" --chat --logprobs 1
+rejected 2 "--logit-bias needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --prompt 1 --logit-bias 5=1
+rejected 2 "--kv is for texts and logits, not for --embed" "$infer" "$encoder" --embed "$folder/lines.txt" --kv int8
+rejected 2 "a stop text is empty" "$infer" "$model" --prompt 1 --stop ""
+rejected 2 "the window is 65 tokens, expected 2 to the model's context (64)" "$infer" "$model" --perplexity "$folder/text.txt" --window 65
+rejected 2 "--window" "$infer" "$model" --perplexity "$folder/text.txt" --window 1
+rejected 2 "--perplexity" "$infer" "$model" --json
+rejected 2 "--context is 65; the model's context is 64" "$infer" "$model" --prompt 1 --context 65
+rejected 2 "the prompt has 4 tokens; the model's context is 3" "$infer" "$model" --prompt 1234 --context 3
+rejected 2 "')' is missing" "$infer" "$model" --prompt 1 --regex "("
+rejected 2 "no text that the model's tokens can write" "$infer" "$model" --prompt 1 --schema object
+rejected 2 "--regex needs --prompt or --chat" "$infer" "$model" --regex 1 --input tests/llm/data/llama/golden.npz
+rejected 2 "is not an encoder" "$infer" "$model" --embed "$folder/lines.txt"
+rejected 2 "expected a name that ends in" "$infer" "$encoder" --embed "$folder/lines.txt" --output "$folder/x.txt"
+rejected 2 "--kv" "$infer" "$model" --prompt 1 --kv f16
+rejected 2 "--prefill and --decode are 65 tokens; the model's context is 64" "$infer" "$model" --benchmark 1 --prefill 60 --decode 5
+rejected 2 "need --benchmark" "$infer" "$model" --prompt 1 --prefill 5
+rejected 2 "--kv needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --kv int8
+rejected 2 "excludes" "$infer" "$model" --perplexity "$folder/text.txt" --prompt 1
+rejected 2 "--perplexity needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --perplexity "$folder/text.txt"
+rejected 4 "$folder/none.txt" "$infer" "$model" --perplexity "$folder/none.txt"
 printf '1' > "$folder/text.txt"
-refused 4 "the text has fewer than 2 tokens" "$infer" "$model" --perplexity "$folder/text.txt"
+rejected 4 "the text has fewer than 2 tokens" "$infer" "$model" --perplexity "$folder/text.txt"
 # Broken settings of the user's files are errors of these, in one line, and not of the families.
 broken="$folder/broken"
 cp -r "$model" "$broken"

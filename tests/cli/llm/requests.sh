@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# paddle-infer --requests: a file of requests in OpenAI's batch format, refusals among them, and what an
+# paddle-infer --requests: a file of requests in OpenAI's batch format, rejections among them, and what an
 # earlier run had answered.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -13,7 +13,7 @@ for i in range(20):
 run() { "$infer" "$model" --requests "$folder/in.jsonl" --output "$folder/$1.jsonl" --streams 3 "${@:2}" > "$folder/log" 2> "$folder/error"; }
 run a || fail "a run"
 grep -q "^answered 19 of 20 requests; written to" "$folder/log" || fail "$(cat "$folder/log")"
-grep -q "1 of 20 requests were refused" "$folder/error" || fail "no warning"
+grep -q "1 of 20 requests were rejected" "$folder/error" || fail "no warning"
 text="$("$infer" "$model" --prompt 111 --length 14 --temperature 0)"
 python3 -c 'import json, sys
 answers = {a["custom_id"]: a for a in map(json.loads, open(sys.argv[1]))}
@@ -39,7 +39,7 @@ for a in sorted(map(json.loads, open(sys.argv[1])), key=lambda a: a["custom_id"]
     print(a["custom_id"], a["response"]["status_code"], body.get("choices"), body.get("error"))' "$1"; }
 [[ "$(texts "$folder/a.jsonl")" == "$(texts "$folder/b.jsonl")" ]] || fail "a resumed run differs"
 
-# Chunks of prompts and settings of paddle-tune change no text; bad files are refused before anything is answered.
+# Chunks of prompts and settings of paddle-tune change no text; bad files are rejected before anything is answered.
 run chunks --chunk 1 || fail "--chunk"
 [[ "$(texts "$folder/a.jsonl")" == "$(texts "$folder/chunks.jsonl")" ]] || fail "chunks change texts"
 printf 'subject: language_model\nthreads: 1\nchunk: 2\nstreams: 2\nkv: f32\n' > "$folder/tuned.yaml"
@@ -47,7 +47,7 @@ run tuned --tuned "$folder/tuned.yaml" || fail "--tuned"
 [[ "$(texts "$folder/a.jsonl")" == "$(texts "$folder/tuned.jsonl")" ]] || fail "--tuned changes texts"
 printf 'subject: language_model\nstream: 2\n' > "$folder/bad.yaml"
 expect 3 "bad.yaml:2:1: unknown key 'stream' (did you mean 'streams'?)" "$infer" "$model" --requests "$folder/in.jsonl" --output "$folder/bad.jsonl" --tuned "$folder/bad.yaml"
-[[ ! -e "$folder/bad.jsonl" ]] || fail "an output of settings that were refused"
+[[ ! -e "$folder/bad.jsonl" ]] || fail "an output of settings that were rejected"
 
 requests=("$infer" "$model" --requests "$folder/in.jsonl")
 expect 2 "--requests needs --output" "${requests[@]}"
@@ -83,5 +83,5 @@ head -n 1 "$folder/in.jsonl" > "$folder/one.jsonl"
 "$infer" "$model" --requests "$folder/one.jsonl" --output "$folder/none.jsonl" > "$folder/log" 2> "$folder/error" || fail "embeddings of a model of text"
 grep -q '"status_code":404' "$folder/none.jsonl" || fail "$(cat "$folder/none.jsonl")"
 expect 2 "is an encoder, on which 'kv' has no effect" "$infer" "$encoder" --requests "$folder/one.jsonl" --output "$folder/c.jsonl" --kv int8
-[[ ! -e "$folder/c.jsonl" ]] || fail "an output of requests that were refused"
+[[ ! -e "$folder/c.jsonl" ]] || fail "an output of requests that were rejected"
 finish

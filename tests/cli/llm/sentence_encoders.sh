@@ -81,22 +81,22 @@ rm "$encoder/sentence_bert_config.json"
 ok "$infer" "$encoder" --embed "$folder/lines.txt"
 
 # Whatever changes vectors and is not there is an error that names it.
-refused() { expect 5 "$1" "$infer" "$encoder" --embed "$folder/lines.txt"; }
-modules mean_tokens CNN && refused "modules.json: [2].type: 'sentence_transformers.models.CNN' is not supported"
-modules mean_tokens Normalize Dense && refused "'sentence_transformers.models.Dense' is not supported at this place"
-modules none && refused "1_Pooling/config.json: no pooling is switched on"
+rejected() { expect 5 "$1" "$infer" "$encoder" --embed "$folder/lines.txt"; }
+modules mean_tokens CNN && rejected "modules.json: [2].type: 'sentence_transformers.models.CNN' is not supported"
+modules mean_tokens Normalize Dense && rejected "'sentence_transformers.models.Dense' is not supported at this place"
+modules none && rejected "1_Pooling/config.json: no pooling is switched on"
 modules mean_tokens Dense
-sed -i 's/Tanh/Mish/' "$encoder/2_Dense/config.json" && refused "activation_function: 'torch.nn.modules.activation.Mish' is not supported"
-modules cls_token,mean_tokens Dense && refused "in_features: is 32, the vectors have 64 numbers"
+sed -i 's/Tanh/Mish/' "$encoder/2_Dense/config.json" && rejected "activation_function: 'torch.nn.modules.activation.Mish' is not supported"
+modules cls_token,mean_tokens Dense && rejected "in_features: is 32, the vectors have 64 numbers"
 modules mean_tokens Dense
-rm "$encoder/2_Dense/model.safetensors" && refused "2_Dense: has neither model.safetensors nor pytorch_model.bin"
+rm "$encoder/2_Dense/model.safetensors" && rejected "2_Dense: has neither model.safetensors nor pytorch_model.bin"
 modules mean_tokens
-sed -i 's/"pooling_mode_lasttoken"/"pooling_mode_median": true, &/' "$encoder/1_Pooling/config.json" && refused "pooling_mode_median: this pooling is not supported"
+sed -i 's/"pooling_mode_lasttoken"/"pooling_mode_median": true, &/' "$encoder/1_Pooling/config.json" && rejected "pooling_mode_median: this pooling is not supported"
 modules mean_tokens
 sed -i 's/{/{"include_prompt": false, /' "$encoder/1_Pooling/config.json"
 ok "$infer" "$encoder" --embed "$folder/lines.txt"
 echo '{"prompts": {"query": "12"}, "default_prompt_name": "query"}' > "$encoder/config_sentence_transformers.json"
-refused "include_prompt: pooling without the tokens of the prompt is not supported"
+rejected "include_prompt: pooling without the tokens of the prompt is not supported"
 echo '{"prompts": {"query": "12"}, "default_prompt_name": "other"}' > "$encoder/config_sentence_transformers.json"
-refused "config_sentence_transformers.json: prompts: there is no 'other'"
+rejected "config_sentence_transformers.json: prompts: there is no 'other'"
 finish

@@ -31,7 +31,7 @@ def expect(condition, what):
         sys.exit("FAIL: %s" % (what,))
 
 
-def refused(status, words, path, body, headers=None):
+def rejected(status, words, path, body, headers=None):
     response, text = call("POST", path, body, headers)
     error = json.loads(text)["error"]
     expect(response.status == status and words in error["message"], (status, words, response.status, text))
@@ -137,17 +137,17 @@ for index in (0, 1):
 seeded = {**CHAT, "temperature": 2, "seed": 5}
 expect(post("/v1/chat/completions", seeded)[1]["choices"] == post("/v1/chat/completions", seeded)[1]["choices"], "one seed")
 
-# Refusals name the key.
-response, error = refused(400, "unknown key 'max_token' (did you mean 'max_tokens'?)", "/v1/completions", {**GREEDY, "max_token": 1})
+# Rejections name the key.
+response, error = rejected(400, "unknown key 'max_token' (did you mean 'max_tokens'?)", "/v1/completions", {**GREEDY, "max_token": 1})
 expect(error["param"] == "max_token" and error["type"] == "invalid_request_error", error)
-refused(400, "the prompt has 70 tokens; the model's context is 64", "/v1/completions", {**GREEDY, "prompt": "1" * 70})
-refused(400, "'temperature' is -1", "/v1/completions", {**GREEDY, "temperature": -1})
-refused(400, "'max_tokens' is \"9\"", "/v1/completions", {**GREEDY, "max_tokens": "9"})
-refused(400, "'tools' is not supported", "/v1/chat/completions", {**CHAT, "tools": [{}]})
-refused(400, "no text that the model's tokens can write", "/v1/chat/completions", {**CHAT, "response_format": {"type": "json_object"}})
-refused(400, "$.not: this keyword is not supported", "/v1/chat/completions", {**CHAT, "response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}})
-refused(400, "'response_format' needs a 'type'", "/v1/chat/completions", {**CHAT, "response_format": {"type": "xml"}})
-refused(404, "no model for embeddings is served", "/v1/embeddings", {"input": "1"})
+rejected(400, "the prompt has 70 tokens; the model's context is 64", "/v1/completions", {**GREEDY, "prompt": "1" * 70})
+rejected(400, "'temperature' is -1", "/v1/completions", {**GREEDY, "temperature": -1})
+rejected(400, "'max_tokens' is \"9\"", "/v1/completions", {**GREEDY, "max_tokens": "9"})
+rejected(400, "'tools' is not supported", "/v1/chat/completions", {**CHAT, "tools": [{}]})
+rejected(400, "no text that the model's tokens can write", "/v1/chat/completions", {**CHAT, "response_format": {"type": "json_object"}})
+rejected(400, "$.not: this keyword is not supported", "/v1/chat/completions", {**CHAT, "response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}})
+rejected(400, "'response_format' needs a 'type'", "/v1/chat/completions", {**CHAT, "response_format": {"type": "xml"}})
+rejected(404, "no model for embeddings is served", "/v1/embeddings", {"input": "1"})
 
 # Constrained texts, alone and beside others.
 for schema, check in (({"type": "integer", "minimum": 250, "maximum": 4000}, lambda t: 250 <= int(t) <= 4000), ({"enum": [11, 222]}, lambda t: t in ("11", "222"))):
@@ -158,16 +158,16 @@ for schema, check in (({"type": "integer", "minimum": 250, "maximum": 4000}, lam
 form = {"type": "regex", "pattern": "[5-7]{3}9"}
 text = post("/v1/completions", {**GREEDY, "response_format": form})[1]["choices"][0]["text"]
 expect(len(text) == 4 and set(text[:3]) <= set("567") and text[3] == "9", text)
-refused(400, "there are no 'messages'", "/v1/chat/completions", {"max_tokens": 1})
-refused(400, "a message has no 'content'", "/v1/chat/completions", {"messages": [{"role": "user"}]})
-refused(400, "not a token; there are 50", "/v1/completions", {**GREEDY, "prompt": [1, 50]})
-refused(400, "'echo' is not for streams", "/v1/completions", {**GREEDY, "echo": True, "stream": True})
-refused(404, "there is no model 'other'", "/v1/completions", {**GREEDY, "model": "other"})
-refused(400, "the request", "/v1/completions", "{\"prompt\": ")
-refused(400, "not a JSON object", "/v1/completions", "[1]")
-refused(401, "API key", "/v1/completions", GREEDY, {})
+rejected(400, "there are no 'messages'", "/v1/chat/completions", {"max_tokens": 1})
+rejected(400, "a message has no 'content'", "/v1/chat/completions", {"messages": [{"role": "user"}]})
+rejected(400, "not a token; there are 50", "/v1/completions", {**GREEDY, "prompt": [1, 50]})
+rejected(400, "'echo' is not for streams", "/v1/completions", {**GREEDY, "echo": True, "stream": True})
+rejected(404, "there is no model 'other'", "/v1/completions", {**GREEDY, "model": "other"})
+rejected(400, "the request", "/v1/completions", "{\"prompt\": ")
+rejected(400, "not a JSON object", "/v1/completions", "[1]")
+rejected(401, "API key", "/v1/completions", GREEDY, {})
 
-# Requests that are not HTTP, or do not end, are refused without harm to others.
+# Requests that are not HTTP, or do not end, are rejected without harm to others.
 for data, answer in ((b"nonsense\r\n\r\n", b"400"), (b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", b"400"),
                      (b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", b"413"),
                      (b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", b"501"),
@@ -195,10 +195,10 @@ for i, (status, result) in enumerate(results):
     else: expect(result["choices"] == post("/v1/completions", {**GREEDY, "prompt": "9" * (i + 1)})[1]["choices"], result)
 
 # More texts than ever have room.
-refused(400, "36 completions are requested at a time; this server takes at most 35", "/v1/completions", {**GREEDY, "n": 36})
-refused(400, "36 completions are requested at a time", "/v1/completions", {**GREEDY, "prompt": ["1"] * 36})
+rejected(400, "36 completions are requested at a time; this server takes at most 35", "/v1/completions", {**GREEDY, "n": 36})
+rejected(400, "36 completions are requested at a time", "/v1/completions", {**GREEDY, "prompt": ["1"] * 36})
 
-# A full queue is refused at once; clients that leave make room.
+# A full queue is rejected at once; clients that leave make room.
 def leave():
     raw = socket.create_connection(("127.0.0.1", port), timeout=60)
     body = json.dumps({**GREEDY, "max_tokens": 60, "n": 16}).encode()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Training on subwords: a tokenizer that `paddle new` trains, text generated with the tokenizer that the
-# run keeps, files of tokens, conversations, text columns, documents that stay apart, and what is refused.
+# run keeps, files of tokens, conversations, text columns, documents that stay apart, and what is rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"

@@ -13,7 +13,7 @@ gives() {
   got="$(printf '%s' "$input" | "$@" 2> "$folder/error")"
   [[ "$got" == "$wanted" ]] || fail "$*: '$got', expected '$wanted'"
 }
-refuses() {
+rejects() {
   local status="$1" text="$2" input="$3"
   shift 3
   printf '%s' "$input" > "$folder/input"
@@ -28,18 +28,18 @@ gives '"a"' "[2,${ids:1:-1},3]" "$tokenize" "$data/bert.json" --decode
 gives '[]' '""' "$tokenize" "$data/gpt2.json"
 gives '"\u2028"' "$(printf '"\\u2028"' | "$tokenize" "$data/gpt2.json" | sed 's/\[[0-9]*,/[/')" "$tokenize" "$data/gpt2.json" --decode
 
-refuses 4 "line 1: not a JSON value" 'text' "$tokenize" "$data/bert.json"
-refuses 4 "line 2: expected a JSON string" $'"a"\n[1]\n' "$tokenize" "$data/bert.json"
-refuses 4 "expected a JSON list of token ids" '[-1]' "$tokenize" "$data/bert.json" --decode
-refuses 4 "id 99999 is not in the vocabulary" '[99999]' "$tokenize" "$data/bert.json" --decode
-refuses 2 "does not exist" '' "$tokenize" "$folder/none.json"
-refuses 2 "has no tokenizer" '' "$tokenize" "$folder"
+rejects 4 "line 1: not a JSON value" 'text' "$tokenize" "$data/bert.json"
+rejects 4 "line 2: expected a JSON string" $'"a"\n[1]\n' "$tokenize" "$data/bert.json"
+rejects 4 "expected a JSON list of token ids" '[-1]' "$tokenize" "$data/bert.json" --decode
+rejects 4 "id 99999 is not in the vocabulary" '[99999]' "$tokenize" "$data/bert.json" --decode
+rejects 2 "does not exist" '' "$tokenize" "$folder/none.json"
+rejects 2 "has no tokenizer" '' "$tokenize" "$folder"
 printf '{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}' > "$folder/t.json"
-refuses 5 "t.json: model: merge 0 ('a' and 'b'): 'b' is not in the vocabulary" '' "$tokenize" "$folder/t.json"
+rejects 5 "t.json: model: merge 0 ('a' and 'b'): 'b' is not in the vocabulary" '' "$tokenize" "$folder/t.json"
 printf '{"model": ' > "$folder/t.json"
-refuses 5 "t.json: parse error at line 1" '' "$tokenize" "$folder/t.json"
+rejects 5 "t.json: parse error at line 1" '' "$tokenize" "$folder/t.json"
 head -c 1000 "$data/spm_bpe.model" > "$folder/t.model"
-refuses 5 "not a SentencePiece model" '' "$tokenize" "$folder/t.model"
+rejects 5 "not a SentencePiece model" '' "$tokenize" "$folder/t.model"
 
 # Training: the merges are those of the unit test's reference; the file is a tokenizer like others.
 ok() { quiet 0 "$@"; }
@@ -87,14 +87,14 @@ expect 2 "--output is for --train and --input" "$tokenize" "$folder/bpe.json" -o
 # Folders of vocabulary files.
 cp -r "$data/folders/gpt2" "$folder/gpt2"
 printf '#version: 0.2\nt h e\n' > "$folder/gpt2/merges.txt"
-refuses 5 "merges.txt:2: expected two tokens with a space in between" '' "$tokenize" "$folder/gpt2"
+rejects 5 "merges.txt:2: expected two tokens with a space in between" '' "$tokenize" "$folder/gpt2"
 printf '{"tokenizer_class": "CLIPTokenizer"}' > "$folder/gpt2/tokenizer_config.json"
-refuses 5 "the tokenizer is a CLIPTokenizer; with vocab.json and merges.txt, GPT2Tokenizer" '' "$tokenize" "$folder/gpt2"
+rejects 5 "the tokenizer is a CLIPTokenizer; with vocab.json and merges.txt, GPT2Tokenizer" '' "$tokenize" "$folder/gpt2"
 printf '{"added_tokens_decoder": {"x": {"content": "y"}}}' > "$folder/gpt2/tokenizer_config.json"
-refuses 5 "added_tokens_decoder: 'x' is not an id" '' "$tokenize" "$folder/gpt2"
+rejects 5 "added_tokens_decoder: 'x' is not an id" '' "$tokenize" "$folder/gpt2"
 mkdir "$folder/bert"
 printf 'a\nb\n' > "$folder/bert/vocab.txt"
-refuses 5 "vocab.txt: model: the unknown token is not in the vocabulary" '' "$tokenize" "$folder/bert"
+rejects 5 "vocab.txt: model: the unknown token is not in the vocabulary" '' "$tokenize" "$folder/bert"
 
 # A folder has the template beside the tokenizer.
 mkdir "$folder/model"

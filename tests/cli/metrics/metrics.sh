@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Metrics in configs: arguments by position, by name and as expressions; arithmetic around calls;
-# values that do not depend on the batch size; what is refused before the first step; train.best.
+# values that do not depend on the batch size; what is rejected before the first step; train.best.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -62,9 +62,9 @@ expect_value() {
   found="$(value)"
   python3 -c "import sys; sys.exit(abs($found - ($wanted)) > 1e-6)" || fail "$expression is $found, expected $wanted"
 }
-refused() {
+rejected() {
   expect 3 "$1" "$train" "$folder/run.yaml" "metrics={m: '$2'}" --dry-run
-  expect 3 "$1" "$train" "$folder/run.yaml" "metrics={m: '$2'}" --output "$folder/refused"
+  expect 3 "$1" "$train" "$folder/run.yaml" "metrics={m: '$2'}" --output "$folder/rejected"
 }
 
 # Top-k accuracy of the rows, by hand: top_accuracy K COLUMN
@@ -100,22 +100,22 @@ for size in 3 4 10; do
   expect_value "0.6" 'average(cast(binary, "float32"))' data.valid_batch_size="$size"
 done
 
-refused "unknown option 'topk'" 'accuracy(logits, label, topk=3)'
-refused "must be an integer" 'accuracy(logits, label, k=1.5)'
-refused "given twice" 'accuracy(logits, label, 2, k=2)'
-refused "k=4 exceeds the 3 classes" 'accuracy(logits, label, k=4)'
-refused "must be one of" 'f1(logits, label, average="mean")'
-refused "same shape" 'accuracy(logits, one_hot)'
-refused 'need average=' 'f1(logits, label)'
-refused 'need average=' 'auc(logits, label)'
-refused "'mean' is not a metric" 'mean(logits)'
-refused "cannot be an argument" 'average(accuracy(logits, label))'
-refused "must have the same shape" 'rmse(logits, label)'
-refused "is a sum over the batch" 'average(sum(score))'
-refused "logits" 'accuracy(logits, label) + logits'
-refused "'label' is missing" 'accuracy(logits)'
+rejected "unknown option 'topk'" 'accuracy(logits, label, topk=3)'
+rejected "must be an integer" 'accuracy(logits, label, k=1.5)'
+rejected "given twice" 'accuracy(logits, label, 2, k=2)'
+rejected "k=4 exceeds the 3 classes" 'accuracy(logits, label, k=4)'
+rejected "must be one of" 'f1(logits, label, average="mean")'
+rejected "same shape" 'accuracy(logits, one_hot)'
+rejected 'need average=' 'f1(logits, label)'
+rejected 'need average=' 'auc(logits, label)'
+rejected "'mean' is not a metric" 'mean(logits)'
+rejected "cannot be an argument" 'average(accuracy(logits, label))'
+rejected "must have the same shape" 'rmse(logits, label)'
+rejected "is a sum over the batch" 'average(sum(score))'
+rejected "logits" 'accuracy(logits, label) + logits'
+rejected "'label' is missing" 'accuracy(logits)'
 # Labels that are not classes: with the location of the metric, before the first step.
-for mode in --dry-run "--output $folder/refused"; do
+for mode in --dry-run "--output $folder/rejected"; do
   # shellcheck disable=SC2086
   expect 4 "label -1 is neither 0 nor 1" "$train" "$folder/run.yaml" 'metrics={m: "accuracy(score, signed)"}' data.valid_batch_size=10 $mode
 done

@@ -95,16 +95,16 @@ ok "$train" c.yaml --output nothing 'metrics={none: {state: {n: sum(three * 0)},
 ok "$train" c.yaml --output best train.best=f_half
 [[ -f best/best/model.safetensors ]] || fail "better: higher decides nothing"
 expect 3 "may be better when higher or lower" "$train" c.yaml --dry-run train.best=macro
-refused() { expect 3 "$2" "$train" c.yaml --dry-run "metrics={m: $1}"; }
-refused '{state: {a: sum(score)}, value: b + 1}' "'b'"
-refused '{state: {a: score + 1}, value: a}' "a state is one call"
-refused '{state: {a: smu(score)}, value: a}' "did you mean 'sum'"
-refused '{state: {}, value: 1}' "state is a map"
-refused '{state: {a: sum(score)}}' "'value' is missing"
-refused '{state: {a: sum(score)}, value: a, bettr: higher}' "did you mean 'better'"
-refused '{state: {a: "sum(logits, axis=1)"}, value: mean(a)}' "differs from batch to batch"
-refused '{state: {a: "sum(logits, axis=5)"}, value: mean(a)}' "out of range"
-refused '{state: {a: "sum(logits, axis=0)"}, value: a * 2}' "expected a number"
-refused '{state: {a: sum(mean(score))}, value: a}' "have no batch axis"
-refused 'sum(score)' "'sum' is not a metric"
+rejected() { expect 3 "$2" "$train" c.yaml --dry-run "metrics={m: $1}"; }
+rejected '{state: {a: sum(score)}, value: b + 1}' "'b'"
+rejected '{state: {a: score + 1}, value: a}' "a state is one call"
+rejected '{state: {a: smu(score)}, value: a}' "did you mean 'sum'"
+rejected '{state: {}, value: 1}' "state is a map"
+rejected '{state: {a: sum(score)}}' "'value' is missing"
+rejected '{state: {a: sum(score)}, value: a, bettr: higher}' "did you mean 'better'"
+rejected '{state: {a: "sum(logits, axis=1)"}, value: mean(a)}' "differs from batch to batch"
+rejected '{state: {a: "sum(logits, axis=5)"}, value: mean(a)}' "out of range"
+rejected '{state: {a: "sum(logits, axis=0)"}, value: a * 2}' "expected a number"
+rejected '{state: {a: sum(mean(score))}, value: a}' "have no batch axis"
+rejected 'sum(score)' "'sum' is not a metric"
 finish

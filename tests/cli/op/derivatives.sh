@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # jvp, vjp, jacobian and hessian in a step, eagerly and compiled, against torch.func
-# (derivatives_reference.py), and the calls that they refuse.
+# (derivatives_reference.py), and the calls that they reject.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -65,13 +65,13 @@ print(bad)
 sys.exit(bool(bad) or len(expected) != 7)
 P
 done
-refuse() { sed "s/jvp(y, x, v)/$1/" step.yaml > other.yaml; expect 3 "$2" "$train" other.yaml --output no; }
-refuse "jvp(y, x)" "jvp is called as jvp(y, x, v), with v of the shape of x"
-refuse "jvp(y, x, w)" "a vector is"
-refuse "vjp(y, x, [w, w])" "expected 1 vectors"
-refuse "jvp(y, 3, v)" "expected a tensor"
-refuse "jacobian(y, x)" "expected a known number of elements"
-refuse "hessian(y, x, batch_axis=0)" "y must be one number per sample"
-refuse "jacobian(y, x, batch_axis=1)" "batch_axis= takes 0 or none"
-refuse "jacobian(y, x, batch_axs=0)" "did you mean 'batch_axis'"
+reject() { sed "s/jvp(y, x, v)/$1/" step.yaml > other.yaml; expect 3 "$2" "$train" other.yaml --output no; }
+reject "jvp(y, x)" "jvp is called as jvp(y, x, v), with v of the shape of x"
+reject "jvp(y, x, w)" "a vector is"
+reject "vjp(y, x, [w, w])" "expected 1 vectors"
+reject "jvp(y, 3, v)" "expected a tensor"
+reject "jacobian(y, x)" "expected a known number of elements"
+reject "hessian(y, x, batch_axis=0)" "y must be one number per sample"
+reject "jacobian(y, x, batch_axis=1)" "batch_axis= takes 0 or none"
+reject "jacobian(y, x, batch_axs=0)" "did you mean 'batch_axis'"
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The operation schema: the rules that an entry implies, and entries that opgen refuses.
+# The operation schema: the rules that an entry implies, and entries that opgen rejects.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 opgen="$bin/../host/opgen"
@@ -74,19 +74,19 @@ has "$kernels" '"both", "cpu", prepare_both'
 has "$kernels" '"shared", "cpu", prepare_plain'
 ! grep -q '"composed"' <<< "$kernels" || fail "a decomposition needs no kernel"
 
-refused() {
+rejected() {
   printf '%s\n' "broken:" "  signature: (x:T, weight:T) -> out" "  doc: Broken." "$@" > "$folder/some/broken.yaml"
   expect 3 "$wanted" "$opgen" "$folder/some/broken.yaml" "$folder/core/parameters.yaml" --out "$folder/generated"
 }
-wanted="broken.yaml:1: broken: unknown key 'kernle'" refused "  kernle: x"
-wanted="vjp: 'none' needs a reason: 'none: reason'" refused "  vjp: none"
-wanted="has neither kernel nor decomposition" refused "  kernel: none"
-wanted="weight: 'ones': expected 'INIT [SIZES]'" refused "  weights: {weight: ones}"
-wanted="the initializer is zeros, ones, xavier_uniform or constant(ARGUMENT)" refused "  weights:" "    weight: large [3]"
-wanted="a state ends in '<- RESULT'" refused "  states:" "    weight: zeros [3]"
-wanted="dtypes: it has no operand 'y'" refused "  dtypes:" "    y: float"
-wanted="dtypes: it has no operand 'out'; a result can be complex" refused "  dtypes:" "    out: float"
-wanted="joined by '|', found 'flaot'" refused "  dtypes:" "    x: integer|flaot"
-wanted="dtypes: expected '+complex' or dtypes by operand, found 'complex'" refused "  dtypes: complex"
-wanted="it has no result 'mean'" refused "  states:" "    weight: zeros [3] <- mean"
+wanted="broken.yaml:1: broken: unknown key 'kernle'" rejected "  kernle: x"
+wanted="vjp: 'none' needs a reason: 'none: reason'" rejected "  vjp: none"
+wanted="has neither kernel nor decomposition" rejected "  kernel: none"
+wanted="weight: 'ones': expected 'INIT [SIZES]'" rejected "  weights: {weight: ones}"
+wanted="the initializer is zeros, ones, xavier_uniform or constant(ARGUMENT)" rejected "  weights:" "    weight: large [3]"
+wanted="a state ends in '<- RESULT'" rejected "  states:" "    weight: zeros [3]"
+wanted="dtypes: it has no operand 'y'" rejected "  dtypes:" "    y: float"
+wanted="dtypes: it has no operand 'out'; a result can be complex" rejected "  dtypes:" "    out: float"
+wanted="joined by '|', found 'flaot'" rejected "  dtypes:" "    x: integer|flaot"
+wanted="dtypes: expected '+complex' or dtypes by operand, found 'complex'" rejected "  dtypes: complex"
+wanted="it has no result 'mean'" rejected "  states:" "    weight: zeros [3] <- mean"
 finish

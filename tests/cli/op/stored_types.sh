@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Types that are only stored have no arithmetic: operations and models that ask for it are refused
+# Types that are only stored have no arithmetic: operations and models that ask for it are rejected
 # with one line, also where the type arises inside.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"

@@ -251,7 +251,7 @@ quiet 0 "$bin/paddle-eval" "$folder/half"
 # --- bad input: one line, exit 3 or 2 ---
 most_lines=1
 expect 3 "data 2 x tensor 1 is 2 ranks, the run has 1" "$train" "$folder/gpt.yaml" parallel.data=2 --output "$folder/bad"
-[[ ! -e "$folder/bad" ]] || fail "a refused run left a folder"
+[[ ! -e "$folder/bad" ]] || fail "a rejected run left a folder"
 expect 3 "data 2 x tensor 1 is 2 ranks, the run has 3" "$launch" -n 3 paddle-train "$folder/gpt.yaml" parallel.data=2 --output "$folder/bad"
 expect 3 "pipeline 2 x data 1 x tensor 1 is 2 ranks, the run has 1" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.micro_batches=5 --output "$folder/bad"
 expect 3 "a batch of 5 samples cannot have 6 micro-batches" "$train" "$folder/gpt.yaml" parallel.pipeline=6 --simulate 6 --output "$folder/bad"
@@ -263,7 +263,7 @@ expect 3 "expected an amount of memory such as 4 MiB, found 'much'" "$train" "$f
 expect 3 "there is no operation 'inw' (did you mean 'inv'?)" "$train" "$folder/gpt.yaml" 'parallel.rules={inw: "[a] -> [a]"}' --output "$folder/bad"
 expect 3 "rule '[a] > [a]': there is no '->'" "$train" "$folder/gpt.yaml" 'parallel.rules={inv: "[a] > [a]"}' --output "$folder/bad"
 expect 3 "the step has no operation 'inv'" "$train" "$folder/gpt.yaml" 'parallel.rules={inv: "[n, ...] -> [n, ...]"}' parallel.data=2 --simulate 2 --output "$folder/bad"
-[[ ! -e "$folder/bad" ]] || fail "a refused run left a folder: $(ls -A "$folder/bad")"
+[[ ! -e "$folder/bad" ]] || fail "a rejected run left a folder: $(ls -A "$folder/bad")"
 expect 3 "can be cut into at most" "$train" "$folder/gpt.yaml" data.batch_size=50 parallel.pipeline=50 --simulate 50 --output "$folder/bad"
 expect 3 "did you mean '1f1b'" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.schedule=1f1 --simulate 2 --output "$folder/bad"
 expect 3 "whose size is 1" "$train" "$folder/gpt.yaml" parallel.sequence=true --output "$folder/bad"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # paddle-tune --parallel: plans of a described cluster, their JSON form, and contradictions that are
-# refused with their place.
+# rejected with their place.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -56,13 +56,13 @@ assert all(12 % p["parallel"]["tensor"] == 0 and p["parallel"]["pipeline"] <= 12
 P
 
 edit() { sed "$1" "$folder/cluster.yaml" > "$folder/bad.yaml"; }
-refused() { expect "$1" "$2" "$tune" "$folder/model.yaml" --parallel --cluster "$folder/bad.yaml"; }
-edit 's/across: hosts/within: host/'; refused 3 "bad.yaml:6:5: two links are within: host"
-edit '/across: hosts/d'; refused 3 "a link across: hosts is not stated"
-edit 's/hosts: 128/hosts: 1/'; refused 3 "a link across hosts, but there is one host"
-edit 's/hosts, bandwidth: 50 GB.s/hosts, bandwidth: 50 GB/'; refused 3 "expected a number of B/s, found '50 GB'"
-edit 's/, memory: 80 GiB//'; refused 3 "device.memory is not stated"
-edit 's/hosts: 128/hosts: 0/'; refused 3 "hosts"
+rejected() { expect "$1" "$2" "$tune" "$folder/model.yaml" --parallel --cluster "$folder/bad.yaml"; }
+edit 's/across: hosts/within: host/'; rejected 3 "bad.yaml:6:5: two links are within: host"
+edit '/across: hosts/d'; rejected 3 "a link across: hosts is not stated"
+edit 's/hosts: 128/hosts: 1/'; rejected 3 "a link across hosts, but there is one host"
+edit 's/hosts, bandwidth: 50 GB.s/hosts, bandwidth: 50 GB/'; rejected 3 "expected a number of B/s, found '50 GB'"
+edit 's/, memory: 80 GiB//'; rejected 3 "device.memory is not stated"
+edit 's/hosts: 128/hosts: 0/'; rejected 3 "hosts"
 expect 2 "--cluster cluster.yaml" "$tune" "$folder/model.yaml" --parallel
 expect 3 "planning needs a transformer of repeated blocks" "$tune" configs/quickstart/digits.yaml --parallel \
   --cluster "$folder/cluster.yaml"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A run over MPI or Gloo has the bits of a simulated one, with data parallel and pipelines, and a
 # rank that is lost is named. Other choices of PADDLE_TRANSPORT, and runs that MPI has not started,
-# are refused.
+# are rejected.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 launch="$bin/paddle-launch"

@@ -145,6 +145,6 @@ sed -i 's/"r": 0/"r": 2/' "$folder/adapter/adapter_config.json"
 rm "$folder/base/model-00001-of-00002.safetensors"
 expect 5 "the model has no weight 'model.q.weight'" "$quant" merge "$folder/base" \
   --lora "$folder/adapter" -o "$folder/y"
-[[ ! -e "$folder/y" && ! -e "$folder/y.partial" ]] || fail "a refused merge leaves files"
+[[ ! -e "$folder/y" && ! -e "$folder/y.partial" ]] || fail "a rejected merge leaves files"
 expect 2 "is not a folder" "$quant" merge "$folder/base" --lora "$folder/none" -o "$folder/y"
 finish

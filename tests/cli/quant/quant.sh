@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # paddle-quant: a trained classifier keeps its accuracy in int8, the report agrees with predictions of
-# the written models, layers can stay float, ONNX files are quantized, and bad input is refused.
+# the written models, layers can stay float, ONNX files are quantized, and bad input is rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -61,15 +61,15 @@ P
 
 expect 5 "is quantized already" "$quant" "$folder/int8/model.onnx" -o "$folder/twice" \
   --data "$folder/run/config.yaml:train" quant.measure=false
-[[ ! -e "$folder/twice" ]] || fail "a refused model leaves a folder"
+[[ ! -e "$folder/twice" ]] || fail "a rejected model leaves a folder"
 
 # A model that misses what is accepted goes to best/, unless it is wanted anyway.
-expect 1 "is in $folder/refused/best/model.onnx" "$quant" "$folder/run" -o "$folder/refused" \
+expect 1 "is in $folder/rejected/best/model.onnx" "$quant" "$folder/run" -o "$folder/rejected" \
   quant.measure=false quant.accept.speedup=1000 --json
-[[ -e "$folder/refused/best/model.onnx" && ! -e "$folder/refused/model.onnx" ]] || fail "best/"
-ok "$quant" "$folder/run" -o "$folder/refused" quant.measure=false quant.accept.speedup=1000 \
+[[ -e "$folder/rejected/best/model.onnx" && ! -e "$folder/rejected/model.onnx" ]] || fail "best/"
+ok "$quant" "$folder/run" -o "$folder/rejected" quant.measure=false quant.accept.speedup=1000 \
   --write-anyway --overwrite
-[[ -e "$folder/refused/model.onnx" ]] || fail "--write-anyway"
+[[ -e "$folder/rejected/model.onnx" ]] || fail "--write-anyway"
 
 # Statistics are written once, and read by later calls; a file of another model is not used.
 ok "$quant" calibrate "$folder/run" -o "$folder/statistics.safetensors" --samples 64
@@ -243,5 +243,5 @@ expect 3 "expected a share" "$quant" "$folder/run" -o "$folder/x" --max-drop lot
 expect 2 "did you mean" "$quant" "$folder/run" -o "$folder/x" --scheme int3
 expect 4 "NaN or infinite" "$quant" "$folder/resnet.onnx" --data "$folder/nan.npz" -o "$folder/x"
 expect 2 "" "$quant" "$folder/run" --data "$folder/nowhere.npz" -o "$folder/x"
-[[ ! -e "$folder/x/model.onnx" ]] || fail "a refused call left a model"
+[[ ! -e "$folder/x/model.onnx" ]] || fail "a rejected call left a model"
 finish

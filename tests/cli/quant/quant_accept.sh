@@ -37,7 +37,7 @@ P
 grep -q "error .* → .* (±" "$folder/coarse/report.html" || fail "the page"
 
 # Limits: by the metric's better direction, or as stated.
-refused() { expect 1 "$1" "$quant" "$folder/run" -o "$folder/x" --overwrite "${coarse[@]}" --json "${@:2}"; }
+rejected() { expect 1 "$1" "$quant" "$folder/run" -o "$folder/x" --overwrite "${coarse[@]}" --json "${@:2}"; }
 accepted() { ok "$quant" "$folder/run" -o "$folder/x" --overwrite "${coarse[@]}" "$@"; }
 python3 - "$folder/coarse/report.json" > "$folder/limits" <<'P'
 import json, sys
@@ -50,17 +50,17 @@ print(fall * 0.9, fall * 1.1, f"{100 * (fall + 0.5 * half)}%", fall + 1.2 * half
       f"{90 * change}%", f"{110 * change}%")
 P
 read -r below above within beyond less more < "$folder/limits"
-refused "distance falls from" --accept "distance=$below"
-refused "distance falls from" --accept "distance.drop=$below"
+rejected "distance falls from" --accept "distance=$below"
+rejected "distance falls from" --accept "distance.drop=$below"
 accepted --accept "distance=$above"
 accepted --accept "distance=$within"
 accepted --accept "distance.rise=0"
-refused "change ±" --accept "distance=$within" --accept confidence=95
+rejected "change ±" --accept "distance=$within" --accept confidence=95
 accepted --accept "distance=$beyond" --accept confidence=95
-refused "loss rises from" --accept "loss=$less"
+rejected "loss rises from" --accept "loss=$less"
 accepted --accept "loss=$more"
-refused "too few samples, or values of whole batches" --accept "loss=$more" --accept confidence=95
-refused "accuracy falls by" --accept accuracy=0.01% --accept confidence=95
+rejected "too few samples, or values of whole batches" --accept "loss=$more" --accept confidence=95
+rejected "accuracy falls by" --accept accuracy=0.01% --accept confidence=95
 expect 3 "whether higher is better is not known" "$quant" "$folder/run" -o "$folder/y" --accept error=1
 expect 3 "did you mean 'distance'" "$quant" "$folder/run" -o "$folder/y" --accept distanse=1
 expect 3 "expected one of 'drop' and 'rise'" "$quant" "$folder/run" -o "$folder/y" \
@@ -69,7 +69,7 @@ expect 3 "expected a share" "$quant" "$folder/run" -o "$folder/y" --accept error
 expect 2 "expected NAME=LIMIT" "$quant" "$folder/run" -o "$folder/y" --accept accuracy
 expect 3 "has no config with metrics" "$quant" models/lenet.yaml -o "$folder/y.onnx" \
   --data configs/quickstart/digits.yaml:valid --accept perplexity=2%
-[[ ! -e "$folder/y" ]] || fail "a refused call left something"
+[[ ! -e "$folder/y" ]] || fail "a rejected call left something"
 
 # An ONNX file with the config of its run.
 ok "$bin/paddle-export" "$folder/run" -o "$folder/digits.onnx"

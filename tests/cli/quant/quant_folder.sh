@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A Hugging Face folder as GGUF files: the same greedy texts in 16 bits, smaller files of blocks, and
-# what is refused.
+# what is rejected.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 quant="$bin/paddle-quant"

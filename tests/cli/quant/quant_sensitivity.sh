@@ -124,5 +124,5 @@ expect 3 "which files alone have not" "$quant" sensitivity "$folder/line" --by g
 expect 3 "quant.search.sensitivity" "$quant" "$folder/deep" -o "$folder/x" \
   "quant.search={sensitivity: gradients}"
 expect 2 "--by" "$quant" sensitivity "$folder/deep" --by loss
-[[ ! -e "$folder/x" ]] || fail "a refused call left something"
+[[ ! -e "$folder/x" ]] || fail "a rejected call left something"
 finish

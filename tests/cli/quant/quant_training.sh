@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Training with quantization: evaluation, the saved model, its conversion and its ONNX file give the
 # same classes; resuming and eager execution repeat the losses; formats of 4 bits that are trained
-# lose less than rounded ones; a teacher in floats; bad sections are refused.
+# lose less than rounded ones; a teacher in floats; bad sections are rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # paddle new: each recipe looks at data, writes a config that trains and evaluates; paddle eval repeats
-# the run's last numbers exactly; TensorBoard files and the report hold them; what is refused.
+# the run's last numbers exactly; TensorBoard files and the report hold them; what is rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -140,7 +140,7 @@ expect 4 "found no label column" "$new" text-classification --data unrated-only.
 ok "$new" text-classification --data long.csv -o long.yaml
 grep -q "linear(h, 3)" long.yaml || fail "a late class is not counted: $(grep linear long.yaml)"
 expect 4 "at least two columns" "$new" tabular-regression --data text.txt -o x.yaml
-[[ ! -e x.yaml ]] || fail "a refused call wrote a config"
+[[ ! -e x.yaml ]] || fail "a rejected call wrote a config"
 expect 2 "no such run" "$evaluate" nowhere
 expect 2 "did you mean 'test'" "$evaluate" tested --data tested/config.yaml:tst
 expect 2 "has no data.test" "$evaluate" run-language-model --data test

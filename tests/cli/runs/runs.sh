@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# paddle runs, diff and sweep: their tables, continuing a sweep, and what is refused; paddle score
+# paddle runs, diff and sweep: their tables, continuing a sweep, and what is rejected; paddle score
 # on files.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }

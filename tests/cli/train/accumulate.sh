@@ -49,9 +49,9 @@ same() {
     || { fail "$name in micro-batches, eager"; cat "$folder/error"; }
   python3 "$compare" "$folder/$name".{1,4,eager} || fail "$name: accumulation changes the weights"
 }
-# refused PLACE WORDS LOSS: what cannot be made of parts names its operation.
-refused() {
-  expect 3 "$1" "$train" "$folder/run.yaml" "loss='$2'" train.accumulate=2 --output "$folder/refused"
+# rejected PLACE WORDS LOSS: what cannot be made of parts names its operation.
+rejected() {
+  expect 3 "$1" "$train" "$folder/run.yaml" "loss='$2'" train.accumulate=2 --output "$folder/rejected"
   quiet 0 "$train" "$folder/run.yaml" "loss='$2'" train.epochs=1 optimizer.lr=1e-4 --overwrite --output "$folder/whole"
 }
 kept='cast(label > 0, "float64")'
@@ -70,18 +70,18 @@ same same_ignored_labels "loss='cross_entropy(logits, label) + 0.5 * cross_entro
 same selected "loss='sum(masked_select(cross_entropy(logits, $safe, reduction=\"none\"), label > 0)) / sum($kept)'"
 same mean_and_constant "loss='mean(square(logits - 1)) + 3'"
 same norms_of_samples "loss='mean(sqrt(sum(square(logits), 1) + 1))'"
-refused "'add' is not a sum over samples" 'cross_entropy(logits, label) + cross_entropy(logits, where(label > 1, label, -100))'
-refused "'add' is not a sum over samples" 'cross_entropy(logits, label) + mean(square(logits))'
-refused "'add' is not a sum over samples" 'sum(square(logits)) + mean(logits)'
-refused "'sqrt' is not a sum over samples" 'sqrt(mean(square(logits)))'
-refused "'sqrt' is not a sum over samples" 'sqrt(sum(square(logits)))'
-refused "'max' is not a sum over samples" 'max(square(logits))'
-refused "'logsumexp' is not a sum over samples" 'logsumexp(logits)'
-refused "is not a sum over samples" 'mean(square(logits - mean(logits)))'
-refused "is not a sum over samples" 'mean(matmul(logits, t(logits)))'
-refused "is not a sum over samples" 'sum(square(logits)) / sum(abs(logits))'
-refused "is not a sum over samples" 'mean(softmax(logits, 0) * logits)'
-refused "does not depend on them" 'sum(square(logits)) + 3'
+rejected "'add' is not a sum over samples" 'cross_entropy(logits, label) + cross_entropy(logits, where(label > 1, label, -100))'
+rejected "'add' is not a sum over samples" 'cross_entropy(logits, label) + mean(square(logits))'
+rejected "'add' is not a sum over samples" 'sum(square(logits)) + mean(logits)'
+rejected "'sqrt' is not a sum over samples" 'sqrt(mean(square(logits)))'
+rejected "'sqrt' is not a sum over samples" 'sqrt(sum(square(logits)))'
+rejected "'max' is not a sum over samples" 'max(square(logits))'
+rejected "'logsumexp' is not a sum over samples" 'logsumexp(logits)'
+rejected "is not a sum over samples" 'mean(square(logits - mean(logits)))'
+rejected "is not a sum over samples" 'mean(matmul(logits, t(logits)))'
+rejected "is not a sum over samples" 'sum(square(logits)) / sum(abs(logits))'
+rejected "is not a sum over samples" 'mean(softmax(logits, 0) * logits)'
+rejected "does not depend on them" 'sum(square(logits)) + 3'
 
 # The validation loss is that of the whole set, in batches of any size.
 cp "$folder/run.yaml" "$folder/valid.yaml"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Before the first step: batches of a size that the model does not accept, and normalization over one
-# value, are refused. Frozen layers keep their statistics. A run in float64 takes its rates in
+# value, are rejected. Frozen layers keep their statistics. A run in float64 takes its rates in
 # float64.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
@@ -34,23 +34,23 @@ Y
 
 config stated 16 "linear(x, 2)"
 expect 3 "the model takes batches of 16 samples, the last batch of data.train has 1 of the 33 samples: set data.drop_last to true" \
-  "$train" "$folder/stated.yaml" --output "$folder/refused"
-expect 3 "set data.batch_size to 16" "$train" "$folder/stated.yaml" data.batch_size=8 --output "$folder/refused"
-expect 3 "set data.batch_size to 32" "$train" "$folder/stated.yaml" data.batch_size=16 train.accumulate=2 --output "$folder/refused"
+  "$train" "$folder/stated.yaml" --output "$folder/rejected"
+expect 3 "set data.batch_size to 16" "$train" "$folder/stated.yaml" data.batch_size=8 --output "$folder/rejected"
+expect 3 "set data.batch_size to 32" "$train" "$folder/stated.yaml" data.batch_size=16 train.accumulate=2 --output "$folder/rejected"
 quiet 0 "$train" "$folder/stated.yaml" data.drop_last=true --overwrite --output "$folder/run"
 quiet 0 "$train" "$folder/stated.yaml" train.steps=2 train.epochs=0 --overwrite --output "$folder/run"
-[[ ! -d "$folder/refused/checkpoints" ]] || fail "a refused run left a folder"
+[[ ! -d "$folder/rejected/checkpoints" ]] || fail "a rejected run left a folder"
 
 config batch_norm batch "linear(batch_norm(linear(x, 4)), 2)"
 expect 3 "batch_norm: one value for each channel in a batch of 1 sample, as the last batch of data.train has 1 of the 33 samples" \
-  "$train" "$folder/batch_norm.yaml" --output "$folder/refused"
-expect 3 "set a larger data.batch_size" "$train" "$folder/batch_norm.yaml" data.batch_size=1 --eager --output "$folder/refused"
-expect 3 "in a micro-batch of 1 sample" "$train" "$folder/batch_norm.yaml" data.batch_size=2 data.drop_last=true train.accumulate=2 --output "$folder/refused"
+  "$train" "$folder/batch_norm.yaml" --output "$folder/rejected"
+expect 3 "set a larger data.batch_size" "$train" "$folder/batch_norm.yaml" data.batch_size=1 --eager --output "$folder/rejected"
+expect 3 "in a micro-batch of 1 sample" "$train" "$folder/batch_norm.yaml" data.batch_size=2 data.drop_last=true train.accumulate=2 --output "$folder/rejected"
 quiet 0 "$train" "$folder/batch_norm.yaml" data.drop_last=true --overwrite --output "$folder/run"
 config instance_norm batch "linear(reshape(instance_norm(unsqueeze(linear(x, 4), 2)), [batch, 4]), 2)"
-expect 3 "instance_norm: one value for each channel of a sample" "$train" "$folder/instance_norm.yaml" --output "$folder/refused"
+expect 3 "instance_norm: one value for each channel of a sample" "$train" "$folder/instance_norm.yaml" --output "$folder/rejected"
 config group_norm batch "linear(group_norm(linear(x, 4), 4), 2)"
-expect 3 "group_norm: one value for each group of a sample's channels" "$train" "$folder/group_norm.yaml" --output "$folder/refused"
+expect 3 "group_norm: one value for each group of a sample's channels" "$train" "$folder/group_norm.yaml" --output "$folder/rejected"
 
 # The statistics of a frozen layer are 0 and 1 for ever, those of another one move.
 for frozen in "[batch_norm.*]" "[batch_norm.weight, batch_norm.bias]" "[linear.weight]"; do

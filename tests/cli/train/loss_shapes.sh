@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Losses of elements refuse operands that would broadcast: [n, 1] against [n] is every pair of
+# Losses of elements reject operands that would broadcast: [n, 1] against [n] is every pair of
 # samples, and a model trained on it learns the mean of the labels.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# L-BFGS as the optimizer of a run: it resumes bit for bit and refuses what it lacks; searches inside of
+# L-BFGS as the optimizer of a run: it resumes bit for bit and rejects what it lacks; searches inside of
 # a step; the physics-informed networks of configs/science reach their reference solutions.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }

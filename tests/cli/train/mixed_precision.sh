@@ -134,19 +134,19 @@ grep -q 'layer_norm.*float16\[32\]' "$folder/custom/checkpoints/40/module.txt" |
 grep -q 'float32\[48, 7\]' "$folder/custom/checkpoints/40/module.txt" || fail "custom_full did not reach linear"
 
 # ---- bad configs ----
-refused() { # MESSAGE arguments: status 3 with that message
+rejected() { # MESSAGE arguments: status 3 with that message
   local message="$1"
   shift
   "$bin/paddle-train" "$folder/net.yaml" --output "$folder/bad" "$@" > "$folder/log" 2>&1
   [[ $? == 3 ]] && grep -qF -- "$message" "$folder/log" || { fail "expected: $message"; cat "$folder/log"; }
 }
-refused "amp.custom_full: there is no operation 'sofmax' (did you mean 'softmax'?)" precision=f16 'amp.custom_full=[sofmax]'
-refused "is in custom_low and in custom_full" precision=f16 'amp.custom_full=[exp]' 'amp.custom_low=[exp]'
-refused "'amp.level'" precision=f16 amp.level=O3
-refused "'amp.loss_scale': expected a number above 0 or one of dynamic" precision=f16 amp.loss_scale=-3
-refused "'amp.loss_scale'" precision=f16 amp.loss_scale=dynamc
-refused "'amp.backoff_factor'" precision=f16 amp.backoff_factor=2
-refused "unknown key 'scale' in 'amp'" precision=f16 amp.scale=2
+rejected "amp.custom_full: there is no operation 'sofmax' (did you mean 'softmax'?)" precision=f16 'amp.custom_full=[sofmax]'
+rejected "is in custom_low and in custom_full" precision=f16 'amp.custom_full=[exp]' 'amp.custom_low=[exp]'
+rejected "'amp.level'" precision=f16 amp.level=O3
+rejected "'amp.loss_scale': expected a number above 0 or one of dynamic" precision=f16 amp.loss_scale=-3
+rejected "'amp.loss_scale'" precision=f16 amp.loss_scale=dynamc
+rejected "'amp.backoff_factor'" precision=f16 amp.backoff_factor=2
+rejected "unknown key 'scale' in 'amp'" precision=f16 amp.scale=2
 train warned amp.level=O2 train.steps=1 && grep -q 'amp has no effect with precision: float32' "$folder/warned.log" || fail "amp without effect"
 
 finish

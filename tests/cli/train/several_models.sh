@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Several models and optimizers in a step: the losses of a GAN, of a WGAN with gradient penalty and
 # of a distillation are those of PyTorch; eagerly and resumed the same; each model is saved; what a
-# config cannot mean is refused with its place.
+# config cannot mean is rejected with its place.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -132,24 +132,24 @@ cmp -s <(tail -c 672 "$folder/run/models/teacher/model.safetensors" | md5sum) \
   <(tail -c 672 "$golden/teacher.safetensors" | md5sum) || fail "the teacher changed"
 expect 2 "several models" "$infer" "$folder/run/checkpoints/latest" --input "$folder/v.npz" --output "$folder/y.npz"
 
-# refused NAME STATUS TEXT SED: the GAN's config changed by a sed script.
-refused() {
+# rejected NAME STATUS TEXT SED: the GAN's config changed by a sed script.
+rejected() {
   sed "$3" "$folder/gan.yaml" > "$folder/bad.yaml"
   expect 3 "$2" "$train" "$folder/bad.yaml" --output "$folder/bad"
 }
-refused optimizer "there is no optimizer 'e'" 's/optimizer="d"/optimizer="e"/'
-refused unnamed 'update: the config has the optimizers d, g; choose one: update(loss, optimizer="d")' 's/update(g_loss, .*/update(g_loss)/'
-refused pattern 'only="dd.*" matches none of the parameters' 's/only="d\.\*"/only="dd.*"/'
-refused unused "no update uses the optimizer 'g'" 's/update(g_loss, optimizer="g")/update(g_loss, optimizer="d")/'
-refused every "every= takes a number of steps from 1, found the number 0" 's/optimizer="g")/optimizer="g", every=0)/'
-refused argument "unknown argument 'onli' (did you mean 'only'?)" 's/only=/onli=/'
-refused input "g: the input 'v' is not given" 's/g(z)/g()/'
-refused both "a config has either 'model' or 'models'" '$a model: mlp.yaml'
-refused name "'update' is a function of the language" 's/^  g: {file/  update: {file/'
-refused export "there is no model 'e'" '$a export: e'
-refused params "with 'models', each has its own" '$a params: {sizes: [3]}'
-refused loss "'optimizers' needs a 'step'" 's/^step: |/loss: |/; s/^  update.*//'
-refused branch "update(loss) is not possible inside of a condition or loop on tensors" \
+rejected optimizer "there is no optimizer 'e'" 's/optimizer="d"/optimizer="e"/'
+rejected unnamed 'update: the config has the optimizers d, g; choose one: update(loss, optimizer="d")' 's/update(g_loss, .*/update(g_loss)/'
+rejected pattern 'only="dd.*" matches none of the parameters' 's/only="d\.\*"/only="dd.*"/'
+rejected unused "no update uses the optimizer 'g'" 's/update(g_loss, optimizer="g")/update(g_loss, optimizer="d")/'
+rejected every "every= takes a number of steps from 1, found the number 0" 's/optimizer="g")/optimizer="g", every=0)/'
+rejected argument "unknown argument 'onli' (did you mean 'only'?)" 's/only=/onli=/'
+rejected input "g: the input 'v' is not given" 's/g(z)/g()/'
+rejected both "a config has either 'model' or 'models'" '$a model: mlp.yaml'
+rejected name "'update' is a function of the language" 's/^  g: {file/  update: {file/'
+rejected export "there is no model 'e'" '$a export: e'
+rejected params "with 'models', each has its own" '$a params: {sizes: [3]}'
+rejected loss "'optimizers' needs a 'step'" 's/^step: |/loss: |/; s/^  update.*//'
+rejected branch "update(loss) is not possible inside of a condition or loop on tensors" \
   's/^  update(g_loss.*/  if g_loss > 0:\n    update(g_loss, optimizer="g")/'
 expect 3 "no such file" "$train" "$folder/distillation.yaml" models.teacher.weights=/nowhere/x.safetensors --output "$folder/bad"
 finish

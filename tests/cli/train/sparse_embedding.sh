@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tables of rows by key: a run on ids near 2^62 learns; its saved model, its checkpoints and its ONNX
 # file predict what paddle-eval measures, also for ids that training has not met; the summary names
-# the tables; what cannot have tables is refused before the first step; damaged tables are refused.
+# the tables; what cannot have tables is rejected before the first step; damaged tables are rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -99,20 +99,20 @@ expect 5 "expected distinct keys in rising order" "$train" c.yaml --output bad "
 expect 5 "lacks 'user.keys' of a sparse_embedding" \
   "$train" c.yaml --output bad "init={weights: renamed.safetensors, allow_unused: 'other.*'}"
 
-# Refusals, each one line and before the first step.
-refused() { expect 3 "$1" "$train" c.yaml --output bad "${@:2}"; }
-refused "c.yaml:5:9: sparse_embedding: tables cannot be trained with train.accumulate; expected 1" train.accumulate=2
-refused "tables cannot be trained on several ranks" parallel.data=2 --simulate 2
-refused "tables cannot be trained with averages of the weights" "train.ema={decay: 0.9}"
-refused "tables cannot be trained with precision float16" precision=float16
-refused "tables cannot be trained with optimizer.layer_decay" "optimizer={name: adam, layer_decay: 0.9}"
-refused "this optimizer reads the whole table in an update" optimizer=lamb
-refused "expected --device cpu" --device mirror
+# Rejections, each one line and before the first step.
+rejected() { expect 3 "$1" "$train" c.yaml --output bad "${@:2}"; }
+rejected "c.yaml:5:9: sparse_embedding: tables cannot be trained with train.accumulate; expected 1" train.accumulate=2
+rejected "tables cannot be trained on several ranks" parallel.data=2 --simulate 2
+rejected "tables cannot be trained with averages of the weights" "train.ema={decay: 0.9}"
+rejected "tables cannot be trained with precision float16" precision=float16
+rejected "tables cannot be trained with optimizer.layer_decay" "optimizer={name: adam, layer_decay: 0.9}"
+rejected "this optimizer reads the whole table in an update" optimizer=lamb
+rejected "expected --device cpu" --device mirror
 sed 's/^loss: .*/step: "update(mse_loss(prediction, y))"/' c.yaml > step.yaml
 expect 3 "tables cannot be trained with a 'step:'; expected 'loss:'" "$train" step.yaml --output bad
 sed 's/sparse_embedding(user, 4/sparse_embedding(user + 1, 4/' c.yaml > computed.yaml
 expect 3 "x must be an input of the model that is a field of the data as it is" "$train" computed.yaml --output bad
 sed 's/weight_init=normal(0, 0.1)/weight_init=xavier_uniform/' c.yaml > init.yaml
 expect 3 "weight_init: xavier_uniform depends on the number of rows" "$train" init.yaml --output bad
-[[ ! -e bad/metrics.jsonl ]] || fail "a refused run has begun"
+[[ ! -e bad/metrics.jsonl ]] || fail "a rejected run has begun"
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Early stopping, best/, averaged weights, a limit of time, initial weights, class weights, samplers
-# and plateaus: what a run does with them, what resuming keeps, and what is refused.
+# and plateaus: what a run does with them, what resuming keeps, and what is rejected.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -126,7 +126,7 @@ P
 expect 2 "exists already" "$bin/paddle-average" plain
 expect 2 "fewer than --last 9" "$bin/paddle-average" plain --last 9 --output nine
 expect 2 "has 0 checkpoints" "$bin/paddle-average" nowhere
-[[ ! -e nine ]] || fail "a refused average leaves a folder"
+[[ ! -e nine ]] || fail "a rejected average leaves a folder"
 expect 3 "give one of ema and swa" "$train" c.yaml --dry-run 'train.swa={start: 1}' 'train.ema={}'
 expect 3 "expected 'N' or 'N epochs', found 'never'" "$train" c.yaml --dry-run 'train.swa={start: never}'
 expect 3 "train.swa.every: expected" "$train" c.yaml --dry-run 'train.swa={start: 1, every: 2 days}'

@@ -1,5 +1,5 @@
 """Parquet files of every codec, page version and encoding that the reader takes, and some that it
-refuses: python3 make_parquet.py (needs pyarrow). Row i of the table is a function of i, which the
+rejects: python3 make_parquet.py (needs pyarrow). Row i of the table is a function of i, which the
 test computes, too."""
 import datetime
 import os

@@ -28,19 +28,19 @@ class RuleReader {
     rule.name = word("a rule's name");
     expect(":");
     rule.pattern = term(true, 0);
-    if (rule.pattern.kind != Term::Kind::kCall) refuse("a pattern must be an operation");
+    if (rule.pattern.kind != Term::Kind::kCall) reject("a pattern must be an operation");
     expect("->");
     rule.replacement = term(false, 0);
     if (take_word("where")) do {
         rule.conditions.push_back(condition());
       } while (take(","));
     skip();
-    if (at_ < text_.size()) refuse(str("'", text_.substr(at_, 20), "' after the end of the rule"));
+    if (at_ < text_.size()) reject(str("'", text_.substr(at_, 20), "' after the end of the rule"));
     return rule;
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& message) const {
+  [[noreturn]] void reject(const std::string& message) const {
     throw Error(ErrorCode::kConfig, message, {file_, line_, 0});
   }
 
@@ -55,14 +55,14 @@ class RuleReader {
     return true;
   }
   void expect(std::string_view mark) {
-    if (!take(mark)) refuse(str("expected '", mark, "', found '", text_.substr(at_, 20), "'"));
+    if (!take(mark)) reject(str("expected '", mark, "', found '", text_.substr(at_, 20), "'"));
   }
   static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
   std::string word(const char* what) {
     skip();
     const size_t begin = at_;
     while (at_ < text_.size() && is_word(text_[at_])) ++at_;
-    if (at_ == begin) refuse(str("expected ", what, ", found '", text_.substr(at_, 20), "'"));
+    if (at_ == begin) reject(str("expected ", what, ", found '", text_.substr(at_, 20), "'"));
     return std::string(text_.substr(begin, at_ - begin));
   }
   bool take_word(std::string_view wanted) {
@@ -81,24 +81,24 @@ class RuleReader {
     double value = 0;
     const char* const begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
-    if (error != std::errc()) refuse(str("'", text_.substr(at_, 20), "' is not a number"));
+    if (error != std::errc()) reject(str("'", text_.substr(at_, 20), "' is not a number"));
     at_ += static_cast<size_t>(end - begin);
     return value;
   }
 
   Term term(bool pattern, int depth) {
-    if (depth > kMaxNesting) refuse("nested too deeply");
+    if (depth > kMaxNesting) reject("nested too deeply");
     skip();
     Term out;
     if (take(":")) {
-      if (!pattern) refuse("a number is not a tensor: names like ':n' are for attributes");
+      if (!pattern) reject("a number is not a tensor: names like ':n' are for attributes");
       out.kind = Term::Kind::kScalar;
       out.name = word("a name after ':'");
       scalars_.insert(out.name);
       return out;
     }
     if (starts_number()) {
-      if (!pattern) refuse("found a number, expected a tensor");
+      if (!pattern) reject("found a number, expected a tensor");
       out.kind = Term::Kind::kNumber;
       out.number = number();
       return out;
@@ -112,7 +112,7 @@ class RuleReader {
       const std::string name = out.name;
       out = term(true, depth + 1);
       if (out.kind != Term::Kind::kCall)
-        refuse("'@' names the result of an operation, found no operation");
+        reject("'@' names the result of an operation, found no operation");
       out.name = name;
       tensors_.insert(name);
       return out;
@@ -129,9 +129,9 @@ class RuleReader {
     if (!out.op) {
       std::vector<std::string> names;
       for (const Op* op : all_ops()) names.emplace_back(op->name());
-      refuse(str("there is no operation '", out.name, "'", did_you_mean(out.name, names)));
+      reject(str("there is no operation '", out.name, "'", did_you_mean(out.name, names)));
     }
-    if (const std::string error = access_error(*out.op); !error.empty()) refuse(error);
+    if (const std::string error = access_error(*out.op); !error.empty()) reject(error);
     out.name.clear();
     const auto declared = out.op->operands();
     size_t place = 0;
@@ -140,9 +140,9 @@ class RuleReader {
         if (const auto attr = attribute_name())
           out.attrs.push_back(attribute(*out.op, *attr, pattern, depth));
         else if (!out.attrs.empty())
-          refuse("operands stand before attributes");
+          reject("operands stand before attributes");
         else if (place == declared.size())
-          refuse(str(out.op->name(), " has ", declared.size(), " operands, found more"));
+          reject(str(out.op->name(), " has ", declared.size(), " operands, found more"));
         else
           operand(out, declared[place++], pattern, depth);
       } while (take(","));
@@ -192,7 +192,7 @@ class RuleReader {
     if (out.index < 0) {
       std::vector<std::string> names;
       for (const AttrDef& d : op.attrs()) names.emplace_back(d.name);
-      refuse(str(op.name(), " has no attribute '", name, "'", did_you_mean(name, names)));
+      reject(str(op.name(), " has no attribute '", name, "'", did_you_mean(name, names)));
     }
     return out;
   }
@@ -223,7 +223,7 @@ class RuleReader {
   }
 
   RuleAttr factor(int depth) {
-    if (depth > kMaxNesting) refuse("nested too deeply");
+    if (depth > kMaxNesting) reject("nested too deeply");
     RuleAttr out;
     if (take(":")) {
       out.kind = RuleAttr::Kind::kName;
@@ -263,7 +263,7 @@ class RuleReader {
     try {
       return AttrValue::parse(literal);
     } catch (const Error& e) {
-      refuse(e.message());
+      reject(e.message());
     }
   }
 
@@ -281,7 +281,7 @@ class RuleReader {
     skip();
     const double rank = number();
     if (!(rank >= 0 && rank <= kMaxRank) || rank != std::floor(rank))
-      refuse(str("a rank is a whole number of at most ", kMaxRank));
+      reject(str("a rank is a whole number of at most ", kMaxRank));
     out.rank = static_cast<int64_t>(rank);
     return out;
   }
@@ -291,7 +291,7 @@ class RuleReader {
     const std::string_view text = text_.substr(at_);
     const size_t mark = text.find("==");
     if (mark == std::string_view::npos)
-      refuse(str("'", trim(text.substr(0, text.find(','))),
+      reject(str("'", trim(text.substr(0, text.find(','))),
                  "' is not a condition; there are constant(x), rank(x) == n and equalities such as "
                  ":h == last(x) / 2"));
     RuleCondition out;
@@ -304,7 +304,7 @@ class RuleReader {
 
   void require(const std::set<std::string>& known, const std::string& name) const {
     if (known.count(name)) return;
-    refuse(str("the pattern does not bind '", name, "'",
+    reject(str("the pattern does not bind '", name, "'",
                did_you_mean(name, std::vector<std::string>(known.begin(), known.end()))));
   }
 

@@ -1,5 +1,5 @@
 // The module that reads HDF5 files, by the HDF5 library. Files that refer to other files or to code
-// are refused.
+// are rejected.
 
 #include <hdf5.h>
 
