@@ -24,7 +24,7 @@ std::optional<int> read_command_line(App& app, int argc, char** argv);
 
 /// The version, and the devices and instruction sets that this build supports.
 std::string version_text();
-/// Columns of the terminal behind standard error, 80 if they are not known.
+/// Columns of the terminal of standard error, 80 if they are not known.
 int terminal_columns();
 /// Sets the threads of a config (0: none stated), unless `--threads` was given.
 void use_config_threads(int threads);

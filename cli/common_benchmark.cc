@@ -26,7 +26,7 @@ double milliseconds_since(Clock::time_point begin) {
 
 constexpr int64_t kWarmUp = 3;
 
-/// The times of runs in ms, and of all of them together where streams run beside each other.
+/// The times of runs in ms, and of all of them together where streams run in parallel.
 struct Times {
   std::vector<double> runs;
   double wall = 0;
@@ -79,7 +79,7 @@ void run_once(program::Model& model, const std::vector<Array>& inputs) {
   for (const Array& result : model.run(inputs)) read_result(result, inputs);
 }
 
-/// Streams run the same inputs beside each other.
+/// Streams run the same inputs in parallel.
 Times time_streams(const program::Model& model, const BenchmarkOptions& options,
                    const std::vector<Array>& inputs) {
   infer::Streams streams(model, options.streams, thread_count());

@@ -11,7 +11,7 @@ namespace paddle::cli {
 struct BenchmarkOptions {
   Device device;
   int64_t steps = 1;    ///< of each stream, after three that are not counted
-  int64_t streams = 1;  ///< runs beside each other, which share the threads
+  int64_t streams = 1;  ///< runs in parallel, which share the threads
 };
 
 void run_benchmark(program::Model& model, const BenchmarkOptions& options,

@@ -8,7 +8,7 @@
 
 namespace paddle::cli {
 
-/// Takes the arguments that stand behind the sizes out of the values of `--dim`:
+/// Takes the arguments that stand after the sizes out of the values of `--dim`:
 /// files and folders, and settings with a dotted key.
 std::vector<std::string> take_arguments(std::vector<std::string>& words);
 

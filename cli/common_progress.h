@@ -12,7 +12,7 @@ namespace paddle::cli {
 /// the text is cut. `share` is between 0 and 1. Control characters become '?'.
 std::string bar_line(double share, const std::string& text, int columns);
 
-/// One line on the terminal behind standard error, redrawn in place; nothing if that is none.
+/// One line on the terminal of standard error, redrawn in place; nothing if that is none.
 class ProgressBar {
  public:
   ProgressBar();

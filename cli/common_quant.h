@@ -20,7 +20,7 @@ std::string producer();
 /// files of other number formats are made of them.
 void reject_language_model(const std::string& model, const char* command);
 
-/// The text with spaces behind it.
+/// The text with spaces after it.
 std::string padded(const std::string& text, size_t width);
 /// A line for each layer; `measured`: with its noise.
 void print_layers(const std::vector<quant::Layer>& layers, bool measured);

@@ -14,7 +14,7 @@ namespace {
 
 using quant::fixed;
 
-/// The path beside the model.
+/// The path next to the model.
 std::string gguf_output(const quant::GgufJob& job) {
   std::filesystem::path name = std::filesystem::path(job.model).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();

@@ -80,7 +80,7 @@ void print_steps(const train::RunDifference& steps, double bound) {
   }
   cli::print(str("steps: ", steps.compared, " compared, by ",
                  steps.has_parameters ? "losses and digests of all parameters"
-                                      : "logged losses alone (train.digests: true records more)",
+                                      : "logged losses only (train.digests: true records more)",
                  "\n"));
   cli::print(
       str("first other bits: ", steps.first_bits ? text_of(*steps.first_bits) : "none", "\n"));

@@ -37,7 +37,7 @@ ir::Module load(const Options& o) {
                    constants_beside(o.file), kAccessesRanks);
 }
 
-/// The text for a file; its large constants are written beside it.
+/// The text for a file; its large constants are written next to it.
 std::string with_files_beside(const ir::Module& module, const std::string& file) {
   runtime::ConstantFiles files = constants_beside(file);
   return ir::print(module, files, runtime::ConstantFiles::kMaxLength);

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 int run(int argc, char** argv) {
   cli::App app{"Finds a learning rate: trains a few steps while the rate grows."};
   app.footer(
-      "The run is a folder of its own; the model of the config and other runs are left alone. "
+      "The run is a folder of its own; the model of the config and other runs are unchanged. "
       "Losses by rate are in rates.csv, their curve in rates.html.");
   std::vector<std::string> arguments;
   std::string output;

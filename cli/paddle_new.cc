@@ -23,7 +23,7 @@ int run(int argc, char** argv) {
   app.add_option(
          "--tokens", request.tokens,
          "language-model: characters (default), bytes, or bpe: subwords of a byte-level BPE "
-         "tokenizer that is trained on the text and written beside the config")
+         "tokenizer that is trained on the text and written next to the config")
       ->check(cli::one_of({"characters", "bytes", "bpe"}));
   app.add_option("--vocabulary-size", request.vocabulary_size,
                  "with --tokens bpe: its tokens (default: by the size of the text, at most 8000)")

@@ -74,7 +74,8 @@ int fuzz(const std::string& family, inspect::FuzzOptions options) {
   return result.failed ? static_cast<int>(ErrorCode::kDifference) : 0;
 }
 
-/// The calls of the table beside torch: a line for each as it is done, or one page at the end.
+/// The calls of the table compared with torch: a line for each as it is done, or one page at the
+/// end.
 int bench_peer(inspect::PeerOptions options, bool as_page) {
   const char* const set = std::getenv("PADDLE_PYTHON");
   if (options.python.empty() && set) options.python = set;
@@ -126,14 +127,14 @@ int run(int argc, char** argv) {
       ->delimiter(',')
       ->check(cli::one_of({"cpu", "onednn"}));
   bench_command->add_flag("--first-result", timing.first_result,
-                          "read the first result alone, as inference does");
+                          "read only the first result, as inference does");
 
   std::string peer;
   bool as_page = false;
   inspect::PeerOptions beside;
   bench_command
       ->add_option("--peer", peer,
-                   "instead of NAME: a table of calls beside torch's in the same run")
+                   "instead of NAME: a table of calls compared with torch's in the same run")
       ->check(cli::one_of({"torch"}));
   bench_command->add_option("--python", beside.python,
                             "with --peer: an interpreter that has torch (default: PADDLE_PYTHON)");
@@ -161,9 +162,9 @@ int run(int argc, char** argv) {
   auto* check_command = app.add_subcommand(
       "check", "compare operations with a table of cases, or gradients with differences");
   check_command->add_option("FILE", checks.file,
-                            "cases: JSON lines beside an .npz of the same base name");
-  check_command->add_flag("--eager", checks.eager, "eager mode alone (default: both)");
-  check_command->add_flag("--compiled", checks.compiled, "compiled mode alone (default: both)");
+                            "cases: JSON lines next to an .npz of the same base name");
+  check_command->add_flag("--eager", checks.eager, "eager mode only (default: both)");
+  check_command->add_flag("--compiled", checks.compiled, "compiled mode only (default: both)");
   check_command->add_option("--filter", checks.filter,
                             "only names that match this regular expression");
   check_command

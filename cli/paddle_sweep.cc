@@ -160,7 +160,7 @@ class Sweep {
     run.status.clear();
     const auto number = static_cast<size_t>(&run - runs_.data());
     if (forget_other_trial(run, digests[number]))
-      cli::print(str(run.folder, ": is trained anew, its settings or data were others\n"));
+      cli::print(str(run.folder, ": is trained again, its settings or data have changed\n"));
     auto& values = values_[run.folder];
     const bool is_there = train::is_run_folder(run.folder);
     const bool has_checkpoints = is_directory((fs::path(run.folder) / "checkpoints").string());

@@ -10,7 +10,7 @@ find_library(DNNL_LIBRARY dnnl REQUIRED)
 add_library(paddle_dnnl INTERFACE)
 target_include_directories(paddle_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE})
 target_link_libraries(paddle_dnnl INTERFACE ${DNNL_LIBRARY})
-# The headers alone: engine/kernels/common/highway_targets.cc has what its library would give.
+# The headers only: engine/kernels/common/highway_targets.cc has what its library would give.
 find_package(hwy REQUIRED)
 add_library(paddle_highway INTERFACE)
 target_include_directories(paddle_highway SYSTEM INTERFACE

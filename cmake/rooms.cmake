@@ -72,7 +72,7 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 # compiled copy of their own; base is smaller than the copy, and api hides its symbols. Commands and
 # tests add CLI11 and GoogleTest.
 set(PADDLE_COMMON_HEADERS OFF)
-# A header is compiled from its source, never from an older compiled copy beside it, which ccache
+# A header is compiled from its source, never from an older compiled copy next to it, which ccache
 # would take for the source.
 list(APPEND CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH -fno-pch-preprocess)
 if(PADDLE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND

@@ -1,7 +1,7 @@
 # tests/<room>/<subject>_test.cc       one program test_<room> that links that room only
 # tests/<folder>/*_test.cc             one program test_<folder> that links everything
 # tests/<folder>/*.sh                  one test each; PADDLE_BIN names the folder of the programs
-# tests/cli/<subject>/*.sh             likewise; the test is cli.<name>, whatever the subject
+# tests/cli/<subject>/*.sh             in the same way; the test is cli.<name>, whatever the subject
 # tests/fuzz/<subject>_fuzz.cc         one program fuzz_<subject>; a test replays its seeds
 # The folder is the CTest label. Tests run in the project's root.
 find_package(GTest REQUIRED)
@@ -36,7 +36,7 @@ endfunction()
 
 set(PADDLE_CASE_FOLDERS op grad passes model cli interop install slow)
 
-# Rooms that the tests of a room use beside those that it depends on.
+# Rooms that the tests of a room use besides those that it depends on.
 set(PADDLE_TEST_ROOMS_autograd paddle_runtime)
 set(PADDLE_TEST_ROOMS_compiler paddle_runtime)
 set(PADDLE_TEST_ROOMS_partition paddle_comm paddle_runtime)

@@ -14,7 +14,7 @@ Error::Error(ErrorCode code, const std::string& what, std::string file, int line
       column_(column),
       notes_(std::move(notes)) {}
 
-// Defined here so that the type information of each class is in the library alone.
+// Defined here so that the type information of each class is in the library only.
 Error::~Error() = default;
 UsageError::~UsageError() = default;
 ConfigError::~ConfigError() = default;

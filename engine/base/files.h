@@ -50,7 +50,7 @@ class MappedFile {
 /// the next access, and anything written to them is lost. Other memory is not affected.
 void forget_mapped(const void* data, size_t bytes);
 
-/// A file that appears whole or not at all: bytes go to a temporary file beside it, and `commit`
+/// A file that appears whole or not at all: bytes go to a temporary file next to it, and `commit`
 /// syncs that to the disk, renames it over `path` and syncs the folder. Without `commit` the
 /// temporary file is removed and an existing file at `path` is kept.
 class AtomicFile {

@@ -16,8 +16,8 @@ class Module {
   /// `version` is what the file's function `int paddle_module_version()` must return.
   Module(std::string path, int version) : path_(std::move(path)), version_(version) {}
 
-  /// Where the module `name` is: $PADDLE_<NAME>_MODULE, or libpaddle_<name>.so beside the library
-  /// or the program that this code is in, or in the library folder beside its folder.
+  /// Where the module `name` is: $PADDLE_<NAME>_MODULE, or libpaddle_<name>.so next to the library
+  /// or the program that this code is in, or in the library folder next to its folder.
   static std::string default_path(const std::string& name);
 
   /// The address of a C function of the module, which is opened at the first call and stays open.

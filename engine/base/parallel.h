@@ -17,7 +17,7 @@ int available_cores();
 /// Re-executes the program with the same arguments so that OpenMP threads spin for a tenth of a
 /// millisecond before they sleep; returns if that is already so or not possible. libgomp reads its
 /// settings before main() and spins for milliseconds by default. On a busy machine the awaited
-/// thread may be queued behind the spinning one on the same core, at every parallel region, which
+/// thread may be queued after the spinning one on the same core, at every parallel region, which
 /// was measured to take twenty times the time. Call it before anything is read or written.
 /// OMP_WAIT_POLICY and GOMP_SPINCOUNT are respected.
 void restart_with_short_spin_waits(char** argv);
@@ -31,7 +31,7 @@ void run(int64_t count, int64_t grain, void* closure, RangeFn fn);
 }  // namespace parallel_detail
 
 /// Calls `body(begin, end)` over disjoint ranges that cover [0, count); ranges hold at least
-/// `grain` elements, and their bounds depend on count, grain and the thread count alone.
+/// `grain` elements, and their bounds depend only on count, grain and the thread count.
 /// An exception in `body` is rethrown on the calling thread.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {

@@ -5,7 +5,7 @@ namespace paddle {
 
 /// While it lives, parallel regions that this thread opens use `threads` threads (at least one),
 /// including those of libraries, whatever set_thread_count says. Several threads may have one each,
-/// and their regions then run beside each other. Work that is too small to be worth waking threads
+/// and their regions then run in parallel. Work that is too small to be worth waking threads
 /// runs in a scope of one.
 class ThreadScope {
  public:

@@ -219,7 +219,7 @@ class TcpTransport final : public ProcessTransport {
     c.taken.peer = t.peer;
   }
 
-  /// Whether the receiver has copied the message. The answer may come before or behind a message of
+  /// Whether the receiver has copied the message. The answer may come before or after a message of
   /// its own.
   bool is_taken(const Transfer& t, Exchange kind) {
     Transfer& answer = connection(t.peer).taken;

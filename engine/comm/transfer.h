@@ -35,7 +35,7 @@ struct Transfer {
   bool by_address = false;
   /// Where a message that comes by address goes; `pieces` is its table then.
   std::span<const std::span<std::byte>> place = {};
-  size_t piece = 0, at = 0;  ///< the next byte behind the header
+  size_t piece = 0, at = 0;  ///< the next byte after the header
 
   bool finished() const { return done == sizeof header + size; }
   /// The memory of the next bytes; empty if the message is finished.

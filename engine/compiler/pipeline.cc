@@ -119,7 +119,7 @@ std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Eva
   });
 
   stage = Stage::kSchedule;
-  // Behind fusion, so that what is computed again has the kernels, and the bits, of the first time.
+  // After fusion, so that what is computed again has the kernels, and the bits, of the first time.
   if (options.recompute)
     add(true, "recompute",
         [recompute = *options.recompute](Function& f) { passes::recompute(f, recompute); });

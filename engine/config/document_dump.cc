@@ -65,7 +65,7 @@ bool is_block_safe(std::string_view text) {
   for (size_t start = 0; start < text.size();) {
     const size_t end = std::min(text.find('\n', start), text.size());
     if (end > start && text[end - 1] == ' ' && text.find_first_not_of(' ', start) >= end) {
-      return false;  // a line of spaces alone
+      return false;  // a line of spaces only
     }
     start = end + 1;
   }

@@ -29,7 +29,7 @@ bool is_override(std::string_view argument);
 
 /// Puts the value where the path says. A step into a list is an index, or the name of an item: its
 /// `name:`, its only key, or its text. Maps on the way that are missing are made. kUsage if the
-/// path leads into a scalar or beside a list.
+/// path leads into a scalar or next to a list.
 void apply_override(Node& root, const Override& change);
 
 /// Lays `over` on `base`: maps merge, everything else replaces. In `over`, the key `k+` appends to

@@ -196,7 +196,7 @@ class PaddleParamsSource final : public Source {
     }
     if (files_.size() == 1 && !files_[0]->has_names())
       notes_.push_back(
-          "there is no .pdmodel or .json file beside it with the names of its "
+          "there is no .pdmodel or .json file next to it with the names of its "
           "parameters; they are numbered");
   }
   Array read(size_t index) const override {

@@ -129,7 +129,7 @@ std::string index_path(const std::string& path) {
   return (path.ends_with(kFile) ? path : path + std::string(kFile)) + std::string(kIndex);
 }
 
-/// "model-00001-of-00003.safetensors" beside "model.safetensors.index.json".
+/// "model-00001-of-00003.safetensors" next to "model.safetensors.index.json".
 std::vector<std::string> shard_names(const std::string& index, size_t count) {
   std::string stem = index.substr(0, index.size() - std::string_view(".index.json").size());
   if (stem.ends_with(".safetensors"))

@@ -40,7 +40,7 @@ void make_data_paths_absolute(config::Node& section, config::Diagnostics& diagno
 DataConfig read_data_section(config::Node document);
 /// The same of a config file, with what it extends.
 DataConfig read_config_data(const std::string& path);
-/// "CONFIG.yaml[:part]", or the name of a part alone, of the run's own config (`file` is "" then).
+/// "CONFIG.yaml[:part]", or only the name of a part, of the run's own config (`file` is "" then).
 struct DataName {
   std::string file, part = "valid";
 };

@@ -30,7 +30,7 @@ std::string tokenizer_folder(size_t number) {
 TextTokenizerPtr kept_tokenizer(const std::string& path, const std::string& name,
                                 std::map<std::string, TextTokenizerPtr>& known) {
   if (name.find('/') != name.npos || name.starts_with('.'))
-    fail(ErrorCode::kModel, path, ": '", name, "' is not a folder beside it");
+    fail(ErrorCode::kModel, path, ": '", name, "' is not a folder next to it");
   TextTokenizerPtr& tokenizer = known[name];
   const std::string folder = (std::filesystem::path(path).parent_path() / name).string();
   if (!is_directory(folder))

@@ -35,7 +35,7 @@ struct Fitted {
 
 /// JSON: {"version": 1, "fields": [...]}. Tokens must be UTF-8.
 std::string fitted_json(std::span<const Fitted> fitted);
-/// Writes it as `fitted.json` into a folder, with the tokenizers in folders beside it.
+/// Writes it as `fitted.json` into a folder, with the tokenizers in folders next to it.
 void write_fitted(const std::string& folder, std::span<const Fitted> fitted);
 /// Reads what these wrote; kModel if the file is damaged or from a newer version.
 std::vector<Fitted> read_fitted(const std::string& path);

@@ -298,7 +298,7 @@ class Loader::Impl {
   void count_left_out(std::string reason) {
     const double allowed = options_.max_bad_rate * static_cast<double>(epoch_size());
     if (static_cast<double>(++skipped_count_) > allowed)
-      fail(ErrorCode::kData, skipped_count_, " records were bad, beside ", epoch_size(),
+      fail(ErrorCode::kData, skipped_count_, " records were bad, compared with ", epoch_size(),
            " samples; this is more than the rate of ", options_.max_bad_rate,
            " that max_bad_rate allows; the last: ", reason);
     if (skipped_.size() < kListedSkips) skipped_.push_back({0, -1, std::move(reason)});

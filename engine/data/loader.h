@@ -1,6 +1,6 @@
 #pragma once
 // The loader: shuffles, reads, transforms and batches a dataset, ahead of the consumer and on
-// worker threads. What it yields depends on the dataset, the options and the position alone, never
+// worker threads. What it yields depends only on the dataset, the options and the position, never
 // on the number of workers; any position can be resumed at once, without reading what went before.
 //
 // Example:
@@ -39,7 +39,7 @@ struct ValueRange {
 
 struct LoaderOptions {
   int64_t batch_size = 1;  ///< of all ranks together
-  bool shuffle = false;    ///< in an order that depends on (seed, epoch) alone
+  bool shuffle = false;    ///< in an order that depends only on (seed, epoch)
   bool drop_last = false;  ///< leave out the samples of an epoch that fill no batch
   uint64_t seed = 0;
   int workers = 0;  ///< threads; 0: batches are made in `next`
@@ -99,7 +99,7 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Fields of a batch; their shapes are those of one sample. Behind those of the dataset, a mask
+  /// Fields of a batch; their shapes are those of one sample. After those of the dataset, a mask
   /// for each one that is padded: `<name>_mask: bool[length]`, true where there is a value.
   const std::vector<Field>& fields() const;
   const Dataset& dataset() const;

@@ -148,7 +148,7 @@ struct CsvFileOptions {
 
 enum class TextLevel { kCharacters, kBytes };
 enum class TextWindows {
-  kRandom,       ///< starts drawn anew in every epoch
+  kRandom,       ///< starts drawn again in every epoch
   kConsecutive,  ///< starts 0, stride, 2*stride, …
 };
 
@@ -161,7 +161,7 @@ struct WindowOptions {
   int64_t stride = 0;   ///< of consecutive windows; 0: context
   std::string token_field = "tokens";
   std::string target_field = "targets";
-  /// The id behind each document: windows then tell documents apart
+  /// The id after each document: windows then tell documents apart
   /// (data/datasets/token_windows.h).
   std::optional<int64_t> end_token = {};
 };
@@ -290,8 +290,8 @@ struct RandomField {
   std::string name = {};
   DType dtype = DType::kF32;
   Dims shape = {};
-  /// Uniform in [low, high); integers likewise. Without bounds, floats are standard normal and
-  /// integers 0 or 1.
+  /// Uniform in [low, high); integers in the same way. Without bounds, floats are standard normal
+  /// and integers 0 or 1.
   std::optional<double> low = {}, high = {};
 };
 struct RandomOptions {

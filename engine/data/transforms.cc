@@ -367,7 +367,7 @@ void Pipeline::follow_image(const std::vector<TransformOptions>& transforms, siz
        "', but not those of the masks ", join(names, ", "), "; list them in `fields`");
 }
 
-/// Boxes have the rank of an image, but are none: where they are listed beside their image, they
+/// Boxes have the rank of an image, but are none: where they are listed next to their image, they
 /// move with it as they do in any case.
 void Pipeline::follow_boxes(TransformKind kind, Stage& stage) const {
   if (is_for_any_values(kind)) return;

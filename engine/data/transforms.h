@@ -1,7 +1,7 @@
 #pragma once
 // Transforms: what happens to a sample between the dataset and the batch. Each works on named
 // fields and knows the type and shape of its result beforehand. Random ones depend on (seed,
-// epoch, sample index) and their place in the list alone; the fields of one transform (an image
+// epoch, sample index) and their place in the list only; the fields of one transform (an image
 // and its mask) get the same random choice.
 
 #include <cstdint>

@@ -69,7 +69,7 @@ struct ExportResult {
 std::vector<OperationForm> list_operations(const ExportJob& job);
 /// The same of all operations, without counts.
 std::vector<OperationForm> list_all_operations();
-/// Exports each function, writes FILE.report.json beside the file, and checks. Throws kModel with
+/// Exports each function, writes FILE.report.json next to the file, and checks. Throws kModel with
 /// all operations that have no ONNX form as notes.
 std::vector<ExportResult> run_export(const ExportJob& job,
                                      const std::function<void(const std::string&)>& note);

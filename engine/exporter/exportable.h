@@ -22,7 +22,7 @@ struct Exportable {
   std::string least_opset_reason = {};
 };
 
-/// The report beside a file, as JSON.
+/// The report next to a file, as JSON.
 std::string report_text(const ExportJob& job, const ExportResult& result);
 /// How each operation of a function is exported.
 std::vector<OperationForm> forms_of(const ir::Function& function);

@@ -22,13 +22,13 @@ class Preprocess {
 
   /// The opset that its operators need: antialiased resizing came with 18.
   int64_t least_opset() const;
-  /// Puts nodes before the inputs of the graph and behind its outputs. An input keeps its name and
+  /// Puts nodes before the inputs of the graph and after its outputs. An input keeps its name and
   /// becomes the raw field; a field of tokens becomes a vector of texts, and its mask is computed;
   /// categories of a vocabulary become texts.
   void insert(formats::onnx::Model& model) const;
   /// Work that is left to whoever runs the file: a line each.
   std::vector<std::string> notes(const formats::onnx::Graph& graph) const;
-  /// Runs the file on raw samples beside the model on prepared ones.
+  /// Compares the file on raw samples with the model on preprocessed ones.
   std::vector<CheckResult> check(const ExportJob& job, const std::string& file,
                                  const std::function<void(const std::string&)>& note) const;
 

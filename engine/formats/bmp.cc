@@ -107,7 +107,7 @@ BmpHeader read_bmp_header(const BmpBytes& file) {
          out.compression, ", which is not supported");
   if (out.pixels_at < at + bytes) file.damaged("its pixels begin inside its header");
   if (out.compression == kMasks || out.compression == kMasksWithAlpha) {
-    // Behind the short header, and in the same place of the longer ones.
+    // After the short header, and in the same place of the longer ones.
     const size_t count = bytes >= kWithAlpha || out.compression == kMasksWithAlpha ? 4 : 3;
     for (size_t i = 0; i < count; ++i) out.masks[i] = file.number(at + kInfo + 4 * i, 4);
   } else if (out.bits == 16) {

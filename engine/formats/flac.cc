@@ -71,7 +71,7 @@ uint32_t crc(std::span<const std::byte> bytes, int width, uint32_t polynomial) {
 
 using Samples = std::vector<int64_t>;
 
-/// Residuals behind `order` samples, as partitions of Rice codes.
+/// Residuals after `order` samples, as partitions of Rice codes.
 void read_residual(Bits& in, size_t order, Samples& out) {
   const uint64_t method = in.read(2);
   if (method > 1) in.damaged("an unknown kind of residual");

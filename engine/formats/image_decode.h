@@ -1,5 +1,5 @@
 #pragma once
-// Shared interface of the decoders behind decode_image.
+// Shared interface of the decoders of decode_image.
 
 #include <algorithm>
 

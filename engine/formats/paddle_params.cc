@@ -52,7 +52,7 @@ std::vector<std::string> paddle_parameter_files(const std::string& program) {
     if (name.find('/') == std::string::npos && file_exists(folder + name))
       each.push_back(folder + name);
     else if (!each.empty())
-      fail(ErrorCode::kModel, program, ": no file beside it has the parameter '", name, "'");
+      fail(ErrorCode::kModel, program, ": no file next to it has the parameter '", name, "'");
     else
       break;
   if (!each.empty()) return each;
@@ -60,7 +60,7 @@ std::vector<std::string> paddle_parameter_files(const std::string& program) {
   for (const std::string& name : list_directory(folder.empty() ? "." : folder, ErrorCode::kModel))
     if (folder + name != program && !is_directory(folder + name)) each.push_back(folder + name);
   if (each.size() != 1)
-    fail(ErrorCode::kModel, program, ": no file beside it has its parameters (__params__, or one ",
+    fail(ErrorCode::kModel, program, ": no file next to it has its parameters (__params__, or one ",
          "of the name of each parameter)");
   return each;
 }

@@ -1,6 +1,6 @@
 #pragma once
 // PaddlePaddle's .pdiparams: the parameters of an inference program, one after the other. The file
-// has no names; they are in the program beside it, a .pdmodel (protobuf) or .json (PIR) file.
+// has no names; they are in the program next to it, a .pdmodel (protobuf) or .json (PIR) file.
 
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ struct PaddleParameter {
 
 class PaddleParams {
  public:
-  /// kModel if the file is damaged, or the program beside it has another number of parameters.
+  /// kModel if the file is damaged, or the program next to it has another number of parameters.
   explicit PaddleParams(const std::string& path);
 
   const std::string& path() const { return file_->path(); }
@@ -39,7 +39,7 @@ class PaddleParams {
   bool has_names_ = false;
 };
 
-/// The files with the parameters of a program: the .pdiparams beside it, or those of the folder of
+/// The files with the parameters of a program: the .pdiparams next to it, or those of the folder of
 /// `__model__`, where each parameter may have one. kModel if they are not there.
 std::vector<std::string> paddle_parameter_files(const std::string& program);
 

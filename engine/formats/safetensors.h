@@ -1,5 +1,5 @@
 #pragma once
-// Safetensors files: named tensors behind a JSON header, mapped and used without a copy. The reader
+// Safetensors files: named tensors after a JSON header, mapped and used without a copy. The reader
 // enforces the format: sizes match shapes, offsets are in range, tensors cover the data without
 // overlap or gaps, names are unique.
 // Format: https://github.com/huggingface/safetensors

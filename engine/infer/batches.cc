@@ -184,7 +184,7 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
   return dataset_batches(model, options, data::make_dataset(source), loader, source);
 }
 
-/// Whether a folder is read as training reads one: images alone, or folders whose names are classes
+/// Whether a folder is read as training reads one: images only, or folders whose names are classes
 /// of the model and so labels.
 bool is_plain_folder(const program::Model& model, const std::string& path) {
   if (!is_directory(path)) return false;

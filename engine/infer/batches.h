@@ -61,7 +61,7 @@ struct InputBatch {
   /// Per row, for images whose way through the transforms is known.
   std::vector<SourceImage> images;
   std::vector<SkippedRow> skipped;  ///< rows before or among these
-  int64_t rows = 0;                 ///< 0 for a batch of skipped rows alone
+  int64_t rows = 0;                 ///< 0 for a batch of skipped rows only
 };
 
 /// A stream of batches.

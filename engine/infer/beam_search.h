@@ -28,7 +28,7 @@ using ModelRun = std::function<const std::vector<Array>&(const std::vector<Array
 
 /// The best sequence for each row of the inputs by beam search, with one beam the likeliest token
 /// each time. Finished sequences compare by the mean log-probability of their tokens. Scores at a
-/// place must not depend on tokens behind it, since what follows is filled with zeros. kModel for
+/// place must not depend on tokens after it, since what follows is filled with zeros. kModel for
 /// outputs of other shapes and for NaN.
 std::vector<SearchResult> beam_search(const ModelRun& run, const std::vector<Array>& inputs,
                                       const SearchOptions& options);

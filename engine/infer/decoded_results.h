@@ -15,7 +15,7 @@ namespace paddle::infer {
 class DecodedResults {
  public:
   virtual ~DecodedResults() = default;
-  /// `decoded` has one element per row; none for a batch of skipped rows alone.
+  /// `decoded` has one element per row; none for a batch of skipped rows only.
   virtual void add(const InputBatch& batch, const std::vector<Decoded>& decoded) = 0;
   virtual void close() = 0;
 };

@@ -26,7 +26,7 @@ class Decoder {
   virtual std::vector<Decoded> decode(program::Model& model, const InputBatch& batch) = 0;
   /// Columns of CSV.
   virtual std::vector<std::string> columns() const = 0;
-  /// The input whose text is shown beside the prediction; "" for none.
+  /// The input whose text is shown next to the prediction; "" for none.
   virtual std::string text_field() const { return {}; }
   /// The field of the data with the true answer, and whether its text is a list of words.
   virtual std::string label_field() const = 0;

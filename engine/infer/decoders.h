@@ -1,5 +1,5 @@
 #pragma once
-// The decoders behind make_decoder, and what they share.
+// The decoders of make_decoder, and what they share.
 
 #include "data/field_text.h"
 #include "infer/decoder.h"

@@ -208,7 +208,7 @@ LabelText numbers_label(const std::vector<double>& numbers, const Dims& shape) {
   return {join(texts, "|"), dumped_label(list)};
 }
 
-/// The labels of a file of records, from a dataset of the label field alone: a row whose label is
+/// The labels of a file of records, from a dataset of the label field only: a row whose label is
 /// missing or bad is predicted all the same.
 class Labels {
  public:

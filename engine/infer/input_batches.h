@@ -1,5 +1,5 @@
 #pragma once
-// The two sources of batches behind open_inputs: arrays that are the model's inputs, and datasets.
+// The two sources of batches of open_inputs: arrays that are the model's inputs, and datasets.
 
 #include "infer/batches.h"
 

@@ -29,7 +29,7 @@ struct ShownColumns {
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;
-  /// `outputs` is empty for a batch of skipped rows alone.
+  /// `outputs` is empty for a batch of skipped rows only.
   virtual void add(const InputBatch& batch, const std::vector<Array>& outputs) = 0;
   virtual void close() = 0;
 };

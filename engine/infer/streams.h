@@ -1,7 +1,7 @@
 #pragma once
 // Streams: several runners over one loaded model, each on a thread of its own with a part of the
-// machine's threads. Small models use many cores better by running several batches beside each
-// other than by splitting each batch over all cores.
+// machine's threads. Small models use many cores better by running several batches in
+// parallel than by splitting each batch over all cores.
 
 #include <condition_variable>
 #include <cstdint>

@@ -19,7 +19,7 @@ TextCodec::TextCodec(const program::Model& model, const std::string& input) {
     return;
   }
   end_ = tokenizers::end_of_document(tokenizer_->tokenizer());
-  // Instructions were trained behind the beginning token; a chat template writes its own.
+  // Instructions were trained after the beginning token; a chat template writes its own.
   const config::Node* data = metadata.config ? metadata.config->find("data") : nullptr;
   const config::Node* train = data ? data->find("train") : nullptr;
   const config::Node* prompt = train ? train->find("prompt") : nullptr;

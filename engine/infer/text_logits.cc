@@ -84,8 +84,8 @@ class WholeTextLogits final : public TextLogits {
     return row_of(all, std::ssize(tokens) - 1, vocab_size_);
   }
 
-  /// Whether other tokens behind the text change nothing, and neither does the longer input but for
-  /// rounding. States of the sequence begin anew.
+  /// Whether other tokens after the text change nothing, and neither does the longer input but for
+  /// rounding. States of the sequence restart.
   bool may_pad(std::span<const int64_t> tokens) {
     const auto length = static_cast<int64_t>(tokens.size());
     const int64_t padded = bin_of(length + 1);

@@ -17,7 +17,7 @@ namespace paddle::infer {
 /// The inputs of a language model: its tokens, and optional segments and positions.
 struct TextInputs {
   std::string tokens;
-  std::optional<int64_t> length;  ///< if the model takes texts of one length alone
+  std::optional<int64_t> length;  ///< if the model takes texts of one length only
 };
 /// kUsage for a model with other inputs.
 TextInputs text_inputs(const program::Model& model);
@@ -25,7 +25,7 @@ TextInputs text_inputs(const program::Model& model);
 class TextLogits {
  public:
   virtual ~TextLogits() = default;
-  /// Logits of the token behind `tokens`, of which the model sees those from `first` on. The tokens
+  /// Logits of the token after `tokens`, of which the model sees those from `first` on. The tokens
   /// of successive calls continue each other. kModel where there is none for each word, or a NaN.
   virtual std::vector<double> of(std::span<const int64_t> tokens, size_t first) = 0;
 };

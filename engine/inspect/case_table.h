@@ -1,5 +1,5 @@
 #pragma once
-// A table of cases for operations: JSON lines beside an .npz of the same base name. Each case is
+// A table of cases for operations: JSON lines next to an .npz of the same base name. Each case is
 // one call with its expected outputs and gradients, or one that must be rejected. docs: "paddle op
 // check".
 

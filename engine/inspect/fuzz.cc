@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kBatch = 256;
 
-/// The choices of one call, from (seed, operation, index) alone.
+/// The choices of one call, from (seed, operation, index) only.
 class Choices {
  public:
   Choices(const std::string& op, uint64_t seed, uint64_t index) {

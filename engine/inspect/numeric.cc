@@ -55,7 +55,7 @@ class GradientCheck {
         varied_.push_back(i);
   }
 
-  /// False for a call for the fuzzer alone, in float32 or of integers.
+  /// False for a call for the fuzzer only, in float32 or of integers.
   bool has_inputs() const { return !varied_.empty(); }
 
   std::string run(int order) const {
@@ -188,7 +188,7 @@ std::string check_gradient(const Op& op, int order, const std::vector<Mode>& mod
     else
       left_out = sample;
   }
-  // Samples of an operation are either for this check or for the fuzzer alone.
+  // Samples of an operation are either for this check or for the fuzzer only.
   if (is_checked && !left_out.empty())
     return str("the sample has no float64 or complex128 tensor  [", left_out, "]");
   return "";

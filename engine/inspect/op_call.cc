@@ -100,7 +100,7 @@ double number_of(const std::string& word) {
   return v.as_double();
 }
 
-/// The text between `open` and `close` at the start of `rest`, which is moved behind it.
+/// The text between `open` and `close` at the start of `rest`, which is moved after it.
 std::optional<std::string> take_group(std::string_view& rest, char open, char close) {
   if (rest.empty() || rest[0] != open) return std::nullopt;
   const size_t end = rest.find(close);
@@ -184,7 +184,7 @@ std::optional<Tensor> parse_tensor(const std::string& name, const std::string& w
     if (ends.size() != 2) fail(ErrorCode::kUsage, "a range is written {low,high}");
     range = {number_of(ends[0]), number_of(ends[1])};
   }
-  if (!rest.empty()) fail(ErrorCode::kUsage, "'", rest, "' behind a tensor");
+  if (!rest.empty()) fail(ErrorCode::kUsage, "'", rest, "' after a tensor");
   Array a = Array::zeros(*dtype, *shape);
   if (is_complex(a.dtype))
     fill_random_complex(a, name, range);

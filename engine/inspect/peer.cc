@@ -259,7 +259,8 @@ std::string page(const std::vector<PeerResult>& results, const std::string& vers
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const PeerResult& a, const PeerResult& b) { return a.ratio() > b.ratio(); });
   std::string out =
-      "# Operations beside PyTorch\n\nMade by `paddle op bench --peer torch --page`; float32 on "
+      "# Operations compared with PyTorch\n\nMade by `paddle op bench --peer torch --page`; "
+      "float32 on "
       "the "
       "CPU unless the call says otherwise, both sides in one run (" +
       version +

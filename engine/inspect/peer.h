@@ -1,6 +1,6 @@
 #pragma once
-// Our operations beside PyTorch's in the same run: a table of calls on realistic shapes, each timed
-// here and, by a Python process, there.
+// Our operations compared with PyTorch's in the same run: a table of calls on realistic shapes,
+// each timed here and, by a Python process, there.
 
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-// The calls that are timed beside PyTorch's: the shapes of common networks.
+// The calls that are timed compared with PyTorch's: the shapes of common networks.
 
 #include "inspect/peer.h"
 

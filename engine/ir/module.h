@@ -113,7 +113,7 @@ class Function {
 enum class SlotScope : uint8_t {
   kModel,     ///< with the model, in all its files
   kSequence,  ///< for one sequence; files hold what sequences start with
-  kTraining,  ///< while the model is trained: in checkpoints alone
+  kTraining,  ///< while the model is trained: in checkpoints only
 };
 /// "model", "sequence" or "training".
 std::string text(SlotScope scope);

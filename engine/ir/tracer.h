@@ -14,7 +14,7 @@ struct TracedValue : Content {
   Function* function = nullptr;
 };
 
-/// The SSA value behind a tensor, or null if it is not traced.
+/// The SSA value of a tensor, or null if it is not traced.
 Value* traced_value(const Tensor& tensor);
 /// Names the value of a traced operation that has no name yet. Inputs, parameters and states have
 /// those of their ports.

@@ -52,7 +52,7 @@ Process::Process(const std::vector<std::string>& command,
   const pid_t parent = ::getpid();
   id_ = ::fork();
   if (id_ == 0) {
-    // Its own process group: signals of the terminal reach it through the launcher alone.
+    // Its own process group: signals of the terminal reach it through the launcher only.
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(7);  // the launcher has ended meanwhile

@@ -13,9 +13,9 @@ namespace paddle::launch {
 
 class Process {
  public:
-  /// Starts a program, which is looked for beside this one first, then in PATH. kUsage if it cannot
-  /// be started. The child dies with this process. `input`: all that it reads from its standard
-  /// input, at most 4 KiB.
+  /// Starts a program, which is looked for next to this one first, then in PATH. kUsage if it
+  /// cannot be started. The child dies with this process. `input`: all that it reads from its
+  /// standard input, at most 4 KiB.
   Process(const std::vector<std::string>& command,
           const std::vector<std::pair<std::string, std::string>>& environment,
           const std::string& input = {});

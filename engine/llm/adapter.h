@@ -1,5 +1,5 @@
 #pragma once
-// A low-rank adapter in PEFT's files beside the matrices of a loaded model, whatever format these
+// A low-rank adapter in PEFT's files next to the matrices of a loaded model, whatever format these
 // have: x Wᵀ + scale (x Aᵀ) Bᵀ.
 
 #include <map>

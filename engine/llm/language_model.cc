@@ -11,7 +11,7 @@ namespace paddle::llm {
 
 namespace {
 
-/// A runner behind the interface of models: each row of a batch is a sequence of its own.
+/// A runner with the interface of models: each row of a batch is a sequence of its own.
 class StepModel final : public program::Model {
  public:
   StepModel(std::shared_ptr<Runner> runner, std::string name) : runner_(std::move(runner)) {

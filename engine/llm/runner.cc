@@ -28,7 +28,7 @@ int64_t bin_of(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, n))));
 }
 
-/// Wanted logits are rounded up by more than rows are: there are few of them beside many rows of
+/// Wanted logits are rounded up by more than rows are: there are few of them next to many rows of
 /// prompts, and as many as rows where no prompt is read.
 int64_t results_bin_of(int64_t results, int64_t rows) {
   int64_t bin = 1;

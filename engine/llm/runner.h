@@ -65,7 +65,7 @@ class Runner {
   int64_t blocks_needed(int64_t sequence, int64_t length) const {
     return blocks_ ? blocks_->needed(sequence, this->length(sequence), length) : 0;
   }
-  /// Gives the memory behind the last block that is in use back to the system.
+  /// Gives the memory after the last block that is in use back to the system.
   void trim();
 
   /// Computes at most kMaxRows tokens; each sequence is in one part at most. Returns the wanted

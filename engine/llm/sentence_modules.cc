@@ -173,7 +173,7 @@ void read_modules(const std::string& folder, int64_t hidden_width, SentenceModul
     const std::string place = item.get("path").text_or("");
     if (std::any_of(place.begin(), place.end(), [](char c) { return c == '/' || c == '\\'; }) ||
         place == "..")
-      item.get("path").reject("'" + place + "' is not a folder beside the file");
+      item.get("path").reject("'" + place + "' is not a folder next to the file");
     const bool early = kind == "Transformer" ? encoded : kind == "Pooling" ? pooled : !pooled;
     if (early || modules.normalize)
       item.at("type").reject("'" + type + "' is not supported at this place");

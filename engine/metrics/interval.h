@@ -14,7 +14,7 @@ namespace paddle::metrics {
 inline constexpr size_t kIntervalGroups = 20;
 /// Fewer groups with samples give no interval.
 inline constexpr size_t kMinGroups = 10;
-/// The group of a sample: depends on its number in the dataset alone.
+/// The group of a sample: depends only on its number in the dataset.
 size_t interval_group(int64_t sample);
 
 /// Of 95%.

@@ -107,7 +107,7 @@ bool is_separate(char c) {
 }
 
 /// Replaces pairs of characters from left to right, each used once: `match` says which pairs, and
-/// `left` to `right` are what comes before, between and behind their characters.
+/// `left` to `right` are what comes before, between and after their characters.
 template <class Match>
 std::string replace_pairs(const std::string& text, Match&& match, std::string_view before,
                           std::string_view between, std::string_view behind) {

@@ -34,7 +34,7 @@ double cost_of(const Operation& operation) {
 }
 
 /// The forward pass in the order of the program, with the leaves that each operation is the first
-/// to read, and the bytes that cross to those behind it.
+/// to read, and the bytes that cross to those after it.
 struct Line {
   std::vector<const Operation*> operations;
   std::vector<double> cost;
@@ -46,7 +46,7 @@ Line line_up(const ir::Function& function) {
   Line line;
   const auto forward = ancestors(function.body.results[0]);
   std::unordered_map<const Value*, std::string> leaves;
-  std::unordered_set<const Value*> free;  // of the batch or of leaves alone: they do not cross
+  std::unordered_set<const Value*> free;  // of only the batch or leaves: they do not cross
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     const ir::Port& port = function.inputs[i];
     free.insert(function.body.arguments[i]);

@@ -1,7 +1,7 @@
 // Sums over ranks that travel together. A gradient is usually read long after it has been computed,
 // by the norm for clipping or the update, so that many sums can share one all-reduce. What reads
 // them waits with them, as long as no other sum depends on it. Each element is summed as it would
-// be alone, and what shares a bucket follows from whole sizes and the order of the program, which
+// be only, and what shares a bucket follows from whole sizes and the order of the program, which
 // are the same on all ranks.
 
 #include <algorithm>

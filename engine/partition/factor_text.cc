@@ -63,7 +63,7 @@ std::vector<DimWords> parse_lists(std::string_view text, std::string_view part) 
     if (left.empty()) break;
     if (left.front() != ',') reject(text, str("found '", left, "' where a comma is missing"));
     left = trim(left.substr(1));
-    if (left.empty()) reject(text, "a list is missing behind the last comma");
+    if (left.empty()) reject(text, "a list is missing after the last comma");
   }
   return lists;
 }

@@ -7,7 +7,7 @@
 // One list for each operand and result, one word for each dim. Dims with the same word correspond;
 // a word that a result lacks is summed over in it. "_" is a dim of which the operation needs all
 // elements, "..." stands for any further dims, which are those of all other lists with "...", and
-// "?" for an operand or result that the rule says nothing about, which is whole. Behind the lists,
+// "?" for an operand or result that the rule says nothing about, which is whole. After the lists,
 // "max" or "min" says how parts are combined where that is not by their sum.
 
 #include <string>

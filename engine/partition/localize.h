@@ -45,7 +45,7 @@ class Localizer {
   /// Over all axes along which a factor is split that result `r` lacks.
   Tensor combine(const Tensor& x, size_t r) const;
   /// The same, and where a reduced axis stores an atom of the result in parts, this rank's part
-  /// alone, which `split` then says.
+  /// only, which `split` then says.
   Tensor combine(const Tensor& x, size_t r, SplitAtoms& split) const;
   /// The current operation on local operands, without combining partial results.
   Tensors call_local(const Tensors& operands) const;
@@ -110,7 +110,7 @@ class Localizer {
   SplitAtoms settled_atoms(const ir::Value& value, const Placement& placement) const;
   /// The split of an input for its new version.
   SplitAtoms like_input(const ir::Value& value, const ir::Value& input);
-  /// Of each output, whether the rank keeps its rows of the batch alone.
+  /// Of each output, whether the rank keeps its rows of the batch only.
   std::vector<bool> outputs_by_rows() const;
   /// Whether the outermost atom of the first dim is the batch, split over the axis `data`.
   bool begins_with_batch(const ir::Value& value) const;

@@ -1,5 +1,5 @@
 #pragma once
-// Exchanges of sharded weights, states and gradients beside the computation.
+// Exchanges of sharded weights, states and gradients in parallel with the computation.
 
 #include "ir/module.h"
 
@@ -10,7 +10,7 @@ namespace paddle::partition {
 /// A gather of a parameter begins when the gather before it has ended, so that the weights of a
 /// layer travel while the layer before it is computed. Any other exchange begins where it is and
 /// ends before the next one or before its result is read, so that at most one gradient waits.
-/// Where exchanges begin follows from their order alone, which is the same on all ranks.
+/// Where exchanges begin follows only from their order, which is the same on all ranks.
 void overlap_exchanges(ir::Function& function);
 
 }  // namespace paddle::partition

@@ -52,7 +52,7 @@ std::optional<Rule> elementwise(const Operation& o) {
 }
 
 /// Operands of the shape of the first one are updated element by element; the others are scalars.
-/// Of row-wise updates, the width alone can be split.
+/// Of row-wise updates, the width only can be split.
 std::optional<Rule> optimizer_update(const Operation& o) {
   Rule rule(o);
   const Value* const parameter = o.operands[0];

@@ -1,7 +1,7 @@
 #pragma once
 // The cut of a step into the stages of a pipeline. The forward pass is cut where parameters are
 // first used; the backward pass follows from it, since a gradient can be computed where the values
-// that it reads are. What depends on parameters or on the batch alone, such as masks and casts of
+// that it reads are. What depends only on parameters or on the batch, such as masks and casts of
 // weights, is computed in each stage that reads it.
 
 #include <map>

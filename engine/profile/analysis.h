@@ -44,7 +44,7 @@ struct RankShare {
   double computing = 0;  ///< operations without exchanges
   double waiting = 0;    ///< in exchanges, until the last of their ranks has come
   double exchanging = 0;
-  double hidden = 0;  ///< exchanges beside what the rank computed, not part of `wall`
+  double hidden = 0;  ///< exchanges overlapped with computation, not part of `wall`
 
   double other() const { return wall - data - computing - waiting - exchanging; }
 };

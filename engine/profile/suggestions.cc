@@ -68,7 +68,7 @@ std::vector<Suggestion> suggest(const Analysis& a) {
   }
   if (!a.measured.shares.empty()) {
     const double mean = sum / static_cast<double>(a.measured.shares.size());
-    add(most - mean, str("give rank ", slowest, " less to do, or its cores to it alone"),
+    add(most - mean, str("give rank ", slowest, " less to do, or its own cores"),
         str("it is busy for ", milliseconds(most / a.steps()), " of a step, the ranks for ",
             milliseconds(mean / a.steps()), " in the mean; the others wait for it"));
   }

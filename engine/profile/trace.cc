@@ -58,7 +58,7 @@ int64_t first_time(const std::vector<RankTimeline>& timelines) {
   return first == INT64_MAX ? 0 : first;
 }
 
-/// The parts of a layer's path, behind the direction.
+/// The parts of a layer's path, after the direction.
 std::vector<std::string> parts_of(const Origin& origin) {
   std::vector<std::string> out = {origin.gradient ? "backward" : "forward"};
   for (std::string& part : split(origin.layer, '.')) out.push_back(std::move(part));

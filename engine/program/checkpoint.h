@@ -1,5 +1,5 @@
 #pragma once
-// Checkpoints: folders written beside their final place and renamed, so that a crash at any moment
+// Checkpoints: folders written next to their final place and renamed, so that a crash at any moment
 // leaves the previous one whole. A checkpoint is taken between updates and holds all that the run
 // needs to continue bit for bit.
 
@@ -49,7 +49,7 @@ struct CheckpointContent {
 /// Removes all but the newest `keep` and those named in `spare`.
 void prune_checkpoints(const std::string& folder, int64_t keep, const std::vector<int64_t>& spare);
 
-/// Points `folder/latest` at a checkpoint; the link is made beside and renamed.
+/// Points `folder/latest` at a checkpoint; the link is made under another name and renamed.
 void point_latest(const std::string& folder, int64_t step);
 /// Removes what a killed process left half-written or half-removed.
 void remove_leftovers(const std::string& folder);
@@ -76,7 +76,7 @@ struct FurtherTensors {
 /// checked) or of another model, and the store is then as before.
 RunState read_checkpoint(const std::string& path, ParameterStore& store,
                          const FurtherTensors& further = {});
-/// Weights alone, by name, from a safetensors file. Returns a report.
+/// Weights only, by name, from a safetensors file. Returns a report.
 struct LoadReport {
   std::vector<std::string> matched, mismatched, missing, unused;
   std::string text() const;
@@ -85,7 +85,7 @@ struct LoadReport {
 /// the wanted type stay where they lie in the file, for readers only.
 LoadReport load_weights(const std::string& file, ParameterStore& store, bool copied = true);
 /// Throws kModel unless what is missing or unused is allowed by pattern. States of sequences that a
-/// model folder keeps beside its weights may be unused.
+/// model folder keeps in addition to its weights may be unused.
 void check_report(const LoadReport& report, const std::string& file,
                   const std::vector<std::string>& allow_missing,
                   const std::vector<std::string>& allow_unused);

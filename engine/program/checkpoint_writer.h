@@ -27,7 +27,7 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Makes the folder and all files beside their final place; one process calls it, before the
+  /// Makes the folder and all files next to their final place; one process calls it, before the
   /// others write. kDevice with path and cause if there is not enough space or the disk rejects;
   /// what was there stays.
   void create();

@@ -39,7 +39,7 @@ struct FieldUse {
 
 /// The name of the field that a traced tensor is, up to its shape and dtype, or "".
 std::string field_of(const Tensor& tensor);
-/// Likewise for a tensor that may be some columns of the field, which `columns` then has.
+/// The same for a tensor that may be some columns of the field, which `columns` then has.
 std::string field_of(const Tensor& tensor, std::vector<int64_t>& columns);
 
 /// Passes all calls on and notes those that use an input of the traced function as an index.

@@ -64,7 +64,7 @@ class ParameterBinding : public lang::ParameterProvider {
   /// Parameters that were asked for, in order.
   const std::vector<std::string>& used() const { return used_; }
   const ParameterStore& store() const { return store_; }
-  /// Which parameters and states the optimizer leaves alone; null: none.
+  /// Which parameters and states the optimizer does not change; null: none.
   std::function<bool(const std::string& path)> frozen;
   /// Values that `static(dim)` may take, by the dim's name; those asked for are noted.
   std::map<std::string, int64_t> known_dims;

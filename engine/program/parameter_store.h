@@ -19,8 +19,8 @@ struct Parameter {
 /// "optimizer/<parameter>/<slot>" ("optimizer:<name>/…" of one with a name), accumulated gradients
 /// "gradient/<parameter>", the number of reads of each row of a table "touched_rows/<parameter>",
 /// the loss scale and its counters "amp/<name>", values to log "train/<name>". A parameter may be
-/// kept in 16 bits beside its float32 master weight, the state "master/<parameter>": files then
-/// hold the master, and the parameter is its rounded copy.
+/// kept in 16 bits in addition to its float32 master weight, the state "master/<parameter>": files
+/// then hold the master, and the parameter is its rounded copy.
 struct ParameterStore {
   uint64_t seed = 0;
   std::map<std::string, Parameter> parameters;
@@ -28,7 +28,7 @@ struct ParameterStore {
   /// How states get their first values, as the model language writes it; "" or absent: otherwise.
   std::map<std::string, std::string> state_initializers;
   /// Initial values of the states that live for one sequence (`scope="sequence"`), by path. Files
-  /// of weights hold these; a checkpoint has the current values beside them.
+  /// of weights hold these; a checkpoint has the current values next to them.
   std::map<std::string, Array> sequence_starts;
   /// Initial values that replace initializers, for example the weights of a file.
   std::function<std::optional<Array>(const std::string& name, const Dims& shape, DType dtype)>
@@ -42,7 +42,7 @@ struct ParameterStore {
   Array& array(const std::string& name);
   const Array& array(const std::string& name) const;
   int64_t parameter_count() const;  ///< elements of all parameters
-  /// Keeps the parameter in `low` from now on, beside a float32 master.
+  /// Keeps the parameter in `low` from now on, with a float32 master.
   void keep_in_16_bits(const std::string& parameter, DType low);
   /// The master weight; null if the parameter is kept in full precision.
   const Array* master(const std::string& parameter) const;

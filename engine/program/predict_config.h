@@ -29,7 +29,7 @@ struct CtcPrediction {
 };
 
 /// Text that is written token by token, by beam search. The model takes the text so far and scores
-/// each next token: `scores[:, t]` is for the token behind `target[:, :t]`. Token 0 ends the text.
+/// each next token: `scores[:, t]` is for the token after `target[:, :t]`. Token 0 ends the text.
 struct SequencePrediction {
   std::string scores;  ///< output [batch, length + 1, tokens], logits
   std::string target;  ///< input with the text so far, and the field of its vocabulary

@@ -1,5 +1,5 @@
 #pragma once
-// The model as a function of its inputs alone, for inference: traced from a program, and written
+// The model as a function of its inputs only, for inference: traced from a program, and written
 // as the folder that paddle-infer takes.
 
 #include <map>
@@ -20,7 +20,7 @@ namespace paddle::program {
 inline constexpr std::string_view kPrediction = "predict";
 
 /// Values of dims that `static(dim)` may take in a trace, and those that it took: the trace is good
-/// for these alone.
+/// for these only.
 struct StaticDims {
   std::map<std::string, int64_t> known, fixed;
 };

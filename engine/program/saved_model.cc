@@ -27,7 +27,7 @@ Node list_of(const std::vector<double>& numbers, const Node& like) {
 }
 
 /// Puts what the training data taught into the config's field of that name, so that the config in
-/// the model's folder says the whole preprocessing. Vocabularies become files beside it.
+/// the model's folder says the whole preprocessing. Vocabularies become files next to it.
 void write_fitted_into(const fs::path& folder, Node& document, const data::Fitted& fitted) {
   Node* data = document.find("data");
   Node* train = data ? data->find("train") : nullptr;
@@ -55,7 +55,7 @@ void write_fitted_into(const fs::path& folder, Node& document, const data::Fitte
 /// and placements of values, and scopes of states.
 constexpr int kVersion = 2;
 
-/// The functions beside the prediction that compute on its parameters and states: others have
+/// The functions besides the prediction that compute on its parameters and states: others have
 /// weights that nobody has trained. States of sequences that the prediction lacks are added to the
 /// store, with what sequences start with.
 std::vector<std::shared_ptr<ir::Function>> further_functions(

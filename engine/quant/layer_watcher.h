@@ -11,7 +11,7 @@
 
 namespace paddle::quant {
 
-/// Calls `met(layer, call, results)` for these layers of a trace, behind the interpreter below.
+/// Calls `met(layer, call, results)` for these layers of a trace, after the interpreter below.
 /// Layers in control flow are not met.
 class LayerWatcher final : public RegionDepth {
  public:

@@ -14,7 +14,7 @@
 
 namespace paddle::quant {
 
-/// The measure of how sensitive a layer is: the noise of the model's output when it alone takes
+/// The measure of how sensitive a layer is: the noise of the model's output when only it takes
 /// integers, in decibels (less is more sensitive), or the change of the loss to first order (more
 /// is).
 enum class Sensitivity : uint8_t { kSqnr, kGradient };
@@ -43,9 +43,9 @@ struct Layer {
   bool rounds_result = false;
   Range result_range;
   double sqnr_db = 0;  ///< of its result in the quantized model, as far as it was measured
-  /// Of the model's output when this layer alone takes integers, if it was measured.
+  /// Of the model's output when only this layer takes integers, if it was measured.
   std::optional<double> output_sqnr_db;
-  /// Of the loss, to first order, when this layer alone takes integers, if it was computed.
+  /// Of the loss, to first order, when only this layer takes integers, if it was computed.
   std::optional<double> loss_change;
   double float_us = 0, quantized_us = 0;  ///< median times of one sample; 0: not measured
   /// Integers that a method chose; else the nearest ones.
@@ -100,7 +100,7 @@ class Quantizable {
   /// The outputs that with_layer_inputs adds, in order: inputs of quantized layers.
   std::vector<LayerInput> layer_inputs() const;
   /// The function with the inputs of all quantized layers at the top level as further outputs, and
-  /// behind them, if asked for, the results of `rounded_results()`.
+  /// after them, if asked for, the results of `rounded_results()`.
   std::shared_ptr<ir::Function> with_layer_inputs(bool results = false) const;
   /// The quantized layers with `rounds_result`.
   std::vector<size_t> rounded_results() const;
@@ -120,7 +120,7 @@ class Quantizable {
   std::vector<ir::Operation*> operations_;  ///< of the layers, in `function_`
 };
 
-/// Outputs that were added while tracing come before the function's `own` ones; puts them behind.
+/// Outputs that were added while tracing come before the function's `own` ones; puts them after.
 void move_added_outputs(ir::Function& function, size_t own);
 
 }  // namespace paddle::quant

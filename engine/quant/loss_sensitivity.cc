@@ -129,7 +129,7 @@ void check_has_loss(const QuantJob& job) {
          " needs; expected a trained run, or an ONNX file with -c that extends its config");
   if (job.calibration.data.empty() && !job.calibration.paths.empty())
     fail(ErrorCode::kConfig, kWhat,
-         " needs labels, which files alone have not; expected --data train, valid or "
+         " needs labels, which files do not have; expected --data train, valid or "
          "CONFIG.yaml[:part]");
 }
 

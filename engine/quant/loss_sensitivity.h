@@ -17,7 +17,7 @@ namespace paddle::quant {
 void check_has_loss(const QuantJob& job);
 
 /// For each layer the mean over samples of |sum of gradient of the loss for its result * change of
-/// its result when this layer alone takes integers|, on the calibration data. Layers that stay
+/// its result when only this layer takes integers|, on the calibration data. Layers that stay
 /// float and those in control flow have none. `job.calibration` must be settled; kConfig as above.
 std::vector<std::optional<double>> loss_changes(const QuantJob& job, const Quantizable& model,
                                                 const WeightSource& weight,

@@ -112,7 +112,7 @@ MergeReport merge_lora(const MergeJob& job, const Progress& progress) {
   const auto is_weights = [](const fs::path& file) { return file.extension() == ".safetensors"; };
   if (std::none_of(files.begin(), files.end(), is_weights))
     fail(ErrorCode::kUsage, job.model, ": has no safetensors files");
-  // Everything is written beside the output, which appears when all of it is there.
+  // Everything is written next to the output, which appears when all of it is there.
   const fs::path output = fs::path(job.output).lexically_normal(),
                  partial = output.string() + ".partial";
   fs::remove_all(partial);

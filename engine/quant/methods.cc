@@ -83,7 +83,7 @@ Array divided(const Array& values, const std::vector<double>& scales) {
   return out;
 }
 
-/// Divides the result of a norm by scales, and multiplies the weights behind it.
+/// Divides the result of a norm by scales, and multiplies the weights after it.
 void apply_scales(Quantizable& model, const ScalableNorm& norm, const std::vector<double>& scales) {
   const size_t last = norm.norm->op->name() == "layer_norm" ? 2 : 1;
   for (size_t operand = 1; operand <= last; ++operand)

@@ -1,5 +1,5 @@
 #pragma once
-// Functions that compute, beside the results of a model, the second moments of the inputs of its
+// Functions that compute, besides the results of a model, the second moments of the inputs of its
 // layers.
 
 #include <map>

@@ -7,7 +7,7 @@
 
 namespace paddle::quant {
 
-/// A stage by its name, or a step of one: `done` of `total` are behind it. `done` is 0 where a
+/// A stage by its name, or a step of one: `done` of `total` are done. `done` is 0 where a
 /// stage begins, unless it continues earlier work.
 struct Step {
   std::string what;

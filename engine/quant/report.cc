@@ -62,7 +62,7 @@ std::string sensitivity_chart(const std::vector<Layer>& layers) {
           bars[0].layer->loss_change ? "Change of the loss, to first order,"
                                      : "Noise in the output of the model, in percent of "
                                        "the signal,",
-          " when one layer alone takes integers. Light bars: layers that stay float.</p>\n",
+          " when only one layer takes integers. Light bars: layers that stay float.</p>\n",
           "<svg role=\"img\" aria-label=\"sensitivity of layers\" viewBox=\"0 0 ",
           kLabel + kBars + kNumber, " ", static_cast<double>(rows) * kRow + 4,
           "\" style=\"max-width:", kLabel + kBars + kNumber, "px\">\n");

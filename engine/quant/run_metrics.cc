@@ -58,8 +58,7 @@ std::unique_ptr<RunMetrics> RunMetrics::open(const std::string& model, const Qua
     return nullptr;
   }
   if (out->data_.empty()) {
-    reason =
-        "files alone have no labels; give train, valid, test or CONFIG.yaml[:part] as --eval-data";
+    reason = "files have no labels; give train, valid, test or CONFIG.yaml[:part] as --eval-data";
     return nullptr;
   }
   const train::RunConfig run = train::read_config(out->config_file_, {});

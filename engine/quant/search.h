@@ -21,7 +21,7 @@ namespace paddle::quant {
 struct SearchOptions {
   Sensitivity sensitivity = Sensitivity::kSqnr;
   std::optional<double> seconds;  ///< after which the best model so far is taken
-  /// When the whole job has to end; likewise.
+  /// When the whole job has to end; in the same way.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   int64_t trials = 50;
 };

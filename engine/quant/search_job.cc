@@ -29,9 +29,9 @@ std::string search_mark(const QuantJob& job, const Quantizable& model) {
 std::string reason(Sensitivity by, double value) {
   char text[80];
   if (by == Sensitivity::kGradient)
-    std::snprintf(text, sizeof text, "search: alone it changes the loss by %.2g", value);
+    std::snprintf(text, sizeof text, "search: on its own it changes the loss by %.2g", value);
   else
-    std::snprintf(text, sizeof text, "search: alone it leaves %.1f dB", value);
+    std::snprintf(text, sizeof text, "search: on its own it leaves %.1f dB", value);
   return text;
 }
 

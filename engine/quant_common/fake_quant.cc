@@ -182,7 +182,7 @@ class FakeQuantization::Quantizer final : public ForwardingInterpreter {
     return code();
   }
 
-  /// Behind a convolution on integers, a batch norm with fixed statistics becomes a part of it: of
+  /// After a convolution on integers, a batch norm with fixed statistics becomes a part of it: of
   /// the scales of its weight, whose integers stay, and of its bias. In training, statistics are
   /// those of batches until `freeze_norms` steps have passed.
   Tensors batch_norm(const OpCall& call) {

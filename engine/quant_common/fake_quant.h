@@ -5,7 +5,7 @@
 // observed for a number of steps first. With learned scales (LSQ: Esser et al., 2020) both scales
 // receive gradients, as the logarithm of a factor on the observed scale.
 //
-// Behind a convolution, a batch norm with fixed statistics is a part of it: in evaluation and
+// After a convolution, a batch norm with fixed statistics is a part of it: in evaluation and
 // prediction its factors are in the scales of the weight, and its shift in the bias.
 //
 // A layer `fc` has the states fc.input_low, fc.input_high and fc.observed_steps, and, with learned

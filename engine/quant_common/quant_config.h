@@ -79,7 +79,7 @@ void register_section();
 void register_keys();
 /// Reads a resolved section `quant`.
 QuantConfig read_quant_section(const config::Section& section, config::Diagnostics& diagnostics);
-/// Reads `file` ("" for none) with overrides; keys of other tools are allowed beside `quant:` and
+/// Reads `file` ("" for none) with overrides; keys of other tools are allowed next to `quant:` and
 /// is checked. All errors at once, as kConfig.
 QuantConfig read_quant_config(const std::string& file, const std::vector<std::string>& overrides);
 

@@ -115,7 +115,7 @@ bool is_dressed_number(std::string_view cell, char decimal) {
     }
   }
   if (cell.empty()) return false;
-  // Thousands in groups of three, and at most one decimal mark behind them.
+  // Thousands in groups of three, and at most one decimal mark after them.
   for (const char thousands : {',', '.', ' ', '\'', '\0'}) {
     bare.clear();
     size_t digits = 0, groups = 0;
@@ -160,7 +160,7 @@ size_t read_header(const Table& table, CsvProfile& profile) {
   if (cells.size() < 2)
     fail(ErrorCode::kData, path, ":1: expected at least two columns, found '",
          data::printable(cells.empty() ? "" : cells[0].substr(0, 40)),
-         "' alone; --delimiter names what separates them");
+         "' only; --delimiter names what separates them");
   std::vector<std::string> names;
   for (const std::string_view cell : cells) names.emplace_back(trim(cell));
   if (numbers || files) {

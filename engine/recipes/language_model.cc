@@ -51,7 +51,7 @@ TokenProfile profile_characters(const RecipeRequest& request, const std::string&
           .count = size};
 }
 
-/// Trains a tokenizer on the text, which becomes a file beside the config.
+/// Trains a tokenizer on the text, which becomes a file next to the config.
 TokenProfile profile_subwords(const RecipeRequest& request, const std::string& text,
                               RecipeResult& out) {
   // A token for some hundred bytes: fewer examples of one teach little.

@@ -1,5 +1,5 @@
 #pragma once
-// The recipes behind make_config, and what they share.
+// The recipes of make_config, and what they share.
 
 #include <cstdint>
 
@@ -22,7 +22,7 @@ RecipeResult recommender(const RecipeRequest& request);
 RecipeResult time_series(const RecipeRequest& request);
 /// vae, gan, diffusion and metric-learning: a folder of images, or none for drawn digits.
 RecipeResult unlabeled_images(const RecipeRequest& request);
-/// Low-rank adapters beside the model of another run.
+/// Low-rank adapters next to the model of another run.
 RecipeResult lora(const RecipeRequest& request);
 /// A differential equation; it takes no data.
 RecipeResult pinn(const RecipeRequest& request);

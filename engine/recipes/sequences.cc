@@ -37,7 +37,7 @@ data::DatasetPtr open_fields(const CsvProfile& profile, std::vector<data::CsvFie
 
 bool has_name(const Column& column, std::initializer_list<const char*> names) {
   return std::any_of(names.begin(), names.end(), [&](const char* name) {
-    // RecBole writes the kind of a column behind its name: "rating:float".
+    // RecBole writes the kind of a column after its name: "rating:float".
     return column.name.substr(0, column.name.find(':')) == name;
   });
 }

@@ -64,7 +64,7 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
     missing = missing || (columns[c].is_number && columns[c].has_missing);
   }
   if (numbers.empty() && categories.empty())
-    fail(ErrorCode::kData, request.data, ": found no column beside '", target.name,
+    fail(ErrorCode::kData, request.data, ": found no column besides '", target.name,
          "' but times, which no input is made of");
   const int64_t rows = profile.rows;
   const int64_t batch = std::clamp<int64_t>(rows / 50, 8, 256);

@@ -1,5 +1,5 @@
 // Recipes for images: detection, segmentation, reading lines of text, and those that need images
-// alone (autoencoder, GAN, diffusion, metric learning).
+// only (autoencoder, GAN, diffusion, metric learning).
 
 #include <algorithm>
 #include <filesystem>
@@ -104,7 +104,7 @@ std::optional<std::string> first_image(const std::string& path) {
   return images[0]["file_name"].get<std::string>();
 }
 
-/// The folder of the images of a COCO file: beside it, in `images`, in a folder of its own name
+/// The folder of the images of a COCO file: next to it, in `images`, in a folder of its own name
 /// (train.json and train/, annotations/instances_train2017.json and train2017/).
 std::string images_of(const RecipeRequest& request, const std::string& annotations) {
   if (!request.images.empty()) return request.images;
@@ -239,7 +239,7 @@ BoxParts yolo_parts(const RecipeRequest& request, const fs::path& root, const st
     const auto folder_of = [&](const char* key) -> std::string {
       const config::Node* node = document.find(key);
       if (!node || !node->is_scalar() || node->text.empty()) return "";
-      // Roboflow writes ../train/images for what lies beside the file.
+      // Roboflow writes ../train/images for what lies next to the file.
       std::string text = node->text;
       for (const fs::path& from : {base, root})
         for (std::string rest = text;; rest = rest.substr(3)) {

@@ -29,7 +29,7 @@ class TileAnalysis {
     return out;
   }
 
-  /// The operands of which each sample of the results needs its own sample alone; none if samples
+  /// The operands of which each sample of the results needs its own sample only; none if samples
   /// depend on each other.
   TiledOperands tiled_operands(const ir::Operation& operation, int64_t batch) const {
     constexpr Trait kUntileable[] = {kRandom, kEffect, kRunTimeShape, kCreation, kOptimizerUpdate};

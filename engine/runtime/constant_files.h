@@ -1,5 +1,5 @@
 #pragma once
-// Large constants of module texts as files beside them: `constants/HASH.safetensors`, one for each
+// Large constants of module texts as files next to them: `constants/HASH.safetensors`, one for each
 // content, so that the texts of all passes share what they have in common.
 
 #include <map>

@@ -16,10 +16,10 @@ class OutputCopies {
   OutputCopies(const OutputCopies&) = delete;
   OutputCopies& operator=(const OutputCopies&) = delete;
 
-  /// Queues copies of contiguous arrays of the device behind the kernels that are queued now, in
+  /// Queues copies of contiguous arrays of the device after the kernels that are queued now, in
   /// place of earlier ones.
   void queue(const std::vector<Array>& outputs);
-  /// Waits for the copies alone, not for what was queued behind them. Errors of kernels are not
+  /// Waits for the copies only, not for what was queued after them. Errors of kernels are not
   /// reported here but by the next `synchronize` of the device.
   const std::vector<Array>& wait();
 

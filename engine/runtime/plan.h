@@ -68,7 +68,7 @@ struct Instruction {
   // On devices with streams:
   bool copies = false;     ///< runs on the stream for copies, not on that for kernels
   std::vector<int> waits;  ///< events that its stream waits for first
-  int records = -1;        ///< event that is recorded behind it, -1 for none
+  int records = -1;        ///< event that is recorded after it, -1 for none
   // Control flow: blocks run in place, then copies move their results to the outer values.
   std::vector<std::vector<Instruction>> blocks;
   /// Per block: (from value, to value).
@@ -168,7 +168,7 @@ class Plan {
   std::shared_ptr<Storage> constant_on_device(const Buffer& buffer) const;
   Array array_of(int value) const;
   bool truth(int value);
-  /// Fills in the addresses of all values, or of those in input and staging memory alone.
+  /// Fills in the addresses of all values, or of those in input and staging memory only.
   void resolve(std::vector<Instruction>& block, bool inputs_only);
   void execute(Instruction& instruction, const RunContext& context);
   PlanInfo describe_memory() const;

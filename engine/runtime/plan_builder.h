@@ -55,7 +55,7 @@ class PlanBuilder {
   void set_scratch(Instruction& instruction);
   /// Copies to the device of inputs that come from the host.
   void build_copies_in(std::vector<Instruction>& out);
-  /// A copy of a condition to the host, behind which control flow reads it.
+  /// A copy of a condition to the host, after which control flow reads it.
   void read_back(int value, int position, std::vector<Instruction>& out);
   /// Makes each kernel wait for the copies of what it reads, unless an earlier one did.
   void set_waits();
@@ -86,7 +86,7 @@ class PlanBuilder {
   const TiledRun* tiling_ = nullptr;         ///< the one whose operations are being built
   int loops_ = 0;                            ///< loops around the operation being built
   std::set<const ir::Value*> tile_outputs_;  ///< values of `tiling_` that must be complete after it
-  std::map<int, int> copied_;  ///< by buffer of an input from the host: the event behind its copy
+  std::map<int, int> copied_;  ///< by buffer of an input from the host: the event after its copy
   std::vector<std::optional<size_t>> replaced_;  ///< by output: the input that it updates
 };
 

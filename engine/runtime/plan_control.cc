@@ -122,7 +122,7 @@ void PlanBuilder::set_waits() {
     const auto copy = copied_.find(plan_.value_buffers_[static_cast<size_t>(value)].buffer);
     if (copy == copied_.end()) return;
     waits.push_back(copy->second);
-    copied_.erase(copy);  // what comes later on the stream for kernels is behind this one
+    copied_.erase(copy);  // what comes later on the stream for kernels is after this one
   };
   const auto reads = [&](const auto& self, const Instruction& instruction,
                          std::vector<int>& waits) -> void {

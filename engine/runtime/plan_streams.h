@@ -56,7 +56,7 @@ class PlanStreams {
  private:
   struct Staging {
     std::array<void*, 2> memory = {};
-    std::array<paddle_event, 2> read = {};  ///< recorded behind the copy of each
+    std::array<paddle_event, 2> read = {};  ///< recorded after the copy of each
     size_t bytes = 0;
     int copied = 0;
   };
@@ -66,7 +66,7 @@ class PlanStreams {
   const paddle_device_api& api_;
   paddle_stream compute_, copy_;
   std::vector<paddle_event> events_;
-  std::array<paddle_event, 2> finished_ = {};  ///< recorded behind the runs of each turn
+  std::array<paddle_event, 2> finished_ = {};  ///< recorded after the runs of each turn
   size_t turn_ = 0;
   std::map<size_t, Staging> staging_;
   std::map<int, void*> conditions_;

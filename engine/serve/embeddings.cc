@@ -108,7 +108,7 @@ HostedEncoder host_encoder(const ModelEntry& entry) {
   for (const auto& [name, given] : settings)
     if (given)
       fail(ErrorCode::kUsage, "'", entry.name, "' is an encoder, on which '", name,
-           "' has no effect; leave it out, or give it to the other models alone (--config)");
+           "' has no effect; leave it out, or set it only for the other models (--config)");
   return {entry.name,
           std::make_unique<llm::Embedder>(entry.path, llm::ModelOptions{.family = entry.family}),
           static_cast<int64_t>(std::time(nullptr))};

@@ -13,7 +13,7 @@ struct HttpRequest {
   std::string method, path;                    ///< path without its query
   std::map<std::string, std::string> headers;  ///< names in lower case
   std::string body;
-  /// The server listens to programs of its own machine alone.
+  /// The server listens to programs of its own machine only.
   bool on_loopback = false;
 
   std::string header(const std::string& name) const;

@@ -155,7 +155,7 @@ bool Server::is_authorized(const HttpRequest& request) const {
                      [&](const std::string& key) { return same_secret(key, given); });
 }
 
-/// Without keys, what listens to this machine alone answers neither to a name that a page of
+/// Without keys, what listens to this machine only answers neither to a name that a page of
 /// another site was given for it (DNS rebinding), nor to requests that such a page sends.
 void Server::check_origin(const HttpRequest& request) const {
   if (!keys_.empty() || !request.on_loopback) return;

@@ -41,7 +41,7 @@ void check_device(Device device, int status);
 
 /// The stream that kernels run on.
 paddle_stream compute_stream(Device device);
-/// The stream for copies of inputs, which run beside kernels.
+/// The stream for copies of inputs, which run overlapped with kernels.
 paddle_stream copy_stream(Device device);
 /// Waits for all kernels of the device. Throws the first error of a kernel since the last call. The
 /// CPU needs no waiting.

@@ -41,7 +41,7 @@ inline uint64_t mix64(uint64_t x) {
 uint64_t stream_of(std::string_view name);
 
 /// The numbers of one (seed, stream, step). Element `i` of each kind of number can be asked for
-/// alone and in any order; the `fill` forms write elements first, first + 1, …
+/// on their own and in any order; the `fill` forms write elements first, first + 1, …
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t step = 0);
@@ -112,7 +112,7 @@ class Permutation {
   uint64_t operator()(uint64_t index) const;  ///< index < n
   static constexpr size_t kRounds = 12;
   uint64_t rows() const { return rows_; }        ///< at most 2^32
-  uint64_t columns() const { return columns_; }  ///< likewise
+  uint64_t columns() const { return columns_; }  ///< the same
   const std::array<uint64_t, kRounds>& keys() const { return keys_; }
 
  private:

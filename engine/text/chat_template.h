@@ -8,7 +8,7 @@
 
 namespace paddle::tokenizers {
 
-/// The variables that templates expect beside the conversation: bos_token and eos_token.
+/// The variables that templates expect besides the conversation: bos_token and eos_token.
 void add_token_variables(jinja::Dict& variables, const Tokenizer& tokenizer);
 
 /// Renders {"messages": […], "tools": […], "add_generation_prompt": true, …}; every key is a

@@ -196,7 +196,7 @@ class GgufTokenizerWriter {
       return true;
     };
     const bool before = surrounds(tokenizer_.beginning_tokens(), beginning, "before"),
-               behind = surrounds(tokenizer_.end_tokens(), end, "behind");
+               after = surrounds(tokenizer_.end_tokens(), end, "after");
     // Answers can have several ends, for which GGUF has keys of their own.
     const char* const more[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
     size_t others = 0;
@@ -214,7 +214,7 @@ class GgufTokenizerWriter {
       if (const auto id = tokenizer_.find(pad->second))
         metadata_.add_integer("tokenizer.ggml.padding_token_id", static_cast<uint32_t>(*id));
     metadata_.add_boolean("tokenizer.ggml.add_bos_token", before);
-    metadata_.add_boolean("tokenizer.ggml.add_eos_token", behind);
+    metadata_.add_boolean("tokenizer.ggml.add_eos_token", after);
     if (!tokenizer_.chat_template.empty())
       metadata_.add_text("tokenizer.chat_template", tokenizer_.chat_template);
   }
@@ -252,7 +252,7 @@ bool add_gguf_tokenizer(const std::string& folder, int64_t vocab_size,
   for (const AddedToken& token : tokenizer.added_tokens())
     if (token.left_strip || token.right_strip) {
       notes.push_back(folder + ": tokens such as '" + token.content +
-                      "' take the whitespace beside them, which GGUF files do not say");
+                      "' take the whitespace next to them, which GGUF files cannot describe");
       break;
     }
   return true;

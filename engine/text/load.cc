@@ -30,7 +30,7 @@ Tokenizer load_folder(const std::string& folder) {
   FolderSettings settings = read_folder_settings(folder);
   Tokenizer tokenizer = [&] {
     if (has("tokenizer.json")) return load_tokenizer(folder + "/tokenizer.json");
-    // Without a word on its class it is what the file alone is.
+    // Without a word on its class it is what the file by itself is.
     if (const std::string path = folder + "/tokenizer.model"; file_exists(path))
       return read_sentence_piece(read_file(path, kMaxBytes, ErrorCode::kModel), path,
                                  settings.tokenizer_class.empty() ? nullptr : &settings);

@@ -146,7 +146,7 @@ void Pattern::for_each_match(std::string_view text,
     const PCRE2_SIZE* range = pcre2_get_ovector_pointer(data.get());
     callback(range[0], range[1]);
     from = range[1];
-    if (range[0] == range[1]) {  // an empty match: continue behind the next character
+    if (range[0] == range[1]) {  // an empty match: continue after the next character
       if (from >= text.size()) return;
       const size_t length = utf8_character(text, from).length;
       from += length ? length : 1;

@@ -160,7 +160,7 @@ Tokenizer read_sentence_piece(std::string_view content, const std::string& name,
   if (settings) surround(builder, *settings, ids);
   if (!model.charsmap.empty()) builder.add(precompiled_normalizer(model.charsmap, true));
   if (model.remove_extra_spaces) builder.add(squeeze_spaces_normalizer());
-  // The space in front: of each part between added tokens, or (`legacy: false`) of the text alone.
+  // The space in front: of each part between added tokens, or (`legacy: false`) of the text only.
   const bool prefix =
       settings ? settings->add_prefix_space.value_or(model.dummy_prefix) : model.dummy_prefix;
   const bool once = prefix && settings && !settings->legacy.value_or(true);

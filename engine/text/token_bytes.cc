@@ -7,7 +7,7 @@
 namespace paddle::tokenizers {
 
 TokenBytes::TokenBytes(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
-  // A token behind another one shows what it adds: a letter if there is one, else any token whose
+  // A token after another one shows what it adds: a letter if there is one, else any token whose
   // text is the same anywhere.
   for (const auto& [token, text] :
        {std::pair("a", "a"), {"A", "A"}, {"e", "e"}, {"0", "0"}, {".", "."}, {"<0x61>", "a"}})

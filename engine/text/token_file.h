@@ -12,7 +12,7 @@ namespace paddle::tokenizers {
 
 struct TokenFileOptions {
   std::string json_key = {};   ///< a document is this text of a JSON line; "": a file is one
-  std::string end_token = {};  ///< behind each document; "": `end_of_document` of JSON lines
+  std::string end_token = {};  ///< after each document; "": `end_of_document` of JSON lines
   bool special = false;        ///< special tokens in the text are parsed
 };
 struct TokenFileSummary {

@@ -23,7 +23,7 @@ struct AddedToken {
   bool special = false;      ///< not parsed in ordinary text, left out of decoded text
   bool normalized = false;   ///< searched in the normalized text
   bool single_word = false;  ///< not inside of words
-  bool left_strip = false, right_strip = false;  ///< with the whitespace beside it
+  bool left_strip = false, right_strip = false;  ///< with the whitespace next to it
   bool verbatim = false;  ///< of a normalized one: its content is not normalized itself
 };
 

@@ -75,7 +75,7 @@ class Tree {
   const Json& vocabulary() const { return vocabulary_; }
   void set(const char* key, Json value) { entries_.emplace_back(key, std::move(value)); }
   void parse(const char* key, const char* text) { set(key, parse_json(text, key)); }
-  /// The tokens of these names before and behind a text; those without an id are left out.
+  /// The tokens of these names before and after a text; those without an id are left out.
   void surround(const std::vector<std::string>& before, const std::vector<std::string>& behind) {
     std::vector<Json> single;
     Entries tokens;

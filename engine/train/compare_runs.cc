@@ -33,7 +33,7 @@ class Channel {
     is_over_ = true;
     changed_.notify_all();
   }
-  /// nullopt behind the last one.
+  /// nullopt after the last one.
   std::optional<ReplayedValue> pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !values_.empty() || is_over_; });
@@ -197,7 +197,7 @@ StepComparison compare_step(const std::string& a, const std::string& b, int64_t 
     if (!x && !y) break;
     if (!x || !y) {
       // One of them may have failed: then its error says more.
-      out.parted = str(named(x ? *x : *y), " is in the ", x ? "first" : "second", " run alone");
+      out.parted = str(named(x ? *x : *y), " is only in the ", x ? "first" : "second", " run");
       break;
     }
     if (x->operation != y->operation || !same_type(x->type, y->type)) {

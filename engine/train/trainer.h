@@ -23,7 +23,7 @@ struct TrainOptions {
   bool overwrite = false;  ///< a folder with checkpoints may be replaced
   bool eager = false;
   std::string initial_weights;  ///< safetensors file, or ""
-  std::string fitted;           ///< what a finished run fitted (fitted.json); "": fitted anew
+  std::string fitted;           ///< what a finished run fitted (fitted.json); "": fitted again
   std::vector<std::string> allow_missing, allow_unused;
   std::string dump_ir;  ///< folder for the module after each pass, or ""
   /// Called with functions before and after each pass, when set and nothing is dumped.
@@ -36,7 +36,7 @@ struct TrainOptions {
   /// before the timed ones. Without it, steps are timed on a few batches in memory.
   std::optional<int64_t> loaded_warm_up;
   bool dry_run = false;  ///< only to be prepared: random initial weights stay zeros
-  /// The ranks of the run; null: this process alone. All ranks make the same calls of a Trainer;
+  /// The ranks of the run; null: only this process. All ranks make the same calls of a Trainer;
   /// rank 0 writes the run folder.
   std::shared_ptr<comm::Communicator> communicator;
   /// Where to end before the config's end, as after `train.max_time`: after this step, or after

@@ -102,7 +102,7 @@ std::string heading(const Request& request, const TuningTarget& subject, const R
   return out;
 }
 
-/// The comment behind a changed value.
+/// The comment after a changed value.
 std::string claim(const Trial& t, const std::string& before) {
   return str("  # ", text(t.gain), ", was ", before.empty() ? "none" : before,
              t.same_bits ? "; same bits" : "; other bits", "\n");
@@ -162,7 +162,7 @@ std::string tuned_settings_yaml(const Request& request, TuningTarget& subject, c
       continue;
     }
     if (key == "kernels") {
-      value = Json(fs::path(value).filename().string()).dump();  // beside the file
+      value = Json(fs::path(value).filename().string()).dump();  // next to the file
     } else if (key.starts_with("no-")) {
       key = key.substr(3);
       std::replace(key.begin(), key.end(), '-', '_');

@@ -43,7 +43,7 @@ std::optional<int64_t> extent(const Layout& layout) {
 /// Made-up operands of a group, and its results.
 class GroupBuffers {
  public:
-  /// Nothing if the group cannot be run alone.
+  /// Nothing if the group cannot be run on its own.
   static std::optional<GroupBuffers> of(const FusedRequest& request) {
     GroupBuffers out;
     for (const auto* list : {&request.operands, &request.results})

@@ -106,7 +106,7 @@ TEST_F(ApiModel, DescribesItselfAndPredicts) {
   EXPECT_EQ(model.outputs()[1].shape, std::vector<int64_t>{2});
   const auto first = model.predict({Array::from<float>({2, 2}, {1, 2, 3, 4})});
   ASSERT_EQ(first.size(), 2u);
-  // The first results belong to the caller: the second call leaves them alone.
+  // The first results belong to the caller: the second call does not change them.
   const auto second = model.predict({{"x", Array::from<float>({1, 2}, {0, 0})}});
   EXPECT_EQ(first[0].to_vector<float>(), (std::vector<float>{3, 5, 7, 9}));
   EXPECT_EQ(first[1].to_vector<float>(), (std::vector<float>{10, 14}));

@@ -4,7 +4,7 @@
     tests/bench/data_parallel.py [BIN] [--config CONFIG] [--pairs N] [--steps N] [--other BIN]
 
 BIN is the folder of the programs (build/bin). A pair is one run of `paddle-train --benchmark` on two
-threads and one of `paddle-launch -n 2` with `parallel.data=2`, one behind the other, in turns which
+threads and one of `paddle-launch -n 2` with `parallel.data=2`, one after the other, in turns which
 comes first; the ratio of a pair is the speed of the two processes over that of the one, so that 1 is
 the same. Prints the ratios of the pairs' median and fastest steps, and their medians over the pairs.
 Other work on the machine slows the processes, which wait for each other, more than the threads: its

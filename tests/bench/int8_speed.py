@@ -10,7 +10,7 @@ bytes overflow there; with --eight-bits they do not, and ONNX Runtime computes e
 
   int8_speed.py BIN [CASE...] [--turns N] [--threads T] [--eight-bits] [--swap] [--keep FOLDER]
 
-Exit code 1 if a ratio, or a time of int8, is behind ONNX Runtime's.
+Exit code 1 if a ratio, or a time of int8, is worse than ONNX Runtime's.
 """
 import argparse
 import json

@@ -111,7 +111,7 @@ def page(rows, args):
     """Markdown with the rows."""
     name = "%s, family %s, model %s" % tuple(processor.fact("/proc/cpuinfo", key) for key in ("model name", "cpu family", "model\t"))
     wider = [flag for flag in ("avx512_vnni", "avx_vnni", "avx2") if flag in processor.flags()]
-    lines = ["<!-- Made by tests/bench/llm.py --page; do not edit. -->", "", "# Language models beside llama.cpp", ""]
+    lines = ["<!-- Made by tests/bench/llm.py --page; do not edit. -->", "", "# Language models compared with llama.cpp", ""]
     lines.append(f"Files with random weights in the shape of a model of 1.1 billion, run here (`--activations {args.activations}`) and by llama.cpp's `llama-bench`, in turns: the best of {args.rounds} rounds with {args.threads or 'all'} thread{'' if args.threads == 1 else 's'} on {name} ({wider[0] if wider else 'no avx2'}). Above 1, ours is faster; for memory the second number is the file.")
     lines += ["", "| model | | ours | llama.cpp | ratio |", "| --- | --- | --- | --- | --- |"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]

@@ -63,7 +63,7 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self):
-        """KiB that belong to the process alone."""
+        """KiB that belong only to the process."""
         return self.status("RssAnon") + self.status("VmSwap")
 
     def stop(self):

@@ -71,7 +71,7 @@ TEST(Communicator, SumsOfSmallAndLargeArrays) {
   }
 }
 
-// Several tensors together have the sums that each has alone.
+// Several tensors together have the sums that each has on its own.
 TEST(Communicator, SumsOfSeveralTensors) {
   for (const int ranks : {1, 2, 3, 5})
     for (const int64_t scale : {1, 900}) {

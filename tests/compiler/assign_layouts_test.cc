@@ -235,7 +235,7 @@ TEST(AssignLayouts, IsTestedForEveryOperationThatItMoves) {
 
 TEST(AssignLayouts, HoldsWhereImagesOfOneRowAreLines) {
   // As one-dimensional convolutions come from files, with what lies between them and a linear
-  // layer behind them.
+  // layer after them.
   const std::string body =
       "    %4 = unsqueeze(%0) {axis = [2]} : float32[batch, 32, 1, 9]\n"
       "    %5 = conv2d(%4, %1, _) {padding = [0, 1]} : float32[batch, 32, 1, 9]\n"

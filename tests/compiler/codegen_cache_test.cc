@@ -45,7 +45,7 @@ void put(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// Code from the disk alone.
+/// Code from the disk only.
 std::shared_ptr<const codegen::Code> from_disk(const std::string& folder,
                                                const std::string& text = kProgram) {
   Compiler compiler(folder, "/nonexistent/module.so");

@@ -1,4 +1,4 @@
-// fold_batch_norm behind transposed convolutions: the numbers of the function as it was traced,
+// fold_batch_norm after transposed convolutions: the numbers of the function as it was traced,
 // from a transposed convolution and a sum.
 
 #include <gtest/gtest.h>

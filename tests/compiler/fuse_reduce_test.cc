@@ -168,7 +168,7 @@ std::string difference(const Array& x, const Array& y) {
   return {};
 }
 
-/// Copies, which the next run leaves alone.
+/// Copies, which the next run does not change.
 std::vector<Array> kept(const std::vector<Array>& arrays) {
   std::vector<Array> out;
   for (const Array& array : arrays) {

@@ -1,5 +1,5 @@
-// Linear layers whose weights alone are integers: the numbers of the dequantized weights, up to the
-// rounding of activations to 16 bits, from packed rows.
+// Linear layers of which only the weights are integers: the numbers of the dequantized weights, up
+// to the rounding of activations to 16 bits, from packed rows.
 
 #include <gtest/gtest.h>
 

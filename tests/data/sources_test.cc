@@ -394,7 +394,7 @@ TEST_F(Sources, ConversationsTrainTheAssistantAlone) {
     EXPECT_EQ(sample[2].number(at), 1);
     EXPECT_EQ(sample[3].number(at), static_cast<double>(at));
   }
-  // The second record begins anew, and the last places are padding.
+  // The second record restarts, and the last places are padding.
   EXPECT_EQ(sample[2].number(7), 2);
   EXPECT_EQ(sample[3].number(7), 0);
   EXPECT_EQ(sample[1].number(7), -100);

@@ -224,7 +224,7 @@ TEST_F(TokenData, TheTokenizerIsKeptWithWhatWasFitted) {
             std::string::npos);
   file("model/fitted.json", R"({"version": 1, "fields": [{"name": "x", "tokenizer": "../t"}]})");
   EXPECT_NE(error_of([&] { read_fitted(kept + "/fitted.json"); }, ErrorCode::kModel)
-                .find("'../t' is not a folder beside it"),
+                .find("'../t' is not a folder next to it"),
             std::string::npos);
 }
 

@@ -310,13 +310,13 @@ TEST(Pipeline, AMaskFollowsItsImage) {
     EXPECT_EQ(scene.sample[1].shape(), (Dims{1, 2}));
     EXPECT_EQ(numbers(scene.sample[0]), numbers(scene.sample[1])) << index;
   }
-  // Listed beside the image it moves once, and what does not move pixels leaves it alone.
+  // Listed next to the image it moves once, and what does not move pixels does not change it.
   Scene listed({"mask"});
   flip.probability = 1;
   flip.fields = {"image", "mask"};
   listed.run({flip, brighter});
   EXPECT_EQ(listed.sample[1].number(0), 3);
-  // A mask alone moves alone.
+  // A mask by itself moves by itself.
   Scene alone({"mask"});
   flip.fields = {"mask"};
   alone.run({flip});

@@ -721,7 +721,7 @@ def float_sound(samples, rate=8000):
 
 
 def dataset_files():
-    """Cells of every kind of field behind a byte that chooses the form of the file."""
+    """Cells of every kind of field after a byte that chooses the form of the file."""
     import io
     import tarfile
 

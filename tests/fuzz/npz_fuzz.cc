@@ -1,4 +1,4 @@
-// Any bytes as an NPZ file, and as the NPY file that may stand alone: all arrays are read.
+// Any bytes as an NPZ file, and as the NPY file that may stand by itself: all arrays are read.
 
 #include "formats/npz.h"
 #include "fuzz/fuzz_target.h"

@@ -1,5 +1,6 @@
 // Mutates protobuf messages without their schema: fields are changed, repeated, removed and moved
-// between messages, and the lengths around them stay right. Bytes alone seldom get past the parser.
+// between messages, and the lengths around them stay right. Random bytes seldom get past the
+// parser.
 
 #include <algorithm>
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace {
 
 TEST(SteadyPrediction, AllocatesNothing) {
 #ifdef __SANITIZE_THREAD__
-  set_thread_count(1);  // the threads of this form are made anew for each region
+  set_thread_count(1);  // the threads of this form are made again for each region
 #endif
   const std::string path =
       testing::TempDir() + "/paddle_steady_" + std::to_string(::getpid()) + ".yaml";

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kWords = 3, kLength = 4;
 
-/// Log-probabilities of the tokens behind a sequence, drawn by a number of the row and the
+/// Log-probabilities of the tokens after a sequence, drawn by a number of the row and the
 /// sequence.
 std::vector<double> next_scores(int64_t row, const std::vector<int64_t>& written) {
   uint64_t stream = static_cast<uint64_t>(row) + 1;

@@ -75,7 +75,7 @@ paddle-show "$prefix/share/paddle/models/lenet.yaml" > /dev/null || fail "the in
 paddle train "$prefix/share/paddle/configs/quickstart/digits.yaml" --dry-run > /dev/null ||
   fail "the installed configs"
 
-# The code generator is found beside the library and beside the programs: a warning would say if not.
+# The code generator is found next to the library and next to the programs: a warning would say if not.
 cat > gelu.yaml <<'Y'
 extends: line.yaml
 model: {inputs: {x: "float32[batch, 2]"}, model: [{linear: 64}, {gelu: {}}, {linear: 1}], outputs: [prediction]}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the ONNX project's own test suite, planned, partitioned and node by node, against the
-# lists of known failures beside this file. The onnx wheel is installed into a virtual environment
+# lists of known failures next to this file. The onnx wheel is installed into a virtual environment
 # in the build tree, which needs the network once; without it the test is skipped (77).
 #
 #   onnx_suite.sh [FOLDER OF PROGRAMS] [options of paddle-onnx check]

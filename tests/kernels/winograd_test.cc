@@ -111,7 +111,7 @@ TEST_P(Tiles, MatchDirectSums) {
       {1, 4, 5, 16, 16, 7, 0, 0, 9},
       {1, 60, 61, 16, 16},
       {9, 14, 14, 32, 32},
-      // input planes, kernel planes, and padding in front and behind
+      // input planes, kernel planes, and padding before and after
       {1, 6, 7, 16, 32, 1, 1, 1, 1, 5, 3, 1, 1},
       {2, 9, 5, 32, 16, 1, 0, 2, 1, 4, 2, 0, 0},
       {1, 7, 7, 16, 16, 1, 1, 1, 1, 1, 3, 1, 1},

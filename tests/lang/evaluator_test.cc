@@ -1,4 +1,4 @@
-// Models on types alone: names and sizes of parameters, control flow, chains, errors.
+// Models on types only: names and sizes of parameters, control flow, chains, errors.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Values of expressions on types alone: numbers and lists, text, distributions, indexing.
+// Values of expressions on types only: numbers and lists, text, distributions, indexing.
 
 #include <gtest/gtest.h>
 

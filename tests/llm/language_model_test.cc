@@ -212,7 +212,7 @@ TEST(Adapters, LogitsAreThoseOfPeft) {
     SCOPED_TRACE(model);
     expect_golden(*open(model, Activations::kInt16).model, golden);
   }
-  // Beside blocks of integers: as beside the values that they stand for.
+  // With blocks of integers: as with the values that they stand for.
   const Array tokens = formats::NpzReader(golden).read("tokens");
   const LanguageModel floats = open("llama_q8_0.gguf", Activations::kFloat32),
                       blocks = open("llama_q8_0.gguf", Activations::kInt16);

@@ -1,6 +1,6 @@
 """Writes gemma3 as the text part of a model of text and images: make_text_part.py DATA
 
-tests/llm/data/gemma3_text_part comes from it, with the weights of the folder gemma3 beside one of a vision
+tests/llm/data/gemma3_text_part comes from it, with the weights of the folder gemma3 next to one of a vision
 tower, and without the keys that are the defaults of transformers. Needs the Python package safetensors.
 """
 

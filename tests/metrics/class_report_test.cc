@@ -90,7 +90,7 @@ TEST(ClassReport, CurvesOfBinaryDecisions) {
   EXPECT_NEAR(curves[0].average_precision, g["binary_ap"], 1e-12);
   const auto expect_list = [&](const std::vector<double>& found, const char* name) {
     const auto wanted = g[name].get<std::vector<double>>();
-    // Behind the last positive, scikit-learn's curve of precision ends.
+    // After the last positive, scikit-learn's curve of precision ends.
     ASSERT_GE(found.size(), wanted.size()) << name;
     for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-12) << name << i;
   };

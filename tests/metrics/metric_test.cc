@@ -117,7 +117,7 @@ TEST(Metric, NaNScoresGiveNaN) {
   const Operands data = binary({kNaN, 1, kNaN, -1}, {1, 1, 0, 0});
   for (const char* name : {"auc", "accuracy", "precision", "recall", "f1"})
     EXPECT_TRUE(std::isnan(value(name, {data}))) << name;
-  EXPECT_TRUE(std::isnan(value("auc", {binary({1, 2}, {1, 1})})));  // one class alone
+  EXPECT_TRUE(std::isnan(value("auc", {binary({1, 2}, {1, 1})})));  // one class only
 }
 
 TEST(Metric, PrecisionRecallF1) {

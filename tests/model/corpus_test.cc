@@ -1,4 +1,4 @@
-// The corpus of model files. good/: models beside what PyTorch made of them (make_models.py), run
+// The corpus of model files. good/: models with PyTorch's results (make_models.py), run
 // as paddle-infer runs them. bad/: wrong models, each with its exit status, place and message.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Models of the model language beside what PyTorch makes of them.
+"""Models of the model language with PyTorch's results.
 
 Each case is a model file and a function that computes the same with PyTorch from the same weights.
 Writes good/NAME.yaml (and further files) and good/NAME.npz with the arrays `input.*`, `weight.*`

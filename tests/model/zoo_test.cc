@@ -1,5 +1,5 @@
-// The models of models/ and models/vision/ beside PyTorch's: weights under PyTorch's names go
-// through the committed rules, the model runs on them, and its ONNX file agrees with it.
+// The models of models/ and models/vision/ compared with PyTorch's: weights under PyTorch's names
+// go through the committed rules, the model runs on them, and its ONNX file agrees with it.
 // make_zoo.py wrote zoo/*.npz.
 #include <gtest/gtest.h>
 

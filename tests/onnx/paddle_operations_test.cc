@@ -275,7 +275,7 @@ TEST(PaddleOperations, SamePaddingIgnoresDilations) {
         PirProgram::attribute("padding_algorithm", R"("0.a_str")", R"("SAME")")};
   };
   p.fetch(p.op("conv2d", {x, filter}, attributes("[1,1]"), "f32", "[1,1,4,4]"), "f32", "[1,1,4,4]");
-  // Transposed: the padding of a convolution of 4 by 3 with stride 2, one cell behind each axis.
+  // Transposed: the padding of a convolution of 4 by 3 with stride 2, one cell after each axis.
   p.fetch(p.op("conv2d_transpose", {x, filter}, attributes("[2,2]"), "f32", "[1,1,8,8]"), "f32",
           "[1,1,8,8]");
   const auto out = run(p.write("same"), {floats(std::vector<float>(16, 1), {1, 1, 4, 4}),

@@ -7,7 +7,7 @@ numpy and scipy. Run it in any folder:
 
     python make_cases.py [FAMILY...]
 
-A family is a function `cases_FAMILY` of the modules cases_*.py beside this file; it adds cases to a
+A family is a function `cases_FAMILY` of the modules cases_*.py next to this file; it adds cases to a
 Table. Calls that PaddlePaddle rejects are skipped and listed, unless they are marked as errors.
 """
 

@@ -17,7 +17,7 @@ namespace {
 
 TEST(SteadyStep, AllocatesNothing) {
 #ifdef __SANITIZE_THREAD__
-  set_thread_count(1);  // the threads of this form are made anew for each region
+  set_thread_count(1);  // the threads of this form are made again for each region
 #endif
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("f");

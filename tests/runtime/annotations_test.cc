@@ -166,7 +166,7 @@ TEST(Annotations, RandomModulesReadBackTheSame) {
     EXPECT_EQ(again.states[0].placement, module.states[0].placement);
     EXPECT_EQ(again.parameters[0].trainable, module.parameters[0].trainable);
     EXPECT_EQ(again.parameters[0].scope, module.parameters[0].scope);
-    const std::string second = ir::print(again);  // values are numbered anew
+    const std::string second = ir::print(again);  // values are renumbered
     EXPECT_EQ(ir::print(ir::parse(second, "test.txt")), second);
 
     // A copy has them all, and a replay under an interpreter that changes nothing.

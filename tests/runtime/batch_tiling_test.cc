@@ -117,7 +117,7 @@ Array values(const Dims& shape, double scale) {
 }
 
 /// Residual blocks as they look before the passes. %8, %12 and the input are read again by what
-/// stands behind; the last lines mix the images.
+/// follows; the last lines mix the images.
 const char* const kNet =
     "    %4 = conv2d(%0, %1, %3) {padding = 1} : float32[batch, 16, 10, 6]\n"
     "    %5 = relu(%4) : float32[batch, 16, 10, 6]\n"

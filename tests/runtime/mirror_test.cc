@@ -258,7 +258,7 @@ TEST(Mirror, ErrorsOfKernelsHaveTheirLocation) {
 }
 
 // A state that counts runs, and an input of the host that differs from run to run. Reading what a
-// run returned computes nothing of the runs behind it.
+// run returned computes nothing of the runs after it.
 TEST(Mirror, StartedRunsGoOnWhileTheHostReads) {
   const Device device = mirror();
   auto function = std::make_shared<ir::Function>("f");
@@ -278,7 +278,7 @@ TEST(Mirror, StartedRunsGoOnWhileTheHostReads) {
   std::vector<float> found, wanted;
   float sum = 1;
   for (int run = 0; run < 9; ++run) {
-    x.data<float>()[0] = static_cast<float>(run);  // read by the run that is started next alone
+    x.data<float>()[0] = static_cast<float>(run);  // read by the run that is started next only
     started.push_back(executable->start({x, state}));
     sum = 2 * sum + static_cast<float>(run);
     wanted.push_back(sum);

@@ -45,7 +45,7 @@ TEST(ModuleText, RoundTrip) {
   const std::string text = ir::print(module);
   const ir::Module again = ir::parse(text, "test.txt");
   ir::verify(again);
-  // Numbers of values are given anew, so the third text must equal the second.
+  // Numbers of values are given again, so the third text must equal the second.
   const std::string second = ir::print(again);
   EXPECT_EQ(ir::print(ir::parse(second, "test.txt")), second);
   EXPECT_NE(text.find("batch"), std::string::npos);

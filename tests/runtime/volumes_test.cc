@@ -83,7 +83,7 @@ std::shared_ptr<ir::Function> compiled(const char* text, const std::vector<Array
   return module.functions[0];
 }
 
-/// Results for one input of these dims beside a batch, also in plans for one run and with fewer
+/// Results for one input of these dims next to a batch, also in plans for one run and with fewer
 /// multiplications, are those of the function as it was.
 void expect_the_same(const char* text, const std::vector<Array>& given, const Dims& shape) {
   const auto with = [](bool winograd, bool skip_prepack) {

@@ -118,7 +118,7 @@ TEST_P(Texts, StepsThatReadPromptsFillTheirPlan) {
   const auto running = job(prompt(0, 4, 9), 30, false);
   ASSERT_TRUE(shared->submit({running}));
   ASSERT_TRUE(shared->step());
-  for (const int64_t length : {31, 32}) {  // beside the running text, in plans of 32 rows
+  for (const int64_t length : {31, 32}) {  // with the running sequence, in plans of 32 rows
     const auto second = job(prompt(0, length, 11 + length), 1);
     ASSERT_TRUE(shared->submit({second}));
     int64_t steps = 0;

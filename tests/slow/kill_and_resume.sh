@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs that are killed at random moments, also while a checkpoint is written, and resumed until they
-# end, have the weights of runs that were left alone, bit for bit: a convolutional net with dropout,
+# end, have the weights of uninterrupted runs, bit for bit: a convolutional net with dropout,
 # augmentation, two loader workers and accumulation, a character GPT, and DeepFM with row-sparse
 # tables. KILLS (default 24) and SEED choose how often and when.
 set -euo pipefail

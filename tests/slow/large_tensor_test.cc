@@ -103,7 +103,7 @@ TEST_F(LargeTensors, Reductions) {
   const Tensor x(values_);
   EXPECT_EQ(ops::sum(x, std::nullopt, DType::kI64).array().number(0), static_cast<double>(total_));
   EXPECT_EQ(ops::max(x).array().number(0), 255);
-  // A unique largest element behind place 2^31.
+  // A unique largest element after place 2^31.
   auto* const data = values_.data<uint8_t>();
   constexpr int64_t kPlace = (int64_t{1} << 31) + 4321;
   for (int64_t i = 0; i < kSize; ++i) data[i] = std::min<uint8_t>(data[i], 254);

@@ -1,5 +1,5 @@
 #pragma once
-// Runs models of the language on types alone, for the tests of tests/lang.
+// Runs models of the language on types only, for the tests of tests/lang.
 
 #include <gtest/gtest.h>
 

@@ -50,7 +50,7 @@ struct Compiled {
   Array result;
 };
 
-/// The function of one input, traced for any batch and compiled; `exact` leaves the integers alone.
+/// The function of one input, traced for any batch and compiled; `exact` leaves the integers only.
 inline Compiled compiled(const Body& body, const Array& x, bool exact) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("main");

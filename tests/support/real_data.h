@@ -1,5 +1,5 @@
 #pragma once
-// Where tests find real data: PADDLE_TEST_DATA, or ../shared/data beside the project. Tests that
+// Where tests find real data: PADDLE_TEST_DATA, or ../shared/data next to the project. Tests that
 // need a file which is absent skip, saying so:
 //
 //   const auto path = real_data("text/tinyshakespeare.txt");

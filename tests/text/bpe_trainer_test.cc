@@ -111,7 +111,7 @@ TEST(Sections, IdsAreThoseOfTheWholeText) {
 TEST(Sections, CharactersStayWhole) {
   const std::string text = "äöü";  // two bytes each, no white space
   EXPECT_EQ(section_length(text, 3), 2U);
-  EXPECT_EQ(section_length("abc def gh, ij", 12), 7U);  // not behind the comma
+  EXPECT_EQ(section_length("abc def gh, ij", 12), 7U);  // not after the comma
   EXPECT_EQ(section_length("abc", 3), 3U);
   EXPECT_EQ(section_length(std::string(9, '\x80'), 4), 1U);
 }

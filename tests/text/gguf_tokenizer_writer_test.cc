@@ -35,7 +35,7 @@ class GgufTokenizers : public testing::Test {
   std::string folder_of(const std::string& file) {
     return folder_with(nlohmann::json::parse(std::ifstream(kData + file)));
   }
-  /// The file without tokens that depend on the text beside them.
+  /// The file without tokens that depend on the text next to them.
   static nlohmann::json plain(const std::string& file) {
     auto tree = nlohmann::json::parse(std::ifstream(kData + file));
     auto& added = tree["added_tokens"];

@@ -211,7 +211,7 @@ TEST(Tokenizer, BertKeepsUnassignedCharacters) {
     EXPECT_EQ(bert.encode(text), both) << text;
 }
 
-// A text that continues another one: what is streamed behind any beginning is the rest of the
+// A text that continues another one: what is streamed after any beginning is the rest of the
 // whole, and the bytes of single tokens are those of the text.
 TEST(Tokenizer, ContinuationsAndTokensAreThoseOfTheWhole) {
   for (const char* file : {"llama2.json", "gpt2.json", "llama3.json", "spm_bpe.model",

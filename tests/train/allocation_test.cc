@@ -32,7 +32,7 @@ StepDefinition definition() {
 
 TEST(SteadyTraining, AllocatesNothing) {
 #ifdef __SANITIZE_THREAD__
-  set_thread_count(1);  // the threads of this form are made anew for each region
+  set_thread_count(1);  // the threads of this form are made again for each region
 #endif
   program::ParameterStore store;
   Session session(std::make_shared<Step>(definition()),

@@ -128,7 +128,7 @@ TEST(AveragedNorms, LeaveTrainingAlone) {
   // Until the average begins, a checkpoint has the statistics of training.
   EXPECT_EQ(read_file(plain + "/checkpoints/18/model.safetensors", 1 << 20),
             read_file(averaged + "/checkpoints/18/model.safetensors", 1 << 20));
-  // From then on, those of training are beside the optimizer's states.
+  // From then on, those of training are next to the optimizer's states.
   const formats::SafetensorsReader trained(plain + "/checkpoints/27/model.safetensors"),
       weights(averaged + "/checkpoints/27/model.safetensors"),
       states(averaged + "/checkpoints/27/optimizer.safetensors");

@@ -395,7 +395,7 @@ TEST(GradientScales, FollowTheNorms) {
 
 /// The operations of a clipped AdamW update of `p` [24, 32] by a product's gradient, in 16 bits
 /// under loss scaling, after the passes: each line that gives a value of the gradient's shape, and
-/// the one behind the product.
+/// the one after the product.
 struct Written {
   std::vector<std::string> operations;
   std::string behind_product;

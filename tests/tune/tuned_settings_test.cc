@@ -52,7 +52,7 @@ TEST_F(TunedFile, StatesSettingsOfAModel) {
   EXPECT_EQ(s.streams, 2);
   EXPECT_EQ(s.batch, 32);
   EXPECT_EQ(s.precision, "bfloat16");
-  EXPECT_EQ(s.kernels, fs::absolute(folder_ / "kernels.txt").string());  // beside the file
+  EXPECT_EQ(s.kernels, fs::absolute(folder_ / "kernels.txt").string());  // next to the file
   EXPECT_FALSE(s.codegen);
   EXPECT_TRUE(s.batch_tiling);
   EXPECT_FALSE(s.winograd);

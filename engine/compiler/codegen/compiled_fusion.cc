@@ -24,7 +24,7 @@ using cpu::StridedReader;
 
 constexpr size_t kBufferBytes = 16 * 1024;  // packed operands, in the first-level cache
 constexpr size_t kReducedBytes =
-    16 * 1024;  // values that are reduced after the code has run, likewise
+    16 * 1024;  // values that are reduced after the code has run, in the same way
 constexpr size_t kMaxPointers = 64;
 /// Elements that the code reduces at a time, and the shortest rows that it reduces; shorter ones
 /// are reduced after it has run.

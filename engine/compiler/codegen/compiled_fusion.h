@@ -12,7 +12,7 @@ class Compiler;
 /// A backend for fusion groups. Declines requests that do not allow compilation, groups that the
 /// generator does not support, and those too small to gain.
 std::unique_ptr<Kernel> prepare_compiled_group(const FusedRequest& request);
-/// Likewise with the given compiler and without a lower bound on the size.
+/// The same with the given compiler and without a lower bound on the size.
 std::unique_ptr<Kernel> prepare_compiled_group(const FusedRequest& request, Compiler& compiler);
 
 /// Why groups could not be compiled in this process, once; afterwards, and if they could, "".

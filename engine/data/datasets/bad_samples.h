@@ -11,7 +11,7 @@ namespace paddle::data {
 
 /// Makes datasets keep samples with these faults: boxes outside of their image are left out, mask
 /// values that are not listed become -100 (no class), and an empty cell is a category of its own.
-/// Categories for which `missing` is stated are left alone. False if the data has no such fields.
+/// Categories for which `missing` is stated are unchanged. False if the data has no such fields.
 bool keep_bad_samples(DatasetOptions& options);
 /// Makes datasets leave out the records that a sample is made of and that cannot be used.
 void skip_bad_records(DatasetOptions& options);

@@ -1,5 +1,5 @@
 // Conversations and instructions as samples of a language model: tokens, targets of the
-// assistant's words alone, and several records in one sample that do not see each other.
+// assistant's words only, and several records in one sample that do not see each other.
 
 #include <algorithm>
 #include <filesystem>
@@ -245,7 +245,7 @@ class ChatDataset final : public Dataset {
                 place);
   }
 
-  /// The inputs of a record: its last token is a target alone.
+  /// The inputs of a record: its last token is a target only.
   int64_t length_of_record(const Conversation& record) const {
     return std::min(options_.context, static_cast<int64_t>(record.tokens.size()) - 1);
   }

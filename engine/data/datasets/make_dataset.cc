@@ -123,7 +123,7 @@ DatasetPtr make_dataset(const DatasetOptions& options) {
                       std::holds_alternative<TokensOptions>(options.source) ||
                       std::holds_alternative<SeriesOptions>(options.source);
   if (is_cut && splits_by_samples(options))
-    fail(ErrorCode::kConfig, kind_of(options), ": windows can be split by shares in order alone");
+    fail(ErrorCode::kConfig, kind_of(options), ": windows can only be split by shares in order");
   std::shared_ptr<LearningDataset> learner;
   DatasetPtr whole = std::visit(
       Overloaded{[](const DigitsOptions& o) { return make_digits(o); },

@@ -79,7 +79,7 @@ class SeriesDataset final : public Dataset {
       const bool is_known = fields_[static_cast<size_t>(field)].name == "known";
       column = str(", column '",
                    columns_[is_known ? columns_.size() - options_.known.size() + c : c], "'");
-    } else if (options_.forecasts) {  // that behind which the forecast begins
+    } else if (options_.forecasts) {  // that after which the forecast begins
       row += options_.history - 1;
       if (!options_.group.empty())
         column = str(", ", options_.group, " '", printable(series_[window.series].name), "'");
@@ -240,7 +240,7 @@ class SeriesDataset final : public Dataset {
     fail(ErrorCode::kData, records_->paths()[0], ": column '", options_.time, "' has no times");
   }
 
-  /// For each series the rows up to its last one that has targets. Rows behind it give what is
+  /// For each series the rows up to its last one that has targets. Rows after it give what is
   /// known of the future.
   void lay_last_windows() {
     for (size_t s = 0; s < series_.size(); ++s) {
@@ -267,7 +267,7 @@ class SeriesDataset final : public Dataset {
   void check_future(const Series& each, int64_t begin, const std::string& name) const {
     if (each.end - begin < options_.horizon)
       fail(ErrorCode::kData, records_->paths()[0], ": ", name, " has ", each.end - begin,
-           " rows behind the last value, ", options_.horizon, " are needed for what is known of ",
+           " rows after the last value, ", options_.horizon, " are needed for what is known of ",
            "the future (", join(options_.known, ", "), "); leave their other cells empty");
     for (int64_t r = begin; r < begin + options_.horizon; ++r)
       for (size_t c = columns_.size() - options_.known.size(); c < columns_.size(); ++c)

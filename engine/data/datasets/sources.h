@@ -1,5 +1,5 @@
 #pragma once
-// The kinds of dataset behind make_dataset, one function each. Range and split are applied by
+// The kinds of dataset of make_dataset, one function each. Range and split are applied by
 // make_dataset, except for text, tokens and series, which are cut before windows are laid over
 // them.
 

@@ -83,7 +83,7 @@ std::shared_ptr<const TokenRow> shared_row(const TextOptions& options,
   return row;
 }
 
-/// The id of the token behind each document, if there are documents.
+/// The id of the token after each document, if there are documents.
 std::optional<int64_t> end_token_of(const TextOptions& options, const TextTokenizer& tokenizer) {
   if (options.documents == TextDocuments::kNone) return std::nullopt;
   const auto& own = tokenizer.tokenizer();

@@ -219,7 +219,7 @@ void BatchMaker::make_mixed(Batch& batch, const BatchPlaces& places, Workspace& 
 }
 
 /// Puts samples into arrays. Fields that are padded become as long as the longest of them, zeros
-/// behind shorter ones, and get their masks.
+/// after shorter ones, and get their masks.
 void BatchMaker::store_together(Batch& batch, const std::vector<Sample>& samples) {
   const auto rows = static_cast<int64_t>(samples.size());
   std::vector<Dims> shapes;

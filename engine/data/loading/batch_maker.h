@@ -1,6 +1,6 @@
 #pragma once
 // Batches of samples: read, transformed, mixed, padded and put together. What a batch holds depends
-// on the dataset, the options and its place in the epoch alone. Used by many threads at once.
+// on the dataset, the options and its place in the epoch only. Used by many threads at once.
 
 #include <atomic>
 #include <functional>
@@ -15,7 +15,7 @@ namespace paddle::data {
 
 /// The places of a batch in the order of an epoch.
 struct BatchPlaces {
-  LoaderPosition from, next;  ///< of its first sample, and of the batch behind it
+  LoaderPosition from, next;  ///< of its first sample, and of the batch after it
   int64_t end = 0;            ///< place after the last sample
   bool last_of_epoch = false;
 };

@@ -1,6 +1,6 @@
 #pragma once
 // The order of the samples of an epoch: as they are, shuffled, drawn with weights, or shuffled with
-// samples of similar lengths side by side. It depends on the options and the epoch alone, and any
+// samples of similar lengths side by side. It depends only on the options and the epoch, and any
 // part of it is computed without the parts before it. Used by many threads at once.
 
 #include <cstdint>

@@ -149,7 +149,7 @@ void BatchPipeline::apply(std::vector<Sample>& samples, std::span<const int64_t>
   std::vector<bool> is_mixed(count);
   for (const Stage& stage : stages_) {
     const Random random(context.seed, stage.stream, context.epoch);
-    // Numbers of samples begin at multiples of 4096; those of batches are behind all of them.
+    // Numbers of samples begin at multiples of 4096; those of batches are after all of them.
     const uint64_t batch_at = (uint64_t{1} << 62) + static_cast<uint64_t>(first) * 4;
     const auto other = [&](size_t i, uint64_t which) -> size_t {
       const uint64_t shift = 1 + random.below(batch_at + which, count - 1);

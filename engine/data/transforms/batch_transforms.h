@@ -1,6 +1,6 @@
 #pragma once
 // Transforms that mix the samples of a batch: mixup, CutMix and mosaic. They come after the
-// transforms of single samples and run in training alone. What a sample becomes is a function of
+// transforms of single samples and run in training only. What a sample becomes is a function of
 // (seed, epoch, the samples of its batch): neither threads nor ranks change it.
 
 #include <optional>

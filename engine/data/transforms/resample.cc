@@ -22,7 +22,7 @@ struct Taps {
     for (const Pixel& pixel : pixels) out = std::max(out, pixel.count);
     return out;
   }
-  /// Gives every pixel `count` inputs, with zero weights behind its own.
+  /// Gives every pixel `count` inputs, with zero weights after its own.
   void pad_to(size_t count) {
     std::vector<float> padded(pixels.size() * count);
     for (size_t i = 0; i < pixels.size(); ++i) {

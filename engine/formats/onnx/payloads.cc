@@ -113,7 +113,7 @@ class Slimmer {
   void append(std::string& out, std::string_view more) const {
     if (out.size() + more.size() > kMaxSlim)
       fail(ErrorCode::kModel, path_, ": holds more than ", human_bytes(kMaxSlim),
-           " beside the tensors' raw data");
+           " in addition to the tensors' raw data");
     out += more;
   }
   uint64_t varint(size_t& at, size_t end) const {

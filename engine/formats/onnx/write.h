@@ -1,6 +1,6 @@
 #pragma once
 // Writes ONNX models: the file is streamed, so memory does not grow with the weights, and its bytes
-// depend on the model alone.
+// depend only on the model.
 
 #include <cstdint>
 #include <functional>
@@ -15,7 +15,7 @@ namespace paddle::formats::onnx {
 
 struct WriteOptions {
   enum class External { kAuto, kAlways, kNever };
-  /// Whether weights go into `FILE.data` beside the file; kAuto: only when the model would exceed
+  /// Whether weights go into `FILE.data` next to the file; kAuto: only when the model would exceed
   /// the 2 GiB that a protobuf message may have.
   External external = External::kAuto;
   /// The value of a weight, for initializers whose arrays only have a type and a shape (ModelFile);
@@ -36,12 +36,12 @@ uint64_t encoded_bytes(const Model& model);
 /// Whether it is too large for one file.
 bool needs_external_data(const Model& model);
 
-/// Writes beside the path and renames, so that a previous file stays whole until the new one is.
+/// Writes next to the path and renames, so that a previous file stays whole until the new one is.
 /// kUsage if the model needs external data and may not have it; kDevice with path and cause if the
 /// disk rejects.
 WrittenModel write_model(const Model& model, const std::string& path, const WriteOptions& options);
 
-/// A model that is written beside others of the same weights.
+/// A model that is written next to others with the same weights.
 struct ModelFile {
   const Model* model = nullptr;
   std::string path;
@@ -54,7 +54,7 @@ struct ModelFile {
 /// gives them external data if one of them needs it.
 std::vector<WrittenModel> write_models(std::span<const ModelFile> files,
                                        const std::string& data_path, const WriteOptions& options);
-/// Writes models with external data again, as they are beside a data file of another name, which
+/// Writes models with external data again, as they are next to a data file of another name, which
 /// is not written.
 void write_without_data(std::span<const ModelFile> files, const std::string& data_path,
                         const WriteOptions& options);

@@ -438,7 +438,7 @@ class ParquetReader::Decoder {
 
   /// Adds the values of a page; cells without one get a place, too.
   void append(ParquetCells& cells, const std::vector<bool>& present, int64_t count) {
-    // Texts of the page itself come behind those of all before.
+    // Texts of the page itself come after those of all before.
     const auto shift = cells.texts_.empty() ? 0 : static_cast<int64_t>(out_.texts_.size());
     for (std::string& text : cells.texts_) out_.texts_.push_back(std::move(text));
     size_t next = 0;
@@ -532,7 +532,7 @@ void ParquetReader::read_footer() {
     });
     return true;
   });
-  // The elements behind the root, in order, with the numbers of children that are still to come.
+  // The elements after the root, in order, with the numbers of children that are still to come.
   if (schema.empty()) damaged("there is no schema");
   std::vector<std::pair<int64_t, bool>> open = {{schema[0].children, false}};
   std::string outermost;  // the column of the table that a leaf is part of

@@ -65,7 +65,7 @@ class Reader {
   const Value& read();
   /// References to what is outside of the pickles, in their order.
   const std::vector<const Value*>& references() const { return references_; }
-  /// Behind the last pickle that was read.
+  /// After the last pickle that was read.
   size_t position() const { return at_; }
 
  private:

@@ -389,7 +389,7 @@ std::optional<StorageId> storage_id(const Value& id) {
 
 }  // namespace
 
-/// Tensors of an archive: storages are entries beside the pickle.
+/// Tensors of an archive: storages are entries next to the pickle.
 class WeightFile::Archive final : public Collector {
  public:
   Archive(WeightFile& file, const std::string& folder) : Collector(file) {

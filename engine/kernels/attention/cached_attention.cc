@@ -1,5 +1,5 @@
 // Caches of keys and values, and attention to them. A token's result depends on its query and on
-// the keys and values of its sequence alone: not on the tokens that are computed beside it.
+// the keys and values of its sequence only: not on the tokens that are computed with it.
 
 #include <algorithm>
 #include <cmath>

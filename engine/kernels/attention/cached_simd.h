@@ -1,6 +1,6 @@
 #pragma once
 // Vector loops of attention to cached keys and values (cached_attention.cc). Sums of a row are made
-// in the same order whatever rows are computed beside it.
+// in the same order whatever rows are computed with it.
 
 #include <cstddef>
 #include <cstdint>

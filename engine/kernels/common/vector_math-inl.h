@@ -174,7 +174,7 @@ HWY_INLINE V v_sigmoid(V x) {
 template <class V>
 HWY_INLINE V v_softplus(V x) {
   const V zero = hn::Zero(hn::DFromV<V>());
-  // The addition propagates NaN, which Max alone might drop.
+  // The addition propagates NaN, which Max by itself might drop.
   return hn::Add(hn::IfThenElse(hn::Gt(zero, x), zero, x), v_log1p(v_exp(hn::Neg(hn::Abs(x)))));
 }
 

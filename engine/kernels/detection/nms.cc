@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> selection_kernel(const KernelRequest& request) {
       for (int64_t at = begin; at < end; ++at) {
         const T* const score = scores + at * count;
         const T* const own = boxes.data() + at / classes * count * 4;
-        // Without branches: each candidate is written, and kept if the next one goes behind it.
+        // Without branches: each candidate is written, and kept if the next one goes after it.
         order.resize(static_cast<size_t>(count));
         size_t candidates = 0;
         for (int64_t i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels whose result depends on the places of its elements alone: ranges and random numbers.
+// Kernels whose result depends only on the places of its elements: ranges and random numbers.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Random tensors. A random element is a function of (seed, stream, step, element index) alone.
+// Random tensors. A random element is a function of (seed, stream, step, element index) only.
 
 #include <algorithm>
 #include <cmath>
@@ -57,7 +57,7 @@ class RandomPart {
       random_words(random_, place, count, out + at);
     });
   }
-  /// Random::bits64 likewise.
+  /// Random::bits64 in the same way.
   void bits64(int64_t first, int64_t n, uint64_t* out) const {
     for_each_run(first, n, [&](uint64_t place, int64_t at, int64_t count) {
       uint32_t words[2 * kFillBlock];
@@ -65,7 +65,7 @@ class RandomPart {
       std::memcpy(out + at, words, static_cast<size_t>(count) * sizeof *out);
     });
   }
-  /// mean + deviation * Random::normal likewise.
+  /// mean + deviation * Random::normal in the same way.
   void normals(int64_t first, int64_t n, double mean, double deviation, double* out) const {
     for_each_run(first, n, [&](uint64_t place, int64_t at, int64_t count) {
       random_normals(random_, place, count, mean, deviation, out + at);

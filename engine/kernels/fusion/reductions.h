@@ -1,6 +1,6 @@
 #pragma once
 // Reductions at the end of a fusion group: elements are folded while they are in the L1 cache. The
-// additions happen in the same order, so with the same bits, as in a reduction alone (reduce.h).
+// additions happen in the same order, so with the same bits, as in a separate reduction (reduce.h).
 // The executor of the group (interpreter or machine code) computes the elements, and may fold them
 // itself.
 

@@ -59,16 +59,16 @@ class Lapack {
   /// kData if the iteration does not converge. The elements of x must be finite, here and in eigh
   /// and eig.
   Svd<T> svd(ColumnMatrix<T> x) const;
-  /// The values alone.
+  /// The values only.
   std::vector<Real<T>> singular_values(ColumnMatrix<T> x) const;
   /// Eigenvalues in ascending order of the Hermitian matrix with the lower triangle of x, which
   /// becomes its vectors. kData if the iteration does not converge.
   std::vector<Real<T>> eigh(ColumnMatrix<T>& x) const;
-  /// The eigenvalues alone.
+  /// The eigenvalues only.
   std::vector<Real<T>> eigvalsh(ColumnMatrix<T> x) const;
   /// Eigenvalues and right eigenvectors. kData if the iteration does not converge.
   Eig<T> eig(ColumnMatrix<T> x) const;
-  /// The eigenvalues alone.
+  /// The eigenvalues only.
   std::vector<std::complex<Real<T>>> eigvals(ColumnMatrix<T> x) const;
   /// x = q r; q has `width` columns, min(rows, columns) or rows.
   Qr<T> qr(ColumnMatrix<T> x, int64_t width) const;

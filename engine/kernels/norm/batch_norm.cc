@@ -1,4 +1,4 @@
-// Batch normalization and its gradient, complete and as statistics alone (compiled functions call
+// Batch normalization and its gradient, complete and as statistics only (compiled functions call
 // the latter before a fused elementwise chain). Sums are kept in f64; 16-bit floats are computed in
 // f32. With channels first, the planes of a channel are contiguous runs and channels are
 // independent; with channels last, rows of channels are summed in blocks.
@@ -101,7 +101,7 @@ int64_t channel_grain(const Channels& s) {
 
 // --- channels last ---
 
-/// Rows are split into chunks, whose number depends on the shape alone, so that sums do not depend
+/// Rows are split into chunks, whose number depends only on the shape, so that sums do not depend
 /// on the number of threads. Each chunk has two f64 sums per channel, the same for one block of
 /// rows in C, and a block of each tensor in C.
 template <class T>

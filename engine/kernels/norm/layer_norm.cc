@@ -77,7 +77,7 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
   const DType grad_type = request.operands[0].dtype,
               weight_type = dtype_or(request, 4, dtype_of<C>());
   const size_t vector = row_buffer_bytes(n, sizeof(C));
-  // Sums over rows are taken in chunks, whose number depends on the shape alone.
+  // Sums over rows are taken in chunks, whose number depends only on the shape.
   const int64_t chunks = std::clamp<int64_t>(rows / 16, 1, kRowWorkers);
   const size_t each = 5 * vector;  // dweight, dbias, scaled gradient, gradient, x
   return make_kernel(

@@ -85,7 +85,7 @@ class PackedMatmul final : public Kernel {
       reader_.read(weight + (row + i) * row_bytes_, first, count, to + i * count);
   }
 
-  /// c[m, n] += a b; the workspace lies behind the unpacked weights.
+  /// c[m, n] += a b; the workspace lies after the unpacked weights.
   void add_product(int64_t n, int64_t k, MatrixView<float> a, MatrixView<float> b, float* c,
                    int64_t c_row, float* unpacked) const {
     void* const workspace = reinterpret_cast<std::byte*>(unpacked) + unpacked_bytes_;

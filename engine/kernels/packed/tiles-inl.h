@@ -1,7 +1,7 @@
 // Products of rows with panels, over the vectors V of an instruction set: 16 floats, 16 int32 sums,
 // or 64 bytes. V::Products sums V::kRun products of bytes in the way that is fastest for the range
 // of the weights; these sums are exact. The sums of a row are made in the same order whatever rows
-// are beside it. Included once in each of the files that define V.
+// are next to it. Included once in each of the files that define V.
 
 namespace paddle::cpu {
 namespace {

@@ -50,7 +50,7 @@ void update_max(const T* x, int64_t stride, int64_t n, int32_t first, int32_t st
   }
 }
 
-/// The place of an axis that is nearest to one beside it; 0 of an empty axis.
+/// The place of an axis that is nearest to one next to it; 0 of an empty axis.
 int64_t nearest_place(int64_t place, int64_t size) {
   return std::max<int64_t>(0, std::min(place, size - 1));
 }
@@ -63,7 +63,7 @@ void max_pool_rows(const PoolShape& s, const T* input, T* output, int32_t* indic
   const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, CompareType<T>* value,
                        int32_t* index) {
     const int64_t h0 = r * s.stride_height - s.top, w0 = c0 * s.stride_width - s.left;
-    // The first element of each window; for windows in padding alone the nearest element.
+    // The first element of each window; for windows in padding only the nearest element.
     for (int64_t c = 0; c < n; ++c) {
       value[c] = lowest<CompareType<T>>();
       if constexpr (kWithIndices)

@@ -146,7 +146,7 @@ std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
                                                      ? dnnl::matmul::desc(x, any_weight, bias, y)
                                                      : dnnl::matmul::desc(x, any_weight, y),
                                                  attributes, cpu_engine(), true);
-  // Some epilogues, such as a residual behind a scale of the step, leave it only plain loops.
+  // Some epilogues, such as a residual after a scale of the step, leave it only plain loops.
   if (!description || is_reference(description.impl_info_str())) return nullptr;
 
   const MemoryRef w =

@@ -1,6 +1,6 @@
 #pragma once
 // Reductions over any axes of a contiguous tensor. The order of additions depends on the shape
-// alone: not on the number of threads, and not on whether elements are read from memory or computed
+// only: not on the number of threads, and not on whether elements are read from memory or computed
 // by a fusion group (fusion/reductions.h).
 
 #include <algorithm>

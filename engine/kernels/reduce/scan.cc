@@ -92,7 +92,7 @@ struct ExtremumProblem {
   DType result_type() const { return request.results[0].dtype; }
 };
 
-/// With fewer columns beside each other, each is a row of its own.
+/// With fewer columns in parallel, each is a row of its own.
 constexpr int64_t kFewColumns = 16;
 
 double extremum_columns_speedup(const ExtremumProblem& p) {

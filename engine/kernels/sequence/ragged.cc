@@ -1,4 +1,4 @@
-// Indices of sequences that are stored one behind another.
+// Indices of sequences that are stored one after another.
 
 #include <algorithm>
 

@@ -17,7 +17,7 @@ Changes changes_of(const Expr& expr);
 bool holds_call(const Expr& expr);
 /// A `return`, or a `break` or `continue` that leaves these statements; null if there is none.
 const Stmt* find_jump(const std::vector<Stmt>& statements, bool in_loop = false);
-/// Whether what stands after this `if` belongs to one of its sides alone, because all others jump.
+/// Whether what stands after this `if` belongs to one of its sides only, because all others jump.
 bool other_branches_jump(const Stmt& statement);
 
 }  // namespace paddle::lang

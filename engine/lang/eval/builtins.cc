@@ -91,7 +91,7 @@ Value extremum(const std::string& name, const ValueList& args) {
   for (const Value& value : values) {
     if (best.is_dim() || value.is_dim()) {
       if (!(value.is_integer() || value.is_dim()) || !(best.is_integer() || best.is_dim())) {
-        reject_value(name, "integers beside a dim", value.is_dim() ? best : value);
+        reject_value(name, "integers with a dim", value.is_dim() ? best : value);
       }
       const Dim a = best.is_dim() ? *best.get<Dim>() : Dim(best.integer());
       const Dim b = value.is_dim() ? *value.get<Dim>() : Dim(value.integer());

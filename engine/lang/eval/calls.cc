@@ -60,7 +60,7 @@ std::optional<Callable> Evaluation::find_callable(const std::string& name,
   const Op* op = find_op(name);
   if (program_ && frame.sees_program) {
     const Block* block = program_->find_block(name, frame.file);
-    // A block named like an operation wins in its own file alone.
+    // A block named like an operation wins in only its own file.
     if (block && (!op || block->file == frame.file)) return Callable{name, nullptr, block, nullptr};
   }
   if (is_builtin(name)) return Callable{name, nullptr, nullptr, nullptr};

@@ -1,5 +1,5 @@
 // `if` and conditional expressions on tensors: they become control flow of the interpreter. What a
-// side changes is found in the text, its kind by a run on types alone, and the values are carried
+// side changes is found in the text, its kind by a run on types only, and the values are carried
 // as flat lists of tensors. A side that jumps away (`return`, `break`, `continue`) leaves the
 // number of its flow in a tensor, and what follows runs where that is 0.
 #include <algorithm>

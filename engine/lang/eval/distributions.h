@@ -2,7 +2,7 @@
 // Probability distributions in the language: `normal(0, 1).log_prob(x)`. Names that are also random
 // operations (normal, bernoulli, poisson, binomial) still draw a tensor, which knows what it was
 // drawn from; the other names, and parameters given by the names of the distribution, make a
-// distribution alone. Not for use outside the room.
+// distribution only. Not for use outside the room.
 
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ std::optional<Value> call_distribution(Evaluation& evaluation, const Callable& t
 std::optional<Value> call_distribution_method(Evaluation& evaluation, const Value& base,
                                               const std::string& name, Arguments& arguments,
                                               const Site& site, Frame& frame);
-/// `base.name`, likewise.
+/// `base.name`, in the same way.
 std::optional<Value> distribution_attribute(Evaluation& evaluation, const Value& base,
                                             const std::string& name, const SourcePosition& where);
 

@@ -47,7 +47,7 @@ bool is_free_name(const Program& program, const Expr& entry) {
   return entry.kind == ExprKind::kName && !program.find_param(entry.text);
 }
 
-/// Gives each dim that stands alone the size that the input has, and checks the rest.
+/// Gives each dim that stands by itself the size that the input has, and checks the rest.
 void bind_inputs(Evaluation& evaluation, const Program& program, const EntryPoint& entry,
                  const Tensors& inputs) {
   const auto reject = [&](const Input& input, const std::string& message) {
@@ -220,7 +220,7 @@ std::vector<NamedTensor> run_entry(const Program& program, const EntryPoint& ent
   }
   Frame frame = evaluation.make_frame(entry.code, program.file);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    // A cell of its own: writes into an input leave the caller's value alone.
+    // A cell of its own: writes into an input do not change the caller's value.
     frame.locals[entry.inputs[i].name.text] = inputs[i].fresh_cell();
   }
   std::vector<size_t> values;  // inputs other than masks

@@ -76,7 +76,7 @@ class ParameterProvider {
   /// Whether training leaves the parameter or state of that path as it is.
   virtual bool is_frozen(const std::string& /*path*/) const { return false; }
   /// The number that a dim stands for in this trace (`static(dim)`); the trace is then good for
-  /// this value alone. Throws kUsage where that cannot be.
+  /// this value only. Throws kUsage where that cannot be.
   virtual int64_t static_value(const Dim& dim) { return dim.value(); }
 };
 
@@ -92,7 +92,7 @@ class ExternalEntry {
                       const std::function<void(const CallRecord&)>& observer) const = 0;
 };
 
-/// The first value of a parameter, a function of (seed, path) and the initializer alone.
+/// The first value of a parameter, a function of (seed, path) and the initializer only.
 Array initial_value(const Initializer& init, const std::string& path, const Dims& shape,
                     DType dtype, uint64_t seed);
 /// Whether rows of a table can begin so: the number of rows and their order change nothing.

@@ -83,7 +83,7 @@ Outcome Statements::run_while(const Stmt& statement, Frame& frame) {
     if (holds_call(condition)) ev_.evaluate(condition, frame);
     return [&, is_first](Frame& own) {
       if (!is_first || !ev_.is_abstract()) return run(statement.branches[0].body, own);
-      // On types alone, the first iteration itself shows it; it is taken back if it does.
+      // On types only, the first iteration itself shows it; it is taken back if it does.
       Frame before = Copier().copy(own);
       States states = ev_.variables().states();
       Outcome iteration = run(statement.branches[0].body, own);

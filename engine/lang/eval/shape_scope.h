@@ -1,5 +1,5 @@
 #pragma once
-// A scope in which nothing is recorded: operations give types alone, and parameters, names and
+// A scope in which nothing is recorded: operations give types only, and parameters, names and
 // states that are met are forgotten at its end. Not for use outside the room.
 
 #include "lang/eval/evaluation.h"

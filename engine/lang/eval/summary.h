@@ -1,6 +1,6 @@
 #pragma once
 // A model at a glance (`paddle show`): its layers and blocks in the order of the text, with output
-// shapes, parameters and floating-point operations. Found on types alone; nothing is computed.
+// shapes, parameters and floating-point operations. Found on types only; nothing is computed.
 
 #include <map>
 #include <string>

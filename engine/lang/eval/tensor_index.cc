@@ -147,7 +147,7 @@ class TensorIndex {
     ++axis;
   }
 
-  /// A slice whose bounds are tensors: how many elements it has is known at run time alone.
+  /// A slice whose bounds are tensors: how many elements it has is known at run time only.
   void select_between(const IndexItem& item, int64_t& axis) {
     if (!item.step.is_none() && !(item.step.is_integer() && item.step.integer() > 0)) {
       ev_.reject(where_, "the step of a slice between tensors must be a number above 0");
@@ -270,7 +270,7 @@ class TensorIndex {
     return operations_.op("transpose", {out, Value::list(std::move(back))}, where_).tensor();
   }
 
-  /// The elements (or rows) where the mask is true; how many is known at run time alone.
+  /// The elements (or rows) where the mask is true; how many is known at run time only.
   Tensor read_mask() {
     const Tensor& mask = tensors_[0].tensor;
     if (mask.ndim() == view_.ndim() && mask.ndim() > 0)

@@ -27,7 +27,7 @@ void TraceContext::reject(const SourcePosition& where, std::string message) cons
 }
 
 void TraceContext::step(const SourcePosition& where) {
-  // Runs on types alone come on top, and have a bound of their own.
+  // Runs on types only come on top, and have a bound of their own.
   if (is_abstract() ? ++abstract_steps_ > 4 * kMaxTraceSteps : ++steps_ > kMaxTraceSteps) {
     reject(where, "more than a million operations and loop iterations in one trace");
   }

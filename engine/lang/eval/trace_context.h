@@ -1,6 +1,6 @@
 #pragma once
 // Options and state that all parts of an evaluation share: the marks of operations, places of
-// errors, the bound on its length, and whether values or types alone are computed. Not for use
+// errors, the bound on its length, and whether values or only types are computed. Not for use
 // outside the room.
 
 #include <string>
@@ -44,7 +44,7 @@ class TraceContext {
   template <class F>
   auto with_location_scope(const SourcePosition& where, F&& f) -> decltype(f());
 
-  /// Types alone are computed, and nothing is recorded.
+  /// Only types are computed, and nothing is recorded.
   bool is_abstract() const { return abstract_depth_ > 0; }
   /// A side of control flow on tensors, or an iteration, is being written.
   bool in_region() const { return regions_ > 0; }

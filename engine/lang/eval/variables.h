@@ -82,12 +82,12 @@ class Variables {
 
   TraceContext& context_;
   Operations& operations_;
-  /// The callees that each call had, for calls whose name alone does not identify one.
+  /// The callees that each call had, for calls whose name by itself does not identify one.
   std::map<const Code*, std::vector<std::set<std::string>>> called_;
   std::unordered_map<std::string, Claim> claims_;
   std::unordered_map<std::string, Tensor> parameters_;
   States states_;
-  /// Made during runs on types alone, to be forgotten afterwards.
+  /// Made during runs on types only, to be forgotten afterwards.
   std::vector<std::string> abstract_parameters_, abstract_claims_;
   Used used_;
 };

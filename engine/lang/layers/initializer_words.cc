@@ -88,7 +88,7 @@ std::array<const Value*, 2> arguments_of(const Word& word, const ValueList& posi
   return out;
 }
 
-/// The gain of `nonlinearity`; that of relu, or leaky_relu of a slope alone, without one.
+/// The gain of `nonlinearity`; that of relu, or leaky_relu of a slope only, without one.
 double kaiming_gain(const Word& word, const std::array<const Value*, 2>& arguments) {
   std::optional<double> slope;
   if (arguments[0]) slope = number_of(word, *arguments[0]);

@@ -75,7 +75,7 @@ void rename_arguments(LayerCall& call) {
   call.values = std::move(renamed);
 }
 
-/// Whether training leaves a layer alone: its statistics are frozen by name, or with all of its
+/// Whether training does not change a layer: its statistics are frozen by name, or with all of its
 /// parameters.
 bool is_frozen(LayerCall& call, const std::string& statistic) {
   const ParameterProvider* store = call.evaluation.options().store;

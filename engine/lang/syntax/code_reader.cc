@@ -58,7 +58,7 @@ class ChainReader {
       if (operation) {
         reject(entry.key,
                str("one operation an item: found '", operation->key.text, "' and '", entry.key.text,
-                   "' ('from' and 'as' may stand beside it; parameters "
+                   "' ('from' and 'as' may stand next to it; parameters "
                    "go below the operation)"));
       }
       operation = &entry;
@@ -71,7 +71,7 @@ class ChainReader {
     if (const Node* from = node.find("from")) item.from = names(*from, true);
     if (const Node* as = node.find("as")) item.as = names(*as, false);
     if (!operation && item.from.size() != 1 && node.find("from")) {
-      reject(*node.find("from"), "'from' alone takes one value");
+      reject(*node.find("from"), "'from' by itself takes one value");
     }
     return item;
   }

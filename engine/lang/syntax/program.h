@@ -1,5 +1,5 @@
 #pragma once
-// A model file, read and checked as far as its text alone allows: parameters, inputs, blocks,
+// A model file, read and checked as far as its text allows: parameters, inputs, blocks,
 // the model and further entry functions, with bodies and chains as syntax trees. The evaluator
 // runs a Program; nothing here knows operations.
 
@@ -62,7 +62,7 @@ struct Code {
 struct Block {
   Signature signature;
   Code code;
-  std::string file;  ///< a block that is named like an operation wins in its file alone
+  std::string file;  ///< a block that is named like an operation wins in its file only
 };
 
 struct Input {
@@ -119,7 +119,7 @@ std::shared_ptr<const Program> read_program(const std::string& path,
 /// The same for a map inside another document (`model:` of a config).
 std::shared_ptr<const Program> read_program(const Node& node, const ProgramOptions& options = {});
 
-/// A body, a chain or (if `allow_expression`) anything that stands alone, outside a model file
+/// A body, a chain or (if `allow_expression`) anything that stands by itself, outside a model file
 /// (`loss:`, `step:` of a config).
 Code read_code(const Node& node, Diagnostics& diagnostics);
 YamlValue read_yaml_value(const Node& node, std::vector<CallSite>* sites);

@@ -35,7 +35,7 @@ void collect_dim(Program& program, Diagnostics& diagnostics, const EntryPoint& e
     std::vector<std::string> params;
     for (const Param& param : program.params) params.push_back(param.name.text);
     reject(str("the dim '", name.text,
-               "' stands alone in no input's shape, so no call gives its "
+               "' is not a whole dim of any input's shape, so no call gives its "
                "value",
                did_you_mean(name.text, params)));
   }

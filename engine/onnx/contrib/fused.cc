@@ -28,7 +28,7 @@ Values quick_gelu(NodeCall& c) {
 }
 Values bias_add(NodeCall& c) { return {c.tensor(0) + c.tensor(1) + c.tensor(2)}; }
 
-/// Moves the first batch axis behind the rows (transBatchA, transBatchB).
+/// Moves the first batch axis after the rows (transBatchA, transBatchB).
 Tensor move_batch_axis(const Tensor& x, bool move) {
   if (!move) return x;
   std::vector<int64_t> order = leading_axes(x.ndim() - 1);

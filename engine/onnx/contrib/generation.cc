@@ -277,7 +277,7 @@ Values decode_beams(NodeCall& c, SearchOptions& o, const SearchInputs& inputs, D
           c.has_output(2) ? Value(ops::cast(steps.value().tensor(), real)) : Value()};
 }
 
-/// The start tokens of a decoder behind an encoder.
+/// The start tokens of a decoder that follows an encoder.
 Tokens start_tokens(const NodeCall& c, const SearchOptions& o) {
   const int32_t start = token_attribute(c, "decoder_start_token_id", -1);
   c.check(start >= 0, "decoder_start_token_id is missing");

@@ -10,7 +10,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// Writes new keys (or values) at `positions`, which differ per sample, into the cache or behind
+/// Writes new keys (or values) at `positions`, which differ per sample, into the cache or after
 /// it; with `clears`, the rest becomes zero.
 Tensor update_cache(const Tensor& past, const Tensor& now, const Tensor& positions,
                     const Dim& total, bool clears) {
@@ -30,7 +30,7 @@ Tensor update_cache(const Tensor& past, const Tensor& now, const Tensor& positio
   return ops::scatter_along(base, ops::expand(each, now.shape()), now, 2, "assign");
 }
 
-/// Indices of the inputs of grouped-query attention behind query, key, value and cache.
+/// Indices of the inputs of grouped-query attention after query, key, value and cache.
 struct GroupedInputIndices {
   size_t ends, total, cosines, sines, position_ids;
   size_t valid;  ///< number of valid steps per sample; padding follows them

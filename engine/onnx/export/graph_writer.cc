@@ -224,7 +224,8 @@ std::string GraphWriter::dim(const Dim& given) {
     const auto source = symbols_.find(key);
     if (source == symbols_.end())
       fail(ErrorCode::kUsage, "the dim '", key,
-           "' stands alone in no shape before it is used, so the graph cannot compute it; fix it "
+           "' is not a whole dim of any shape before it is used, so the graph cannot compute it; "
+           "fix it "
            "with --dim ",
            key, "=…");
     out = add("Shape", {source->second.value},

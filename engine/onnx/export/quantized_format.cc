@@ -157,7 +157,7 @@ class Rewriter {
     const TensorData* const found = constant(name);
     return found ? found->shape.empty() : producers_.contains(name);
   }
-  /// Integer operators need a zero point; of a scale alone it is 0, and the type is the value's.
+  /// Integer operators need a zero point; of a scale only it is 0, and the type is the value's.
   std::string zero_point_of(const Quantized& q) {
     if (!q.zero_point.empty()) return q.zero_point;
     const TensorData* const values = constant(q.value);

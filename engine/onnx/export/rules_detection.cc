@@ -9,7 +9,7 @@ namespace {
 
 using Writer = GraphWriter;
 
-/// The operator takes float32 alone.
+/// The operator takes float32 only.
 std::string in_float32(Writer& w, const char* operand) {
   return w.cast(w.in(operand), w.type(operand).dtype, DType::kF32);
 }

@@ -147,7 +147,7 @@ void unique(Writer& w) {
   if (!w.attr("sorted").as_bool()) w.reject("unsorted unique");
   ExportAttributes attributes = {int_attribute("sorted", 1)};
   if (w.has_attr("axis")) attributes.push_back(int_attribute("axis", w.attr("axis").as_int()));
-  // Likewise.
+  // The same.
   const DType given = w.type("x").dtype;
   const bool known = given == DType::kF32 || given == DType::kF64 || given == DType::kI64 ||
                      given == DType::kI8 || given == DType::kString;

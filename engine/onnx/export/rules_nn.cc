@@ -160,7 +160,7 @@ void max_pool2d(Writer& w) {
   w.result(1, w.cast(w.add("Mod", {out[1], plane}), DType::kI64, w.result_type(1).dtype));
 }
 
-/// With ceil_mode, where cells of the padding count but those behind it do not, which ONNX cannot
+/// With ceil_mode, where cells of the padding count but those after it do not, which ONNX cannot
 /// say: the padding becomes cells of the image.
 void padded_avg_pool(Writer& w, const Window& window, bool divides) {
   const size_t n = window.kernel.size();

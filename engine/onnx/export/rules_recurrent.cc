@@ -1,5 +1,5 @@
 // LSTM, GRU and RNN, and their gradients as Scan. For the operators: our scan has the products with
-// the inputs behind it, the ONNX operators compute them; where the trace still shows that product,
+// the inputs after it, the ONNX operators compute them; where the trace still shows that product,
 // its weight becomes W, otherwise W is a permutation.
 
 #include <array>
@@ -104,7 +104,7 @@ bool is_zero_state(const ir::Value& value) {
 }
 
 void recurrent_scan(Writer& w) {
-  // Result 3 is for recurrent_scan_grad, which computes it anew.
+  // Result 3 is for recurrent_scan_grad, which computes it again.
   const std::string& cell = w.attr("cell").as_string();
   const DType dtype = w.result_type().dtype;
   const Dim& width = w.type("h0").shape.back();

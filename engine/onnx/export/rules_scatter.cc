@@ -90,7 +90,7 @@ void bincount(Writer& w) {
          {int_attribute("axis", 0), string_attribute("reduction", "add")});
 }
 
-/// Values outside of the range go to a bin behind the last, which is cut off.
+/// Values outside of the range go to a bin after the last, which is cut off.
 void histogram(Writer& w) {
   const int64_t bins = w.attr("bins").as_int();
   const double min = w.attr("min").as_double(), max = w.attr("max").as_double();
@@ -137,7 +137,7 @@ void histogram(Writer& w) {
   w.result(0, w.cast(counts, wide, w.result_type().dtype));
 }
 
-/// [..., number, length] into [..., size], each frame hop_length behind the one before it.
+/// [..., number, length] into [..., size], each frame hop_length after the one before it.
 void overlap_frames(Writer& w) {
   const Shape& shape = w.type("x").shape;
   const size_t rank = shape.size();

@@ -84,7 +84,7 @@ Values slice(NodeCall& c) {
 }
 
 /// Source indices of padding. `at` are output indices relative to the input: negative before it, at
-/// least `size` behind it.
+/// least `size` after it.
 Tensor source_indices(const std::string& mode, const Tensor& at, const Tensor& size) {
   const Tensor zero = int_scalar(0, DType::kI64), one = int_scalar(1, DType::kI64);
   if (mode == "edge") return ops::minimum(ops::maximum(at, zero), size - one);

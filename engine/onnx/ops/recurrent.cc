@@ -159,7 +159,7 @@ struct Steps {
 };
 
 /// Runs the recurrent kernel, whose gates are in PyTorch's order. Sequences with lengths run
-/// forward, and results behind their ends are ignored.
+/// forward, and results after their ends are ignored.
 Steps run_kernel(const Direction& d, const Tensor& input, const Dim& hidden) {
   const Dim steps = input.dim(0), batch = input.dim(1);
   Tensor x = input, lengths, valid;

@@ -19,7 +19,7 @@ bool is_graph_file(const std::string& path);
 /// Reads an ONNX file or a program; kModel for damaged files.
 formats::onnx::Model read_graph_file(const std::string& path);
 
-/// Reads a .pdmodel or .json program and the .pdiparams file beside it, or a folder with
+/// Reads a .pdmodel or .json program and the .pdiparams file next to it, or a folder with
 /// `__model__` and its parameters. kConfig with all operations
 /// that cannot be imported as notes, kModel for damaged files.
 formats::onnx::Model import_paddle_program(const std::string& path);

@@ -94,7 +94,7 @@ class ProgramImporter {
 
   /// The opset that nodes are written for.
   int64_t opset() const { return model_.opsets.at(""); }
-  /// Whether nodes are those of a file, which has ONNX's attributes alone.
+  /// Whether nodes are those of a file, which has ONNX's attributes only.
   bool for_file() const { return for_file_; }
   bool is_pir() const { return program_.is_pir; }
   const formats::PaddleOperation& operation() const { return *operation_; }

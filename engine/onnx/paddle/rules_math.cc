@@ -28,7 +28,7 @@ ImportRule rounding(const char* type) {
   };
 }
 
-/// The sum of a list. The operator Sum takes floats alone.
+/// The sum of a list. The operator Sum takes floats only.
 void sum_of_list(Importer& p) {
   const ImportNames all = p.in_list("X", 0);
   const auto dtype = p.result_type("Out", 0).dtype;

@@ -84,7 +84,7 @@ void add_transposed_padding(Importer& p, ImportAttributes& attributes, size_t sp
   attributes.push_back(ints_attribute("pads", begin));
 }
 
-/// The cells that an output size adds behind each axis. ONNX's output_shape would move the padding
+/// The cells that an output size adds after each axis. ONNX's output_shape would move the padding
 /// instead.
 std::vector<int64_t> extra_cells(Importer& p, const ImportAttributes& attributes,
                                  const std::vector<int64_t>& wanted) {
@@ -415,7 +415,7 @@ std::string reordered(Importer& p, const std::string& value, const std::vector<i
 }
 
 /// Layers of LSTM, GRU or RNN, time first. Weights are w_ih and w_hh of each layer and direction,
-/// then b_ih and b_hh likewise.
+/// then b_ih and b_hh in the same way.
 void rnn(Importer& p) {
   const std::string mode = p.text({"mode"}, "LSTM");
   const bool lstm = mode == "LSTM", gru = mode == "GRU";

@@ -45,7 +45,7 @@ void flatten(Importer& p) {
   sizes.push_back(-1);
   for (int64_t i = stop + 1; i < rank; ++i) {
     const int64_t size = p.type("X", 0).shape[static_cast<size_t>(i)];
-    if (size < 0) p.reject("a size behind the flattened axes is not known");
+    if (size < 0) p.reject("a size after the flattened axes is not static");
     sizes.push_back(size);
   }
   p.result("Out", 0, p.add("Reshape", {p.in("X", 0), p.constant_ints(sizes)}));
@@ -196,7 +196,7 @@ void expand_times(Importer& p) {
   p.result("Out", 0, p.add("Tile", {p.in("X", 0), repeats}));
 }
 
-/// Likewise, until the shape is that of another value.
+/// The same, until the shape is that of another value.
 void expand_to(Importer& p) {
   const std::string x = p.in("X", 0);
   const std::string repeats =
@@ -214,7 +214,7 @@ void expand(Importer& p) {
     std::replace(sizes.begin(), sizes.end(), int64_t{-1}, int64_t{1});
     shape = p.constant_ints(sizes);
   } else {
-    // Likewise where it is only known when the program runs.
+    // The same where it is only known when the program runs.
     shape = p.add("Abs", {p.int_values("Shape", "expand_shapes_tensor", 1, {"shape"})});
   }
   p.result("Out", 0, p.add("Expand", {p.in("X", 0), shape}));

@@ -10,7 +10,7 @@ namespace paddle {
 struct Backend {
   const char* name;         ///< "onednn"
   int16_t device_kind = 0;  ///< whose memory its kernels read and write
-  /// Kernels of any operation, beside those that `register_kernel` adds one by one.
+  /// Kernels of any operation, besides those that `register_kernel` adds one by one.
   PrepareFn prepare = nullptr;
   bool (*has_kernel)(const Op& op) = nullptr;  ///< whether `prepare` can have one; not null with it
   PrepareFusedFn prepare_fused = nullptr;

@@ -92,7 +92,7 @@ namespace {
 
 bool takes_complex(const Op& op) { return op.has(kTakesComplex) || op.has(kControlFlow); }
 
-/// Rejects negative sizes, and known sizes that cannot be counted: beside a size of 0 too, so that
+/// Rejects negative sizes, and known sizes that cannot be counted: next to a size of 0 too, so that
 /// kernels may multiply them.
 void check_sizes(const Op& op, const TensorType& result) {
   int64_t count = 1;

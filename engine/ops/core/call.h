@@ -15,9 +15,9 @@ namespace paddle {
 /// Checks and promotes operands, infers the results and applies the operation through the current
 /// interpreter. `operands` is flat, in declared order. Returns all results, hidden ones included.
 Tensors call(const Op& op, Tensors operands, Attrs attrs);
-/// Likewise without hidden results.
+/// The same without hidden results.
 Tensors call_visible(const Op& op, Tensors operands, Attrs attrs);
-/// Likewise, returning only the first result.
+/// The same, returning only the first result.
 Tensor call_single(const Op& op, Tensors operands, Attrs attrs);
 
 /// Shape inference: result types for operands of these types.

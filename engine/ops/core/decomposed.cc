@@ -1,5 +1,5 @@
 // Inference for operations that are nothing but their decomposition: the decomposition runs under
-// an interpreter that knows types alone.
+// an interpreter that knows types only.
 
 #include "ops/core/rules.h"
 #include "tensor/interpreter.h"

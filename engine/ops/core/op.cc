@@ -63,7 +63,7 @@ int Op::attr_index(std::string_view wanted) const {
 }
 
 bool Layout::is_contiguous() const {
-  // Sizes beside one of 0 may be such that their product overflows.
+  // Sizes next to one of 0 may be such that their product overflows.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
   int64_t expected = 1;
   for (size_t i = shape.size(); i-- > 0;) {

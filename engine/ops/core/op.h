@@ -212,7 +212,7 @@ struct Op {
 
 /// Finds an operation by name or alias; null if there is none.
 const Op* find_op(std::string_view name);
-/// Likewise; throws kUsage with a suggestion if there is none.
+/// The same; throws kUsage with a suggestion if there is none.
 const Op& get_op(std::string_view name);
 /// All operations in the order of registration.
 std::span<const Op* const> all_ops();

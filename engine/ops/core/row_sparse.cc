@@ -72,7 +72,7 @@ Tensors row_sparse_call(const Op& op, const Tensors& operands, const Attrs& attr
   if (name == "sum" && attrs[0].is_none() && !attrs[2].as_bool())
     return {call_single(op, {x->rows}, attrs)};
   if (name == "sum_of_squares") return call(op, {x->rows, x->indices}, attrs);
-  // Updates of the touched rows alone.
+  // Updates of the touched rows only.
   if (!op.has(kOptimizerUpdate)) return {};
   const Op* rows_op = find_op(std::string(name) + "_rows");
   const RowSparse* gradient = operands.size() > 1 ? row_sparse(operands[1]) : nullptr;

@@ -105,7 +105,7 @@ class VjpContext {
   /// the gradient of a holomorphic function needs: g * conj(f'(x)).
   const Tensor& operand(size_t declared) const;
   Tensors list(size_t declared) const;
-  /// A result, conjugated likewise.
+  /// A result, conjugated in the same way.
   const Tensor& result(size_t i) const;
   size_t result_count() const { return results_.size(); }
   /// The operand or result itself, for functions that are not holomorphic.
@@ -113,7 +113,7 @@ class VjpContext {
   const Tensor& plain_result(size_t i) const { return results_[i]; }
   /// Undefined if the output does not depend on result i.
   const Tensor& cotangent(size_t i = 0) const { return cotangents_[i]; }
-  /// Likewise, with zeros for undefined.
+  /// The same, with zeros for undefined.
   Tensor cotangent_or_zeros(size_t i) const;
   bool needs(size_t declared) const;
   bool needs_flat(size_t flat) const { return needed_[flat]; }

@@ -51,8 +51,8 @@ class Distribution : public std::enable_shared_from_this<Distribution> {
   /// wrong shapes and types.
   static DistributionPtr make(const Kind& kind, Tensors parameters,
                               std::optional<int64_t> trials = std::nullopt);
-  /// Likewise from what a caller wrote. Beside the declared names: `mean` and `std` of normal ones,
-  /// `logits` of categorical and bernoulli; the second argument of multivariate_normal is the
+  /// The same from what a caller wrote. Next to the declared names: `mean` and `std` of normal
+  /// ones, `logits` of categorical and bernoulli; the second argument of multivariate_normal is the
   /// covariance matrix, `precision_matrix` and `scale_tril` are taken by name.
   static DistributionPtr from_arguments(const Kind& kind, Tensors positional,
                                         std::vector<std::pair<std::string, Tensor>> named,

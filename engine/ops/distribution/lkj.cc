@@ -36,7 +36,7 @@ Tensors decompose_lkj_cholesky_log_prob(CallContext& c) {
   const Tensor concentration = ops::cast(c.operand(1), dtype);
   const Tensor diagonal = ops::diagonal(value, 0, -2, -1);
   const Tensor below = slice_axis(diagonal, diagonal.ndim() - 1, 1, dim);
-  // Row k has dim - 1 - k rows behind it.
+  // Row k has dim - 1 - k rows after it.
   const Tensor behind = static_cast<double>(dim - 2) - numbers(dim - 1, dtype);
   const Tensor order = 2.0 * (ops::unsqueeze(concentration, Axes{-1}) - 1.0) + behind;
   const Tensor density = ops::sum(order * ops::log(below), Axes{-1});

@@ -26,7 +26,7 @@ Tensor breaks_left(const Tensor& x) {
   return dim_value(n, x.dtype()) - range_of(n, x.dtype());
 }
 
-/// One value before (or behind) the last axis.
+/// One value before (or after) the last axis.
 Tensor with_one(const Tensor& x, bool in_front) {
   Shape shape = x.shape();
   shape.back() = 1;

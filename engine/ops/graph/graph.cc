@@ -22,7 +22,7 @@ Tensor segments(CallContext& c, const char* reduce) {
   return ops::segment_pool(c.operand(0), ids, reduce);
 }
 
-/// The values of rows joined with those of edges, which broadcast over the axes behind the first.
+/// The values of rows joined with those of edges, which broadcast over the axes after the first.
 Tensor message(std::string_view op, const std::string& how, Tensor x, Tensor y) {
   while (x.ndim() < y.ndim()) x = ops::unsqueeze(x, {1});
   while (y.ndim() < x.ndim()) y = ops::unsqueeze(y, {1});

@@ -36,7 +36,7 @@ void check_count(std::string_view op, std::string_view name, size_t found, size_
   reject(op, "expected ", count, " tensors as ", name, " for as many parameters, found ", found);
 }
 
-/// Lists of results one behind another.
+/// Lists of results one after another.
 Tensors joined(const std::vector<Tensors>& lists) {
   Tensors out;
   for (const Tensors& list : lists) out.insert(out.end(), list.begin(), list.end());

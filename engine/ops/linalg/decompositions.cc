@@ -382,7 +382,7 @@ Tensors vjp_matrix_exp(VjpContext& c) {
 namespace {
 
 /// Number of singular values above the larger of an absolute and a relative tolerance; `tol` is an
-/// absolute one that stands alone.
+/// absolute one that stands by itself.
 Tensor rank_of(const Tensor& x, bool hermitian, const Tensor& tol, const Tensor& atol,
                const Tensor& rtol) {
   require_matrices("matrix_rank", x, hermitian);

@@ -112,7 +112,7 @@ Tensors vjp_singular_values(VjpContext& c) {
     const Tensor& g = c.cotangent(1);
     const Tensor inner = ops::matmul(adjoint(u), g);
     add(middle, turned(inner) * row);
-    // A phase that u and v share changes nothing, so the part of u alone is its own.
+    // A phase that u and v share changes nothing, so only the part of u is its own.
     if (is_complex(u.dtype())) add(middle, (inner - adjoint(inner)) * 0.5 * identity / row);
     add(outside, ops::matmul((g - ops::matmul(u, inner)) / row, vh));
   }

@@ -211,7 +211,7 @@ Tensors decompose_ctc_loss(CallContext& c) {
   const Tensor labels = int64_of(kName, "labels", c.operand(1), 2),
                lengths = int64_of(kName, "input_lengths", c.operand(2), 1),
                label_lengths = int64_of(kName, "label_lengths", c.operand(3), 1);
-  if (a.norm_by_times) {  // of the gradient alone
+  if (a.norm_by_times) {  // of the gradient only
     const Tensor share =
         1.0 / ops::maximum(ops::reshape(ops::cast(lengths, x.dtype()), {1, -1, 1}), number(1.0));
     x = x * share + ops::detach(x * (1.0 - share));
@@ -285,7 +285,7 @@ Tensors decompose_rnnt_loss(CallContext& c) {
   const Tensor index = ops::expand(ops::reshape(label, {label.dim(0), Dim(1), places, Dim(1)}),
                                    {x.dim(0), x.dim(1), places, Dim(1)});
   Tensor own = ops::squeeze(ops::gather_along(slice_axis(x, 2, 0, places), index, 3), Axes{3});
-  if (a.fastemit_lambda != 0)  // of the gradient alone
+  if (a.fastemit_lambda != 0)  // of the gradient only
     own = own * (1 + a.fastemit_lambda) - ops::detach(own * a.fastemit_lambda);
   const Tensor loss = ops::rnnt_alignment(blank, own, lengths, label_lengths);
   return {ops::cast(reduce_loss(loss, a.reduction), c.operand(0).dtype())};

@@ -80,7 +80,7 @@ Tensors decompose_hsigmoid_loss(CallContext& c) {
   }
   const Tensor kept = mask_of(inside, logit);
   logit = ops::clip(logit, -40.0, 40.0) * kept;
-  // Places behind the end of a path count as log 2, as in PaddlePaddle.
+  // Places after the end of a path count as log 2, as in PaddlePaddle.
   const Tensor loss = ops::softplus(logit) - ops::cast(bit, x.dtype()) * kept * logit;
   return {ops::sum(loss, Axes{1}, std::nullopt, true)};
 }

@@ -77,7 +77,7 @@ Tensors vjp_embedding(VjpContext& c) {
 
 void infer_embedding_grad(InferContext& c) {
   const auto a = c.attrs_as<EmbeddingGradAttrs>();
-  c.check(c.rank(1) == c.rank(0) + 1, "grad must be ", c.type(0), " with an axis behind, not ",
+  c.check(c.rank(1) == c.rank(0) + 1, "grad must be ", c.type(0), " with one more axis, not ",
           c.type(1));
   for (size_t i = 0; i < c.shape(0).size(); ++i)
     c.require_equal(c.shape(0)[i], c.shape(1)[i], "x and grad differ in shape");

@@ -55,7 +55,7 @@ struct Family {
   std::vector<Entry> entries;
 };
 
-/// Names that calls may use beside the declared ones (ops/core/parameters.yaml).
+/// Names that calls may use besides the declared ones (ops/core/parameters.yaml).
 struct Parameters {
   std::vector<std::pair<std::string, std::string>> synonyms;  ///< the name used, the name declared
   std::vector<std::string> ignored;

@@ -88,7 +88,7 @@ std::string operand_types(const std::vector<Family>& families) {
          "  return std::span(kSets).subspan(kBegin[op], kBegin[op + 1] - kBegin[op]);\n}\n\n";
 }
 
-/// The families' tables in one, and the names that callers may use beside the declared ones.
+/// The families' tables in one, and the names that callers may use besides the declared ones.
 std::string table_source(const std::vector<Family>& families, const Parameters& parameters) {
   std::ostringstream c;
   c << kNote << "#include \"ops/core/op.h\"\n#include \"ops/core/operand_types.h\"\n\n"

@@ -126,7 +126,7 @@ void finish_quantized(InferContext& c, const Attrs& a, const Shape& out, const D
   one_or_channels(q::kScale, "scale");
   if (c.has(q::kBias)) {
     c.check(c.dtype(q::kBias) == DType::kI32 || c.has(q::kScale),
-            "bias must be int32, or float32 beside a scale, not ", c.type(q::kBias));
+            "bias must be int32, or float32 with a scale, not ", c.type(q::kBias));
     one_or_channels(q::kBias, "bias");
   }
   const bool scaled = c.has(q::kScale);

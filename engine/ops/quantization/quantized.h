@@ -23,7 +23,7 @@ enum Operand : size_t {
   kOutScale,
   kOutZero,
   kOperandCount,
-  kYZero = kOperandCount,  ///< quantized_matmul alone
+  kYZero = kOperandCount,  ///< quantized_matmul only
 };
 
 /// 8-bit weights minus their zero point (per tensor, or per channel along the axis `channel`) as

@@ -34,7 +34,7 @@ Shape scanned_shape(InferContext& c, const std::optional<int64_t>& axis) {
 }
 
 /// The reversed cumulative sum along an axis. The total minus the running sum would lose what is
-/// small beside the total, and spread an infinity to all elements.
+/// small compared with the total, and spread an infinity to all elements.
 Tensor reversed_cumsum(const Tensor& x, int64_t axis) {
   if (x.ndim() == 0) return x;
   return ops::flip(ops::cumsum(ops::flip(x, {axis}), axis), {axis});
@@ -64,7 +64,7 @@ Tensors vjp_cumprod(VjpContext& c) {
   const int64_t axis = a.dim.value_or(0);
   const Tensor g = ops::cast(c.cotangent(), x.dtype());
   if (x.ndim() == 0) return {g};
-  // Behind the first zero every product is 0; at it, the gradient is that of the others' product.
+  // After the first zero every product is 0; at it, the gradient is that of the others' product.
   const Tensor zero = ops::equal(x, Tensor::number(0.0));
   const Tensor seen = ops::cumsum(ops::cast(zero, DType::kI64), axis);
   const Tensor first = ops::logical_and(zero, ops::equal(seen, integer(1)));

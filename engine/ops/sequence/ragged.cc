@@ -60,7 +60,7 @@ Tensor unless_empty(const Ragged& r, const Tensor& each, double fill) {
   return ops::where(any, each, number(fill));
 }
 
-/// The first or last row of each sequence; with a row of zeros behind all for empty ones.
+/// The first or last row of each sequence; with a row of zeros after all for empty ones.
 Tensor edge_rows(const Ragged& r, bool last, double fill) {
   Shape one = r.values.shape();
   one[0] = 1;

@@ -115,7 +115,7 @@ Layout view_reshape(const Layout& x, const Attrs&, const Dims& shape) {
   Layout out = Layout::contiguous(x.dtype, shape);
   out.offset = x.offset;
   if (x.is_contiguous()) return out;
-  // Groups of source axes that are contiguous among themselves can be divided anew.
+  // Groups of source axes that are contiguous among themselves can be divided again.
   size_t from = 0, to = 0;
   const size_t from_rank = x.shape.size(), to_rank = shape.size();
   if (x.size() == 0) return out;

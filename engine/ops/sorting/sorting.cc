@@ -122,7 +122,7 @@ Tensors medians(CallContext& c, const char* op, const AttrValue& axis, bool keep
   const Tensor bad = ops::sum(nan, std::vector<int64_t>{-1}, std::nullopt, true);
   const Tensor valid = dim_value(f.x.dim(-1), DType::kI64) - bad;
   const Tensor middle = ops::maximum(ops::floor_divide(valid - integer(1), integer(2)), integer(0));
-  // NaN propagates unless ignored; it is sorted behind all numbers.
+  // NaN propagates unless ignored; it is sorted after all numbers.
   const Tensor place =
       ignore_nan ? middle : ops::where(ops::greater_than(bad, integer(0)), valid, middle);
   const auto take = [&](const Tensor& t) {

@@ -94,7 +94,7 @@ Tensors decompose_fill_diagonal(CallContext& c) {
   Tensor mask;
   if (x.ndim() == 2) {
     Tensor row = along(0);
-    // Every row of n + 1 continues the diagonal, behind a gap of one.
+    // Every row of n + 1 continues the diagonal, after a gap of one.
     if (a.wrap) row = ops::remainder(row, dim_value(x.dim(1) + 1, DType::kI64));
     mask = ops::equal(along(1) - row, integer(a.offset));
   } else {

@@ -222,7 +222,7 @@ Tensors decompose_variable_length_memory_efficient_attention(CallContext& c) {
     visible =
         ops::logical_and(visible, ops::less_equal(last(keys), row + integer(a.pre_cache_length)));
   const Tensor inside = ops::less_than(row, lengths(3));
-  // Queries behind the end see everything, so that nothing is undefined, and become zero.
+  // Queries after the end see everything, so that nothing is undefined, and become zero.
   visible = ops::logical_or(visible, ops::logical_not(inside));
   Tensor mask =
       ops::where(visible, ops::full_like(ops::cast(visible, q.dtype()), 0.0), number(-INFINITY));

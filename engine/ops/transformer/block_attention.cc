@@ -94,7 +94,7 @@ class BlockAttention {
     const Tensor starts = ops::cumsum(lengths, int64_t{0}) - lengths;
     order_ = range_of(tokens_, DType::kI64) - ops::index_select(starts, sequence_, 0);
     place_ = order_ + ops::index_select(present_, sequence_, 0);
-    // A position behind the table, or in a block that is not there, is rejected as an index out of
+    // A position after the table, or in a block that is not there, is rejected as an index out of
     // range.
     const Tensor width = dim_value(size_, DType::kI64),
                  columns = dim_value(per_sequence_, DType::kI64);

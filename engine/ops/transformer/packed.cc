@@ -54,7 +54,7 @@ Tensor for_each_head(const Tensor& x, const Dim& heads) {
 /// PackedSequences of different lengths as rows of a batch, each of `most` positions.
 class PackedSequences {
  public:
-  /// `bounds` are the ends of the sequences behind a 0; `padded` rows are a batch already. Without
+  /// `bounds` are the ends of the sequences after a 0; `padded` rows are a batch already. Without
   /// `padded`, a batch that is not `shown` needs no more positions than there are rows.
   PackedSequences(std::string_view op, const char* name, const Tensor& bounds, const Tensor& rows,
                   int64_t most, bool padded, bool shown)
@@ -89,7 +89,7 @@ class PackedSequences {
   /// The positions, [most].
   Tensor places() const { return range_of(Dim(most_), DType::kI64); }
 
-  /// [tokens, heads, dim] as [sequences, most, heads, dim], zeros behind the ends.
+  /// [tokens, heads, dim] as [sequences, most, heads, dim], zeros after the ends.
   Tensor spread(const Tensor& rows) const {
     const Shape shape = {count_, Dim(most_), rows.dim(1), rows.dim(2)};
     if (padded_) return ops::reshape(rows, shape);
@@ -124,7 +124,7 @@ Tensors of_sequences(std::string_view op, const PackedHeads& in, const Tensor& c
     reject(op, "cu_seqlens_q has ", q.count(), " sequences, cu_seqlens_k ", k.count());
   const Tensor row = ops::reshape(q.places(), {1, 1, q.most(), 1}), column = k.places();
   const Tensor inside = ops::less_than(row, q.lengths());
-  // The number of keys that each query sees: none behind the end of its sequence.
+  // The number of keys that each query sees: none after the end of its sequence.
   Tensor seen = ops::expand(k.lengths(), {q.count(), Dim(1), Dim(q.most()), Dim(1)});
   if (a.causal) seen = ops::minimum(seen, row + k.lengths() - q.lengths() + integer(1));
   seen = ops::where(inside, seen, integer(0));

@@ -100,7 +100,7 @@ class Layer {
     const Tensor weight = of("qkv_weights");
     const Dim batch = x.dim(0), length = x.dim(1), width = x.dim(2);
     const bool grouped = a_.gqa_group_size > 0;
-    // [heads, dim] of queries, keys and values, one behind another.
+    // [heads, dim] of queries, keys and values, one after another.
     const size_t rank = grouped ? 3 : 4;
     if (weight.ndim() != static_cast<int64_t>(rank) ||
         weight.dim(a_.trans_qkvw ? -1 : 0).equals(width) == false)

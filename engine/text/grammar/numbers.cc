@@ -165,7 +165,7 @@ class NumberParts {
     return decimals_ == 0 ? builder_.nothing()
                           : builder_.optional(with_point(digits(1, decimals_)));
   }
-  /// Any further digits behind the first i.
+  /// Any further digits after the first i.
   Part tail(size_t i) { return digits(0, std::min(decimals_ - i, kMaxTail)); }
   Part fraction_from(const Digits& low) { return with_point(more_from(low, 0)); }
   Part more_from(const Digits& low, size_t i) {

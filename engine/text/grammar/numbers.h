@@ -14,7 +14,7 @@ namespace paddle::grammar {
 struct Decimal {
   bool negative = false;
   std::string digits = "0";  ///< without zeros in front
-  int64_t decimals = 0;      ///< how many of the digits stand behind the point
+  int64_t decimals = 0;      ///< how many of the digits stand after the point
 };
 /// Of a number of JSON.
 Decimal parse_decimal(std::string_view text);

@@ -83,7 +83,7 @@ void check_keys(const Json& schema, const std::string& path, const std::set<std:
     for (const auto& [type, keys] : keywords()) every.insert(keys.begin(), keys.end());
     const std::vector<std::string> names(every.begin(), every.end());
     if (every.contains(key))
-      reject_schema(path + "." + key, "is not supported here, beside the other keywords");
+      reject_schema(path + "." + key, "is not supported with the other keywords");
     reject_schema(path + "." + key, "this keyword is not supported", did_you_mean(key, names));
   }
 }

@@ -370,7 +370,7 @@ Arguments Interpreter::evaluate(const CallArguments& arguments, const FramePoint
     out.named.emplace_back(name, evaluate(*value, frame));
   if (arguments.double_star) {
     const Value dict = evaluate(*arguments.double_star, frame);
-    if (!dict.is_dict()) fail(ErrorCode::kData, "a ", dict.type_name(), " behind **");
+    if (!dict.is_dict()) fail(ErrorCode::kData, "a ", dict.type_name(), " after **");
     for (const auto& [key, value] : dict.dict().entries)
       out.named.emplace_back(key.text(budget_), value);
   }

@@ -86,7 +86,7 @@ class Lexer {
     if (std::all_of(data.begin() + static_cast<ptrdiff_t>(begin), data.end(), is_space))
       data.resize(begin);
   }
-  /// Behind the end of a tag: `-` removes all whitespace, trim_blocks one newline.
+  /// After the end of a tag: `-` removes all whitespace, trim_blocks one newline.
   void after_tag(char sign, bool trim) {
     const size_t begin = at_;
     if (sign == '-')

@@ -200,7 +200,7 @@ struct FormatSpec {
   char kind = '\0';
 };
 
-/// Reads the specification behind the sign at `format[i]`, which moves to its last character.
+/// Reads the specification after the sign at `format[i]`, which moves to its last character.
 FormatSpec read_spec(std::string_view format, size_t& i) {
   constexpr int64_t kMax = 100'000;  // the length of a format
   FormatSpec out;

@@ -214,7 +214,7 @@ class Parser : private ExpressionParser {
       if (skip_operator("="))
         parameter.fallback = expression();
       else if (out.size() > 1 && out[out.size() - 2].fallback)
-        reject("a parameter without a default behind one with a default");
+        reject("non-default argument follows default argument");
     }
     return out;
   }

@@ -57,7 +57,7 @@ class WrapChunks {
     while (is_hyphen(end)) ++end;
     return end >= i + 2 && i > 0 && is_word_or_punctuation(i - 1) && is_word(end) ? end : i;
   }
-  /// Whether a line may end behind the hyphen at `i`.
+  /// Whether a line may end after the hyphen at `i`.
   bool breaks_behind(size_t i) const {
     if (!is_hyphen(i)) return false;
     const bool before =

@@ -46,7 +46,7 @@ class Evaluator {
   /// A call of a metric. Samples are divided into groups (metrics/interval.h), each with a state;
   /// the value is that of all states together.
   struct Call {
-    std::unique_ptr<metrics::Metric> metric;  ///< its own state is for use at the moment alone
+    std::unique_ptr<metrics::Metric> metric;  ///< its own state is for use at the moment only
     data::TargetScale scale;
     std::optional<ComparedTexts> texts = {};  ///< of a metrics::TextMetric
     bool per_sample = true;

@@ -16,7 +16,7 @@ class WrittenTokens {
   WrittenTokens(Session& session, const program::SequencePrediction& options, int64_t max_length);
 
   /// For the rows of a batch (arrays in the order of the fields), whatever its targets are: int64
-  /// [rows, length], -1 behind the end of a sequence.
+  /// [rows, length], -1 after the end of a sequence.
   Array write(const std::vector<Array>& batch, RowRange rows);
 
  private:

@@ -37,7 +37,7 @@ void Trainer::Impl::open_written_tokens() {
         config_.parallel.mesh().axis_size_of("pipeline") > 1)
       fail(ErrorCode::kConfig,
            "metrics: 'predicted' of a sequence needs whole parameters on each rank, and these are "
-           "split; use parallel.data alone, or paddle eval after the run");
+           "split; use only parallel.data, or paddle eval after the run");
   int64_t longest = sequence.max_length;
   const std::vector<data::Fitted> fitted = loader_->dataset().fitted();
   if (const data::Fitted* field = data::find_fitted(fitted, sequence.target); field && longest == 0)

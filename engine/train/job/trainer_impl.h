@@ -1,8 +1,9 @@
 #pragma once
-// The state of a training job and its parts, behind Trainer: setting up (trainer_setup.cc,
-// trainer_data.cc, trainer_weights.cc, trainer_evaluators.cc), its folder (trainer_folder.cc) and
-// description (trainer_summary.cc), the loop with evaluation and checkpoints (trainer.cc), averages
-// (trainer_averages.cc), and the benchmark (trainer_benchmark.cc).
+// The implementation of Trainer: the state of a training job and its parts, setting up
+// (trainer_setup.cc, trainer_data.cc, trainer_weights.cc, trainer_evaluators.cc), its folder
+// (trainer_folder.cc) and description (trainer_summary.cc), the loop with evaluation and
+// checkpoints (trainer.cc), averages (trainer_averages.cc), and the benchmark
+// (trainer_benchmark.cc).
 
 #include <chrono>
 #include <deque>
@@ -171,14 +172,14 @@ class Trainer::Impl {
   void report_progress(bool always);
   bool due(const Interval& every, bool epoch_ended) const;
   BenchmarkResult benchmark();
-  /// Behind the warm-up of a benchmark.
+  /// After the warm-up of a benchmark.
   void begin_timing();
   /// The steps of a benchmark, in milliseconds: on batches in memory, or as training takes them.
   std::vector<double> steps_in_memory(BenchmarkResult& result);
   std::vector<double> loaded_steps(BenchmarkResult& result);
   /// kConfig if the ranks were started with different configs or models.
   void compare_ranks();
-  /// Lets the loader read this rank's rows of a batch alone, where that is all that it needs.
+  /// Lets the loader read this rank's rows of a batch only, where that is all that it needs.
   void read_own_rows();
   /// Restores the newest good checkpoint, which rank 0 chooses; false if there is none.
   bool restore();

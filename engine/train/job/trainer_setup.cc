@@ -75,7 +75,7 @@ std::optional<Averaging> Trainer::Impl::averaging() const {
   out.every = updates(config_.swa->every);
   if (out.start >= total_steps())
     observer_.warn(str("train.swa: the average begins after update ", out.start, " of ",
-                       total_steps(), ": it is that of the last weights alone"));
+                       total_steps(), ": it is that of the last weights only"));
   return out;
 }
 
@@ -309,7 +309,7 @@ void Trainer::Impl::check_batches() {
     if (!fits(valid.last, 1))
       throw Error(ErrorCode::kConfig,
                   str(model, ", ", short_batch(valid, "data.valid"),
-                      " (data.drop_last is for training alone): give data.valid a range of a "
+                      " (data.drop_last is for training only): give data.valid a range of a "
                       "multiple of ",
                       *stated, " samples", open),
                   place_of("valid"));

@@ -49,7 +49,7 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
       const auto kept = std::count_if(store_.parameters.begin(), store_.parameters.end(),
                                       [&](const auto& p) { return store_.master(p.first); });
       line += str(": ", kept, " of ", store_.parameters.size(),
-                  " parameters in 16 bits beside float32 masters");
+                  " parameters in 16 bits with float32 masters");
     }
     if (mixed.scaling)
       line += str("; loss scale ", format_double(mixed.scaling->initial),

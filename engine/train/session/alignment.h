@@ -1,6 +1,6 @@
 #pragma once
 // Losses that align labels with the steps of an output (CTC): whether the labels of a sample fit is
-// known from lengths alone, which the data gives, before anything is trained.
+// known from lengths only, which the data gives, before anything is trained.
 
 #include <vector>
 
@@ -16,7 +16,7 @@ struct Alignment {
 };
 
 /// The alignments by CTC of a traced function whose labels and lengths are computed from the data
-/// alone. Those in branches and loops are left out.
+/// only. Those in branches and loops are left out.
 std::vector<Alignment> alignments_of(const ir::Function& function);
 /// Makes their operands the outputs of the function, three for each.
 void add_alignment_outputs(ir::Function& function);

@@ -129,7 +129,7 @@ int BatchDependence::samples_axis(const TensorType& type) const {
 
 size_t BatchDependence::number_of(const ir::Value* value) const {
   const auto found = numbers_.find(value);
-  // Numbers of computed values begin behind those of all ids.
+  // Numbers of computed values begin after those of all ids.
   return found == numbers_.end() ? static_cast<size_t>(value->id) : found->second;
 }
 

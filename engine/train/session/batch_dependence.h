@@ -11,7 +11,7 @@
 
 namespace paddle::train {
 
-/// How a value depends on the samples, up to a divisor that is computed from the data alone.
+/// How a value depends on the samples, up to a divisor that is computed from the data only.
 struct Dependence {
   enum class Kind {
     kFixed,    ///< the same for every batch

@@ -30,7 +30,7 @@ LossForm loss_form(const ir::Function& function, const ir::Value& loss) {
   if (d.kind != Dependence::Kind::kSum)
     return unknown(str("'", d.origin ? d.origin->op->name() : "loss",
                        "' is not a sum over samples, nor such a sum divided by a number that "
-                       "depends on the data alone"),
+                       "depends only on the data"),
                    d.origin);
   if (!d.divided() && d.plus_fixed)
     return unknown("a sum over samples plus a value that does not depend on them", loss.producer);

@@ -20,7 +20,7 @@ struct LossForm {
     kUnknown,
   };
   Kind kind = Kind::kUnknown;
-  /// 0-D, computed from the data alone. The divisor of a batch.
+  /// 0-D, computed from the data only. The divisor of a batch.
   const ir::Value* divisor = nullptr;
   /// The divisor of a batch is the sum of those of its parts. Else it must be computed for the
   /// whole.

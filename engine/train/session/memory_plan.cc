@@ -24,7 +24,7 @@ std::string MemoryPlan::advice() const {
     return str("lower data.valid_batch_size (", evaluation_batch, ")");
   if (step >= training.inputs || batch / std::max<int64_t>(accumulate, 1) > 1)
     return str("raise train.accumulate (", accumulate, ") or lower data.batch_size (", batch, ")");
-  return "the parameters alone are too large: make the model smaller";
+  return "the parameters by themselves are too large: make the model smaller";
 }
 
 std::string MemoryPlan::text() const {

@@ -202,7 +202,7 @@ class Session {
   /// The divisor of this batch, where the form is kWeighted.
   double divisor(const std::vector<Array>& batch);
   /// Whether the loss aligns labels with steps of an output (CTC), by lengths that are computed
-  /// from the data alone.
+  /// from the data only.
   bool aligns_labels();
   /// A row of a batch whose labels cannot be aligned: they need more steps than the output has.
   struct LongLabels {
@@ -226,7 +226,7 @@ class Session {
   /// The part of a parameter or state that this rank writes into a checkpoint of all ranks: each
   /// element is written by one rank that has it.
   std::optional<program::TensorPart> written_part(const std::string& name);
-  /// Takes this rank's parts of the store's values anew and gives up the whole arrays.
+  /// Takes this rank's parts of the store's values again and frees the whole arrays.
   void take_parts();
   /// Whether this rank reads the rows of a batch that `shard_bounds` gives it on the axis `data`,
   /// and no others. The training function must have been traced.
@@ -243,7 +243,7 @@ class Session {
   const std::string& communication_summary() const { return communication_text_; }
   /// How the stages of the pipeline divide the step, a line each; none without a pipeline.
   std::vector<std::string> pipeline_lines() const;
-  /// The tables of the models (`sparse_embedding`), which are kept beside the store.
+  /// The tables of the models (`sparse_embedding`), which are kept next to the store.
   Tables& tables() { return tables_; }
   const Tables& tables() const { return tables_; }
   const ir::Module& module() const { return module_; }
@@ -286,7 +286,7 @@ class Session {
   void update_tables(const std::vector<TableGradient>& gradients, const StepScalars& numbers);
   StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
-  /// Which parameters and states a step leaves alone.
+  /// Which parameters and states a step does not change.
   std::function<bool(const std::string&)> frozen() const;
   /// Mixed precision: stores parameters in 16 bits with float32 masters, and sets the loss scale.
   void init_mixed_precision();
@@ -297,9 +297,9 @@ class Session {
   using UseTrace = std::function<void(ir::Tracer&, program::TraceBinding&, const StepOutputs&)>;
   void trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch = nullptr,
                   bool constant_dims = false);
-  /// Whether a part computes something from the batch alone.
+  /// Whether a part computes something from the batch only.
   static bool is_of_data(Part part) { return part == Part::kDivisor || part == Part::kAlignment; }
-  /// Whether ranks run parts of a function. What depends on the batch alone they all compute whole.
+  /// Whether ranks run parts of a function. What depends only on the batch they all compute whole.
   bool is_partitioned(Part part) const {
     return options_.mesh.size() > 1 && !is_of_data(part) && part != Part::kPredict;
   }

@@ -30,7 +30,7 @@ void Session::partition(Compiled& c) {
     return stage >= (program::is_accumulated(port.name) ? 2 : 1);
   };
   options.placements = placements_;
-  for (size_t at = 1; const size_t size : c.metric_sizes) {  // behind the loss
+  for (size_t at = 1; const size_t size : c.metric_sizes) {  // after the loss
     std::vector<size_t>& group = options.row_outputs.emplace_back();
     for (size_t i = 0; i < size; ++i) group.push_back(at++);
   }

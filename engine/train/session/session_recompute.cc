@@ -88,7 +88,7 @@ std::vector<int64_t> Session::layers_for_budget(
     else
       low = middle + 1;
   }
-  // Ranks that differ in `data` and `tensor` alone do the same.
+  // Ranks that differ in `data` and `tensor` only do the same.
   const std::vector<int64_t> of_ranks =
       options_.communicator->gather_numbers(static_cast<int64_t>(high));
   const std::vector<int64_t> bytes =

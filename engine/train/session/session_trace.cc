@@ -85,7 +85,7 @@ void check_reread(const ir::Function& f, const std::set<const ir::Value*>& rerea
       throw Error(ErrorCode::kConfig,
                   "train.accumulate: an update reads what was computed from '" + it->second +
                       "' before an earlier update of the step has changed it; compute it again "
-                      "behind that update",
+                      "after that update",
                   where);
     if (v->producer)
       ir::for_each_read(*v->producer, [&](const ir::Value* read) { open.push_back(read); });

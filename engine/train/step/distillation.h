@@ -1,6 +1,6 @@
 #pragma once
 // `quant.train.teacher:`: a trained model in floats whose outputs a run with quantization learns
-// from beside its labels (Hinton et al., "Distilling the Knowledge in a Neural Network", 2015).
+// from besides its labels (Hinton et al., "Distilling the Knowledge in a Neural Network", 2015).
 
 #include <memory>
 #include <optional>

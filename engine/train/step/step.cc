@@ -499,7 +499,7 @@ StepOutputs Step::accumulate(program::ParameterBinding& ports, const StepInputs&
   StepOutputs out =
       run(ports, inputs, true, [&](const UpdateCall& call, size_t number, bool is_due) {
         if (number < update) {
-          // Behind an update states and parameters are those that it has left.
+          // After an update states and parameters are those that it has left.
           ports.give_up_updates();
           const autograd::NoGradScope no_grad;
           if (is_due)

@@ -30,7 +30,7 @@ struct RowSparse;
 namespace paddle::train {
 
 /// Products and, at level O2 (`cast.all_low`), all but a few operations in 16 bits. At level O2 the
-/// parameters are kept in 16 bits too, beside masters in float32 that the optimizer updates; those
+/// parameters are kept in 16 bits too, with masters in float32 that the optimizer updates; those
 /// of normalization stay float32.
 struct MixedPrecision {
   autograd::AutocastOptions cast;
@@ -136,7 +136,7 @@ class Step {
   Step& operator=(const Step&) = delete;
   const StepDefinition& definition() const { return d_; }
 
-  /// The loss alone, without metrics in training.
+  /// The loss only, without metrics in training.
   StepOutputs forward(program::ParameterBinding& ports, const StepInputs& inputs,
                       bool training) const {
     return run(ports, inputs, training, nullptr);
@@ -200,7 +200,7 @@ class Step {
   void update_all(program::ParameterBinding& ports, const StepInputs& inputs,
                   const UpdateCall& call, std::vector<TableGradient>& tables) const;
   /// Counts the reads of each row of a table whose gradient is row-sparse: the update from several
-  /// micro-batches leaves the same rows alone as the one from the whole batch.
+  /// micro-batches leaves the same rows unchanged as the one from the whole batch.
   void note_touched_rows(program::ParameterBinding& ports, const std::string& name,
                          const RowSparse& rows) const;
   /// The accumulated gradient, row-sparse where touched rows were counted.

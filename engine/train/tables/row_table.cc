@@ -178,7 +178,7 @@ void check_content(const program::TableSpec& spec, const TableContent& content,
   const Array packed = content.keys.on_host().contiguous();
   for (int64_t i = 1; i < packed.size(); ++i)
     if (packed.data<int64_t>()[i] <= packed.data<int64_t>()[i - 1])
-      fail(ErrorCode::kModel, place, ": '", keys, "' has ", packed.data<int64_t>()[i], " behind ",
+      fail(ErrorCode::kModel, place, ": '", keys, "' has ", packed.data<int64_t>()[i], " after ",
            packed.data<int64_t>()[i - 1], "; expected distinct keys in rising order");
 }
 

@@ -56,7 +56,7 @@ class RowTable {
 };
 
 /// Rows and states in memory of this process. A first row is a function of (seed, path, key) and
-/// of the initializer, and an update one of the row alone: neither depends on the order in which
+/// of the initializer, and an update one of the row only: neither depends on the order in which
 /// keys arrive.
 class LocalTable final : public RowTable {
  public:
@@ -86,7 +86,7 @@ class LocalTable final : public RowTable {
   std::vector<optim::StateSlot> slots_;
   KeyIndex index_;
   Bytes rows_;                 ///< by number of the key
-  std::vector<Bytes> states_;  ///< likewise, by slot
+  std::vector<Bytes> states_;  ///< the same, by slot
 };
 
 /// kModel, beginning with `place`, unless these are the keys and rows of a table with this

@@ -1,5 +1,5 @@
 #pragma once
-// `lora:`: matrices that stay as they are, each beside a trained product of two narrow ones (Hu et
+// `lora:`: matrices that stay as they are, each next to a trained product of two narrow ones (Hu et
 // al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021). The saved model holds the sums.
 
 #include <memory>
@@ -79,7 +79,7 @@ std::string lora_up(const std::string& matrix);
 void merge_adapters(program::ParameterStore& store, const Adapters& adapters);
 /// Gives packed rows the type and shape of their matrices, without values, for a trace.
 void unpack_types(program::ParameterStore& store, const Adapters& adapters);
-/// The adapters alone, as a safetensors file.
+/// The adapters only, as a safetensors file.
 void write_adapters(const std::string& file, const program::ParameterStore& store,
                     const Adapters& adapters);
 

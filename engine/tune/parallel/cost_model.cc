@@ -81,7 +81,7 @@ struct MicroBatch {
            c.link(s.expert, s.data_stride());
   }
 
-  /// Keys and values of the other parts of the sequence, behind attention.
+  /// Keys and values of the other parts of the sequence, after attention.
   double context() const {
     if (s.context == 1) return 0;
     const double ranks = real(s.context);

@@ -120,7 +120,7 @@ Strategy strategy_of(const Row& row, int64_t devices) {
   s.shards = row.count("fsdp_shard", 0);
   s.micro_batch = std::max<int64_t>(1, row.count("micro_batch", 1));
   s.pipeline_outermost = true;
-  // Megatron-LM hides the sum of gradients behind a pipeline's last micro-batch since 2023, and
+  // Megatron-LM hides the sum of gradients after a pipeline's last micro-batch since 2023, and
   // DeepSpeed's pipelines add them after it.
   s.overlap = s.pipeline == 1 || row.text("date") >= "2023";
   s.offload = row.text("note").find("CPU-offloaded") != std::string::npos;
@@ -276,7 +276,7 @@ std::string published_text(const PublishedRuns& runs) {
   const PublishedChoices choices = choices_of(runs);
   if (choices.groups > 0)
     out += format(
-        "\nOf %d groups of runs that differ in their strategies alone, the predicted best is the "
+        "\nOf %d groups of runs that differ only in their strategies, the predicted best is the "
         "measured best in %d and within 2%% of it in %d (%.0f%%); the worst choice takes %.0f%% "
         "longer than the best (%s).\n",
         choices.groups, choices.best, choices.within, 100.0 * choices.within / choices.groups,

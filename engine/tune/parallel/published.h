@@ -9,7 +9,7 @@ namespace paddle::tune {
 
 struct PublishedRun {
   std::string id, set, device, precision;
-  /// Runs of a group differ in their strategies alone.
+  /// Runs of a group differ in their strategies only.
   std::string group;
   double sequences = 0;                     ///< of a step
   double seconds = 0, predicted = 0;        ///< of a step

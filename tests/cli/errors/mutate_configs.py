@@ -88,7 +88,7 @@ def limits():
 
 def judge(number, source, text, mode):
     """Runs one; returns what is wrong with its exit, or nothing."""
-    # Beside the original, so that relative paths mean the same.
+    # Next to the original, so that relative paths mean the same.
     path = os.path.join(os.path.dirname(source), f".mutated-{os.getpid()}-{number}.yaml")
     output = tempfile.mkdtemp(prefix="paddle_mutated_")
     with open(path, "w", encoding="utf-8", errors="surrogatepass") as f:

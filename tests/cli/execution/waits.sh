@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs that work for long start anew with short waits for each other's threads, unless told how
+# Programs that work for long restarts with short waits for each other's threads, unless told how
 # to wait, and only where there are threads to wait for.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"

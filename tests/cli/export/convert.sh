@@ -99,7 +99,7 @@ expect 5 "cut.safetensors" "$convert" cut.safetensors y.npz
 expect 5 "bad.npz" "$convert" bad.npz y.safetensors
 expect 6 "No such file or directory" "$convert" plain.safetensors nowhere/y.npz
 
-# A full disk leaves the old file whole, and nothing beside it.
+# A full disk leaves the old file whole, and nothing next to it.
 cp plain.safetensors old.safetensors
 (ulimit -f 8; exec "$convert" large.npz old.safetensors --overwrite) > out 2> error
 [[ $? == 6 ]] || fail "a full disk does not give 6:"

@@ -1,4 +1,4 @@
-"""Files for convert.sh and checks of what comes out, with Python's standard library alone.
+"""Files for convert.sh and checks of what comes out, with only Python's standard library.
 
 convert_files.py FOLDER write
 convert_files.py FOLDER same A B | shards INDEX WHOLE MOST | types A B | mapped A B | names A NAME…

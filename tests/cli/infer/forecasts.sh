@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A trained forecaster continues the series of a CSV file: the values behind its last row, in the
+# A trained forecaster continues the series of a CSV file: the values after its last row, in the
 # units of the file, with rows in any order of time and several series in one file.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
@@ -58,7 +58,7 @@ printf '10,,0\n11,,1\n' >> future.csv
 ok "$train" c.yaml 'data.train={kind: series, path: k.csv, targets: [y], known: [open], history: 2, horizon: 2}' 'model={inputs: {past: "float32[batch, 2, 2]", known: "float32[batch, 2, 1]"}, model: "forecast = known * param(\"w\", [1], init=ones) + 0 * past[:, :, :1]", outputs: [forecast]}' --output runs/k
 ok "$infer" runs/k future.csv --output k.jsonl
 grep -q '"forecast":\[\[0.0\],\[1.0\]\]' k.jsonl || fail "what is known: $(cat k.jsonl)"
-expect 4 "has 0 rows behind the last value, 2 are needed for what is known of the future (open)" "$infer" runs/k k.csv
+expect 4 "has 0 rows after the last value, 2 are needed for what is known of the future (open)" "$infer" runs/k k.csv
 
 # The recipe: the forecast is the middle one of the bands, in the units of the file.
 python3 - <<'P'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The label beside a prediction is what the loss compares: a price and not the number of a category,
+# The label next to a prediction is what the loss compares: a price and not the number of a category,
 # the names of several labels, the text that is right; and files of the user are not replaced.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }

@@ -124,7 +124,7 @@ for name, row in flat.items():
 P
 expect 2 "there is no such file" "$infer" "$folder/look/model" "$folder/flat/none.png"
 printf 'not an image' > "$folder/flat/bad.png"
-# Of several pictures, one that cannot be read is skipped and named; alone it is an error.
+# Of several pictures, one that cannot be read is skipped and named; by itself it is an error.
 expect 4 "bad.png" "$infer" "$folder/look/model" "$folder/flat/bad.png"
 ok "$infer" "$folder/look/model" "$folder/flat"
 grep -q "bad.png: skipped (" "$folder/out" || fail "the bad picture is not named: $(cat "$folder/out")"
@@ -161,7 +161,7 @@ expect 2 "no input is given" "$infer" "$model"
 expect 2 ".npz, .csv or .jsonl" "$infer" "$model" --data valid --output "$folder/out.xlsx"
 expect 2 "--weights belongs to model files" "$infer" "$model" --weights "$model/model.safetensors" --data valid
 expect 2 "--data: the config has no data.test" "$infer" "$model" --data configs/quickstart/digits.yaml:test
-# Tables of where the time goes stand on standard error, beside what scripts read.
+# Tables of where the time goes go to standard error, apart from what scripts read.
 "$infer" models/lenet.yaml --benchmark 3 --batch 2 --profile --trace "$folder/t.json" > "$folder/out" 2> "$folder/error" ||
   fail "--profile"
 grep -q '"flops"' "$folder/out" && grep -q 'conv2d+relu' "$folder/error" || fail "--profile prints a line and a table"

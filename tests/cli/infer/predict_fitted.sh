@@ -56,13 +56,13 @@ quiet 0 "$infer" "$folder/arrays/model" --input "$folder/valid.npz" --quiet --ou
 cmp -s "$folder/a.npz" "$folder/b.npz" || fail "arrays by --input and --data differ"
 
 # ---- class folders -------------------------------------------------------------------------------
-# Validation has the classes b and c alone.
+# Validation has the classes b and c only.
 trains images
 [[ "$(validated images acc)" == 1.0000 ]] || fail "the case is too hard"
 same_accuracy images --data valid
 same_accuracy images --data "$folder/other_images.yaml:train"
 same_accuracy images --input "$folder/valid_images"
-# The run's transforms alone decide: resize to 12 x 36, then the middle 8 x 8.
+# Only the run's transforms decide: resize to 12 x 36, then the middle 8 x 8.
 quiet 0 "$infer" "$folder/images/model" --data valid --quiet --output "$folder/a.npz"
 quiet 0 "$infer" "$folder/images/model" --input "$folder/valid_images" --quiet --output "$folder/b.npz"
 cmp -s "$folder/a.npz" "$folder/b.npz" || fail "pictures by --input and --data differ"
@@ -77,7 +77,7 @@ for form in section file; do
   [[ "$loss" == "$(validated text loss)" ]] || fail "text ($form): loss $loss, expected $(validated text loss)"
 done
 
-# ---- a scaled target comes back in its units, with the true value beside it -----------------------
+# ---- a scaled target comes back in its units, with the true value next to it -----------------------
 trains target
 for output in predicted.jsonl predicted.csv predicted.npz; do
   quiet 0 "$infer" "$folder/target/model" --data valid --quiet --output "$folder/$output"

@@ -119,7 +119,7 @@ cp -r tests/llm/data/bert "$encoder"
 cp "$model/tokenizer.json" "$encoder/"
 printf '123\n45678\n' > "$folder/lines.txt"
 "$infer" "$encoder" --embed "$folder/lines.txt" --output "$folder/both.jsonl" || fail "--embed"
-[[ "$("$infer" "$encoder" --embed - <<< 45678 | cut -d '[' -f 2)" == "$(tail -n 1 "$folder/both.jsonl" | cut -d '[' -f 2)" ]] || fail "--embed alone"
+[[ "$("$infer" "$encoder" --embed - <<< 45678 | cut -d '[' -f 2)" == "$(tail -n 1 "$folder/both.jsonl" | cut -d '[' -f 2)" ]] || fail "--embed of one text"
 python3 -c 'import json, sys
 vectors = [json.loads(line)["embedding"] for line in open(sys.argv[1])]
 sys.exit(any(len(v) != 32 or abs(sum(x * x for x in v) - 1) > 1e-5 for v in vectors))' "$folder/both.jsonl" || fail "vectors"

@@ -149,7 +149,7 @@ rejected(400, "$.not: this keyword is not supported", "/v1/chat/completions", {*
 rejected(400, "'response_format' needs a 'type'", "/v1/chat/completions", {**CHAT, "response_format": {"type": "xml"}})
 rejected(404, "no model for embeddings is served", "/v1/embeddings", {"input": "1"})
 
-# Constrained texts, alone and beside others.
+# Constrained sequences, on their own and in a batch with others.
 for schema, check in (({"type": "integer", "minimum": 250, "maximum": 4000}, lambda t: 250 <= int(t) <= 4000), ({"enum": [11, 222]}, lambda t: t in ("11", "222"))):
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     choices = post("/v1/chat/completions", {**CHAT, "temperature": 2, "n": 3, "response_format": form})[1]["choices"]

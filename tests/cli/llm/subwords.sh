@@ -29,7 +29,7 @@ P
 # The recipe trains a tokenizer; the run keeps it and generates text without the files.
 ok "$new" language-model --data text.txt --tokens bpe --vocabulary-size 320 -o lm.yaml
 grep -q "subwords, 289 different ones" out || fail "no summary: $(cat out)"
-[[ -e lm-tokenizer.json ]] || fail "no tokenizer beside the config"
+[[ -e lm-tokenizer.json ]] || fail "no tokenizer next to the config"
 : > lm2-tokenizer.json
 expect 2 "lm2-tokenizer.json: is there already" "$new" language-model --data text.txt --tokens bpe -o lm2.yaml
 [[ ! -e lm2.yaml ]] || fail "a config without its tokenizer"

@@ -96,7 +96,7 @@ mkdir "$folder/bert"
 printf 'a\nb\n' > "$folder/bert/vocab.txt"
 rejects 5 "vocab.txt: model: the unknown token is not in the vocabulary" '' "$tokenize" "$folder/bert"
 
-# A folder has the template beside the tokenizer.
+# A folder has the template next to the tokenizer.
 mkdir "$folder/model"
 cp "$data/llama3.json" "$folder/model/tokenizer.json"
 printf '{"bos_token": "<s>", "chat_template": "{{ bos_token }}{%% for m in messages %%}{{ m.role }}: {{ m.content }}\\n{%% endfor %%}"}' > "$folder/model/tokenizer_config.json"

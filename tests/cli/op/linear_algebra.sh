@@ -19,7 +19,7 @@ done
 quiet 0 "$op" run svd 'x=f32[200,50,40]' --threads 1 -o alone.npz
 for _ in {1..8}; do
   quiet 0 "$op" run svd 'x=f32[200,50,40]' --threads 6 -o together.npz
-  cmp -s alone.npz together.npz || fail "svd: other bits beside other calls"
+  cmp -s alone.npz together.npz || fail "svd: other bits in parallel with other calls"
 done
 
 for name in svd eigh eig pinv; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A few random calls of every family of operations: results and typed errors alone. Longer runs:
+# A few random calls of every family of operations: results and typed errors only. Longer runs:
 # paddle op fuzz FAMILY --time 600.
 set -uo pipefail
 status=0

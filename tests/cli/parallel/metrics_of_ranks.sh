@@ -19,7 +19,7 @@ with open(sys.argv[1] + "/rows.csv", "w") as f:
         sequence = [random.randrange(4) for _ in range(7)]
         f.write(",".join(map(str, floats + integers + sequence)) + "\n")
 P
-# Values of each row depend on that row alone, so the operands have the same bits in every layout.
+# Values of each row depend only on that row, so the operands have the same bits in every layout.
 cat > "$folder/run.yaml" <<'Y'
 model:
   inputs: {x: "float32[batch, 3]", score: "float32[batch]", value: "float32[batch]"}

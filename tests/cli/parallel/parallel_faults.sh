@@ -48,7 +48,7 @@ no_orphans() {
   done
   fail "$1: processes are left: $(pgrep -af "paddle-train $folder/")"
 }
-# As rank RANK: runs the command behind a limit or with another config.
+# As rank RANK: runs the command under a limit or with another config.
 cat > "$folder/as_rank" <<'E'
 #!/bin/bash
 rank="$1" how="$2"
@@ -86,7 +86,7 @@ expect 3 "rank 1 runs another version of the program than rank 0" "$launch" -n 2
 [[ ! -e "$folder/bad" ]] || fail "a rejected run left a folder"
 expect 3 "rank 0" "$launch" -n 2 "$folder/as_rank" 1 model "$train" "$folder/net.yaml" --output "$folder/bad"
 
-# --- a bad sample, which one rank alone reads ---
+# --- a bad sample, which a single rank reads ---
 expect 4 "label" "$launch" -n 2 paddle-train "$folder/net.yaml" data.train.path="$folder/bad.csv" data.shuffle=false --output "$folder/bad2"
 no_orphans "a bad sample"
 

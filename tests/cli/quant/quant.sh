@@ -231,7 +231,7 @@ save("nan", values)
 P
 ok "$quant" "$folder/resnet.onnx" --data "$folder/images.npz" -o "$folder/resnet_int8.onnx" \
   --target onnxruntime
-grep -q "output_sqnr_db" "$folder/resnet_int8.onnx.report.json" || fail "no report beside the file"
+grep -q "output_sqnr_db" "$folder/resnet_int8.onnx.report.json" || fail "no report next to the file"
 ok "$quant" models/lenet.yaml --data configs/quickstart/digits.yaml:valid -o "$folder/lenet.onnx" --dry-run
 
 expect 2 "is there already" "$quant" "$folder/run" -o "$folder/int8"

@@ -113,7 +113,7 @@ layers = json.load(open(sys.argv[1] + "/abs_max/report.json"))["layers"]
 assert all(l["input_range"][0] == -l["input_range"][1] < 0 for l in layers), layers
 P
 
-# Fixed dims, several of them behind one option, before or behind the model.
+# Fixed dims, several of them after one option, before or after the model.
 ok "$quant" --dim batch=1 "$folder/run" -o "$folder/fixed.onnx" quant.measure=false --batch 1 --samples 40
 ok "$bin/paddle-export" "$folder/fixed.onnx" --dry-run --json
 grep -q '"batch"' "$folder/out" && fail "the batch is still symbolic"

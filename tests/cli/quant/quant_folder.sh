@@ -8,7 +8,7 @@ model="$folder/small"
 cp -r tests/llm/data/llama "$model"
 ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*:"; }
 ok "$bin/paddle-convert" tests/llm/data/llama/model.safetensors "$model/model.safetensors" --dtype bf16 --overwrite
-# A tokenizer of bytes with a few merges, and an end of answers beside the end of texts.
+# A tokenizer of bytes with a few merges, and an end of answers next to the end of texts.
 python3 - "$model" <<'P'
 import json, sys
 alphabet = [chr(c) for c in range(ord("a"), ord("z") + 1)] + list("0123456789.,;:") + ["\u0120"]

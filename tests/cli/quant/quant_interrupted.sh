@@ -100,7 +100,7 @@ cmp -s "$folder/whole/model.onnx" "$folder/old/model.onnx" || fail "resuming a r
 mkdir -p "$folder/begun/.model.onnx.partial"
 expect 2 "--resume continues it" "${job[@]}" -o "$folder/begun"
 
-# Statistics alone.
+# Only statistics.
 calibrate=("$quant" calibrate "$folder/net.yaml" --threads 1 --seed 3 --data "$folder/x.npz" --samples 200)
 ok "${calibrate[@]}" -o "$folder/whole.safetensors"
 for signal in INT KILL; do

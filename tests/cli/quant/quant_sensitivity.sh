@@ -62,7 +62,7 @@ expected = sum(abs(sum(2 / 3 * (b - d) * (c - b) for b, c, d in zip(*row))) for 
 assert expected > 1e-4 and abs(layer["loss_change"] / expected - 1) < 1e-3, (layer, expected)
 P
 
-# A deeper net: the order is much like that of the noise in the output, which runs each layer alone.
+# A deeper net: the order is much like that of the noise in the output, which runs each layer on its own.
 cat > "$folder/deep.yaml" <<'Y'
 name: deep
 inputs: {image: "float32[batch, 1, 28, 28]"}
@@ -108,7 +108,7 @@ report, progress = (json.load(open(f"{folder}/searched/{n}.json")) for n in ("re
 changes = {l["name"]: l["loss_change"] for l in json.load(open(folder + "/gradient.json"))["layers"]}
 order = [l["name"] for l in progress["order"]]
 assert order == sorted(changes, key=lambda name: -changes[name]), (order, changes)
-kept = [l for l in report["layers"] if "alone it changes the loss by" in l["why"]]
+kept = [l for l in report["layers"] if "on its own it changes the loss by" in l["why"]]
 assert report["accepted"] and 0 < len(kept) < 10, report["layers"]
 assert {l["name"] for l in kept} == set(order[:len(kept)]), (kept, order)
 assert all(l["loss_change"] > 0 for l in report["layers"]), report["layers"]
@@ -119,7 +119,7 @@ expect 3 "has no config with a loss" "$quant" sensitivity models/lenet.yaml --by
   --data configs/quickstart/digits.yaml:valid
 expect 3 "has no config with a loss" "$quant" models/lenet.yaml -o "$folder/x" quant.accept.sqnr_db=400 \
   --data configs/quickstart/digits.yaml:valid "quant.search={sensitivity: gradient}"
-expect 3 "which files alone have not" "$quant" sensitivity "$folder/line" --by gradient \
+expect 3 "which files do not have" "$quant" sensitivity "$folder/line" --by gradient \
   --data "$folder/rows.npz"
 expect 3 "quant.search.sensitivity" "$quant" "$folder/deep" -o "$folder/x" \
   "quant.search={sensitivity: gradients}"

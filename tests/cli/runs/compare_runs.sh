@@ -101,7 +101,7 @@ python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["first_
 # --- runs without digests: the logged losses ---
 run plain train.digests=false
 compared 0 one plain
-says "by logged losses alone"
+says "by logged losses only"
 
 most_lines=1
 expect 2 "is not the folder of a run" "$compare" "$folder/one" "$folder/none"

@@ -29,7 +29,7 @@ Y
 # sweep OPTION…: the epochs of the first trial's last run, and whether it was trained.
 sweep() {
   ok "$bin/paddle-sweep" c.yaml optimizer.lr=1e-3,1e-2 "$@"
-  trained="$(grep -c 'is trained anew' out)"
+  trained="$(grep -c 'is trained again' out)"
 }
 first=runs/c-sweep/000-lr=1e-3
 epochs() { sed -n 's/^ *epochs: //p' $first/config.yaml; }

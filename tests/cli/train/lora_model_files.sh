@@ -22,7 +22,7 @@ for a, b in zip(found, wanted):
 P
 grep -q "warning" error && fail "the run warns: $(grep -m1 warning error)"
 
-# The saved model, the adapter beside its base, and the merged folder are one model.
+# The saved model, the adapter in addition to its base, and the merged folder are one model.
 logits() { ok "$bin/paddle-infer" "$@" --input "$data/llama/golden.npz" --output logits.npz; }
 python3 - run/adapter <<'P' || fail "adapter_config.json"
 import json, sys

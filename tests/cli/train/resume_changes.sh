@@ -58,7 +58,7 @@ sed 's/^\([a-z]*\),\([0-9]*\),/\1,1\2,/' "$folder/rows.csv" > "$folder/other.csv
 cp "$folder/rows.csv" "$folder/kept.csv"
 cp "$folder/other.csv" "$folder/rows.csv"
 expect 0 "data.train has changed since the run began" "$train" --resume "$folder/run" train.epochs=3
-cmp "$folder/first/model/fitted.json" "$folder/run/model/fitted.json" || fail "statistics were learned anew"
+cmp "$folder/first/model/fitted.json" "$folder/run/model/fitted.json" || fail "statistics were learned again"
 grep -q '"best_step": 6' "$folder/run/checkpoints/6/state.json" || fail "the best of other validation data stayed"
 cp "$folder/kept.csv" "$folder/rows.csv"
 
@@ -74,6 +74,6 @@ again
 "$train" --resume "$folder/run" train.epochs=3 train.best=acc > "$folder/out" 2>&1 || fail "another train.best"
 grep -q "is forgotten" "$folder/out" || fail "the best of another metric should be forgotten"
 grep -q '"best_step": 6' "$folder/run/checkpoints/6/state.json" || fail "no accuracy was best"
-"$train" --resume "$folder/run" train.epochs=4 "metrics.acc='accuracy(logits, label, k=2)'" > "$folder/out" 2>&1 || fail "a metric defined anew"
+"$train" --resume "$folder/run" train.epochs=4 "metrics.acc='accuracy(logits, label, k=2)'" > "$folder/out" 2>&1 || fail "a redefined metric"
 grep -q "is forgotten" "$folder/out" || fail "the best by the old definition should be forgotten"
 finish

@@ -48,10 +48,10 @@ grep -q "stopped early" out || fail "a resumed run forgets that it has ended"
 ok "$train" --resume early train.early_stop.patience=4
 [[ "$(grep -c '"valid"' early/metrics.jsonl)" == 5 ]] || fail "more patience does not continue"
 
-# Another metric begins anew.
-ok "$train" c.yaml --output anew optimizer.lr=0 'train.early_stop={metric: accuracy, patience: 2}' train.epochs=12
-ok "$train" --resume anew train.early_stop.metric=loss
-grep -q "stopped early at step 36" out || fail "another metric does not begin anew: $(tail -3 out)"
+# Another metric starts over.
+ok "$train" c.yaml --output again optimizer.lr=0 'train.early_stop={metric: accuracy, patience: 2}' train.epochs=12
+ok "$train" --resume again train.early_stop.metric=loss
+grep -q "stopped early at step 36" out || fail "another metric does not start over: $(tail -3 out)"
 
 # The best model is that of its evaluation.
 ok "$train" c.yaml --output best train.best=accuracy

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A run that is killed, resumed, interrupted and resumed again ends with the bits of one that was
-# left alone; with dropout, augmentation, two loader workers and gradient accumulation in use.
+# uninterrupted; with dropout, augmentation, two loader workers and gradient accumulation in use.
 set -euo pipefail
 bin="${PADDLE_BIN:?}"
 folder="$(mktemp -d)"

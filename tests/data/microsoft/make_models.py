@@ -471,7 +471,7 @@ def single(name, op, inputs, outputs, constants=None, **attributes):
 
 
 def packed_sequences():
-    """Sequences of any lengths behind each other, with states that they continue from."""
+    """Sequences of any lengths one after another, with states that they continue from."""
     ends = np.array([0, 1, 1, 6], np.int32)
     heads = {"q": floats(6, 2, 4), "k": floats(6, 2, 4), "v": floats(6, 4, 3)}
     more = {"decay": -np.abs(floats(6, 4, 4)), "beta": floats(6, 4), "state": floats(3, 4, 3, 4)}
@@ -522,7 +522,7 @@ def group_routers():
 
 
 def experts_of_three_bits():
-    """Such weights go with float16 alone."""
+    """Such weights go only with float16."""
     inputs = {"x": floats(5, 64).astype(np.float16), "router": floats(5, 3).astype(np.float16)}
     constants = {"w1": RNG.integers(0, 256, (3, 64, 24)).astype(np.uint8), "s1": np.abs(floats(3, 64, 2, scale=.05)),
                  "w2": RNG.integers(0, 256, (3, 64, 12)).astype(np.uint8), "s2": np.abs(floats(3, 64, 1, scale=.05))}

@@ -44,7 +44,7 @@ out["many"] = {
 }
 # Segmentation: class scores and labels of pixels; 255 does not count.
 pixels = np.round(rng.normal(size=(3, 5, 6, 7)), 1).astype(np.float32)
-masks = rng.integers(0, 4, (3, 6, 7))  # the last class occurs in predictions alone
+masks = rng.integers(0, 4, (3, 6, 7))  # the last class occurs in predictions only
 for c in range(4):
     pixels[:, c] += 1.5 * (masks == c)
 masks[:, 0, :3] = 255

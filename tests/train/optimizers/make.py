@@ -150,7 +150,7 @@ train("momentum", lambda p: o.SGD(p, lr=0.05, momentum=0.9, nesterov=True))
 train("adam", lambda p: o.Adam(p, lr=0.02, weight_decay=0.01))
 train("adamw", lambda p: o.AdamW(p, lr=0.02, weight_decay=0.1))
 train("adagrad", lambda p: o.Adagrad(p, lr=0.1, eps=1e-6))
-# PyTorch adds epsilon behind the root: its 1e-10 is our 1e-20, where the mean square is far larger.
+# PyTorch adds epsilon after the root: its 1e-10 is our 1e-20, where the mean square is far larger.
 train("rmsprop", lambda p: o.RMSprop(p, lr=0.01, alpha=0.95, eps=1e-10))
 train("rmsprop_centered", lambda p: o.RMSprop(p, lr=0.01, alpha=0.95, eps=1e-10, centered=True, momentum=0.9))
 train("rmsprop_epsilon", lambda p: Own(p, rmsprop))

@@ -76,7 +76,7 @@ class Affine {
       put(out.data<double>(), packed.data<double>());
     return out;
   }
-  /// The bias behind `before`: one number for each channel, one for all, or none.
+  /// The bias after `before`: one number for each channel, one for all, or none.
   Array biased(const Value* before, DType dtype, const Dims& shape) const {
     Array out = Array::empty(dtype, shape);
     for (int64_t c = 0; c < out.size(); ++c) {

@@ -283,7 +283,7 @@ class LayoutAssignment final : public ForwardingInterpreter {
   std::unordered_map<const ir::Value*, Tensor> channels_last_;
 };
 
-/// True if a convolution has enough channels on its own, without others beside it.
+/// True if a convolution has enough channels on its own, without others next to it.
 bool has_wide_convolution(const ir::Function& function) {
   bool found = false;
   ir::for_each_operation(function.body, [&](const ir::Operation& o) {

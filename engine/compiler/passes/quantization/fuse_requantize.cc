@@ -138,7 +138,7 @@ class RequantizeFusion final : public PatternRewriter {
     return fuse(sum);
   }
 
-  /// No transposed convolution adds a residual: its pixels are rearranged behind it.
+  /// No transposed convolution adds a residual: its pixels are rearranged after it.
   bool adds_residuals() { return int8_op().op != &known_ops().quantized_conv_transpose; }
 
   /// A float residual of the result's shape.
@@ -201,7 +201,7 @@ class RequantizeFusion final : public PatternRewriter {
     return fuse(*last);
   }
 
-  /// The position of an operation behind the int8 operation.
+  /// The position of an operation after the int8 operation.
   Iterator find(const Operation& o) {
     Iterator at = at_;
     while (at->get() != &o) ++at;

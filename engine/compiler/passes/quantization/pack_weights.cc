@@ -1,6 +1,6 @@
-// A step of QDQ lowering: linear layers of floats whose weights alone are integers multiply packed
-// rows, as language models do. A product reads a byte or half a byte for each weight, and the scale
-// of an output channel is taken out of it.
+// A step of QDQ lowering: linear layers of floats of which only the weights are integers multiply
+// packed rows, as language models do. A product reads a byte or half a byte for each weight, and
+// the scale of an output channel is taken out of it.
 
 #include <algorithm>
 #include <cmath>
@@ -59,7 +59,7 @@ class Offsets {
   bool channels_first_;
 };
 
-/// Constants behind the weight of a layer, if they are such integers.
+/// Constants after the weight of a layer, if they are such integers.
 std::optional<Dequantized> dequantized(const Value* weight, bool channels_first) {
   const Value* from = weight;
   if (const Operation* shaped = produced_by(from, known_ops().reshape)) from = shaped->operands[0];

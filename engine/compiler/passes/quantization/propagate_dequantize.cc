@@ -19,7 +19,7 @@ class DequantizePropagation final : public PatternRewriter {
       : PatternRewriter(function), evaluate_(evaluate) {}
 
  private:
-  /// Moves a dequantize from before an operation that only moves elements to behind it; removes a
+  /// Moves a dequantize from before an operation that only moves elements to after it; removes a
   /// quantize that reverts a dequantize.
   void visit(Iterator at) override {
     Operation& o = **at;
@@ -73,7 +73,7 @@ class DequantizePropagation final : public PatternRewriter {
     return o.op->def->view && o.operands.size() == 1;
   }
 
-  /// The dequantize of an operand that can move behind `o`: a per-tensor one, or, for a transpose
+  /// The dequantize of an operand that can move after `o`: a per-tensor one, or, for a transpose
   /// or unsqueeze, a per-channel one with constant parameters.
   static Operation* movable_dequantize(const Operation& o, size_t operand) {
     Operation* const from = produced_by(o.operands[operand], known_ops().dequantize);

@@ -21,7 +21,7 @@ void propagate_dequantize(ir::Function& function, const Evaluate& evaluate);
 /// quantized_conv_transpose, quantized_linear and quantized_matmul.
 void form_int8_ops(ir::Function& function, const Int8Kernels& kernels);
 /// Conv1d is conv2d with height 1 between unsqueeze and squeeze. Sinks the squeeze below the
-/// elementwise operations behind it, so that they are next to the convolution and can be fused.
+/// elementwise operations after it, so that they are next to the convolution and can be fused.
 void sink_squeeze(ir::Function& function);
 /// Fuses scale, bias, residual, clamp and the next quantize into the integer operation before them.
 void fuse_requantize(ir::Function& function);

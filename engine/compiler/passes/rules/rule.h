@@ -18,7 +18,7 @@ struct RuleAttr {
     kValue,     ///< value
     kName,      ///< name
     kProduct,   ///< parts[0] * parts[1]; element by element if parts[0] is a list
-    kQuotient,  ///< parts[0] / parts[1], likewise; integers must divide without remainder
+    kQuotient,  ///< parts[0] / parts[1], in the same way; integers must divide without remainder
     kShape,     ///< the dims of the tensor `name`
     kLast,      ///< the last of these dims
     kChain,     ///< the permutation parts[0] followed by parts[1]

@@ -69,7 +69,7 @@ class Recompute {
     find_dropped();
     auto& operations = function_.body.operations;
     auto at = operations.begin();
-    // The backward pass begins behind the last operation of the forward pass.
+    // The backward pass begins after the last operation of the forward pass.
     if (!forward_.empty())
       while (at != operations.end() && at->get() != forward_.back()) ++at;
     if (at != operations.end()) ++at;

@@ -18,13 +18,13 @@ extern "C" {
 int paddle_module_version();
 
 /// gesdd: a = u diag(values) vh, with k = min(rows, columns) values, the largest first. u is
-/// [rows, k], vh [k, columns], or both null for the values alone; `a` is overwritten.
+/// [rows, k], vh [k, columns], or both null for the values only; `a` is overwritten.
 typedef int paddle_lapack_svd_function(char type, int rows, int columns, void* a, void* values,
                                        void* u, void* vh);
 /// syevd and heevd: values in ascending order; `a`, of which the lower triangle is read, becomes
 /// the vectors, or is overwritten if they are not wanted.
 typedef int paddle_lapack_eigh_function(char type, int vectors, int n, void* a, void* values);
-/// geev: n complex values and [n, n] complex right vectors, or null for the values alone; `a` is
+/// geev: n complex values and [n, n] complex right vectors, or null for the values only; `a` is
 /// overwritten.
 typedef int paddle_lapack_eig_function(char type, int n, void* a, void* values, void* vectors);
 /// geqrt and gemqrt: a = q r; `width` is min(rows, columns) or rows. `a` is overwritten, q is

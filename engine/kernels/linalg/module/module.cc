@@ -1,5 +1,5 @@
 // The module that decomposes matrices with LAPACK: workspaces around its routines. Sums are taken
-// on the calling thread alone, so results do not depend on the number of threads.
+// on the calling thread only, so results do not depend on the number of threads.
 
 #include <algorithm>
 #include <cmath>

@@ -113,7 +113,7 @@ Gemm<double> dgemm_;
 Gemm<Complex64> cgemm_;
 Gemm<Complex128> zgemm_;
 
-/// Of OpenBLAS alone.
+/// Of OpenBLAS only.
 [[gnu::weak]] void openblas_set_num_threads(int threads);
 /// 0 where it was built without threads, 1 with threads of its own, 2 with those of OpenMP.
 [[gnu::weak]] int openblas_get_parallel();
