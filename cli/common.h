@@ -32,7 +32,7 @@ void use_config_threads(int threads);
 bool debug_requested();
 
 /// Writes a report to standard output, in which control characters other than line breaks and tabs
-/// are escaped (base/text.h, printable). Exits quietly with 141 if nobody reads any more.
+/// are escaped (base/text.h, printable). Exits quietly with 141 if the reader has closed the pipe.
 void print(const std::string& text);
 /// Writes one line to standard output; line breaks within it are escaped, too.
 void print_line(const std::string& line);

@@ -1,5 +1,5 @@
 #pragma once
-// The collectives of a communicator that have begun: a thread computes them, or whoever waits.
+// The started collectives of a communicator: a thread computes them, or the caller of `wait`.
 
 #include <condition_variable>
 #include <deque>

@@ -30,8 +30,8 @@ Socket open_socket() {
   return socket;
 }
 
-/// Whether a socket is connected with itself: while nobody listens on a port, the system may choose
-/// it for this end.
+/// Whether a socket is connected with itself: while no process listens on a port, the system may
+/// choose it for this end.
 bool is_own_end(const Socket& socket) {
   sockaddr_in here{}, there{};
   socklen_t size = sizeof here, other = sizeof there;

@@ -53,7 +53,7 @@ std::string seconds_text(std::chrono::milliseconds time);
 /// Listens on a port of the interface that has this address, 0 for a free one; kDevice if another
 /// program has the port.
 Socket listen_on(const std::string& host, int port);
-/// Connects to "host:port"; kPeer if nobody listens there within the timeout.
+/// Connects to "host:port"; kPeer if there is no listener within the timeout.
 Socket connect_to(const std::string& address, std::chrono::milliseconds timeout = {});
 
 }  // namespace paddle::comm

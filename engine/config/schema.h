@@ -62,7 +62,7 @@ class Spec {
   /// A map of one key out of several, each with values of its own: `{resize: {height: 8}}`. `what`
   /// is what the keys are, for messages: "transform".
   static Spec named(std::string what, std::vector<std::pair<std::string, Spec>> values);
-  /// Anything; somebody else checks it.
+  /// Any value; it is checked elsewhere.
   static Spec any() { return Spec(Type::kAny); }
 
   Spec& required();

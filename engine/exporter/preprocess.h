@@ -26,7 +26,7 @@ class Preprocess {
   /// becomes the raw field; a field of tokens becomes a vector of texts, and its mask is computed;
   /// categories of a vocabulary become texts.
   void insert(formats::onnx::Model& model) const;
-  /// Work that is left to whoever runs the file: a line each.
+  /// Work that is left to the caller of the file: a line each.
   std::vector<std::string> notes(const formats::onnx::Graph& graph) const;
   /// Compares the file on raw samples with the model on preprocessed ones.
   std::vector<CheckResult> check(const ExportJob& job, const std::string& file,

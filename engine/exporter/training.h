@@ -1,7 +1,7 @@
 #pragma once
 // A step of training as one ONNX graph: forward, loss, gradients and updates. Parameters and the
 // states of model and optimizer are inputs with their first values as defaults, and outputs
-// `NAME.next`; whoever steps the file feeds the outputs of one step to the next one.
+// `NAME.next`; the caller feeds the outputs of one step to the next one.
 
 #include "exporter/export_job.h"
 

@@ -71,7 +71,7 @@ struct Attempt::Rank {
   std::string errors;  ///< the end of its standard error
   bool ended = false;  ///< and was looked at
   // Of rank 0: a line about an error is held back as long as it is the last one, since the launcher
-  // may know better what has happened.
+  // may know the cause.
   std::string unshown;
   bool line_begins = true;  ///< what was shown ends with a whole line
 };
@@ -220,7 +220,7 @@ void Attempt::read_node_0() {
   }
 }
 
-/// For output, newcomers or signals, at most a moment.
+/// Waits for output, connections or signals, at most kPollMilliseconds.
 void Attempt::wait() {
   std::vector<pollfd> waits;
   for (const auto& rank : ranks_)

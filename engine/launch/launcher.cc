@@ -103,15 +103,16 @@ comm::Address address_of_node_0(const LaunchOptions& options) {
   return {alone ? "127.0.0.1" : own_host_name(), 0};
 }
 
-/// The word of a run with several launchers that nobody starts over ssh. Beyond this machine it
-/// must be a secret one.
+/// The token of a run with several launchers that are not started over ssh. Beyond this machine it
+/// must be secret.
 std::string shared_token(const std::string& rendezvous) {
   const std::string stated = environment("PADDLE_RENDEZVOUS_TOKEN");
   if (!stated.empty()) return stated;
   if (comm::is_loopback(comm::parse_address(rendezvous, "--rendezvous").host)) return "run";
   fail(ErrorCode::kUsage,
-       "--nodes: set PADDLE_RENDEZVOUS_TOKEN to a secret word, the same for all launchers: whoever "
-       "reaches ",
+       "--nodes: set PADDLE_RENDEZVOUS_TOKEN to a shared secret, the same for all launchers: any "
+       "client "
+       "that reaches ",
        rendezvous, " and knows it can join the run");
 }
 

@@ -43,7 +43,7 @@ Process::Process(const std::vector<std::string>& command,
   arguments.push_back(nullptr);
   int in[2], out[2], err[2], failure[2];
   make_pipe(in);
-  // It fits into the pipe, so that nobody has to wait for the child.
+  // It fits into the pipe, so that no wait for the child is needed.
   if (!input.empty()) (void)!::write(in[1], input.data(), input.size());
   ::close(in[1]);
   make_pipe(out);

@@ -434,7 +434,7 @@ Partitioned Localizer::run() {
   for (const AnalyzedOperation& o : analysis_.operations())
     for (const Value* v : o.operation->results) {
       const LocalValue& part = values_.at(v);
-      if (part.is_postponed) continue;  // nobody reads it
+      if (part.is_postponed) continue;  // it is not read
       Value* const here = ir::traced_value(part.tensor);
       out.parts.push_back({v, here, placement(*v, part.split)});
       if (here->name.empty()) here->name = v->name;

@@ -1,6 +1,6 @@
 #pragma once
-// The units of a trained model's inputs and outputs. A run scales and transforms its data; whoever
-// predicts with its model gives and gets numbers in the units of the data files, and asks here how:
+// The units of a trained model's inputs and outputs. A run scales and transforms its data;
+// predictions with its model take and return numbers in the units of the data files. Used by
 // paddle-infer, metrics, ONNX files with preprocessing, the C++ and C libraries.
 
 #include <functional>

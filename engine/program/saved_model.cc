@@ -56,7 +56,7 @@ void write_fitted_into(const fs::path& folder, Node& document, const data::Fitte
 constexpr int kVersion = 2;
 
 /// The functions besides the prediction that compute on its parameters and states: others have
-/// weights that nobody has trained. States of sequences that the prediction lacks are added to the
+/// untrained weights. States of sequences that the prediction lacks are added to the
 /// store, with what sequences start with.
 std::vector<std::shared_ptr<ir::Function>> further_functions(
     const lang::Program& program, bool use_float64, ParameterStore& store,

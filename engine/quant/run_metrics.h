@@ -17,7 +17,7 @@ class RunMetrics {
   /// `model`: a run, a model folder, a checkpoint, or an ONNX file with the config of a run in
   /// `config.run_config`. `data`: the evaluation data. Null where there are no metrics to
   /// compute, with the reason. kConfig for a limit on a metric that the config does not have, or
-  /// whose better direction nobody states.
+  /// whose better direction is not stated.
   static std::unique_ptr<RunMetrics> open(const std::string& model, const QuantConfig& config,
                                           const infer::InputOptions& data, std::string& reason);
 

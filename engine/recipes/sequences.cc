@@ -341,7 +341,7 @@ SeriesColumns series_columns(const RecipeRequest& request, const CsvProfile& pro
   if (found.time && found.time->time == data::TimeForm::kNone)
     fail(ErrorCode::kData, request.data, ": the column '", found.time->name,
          "' holds no times that are all written in one way");
-  // A text that comes again and again names the series of a row.
+  // A text that repeats names the series of a row.
   std::vector<const Column*> texts;
   for (const Column& each : profile.columns)
     if (&each != found.time && !each.is_number && !each.has_missing &&

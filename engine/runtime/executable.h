@@ -73,7 +73,7 @@ class Executable {
   int64_t runs_in_reserve_ = 0;  ///< since a run needed more
   std::vector<void*> pointers_;
   std::vector<Array> from_device_;  ///< values that were on a device, on the host
-  std::vector<std::shared_ptr<OutputCopies>> copies_;  ///< those that nobody holds are used again
+  std::vector<std::shared_ptr<OutputCopies>> copies_;  ///< those without other owners are reused
   int64_t plans_made_ = 0;
   size_t planned_bytes_ = 0;
 };

@@ -13,7 +13,7 @@ PlanStreams::PlanStreams(Device device)
 }
 
 PlanStreams::~PlanStreams() {
-  // Errors of work that nobody waited for have no reader.
+  // Errors of work that is not waited for are not reported.
   api_.synchronize_stream(copy_);
   api_.synchronize_stream(compute_);
   for (const paddle_event event : events_) api_.destroy_event(event);

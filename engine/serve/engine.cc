@@ -74,7 +74,7 @@ void Engine::drop_cancelled() {
   }
   for (Slot& slot : slots_)
     if (slot.job && slot.job->is_cancelled()) {
-      // Its prompt may be asked again, what nobody has read hardly continues.
+      // Its prompt may be requested again; unread output is unlikely to be continued.
       slot.cached.resize(std::min(slot.cached.size(), slot.job->prompt.size()));
       runner_.truncate(slot.sequence, std::ssize(slot.cached));
       drop(slot.job);

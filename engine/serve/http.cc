@@ -93,7 +93,7 @@ bool reject(int socket, int status, std::string_view message) {
 }
 
 /// Reads and drops what the client still sends, for a moment: closing a connection with bytes that
-/// nobody has read would reset it, perhaps before the client reads its answer, and without reading
+/// are not read would reset it, perhaps before the client reads its answer, and without reading
 /// a client that sends all of a request before it reads would wait.
 void drain(int socket, const std::atomic<bool>& stopping) {
   constexpr auto kMoment = std::chrono::seconds(1);

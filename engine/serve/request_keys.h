@@ -25,7 +25,7 @@ class Keys {
   int64_t integer(const char* key, int64_t fallback, int64_t low, int64_t high);
   bool boolean(const char* key, bool fallback);
   const std::string* text(const char* key);
-  /// Rejects keys that nobody asked for.
+  /// Rejects keys that were not read.
   void check_all_read() const;
 
  private:

@@ -47,7 +47,7 @@ size_t space_after(std::string_view text, size_t begin) {
   return begin;
 }
 
-/// Words of a long text come again and again: their ids are copied from the first time.
+/// Words of a long text repeat: their ids are copied from the first time.
 void encode_pieces(const TokenModel& model, const Pieces& pieces, TextBudget& budget,
                    std::vector<TokenId>& ids) {
   constexpr size_t kFew = 32;

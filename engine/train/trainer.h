@@ -87,7 +87,7 @@ struct TimedStep {
   double loss = 0;
 };
 
-/// A step with what it read, for whoever repeats it elsewhere.
+/// A step with what it read, to repeat it elsewhere.
 struct RecordedStep {
   int64_t step = 0;                    ///< counts from 1
   std::vector<Array> fields;           ///< the batch, in the order of the module's inputs

@@ -1,5 +1,5 @@
 // Products with packed weights: blocks as formats/gguf dequantizes them, against sums in double,
-// and rows that do not depend on their company.
+// and rows that do not depend on the other rows of the batch.
 
 #include <gtest/gtest.h>
 

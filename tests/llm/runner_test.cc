@@ -1,4 +1,4 @@
-// Steps over cached sequences: logits do not depend on chunks, company or what was cached before.
+// Steps over cached sequences: logits do not depend on chunks, the batch or what was cached before.
 
 #include "llm/runner.h"
 

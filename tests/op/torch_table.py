@@ -5,7 +5,7 @@
     t.reject("floor", {"x": t.complex(2)})
     t.write()
 
-Needs NumPy, SciPy and PyTorch on the CPU; the tables are committed, so only whoever changes them does.
+Needs NumPy, SciPy and PyTorch on the CPU; the tables are committed, so they are only needed to change the tables.
 """
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kills a random rank of a parallel run at a random moment, again and again: without --restarts the
+# Kills a random rank of a parallel run at a random moment, repeatedly: without --restarts the
 # run ends with exit code 7 within ten seconds and leaves no process; with them it continues and has
 # the losses of a run that was never disturbed. KILLS (6) says how often.
 set -u

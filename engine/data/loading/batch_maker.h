@@ -38,7 +38,7 @@ class BatchMaker {
   const std::function<bool(int64_t, int64_t)>& wanted() const { return wanted_; }
 
   /// This process's part of the batch, and the samples that were left out. Ends early, with a batch
-  /// that nobody may use, once `stop` is set.
+  /// that must not be used, once `stop` is set.
   Batch make(const BatchPlaces& places, Workspace& workspace, std::vector<SkippedSample>& skipped,
              const std::atomic<bool>& stop);
   /// Bytes of a batch, from the declared shapes or, where they differ by sample, the largest so

@@ -1,5 +1,5 @@
 #pragma once
-// Streams of the mirror device. A stream queues work and runs none of it before somebody waits for
+// Streams of the mirror device. A stream queues work and runs none of it before a caller waits for
 // it: then a thread runs what the wait needs, and nothing else. So a result that is read without a
 // wait is always missing, and a buffer that is reused too early always has the wrong contents.
 

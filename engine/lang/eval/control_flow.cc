@@ -81,7 +81,7 @@ class Statements::Fork {
     const BranchResult a = end(first), b = end(second);
     flows_ = a.outcome.flows() | b.outcome.flows();
     mixed_ = (flows_ & (flows_ - 1)) != 0;
-    // After a `return` nobody asks what the names were.
+    // After a `return` the names are not read.
     const unsigned returned = Outcome::bit(Flow::kReturn);
     gone_[0] = a.outcome.flows() == returned;
     gone_[1] = b.outcome.flows() == returned;

@@ -165,7 +165,7 @@ Tensor Variables::parameter(const std::string& path, const Dims& shape, DType dt
     try {
       tensor = context_.options().store->parameter(path, shape, dtype, init);
     } catch (const Error& error) {
-      // A path that exists in another size is the text's fault, whoever noticed it.
+      // A path that exists in another size is the text's fault, wherever it is detected.
       if (error.code() != ErrorCode::kModel || !parameters_.count(path)) throw;
       fail(ErrorCode::kConfig, error.message());
     }

@@ -1,6 +1,6 @@
 // opgen: reads the operation schema (engine/ops/<family>/*.yaml) and writes the typed attribute
 // structs, the C++ functions, the declarations of the hand-written rules and the registration
-// tables. A rule or kernel that the schema names and nobody wrote is a link error.
+// tables. A rule or kernel that the schema names and that is not defined is a link error.
 //
 //   opgen engine/ops/*/*.yaml --out DIR
 //

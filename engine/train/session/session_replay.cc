@@ -7,7 +7,7 @@
 namespace paddle::train {
 namespace {
 
-/// The operations of a function, computed one after the other; values that nobody reads any more
+/// The operations of a function, computed one after the other; values that are not read any more
 /// are given up.
 class Replay {
  public:

@@ -154,7 +154,7 @@ if [[ $EUID == 0 ]] && mkdir "$folder/disk" && mount -t tmpfs -o size=6m tmpfs "
   umount "$folder/disk"
 fi
 
-# Nobody reads: a quiet end.
+# The reader has closed the pipe: a quiet end.
 closed() {
   local status=0
   "$@" 2> "$folder/error" | true

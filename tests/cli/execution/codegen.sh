@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Machine code for groups: the same run with it, without it, without its module, and from what an
-# earlier run has kept; without the module one line says so, unless nobody asked for code.
+# earlier run has kept; without the module one line says so, unless code was not requested.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 export PADDLE_CACHE_DIR="$folder/cache"
@@ -27,7 +27,7 @@ infer() {
 wanted=1
 [[ -e "$bin/../lib/libpaddle_codegen.so" ]] || wanted=0
 train off 0 compile.codegen=false
-[[ ! -e "$folder/cache" ]] || fail "code was made that nobody asked for"
+[[ ! -e "$folder/cache" ]] || fail "code was made that was not requested"
 PADDLE_CODEGEN_MODULE=/nonexistent/module.so train rejected 0 compile.codegen=false
 PADDLE_CODEGEN_MODULE=/nonexistent/module.so train without "$wanted"
 PADDLE_CODEGEN_MODULE=/nonexistent/module.so infer "$wanted"

@@ -16,7 +16,7 @@ fi
 [[ $(spins "${train[@]}") == *"'5000' " ]] || fail "paddle-train: $(spins "${train[@]}")"
 [[ $(GOMP_SPINCOUNT=77 spins "${train[@]}") == "GOMP_SPINCOUNT = '77' " ]] || fail "GOMP_SPINCOUNT is left"
 [[ $(OMP_WAIT_POLICY=active spins "${train[@]}") != *5000* ]] || fail "OMP_WAIT_POLICY is left"
-[[ $(spins "${train[@]}" --threads 1) != *5000* ]] || fail "one thread waits for nobody"
+[[ $(spins "${train[@]}" --threads 1) != *5000* ]] || fail "a single thread spins"
 infer=("$bin/paddle-infer" "$folder/missing.yaml" --threads 2)
 [[ $(spins "${infer[@]}" --benchmark 3) == *"'5000' " ]] || fail "paddle-infer --benchmark"
 [[ $(spins "${infer[@]}") != *5000* ]] || fail "one answer comes without a second start"

@@ -123,8 +123,8 @@ expect 2 "no such file" "$launch" -n 2 --restarts 3 paddle-train "$folder/none.y
 # --- bad input: one line ---
 most_lines=1
 expect 2 "needs --rendezvous" "$launch" --nodes 2 -n 1 true
-expect 2 "set PADDLE_RENDEZVOUS_TOKEN to a secret word" "$launch" --nodes 2 --rendezvous 192.0.2.1:4000 -n 1 true
-expect 2 "set PADDLE_RENDEZVOUS_TOKEN to a secret word" "$launch" --nodes 2 --node-rank 1 --rendezvous 192.0.2.1:4000 -n 1 true
+expect 2 "set PADDLE_RENDEZVOUS_TOKEN to a shared secret" "$launch" --nodes 2 --rendezvous 192.0.2.1:4000 -n 1 true
+expect 2 "set PADDLE_RENDEZVOUS_TOKEN to a shared secret" "$launch" --nodes 2 --node-rank 1 --rendezvous 192.0.2.1:4000 -n 1 true
 expect 2 "--node-rank 2: the run has 2 launchers" "$launch" --nodes 2 --node-rank 2 --rendezvous 127.0.0.1:1 -n 1 true
 expect 2 "expected host:port" "$launch" --nodes 2 --rendezvous nowhere -n 1 true
 expect 2 "expected names with ranks" "$launch" --hosts a:x true

@@ -12,7 +12,7 @@ written, begun = [], time.monotonic()
 while True:
     try:
         part = os.read(terminal, 1 << 16)
-    except OSError:  # nobody has the other end any more
+    except OSError:  # the other end is closed
         break
     if not part:
         break
