@@ -319,7 +319,7 @@ void InferCommand::set_load_options() {
   if (!dump_ir_.empty()) load_.observe = runtime::dump_stages(dump_ir_, "inference");
 }
 
-/// Streams of a model that is not a language model. Those of --tuned are left aside by what runs in
+/// Streams of a model that is not a language model. Those of --tuned are ignored by what runs in
 /// one stream.
 void InferCommand::set_streams() {
   const char* alone = nullptr;

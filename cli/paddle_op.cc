@@ -131,14 +131,14 @@ int run(int argc, char** argv) {
 
   std::string peer;
   bool as_page = false;
-  inspect::PeerOptions beside;
+  inspect::PeerOptions peer_options;
   bench_command
       ->add_option("--peer", peer,
                    "instead of NAME: a table of calls compared with torch's in the same run")
       ->check(cli::one_of({"torch"}));
-  bench_command->add_option("--python", beside.python,
+  bench_command->add_option("--python", peer_options.python,
                             "with --peer: an interpreter that has torch (default: PADDLE_PYTHON)");
-  bench_command->add_option("--filter", beside.filter,
+  bench_command->add_option("--filter", peer_options.filter,
                             "with --peer: only operations that match this regular expression");
   bench_command->add_flag("--page", as_page, "with --peer: print a page of documentation");
 
@@ -232,10 +232,12 @@ int run(int argc, char** argv) {
   if (bench_command->parsed() && !peer.empty()) {
     if (!name.empty())
       fail(ErrorCode::kUsage, "bench: give either NAME or --peer, found '", name, "' with --peer");
-    beside.seconds = bench_command->count("--seconds") ? timing.seconds : beside.seconds;
-    return bench_peer(beside, as_page);
+    peer_options.seconds =
+        bench_command->count("--seconds") ? timing.seconds : peer_options.seconds;
+    return bench_peer(peer_options, as_page);
   }
-  if (bench_command->parsed() && (as_page || !beside.python.empty() || !beside.filter.empty()))
+  if (bench_command->parsed() &&
+      (as_page || !peer_options.python.empty() || !peer_options.filter.empty()))
     fail(ErrorCode::kUsage, "bench: --python, --filter and --page belong to --peer");
   if (bench_command->parsed() && name.empty())
     fail(ErrorCode::kUsage, "bench: give NAME or --peer torch");

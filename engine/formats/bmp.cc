@@ -87,7 +87,7 @@ BmpHeader read_bmp_header(const BmpBytes& file) {
   if (!core && bytes != kInfo && bytes != kWithMasks && bytes != kWithAlpha && bytes != kOs2 &&
       bytes != 108 && bytes != 124)
     fail(ErrorCode::kData, file.name(), ": a BMP with a header of ", bytes,
-         " bytes, which is none of OS/2 or Windows");
+         " bytes, expected one of OS/2 or Windows");
   file.need(at, bytes);
   out.pixels_at = file.number(10, 4);
   if (core) {

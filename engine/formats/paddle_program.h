@@ -53,7 +53,7 @@ std::string paddle_program_file(const std::string& path);
 bool is_paddle_program(const std::string& path);
 /// Reads a .pdmodel, __model__ or .json file; kModel if it is damaged.
 PaddleProgram read_paddle_program(const std::string& path);
-/// The dtype for a number of framework.proto's VarType.Type; nullopt if it is none of ours.
+/// The dtype for a number of framework.proto's VarType.Type; nullopt for other types.
 std::optional<DType> paddle_dtype(int64_t number);
 
 }  // namespace paddle::formats

@@ -93,9 +93,9 @@ def prefix(server, count, context):
     running.start()
     while server.metric("paddle_generated_tokens_total") < before + 2:  # until the prompt is read
         time.sleep(0.02)
-    beside, cached = server.first_token(other + text(own))
+    while_running, cached = server.first_token(other + text(own))
     running.join()
-    print(json.dumps({"what": "prefix", "shared_tokens": shared_length, "cold_s": round(cold, 4), "ended_over_cold": round(ended / cold, 4), "running_over_cold": round(beside / cold, 4), "cached_beside": cached}), flush=True)
+    print(json.dumps({"what": "prefix", "shared_tokens": shared_length, "cold_s": round(cold, 4), "ended_over_cold": round(ended / cold, 4), "running_over_cold": round(while_running / cold, 4), "cached_beside": cached}), flush=True)
 
 
 def idle(server, seconds=10):

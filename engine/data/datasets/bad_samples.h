@@ -16,7 +16,7 @@ bool keep_bad_samples(DatasetOptions& options);
 /// Makes datasets leave out the records that a sample is made of and that cannot be used.
 void skip_bad_records(DatasetOptions& options);
 
-/// Makes empty cells of categorical fields bad samples, where the field is none of the models'
+/// Makes empty cells of categorical fields bad samples, where the field is not one of the models'
 /// inputs and `missing` says nothing else: a target that is missing is not a class.
 void require_targets(DataConfig& config, const std::vector<std::string>& inputs);
 

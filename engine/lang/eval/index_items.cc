@@ -69,7 +69,7 @@ std::vector<IndexItem> index_items(Evaluation& ev, const Tensor& base, const Exp
   for (size_t i = 1; i < expr.children.size(); ++i) {
     const Expr& child = *expr.children[i];
     if (child.kind == ExprKind::kEllipsis) {
-      if (ellipsis) ev.reject(child.where, "'...' stands twice in the index");
+      if (ellipsis) ev.reject(child.where, "the index has '...' twice");
       ellipsis = true;
     } else if (child.kind == ExprKind::kSlice) {
       const auto part = [&](size_t k) {

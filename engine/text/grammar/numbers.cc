@@ -160,7 +160,7 @@ class NumberParts {
   }
 
   // Fractions, from the point on: digits that are left out are zeros.
-  Part with_point(Part behind) { return builder_.sequence({builder_.text("."), behind}); }
+  Part with_point(Part fraction) { return builder_.sequence({builder_.text("."), fraction}); }
   Part any_fraction() {
     return decimals_ == 0 ? builder_.nothing()
                           : builder_.optional(with_point(digits(1, decimals_)));

@@ -87,12 +87,12 @@ void Trainer::Impl::write_adapter_files(const program::ParameterStore& whole) co
 
 void Trainer::Impl::write_best(const program::ParameterStore& whole) {
   const Phase phase("writing the best model");
-  const fs::path place = folder_.file("best"), beside = folder_.file(".writing-best");
+  const fs::path place = folder_.file("best"), staged = folder_.file(".writing-best");
   std::error_code error;
-  fs::remove_all(beside, error);
-  write_saved_model(beside.string(), config_.models.front(), whole);
+  fs::remove_all(staged, error);
+  write_saved_model(staged.string(), config_.models.front(), whole);
   fs::remove_all(place, error);
-  fs::rename(beside, place, error);
+  fs::rename(staged, place, error);
   if (error) fail(ErrorCode::kDevice, place.string(), ": ", error.message());
 }
 

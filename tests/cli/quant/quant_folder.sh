@@ -63,5 +63,5 @@ echo '{"model": {"type": "BPE", "merges": [], "vocab": {"a": 0}}}' > "$model/tok
 expect 5 "GGUF files cannot describe" "$quant" "$model" --scheme q4_0 -o "$folder/x.gguf"
 echo '{' > "$model/tokenizer.json"
 expect 5 "tokenizer.json" "$quant" "$model" --scheme q4_0 -o "$folder/x.gguf"
-[[ ! -e "$folder/x.gguf" ]] || fail "a file is left behind"
+[[ ! -e "$folder/x.gguf" ]] || fail "a file remains"
 finish

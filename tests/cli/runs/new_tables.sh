@@ -55,7 +55,7 @@ def coco(path, files):
                "categories": [{"id": 1, "name": "box"}],
                "annotations": [{"id": i, "image_id": f"i{i}", "category_id": 1, "bbox": [8, 8, 16, 16], "area": 256, "iscrowd": 0} for i in range(len(files))]}, open(path, "w"))
 for i in range(8):
-    for d in ("yolo/images/train", "yolo/images/val", "robo/train/images", "beside/train", "usual/train2017"): photo(f"{d}/{i}.png")
+    for d in ("yolo/images/train", "yolo/images/val", "robo/train/images", "sibling/train", "usual/train2017"): photo(f"{d}/{i}.png")
     for d in ("yolo/labels/train", "yolo/labels/val", "robo/train/labels"):
         os.makedirs(d, exist_ok=True)
         open(f"{d}/{i}.txt", "w").write("0 0.5 0.5 0.5 0.5\n")
@@ -64,7 +64,7 @@ open("robo/data.yaml", "w").write("train: ../train/images\nval: ../valid/images\
 os.makedirs("robo/valid"); 
 import shutil; shutil.copytree("robo/train/images", "robo/valid/images"); shutil.copytree("robo/train/labels", "robo/valid/labels")
 files = [f"{i}.png" for i in range(8)]
-coco("beside/train.json", files)
+coco("sibling/train.json", files)
 for name in ("instances_train2017", "instances_val2017", "captions_train2017"): coco(f"usual/annotations/{name}.json", files)
 shutil.copytree("usual/train2017", "usual/val2017")
 coco("lost/train.json", files)
@@ -145,11 +145,11 @@ for data in yolo yolo/data.yaml robo robo/data.yaml; do
   says "8 images with boxes of 1 classes"; says "8 images to validate on"
   ok "$train" box.yaml --dry-run
 done
-run detection beside/train.json --small
+run detection sibling/train.json --small
 run detection usual --small
 says "instances_train2017.json trains, instances_val2017.json validates"
 expect 4 "is in none of" "$new" detection --data lost/train.json -o q.yaml --overwrite
-run detection lost/train.json --small --images beside/train
+run detection lost/train.json --small --images sibling/train
 expect 4 "has several COCO files (a.json, b.json)" "$new" detection --data many -o q.yaml --overwrite
 
 run segmentation masks/pair.csv --small

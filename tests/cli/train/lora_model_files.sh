@@ -31,7 +31,7 @@ assert config["peft_type"] == "LORA" and config["r"] == 3 and config["lora_alpha
 assert config["target_modules"] == ["down_proj", "q_proj", "v_proj"], config
 P
 logits run/model && mv logits.npz whole.npz
-logits "$data/llama" --adapter run/adapter && mv logits.npz beside.npz
+logits "$data/llama" --adapter run/adapter && mv logits.npz adapted.npz
 ok "$bin/paddle-quant" merge "$data/llama" --lora run/adapter -o merged
 logits merged && mv logits.npz merged.npz
 logits "$data/llama" && mv logits.npz base.npz
@@ -43,9 +43,9 @@ def read(path):
     size, = struct.unpack("<H", data[8:10])
     body = data[10 + size:]
     return struct.unpack(f"<{len(body) // 4}f", body)
-whole, beside, merged, base = (read(name + ".npz") for name in ("whole", "beside", "merged", "base"))
+whole, adapted, merged, base = (read(name + ".npz") for name in ("whole", "adapted", "merged", "base"))
 distance = lambda a, b: max(abs(x - y) for x, y in zip(a, b, strict=True))
-assert distance(whole, beside) < 1e-5 and distance(whole, merged) < 1e-5, (distance(whole, beside), distance(whole, merged))
+assert distance(whole, adapted) < 1e-5 and distance(whole, merged) < 1e-5, (distance(whole, adapted), distance(whole, merged))
 assert distance(whole, base) > 1e-2, "nothing was learned"
 P
 

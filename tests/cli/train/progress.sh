@@ -58,7 +58,7 @@ def drawn(name):
     run = json.load(open(f"{folder}/{name}.json"))
     assert run["status"] == 0, run
     whole = "".join(text for _, text in run["written"])
-    assert "\x1b[K" in whole and whole.rindex("\r\x1b[K") > whole.rindex("%"), "a bar stays behind"
+    assert "\x1b[K" in whole and whole.rindex("\r\x1b[K") > whole.rindex("%"), "a bar remains"
     out = []
     for seconds, text in run["written"]:
         out += [(seconds, t) for t in re.findall(r"\r([^\r\n\x1b]+)\x1b\[K", text)]
