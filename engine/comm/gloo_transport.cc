@@ -170,7 +170,7 @@ class Outbox {
       const std::unique_ptr<Message> first = std::move(messages_.front());
       messages_.pop_front();
       lock.unlock();
-      // Of a lost receiver the next exchange and the rendezvous tell.
+      // A lost receiver is reported by the next exchange and the rendezvous.
       Problem ignored;
       if (first->head.wait(timeout_, ignored) && !first->bytes.empty())
         first->body.wait(timeout_, ignored);

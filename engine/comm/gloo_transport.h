@@ -10,7 +10,7 @@
 
 namespace paddle::comm {
 
-/// The transport of rank `rank`. The ranks tell each other the addresses of Gloo's connections over
+/// The transport of rank `rank`. The ranks exchange the addresses of Gloo's connections over
 /// `peers`, by rank; `rendezvous` and `host` as in make_tcp_transport. kDevice if the module cannot
 /// be opened, kPeer if a connection fails.
 std::shared_ptr<Transport> make_gloo_transport(int rank, const std::vector<Socket>& peers,

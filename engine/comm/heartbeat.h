@@ -1,6 +1,6 @@
 #pragma once
-// Heartbeats of a rank: a thread that tells the rendezvous each second what the rank is doing,
-// and hears from it when the run has lost a rank.
+// Heartbeats of a rank: a thread that reports to the rendezvous every 500 ms what the rank is
+// doing, and is notified when the run has lost a rank.
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
 #pragma once
-// How the processes of a run find each other. Each rank listens on a port of its own, tells the
-// rendezvous (rendezvous.h), learns the addresses of the others, and connects to those below it.
+// How the processes of a run connect. Each rank listens on a port of its own, registers it at the
+// rendezvous (rendezvous.h), receives the addresses of the others, and connects to those below it.
 
 #include <chrono>
 #include <functional>

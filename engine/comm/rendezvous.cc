@@ -258,7 +258,7 @@ std::vector<int> Rendezvous::node_ranks(int nodes) const {
   return out;
 }
 
-void Rendezvous::tell_nodes(const std::function<std::string(int node)>& line) {
+void Rendezvous::send_to_nodes(const std::function<std::string(int node)>& line) {
   for (const auto& client : clients_)
     if (client->node >= 0) client->send(line(client->node));
 }

@@ -64,7 +64,7 @@ class Rendezvous {
     int rank = 0;
     std::string message;
   };
-  /// A rank whose heartbeats have stopped for longer than `timeout`; tells the others.
+  /// A rank whose heartbeats have stopped for longer than `timeout`; notifies the others.
   std::optional<Lost> find_lost(std::chrono::milliseconds timeout);
   /// One line, once, when ranks have waited for another one longer than `timeout`.
   std::optional<std::string> find_delay(std::chrono::milliseconds timeout);
@@ -78,10 +78,10 @@ class Rendezvous {
   /// Processes that the launchers of other machines start, by node; -1 for those not yet
   /// registered.
   std::vector<int> node_ranks(int nodes) const;
-  void tell_nodes(const std::string& line) {
-    tell_nodes([&](int) { return line; });
+  void send_to_nodes(const std::string& line) {
+    send_to_nodes([&](int) { return line; });
   }
-  void tell_nodes(const std::function<std::string(int node)>& line);
+  void send_to_nodes(const std::function<std::string(int node)>& line);
 
  private:
   struct Client;

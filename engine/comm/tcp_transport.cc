@@ -230,7 +230,7 @@ class TcpTransport final : public ProcessTransport {
     return !reading && t.finished() && receive_some(answer, kind, 0);
   }
 
-  /// Copies a message from the memory of its sender, and tells it.
+  /// Copies a message from the memory of its sender, and confirms it.
   void copy_from(Transfer& t, Exchange kind) {
     Connection& c = connection(t.peer);
     uint64_t bytes = 0;

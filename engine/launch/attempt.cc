@@ -27,10 +27,10 @@ bool is_error_line(const std::string& line) {
   return line.starts_with("error: ") || line.starts_with("internal error: ");
 }
 
-/// Whether a message about a lost rank says what has become of it: not only that others miss it.
+/// Whether a message about a lost rank gives the cause, not only that others wait for it.
 bool is_cause(const std::string& message) {
-  for (const char* said : {" was killed by ", " has been stopped ", " sent no heartbeat "})
-    if (message.find(said) != std::string::npos) return true;
+  for (const char* cause : {" was killed by ", " has been stopped ", " sent no heartbeat "})
+    if (message.find(cause) != std::string::npos) return true;
   return false;
 }
 
@@ -97,7 +97,7 @@ LaunchResult Attempt::run(int first, int world, const std::string& address,
     if (rendezvous_) watch_run();
     if (link_) read_node_0();
     for (size_t r = 0; r < ranks_.size(); ++r) poll_rank(r);
-    if (link_ && !end_sent_ && ranks_ended()) link_->tell("ended");
+    if (link_ && !end_sent_ && ranks_ended()) link_->send("ended");
     end_sent_ = ranks_ended();
     forward_signals();
     terminate_remaining();
@@ -179,24 +179,24 @@ void Attempt::watch_run() {
   }
   if (const auto delay = rendezvous_->find_delay(options_.dead_after); delay && options_.notice)
     options_.notice(*delay);
-  while (const auto said = rendezvous_->next_node_line()) on_message(*said);
+  while (const auto line = rendezvous_->next_node_line()) on_message(*line);
 }
 
-void Attempt::on_message(const comm::Rendezvous::NodeLine& said) {
-  std::istringstream in(said.line);
+void Attempt::on_message(const comm::Rendezvous::NodeLine& message) {
+  std::istringstream in(message.line);
   std::string word;
   int status = 0;
   in >> word;
   if (word == "ended") {
     --nodes_running_;
   } else if (word == "failed" && in >> status) {
-    std::string message;
-    std::getline(in >> std::ws, message);
-    note_failure(status, message);
-  } else if (said.line.empty()) {
+    std::string reason;
+    std::getline(in >> std::ws, reason);
+    note_failure(status, reason);
+  } else if (message.line.empty()) {
     --nodes_running_;
     node_lost_ = true;
-    note_failure(kLost, str("the launcher of node ", said.node, " is gone"));
+    note_failure(kLost, str("the launcher of node ", message.node, " is gone"));
   }
 }
 
@@ -290,8 +290,8 @@ void Attempt::ended(size_t r) {
 /// The first failure that is not about a lost peer explains the others.
 void Attempt::note_failure(int status, const std::string& message, const std::string& line) {
   if (!failed_at_) failed_at_ = Clock::now();
-  if (link_) link_->tell(str("failed ", status, " ", message));
-  if (rendezvous_) rendezvous_->tell_nodes("end");
+  if (link_) link_->send(str("failed ", status, " ", message));
+  if (rendezvous_) rendezvous_->send_to_nodes("end");
   const bool explains = status != kLost || is_cause(message);
   if (result_.status != 0 && (cause_found_ || !explains)) return;
   cause_found_ = explains;
@@ -305,7 +305,7 @@ void Attempt::forward_signals() {
   const bool again = forwarded_signals_ > 0;
   forwarded_signals_ = SignalScope::count();
   for (const auto& rank : ranks_) rank->process->signal(again ? SIGKILL : SignalScope::last());
-  if (rendezvous_) rendezvous_->tell_nodes(str("signal ", SignalScope::last()));
+  if (rendezvous_) rendezvous_->send_to_nodes(str("signal ", SignalScope::last()));
   if (again) {
     ending_ = true;
     if (result_.status == 0) result_.status = 128 + SignalScope::last();

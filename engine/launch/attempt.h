@@ -63,7 +63,7 @@ class Attempt {
   bool all_ended() const;
   void wait();
   void watch_run();
-  void on_message(const comm::Rendezvous::NodeLine& said);
+  void on_message(const comm::Rendezvous::NodeLine& message);
   void read_node_0();
   void poll_rank(size_t r);
   bool take_output(size_t r);

@@ -140,7 +140,7 @@ class FirstNode {
     const int world = std::accumulate(counts.begin(), counts.end(), 0);
     for (int number = 0;; ++number) {
       rendezvous_.start_over(world, number);
-      rendezvous_.tell_nodes([&](int node) {
+      rendezvous_.send_to_nodes([&](int node) {
         return str("start ", number, " ", std::accumulate(counts.begin(), counts.begin() + node, 0),
                    " ", world);
       });
@@ -150,7 +150,7 @@ class FirstNode {
       const bool again = result.status == kLost && number < options_.restarts &&
                          !attempt.interrupted() && !attempt.node_lost();
       if (!again) {
-        rendezvous_.tell_nodes(str("exit ", result.status));
+        rendezvous_.send_to_nodes(str("exit ", result.status));
         end_remote();
         return result;
       }

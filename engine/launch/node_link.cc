@@ -11,11 +11,11 @@ namespace paddle::launch {
 NodeLink::NodeLink(const std::string& rendezvous, const std::string& token, int node, int ranks,
                    std::chrono::milliseconds timeout)
     : socket_(comm::connect_to(rendezvous, timeout)) {
-  tell(str(token, " node ", node, " ", ranks));
+  send(str(token, " node ", node, " ", ranks));
   socket_.set_blocking(false);
 }
 
-void NodeLink::tell(const std::string& line) {
+void NodeLink::send(const std::string& line) {
   const std::string text = line + "\n";
   (void)!::send(socket_.descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
 }

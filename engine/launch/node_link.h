@@ -20,7 +20,7 @@ class NodeLink {
   int descriptor() const { return socket_.descriptor(); }
   /// The next line that has arrived; "" once node 0 is gone.
   std::optional<std::string> next_line();
-  void tell(const std::string& line);
+  void send(const std::string& line);
 
  private:
   comm::Socket socket_;

@@ -115,7 +115,7 @@ TEST(Rendezvous, HearsLaunchersOfOtherMachines) {
   settle();
   EXPECT_EQ(rendezvous.node_ranks(2), (std::vector<int>{-1, 3}));
   EXPECT_EQ(rendezvous.next_node_line()->line, "failed 7 rank 4 was killed");
-  rendezvous.tell_nodes("end");
+  rendezvous.send_to_nodes("end");
   EXPECT_EQ(node.receive_line(), "end");
   node.close();
   settle();
