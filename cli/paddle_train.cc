@@ -233,8 +233,9 @@ int simulate(int ranks, const std::function<train::RunConfig()>& read_config,
   comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& communicator) {
     NullObserver null_observer;
     const bool is_root = communicator->is_root();
-    const int ended = run_rank(std::move(configs[static_cast<size_t>(communicator->rank())]),
-                               options_of_rank(options, communicator), job, is_root ? console : null_observer);
+    const int ended =
+        run_rank(std::move(configs[static_cast<size_t>(communicator->rank())]),
+                 options_of_rank(options, communicator), job, is_root ? console : null_observer);
     if (is_root) status = ended;
   });
   return status;

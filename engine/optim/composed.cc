@@ -138,7 +138,7 @@ Tensor orthogonalized(const Tensor& x, int64_t rows, int64_t columns, int64_t it
 }
 
 /// Jordan et al., "Muon", 2024: momentum whose matrices are orthogonalized by the iteration of
-/// Newton and Schulz. Axes behind the first one count as one. Matrices are [inputs, outputs], as
+/// Newton and Schulz. Axes after the first one count as one. Matrices are [inputs, outputs], as
 /// those of `linear`; kernels of convolutions begin with their outputs.
 Tensors muon(const OptimizerOptions& o, const std::string& name, double decay, const Update& u) {
   const Dims shape = concrete(u.value().shape());

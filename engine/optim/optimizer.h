@@ -137,7 +137,7 @@ class Optimizer {
 /// The layer that a parameter belongs to: its path up to the first number ("blocks.3"), or else its
 /// first part ("stem").
 std::string layer_of(const std::string& parameter);
-/// layer_decay to the power of the number of layers behind that of each parameter, for parameters
+/// layer_decay to the power of the number of layers after that of each parameter, for parameters
 /// in the order of their use.
 std::map<std::string, double> layer_factors(const std::vector<std::string>& parameters,
                                             double layer_decay);

@@ -160,7 +160,7 @@ TEST_F(Records, DamagedSlotFiles) {
   const std::pair<int64_t, const char*> wrong[] = {
       {1, "slots:2: the line ends before slot 'b', 1 of 2 slots are there"},
       {2, "slots:3: slot 'b' should have 3 values, the line ends after 1"},
-      {3, "slots:4: '4' stands behind the last slot, 'b'"},
+      {3, "slots:4: unexpected text '4' after the last slot, 'b'"},
       {4, "slot 'a': expected the number of its values, found 'x'"},
       {5, "found '-1'"},
       {6, "the line ends before slot 'a'"},

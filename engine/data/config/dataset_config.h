@@ -13,7 +13,7 @@ config::Spec dataset_spec();
 DatasetOptions read_dataset(const config::Section& section);
 
 /// An absolute path from one in a config. `data://` names the folder of test data: where
-/// PADDLE_TEST_DATA points, or `shared/data` beside the project.
+/// PADDLE_TEST_DATA points, or `shared/data` next to the project.
 std::string resolved_path(const config::Node& node);
 /// The path that a key names; "" without one.
 std::string path_of(const config::Section& section, const char* key);

@@ -34,7 +34,7 @@ void read_windows(const Section& s, Options& o) {
   o.target_field = s.text("target_field");
 }
 
-void refuse_key(const Section& s, const char* key, const char* why) {
+void reject_key(const Section& s, const char* key, const char* why) {
   if (s.has(key))
     throw Error(ErrorCode::kConfig, str(key, ": has no effect ", why), s.location(key));
 }
@@ -77,8 +77,8 @@ TextOptions read_text(const Section& s) {
     if (o.level == TextLevel::kBytes)
       throw Error(ErrorCode::kConfig, "level: has no effect with a tokenizer", s.location("level"));
   }
-  if (o.documents != TextDocuments::kRecords) refuse_key(s, "key", "without `documents: jsonl`");
-  if (o.documents == TextDocuments::kNone) refuse_key(s, "end_token", "without `documents`");
+  if (o.documents != TextDocuments::kRecords) reject_key(s, "key", "without `documents: jsonl`");
+  if (o.documents == TextDocuments::kNone) reject_key(s, "end_token", "without `documents`");
   o.key = s.has("key") ? s.text("key") : "text";
   if (s.has("end_token")) o.end_token = s.text("end_token");
   return o;

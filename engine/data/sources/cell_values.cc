@@ -93,40 +93,40 @@ DType cell_dtype(const CsvField& field) {
 }
 
 void check_cell_field(const CsvField& field, size_t columns) {
-  const auto refuse = [&](bool wrong, const std::string& why) {
+  const auto reject = [&](bool wrong, const std::string& why) {
     if (wrong) fail(ErrorCode::kConfig, "field '", field.name, "': ", why);
   };
-  refuse(columns != 1, str("is one column, ", columns, " are named"));
-  refuse(field.log || field.scaling != Scaling::kNone || !field.shift.empty() ||
+  reject(columns != 1, str("is one column, ", columns, " are named"));
+  reject(field.log || field.scaling != Scaling::kNone || !field.shift.empty() ||
              (field.missing != MissingPolicy::kDefault && field.missing != MissingPolicy::kError) ||
              field.buckets > 0 || field.per_column || field.unknown_is_zero || field.scalar,
          "options of numbers and categories have no effect on this kind");
   const bool has_vocabulary = !field.vocabulary.empty() || !field.vocabulary_file.empty();
-  refuse(has_vocabulary && field.kind != ColumnKind::kMultiLabel,
+  reject(has_vocabulary && field.kind != ColumnKind::kMultiLabel,
          "`vocabulary` has no effect on this kind");
   const DType dtype = cell_dtype(field);
   switch (field.kind) {
     case ColumnKind::kImage:
-      refuse(dtype != DType::kU8 && dtype != DType::kU16, "an image is uint8 or uint16");
-      refuse(field.channels != 1 && field.channels != 3, "channels is 1 or 3");
+      reject(dtype != DType::kU8 && dtype != DType::kU16, "an image is uint8 or uint16");
+      reject(field.channels != 1 && field.channels != 3, "channels is 1 or 3");
       break;
     case ColumnKind::kMask:
-      refuse(field.dtype && *field.dtype != DType::kI64, "a mask is int64");
+      reject(field.dtype && *field.dtype != DType::kI64, "a mask is int64");
       for (const auto& [value, name] : field.values)
-        refuse(std::find(field.ignored.begin(), field.ignored.end(), value) != field.ignored.end(),
+        reject(std::find(field.ignored.begin(), field.ignored.end(), value) != field.ignored.end(),
                str("the value ", value, " is in `values` and in `ignore`"));
       break;
     case ColumnKind::kAudio:
-      refuse(dtype != DType::kF32, "a sound is float32");
-      refuse(field.sample_rate < 1, "`sample_rate` is missing");
+      reject(dtype != DType::kF32, "a sound is float32");
+      reject(field.sample_rate < 1, "`sample_rate` is missing");
       break;
     case ColumnKind::kMultiLabel:
-      refuse(!is_float(dtype), "labels as 0 and 1 are of a floating type");
+      reject(!is_float(dtype), "labels as 0 and 1 are of a floating type");
       break;
     default:
-      refuse(!info(dtype).has_kernels, "no numbers of this type");
-      for (const int64_t d : field.shape) refuse(d < 1, "`shape` has sizes of at least 1");
-      refuse(field.shape.empty(), "`shape` is missing");
+      reject(!info(dtype).has_kernels, "no numbers of this type");
+      for (const int64_t d : field.shape) reject(d < 1, "`shape` has sizes of at least 1");
+      reject(field.shape.empty(), "`shape` is missing");
   }
 }
 
@@ -172,7 +172,7 @@ void check_file_cell(const CsvField& field, std::string_view cell, bool is_conte
                      const SourceLocation& place) {
   if (is_content && !cell.empty()) return;
   const std::string path = path_in_cell(field, cell, place);
-  if (!file_exists(path)) MappedFile::open(path);  // refuses it
+  if (!file_exists(path)) MappedFile::open(path);  // rejects it
 }
 
 std::string read_file_cell(const CsvField& field, std::string_view cell, bool is_content,

@@ -24,7 +24,7 @@ std::string path_in_cell(const CsvField& field, std::string_view cell, const Sou
 /// kData for what cannot be decoded. Gives a warning about a file that was decoded nevertheless.
 std::string read_file_cell(const CsvField& field, std::string_view cell, bool is_content,
                            const SourceLocation& place, Value& out);
-/// Refuses a cell as `read_file_cell` does, without reading the file: no path, or no file there.
+/// Rejects a cell as `read_file_cell` does, without reading the file: no path, or no file there.
 void check_file_cell(const CsvField& field, std::string_view cell, bool is_content,
                      const SourceLocation& place);
 /// The samples of a sound, at most `max_length`, as the header of its WAV or FLAC file states; 0

@@ -100,7 +100,7 @@ std::vector<size_t> csv_columns_of(const CsvField& field, const std::vector<std:
 }
 
 void check_csv_options(const CsvField& field) {
-  const auto refuse = [&](bool set, const char* option, const char* why) {
+  const auto reject = [&](bool set, const char* option, const char* why) {
     if (set)
       fail(ErrorCode::kConfig, "field '", field.name, "': `", option, "` ", why,
            "; remove it or change the field");
@@ -108,12 +108,12 @@ void check_csv_options(const CsvField& field) {
   const bool vocabulary = !field.vocabulary.empty() || !field.vocabulary_file.empty();
   if (field.kind == ColumnKind::kNumeric) {
     const char* why = "has no effect on a numeric field (`kind: categorical` is missing?)";
-    refuse(field.buckets > 0, "buckets", why);
-    refuse(field.per_column, "per_column", why);
-    refuse(vocabulary, "vocabulary", why);
-    refuse(field.unknown_is_zero, "unknown_is_zero", why);
-    refuse(field.missing == MissingPolicy::kCategory, "missing: category", why);
-    refuse(field.fill != 0 && field.missing != MissingPolicy::kFill, "fill",
+    reject(field.buckets > 0, "buckets", why);
+    reject(field.per_column, "per_column", why);
+    reject(vocabulary, "vocabulary", why);
+    reject(field.unknown_is_zero, "unknown_is_zero", why);
+    reject(field.missing == MissingPolicy::kCategory, "missing: category", why);
+    reject(field.fill != 0 && field.missing != MissingPolicy::kFill, "fill",
            "has no effect without `missing: fill`");
     return;
   }
@@ -121,30 +121,30 @@ void check_csv_options(const CsvField& field) {
   const char* why =
       is_text ? "has no effect on a text field" : "has no effect on a categorical field";
   if (is_text) {
-    refuse(field.tokenizer.given() && vocabulary, "vocabulary", "has no effect with `tokenizer`");
-    refuse(field.buckets > 0, "buckets", why);
-    refuse(field.per_column, "per_column", why);
-    refuse(field.unknown_is_zero, "unknown_is_zero", why);
-    refuse(field.scalar, "scalar", why);
+    reject(field.tokenizer.given() && vocabulary, "vocabulary", "has no effect with `tokenizer`");
+    reject(field.buckets > 0, "buckets", why);
+    reject(field.per_column, "per_column", why);
+    reject(field.unknown_is_zero, "unknown_is_zero", why);
+    reject(field.scalar, "scalar", why);
   }
   const bool is_error =
       field.missing == MissingPolicy::kDefault || field.missing == MissingPolicy::kError;
-  refuse(is_text ? !is_error : field.missing == MissingPolicy::kFill,
+  reject(is_text ? !is_error : field.missing == MissingPolicy::kFill,
          is_text ? "missing" : "missing: fill", why);
-  refuse(field.missing == MissingPolicy::kNan, "missing: nan", why);
-  refuse(field.fill != 0, "fill", why);
-  refuse(field.log, "log", why);
-  refuse(field.scaling != Scaling::kNone, "scaling", why);
-  refuse(!field.shift.empty(), "shift", why);
+  reject(field.missing == MissingPolicy::kNan, "missing: nan", why);
+  reject(field.fill != 0, "fill", why);
+  reject(field.log, "log", why);
+  reject(field.scaling != Scaling::kNone, "scaling", why);
+  reject(!field.shift.empty(), "shift", why);
   if (is_text) {
-    refuse(!field.vocabulary.empty() && !field.vocabulary_file.empty(), "vocabulary",
+    reject(!field.vocabulary.empty() && !field.vocabulary_file.empty(), "vocabulary",
            "and `vocabulary_file` are both given");
   } else if (field.buckets > 0) {
-    refuse(vocabulary, "vocabulary", "has no effect with `buckets`");
-    refuse(field.unknown_is_zero, "unknown_is_zero", "has no effect with `buckets`");
+    reject(vocabulary, "vocabulary", "has no effect with `buckets`");
+    reject(field.unknown_is_zero, "unknown_is_zero", "has no effect with `buckets`");
   } else {
-    refuse(field.per_column, "per_column", "has no effect without `buckets`");
-    refuse(!field.vocabulary.empty() && !field.vocabulary_file.empty(), "vocabulary",
+    reject(field.per_column, "per_column", "has no effect without `buckets`");
+    reject(!field.vocabulary.empty() && !field.vocabulary_file.empty(), "vocabulary",
            "and `vocabulary_file` are both given");
   }
 }

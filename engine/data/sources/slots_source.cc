@@ -37,7 +37,7 @@ class SlotsSource final : public RecordSource {
     std::string_view line = file_->view().substr(starts_[static_cast<size_t>(record)]);
     line = line.substr(0, line.find('\n'));
     if (line.ends_with('\r')) line.remove_suffix(1);
-    const auto refuse = [&](const auto&... what) {
+    const auto reject = [&](const auto&... what) {
       throw Error(ErrorCode::kData, str(what...), location(record));
     };
     out.clear();
@@ -45,16 +45,16 @@ class SlotsSource final : public RecordSource {
       const std::string_view number = next_word(line);
       int64_t count = 0;
       if (number.empty())
-        refuse("the line ends before slot '", name, "', ", out.size(), " of ", names_.size(),
+        reject("the line ends before slot '", name, "', ", out.size(), " of ", names_.size(),
                " slots are there");
       if (!formats::parse_integer(number, count) || count < 0)
-        refuse("slot '", name, "': expected the number of its values, found '",
+        reject("slot '", name, "': expected the number of its values, found '",
                printable(number.substr(0, 40)), "'");
       std::string_view cell;
       for (int64_t i = 0; i < count; ++i) {
         const std::string_view word = next_word(line);
         if (word.empty())
-          refuse("slot '", name, "' should have ", count, " values, the line ends after ", i);
+          reject("slot '", name, "' should have ", count, " values, the line ends after ", i);
         cell = i == 0
                    ? word
                    : std::string_view(cell.data(),
@@ -63,8 +63,8 @@ class SlotsSource final : public RecordSource {
       out.push_back(cell);
     }
     if (const std::string_view rest = next_word(line); !rest.empty())
-      refuse("'", printable(rest.substr(0, 40)), "' stands behind the last slot, '", names_.back(),
-             "'");
+      reject("unexpected text '", printable(rest.substr(0, 40)), "' after the last slot, '",
+             names_.back(), "'");
   }
   SourceLocation location(int64_t record) const override {
     return {path_, static_cast<int>(record + 1)};

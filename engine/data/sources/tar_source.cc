@@ -1,4 +1,4 @@
-// Records of WebDataset shards: members whose names differ by their extension alone are one record,
+// Records of WebDataset shards: members whose names differ only by their extension are one record,
 // and the extensions are its columns ("000017.jpg" and "000017.cls": columns jpg and cls). Keys of
 // "000017.json" are columns, too: json.label.
 
@@ -76,7 +76,7 @@ class TarSource final : public RecordSource {
     std::string key;
     std::vector<Part> parts;
   };
-  /// A key of a JSON member: a column behind those of the members.
+  /// A key of a JSON member: a column after those of the members.
   struct Key {
     size_t member = 0;  ///< its column
     std::string path = {};

@@ -91,7 +91,7 @@ Tensors decompose_rprop_update(CallContext& c) {
   const Tensor agree = u.grad() * u.state("previous");
   const Tensor same = ops::greater_than(agree, number(0.0)),
                changed = ops::less_than(agree, number(0.0));
-  // Numbers alone are float32.
+  // Plain numbers are float32.
   const auto constant = [&](double value) { return full_of({}, value, u.value().dtype()); };
   const Tensor factor =
       ops::where(same, constant(a.grow), ops::where(changed, constant(a.shrink), constant(1)));
