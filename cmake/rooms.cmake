@@ -211,7 +211,7 @@ paddle_room(compiler DEPENDS base tensor ops ir kernels
 paddle_room(partition DEPENDS base tensor ops comm ir)
 paddle_room(runtime DEPENDS base tensor ops ir kernels compiler formats)
 paddle_room(metrics DEPENDS base tensor)
-paddle_room(optim DEPENDS tensor ops)
+paddle_room(optim DEPENDS base config tensor ops)
 paddle_room(decoding DEPENDS base)
 paddle_room(text DEPENDS base formats
   LIBRARIES nlohmann_json::nlohmann_json paddle_utf8proc paddle_pcre2)

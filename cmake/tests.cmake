@@ -39,6 +39,7 @@ set(PADDLE_CASE_FOLDERS op grad passes model cli interop install slow)
 # Rooms that the tests of a room use besides those that it depends on.
 set(PADDLE_TEST_ROOMS_autograd paddle_runtime)
 set(PADDLE_TEST_ROOMS_compiler paddle_runtime)
+set(PADDLE_TEST_ROOMS_optim paddle_runtime)
 set(PADDLE_TEST_ROOMS_partition paddle_comm paddle_runtime)
 set(PADDLE_TEST_ROOMS_runtime paddle_autograd)
 # The rooms whose unit tests and fuzz seeds run under sanitizers with every change: those that read

@@ -344,6 +344,17 @@ Schema& Schema::add(std::string name, Spec spec) {
   return *this;
 }
 
+Schema& Schema::add_all(const Schema& other) {
+  for (const Key& key : other.keys_) add(key.name, key.spec);
+  const auto append = [](auto& to, const auto& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(alternatives_, other.alternatives_);
+  append(renamed_, other.renamed_);
+  append(accepted_, other.accepted_);
+  return *this;
+}
+
 Schema& Schema::one_of(std::vector<std::string> keys) {
   alternatives_.push_back(std::move(keys));
   return *this;

@@ -133,6 +133,8 @@ class Schema {
   };
 
   Schema& add(std::string name, Spec spec);
+  /// Adds the keys, alternatives and old names of another schema.
+  Schema& add_all(const Schema& other);
   /// Exactly one of these keys, which are optional by themselves, must be there.
   Schema& one_of(std::vector<std::string> keys);
   /// An old name of a key: read as the new one, with a warning.

@@ -4,16 +4,18 @@
 // chapters 3 and 7). One step evaluates the objective many times, so it is a loop of the host
 // around a compiled function, and no update operation.
 
-#include <functional>
-#include <vector>
-
-#include "optim/optimizer.h"
-#include "tensor/tensor.h"
+#include "optim/update_rule.h"
 
 namespace paddle::optim {
 
-/// One vector in pieces: contiguous arrays of the host, float32 or float64, one for each parameter.
-using Pieces = std::vector<Array>;
+struct LbfgsOptions {
+  int64_t iterations = 20;         ///< of an update, at most
+  int64_t evaluations = 25;        ///< of the loss in an update, at most
+  int64_t history = 20;            ///< steps that it remembers
+  double tolerance_grad = 1e-7;    ///< largest element of a gradient at a minimum
+  double tolerance_change = 1e-9;  ///< smallest change of the loss, or of an element
+  bool line_search = true;         ///< else steps have the length of the rate
+};
 
 /// The memory of the method. Rows of `changes` (of gradients) and `steps` are a ring.
 struct LbfgsMemory {
@@ -23,9 +25,6 @@ struct LbfgsMemory {
   Array numbers;             ///< float64[kLbfgsNumbers]: what is kept besides vectors
 };
 inline constexpr int64_t kLbfgsNumbers = 5;
-
-/// Computes the loss at the values that the parameters have, and their gradients.
-using Objective = std::function<double()>;
 
 /// Up to `options.iterations` steps from where `parameters` are, which are changed in place, as are
 /// `gradients` by `objective`. Values are those of PyTorch's LBFGS. A trial point with a loss that

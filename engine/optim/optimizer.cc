@@ -6,7 +6,6 @@
 #include "ops/core/operators.h"
 #include "ops/generated/math.h"
 #include "ops/generated/optimizer.h"
-#include "optim/composed.h"
 
 namespace paddle::optim {
 namespace {
@@ -18,66 +17,22 @@ bool matches(const ParameterGroup& group, const std::string& name) {
 
 }  // namespace
 
-std::vector<StateSlot> Optimizer::slots(const std::string& parameter, const Dims& shape) const {
-  const auto named = [](std::initializer_list<const char*> names) {
-    std::vector<StateSlot> out;
-    for (const char* name : names) out.push_back({.name = name});
-    return out;
-  };
-  switch (options_.kind) {
-    case OptimizerKind::kSgd:
-      return {};
-    case OptimizerKind::kMomentum:
-    case OptimizerKind::kLars:
-      return named({"velocity"});
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-    case OptimizerKind::kRAdam:
-    case OptimizerKind::kLamb:
-      return named({"moment1", "moment2"});
-    case OptimizerKind::kAdagrad:
-      return {{.name = "moment", .initial = options_.initial_accumulator}};
-    case OptimizerKind::kRmsProp:
-      return named({"mean_square", "mean_grad", "velocity"});
-    case OptimizerKind::kAdamax:
-      return named({"moment", "norm"});
-    case OptimizerKind::kAdadelta:
-      return named({"mean_square", "mean_delta"});
-    case OptimizerKind::kAsgd:
-      return named({"average"});
-    case OptimizerKind::kNAdam:
-      return named({"moment1", "moment2", "product"});
-    case OptimizerKind::kRprop:
-      return {{.name = "previous"}, {.name = "step_size", .initial = options_.lr}};
-    case OptimizerKind::kLion:
-    case OptimizerKind::kAdafactor:
-    case OptimizerKind::kMuon:
-    case OptimizerKind::kScheduleFree:
-      return composed_slots(options_, parameter, shape);
-    case OptimizerKind::kLbfgs: {
-      Dims rows = {options_.lbfgs.history};
-      rows.insert(rows.end(), shape.begin(), shape.end());
-      return {{.name = "direction"},
-              {.name = "previous_gradient"},
-              {.name = "changes", .shape = rows},
-              {.name = "steps", .shape = rows}};
-    }
-  }
-  return {};
+Optimizer::Optimizer(OptimizerOptions options) : options_(std::move(options)) {
+  if (!options_.rule.rule) options_.rule = make_rule("adam");
 }
 
-bool Optimizer::needs_whole_parameters() const {
-  switch (options_.kind) {
-    case OptimizerKind::kLamb:
-    case OptimizerKind::kLars:
-    case OptimizerKind::kAdafactor:
-    case OptimizerKind::kMuon:
-    case OptimizerKind::kScheduleFree:
-    case OptimizerKind::kLbfgs:
-      return true;
-    default:
-      return false;
-  }
+std::vector<StateSlot> Optimizer::slots(const std::string& parameter, const Dims& shape) const {
+  return options_.rule.rule->slots(parameter, shape, options_.lr);
+}
+
+bool Optimizer::has_evaluation_weights() const {
+  const std::vector<StateSlot> states = slots("", {});
+  return std::any_of(states.begin(), states.end(),
+                     [](const StateSlot& slot) { return slot.name == kEvaluationSlot; });
+}
+
+const Minimizer* Optimizer::minimizer() const {
+  return dynamic_cast<const Minimizer*>(options_.rule.rule.get());
 }
 
 bool Optimizer::is_frozen(const std::string& name) const {
@@ -119,66 +74,16 @@ std::vector<std::string> Optimizer::warnings(const std::vector<std::string>& nam
 
 Tensors Optimizer::update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
                           const Tensors& states, const UpdateInputs& inputs) const {
-  const double decay = weight_decay(name, parameter.ndim()), factor = rate_factor(name);
-  const auto& [base_lr, step, master, skip, scale, bound] = inputs;
-  const Tensor lr = factor == 1 ? base_lr : base_lr * factor;
-  const OptimizerOptions& o = options_;
-  switch (o.kind) {
-    case OptimizerKind::kSgd:
-      return ops::sgd_update(parameter, gradient, master, lr, skip, scale, decay, bound);
-    case OptimizerKind::kMomentum:
-      return ops::momentum_update(parameter, gradient, states[0], master, lr, skip, scale,
-                                  o.momentum, o.nesterov, decay, bound);
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-      return ops::adam_update(parameter, gradient, states[0], states[1], master, lr, step, skip,
-                              scale, o.beta1, o.beta2, o.epsilon, decay,
-                              o.kind == OptimizerKind::kAdamW, bound);
-    case OptimizerKind::kAdagrad:
-      return ops::adagrad_update(parameter, gradient, states[0], master, lr, skip, scale, o.epsilon,
-                                 decay, bound);
-    case OptimizerKind::kRmsProp:
-      return ops::rmsprop_update(parameter, gradient, states[0], states[1], states[2], master, lr,
-                                 skip, scale, o.rho, o.epsilon, o.momentum, o.centered, decay,
-                                 bound);
-    case OptimizerKind::kAdamax:
-      return ops::adamax_update(parameter, gradient, states[0], states[1], master, lr, step, skip,
-                                scale, o.beta1, o.beta2, o.epsilon, decay, bound);
-    case OptimizerKind::kAdadelta:
-      return ops::adadelta_update(parameter, gradient, states[0], states[1], master, lr, skip,
-                                  scale, o.rho, o.epsilon, decay, bound);
-    case OptimizerKind::kAsgd:
-      return ops::asgd_update(parameter, gradient, states[0], master, lr, step, skip, scale,
-                              o.lambd, o.alpha, o.t0, decay, bound);
-    case OptimizerKind::kNAdam:
-      return ops::nadam_update(parameter, gradient, states[0], states[1], states[2], master, lr,
-                               step, skip, scale, o.beta1, o.beta2, o.epsilon, o.momentum_decay,
-                               decay, bound);
-    case OptimizerKind::kRAdam:
-      return ops::radam_update(parameter, gradient, states[0], states[1], master, lr, step, skip,
-                               scale, o.beta1, o.beta2, o.epsilon, decay, bound);
-    case OptimizerKind::kRprop:
-      return ops::rprop_update(parameter, gradient, states[0], states[1], master, lr, skip, scale,
-                               o.shrink, o.grow, o.min_step, o.max_step, decay, bound);
-    case OptimizerKind::kLamb:
-      return ops::lamb_update(parameter, gradient, states[0], states[1], master, lr, step, skip,
-                              scale, o.beta1, o.beta2, o.epsilon, decay, bound);
-    case OptimizerKind::kLars:
-      return ops::lars_update(parameter, gradient, states[0], master, lr, skip, scale, o.momentum,
-                              o.coefficient, o.epsilon, decay, bound);
-    case OptimizerKind::kLion:
-    case OptimizerKind::kAdafactor:
-    case OptimizerKind::kMuon:
-    case OptimizerKind::kScheduleFree: {
-      UpdateInputs with_rate = inputs;
-      with_rate.lr = lr;
-      return composed_update(o, name, decay, parameter, gradient, states, with_rate);
-    }
-    case OptimizerKind::kLbfgs:
-      break;
-  }
-  ensure(false, "the session drives this optimizer");
-  return {};
+  const double factor = rate_factor(name);
+  UpdateOperands operands{inputs};
+  if (factor != 1) operands.lr = inputs.lr * factor;
+  operands.name = name;
+  operands.parameter = parameter;
+  operands.gradient = gradient;
+  operands.states = states;
+  operands.weight_decay = weight_decay(name, parameter.ndim());
+  operands.base_lr = options_.lr;
+  return options_.rule.rule->update(operands);
 }
 
 std::string layer_of(const std::string& parameter) {

@@ -1,13 +1,13 @@
 #pragma once
-// Optimizers as functions over tensors: which state a parameter has, and its new value and state
-// from the gradient. Written against Tensor, so that an update runs eagerly and inside a compiled
-// training step alike. Parameter groups change rates and decay by name pattern.
+// An optimizer: an update rule (optim/update_rule.h) with base rate and weight decay, which
+// parameter groups change by name pattern, and the clipping of gradients.
 
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "optim/optimizer_kind.h"
 #include "tensor/tensor.h"
 
 namespace paddle::optim {
@@ -22,104 +22,30 @@ struct ParameterGroup {
   bool frozen = false;
 };
 
-enum class OptimizerKind {
-  kSgd,
-  kMomentum,
-  kAdam,
-  kAdamW,
-  kAdagrad,
-  kRmsProp,
-  kAdamax,
-  kAdadelta,
-  kAsgd,
-  kNAdam,
-  kRAdam,
-  kRprop,
-  kLamb,
-  kLars,
-  kLion,
-  kAdafactor,
-  kMuon,
-  kScheduleFree,
-  kLbfgs
-};
-
-/// L-BFGS, which takes many steps in one update of the run; see optim/lbfgs.h.
-struct LbfgsOptions {
-  int64_t iterations = 20;         ///< of an update, at most
-  int64_t evaluations = 25;        ///< of the loss in an update, at most
-  int64_t history = 20;            ///< steps that it remembers
-  double tolerance_grad = 1e-7;    ///< largest element of a gradient at a minimum
-  double tolerance_change = 1e-9;  ///< smallest change of the loss, or of an element
-  bool line_search = true;         ///< else steps have the length of the rate
-};
-
 struct OptimizerOptions {
-  OptimizerKind kind = OptimizerKind::kAdam;
+  OptimizerRule rule = {};  ///< make_rule or read_rule has it; none: Adam with its defaults
   double lr = 1e-3;
   double weight_decay = 0;
-  double momentum = 0.9;
-  bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999;
-  double epsilon = 1e-8;
-  double initial_accumulator = 0;  ///< Adagrad
-  double rho = 0.95;               ///< RMSProp
-  bool centered = false;
-  double momentum_decay = 0.004;                ///< NAdam
-  double lambd = 1e-4, alpha = 0.75, t0 = 1e6;  ///< averaged SGD
-  double shrink = 0.5, grow = 1.2;              ///< Rprop: factors of the step sizes
-  double min_step = 1e-6, max_step = 50;        ///< Rprop: bounds of the step sizes
-  double coefficient = 0.001;                   ///< LARS
-  double beta2_decay = -0.8;                    ///< Adafactor: power of the update in 1 - beta2
-  double parameter_epsilon = 1e-3;      ///< Adafactor: smallest root mean square of a parameter
-  double threshold = 1;                 ///< Adafactor: largest root mean square of an update
-  int64_t iterations = 5;               ///< Muon: of Newton and Schulz
-  bool match_rms = false;               ///< Muon: updates as large as those of AdamW
-  double adamw_lr = 3e-4;               ///< Muon: base rate of the parameters that AdamW updates
-  std::vector<std::string> adamw = {};  ///< Muon: patterns of matrices that AdamW updates, too
-  LbfgsOptions lbfgs = {};
-  int64_t rising = 0;          ///< schedule-free: updates in which the rate grows
   double layer_decay = 1;      ///< factor on the rate from each layer to the one before it
   bool decays_vectors = true;  ///< whether weight decay applies to parameters of rank 0 and 1
   std::vector<ParameterGroup> groups = {};
 };
 
-/// A state tensor of one parameter, in the dtype of the parameter or of its master.
-struct StateSlot {
-  std::string name = {};  ///< "moment1"
-  double initial = 0;
-  std::optional<Dims> shape = {};  ///< where it is not that of the parameter
-  bool is_copy = false;            ///< the initial value is the parameter's
-};
-
-/// The state with the weights that evaluation and saved models use, where these are not the trained
-/// ones: averages over updates.
-inline constexpr const char* kEvaluationSlot = "evaluation_weight";
-
-/// Operands of an update besides the parameter, its gradient and its states.
-struct UpdateInputs {
-  Tensor lr = {};      ///< the scheduled base rate, 0-D float32 or float64
-  Tensor step = {};    ///< 0-D int64, counts updates from 1
-  Tensor master = {};  ///< the parameter in float32, where it is kept in 16 bits; else undefined
-  Tensor skip = {};    ///< 0-D bool: everything stays as it is; undefined: never
-  Tensor scale = {};   ///< 0-D: the gradient is multiplied by it first; undefined: it stays
-  std::optional<double> bound = {};  ///< then each element is held within -bound and bound
-};
-
 class Optimizer {
  public:
-  explicit Optimizer(OptimizerOptions options) : options_(std::move(options)) {}
+  explicit Optimizer(OptimizerOptions options);
   const OptimizerOptions& options() const { return options_; }
+  const std::string& name() const { return options_.rule.kind->name; }
   /// The states of a parameter of this shape.
   std::vector<StateSlot> slots(const std::string& parameter, const Dims& shape) const;
   bool is_frozen(const std::string& parameter) const;
-  /// Whether a row-sparse gradient updates the rows that it holds and no others.
-  bool is_lazy() const { return options_.kind < OptimizerKind::kRmsProp; }
-  /// Whether an update evaluates the loss several times, so that the session drives it.
-  bool is_minimizer() const { return options_.kind == OptimizerKind::kLbfgs; }
-  /// Whether an update reads norms of the whole parameter, so that its parts cannot be updated
-  /// apart.
-  bool needs_whole_parameters() const;
+  bool supports_sparse_update() const { return options_.rule.kind->supports_sparse_update; }
+  bool needs_whole_parameters() const { return options_.rule.kind->needs_whole_parameters; }
+  /// Whether a state holds the weights to evaluate and save: kEvaluationSlot.
+  bool has_evaluation_weights() const;
+  /// The rule, if an update evaluates the loss several times, so that the session drives it; else
+  /// null.
+  const Minimizer* minimizer() const;
   /// New parameter, then new states, then the new master if there is one.
   Tensors update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
                  const Tensors& states, const UpdateInputs& inputs) const;

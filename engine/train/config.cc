@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include <nlohmann/json.hpp>
 
@@ -251,7 +253,7 @@ void check_several(const Section& s, const RunConfig& config, config::Diagnostic
 void check_parts(const RunConfig& config, config::Diagnostics& diagnostics) {
   if (config.parallel.sharding == 0 && config.parallel.tensor <= 1) return;
   for (const OptimizerConfig& optimizer : config.optimizers)
-    if (optim::Optimizer(optimizer.options).needs_whole_parameters())
+    if (optimizer.options.rule.kind->needs_whole_parameters)
       diagnostics.add(ErrorCode::kConfig,
                       "parallel: this optimizer needs whole parameters, so that sharding must be 0 "
                       "and tensor 1",
@@ -266,11 +268,12 @@ void check_parts(const RunConfig& config, config::Diagnostics& diagnostics) {
 
 /// Rejects settings that an optimizer which searches along lines does not have.
 void check_minimizer(const Section& s, const RunConfig& config, config::Diagnostics& diagnostics) {
-  const auto reject = [&](const std::string& key, const std::string& what) {
-    diagnostics.add(ErrorCode::kConfig, str(key, ": lbfgs ", what), s.location(key));
-  };
   for (const OptimizerConfig& optimizer : config.optimizers) {
-    if (!optim::Optimizer(optimizer.options).is_minimizer()) continue;
+    const optim::OptimizerKind& kind = *optimizer.options.rule.kind;
+    if (!kind.is_minimizer) continue;
+    const auto reject = [&](const std::string& key, const std::string& what) {
+      diagnostics.add(ErrorCode::kConfig, str(key, ": ", kind.name, " ", what), s.location(key));
+    };
     if (!optimizer.name.empty())
       reject("optimizers", "is possible as the only optimizer, 'optimizer:', of a run");
     if (config.mixed)
@@ -281,7 +284,7 @@ void check_minimizer(const Section& s, const RunConfig& config, config::Diagnost
     if (config.average || config.swa || !config.keep_zeros.empty())
       reject("train", "does not support ema, swa and keep_zeros");
     if (config.parallel.mesh().size() > 1)
-      diagnostics.add(ErrorCode::kConfig, "parallel: lbfgs runs on one rank",
+      diagnostics.add(ErrorCode::kConfig, str("parallel: ", kind.name, " runs on one rank"),
                       config.parallel.where);
   }
 }
@@ -338,8 +341,13 @@ std::string precision_name(const RunConfig& config) {
 }
 
 const Schema& run_schema() {
-  static const Schema schema = make_schema();
-  return schema;
+  // Made again once an optimizer has been registered; callers may hold earlier ones.
+  static std::mutex mutex;
+  static std::map<uint64_t, Schema> schemas;
+  const std::lock_guard lock(mutex);
+  const uint64_t version = optim::optimizer_kinds().version();
+  const auto at = schemas.find(version);
+  return at != schemas.end() ? at->second : schemas.emplace(version, make_schema()).first->second;
 }
 
 namespace {

@@ -94,7 +94,7 @@ TEST(Optimizers, AreThoseOfPyTorch) {
       {"lamb", "{name: lamb, lr: 0.02, weight_decay: 0.1}"},
       {"lars", "{name: lars, lr: 1, coefficient: 0.01, weight_decay: 0.1}"},
       {"schedule_free_adamw",
-       "{name: schedule_free_adamw, lr: 0.05, weight_decay: 0.1, rising: 5}"},
+       "{name: schedule_free_adamw, lr: 0.05, weight_decay: 0.1, warmup_steps: 5}"},
       {"lbfgs", "{name: lbfgs, iterations: 1, evaluations: 25, history: 6}"},
       {"lbfgs_many", "{name: lbfgs, iterations: 8, history: 5}", "", 6},
       {"lbfgs_many", "{name: lbfgs, iterations: 8, history: 5}", ", accumulate: 4", 6},

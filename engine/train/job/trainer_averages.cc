@@ -33,13 +33,18 @@ class MeanOfArrays {
 }  // namespace
 
 void Trainer::Impl::open_running_statistics() {
-  const bool is_free = std::any_of(
-      config_.optimizers.begin(), config_.optimizers.end(),
-      [](const auto& each) { return each.options.kind == optim::OptimizerKind::kScheduleFree; });
-  if (!config_.swa && !is_free) return;
+  std::string owner = "train.swa";
+  bool averages = config_.swa.has_value();
+  for (const OptimizerConfig& each : config_.optimizers) {
+    const optim::Optimizer optimizer(each.options);
+    if (!optimizer.has_evaluation_weights()) continue;
+    owner = optimizer.name();
+    averages = true;
+  }
+  if (!averages) return;
   const Session::RunningStatistics found = session_->running_statistics();
   for (const std::string& place : found.others)
-    observer_.warn(str(is_free ? "schedule_free_adamw: " : "train.swa: ", place,
+    observer_.warn(str(owner, ": ", place,
                        ": the running statistics of a batch_norm in a branch or a loop stay those "
                        "of the trained weights"));
   for (const std::string& name : found.states) {

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <cstring>
 
-#include "optim/lbfgs.h"
+#include "optim/optimizer.h"
 #include "train/session/compiled_part.h"
 
 namespace paddle::train {
 namespace {
 
 /// The state with what the minimizer keeps besides vectors.
-constexpr const char* kNumbers = "train/lbfgs";
+std::string numbers_state(const optim::Optimizer& minimizer) { return "train/" + minimizer.name(); }
 
 }  // namespace
 
@@ -26,7 +26,8 @@ void Session::make_minimizer_states() {
       store_.states.emplace(Step::optimizer_state(name, slot.name),
                             Array::zeros(dtype, slot.shape.value_or(parameter.value.shape)));
   }
-  store_.states.emplace(kNumbers, Array::zeros(DType::kF64, {optim::kLbfgsNumbers}));
+  store_.states.emplace(numbers_state(*minimizer),
+                        Array::zeros(DType::kF64, {minimizer->minimizer()->number_count()}));
   if (step_->definition().keeps_gradient_norm)
     store_.states.emplace(kGradientNorm, Array::scalar(0.0));
 }
@@ -38,29 +39,29 @@ double Session::minimize(std::span<const std::vector<Array>> micro_batches,
     if (store_.states.contains(Step::gradient_state(name)) && !step_->definition().is_frozen(name))
       names.push_back(name);
   optim::Pieces parameters, gradients;
-  optim::LbfgsMemory memory;
+  const optim::Optimizer& optimizer = *step_->minimizer();
+  optim::Minimizer::Memory memory;
   const auto on_host = [](Array& array) { return array = array.on_host(); };
   for (const std::string& name : names) {
     parameters.push_back(on_host(store_.parameters.at(name).value));
     gradients.push_back(on_host(store_.states.at(Step::gradient_state(name))));
-    const auto state = [&](const char* slot) {
-      return on_host(store_.states.at(Step::optimizer_state(name, slot)));
-    };
-    memory.direction.push_back(state("direction"));
-    memory.previous_gradient.push_back(state("previous_gradient"));
-    memory.changes.push_back(state("changes"));
-    memory.steps.push_back(state("steps"));
+    const std::vector<optim::StateSlot> slots =
+        optimizer.slots(name, store_.parameters.at(name).value.shape);
+    memory.states.resize(slots.size());
+    for (size_t i = 0; i < slots.size(); ++i)
+      memory.states[i].push_back(
+          on_host(store_.states.at(Step::optimizer_state(name, slots[i].name))));
   }
-  memory.numbers = on_host(store_.states.at(kNumbers));
+  memory.states.resize(optimizer.slots("", {}).size());  // also where all parameters are frozen
+  memory.numbers = on_host(store_.states.at(numbers_state(optimizer)));
   const auto zero = [](const Array& array) {
     std::memset(array.raw(), 0, static_cast<size_t>(array.size() * item_size(array.dtype)));
   };
   // The store's arrays are those of the host where the device is the host.
   const bool is_here = options_.compile.target.device.is_cpu();
   bool is_first = true;
-  const double loss = optim::lbfgs_step(
-      step_->minimizer()->options().lbfgs, numbers.learning_rates[0], parameters, gradients, memory,
-      [&] {
+  const double loss = optimizer.minimizer()->minimize(
+      numbers.learning_rates[0], parameters, gradients, memory, [&] {
         for (size_t i = 0; i < names.size(); ++i) {
           zero(gradients[i]);
           store_.parameters.at(names[i]).value = parameters[i];

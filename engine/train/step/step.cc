@@ -107,7 +107,7 @@ std::string Step::gradient_state(const std::string& parameter) { return "gradien
 
 const optim::Optimizer* Step::minimizer() const {
   const optim::Optimizer& only = *d_.optimizers.front().optimizer;
-  return only.is_minimizer() ? &only : nullptr;
+  return only.minimizer() ? &only : nullptr;
 }
 
 Step::Step(StepDefinition definition) : d_(std::move(definition)) {
@@ -481,7 +481,7 @@ void Step::add_gradients(program::ParameterBinding& ports, const StepInputs& inp
     const Tensor parameter = ports.existing(names[i]);
     const std::string slot = sum_slot(names[i]);
     if (const RowSparse* rows = row_sparse(grads[i]);
-        rows && d_.optimizers[call.optimizer].optimizer->is_lazy())
+        rows && d_.optimizers[call.optimizer].optimizer->supports_sparse_update())
       note_touched_rows(ports, names[i], *rows);
     const DType dtype = full_type(parameter);
     const Tensor sum = ports.slot(slot, concrete(parameter.shape()), dtype, 0);
