@@ -86,7 +86,7 @@ Schema make_schema() {
         Spec::map_of(named_optimizer_spec())
             .doc("in place of 'optimizer': several by name, for updates of a 'step'"));
   s.one_of({"optimizer", "optimizers"});
-  Spec schedule = schedule_spec();
+  Spec schedule = optim::schedule_spec();
   s.add("schedule", schedule.fallback("constant"));
   Schema clip;
   clip.add("value", Spec::real().above(0).doc("largest magnitude of an element"))
@@ -308,17 +308,17 @@ void check_evaluated(const Section& s, RunConfig& config, config::Diagnostics& d
                     place);
   };
   for (OptimizerConfig& optimizer : config.optimizers) {
-    if (optimizer.schedule.kind != optim::ScheduleKind::kReduceOnPlateau) continue;
+    if (!optimizer.schedule.plateau) continue;
     const Section section =
         optimizer.name.empty() || !s.at("optimizers").find(optimizer.name)->find("schedule")
             ? s.section("schedule")
             : Section(*s.at("optimizers").find(optimizer.name)->find("schedule"));
-    optimizer.schedule.plateau.larger_is_better =
+    optimizer.schedule.plateau->larger_is_better =
         read_watched(section.text("metric"), section.text("mode"), config.metrics, section,
                      "metric", "schedule", diagnostics)
             .larger_is_better;
     if (!config.data.valid || config.evaluate.steps + config.evaluate.epochs == 0)
-      needs("reduce_on_plateau", section.location("metric"));
+      needs(section.text("name"), section.location("metric"));
   }
   if (config.data.valid && config.evaluate.steps + config.evaluate.epochs > 0) return;
   if (config.early_stop)
@@ -341,11 +341,11 @@ std::string precision_name(const RunConfig& config) {
 }
 
 const Schema& run_schema() {
-  // Made again once an optimizer has been registered; callers may hold earlier ones.
+  // Made again once an optimizer or a schedule has been registered; callers may hold earlier ones.
   static std::mutex mutex;
   static std::map<uint64_t, Schema> schemas;
   const std::lock_guard lock(mutex);
-  const uint64_t version = optim::optimizer_kinds().version();
+  const uint64_t version = optim::optimizer_kinds().version() + optim::schedule_kinds().version();
   const auto at = schemas.find(version);
   return at != schemas.end() ? at->second : schemas.emplace(version, make_schema()).first->second;
 }

@@ -120,14 +120,6 @@ TEST(Optimizers, AreThoseOfPyTorch) {
     }
 }
 
-optim::ScheduleOptions schedule(const std::string& yaml) {
-  config::Diagnostics diagnostics;
-  config::Node node = config::parse_document(yaml, "schedule.yaml");
-  schedule_spec().resolve(node, "schedule", diagnostics);
-  diagnostics.raise();
-  return read_schedule(config::Section(node));
-}
-
 TEST(Schedules, AreThoseOfPyTorch) {
   const formats::NpzReader golden(kGolden);
   const std::pair<const char*, const char*> cases[] = {
@@ -139,17 +131,19 @@ TEST(Schedules, AreThoseOfPyTorch) {
       {"cosine", "{name: cosine, end_factor: 0.1}"},
       {"cosine_restarts", "{name: cosine_restarts, period: 4, period_factor: 2, end_factor: 0.1}"},
       {"one_cycle", "{name: one_cycle, end_factor: 0.001}"},
+      {"cyclic", "{name: cyclic, up: 3, down: 5, peak_factor: 4, triangular2: true}"},
       {"cyclic", "{name: cyclic, up: 3, down: 5, peak_factor: 4, halving: true}"},
       {"piecewise", "{name: piecewise, milestones: [5, 20], factors: [1, 0.5, 0.1]}"},
       {"inverse_sqrt", "{name: inverse_sqrt, timescale: 8}"},
       {"wsd", "{name: wsd, decay: 10, end_factor: 0.1}"},
       {"wsd_cosine", "{name: wsd, decay: 10, end_factor: 0.1, shape: cosine}"},
+      {"noam", "{name: noam, width: 16, warmup_steps: 6}"},
       {"noam", "{name: noam, width: 16, rising: 6}"}};
   for (const auto& [name, yaml] : cases) {
-    const optim::ScheduleOptions options = schedule(yaml);
+    const optim::Schedule schedule = optim::make_schedule(yaml);
     const Array rates = golden.read(str("schedule/", name));
     for (int64_t step = 0; step < 30; ++step)
-      EXPECT_NEAR(0.1 * optim::schedule_factor(options, step, 30), rates.number(step), 1e-12)
+      EXPECT_NEAR(0.1 * optim::schedule_factor(schedule, step, 30), rates.number(step), 1e-12)
           << name << " " << step;
   }
 }
@@ -159,11 +153,12 @@ TEST(Schedules, PlateausAreThoseOfPyTorch) {
   const Array values = golden.read("plateau_values");
   for (const bool max : {false, true}) {
     optim::PlateauOptions options =
-        schedule(max ? "{name: reduce_on_plateau, factor: 0.3, patience: 1, threshold: 0.02, "
-                       "threshold_mode: absolute, smallest_factor: 0.05}"
-                     : "{name: reduce_on_plateau, factor: 0.5, patience: 2, cooldown: 1, "
-                       "threshold: 1e-2}")
-            .plateau;
+        *optim::make_schedule(
+             max ? "{name: reduce_on_plateau, factor: 0.3, patience: 1, threshold: 0.02, "
+                   "threshold_mode: absolute, smallest_factor: 0.05}"
+                 : "{name: reduce_on_plateau, factor: 0.5, patience: 2, cooldown: 1, "
+                   "threshold: 1e-2}")
+             .plateau;
     options.larger_is_better = max;
     const Array rates =
         golden.read(max ? "schedule/reduce_on_plateau_max" : "schedule/reduce_on_plateau");

@@ -46,7 +46,7 @@ Schema optimizer_schema(const optim::OptimizerKind& kind, bool has_schedule) {
     s.add("groups",
           Spec::list(Spec::map(group_schema())).fallback("[]").doc("settings by parameter name"));
     if (has_schedule) {
-      Spec schedule = schedule_spec();
+      Spec schedule = optim::schedule_spec();
       schedule.doc("learning rate over the run; default: the config's schedule");
       s.add("schedule", schedule);
     }
@@ -91,7 +91,7 @@ Spec named_optimizer_spec() { return spec_of(true); }
 
 std::vector<OptimizerConfig> read_optimizers(const Section& s, config::Diagnostics& diagnostics) {
   std::vector<OptimizerConfig> out;
-  const optim::ScheduleOptions schedule = read_schedule(s.section("schedule"));
+  const optim::Schedule schedule = optim::read_schedule(s.section("schedule"));
   const auto read = [&](const std::string& name, const Section& section, const std::string& key) {
     OptimizerConfig& optimizer = out.emplace_back();
     optimizer.name = name;
@@ -99,7 +99,7 @@ std::vector<OptimizerConfig> read_optimizers(const Section& s, config::Diagnosti
       optimizer.options = read_optimizer(section, key);
       optimizer.schedule = schedule;
       if (section.node().find("schedule") && section.has("schedule"))
-        optimizer.schedule = read_schedule(section.section("schedule"));
+        optimizer.schedule = optim::read_schedule(section.section("schedule"));
     });
   };
   if (s.has("optimizer")) {

@@ -1,7 +1,6 @@
 #pragma once
-// The sections `optimizer:`, `optimizers:` and `schedule:` of a training config.
+// The sections `optimizer:` and `optimizers:` of a training config.
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,14 +15,12 @@ struct OptimizerConfig {
   std::string name;  ///< "" for `optimizer:`
   optim::OptimizerOptions options;
   double rate_factor = 1;  ///< what base_batch multiplied the rates by; they include it
-  optim::ScheduleOptions schedule;
+  optim::Schedule schedule;
 };
 
 config::Spec optimizer_spec();
 /// An entry of `optimizers:`, which may have a schedule of its own.
 config::Spec named_optimizer_spec();
-config::Spec schedule_spec();
-optim::ScheduleOptions read_schedule(const config::Section& section);
 
 /// `optimizer:` or `optimizers:`, with the schedule of each.
 std::vector<OptimizerConfig> read_optimizers(const config::Section& section,

@@ -115,10 +115,10 @@ void Trainer::Impl::update_early_stopping(const LogLine& line) {
   state_.plateaus.resize(config_.optimizers.size());
   for (size_t i = 0; i < config_.optimizers.size(); ++i) {
     const OptimizerConfig& optimizer = config_.optimizers[i];
-    if (optimizer.schedule.kind != optim::ScheduleKind::kReduceOnPlateau) continue;
+    if (!optimizer.schedule.plateau) continue;
     program::Watch& watch = state_.plateaus[i];
     optim::PlateauState state{watch.best, watch.waited, watch.cooldown, watch.factor};
-    const optim::PlateauOptions& plateau = optimizer.schedule.plateau;
+    const optim::PlateauOptions& plateau = *optimizer.schedule.plateau;
     const bool reduced = optim::update_plateau(plateau, value_of(line, plateau.metric), state);
     watch = {state.best, state.waited, state.cooldown, state.factor};
     if (reduced)
