@@ -6,6 +6,7 @@
 #include "config/sections.h"
 #include "data/config/dataset_config.h"
 #include "data/config/transform_config.h"
+#include "data/dataset_kind.h"
 #include "data/datasets/bad_samples.h"
 #include "data/named_dataset.h"
 
@@ -95,16 +96,14 @@ void make_paths_absolute(Node& dataset, config::Diagnostics& diagnostics) {
     if (node.is_scalar() && !node.text.empty())
       diagnostics.guard([&] { node.text = resolved_path(node); });
   };
-  for (const char* key :
-       {"path", "images", "labels", "annotations", "vocabulary_file", "tokenizer", "chat_template"})
+  const Node* name = dataset.find("kind");
+  const auto kind = dataset_kinds().find(name ? name->text : "");
+  for (const std::string& key : kind ? kind->path_keys : std::vector<std::string>{})
     if (Node* n = dataset.find(key)) {
       absolute(*n);
       for (Node& item : n->items) absolute(item);
+      for (config::Entry& e : n->entries) absolute(e.value);
     }
-  if (Node* files = dataset.find("files")) {
-    for (Node& item : files->items) absolute(item);
-    for (config::Entry& e : files->entries) absolute(e.value);
-  }
   if (Node* fields = dataset.find("fields"))
     for (Node& field : fields->items)
       for (const char* key : {"vocabulary_file", "tokenizer", "folder"})

@@ -3,6 +3,7 @@
 // the loader. `make_dataset` turns DatasetOptions into a Dataset; paths are already resolved.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -121,19 +122,10 @@ struct CsvField {
   Dims shape = {};  ///< numbers: of the field
 };
 
-/// The form of the records of a file.
-enum class RecordFormat {
-  kCsv,
-  kJsonl,  ///< a JSON object a line; a column is a key, or keys joined by dots
-  kLines,  ///< text files of equally many lines, a column each
-  kTar,    ///< WebDataset shards: members of one name are a record, their extensions columns
-  kParquet,
-  kSlots,  ///< PaddlePaddle's MultiSlot text; `column_names` are the slots
-};
-
 /// Records with columns, from one file or several that are read as one.
 struct CsvFileOptions {
-  RecordFormat format = RecordFormat::kCsv;
+  /// The form of the records: the name of a kind with `open` (data/dataset_kind.h).
+  std::string format = "csv";
   std::string path = {};
   std::vector<std::string> more_paths = {};  ///< further files with the same columns
   std::vector<std::pair<std::string, std::string>> line_files = {};  ///< column and path
@@ -308,11 +300,22 @@ struct DigitsOptions {
   std::string label_field = "label";
 };
 
+/// A dataset whose options only its own kind reads, as one that was registered at run time.
+struct OwnSource {
+  std::string kind = {};
+  /// Opens the files and checks them; range and split are applied to the result.
+  std::function<DatasetPtr()> open = {};
+  /// The same options with another file or folder. None: the data is not one file.
+  std::function<OwnSource(const std::string& path)> of_file = {};
+};
+
+using DatasetSource =
+    std::variant<DigitsOptions, IdxOptions, CsvFileOptions, TextOptions, ImageFolderOptions,
+                 BoxOptions, NpyOptions, NpzOptions, RandomOptions, Hdf5Options, SeriesOptions,
+                 TokensOptions, ChatOptions, MixtureOptions, OwnSource>;
+
 struct DatasetOptions {
-  std::variant<DigitsOptions, IdxOptions, CsvFileOptions, TextOptions, ImageFolderOptions,
-               BoxOptions, NpyOptions, NpzOptions, RandomOptions, Hdf5Options, SeriesOptions,
-               TokensOptions, ChatOptions, MixtureOptions>
-      source = {};
+  DatasetSource source = {};
   /// Samples [begin, end); negative numbers count from the end.
   std::optional<int64_t> begin = {}, end = {};
   /// Named shares of what remains, of which `part` is used. Shares are taken from a random order

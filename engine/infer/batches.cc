@@ -305,8 +305,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
   } else if (extension(first) == ".csv" || extension(first) == ".tsv" ||
              extension(first) == ".jsonl") {
     one_file();
-    const auto format =
-        extension(first) == ".jsonl" ? data::RecordFormat::kJsonl : data::RecordFormat::kCsv;
+    const auto format = extension(first) == ".jsonl" ? "jsonl" : "csv";
     if (run && std::holds_alternative<data::SeriesOptions>(run->train.source)) {
       data::SeriesOptions series = std::get<data::SeriesOptions>(run->train.source);
       series.file.path = first;

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "config/sections.h"
+#include "data/dataset_kind.h"
 #include "data/datasets/bad_samples.h"
 #include "data/named_dataset.h"
 #include "program/model_config.h"
@@ -341,11 +342,13 @@ std::string precision_name(const RunConfig& config) {
 }
 
 const Schema& run_schema() {
-  // Made again once an optimizer or a schedule has been registered; callers may hold earlier ones.
+  // Made again once an optimizer, a schedule or a kind of dataset has been registered; callers may
+  // hold earlier ones.
   static std::mutex mutex;
   static std::map<uint64_t, Schema> schemas;
   const std::lock_guard lock(mutex);
-  const uint64_t version = optim::optimizer_kinds().version() + optim::schedule_kinds().version();
+  const uint64_t version = optim::optimizer_kinds().version() + optim::schedule_kinds().version() +
+                           data::dataset_kinds().version();
   const auto at = schemas.find(version);
   return at != schemas.end() ? at->second : schemas.emplace(version, make_schema()).first->second;
 }

@@ -112,7 +112,7 @@ TEST_F(BadSamples, AKeyThatJsonLacksIsAnEmptyTarget) {
   DataConfig config;
   config.train = labels("");
   auto& records = std::get<CsvFileOptions>(config.train.source);
-  records.format = RecordFormat::kJsonl;
+  records.format = "jsonl";
   records.path =
       put("a.jsonl", "{\"x\": 1, \"label\": \"cat\"}\n{\"x\": 2}\n{\"x\": 3, \"label\": null}\n");
   require_targets(config, {"x"});

@@ -33,7 +33,7 @@ class Records : public testing::Test {
   }
   DatasetPtr jsonl(const std::string& content, std::vector<CsvField> fields) const {
     CsvFileOptions options;
-    options.format = RecordFormat::kJsonl;
+    options.format = "jsonl";
     options.path = put("records.jsonl", content);
     return make(options, std::move(fields));
   }
@@ -110,7 +110,7 @@ TEST_F(Records, SeveralFilesAreOne) {
 
 TEST_F(Records, ParallelTexts) {
   CsvFileOptions options;
-  options.format = RecordFormat::kLines;
+  options.format = "lines";
   options.line_files = {{"de", put("a.de", "ein Haus\nzwei\n")},
                         {"en", put("a.en", "a house\ntwo")}};
   const auto data =
@@ -124,7 +124,7 @@ TEST_F(Records, ParallelTexts) {
 
 TEST_F(Records, SlotFiles) {
   CsvFileOptions options;
-  options.format = RecordFormat::kSlots;
+  options.format = "slots";
   options.column_names = {"click", "dense", "user", "tags"};
   options.path = file("part-*");
   put("part-1", "1 1 2 0.5 -2 1 u7 3 a b a\n1 0  2 1e3 4 1 u8 0 \r\n");
@@ -149,7 +149,7 @@ TEST_F(Records, SlotFiles) {
 
 TEST_F(Records, DamagedSlotFiles) {
   CsvFileOptions options;
-  options.format = RecordFormat::kSlots;
+  options.format = "slots";
   options.column_names = {"a", "b"};
   options.path = put("slots",
                      "1 2 1 3\n1 2\n1 2 3 4\n1 2 1 3 4\nx 2 1 3\n-1 1 3\n\n"
@@ -321,7 +321,7 @@ std::string tar_member(const std::string& name, const std::string& content) {
 
 TEST_F(Records, TarShards) {
   CsvFileOptions options;
-  options.format = RecordFormat::kTar;
+  options.format = "tar";
   const std::string shard = tar_member("x/1.txt", "one two") + tar_member("x/1.cls", "3") +
                             tar_member("x/2.cls", "4") + tar_member("x/2.txt", "three") +
                             std::string(1024, '\0');
@@ -341,7 +341,7 @@ TEST_F(Records, TarShards) {
 
 TEST_F(Records, KeysOfJsonInTarShards) {
   CsvFileOptions options;
-  options.format = RecordFormat::kTar;
+  options.format = "tar";
   const auto shard = [](const std::string& second) {
     return tar_member("1.json", R"({"label": 3, "about": {"text": "one two", "good": true}})") +
            tar_member("1.cls", "7") + tar_member("2.json", second) + tar_member("2.cls", "8") +

@@ -225,7 +225,7 @@ void expect_row(const Sample& sample, int64_t i) {
 
 DatasetOptions parquet(const std::string& name) {
   CsvFileOptions records;
-  records.format = RecordFormat::kParquet;
+  records.format = "parquet";
   records.path = "tests/data/parquet/" + name + ".parquet";
   for (const char* column : {"flag", "small", "unsigned", "big", "single", "double"}) {
     CsvField field;
@@ -260,7 +260,7 @@ TEST_F(Sources, ParquetOfEveryCodecAndPage) {
 
 TEST_F(Sources, ParquetThatIsRejected) {
   CsvFileOptions records;
-  records.format = RecordFormat::kParquet;
+  records.format = "parquet";
   records.path = "tests/data/parquet/nested.parquet";
   DatasetOptions o;
   o.source = records;

@@ -1,8 +1,9 @@
 // Any bytes as the cells of fields of every kind, on their way into batches: read, checked for
 // numbers that are not finite, reported and compared. The first byte chooses the form of the file.
 
-#include <array>
+#include <algorithm>
 
+#include "data/dataset_kind.h"
 #include "data/loader.h"
 #include "data/options.h"
 #include "data/report.h"
@@ -19,6 +20,15 @@ CsvField field(const std::string& name, ColumnKind kind) {
   CsvField out;
   out.name = name;
   out.kind = kind;
+  return out;
+}
+
+/// The kinds of records. The first ones are those that seeds choose by their first byte.
+std::vector<std::string> all_kinds() {
+  std::vector<std::string> out = {"csv", "jsonl", "tar", "slots"};
+  for (const auto& kind : data::dataset_kinds().all())
+    if (kind->open && std::find(out.begin(), out.end(), kind->name) == out.end())
+      out.push_back(kind->name);
   return out;
 }
 
@@ -108,14 +118,12 @@ void use(const data::DatasetOptions& options) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using data::RecordFormat;
   if (size == 0 || size > 100'000) return 0;
-  constexpr std::array kFormats = {RecordFormat::kCsv, RecordFormat::kJsonl, RecordFormat::kTar,
-                                   RecordFormat::kSlots};
+  static const std::vector<std::string> kKinds = all_kinds();
   data::CsvFileOptions records;
-  records.format = kFormats[data[0] % kFormats.size()];
+  records.format = kKinds[data[0] % kKinds.size()];
   records.path = fuzz::input_file({data + 1, size - 1}, "x.records");
-  if (records.format == RecordFormat::kSlots) records.column_names = {"a", "b"};
+  if (records.format == "slots") records.column_names = {"a", "b"};
   for (const CsvField& each : all_fields()) {
     records.fields = {each};
     data::DatasetOptions options;

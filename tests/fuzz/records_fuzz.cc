@@ -1,7 +1,6 @@
-// Any bytes as each file of records: a tar shard, JSON lines, CSV, Parquet, slots, and COCO's
-// annotations.
+// Any bytes as a file of each kind of records, and as COCO's annotations.
 
-#include "data/options.h"
+#include "data/dataset_kind.h"
 #include "fuzz/fuzz_target.h"
 
 namespace {
@@ -21,12 +20,11 @@ void read_all_samples(data::DatasetOptions options) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = fuzz::input_file({data, size}, "x.records");
-  for (const auto format :
-       {data::RecordFormat::kTar, data::RecordFormat::kJsonl, data::RecordFormat::kCsv,
-        data::RecordFormat::kParquet, data::RecordFormat::kSlots}) {
+  for (const auto& kind : data::dataset_kinds().all()) {
+    if (!kind->open) continue;
     data::CsvFileOptions records;
-    records.format = format;
-    if (format == data::RecordFormat::kSlots) records.column_names = {"a", "b", "c"};
+    records.format = kind->name;
+    if (kind->name == "slots") records.column_names = {"a", "b", "c"};
     records.path = path;
     data::DatasetOptions options;
     options.source = records;

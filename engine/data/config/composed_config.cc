@@ -1,8 +1,10 @@
-// Datasets that are made of others or of windows: series and mixture.
+// Datasets that are made of others or of windows: series, mixture, and those of descriptions.
 
 #include <algorithm>
 
 #include "data/config/dataset_config.h"
+#include "data/dataset_kind.h"
+#include "data/named_dataset.h"
 
 namespace paddle::data {
 
@@ -10,7 +12,10 @@ using config::Schema;
 using config::Section;
 using config::Spec;
 
-void add_series_keys(Schema& s) {
+namespace {
+
+Schema series_keys() {
+  Schema s;
   const Spec names = Spec::list(Spec::text()).or_else(Spec::text());
   Spec targets = names, others = names, known = names;
   s.add("path",
@@ -29,15 +34,13 @@ void add_series_keys(Schema& s) {
   s.add("scaling", Spec::word({"none", "min_max", "standard"})
                        .fallback("none")
                        .doc("scale columns with statistics of the training rows"));
+  return s;
 }
 
-SeriesOptions read_series(const Section& s) {
+DatasetSource read_series(const Section& s) {
   SeriesOptions o;
   read_paths(s, o.file.path, o.file.more_paths);
-  const std::string& path = o.file.path;
-  o.file.format = path.ends_with(".jsonl") || path.ends_with(".ndjson") ? RecordFormat::kJsonl
-                  : path.ends_with(".parquet")                          ? RecordFormat::kParquet
-                                                                        : RecordFormat::kCsv;
+  o.file.format = record_kind_of(o.file.path, "csv");
   o.targets = s.texts("targets");
   o.covariates = s.texts("covariates");
   o.known = s.texts("known");
@@ -54,15 +57,18 @@ SeriesOptions read_series(const Section& s) {
   return o;
 }
 
-void add_mixture_keys(Schema& s, Spec source) {
-  s.add("sources", Spec::map_of(source).required().doc("datasets of the same fields, by name"));
+Schema mixture_keys() {
+  Schema s;
+  s.add("sources",
+        Spec::map_of(source_spec()).required().doc("datasets of the same fields, by name"));
   s.add("weights", Spec::map_of(Spec::real().above(0))
                        .doc("how often each source is drawn; default: each sample once an epoch"));
   s.add("samples", Spec::integer().at_least(0).fallback("0").doc(
                        "draws of an epoch with weights; 0: as many as there are samples"));
+  return s;
 }
 
-MixtureOptions read_mixture(const Section& s) {
+DatasetSource read_mixture(const Section& s) {
   MixtureOptions o;
   std::vector<std::string> names;
   for (const config::Entry& e : s.at("sources").entries) {
@@ -94,6 +100,33 @@ MixtureOptions read_mixture(const Section& s) {
       throw Error(ErrorCode::kConfig, "weights: the source '" + names[i] + "' has none",
                   s.location("weights"));
   return o;
+}
+
+}  // namespace
+
+DatasetKind series_kind() { return {.name = "series", .keys = series_keys, .read = read_series}; }
+
+// expand_datasets has replaced those of configs by what their descriptions say.
+DatasetKind dataset_kind() {
+  return {.name = "dataset",
+          .keys =
+              [] {
+                Schema s;
+                add_named_keys(s);
+                return s;
+              },
+          .read = [](const Section& s) -> DatasetSource {
+            throw Error(ErrorCode::kConfig, "dataset: a description cannot refer to another one",
+                        s.node().location());
+          }};
+}
+
+DatasetKind mixture_kind() {
+  return {.name = "mixture",
+          .keys = mixture_keys,
+          .read = read_mixture,
+          .has_parts = false,
+          .is_source = false};
 }
 
 }  // namespace paddle::data

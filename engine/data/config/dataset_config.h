@@ -2,6 +2,7 @@
 // One dataset of a config (`data.train`, a source of a mixture): its schema, and its options.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/schema.h"
@@ -10,6 +11,8 @@
 namespace paddle::data {
 
 config::Spec dataset_spec();
+/// Of a source of a mixture, which is not a mixture.
+config::Spec source_spec();
 DatasetOptions read_dataset(const config::Section& section);
 
 /// An absolute path from one in a config. `data://` names the folder of test data: where
@@ -26,16 +29,10 @@ void read_csv_format(const config::Section& section, CsvFileOptions& options);
 /// A required `path` that may be a list.
 config::Spec paths_spec(const char* doc);
 
-// Kinds with a file of their own (composed_config.cc, token_config.cc).
-void add_series_keys(config::Schema& schema);
-void add_text_keys(config::Schema& schema);
-void add_tokens_keys(config::Schema& schema);
-void add_chat_keys(config::Schema& schema);
-void add_mixture_keys(config::Schema& schema, config::Spec source);
-SeriesOptions read_series(const config::Section& section);
-TextOptions read_text(const config::Section& section);
-TokensOptions read_tokens(const config::Section& section);
-ChatOptions read_chat(const config::Section& section);
-MixtureOptions read_mixture(const config::Section& section);
+/// One of the `fields` of records.
+CsvField read_field(const config::Section& section);
+/// The entries of a map of texts; `paths`: their values are paths.
+std::vector<std::pair<std::string, std::string>> text_map(const config::Section& section,
+                                                          const char* key, bool paths);
 
 }  // namespace paddle::data

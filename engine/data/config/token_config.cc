@@ -1,6 +1,7 @@
 // Datasets of tokens for language models: text, tokens and chat.
 
 #include "data/config/dataset_config.h"
+#include "data/dataset_kind.h"
 
 namespace paddle::data {
 
@@ -39,9 +40,8 @@ void reject_key(const Section& s, const char* key, const char* why) {
     throw Error(ErrorCode::kConfig, str(key, ": has no effect ", why), s.location(key));
 }
 
-}  // namespace
-
-void add_text_keys(Schema& s) {
+Schema text_keys() {
+  Schema s;
   s.add("path", paths_spec("files of text; * and ? match several"));
   s.add("level", Spec::word({"characters", "bytes"}).fallback("characters").doc("what a token is"));
   s.add("tokenizer", Spec::text().doc("model folder, tokenizer.json or .model file, whose subwords "
@@ -56,9 +56,10 @@ void add_text_keys(Schema& s) {
   s.add("key", Spec::text().doc("jsonl: key with the text of a document; default: text"));
   s.add("end_token",
         Spec::text().doc("documents: the token that ends one; default: the tokenizer's"));
+  return s;
 }
 
-TextOptions read_text(const Section& s) {
+DatasetSource read_text(const Section& s) {
   TextOptions o;
   read_paths(s, o.path, o.more_paths);
   o.level = s.text("level") == "bytes" ? TextLevel::kBytes : TextLevel::kCharacters;
@@ -84,7 +85,8 @@ TextOptions read_text(const Section& s) {
   return o;
 }
 
-void add_tokens_keys(Schema& s) {
+Schema tokens_keys() {
+  Schema s;
   s.add("path", paths_spec("files of token ids without a header; * and ? match several"));
   s.add("dtype",
         Spec::word({"uint16", "uint32"}).fallback("uint16").doc("of an id, little-endian"));
@@ -97,9 +99,10 @@ void add_tokens_keys(Schema& s) {
   s.add("end_token",
         Spec::text().doc("id or token that ends a document: documents are kept apart"));
   add_window_keys(s);
+  return s;
 }
 
-TokensOptions read_tokens(const Section& s) {
+DatasetSource read_tokens(const Section& s) {
   TokensOptions o;
   read_paths(s, o.path, o.more_paths);
   o.width = s.text("dtype") == "uint32" ? 4 : 2;
@@ -110,7 +113,8 @@ TokensOptions read_tokens(const Section& s) {
   return o;
 }
 
-void add_chat_keys(Schema& s) {
+Schema chat_keys() {
+  Schema s;
   s.add("path", paths_spec("JSON lines: a conversation or an instruction a line"));
   s.add("tokenizer", Spec::text().required().doc("model folder, tokenizer.json or .model file"));
   s.add("chat_template", Spec::text().doc("Jinja file; default: the tokenizer's template"));
@@ -123,9 +127,10 @@ void add_chat_keys(Schema& s) {
                                     "takes `segments`"));
   s.add("train_on",
         Spec::word({"assistant", "all"}).fallback("assistant").doc("the tokens that are targets"));
+  return s;
 }
 
-ChatOptions read_chat(const Section& s) {
+DatasetSource read_chat(const Section& s) {
   ChatOptions o;
   read_paths(s, o.path, o.more_paths);
   o.tokenizer.path = path_of(s, "tokenizer");
@@ -137,6 +142,29 @@ ChatOptions read_chat(const Section& s) {
   if (s.has("pack")) o.pack = s.boolean("pack");
   o.train_all = s.text("train_on") == "all";
   return o;
+}
+
+}  // namespace
+
+DatasetKind text_kind() {
+  return {.name = "text",
+          .keys = text_keys,
+          .read = read_text,
+          .path_keys = {"path", "vocabulary_file", "tokenizer"}};
+}
+
+DatasetKind tokens_kind() {
+  return {.name = "tokens",
+          .keys = tokens_keys,
+          .read = read_tokens,
+          .path_keys = {"path", "tokenizer"}};
+}
+
+DatasetKind chat_kind() {
+  return {.name = "chat",
+          .keys = chat_keys,
+          .read = read_chat,
+          .path_keys = {"path", "tokenizer", "chat_template"}};
 }
 
 }  // namespace paddle::data

@@ -28,35 +28,23 @@ std::string first_path(const Dataset& dataset) {
 
 std::string kind_of(const DatasetOptions& options) {
   return std::visit(
-      Overloaded{
-          [](const DigitsOptions&) { return "digits"; }, [](const IdxOptions&) { return "idx"; },
-          [](const CsvFileOptions& o) {
-            switch (o.format) {
-              case RecordFormat::kCsv:
-                break;
-              case RecordFormat::kJsonl:
-                return "jsonl";
-              case RecordFormat::kLines:
-                return "lines";
-              case RecordFormat::kTar:
-                return "tar";
-              case RecordFormat::kParquet:
-                return "parquet";
-              case RecordFormat::kSlots:
-                return "slots";
-            }
-            return "csv";
-          },
-          [](const TextOptions&) { return "text"; },
-          [](const ImageFolderOptions&) { return "images"; },
-          [](const BoxOptions& o) {
-            return o.format == BoxOptions::Format::kCoco ? "coco" : "yolo";
-          },
-          [](const NpyOptions&) { return "npy"; }, [](const NpzOptions&) { return "npz"; },
-          [](const RandomOptions&) { return "random"; }, [](const Hdf5Options&) { return "hdf5"; },
-          [](const SeriesOptions&) { return "series"; },
-          [](const TokensOptions&) { return "tokens"; }, [](const ChatOptions&) { return "chat"; },
-          [](const MixtureOptions&) { return "mixture"; }},
+      Overloaded{[](const DigitsOptions&) { return std::string("digits"); },
+                 [](const IdxOptions&) { return std::string("idx"); },
+                 [](const CsvFileOptions& o) { return o.format; },
+                 [](const TextOptions&) { return std::string("text"); },
+                 [](const ImageFolderOptions&) { return std::string("images"); },
+                 [](const BoxOptions& o) {
+                   return std::string(o.format == BoxOptions::Format::kCoco ? "coco" : "yolo");
+                 },
+                 [](const NpyOptions&) { return std::string("npy"); },
+                 [](const NpzOptions&) { return std::string("npz"); },
+                 [](const RandomOptions&) { return std::string("random"); },
+                 [](const Hdf5Options&) { return std::string("hdf5"); },
+                 [](const SeriesOptions&) { return std::string("series"); },
+                 [](const TokensOptions&) { return std::string("tokens"); },
+                 [](const ChatOptions&) { return std::string("chat"); },
+                 [](const MixtureOptions&) { return std::string("mixture"); },
+                 [](const OwnSource& o) { return o.kind; }},
       options.source);
 }
 
@@ -146,7 +134,8 @@ DatasetPtr make_dataset(const DatasetOptions& options) {
                  [](const Hdf5Options& o) { return make_hdf5(o); },
                  [&](const SeriesOptions& o) { return make_series(o, options); },
                  [](const ChatOptions& o) { return make_chat(o); },
-                 [](const MixtureOptions& o) { return make_mixture(o); }},
+                 [](const MixtureOptions& o) { return make_mixture(o); },
+                 [](const OwnSource& o) { return o.open(); }},
       options.source);
   if (whole->size() == 0) fail(ErrorCode::kData, first_path(*whole), "the dataset is empty");
   if (!is_cut) whole = part_of(whole, options);

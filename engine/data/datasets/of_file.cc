@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "data/options.h"
+#include "data/dataset_kind.h"
 
 namespace paddle::data {
 namespace {
@@ -12,20 +12,10 @@ std::string ending_of(const std::string& path) {
   return lowercase(std::filesystem::path(path).extension().string());
 }
 
-RecordFormat format_of(const std::string& path, RecordFormat like) {
-  const std::string ending = ending_of(path);
-  if (ending == ".csv" || ending == ".tsv" || ending == ".tab" || ending == ".txt")
-    return like == RecordFormat::kSlots ? like : RecordFormat::kCsv;
-  if (ending == ".jsonl" || ending == ".ndjson") return RecordFormat::kJsonl;
-  if (ending == ".parquet") return RecordFormat::kParquet;
-  if (ending == ".tar") return RecordFormat::kTar;
-  return like;
-}
-
 void put_path(CsvFileOptions& options, const std::string& path) {
-  if (options.format == RecordFormat::kLines)
+  if (!options.line_files.empty())
     fail(ErrorCode::kUsage, path, ": the data are several parallel files; name them in a config");
-  options.format = format_of(path, options.format);
+  options.format = record_kind_of(path, options.format);
   options.path = path;
   options.more_paths.clear();
 }
@@ -78,6 +68,8 @@ DatasetOptions of_file(const DatasetOptions& like, const std::string& path) {
       boxes->images = path;
       boxes->labels.clear();
     }
+  } else if (auto* own = std::get_if<OwnSource>(&out.source); own && own->of_file) {
+    *own = own->of_file(path);
   } else {
     fail(ErrorCode::kUsage, path, ": data of kind ", kind_of(like),
          " is not one file; name it in a config");

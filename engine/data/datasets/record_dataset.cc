@@ -51,11 +51,12 @@ class RecordDataset : public LearningDataset {
         names_(records_->names()),
         first_path_(records_->paths()[0]) {
     if (options_.fields.empty())
-      for (const std::string& name : names_) {
+      for (size_t c = 0; c < names_.size(); ++c) {
         CsvField field;
-        field.name = name;
-        field.columns = {name};
-        field.scalar = true;
+        field.name = names_[c];
+        field.columns = {names_[c]};
+        field.kind = records_->column_kind(c);
+        field.scalar = field.kind != ColumnKind::kText;
         options_.fields.push_back(std::move(field));
       }
     for (const CsvField& field : options_.fields) plan(field);
@@ -197,8 +198,8 @@ class RecordDataset : public LearningDataset {
       if (each.options.kind == ColumnKind::kText)
         length += tokens_in(each, cell);
       else if (each.options.kind == ColumnKind::kAudio)
-        length += sound_length(each.options, cell, options_.format == RecordFormat::kTar,
-                               records_->location(index));
+        length +=
+            sound_length(each.options, cell, records_->holds_files(), records_->location(index));
     }
     return length;
   }
@@ -282,7 +283,9 @@ class RecordDataset : public LearningDataset {
     if (is_text && field.tokenizer.given()) {
       each.tokenizer = field.tokenizer.open();
     } else if ((categorical && field.buckets == 0) || is_text) {
-      each.vocabulary = stated_vocabulary(field);
+      if (categorical && field.vocabulary.empty() && field.vocabulary_file.empty())
+        each.options.vocabulary = declared_vocabulary(each);
+      each.vocabulary = stated_vocabulary(each.options);
       if (is_text && each.vocabulary.size() > 0)
         each.vocabulary = Vocabulary(with_unknown(each.vocabulary.tokens()));
     }
@@ -292,6 +295,21 @@ class RecordDataset : public LearningDataset {
   static Vocabulary stated_vocabulary(const CsvField& field) {
     if (!field.vocabulary.empty()) return Vocabulary(field.vocabulary);
     return field.vocabulary_file.empty() ? Vocabulary() : Vocabulary::read(field.vocabulary_file);
+  }
+
+  /// The values that all columns of the field declare; empty where one declares none.
+  std::vector<std::string> declared_vocabulary(const FieldPlan& each) const {
+    std::vector<std::string> out;
+    for (const size_t c : each.columns) {
+      const std::vector<std::string> values = records_->declared_values(c);
+      if (values.empty()) return {};
+      for (const std::string& value : values) {
+        const bool is_dropped = value.empty() && each.options.missing == MissingPolicy::kError;
+        if (!is_dropped && std::find(out.begin(), out.end(), value) == out.end())
+          out.push_back(value);
+      }
+    }
+    return out;
   }
 
   /// One pass over the file: statistics of the rows in use, and the distinct strings of all. Rows
@@ -442,12 +460,10 @@ class RecordDataset : public LearningDataset {
                  bool decodes, Value& out) const {
     try {
       if (is_file_kind(each.options.kind) && !decodes) {
-        check_file_cell(each.options, cell, options_.format == RecordFormat::kTar,
-                        records_->location(index));
+        check_file_cell(each.options, cell, records_->holds_files(), records_->location(index));
       } else if (is_file_kind(each.options.kind)) {
-        const std::string warning =
-            read_file_cell(each.options, cell, options_.format == RecordFormat::kTar,
-                           records_->location(index), out);
+        const std::string warning = read_file_cell(each.options, cell, records_->holds_files(),
+                                                   records_->location(index), out);
         if (!warning.empty()) warnings_.add(records_->location(index).text(), warning);
       } else if (each.options.kind == ColumnKind::kMultiLabel) {
         read_labels(each.options, each.vocabulary, cell, out);
@@ -494,7 +510,7 @@ class RecordDataset : public LearningDataset {
 
   /// For the first line of a file that was opened without a header, and for decimal commas.
   const char* number_hint(std::string_view cell, int64_t index) const {
-    if (options_.format != RecordFormat::kCsv) return "";
+    if (options_.format != "csv") return "";
     if (index == 0 && !options_.header) return " (if this line is a header, set `header: true`)";
     double ignored = 0;
     const char other = options_.decimal == '.' ? ',' : '.';

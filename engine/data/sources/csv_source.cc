@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/files.h"
+#include "data/config/dataset_config.h"
+#include "data/dataset_kind.h"
 #include "data/sources/csv_columns.h"
 #include "data/sources/record_source.h"
 #include "formats/csv.h"
@@ -97,8 +99,35 @@ class CsvSource final : public RecordSource {
 
 }  // namespace
 
-RecordSourcePtr open_csv(const CsvFileOptions& options) {
-  return std::make_unique<CsvSource>(options);
+DatasetKind csv_kind() {
+  using config::Spec;
+  DatasetKind kind =
+      make_record_kind("csv", "files; * and ? match several", {".csv", ".tsv", ".tab", ".txt"},
+                       [](const CsvFileOptions& options, const std::string& path) {
+                         CsvFileOptions one = options;
+                         one.path = path;
+                         return std::make_unique<CsvSource>(one);
+                       });
+  kind.keys = [] {
+    config::Schema s;
+    s.add("path", paths_spec("files; * and ? match several"));
+    add_csv_format_keys(s);
+    s.add("header",
+          Spec::boolean().fallback("true").doc("whether the first line names the columns"))
+        .add("column_names", Spec::list(Spec::text())
+                                 .fallback("[]")
+                                 .doc("names of the columns of a file without a header"))
+        .add("fields", fields_key());
+    return s;
+  };
+  kind.read = [](const config::Section& s) -> DatasetSource {
+    CsvFileOptions o = read_records(s, "csv");
+    read_csv_format(s, o);
+    o.header = s.boolean("header");
+    o.column_names = s.texts("column_names");
+    return o;
+  };
+  return kind;
 }
 
 }  // namespace paddle::data

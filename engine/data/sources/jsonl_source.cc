@@ -1,6 +1,7 @@
 // Records of JSON lines: an object a line, whose keys are columns (json_cells.h).
 
 #include "base/files.h"
+#include "data/dataset_kind.h"
 #include "data/sources/json_cells.h"
 #include "data/sources/record_source.h"
 
@@ -84,8 +85,12 @@ class JsonlSource final : public RecordSource {
 
 }  // namespace
 
-RecordSourcePtr open_jsonl(const std::string& path, const std::vector<std::string>& columns) {
-  return std::make_unique<JsonlSource>(path, columns);
+DatasetKind jsonl_kind() {
+  return make_record_kind("jsonl", "files of a JSON object a line; * and ? match several",
+                          {".jsonl", ".ndjson"},
+                          [](const CsvFileOptions& options, const std::string& path) {
+                            return std::make_unique<JsonlSource>(path, wanted_columns(options));
+                          });
 }
 
 }  // namespace paddle::data

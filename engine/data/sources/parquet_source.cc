@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/dataset_kind.h"
 #include "data/sources/record_source.h"
 #include "formats/parquet/reader.h"
 
@@ -65,8 +66,11 @@ class ParquetSource final : public RecordSource {
 
 }  // namespace
 
-RecordSourcePtr open_parquet(const std::string& path, const std::vector<std::string>& columns) {
-  return std::make_unique<ParquetSource>(path, columns);
+DatasetKind parquet_kind() {
+  return make_record_kind("parquet", "Parquet files; * and ? match several", {".parquet"},
+                          [](const CsvFileOptions& options, const std::string& path) {
+                            return std::make_unique<ParquetSource>(path, wanted_columns(options));
+                          });
 }
 
 }  // namespace paddle::data

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/files.h"
+#include "data/config/dataset_config.h"
+#include "data/dataset_kind.h"
 
 namespace paddle::data {
 namespace {
@@ -73,6 +75,15 @@ class JoinedSource final : public RecordSource {
   }
   int64_t size() const override { return ends_.back(); }
   bool may_lack_columns() const override { return parts_[0]->may_lack_columns(); }
+  bool holds_files() const override { return parts_[0]->holds_files(); }
+  ColumnKind column_kind(size_t column) const override { return parts_[0]->column_kind(column); }
+  std::vector<std::string> declared_values(size_t column) const override {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < parts_.size(); ++i)
+      for (std::string& value : parts_[i]->declared_values(orders_[i][column]))
+        if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(std::move(value));
+    return out;
+  }
   void cells(int64_t record, std::vector<std::string_view>& out,
              std::string& scratch) const override {
     const auto [part, index] = find(record);
@@ -102,44 +113,6 @@ class JoinedSource final : public RecordSource {
   std::vector<std::vector<size_t>> orders_;  ///< of each part's columns
   std::vector<int64_t> ends_;                ///< number of records up to the end of each part
 };
-
-/// The keys or columns that fields and splits read, of formats where others are not decoded.
-std::vector<std::string> keys_of(const CsvFileOptions& options) {
-  std::vector<std::string> out;
-  std::set<std::string> seen;
-  for (const CsvField& field : options.fields)
-    for (const std::string& name : field.columns.empty() ? std::vector{field.name} : field.columns)
-      if (seen.insert(name).second) out.push_back(name);
-  if (!out.empty())
-    for (const std::string& name : options.more_columns)
-      if (seen.insert(name).second) out.push_back(name);
-  return out;
-}
-
-RecordSourcePtr open_one(const CsvFileOptions& options, const std::string& path) {
-  switch (options.format) {
-    case RecordFormat::kCsv: {
-      CsvFileOptions one = options;
-      one.path = path;
-      return open_csv(one);
-    }
-    case RecordFormat::kJsonl:
-      return open_jsonl(path, keys_of(options));
-    case RecordFormat::kTar:
-      return open_tar(path, keys_of(options));
-    case RecordFormat::kParquet:
-      return open_parquet(path, keys_of(options));
-    case RecordFormat::kSlots:
-      return open_slots(path, options.column_names);
-    case RecordFormat::kLines:
-      break;
-  }
-  return open_lines(options.line_files);
-}
-
-}  // namespace
-
-namespace {
 
 /// The files below `folder` whose paths match the parts of a pattern from `next` on.
 void match_below(const std::string& folder, const std::vector<std::string>& parts, size_t next,
@@ -173,19 +146,52 @@ std::vector<std::string> expand_pattern(const std::string& path) {
   return out;
 }
 
-RecordSourcePtr open_lines(const std::vector<std::pair<std::string, std::string>>& files) {
-  return std::make_unique<LinesSource>(files);
+std::vector<std::string> wanted_columns(const CsvFileOptions& options) {
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (const CsvField& field : options.fields)
+    for (const std::string& name : field.columns.empty() ? std::vector{field.name} : field.columns)
+      if (seen.insert(name).second) out.push_back(name);
+  if (!out.empty())
+    for (const std::string& name : options.more_columns)
+      if (seen.insert(name).second) out.push_back(name);
+  return out;
 }
 
 RecordSourcePtr open_records(const CsvFileOptions& options) {
-  if (options.format == RecordFormat::kLines) return open_lines(options.line_files);
+  if (!options.line_files.empty()) return std::make_unique<LinesSource>(options.line_files);
+  const auto kind = record_kind(options.format);
   std::vector<std::string> paths = expand_pattern(options.path);
   for (const std::string& more : options.more_paths)
     for (std::string& path : expand_pattern(more)) paths.push_back(std::move(path));
   std::vector<RecordSourcePtr> parts;
-  for (const std::string& path : paths) parts.push_back(open_one(options, path));
+  for (const std::string& path : paths) parts.push_back(kind->open(options, path));
   if (parts.size() == 1) return std::move(parts[0]);
   return std::make_unique<JoinedSource>(std::move(parts));
+}
+
+DatasetKind lines_kind() {
+  return {.name = "lines",
+          .keys =
+              [] {
+                config::Schema s;
+                s.add("files", config::Spec::map_of(config::Spec::text())
+                                   .required()
+                                   .doc("text files of equally many lines, by the name of their "
+                                        "column"))
+                    .add("fields", fields_key());
+                return s;
+              },
+          .read = [](const config::Section& s) -> DatasetSource {
+            CsvFileOptions o;
+            o.format = "lines";
+            o.line_files = text_map(s, "files", true);
+            if (o.line_files.empty())
+              throw Error(ErrorCode::kConfig, "lines: give files", s.node().location());
+            for (const config::Section& f : s.sections("fields")) o.fields.push_back(read_field(f));
+            return o;
+          },
+          .path_keys = {"files"}};
 }
 
 }  // namespace paddle::data

@@ -26,6 +26,13 @@ class RecordSource {
   virtual std::vector<std::string> paths() const = 0;
   /// Whether records may lack columns, as in JSON.
   virtual bool may_lack_columns() const { return false; }
+  /// Whether a cell of a column of files holds the file itself; else its path.
+  virtual bool holds_files() const { return false; }
+  /// The kind of field that a column makes where a config names no fields.
+  virtual ColumnKind column_kind(size_t /*column*/) const { return ColumnKind::kNumeric; }
+  /// The values that a column declares, in order, which are its vocabulary; empty: none. The empty
+  /// string is among them where cells are missing.
+  virtual std::vector<std::string> declared_values(size_t /*column*/) const { return {}; }
 
  protected:
   std::vector<std::string> names_;
@@ -36,16 +43,8 @@ using RecordSourcePtr = std::unique_ptr<RecordSource>;
 /// Opens the files of `options`. kData if they are damaged or their columns differ.
 RecordSourcePtr open_records(const CsvFileOptions& options);
 
-// One file of each format.
-RecordSourcePtr open_csv(const CsvFileOptions& options);
-/// `columns`: the keys that fields ask for; empty: those of the first record.
-RecordSourcePtr open_jsonl(const std::string& path, const std::vector<std::string>& columns);
-RecordSourcePtr open_lines(const std::vector<std::pair<std::string, std::string>>& files);
-/// `columns`: those that fields ask for, among them keys of JSON members.
-RecordSourcePtr open_tar(const std::string& path, const std::vector<std::string>& columns);
-RecordSourcePtr open_slots(const std::string& path, const std::vector<std::string>& slots);
-/// `columns`: names and patterns of those that fields ask for; empty: all that can be read.
-RecordSourcePtr open_parquet(const std::string& path, const std::vector<std::string>& columns);
+/// The keys or columns that fields and splits read, for formats that decode no others; empty: all.
+std::vector<std::string> wanted_columns(const CsvFileOptions& options);
 
 /// Cells that stand one after the other in `text`, each up to its end.
 inline void split_cells(std::string_view text, const std::vector<size_t>& ends,

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/files.h"
+#include "data/config/dataset_config.h"
+#include "data/dataset_kind.h"
 #include "data/sources/record_source.h"
 #include "formats/csv.h"
 
@@ -89,8 +91,31 @@ class SlotsSource final : public RecordSource {
 
 }  // namespace
 
-RecordSourcePtr open_slots(const std::string& path, const std::vector<std::string>& slots) {
-  return std::make_unique<SlotsSource>(path, slots);
+DatasetKind slots_kind() {
+  DatasetKind kind = make_record_kind(
+      "slots", "slot files; * and ? match several", {".csv", ".tsv", ".tab", ".txt"},
+      [](const CsvFileOptions& options, const std::string& path) {
+        return std::make_unique<SlotsSource>(path, options.column_names);
+      });
+  kind.keys = [] {
+    config::Schema s;
+    s.add("path", paths_spec("slot files; * and ? match several"))
+        .add("slots", config::Spec::list(config::Spec::text())
+                          .required()
+                          .doc("names of all slots, in the order of a line"))
+        .add("fields", fields_key());
+    return s;
+  };
+  kind.read = [](const config::Section& s) -> DatasetSource {
+    CsvFileOptions o = read_records(s, "slots");
+    o.column_names = s.texts("slots");
+    // The values of a slot are separated as they are in the file.
+    const std::vector<config::Section> fields = s.sections("fields");
+    for (size_t i = 0; i < fields.size(); ++i)
+      if (!fields[i].has("separator")) o.fields[i].separator = " ";
+    return o;
+  };
+  return kind;
 }
 
 }  // namespace paddle::data

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "data/dataset_kind.h"
 #include "data/sources/json_cells.h"
 #include "data/sources/record_source.h"
 #include "formats/tar.h"
@@ -40,6 +41,7 @@ class TarSource final : public RecordSource {
       fail(ErrorCode::kData, path, ": holds no files with an extension, which records are made of");
     add_keys(wanted);
   }
+  bool holds_files() const override { return true; }
   int64_t size() const override { return static_cast<int64_t>(records_.size()); }
   bool may_lack_columns() const override { return true; }
   void cells(int64_t record, std::vector<std::string_view>& out,
@@ -125,8 +127,11 @@ class TarSource final : public RecordSource {
 
 }  // namespace
 
-RecordSourcePtr open_tar(const std::string& path, const std::vector<std::string>& columns) {
-  return std::make_unique<TarSource>(path, columns);
+DatasetKind tar_kind() {
+  return make_record_kind("tar", "tar shards; * and ? match several", {".tar"},
+                          [](const CsvFileOptions& options, const std::string& path) {
+                            return std::make_unique<TarSource>(path, wanted_columns(options));
+                          });
 }
 
 }  // namespace paddle::data
