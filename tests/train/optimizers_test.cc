@@ -1,5 +1,5 @@
 // Optimizers, averages and schedules of configs against PyTorch: golden.npz holds the results of 30
-// updates in float64, which optimizers/make.py computed.
+// updates in float64, which optimizers/make.py computed, and adan.npz those of optimizers/adan.py.
 
 #include <filesystem>
 
@@ -67,7 +67,7 @@ train: {checkpoint_every: never, evaluate_every: never, steps: )",
 
 TEST(Optimizers, AreThoseOfPyTorch) {
   const Folder folder;
-  const formats::NpzReader golden(kGolden);
+  const formats::NpzReader common(kGolden), adan("tests/train/optimizers/adan.npz");
   struct Case {
     const char *name, *optimizer, *train = "";
     int64_t steps = 30;
@@ -90,6 +90,7 @@ TEST(Optimizers, AreThoseOfPyTorch) {
       {"rprop", "{name: rprop, lr: 0.01}"},
       {"adafactor", "{name: adafactor, lr: 0.05, weight_decay: 0.1}"},
       {"muon", "{name: muon, lr: 0.02, weight_decay: 0.1, adamw_lr: 0.01}"},
+      {"adan", "{name: adan, lr: 0.05, weight_decay: 0.1}"},
       {"lion", "{name: lion, lr: 0.01, weight_decay: 0.1}"},
       {"lamb", "{name: lamb, lr: 0.02, weight_decay: 0.1}"},
       {"lars", "{name: lars, lr: 1, coefficient: 0.01, weight_decay: 0.1}"},
@@ -105,6 +106,7 @@ TEST(Optimizers, AreThoseOfPyTorch) {
       {"ema_warmup", "{name: sgd, lr: 0.1}", ", ema: {decay: 0.999}"}};
   for (const auto& [name, optimizer, train, steps] : cases)
     for (const bool eager : {false, true}) {
+      const formats::NpzReader& golden = std::string_view(name) == "adan" ? adan : common;
       const std::string model = run(folder, name, optimizer, train, eager, steps);
       const formats::SafetensorsReader weights(
           (std::filesystem::path(model) / "model.safetensors").string());

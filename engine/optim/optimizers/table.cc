@@ -24,13 +24,17 @@ OptimizerKind adafactor_kind();
 OptimizerKind muon_kind();
 OptimizerKind schedule_free_adamw_kind();
 OptimizerKind lbfgs_kind();
+OptimizerKind adan_kind();
 
 Registry<OptimizerKind>& optimizer_kinds() {
   static Registry<OptimizerKind> kinds(
-      "optimizer", {sgd_kind(), momentum_kind(), adam_kind(), adamw_kind(), adagrad_kind(),
-                    rmsprop_kind(), adamax_kind(), adadelta_kind(), asgd_kind(), nadam_kind(),
-                    radam_kind(), rprop_kind(), lamb_kind(), lars_kind(), lion_kind(),
-                    adafactor_kind(), muon_kind(), schedule_free_adamw_kind(), lbfgs_kind()});
+      "optimizer", {sgd_kind(),       momentum_kind(), adam_kind(),
+                    adamw_kind(),     adagrad_kind(),  rmsprop_kind(),
+                    adamax_kind(),    adadelta_kind(), asgd_kind(),
+                    nadam_kind(),     radam_kind(),    rprop_kind(),
+                    lamb_kind(),      lars_kind(),     lion_kind(),
+                    adafactor_kind(), muon_kind(),     schedule_free_adamw_kind(),
+                    lbfgs_kind(),     adan_kind()});
   return kinds;
 }
 
