@@ -30,14 +30,15 @@ DatasetKind lines_kind();
 DatasetKind tar_kind();
 DatasetKind parquet_kind();
 DatasetKind slots_kind();
+DatasetKind arff_kind();
 
 Registry<DatasetKind>& dataset_kinds() {
   static Registry<DatasetKind> kinds(
       "kind of dataset",
-      {digits_kind(),  idx_kind(),     csv_kind(),    jsonl_kind(),  lines_kind(), tar_kind(),
-       parquet_kind(), text_kind(),    images_kind(), coco_kind(),   yolo_kind(),  npy_kind(),
-       npz_kind(),     hdf5_kind(),    series_kind(), tokens_kind(), chat_kind(),  slots_kind(),
-       random_kind(),  dataset_kind(), mixture_kind()});
+      {digits_kind(),  idx_kind(),    csv_kind(),     jsonl_kind(),  lines_kind(), tar_kind(),
+       parquet_kind(), text_kind(),   images_kind(),  coco_kind(),   yolo_kind(),  npy_kind(),
+       npz_kind(),     hdf5_kind(),   series_kind(),  tokens_kind(), chat_kind(),  slots_kind(),
+       arff_kind(),    random_kind(), dataset_kind(), mixture_kind()});
   return kinds;
 }
 
