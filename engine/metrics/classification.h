@@ -62,7 +62,7 @@ class Settings {
     return option ? option->fallback : OptionValue{};
   }
   MetricSpec spec_;
-  const MetricInfo* info_;
+  std::shared_ptr<const MetricInfo> info_;
 };
 
 /// Scores and labels of a classification, row by row; NaN scores make the result NaN.

@@ -80,125 +80,168 @@ const OptionInfo kMultilabel = {"multilabel", OptionKind::kBool, false, {}};
 const OptionInfo kPositive = {"positive", OptionKind::kInteger, {}, {}};
 const OptionInfo kAverage = {"average", OptionKind::kChoice, {}, {"macro", "micro", "weighted"}};
 /// "input float32[batch] and label int64[batch]" in parts.
-std::vector<std::string> described(const std::string& name,
+std::vector<std::string> described(const MetricInfo& info,
                                    const std::vector<TensorType>& operands) {
   std::vector<std::string> out;
   for (size_t i = 0; i < operands.size(); ++i)
-    out.push_back(str(find_metric(name)->operands[i], " ", operands[i]));
+    out.push_back(str(info.operands[i], " ", operands[i]));
   return out;
 }
 
 const OptionInfo kAucAverage = {"average", OptionKind::kChoice, {}, {"macro", "weighted"}};
 
-}  // namespace
-
-const std::vector<MetricInfo>& metric_infos() {
-  using D = Direction;
-  static const std::vector<std::string> kPair = {"input", "label"};
-  static const std::vector<OptionInfo> kRates = {kThreshold, kPositive, kAverage,
-                                                 kAxis,      kIgnore,   kMultilabel};
-  static const std::vector<OptionInfo> kPadding = {
-      {"padding", OptionKind::kInteger, int64_t{0}, {}}};
-  static const std::vector<OptionInfo> kAxes = {{"axis", OptionKind::kIntegers, {}, {}}};
-  static const std::vector<std::string> kDetectionValues = {
-      "map",      "map50",     "map75",      "map_small",    "map_medium",    "map_large",
-      "recall_1", "recall_10", "recall_100", "recall_small", "recall_medium", "recall_large"};
-  static const std::vector<MetricInfo> kInfos = {
-      {"accuracy",
-       "Share of labels among the k highest scores.",
-       kPair,
-       {{"k", OptionKind::kInteger, int64_t{1}, {}}, kThreshold, kAxis, kIgnore, kMultilabel},
-       D::kHigher},
-      {"auc",
-       "Area under the ROC curve, exact.",
-       kPair,
-       {kAucAverage, kAxis, kIgnore, kMultilabel},
-       D::kHigher},
-      {"average_precision",
-       "Area under the curve of precision over recall, exact.",
-       kPair,
-       {kAucAverage, kAxis, kIgnore, kMultilabel},
-       D::kHigher},
-      {"precision", "Share of predicted positives that are right.", kPair, kRates, D::kHigher},
-      {"recall", "Share of positives that are predicted.", kPair, kRates, D::kHigher},
-      {"f1", "Harmonic mean of precision and recall.", kPair, kRates, D::kHigher},
-      {"iou", "Intersection over union of predictions and labels; the mean over classes.", kPair,
-       kRates, D::kHigher},
-      {"mae", "Mean absolute error.", kPair, {}, D::kLower},
-      {"rmse", "Root of the mean squared error.", kPair, {}, D::kLower},
-      {"mape", "Mean of absolute errors over absolute labels.", kPair, {}, D::kLower},
-      {"r2", "Coefficient of determination.", kPair, {}, D::kHigher},
-      {"edit_rate", "Edits between sequences of numbers, over the length of the labels.", kPair,
-       kPadding, D::kLower},
-      {"bleu", "BLEU between sequences of numbers, 0 to 100, with exponential smoothing.", kPair,
-       kPadding, D::kHigher},
-      {"wer", "Word error rate of texts: edits of words over the words of the labels.", kPair,
-       kPadding, D::kLower, false, true},
-      {"cer", "Character error rate of texts: edits over the characters of the labels.", kPair,
-       kPadding, D::kLower, false, true},
-      {"sacrebleu", "BLEU of texts, 0 to 100, with sacreBLEU's defaults.", kPair, kPadding,
-       D::kHigher, false, true},
-      {"mean_average_precision",
-       "COCO's average precision of boxes; those with scores of 0 are left out.",
-       {"boxes", "scores", "labels", "true_boxes", "true_labels", "true_mask"},
-       {{"value", OptionKind::kChoice, std::string("map"), kDetectionValues}},
-       D::kHigher},
-      {"perplexity", "exp of the mean cross entropy.", kPair, {kIgnore, kAxis}, D::kLower},
-      {"average", "Mean of a tensor's elements.", {"input"}, {}, D::kUnknown},
-      {"sum", "Sum over axes.", {"x"}, kAxes, D::kUnknown, true},
-      {"min", "Smallest element over axes.", {"x"}, kAxes, D::kUnknown, true},
-      {"max", "Largest element over axes.", {"x"}, kAxes, D::kUnknown, true},
-  };
-  return kInfos;
+void resolve_scores(MetricSpec& spec, const std::vector<TensorType>& operands) {
+  const Settings settings(spec);
+  spec.layout =
+      score_layout(spec.name, operands[0].shape, operands[1].shape, settings.integer("axis"),
+                   settings.flag("multilabel"), ErrorCode::kConfig);
 }
 
-const MetricInfo* find_metric(const std::string& name) {
-  for (const MetricInfo& m : metric_infos())
-    if (m.name == name) return &m;
-  return nullptr;
+void resolve_regression(MetricSpec& spec, const std::vector<TensorType>& operands) {
+  check_regression_shapes(spec.name, operands[0].shape, operands[1].shape, ErrorCode::kConfig);
+}
+
+void resolve_sequences(MetricSpec& spec, const std::vector<TensorType>& operands) {
+  if (operands[0].shape.size() != 2 || operands[1].shape.size() != 2)
+    fail(ErrorCode::kConfig, spec.name, ": expected two arrays [batch, length] of numbers, found ",
+         operands[0], " and ", operands[1]);
+}
+
+void resolve_boxes(MetricSpec& /*spec*/, const std::vector<TensorType>& operands) {
+  std::vector<Shape> shapes;
+  for (const TensorType& operand : operands) shapes.push_back(operand.shape);
+  check_detection_shapes(shapes, ErrorCode::kConfig);
+}
+
+std::vector<MetricInfo> built_in_metrics() {
+  using D = Direction;
+  const std::vector<std::string> pair = {"input", "label"};
+  const std::vector<OptionInfo> rates = {kThreshold, kPositive, kAverage,
+                                         kAxis,      kIgnore,   kMultilabel};
+  const std::vector<OptionInfo> areas = {kAucAverage, kAxis, kIgnore, kMultilabel};
+  const std::vector<OptionInfo> padding = {{"padding", OptionKind::kInteger, int64_t{0}, {}}};
+  const std::vector<OptionInfo> axes = {{"axis", OptionKind::kIntegers, {}, {}}};
+  const std::vector<std::string> detection_values = {
+      "map",      "map50",     "map75",      "map_small",    "map_medium",    "map_large",
+      "recall_1", "recall_10", "recall_100", "recall_small", "recall_medium", "recall_large"};
+  const auto scored = [&](const char* name, const char* doc, std::vector<OptionInfo> options,
+                          D direction, auto make) {
+    return MetricInfo{.name = name,
+                      .doc = doc,
+                      .operands = pair,
+                      .options = std::move(options),
+                      .direction = direction,
+                      .make = make,
+                      .resolve = resolve_scores};
+  };
+  const auto regression = [&](const char* name, const char* doc, D direction) {
+    return MetricInfo{.name = name,
+                      .doc = doc,
+                      .operands = pair,
+                      .direction = direction,
+                      .make = make_regression,
+                      .resolve = resolve_regression};
+  };
+  const auto sequences = [&](const char* name, const char* doc, D direction, bool texts,
+                             auto make) {
+    return MetricInfo{.name = name,
+                      .doc = doc,
+                      .operands = pair,
+                      .options = padding,
+                      .direction = direction,
+                      .compares_texts = texts,
+                      .make = make,
+                      .resolve = resolve_sequences};
+  };
+  const auto reduction = [&](const char* name, const char* doc) {
+    return MetricInfo{.name = name,
+                      .doc = doc,
+                      .operands = {"x"},
+                      .options = axes,
+                      .is_reduction = true,
+                      .make = make_reduction};
+  };
+  const auto make_accuracy = [](const MetricSpec& spec) {
+    return std::make_unique<Accuracy>(spec);
+  };
+  const auto make_perplexity = [](const MetricSpec& spec) {
+    return std::make_unique<Perplexity>(spec);
+  };
+  return {
+      scored("accuracy", "Share of labels among the k highest scores.",
+             {{"k", OptionKind::kInteger, int64_t{1}, {}}, kThreshold, kAxis, kIgnore, kMultilabel},
+             D::kHigher, make_accuracy),
+      scored("auc", "Area under the ROC curve, exact.", areas, D::kHigher, make_curve),
+      scored("average_precision", "Area under the curve of precision over recall, exact.", areas,
+             D::kHigher, make_curve),
+      scored("precision", "Share of predicted positives that are right.", rates, D::kHigher,
+             make_rate),
+      scored("recall", "Share of positives that are predicted.", rates, D::kHigher, make_rate),
+      scored("f1", "Harmonic mean of precision and recall.", rates, D::kHigher, make_rate),
+      scored("iou", "Intersection over union of predictions and labels; the mean over classes.",
+             rates, D::kHigher, make_rate),
+      regression("mae", "Mean absolute error.", D::kLower),
+      regression("rmse", "Root of the mean squared error.", D::kLower),
+      regression("mape", "Mean of absolute errors over absolute labels.", D::kLower),
+      regression("r2", "Coefficient of determination.", D::kHigher),
+      sequences("edit_rate", "Edits between sequences of numbers, over the length of the labels.",
+                D::kLower, false, make_sequence),
+      sequences("bleu", "BLEU between sequences of numbers, 0 to 100, with exponential smoothing.",
+                D::kHigher, false, make_sequence),
+      sequences("wer", "Word error rate of texts: edits of words over the words of the labels.",
+                D::kLower, true, make_text),
+      sequences("cer", "Character error rate of texts: edits over the characters of the labels.",
+                D::kLower, true, make_text),
+      sequences("sacrebleu", "BLEU of texts, 0 to 100, with sacreBLEU's defaults.", D::kHigher,
+                true, make_text),
+      {.name = "mean_average_precision",
+       .doc = "COCO's average precision of boxes; those with scores of 0 are left out.",
+       .operands = {"boxes", "scores", "labels", "true_boxes", "true_labels", "true_mask"},
+       .options = {{"value", OptionKind::kChoice, std::string("map"), detection_values}},
+       .direction = D::kHigher,
+       .make = make_detection,
+       .resolve = resolve_boxes},
+      scored("perplexity", "exp of the mean cross entropy.", {kIgnore, kAxis}, D::kLower,
+             make_perplexity),
+      {.name = "average",
+       .doc = "Mean of a tensor's elements.",
+       .operands = {"input"},
+       .takes_batch_values = true,
+       .make = make_regression},
+      reduction("sum", "Sum over axes."),
+      reduction("min", "Smallest element over axes."),
+      reduction("max", "Largest element over axes.")};
+}
+
+}  // namespace
+
+Registry<MetricInfo>& metric_registry() {
+  static Registry<MetricInfo> metrics("metric", built_in_metrics());
+  return metrics;
+}
+
+std::shared_ptr<const MetricInfo> find_metric(const std::string& name) {
+  return metric_registry().find(name);
 }
 
 std::unique_ptr<Metric> make_metric(const MetricSpec& spec) {
   const Settings settings(spec);  // checks name and options
-  if (spec.name == "accuracy") return std::make_unique<Accuracy>(spec);
-  if (spec.name == "perplexity") return std::make_unique<Perplexity>(spec);
-  for (const auto make : {make_rate, make_curve, make_regression, make_sequence, make_text,
-                          make_detection, make_reduction})
-    if (auto out = make(spec)) return out;
-  fail(ErrorCode::kInternal, "no metric '", spec.name, "'");
+  std::unique_ptr<Metric> out = find_metric(spec.name)->make(spec);
+  ensure(out != nullptr, "metric '", spec.name, "' makes no accumulator");
+  return out;
 }
 
 void resolve_operands(MetricSpec& spec, const std::vector<TensorType>& operands) {
   const Settings settings(spec);
+  const auto info = find_metric(spec.name);
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].dtype == DType::kString || is_complex(operands[i].dtype))
-      fail(ErrorCode::kConfig, spec.name, ": ", find_metric(spec.name)->operands[i], " is ",
-           operands[i], "; expected numbers");
-  if (spec.name == "average") return;
-  if (!spec.per_sample)
+      fail(ErrorCode::kConfig, spec.name, ": ", info->operands[i], " is ", operands[i],
+           "; expected numbers");
+  if (!spec.per_sample && !info->takes_batch_values)
     fail(ErrorCode::kConfig, spec.name, ": needs values of single samples, found ",
-         join(described(spec.name, operands), " and "), ", which have no batch axis");
-  if (find_metric(spec.name)->is_reduction) return;
-  if (spec.name == "mean_average_precision") {
-    std::vector<Shape> shapes;
-    for (const TensorType& operand : operands) shapes.push_back(operand.shape);
-    check_detection_shapes(shapes, ErrorCode::kConfig);
-    return;
-  }
-  if (spec.name == "mae" || spec.name == "rmse" || spec.name == "mape" || spec.name == "r2") {
-    check_regression_shapes(spec.name, operands[0].shape, operands[1].shape, ErrorCode::kConfig);
-    return;
-  }
-  if (spec.name == "edit_rate" || spec.name == "bleu" || find_metric(spec.name)->compares_texts) {
-    if (operands[0].shape.size() != 2 || operands[1].shape.size() != 2)
-      fail(ErrorCode::kConfig, spec.name,
-           ": expected two arrays [batch, length] of numbers, found ", operands[0], " and ",
-           operands[1]);
-    return;
-  }
-  spec.layout =
-      score_layout(spec.name, operands[0].shape, operands[1].shape, settings.integer("axis"),
-                   settings.flag("multilabel"), ErrorCode::kConfig);
+         join(described(*info, operands), " and "), ", which have no batch axis");
+  if (info->resolve) info->resolve(spec, operands);
 }
 
 }  // namespace paddle::metrics

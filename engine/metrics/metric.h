@@ -7,6 +7,7 @@
 // A metric computes what its definition covers and rejects everything else: operands of other
 // shapes, labels out of range, class labels for an option that is meant for binary decisions.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/registry.h"
 #include "metrics/metric_state.h"
 #include "tensor/tensor.h"
 
@@ -33,21 +35,6 @@ struct OptionInfo {
   OptionValue fallback = {};  ///< none: derived from the operands
   std::vector<std::string> choices = {};
 };
-
-/// Signature of a metric: operands first, then options, by position or by name.
-struct MetricInfo {
-  std::string name;
-  std::string doc;
-  std::vector<std::string> operands;
-  std::vector<OptionInfo> options;
-  Direction direction = Direction::kUnknown;
-  bool is_reduction = false;  ///< a state of metrics of one's own; not a metric in itself
-  /// Whether operands are the tokens of texts, which TextMetric compares as the texts that they
-  /// stand for.
-  bool compares_texts = false;
-};
-const std::vector<MetricInfo>& metric_infos();
-const MetricInfo* find_metric(const std::string& name);
 
 /// The kind of scores, as far as the trace shows. Decides the default threshold.
 enum class ScoreKind { kLogits, kProbabilities, kLogProbabilities };
@@ -101,6 +88,32 @@ class TextMetric : public Metric {
   virtual void add(const std::string& text, const std::string& reference) = 0;
   void update(const std::vector<Array>& operands, int64_t samples) final;
 };
+
+/// A metric as one object: its signature (operands first, then options, by position or by name),
+/// and what makes its accumulator.
+struct MetricInfo {
+  std::string name = {};
+  std::string doc = {};
+  std::vector<std::string> operands = {};
+  std::vector<OptionInfo> options = {};
+  Direction direction = Direction::kUnknown;
+  bool is_reduction = false;  ///< a state of metrics of one's own; not a metric in itself
+  /// Whether operands are the tokens of texts, which TextMetric compares as the texts that they
+  /// stand for.
+  bool compares_texts = false;
+  /// Whether the elements of operands need not belong to single samples.
+  bool takes_batch_values = false;
+  /// The accumulator, for options that are known; kConfig for values that do not fit each other.
+  std::function<std::unique_ptr<Metric>(const MetricSpec&)> make = {};
+  /// Checks the types of the operands, kConfig, and settles from them what the accumulator needs;
+  /// none: it takes any numbers.
+  std::function<void(MetricSpec&, const std::vector<TensorType>&)> resolve = {};
+};
+
+/// All metrics and reductions; more may be added while the program runs.
+Registry<MetricInfo>& metric_registry();
+/// Null if there is none.
+std::shared_ptr<const MetricInfo> find_metric(const std::string& name);
 
 /// Checks the options (kConfig) and makes the accumulator. That of a metric with `compares_texts`
 /// is a TextMetric.

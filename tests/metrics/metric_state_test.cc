@@ -219,9 +219,9 @@ TEST(MetricState, AnyDivisionOfTheRowsGivesTheSameBits) {
         EXPECT_TRUE(c.spec.name == "sum" ? nothing == 0 : std::isnan(nothing)) << c.spec.name;
       }
   }
-  for (const MetricInfo& info : metric_infos())  // those of texts: scores_test.cc
-    EXPECT_TRUE(info.compares_texts || covered.contains(info.name))
-        << info.name << " has no case here";
+  for (const auto& info : metric_registry().all())  // those of texts: scores_test.cc
+    EXPECT_TRUE(info->compares_texts || covered.contains(info->name))
+        << info->name << " has no case here";
 }
 
 TEST(MetricState, DeterminationKeepsItsDigitsFarFromZero) {

@@ -267,5 +267,44 @@ TEST(Metric, EditRateLeavesPaddingOut) {
   EXPECT_NEAR(value("edit_rate", shards), 3.0 / 5, 1e-12);
 }
 
+/// The share of scores above a bound.
+class ShareAbove : public Metric {
+ public:
+  explicit ShareAbove(double bound) : bound_(bound) {}
+  void update(const std::vector<Array>& operands, int64_t) override {
+    for (int64_t i = 0; i < operands[0].size(); ++i) {
+      ++state_.count(0, 0);
+      state_.count(0, 1) += operands[0].number(i) > bound_;
+    }
+  }
+  double result() const override {
+    return static_cast<double>(state_.count(0, 1)) / static_cast<double>(state_.count(0, 0));
+  }
+
+ private:
+  double bound_;
+};
+
+TEST(Metrics, MayBeAddedAtRunTime) {
+  const MetricInfo info{.name = "share_above",
+                        .doc = "Share of values above a bound.",
+                        .operands = {"input"},
+                        .options = {{"bound", OptionKind::kReal, 0.5, {}}},
+                        .direction = Direction::kHigher,
+                        .make = [](const MetricSpec& spec) {
+                          const auto given = spec.options.find("bound");
+                          return std::make_unique<ShareAbove>(
+                              given == spec.options.end() ? 0.5 : std::get<double>(given->second));
+                        }};
+  metric_registry().add({info}, {"plugin.so"});
+  EXPECT_THROW(metric_registry().add({info}, {"other.so"}), Error);
+  const std::vector<Operands> shards = {{floats({0.2f, 0.6f}, {2})}, {floats({0.7f, 0.9f}, {2})}};
+  EXPECT_EQ(value("share_above", shards), 0.75);
+  EXPECT_EQ(value("share_above", shards, {{"bound", 0.8}}), 0.25);
+  EXPECT_THROW(value("share_above", shards, {{"k", int64_t{1}}}), Error);
+  metric_registry().remove({"share_above"});
+  EXPECT_EQ(find_metric("share_above"), nullptr);
+}
+
 }  // namespace
 }  // namespace paddle::metrics

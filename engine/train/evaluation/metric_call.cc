@@ -19,23 +19,25 @@ using metrics::OptionInfo;
 using metrics::OptionKind;
 using metrics::OptionValue;
 
+using MetricHandle = std::shared_ptr<const MetricInfo>;
+
 std::vector<std::string> metric_names(bool with_reductions = false) {
   std::vector<std::string> names;
-  for (const MetricInfo& info : metrics::metric_infos())
-    if (with_reductions || !info.is_reduction) names.push_back(info.name);
+  for (const MetricHandle& info : metrics::metric_registry().all())
+    if (with_reductions || !info->is_reduction) names.push_back(info->name);
   return names;
 }
 
 /// The metric or reduction that an expression calls, or null.
-const MetricInfo* called_state(const lang::Expr& e) {
+MetricHandle called_state(const lang::Expr& e) {
   const bool is_call = e.kind == lang::ExprKind::kCall && !e.children.empty() &&
                        e.children[0]->kind == lang::ExprKind::kName;
   return is_call ? metrics::find_metric(e.children[0]->text) : nullptr;
 }
 
 /// The metric that an expression calls, or null. Reductions are operations there.
-const MetricInfo* called_metric(const lang::Expr& e) {
-  const MetricInfo* info = called_state(e);
+MetricHandle called_metric(const lang::Expr& e) {
+  MetricHandle info = called_state(e);
   return info && !info->is_reduction ? info : nullptr;
 }
 
@@ -49,7 +51,7 @@ void visit_children(lang::Expr& e, const Visit& visit) {
 
 void reject_calls_in(lang::Expr& e, const std::string& outer) {
   visit_children(e, [&](lang::ExprPtr& child) {
-    if (const MetricInfo* inner = called_metric(*child))
+    if (const MetricHandle inner = called_metric(*child))
       throw Error(ErrorCode::kConfig,
                   "metric '" + inner->name + "' cannot be an argument of '" + outer + "'",
                   child->where.location());
@@ -102,7 +104,7 @@ MetricCall metric_call(const MetricInfo& info, std::string name, lang::ExprPtr c
 
 /// Moves the calls of metrics out of an expression and leaves names of their results.
 void extract_calls(lang::ExprPtr& e, const lang::Code& code, MetricDefinition& metric) {
-  if (const MetricInfo* info = called_metric(*e)) {
+  if (const MetricHandle info = called_metric(*e)) {
     reject_calls_in(*e, info->name);
     auto name = std::make_unique<lang::Expr>();
     name->kind = lang::ExprKind::kName;
@@ -159,7 +161,7 @@ MetricDefinition read_own_metric(const std::string& name, const config::Node& no
   for (const config::Entry& e : states.entries) {
     lang::Code code = read_expression(e.value, what);
     lang::ExprPtr& call = code.statements[0].value;
-    const MetricInfo* info = called_state(*call);
+    const MetricHandle info = called_state(*call);
     if (!info) {
       const std::string callee = code.sites.empty() ? e.value.text : code.sites[0].callee;
       throw Error(ErrorCode::kConfig,

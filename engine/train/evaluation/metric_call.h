@@ -22,7 +22,7 @@ namespace paddle::train {
 
 /// One call of a metric.
 struct MetricCall {
-  std::string metric;  ///< one of metrics::metric_infos
+  std::string metric;  ///< one of metrics::metric_registry
   lang::Code code;     ///< the call only
   std::string name;    ///< of its result in the arithmetic
   /// How it uses the name `predicted`, which stands for the tokens that `predict:` makes of
