@@ -225,6 +225,10 @@ std::string name_of(TransformKind kind) {
   return "";
 }
 
+std::string name_of(const TransformOptions& options) {
+  return options.kind == TransformKind::kOwn ? options.own->name : name_of(options.kind);
+}
+
 std::optional<TransformKind> parse_transform(const std::string& name) {
   for (const KindName& each : kNames)
     if (each.name == name) return each.kind;
@@ -262,6 +266,8 @@ std::unique_ptr<Transform> make_transform(const TransformOptions& options) {
     case TransformKind::kLogMel:
     case TransformKind::kSpecAugment:
       return make_sound_transform(options);
+    case TransformKind::kOwn:
+      return options.own->make();
     default:
       return make_image_transform(options);
   }
@@ -270,7 +276,9 @@ std::unique_ptr<Transform> make_transform(const TransformOptions& options) {
 namespace {
 
 /// Whether a transform is for values of any kind; others are for images or sounds.
-bool is_for_any_values(TransformKind kind) {
+bool is_for_any_values(const TransformOptions& options) {
+  const TransformKind kind = options.kind;
+  if (kind == TransformKind::kOwn) return options.own->is_for_any_values;
   return kind == TransformKind::kCast || kind == TransformKind::kScale ||
          kind == TransformKind::kNormalize || kind == TransformKind::kOneHot ||
          kind == TransformKind::kReshape;
@@ -286,6 +294,8 @@ bool moves_at_random(const TransformOptions& options) {
     case TransformKind::kCenterCrop:
     case TransformKind::kPad:
       return false;
+    case TransformKind::kOwn:
+      return options.own->is_random;
     default:
       return true;
   }
@@ -304,7 +314,7 @@ Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions
   for (size_t t = 0; t < transforms.size(); ++t) {
     const TransformOptions& options = transforms[t];
     Stage stage;
-    stage.name = name_of(options.kind);
+    stage.name = name_of(options);
     stage.transform = make_transform(options);
     stage.stream = stream_of(str("transform ", t));
     stage.is_random = stage.transform->moves() && moves_at_random(options);
@@ -321,7 +331,7 @@ Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions
       stage.fields.push_back(static_cast<size_t>(at - names.begin()));
     }
     follow_image(transforms, t, stage);
-    follow_boxes(options.kind, stage);
+    follow_boxes(options, stage);
     for (const size_t f : stage.fields) {
       if (!boxes_.empty() && f == image_ && stage.transform->moves()) stage.moves_boxes = true;
       fields_[f] = stage.transform->infer(fields_[f]);
@@ -349,7 +359,7 @@ void Pipeline::follow_image(const std::vector<TransformOptions>& transforms, siz
   for (size_t f = 0; f < fields_.size(); ++f) {
     if (fields_[f].kind != FieldKind::kMask || lists(stage.fields, f)) continue;
     const auto apart = std::find_if(transforms.begin(), transforms.end(), [&](const auto& other) {
-      return other.kind == transforms[number].kind && lists(other.fields, fields_[f].name) &&
+      return name_of(other) == stage.name && lists(other.fields, fields_[f].name) &&
              !lists(other.fields, image);
     });
     if (apart == transforms.end())
@@ -369,8 +379,8 @@ void Pipeline::follow_image(const std::vector<TransformOptions>& transforms, siz
 
 /// Boxes have the rank of an image, but are none: where they are listed next to their image, they
 /// move with it as they do in any case.
-void Pipeline::follow_boxes(TransformKind kind, Stage& stage) const {
-  if (is_for_any_values(kind)) return;
+void Pipeline::follow_boxes(const TransformOptions& options, Stage& stage) const {
+  if (is_for_any_values(options)) return;
   const auto lists = [&](size_t f) {
     return std::find(stage.fields.begin(), stage.fields.end(), f) != stage.fields.end();
   };

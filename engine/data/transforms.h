@@ -5,6 +5,7 @@
 // and its mask) get the same random choice.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,10 +39,21 @@ enum class TransformKind {
   kTrivialAugment,  ///< one random change of random strength
   kLogMel,          ///< sound [samples] to the logarithm of a mel spectrogram [frames, mels]
   kSpecAugment,     ///< bands of a spectrogram [frames, mels] set to `value`
+  kOwn,             ///< of a library: `own`
+};
+
+class Transform;
+/// A transform that was registered at run time (data/transform_info.h).
+struct OwnTransform {
+  std::string name = {};
+  std::function<std::unique_ptr<Transform>()> make = {};
+  bool is_for_any_values = false;  ///< else it is for images or sounds
+  bool is_random = true;           ///< where it moves pixels, it does so by random numbers
 };
 
 struct TransformOptions {
   TransformKind kind = TransformKind::kCast;
+  std::shared_ptr<const OwnTransform> own = {};
   std::vector<std::string> fields = {};
   std::optional<DType> dtype = {};
   double factor = 1, offset = 0;
@@ -71,6 +83,8 @@ struct TransformOptions {
 
 /// The name that configs use: "random_crop".
 std::string name_of(TransformKind kind);
+std::string name_of(const TransformOptions& options);
+/// Of the built-in ones.
 std::optional<TransformKind> parse_transform(const std::string& name);
 std::vector<std::string> transform_names();
 
@@ -130,7 +144,7 @@ class Pipeline {
   };
   /// Adds the mask that has to move with the first image to the fields of a stage.
   void follow_image(const std::vector<TransformOptions>& transforms, size_t number, Stage& stage);
-  void follow_boxes(TransformKind kind, Stage& stage) const;
+  void follow_boxes(const TransformOptions& options, Stage& stage) const;
   void move_boxes(const Placement& placement, Sample& sample) const;
 
   std::vector<Field> fields_;

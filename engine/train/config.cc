@@ -13,6 +13,7 @@
 #include "data/dataset_kind.h"
 #include "data/datasets/bad_samples.h"
 #include "data/named_dataset.h"
+#include "data/transform_info.h"
 #include "program/model_config.h"
 #include "program/predict_config.h"
 #include "program/prediction.h"
@@ -342,13 +343,12 @@ std::string precision_name(const RunConfig& config) {
 }
 
 const Schema& run_schema() {
-  // Made again once an optimizer, a schedule or a kind of dataset has been registered; callers may
-  // hold earlier ones.
+  // Made again once something that it lists has been registered; callers may hold earlier ones.
   static std::mutex mutex;
   static std::map<uint64_t, Schema> schemas;
   const std::lock_guard lock(mutex);
   const uint64_t version = optim::optimizer_kinds().version() + optim::schedule_kinds().version() +
-                           data::dataset_kinds().version();
+                           data::dataset_kinds().version() + data::transform_registry().version();
   const auto at = schemas.find(version);
   return at != schemas.end() ? at->second : schemas.emplace(version, make_schema()).first->second;
 }

@@ -1,5 +1,7 @@
 #include "data/config/transform_config.h"
 
+#include "data/transform_info.h"
+
 namespace paddle::data {
 namespace {
 
@@ -58,6 +60,8 @@ const char* doc_of(TransformKind kind) {
       return "sounds as logarithms of mel spectrograms";
     case K::kSpecAugment:
       return "bands of spectrograms filled at random";
+    case K::kOwn:
+      break;
   }
   return "";
 }
@@ -152,11 +156,10 @@ void add_random_view_keys(TransformKind kind, Schema& s) {
   }
 }
 
-Schema transform_schema(TransformKind kind) {
+/// The keys of a built-in transform.
+Schema keys_of(TransformKind kind) {
   using K = TransformKind;
   Schema s;
-  s.add("fields",
-        Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
   switch (kind) {
     case K::kCast:
       s.add("dtype", Spec::text().required().doc("of the result"));
@@ -224,7 +227,17 @@ Schema transform_schema(TransformKind kind) {
     case K::kSpecAugment:
       add_sound_keys(kind, s);
       break;
+    case K::kOwn:
+      break;
   }
+  return s;
+}
+
+Schema transform_schema(const TransformInfo& info) {
+  Schema s;
+  s.add("fields",
+        Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
+  s.add_all(info.keys);
   return s;
 }
 
@@ -283,48 +296,9 @@ void resolve_options(const Schema& schema, config::Entry& entry, const std::stri
   own.raise();
 }
 
-}  // namespace
-
-Spec transform_spec() {
-  std::vector<std::pair<std::string, Spec>> values;
-  for (const std::string& name : transform_names()) {
-    const TransformKind kind = *parse_transform(name);
-    values.emplace_back(name, Spec::map(transform_schema(kind)).doc(doc_of(kind)));
-  }
-  return Spec::named("transform", std::move(values));
-}
-
-Spec batch_transform_spec() {
-  std::vector<std::pair<std::string, Spec>> values;
-  for (const std::string& name : batch_transform_names()) {
-    const BatchTransformKind kind = *parse_batch_transform(name);
-    values.emplace_back(name, Spec::map(batch_transform_schema(kind)).doc(doc_of(kind)));
-  }
-  return Spec::named("transform of batches", std::move(values));
-}
-
-DType dtype_of_key(const Section& s, const char* key) {
-  const std::string& name = s.text(key);
-  if (const auto d = parse_dtype(name)) return *d;
-  const auto names = dtype_names();
-  throw Error(ErrorCode::kConfig, "'" + name + "' is not a dtype" + did_you_mean(name, names),
-              s.location(key));
-}
-
-TransformOptions read_transform(Node& item, const std::string& path,
-                                config::Diagnostics& diagnostics) {
-  config::Entry& entry = only_entry(item);
-  const auto kind = parse_transform(entry.key.text);
-  const auto names = transform_names();
-  if (!kind)
-    throw Error(ErrorCode::kConfig,
-                "unknown transform '" + entry.key.text + "'" + did_you_mean(entry.key.text, names),
-                entry.key.location());
-  resolve_options(transform_schema(*kind), entry, path, diagnostics);
-  const Section s(entry.value);
+TransformOptions read_built_in(TransformKind kind, const Section& s) {
   TransformOptions o;
-  o.kind = *kind;
-  o.fields = s.texts("fields");
+  o.kind = kind;
   const auto has = [&](const char* key) { return s.node().find(key) && s.has(key); };
   if (has("dtype")) o.dtype = dtype_of_key(s, "dtype");
   if (has("factor")) o.factor = s.real("factor");
@@ -363,6 +337,63 @@ TransformOptions read_transform(Node& item, const std::string& path,
   if (has("time_width")) o.time_width = s.integer("time_width");
   if (has("frequency_masks")) o.frequency_masks = s.integer("frequency_masks");
   if (has("frequency_width")) o.frequency_width = s.integer("frequency_width");
+  return o;
+}
+
+}  // namespace
+
+Registry<TransformInfo>& transform_registry() {
+  static Registry<TransformInfo> transforms("transform", [] {
+    std::vector<TransformInfo> out;
+    for (const std::string& name : transform_names()) {
+      const TransformKind kind = *parse_transform(name);
+      out.push_back({.name = name,
+                     .doc = doc_of(kind),
+                     .keys = keys_of(kind),
+                     .read = [kind](const Section& s) { return read_built_in(kind, s); }});
+    }
+    return out;
+  }());
+  return transforms;
+}
+
+Spec transform_spec() {
+  std::vector<std::pair<std::string, Spec>> values;
+  for (const auto& info : transform_registry().all())
+    values.emplace_back(info->name, Spec::map(transform_schema(*info)).doc(info->doc));
+  return Spec::named("transform", std::move(values));
+}
+
+Spec batch_transform_spec() {
+  std::vector<std::pair<std::string, Spec>> values;
+  for (const std::string& name : batch_transform_names()) {
+    const BatchTransformKind kind = *parse_batch_transform(name);
+    values.emplace_back(name, Spec::map(batch_transform_schema(kind)).doc(doc_of(kind)));
+  }
+  return Spec::named("transform of batches", std::move(values));
+}
+
+DType dtype_of_key(const Section& s, const char* key) {
+  const std::string& name = s.text(key);
+  if (const auto d = parse_dtype(name)) return *d;
+  const auto names = dtype_names();
+  throw Error(ErrorCode::kConfig, "'" + name + "' is not a dtype" + did_you_mean(name, names),
+              s.location(key));
+}
+
+TransformOptions read_transform(Node& item, const std::string& path,
+                                config::Diagnostics& diagnostics) {
+  config::Entry& entry = only_entry(item);
+  const auto info = transform_registry().find(entry.key.text);
+  if (!info)
+    throw Error(ErrorCode::kConfig,
+                "unknown transform '" + entry.key.text + "'" +
+                    did_you_mean(entry.key.text, transform_registry().names()),
+                entry.key.location());
+  resolve_options(transform_schema(*info), entry, path, diagnostics);
+  const Section s(entry.value);
+  TransformOptions o = info->read(s);
+  o.fields = s.texts("fields");
   return o;
 }
 
