@@ -32,12 +32,12 @@ namespace fs = std::filesystem;
 struct Options {
   std::vector<std::string> arguments, what, dims;
   std::string output, weights, family;
-  double time_limit = 300, loss_tolerance = 0.02;
+  double time_limit = tune::kTimeLimit, loss_tolerance = tune::kLossTolerance;
   int64_t batch = 1;
   bool resume = false, json = false, parallel = false, dry_run = false;
   std::string cluster, check_runs;  ///< of planning
   std::vector<std::string> fixed;
-  int64_t plans = 10;
+  int64_t plans = tune::kPlans;
 };
 
 std::string path_in(const std::string& folder, const char* file) {

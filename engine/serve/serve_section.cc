@@ -3,7 +3,9 @@
 
 #include "serve/serve_section.h"
 
+#include "base/text.h"
 #include "config/sections.h"
+#include "serve/serve_config.h"
 
 namespace paddle::serve {
 
@@ -11,36 +13,46 @@ using config::Schema;
 using config::Spec;
 
 Schema serve_schema() {
+  const ModelEntry m;
+  const ServeConfig d;
   Schema model;
   model.add("path", Spec::path().required().doc("a Hugging Face folder or a GGUF file"));
-  model.add("kv", Spec::text().doc("type of the cached keys and values: f32, bf16 or int8"));
-  model.add("activations", Spec::text().doc("how they are rounded for products: int16, int8, …"));
-  model.add("weights_as", Spec::text().doc("type of the weights in memory, or as-is"));
-  model.add("draft", Spec::word({"ngram", "none"}).doc("how the next tokens are drafted"));
+  model.add("kv",
+            Spec::text().doc(str(
+                "type of the cached keys and values: f32, bf16 or int8 (default: ", m.kv, ")")));
+  model.add("activations",
+            Spec::text().doc(str("how they are rounded for products: int16, int8, … (default: ",
+                                 m.activations, ")")));
+  model.add("weights_as", Spec::text().doc(str("type of the weights in memory, or as-is (default: ",
+                                               m.weights_as, ")")));
+  model.add("draft", Spec::word({"ngram", "none"})
+                         .doc(str("how the next tokens are guessed (default: ", m.draft, ")")));
   model.add("adapter", Spec::path().doc("a folder of PEFT"));
-  model.add("cache", Spec::word({"plain", "paged"}).doc("how keys and values are kept"));
+  model.add("cache", Spec::word({"plain", "paged"})
+                         .doc(str("how keys and values are kept (default: ", m.cache, ")")));
   model.add("cache_tokens",
-            Spec::integer().at_least(0).doc("tokens of a paged cache; 0: by streams"));
-  model.add("context", Spec::integer().at_least(0).doc("tokens of a text; 0: the model's"));
-  model.add("chunk", Spec::integer().at_least(0).at_most(256).doc(
-                         "tokens of prompts that a step reads at most; 0: 256"));
+            Spec::integer().at_least(0).doc(
+                str("tokens of a paged cache; 0: by streams (default: ", m.cache_tokens, ")")));
+  model.add("context", Spec::integer().at_least(0).doc(
+                           str("tokens of a text; 0: the model's (default: ", m.context, ")")));
+  model.add("chunk",
+            Spec::integer().at_least(0).at_most(256).doc(str(
+                "tokens of prompts that a step reads at most; 0: 256 (default: ", m.chunk, ")")));
   model.add("family", Spec::path().doc("a file that describes another architecture"));
   Schema listen;
-  listen.add("host", Spec::text().doc("the address to listen at"));
-  listen.add("port", Spec::integer().at_least(0).at_most(65535).doc("0: a free one"));
-  listen.add("keys", Spec::path().doc("a file with one API key a line"));
+  listen.add("host", Spec::text().doc(str("the address to listen at (default: ", d.host, ")")));
+  listen.add("port", Spec::integer().at_least(0).at_most(65535).doc(
+                         str("0: a free one (default: ", d.port, ")")));
+  listen.add("keys", Spec::path().doc("a file with one API key a line (default: none)"));
   Schema limits;
-  limits.add("streams",
-             Spec::integer().at_least(1).at_most(128).doc("sequences generated at a time"));
-  limits.add("queue", Spec::integer().at_least(0).at_most(100'000).doc("requests that wait"));
-  limits.add("step_time", Spec::duration().at_least(0.001).at_most(60).doc(
-                              "how long a step may delay running sequences: 60ms"));
-  limits.add("request_time",
-             Spec::duration().at_least(0.001).at_most(1e6).doc("how long a request may take: 10m"));
+  limits.add("streams", Spec::integer().at_least(1).at_most(128).doc(
+                            str("texts at a time (default: ", d.streams, ")")));
+  limits.add("queue", Spec::integer().at_least(0).at_most(100'000).doc(
+                          str("texts that wait (default: ", d.queue, ")")));
   limits.add("step_ms", Spec::real().at_least(1).at_most(60'000).doc(
-                            "step_time in milliseconds (older form)"));
-  limits.add("request_s",
-             Spec::real().at_least(0.001).at_most(1e6).doc("request_time in seconds (older form)"));
+                            str("milliseconds of a step (default: ", d.step_ms, ")")));
+  limits.add("request_s", Spec::real().at_least(0.001).at_most(1e6).doc(
+                              str("seconds of a request (default: ", d.request_s, ")")));
   Schema s;
   s.add("models", Spec::map_of(Spec::map(model).or_else(Spec::path()))
                       .doc("served name to a path, or to a map with the path and settings"));

@@ -1,5 +1,6 @@
 #include "tune/tune_section.h"
 
+#include "base/text.h"
 #include "config/overrides.h"
 #include "config/sections.h"
 
@@ -16,17 +17,19 @@ Schema tune_schema() {
                     .or_else(Spec::word({"threads", "loader", "kernels", "codegen", "recompute",
                                          "precision", "batch", "parallel"}))
                     .doc("dimensions to try; default: those that keep the results"));
-  s.add("time_limit",
-        Spec::duration().at_least(0).at_most(1e7).doc("for the search: 90, 30m, 1h30m"));
+  s.add("time_limit", Spec::real().at_least(0).at_most(1e7).doc(
+                          str("seconds for the search (default: ", kTimeLimit, ")")));
   s.add("loss_tolerance",
-        Spec::real().at_least(0).at_most(1).doc(
-            "precision: how much the mean loss of steps 41 to 50 may move, as a share"));
+        Spec::real().at_least(0).at_most(1).doc(str(
+            "precision: how much the mean loss of steps 41 to 50 may move, as a share (default: ",
+            kLossTolerance, ")")));
   s.add("output", Spec::path().doc("folder of the results; default: tuned/<name>"));
   s.add("cluster", Spec::path().doc("parallel: the cluster that is planned for"));
   s.add("fix", Spec::list(Spec::text())
                    .or_else(Spec::text())
                    .doc("parallel: only such strategies, as tensor=8"));
-  s.add("plans", Spec::integer().at_least(1).at_most(100'000).doc("parallel: plans to print"));
+  s.add("plans", Spec::integer().at_least(1).at_most(100'000).doc(
+                     str("parallel: plans to print (default: ", kPlans, ")")));
   return s;
 }
 

@@ -2,6 +2,7 @@
 // The section `tune:` of a run's config: what paddle-tune tries, where its command line does not
 // say.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,10 @@
 #include "config/schema.h"
 
 namespace paddle::tune {
+
+/// Defaults where neither the command line nor the section sets a value.
+inline constexpr double kTimeLimit = 300, kLossTolerance = 0.02;
+inline constexpr int64_t kPlans = 10;
 
 struct TuneSection {
   std::vector<std::string> what = {};  ///< dimensions; empty: those that keep the results
