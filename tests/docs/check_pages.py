@@ -122,7 +122,7 @@ def check_yaml(block, folder, run):
 
 # --- commands ---
 
-# What else pages call; the words after it are not checked.
+# Other programs that pages call; their arguments are not checked.
 OTHER = {"apt-get", "build-fuzz/bin/fuzz_onnx", "cat", "cd", "clang-tidy", "cmake", "cp", "cpack", "ctest", "curl",
          "dpkg", "echo", "export", "git", "head", "jq", "ls", "make", "man", "mkdir", "ninja", "pip", "podman",
          "printf", "python", "python3", "rm", "tail", "tar", "tensorboard", "vim", "wget", "xargs", "g++", "gcc",
