@@ -78,6 +78,10 @@ list(APPEND CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH -fno-pch-preprocess)
 if(PADDLE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND
    (PADDLE_PCH STREQUAL "ALL" OR (CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT PADDLE_SANITIZE)))
   set(PADDLE_COMMON_HEADERS ON)
+  # Without this ccache keeps no file that uses a compiled header.
+  if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "(^|/)ccache$" AND NOT DEFINED ENV{CCACHE_SLOPPINESS})
+    list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros)
+  endif()
 endif()
 # Programs and tests share the compiled headers of the libraries they use, which are compiled for
 # position-independent code as libraries are.
