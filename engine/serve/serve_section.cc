@@ -26,7 +26,7 @@ Schema serve_schema() {
   model.add("weights_as", Spec::text().doc(str("type of the weights in memory, or as-is (default: ",
                                                m.weights_as, ")")));
   model.add("draft", Spec::word({"ngram", "none"})
-                         .doc(str("how the next tokens are guessed (default: ", m.draft, ")")));
+                         .doc(str("how the next tokens are drafted (default: ", m.draft, ")")));
   model.add("adapter", Spec::path().doc("a folder of PEFT"));
   model.add("cache", Spec::word({"plain", "paged"})
                          .doc(str("how keys and values are kept (default: ", m.cache, ")")));
@@ -46,9 +46,9 @@ Schema serve_schema() {
   listen.add("keys", Spec::path().doc("a file with one API key a line (default: none)"));
   Schema limits;
   limits.add("streams", Spec::integer().at_least(1).at_most(128).doc(
-                            str("texts at a time (default: ", d.streams, ")")));
+                            str("sequences generated at a time (default: ", d.streams, ")")));
   limits.add("queue", Spec::integer().at_least(0).at_most(100'000).doc(
-                          str("texts that wait (default: ", d.queue, ")")));
+                          str("requests that wait (default: ", d.queue, ")")));
   limits.add("step_ms", Spec::real().at_least(1).at_most(60'000).doc(
                             str("milliseconds of a step (default: ", d.step_ms, ")")));
   limits.add("request_s", Spec::real().at_least(0.001).at_most(1e6).doc(
