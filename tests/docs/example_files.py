@@ -106,6 +106,8 @@ def make(folder, run):
     shutil.copytree(os.path.join(DATA, "llm/data/llama"), at("llama"))
     vocabulary = {chr(48 + i): i for i in range(50)}
     write(at("llama", "tokenizer.json"), json.dumps({"model": {"type": "BPE", "merges": [], "vocab": vocabulary}, "decoder": {"type": "Fuse"}}))
+    shutil.copy(at("llama", "tokenizer.json"), at("tokenizer.json"))
+    write(at("train.bin"), struct.pack("<4000H", *(random.randrange(50) for _ in range(4000))))
     write(at("talks.jsonl"), "".join('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}\n' for _ in range(8)))
     for end in ("pdmodel", "pdiparams"):
         shutil.copy(os.path.join(DATA, f"onnx/data/paddle/pictures_program.{end}"), at(f"net.{end}"))
