@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/parallel.h"
+#include "base/printf.h"
 #include "train/job/trainer_impl.h"
 
 namespace paddle::train {
@@ -11,8 +12,8 @@ namespace {
 /// "learning rate 0.001: 0 at the first update, …".
 std::string rates_of(const OptimizerConfig& optimizer, int64_t total) {
   const auto rate = [&](int64_t step) {
-    return format_double(optimizer.options.lr *
-                         optim::schedule_factor(optimizer.schedule, step, total));
+    return format("%.3g",
+                  optimizer.options.lr * optim::schedule_factor(optimizer.schedule, step, total));
   };
   const std::string name = optimizer.name.empty() ? "" : optimizer.name + ": ";
   std::string line = name + "learning rate " + format_double(optimizer.options.lr);
@@ -65,7 +66,7 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
   }
   lines.push_back(str("seed ", config_.seed, "; ", thread_count(), " threads of ",
                       available_cores(), " cores; ", config_.data.loader.workers,
-                      " loader workers"));
+                      config_.data.loader.workers == 1 ? " loader worker" : " loader workers"));
   return lines;
 }
 
