@@ -46,16 +46,18 @@ void InferCommand::add_text_options() {
                         "talk with a language model: each line of standard input is a message");
   app_.add_option("--system", system_, "with --chat: the instructions of the conversation")
       ->needs(chat_);
-  app_.add_option("--length", generation_.length, "tokens to generate");
+  app_.add_option("--length", generation_.length, "tokens to generate (default: 200)");
   app_.add_option("--temperature", generation_.sampling.temperature,
-                  "0: always the most likely token");
-  app_.add_option("--top-k", generation_.sampling.top_k, "draw from the k most likely tokens");
+                  "divides the logits; 0: always the most likely token (default: 1)");
+  app_.add_option("--top-k", generation_.sampling.top_k,
+                  "draw from the k most likely tokens (default: all)");
   app_.add_option("--top-p", generation_.sampling.top_p,
-                  "draw from the smallest set of this probability");
-  app_.add_option("--min-p", generation_.sampling.min_p,
-                  "leave out tokens below this share of the most likely one's probability");
+                  "draw from the smallest set of this probability (default: 1)");
+  app_.add_option(
+      "--min-p", generation_.sampling.min_p,
+      "leave out tokens below this share of the most likely one's probability (default: 0)");
   app_.add_option("--repetition-penalty", generation_.sampling.repetition_penalty,
-                  "above 1: tokens that are in the text become less likely");
+                  "above 1: tokens that are in the text become less likely (default: 1)");
   const auto* presence = app_.add_option("--presence-penalty", text_options_.presence_penalty,
                                          "subtracted from the logits of a language model's tokens "
                                          "that were generated already")
@@ -113,12 +115,11 @@ void InferCommand::add_language_options() {
       app_.add_option("--chunk", chunk_,
                       "tokens of prompts that a language model reads in a step (default: 256)")
           ->check(in_range(int64_t{1}, llm::Runner::kMaxRows));
-  const auto* activations =
-      app_.add_option(
-              "--activations", activations_,
-              "of products with block-quantized weights (default: int16 for text, float32 for "
-              "--input)")
-          ->check(one_dtype_of({"float32", "int16", "int8"}));
+  const auto* activations = app_.add_option("--activations", activations_,
+                                            "precision of products with block-quantized weights "
+                                            "(default: int16 for text, float32 for "
+                                            "--input)")
+                                ->check(one_dtype_of({"float32", "int16", "int8"}));
   const auto* weights_as =
       app_.add_option("--weights-as", weights_as_,
                       "keep a language model's matrices in 8 or 4 bits, whatever their file has "
@@ -160,7 +161,8 @@ void InferCommand::add_language_jobs() {
 
 void InferCommand::add_benchmark_options() {
   app_.group("Benchmark");
-  app_.add_option("--seed", generation_.seed, "of what is drawn, and of random weights");
+  app_.add_option("--seed", generation_.seed,
+                  "seed of sampling and of random weights (default: 0)");
   app_.add_option("--benchmark", benchmark_,
                   "time N runs, on random input if none is given, and print one JSON line")
       ->excludes(perplexity_)
@@ -193,9 +195,9 @@ void InferCommand::add_run_options() {
       "settings that paddle-tune found for the model (tuned.yaml), where options do not "
       "say otherwise");
   app_.add_option("--kernels", kernels_, "a table of kernel choices that paddle-tune made");
-  app_.add_option(
-          "--precision", precision_,
-          "of products, convolutions and attention of a model in float32 (default: float32)")
+  app_.add_option("--precision", precision_,
+                  "precision of products, convolutions and attention of a model in float32 "
+                  "(default: float32)")
       ->check(one_dtype_of({"float32", "bfloat16", "float16"}));
   app_.add_option("--rules", rules_, "a file of rewrites, tried before the standard ones");
   app_.add_flag("--no-codegen", no_codegen_, "run groups of operations without machine code");

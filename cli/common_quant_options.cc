@@ -41,13 +41,14 @@ void QuantOptions::add_to(App& app) {
       ->check(in_range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--observer", observer,
                  "how ranges are chosen: " + join(quant::range_method_names(), ", "));
-  app.add_option("--percentile", percentile, "for the percentile observer")
+  app.add_option("--percentile", percentile,
+                 "share of the values in the range, in percent, for --observer percentile")
       ->check(in_range(50.0, 100.0));
   app.add_option("--keep-float", keep_float, "layers that stay float (pattern)")
       ->allow_extra_args(false);
   app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
   app.add_option("--function", job.load.function, "an entry of a model file (default: model)");
-  app.add_option("--seed", job.load.seed, "of random weights");
+  app.add_option("--seed", job.load.seed, "seed of random weights (default: 0)");
   app.add_option("--dim", dims,
                  "NAME=SIZE…: fix symbolic dims of the inputs; others stay symbolic in the file");
   app.add_flag("--json", json, "one line of JSON at the end");

@@ -13,7 +13,7 @@ void PruneOptions::add_to(App& app) {
       ->required();
   app.add_option("--kind", kind, "pattern of zeros (default: 2:4)")->check(one_of({"2:4"}));
   app.add_option("--by", by,
-                 "what goes: magnitude, the smallest weights (default); wanda, those "
+                 "weights to remove: magnitude, the smallest ones (default); wanda, those "
                  "that contribute least")
       ->check(one_of({"magnitude", "wanda"}));
   app.add_option("--match", job.match, "only these layers (pattern)")->allow_extra_args(false);

@@ -119,7 +119,7 @@ int run(int argc, char** argv) {
                  "the runtime that must read the file: ort-1.17 and others; rejects what is newer");
   app.add_option(
          "--format", format,
-         "of quantized layers: qdq, qoperator (QLinearConv and the like) or nbits (weights of "
+         "form of quantized layers: qdq, qoperator (QLinearConv and the like) or nbits (weights of "
          "4 bits in MatMulNBits)")
       ->check(cli::one_of({"qdq", "qoperator", "nbits"}));
   app.add_option(
@@ -133,7 +133,7 @@ int run(int argc, char** argv) {
                  "with --weights: parameters that the file may lack (pattern)");
   app.add_option("--allow-unused", job.load.allow_unused,
                  "with --weights: tensors that the model may not use (pattern)");
-  app.add_option("--seed", job.load.seed, "of random weights");
+  app.add_option("--seed", job.load.seed, "seed of random weights (default: 0)");
   app.add_option("--dim", dims, "NAME=SIZE…: fix symbolic dims; others stay symbolic");
   app.add_option("--external-data", external,
                  "weights in FILE.data: auto (above 2 GiB), always or never")
@@ -143,9 +143,10 @@ int run(int argc, char** argv) {
   app.add_option("--labels", labels, "file with a class name a line, for the metadata");
   app.add_option("--metadata", metadata, "KEY=VALUE for the file's metadata")
       ->allow_extra_args(false);
-  app.add_option("--check", job.checks, "bindings of the symbolic dims to compare on")
+  app.add_option("--check", job.checks,
+                 "number of bindings of the symbolic dims to compare on (default: 3)")
       ->check(cli::in_range(1, 100));
-  app.add_option("--dtype", dtype, "float16 or bfloat16: of weights and computation")
+  app.add_option("--dtype", dtype, "type of weights and computation: float16 or bfloat16")
       ->check(cli::one_dtype_of({"float16", "bfloat16"}));
   app.add_option("--keep-float", job.keep_float,
                  "with --dtype: operations, or parameters whose readers, stay float32 (pattern)")

@@ -35,7 +35,8 @@ int run(int argc, char** argv) {
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("--from", low, "first rate")->check(cli::kPositive);
   app.add_option("--to", high, "last rate")->check(cli::kPositive);
-  app.add_option("--steps", steps, "updates")->check(cli::in_range(int64_t{20}, int64_t{100000}));
+  app.add_option("--steps", steps, "number of updates (default: 100)")
+      ->check(cli::in_range(int64_t{20}, int64_t{100000}));
   app.add_option("-o,--output", output, "folder of the run (default: runs/<config name>-lr-range)");
   app.add_flag("--json", as_json, "print one JSON object at the end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;

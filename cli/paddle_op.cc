@@ -121,8 +121,9 @@ int run(int argc, char** argv) {
   bench_command->add_option("--seconds", timing.seconds, "how long to measure: 0.5, 500ms, 1m")
       ->check(cli::duration(0, 1e6));
   bench_command
-      ->add_option("--backend", timing.backends,
-                   "whose kernels (cpu, onednn; several are timed in turn; default: the faster)")
+      ->add_option(
+          "--backend", timing.backends,
+          "backend whose kernels run (cpu, onednn; several are timed in turn; default: the faster)")
       ->allow_extra_args(false)
       ->delimiter(',')
       ->check(cli::one_of({"cpu", "onednn"}));
@@ -150,7 +151,7 @@ int run(int argc, char** argv) {
       ->required();
   fuzz_command->add_option("--time", fuzzing.seconds, "time until it ends: 60, 10m")
       ->check(cli::duration(0.001, 1e7));
-  fuzz_command->add_option("--seed", fuzzing.seed, "of the calls");
+  fuzz_command->add_option("--seed", fuzzing.seed, "seed of the calls");
   fuzz_command->add_option("--filter", fuzzing.filter,
                            "only operations that match this regular expression");
   fuzz_command->add_option("--timeout", fuzzing.timeout, "processor time that one call may take")

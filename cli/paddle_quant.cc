@@ -40,13 +40,14 @@ struct QuantizeOptions : cli::QuantOptions {
     app.add_option("--target", target,
                    "cpu: layers that are slower in integers here stay float; onnxruntime: they are "
                    "not timed");
-    app.add_option("--format", format,
-                   "of the ONNX file: qdq, qoperator (QLinearConv and the like) or nbits (weights "
-                   "of 4 bits in MatMulNBits)")
+    app.add_option(
+           "--format", format,
+           "form of the ONNX file: qdq, qoperator (QLinearConv and the like) or nbits (weights "
+           "of 4 bits in MatMulNBits)")
         ->check(cli::one_of({"qdq", "qoperator", "nbits"}));
     app.add_option(
            "--scales", scales,
-           "of the blocks of a GGUF file: plain (the bytes of ggml's quantizer) or searched "
+           "scales of the blocks of a GGUF file: plain (the bytes of ggml's quantizer) or searched "
            "(least squared error)")
         ->check(cli::one_of({"plain", "searched"}));
     app.add_option("--statistics", statistics,

@@ -54,14 +54,15 @@ int run(int argc, char** argv) {
   app.add_option("--tuned", tuned_file,
                  "settings that paddle-tune found for a language model (tuned.yaml); they overrule "
                  "the config, and options overrule them");
-  auto* host = app.add_option("--host", given.host, "the address to listen on");
-  auto* port = app.add_option("--port", given.port, "0: a free one");
+  auto* host = app.add_option("--host", given.host, "address to listen on (default: 127.0.0.1)");
+  auto* port =
+      app.add_option("--port", given.port, "port to listen on; 0: a free one (default: 8080)");
   auto* keys = app.add_option("--keys", given.keys,
                               "a file with one API key a line; requests must have one of them");
   auto* streams =
-      app.add_option("--streams", given.streams, "slots: sequences that are generated at a time");
+      app.add_option("--streams", given.streams, "slots: sequences that are generated at a time (default: 8)");
   auto* queue =
-      app.add_option("--queue", given.queue, "requests that may wait; further ones get status 429");
+      app.add_option("--queue", given.queue, "requests that may wait; further ones get status 429 (default: 64)");
   auto* step =
       app.add_option("--step-ms", given.step_ms,
                      "how long a prefill step may delay running sequences, in milliseconds");
@@ -92,7 +93,7 @@ int run(int argc, char** argv) {
                  "the memory holds it)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--activations", activations,
-                 "of products with block-quantized weights (default: int16)")
+                 "precision of products with block-quantized weights (default: int16)")
       ->check(cli::one_dtype_of({"float32", "int16", "int8"}));
   app.add_option("--weights-as", weights_as,
                  "keep matrices in 8 or 4 bits, whatever their file has (default: as-is)")

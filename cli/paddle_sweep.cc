@@ -263,7 +263,7 @@ int run(int argc, char** argv) {
   app.add_option("--metric", metric, "what is compared (default: train.best, or the loss)");
   app.add_option("--random", random, "random trials in place of a grid")
       ->check(cli::in_range(int64_t{1}, int64_t{10000}));
-  app.add_option("--seed", seed, "of random trials");
+  app.add_option("--seed", seed, "seed of random trials (default: 0)");
   app.add_option("--halving", sweep.halving,
                  "successive halving: train all trials a little, then in each round one of N, for "
                  "N times as long")
