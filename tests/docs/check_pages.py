@@ -389,6 +389,7 @@ def main():
         pages = [p for p in listed if not p.startswith(("docs/changes/", "docs/reference/")) and
                  os.path.exists(os.path.join(ROOT, p))]
     environment = dict(os.environ, PATH=bin_folder + os.pathsep + os.environ["PATH"], OMP_NUM_THREADS="2")
+    environment.pop("PADDLE_TEST_DATA", None)
     counts = {"yaml": 0, "executed": 0, "pages": len(pages)}
 
     printed = {}  # by folder: the output of the last block of commands
