@@ -59,10 +59,10 @@ int run(int argc, char** argv) {
       app.add_option("--port", given.port, "port to listen on; 0: a free one (default: 8080)");
   auto* keys = app.add_option("--keys", given.keys,
                               "a file with one API key a line; requests must have one of them");
-  auto* streams =
-      app.add_option("--streams", given.streams, "slots: sequences that are generated at a time (default: 8)");
-  auto* queue =
-      app.add_option("--queue", given.queue, "requests that may wait; further ones get status 429 (default: 64)");
+  auto* streams = app.add_option("--streams", given.streams,
+                                 "slots: sequences that are generated at a time (default: 8)");
+  auto* queue = app.add_option("--queue", given.queue,
+                               "requests that may wait; further ones get status 429 (default: 64)");
   auto* step =
       app.add_option("--step-ms", given.step_ms,
                      "how long a prefill step may delay running sequences, in milliseconds");

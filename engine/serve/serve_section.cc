@@ -34,7 +34,7 @@ Schema serve_schema() {
             Spec::integer().at_least(0).doc(
                 str("tokens of a paged cache; 0: by streams (default: ", m.cache_tokens, ")")));
   model.add("context", Spec::integer().at_least(0).doc(
-                           str("tokens of a text; 0: the model's (default: ", m.context, ")")));
+                           str("tokens of a sequence; 0: the model's (default: ", m.context, ")")));
   model.add("chunk",
             Spec::integer().at_least(0).at_most(256).doc(str(
                 "tokens of prompts that a step reads at most; 0: 256 (default: ", m.chunk, ")")));
@@ -49,10 +49,15 @@ Schema serve_schema() {
                             str("sequences generated at a time (default: ", d.streams, ")")));
   limits.add("queue", Spec::integer().at_least(0).at_most(100'000).doc(
                           str("requests that wait (default: ", d.queue, ")")));
+  limits.add("step_time",
+             Spec::duration().at_least(0.001).at_most(60).doc(
+                 str("how long a step may delay running sequences (default: ", d.step_ms, "ms)")));
+  limits.add("request_time", Spec::duration().at_least(0.001).at_most(1e6).doc(
+                                 str("how long a request may take (default: ", d.request_s, "s)")));
   limits.add("step_ms", Spec::real().at_least(1).at_most(60'000).doc(
-                            str("milliseconds of a step (default: ", d.step_ms, ")")));
-  limits.add("request_s", Spec::real().at_least(0.001).at_most(1e6).doc(
-                              str("seconds of a request (default: ", d.request_s, ")")));
+                            "step_time in milliseconds (older form)"));
+  limits.add("request_s",
+             Spec::real().at_least(0.001).at_most(1e6).doc("request_time in seconds (older form)"));
   Schema s;
   s.add("models", Spec::map_of(Spec::map(model).or_else(Spec::path()))
                       .doc("served name to a path, or to a map with the path and settings"));

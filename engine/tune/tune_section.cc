@@ -17,8 +17,8 @@ Schema tune_schema() {
                     .or_else(Spec::word({"threads", "loader", "kernels", "codegen", "recompute",
                                          "precision", "batch", "parallel"}))
                     .doc("dimensions to try; default: those that keep the results"));
-  s.add("time_limit", Spec::real().at_least(0).at_most(1e7).doc(
-                          str("seconds for the search (default: ", kTimeLimit, ")")));
+  s.add("time_limit", Spec::duration().at_least(0).at_most(1e7).doc(
+                          str("for the search: 90, 30m, 1h30m (default: ", kTimeLimit, "s)")));
   s.add("loss_tolerance",
         Spec::real().at_least(0).at_most(1).doc(str(
             "precision: how much the mean loss of steps 41 to 50 may move, as a share (default: ",
