@@ -160,7 +160,7 @@ rejected 2 "--kv is for texts and logits, not for --embed" "$infer" "$encoder" -
 rejected 2 "a stop text is empty" "$infer" "$model" --prompt 1 --stop ""
 rejected 2 "the window is 65 tokens, expected 2 to the model's context (64)" "$infer" "$model" --perplexity "$folder/text.txt" --window 65
 rejected 2 "--window" "$infer" "$model" --perplexity "$folder/text.txt" --window 1
-rejected 2 "--perplexity" "$infer" "$model" --json
+rejected 2 "no input is given" "$infer" "$model" --json
 rejected 2 "--context is 65; the model's context is 64" "$infer" "$model" --prompt 1 --context 65
 rejected 2 "the prompt has 4 tokens; the model's context is 3" "$infer" "$model" --prompt 1234 --context 3
 rejected 2 "')' is missing" "$infer" "$model" --prompt 1 --regex "("
