@@ -111,7 +111,7 @@ int list(bool json) {
   std::vector<std::array<std::string, 2>> rows;
   size_t width = 0;
   for (const std::string& name : data::dataset_names()) {
-    const auto description = data::find_dataset_source(name);
+    const auto description = data::find_dataset_origin(name);
     if (!description) continue;
     all.push_back({{"name", name},
                    {"description", description->description},

@@ -95,7 +95,7 @@ Plan plan_name(const Options& options) {
                             "`, for models/", weights->model, "; license: ", weights->license));
     return plan;
   }
-  const auto source = data::find_dataset_source(options.what);
+  const auto source = data::find_dataset_origin(options.what);
   if (!source) {
     const std::vector<std::string> names = known_names();
     fail(ErrorCode::kUsage, "nothing is called '", options.what, "'",
@@ -125,7 +125,7 @@ int list_names(bool json) {
   };
   std::vector<Row> rows;
   for (const std::string& name : data::dataset_names())
-    if (const auto source = data::find_dataset_source(name); source && !source->files.empty())
+    if (const auto source = data::find_dataset_origin(name); source && !source->files.empty())
       rows.push_back({name, "data", source->description});
   for (const hub::Weights& each : hub::list_weights())
     rows.push_back({each.name, "weights", each.description});

@@ -193,18 +193,18 @@ DatasetDescription read_description(const std::string& name, const std::string& 
   return out;
 }
 
-std::optional<DatasetSource> find_dataset_source(const std::string& name) {
+std::optional<DatasetOrigin> find_dataset_origin(const std::string& name) {
   const std::vector<std::string> names = dataset_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
   const Node document = read_document_of(find_description(name, "."));
   const Section s(document);
-  return DatasetSource{s.text("description"), s.text("license"), texts_of(s, "packages"),
+  return DatasetOrigin{s.text("description"), s.text("license"), texts_of(s, "packages"),
                        read_remote_files(s)};
 }
 
 std::string dataset_with_file(const std::string& path) {
   for (const std::string& name : dataset_names()) {
-    const auto source = find_dataset_source(name);
+    const auto source = find_dataset_origin(name);
     const auto has = [&](const RemoteFile& file) { return file.path == path; };
     if (source && std::any_of(source->files.begin(), source->files.end(), has)) return name;
   }

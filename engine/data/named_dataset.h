@@ -50,13 +50,13 @@ std::vector<std::string> dataset_names();
 DatasetDescription read_description(const std::string& name, const std::string& near = ".");
 
 /// The part of a description that tells how its files come to this machine.
-struct DatasetSource {
+struct DatasetOrigin {
   std::string description, license;
   std::vector<std::pair<std::string, std::string>> packages;
   std::vector<RemoteFile> files;
 };
 /// Of the description of this name; none if there is none.
-std::optional<DatasetSource> find_dataset_source(const std::string& name);
+std::optional<DatasetOrigin> find_dataset_origin(const std::string& name);
 /// The description that lists this file, a path after `data://`; "" if none does.
 std::string dataset_with_file(const std::string& path);
 

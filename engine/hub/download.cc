@@ -96,14 +96,14 @@ std::optional<Downloaded> find_present(const Download& what) {
 bool fetch_rest(const Download& what, PartFile& part, const DownloadProgress& progress,
                 std::string& problem, bool& interrupted) {
   std::optional<uint64_t> total = what.size;
-  int refused = 0;
+  int status_error = 0;
   const uint64_t from = part.size();
   const auto reply = http_get(
       {what.url, what.headers, from},
       {.begin =
            [&](int status, std::optional<uint64_t> length) {
              if (status != 200 && status != 206) {
-               refused = status;
+               status_error = status;
                return false;
              }
              if (status == 200 && from > 0) part.clear();
@@ -130,20 +130,21 @@ bool fetch_rest(const Download& what, PartFile& part, const DownloadProgress& pr
              interrupted = !progress(part.size(), total);
              return !interrupted;
            }});
-  if (refused == 416) {  // there is nothing after what is here
+  if (status_error == 416) {  // there is nothing after what is here
     part.clear();
     problem = "the server has no such part of the file";
     return false;
   }
-  if (refused >= 500 || refused == 429) {
-    problem = str("the server answers with status ", refused);
+  if (status_error >= 500 || status_error == 429) {
+    problem = str("the server answers with status ", status_error);
     return false;
   }
-  if (refused != 0)
-    fail(ErrorCode::kData, what.url, ": the server answers with status ", refused,
-         refused == 404                     ? ", no such file"
-         : refused == 401 || refused == 403 ? ", which means that a token is needed (HF_TOKEN)"
-                                            : "");
+  if (status_error != 0)
+    fail(ErrorCode::kData, what.url, ": the server answers with status ", status_error,
+         status_error == 404 ? ", no such file"
+         : status_error == 401 || status_error == 403
+             ? ", which means that a token is needed (HF_TOKEN)"
+             : "");
   if (reply.end == HttpReply::End::kWholeOnly) part.clear();
   problem = reply.problem;
   if (reply.end != HttpReply::End::kDone) return false;

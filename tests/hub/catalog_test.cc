@@ -28,7 +28,7 @@ TEST(Catalog, WeightsBelongToModelsAndRules) {
 TEST(Catalog, FilesOfDataSetsHaveSizesAndWholeHashes) {
   int files = 0;
   for (const std::string& name : data::dataset_names()) {
-    const auto source = data::find_dataset_source(name);
+    const auto source = data::find_dataset_origin(name);
     ASSERT_TRUE(source) << name;
     for (const data::RemoteFile& file : source->files) {
       ++files;

@@ -73,7 +73,7 @@ Schema csv_field() {
   s.add("vocabulary", Spec::list(Spec::text()).fallback("[]").doc("the categories or tokens"));
   s.add("vocabulary_file", Spec::text().doc("file with the vocabulary"));
   s.add("unknown_is_zero", Spec::boolean().fallback("false").doc(
-                               "map unknown categories to 0 instead of refusing them"));
+                               "map unknown categories to 0 instead of rejecting them"));
   return s;
 }
 
