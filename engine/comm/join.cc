@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "comm/gloo_transport.h"
+#include "comm/handshake.h"
 #include "comm/mpi_transport.h"
 #include "comm/tcp_transport.h"
 
@@ -64,8 +65,14 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
          " seconds for rank 0: ", e.message());
   }
   Socket listener = listen_on(rendezvous.host(), 0);
-  rendezvous.send_line(
-      str(m.token, " rank ", m.rank, " ", rendezvous.host(), ":", listener.port(), " ", m.attempt));
+  if (!request_admission(
+          rendezvous, m.token,
+          str("rank ", m.rank, " ", rendezvous.host(), ":", listener.port(), " ", m.attempt),
+          options.join_timeout))
+    fail(ErrorCode::kPeer, "rank ", m.rank, ": ", m.rendezvous,
+         " has closed the connection: it belongs to another run or has another token "
+         "(PADDLE_RENDEZVOUS_TOKEN), or there is a rank ",
+         m.rank, " already");
   // "HOST:PORT HOST:PORT …" of all ranks, when they have come.
   if (!rendezvous.wait_readable(options.join_timeout))
     fail(ErrorCode::kPeer, "rank ", m.rank, " has waited ", seconds, " seconds for ",
@@ -80,7 +87,9 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
     hosts.push_back(address.substr(0, address.rfind(':')));
     if (peer >= m.rank) continue;  // those call here
     Socket& socket = peers[static_cast<size_t>(peer)] = connect_to(address, options.join_timeout);
-    socket.send_line(str(m.token, " ", m.rank, " ", kind));
+    if (!request_admission(socket, m.token, str(m.rank, " ", kind), options.join_timeout))
+      fail(ErrorCode::kPeer, "rank ", m.rank, ": rank ", peer, " at ", address,
+           " has closed the connection");
   }
   for (int waiting = m.size - m.rank - 1; waiting > 0;) {
     if (!listener.wait_readable(options.join_timeout))
@@ -89,12 +98,22 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
     Socket caller = listener.accept();
     // A client that sends nothing must not stop the run.
     constexpr auto kFirstLineTimeout = std::chrono::seconds(5);
-    if (!caller.wait_readable(kFirstLineTimeout)) continue;
-    std::istringstream line(caller.receive_line());
-    std::string token, other;
+    Challenge challenge;
+    std::optional<std::string> request;
+    try {
+      caller.send_line(challenge.line());
+      if (const auto answer = caller.receive_line(kFirstLineTimeout))
+        request = challenge.accept(m.token, *answer);
+      if (request) caller.send_line(challenge.welcome());
+    } catch (const Error&) {  // it has closed the connection
+      continue;
+    }
+    if (!request) continue;  // not one of ours
+    std::istringstream line(*request);
+    std::string other;
     int peer = -1;
-    line >> token >> peer >> other;
-    if (token != m.token || peer <= m.rank || peer >= m.size) continue;  // not one of ours
+    line >> peer >> other;
+    if (peer <= m.rank || peer >= m.size) continue;
     if (other != kind)
       fail(ErrorCode::kUsage, "PADDLE_TRANSPORT is ", kind, " for rank ", m.rank, " and ", other,
            " for rank ", peer, ": all ranks need the same one");

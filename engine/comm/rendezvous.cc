@@ -1,7 +1,6 @@
 #include "comm/rendezvous.h"
 
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,8 +8,8 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/hex.h"
 #include "base/text.h"
+#include "comm/handshake.h"
 
 namespace paddle::comm {
 namespace {
@@ -18,13 +17,6 @@ namespace {
 constexpr size_t kMaxLineBytes = 4096;
 /// Connections that have not registered yet.
 constexpr size_t kMaxPendingConnections = 64;
-
-std::string random_token() {
-  std::byte bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-    fail(ErrorCode::kDevice, "the system has no random numbers");
-  return hex_digits(bytes);
-}
 
 /// "1, 2 and 5 more".
 std::string list(const std::vector<int>& numbers) {
@@ -56,6 +48,7 @@ std::optional<RankStatus> RankStatus::parse(const std::string& line) {
 
 struct Rendezvous::Client {
   Socket socket;
+  Challenge challenge;
   std::string received;
   int rank = -1, node = -1;
   int node_ranks = 0;
@@ -73,10 +66,9 @@ struct Rendezvous::Client {
 };
 
 Rendezvous::Rendezvous(int ranks, const std::string& host, int port, std::string token)
-    // An address that others name may be that of a gateway: any interface will do.
-    : listener_(listen_on(is_loopback(host) ? host : "0.0.0.0", port)),
-      host_(host),
-      token_(token.empty() ? random_token() : std::move(token)),
+    : host_(own_address(host)),
+      listener_(listen_on(host_, port)),
+      token_(token.empty() ? random_digits() : std::move(token)),
       ranks_(ranks) {
   listener_.set_blocking(false);
 }
@@ -106,14 +98,17 @@ Rendezvous::Client* Rendezvous::rank(int number) {
   return nullptr;
 }
 
-/// The first line: "TOKEN rank NUMBER HOST:PORT ATTEMPT" or "TOKEN node NUMBER RANKS".
+/// The first line is the answer to the challenge, whose request is "rank NUMBER HOST:PORT ATTEMPT"
+/// or "node NUMBER RANKS".
 void Rendezvous::register_client(Client& client, const std::string& line) {
-  std::istringstream in(line);
-  std::string token, role, address;
-  int number = -1, further = -1;
-  in >> token >> role >> number;
   client.closed = true;
-  if (token != token_ || number < 0 || number >= kMaxRanks) return;
+  const auto request = client.challenge.accept(token_, line);
+  if (!request) return;
+  std::istringstream in(*request);
+  std::string role, address;
+  int number = -1, further = -1;
+  in >> role >> number;
+  if (number < 0 || number >= kMaxRanks) return;
   if (role == "rank" && in >> address >> further) {
     if (further != attempt_ || number >= ranks_ || complete_ || rank(number)) return;
     client.rank = number;
@@ -128,6 +123,7 @@ void Rendezvous::register_client(Client& client, const std::string& line) {
     return;
   }
   client.closed = false;
+  client.send(client.challenge.welcome());
 }
 
 void Rendezvous::handle_line(Client& client, const std::string& line) {
@@ -147,8 +143,9 @@ void Rendezvous::advance() {
     client->socket = Socket(s);
     const auto pending = std::count_if(clients_.begin(), clients_.end(),
                                        [](const auto& c) { return !c->is_registered(); });
-    if (static_cast<size_t>(pending) < kMaxPendingConnections)
-      clients_.push_back(std::move(client));
+    if (static_cast<size_t>(pending) >= kMaxPendingConnections) continue;
+    client->send(client->challenge.line());
+    clients_.push_back(std::move(client));
   }
   for (const auto& client : clients_) {
     char buffer[4096];

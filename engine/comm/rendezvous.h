@@ -37,8 +37,9 @@ class Rendezvous {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Listens on a port of the host, 0 for a free one. `token`: the shared
-  /// secret of the run; "" generates one. kDevice if the port is in use.
+  /// Listens on a port of the interface that has the address of the host, 0 for a free one.
+  /// `token`: the shared secret of the run, by which both ends of each connection authenticate
+  /// themselves (comm/handshake.h); "" generates one. kDevice if the port is in use.
   explicit Rendezvous(int ranks, const std::string& host = "127.0.0.1", int port = 0,
                       std::string token = {});
   ~Rendezvous();
@@ -91,8 +92,9 @@ class Rendezvous {
   Client* rank(int number);
   std::string last_place(const Client& lost);
 
+  std::string host_;  ///< numeric
   Socket listener_;
-  std::string host_, token_;
+  std::string token_;
   int ranks_, attempt_ = 0;
   std::vector<std::unique_ptr<Client>> clients_;
   std::deque<NodeLine> node_lines_;

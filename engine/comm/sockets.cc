@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -28,6 +29,12 @@ Socket open_socket() {
   if (socket.descriptor() < 0)
     fail(ErrorCode::kDevice, "cannot open a socket: ", std::strerror(errno));
   return socket;
+}
+
+std::string numeric(const in_addr& address) {
+  char buffer[INET_ADDRSTRLEN] = {};
+  ::inet_ntop(AF_INET, &address, buffer, sizeof buffer);
+  return buffer;
 }
 
 /// Whether a socket is connected with itself: while no process listens on a port, the system may
@@ -106,9 +113,7 @@ std::string Socket::host() const {
   sockaddr_in address{};
   socklen_t size = sizeof address;
   ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size);
-  char buffer[INET_ADDRSTRLEN] = {};
-  ::inet_ntop(AF_INET, &address.sin_addr, buffer, sizeof buffer);
-  return buffer;
+  return numeric(address.sin_addr);
 }
 
 bool Socket::wait_readable(std::chrono::milliseconds timeout) const {
@@ -158,6 +163,24 @@ std::string Socket::receive_line() const {
   fail(ErrorCode::kPeer, "another program answers where the ranks of this run connect");
 }
 
+std::optional<std::string> Socket::receive_line(std::chrono::milliseconds timeout) const {
+  constexpr size_t kMaxLineBytes = 4096;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::string line;
+  while (line.size() < kMaxLineBytes) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    if (!wait_readable(std::max(left, std::chrono::milliseconds(0)))) return std::nullopt;
+    char c = 0;
+    const ssize_t n = ::recv(descriptor_, &c, 1, 0);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) return std::nullopt;
+    if (c == '\n') return line;
+    line += c;
+  }
+  return std::nullopt;
+}
+
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host.starts_with("127.");
 }
@@ -181,10 +204,49 @@ Socket listen_on(const std::string& host, int port) {
   const int on = 1;
   ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address = resolve(host, port)[0];
-  if (::bind(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(socket.descriptor(), SOMAXCONN) != 0)
+  const int bound =
+      ::bind(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  if (bound != 0 && errno == EADDRNOTAVAIL)
+    fail(ErrorCode::kUsage, "cannot listen on ", host, ":", port, ": ", numeric(address.sin_addr),
+         " is not an address of this machine");
+  if (bound != 0 || ::listen(socket.descriptor(), SOMAXCONN) != 0)
     fail(ErrorCode::kDevice, "cannot listen on ", host, ":", port, ": ", std::strerror(errno));
   return socket;
+}
+
+std::string own_address(const std::string& host) {
+  const sockaddr_in found = resolve(host, 0)[0];
+  const std::string address = numeric(found.sin_addr);
+  if (is_loopback(host) || !is_loopback(address)) return address;
+  std::vector<std::string> others;
+  ifaddrs* interfaces = nullptr;
+  if (::getifaddrs(&interfaces) == 0) {
+    for (const ifaddrs* each = interfaces; each; each = each->ifa_next) {
+      if (!each->ifa_addr || each->ifa_addr->sa_family != AF_INET) continue;
+      sockaddr_in own{};
+      std::memcpy(&own, each->ifa_addr, sizeof own);
+      if (const std::string text = numeric(own.sin_addr); !is_loopback(text))
+        others.push_back(text);
+    }
+    ::freeifaddrs(interfaces);
+  }
+  if (others.size() > 1)
+    fail(ErrorCode::kUsage, "'", host, "' is ", address,
+         " on this machine, which others cannot reach; give one of its addresses: ",
+         paddle::join(others, ", "));
+  return others.empty() ? address : others[0];
+}
+
+std::string address_towards(const std::string& host) {
+  const Socket socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  constexpr int kAnyPort = 9;  // nothing is sent
+  try {
+    for (const sockaddr_in& to : resolve(host, kAnyPort))
+      if (::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0)
+        return socket.host();
+  } catch (const Error&) {  // a name that only the program that connects knows
+  }
+  return "";
 }
 
 Socket connect_to(const std::string& text, std::chrono::milliseconds timeout) {

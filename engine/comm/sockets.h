@@ -35,6 +35,8 @@ class Socket {
   bool wait_readable(std::chrono::milliseconds timeout) const;
   void send_line(const std::string& line) const;
   std::string receive_line() const;  ///< without its end; kPeer if the other side closes
+  /// The same; nullopt if the other side closes, or has not sent a line in time.
+  std::optional<std::string> receive_line(std::chrono::milliseconds timeout) const;
 
  private:
   int descriptor_ = -1;
@@ -50,9 +52,15 @@ bool is_loopback(const std::string& host);
 /// "10" or "0.5", for messages.
 std::string seconds_text(std::chrono::milliseconds time);
 
-/// Listens on a port of the interface that has this address, 0 for a free one; kDevice if another
-/// program has the port.
+/// Listens on a port of the interface that has this address, 0 for a free one; kUsage if no
+/// interface of this machine has it, kDevice if another program has the port.
 Socket listen_on(const std::string& host, int port);
+/// The numeric address of an interface of this machine that others reach by the name `host`. Names
+/// of this machine may mean a loopback address here; then it is that of its only other interface.
+/// kUsage if there are several.
+std::string own_address(const std::string& host);
+/// The numeric address of the interface that reaches another machine; "" if there is none.
+std::string address_towards(const std::string& host);
 /// Connects to "host:port"; kPeer if there is no listener within the timeout.
 Socket connect_to(const std::string& address, std::chrono::milliseconds timeout = {});
 

@@ -99,8 +99,10 @@ std::string own_host_name() {
 /// there is no other machine.
 comm::Address address_of_node_0(const LaunchOptions& options) {
   if (!options.rendezvous.empty()) return comm::parse_address(options.rendezvous, "--rendezvous");
-  const bool alone = options.nodes == 1 && options.hosts.empty();
-  return {alone ? "127.0.0.1" : own_host_name(), 0};
+  if (options.nodes == 1 && options.hosts.empty()) return {"127.0.0.1", 0};
+  const std::string& other = options.hosts.size() > 1 ? options.hosts[1].name : own_host_name();
+  const std::string address = comm::address_towards(other);
+  return {address.empty() ? own_host_name() : address, 0};
 }
 
 /// The token of a run with several launchers that are not started over ssh. Beyond this machine it

@@ -5,13 +5,14 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "comm/handshake.h"
 
 namespace paddle::launch {
 
 NodeLink::NodeLink(const std::string& rendezvous, const std::string& token, int node, int ranks,
                    std::chrono::milliseconds timeout)
-    : socket_(comm::connect_to(rendezvous, timeout)) {
-  send(str(token, " node ", node, " ", ranks));
+    : socket_(comm::connect_to(rendezvous, timeout)),
+      gone_(!comm::request_admission(socket_, token, str("node ", node, " ", ranks), timeout)) {
   socket_.set_blocking(false);
 }
 

@@ -5,28 +5,49 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "comm/handshake.h"
 
 namespace paddle::comm {
 namespace {
 
 using std::chrono::milliseconds;
 
+void settle(Rendezvous& rendezvous) {
+  for (int i = 0; i < 20; ++i) {
+    rendezvous.advance();
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
+/// A connection that asks to be admitted, and whether it was.
+struct Caller {
+  Caller(Rendezvous& to, const std::string& token, const std::string& request)
+      : socket(connect_to(to.address())) {
+    settle(to);
+    Admission admission(token, request);
+    const auto challenge = socket.receive_line(milliseconds(500));
+    if (!challenge) return;
+    socket.send_line(admission.answer(*challenge));
+    settle(to);
+    const auto welcome = socket.receive_line(milliseconds(500));
+    admitted = welcome && admission.is_welcome(*welcome);
+  }
+  Socket socket;
+  bool admitted = false;
+};
+
 /// Ranks as bare connections.
 struct Ranks {
   explicit Ranks(Rendezvous& to, int count) : rendezvous(to) {
     for (int r = 0; r < count; ++r) {
-      sockets.push_back(connect_to(to.address()));
-      sockets.back().send_line(str(to.token(), " rank ", r, " 127.0.0.1:1 0"));
+      Caller caller(to, to.token(), str("rank ", r, " 127.0.0.1:1 0"));
+      EXPECT_TRUE(caller.admitted);
+      sockets.push_back(std::move(caller.socket));
     }
     settle();
     EXPECT_TRUE(to.complete());
   }
-  void settle() {
-    for (int i = 0; i < 20; ++i) {
-      rendezvous.advance();
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-  }
+  void settle() { comm::settle(rendezvous); }
   void say(size_t rank, const RankStatus& status) { sockets[rank].send_line(status.line()); }
 
   Rendezvous& rendezvous;
@@ -92,41 +113,87 @@ TEST(Rendezvous, AnotherAttemptHasOtherRanks) {
   Ranks ranks(rendezvous, 1);
   rendezvous.start_over(1, 1);
   EXPECT_FALSE(rendezvous.complete());
-  Socket late = connect_to(rendezvous.address()), fresh = connect_to(rendezvous.address());
-  late.send_line(rendezvous.token() + " rank 0 127.0.0.1:1 0");
-  ranks.settle();
+  const Caller late(rendezvous, rendezvous.token(), "rank 0 127.0.0.1:1 0");
+  EXPECT_FALSE(late.admitted);
   EXPECT_FALSE(rendezvous.complete());
-  fresh.send_line(rendezvous.token() + " rank 0 127.0.0.1:1 1");
-  ranks.settle();
+  const Caller fresh(rendezvous, rendezvous.token(), "rank 0 127.0.0.1:1 1");
+  EXPECT_TRUE(fresh.admitted);
   EXPECT_TRUE(rendezvous.complete());
 }
 
 TEST(Rendezvous, HearsLaunchersOfOtherMachines) {
   Rendezvous rendezvous(1, "127.0.0.1", 0, "token");
-  Socket node = connect_to(rendezvous.address());
-  node.send_line("token node 1 3");
+  Caller caller(rendezvous, "token", "node 1 3");
+  ASSERT_TRUE(caller.admitted);
+  Socket node = std::move(caller.socket);
   node.send_line("failed 7 rank 4 was killed");
-  const auto settle = [&] {
-    for (int i = 0; i < 20; ++i) {
-      rendezvous.advance();
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-  };
-  settle();
+  settle(rendezvous);
   EXPECT_EQ(rendezvous.node_ranks(2), (std::vector<int>{-1, 3}));
   EXPECT_EQ(rendezvous.next_node_line()->line, "failed 7 rank 4 was killed");
   rendezvous.send_to_nodes("end");
   EXPECT_EQ(node.receive_line(), "end");
   node.close();
-  settle();
+  settle(rendezvous);
   EXPECT_EQ(rendezvous.next_node_line()->line, "");
+}
+
+TEST(Rendezvous, AdmitsOnlyCallersThatKnowTheToken) {
+  Rendezvous rendezvous(1, "127.0.0.1", 0, "secret");
+  EXPECT_FALSE(Caller(rendezvous, "guess", "rank 0 127.0.0.1:1 0").admitted);
+  // Neither the answer to another challenge nor the token itself is enough.
+  const Caller first(rendezvous, "secret", "rank 1 127.0.0.1:1 0");
+  EXPECT_FALSE(first.admitted);  // there are fewer ranks
+  Socket replay = connect_to(rendezvous.address());
+  settle(rendezvous);
+  Admission admission("secret", "rank 0 127.0.0.1:1 0");
+  ASSERT_TRUE(replay.receive_line(milliseconds(500)));
+  replay.send_line(admission.answer("challenge 0123456789abcdef0123456789abcdef"));
+  settle(rendezvous);
+  EXPECT_FALSE(replay.receive_line(milliseconds(100)));
+  Socket plain = connect_to(rendezvous.address());
+  plain.send_line("secret rank 0 127.0.0.1:1 0");
+  settle(rendezvous);
+  EXPECT_FALSE(rendezvous.complete());
+  EXPECT_TRUE(Caller(rendezvous, "secret", "rank 0 127.0.0.1:1 0").admitted);
+  EXPECT_TRUE(rendezvous.complete());
+}
+
+TEST(Rendezvous, TheTokenIsNotSent) {
+  Challenge challenge;
+  Admission admission("secret", "rank 0 127.0.0.1:1 0");
+  const std::string answer = admission.answer(challenge.line());
+  EXPECT_EQ(answer.find("secret"), std::string::npos);
+  EXPECT_EQ(challenge.accept("other", answer), std::nullopt);
+  EXPECT_EQ(challenge.accept("secret", answer), "rank 0 127.0.0.1:1 0");
+  EXPECT_TRUE(admission.is_welcome(challenge.welcome()));
+  EXPECT_FALSE(Admission("secret", "rank 0 127.0.0.1:1 0").is_welcome(challenge.welcome()));
+  std::string changed = answer;
+  changed.back() = '1';  // of the request
+  EXPECT_EQ(Challenge().accept("secret", answer), std::nullopt);
+  EXPECT_EQ(challenge.accept("secret", changed), std::nullopt);
+  EXPECT_THROW(admission.answer("HTTP/1.1 400"), Error);
+}
+
+TEST(Rendezvous, ListensOnTheNamedAddressOnly) {
+  Rendezvous rendezvous(1, "127.0.0.1");
+  const int port = parse_address(rendezvous.address(), "address").port;
+  EXPECT_EQ(rendezvous.address(), str("127.0.0.1:", port));
+  EXPECT_THROW(connect_to(str("127.0.0.2:", port)), Error);
+  try {
+    Rendezvous elsewhere(1, "192.0.2.1");
+    ADD_FAILURE() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUsage);
+    EXPECT_NE(e.message().find("192.0.2.1 is not an address of this machine"), std::string::npos)
+        << e.message();
+  }
 }
 
 TEST(Rendezvous, SurvivesNoise) {
   Rendezvous rendezvous(1);
   std::vector<Socket> clients;
-  for (const char* text :
-       {"", "GET / HTTP/1.1", "token", " rank 0", "\n\n", "rank rank rank 1 1"}) {
+  for (const char* text : {"", "GET / HTTP/1.1", "token", " rank 0", "\n\n", "rank rank rank 1 1",
+                           "0123456789abcdef0123456789abcdef 0 rank 0 127.0.0.1:1 0"}) {
     clients.push_back(connect_to(rendezvous.address()));
     clients.back().send_line(text);
   }

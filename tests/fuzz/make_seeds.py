@@ -573,6 +573,18 @@ def grammar_files():
         yield f"schema_{i}", b"s" + json.dumps(schema).encode()
 
 
+def rendezvous_files():
+    lines = {
+        "alive": b"alive 12 40 2 1 3", "late": b"alive 1 1 2 9 99999999999", "short": b"alive 1 2", "kind": b"alive 1 1 4294967295 -1 0",
+        "answer": b"0123456789abcdef0123456789abcdef " + b"0" * 64 + b" rank 1 127.0.0.1:1 0", "plain": b"secret rank 1 127.0.0.1:1 0",
+        "node": b"failed 7 rank 4 was killed\nended", "address": b"127.0.0.1:4000", "port": b"host:65536", "noise": b"\n\n\0\xff GET / HTTP/1.1\r\n",
+        "long": b"x" * 5000,
+    }
+    for name, line in lines.items():
+        yield name, b"\0" + line
+        yield name + "_admitted", b"\1" + line
+
+
 def http_files():
     host = b"Host: localhost:8080\r\n"
     requests = {
@@ -753,7 +765,8 @@ def main():
                            ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())), ("hdf5", list(hdf5_files())), ("paddle", list(paddle_files())),
                            ("sound", list(sound_files())), ("records", list(record_files())), ("dataset", list(dataset_files())),
                            ("image", list(image_files())), ("module", module_files()), ("config", config_files()),
-                           ("program", program_files()), ("rules", rule_files()), ("http", list(http_files()))):
+                           ("program", program_files()), ("rules", rule_files()), ("http", list(http_files())),
+                           ("rendezvous", list(rendezvous_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:
