@@ -224,8 +224,9 @@ void read_params(const Node& root, const Node& section, const ModelFiles& files,
     family.reordered = match->as_string();
     family.reordered_head = integer_of(*head_dim, read(*head_dim));
   }
-  if (const Node* keys_to_ignore = section.find("ignored_keys"))
-    for (const Node& key : keys_to_ignore->items) ignored.insert(key.text);
+  for (const char* name : {"ignored_keys", "unread"})  // the second is an older name
+    if (const Node* keys_to_ignore = section.find(name))
+      for (const Node& key : keys_to_ignore->items) ignored.insert(key.text);
   keys.check_all_read(ignored);
 }
 

@@ -289,7 +289,8 @@ void GgufForm::map_tensors(const Family& family, const std::string& rules) {
 
 /// Applies the differences between the weights of folders and of GGUF files.
 void GgufForm::change_tensors(const Node& section, const jinja::Value& variables) {
-  const Node* const transforms = section.find("transforms");
+  const Node* transforms = section.find("transforms");
+  if (!transforms) transforms = section.find("changes");  // an older name
   if (!transforms) return;
   std::vector<std::string> names;
   for (const Tensor& tensor : tensors_) names.push_back(tensor.name);

@@ -124,6 +124,25 @@ TEST(Program, VariantsAndOverrides) {
   EXPECT_EQ(split_variant("a:b/resnet.yaml").first, "a:b/resnet.yaml");
 }
 
+TEST(Program, OlderNamesOfParamsStandForTheNewOnes) {
+  const std::string model =
+      "params: {vocab_size: 3, head: 2, head_dim: 4}\n"
+      "inputs: {x: \"float32[batch, 2]\"}\n"
+      "model: |\n"
+      "  return linear(x, vocab_size + head_dim)\n";
+  const auto changed = program(model, {.variant = "",
+                                       .overrides = {config::parse_override("params.words=7"),
+                                                     config::parse_override("params.head=5")}});
+  EXPECT_EQ(text(*changed->find_param("vocab_size")->value.expression), "7");
+  EXPECT_EQ(text(*changed->find_param("head")->value.expression), "5");  // the model has it
+  EXPECT_EQ(text(*changed->find_param("head_dim")->value.expression), "4");
+  EXPECT_NE(
+      error_of(model, {.variant = "", .overrides = {config::parse_override("params.inner=1")}},
+               ErrorCode::kUsage)
+          .find("unknown param 'inner'"),
+      std::string::npos);
+}
+
 TEST(Program, CollectsErrorsWithPlaces) {
   const std::string all = error_of(R"(
 inpts: {x: "float32[2]"}

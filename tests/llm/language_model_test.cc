@@ -124,11 +124,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Logits, WithAttentionSinksAreThoseOfWholeTexts) {
   runtime::register_backends();
   const auto add_sinks = [](std::string& line) {
-    const std::string call = "head ** -0.5, window=window)";
+    const std::string call = "head_dim ** -0.5, window=window)";
     if (const size_t at = line.find(call); at != std::string::npos)
       line.replace(
           at, call.size(),
-          "head ** -0.5, window=window, sinks=arange(0, heads, 1, dtype=\"float32\") * 0.5)");
+          "head_dim ** -0.5, window=window, sinks=arange(0, heads, 1, dtype=\"float32\") * 0.5)");
   };
   const Array tokens = formats::NpzReader(kData + "llama/golden.npz").read("tokens");
   std::vector<Array> logits;

@@ -216,11 +216,27 @@ class ProgramReader {
     }
   }
 
+  /// Params of the models that come with the programs had other names, which configs may state.
+  void use_current_name(Override& change) const {
+    constexpr std::pair<std::string_view, std::string_view> kRenamed[] = {
+        {"words", "vocab_size"},
+        {"inner", "intermediate_size"},
+        {"head", "head_dim"},
+        {"chosen", "experts_per_token"},
+        {"normed_shares", "norm_topk_prob"},
+        {"expert_inner", "expert_intermediate_size"},
+        {"shared_inner", "shared_intermediate_size"}};
+    if (!params_.is_map() || params_.find(change.path[1])) return;
+    for (const auto& [before, now] : kRenamed)
+      if (change.path[1] == before && params_.find(std::string(now))) change.path[1] = now;
+  }
+
   void apply_overrides() {
-    for (const Override& change : options_.overrides) {
+    for (Override change : options_.overrides) {
       if (change.path.size() < 2 || change.path[0] != "params") {
         fail(ErrorCode::kUsage, "'", change.text, "': expected params.NAME=value");
       }
+      use_current_name(change);
       const Node* node = &params_;
       for (size_t i = 1; i < change.path.size() && node && node->is_map(); ++i) {
         std::vector<std::string> names;
@@ -234,9 +250,8 @@ class ProgramReader {
                       typed ? SourceLocation{} : change.value.location());
         }
       }
-      Override inner = change;
-      inner.path.erase(inner.path.begin());
-      apply_override(params_, inner);
+      change.path.erase(change.path.begin());
+      apply_override(params_, change);
     }
   }
 
