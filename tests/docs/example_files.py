@@ -69,6 +69,8 @@ def make(folder, run):
     for name in ("own.csv", "web-1.csv", "web-2.csv"):
         write(at(name), "x,y\n" + "".join(f"{i},{i * i % 7}\n" for i in range(20)))
     write(at("reviews-1.jsonl"), "".join(f'{{"text": "a {w} film", "stars": "{n}"}}\n' for n, w in ((1, "bad"), (5, "good"))))
+    write(at("iris.arff"), "@relation iris\n@attribute petal numeric\n@attribute class {setosa, virginica}\n@data\n" +
+          "".join(f"{i / 10},{'setosa' if i % 2 else 'virginica'}\n" for i in range(20)))
     write(at("part-0"), "".join(f"1 {i % 2} 13 {' '.join(['0.5'] * 13)} 1 {i} 1 {i * 3} 2 a{i} b\n" for i in range(8)))
     write(at("pairs.csv"), "text,reversed\n" + "".join(f"{a}{b}{c},{c}{b}{a}\n" for a in "abcd" for b in "abcd" for c in "abc"))
     words = "the quick brown fox jumps over the lazy dog while five wizards play jazz ".split()
