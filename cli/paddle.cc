@@ -60,7 +60,7 @@ constexpr Command kCommands[] = {
      cli::score_command},
     {"Models and files", "show", "layers, shapes, parameters and FLOPs of a model",
      cli::show_command},
-    {"Models and files", "convert", "convert weights to safetensors, NPZ or a model folder",
+    {"Models and files", "convert", "convert weights to safetensors, NPZ, GGUF or a model folder",
      cli::convert_command},
     {"Models and files", "export", "write a model as an ONNX file", cli::export_command},
     {"Models and files", "quant", "quantize or prune a model and measure what that costs",

@@ -74,7 +74,7 @@ int run(int argc, char** argv) {
     write_file_atomically(request.output, result.config);
     for (const std::string& line : result.found) cli::print_line(line);
     for (const auto& [path, content] : result.files) cli::print(path + ": the tokenizer\n");
-    cli::print(request.output + ": train with `paddle-train " + request.output + "`\n");
+    cli::print(request.output + ": train with `paddle train " + request.output + "`\n");
   }
   if (json) {
     nlohmann::ordered_json files = nlohmann::ordered_json::array();

@@ -515,7 +515,7 @@ std::vector<std::string> Preprocess::notes(const Graph& graph) const {
       out.push_back(
           str("the input '", value.name,
               "' takes the numbers of hash buckets, as "
-              "`paddle-train --check-data` shows them: ONNX has no operator for the "
+              "`paddle train --check-data` shows them: ONNX has no operator for the "
               "hash; a `vocabulary` in place of `buckets` would become part of the file"));
   const program::OutputUnits units(metadata_, names);
   out.insert(out.end(), units.warnings().begin(), units.warnings().end());
