@@ -18,7 +18,7 @@ void InferCommand::add_model_options() {
       "a Hugging Face folder or a GGUF file; then inputs; predict.KEY=value changes the section "
       "`predict:` of the run");
   app_.add_option("--input", inputs_,
-                  "NPZ, CSV, images, a folder of images or of ONNX's .pb tensors, or text");
+                  "NPZ, CSV, images, sounds, a folder of them or of ONNX's .pb tensors, or text");
   app_.add_option("-o,--output", predict_.output,
                   "NPZ, CSV or JSONL file, or a folder for predicted pictures (default: a line for "
                   "each sample)");

@@ -129,6 +129,9 @@ struct CsvFileOptions {
   std::string path = {};
   std::vector<std::string> more_paths = {};  ///< further files with the same columns
   std::vector<std::pair<std::string, std::string>> line_files = {};  ///< column and path
+  /// Of predictions: each of these files is a record, whose only column, of this name, is its path.
+  std::vector<std::string> listed_files = {};
+  std::string listed_column = {};
   char delimiter = '\0';  ///< '\0': a tab for .tsv and .tab, else a comma
   char quote = '"';       ///< '\0': none, as quotes are ordinary characters
   char decimal = '.';     ///< of numbers: a point or a comma

@@ -200,8 +200,13 @@ bool is_plain_folder(const program::Model& model, const std::string& path) {
   return !(has_images && has_folders);
 }
 
-/// The images of a folder and of those in it.
-void add_images(const std::string& folder, int depth, std::vector<std::string>& out) {
+bool has_sound_ending(const std::string& path) {
+  return path.ends_with(".wav") || path.ends_with(".flac");
+}
+
+/// The files of a folder and of those in it that `is_wanted` is true of.
+void add_files(const std::string& folder, int depth, bool (*is_wanted)(const std::string&),
+               std::vector<std::string>& out) {
   constexpr int kMaxNested = 32;
   if (depth > kMaxNested)
     fail(ErrorCode::kData, folder, ": more than ", kMaxNested, " folders inside each other");
@@ -209,8 +214,8 @@ void add_images(const std::string& folder, int depth, std::vector<std::string>& 
     if (name.starts_with('.')) continue;
     const std::string path = join_path(folder, name);
     if (is_directory(path))
-      add_images(path, depth + 1, out);
-    else if (formats::has_image_ending(name))
+      add_files(path, depth + 1, is_wanted, out);
+    else if (is_wanted(name))
       out.push_back(path);
   }
 }
@@ -225,6 +230,37 @@ std::vector<std::string> input_columns(const data::DataConfig& run,
          field.columns.empty() ? std::vector{field.name} : field.columns)
       out.push_back("'" + column + "'");
   }
+  return out;
+}
+
+bool is_image(const std::string& name) { return formats::has_image_ending(name); }
+
+/// Sounds as records of the run, if the run reads sounds from a table and the inputs are sounds or
+/// a folder.
+std::optional<data::CsvFileOptions> sound_options(const InputOptions& options,
+                                                  const std::optional<data::DataConfig>& run,
+                                                  const std::vector<std::string>& names) {
+  const auto* trained = run ? std::get_if<data::CsvFileOptions>(&run->train.source) : nullptr;
+  const std::string& first = options.paths[0];
+  if (!trained || !(has_sound_ending(first) || is_directory(first))) return std::nullopt;
+  const auto field =
+      std::find_if(trained->fields.begin(), trained->fields.end(), [&](const data::CsvField& each) {
+        return each.kind == data::ColumnKind::kAudio &&
+               std::find(names.begin(), names.end(), each.name) != names.end();
+      });
+  if (field == trained->fields.end()) return std::nullopt;
+  data::CsvFileOptions out = *trained;
+  out.more_paths.clear();
+  out.line_files.clear();
+  out.more_columns.clear();
+  out.listed_column = field->columns.empty() ? field->name : field->columns[0];
+  for (const std::string& path : options.paths)
+    if (is_directory(path))
+      add_files(path, 0, has_sound_ending, out.listed_files);
+    else
+      out.listed_files.push_back(path);
+  if (out.listed_files.empty()) fail(ErrorCode::kData, first, ": has no sounds (.wav, .flac)");
+  out.path = out.listed_files[0];
   return out;
 }
 
@@ -252,7 +288,7 @@ data::ImageFolderOptions image_options(const program::Model& model, const InputO
   }
   for (const std::string& path : options.paths)
     if (is_directory(path))
-      add_images(path, 0, images.files);
+      add_files(path, 0, is_image, images.files);
     else
       images.files.push_back(path);
   if (images.files.empty())
@@ -287,7 +323,11 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
   data::DatasetOptions source;
   auto names = input_names(model);
   std::erase_if(names, [&](const std::string& name) { return is_generated(options, name); });
-  if (is_directory(first) || formats::has_image_ending(first)) {
+  if (const auto sounds = sound_options(options, run, names)) {
+    // One bad sound does not keep the others from being predicted: it is named.
+    if (sounds->listed_files.size() > 1) loader.on_bad_sample = data::BadSamplePolicy::kSkip;
+    source.source = *sounds;
+  } else if (is_directory(first) || formats::has_image_ending(first)) {
     data::ImageFolderOptions images = image_options(model, options, run);
     // One bad picture does not keep the others from being predicted: it is named.
     if (images.files.size() != 1) loader.on_bad_sample = data::BadSamplePolicy::kSkip;
@@ -338,7 +378,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
     source.source = t;
   } else {
     fail(ErrorCode::kUsage, first,
-         ": expected .npz, .csv, .tsv, .jsonl, .txt, images or a folder of images");
+         ": expected .npz, .csv, .tsv, .jsonl, .txt, images, sounds or a folder of them");
   }
   data::apply_fitted(source, program::fitted_of(model.metadata(), run));
   const data::DatasetOptions with_label = source;

@@ -56,6 +56,27 @@ class LinesSource final : public RecordSource {
   std::vector<Column> columns_;
 };
 
+/// A record for each of some files: its path.
+class ListedFiles final : public RecordSource {
+ public:
+  ListedFiles(const std::string& column, std::vector<std::string> files)
+      : files_(std::move(files)) {
+    names_ = {column};
+    for (std::string& file : files_) file = std::filesystem::absolute(file).string();
+  }
+  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+  void cells(int64_t record, std::vector<std::string_view>& out, std::string&) const override {
+    out = {files_[static_cast<size_t>(record)]};
+  }
+  SourceLocation location(int64_t record) const override {
+    return {files_[static_cast<size_t>(record)]};
+  }
+  std::vector<std::string> paths() const override { return files_; }
+
+ private:
+  std::vector<std::string> files_;
+};
+
 /// Several files as one. Their columns may come in different orders.
 class JoinedSource final : public RecordSource {
  public:
@@ -160,6 +181,8 @@ std::vector<std::string> wanted_columns(const CsvFileOptions& options) {
 
 RecordSourcePtr open_records(const CsvFileOptions& options) {
   if (!options.line_files.empty()) return std::make_unique<LinesSource>(options.line_files);
+  if (!options.listed_files.empty())
+    return std::make_unique<ListedFiles>(options.listed_column, options.listed_files);
   const auto kind = record_kind(options.format);
   std::vector<std::string> paths = expand_pattern(options.path);
   for (const std::string& more : options.more_paths)

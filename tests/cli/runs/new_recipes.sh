@@ -127,6 +127,22 @@ recipe text-lines lines.csv character_error_rate "< 0.5"
 recipe tagging tags.csv accuracy "> 0.98"
 recipe sequence-to-sequence pairs.csv accuracy "> 0.5"
 recipe speech-commands sounds.csv accuracy "> 0.9"
+# Sounds by their names are predicted as those of the table are; a broken one is named.
+ok "$infer" run-speech-commands sounds.csv --output by-table.csv
+ok "$infer" run-speech-commands sounds/0.wav sounds/1.wav sounds/2.wav --output by-name.csv
+python3 - <<'P' || fail "sounds by name: $(head -3 by-name.csv by-table.csv)"
+import csv
+table, names = (list(csv.DictReader(open(f))) for f in ("by-table.csv", "by-name.csv"))
+assert len(names) == 3
+for a, b in zip(table, names):
+    assert a["class"] == b["class"] and b["source"].endswith(".wav"), (a, b)
+P
+ok "$infer" run-speech-commands sounds --quiet --json
+grep -q "\"samples\":$(ls sounds/*.wav | wc -l)," out || fail "a folder of sounds: $(cat out)"
+echo broken > broken.wav
+expect 4 "broken.wav" "$infer" run-speech-commands broken.wav
+ok "$infer" run-speech-commands broken.wav sounds/0.wav --quiet
+grep -q "1 of 2 samples were skipped" error || fail "a broken sound is skipped and named: $(cat error)"
 recipe recommender clicks.csv auc "> 0.8"
 recipe time-series sales.csv mae "< 20"
 recipe vae "" loss "< 265"
