@@ -46,12 +46,6 @@ std::vector<Checked> check(const data::DatasetDescription& description) {
   return out;
 }
 
-std::string packages_text(const data::DatasetDescription& description) {
-  std::vector<std::string> out;
-  for (const auto& [kind, name] : description.packages) out.push_back(str(name, " (", kind, ")"));
-  return join(out, ", ");
-}
-
 ordered_json json_of(const data::DatasetDescription& description,
                      const std::vector<Checked>& parts) {
   ordered_json out = {{"name", description.name},
@@ -85,11 +79,13 @@ int describe(const std::string& name, bool json) {
   if (json) {
     cli::print(json_of(description, parts).dump() + "\n");
   } else {
-    cli::print(
-        str(description.name, ": ", description.description, "\nlicense: ", description.license,
-            "\n", description.source.empty() ? "" : "source: " + description.source + "\n",
-            description.packages.empty() ? "" : "packages: " + packages_text(description) + "\n",
-            "file: ", description.file, "\n"));
+    cli::print(str(description.name, ": ", description.description,
+                   "\nlicense: ", description.license, "\n",
+                   description.source.empty() ? "" : "source: " + description.source + "\n",
+                   description.packages.empty()
+                       ? ""
+                       : "packages: " + data::packages_text(description.packages) + "\n",
+                   "file: ", description.file, "\n"));
     for (const auto& [field, meaning] : description.fields)
       cli::print(str("  ", field, ": ", meaning, "\n"));
     for (const Checked& part : parts)
@@ -101,7 +97,7 @@ int describe(const std::string& name, bool json) {
           cli::print_error("warning: " + same.text(parts[p].name, parts[0].name));
   }
   if (bad == parts.end()) return 0;
-  const std::string brought = packages_text(description);
+  const std::string brought = data::packages_text(description.packages);
   fail(ErrorCode::kData, bad->problem,
        brought.empty() ? "" : "; the files come with the package " + brought);
 }

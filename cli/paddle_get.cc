@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "commands.h"
 #include "common.h"
@@ -102,12 +103,10 @@ Plan plan_name(const Options& options) {
          did_you_mean(options.what, names), "; `paddle get --list` shows all names");
   }
   if (source->files.empty()) {
-    std::vector<std::string> packages;
-    for (const auto& [kind, name] : source->packages)
-      packages.push_back(str(name, " (", kind, ")"));
+    const std::string packages = data::packages_text(source->packages);
     fail(ErrorCode::kUsage, "the data set '", options.what, "' has nothing to download; ",
          packages.empty() ? "`paddle data " + options.what + "` says where its files are expected"
-                          : "its files come with the package " + join(packages, ", "));
+                          : "its files come with the package " + packages);
   }
   Plan plan{.files = {}, .folder = options.output.empty() ? data::data_folder() : options.output};
   for (const data::RemoteFile& file : source->files)
@@ -203,9 +202,7 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, "nothing to download is given; `paddle get --list` shows names");
   if (!options.sha256.empty() && !is_url(options.what))
     fail(ErrorCode::kUsage, "--sha256 is for URLs, not for ", options.what);
-  if (!options.sha256.empty() &&
-      (options.sha256.size() < 8 || options.sha256.size() > 64 ||
-       options.sha256.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos))
+  if (!options.sha256.empty() && !is_sha256_prefix(options.sha256))
     fail(ErrorCode::kUsage, "--sha256: expected 8 to 64 hexadecimal digits, found '",
          options.sha256, "'");
   watch_for_interrupts();

@@ -92,7 +92,7 @@ int run_quantize(QuantizeOptions& options) {
   job.format = *onnx::parse_format(options.format);
   if (!options.time_limit.empty()) {
     job.time_limit = parse_duration(options.time_limit);
-    if (!job.time_limit)
+    if (job.time_limit.value_or(0) <= 0)
       fail(ErrorCode::kUsage,
            "--time-limit: expected seconds or a time such as '30m' or '1h30m', found '",
            options.time_limit, "'");

@@ -115,15 +115,24 @@ std::string hmac_sha256(std::string_view key, std::string_view message) {
   return outer.finish_digits();
 }
 
-std::string sha256_of_file(const std::string& path) {
+void Sha256::add_file(const std::string& path) {
   constexpr size_t kStep = size_t{1} << 24;
   const auto file = MappedFile::open(path);
-  Sha256 hash;
   for (size_t at = 0; at < file->size(); at += kStep) {
-    hash.add(file->view().substr(at, kStep));
+    add(file->view().substr(at, kStep));
     forget_mapped(file->data() + at, std::min(kStep, file->size() - at));
   }
+}
+
+std::string sha256_of_file(const std::string& path) {
+  Sha256 hash;
+  hash.add_file(path);
   return hash.finish_digits();
+}
+
+bool is_sha256_prefix(std::string_view text) {
+  return text.size() >= 8 && text.size() <= 64 &&
+         text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
 }
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) {

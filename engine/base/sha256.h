@@ -15,6 +15,8 @@ class Sha256 {
   using Digest = std::array<std::byte, 32>;
 
   void add(std::string_view bytes);
+  /// All bytes of a file. kData if it cannot be read.
+  void add_file(const std::string& path);
   /// The hash; no more bytes may be added.
   Digest finish();
   /// The same as 64 hexadecimal digits.
@@ -34,6 +36,9 @@ std::string hmac_sha256(std::string_view key, std::string_view message);
 
 /// SHA-256 of a file, as 64 hexadecimal digits. kData if it cannot be read.
 std::string sha256_of_file(const std::string& path);
+
+/// Whether a text can be the first digits of a hash: 8 to 64 hexadecimal ones, of either case.
+bool is_sha256_prefix(std::string_view text);
 
 /// Whether two texts are equal. For texts of the same length, the time does not depend on where
 /// they differ.

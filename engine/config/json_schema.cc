@@ -107,7 +107,6 @@ class JsonSchemaWriter {
         forms.push_back({{"type", {"string", "number", "boolean"}}});
         break;
       case Spec::Type::kDuration:
-      case Spec::Type::kByteSize:
         forms.push_back({{"type", {"string", "number"}}});
         break;
       case Spec::Type::kWord:

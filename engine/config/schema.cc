@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/byte_size.h"
 #include "base/duration.h"
 #include "config/overrides.h"
 
@@ -141,9 +140,6 @@ std::string Spec::expectation() const {
     case Type::kDuration:
       out = kDurationForms;
       break;
-    case Type::kByteSize:
-      out = "an amount of memory such as 4 MiB";
-      break;
     case Type::kWord:
       out = "one of " + join(words_, ", ");
       break;
@@ -183,8 +179,6 @@ bool Spec::fits_kind(const Node& node) const {
       return node.is_scalar();
     case Type::kDuration:
       return node.is_scalar() && parse_duration(node.text).has_value();
-    case Type::kByteSize:
-      return node.is_scalar() && parse_byte_size(node.text).has_value();
     case Type::kWord:
       return node.is_scalar() && std::find(words_.begin(), words_.end(), node.text) != words_.end();
     case Type::kList:
@@ -272,8 +266,6 @@ void Spec::resolve_scalar(Node& node, const std::string& path, Diagnostics& diag
     check_range(node, *node.try_double(), path, diagnostics);
   } else if (type_ == Type::kDuration) {
     check_range(node, *parse_duration(node.text), path, diagnostics);
-  } else if (type_ == Type::kByteSize) {
-    check_range(node, static_cast<double>(*parse_byte_size(node.text)), path, diagnostics);
   } else if (type_ == Type::kPath) {
     if (node.text.empty()) {
       diagnostics.add(ErrorCode::kConfig, str("'", path, "': an empty path"), node.location());
@@ -516,14 +508,6 @@ double Section::seconds(const std::string& key) const {
   const Node& node = at(key);
   if (const auto seconds = parse_duration(node.text); node.is_scalar() && seconds) return *seconds;
   throw Error(ErrorCode::kConfig, str(key, ": expected ", kDurationForms), node.location());
-}
-
-int64_t Section::bytes(const std::string& key) const {
-  const Node& node = at(key);
-  if (const auto bytes = parse_byte_size(node.text); node.is_scalar() && bytes)
-    return static_cast<int64_t>(*bytes);
-  throw Error(ErrorCode::kConfig, key + ": expected an amount of memory such as 4 MiB",
-              node.location());
 }
 
 SourceLocation Section::location(const std::string& key) const {

@@ -32,7 +32,6 @@ class Spec {
     kWord,
     kPath,
     kDuration,
-    kByteSize,
     kList,
     kMap,
     kMapOf,
@@ -49,8 +48,6 @@ class Spec {
   static Spec path() { return Spec(Type::kPath); }
   /// A length of time (base/duration.h); bounds are in seconds.
   static Spec duration() { return Spec(Type::kDuration); }
-  /// An amount of memory (base/byte_size.h); bounds are in bytes.
-  static Spec byte_size() { return Spec(Type::kByteSize); }
   /// One of some words.
   static Spec word(std::vector<std::string> words);
   static Spec list(Spec element);
@@ -172,8 +169,6 @@ class Section {
   bool boolean(const std::string& key) const { return at(key).as_bool(); }
   /// Seconds of a duration.
   double seconds(const std::string& key) const;
-  /// Bytes of a size.
-  int64_t bytes(const std::string& key) const;
   const std::string& text(const std::string& key) const { return at(key).as_string(); }
   /// Single values count as lists of one.
   std::vector<int64_t> integers(const std::string& key) const;

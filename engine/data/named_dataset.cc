@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "config/overrides.h"
 #include "data/config/dataset_config.h"
 
@@ -118,12 +119,16 @@ std::vector<RemoteFile> read_remote_files(const Section& section) {
       wrong("path", "a file below the folder of the download");
     if (!file.url.starts_with("https://") && !file.url.starts_with("http://"))
       wrong("url", "an address that begins with https://");
-    if (!file.sha256.empty() &&
-        (file.sha256.size() < 8 || file.sha256.size() > 64 ||
-         file.sha256.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos))
+    if (!file.sha256.empty() && !is_sha256_prefix(file.sha256))
       wrong("sha256", "8 to 64 hexadecimal digits");
   }
   return out;
+}
+
+std::string packages_text(const std::vector<std::pair<std::string, std::string>>& packages) {
+  std::vector<std::string> out;
+  for (const auto& [kind, name] : packages) out.push_back(str(name, " (", kind, ")"));
+  return join(out, ", ");
 }
 
 Schema description_schema() {

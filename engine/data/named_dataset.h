@@ -35,6 +35,9 @@ struct DatasetDescription {
 config::Spec remote_files_spec();
 std::vector<RemoteFile> read_remote_files(const config::Section& section);
 
+/// "python3-sklearn (debian), scikit-learn (pypi)".
+std::string packages_text(const std::vector<std::pair<std::string, std::string>>& packages);
+
 /// The schema of a description.
 config::Schema description_schema();
 /// The keys of `kind: dataset` in a config.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -20,6 +21,11 @@ struct Sound {
 
 /// The most samples, of all channels together, that are decoded.
 inline constexpr int64_t kMaxSoundSamples = int64_t{1} << 28;
+
+/// Whether a file's name ends as those of sounds do.
+inline bool has_sound_ending(std::string_view name) {
+  return name.ends_with(".wav") || name.ends_with(".flac");
+}
 
 /// WAV or FLAC, detected by content. kData, with `name`, for damaged files and other formats.
 Sound decode_sound(std::span<const std::byte> content, const std::string& name);

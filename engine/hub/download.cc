@@ -41,6 +41,7 @@ class PartFile {
                O_WRONLY | O_CREAT | O_APPEND | (keep ? 0 : O_TRUNC) | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (descriptor_ < 0) fail_write();
     size_ = file_size(path_, ErrorCode::kDevice);
+    if (size_ > 0) hash_.add_file(path_);
   }
   ~PartFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -55,15 +56,19 @@ class PartFile {
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0) fail_write();
       size_ += static_cast<uint64_t>(put);
+      hash_.add(bytes.substr(0, static_cast<size_t>(put)));
       bytes.remove_prefix(static_cast<size_t>(put));
     }
   }
   void clear() {
     if (::ftruncate(descriptor_, 0) != 0) fail_write();
     size_ = 0;
+    hash_ = {};
   }
-  void sync() {
+  /// Brings the file to the disk and returns its SHA-256; nothing may be written after it.
+  std::string finish() {
     if (::fsync(descriptor_) != 0) fail_write();
+    return hash_.finish_digits();
   }
 
  private:
@@ -73,6 +78,7 @@ class PartFile {
   std::string path_;
   int descriptor_ = -1;
   uint64_t size_ = 0;
+  Sha256 hash_;  ///< of what the file has
 };
 
 /// The file that is there already, if it is the one that is wanted.
@@ -185,10 +191,9 @@ Downloaded download(const Download& what, const DownloadProgress& progress) {
         return out;
       }
     }
-    part.sync();
+    out.sha256 = part.finish();
     out.bytes = part.size();
   }
-  out.sha256 = sha256_of_file(path);
   if (!what.sha256.empty() && !has_hash(out.sha256, what.sha256)) {
     std::error_code ignored;
     fs::remove(path, ignored);

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "data/data_config.h"
+#include "formats/audio.h"
 #include "formats/image.h"
 #include "formats/npz.h"
 #include "infer/input_batches.h"
@@ -200,10 +201,6 @@ bool is_plain_folder(const program::Model& model, const std::string& path) {
   return !(has_images && has_folders);
 }
 
-bool has_sound_ending(const std::string& path) {
-  return path.ends_with(".wav") || path.ends_with(".flac");
-}
-
 /// The files of a folder and of those in it that `is_wanted` is true of.
 void add_files(const std::string& folder, int depth, bool (*is_wanted)(const std::string&),
                std::vector<std::string>& out) {
@@ -234,6 +231,7 @@ std::vector<std::string> input_columns(const data::DataConfig& run,
 }
 
 bool is_image(const std::string& name) { return formats::has_image_ending(name); }
+bool is_sound(const std::string& name) { return formats::has_sound_ending(name); }
 
 /// Sounds as records of the run, if the run reads sounds from a table and the inputs are sounds or
 /// a folder.
@@ -242,7 +240,7 @@ std::optional<data::CsvFileOptions> sound_options(const InputOptions& options,
                                                   const std::vector<std::string>& names) {
   const auto* trained = run ? std::get_if<data::CsvFileOptions>(&run->train.source) : nullptr;
   const std::string& first = options.paths[0];
-  if (!trained || !(has_sound_ending(first) || is_directory(first))) return std::nullopt;
+  if (!trained || !(is_sound(first) || is_directory(first))) return std::nullopt;
   const auto field =
       std::find_if(trained->fields.begin(), trained->fields.end(), [&](const data::CsvField& each) {
         return each.kind == data::ColumnKind::kAudio &&
@@ -256,7 +254,7 @@ std::optional<data::CsvFileOptions> sound_options(const InputOptions& options,
   out.listed_column = field->columns.empty() ? field->name : field->columns[0];
   for (const std::string& path : options.paths)
     if (is_directory(path))
-      add_files(path, 0, has_sound_ending, out.listed_files);
+      add_files(path, 0, is_sound, out.listed_files);
     else
       out.listed_files.push_back(path);
   if (out.listed_files.empty()) fail(ErrorCode::kData, first, ": has no sounds (.wav, .flac)");

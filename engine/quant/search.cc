@@ -43,7 +43,7 @@ std::optional<SearchOptions> read_search(const config::Node& document) {
   out.sensitivity = parse_sensitivity(quant.section("search").text("sensitivity"));
   if (budget.has("time")) {
     out.seconds = parse_duration(budget.text("time"));
-    if (!out.seconds)
+    if (out.seconds.value_or(0) <= 0)
       throw Error(ErrorCode::kConfig,
                   "quant.search.budget.time: expected seconds or a time such as '30m' or '1h30m', "
                   "found '" +

@@ -175,7 +175,7 @@ RecipeResult speech_commands(const RecipeRequest& request) {
   size_t sound = profile.columns.size();
   for (size_t c = 0; c < profile.columns.size() && sound == profile.columns.size(); ++c) {
     const auto cells = cells_of(profile, profile.columns[c]);
-    if (!cells.empty() && (cells[0].ends_with(".wav") || cells[0].ends_with(".flac"))) sound = c;
+    if (!cells.empty() && formats::has_sound_ending(cells[0])) sound = c;
   }
   if (sound == profile.columns.size())
     fail(ErrorCode::kData, request.data, ": found no column with names of WAV or FLAC files");
