@@ -1,11 +1,15 @@
 #pragma once
-// One operation as the schema declares it, after parsing its signature.
+// One operation as a schema declares it, after parsing its signature. The schema of the engine is
+// read by opgen when it is built; plug-ins bring entries of the same form, whose rules are text.
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace opgen {
+#include "base/error.h"
+
+namespace paddle::op_schema {
 
 struct Param {
   std::string name;
@@ -36,17 +40,25 @@ struct Weight {
 };
 
 struct Entry {
-  std::string name, file, family, signature, doc, layer, precision;
+  std::string name, family, signature, doc, layer, precision;
+  SourceLocation place;
   std::vector<Param> params;
   std::vector<Result> results;
   std::vector<Weight> weights;
+  // The names of compiled rules; only `no_gradient` also has a value in entries of plug-ins.
   std::string infer, cost, vjp, no_gradient, decompose, decompose_for_fusion, view, write, kernel,
       in_place;
-  std::vector<std::string> traits, aliases, samples, overloads, images;
+  // Rules of plug-ins, in the model language.
+  std::string body;
+  std::vector<std::string> gradients;  ///< one per operand, or none: those of the body
+  std::vector<std::string> traits;     ///< as the schema names them
+  std::vector<std::string> aliases, samples, overloads, images;
   bool has_samples = false;
+  bool takes_complex = false;  ///< from `dtypes`
   int version = 1;
   std::string identifier() const;   ///< name as a C++ identifier
   std::string struct_name() const;  ///< "LogSoftmaxAttrs"
+  bool has_trait(std::string_view name) const;
 };
 
 /// The operations of one folder.
@@ -61,10 +73,19 @@ struct Parameters {
   std::vector<std::string> ignored;
 };
 
+/// All errors are kConfig with the file and, where there is one, the line.
 Parameters read_parameters(const std::string& file);
 /// Adds the entries of a file to the family named like its folder.
 void read_schema(const std::string& file, std::vector<Family>& families);
-/// Throws if an entry is incomplete or names what does not exist.
+/// Checks that entries are complete and name only what exists.
 void check(const std::vector<Family>& families);
 
-}  // namespace opgen
+/// The entries of a plug-in, which `text` holds at its key `section`, or as a whole if that is
+/// empty. Names are without the plug-in's.
+std::vector<Entry> read_plugin_entries(const std::string& text, const std::string& file,
+                                       const std::string& section);
+
+/// The names of traits with those of their enumerators (ops/core/op.h).
+const std::vector<std::pair<std::string, std::string>>& trait_names();
+
+}  // namespace paddle::op_schema

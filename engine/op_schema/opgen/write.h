@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "entry.h"
+#include "text.h"
 
 namespace opgen {
 

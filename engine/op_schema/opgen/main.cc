@@ -13,7 +13,6 @@
 #include <iostream>
 #include <sstream>
 
-#include "entry.h"
 #include "write.h"
 
 int main(int argc, char** argv) {

@@ -1,17 +1,18 @@
-#include "entry.h"
+#include "op_schema/entry.h"
 
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 
-namespace opgen {
+namespace paddle::op_schema {
 namespace {
+
+// Errors of an entry are std::runtime_error here and get their place where the entry is read.
 
 const std::set<std::string> kAttrTypes = {"bool",  "int",    "float", "str",  "word",
                                           "dtype", "dim",    "ints",  "dims", "floats",
@@ -27,7 +28,11 @@ const std::set<std::string> kKeys = {"signature", "doc",
                                      "version",   "samples",
                                      "overloads", "images",
                                      "dtypes",    "decompose_for_fusion"};
-const std::map<std::string, std::string> kTraits = {
+/// Those of plug-ins, whose rules are text.
+const std::set<std::string> kPluginKeys = {"signature", "doc",    "body",    "vjp",       "dtypes",
+                                           "in_place",  "traits", "alias",   "precision", "version",
+                                           "samples",   "layer",  "weights", "states"};
+const std::vector<std::pair<std::string, std::string>> kTraits = {
     {"elementwise", "kElementwise"},
     {"commutative", "kCommutative"},
     {"float_inputs", "kFloatInputs"},
@@ -178,6 +183,36 @@ void parse_rules(Entry& e, const YAML::Node& node) {
   }
 }
 
+int line_of(const YAML::Node& node) { return node.Mark().is_null() ? 0 : node.Mark().line + 1; }
+
+std::string rule_text(const YAML::Node& node, const std::string& key) {
+  if (!node.IsScalar()) throw std::runtime_error(key + ": expected text");
+  std::string out = node.as<std::string>();
+  if (trimmed(out).empty()) throw std::runtime_error(key + ": is empty");
+  return out;
+}
+
+/// Reads the rules of a plug-in's entry: `body`, and `vjp` with one gradient per operand.
+void parse_text_rules(Entry& e, const YAML::Node& node) {
+  if (node["body"]) e.body = rule_text(node["body"], "body");
+  const YAML::Node vjp = node["vjp"];
+  if (!vjp) return;
+  if (vjp.IsScalar() && vjp.as<std::string>().rfind("none", 0) == 0) {
+    const std::string text = vjp.as<std::string>();
+    const auto colon = text.find(':');
+    if (colon != std::string::npos) e.no_gradient = trimmed(text.substr(colon + 1));
+    if (e.no_gradient.empty())
+      throw std::runtime_error("vjp: 'none' needs a reason: 'none: reason'");
+    return;
+  }
+  if (vjp.IsScalar())
+    e.gradients.push_back(rule_text(vjp, "vjp"));
+  else if (vjp.IsSequence())
+    for (const YAML::Node& item : vjp) e.gradients.push_back(rule_text(item, "vjp"));
+  else
+    throw std::runtime_error("vjp: expected text, or a list of one text per operand");
+}
+
 /// The words of `float|complex`: kinds of dtypes and dtypes.
 std::vector<std::string> dtype_words(const std::string& text) {
   static const std::set<std::string> kWords = {
@@ -201,13 +236,11 @@ std::vector<std::string> dtype_words(const std::string& text) {
 /// named if it is complex where no operand is.
 void parse_dtypes(Entry& e, const YAML::Node& node) {
   if (!node) return;
-  bool takes_complex = false;
   const auto set = [&](const std::string& name, const std::vector<std::string>& words) {
     const auto named = [&](const auto& x) { return x.name == name; };
     const auto operand = std::find_if(e.params.begin(), e.params.end(), named);
     const auto result = std::find_if(e.results.begin(), e.results.end(), named);
-    takes_complex =
-        takes_complex || std::find(words.begin(), words.end(), "complex") != words.end();
+    if (std::find(words.begin(), words.end(), "complex") != words.end()) e.takes_complex = true;
     if (operand != e.params.end() && operand->is_operand)
       operand->dtypes = words;
     else if (result == e.results.end() || words != std::vector<std::string>{"complex"})
@@ -218,14 +251,13 @@ void parse_dtypes(Entry& e, const YAML::Node& node) {
     for (const auto& pair : node)
       set(pair.first.as<std::string>(), dtype_words(pair.second.as<std::string>()));
   } else if (node.as<std::string>() == "+complex") {
-    takes_complex = true;
+    e.takes_complex = true;
     for (Param& p : e.params)
       if (p.is_operand) p.dtypes = {"real", "complex"};
   } else {
     throw std::runtime_error("dtypes: expected '+complex' or dtypes by operand, found '" +
                              node.as<std::string>() + "'");
   }
-  if (takes_complex) e.traits.push_back("kTakesComplex");
 }
 
 /// Reads `weights` or `states`: lines `NAME: INIT [SIZES]`, of a state followed by `<- RESULT`.
@@ -256,36 +288,12 @@ void parse_weights(Entry& e, const YAML::Node& node, bool states) {
   }
 }
 
-Entry parse_entry(const std::string& name, const YAML::Node& node) {
-  Entry e;
-  e.name = name;
-  for (const auto& pair : node)
-    if (!kKeys.count(pair.first.as<std::string>()))
-      throw std::runtime_error("unknown key '" + pair.first.as<std::string>() + "'");
-  e.signature = text_of(node, "signature");
-  e.doc = text_of(node, "doc");
-  e.cost = text_of(node, "cost");
-  e.view = text_of(node, "view");
-  e.write = text_of(node, "write");
-  e.in_place = text_of(node, "in_place");
-  e.layer = text_of(node, "layer");
-  e.precision = text_of(node, "precision");
-  e.aliases = list_of(node, "alias");
-  e.samples = list_of(node, "samples");
-  e.overloads = list_of(node, "overloads");
-  e.images = list_of(node, "images");
-  e.decompose_for_fusion = text_of(node, "decompose_for_fusion");
-  e.has_samples = static_cast<bool>(node["samples"]);
-  if (node["version"]) e.version = node["version"].as<int>();
-  parse_rules(e, node);
-  parse_signature(e);
-  parse_dtypes(e, node["dtypes"]);
-  parse_weights(e, node["weights"], false);
-  parse_weights(e, node["states"], true);
+void parse_traits(Entry& e, const YAML::Node& node) {
   for (const std::string& trait : list_of(node, "traits")) {
-    const auto it = kTraits.find(trait);
-    if (it == kTraits.end()) throw std::runtime_error("unknown trait '" + trait + "'");
-    e.traits.push_back(it->second);
+    const auto named = [&](const auto& known) { return known.first == trait; };
+    if (std::none_of(kTraits.begin(), kTraits.end(), named))
+      throw std::runtime_error("unknown trait '" + trait + "'");
+    e.traits.push_back(trait);
     if (trait == "random") {
       Param state;
       state.name = "rng";
@@ -308,7 +316,73 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
       e.params.push_back(window);
     }
   }
+}
+
+Entry parse_entry(const std::string& name, const YAML::Node& node, bool plugin) {
+  Entry e;
+  e.name = name;
+  if (!node.IsMap()) throw std::runtime_error("expected keys such as 'signature'");
+  for (const auto& pair : node)
+    if (const std::string key = pair.first.as<std::string>();
+        !(plugin ? kPluginKeys : kKeys).count(key))
+      throw std::runtime_error("unknown key '" + key + "'");
+  e.signature = text_of(node, "signature");
+  e.doc = text_of(node, "doc");
+  e.cost = text_of(node, "cost");
+  e.view = text_of(node, "view");
+  e.write = text_of(node, "write");
+  e.in_place = text_of(node, "in_place");
+  e.layer = text_of(node, "layer");
+  e.precision = text_of(node, "precision");
+  e.aliases = list_of(node, "alias");
+  e.samples = list_of(node, "samples");
+  e.overloads = list_of(node, "overloads");
+  e.images = list_of(node, "images");
+  e.decompose_for_fusion = text_of(node, "decompose_for_fusion");
+  e.has_samples = static_cast<bool>(node["samples"]);
+  if (node["version"]) e.version = node["version"].as<int>();
+  if (plugin)
+    parse_text_rules(e, node);
+  else
+    parse_rules(e, node);
+  parse_signature(e);
+  parse_dtypes(e, node["dtypes"]);
+  parse_weights(e, node["weights"], false);
+  parse_weights(e, node["states"], true);
+  parse_traits(e, node);
   return e;
+}
+
+/// Runs `read` and gives its errors their place: that of the text if yaml-cpp knows it, else the
+/// line of the entry.
+template <class F>
+auto with_place(const std::string& file, int line, const std::string& prefix, F read) {
+  try {
+    return read();
+  } catch (const Error&) {
+    throw;
+  } catch (const YAML::Exception& error) {
+    const bool placed = !error.mark.is_null();
+    throw Error(ErrorCode::kConfig, prefix + error.msg,
+                {file, placed ? error.mark.line + 1 : line, 0});
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kConfig, prefix + error.what(), {file, line, 0});
+  }
+}
+
+std::vector<Entry> parse_entries(const YAML::Node& root, const std::string& file,
+                                 const std::string& family, bool plugin) {
+  std::vector<Entry> out;
+  for (const auto& pair : root) {
+    const int line = pair.first.Mark().line + 1;
+    const std::string name =
+        with_place(file, line, "", [&] { return pair.first.as<std::string>(); });
+    out.push_back(with_place(file, line, name + ": ",
+                             [&] { return parse_entry(name, pair.second, plugin); }));
+    out.back().place = {file, line, 0};
+    out.back().family = family;
+  }
+  return out;
 }
 
 }  // namespace
@@ -337,9 +411,15 @@ std::string Entry::struct_name() const {
   return out + "Attrs";
 }
 
+bool Entry::has_trait(std::string_view wanted) const {
+  return std::find(traits.begin(), traits.end(), wanted) != traits.end();
+}
+
+const std::vector<std::pair<std::string, std::string>>& trait_names() { return kTraits; }
+
 Parameters read_parameters(const std::string& file) {
   Parameters out;
-  const YAML::Node root = YAML::LoadFile(file);
+  const YAML::Node root = with_place(file, 0, "", [&] { return YAML::LoadFile(file); });
   for (const auto& pair : root["synonyms"]) {
     const std::string name = pair.first.as<std::string>();
     for (const std::string& declared : list_of(root["synonyms"], name.c_str()))
@@ -347,35 +427,50 @@ Parameters read_parameters(const std::string& file) {
   }
   out.ignored = list_of(root, "ignored");
   if (out.synonyms.empty() || out.ignored.empty())
-    throw std::runtime_error(file + ": expected 'synonyms' and 'ignored'");
+    throw Error(ErrorCode::kConfig, "expected 'synonyms' and 'ignored'", {file});
   return out;
 }
 
 void read_schema(const std::string& file, std::vector<Family>& families) {
-  const YAML::Node root = YAML::LoadFile(file);
+  const YAML::Node root = with_place(file, 0, "", [&] { return YAML::LoadFile(file); });
   const std::string name_of_family = std::filesystem::path(file).parent_path().filename().string();
   auto family = std::find_if(families.begin(), families.end(),
                              [&](const Family& f) { return f.name == name_of_family; });
   if (family == families.end()) family = families.insert(families.end(), {name_of_family, {}});
-  for (const auto& pair : root) {
-    const std::string name = pair.first.as<std::string>();
-    try {
-      Entry entry = parse_entry(name, pair.second);
-      entry.file = file;
-      entry.family = family->name;
-      family->entries.push_back(std::move(entry));
-    } catch (const std::exception& error) {
-      throw std::runtime_error(file + ":" + std::to_string(pair.first.Mark().line + 1) + ": " +
-                               name + ": " + error.what());
-    }
+  for (Entry& entry : parse_entries(root, file, name_of_family, false))
+    family->entries.push_back(std::move(entry));
+}
+
+std::vector<Entry> read_plugin_entries(const std::string& text, const std::string& file,
+                                       const std::string& section) {
+  const YAML::Node root = with_place(file, 0, "", [&] {
+    const YAML::Node whole = YAML::Load(text);
+    return section.empty() ? whole : whole[section];
+  });
+  if (!root.IsMap())
+    throw Error(ErrorCode::kConfig, "expected operations by name", {file, line_of(root), 0});
+  std::vector<Entry> entries = parse_entries(root, file, "", true);
+  std::set<std::string> names;
+  for (const Entry& e : entries) {
+    const auto reject = [&](const std::string& why) {
+      throw Error(ErrorCode::kConfig, e.name + ": " + why, e.place);
+    };
+    if (!names.insert(e.name).second) reject("declared twice");
+    if (e.doc.empty()) reject("has no doc");
+    size_t operands = 0;
+    for (const Param& p : e.params) operands += p.is_operand && !p.hidden;
+    if (!e.gradients.empty() && e.gradients.size() != operands)
+      reject("vjp: has " + std::to_string(e.gradients.size()) + " gradients for " +
+             std::to_string(operands) + " operands");
   }
+  return entries;
 }
 
 namespace {
 
 void check_entry(const Entry& e, const std::set<std::string>& all, std::set<std::string>& names) {
   const auto reject = [&](const std::string& why) {
-    throw std::runtime_error(e.file + ": " + e.name + ": " + why);
+    throw Error(ErrorCode::kConfig, e.name + ": " + why, e.place);
   };
   if (!names.insert(e.name).second) reject("declared twice");
   for (const std::string& o : e.overloads)
@@ -388,9 +483,7 @@ void check_entry(const Entry& e, const std::set<std::string>& all, std::set<std:
   }
   if (e.doc.empty()) reject("has no doc");
   if (e.infer.empty()) reject("needs an inference rule");
-  const bool control =
-      std::find(e.traits.begin(), e.traits.end(), "kControlFlow") != e.traits.end();
-  if (e.kernel.empty() && e.decompose.empty() && !control)
+  if (e.kernel.empty() && e.decompose.empty() && !e.has_trait("control_flow"))
     reject("has neither kernel nor decomposition");
   if (e.vjp == "decomposition" && e.decompose.empty()) reject("has no decomposition");
 }
@@ -405,4 +498,4 @@ void check(const std::vector<Family>& families) {
     for (const Entry& e : family.entries) check_entry(e, all, names);
 }
 
-}  // namespace opgen
+}  // namespace paddle::op_schema

@@ -1,5 +1,7 @@
 // The source file of a family: its rows of the operation table and the functions that call them.
 
+#include <algorithm>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -23,6 +25,36 @@ const char* attr_type(const std::string& t) {
   if (t == "floats") return "kFloats";
   if (t == "strs") return "kStrings";
   return t == "number" ? "kNumber" : "kAny";
+}
+
+/// "dtype_sets::kInteger | dtype_sets::of(DType::kF32)".
+std::string dtype_set(const Param& p) {
+  static const std::map<std::string, std::string> kSets = {{"bool", "kBool"},
+                                                           {"integer", "kInteger"},
+                                                           {"float", "kFloat"},
+                                                           {"complex", "kComplex"},
+                                                           {"real", "kReal"},
+                                                           {"int8", "of(DType::kI8)"},
+                                                           {"int16", "of(DType::kI16)"},
+                                                           {"int32", "of(DType::kI32)"},
+                                                           {"int64", "of(DType::kI64)"},
+                                                           {"uint8", "of(DType::kU8)"},
+                                                           {"uint16", "of(DType::kU16)"},
+                                                           {"uint32", "of(DType::kU32)"},
+                                                           {"uint64", "of(DType::kU64)"},
+                                                           {"float16", "of(DType::kF16)"},
+                                                           {"bfloat16", "of(DType::kBF16)"},
+                                                           {"float32", "of(DType::kF32)"},
+                                                           {"float64", "of(DType::kF64)"}};
+  if (p.dtypes.empty()) return "dtype_sets::kReal";
+  std::string out;
+  for (const std::string& word : p.dtypes)
+    out += (out.empty() ? "dtype_sets::" : " | dtype_sets::") + kSets.at(word);
+  return out;
+}
+
+bool declares_dtypes(const Entry& e) {
+  return std::ranges::any_of(e.params, [](const Param& p) { return !p.dtypes.empty(); });
 }
 
 void write_definition(const Entry& e, std::ostringstream& c) {
@@ -54,6 +86,12 @@ void write_definition(const Entry& e, std::ostringstream& c) {
     throw std::runtime_error(e.name + ": in_place names no operand");
   if (operands)
     c << "constexpr OperandDef k_" << id << "_operands[] = {\n" << operand_rows << "};\n";
+  if (declares_dtypes(e)) {
+    c << "constexpr DTypeSet k_" << id << "_dtypes[] = {";
+    for (const Param& p : e.params)
+      if (p.is_operand) c << dtype_set(p) << ", ";
+    c << "};\n";
+  }
   if (attrs) c << "constexpr AttrDef k_" << id << "_attrs[] = {\n" << attr_rows << "};\n";
   c << "constexpr ResultDef k_" << id << "_results[] = {\n" << result_rows << "};\n";
   if (!e.weights.empty()) {
@@ -87,7 +125,9 @@ void write_row(const Entry& e, std::ostringstream& c) {
   std::string traits, overloads, images;
   for (const std::string& o : e.overloads) overloads += (overloads.empty() ? "" : "|") + o;
   for (const std::string& i : e.images) images += (images.empty() ? "" : "|") + i;
-  for (const std::string& t : e.traits) traits += (traits.empty() ? "" : " | ") + t;
+  for (const auto& [name, enumerator] : trait_names())
+    if (e.has_trait(name)) traits += (traits.empty() ? "" : " | ") + enumerator;
+  if (e.takes_complex) traits += (traits.empty() ? "" : " | ") + std::string("kTakesComplex");
   const auto rule = [](const char* kind, const std::string& name) {
     return name.empty() || name == "decomposition" ? std::string("nullptr")
                                                    : std::string("rules::") + kind + name;
@@ -111,7 +151,8 @@ void write_row(const Entry& e, std::ostringstream& c) {
     << rule("write_", e.write) << ", " << rule("cost_", e.cost) << ",\n     " << samples_of(e)
     << ", " << quoted(overloads) << ", " << quoted(images) << ", "
     << rule("decompose_for_fusion_", e.decompose_for_fusion) << ", "
-    << table("weights", e.weights.size()) << ", " << e.weights.size() << "},\n";
+    << table("weights", e.weights.size()) << ", " << e.weights.size() << ", "
+    << table("dtypes", declares_dtypes(e)) << ", nullptr, nullptr},\n";
 }
 
 void write_function(const Entry& e, const std::string& first, size_t index, std::ostringstream& c) {
@@ -162,8 +203,9 @@ void write_function(const Entry& e, const std::string& first, size_t index, std:
 std::string family_source(const Family& family) {
   std::ostringstream c;
   c << kNote << "#include \"ops/generated/" << family.name << ".h\"\n\n"
-    << "#include \"ops/core/call.h\"\n#include \"ops/generated/" << family.name
-    << "_rules.h\"\n\nnamespace paddle {\nnamespace {\n\n";
+    << "#include \"ops/core/call.h\"\n#include \"ops/core/operand_types.h\"\n#include "
+       "\"ops/generated/"
+    << family.name << "_rules.h\"\n\nnamespace paddle {\nnamespace {\n\n";
   for (const Entry& e : family.entries) write_definition(e, c);
   const std::string first = family.name + "_first";
   c << "\n}  // namespace\n\nnamespace generated {\nextern const int " << first << ";\n"

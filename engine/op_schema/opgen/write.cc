@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -34,64 +33,10 @@ std::string umbrella_header(const std::vector<Family>& families) {
   return h.str();
 }
 
-/// "kInteger | kF32", constants of ops/core/operand_types.h.
-std::string dtype_set(const Param& p) {
-  if (p.dtypes.empty()) return "kReal";
-  static const std::map<std::string, std::string> kSets = {{"bool", "kBool"},
-                                                           {"integer", "kInteger"},
-                                                           {"float", "kFloat"},
-                                                           {"complex", "kComplex"},
-                                                           {"real", "kReal"},
-                                                           {"int8", "of(DType::kI8)"},
-                                                           {"int16", "of(DType::kI16)"},
-                                                           {"int32", "of(DType::kI32)"},
-                                                           {"int64", "of(DType::kI64)"},
-                                                           {"uint8", "of(DType::kU8)"},
-                                                           {"uint16", "of(DType::kU16)"},
-                                                           {"uint32", "of(DType::kU32)"},
-                                                           {"uint64", "of(DType::kU64)"},
-                                                           {"float16", "of(DType::kF16)"},
-                                                           {"bfloat16", "of(DType::kBF16)"},
-                                                           {"float32", "of(DType::kF32)"},
-                                                           {"float64", "of(DType::kF64)"}};
-  std::string out;
-  for (const std::string& word : p.dtypes) out += (out.empty() ? "" : " | ") + kSets.at(word);
-  return out;
-}
-
-/// The dtypes that operands take, of all operations that declare some, in one array.
-std::string operand_types(const std::vector<Family>& families) {
-  std::ostringstream sets, begins;
-  size_t count = 0;
-  for (const Family& family : families)
-    for (const Entry& e : family.entries) {
-      begins << count << ", ";
-      const auto declares = [](const Param& p) { return !p.dtypes.empty(); };
-      if (std::none_of(e.params.begin(), e.params.end(), declares)) continue;
-      sets << "\n      ";
-      for (const Param& p : e.params) {
-        if (!p.is_operand) continue;
-        sets << dtype_set(p) << ", ";
-        ++count;
-      }
-    }
-  if (count == 0) throw std::runtime_error("no entry declares dtypes: the table would be empty");
-  return "std::span<const DTypeSet> operand_type_row(int op) {\n"
-         "  using namespace dtype_sets;\n"
-         "  static constexpr DTypeSet kSets[] = {" +
-         sets.str() +
-         "};\n"
-         "  static constexpr uint16_t kBegin[] = {" +
-         begins.str() + std::to_string(count) +
-         "};\n"
-         "  if (op < 0 || op + 1 >= static_cast<int>(std::size(kBegin))) return {};\n"
-         "  return std::span(kSets).subspan(kBegin[op], kBegin[op + 1] - kBegin[op]);\n}\n\n";
-}
-
 /// The families' tables in one, and the names that callers may use besides the declared ones.
 std::string table_source(const std::vector<Family>& families, const Parameters& parameters) {
   std::ostringstream c;
-  c << kNote << "#include \"ops/core/op.h\"\n#include \"ops/core/operand_types.h\"\n\n"
+  c << kNote << "#include \"ops/core/op.h\"\n\n"
     << "namespace paddle::generated {\n\n";
   size_t first = 0, aliases = 0;
   for (const Family& family : families) {
@@ -120,7 +65,10 @@ std::string table_source(const std::vector<Family>& families, const Parameters& 
   for (const std::string& name : parameters.ignored)
     c << (&name == &parameters.ignored[0] ? "" : ", ") << quoted(name);
   c << "};\n  return kNames;\n}\n\n"
-    << operand_types(families) << "}  // namespace paddle::generated\n";
+    << "std::span<const TraitName> trait_table() {\n  static constexpr TraitName kNames[] = {\n";
+  for (const auto& [name, enumerator] : trait_names())
+    c << "      {" << quoted(name) << ", " << enumerator << "},\n";
+  c << "  };\n  return kNames;\n}\n\n}  // namespace paddle::generated\n";
   return c.str();
 }
 
