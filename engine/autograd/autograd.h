@@ -14,9 +14,15 @@ namespace paddle::autograd {
 class Tape final : public Interpreter {
  public:
   Tensors apply(const OpCall& call) override;
+  bool apply_known(const Op& op, const Tensors& operands, const Attrs& attrs,
+                   Tensors& results) override;
   bool traces() const override { return next().traces(); }
   Device device() const override { return next().device(); }
 };
+
+/// Whether calls on this thread are recorded.
+bool is_recording();
+void set_recording(bool recording);
 
 /// Disables recording on this thread in a scope.
 class NoGradScope {
@@ -39,6 +45,18 @@ Tensor variable(const Tensor& value);
 /// dense unless `keep_row_sparse`.
 Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents = {},
              bool keep_row_sparse = false);
+
+/// True if `value` is what `variable` made (or a copy of it).
+bool is_leaf(const Tensor& value);
+/// Adds to each leaf that the outputs depend on its gradient of sum(outputs * cotangents), as
+/// `grad` computes it. Errors as those of `grad`.
+void backward_to_leaves(const Tensors& outputs, const Tensors& cotangents = {});
+/// The gradient that a leaf has; undefined if there is none.
+Tensor leaf_gradient(const Tensor& leaf);
+/// Sets or, with an undefined tensor, removes it.
+void set_leaf_gradient(const Tensor& leaf, const Tensor& gradient);
+/// Replaces the value of a leaf, which stays the leaf that it is. The type must be the same.
+void set_leaf_value(const Tensor& leaf, const Tensor& value);
 
 /// Vector-Jacobian product of `fn` at `inputs`; zeros for inputs that do not matter.
 Tensors vjp(const TensorFn& fn, const Tensors& inputs, const Tensors& cotangents);

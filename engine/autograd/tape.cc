@@ -2,12 +2,14 @@
 // its operands. Values are immutable, so later writes cannot change them.
 
 #include <atomic>
+#include <map>
+#include <set>
 
 #include "autograd/autograd.h"
 #include "autograd/history.h"
 #include "ir/tracer.h"
 #include "ops/core/call.h"
-#include "ops/core/kernel.h"
+#include "ops/core/operators.h"
 
 namespace paddle::autograd {
 namespace {
@@ -19,6 +21,7 @@ struct Node : std::enable_shared_from_this<Node> {
   Tensors results;  ///< detached, so that no node refers to itself
   int64_t sequence = 0;
   std::string location;  ///< source location in the model, if known
+  Tensor gradient;       ///< of a leaf: what backward_to_leaves has added up
 };
 
 struct Record : Content {
@@ -37,7 +40,7 @@ Tensor recorded(const Tensor& value, const std::shared_ptr<Node>& node, size_t i
   auto record = std::make_shared<Record>();
   record->node = node;
   record->index = index;
-  Tensor out(value.type(), value.content());
+  Tensor out = value.fresh_cell();
   out.set_record(std::move(record));
   return out;
 }
@@ -62,6 +65,9 @@ class TapeHistory final : public History {
 
 std::unique_ptr<History> tape_history() { return std::make_unique<TapeHistory>(); }
 
+bool is_recording() { return recording; }
+void set_recording(bool value) { recording = value; }
+
 NoGradScope::NoGradScope() : previous_(recording) { recording = false; }
 NoGradScope::~NoGradScope() { recording = previous_; }
 
@@ -72,39 +78,116 @@ Tensor variable(const Tensor& value) {
   return recorded(value, node, 0);
 }
 
-Tensors Tape::apply(const OpCall& call) {
-  bool wanted = recording && !call.op.has(kStopGradient);
-  if (wanted) {
-    wanted = false;
-    for (const Tensor& t : call.operands)
-      wanted = wanted || (t.defined() && t.requires_grad() && is_differentiable(t.dtype()));
-  }
-  if (!wanted) {
-    Interpreter& below = next();
-    const ScopedInterpreter scope(below);
-    return below.apply(call);
-  }
-  // An operation without a vjp rule is recorded as its decomposition.
-  if (!call.op.def->vjp && call.op.def->decompose && !*call.op.def->no_gradient)
-    return decompose(call);
+namespace {
 
-  auto node = std::make_shared<Node>();
-  {
-    Interpreter& below = next();
-    const ScopedInterpreter scope(below);
-    node->results = below.apply(call);
+/// The node of a leaf; kUsage for other tensors.
+Node& leaf_node(const Tensor& tensor) {
+  const auto* record = static_cast<const Record*>(tensor.record().get());
+  if (!record || record->node->op)
+    fail(ErrorCode::kUsage, "a gradient is kept by variables only, not by results and constants");
+  return *record->node;
+}
+
+/// The leaves that a tensor depends on, in the order in which they were made.
+std::vector<Tensor> leaves_of(const Tensors& outputs) {
+  std::map<int64_t, Tensor> leaves;
+  std::set<const Node*> seen;
+  std::vector<Tensor> stack(outputs.begin(), outputs.end());
+  while (!stack.empty()) {
+    const Tensor tensor = std::move(stack.back());
+    stack.pop_back();
+    const auto* record =
+        tensor.defined() ? static_cast<const Record*>(tensor.record().get()) : nullptr;
+    if (!record || !seen.insert(record->node.get()).second) continue;
+    if (!record->node->op) leaves.emplace(record->node->sequence, tensor);
+    for (const Tensor& operand : record->node->operands) stack.push_back(operand);
   }
-  node->op = &call.op;
-  node->attrs = call.attrs;
-  for (const Tensor& t : call.operands) node->operands.push_back(t.defined() ? t.fresh_cell() : t);
+  std::vector<Tensor> out;
+  for (auto& [sequence, leaf] : leaves) out.push_back(std::move(leaf));
+  return out;
+}
+
+bool wants_record(const Op& op, const Tensors& operands) {
+  if (!recording || op.has(kStopGradient)) return false;
+  for (const Tensor& t : operands)
+    if (t.defined() && t.requires_grad() && is_differentiable(t.dtype())) return true;
+  return false;
+}
+
+/// The results with a record of how they came about.
+Tensors record_call(const Op& op, const Tensors& operands, const Attrs& attrs, Tensors results) {
+  auto node = std::make_shared<Node>();
+  node->results = std::move(results);
+  node->op = &op;
+  node->attrs = attrs;
+  node->operands.reserve(operands.size());
+  for (const Tensor& t : operands) node->operands.push_back(t.defined() ? t.fresh_cell() : t);
   node->sequence = next_sequence();
   node->location = ir::LocationScope::current();
   Tensors out;
+  out.reserve(node->results.size());
   for (size_t i = 0; i < node->results.size(); ++i) {
     const Tensor& result = node->results[i];
     out.push_back(is_differentiable(result.dtype()) ? recorded(result, node, i) : result);
   }
   return out;
+}
+
+}  // namespace
+
+bool is_leaf(const Tensor& value) {
+  const auto* record = static_cast<const Record*>(value.record().get());
+  return record && !record->node->op;
+}
+
+void backward_to_leaves(const Tensors& outputs, const Tensors& cotangents) {
+  const std::vector<Tensor> leaves = leaves_of(outputs);
+  const NoGradScope scope;
+  const Tensors gradients = grad(outputs, leaves, cotangents);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    Tensor& sum = leaf_node(leaves[i]).gradient;
+    sum = sum.defined() ? sum + gradients[i] : gradients[i];
+  }
+}
+
+Tensor leaf_gradient(const Tensor& leaf) { return leaf_node(leaf).gradient; }
+
+void set_leaf_gradient(const Tensor& leaf, const Tensor& gradient) {
+  leaf_node(leaf).gradient = gradient;
+}
+
+void set_leaf_value(const Tensor& leaf, const Tensor& value) {
+  leaf_node(leaf);
+  Tensor replaced(value.type(), value.content());
+  replaced.set_record(leaf.record());
+  leaf.assign(replaced);
+}
+
+Tensors Tape::apply(const OpCall& call) {
+  const bool wanted = wants_record(call.op, call.operands);
+  // An operation without a vjp rule is recorded as its decomposition.
+  if (wanted && !call.op.def->vjp && call.op.def->decompose && !*call.op.def->no_gradient)
+    return decompose(call);
+  Interpreter& below = next();
+  const auto apply_below = [&] {
+    const ScopedInterpreter scope(below);
+    return below.apply(call);
+  };
+  return wanted ? record_call(call.op, call.operands, call.attrs, apply_below()) : apply_below();
+}
+
+bool Tape::apply_known(const Op& op, const Tensors& operands, const Attrs& attrs,
+                       Tensors& results) {
+  const bool wanted = wants_record(op, operands);
+  if (wanted && !op.def->vjp) return false;
+  {
+    Interpreter& below = next();
+    const ScopedInterpreter scope(below);
+    if (!below.apply_known(op, operands, attrs, results)) return false;
+  }
+  if (wanted) results = record_call(op, operands, attrs, std::move(results));
+  return true;
 }
 
 }  // namespace paddle::autograd

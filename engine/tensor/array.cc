@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/parallel_copy.h"
 #include "tensor/complex.h"
+#include "tensor/small_blocks.h"
 #include "tensor/strided_copy.h"
 #include "tensor/tensor.h"
 #include "tensor/to_integer.h"
@@ -25,12 +26,12 @@ bool same_type(const TensorType& a, const TensorType& b) {
 
 // ---- storage ------------------------------------------------------------------------------------
 
-Storage::Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner,
+Storage::Storage(Key, std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner,
                  Device device)
     : data_(data), bytes_(bytes), owned_(owned), device_(device), owner_(std::move(owner)) {}
 
 Storage::~Storage() {
-  if (owned_) std::free(data_);
+  if (owned_) release_block(data_, bytes_);
 }
 
 namespace {
@@ -71,13 +72,15 @@ std::shared_ptr<Storage> Storage::map_zero_pages(size_t bytes, int flags) {
 }
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
+  if (bytes <= kMaxPooled)
+    return std::make_shared<Storage>(Key{}, take_block(bytes), bytes, true, nullptr);
   const bool large = bytes >= kLarge;
   const size_t alignment = large ? kHugePage : 64;
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* data = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (!data) fail(ErrorCode::kDevice, "out of memory: cannot allocate ", human_bytes(bytes));
   if (large) madvise(data, rounded, MADV_HUGEPAGE);  // advice: what fails changes nothing
-  return std::shared_ptr<Storage>(new Storage(static_cast<std::byte*>(data), bytes, true, nullptr));
+  return std::make_shared<Storage>(Key{}, static_cast<std::byte*>(data), bytes, true, nullptr);
 }
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes, Device device) {
@@ -96,8 +99,8 @@ void Storage::reject_host_access() const {
 
 std::shared_ptr<Storage> Storage::borrow(void* data, size_t bytes, std::shared_ptr<void> owner,
                                          Device device) {
-  return std::shared_ptr<Storage>(
-      new Storage(static_cast<std::byte*>(data), bytes, false, std::move(owner), device));
+  return std::make_shared<Storage>(Key{}, static_cast<std::byte*>(data), bytes, false,
+                                   std::move(owner), device);
 }
 
 std::shared_ptr<Storage> Storage::borrow_unaligned(const void* data, size_t bytes,

@@ -28,14 +28,14 @@ std::shared_ptr<Storage> ArrayPool::allocate(size_t bytes) {
   if (bytes < kSmall) return Storage::allocate(bytes);
   if (bytes > kBlock / 4) {
     auto out = Storage::allocate(bytes);
-    touch(out->data(), 0, bytes);
+    if (writers_ == Writers::kOne) touch(out->data(), 0, bytes);
     return out;
   }
   if (!block_ || kBlock - used_ < bytes) {
     block_ = Storage::allocate(kBlock);
     used_ = touched_ = 0;
   }
-  if (used_ + bytes > touched_) {
+  if (writers_ == Writers::kOne && used_ + bytes > touched_) {
     const size_t end = std::min(kBlock, std::max(used_ + bytes, touched_ + kAhead));
     touch(block_->data(), touched_, end);
     touched_ = (end + kPage - 1) / kPage * kPage;

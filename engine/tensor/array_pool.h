@@ -9,12 +9,18 @@ namespace paddle {
 
 class ArrayPool {
  public:
+  /// The threads that write an array. Pages for one thread are made ready by all of them; many
+  /// threads do better to touch each page just before they fill it, while it is in their caches.
+  enum class Writers { kOne, kAll };
+  explicit ArrayPool(Writers writers = Writers::kOne) : writers_(writers) {}
+
   /// Contiguous, not filled; aligned for any vector. kDevice if there is no memory. A block is
   /// freed with the last of its arrays.
   Array empty(DType dtype, Dims shape);
   std::shared_ptr<Storage> allocate(size_t bytes);
 
  private:
+  Writers writers_;
   std::shared_ptr<Storage> block_;
   size_t used_ = 0, touched_ = 0;
 };

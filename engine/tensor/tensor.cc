@@ -4,57 +4,59 @@
 
 namespace paddle {
 
-/// A view knows its base cell, how to read itself from it and how to write itself back.
+/// Cells are made by every call, so they are small: types are shared, and only views have the rest.
 struct Tensor::Cell {
-  TensorType type;
+  /// A view knows its base cell, how to read itself from it and how to write itself back.
+  struct View {
+    Tensor base;
+    int64_t base_version = 0;
+    ReadView read;
+    WriteView write;
+  };
+
+  Cell(std::shared_ptr<const TensorType> its_type, std::shared_ptr<const Content> its_content)
+      : type(std::move(its_type)), content(std::move(its_content)) {}
+
+  std::shared_ptr<const TensorType> type;
   std::shared_ptr<const Content> content;
   std::shared_ptr<Content> record;
   int64_t version = 0;
-  Tensor base;
-  int64_t base_version = 0;
-  ReadView read;
-  WriteView write;
+  std::unique_ptr<View> view;
 };
 
 Tensor::Tensor(TensorType type, std::shared_ptr<const Content> content)
-    : cell_(std::make_shared<Cell>()) {
-  cell_->type = std::move(type);
-  cell_->content = std::move(content);
+    : Tensor(std::make_shared<const TensorType>(std::move(type)), std::move(content)) {}
+
+Tensor::Tensor(std::shared_ptr<const TensorType> type, std::shared_ptr<const Content> content)
+    : cell_(std::make_shared<Cell>(std::move(type), std::move(content))) {}
+
+namespace {
+
+TensorType type_of(const Array& array) { return {array.dtype, to_shape(array.shape)}; }
+
+template <class T>
+Tensor weak_scalar(T value) {
+  auto content = std::make_shared<Array>(Array::scalar<T>(value));
+  TensorType type = type_of(*content);
+  type.weak = true;
+  return {std::move(type), std::move(content)};
 }
 
-Tensor::Tensor(Array array) : cell_(std::make_shared<Cell>()) {
-  cell_->type.dtype = array.dtype;
-  cell_->type.shape = to_shape(array.shape);
-  cell_->content = std::make_shared<Array>(std::move(array));
+}  // namespace
+
+Tensor::Tensor(Array array) {
+  auto type = std::make_shared<const TensorType>(type_of(array));
+  cell_ = std::make_shared<Cell>(std::move(type), std::make_shared<Array>(std::move(array)));
 }
 
-Tensor Tensor::number(double value) {
-  Tensor out(Array::scalar<double>(value));
-  out.cell_->type.weak = true;
-  return out;
-}
-
-Tensor Tensor::number(int64_t value) {
-  Tensor out(Array::scalar<int64_t>(value));
-  out.cell_->type.weak = true;
-  return out;
-}
-
-Tensor Tensor::number(std::complex<double> value) {
-  Tensor out(Array::scalar(value));
-  out.cell_->type.weak = true;
-  return out;
-}
-
-Tensor Tensor::boolean(bool value) {
-  Tensor out(Array::scalar<bool>(value));
-  out.cell_->type.weak = true;
-  return out;
-}
+Tensor Tensor::number(double value) { return weak_scalar(value); }
+Tensor Tensor::number(int64_t value) { return weak_scalar(value); }
+Tensor Tensor::number(std::complex<double> value) { return weak_scalar(value); }
+Tensor Tensor::boolean(bool value) { return weak_scalar(value); }
 
 const TensorType& Tensor::type() const {
   ensure(cell_ != nullptr, "type of an undefined tensor");
-  return cell_->type;
+  return *cell_->type;
 }
 
 const Dim& Tensor::dim(int64_t axis) const {
@@ -68,13 +70,14 @@ const Dim& Tensor::dim(int64_t axis) const {
 void Tensor::refresh() const {
   ensure(cell_ != nullptr, "value of an undefined tensor");
   Cell& cell = *cell_;
-  if (!cell.base) return;
-  cell.base.refresh();
-  if (cell.base.cell_->version == cell.base_version) return;
-  const Tensor now = cell.read(cell.base);
+  if (!cell.view) return;
+  Cell::View& view = *cell.view;
+  view.base.refresh();
+  if (view.base.cell_->version == view.base_version) return;
+  const Tensor now = view.read(view.base);
   cell.content = now.content();
   cell.record = now.record();
-  cell.base_version = cell.base.cell_->version;
+  view.base_version = view.base.cell_->version;
   ++cell.version;
 }
 
@@ -83,10 +86,8 @@ const std::shared_ptr<const Content>& Tensor::content() const {
   return cell_->content;
 }
 
-bool Tensor::is_concrete() const { return dynamic_cast<const Array*>(content().get()) != nullptr; }
-
 const Array& Tensor::array() const {
-  const auto* array = dynamic_cast<const Array*>(content().get());
+  const Array* const array = concrete();
   if (!array)
     fail(ErrorCode::kUsage, "the value of ", type(),
          " is not known while the program is traced; only its shape is");
@@ -106,28 +107,28 @@ int64_t Tensor::version() const {
 }
 
 Tensor Tensor::fresh_cell() const {
-  Tensor out(type(), content());
-  out.cell_->record = record();
+  ensure(cell_ != nullptr, "value of an undefined tensor");
+  Tensor out(cell_->type, content());
+  out.cell_->record = cell_->record;
   return out;
 }
 
 void Tensor::set_view(const Tensor& base, ReadView read, WriteView write) {
-  cell_->base = base;
-  cell_->base_version = base.version();
-  cell_->read = std::move(read);
-  cell_->write = std::move(write);
+  cell_->view = std::make_unique<Cell::View>(
+      Cell::View{base, base.version(), std::move(read), std::move(write)});
 }
 
-bool Tensor::is_view() const { return cell_ && cell_->base.defined(); }
+bool Tensor::is_view() const { return cell_ && cell_->view; }
 
 void Tensor::assign(const Tensor& value) const {
   refresh();
   Cell& cell = *cell_;
-  if (!same_type(cell.type, value.type()))
-    fail(ErrorCode::kUsage, "in-place write: ", value.type(), " does not fit ", cell.type);
-  if (cell.base) {
-    cell.base.assign(cell.write(cell.base, value));
-    cell.base_version = cell.base.cell_->version;
+  if (!same_type(*cell.type, value.type()))
+    fail(ErrorCode::kUsage, "in-place write: ", value.type(), " does not fit ", *cell.type);
+  if (cell.view) {
+    Cell::View& view = *cell.view;
+    view.base.assign(view.write(view.base, value));
+    view.base_version = view.base.cell_->version;
   }
   cell.content = value.content();
   cell.record = value.record();

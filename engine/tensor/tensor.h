@@ -34,7 +34,11 @@ bool same_type(const TensorType& a, const TensorType& b);
 
 /// Bytes on a device. Copies of the handle share it; `owner` keeps mapped files and the like alive.
 class Storage {
+  struct Key {};  ///< only the functions below make one
+
  public:
+  Storage(Key, std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner,
+          Device device = {});
   static std::shared_ptr<Storage> allocate(size_t bytes);  ///< 64-byte aligned; kDevice if it fails
   static std::shared_ptr<Storage> allocate(size_t bytes, Device device);
   /// The same, filled with zeros; large ones take memory only where they are written.
@@ -69,8 +73,6 @@ class Storage {
     const std::byte* data;
     std::once_flag once;
   };
-  Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner,
-          Device device = {});
   void align();
   [[noreturn]] void reject_host_access() const;
   static std::shared_ptr<Storage> map_zero_pages(size_t bytes, int flags);
@@ -82,9 +84,13 @@ class Storage {
   std::unique_ptr<Unaligned> unaligned_;
 };
 
+struct Array;
+
 /// The content of a cell; each interpreter derives its own.
 struct Content {
   virtual ~Content() = default;
+  /// The content as a concrete value; null if it is none.
+  virtual const Array* concrete() const { return nullptr; }
 };
 
 /// A concrete value: a strided window on storage. Strides and offset count elements.
@@ -95,6 +101,7 @@ struct Array : Content {
   int64_t offset = 0;
   std::shared_ptr<Storage> storage;
 
+  const Array* concrete() const override { return this; }
   static Array empty(DType dtype, Dims shape);  ///< contiguous, uninitialized
   static Array empty(DType dtype, Dims shape, Device device);
   static Array zeros(DType dtype, Dims shape);
@@ -145,6 +152,8 @@ class Tensor {
   Tensor() = default;  ///< undefined: an absent optional operand
   explicit Tensor(Array array);
   Tensor(TensorType type, std::shared_ptr<const Content> content);
+  /// The same with a type that several tensors share.
+  Tensor(std::shared_ptr<const TensorType> type, std::shared_ptr<const Content> content);
   /// 0-D tensors that promote weakly, from a number.
   static Tensor number(double value);
   static Tensor number(int64_t value);
@@ -163,7 +172,9 @@ class Tensor {
   const std::shared_ptr<const Content>& content() const;
   /// The concrete value; throws kUsage if the tensor is traced.
   const Array& array() const;
-  bool is_concrete() const;
+  bool is_concrete() const { return concrete() != nullptr; }
+  /// The concrete value; null if the tensor is traced.
+  const Array* concrete() const { return content() ? content()->concrete() : nullptr; }
 
   /// The tape's record of how this value came about (autograd/); null if there is none.
   const std::shared_ptr<Content>& record() const;

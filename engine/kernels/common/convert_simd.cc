@@ -61,22 +61,25 @@ void to_bfloat(const uint32_t* source, uint16_t* target, int64_t n) {
   }
 }
 
-/// Blocks whose elements all fit 32 bits go through conversions to int32, others one by one.
+/// Elements that all fit 32 bits go through conversions to int32, others one by one.
+template <class To>
+HWY_INLINE void to_integer_block(const float* x, To* y, int64_t count) {
+  int fits = 1;
+  for (int64_t i = 0; i < count; ++i) fits &= (x[i] >= -0x1p31f) & (x[i] < 0x1p31f);
+  if (fits) {
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<To>(static_cast<int32_t>(x[i]));
+  } else {
+    for (int64_t i = 0; i < count; ++i) y[i] = to_integer<To>(x[i]);
+  }
+}
+
 template <class To>
 void to_integers(const float* source, To* target, int64_t n) {
-  constexpr int64_t kBlock = 64;
-  for (int64_t first = 0; first < n; first += kBlock) {
-    const int64_t count = n - first < kBlock ? n - first : kBlock;
-    const float* const x = source + first;
-    To* const y = target + first;
-    int fits = 1;
-    for (int64_t i = 0; i < count; ++i) fits &= (x[i] >= -0x1p31f) & (x[i] < 0x1p31f);
-    if (fits) {
-      for (int64_t i = 0; i < count; ++i) y[i] = static_cast<To>(static_cast<int32_t>(x[i]));
-    } else {
-      for (int64_t i = 0; i < count; ++i) y[i] = to_integer<To>(x[i]);
-    }
-  }
+  constexpr int64_t kBlock = 128;  // a constant, so that the loops have no ends of their own
+  int64_t first = 0;
+  for (; first + kBlock <= n; first += kBlock)
+    to_integer_block(source + first, target + first, kBlock);
+  to_integer_block(source + first, target + first, n - first);
 }
 void to_bools(const float* source, uint8_t* target, int64_t n) {
   for (int64_t i = 0; i < n; ++i) target[i] = source[i] != 0.0f ? 1 : 0;

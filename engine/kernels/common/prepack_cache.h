@@ -42,7 +42,7 @@ class PrepackCache {
   };
   std::mutex mutex_;
   std::map<const void*, std::vector<Entry>> table_;
-  ArrayPool pool_;
+  ArrayPool pool_{ArrayPool::Writers::kAll};
 };
 
 }  // namespace paddle::cpu

@@ -48,23 +48,27 @@ void write_element(double value, void* vector, DType dtype, int64_t i) {
 
 constexpr int64_t kRun = 1024;
 
-/// Calls `f(values, offset, n)` with a channel's elements in C, run by run.
+/// Calls `f(values, offset, n)` with a plane's elements in C, run by run.
 template <class C, class T, class F>
-void for_each_run(const T* x, const Channels& s, int64_t channel, F f) {
-  alignas(64) C buffer[kRun];
-  const ConvertFn load = convert_fn(dtype_of<T>(), dtype_of<C>());
-  for (int64_t o = 0; o < s.outer; ++o) {
-    const int64_t start = (o * s.channels + channel) * s.inner;
-    if constexpr (std::is_same_v<C, T>) {
-      f(x + start, start, s.inner);
-    } else {
-      for (int64_t i = 0; i < s.inner; i += kRun) {
-        const int64_t n = std::min(kRun, s.inner - i);
-        load(x + start + i, 1, buffer, n);
-        f(buffer, start + i, n);
-      }
+void for_plane(const T* x, const Channels& s, int64_t plane, F f) {
+  const int64_t start = plane * s.inner;
+  if constexpr (std::is_same_v<C, T>) {
+    f(x + start, start, s.inner);
+  } else {
+    alignas(64) C buffer[kRun];
+    const ConvertFn load = convert_fn(dtype_of<T>(), dtype_of<C>());
+    for (int64_t i = 0; i < s.inner; i += kRun) {
+      const int64_t n = std::min(kRun, s.inner - i);
+      load(x + start + i, 1, buffer, n);
+      f(buffer, start + i, n);
     }
   }
+}
+
+/// The same with all elements of a channel.
+template <class C, class T, class F>
+void for_each_run(const T* x, const Channels& s, int64_t channel, F f) {
+  for (int64_t o = 0; o < s.outer; ++o) for_plane<C>(x, s, o * s.channels + channel, f);
 }
 
 /// The same with a second tensor: `f(a, b, offset, n)`.
@@ -86,6 +90,7 @@ void for_each_run_pair(const T* a, const T* b, const Channels& s, int64_t channe
 /// `out`.
 template <class C, class T, class F>
 void write_run(T* out, int64_t offset, int64_t n, F work) {
+  if constexpr (std::is_same_v<C, T>) return work(0, out + offset, n);
   alignas(64) C buffer[kRun];
   const ConvertFn store = convert_fn(dtype_of<C>(), dtype_of<T>());
   for (int64_t i = 0; i < n; i += kRun) {
@@ -97,6 +102,9 @@ void write_run(T* out, int64_t offset, int64_t n, F work) {
 
 int64_t channel_grain(const Channels& s) {
   return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.count()));
+}
+int64_t plane_grain(const Channels& s) {
+  return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, s.inner));
 }
 
 // --- channels last ---
@@ -341,6 +349,20 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
           return;
         }
         const RowLoops<C>& loops = row_loops<C>();
+        if (!types.batch && kWithOutput) {  // in the order of memory: no channel is summed
+          for (int64_t c = 0; c < s.channels; ++c) types.finish_channel(v, c, 0, 0);
+          parallel_for(s.outer * s.channels, plane_grain(s), [&](int64_t first, int64_t last) {
+            for (int64_t plane = first; plane < last; ++plane) {
+              const int64_t c = plane % s.channels;
+              for_plane<C>(x, s, plane, [&](const C* values, int64_t offset, int64_t n) {
+                write_run<C>(out, offset, n, [&](int64_t i, C* to, int64_t count) {
+                  loops.affine(values + i, to, count, v.mean[c], v.scale[c], v.shift[c]);
+                });
+              });
+            }
+          });
+          return;
+        }
         parallel_for(s.channels, grain, [&](int64_t first, int64_t last) {
           for (int64_t c = first; c < last; ++c) {
             const auto [center, variance] =

@@ -22,6 +22,33 @@ size_t super_bytes(const UnpackedFormat& format) {
 
 void put(std::byte* to, uint16_t value) { std::memcpy(to, &value, sizeof value); }
 
+using FourWords = uint32_t __attribute__((vector_size(16)));
+
+/// Words of 4 bytes of 16 rows, `row_bytes` each, so that equal words of all rows are neighbors.
+void transpose_words(const uint8_t* rows, int64_t row_bytes, std::byte* out) {
+  const auto load = [&](int64_t row, int64_t word) {
+    FourWords four;
+    std::memcpy(&four, rows + row * row_bytes + 4 * word, sizeof four);
+    return four;
+  };
+  const auto store = [&](FourWords four, int64_t word, int64_t row) {
+    std::memcpy(out + (word * kPanelColumns + row) * 4, &four, sizeof four);
+  };
+  for (int64_t word = 0; word < row_bytes / 4; word += 4)
+    for (int64_t row = 0; row < kPanelColumns; row += 4) {
+      const FourWords a = load(row, word), b = load(row + 1, word), c = load(row + 2, word),
+                      d = load(row + 3, word);
+      const FourWords low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                      low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+      const FourWords high = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+                      high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      store(__builtin_shufflevector(low, low2, 0, 1, 4, 5), word, row);
+      store(__builtin_shufflevector(low, low2, 2, 3, 6, 7), word + 1, row);
+      store(__builtin_shufflevector(high, high2, 0, 1, 4, 5), word + 2, row);
+      store(__builtin_shufflevector(high, high2, 2, 3, 6, 7), word + 3, row);
+    }
+}
+
 /// One group of integers: 16 rows, of which `valid` are there.
 void pack_group(const PanelLayout& layout, const std::byte* rows, int64_t row_bytes, int64_t valid,
                 std::byte* out) {
@@ -29,6 +56,8 @@ void pack_group(const PanelLayout& layout, const std::byte* rows, int64_t row_by
   const PackedFormat& blocks = *find_packed_format(format.name);
   const int64_t units_of_block = blocks.values / kUnit;
   const PanelScales scales = format.scales;
+  const int64_t word_bytes = kUnit * format.bits() / 8;
+  alignas(16) uint8_t words[kPanelColumns * kUnit];
   for (int64_t u = 0; u < layout.units(); ++u) {
     const bool begins = super_bytes(format) > 0 && u % kUnitsOfSuper == 0;
     std::byte* const super = out;
@@ -53,15 +82,14 @@ void pack_group(const PanelLayout& layout, const std::byte* rows, int64_t row_by
         out[16 + c] =
             static_cast<std::byte>(scales == PanelScales::kSuper ? unit.minimum : unit.scales[1]);
       }
-      const uint8_t* const q = unit.quants;
-      if (format.bits() == 8) {
-        for (int64_t g = 0; g < 8; ++g) std::memcpy(quants + (g * 16 + c) * 4, q + g * 4, 4);
-      } else {
-        uint8_t pairs[16];
-        for (int64_t i = 0; i < 16; ++i) pairs[i] = static_cast<uint8_t>(q[i] | q[16 + i] << 4);
-        for (int64_t g = 0; g < 4; ++g) std::memcpy(quants + (g * 16 + c) * 4, pairs + g * 4, 4);
-      }
+      uint8_t* const to = words + c * word_bytes;
+      if (format.bits() == 8)
+        std::memcpy(to, unit.quants, 32);
+      else
+        for (int64_t i = 0; i < 16; ++i)
+          to[i] = static_cast<uint8_t>(unit.quants[i] | unit.quants[16 + i] << 4);
     }
+    transpose_words(words, word_bytes, quants);
     out = quants + kPanelColumns * kUnit * format.bits() / 8;
   }
 }

@@ -211,8 +211,59 @@ HWY_INLINE double fold_run(const T* x, int64_t n) {
   return total;
 }
 
+#if HWY_TARGET != HWY_SCALAR
+HWY_INLINE void add_widened(Vec<float> v, Vec<double>& low, Vec<double>& high) {
+  const D64 d;
+  const Narrow<float> half;
+  low = hn::Add(low, hn::PromoteTo(d, hn::LowerHalf(half, v)));
+  high = hn::Add(high, hn::PromoteTo(d, hn::UpperHalf(half, v)));
+}
+
+/// Adds n floats in groups of four vectors, the last group filled up with zeros: widening each
+/// vector takes most of the time otherwise. A sum that is not finite as floats is
+/// computed again in double.
+HWY_INLINE void add_groups(const float* x, int64_t n, Vec<double>& low, Vec<double>& high) {
+  const D64 d;
+  const Tag<float> ds;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(ds)), group = 4 * lanes;
+  const Vec<double> first_low = low, first_high = high;
+  const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(ds, x + i); };
+  const auto some = [&](int64_t i) HWY_ATTR {
+    if (i + lanes <= n) return hn::LoadU(ds, x + i);
+    if (i >= n) return hn::Zero(ds);
+    return hn::MaskedLoad(hn::FirstN(ds, static_cast<size_t>(n - i)), ds, x + i);
+  };
+  int64_t i = 0;
+  for (; i + group <= n; i += group)
+    add_widened(
+        hn::Add(hn::Add(at(i), at(i + lanes)), hn::Add(at(i + 2 * lanes), at(i + 3 * lanes))), low,
+        high);
+  if (i < n)
+    add_widened(hn::Add(hn::Add(some(i), some(i + lanes)),
+                        hn::Add(some(i + 2 * lanes), some(i + 3 * lanes))),
+                low, high);
+  if (hn::AllTrue(d, hn::IsFinite(hn::Add(low, high)))) return;
+  low = first_low;
+  high = first_high;
+  for (int64_t k = 0; k < n; k += lanes) add_widened(some(k), low, high);
+}
+#endif
+
+/// Unlike the sum of an operation, whose bits compiled groups repeat, in groups of floats.
 template <class T>
 double row_sum(const T* x, int64_t n) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (std::is_same_v<T, float>) {
+    Vec<double> low = hn::Zero(D64()), high = low;
+    add_groups(x, n, low, high);
+    const D64 d;
+    HWY_ALIGN double lanes[hn::MaxLanes(D64())];
+    hn::Store(hn::Add(low, high), d, lanes);
+    for (size_t half = hn::Lanes(d) / 2; half > 0; half /= 2)
+      for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+    return lanes[0];
+  }
+#endif
   return fold_run<SumOf>(x, n);
 }
 

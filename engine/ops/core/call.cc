@@ -1,6 +1,7 @@
 #include "ops/core/call.h"
 
 #include <algorithm>
+#include <array>
 
 #include "ops/core/operand_types.h"
 #include "ops/core/row_sparse.h"
@@ -148,6 +149,8 @@ Inferred infer_results(const Op& op, const Attrs& attrs, const Tensors& operands
 }
 
 Tensors call(const Op& op, Tensors operands, Attrs attrs) {
+  Interpreter& interpreter = current_interpreter();
+  if (Tensors results; interpreter.apply_known(op, operands, attrs, results)) return results;
   const OperandMap map(op, attrs);
   ensure(operands.size() == map.flat_count(), op.name(), ": ", operands.size(),
          " operands given, expected ", map.flat_count());
@@ -160,9 +163,10 @@ Tensors call(const Op& op, Tensors operands, Attrs attrs) {
   check_present(op, map, operands);
   promote_operands(op, map, operands);
   settle_weak(operands);
+  if (Tensors results; interpreter.apply_known(op, operands, attrs, results)) return results;
   const Inferred inferred = infer_results(op, attrs, operands);
   Tensors results =
-      current_interpreter().apply({op, operands, attrs, inferred.results, inferred.constraints});
+      interpreter.apply({op, operands, attrs, inferred.results, inferred.constraints});
   if (op.def->view && op.def->write && !results.empty() && !results[0].is_same_cell(operands[0]))
     link_view(op, attrs, operands[0], results[0]);
   return results;
@@ -400,11 +404,94 @@ bool is_none(const Argument& value) {
   return v && v->is_none();
 }
 
+/// The place of a declared parameter that callers may give; none for other names.
+std::optional<size_t> declared_place(const Op& op, const std::string& name) {
+  for (size_t i = 0; i < op.params().size(); ++i) {
+    const ParamDef& p = op.params()[i];
+    const auto index = static_cast<size_t>(p.index);
+    if (name == (p.is_operand ? op.operands()[index].name : op.attrs()[index].name)) return i;
+  }
+  return std::nullopt;
+}
+
+/// Binds most calls that are right, and does nothing for others: `bind_form` gives the same for
+/// the former and says what is wrong with the latter, but eager programs bind at every call.
+bool bind_at_once(const Op& op, const std::vector<Argument>& positional,
+                  const std::vector<std::pair<std::string, Argument>>& named, Bound& bound) {
+  constexpr size_t kMaxParameters = 24;
+  std::array<const Argument*, kMaxParameters> given{};
+  if (op.params().size() > kMaxParameters || op.operands().size() > kMaxParameters) return false;
+  if (positional.size() > op.params().size()) return false;
+  for (size_t i = 0; i < positional.size(); ++i) given[i] = &positional[i];
+  for (const auto& [name, value] : named) {
+    const auto place = declared_place(op, name);
+    if (!place || given[*place]) return false;
+    given[*place] = &value;
+  }
+  std::array<const Argument*, kMaxParameters> operands{};
+  for (size_t i = 0; i < op.params().size(); ++i) {
+    const ParamDef& p = op.params()[i];
+    const auto index = static_cast<size_t>(p.index);
+    if (p.is_operand) {
+      const OperandDef& def = op.operands()[index];
+      const bool absent = !given[i] || is_none(*given[i]);
+      if (absent ? !(def.optional || def.hidden) : def.hidden) return false;
+      operands[index] = absent ? nullptr : given[i];
+    } else {
+      const AttrDef& def = op.attrs()[index];
+      if (given[i] ? def.hidden || !std::holds_alternative<AttrValue>(*given[i]) : def.required)
+        return false;
+    }
+  }
+  for (size_t d = 0; d < op.operands().size(); ++d) {
+    const Argument* const value = operands[d];
+    const bool list = op.operands()[d].kind == OperandKind::kList;
+    if (value &&
+        (list ? !std::holds_alternative<Tensors>(*value) : std::holds_alternative<Tensors>(*value)))
+      return false;
+    if (const auto* v = value ? std::get_if<AttrValue>(value) : nullptr)
+      if (!(v->is_bool() || v->is_float() || (v->is_int() && v->as_dim().is_constant())))
+        return false;
+  }
+  bound.op = &op;
+  bound.attrs = default_attrs(op);
+  for (size_t i = 0; i < op.params().size(); ++i) {
+    const ParamDef& p = op.params()[i];
+    const auto index = static_cast<size_t>(p.index);
+    if (p.is_operand || !given[i]) continue;
+    bound.attrs[index] =
+        convert_attr(op.attrs()[index], std::get<AttrValue>(*given[i]), str(op.name(), ": "));
+  }
+  bound.operands.reserve(op.operands().size());
+  for (size_t d = 0; d < op.operands().size(); ++d) {
+    const Argument* const value = operands[d];
+    if (op.operands()[d].kind == OperandKind::kList) {
+      const Tensors none;
+      const Tensors& list = value ? std::get<Tensors>(*value) : none;
+      bound.attrs.list_sizes.push_back(static_cast<int32_t>(list.size()));
+      bound.operands.insert(bound.operands.end(), list.begin(), list.end());
+    } else if (!value) {
+      bound.operands.emplace_back();
+    } else if (const auto* t = std::get_if<Tensor>(value)) {
+      bound.operands.push_back(*t);
+    } else {
+      bound.operands.push_back(number_operand(std::get<AttrValue>(*value), ""));
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Bound bind_arguments(const Op& op, std::vector<Argument> positional,
                      std::vector<std::pair<std::string, Argument>> named) {
-  if (*op.def->overloads == 0) return bind_form(op, std::move(positional), std::move(named));
+  const bool overloaded = *op.def->overloads != 0;
+  try {
+    if (Bound bound; bind_at_once(op, positional, named, bound)) return bound;
+  } catch (const Error&) {
+    if (!overloaded) throw;  // else the arguments may be those of an overload
+  }
+  if (!overloaded) return bind_form(op, std::move(positional), std::move(named));
   std::vector<const Op*> forms = {&op};
   for (const std::string& name : split(op.def->overloads, '|')) forms.push_back(&get_op(name));
   const auto takes = [](const Op& form, const std::string& given) {
@@ -442,11 +529,22 @@ RandomScope::RandomScope(Tensor seed_and_step)
   current_random = this;
 }
 
+RandomScope::RandomScope(uint64_t seed, uint64_t step)
+    : seed_(seed), step_(step), makes_state_(true), previous_(current_random) {
+  current_random = this;
+}
+
 RandomScope::~RandomScope() { current_random = previous_; }
 
 const Tensor& RandomScope::state() {
   if (!current_random) fail(ErrorCode::kUsage, "a random operation needs a seed here");
-  return current_random->state_;
+  RandomScope& scope = *current_random;
+  if (!scope.state_.defined()) {
+    // Code that is evaluated more than once opens a scope without state.
+    if (!scope.makes_state_) fail(ErrorCode::kUsage, "a random operation cannot be called here");
+    scope.state_ = Tensor(Array::from<uint64_t>({scope.seed_, scope.step_}, {2}));
+  }
+  return scope.state_;
 }
 
 int64_t RandomScope::next_stream() { return current_random->streams_++; }

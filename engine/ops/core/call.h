@@ -57,7 +57,10 @@ Attrs default_attrs(const Op& op);
 /// counted in the order of calls. Thread-local; nests.
 class RandomScope {
  public:
+  /// An undefined tensor: random operations are errors.
   explicit RandomScope(Tensor seed_and_step);
+  /// The same, with a tensor that is made when an operation first needs it.
+  RandomScope(uint64_t seed, uint64_t step);
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
   RandomScope& operator=(const RandomScope&) = delete;
@@ -66,6 +69,8 @@ class RandomScope {
 
  private:
   Tensor state_;
+  uint64_t seed_ = 0, step_ = 0;
+  bool makes_state_ = false;
   int64_t streams_ = 0;
   RandomScope* previous_;
 };

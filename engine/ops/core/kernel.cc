@@ -1,7 +1,10 @@
 #include "ops/core/kernel.h"
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <map>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -30,6 +33,29 @@ std::span<const Entry> entries_of(const Op& op, Device device) {
   return it == table->second.end() ? std::span<const Entry>() : it->second;
 }
 
+/// The kernels of `add_kernels`. Never changed once published, so that readers need no lock.
+struct AddedKernels {
+  struct Item {
+    AddedKernel kernel;
+    std::string backend;
+    int16_t device_kind;
+  };
+  std::map<std::string, std::vector<Item>, std::less<>> by_op;
+};
+
+/// Null as long as nothing was added.
+std::atomic<const AddedKernels*>& added_kernels() {
+  static std::atomic<const AddedKernels*> current = nullptr;
+  return current;
+}
+
+std::span<const AddedKernels::Item> added_of(const Op& op) {
+  const AddedKernels* const all = added_kernels().load(std::memory_order_acquire);
+  if (!all) return {};
+  const auto it = all->by_op.find(op.name());
+  return it == all->by_op.end() ? std::span<const AddedKernels::Item>() : it->second;
+}
+
 /// The backend that BackendScope asks for; empty for none.
 std::string& wanted_backend() {
   thread_local std::string name;
@@ -42,6 +68,8 @@ BackendScope::BackendScope(std::string backend)
     : before_(std::exchange(wanted_backend(), std::move(backend))) {}
 BackendScope::~BackendScope() { wanted_backend() = before_; }
 
+bool backend_is_wanted() { return !wanted_backend().empty(); }
+
 void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare) {
   const Backend* const owner = find_backend(backend);
   ensure(owner != nullptr, "kernel of ", op, ": unknown backend '", backend, "'");
@@ -49,9 +77,39 @@ void register_kernel(std::string_view op, std::string_view backend, PrepareFn pr
   entries.insert(entries.begin(), Entry{std::string(backend), prepare});
 }
 
+void add_kernels(std::span<const AddedKernel> added) {
+  static std::mutex mutex;
+  static std::deque<AddedKernels> snapshots;  // all of them, since a reader may have one
+  const std::lock_guard lock(mutex);
+  const AddedKernels* const before = added_kernels().load(std::memory_order_acquire);
+  AddedKernels next = before ? *before : AddedKernels();
+  for (const AddedKernel& kernel : added) {
+    const Op* const op = find_op(kernel.op);
+    if (!op) fail(ErrorCode::kUsage, "a kernel of the unknown operation '", kernel.op, "'");
+    const Backend* const owner = find_backend(kernel.backend);
+    if (!owner)
+      fail(ErrorCode::kUsage, "kernel of ", kernel.op, ": unknown backend '", kernel.backend, "'");
+    auto& items = next.by_op[std::string(op->name())];
+    items.insert(items.begin(), {kernel, std::string(kernel.backend), owner->device_kind});
+  }
+  snapshots.push_back(std::move(next));
+  added_kernels().store(&snapshots.back(), std::memory_order_release);
+  advance_registry_epoch();
+}
+
 namespace {
 
+/// The first of the added kernels that does not decline; `backend` is empty for any.
+std::unique_ptr<Kernel> prepare_added(const KernelRequest& request, const std::string& backend) {
+  for (const AddedKernels::Item& item : added_of(request.op))
+    if (item.device_kind == request.target.device.kind &&
+        (backend.empty() || item.backend == backend))
+      if (auto kernel = item.kernel.prepare(request, item.kernel.context)) return kernel;
+  return nullptr;
+}
+
 std::unique_ptr<Kernel> prepare_first(const KernelRequest& request) {
+  if (auto kernel = prepare_added(request, wanted_backend())) return kernel;
   const std::span<const Entry> entries = entries_of(request.op, request.target.device);
   std::string wanted = wanted_backend();
   if (wanted.empty() && request.target.choices && entries.size() > 1) {
@@ -88,6 +146,7 @@ std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request) {
 
 std::vector<std::string> kernel_backends(const Op& op) {
   std::vector<std::string> names;
+  for (const AddedKernels::Item& item : added_of(op)) names.push_back(item.backend);
   for (const auto& [kind, table] : kernels())
     for (const Entry& entry : entries_of(op, {kind, 0})) names.push_back(entry.backend);
   return names;
@@ -95,6 +154,9 @@ std::vector<std::string> kernel_backends(const Op& op) {
 
 bool has_kernel(const Op& op, const Target& target) {
   return !entries_of(op, target.device).empty() ||
+         std::ranges::any_of(
+             added_of(op),
+             [&](const auto& item) { return item.device_kind == target.device.kind; }) ||
          std::ranges::any_of(backends_of(target.device), [&](const Backend* backend) {
            return backend->has_kernel && backend->has_kernel(op);
          });

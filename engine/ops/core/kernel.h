@@ -104,6 +104,18 @@ inline std::unique_ptr<Kernel> nothing_to_do() {
 
 /// Registers a kernel of a backend (ops/core/backend.h); the one registered last is asked first.
 void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare);
+
+/// A kernel that is added to a running program. It lives to the end of the process.
+struct AddedKernel {
+  std::string_view op;
+  std::string_view backend;  ///< registered; its device is that of the kernel
+  std::unique_ptr<Kernel> (*prepare)(const KernelRequest& request, const void* context);
+  const void* context = nullptr;
+};
+/// Adds kernels while other threads prepare some: all of them, or none if an operation or a backend
+/// is unknown (kUsage). They are asked before others.
+void add_kernels(std::span<const AddedKernel> added);
+
 /// Prepares the first kernel of the target that does not decline; null if there is none.
 std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request);
 /// While active, kernels prepared on this thread come from `backend` wherever it can compute them,
@@ -118,6 +130,8 @@ class BackendScope {
  private:
   std::string before_;
 };
+/// True if a BackendScope is active on this thread.
+bool backend_is_wanted();
 /// Names of the backends that have a kernel for the operation.
 std::vector<std::string> kernel_backends(const Op& op);
 bool has_kernel(const Op& op, const Target& target = {});

@@ -1,6 +1,7 @@
 #include "ops/core/op.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -8,39 +9,82 @@
 namespace paddle {
 namespace {
 
+/// The tables that readers see. Never changed once published, so that readers need no lock.
+struct Snapshot {
+  std::vector<const Op*> order;
+  std::map<std::string, const Op*, std::less<>> by_name;
+  std::vector<Alias> aliases;
+  std::map<std::string, const Provider*, std::less<>> providers;
+};
+
+std::atomic<uint64_t>& epoch() {
+  static std::atomic<uint64_t> value = 0;
+  return value;
+}
+
 class Registry {
  public:
   Registry() {
+    auto first = std::make_unique<Snapshot>();
+    std::deque<Op> ops;
     for (const auto& table : generated::op_tables())
-      for (const OpDef& def : table) add(def);
-    for (const auto& [alias, name] : generated::alias_table()) by_name_[alias] = by_name_.at(name);
+      for (const OpDef& def : table) add(def, ops, *first);
+    for (const Alias& alias : generated::alias_table()) add(alias, *first);
+    publish(std::move(ops), std::move(first));
   }
 
-  const Op& add(const OpDef& def) {
+  void add(std::span<const OpDef> definitions, std::span<const Alias> aliases) {
+    const std::lock_guard lock(mutex_);
+    auto next = std::make_unique<Snapshot>(now());
+    std::deque<Op> ops;
+    for (const OpDef& def : definitions) add(def, ops, *next);
+    for (const Alias& alias : aliases) add(alias, *next);
+    publish(std::move(ops), std::move(next));
+    advance_registry_epoch();
+  }
+
+  const Snapshot& now() const { return *current_.load(std::memory_order_acquire); }
+
+ private:
+  static void add(const OpDef& def, std::deque<Op>& ops, Snapshot& to) {
     if (def.struct_size != sizeof(OpDef))
       fail(ErrorCode::kModel, "operation '", def.name,
            "' was built for another version of the engine");
-    if (by_name_.count(def.name))
+    if (to.by_name.contains(def.name))
       fail(ErrorCode::kUsage, "operation '", def.name, "' is registered twice");
-    Op& op = ops_.emplace_back();
+    if (!def.infer) fail(ErrorCode::kUsage, "operation '", def.name, "' has no inference rule");
+    Op& op = ops.emplace_back();
     op.def = &def;
-    op.id = static_cast<int>(ops_.size()) - 1;
+    op.id = static_cast<int>(to.order.size());
     for (const AttrDef& attr : op.attrs())
       op.defaults.push_back(attr.required ? AttrValue() : AttrValue::parse(attr.default_text));
-    order_.push_back(&op);
-    by_name_[def.name] = &op;
-    return op;
+    to.order.push_back(&op);
+    to.by_name[def.name] = &op;
+    if (!def.provider) return;
+    const auto [it, added] = to.providers.emplace(def.provider->name, def.provider);
+    if (!added && it->second != def.provider)
+      fail(ErrorCode::kUsage, "two plug-ins have the name '", def.provider->name, "'");
   }
-  const Op* find(std::string_view name) const {
-    const auto it = by_name_.find(name);
-    return it == by_name_.end() ? nullptr : it->second;
+  static void add(const Alias& alias, Snapshot& to) {
+    const auto named = to.by_name.find(alias.name);
+    if (named == to.by_name.end())
+      fail(ErrorCode::kUsage, "alias '", alias.alias, "' of the unknown operation '", alias.name,
+           "'");
+    if (!to.by_name.emplace(alias.alias, named->second).second)
+      fail(ErrorCode::kUsage, "alias '", alias.alias, "' is the name of another operation");
+    to.aliases.push_back(alias);
   }
-  std::span<const Op* const> all() const { return order_; }
+  /// Keeps the operations, whose addresses stay, and all snapshots, since a reader may have one.
+  void publish(std::deque<Op> ops, std::unique_ptr<Snapshot> next) {
+    ops_.push_back(std::move(ops));
+    snapshots_.push_back(std::move(next));
+    current_.store(snapshots_.back().get(), std::memory_order_release);
+  }
 
- private:
-  std::deque<Op> ops_;
-  std::vector<const Op*> order_;
-  std::map<std::string, const Op*, std::less<>> by_name_;
+  std::mutex mutex_;
+  std::deque<std::deque<Op>> ops_;
+  std::deque<std::unique_ptr<const Snapshot>> snapshots_;
+  std::atomic<const Snapshot*> current_ = nullptr;
 };
 
 Registry& registry() {
@@ -85,7 +129,11 @@ Layout Layout::of(const Array& array) {
   return {array.dtype, array.shape, array.strides, array.offset, true};
 }
 
-const Op* find_op(std::string_view name) { return registry().find(name); }
+const Op* find_op(std::string_view name) {
+  const Snapshot& ops = registry().now();
+  const auto it = ops.by_name.find(name);
+  return it == ops.by_name.end() ? nullptr : it->second;
+}
 
 const Op& get_op(std::string_view name) {
   if (const Op* op = find_op(name)) return *op;
@@ -93,7 +141,7 @@ const Op& get_op(std::string_view name) {
   fail(ErrorCode::kUsage, "unknown operation '", name, "'", did_you_mean(name, names));
 }
 
-std::span<const Op* const> all_ops() { return registry().all(); }
+std::span<const Op* const> all_ops() { return registry().now().order; }
 
 std::vector<std::string> op_names() {
   std::vector<std::string> names;
@@ -102,5 +150,20 @@ std::vector<std::string> op_names() {
 }
 
 const Op& op_at(int id) { return *all_ops()[static_cast<size_t>(id)]; }
+
+void register_operations(std::span<const OpDef> definitions, std::span<const Alias> aliases) {
+  registry().add(definitions, aliases);
+}
+
+std::vector<Alias> all_aliases() { return registry().now().aliases; }
+
+const Provider* find_provider(std::string_view name) {
+  const Snapshot& ops = registry().now();
+  const auto it = ops.providers.find(name);
+  return it == ops.providers.end() ? nullptr : it->second;
+}
+
+uint64_t registry_epoch() { return epoch().load(std::memory_order_acquire); }
+void advance_registry_epoch() { epoch().fetch_add(1, std::memory_order_acq_rel); }
 
 }  // namespace paddle

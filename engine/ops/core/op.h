@@ -151,6 +151,15 @@ using ViewFn = Layout (*)(const Layout& operand, const Attrs& attrs, const Dims&
 /// The new value of the base after `value` was assigned to its view.
 using WriteFn = Tensor (*)(const Tensor& base, const Tensor& value, const Attrs& attrs);
 
+/// A bit for each DType (ops/core/operand_types.h).
+using DTypeSet = uint32_t;
+
+/// A plug-in that operations come from. It lives to the end of the process.
+struct Provider {
+  std::string name;
+  std::string version;
+};
+
 struct OpDef {
   uint32_t struct_size;
   uint32_t version;  ///< of the semantics; grows when they change
@@ -190,6 +199,10 @@ struct OpDef {
   /// Parameters and states of a layer of this operation, states last.
   const WeightDef* weights;
   uint32_t weight_count;
+  /// The dtypes that each declared operand takes; null if all take the real ones.
+  const DTypeSet* operand_dtypes;
+  const Provider* provider;  ///< null for operations of the engine
+  const void* context;       ///< for the rules of a provider
 };
 
 /// A registered operation. Pointers stay valid for the life of the process.
@@ -214,19 +227,39 @@ struct Op {
 const Op* find_op(std::string_view name);
 /// The same; throws kUsage with a suggestion if there is none.
 const Op& get_op(std::string_view name);
-/// All operations in the order of registration.
+/// All operations in the order of registration. The span stays valid, without those that are
+/// registered later.
 std::span<const Op* const> all_ops();
 std::vector<std::string> op_names();
 /// The operation with index `id` of the generated table, for generated code.
 const Op& op_at(int id);
 
-namespace generated {
-std::vector<std::span<const OpDef>> op_tables();  ///< one per family
 struct Alias {
   const char* alias;
   const char* name;
 };
+/// Adds operations and aliases of them while other threads use the registry. All of them are added
+/// or, if a name is taken or a definition is incomplete, none: kUsage. The definitions live to the
+/// end of the process.
+void register_operations(std::span<const OpDef> definitions, std::span<const Alias> aliases = {});
+/// All aliases, those of registered operations included.
+std::vector<Alias> all_aliases();
+/// The provider of this name whose operations are registered; null if there is none.
+const Provider* find_provider(std::string_view name);
+/// Grows with each registration of operations or kernels after the start. What caches kernels by
+/// operation compares it.
+uint64_t registry_epoch();
+void advance_registry_epoch();
+
+namespace generated {
+std::vector<std::span<const OpDef>> op_tables();  ///< one per family
 std::span<const Alias> alias_table();
+/// The traits of the schema by name, for loaders of schemas.
+struct TraitName {
+  const char* name;
+  Trait trait;
+};
+std::span<const TraitName> trait_table();
 /// A name that callers may use for a declared parameter.
 struct Synonym {
   const char* name;

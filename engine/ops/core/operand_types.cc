@@ -6,20 +6,30 @@
 #include "ops/core/rules.h"
 
 namespace paddle {
+namespace {
+
+constexpr std::pair<DTypeSet, const char*> kDTypeKinds[] = {{dtype_sets::kReal, "real"},
+                                                            {dtype_sets::kBool, "bool"},
+                                                            {dtype_sets::kInteger, "integer"},
+                                                            {dtype_sets::kFloat, "float"},
+                                                            {dtype_sets::kComplex, "complex"}};
+
+}  // namespace
 
 DTypeSet operand_types(const Op& op, size_t declared) {
-  const std::span<const DTypeSet> row = generated::operand_type_row(op.id);
-  return row.empty() ? dtype_sets::kReal : row[declared];
+  return op.def->operand_dtypes ? op.def->operand_dtypes[declared] : dtype_sets::kReal;
+}
+
+DTypeSet dtype_set_of(std::string_view word) {
+  for (const auto& [kind, name] : kDTypeKinds)
+    if (word == name) return kind;
+  const std::optional<DType> dtype = parse_dtype(word);
+  return dtype ? dtype_sets::of(*dtype) : 0;
 }
 
 std::vector<std::string> dtype_set_words(DTypeSet set) {
-  constexpr std::pair<DTypeSet, const char*> kKinds[] = {{dtype_sets::kReal, "real"},
-                                                         {dtype_sets::kBool, "bool"},
-                                                         {dtype_sets::kInteger, "integer"},
-                                                         {dtype_sets::kFloat, "float"},
-                                                         {dtype_sets::kComplex, "complex"}};
   std::vector<std::string> words;
-  for (const auto& [kind, name] : kKinds)
+  for (const auto& [kind, name] : kDTypeKinds)
     if ((set & kind) == kind) {
       words.emplace_back(name);
       set &= ~kind;
@@ -52,14 +62,14 @@ std::string dtype_set_text(DTypeSet set) {
 }
 
 void check_operand_types(const Op& op, const Attrs& attrs, const Tensors& operands) {
-  const std::span<const DTypeSet> row = generated::operand_type_row(op.id);
+  const DTypeSet* const row = op.def->operand_dtypes;
   const auto is_complex_one = [](const Tensor& t) { return t.defined() && is_complex(t.dtype()); };
   if (op.has(kControlFlow)) return;
-  if (row.empty() && std::none_of(operands.begin(), operands.end(), is_complex_one)) return;
+  if (!row && std::none_of(operands.begin(), operands.end(), is_complex_one)) return;
   const OperandMap map(op, attrs);
   for (size_t d = 0; d < op.operands().size(); ++d) {
     if (op.operands()[d].shape_only) continue;
-    const DTypeSet takes = row.empty() ? dtype_sets::kReal : row[d];
+    const DTypeSet takes = row ? row[d] : dtype_sets::kReal;
     for (size_t i = map.begin(d); i < map.end(d); ++i)
       if (operands[i].defined() && !(takes & dtype_sets::of(operands[i].dtype())))
         fail(ErrorCode::kUsage, op.name(), ": '", op.operands()[d].name, "' must be ",

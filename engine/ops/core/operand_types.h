@@ -3,16 +3,14 @@
 // them before inference, so that a rejection names the operation and the operand of the call.
 
 #include <cstdint>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/core/op.h"
 
 namespace paddle {
 
-/// A bit for each DType.
-using DTypeSet = uint32_t;
 static_assert(kDTypeCount <= 32);
 
 namespace dtype_sets {
@@ -28,16 +26,13 @@ inline constexpr DTypeSet kReal = kBool | kInteger | kFloat | of(DType::kString)
 
 /// The dtypes that an operand takes after promotion; kReal where nothing is declared.
 DTypeSet operand_types(const Op& op, size_t declared);
+/// The set of a word of the schema, a kind ("integer") or a dtype ("float32"); 0 for other words.
+DTypeSet dtype_set_of(std::string_view word);
 /// "float" and "complex", or "float32": kinds where the set has all of their dtypes.
 std::vector<std::string> dtype_set_words(DTypeSet set);
 /// "of a floating type", "float32 or float64".
 std::string dtype_set_text(DTypeSet set);
 /// kUsage if an operand is of another type. Operands of which only the shape is read may have any.
 void check_operand_types(const Op& op, const Attrs& attrs, const Tensors& operands);
-
-namespace generated {
-/// By declared operand; empty if the operation declares nothing.
-std::span<const DTypeSet> operand_type_row(int op);
-}  // namespace generated
 
 }  // namespace paddle

@@ -9,12 +9,17 @@
 namespace paddle {
 
 OperandMap::OperandMap(const Op& op, const Attrs& attrs) {
+  flat_count_ = op.operands().size();
+  if (std::ranges::none_of(op.operands(),
+                           [](const OperandDef& o) { return o.kind == OperandKind::kList; }))
+    return;
   size_t at = 0, list = 0;
   for (const OperandDef& operand : op.operands()) {
     starts_.push_back(at);
     at += operand.kind == OperandKind::kList ? static_cast<size_t>(attrs.list_sizes[list++]) : 1;
   }
   starts_.push_back(at);
+  flat_count_ = at;
 }
 
 // --- inference ---

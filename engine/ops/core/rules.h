@@ -16,12 +16,13 @@ namespace paddle {
 class OperandMap {
  public:
   OperandMap(const Op& op, const Attrs& attrs);
-  size_t begin(size_t declared) const { return starts_[declared]; }
-  size_t end(size_t declared) const { return starts_[declared + 1]; }
-  size_t flat_count() const { return starts_.back(); }
+  size_t begin(size_t declared) const { return starts_.empty() ? declared : starts_[declared]; }
+  size_t end(size_t declared) const { return begin(declared + 1); }
+  size_t flat_count() const { return flat_count_; }
 
  private:
-  std::vector<size_t> starts_;
+  std::vector<size_t> starts_;  ///< empty if no operand is a list
+  size_t flat_count_ = 0;
 };
 
 class InferContext {

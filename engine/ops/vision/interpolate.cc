@@ -21,6 +21,9 @@
 namespace paddle::rules {
 namespace {
 
+/// Products of sizes above which weights are checked against the memory first.
+constexpr int64_t kMaxRows = int64_t{1} << 24;
+
 /// Keys' cubic convolution with a = -0.75.
 double cubic(double t) {
   constexpr double a = -0.75;
@@ -73,6 +76,35 @@ std::vector<double> resampling(const std::string& mode, int64_t in, int64_t out,
     }
   }
   return matrix;
+}
+
+/// Resampling along an axis whose results have two neighbors in x each: rows are multiplied and
+/// added, where a product with the matrix would mostly multiply by zero.
+Tensor mix_neighbors(const Tensor& x, int64_t axis, const std::vector<double>& matrix, int64_t in,
+                     int64_t out) {
+  std::vector<int64_t> places[2];
+  std::vector<double> weights[2];
+  for (int64_t o = 0; o < out; ++o) {
+    const double* const row = matrix.data() + o * in;
+    const int64_t first =
+        std::find_if(row, row + in, [](double weight) { return weight != 0; }) - row;
+    const int64_t next = std::min(first + 1, in - 1);
+    places[0].push_back(first);
+    places[1].push_back(next);
+    weights[0].push_back(row[first]);
+    weights[1].push_back(next > first ? row[next] : 0);
+  }
+  Shape shape(static_cast<size_t>(x.ndim() - axis), Dim(1));
+  shape[0] = Dim(out);
+  Tensor sum;
+  for (size_t i = 0; i < 2; ++i) {
+    const Tensor weight =
+        ops::cast(ops::reshape(Tensor(Array::from(weights[i], {out})), shape), x.dtype());
+    const Tensor term =
+        ops::multiply(ops::index_select(x, Tensor(Array::from(places[i], {out})), axis), weight);
+    sum = i == 0 ? term : ops::add(sum, term);
+  }
+  return sum;
 }
 
 /// Resampling whose filter is as wide as the step, so that what a smaller image cannot show is
@@ -190,16 +222,22 @@ Tensor resample(const Tensor& given, const InterpolateAttrs& a) {
     for (size_t i = 0; i < n; ++i) shape[static_cast<size_t>(first) + i] = sizes[i].first;
     return ops::reshape(x, shape);  // without planes there is nothing to resample
   }
-  const bool nearest = a.mode == "nearest";
+  const bool nearest = a.mode == "nearest", linear = a.mode.ends_with("linear") && !a.antialias;
   for (size_t turn = 0; turn < n; ++turn) {
-    // Nearest elements from the last axis on, so that whole rows of a larger image are copied.
-    const size_t i = nearest ? n - 1 - turn : turn;
+    // Rows are taken from the last axis on, so that whole rows of a larger image are copied.
+    const size_t i = nearest || linear ? n - 1 - turn : turn;
     const int64_t axis = first + static_cast<int64_t>(i);
     const Dim in = x.dim(axis);
     const auto& [out, factor] = sizes[i];
     const bool known = in.is_constant() && out.is_constant();
     if (nearest && known)
       x = ops::index_select(x, nearest_places(a, in.value(), out.value(), factor), axis);
+    else if (linear && known && axis + 1 < x.ndim() && out.value() <= kMaxRows / in.value())
+      x = mix_neighbors(
+          x, axis,
+          resampling(a.mode, in.value(), out.value(), step_of(a, in.value(), out.value(), factor),
+                     a.align_corners, a.align_mode),
+          in.value(), out.value());
     else
       x = map_axis(x, axis,
                    known ? resampling_weights(a, in.value(), out.value(), factor)
