@@ -4,7 +4,9 @@
 
 #include "base/files.h"
 #include "formats/onnx/write.h"
-#include "onnx/paddle/import.h"
+#include "onnx/export/export.h"
+#include "onnx/validity/validity.h"
+#include "program/traced_model.h"
 
 namespace paddle::convert {
 
@@ -15,7 +17,12 @@ Summary convert_program(const Options& options, const Printer& printer) {
         ErrorCode::kUsage, options.in,
         ": is converted whole; --map, --dtype, --only, --exclude and --shard-size are for weights");
   if (!file_exists(options.in)) fail(ErrorCode::kUsage, options.in, ": there is no such file");
-  const formats::onnx::Model model = onnx::converted_paddle_program(options.in);
+  const program::TracedModel traced = program::trace_model(options.in, {});
+  onnx::ExportOptions form;
+  form.name = traced.name;
+  const onnx::ExportedModel exported = onnx::export_function(*traced.function, traced.weight, form);
+  onnx::require_valid(exported.model, options.in);
+  const formats::onnx::Model& model = exported.model;
   const Summary result{.output = options.out,
                        .tensors = static_cast<int64_t>(model.graph.initializers.size()),
                        .bytes = formats::onnx::encoded_bytes(model),

@@ -40,7 +40,7 @@ std::map<std::string, std::string> weight_map(const std::string& index) {
   return out;
 }
 
-std::string beside(const std::string& path, const std::string& name) {
+std::string sibling_path(const std::string& path, const std::string& name) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? name : path.substr(0, slash + 1) + name;
 }
@@ -70,13 +70,13 @@ class SafetensorsSource final : public Source {
       const auto said = map.find(name);
       if (said == map.end())
         fail(ErrorCode::kModel, file, ": holds '", name, "', which ", index, " does not name");
-      if (beside(index, said->second) != file)
+      if (sibling_path(index, said->second) != file)
         fail(ErrorCode::kModel, file, ": holds '", name, "', which should be in ", said->second);
       found.insert(name);
     }
     for (const auto& [name, file] : map)
       if (!found.count(name))
-        fail(ErrorCode::kModel, beside(index, file), ": lacks '", name, "', which ", index,
+        fail(ErrorCode::kModel, sibling_path(index, file), ": lacks '", name, "', which ", index,
              " says it holds");
   }
   Array read(size_t index) const override {
@@ -145,8 +145,8 @@ class OnnxSource final : public Source {
 
 class GgufSource final : public Source {
  public:
-  explicit GgufSource(const std::string& path)
-      : reader_(std::make_shared<formats::gguf::Reader>(formats::gguf::Reader::open(path))) {
+  explicit GgufSource(std::shared_ptr<const formats::gguf::Reader> reader)
+      : reader_(std::move(reader)) {
     size_t quantized = 0;
     for (const formats::gguf::TensorInfo& tensor : reader_->tensors()) {
       const std::string type = formats::gguf::type_name(tensor.type);
@@ -167,7 +167,7 @@ class GgufSource final : public Source {
   }
 
  private:
-  std::shared_ptr<formats::gguf::Reader> reader_;
+  std::shared_ptr<const formats::gguf::Reader> reader_;
 };
 
 class PickleSource final : public Source {
@@ -261,7 +261,8 @@ std::unique_ptr<Source> open_as(const std::string& path, Format format) {
     case Format::kOnnx:
       return std::make_unique<OnnxSource>(path);
     case Format::kGguf:
-      return std::make_unique<GgufSource>(path);
+      return gguf_source(
+          std::make_shared<const formats::gguf::Reader>(formats::gguf::Reader::open(path)));
     case Format::kPaddle:
       if (path.ends_with(".pdiparams"))
         return std::make_unique<PaddleParamsSource>(std::vector{path});
@@ -287,8 +288,12 @@ uint64_t StoredTensor::bytes() const {
 
 std::vector<std::string> shard_files(const std::string& index) {
   std::set<std::string> files;
-  for (const auto& [name, file] : weight_map(index)) files.insert(beside(index, file));
+  for (const auto& [name, file] : weight_map(index)) files.insert(sibling_path(index, file));
   return {files.begin(), files.end()};
+}
+
+std::unique_ptr<Source> gguf_source(std::shared_ptr<const formats::gguf::Reader> reader) {
+  return std::make_unique<GgufSource>(std::move(reader));
 }
 
 std::unique_ptr<Source> open_source(const std::string& path, Format format) {

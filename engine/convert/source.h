@@ -46,6 +46,8 @@ class Source {
 
 /// Opens a file or folder. kUsage if it is not there, kModel if it is not what the format says.
 std::unique_ptr<Source> open_source(const std::string& path, Format format);
+/// The tensors of a GGUF file that is open.
+std::unique_ptr<Source> gguf_source(std::shared_ptr<const formats::gguf::Reader> reader);
 
 /// The files that an index of shards names, in their order. kModel.
 std::vector<std::string> shard_files(const std::string& index);

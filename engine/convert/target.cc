@@ -1,5 +1,7 @@
 #include "convert/target.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
@@ -136,8 +138,7 @@ std::vector<std::string> shard_names(const std::string& index, size_t count) {
     stem.resize(stem.size() - std::string_view(".safetensors").size());
   std::vector<std::string> out;
   for (size_t i = 1; i <= count; ++i) {
-    char number[64];
-    std::snprintf(number, sizeof number, "-%05zu-of-%05zu.safetensors", i, count);
+    const std::string number = fmt::format("-{:05}-of-{:05}.safetensors", i, count);
     out.push_back(stem + number);
   }
   return out;

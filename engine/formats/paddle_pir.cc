@@ -1,5 +1,9 @@
 #include "formats/paddle_pir.h"
 
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
 #include <nlohmann/json.hpp>
 
 namespace paddle::formats {
@@ -23,21 +27,52 @@ std::string without_dialect(const std::string& name) {
   return dot == std::string::npos ? name : name.substr(dot + 1);
 }
 
+/// A number that JSON does not have.
+double special_number(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const bool negative = name.starts_with('-');
+  const double size = name.find("inf") == std::string::npos
+                          ? std::numeric_limits<double>::quiet_NaN()
+                          : std::numeric_limits<double>::infinity();
+  return negative ? -size : size;
+}
+
+struct TooManyBlocks {};
+
 class PirReader {
  public:
   PaddleProgram read(const Json& json) {
     program_.is_pir = true;
-    const Json& block = json.at("program").at("regions").at(0).at("blocks").at(0);
-    for (const Json& operation : block.at("ops")) {
-      if (operation.at("#") == "p")
-        parameter(operation);
-      else
-        add(operation);
-    }
+    block(json.at("program").at("regions").at(0), 0);
     return std::move(program_);
   }
 
  private:
+  static constexpr size_t kMaxBlocks = 4096;
+  static constexpr int kMaxDepth = 32;
+
+  /// Reads the only block of a region; returns its index.
+  size_t block(const Json& region, int depth) {
+    const size_t index = program_.blocks.size();
+    if (index == kMaxBlocks || depth > kMaxDepth) throw TooManyBlocks();
+    program_.blocks.emplace_back();
+    const Json& json = region.at("blocks").at(0);
+    if (const auto arguments = json.find("args"); arguments != json.end())
+      for (const Json& argument : *arguments) {
+        const std::string name = value_name(argument.at(argument.contains("%") ? "%" : "#"));
+        if (argument.contains("TT")) program_.variables[name] = variable_of(argument);
+        program_.blocks[index].arguments.push_back(name);
+      }
+    for (const Json& operation : json.at("ops")) {
+      if (operation.at("#") == "p")
+        parameter(operation);
+      else
+        add(operation, index, depth);
+    }
+    return index;
+  }
+
   static std::string value_name(const Json& id) {
     const auto number = id.get<int64_t>();
     return number == 0 ? "" : str("%", number);
@@ -46,6 +81,7 @@ class PirReader {
   static PaddleVariable variable_of(const Json& result) {
     PaddleVariable out;
     const Json& type = result.at("TT");
+    if (without_dialect(type.at("#")) == "t_vec") out.list_size = type.at("D").size();
     if (without_dialect(type.at("#")) != "t_dtensor") return out;
     out.dtype = dtype_of(without_dialect(type.at("D").at(0).at("#")));
     out.shape = type.at("D").at(1).get<Dims>();
@@ -75,6 +111,8 @@ class PirReader {
       for (const Json& each : value) add_values(each, out);
     else if (value.is_object() && value.contains("D"))
       add_values(value.at("D"), out);
+    else if (value.is_object() && value.contains("VD"))
+      out.reals.push_back(special_number(value.at("VD").get<std::string>()));
   }
 
   std::string name_of(const Json& value) const {
@@ -83,12 +121,18 @@ class PirReader {
     return known == names_.end() ? id : known->second;
   }
 
-  void add(const Json& json) {
+  void add(const Json& json, size_t block_index, int depth) {
     PaddleOperation out;
     const auto name = json.at("#").get<std::string>();
     out.type = (name.starts_with("0.") ? "builtin." : "") + without_dialect(name);
     for (const Json& attribute : json.at("A"))
       add_values(attribute.at("AT"), out.attributes[attribute.at("N").get<std::string>()]);
+    if (const auto stack = out.attributes.find("op_callstack"); stack != out.attributes.end()) {
+      out.source = python_line(stack->second.texts);
+      out.attributes.erase(stack);
+    }
+    if (const auto regions = json.find("regions"); regions != json.end())
+      for (const Json& region : *regions) out.blocks.push_back(block(region, depth + 1));
     for (const Json& operand : json.at("I")) out.inputs.push_back({"", {name_of(operand)}});
     const auto text = out.attributes.find("name");
     for (const Json& result : json.at("O")) {
@@ -100,7 +144,7 @@ class PirReader {
       program_.variables[made] = variable_of(result);
       out.outputs.push_back({"", {made}});
     }
-    program_.operations.push_back(std::move(out));
+    program_.blocks[block_index].operations.push_back(std::move(out));
   }
 
   PaddleProgram program_;
@@ -115,6 +159,8 @@ PaddleProgram read_pir(const std::string& text, const std::string& path) {
     if (json.is_discarded() || json.at("base_code").at("magic") != "pir")
       fail(ErrorCode::kModel, path, ": is not a program of PaddlePaddle");
     return PirReader().read(json);
+  } catch (const TooManyBlocks&) {
+    fail(ErrorCode::kModel, path, ": has too many blocks, or blocks nested too deeply");
   } catch (const nlohmann::json::exception&) {
     fail(ErrorCode::kModel, path, ": is not a program of PaddlePaddle");
   }

@@ -13,6 +13,7 @@ namespace paddle::formats {
 namespace {
 
 constexpr uint64_t kMaxProgramBytes = uint64_t{256} << 20;
+constexpr size_t kMaxBlocks = 4096;
 
 using Field = ProtobufReader::Field;
 
@@ -22,15 +23,21 @@ class ProgramReader {
   ProgramReader(const std::string& path, std::string_view text) : path_(path), text_(text) {}
 
   PaddleProgram read() {
-    bool outermost = true;  // further blocks are bodies of control flow
     each(text_, [&](const Field& block) {
-      if (block.number != 1 || !std::exchange(outermost, false)) return;
+      if (block.number == 4)
+        each(block.bytes, [&](const Field& field) {
+          if (field.number == 1) program_.version = static_cast<int64_t>(field.integer);
+        });
+      if (block.number != 1) return;
+      if (program_.blocks.size() == kMaxBlocks)
+        fail(ErrorCode::kModel, path_, ": has more than ", kMaxBlocks, " blocks");
+      program_.blocks.emplace_back();
       each(block.bytes, [&](const Field& field) {
         if (field.number == 3) variable(field.bytes);
         if (field.number == 4) operation(field.bytes);
       });
     });
-    if (program_.operations.empty())
+    if (program_.blocks.empty() || program_.blocks[0].operations.empty())
       fail(ErrorCode::kModel, path_, ": is not a program of PaddlePaddle");
     return std::move(program_);
   }
@@ -63,7 +70,7 @@ class ProgramReader {
   }
 
   void variable(std::string_view text) {
-    constexpr uint64_t kDenseTensor = 7;
+    constexpr uint64_t kDenseTensor = 7, kArray = 13;
     std::string name;
     uint64_t type = 0;
     PaddleVariable out;
@@ -88,7 +95,9 @@ class ProgramReader {
     });
     out.is_parameter = out.is_parameter && type == kDenseTensor;
     if (type != kDenseTensor) out.dtype.reset();
-    program_.variables[name] = std::move(out);
+    if (type == kArray) program_.blocks.back().arrays.push_back(name);
+    // Inner blocks may declare a name of an outer block again.
+    program_.variables.try_emplace(name, std::move(out));
   }
 
   void slot(std::string_view text, PaddleOperation::Slots& slots) const {
@@ -158,11 +167,17 @@ class ProgramReader {
         case 21:
           scalar(field.bytes, out);
           break;
+        case 12:  // block_idx
+          operation.blocks.push_back(static_cast<size_t>(field.integer));
+          break;
         default:
           break;
       }
     });
-    operation.attributes[name] = std::move(out);
+    if (name == "op_callstack")
+      operation.source = python_line(out.texts);
+    else
+      operation.attributes[name] = std::move(out);
   }
 
   void operation(std::string_view text) {
@@ -173,7 +188,7 @@ class ProgramReader {
       if (field.number == 3) out.type = field.bytes;
       if (field.number == 4) attribute(field.bytes, out);
     });
-    program_.operations.push_back(std::move(out));
+    program_.blocks.back().operations.push_back(std::move(out));
   }
 
   const std::string& path_;
@@ -182,6 +197,22 @@ class ProgramReader {
 };
 
 }  // namespace
+
+std::string python_line(const std::vector<std::string>& callstack) {
+  std::string own;  // of PaddlePaddle
+  for (auto line = callstack.rbegin(); line != callstack.rend(); ++line) {
+    const size_t file = line->find("File \""), end = line->find("\", line ");
+    if (file == std::string::npos || end == std::string::npos || end < file + 6) continue;
+    const size_t number = end + 8;
+    const size_t last = line->find_first_not_of("0123456789", number);
+    const std::string found =
+        str(line->substr(file + 6, end - file - 6), ":",
+            line->substr(number, last == std::string::npos ? last : last - number));
+    if (found.find("site-packages/paddle/") == std::string::npos) return found;
+    if (own.empty()) own = found;
+  }
+  return own;
+}
 
 std::optional<DType> paddle_dtype(int64_t number) {
   static const std::map<int64_t, DType> kTypes = {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "onnx/graph/graph_format.h"
 #include "onnx/operator_tables.h"
 
 namespace paddle::onnx {
@@ -70,7 +71,7 @@ const std::map<std::string, Table>& tables() {
 /// Null if unknown. Sets `opset` to the version of the domain that was searched.
 const Operator* lookup(const formats::onnx::Node& node, int64_t& opset) {
   const auto table = tables().find(node.domain);
-  if (table == tables().end()) return nullptr;
+  if (table == tables().end()) return added_operator(node);
   auto found = table->second.find(node.op_type);
   if (found == table->second.end()) {
     // com.microsoft also names newer versions of standard operators.
@@ -93,6 +94,8 @@ bool is_known_operator(const formats::onnx::Node& node, int64_t opset) {
 }
 
 bool is_random(const formats::onnx::Node& node) {
+  if (const GraphFormat* format = added_format(node.domain))
+    return format->properties(node).is_random;
   return node.op_type.starts_with("Random") || node.op_type == "Bernoulli" ||
          node.op_type == "Multinomial" || node.op_type == "Dropout";
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "onnx/graph/constant_folding.h"
+#include "onnx/graph/graph_format.h"
 
 namespace paddle::onnx {
 namespace {
@@ -13,10 +14,10 @@ namespace {
 using formats::onnx::Graph;
 using formats::onnx::Node;
 
-/// How a node uses an initializer.
-enum class Use : uint8_t { kWeight, kStatistic, kConfiguration };
+using Use = InputUse;
 
 Use use_of(const Node& node, size_t input) {
+  if (const GraphFormat* format = added_format(node.domain)) return format->use_of(node, input);
   const std::string& type = node.op_type;
   if (type == "BatchNormalization" && input >= 3) return Use::kStatistic;
   // First input of each operator that configures it.
@@ -64,7 +65,13 @@ void to_float64(Graph& graph);
 
 void to_float64(std::vector<Node>& nodes) {
   constexpr int64_t kFloat = 1, kDouble = 11;  // TensorProto.DataType
-  for (Node& node : nodes)
+  for (Node& node : nodes) {
+    if (const GraphFormat* format = added_format(node.domain)) {
+      format->widen(node);
+      for (auto& attribute : node.attributes)
+        for (auto& graph : attribute.graphs) to_float64(*graph);
+      continue;
+    }
     for (auto& attribute : node.attributes) {
       for (auto& tensor : attribute.tensors) to_float64(tensor);
       for (auto& graph : attribute.graphs) to_float64(*graph);
@@ -85,6 +92,7 @@ void to_float64(std::vector<Node>& nodes) {
         attribute.tensors = {data};
       }
     }
+  }
 }
 
 void to_float64(Graph& graph) {

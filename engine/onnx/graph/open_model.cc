@@ -1,7 +1,7 @@
 #include "onnx/graph/open_model.h"
 
 #include "onnx/graph/check_model.h"
-#include "onnx/paddle/import.h"
+#include "onnx/graph/graph_format.h"
 
 namespace paddle::onnx {
 

@@ -7,6 +7,7 @@
 #include "formats/onnx/order.h"
 #include "ir/tracer.h"
 #include "onnx/graph/constant_folding.h"
+#include "onnx/graph/graph_format.h"
 #include "onnx/operator_registry.h"
 #include "ops/core/call.h"
 #include "runtime/execute.h"
@@ -125,7 +126,10 @@ void Partitions::mark_outputs(const Node& node, Scope& scope) {
       is_random(node) || formats::onnx::has_graphs(node) ? Origin::kData : Origin::kConstants;
   for (const std::string& name : node.inputs)
     if (!name.empty()) origin = std::min(origin, find(scope, name).origin);
-  if (node.op_type == "Shape" || node.op_type == "Size") origin = std::max(origin, Origin::kTypes);
+  const GraphFormat* format = added_format(node.domain);
+  const bool reads_types = format ? format->properties(node).reads_types_only
+                                  : node.op_type == "Shape" || node.op_type == "Size";
+  if (reads_types) origin = std::max(origin, Origin::kTypes);
   for (const std::string& name : node.outputs) {
     const auto it = scope.values.find(name);
     if (it == scope.values.end()) continue;

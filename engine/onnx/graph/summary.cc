@@ -5,9 +5,9 @@
 #include <optional>
 #include <set>
 
+#include "onnx/graph/graph_format.h"
 #include "onnx/graph/session.h"
 #include "onnx/operator_registry.h"
-#include "onnx/paddle/import.h"
 
 namespace paddle::onnx {
 namespace {
@@ -17,7 +17,8 @@ using formats::onnx::Node;
 using formats::onnx::ValueType;
 
 std::string type_name(const Node& node) {
-  return printable(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
+  const bool is_own = node.domain.empty() || added_format(node.domain);
+  return printable(is_own ? node.op_type : node.domain + "." + node.op_type);
 }
 
 /// Operator counts, including subgraphs and functions, and unknown operators.
@@ -135,10 +136,13 @@ std::string summarize(const std::string& path, const std::map<std::string, int64
   const Model& model = summary.model;
   std::string out = str(path, "\n");
   if (!model.producer.empty()) out += "producer: " + printable(model.producer) + "\n";
-  out += str("ir version: ", model.ir_version, "\nopset:");
-  for (const auto& [domain, version] : model.opsets)
-    out += str(" ", domain.empty() ? "ai.onnx" : printable(domain), " ", version);
-  out += "\ninputs:\n";
+  if (model.ir_version != 0) {
+    out += str("ir version: ", model.ir_version, "\nopset:");
+    for (const auto& [domain, version] : model.opsets)
+      out += str(" ", domain.empty() ? "ai.onnx" : printable(domain), " ", version);
+    out += "\n";
+  }
+  out += "inputs:\n";
   for (const auto& [name, type] : summary.inputs)
     out += str("  ", printable(name), ": ", printable(type), "\n");
   out += "outputs:\n";
