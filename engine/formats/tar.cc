@@ -88,8 +88,6 @@ std::vector<TarMember> read_tar_index(std::span<const std::byte> content, const 
   const auto damaged = [&](const char* what) {
     fail(ErrorCode::kData, name, ": ", what, " at byte ", at);
   };
-  if (text.starts_with("\x1f\x8b"))
-    fail(ErrorCode::kData, name, ": is compressed by gzip, expected a plain tar archive");
   while (at + kBlock <= text.size()) {
     const std::string_view header = text.substr(at, kBlock);
     if (header.find_first_not_of('\0') == std::string_view::npos) break;  // the end

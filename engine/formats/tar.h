@@ -1,6 +1,6 @@
 #pragma once
-// Tar archives (ustar, GNU long names, pax paths and sizes), without compression: where the members
-// lie. The archive stays mapped, so that members are read at random.
+// Tar archives (ustar, GNU long names, pax paths and sizes): where the members lie, so that a
+// mapped archive is read at random. Libraries for archives read members in order only.
 
 #include <cstdint>
 #include <span>

@@ -21,3 +21,8 @@ put("tone", 0.6 * np.sin(2 * np.pi * 440 * t) + 0.01 * generator.normal(size=t.s
 left = 0.5 * np.sin(2 * np.pi * 300 * t) * np.hanning(t.size)
 put("stereo", np.stack([left, 0.9 * left + 0.001 * generator.normal(size=t.size)], 1), 44100, "PCM_24")
 put("silence", np.concatenate([np.zeros(900), generator.uniform(-1, 1, 100)]), 16000, "PCM_16")
+
+# Compressed forms of a tone, which are not exact: 0.2 seconds, to be compared with the formula.
+t = np.arange(4410) / 22050
+for suffix, subtype in (("ogg", "VORBIS"), ("mp3", "MPEG_LAYER_III")):
+    soundfile.write(os.path.join(folder, f"lossy.{suffix}"), 0.5 * np.sin(2 * np.pi * 440 * t), 22050, subtype=subtype)

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "data/dataset_kind.h"
+#include "formats/compressed/compressed.h"
 #include "formats/csv.h"
 
 namespace paddle::data {
@@ -134,7 +135,7 @@ class DateFormat {
 
 class ArffSource final : public RecordSource {
  public:
-  explicit ArffSource(const std::string& path) : path_(path), file_(MappedFile::open(path)) {
+  explicit ArffSource(const std::string& path) : path_(path), file_(formats::open_data_file(path)) {
     std::string_view text = file_->view();
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     bool in_data = false;

@@ -10,8 +10,8 @@
 #include "base/files.h"
 #include "data/cells.h"
 #include "data/transforms/narrow.h"
-#include "formats/audio.h"
 #include "formats/csv.h"
+#include "formats/sound/sound.h"
 
 namespace paddle::data {
 namespace {
@@ -57,10 +57,8 @@ void store_mask(const CsvField& field, const formats::Image& image, Value& out) 
   }
 }
 
-void store_sound(const CsvField& field, const formats::Sound& sound, Value& out) {
-  if (field.sample_rate != sound.rate)
-    fail(ErrorCode::kData, "the sound has ", sound.rate, " samples a second, expected ",
-         field.sample_rate, " (`sample_rate`); convert the file");
+void store_sound(const CsvField& field, formats::Sound sound, const std::string& name, Value& out) {
+  formats::resample(sound, field.sample_rate, name);
   const int64_t length = std::min(static_cast<int64_t>(sound.samples.size()), field.max_length);
   out.reset(DType::kF32, Dims{length});
   std::copy_n(sound.samples.data(), length, out.data<float>());
@@ -187,7 +185,7 @@ std::string read_file_cell(const CsvField& field, std::string_view cell, bool is
     content = file->bytes();
   }
   if (field.kind == ColumnKind::kAudio) {
-    store_sound(field, formats::decode_sound(content, name), out);
+    store_sound(field, formats::decode_sound(content, name), name, out);
     return {};
   }
   if (field.kind == ColumnKind::kMask) {

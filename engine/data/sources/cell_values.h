@@ -27,8 +27,8 @@ std::string read_file_cell(const CsvField& field, std::string_view cell, bool is
 /// Rejects a cell as `read_file_cell` does, without reading the file: no path, or no file there.
 void check_file_cell(const CsvField& field, std::string_view cell, bool is_content,
                      const SourceLocation& place);
-/// The samples of a sound, at most `max_length`, as the header of its WAV or FLAC file states; 0
-/// where it does not.
+/// The samples of a sound at the field's rate, at most `max_length`, as the header of its file
+/// states; 0 where it does not.
 int64_t sound_length(const CsvField& field, std::string_view cell, bool is_content,
                      const SourceLocation& place);
 /// Labels as 0 and 1. kData for one that the vocabulary lacks.

@@ -9,6 +9,7 @@
 #include "data/dataset_kind.h"
 #include "data/sources/csv_columns.h"
 #include "data/sources/record_source.h"
+#include "formats/compressed/compressed.h"
 #include "formats/csv.h"
 
 namespace paddle::data {
@@ -20,7 +21,7 @@ class CsvSource final : public RecordSource {
  public:
   explicit CsvSource(const CsvFileOptions& options)
       : path_(options.path),
-        file_(MappedFile::open(options.path)),
+        file_(formats::open_data_file(options.path)),
         parser_(file_->view(), options.path, {delimiter_of(options), options.quote}),
         records_(parser_.index()) {
     read_header(options);
@@ -43,7 +44,7 @@ class CsvSource final : public RecordSource {
   static char delimiter_of(const CsvFileOptions& options) {
     if (options.delimiter) return options.delimiter;
     if (options.decimal == ',') return ';';
-    return options.path.ends_with(".tsv") || options.path.ends_with(".tab") ? '\t' : ',';
+    return formats::has_tab_ending(options.path) ? '\t' : ',';
   }
 
   void read_header(const CsvFileOptions& options) {

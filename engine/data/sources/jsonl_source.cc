@@ -4,6 +4,7 @@
 #include "data/dataset_kind.h"
 #include "data/sources/json_cells.h"
 #include "data/sources/record_source.h"
+#include "formats/compressed/compressed.h"
 
 namespace paddle::data {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 class JsonlSource final : public RecordSource {
  public:
   JsonlSource(const std::string& path, const std::vector<std::string>& columns)
-      : path_(path), file_(MappedFile::open(path)) {
+      : path_(path), file_(formats::open_data_file(path)) {
     const std::string_view text = file_->view();
     int64_t line = 1;
     for (size_t at = text.starts_with("\xef\xbb\xbf") ? 3 : 0; at < text.size(); ++line) {

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "data/config/dataset_config.h"
 #include "data/dataset_kind.h"
+#include "formats/compressed/compressed.h"
 
 namespace paddle::data {
 namespace {
@@ -19,7 +20,7 @@ class LinesSource final : public RecordSource {
       names_.push_back(name);
       Column& column = columns_.emplace_back();
       column.path = path;
-      column.file = MappedFile::open(path);
+      column.file = formats::open_data_file(path);
       const std::string_view text = column.file->view();
       for (size_t at = 0; at < text.size();) {
         const size_t end = std::min(text.find('\n', at), text.size());

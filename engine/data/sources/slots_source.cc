@@ -8,6 +8,7 @@
 #include "data/config/dataset_config.h"
 #include "data/dataset_kind.h"
 #include "data/sources/record_source.h"
+#include "formats/compressed/compressed.h"
 #include "formats/csv.h"
 
 namespace paddle::data {
@@ -16,7 +17,7 @@ namespace {
 class SlotsSource final : public RecordSource {
  public:
   SlotsSource(const std::string& path, const std::vector<std::string>& slots)
-      : path_(path), file_(MappedFile::open(path)) {
+      : path_(path), file_(formats::open_data_file(path)) {
     if (slots.empty()) fail(ErrorCode::kConfig, "slots: no slot is named");
     std::set<std::string> seen;
     for (const std::string& slot : slots)

@@ -10,6 +10,7 @@
 #include "data/dataset_kind.h"
 #include "data/sources/json_cells.h"
 #include "data/sources/record_source.h"
+#include "formats/compressed/compressed.h"
 #include "formats/tar.h"
 
 namespace paddle::data {
@@ -18,7 +19,7 @@ namespace {
 class TarSource final : public RecordSource {
  public:
   TarSource(const std::string& path, const std::vector<std::string>& wanted)
-      : path_(path), file_(MappedFile::open(path)) {
+      : path_(path), file_(formats::open_data_file(path)) {
     std::map<std::string, size_t> columns;
     std::string last;
     for (const formats::TarMember& member : formats::read_tar_index(file_->bytes(), path)) {

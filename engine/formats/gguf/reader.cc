@@ -1,5 +1,7 @@
 #include "formats/gguf/reader.h"
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -152,10 +154,8 @@ namespace {
 
 /// "-00002-of-00003", the second of three parts.
 std::string part_suffix(int64_t number, int64_t count) {
-  char text[64];
-  std::snprintf(text, sizeof text, "-%05lld-of-%05lld", static_cast<long long>(number),
-                static_cast<long long>(count));
-  return text;
+  return fmt::format("-{:05}-of-{:05}", static_cast<long long>(number),
+                     static_cast<long long>(count));
 }
 
 }  // namespace
