@@ -1,0 +1,198 @@
+// paddle-plugin build|check|list|info: plug-ins, files that add operations and kernels.
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "commands.h"
+#include "common.h"
+#include "common_options.h"
+#include "common_plugin.h"
+#include "conformance/check.h"
+#include "plugin/plugin.h"
+
+namespace {
+
+using namespace paddle;
+using nlohmann::ordered_json;
+
+std::string padded(std::string text, size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string table_of(const conformance::Report& report) {
+  using conformance::Status;
+  std::string out =
+      str(report.plugin, report.plugin.empty() ? "" : " ", report.version,
+          report.plugin.empty() ? "" : "\n", padded("group", 12), "passed  failed  skipped\n");
+  for (const std::string& group : conformance::groups()) {
+    const size_t passed = report.count(Status::kPassed, group),
+                 failed = report.count(Status::kFailed, group),
+                 skipped = report.count(Status::kSkipped, group);
+    if (passed + failed + skipped == 0) continue;
+    out += padded(group, 12) + padded(std::to_string(passed), 8) +
+           padded(std::to_string(failed), 8) + std::to_string(skipped) + "\n";
+  }
+  for (const conformance::Case& c : report.cases) {
+    if (c.status == Status::kFailed)
+      out += str("\nfailed: ", c.group, " ", c.name, ": ", c.message, "\n  ", c.reproduce, "\n");
+    if (c.status == Status::kSkipped)
+      out += str("\nskipped: ", c.group, " ", c.name, ": ", c.message, "\n");
+  }
+  return out;
+}
+
+ordered_json json_of(const conformance::Report& report) {
+  ordered_json cases = ordered_json::array();
+  for (const conformance::Case& c : report.cases) {
+    ordered_json each = {{"group", c.group},
+                         {"name", c.name},
+                         {"status", text(c.status)},
+                         {"reproduce", c.reproduce}};
+    if (!c.message.empty()) each["message"] = c.message;
+    cases.push_back(std::move(each));
+  }
+  using conformance::Status;
+  return {{"plugin", report.plugin},
+          {"version", report.version},
+          {"sha256", report.sha256},
+          {"passed", report.count(Status::kPassed)},
+          {"failed", report.count(Status::kFailed)},
+          {"skipped", report.count(Status::kSkipped)},
+          {"cases", std::move(cases)}};
+}
+
+int check(const conformance::CheckOptions& options, const std::string& folder, bool json) {
+  const conformance::Report report = conformance::check_plugin(options);
+  cli::print(table_of(report));
+  const std::string as_json =
+      json_of(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (!folder.empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(folder, failed);
+    if (failed) fail(ErrorCode::kDevice, folder, ": ", failed.message());
+    write_file_atomically(join_path(folder, "report.json"), as_json + "\n");
+  }
+  if (json)
+    cli::print(json_of(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+               "\n");
+  return report.count(conformance::Status::kFailed) > 0 ? static_cast<int>(ErrorCode::kDifference)
+                                                        : 0;
+}
+
+ordered_json json_of(const plugin::Info& info) {
+  ordered_json out = {{"name", info.name},
+                      {"version", info.version},
+                      {"kind", info.is_native ? "shared object" : "yaml"},
+                      {"interface", str(info.abi_major, ".", info.abi_minor)},
+                      {"path", info.path}};
+  if (info.is_native) {
+    out["libraries"] = info.needed;
+    out["exports"] = info.exported;
+  } else {
+    out["operations"] = info.operations;
+    out["summary"] = info.summary;
+  }
+  return out;
+}
+
+int show_info(const std::string& file, bool json) {
+  const plugin::Info info = plugin::read_info(file);
+  if (json) {
+    cli::print(json_of(info).dump() + "\n");
+    return 0;
+  }
+  std::string out =
+      str(info.name, " ", info.version, ", ", info.is_native ? "a shared object" : "a YAML file",
+          " for version ", info.abi_major, ".", info.abi_minor, " of the plug-in interface\n");
+  if (!info.summary.empty()) out += info.summary + "\n";
+  if (!info.operations.empty()) out += "operations: " + join(info.operations, ", ") + "\n";
+  if (info.is_native) out += "libraries: " + join(info.needed, ", ") + "\n";
+  if (info.is_native) out += "exports: " + join(info.exported, ", ") + "\n";
+  cli::print(out);
+  return 0;
+}
+
+int list(bool json) {
+  ordered_json all = ordered_json::array();
+  std::string out;
+  for (const plugin::Plugin* loaded : plugin::loaded()) {
+    all.push_back({{"name", loaded->provider.name},
+                   {"version", loaded->provider.version},
+                   {"path", loaded->path},
+                   {"sha256", loaded->sha256},
+                   {"operations", loaded->operations},
+                   {"kernels", loaded->kernels}});
+    out += str(padded(loaded->provider.name, 18), " ", padded(loaded->provider.version, 9), " ",
+               loaded->operations.size(), " operations, ", loaded->kernels.size(), " kernels  ",
+               loaded->path, "\n");
+  }
+  if (json)
+    cli::print(all.dump() + "\n");
+  else
+    cli::print(out.empty() ? "no plug-ins: name files with --plugin or PADDLE_PLUGINS\n" : out);
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  cli::App app{"Builds, checks and describes plug-ins: files that add operations and kernels."};
+  app.require_subcommand(1);
+  cli::PluginBuild building;
+  auto* build_command =
+      app.add_subcommand("build",
+                         "compile a plug-in: a source file, or a folder of them (--debug: without "
+                         "optimization, with symbols)");
+  build_command->add_option("SOURCE", building.source, "a .cc, .cpp or .c file, or a folder")
+      ->required();
+  build_command->add_option("-o,--output", building.output,
+                            "the shared object (default: NAME.so next to the source)");
+  build_command->add_option("--sanitize", building.sanitize, "with this sanitizer: address")
+      ->check(cli::one_of({"address", "undefined"}));
+
+  conformance::CheckOptions checks;
+  std::string folder;
+  bool json = false;
+  auto* check_command = app.add_subcommand(
+      "check", "whether a plug-in loads and its operations compute what their bodies say");
+  check_command->add_option("FILE", checks.path, "a .so or .plugin.yaml file")->required();
+  check_command->add_flag("--quick", checks.quick,
+                          "fewer shapes, and gradients of first order only");
+  check_command->add_option("--group", checks.group,
+                            "only this group: load, operators, gradients, traits, repeat");
+  check_command->add_option("--only", checks.only, "only this case, or those of this operation");
+  check_command->add_option("--seed", checks.seed, "seed of the sizes that are drawn (default: 1)");
+  check_command->add_option("--report", folder, "folder for report.json");
+  check_command
+      ->add_option("--timeout", checks.timeout_seconds,
+                   "processor time that one case may take: 60, 500ms, 1m (default: 60)")
+      ->check(cli::duration(0.001, 1e6));
+
+  auto* list_command = app.add_subcommand("list", "the plug-ins that are loaded");
+  std::string file;
+  auto* info_command =
+      app.add_subcommand("info", "what a file says about itself; nothing of it is run");
+  info_command->add_option("FILE", file, "a .so or .plugin.yaml file")->required();
+  for (auto* command : {check_command, list_command, info_command})
+    command->add_flag("--json", json, "print a JSON object on the last line");
+
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (build_command->parsed()) {
+    building.debug = cli::debug_requested();
+    cli::print_line(cli::build_plugin(building));
+    return 0;
+  }
+  if (check_command->parsed()) return check(checks, folder, json);
+  return list_command->parsed() ? list(json) : show_info(file, json);
+}
+
+}  // namespace
+
+namespace paddle::cli {
+
+int plugin_command(int argc, char** argv) {
+  return run_tool([&] { return ::run(argc, argv); });
+}
+
+}  // namespace paddle::cli

@@ -1,0 +1,29 @@
+#pragma once
+// Calls of an operation that are made from its samples: other sizes, dtypes and values.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "inspect/op_call.h"
+
+namespace paddle::conformance {
+
+struct Call {
+  std::string text;  ///< the arguments, as on a command line
+  bool strided = false;
+};
+
+/// How many calls are made, and the seed of the sizes that are drawn.
+struct Extent {
+  bool quick = false;
+  uint64_t seed = 1;
+};
+
+/// The samples of an operation as they are, and with sizes of 1, 0, odd and random ones, in every
+/// floating dtype that it takes. Equal sizes of a sample stay equal. Some may not fit the
+/// operation.
+std::vector<Call> calls_of(const Op& op, const Extent& extent);
+inspect::NamedCall parse(const Op& op, const Call& call);
+
+}  // namespace paddle::conformance

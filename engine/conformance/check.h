@@ -1,0 +1,46 @@
+#pragma once
+// The checks of `paddle plugin check`: whether a plug-in loads, and whether its operations and
+// kernels compute what their bodies say. Everything of the plug-in runs in child processes, so that
+// one that crashes or never ends is one failed case.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace paddle::conformance {
+
+struct CheckOptions {
+  std::string path;
+  std::string group;  ///< "" for all
+  std::string only;   ///< name of a case, or of an operation; "" for all
+  uint64_t seed = 1;
+  bool quick = false;  ///< fewer shapes, and gradients of first order only
+  double timeout_seconds = 60;
+};
+
+enum class Status : uint8_t { kPassed, kFailed, kSkipped };
+const char* text(Status status);
+
+struct Case {
+  std::string group;
+  std::string name;
+  Status status = Status::kPassed;
+  std::string message = {};    ///< why it failed or was skipped
+  std::string reproduce = {};  ///< the command that runs this case again
+};
+
+struct Report {
+  std::string plugin, version, sha256;
+  std::vector<Case> cases;
+  size_t count(Status status, const std::string& group = "") const;
+};
+
+/// "load", "operators", …: in the order in which they run.
+const std::vector<std::string>& groups();
+
+/// Checks a plug-in. kUsage if there is no such file, group or case; a file that cannot be loaded
+/// is a failed case.
+Report check_plugin(const CheckOptions& options);
+
+}  // namespace paddle::conformance

@@ -1,0 +1,25 @@
+#pragma once
+// The checks of one operation of a plug-in. Each returns "" or one line: what failed, with the
+// arguments of the call in brackets.
+
+#include <string>
+
+#include "conformance/calls.h"
+#include "inspect/both_modes.h"
+#include "ops/core/op.h"
+
+namespace paddle::conformance {
+
+/// The results in a mode against the body in float64.
+std::string check_results(const Op& op, inspect::Mode mode, const Extent& extent);
+/// The kernel by itself: it writes every element of its results and nothing else, leaves operands
+/// as they are, and gives the same bits each time.
+std::string check_kernel(const Op& op, const Extent& extent);
+/// Whether results have the same bits again, and with other numbers of threads.
+std::string check_repeatable(const Op& op, const Extent& extent);
+
+/// The traits of an operation that are promises which can be tested.
+std::vector<std::string> tested_traits(const Op& op);
+std::string check_trait(const Op& op, const std::string& trait, const Extent& extent);
+
+}  // namespace paddle::conformance

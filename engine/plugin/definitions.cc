@@ -1,0 +1,173 @@
+#include "plugin/definitions.h"
+
+#include <algorithm>
+
+#include "ops/core/operand_types.h"
+
+namespace paddle::rules {
+void infer_decomposed(InferContext& c);
+}
+
+namespace paddle::plugin {
+namespace {
+
+AttrType attr_type(const std::string& word) {
+  constexpr std::pair<std::string_view, AttrType> kTypes[] = {
+      {"bool", AttrType::kBool},     {"int", AttrType::kInt},      {"float", AttrType::kFloat},
+      {"str", AttrType::kString},    {"word", AttrType::kWord},    {"dtype", AttrType::kDType},
+      {"dim", AttrType::kDim},       {"ints", AttrType::kInts},    {"dims", AttrType::kDims},
+      {"floats", AttrType::kFloats}, {"strs", AttrType::kStrings}, {"number", AttrType::kNumber}};
+  for (const auto& [name, type] : kTypes)
+    if (word == name) return type;
+  return AttrType::kAny;
+}
+
+PrecisionClass precision_class(const op_schema::Entry& e) {
+  if (e.precision.empty()) return PrecisionClass::kFollow;
+  constexpr std::pair<std::string_view, PrecisionClass> kClasses[] = {
+      {"low", PrecisionClass::kLow},
+      {"full", PrecisionClass::kFull},
+      {"widening", PrecisionClass::kWidening},
+      {"first", PrecisionClass::kFirst}};
+  for (const auto& [name, value] : kClasses)
+    if (e.precision == name) return value;
+  throw Error(
+      ErrorCode::kConfig,
+      str(e.name, ": precision: expected low, full, widening or first, found '", e.precision, "'"),
+      e.place);
+}
+
+uint32_t traits_of(const op_schema::Entry& e) {
+  uint32_t out = e.takes_complex ? kTakesComplex : 0u;
+  for (const auto& [name, trait] : generated::trait_table())
+    if (e.has_trait(name)) out |= trait;
+  constexpr uint32_t kOfTheEngine =
+      kControlFlow | kOptimizerUpdate | kRunTimeShape | kCreation | kRandom | kKeepPacked;
+  for (const auto& [name, trait] : generated::trait_table())
+    if (out & trait & kOfTheEngine)
+      throw Error(ErrorCode::kConfig,
+                  str(e.name, ": operations of plug-ins cannot have the trait '", name, "'"),
+                  e.place);
+  return out;
+}
+
+bool is_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  return !name.empty() && name.size() < 64 && letter(name[0]) &&
+         std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+}  // namespace
+
+const char* Definitions::keep(std::string text) {
+  return texts_.emplace_back(std::move(text)).c_str();
+}
+
+void Definitions::add_schema(const std::string& text, const std::string& file,
+                             const std::string& section) {
+  // Twice: entries by the reader of the engine's own schema, and rules in the model language with
+  // the place of each character.
+  const config::Node document = config::parse_document(text, file);
+  const config::Node* const root = section.empty() ? &document : document.find(section);
+  for (const op_schema::Entry& entry : op_schema::read_plugin_entries(text, file, section)) {
+    const config::Node* const node = root ? root->find(entry.name) : nullptr;
+    ensure(node != nullptr, file, ": ", entry.name, ": not found again");
+    const auto reject = [&](const std::string& why) {
+      throw Error(ErrorCode::kConfig, entry.name + ": " + why, entry.place);
+    };
+    if (!is_name(entry.name)) reject("a name has lower-case letters, digits and '_'");
+    const std::string name = provider_.name + "." + entry.name;
+    if (find_op(name) || places_.contains(name)) reject("the operation exists already");
+    places_[name] = entry.place;
+    add(entry, read_text_rules(*node, file));
+  }
+}
+
+void Definitions::add(const op_schema::Entry& e, TextRules rules) {
+  Parts& parts = parts_.emplace_back();
+  parts.rules = std::move(rules);
+  int in_place = -1;
+  const bool declares =
+      std::ranges::any_of(e.params, [](const op_schema::Param& p) { return !p.dtypes.empty(); });
+  for (const op_schema::Param& p : e.params) {
+    if (!p.is_operand) {
+      parts.params.push_back({false, static_cast<int>(parts.attrs.size())});
+      parts.attrs.push_back({keep(p.name), attr_type(p.type), p.optional, p.default_value.empty(),
+                             p.or_tensor, p.hidden, keep(p.default_value), keep(p.words)});
+      continue;
+    }
+    if (p.name == e.in_place) in_place = static_cast<int>(parts.operands.size());
+    parts.params.push_back({true, static_cast<int>(parts.operands.size())});
+    parts.operands.push_back({keep(p.name), p.list ? OperandKind::kList : OperandKind::kTensor,
+                              p.optional, p.promotes, p.host, p.shape_only, p.widened, p.hidden});
+    DTypeSet set = p.dtypes.empty() ? dtype_sets::kReal : 0;
+    for (const std::string& word : p.dtypes) set |= dtype_set_of(word);
+    parts.dtypes.push_back(set);
+  }
+  for (const op_schema::Result& r : e.results)
+    parts.results.push_back({keep(r.name), r.variadic, r.optional, r.hidden});
+  for (const op_schema::Weight& w : e.weights)
+    parts.weights.push_back({keep(w.name), keep(w.init), keep(w.sizes), keep(w.state)});
+  if (!e.in_place.empty() && in_place < 0)
+    throw Error(ErrorCode::kConfig, e.name + ": in_place: names no operand", e.place);
+  for (const AttrDef& attr : parts.attrs) {
+    if (attr.required) continue;
+    try {
+      AttrValue::parse(attr.default_text);
+    } catch (const Error& error) {
+      throw Error(ErrorCode::kConfig, str(e.name, ": ", attr.name, ": ", error.message()), e.place);
+    }
+  }
+
+  std::string samples;
+  for (const std::string& s : e.samples) samples += (samples.empty() ? "" : "\n") + s;
+  OpDef def{};
+  def.struct_size = sizeof def;
+  def.version = static_cast<uint32_t>(e.version);
+  def.name = keep(provider_.name + "." + e.name);
+  def.family = provider_.name.c_str();
+  def.doc = keep(e.doc);
+  def.signature = keep(e.signature);
+  def.layer_signature = keep(e.layer);
+  def.no_gradient = keep(e.no_gradient);
+  def.operands = parts.operands.data();
+  def.operand_count = static_cast<uint32_t>(parts.operands.size());
+  def.attrs = parts.attrs.data();
+  def.attr_count = static_cast<uint32_t>(parts.attrs.size());
+  def.results = parts.results.data();
+  def.result_count = static_cast<uint32_t>(parts.results.size());
+  def.params = parts.params.data();
+  def.param_count = static_cast<uint32_t>(parts.params.size());
+  def.traits = traits_of(e);
+  def.precision = precision_class(e);
+  def.in_place = in_place;
+  def.infer = paddle::rules::infer_decomposed;
+  def.vjp = parts.rules.gradients.empty() ? nullptr : vjp_by_text;
+  def.decompose = decompose_by_text;
+  def.samples = e.has_samples ? keep(samples) : nullptr;
+  def.overloads = "";
+  def.images = "";
+  def.weights = parts.weights.data();
+  def.weight_count = static_cast<uint32_t>(parts.weights.size());
+  def.operand_dtypes = declares ? parts.dtypes.data() : nullptr;
+  def.provider = &provider_;
+  def.context = &parts.rules;
+  if (e.body.empty()) throw Error(ErrorCode::kConfig, e.name + ": has no body", e.place);
+  for (const std::string& alias : e.aliases) {
+    if (!is_name(alias))
+      throw Error(
+          ErrorCode::kConfig,
+          e.name + ": alias: '" + alias + "': a name has lower-case letters, digits and '_'",
+          e.place);
+    aliases_.push_back({keep(provider_.name + "." + alias), def.name});
+  }
+  ops_.push_back(def);
+}
+
+std::vector<std::string> Definitions::names() const {
+  std::vector<std::string> out;
+  for (const OpDef& def : ops_) out.emplace_back(def.name);
+  return out;
+}
+
+}  // namespace paddle::plugin

@@ -1,0 +1,115 @@
+#include "plugin/kernel_adapter.h"
+
+#include <deque>
+
+#include "base/parallel.h"
+#include "plugin/frame.h"
+#include "plugin/host.h"
+
+namespace paddle::plugin {
+namespace {
+
+class PluginKernel final : public Kernel {
+ public:
+  PluginKernel(const KernelContext& context, const paddle_instance& instance, size_t operands,
+               size_t results)
+      : context_(context),
+        instance_(instance),
+        operands_(static_cast<uint32_t>(operands)),
+        results_(static_cast<uint32_t>(results)),
+        name_(instance.implementation ? instance.implementation : context.plugin) {}
+  ~PluginKernel() override {
+    if (!instance_.destroy) return;
+    const Frame frame(context_.plugin.c_str(), "destroy", context_.operation.c_str());
+    instance_.destroy(instance_.state);
+  }
+
+  void run(const RunContext& c, void* const* operands, void* const* results) const override {
+    paddle_call call;
+    paddle_run arguments{};
+    arguments.struct_size = sizeof arguments;
+    arguments.operand_count = operands_;
+    arguments.result_count = results_;
+    arguments.call = &call;
+    arguments.stream = c.stream;
+    arguments.scratch = c.scratch;
+    arguments.operands = operands;
+    arguments.results = results;
+    arguments.location = c.location ? c.location->c_str() : "";
+    paddle_status status = PADDLE_INTERNAL;
+    {
+      const Frame frame(context_.plugin.c_str(), context_.operation.c_str(), arguments.location);
+      status = instance_.run(instance_.state, &arguments);
+    }
+    if (status != PADDLE_OK) throw_status(call, status, context_.operation);
+  }
+  size_t scratch_bytes() const override { return instance_.scratch_bytes; }
+  std::string implementation() const override { return name_; }
+
+ private:
+  const KernelContext& context_;
+  paddle_instance instance_;
+  uint32_t operands_, results_;
+  std::string name_;
+};
+
+/// Layouts as views that live as long as this.
+class Views {
+ public:
+  explicit Views(std::span<const Layout> layouts) {
+    for (const Layout& layout : layouts) {
+      paddle_view& view = views_.emplace_back();
+      view = {};
+      view.struct_size = sizeof view;
+      view.dtype = c_dtype(layout.dtype);
+      view.rank = static_cast<int32_t>(layout.shape.size());
+      view.flags = PADDLE_VIEW_READ_ONLY;
+      if (!layout.present) view.flags |= PADDLE_VIEW_ABSENT;
+      if (layout.constant) view.flags |= PADDLE_VIEW_CONSTANT;
+      view.data = const_cast<void*>(layout.constant);
+      view.shape = layout.shape.data();
+      view.strides = layout.strides.data();
+      pointers_.push_back(&view);
+    }
+  }
+  const paddle_view* const* data() const { return pointers_.data(); }
+
+ private:
+  std::deque<paddle_view> views_;
+  std::vector<const paddle_view*> pointers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_plugin_kernel(const KernelRequest& request, const void* context) {
+  const auto& c = *static_cast<const KernelContext*>(context);
+  if (!request.operands.empty() && request.operands[0].present &&
+      !(c.dtypes & dtype_sets::of(request.operands[0].dtype)))
+    return nullptr;
+  const Views operands(request.operands), results(request.results);
+  const RequestData data{request.op, request.attrs};
+  paddle_request r{};
+  r.struct_size = sizeof r;
+  r.operand_count = static_cast<uint32_t>(request.operands.size());
+  r.result_count = static_cast<uint32_t>(request.results.size());
+  r.thread_count = static_cast<uint32_t>(thread_count());
+  r.operands = operands.data();
+  r.results = results.data();
+  r.operation = &data;
+  paddle_instance instance{};
+  instance.struct_size = sizeof instance;
+  paddle_call call;
+  paddle_status status = PADDLE_INTERNAL;
+  {
+    const Frame frame(c.plugin.c_str(), "prepare", c.operation.c_str());
+    status = c.kernel->prepare(&call, &r, &instance);
+  }
+  if (status == PADDLE_DECLINED) return nullptr;
+  if (status != PADDLE_OK) throw_status(call, status, c.operation);
+  if (!instance.run)
+    fail(ErrorCode::kInternal, c.operation, ": 'prepare' of ", c.plugin, " gave no 'run'");
+  return std::make_unique<PluginKernel>(c, instance, request.operands.size(),
+                                        request.results.size());
+}
+
+}  // namespace paddle::plugin

@@ -1,0 +1,190 @@
+// Which files are loaded, and when.
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/version.h"
+#include "plugin/host.h"
+#include "plugin/registration.h"
+#include "runtime/execute.h"
+
+namespace paddle::plugin {
+namespace {
+
+constexpr std::string_view kYamlSuffix = ".plugin.yaml";
+
+bool is_yaml(const std::string& path) { return path.ends_with(kYamlSuffix); }
+
+struct Registry {
+  std::recursive_mutex mutex;
+  std::deque<std::unique_ptr<Parts>> plugins;
+};
+
+Registry& registry() {
+  static auto* const all = new Registry;  // plug-ins are never unloaded
+  return *all;
+}
+
+/// kDevice if the file is not a regular one, or if others than its owner may write it.
+struct stat checked_status(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+    fail(ErrorCode::kDevice, path, ": is not a file");
+  if (status.st_mode & S_IWOTH)
+    fail(ErrorCode::kDevice, path, ": other users may write it (chmod o-w)");
+  return status;
+}
+
+std::string hash_of(const std::string& path, const std::string& wanted) {
+  const std::string hash = sha256_of_file(path);
+  std::string lower = wanted;
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+  if (!hash.starts_with(lower))
+    fail(ErrorCode::kDevice, path, ": has the sha256 ", hash.substr(0, 16), "…, expected ",
+         wanted.substr(0, 16));
+  return hash;
+}
+
+struct Requirement {
+  std::string name, version;
+};
+
+/// "acme", "acme >= 1.2"; nullopt for a path.
+std::optional<Requirement> as_requirement(const std::string& text) {
+  const size_t sign = text.find(">=");
+  const std::string name(trim(std::string_view(text).substr(0, sign)));
+  const bool word = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (!word) return std::nullopt;
+  return Requirement{name, sign == std::string::npos
+                               ? ""
+                               : std::string(trim(std::string_view(text).substr(sign + 2)))};
+}
+
+void require_loaded(const Requirement& wanted, const SourceLocation& place) {
+  const Plugin* const found = find(wanted.name);
+  const std::string needs = wanted.name + (wanted.version.empty() ? "" : " ≥ " + wanted.version);
+  if (!found)
+    throw Error(ErrorCode::kConfig,
+                "needs the plug-in " + needs + "; name its file with --plugin or PADDLE_PLUGINS",
+                place);
+  if (is_older_version(found->provider.version, wanted.version))
+    throw Error(ErrorCode::kConfig,
+                str("needs the plug-in ", needs, ", loaded is ", found->provider.version), place);
+}
+
+}  // namespace
+
+Info read_info(const std::string& path) {
+  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": no such file");
+  checked_status(path);
+  return is_yaml(path) ? yaml_info(path) : native_info(path);
+}
+
+const Plugin& load(const std::string& path, const LoadOptions& options) {
+  namespace fs = std::filesystem;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::error_code missing;
+  const std::string absolute = fs::canonical(path, missing).string();
+  if (missing) {
+    if (options.place.file.empty()) fail(ErrorCode::kUsage, path, ": no such plug-in file");
+    throw Error(ErrorCode::kConfig, "plugins: no such file: " + path, options.place);
+  }
+  for (const auto& parts : all.plugins)
+    if (parts->plugin.path == absolute) {
+      hash_of(path, options.sha256);
+      return parts->plugin;
+    }
+  runtime::register_backends();  // what a plug-in adds comes before what there is
+  const struct stat before = checked_status(path);
+  const std::string hash = hash_of(path, options.sha256);
+  std::unique_ptr<Parts> parts = is_yaml(path) ? read_yaml_plugin(path) : open_native_plugin(path);
+  const struct stat after = checked_status(path);
+  if (before.st_ino != after.st_ino || before.st_size != after.st_size ||
+      before.st_mtime != after.st_mtime)
+    fail(ErrorCode::kDevice, path, ": the file has changed while it was loaded");
+  Plugin& plugin = parts->plugin;
+  plugin.path = absolute;
+  plugin.sha256 = hash;
+  plugin.operations = parts->definitions.names();
+  for (const KernelContext& kernel : parts->kernels) plugin.kernels.push_back(kernel.operation);
+  // From here on the registries point into it, so it is kept even if `start` fails.
+  all.plugins.push_back(std::move(parts));
+  try {
+    register_parts(*all.plugins.back());
+    if (all.plugins.back()->start) all.plugins.back()->start();
+  } catch (const Error& e) {
+    if (!e.location().file.empty()) throw;
+    throw Error(ErrorCode::kDevice, path + ": " + e.message());
+  }
+  return plugin;
+}
+
+void load_all(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) load(path);
+  const char* const environment = std::getenv("PADDLE_PLUGINS");
+  if (!environment) return;
+  for (const std::string& path : split(environment, ':'))
+    if (!path.empty()) load(path);
+}
+
+std::vector<const Plugin*> loaded() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::vector<const Plugin*> out;
+  for (const auto& parts : all.plugins) out.push_back(&parts->plugin);
+  return out;
+}
+
+const Plugin* find(std::string_view name) {
+  for (const Plugin* plugin : loaded())
+    if (plugin->provider.name == name) return plugin;
+  return nullptr;
+}
+
+void load_configured(config::Node& document) {
+  config::Node* const list = document.find("plugins");
+  if (!list || list->is_null()) return;
+  if (!list->is_sequence())
+    throw Error(ErrorCode::kConfig,
+                "'plugins': expected a list of files, found " + list->describe(), list->location());
+  for (config::Node& item : list->items) {
+    LoadOptions options;
+    options.place = item.location();
+    const config::Node* file = &item;
+    if (item.is_map()) {
+      for (const config::Entry& entry : item.entries)
+        if (entry.key.text != "path" && entry.key.text != "sha256")
+          throw Error(ErrorCode::kConfig, "plugins: unknown key '" + entry.key.text + "'",
+                      entry.key.location());
+      file = item.find("path");
+      if (const config::Node* const hash = item.find("sha256")) {
+        options.sha256 = hash->as_string();
+        if (!is_sha256_prefix(options.sha256))
+          throw Error(ErrorCode::kConfig, "plugins: sha256: expected 8 to 64 hexadecimal digits",
+                      hash->location());
+      }
+    }
+    if (!file || !file->is_scalar())
+      throw Error(ErrorCode::kConfig, "plugins: expected a file, found " + item.describe(),
+                  item.location());
+    if (const auto wanted = as_requirement(file->text)) {
+      require_loaded(*wanted, item.location());
+      continue;
+    }
+    const Plugin& plugin = load(config::resolve_path(*file), options);
+    item =
+        config::make_scalar(plugin.provider.name + " >= " + plugin.provider.version, file->source);
+  }
+}
+
+}  // namespace paddle::plugin

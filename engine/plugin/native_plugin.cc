@@ -1,0 +1,179 @@
+// Plug-ins with code: shared objects.
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+
+#include "ops/core/backend.h"
+#include "paddle/plugin/plugin.h"
+#include "plugin/elf.h"
+#include "plugin/frame.h"
+#include "plugin/host.h"
+#include "plugin/registration.h"
+
+namespace paddle::plugin {
+namespace {
+
+constexpr const char* kEntry = "paddle_plugin_main";
+
+bool is_empty(const char* text) { return !text || !*text; }
+
+/// Reads what a plug-in gave: kDevice names the file and the field.
+class Descriptors {
+ public:
+  explicit Descriptors(const std::string& path) : path_(path) {}
+
+  [[noreturn]] void reject(const std::string& why) const {
+    fail(ErrorCode::kDevice, path_, ": ", why);
+  }
+  template <class T>
+  const T& item(const T* const* items, uint32_t i, const char* what, size_t mandatory_end) const {
+    if (!items || !items[i]) reject(str(what, " ", i, ": is null"));
+    if (items[i]->struct_size < mandatory_end)
+      reject(str(what, " ", i, ": its struct_size ", items[i]->struct_size,
+                 " is too small, expected at least ", mandatory_end));
+    return *items[i];
+  }
+
+ private:
+  const std::string& path_;
+};
+
+/// The size that a struct must have to hold the field.
+#define PADDLE_END_OF(type, field) (offsetof(type, field) + sizeof(type::field))
+
+DTypeSet dtypes_of(const Descriptors& d, const char* words, const std::string& operation) {
+  if (is_empty(words)) return ~DTypeSet{0};
+  DTypeSet out = 0;
+  for (const std::string& word : split(words, '|')) {
+    const DTypeSet one = dtype_set_of(trim(word));
+    if (one == 0) d.reject(str("kernel of ", operation, ": dtypes: unknown dtype '", word, "'"));
+    out |= one;
+  }
+  return out;
+}
+
+/// Checks the descriptors and turns them into parts; nothing is registered.
+void read_descriptors(const std::string& path, const paddle_plugin& given, Parts& parts) {
+  const Descriptors d(path);
+  constexpr uint32_t kMaxDescriptors = 100000;
+  if (given.operation_count > kMaxDescriptors || given.kernel_count > kMaxDescriptors)
+    d.reject("more than 100000 operations or kernels");
+  const std::string file = std::filesystem::path(path).filename().string() + ":operations";
+  for (uint32_t i = 0; i < given.operation_count; ++i) {
+    const paddle_operation& operation =
+        d.item(given.operations, i, "operation", PADDLE_END_OF(paddle_operation, schema));
+    if (is_empty(operation.schema)) d.reject(str("operation ", i, ": has no schema"));
+    parts.definitions.add_schema(operation.schema, file, "");
+  }
+  const std::vector<std::string> own = parts.definitions.names();
+  for (uint32_t i = 0; i < given.kernel_count; ++i) {
+    const paddle_kernel& kernel =
+        d.item(given.kernels, i, "kernel", PADDLE_END_OF(paddle_kernel, prepare));
+    if (is_empty(kernel.operation) || is_empty(kernel.backend) || !kernel.prepare)
+      d.reject(str("kernel ", i, ": operation, backend and prepare must be set"));
+    KernelContext context;
+    context.plugin = parts.plugin.provider.name + " " + parts.plugin.provider.version;
+    context.operation = kernel.operation;
+    context.backend = kernel.backend;
+    if (!find_op(context.operation) && std::ranges::find(own, context.operation) == own.end())
+      d.reject(str("kernel ", i, ": unknown operation '", context.operation, "'",
+                   did_you_mean(context.operation, own)));
+    if (!find_backend(context.backend))
+      d.reject(str("kernel of ", context.operation, ": unknown backend '", context.backend, "'"));
+    context.dtypes = dtypes_of(d, kernel.dtypes, context.operation);
+    context.kernel = &kernel;
+    parts.kernels.push_back(std::move(context));
+  }
+}
+
+ObjectFile checked_object_file(const std::string& path) {
+  ObjectFile object = read_object_file(path);
+  if (object.note.abi_major != PADDLE_PLUGIN_ABI_MAJOR)
+    fail(ErrorCode::kDevice, path, ": was built for version ", object.note.abi_major, ".",
+         object.note.abi_minor, " of the plug-in interface, this program has ",
+         PADDLE_PLUGIN_ABI_MAJOR, ".", PADDLE_PLUGIN_ABI_MINOR);
+  check_name(path, object.note.name, object.note.version);
+  if (!object.defined.empty() && std::ranges::find(object.defined, kEntry) == object.defined.end())
+    fail(ErrorCode::kDevice, path, ": does not export ", kEntry);
+  return object;
+}
+
+}  // namespace
+
+Info native_info(const std::string& path) {
+  ObjectFile object = checked_object_file(path);
+  Info out;
+  out.path = path;
+  out.name = object.note.name;
+  out.version = object.note.version;
+  out.is_native = true;
+  out.abi_major = object.note.abi_major;
+  out.abi_minor = object.note.abi_minor;
+  out.needed = std::move(object.needed);
+  out.exported = std::move(object.defined);
+  return out;
+}
+
+std::unique_ptr<Parts> open_native_plugin(const std::string& path) {
+  const ObjectFile object = checked_object_file(path);
+  check_not_loaded(path, object.note.name);
+  attribute_crashes();
+  const std::string absolute = std::filesystem::absolute(path).string();
+  const std::string label = object.note.name + " " + object.note.version;
+  void* handle = nullptr;
+  {
+    const Frame frame(label.c_str(), "loading", "");
+    handle = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (!handle) {
+    std::string why = dlerror();
+    if (why.starts_with(absolute + ": ")) why = why.substr(absolute.size() + 2);
+    fail(ErrorCode::kDevice, path, ": cannot be loaded: ", why);
+  }
+  const auto entry = reinterpret_cast<paddle_plugin_main_function>(dlsym(handle, kEntry));
+  if (!entry) fail(ErrorCode::kDevice, path, ": does not export ", kEntry);
+
+  static std::deque<paddle_plugin> kept;  // for functions that are called later
+  paddle_plugin& given = kept.emplace_back();
+  given = {};
+  given.struct_size = sizeof given;
+  paddle_status status = PADDLE_INTERNAL;
+  {
+    const Frame frame(label.c_str(), kEntry, "");
+    status = entry(&host(), &given);
+  }
+  const Descriptors d(path);
+  if (status != PADDLE_OK) d.reject(str(kEntry, " gave the status ", status));
+  if (given.struct_size < PADDLE_END_OF(paddle_plugin, version))
+    d.reject(str("its struct_size ", given.struct_size, " is too small"));
+  // A plug-in of an older interface has a shorter struct; what lies beyond it counts as zero.
+  paddle_plugin known{};
+  std::memcpy(&known, &given, std::min<size_t>(given.struct_size, sizeof known));
+  if (known.needs_minor > PADDLE_PLUGIN_ABI_MINOR)
+    d.reject(str("needs version ", PADDLE_PLUGIN_ABI_MAJOR, ".", known.needs_minor,
+                 " of the plug-in interface, this program has ", PADDLE_PLUGIN_ABI_MAJOR, ".",
+                 PADDLE_PLUGIN_ABI_MINOR));
+  if (is_empty(known.name) || is_empty(known.version)) d.reject("name and version must be set");
+  if (known.name != object.note.name || known.version != object.note.version)
+    d.reject(str("calls itself ", known.name, " ", known.version, ", its note says ", label));
+  Plugin plugin;
+  plugin.provider = {known.name, known.version};
+  if (known.summary) plugin.summary = known.summary;
+  auto parts = std::make_unique<Parts>(std::move(plugin));
+  read_descriptors(path, known, *parts);
+  if (known.start)
+    parts->start = [start = known.start, path, label] {
+      paddle_call call;
+      const Frame frame(label.c_str(), "start", "");
+      if (const paddle_status started = start(&host(), &call); started != PADDLE_OK)
+        throw_status(call, started, path + ": start");
+    };
+  return parts;
+}
+
+}  // namespace paddle::plugin

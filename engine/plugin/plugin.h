@@ -1,0 +1,66 @@
+#pragma once
+// Plug-ins: files that add operations and kernels to a running program. A plug-in is a shared
+// object with the entry of include/paddle/plugin/plugin.h, or a file NAME.plugin.yaml without code.
+// Only files that the user names are loaded. Each is checked before it is opened, everything that
+// it offers before any of it is registered, and it is never unloaded.
+//
+// A plug-in is native code with the rights of its user: the checks are against mistakes.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/document.h"
+#include "ops/core/op.h"
+
+namespace paddle::plugin {
+
+/// The description that a file has of itself, read without running any of it.
+struct Info {
+  std::string path;
+  std::string name, version, summary;
+  bool is_native = false;  ///< a shared object
+  uint32_t abi_major = 0, abi_minor = 0;
+  std::vector<std::string> needed;      ///< libraries of a shared object
+  std::vector<std::string> exported;    ///< its symbols
+  std::vector<std::string> operations;  ///< of a YAML file
+};
+/// kDevice for a file that is not a plug-in of this version of the interface, kConfig for YAML that
+/// does not fit.
+Info read_info(const std::string& path);
+
+/// A plug-in that is loaded. It lives to the end of the process.
+struct Plugin {
+  Provider provider;
+  std::string path;  ///< absolute
+  std::string sha256;
+  std::string summary;
+  std::vector<std::string> operations;
+  std::vector<std::string> kernels;  ///< operations that it has kernels of
+};
+
+struct LoadOptions {
+  SourceLocation place = {};  ///< of the config that names the file; empty for a command line
+  std::string sha256 = {};    ///< first digits that the hash of the file must have; "" for any
+};
+/// Loads a file, or returns the plug-in of a file that is loaded already. kUsage if there is no
+/// such file (kConfig with the place where a config names it), kDevice if it cannot be loaded here,
+/// kConfig for a schema that does not fit.
+const Plugin& load(const std::string& path, const LoadOptions& options = {});
+/// Loads these files and those of PADDLE_PLUGINS, which are separated by ':'.
+void load_all(const std::vector<std::string>& paths);
+/// In the order of loading.
+std::vector<const Plugin*> loaded();
+const Plugin* find(std::string_view name);
+
+/// Loads what the key `plugins` of a config names, and puts names and versions in the place of
+/// files: a config that is saved with a model names no files. Entries that are names ("acme >=
+/// 1.2") must be loaded already: kConfig.
+void load_configured(config::Node& document);
+
+/// Receives notes (level 0) and warnings (1) of plug-ins; without one they are dropped.
+void set_log(std::function<void(int level, const std::string& text)> sink);
+
+}  // namespace paddle::plugin

@@ -1,0 +1,41 @@
+#include "plugin/registration.h"
+
+#include <algorithm>
+
+#include "base/version.h"
+
+namespace paddle::plugin {
+
+void check_name(const std::string& path, const std::string& name, const std::string& version) {
+  const bool word = !name.empty() && name[0] >= 'a' && name[0] <= 'z' && name.size() < 64 &&
+                    std::ranges::all_of(name, [](char c) {
+                      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+                    });
+  if (!word)
+    fail(ErrorCode::kDevice, path,
+         ": the name of a plug-in has lower-case letters, digits and '_', found '", name, "'");
+  if (!is_version(version))
+    fail(ErrorCode::kDevice, path, ": expected a version such as 1.0.0, found '", version, "'");
+  constexpr std::string_view kReserved[] = {"paddle", "plugin", "cf", "comm", "model"};
+  bool reserved = std::ranges::find(kReserved, name) != std::end(kReserved);
+  for (const Op* op : all_ops())
+    reserved = reserved ||
+               (!op->def->provider && (op->name() == name || op->name().starts_with(name + ".")));
+  if (reserved) fail(ErrorCode::kDevice, path, ": the name '", name, "' is reserved");
+}
+
+void check_not_loaded(const std::string& path, const std::string& name) {
+  if (const Plugin* const same = find(name))
+    fail(ErrorCode::kDevice, path, ": the plug-in ", name, " is loaded already, from ", same->path);
+}
+
+void register_parts(Parts& parts) {
+  std::vector<AddedKernel> kernels;
+  for (const KernelContext& kernel : parts.kernels)
+    kernels.push_back({kernel.operation, kernel.backend, prepare_plugin_kernel, &kernel});
+  if (!parts.definitions.ops().empty())
+    register_operations(parts.definitions.ops(), parts.definitions.aliases());
+  if (!kernels.empty()) add_kernels(kernels);
+}
+
+}  // namespace paddle::plugin

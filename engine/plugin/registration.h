@@ -1,0 +1,40 @@
+#pragma once
+// The steps of loading that YAML files and shared objects share. Not for use outside the room.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/definitions.h"
+#include "plugin/kernel_adapter.h"
+#include "plugin/plugin.h"
+
+namespace paddle::plugin {
+
+/// A plug-in with what its operations and kernels point to. Never freed.
+struct Parts {
+  explicit Parts(Plugin description)
+      : plugin(std::move(description)), definitions(plugin.provider) {}
+  Plugin plugin;
+  Definitions definitions;
+  std::deque<KernelContext> kernels;
+  /// Called once everything is registered; may be empty.
+  std::function<void()> start;
+};
+
+/// kDevice, "PATH: cause", for a name that is reserved or has another form, or a version of another
+/// form.
+void check_name(const std::string& path, const std::string& name, const std::string& version);
+/// kDevice if a plug-in of this name is loaded.
+void check_not_loaded(const std::string& path, const std::string& name);
+/// Registers operations and kernels: all or, by an Error, none.
+void register_parts(Parts& parts);
+
+std::unique_ptr<Parts> read_yaml_plugin(const std::string& path);
+std::unique_ptr<Parts> open_native_plugin(const std::string& path);
+Info yaml_info(const std::string& path);
+Info native_info(const std::string& path);
+
+}  // namespace paddle::plugin

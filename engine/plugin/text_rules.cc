@@ -1,0 +1,164 @@
+#include "plugin/text_rules.h"
+
+#include <algorithm>
+
+#include "lang/eval/evaluator.h"
+#include "lang/eval/place_marks.h"
+#include "ops/core/call.h"
+
+namespace paddle::plugin {
+namespace {
+
+using lang::NamedValues;
+using lang::Value;
+
+const TextRules& rules_of(const Op& op) { return *static_cast<const TextRules*>(op.def->context); }
+
+Value value_of(const AttrValue& a) {
+  if (a.is_none()) return {};
+  if (a.is_bool()) return a.as_bool();
+  if (a.is_int()) return Value(a.as_dim());
+  if (a.is_float()) return a.as_double();
+  if (a.is_string()) return a.as_string();
+  if (a.is_dtype()) return text(a.as_dtype());
+  if (!a.is_list()) fail(ErrorCode::kUsage, "a complex number cannot be passed to a body");
+  lang::ValueList items;
+  for (const AttrValue& item : a.as_list()) items.push_back(value_of(item));
+  return Value::list(std::move(items));
+}
+
+Value value_of(const Tensors& tensors) {
+  lang::ValueList items;
+  for (const Tensor& t : tensors) items.emplace_back(t);
+  return Value::list(std::move(items));
+}
+
+/// Operands and attributes by name; `operand(d)` and `list(d)` give those of the call.
+template <class Context>
+NamedValues arguments(const Context& c) {
+  NamedValues names;
+  const Op& op = c.op();
+  for (size_t d = 0; d < op.operands().size(); ++d) {
+    const OperandDef& def = op.operands()[d];
+    if (def.kind == OperandKind::kList) {
+      names.emplace_back(def.name, value_of(c.list(d)));
+    } else {
+      const Tensor& t = c.operand(d);
+      names.emplace_back(def.name, t.defined() ? Value(t) : Value());
+    }
+  }
+  for (size_t i = 0; i < op.attrs().size(); ++i)
+    names.emplace_back(op.attrs()[i].name, value_of(c.attrs()[i]));
+  return names;
+}
+
+/// Bodies have operands for what a layer would make.
+class NoParameters final : public lang::ParameterProvider {
+ public:
+  Tensor parameter(const std::string&, const Dims&, DType, const lang::Initializer&) override {
+    fail(ErrorCode::kUsage, "the text of an operation cannot make parameters");
+  }
+  Tensor state(const std::string&, const Dims&, DType, const lang::Initializer&,
+               lang::StateScope) override {
+    fail(ErrorCode::kUsage, "the text of an operation cannot make states");
+  }
+  void update(const std::string&, const Tensor&) override {
+    fail(ErrorCode::kUsage, "the text of an operation cannot make states");
+  }
+};
+
+/// Runs code of the operation. Its errors name the operation and get the place of the call; the
+/// place in the code is in a note.
+Value run(const Op& op, const lang::Code& code, const NamedValues& names) {
+  lang::EvaluationOptions options;
+  NoParameters store;
+  options.store = &store;
+  const lang::KeepMarksScope marks;
+  const RandomScope no_random{Tensor()};  // a body is evaluated more than once
+  try {
+    return lang::run_code(code, names, options);
+  } catch (const Error& e) {
+    if (e.location().file != rules_of(op).file) throw;
+    const ErrorCode code_of_call = e.code() == ErrorCode::kConfig ? ErrorCode::kUsage : e.code();
+    Error error(code_of_call, str(op.name(), ": ", e.message()));
+    error.note("  in its schema at " + e.location().text());
+    throw error;
+  }
+}
+
+Tensor tensor_of(const Op& op, const Value& value) {
+  if (value.is_tensor()) return value.tensor();
+  fail(ErrorCode::kUsage, op.name(), ": its text gives ", value.describe(), ", not a tensor");
+}
+
+/// A body gives the same value each time, and only what models may do.
+void check_callees(const lang::Code& code) {
+  for (const lang::CallSite& site : code.sites)
+    if (const Op* const op = find_op(site.callee); op && op->has(kRandom))
+      throw Error(ErrorCode::kConfig,
+                  str("'", site.callee, "' is random, and a body must give the same each time"),
+                  site.where.location());
+}
+
+}  // namespace
+
+TextRules read_text_rules(const config::Node& entry, const std::string& file) {
+  TextRules out{file, {}, {}};
+  config::Diagnostics diagnostics;
+  const auto read = [&](const config::Node& node) {
+    lang::Code code = lang::read_code(node, diagnostics);
+    diagnostics.raise();
+    check_callees(code);
+    return code;
+  };
+  if (const config::Node* const body = entry.find("body")) out.body = read(*body);
+  if (const config::Node* const vjp = entry.find("vjp")) {
+    if (vjp->is_sequence())
+      for (const config::Node& item : vjp->items) out.gradients.push_back(read(item));
+    else if (!vjp->text.starts_with("none"))
+      out.gradients.push_back(read(*vjp));
+  }
+  return out;
+}
+
+Tensors decompose_by_text(CallContext& c) {
+  const Op& op = c.op();
+  const Value value = run(op, rules_of(op).body, arguments(c));
+  Tensors out;
+  if (const lang::ValueList* const items = value.items())
+    for (const Value& item : *items) out.push_back(tensor_of(op, item));
+  else
+    out.push_back(tensor_of(op, value));
+  if (out.size() != op.results().size())
+    fail(ErrorCode::kUsage, op.name(), ": its body gives ", out.size(), " results, its signature ",
+         op.results().size());
+  return out;
+}
+
+Tensors vjp_by_text(VjpContext& c) {
+  const Op& op = c.op();
+  NamedValues names = arguments(c);
+  for (size_t i = 0; i < c.result_count(); ++i) {
+    const std::string result = op.results()[i].name;
+    names.emplace_back(result, c.result(i));
+    const Tensor cotangent = c.cotangent_or_zeros(i);
+    names.emplace_back("g_" + result, cotangent);
+    if (i == 0) names.emplace_back("g", cotangent);
+  }
+  Tensors out = c.gradients();
+  const auto& gradients = rules_of(op).gradients;
+  for (size_t d = 0; d < op.operands().size() && d < gradients.size(); ++d) {
+    if (!c.needs(d)) continue;
+    const Value value = run(op, gradients[d], names);
+    if (value.is_none()) continue;
+    const Tensor gradient = tensor_of(op, value);
+    const Tensor& operand = c.plain_operand(d);
+    if (gradient.shape().size() != operand.shape().size())
+      fail(ErrorCode::kUsage, op.name(), ": the gradient of '", op.operands()[d].name, "' is ",
+           gradient.type(), ", the operand ", operand.type());
+    out[c.map().begin(d)] = gradient;
+  }
+  return out;
+}
+
+}  // namespace paddle::plugin
