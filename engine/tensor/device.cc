@@ -1,13 +1,16 @@
 #include "tensor/device.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <cstddef>
 #include <mutex>
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/source_location.h"
+#include "tensor/named_device.h"
 
 namespace paddle {
 namespace {
@@ -43,11 +46,19 @@ std::atomic<int>& kind_count() {
 }
 
 bool is_complete(const paddle_device_api& api) {
-  return api.struct_size >= sizeof(paddle_device_api) && api.name && *api.name &&
+  return api.struct_size >= offsetof(paddle_device_api, open) && api.name && *api.name &&
          api.device_count && api.memory_info && api.allocate && api.release && api.allocate_host &&
          api.release_host && api.create_stream && api.destroy_stream && api.synchronize_stream &&
          api.create_event && api.destroy_event && api.record_event && api.wait_event &&
          api.synchronize_event && api.copy && api.fill && api.last_error && api.last_error_location;
+}
+
+bool has_open(const paddle_device_api& api) {
+  return api.struct_size > offsetof(paddle_device_api, open) && api.open;
+}
+
+bool has_describe(const paddle_device_api& api) {
+  return api.struct_size > offsetof(paddle_device_api, describe) && api.describe;
 }
 
 Streams& streams_of(Device device) {
@@ -92,26 +103,40 @@ std::vector<std::string> device_kinds() {
   return names;
 }
 
-Device parse_device(std::string_view text) {
+Device named_device(std::string_view text) {
   const std::string_view name = text.substr(0, text.find(':'));
   const std::vector<std::string> names = device_kinds();
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] != name) continue;
-    Device device{static_cast<int16_t>(i), 0};
-    const int count =
-        i == 0 ? 1 : std::min(kinds()[i]->api->device_count(), static_cast<int>(kMaxDevices));
-    if (name.size() < text.size()) {
-      const char* const end = text.data() + text.size();
-      const auto [stop, error] = std::from_chars(text.data() + name.size() + 1, end, device.index);
-      if (error != std::errc() || stop != end || device.index < 0)
-        fail(ErrorCode::kUsage, "device '", text, "': expected a number after ':'");
-    }
-    if (device.index >= count)
-      fail(ErrorCode::kUsage, "there is no device '", text, "': ", count, " of kind '", name,
-           "' found");
-    return device;
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    fail(ErrorCode::kUsage, "unknown device '", text, "', expected one of ", join(names, ", "));
+  Device device{static_cast<int16_t>(found - names.begin()), 0};
+  if (name.size() < text.size()) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + name.size() + 1, end, device.index);
+    if (error != std::errc() || stop != end || device.index < 0)
+      fail(ErrorCode::kUsage, "device '", text, "': expected a number after ':'");
   }
-  fail(ErrorCode::kUsage, "unknown device '", text, "', expected one of ", join(names, ", "));
+  return device;
+}
+
+Device parse_device(std::string_view text) {
+  const Device device = named_device(text);
+  int count = 1;
+  if (!device.is_cpu()) {
+    const paddle_device_api& api = device_api(device);
+    if (has_open(api)) check_device(device, api.open());
+    count = std::min(api.device_count(), kMaxDevices);
+  }
+  if (device.index >= count)
+    fail(ErrorCode::kUsage, "there is no device '", text, "': ", count, " of kind '",
+         text.substr(0, text.find(':')), "' found");
+  return device;
+}
+
+std::string describe_device(Device device) {
+  if (device.is_cpu()) return {};
+  const paddle_device_api& api = device_api(device);
+  return has_describe(api) ? api.describe(device.index) : "";
 }
 
 const paddle_device_api& device_api(Device device) {

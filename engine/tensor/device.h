@@ -28,8 +28,11 @@ struct Device {
 int16_t register_device_kind(const paddle_device_api& api);
 /// "cpu" and the names of the registered kinds.
 std::vector<std::string> device_kinds();
-/// The device of this name, "KIND" or "KIND:INDEX". kUsage if there is none.
+/// The device of this name, "KIND" or "KIND:INDEX". kUsage if there is none, kDevice if the kind
+/// lacks what its devices need, such as a driver.
 Device parse_device(std::string_view text);
+/// A line about the device, such as its name and the version of its driver; "" if unknown.
+std::string describe_device(Device device);
 /// The functions of a kind of device other than the CPU.
 const paddle_device_api& device_api(Device device);
 /// Bytes that an allocation on the device can take at most: free ones there; of the CPU the limit

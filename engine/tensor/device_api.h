@@ -64,6 +64,14 @@ typedef struct paddle_device_api {
   const char* (*last_error)(void);
   /* "file:line:column" of the operation whose kernel failed, or "". */
   const char* (*last_error_location)(void);
+
+  /* From here on functions may be null, and the table may end before them. */
+
+  /* Loads what the devices of this kind need, such as a driver. It is called when a program asks
+   * for such a device, before the other functions. */
+  int (*open)(void);
+  /* A line about the device: its name, its capabilities and the version of its driver. */
+  const char* (*describe)(int device);
 } paddle_device_api;
 
 #ifdef __cplusplus

@@ -33,7 +33,7 @@ for exact in true false; do
     [[ "$file" != "$first" ]] || cp "$folder/results" "$folder/wanted"
     $same "$folder/results" "$folder/wanted" || fail "$file has other results"
   done
-  "${ir[@]}" opt "$first" --output "$folder/again.txt" || fail "opt"
+  "${ir[@]}" opt "$first" --output "$folder/again.txt" --overwrite || fail "opt"
   "${ir[@]}" run "$folder/again.txt" --input "$folder/x.npz" > "$folder/results" || fail "run after opt"
   close "$folder/results" "$folder/wanted" || fail "after opt"
 done

@@ -134,9 +134,9 @@ extends: $PWD/configs/quickstart/digits.yaml
 loss: null
 metrics: null
 step: |
-  with range("network"):
+  with scope("network"):
     logits = model(image)
-  with range("criterion"):
+  with scope("criterion"):
     loss = cross_entropy(logits, label)
   update(loss)
 Y

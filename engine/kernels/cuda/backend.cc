@@ -1,0 +1,76 @@
+// The backend `cuda`: which kernels there are.
+
+#include <map>
+#include <mutex>
+
+#include "kernels/cuda/copies.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/group.h"
+#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/cuda/tables.h"
+#include "ops/core/backend.h"
+
+namespace paddle::cuda {
+namespace {
+
+/// Kernels of operations that are neither elementwise nor copies nor reductions.
+const std::map<std::string_view, PrepareFn>& kernel_table() {
+  static const std::map<std::string_view, PrepareFn> table = {
+      {"adagrad_update", prepare_update},
+      {"adam_update", prepare_update},
+      {"attention", prepare_attention},
+      {"attention_grad", prepare_attention_grad},
+      {"concat", prepare_concat},
+      {"dropout_mask", prepare_random},
+      {"embedding", prepare_embedding},
+      {"embedding_grad", prepare_embedding_grad},
+      {"full", prepare_full},
+      {"gaussian", prepare_random},
+      {"layer_norm", prepare_layer_norm},
+      {"layer_norm_grad", prepare_layer_norm_grad},
+      {"linear", prepare_linear},
+      {"log_softmax", prepare_softmax},
+      {"matmul", prepare_matmul},
+      {"momentum_update", prepare_update},
+      {"pad", prepare_pad},
+      {"randint", prepare_random},
+      {"rms_norm", prepare_rms_norm},
+      {"rmsprop_update", prepare_update},
+      {"sgd_update", prepare_update},
+      {"softmax", prepare_softmax},
+      {"softmax_cross_entropy", prepare_softmax_cross_entropy},
+      {"softmax_cross_entropy_grad", prepare_softmax_cross_entropy_grad},
+      {"strided_slice_scatter", prepare_strided_slice_scatter},
+      {"sum_of_squares", prepare_sum_of_squares},
+      {"uniform", prepare_random},
+  };
+  return table;
+}
+
+std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
+  const auto it = kernel_table().find(request.op.name());
+  if (it != kernel_table().end()) return it->second(request);
+  return can_group(request.op) ? prepare_single(request) : nullptr;
+}
+
+/// Groups hold operations that the CPU has loops for.
+bool has_cuda_kernel(const Op& op) {
+  return kernel_table().contains(op.name()) || (can_group(op) && has_kernel(op));
+}
+
+}  // namespace
+
+void register_device() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const int16_t kind = register_device_kind(device_functions());
+    register_backend({.name = "cuda",
+                      .device_kind = kind,
+                      .prepare = prepare,
+                      .has_kernel = has_cuda_kernel,
+                      .prepare_fused = prepare_group});
+  });
+}
+
+}  // namespace paddle::cuda

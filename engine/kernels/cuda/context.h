@@ -1,0 +1,35 @@
+#pragma once
+// The driver's context of each GPU, and its errors as exceptions.
+
+#include <string>
+
+#include "kernels/cuda/libraries.h"
+#include "tensor/device.h"
+
+namespace paddle::cuda {
+
+/// The driver's functions. kDevice, with the reason, if there is no usable driver or GPU.
+const Driver& driver();
+/// The number of GPUs; needs a driver.
+int gpu_count();
+
+/// Facts about a GPU.
+struct Gpu {
+  std::string name;
+  int capability = 0;  ///< 90 for 9.0
+  int multiprocessors = 1;
+  size_t memory = 0;  ///< bytes in all
+  /// The architecture that kernels are compiled for, such as "sm_90a".
+  std::string architecture() const;
+};
+const Gpu& gpu(int device);
+/// The name of an architecture of this capability.
+std::string architecture_name(int capability);
+
+/// Makes the GPU's context that of this thread.
+void use_gpu(int device);
+
+/// Throws the driver's error of this call; kDevice.
+void check(CUresult result, const char* call);
+
+}  // namespace paddle::cuda

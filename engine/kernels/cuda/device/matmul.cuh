@@ -1,0 +1,126 @@
+// Products of matrices of any strides, in batches, by tiles in shared memory:
+//   out[b, i, j] = factor * sum over k of x[b, i, k] y[b, k, j], plus bias[j]
+// The inner dimension can be split into chunks, whose sums are added in order afterwards.
+
+constexpr int kMatmulBatchAxes = 3;
+
+struct MatmulArguments {
+  const void *x, *y, *bias;
+  void *out, *partial;
+  int64_t m, n, k, chunk, chunks, batches;
+  int64_t x_row, x_column, y_row, y_column, out_row, out_column;
+  int64_t batch[kMatmulBatchAxes], x_batch[kMatmulBatchAxes], y_batch[kMatmulBatchAxes],
+      out_batch[kMatmulBatchAxes];
+  double factor;
+};
+
+constexpr int kTileRows = 64, kTileColumns = 64, kTileDepth = 16;
+
+/// Brings rows [row, row + 64) and depth [k, k + 16) of a matrix into shared memory, as
+/// tile[depth][row]; 0 outside of it. Neighboring threads read neighboring elements.
+template <class C, class T>
+PADDLE_DEVICE void load_tile(const T* from, int64_t row_stride, int64_t k_stride, int64_t row,
+                             int64_t rows, int64_t k, int64_t k_end, C (*tile)[kTileRows + 4]) {
+  const int thread = (int)threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < kTileRows * kTileDepth / kBlockThreads; ++i) {
+    const int at = thread + i * kBlockThreads;
+    const int r = k_stride == 1 ? at / kTileDepth : at % kTileRows;
+    const int d = k_stride == 1 ? at % kTileDepth : at / kTileRows;
+    C value = (C)0;
+    if (row + r < rows && k + d < k_end)
+      value = convert<C>(from[(row + r) * row_stride + (k + d) * k_stride]);
+    tile[d][r] = value;
+  }
+}
+
+/// T and Y: types of x and y; C: of the sums; O: of the result; B: of the bias.
+template <class C, class T, class Y, class O, class B>
+PADDLE_DEVICE void matmul_tile(const MatmulArguments& arguments) {
+  __shared__ C x_tile[kTileDepth][kTileRows + 4];
+  __shared__ C y_tile[kTileDepth][kTileColumns + 4];
+  const int64_t column_tiles = (arguments.n + kTileColumns - 1) / kTileColumns;
+  const int64_t row0 = (int64_t)blockIdx.x / column_tiles * kTileRows;
+  const int64_t column0 = (int64_t)blockIdx.x % column_tiles * kTileColumns;
+  const int64_t part = (int64_t)blockIdx.y % arguments.chunks;
+  const int64_t batch = (int64_t)blockIdx.y / arguments.chunks;
+  int64_t rest = batch, x_at = 0, y_at = 0, out_at = 0;
+#pragma unroll
+  for (int axis = kMatmulBatchAxes - 1; axis >= 0; --axis) {
+    const int64_t index = rest % arguments.batch[axis];
+    rest /= arguments.batch[axis];
+    x_at += index * arguments.x_batch[axis];
+    y_at += index * arguments.y_batch[axis];
+    out_at += index * arguments.out_batch[axis];
+  }
+  const T* const x = (const T*)arguments.x + x_at;
+  const Y* const y = (const Y*)arguments.y + y_at;
+  const int64_t k_begin = part * arguments.chunk;
+  const int64_t k_limit = k_begin + arguments.chunk;
+  const int64_t k_end = k_limit < arguments.k ? k_limit : arguments.k;
+  const int thread_row = (int)threadIdx.x / 16 * 4, thread_column = (int)threadIdx.x % 16 * 4;
+  C sums[4][4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) sums[i][j] = (C)0;
+  for (int64_t k = k_begin; k < k_end; k += kTileDepth) {
+    load_tile<C>(x, arguments.x_row, arguments.x_column, row0, arguments.m, k, k_end, x_tile);
+    load_tile<C>(y, arguments.y_column, arguments.y_row, column0, arguments.n, k, k_end, y_tile);
+    __syncthreads();
+#pragma unroll
+    for (int d = 0; d < kTileDepth; ++d) {
+      C a[4], b[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        a[i] = x_tile[d][thread_row + i];
+        b[i] = y_tile[d][thread_column + i];
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) sums[i][j] += a[i] * b[j];
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int64_t row = row0 + thread_row + i, column = column0 + thread_column + j;
+      if (row >= arguments.m || column >= arguments.n) continue;
+      if (arguments.chunks > 1) {
+        ((C*)arguments
+             .partial)[((part * arguments.batches + batch) * arguments.m + row) * arguments.n +
+                       column] = sums[i][j];
+        continue;
+      }
+      C value = sums[i][j] * (C)arguments.factor;
+      if (arguments.bias) value += convert<C>(((const B*)arguments.bias)[column]);
+      ((O*)arguments.out)[out_at + row * arguments.out_row + column * arguments.out_column] =
+          convert<O>(value);
+    }
+}
+
+/// Adds the chunks in order.
+template <class C, class O, class B>
+PADDLE_DEVICE void matmul_join(const MatmulArguments& arguments) {
+  const int64_t each = arguments.m * arguments.n, size = each * arguments.batches;
+  const int64_t step = (int64_t)gridDim.x * kBlockThreads;
+  for (int64_t i = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x; i < size; i += step) {
+    C value = (C)0;
+    for (int64_t part = 0; part < arguments.chunks; ++part)
+      value += ((const C*)arguments.partial)[part * size + i];
+    value = value * (C)arguments.factor;
+    int64_t rest = i / each, out_at = 0;
+#pragma unroll
+    for (int axis = kMatmulBatchAxes - 1; axis >= 0; --axis) {
+      out_at += rest % arguments.batch[axis] * arguments.out_batch[axis];
+      rest /= arguments.batch[axis];
+    }
+    const int64_t row = i % each / arguments.n, column = i % arguments.n;
+    if (arguments.bias) value += convert<C>(((const B*)arguments.bias)[column]);
+    ((O*)arguments.out)[out_at + row * arguments.out_row + column * arguments.out_column] =
+        convert<O>(value);
+  }
+}

@@ -1,0 +1,41 @@
+#pragma once
+// Errors that kernels find in their operands, such as an index out of range. The first one of a
+// stream is recorded in memory of the device; the kernel continues with a valid value, and the next
+// wait for the stream throws the error with the CPU's message.
+
+#include <string>
+
+#include "base/error.h"
+#include "kernels/cuda/stream.h"
+
+namespace paddle::cuda {
+
+/// The message of an error is `before`, the value, `after`.
+struct DataMessage {
+  std::string before, after;
+};
+
+/// The record that kernels write; see `record_error` in device/prelude.cuh.
+struct DataError {
+  int64_t site = 0;  ///< 0: no error
+  int64_t value = 0;
+};
+
+/// The number of a message at a location ("file:line:column" or ""), for kernels.
+int64_t error_site(const DataMessage& message, const std::string& location);
+
+/// For a launch whose kernel may record an error: the address of the stream's record, and the site
+/// of the message at the operation's location (RunContext::location).
+struct ErrorTarget {
+  CUdeviceptr record;
+  int64_t site;
+};
+ErrorTarget error_target(paddle_stream stream, const DataMessage& message,
+                         const std::string* location);
+
+/// Queues the copy of the stream's record to the host, if its kernels can have written one.
+void queue_error_copy(paddle_stream stream);
+/// After a wait: throws the recorded error, kData, and clears the record.
+void throw_recorded_error(paddle_stream stream);
+
+}  // namespace paddle::cuda

@@ -1,0 +1,249 @@
+#include "kernels/cuda/group.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "kernels/cuda/copies.h"
+#include "kernels/cuda/group_source.h"
+#include "kernels/cuda/program.h"
+#include "kernels/elementwise/elementwise.h"
+
+namespace paddle::cuda {
+namespace {
+
+/// Blocks enough to keep every GPU busy; threads go on to further elements.
+constexpr int64_t kMaxBlocks = 132 * 32;
+
+int64_t aligned_bytes(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+class GroupKernel final : public Kernel {
+ public:
+  GroupKernel(const FusedRequest& request, const cpu::FusionProgram& program, Group group)
+      : group_(std::move(group)) {
+    const bool large = group_.size >= kSmallIndex;
+    for (const auto& reduction : program.reductions) {
+      folded_.push_back(reduction.result);
+      accumulator_bytes_.push_back(reduction.operand == DType::kF32 ||
+                                           reduction.operand == DType::kF16 ||
+                                           reduction.operand == DType::kBF16
+                                       ? 4
+                                       : 8);
+    }
+    if (group_.chunks > 1)
+      for (const int64_t bytes : accumulator_bytes_)
+        scratch_ += static_cast<size_t>(aligned_bytes(group_.chunks * group_.results * bytes));
+    // The arguments, with place for the addresses.
+    words_.resize(group_.reads.size() + group_.stores.size() + 2 * folded_.size());
+    words_.push_back(static_cast<uint64_t>(group_.size));
+    words_.push_back(static_cast<uint64_t>(group_.results));
+    words_.push_back(static_cast<uint64_t>(group_.count));
+    const int64_t unit = static_cast<int64_t>(group_.width) * group_.row_threads;
+    const int64_t chunk = (group_.count + group_.chunks - 1) / group_.chunks;
+    words_.push_back(static_cast<uint64_t>((chunk + unit - 1) / unit * unit));
+    words_.push_back(static_cast<uint64_t>(group_.chunks));
+    for (const int64_t size : group_.shape) append_divider(words_, size, large);
+    int64_t stride = 1;
+    std::vector<uint64_t> element_strides;
+    for (size_t axis = group_.shape.size(); axis-- > 0; stride *= group_.shape[axis])
+      element_strides.insert(element_strides.begin(), static_cast<uint64_t>(stride));
+    words_.insert(words_.end(), element_strides.begin(), element_strides.end());
+    for (const GroupRead& read : group_.reads)
+      for (const int64_t each : read.strides) words_.push_back(static_cast<uint64_t>(each));
+    for (size_t r = 0; r < group_.reads.size(); ++r)
+      if (group_.reads[r].vector)
+        wide_reads_.push_back(
+            {static_cast<size_t>(group_.reads[r].operand), wide_bytes(group_.read_types[r])});
+    for (const int result : group_.stores)
+      wide_stores_.push_back({static_cast<size_t>(result),
+                              wide_bytes(request.results[static_cast<size_t>(result)].dtype)});
+    const auto compiled = Program::of(request.target.device.index, std::move(group_.text));
+    if (request.target.codegen) compiled->start();
+    one_ = Entry(compiled, "group_1");
+    wide_ = Entry(compiled, "group_wide");
+    finish_ = Entry(compiled, "group_finish");
+  }
+
+  void run(const RunContext& context, void* const* operands, void* const* results) const override {
+    std::vector<uint64_t> words = words_;
+    size_t at = 0;
+    const auto put = [&](const void* pointer) {
+      words[at++] = reinterpret_cast<uintptr_t>(pointer);
+    };
+    for (const GroupRead& read : group_.reads) put(operands[read.operand]);
+    for (const int result : group_.stores) put(results[result]);
+    for (const int result : folded_) put(results[result]);
+    std::byte* partial = context.scratch;
+    for (const int64_t bytes : accumulator_bytes_) {
+      put(partial);
+      if (group_.chunks > 1) partial += aligned_bytes(group_.chunks * group_.results * bytes);
+    }
+    const int64_t width = is_aligned(operands, results) ? group_.width : 1;
+    const Entry& entry = width > 1 ? wide_ : one_;
+    if (group_.form == GroupForm::kElements) {
+      const int64_t blocks = (group_.size + kBlockThreads * width - 1) / (kBlockThreads * width);
+      return entry.launch(context.stream, std::min(blocks, kMaxBlocks), words.data());
+    }
+    const int64_t per_block =
+        group_.form == GroupForm::kRows ? kBlockThreads / group_.row_threads : 32 * width;
+    entry.launch(context.stream, (group_.results + per_block - 1) / per_block, group_.chunks,
+                 words.data());
+    if (group_.chunks == 1) return;
+    const bool few = group_.results < 1024;
+    finish_.launch(context.stream,
+                   few ? group_.results : (group_.results + kBlockThreads - 1) / kBlockThreads,
+                   words.data());
+  }
+  size_t scratch_bytes() const override { return scratch_; }
+  std::string implementation() const override { return "cuda:group"; }
+
+ private:
+  struct Wide {
+    size_t index;
+    size_t alignment;
+  };
+  size_t wide_bytes(DType type) const {
+    return std::min<size_t>(16, static_cast<size_t>(item_size(type) * group_.width));
+  }
+  bool is_aligned(void* const* operands, void* const* results) const {
+    const auto fits = [](const std::vector<Wide>& all, void* const* pointers) {
+      return std::ranges::all_of(all, [&](const Wide& wide) {
+        return reinterpret_cast<uintptr_t>(pointers[wide.index]) % wide.alignment == 0;
+      });
+    };
+    return fits(wide_reads_, operands) && fits(wide_stores_, results);
+  }
+
+  Group group_;
+  std::vector<uint64_t> words_;
+  std::vector<int> folded_;
+  std::vector<int64_t> accumulator_bytes_;
+  std::vector<Wide> wide_reads_, wide_stores_;
+  size_t scratch_ = 0;
+  Entry one_, wide_, finish_;
+};
+
+std::unique_ptr<Kernel> group_kernel(const FusedRequest& request,
+                                     const cpu::FusionProgram& program) {
+  auto group = describe_group(request, program);
+  if (!group) return nullptr;
+  if (program.reductions.empty() ? group->size == 0 : group->results == 0) return nothing_to_do();
+  return std::make_unique<GroupKernel>(request, program, std::move(*group));
+}
+
+/// A type of the same size that the generator knows, for copies; none for types of 16 bytes or
+/// parts of a byte.
+std::optional<DType> copied_as(DType type) {
+  if (device_type(type)) return type;
+  if (info(type).bits < 8) return std::nullopt;
+  switch (item_size(type)) {
+    case 1:
+      return DType::kU8;
+    case 2:
+      return DType::kU16;
+    case 4:
+      return DType::kU32;
+    case 8:
+      return DType::kU64;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Reads the only operand in this layout, stores it in order as the result's type.
+std::unique_ptr<Kernel> copy_group(const KernelRequest& request, Layout source) {
+  DType result = request.results[0].dtype;
+  source.offset = 0;
+  if (source.dtype == result) {
+    const auto type = copied_as(result);
+    if (!type) return prepare_strided_copy(request, source);
+    source.dtype = result = *type;
+  }
+  if (!device_type(source.dtype) || !device_type(result)) return nullptr;
+  FusedRequest group;
+  group.shape = source.shape;
+  group.results = {Layout::contiguous(result, source.shape)};
+  group.operands = {source};
+  group.target = request.target;
+  cpu::FusionProgram program;
+  cpu::FusionNode read;
+  read.type = source.dtype;
+  read.operand = 0;
+  program.nodes.push_back(read);
+  program.stores.push_back({0, 0});
+  return group_kernel(group, program);
+}
+
+/// A reduction of the only operand, of any type.
+std::unique_ptr<Kernel> reduce_single(const KernelRequest& request) {
+  const Layout& x = request.operands[0];
+  auto call = cpu::reduce_call(request.op, request.attrs, x.shape.size());
+  if (!call || call->form == cpu::ReduceForm::kLogSumExp) return nullptr;
+  const DType result = request.results[0].dtype;
+  if (!device_type(x.dtype) || !device_type(result)) return nullptr;
+  FusedRequest group;
+  group.shape = x.shape;
+  group.operands = {x};
+  group.results = {request.results[0]};
+  group.target = request.target;
+  cpu::FusionProgram program;
+  cpu::FusionNode read;
+  read.operand = 0;
+  if (call->reduction == cpu::Reduction::kAll || call->reduction == cpu::Reduction::kAny)
+    read.type = DType::kBool;
+  else if (is_float(result))
+    read.type = is_float(x.dtype) ? cpu::compute_type(x.dtype) : DType::kF64;
+  else
+    read.type = is_float(x.dtype) ? result : x.dtype;
+  program.nodes.push_back(read);
+  std::sort(call->axes.begin(), call->axes.end());
+  program.reductions.push_back({0, 0, *call, read.type, result});
+  return group_kernel(group, program);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_group(const FusedRequest& request) {
+  const auto program = cpu::build_fusion_program(request);
+  return program ? group_kernel(request, *program) : nullptr;
+}
+
+bool can_group(const Op& op) {
+  const std::string_view name = op.name();
+  if (name == "logsumexp") return false;
+  return op.has(kElementwise) || op.def->view != nullptr || op.has(kReduction) ||
+         name == "assign" || name == "detach" || name == "cast" || name == "reshape";
+}
+
+std::unique_ptr<Kernel> prepare_single(const KernelRequest& request) {
+  const std::string_view name = request.op.name();
+  const Layout& first = request.operands[0];
+  if (request.results.size() != 1 || !first.present) return nullptr;
+  if (name == "assign" || name == "detach" || name == "cast") return copy_group(request, first);
+  if (request.op.def->view) {
+    Layout source = first;
+    source.offset = 0;
+    const Layout view = request.op.def->view(source, request.attrs, request.results[0].shape);
+    if (!view.present) return copy_group(request, first);
+    if (view.offset != 0) return prepare_strided_copy(request, view);
+    return copy_group(request, view);
+  }
+  if (request.op.has(kReduction)) return reduce_single(request);
+  if (!request.op.has(kElementwise)) return nullptr;
+  FusedRequest group;
+  group.shape = request.results[0].shape;
+  group.operands.assign(request.operands.begin(), request.operands.end());
+  group.results = {request.results[0]};
+  group.target = request.target;
+  FusedStep step{&request.op, request.attrs, {}, request.results[0].dtype};
+  for (size_t i = 0; i < group.operands.size(); ++i) {
+    if (!group.operands[i].present) return nullptr;
+    step.inputs.push_back(static_cast<int>(i));
+  }
+  group.steps.push_back(std::move(step));
+  group.result_values = {static_cast<int>(group.operands.size())};
+  return prepare_group(group);
+}
+
+}  // namespace paddle::cuda

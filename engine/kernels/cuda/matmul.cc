@@ -1,0 +1,179 @@
+#include "kernels/cuda/matmul.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/device_types.h"
+#include "kernels/linalg/matmul_shape.h"
+#include "ops/generated/linalg.h"
+
+namespace paddle::cuda {
+namespace {
+
+constexpr size_t kBatchAxes = 3;
+constexpr int64_t kTile = 64;
+
+/// As in device/matmul.cuh.
+struct MatmulArguments {
+  const void *x, *y, *bias;
+  void *out, *partial;
+  int64_t m, n, k, chunk, chunks, batches;
+  int64_t x_row, x_column, y_row, y_column, out_row, out_column;
+  int64_t batch[kBatchAxes], x_batch[kBatchAxes], y_batch[kBatchAxes], out_batch[kBatchAxes];
+  double factor;
+};
+
+/// Integers wrap around, so any type of 64 bits has their low bits; bool is whether the number of
+/// pairs is not 0.
+const char* sum_type(DType type) {
+  if (!device_type(type)) return nullptr;
+  if (const char* const name = compute_name(type)) return name;
+  return "int64_t";
+}
+
+int64_t tiles_of(int64_t size) { return (size + kTile - 1) / kTile; }
+
+int64_t count_of(const Dims& batch) { return element_count(std::span<const int64_t>(batch)); }
+
+Dims row_major(const Dims& shape, int64_t inner) {
+  Dims strides(shape.size());
+  for (size_t axis = shape.size(); axis-- > 0; inner *= shape[axis]) strides[axis] = inner;
+  return strides;
+}
+
+std::unique_ptr<Kernel> product_kernel(const KernelRequest& request, const cpu::MatmulShape& shape,
+                                       const Layout* bias) {
+  const Layout& result = request.results[0];
+  if (result.size() == 0) return nothing_to_do();
+  Product product;
+  product.x = request.operands[0].dtype;
+  product.y = request.operands[1].dtype;
+  product.out = result.dtype;
+  product.m = shape.m;
+  product.n = shape.n;
+  product.k = shape.k;
+  product.x_row = shape.x_row;
+  product.x_column = shape.x_column;
+  product.y_row = shape.y_row;
+  product.y_column = shape.y_column;
+  product.out_row = shape.n;
+  product.batch = shape.batch;
+  product.x_batch = shape.x_batch;
+  product.y_batch = shape.y_batch;
+  product.out_batch = row_major(shape.batch, shape.m * shape.n);
+  if (bias) {
+    if (bias->size() != shape.n || bias->shape.empty() || bias->shape.back() != shape.n ||
+        !bias->is_contiguous())
+      return nullptr;
+    product.bias = bias->dtype;
+  }
+  const auto launch = ProductLaunch::of(request.target, product, true);
+  if (!launch) return nullptr;
+  return make_kernel(
+      [launch = *launch, biased = bias != nullptr](const RunContext& context, void* const* operands,
+                                                   void* const* results) {
+        launch.launch(context.stream, operands[0], operands[1], biased ? operands[2] : nullptr,
+                      results[0], context.scratch);
+      },
+      launch->scratch_bytes(), "cuda:matmul");
+}
+
+}  // namespace
+
+std::optional<ProductLaunch> ProductLaunch::of(const Target& target, const Product& product,
+                                               bool split) {
+  const char *const x = device_type(product.x), *const y = device_type(product.y),
+                    *const out = device_type(product.out);
+  const char* const sum = sum_type(product.x);
+  const char* const bias = product.bias ? device_type(*product.bias) : out;
+  if (!x || !y || !out || !sum || !bias || product.batch.size() > kBatchAxes ||
+      is_float(product.x) != is_float(product.y))
+    return std::nullopt;
+  const int64_t batches = count_of(product.batch);
+  const int64_t tiles = tiles_of(product.m) * tiles_of(product.n) * batches;
+  constexpr int64_t kWantedBlocks = 128, kMinChunk = 128, kMaxRows = 65535;
+  ProductLaunch launch;
+  launch.product_ = product;
+  launch.chunk_ = std::max<int64_t>(1, product.k);
+  if (split && tiles < kWantedBlocks && product.k >= 2 * kMinChunk) {
+    const int64_t wanted = std::min(kWantedBlocks / tiles, product.k / kMinChunk);
+    if (wanted > 1) {
+      launch.chunk_ = ((product.k + wanted - 1) / wanted + 15) / 16 * 16;
+      launch.chunks_ = (product.k + launch.chunk_ - 1) / launch.chunk_;
+    }
+  }
+  if (batches * launch.chunks_ > kMaxRows) {
+    launch.chunks_ = 1;
+    launch.chunk_ = std::max<int64_t>(1, product.k);
+    if (batches > kMaxRows) return std::nullopt;
+  }
+  if (launch.chunks_ > 1)
+    launch.scratch_ =
+        static_cast<size_t>(launch.chunks_ * batches * product.m * product.n *
+                            (product.x == DType::kF64 || !is_float(product.x) ? 8 : 4));
+  const std::string types = str(sum, ", ", x, ", ", y, ", ", out, ", ", bias);
+  const auto program = Program::of(
+      target.device.index,
+      program_text({"matmul"}, str("PADDLE_KERNEL(matmul, MatmulArguments) { matmul_tile<", types,
+                                   ">(arguments); }\nPADDLE_KERNEL(join, MatmulArguments) { "
+                                   "matmul_join<",
+                                   sum, ", ", out, ", ", bias, ">(arguments); }\n")));
+  if (target.codegen) program->start();
+  launch.tile_ = Entry(program, "matmul");
+  launch.join_ = Entry(program, "join");
+  return launch;
+}
+
+void ProductLaunch::launch_batches(paddle_stream stream, const Dims& batch, const void* x,
+                                   const void* y, const void* bias, void* out,
+                                   std::byte* scratch) const {
+  MatmulArguments arguments{};
+  arguments.x = x;
+  arguments.y = y;
+  arguments.bias = bias;
+  arguments.out = out;
+  arguments.partial = scratch;
+  arguments.m = product_.m;
+  arguments.n = product_.n;
+  arguments.k = product_.k;
+  arguments.chunk = chunk_;
+  arguments.chunks = chunks_;
+  arguments.batches = count_of(batch);
+  arguments.x_row = product_.x_row;
+  arguments.x_column = product_.x_column;
+  arguments.y_row = product_.y_row;
+  arguments.y_column = product_.y_column;
+  arguments.out_row = product_.out_row;
+  arguments.out_column = product_.out_column;
+  for (size_t i = 0; i < kBatchAxes; ++i) arguments.batch[i] = 1;
+  const size_t first = kBatchAxes - batch.size();
+  for (size_t i = 0; i < batch.size(); ++i) {
+    arguments.batch[first + i] = batch[i];
+    arguments.x_batch[first + i] = product_.x_batch[i];
+    arguments.y_batch[first + i] = product_.y_batch[i];
+    arguments.out_batch[first + i] = product_.out_batch[i];
+  }
+  arguments.factor = product_.factor;
+  tile_.launch(stream, tiles_of(product_.m) * tiles_of(product_.n), arguments.batches * chunks_,
+               &arguments);
+  if (chunks_ == 1) return;
+  const int64_t size = arguments.batches * product_.m * product_.n;
+  join_.launch(stream, std::min<int64_t>((size + kBlockThreads - 1) / kBlockThreads, 4096),
+               &arguments);
+}
+
+std::unique_ptr<Kernel> prepare_matmul(const KernelRequest& request) {
+  const MatmulAttrs attrs(request.attrs);
+  return product_kernel(request,
+                        cpu::MatmulShape::of(request.operands[0], request.operands[1],
+                                             attrs.transpose_x, attrs.transpose_y),
+                        nullptr);
+}
+
+std::unique_ptr<Kernel> prepare_linear(const KernelRequest& request) {
+  const bool biased = request.operands.size() > 2 && request.operands[2].present;
+  return product_kernel(
+      request, cpu::MatmulShape::of(request.operands[0], request.operands[1], false, false),
+      biased ? &request.operands[2] : nullptr);
+}
+
+}  // namespace paddle::cuda

@@ -1,0 +1,22 @@
+#pragma once
+// Memory of CUDA devices. Blocks are kept for later allocations of their size: the driver's own
+// functions wait for the GPU. A released block is handed out again when the work that was queued on
+// all streams of its device is done.
+
+#include <cstddef>
+
+#include "kernels/cuda/stream.h"
+
+namespace paddle::cuda {
+
+/// kDevice if the GPU has not enough memory.
+void* allocate_memory(int device, size_t bytes);
+void release_memory(int device, void* memory);
+/// Bytes that are kept for later allocations.
+size_t kept_bytes(int device);
+
+/// Released blocks wait for the work on these streams.
+void add_stream(paddle_stream stream);
+void remove_stream(paddle_stream stream);
+
+}  // namespace paddle::cuda

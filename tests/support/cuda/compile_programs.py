@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Compiles device code with the real NVRTC, which needs no GPU, and checks the machine code.
+
+compile_programs.py SOURCES DEVICE_TEXTS ARCHITECTURE...
+
+SOURCES is a folder of programs that a run has made (PADDLE_FAKE_CUDA_SOURCES), DEVICE_TEXTS the
+folder engine/kernels/cuda/device, of which instances are compiled besides. Exit status 77 without
+NVRTC."""
+
+import ctypes
+import glob
+import os
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+
+def find_nvrtc():
+    folders = [f for f in os.environ.get("PADDLE_TEST_NVRTC", "").split(":") if f]
+    folders += [f for f in os.environ.get("PADDLE_CUDA_LIBRARIES", "").split(":") if f]
+    folders += glob.glob(os.path.join(sys.prefix, "lib/python3*/site-packages/nvidia/*/lib"))
+    folders += ["/usr/local/cuda/lib64"]
+    for name in ("libnvrtc.so.13", "libnvrtc.so.12"):
+        for folder in folders:
+            path = os.path.join(folder, name)
+            if os.path.exists(path) and "fake_cuda" not in path:
+                return ctypes.CDLL(path)
+    return None
+
+
+def compile_program(nvrtc, text, architecture):
+    """The status and the log of the compiler and the assembler."""
+    program = ctypes.c_void_p()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
+    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "--prec-div=true",
+               "--prec-sqrt=true", "--ptxas-options=-v"]
+    array = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
+    status = nvrtc.nvrtcCompileProgram(program, len(options), array)
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value + 1)
+    nvrtc.nvrtcGetProgramLog(program, log)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return status, log.value.decode()
+
+
+def problems_of(log):
+    """Kernels that use a stack or spill registers."""
+    kernel, found = "", []
+    for line in log.splitlines():
+        if match := re.search(r"Function properties for (\S+)", line):
+            kernel = match[1]
+        if match := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill", line):
+            if any(int(n) for n in match.groups()):
+                found.append(f"{kernel}: {match[0]}")
+    return found
+
+
+def template_instances(folder):
+    """Instances of the templates for several types, whole programs by name."""
+    def text(*names):
+        paths = [os.path.join(folder, name + ".cuh") for name in ("prelude",) + names]
+        paths = [p.replace(os.path.join(folder, "box_muller.cuh"),
+                           os.path.join(folder, "../../../tensor/box_muller-inl.h")) for p in paths]
+        return "".join(open(path).read() for path in paths)
+
+    def kernels(arguments, calls):
+        return "".join(f"PADDLE_KERNEL(kernel_{i}, {arguments}) {{ {call}(arguments); }}\n"
+                       for i, call in enumerate(calls))
+
+    out = {"copy": text("copy")}
+    floats = [("float", "float"), ("float", "bf16"), ("float", "f16"), ("double", "double")]
+    out["matmul"] = text("matmul") + kernels("MatmulArguments", [
+        f"matmul_tile<{c}, {t}, {t}, {t}, {t}>" for c, t in floats + [("int64_t", "int32_t"), ("int64_t", "bool")]
+    ] + [f"matmul_join<{c}, {t}, {t}>" for c, t in floats])
+    rows = []
+    for c, t in floats:
+        rows += [f"softmax_rows<{c}, {t}, {t}, false>", f"softmax_rows<{c}, {t}, {t}, true>",
+                 f"cross_entropy_rows<{c}, {t}, int64_t, {c}, {c}>",
+                 f"cross_entropy_grad_rows<{c}, {t}, int32_t, {c}, {c}>",
+                 f"normalize_rows<{c}, {t}, {c}, {c}, true>", f"normalize_rows<{c}, {t}, {t}, {t}, false>",
+                 f"normalize_grad_rows<{c}, {t}, {t}, {c}>", f"normalize_grad_columns<{c}, {t}, {t}>",
+                 f"normalize_grad_join<{c}, {t}>", f"squares_of_chunk<{t}>"]
+    out["rows"] = text("scalar", "rows") + kernels("RowArguments", rows + ["join_squares"])
+    out["gather"] = text("gather") + kernels("GatherArguments", [
+        "gather_rows<int64_t, uint32_t>", "gather_rows<int32_t, uint16_t>", "mark_rows<int64_t>",
+        "sum_rows<float, int64_t, float>", "sum_rows<float, int64_t, bf16>", "sum_rows<double, int32_t, double>"])
+    for master, param in ((False, "float"), (True, "bf16"), (False, "double")):
+        compute = "double" if param == "double" else "float"
+        types = "".join(f"typedef {t} {n};\n" for n, t in (
+            ("Compute", compute), ("Param", param), ("Grad", param), ("State0", compute), ("State1", compute),
+            ("State2", compute), ("Master", compute), ("Rate", "float"), ("Step", "int64_t"), ("Skip", "bool"),
+            ("Scale", "double")))
+        update = open(os.path.join(folder, "update.cuh")).read()
+        out[f"update_{param}"] = text("scalar") + types + update + kernels("UpdateArguments", [
+            f"update_all<{rule}, {str(master).lower()}, {width}>"
+            for rule in ("Sgd", "Momentum", "Adam", "Adagrad", "Rmsprop") for width in (4, 1)])
+    out["random"] = text("box_muller", "random") + kernels("RandomArguments", [
+        "uniform<float>", "uniform<double>", "gaussian<float>", "gaussian<double>", "dropout_mask<float>",
+        "dropout_mask<bf16>", "random_integers<int64_t>"])
+    out["attention"] = text("scalar", "rows", "attention") + kernels("AttentionArguments", [
+        f"{call}<{c}, {t}>" for c, t in (("float", "bool"), ("float", "bf16"), ("double", "double"))
+        for call in ("attention_weights", "attention_weights_again")
+    ] + [f"attention_score_grads<{c}, {t}, {t}>" for c, t in floats])
+    return out
+
+
+def main():
+    sources, device_texts, *architectures = sys.argv[1:]
+    nvrtc = find_nvrtc()
+    if nvrtc is None:
+        print("NVRTC is not installed: `pip install nvidia-cuda-nvrtc` and name its folder in PADDLE_TEST_NVRTC")
+        return 77
+    programs = template_instances(device_texts)
+    for path in sorted(glob.glob(os.path.join(sources, "*.cu"))):
+        programs[os.path.basename(path)] = open(path).read()
+    failed = 0
+
+    def check(job):
+        name, text, architecture = job
+        status, log = compile_program(nvrtc, text, architecture)
+        errors = [line for line in log.splitlines() if "error" in line][:3] if status else problems_of(log)
+        return name, architecture, errors or (["failed"] if status else [])
+
+    jobs = [(name, text, architecture) for name, text in programs.items() for architecture in architectures]
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for name, architecture, errors in pool.map(check, jobs):
+            for error in errors:
+                print(f"{name} for {architecture}: {error}")
+                failed += 1
+    print(f"{len(programs)} programs for {', '.join(architectures)}: {failed} problems")
+    return 1 if failed or not programs else 0
+
+
+sys.exit(main())

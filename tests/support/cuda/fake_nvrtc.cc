@@ -1,0 +1,152 @@
+// A stand-in for libnvrtc.so.13 that compiles device code for the CPU, with the system's compiler
+// and emulation.h. The "machine code" is a shared library after a line that names the architecture;
+// the stand-in for the driver (fake_driver.cc) opens it.
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct FakeProgram {
+  std::string text, image, log;
+};
+
+constexpr int kArchitectures[] = {75, 80, 86, 89, 90, 100, 103, 120};
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+std::string temporary_folder() {
+  static const std::string folder = [] {
+    const char* const base = std::getenv("TMPDIR");
+    std::string name = std::string(base ? base : "/tmp") + "/paddle-fake-nvrtc-XXXXXX";
+    if (!mkdtemp(name.data())) return std::string();
+    static std::string kept;
+    kept = name;
+    std::atexit([] { (void)!std::system(("rm -rf " + kept).c_str()); });
+    return name;
+  }();
+  return folder;
+}
+
+int run_compiler(const std::string& command) { return std::system(command.c_str()); }
+
+/// The folder of a compiled copy of emulation.h, next to which it is made once; "" without it.
+std::string header_folder() {
+  static const std::string folder = [] {
+    const std::string made = PADDLE_FAKE_CUDA_FOLDER "/header";
+    mkdir(made.c_str(), 0777);
+    const int lock = open((made + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+    if (lock < 0) return std::string();
+    flock(lock, LOCK_EX);
+    const std::string copy = made + "/emulation.h";
+    const std::string source = content_of(PADDLE_EMULATION_HEADER);
+    if (content_of(copy) != source || access((copy + ".gch").c_str(), R_OK) != 0) {
+      std::ofstream(copy) << source;
+      const std::string command = std::string(PADDLE_COMPILER) +
+                                  " -x c++-header -std=c++17 -O1 -fPIC -w -ffp-contract=off "
+                                  "-fvisibility=hidden " +
+                                  copy + " -o " + copy + ".gch 2> /dev/null";
+      if (run_compiler(command) != 0) unlink((copy + ".gch").c_str());
+    }
+    close(lock);
+    return made;
+  }();
+  return folder;
+}
+
+}  // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT int nvrtcVersion(int* major, int* minor) {
+  *major = 13;
+  *minor = 99;
+  return 0;
+}
+EXPORT const char* nvrtcGetErrorString(int result) {
+  return result == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
+}
+EXPORT int nvrtcGetNumSupportedArchs(int* count) {
+  *count = static_cast<int>(std::size(kArchitectures));
+  return 0;
+}
+EXPORT int nvrtcGetSupportedArchs(int* architectures) {
+  std::memcpy(architectures, kArchitectures, sizeof kArchitectures);
+  return 0;
+}
+EXPORT int nvrtcCreateProgram(FakeProgram** program, const char* text, const char*, int,
+                              const char* const*, const char* const*) {
+  *program = new FakeProgram{text, {}, {}};
+  return 0;
+}
+EXPORT int nvrtcDestroyProgram(FakeProgram** program) {
+  delete *program;
+  *program = nullptr;
+  return 0;
+}
+EXPORT int nvrtcCompileProgram(FakeProgram* program, int count, const char* const* options) {
+  static int next = 0;
+  static std::mutex mutex;
+  std::string base, header;
+  {
+    const std::lock_guard lock(mutex);
+    base = temporary_folder() + "/" + std::to_string(next++);
+    header = header_folder();
+  }
+  std::string architecture;
+  for (int i = 0; i < count; ++i)
+    if (std::strncmp(options[i], "--gpu-architecture=", 19) == 0) architecture = options[i] + 19;
+  std::ofstream(base + ".cc") << program->text;
+  if (const char* const kept = std::getenv("PADDLE_FAKE_CUDA_SOURCES"))
+    std::ofstream(std::string(kept) + "/" +
+                  std::to_string(std::hash<std::string>()(program->text)) + ".cu")
+        << program->text;
+  const std::string command = std::string(PADDLE_COMPILER) +
+                              " -shared -std=c++17 -O1 -fPIC -w -ffp-contract=off "
+                              "-fvisibility=hidden -include " +
+                              header + "/emulation.h " + base + ".cc -o " + base + ".so -lm 2> " +
+                              base + ".log";
+  const int status = run_compiler(command);
+  program->log = content_of(base + ".log");
+  if (status == 0)
+    program->image = "PADDLE-FAKE-CUDA " + architecture + "\n" + content_of(base + ".so");
+  for (const char* suffix : {".cc", ".so", ".log"}) unlink((base + suffix).c_str());
+  if (status == 0) return 0;
+  const size_t error = program->log.find("error:");
+  if (error != std::string::npos) program->log.erase(0, program->log.rfind('\n', error) + 1);
+  return 6;
+}
+EXPORT int nvrtcGetCUBINSize(FakeProgram* program, size_t* bytes) {
+  *bytes = program->image.size();
+  return 0;
+}
+EXPORT int nvrtcGetCUBIN(FakeProgram* program, char* image) {
+  std::memcpy(image, program->image.data(), program->image.size());
+  return 0;
+}
+EXPORT int nvrtcGetProgramLogSize(FakeProgram* program, size_t* bytes) {
+  *bytes = program->log.size() + 1;
+  return 0;
+}
+EXPORT int nvrtcGetProgramLog(FakeProgram* program, char* log) {
+  std::memcpy(log, program->log.c_str(), program->log.size() + 1);
+  return 0;
+}
