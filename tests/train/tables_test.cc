@@ -2,19 +2,21 @@
 // `embedding` with row-sparse gradients and against PyTorch (golden.npz, which tables/make.py
 // computed).
 
-#include "train/tables/row_table.h"
+#include "train/tables/tables.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <functional>
 #include <numeric>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "comm/simulation.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
-#include "train/tables/key_index.h"
 #include "train/trainer.h"
 
 namespace paddle::train {
@@ -28,9 +30,9 @@ const char* const kGolden = "tests/train/tables/golden.npz";
 TEST(KeyIndex, NumbersKeysInTheOrderOfTheirArrival) {
   KeyIndex index;
   EXPECT_EQ(index.find(0), -1);
-  const std::vector<int64_t> some = {INT64_MAX, INT64_MIN, 0, -1, int64_t{1} << 62};
+  const std::vector<uint64_t> some = {uint64_t{1} << 63, UINT64_MAX, 0, 1, uint64_t{1} << 62};
   for (size_t i = 0; i < some.size(); ++i) EXPECT_EQ(index.add(some[i]), static_cast<int64_t>(i));
-  for (int64_t i = 0; i < 5000; ++i) index.add(i * (int64_t{1} << 40) - (int64_t{1} << 62));
+  for (uint64_t i = 0; i < 5000; ++i) index.add((i << 40) + 17);
   EXPECT_EQ(index.size(), 5005);
   for (size_t i = 0; i < some.size(); ++i) EXPECT_EQ(index.add(some[i]), static_cast<int64_t>(i));
   EXPECT_EQ(index.find(12345), -1);
@@ -54,39 +56,49 @@ std::vector<double> values(const Array& array) {
   return out;
 }
 
-using Keys = std::vector<int64_t>;
+using Keys = std::vector<uint64_t>;
+constexpr uint64_t kLowest = uint64_t{1} << 63, kHighest = kLowest - 1;  // int64's
 
-TEST(LocalTable, FirstRowsDependOnTheKeyAlone) {
+std::vector<double> read(const RowTable& table, const Keys& keys,
+                         MissingRow missing = MissingRow::kZero) {
+  Array rows =
+      Array::empty(table.spec().dtype, {static_cast<int64_t>(keys.size()), table.spec().width});
+  table.read(keys, missing, static_cast<std::byte*>(rows.raw()));
+  return values(rows);
+}
+
+TEST(RowTable, FirstRowsDependOnTheKeyAlone) {
   const auto sgd = rule("sgd");
-  LocalTable a(spec(), sgd, 7), b(spec(), sgd, 7), other(spec(), sgd, 8);
-  const Array first = a.read(Keys{5, -9}, MissingRow::kInsert);
-  const Array second = b.read(Keys{-9, int64_t{1} << 62, 5}, MissingRow::kInsert);
+  RowTable a(spec(), sgd, 7), b(spec(), sgd, 7), other(spec(), sgd, 8);
+  a.insert(Keys{5, uint64_t(-9)});
+  b.insert(Keys{uint64_t(-9), uint64_t{1} << 62, 5, 5});
   EXPECT_EQ(a.count(), 2);
   EXPECT_EQ(b.count(), 3);
-  const auto x = values(first), y = values(second);
+  const auto x = read(a, {5, uint64_t(-9)}), y = read(b, {uint64_t(-9), 5});
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(x[i], y[6 + i]);
+    EXPECT_EQ(x[i], y[3 + i]);
     EXPECT_EQ(x[3 + i], y[i]);
     EXPECT_NE(x[i], x[3 + i]);
-    EXPECT_NE(x[i], values(other.read(Keys{5}, MissingRow::kInitial))[i]);
+    EXPECT_NE(x[i], read(other, {5}, MissingRow::kInitial)[i]);
   }
 }
 
-TEST(LocalTable, OnlyTrainingAddsRows) {
-  LocalTable table(spec(), rule("adam"), 7);
-  EXPECT_EQ(values(table.read(Keys{3}, MissingRow::kZero)), (std::vector<double>{0, 0, 0}));
-  const auto initial = values(table.read(Keys{3}, MissingRow::kInitial));
+TEST(RowTable, ReadingAddsNoRows) {
+  RowTable table(spec(), rule("adam"), 7);
+  EXPECT_EQ(read(table, {3}), (std::vector<double>{0, 0, 0}));
+  const auto initial = read(table, {3}, MissingRow::kInitial);
   EXPECT_EQ(table.count(), 0);
-  EXPECT_EQ(values(table.read(Keys{3}, MissingRow::kInsert)), initial);
+  table.insert(Keys{3});
   EXPECT_EQ(table.count(), 1);
-  EXPECT_EQ(values(table.read(Keys{3}, MissingRow::kZero)), initial);
+  EXPECT_EQ(read(table, {3}), initial);
 }
 
-TEST(LocalTable, AnUpdateLeavesOtherRowsAndTheirStatesAlone) {
-  LocalTable table(spec(DType::kF64), rule("adagrad", "{epsilon: 1e-8}"), 7);
-  const auto before = values(table.read(Keys{1, 2}, MissingRow::kInsert));
+TEST(RowTable, AnUpdateLeavesOtherRowsAndTheirStatesAlone) {
+  RowTable table(spec(DType::kF64), rule("adagrad", "{epsilon: 1e-8}"), 7);
+  table.insert(Keys{1, 2});
+  const auto before = read(table, {1, 2});
   table.update(Keys{2}, Array::from<double>({1, -2, 0}, {1, 3}), {.rate = 0.1, .step = 1});
-  const auto after = values(table.read(Keys{1, 2}, MissingRow::kZero));
+  const auto after = read(table, {1, 2});
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(after[i], before[i]);
   EXPECT_NEAR(after[3], before[3] - 0.1, 1e-7);
   EXPECT_NEAR(after[4], before[4] + 0.1, 1e-7);
@@ -95,28 +107,83 @@ TEST(LocalTable, AnUpdateLeavesOtherRowsAndTheirStatesAlone) {
   EXPECT_EQ(values(content.states.at(0).second), (std::vector<double>{0, 0, 0, 1, 4, 0}));
 }
 
-TEST(LocalTable, IsRestoredFromItsContent) {
-  const auto adam = rule("adam");
-  LocalTable table(spec(), adam, 7), again(spec(), adam, 1);
-  table.read(Keys{9, INT64_MIN, 4, INT64_MAX}, MissingRow::kInsert);
-  const Array gradient = Array::from<float>({1, 2, 3, -1, 0.5, 2}, {2, 3});
-  table.update(Keys{INT64_MAX, 9}, gradient, {.rate = 0.1, .step = 1});
-  const TableContent content = table.content();
-  EXPECT_EQ(content.keys.shape, (Dims{4}));
-  EXPECT_EQ(content.keys.data<int64_t>()[0], INT64_MIN);
-  EXPECT_EQ(content.keys.data<int64_t>()[3], INT64_MAX);
-  check_content(spec(), content, "file");
-  again.restore(content, 7);
-  for (LocalTable* each : {&table, &again})
-    each->update(Keys{9, 4}, gradient, {.rate = 0.1, .step = 2});
-  const Keys all = {9, INT64_MIN, 4, INT64_MAX, 77};
-  EXPECT_EQ(values(table.read(all, MissingRow::kInsert)),
-            values(again.read(all, MissingRow::kInsert)));
-  EXPECT_EQ(values(table.content().states.at(1).second),
-            values(again.content().states.at(1).second));
+TEST(RowTable, IsRestoredFromItsContent) {
+  for (const char* name : {"adam", "rmsprop"}) {  // in place, and by operations
+    const auto optimizer = rule(name);
+    RowTable table(spec(), optimizer, 7), again(spec(), optimizer, 1);
+    table.insert(Keys{9, kLowest, 4, kHighest});
+    const Array gradient = Array::from<float>({1, 2, 3, -1, 0.5, 2}, {2, 3});
+    table.update(Keys{kHighest, 9}, gradient, {.rate = 0.1, .step = 1});
+    const TableContent content = table.content();
+    EXPECT_EQ(content.keys.shape, (Dims{4}));
+    EXPECT_EQ(content.keys.data<int64_t>()[0], INT64_MIN);
+    EXPECT_EQ(content.keys.data<int64_t>()[3], INT64_MAX);
+    check_content(spec(), content, "file");
+    again.clear(7);
+    for (int part = 0; part < 3; ++part) again.add(content, tables::shards_of_part(part, 3));
+    for (RowTable* each : {&table, &again}) {
+      each->update(Keys{9, 4}, gradient, {.rate = 0.1, .step = 2});
+      each->insert(Keys{77});
+    }
+    const Keys all = {9, kLowest, 4, kHighest, 77};
+    EXPECT_EQ(read(table, all), read(again, all));
+    EXPECT_EQ(values(table.content().states.at(0).second),
+              values(again.content().states.at(0).second));
+  }
 }
 
-TEST(LocalTable, DamagedContentIsRejected) {
+TEST(RowTable, UpdatesInPlaceAreThoseOfTheOperations) {
+  // The same optimizer without its rule for rows.
+  struct WithoutRowRule : optim::UpdateRule {
+    explicit WithoutRowRule(std::shared_ptr<const optim::UpdateRule> wrapped)
+        : rule(std::move(wrapped)) {}
+    std::vector<optim::StateSlot> slots(const std::string& name, const Dims& shape,
+                                        double lr) const override {
+      return rule->slots(name, shape, lr);
+    }
+    Tensors update(const optim::UpdateOperands& operands) const override {
+      return rule->update(operands);
+    }
+    std::shared_ptr<const optim::UpdateRule> rule;
+  };
+  for (const auto& [name, keys] :
+       std::vector<std::pair<const char*, const char*>>{{"sgd", "{}"},
+                                                        {"momentum", "{momentum: 0.8}"},
+                                                        {"momentum", "{nesterov: true}"},
+                                                        {"adagrad", "{initial_accumulator: 0.1}"},
+                                                        {"adam", "{beta1: 0.8}"},
+                                                        {"adamw", "{}"}})
+    for (const DType dtype : {DType::kF32, DType::kF64}) {
+      optim::OptimizerOptions options{.rule = optim::make_rule(name, keys),
+                                      .lr = 0.1,
+                                      .weight_decay = 0.01,
+                                      .groups = {optim::ParameterGroup{}}};
+      options.groups[0].match = {"emb.*"};
+      options.groups[0].lr_scale = 0.3;
+      const auto in_place = std::make_shared<optim::Optimizer>(options);
+      options.rule.rule = std::make_shared<WithoutRowRule>(options.rule.rule);
+      const auto by_operations = std::make_shared<optim::Optimizer>(options);
+      RowTable a(spec(dtype), in_place, 7), b(spec(dtype), by_operations, 7);
+      const Keys all = {1, 2, 3};
+      for (int64_t step = 1; step <= 4; ++step)
+        for (RowTable* table : {&a, &b}) {
+          table->insert(all);
+          std::vector<double> gradient(9);
+          for (size_t i = 0; i < 9; ++i)
+            gradient[i] = std::sin(static_cast<double>(i) + 7 * static_cast<double>(step));
+          RowUpdate update{.rate = 0.1 / static_cast<double>(step), .step = step};
+          if (step > 1) update.scale = 1.7;
+          if (step > 2) update.bound = 0.5;
+          table->update(all, Array::from<double>(gradient, {3, 3}).cast(dtype), update);
+        }
+      EXPECT_EQ(read(a, all), read(b, all)) << name << keys;
+      const TableContent x = a.content(), y = b.content();
+      for (size_t i = 0; i < x.states.size(); ++i)
+        EXPECT_EQ(values(x.states[i].second), values(y.states[i].second)) << name << keys;
+    }
+}
+
+TEST(RowTable, DamagedContentIsRejected) {
   const auto good = [] {
     return TableContent{Array::from<int64_t>({-4, 9}, {2}),
                         Array::zeros(DType::kF32, {2, 3}),
@@ -139,9 +206,109 @@ TEST(LocalTable, DamagedContentIsRejected) {
     }
 }
 
-TEST(LocalTable, OptimizersOfWholeMatricesAreRejected) {
+TEST(RowTable, KeysOfUint64HaveTheirOwnOrder) {
+  program::TableSpec wide = spec();
+  wide.key = DType::kU64;
+  RowTable table(wide, rule("sgd"), 7);
+  table.insert(Keys{UINT64_MAX, 0, kLowest, 5});
+  const TableContent content = table.content();
+  EXPECT_EQ(content.keys.dtype, DType::kU64);
+  const auto* const keys = content.keys.data<uint64_t>();
+  EXPECT_EQ(Keys(keys, keys + 4), (Keys{0, 5, kLowest, UINT64_MAX}));
+  check_content(wide, content, "file");
+  EXPECT_THROW(check_content(spec(), content, "file"), Error);
+}
+
+// --- several ranks ---
+
+/// Two steps of a table whose keys and gradients are functions of the sample; the samples are
+/// divided among the ranks. Gives the content, the sums of squares and the rows read in the second
+/// step by the ranks, in order.
+struct Shared {
+  std::vector<double> keys, weight, moment, read;
+  double squares = 0;
+};
+Shared train_shared(int ranks, bool announces, const std::function<double(int64_t)>& gradient) {
+  constexpr int64_t kSamples = 13, kKeys = 3;
+  program::ParameterStore store;
+  store.seed = 3;
+  const auto adagrad = rule("adagrad");
+  Shared out;
+  std::vector<std::vector<double>> reads(static_cast<size_t>(ranks));
+  comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+    const int64_t rank = communicator->rank();
+    Tables tables(store, adagrad, "", ranks > 1 ? communicator : nullptr);
+    tables.open(spec(DType::kF64));
+    // One rank may have no samples.
+    const int64_t begin = kSamples * rank / ranks, end = kSamples * (rank + 1) / ranks;
+    const auto use_of = [&](int64_t step) {
+      std::vector<int64_t> keys;
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t k = 0; k < kKeys; ++k) keys.push_back((i * 7 + k * step) % 11 - 4);
+      return TableUse{"emb", Array::from<int64_t>(keys, {end - begin, kKeys})};
+    };
+    double squares = 0;
+    for (int64_t step = 1; step <= 2; ++step) {
+      tables.begin_step(MissingRow::kInitial);
+      const size_t use = tables.add(use_of(step));
+      tables.fetch(true);
+      const Array rows = tables.rows(use, false).rows;
+      if (step == 2) reads[static_cast<size_t>(rank)] = values(rows);
+      std::vector<double> gradients;
+      for (int64_t i = begin * kKeys * 3; i < end * kKeys * 3; ++i)
+        gradients.push_back(gradient(i));
+      tables.add_gradients(use, Array::from<double>(gradients, {(end - begin) * kKeys, 3}));
+      if (announces && step == 1) tables.announce({use_of(2)});
+      squares = tables.sums_of_squares().at("emb");
+      tables.update({.rate = 0.1, .step = step}, {{"emb", 0.5}});
+      // An evaluation in between.
+      tables.begin_step(MissingRow::kZero);
+      tables.add({"emb", Array::from<int64_t>({99, -4}, {2})});
+      tables.fetch();
+    }
+    const program::ParameterStore whole = tables.with_tables(store);
+    if (!communicator->is_root()) return;
+    out.squares = squares;
+    out.keys = values(whole.array("emb.keys"));
+    out.weight = values(whole.array("emb.weight"));
+    out.moment = values(whole.array("optimizer/emb.weight/moment"));
+  });
+  for (const auto& each : reads) out.read.insert(out.read.end(), each.begin(), each.end());
+  return out;
+}
+
+TEST(Tables, OfAnyRanksAreTheSameWhereSumsAreExact) {
+  const auto integers = [](int64_t i) { return static_cast<double>(i % 17 - 8); };
+  const Shared one = train_shared(1, false, integers);
+  EXPECT_EQ(one.keys, (std::vector<double>{-4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6}));
+  for (const int ranks : {2, 3, 4, 16})
+    for (const bool announces : {false, true}) {
+      const Shared several = train_shared(ranks, announces, integers);
+      EXPECT_EQ(several.keys, one.keys) << ranks;
+      EXPECT_EQ(several.weight, one.weight) << ranks;
+      EXPECT_EQ(several.moment, one.moment) << ranks;
+      EXPECT_EQ(several.read, one.read) << ranks;
+      EXPECT_EQ(several.squares, one.squares) << ranks;
+    }
+}
+
+TEST(Tables, AnnouncedKeysChangeNoBits) {
+  const auto fractions = [](int64_t i) { return std::sin(static_cast<double>(i)) / 3; };
+  for (const int ranks : {2, 3}) {
+    const Shared plain = train_shared(ranks, false, fractions),
+                 announced = train_shared(ranks, true, fractions);
+    EXPECT_EQ(plain.weight, announced.weight);
+    EXPECT_EQ(plain.squares, announced.squares);
+    EXPECT_EQ(plain.read, announced.read);
+    const Shared one = train_shared(1, false, fractions);
+    for (size_t i = 0; i < one.weight.size(); ++i)
+      EXPECT_NEAR(plain.weight[i], one.weight[i], 1e-12);
+  }
+}
+
+TEST(RowTable, OptimizersOfWholeMatricesAreRejected) {
   for (const char* kind : {"lamb", "muon", "adafactor"})
-    EXPECT_THROW(LocalTable(spec(), rule(kind), 7), Error);
+    EXPECT_THROW(RowTable(spec(), rule(kind), 7), Error);
 }
 
 // --- runs ---
@@ -164,7 +331,7 @@ class TableRuns : public ::testing::Test {
     std::string layer = "sparse_embedding(ids, 4, name=\"emb\")";
     std::string optimizer = {}, init = {}, more = {};
     std::string precision = "float64";
-    int64_t steps = 20;
+    int64_t steps = 20, accumulate = 1;
     bool eager = false, resume = false;
   };
   struct Result {
@@ -176,27 +343,28 @@ class TableRuns : public ::testing::Test {
   };
   Result train(const std::string& name, const Run& run) const {
     const std::string config = file(name + ".yaml");
-    write_file_atomically(config, str(R"(
+    write_file_atomically(config,
+                          str(R"(
 model:
   name: net
   inputs: {ids: "int64[batch, 3]", others: "int64[batch, 2]"}
   model: |
     rows = )",
-                                      run.layer, R"(
+                              run.layer, R"(
     prediction = linear(tanh(linear(sum(rows, 1), 5, name="fc1")), 2, name="fc2")
   outputs: [prediction]
 loss: mse_loss(prediction, y)
 precision: )",
-                                      run.precision, "\noptimizer: ", run.optimizer, "\n", run.init,
-                                      R"(
+                              run.precision, "\noptimizer: ", run.optimizer, "\n", run.init,
+                              R"(
 data:
   batch_size: 8
   shuffle: false
   workers: 0
   train: {kind: npz, path: )",
-                                      data_, R"(, arrays: {ids: ids, others: others, y: y}}
+                              data_, R"(, arrays: {ids: ids, others: others, y: y}}
 train: {checkpoint_every: never, evaluate_every: never, log_every: 1, steps: )",
-                                      run.steps, "}\n", run.more, "\n"));
+                              run.steps, ", accumulate: ", run.accumulate, "}\n", run.more, "\n"));
     TrainOptions options;
     options.output = file(name);
     options.eager = run.eager;
@@ -258,10 +426,12 @@ std::string dense_data(const std::string& folder, DType dtype, const std::string
     return ids;
   };
   Keys numbers(static_cast<size_t>(keys.size()));
-  std::iota(numbers.begin(), numbers.end(), int64_t{0});
-  LocalTable table({"emb", 4, dtype, {lang::Initializer::Kind::kUniform, -0.05, 0.05, {}}},
-                   rule("sgd"), 1);
-  formats::write_safetensors(init, {{"emb.weight", table.read(numbers, MissingRow::kInitial)}});
+  std::iota(numbers.begin(), numbers.end(), uint64_t{0});
+  const RowTable table({"emb", 4, dtype, {lang::Initializer::Kind::kUniform, -0.05, 0.05, {}}},
+                       rule("sgd"), 1);
+  Array rows = Array::empty(dtype, {keys.size(), 4});
+  table.read(numbers, MissingRow::kInitial, static_cast<std::byte*>(rows.raw()));
+  formats::write_safetensors(init, {{"emb.weight", rows}});
   const std::string file = folder + "/dense.npz";
   formats::write_npz(
       file,
@@ -315,6 +485,23 @@ TEST_F(TableRuns, ContinueBitForBit) {
                            "/checkpoints/latest/optimizer.safetensors"})
     EXPECT_EQ(read_file(file("stopped") + part, 1 << 20), read_file(file("whole") + part, 1 << 20))
         << part;
+}
+
+TEST_F(TableRuns, OfMicroBatchesAreThoseOfTheWholeBatch) {
+  const std::string init = golden_weights();
+  for (const char* clip : {"", "clip: {global_norm: 0.05}", "clip: {norm: 0.02}"})
+    for (const bool eager : {false, true}) {
+      Run run{.optimizer = "{name: adam, lr: 0.02}", .init = init, .more = clip, .eager = eager};
+      const std::string what = str(clip, eager ? " eager" : "");
+      const Result whole = train("whole", run);
+      run.accumulate = 3;
+      const Result parts = train("parts", run);
+      expect_near(parts.losses, whole.losses, 1e-9, what);
+      const auto wanted = whole.weights("emb.weight"), got = parts.weights("emb.weight");
+      expect_near(got, wanted, 1e-9, what);
+      fs::remove_all(file("whole"));
+      fs::remove_all(file("parts"));
+    }
 }
 
 TEST_F(TableRuns, SeveralFieldsMayHaveOneTable) {

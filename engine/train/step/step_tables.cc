@@ -45,31 +45,34 @@ Tensor joined_gradient(const Lookups& lookups, const Tensors& gradients) {
 
 }  // namespace
 
-void Step::update_all(program::ParameterBinding& ports, const StepInputs& inputs,
-                      const UpdateCall& call, std::vector<TableGradient>& tables) const {
-  const auto names = trainable(ports, call);
+Step::LossGradients Step::loss_gradients(program::ParameterBinding& ports, const UpdateCall& call,
+                                         const std::vector<std::string>& names) const {
   const auto lookups = trained_lookups(ports, *d_.optimizers[call.optimizer].optimizer);
   Tensors leaves;
   for (const auto& [table, uses] : lookups)
     for (const program::TableLookup* use : uses) leaves.push_back(use->rows);
-  Tensors all = gradients(ports, call.loss, names, leaves);
-  Tensors of_leaves(all.begin() + static_cast<ptrdiff_t>(names.size()), all.end());
-  all.resize(names.size());
-  size_t at = 0;
+  LossGradients out;
+  out.parameters = gradients(ports, call.loss, names, leaves);
+  auto at = out.parameters.begin() + static_cast<ptrdiff_t>(names.size());
   for (const auto& [table, uses] : lookups) {
-    const auto begin = of_leaves.begin() + static_cast<ptrdiff_t>(at);
-    at += uses.size();
-    all.push_back(joined_gradient(uses, {begin, begin + static_cast<ptrdiff_t>(uses.size())}));
-    tables.push_back({table, {}, {}});
+    const Tensors of_uses(at, at + static_cast<ptrdiff_t>(uses.size()));
+    at += static_cast<ptrdiff_t>(uses.size());
+    for (size_t i = 0; i < uses.size(); ++i)
+      if (of_uses[i].defined()) out.tables.push_back({table, uses[i]->field, of_uses[i]});
+    if (ports.numbers_rows) out.joined.push_back(joined_gradient(uses, of_uses));
   }
-  const Tensors scales = update(ports, inputs, call.optimizer, names, all, false);
-  for (size_t i = 0; i < tables.size(); ++i) {
-    const Tensor& gradient = all[names.size() + i];
-    const RowSparse* const sparse = row_sparse(gradient);
-    tables[i].rows = sparse ? sparse->rows : gradient;
-    tables[i].scale = scales[names.size() + i];
-  }
-  std::erase_if(tables, [](const TableGradient& each) { return !each.rows.defined(); });
+  out.parameters.resize(names.size());
+  return out;
+}
+
+void Step::update_all(program::ParameterBinding& ports, const StepInputs& inputs,
+                      const UpdateCall& call, std::vector<TableGradient>& tables) const {
+  const auto names = trainable(ports, call);
+  LossGradients found = loss_gradients(ports, call, names);
+  Tensors all = std::move(found.parameters);
+  all.insert(all.end(), found.joined.begin(), found.joined.end());
+  update(ports, inputs, call.optimizer, names, std::move(all), false);
+  for (TableGradient& each : found.tables) tables.push_back(std::move(each));
 }
 
 std::string Step::tables_rejection() const {
@@ -83,6 +86,7 @@ std::string Step::tables_rejection() const {
   if (minimizer()) return unsupported("the optimizer lbfgs");
   if (rule.options().layer_decay != 1) return unsupported("optimizer.layer_decay");
   if (d_.mixed && d_.mixed->scaling) return unsupported("precision float16; expected bfloat16");
+  if (d_.skips_nonfinite) return unsupported("train.on_nonfinite: skip");
   if (d_.average) return unsupported("averages of the weights");
   if (d_.adapters) return unsupported("'lora:'");
   if (d_.distillation) return unsupported("'distillation:'");

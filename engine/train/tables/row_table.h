@@ -1,6 +1,8 @@
 #pragma once
-// A table of rows by key that is trained: read before a step, and updated after it. `LocalTable`
-// keeps its rows in memory; a table elsewhere is another implementation.
+// The rows of a trained table that this process owns: read before a step, and updated after it.
+// Reading never changes the table. A first row is a function of (seed, path, key) and of the
+// initializer, and an update one of the row only: neither depends on the order in which keys
+// arrive, or on the number of owners.
 
 #include <cstdint>
 #include <memory>
@@ -12,15 +14,17 @@
 
 #include "optim/optimizer.h"
 #include "program/table_host.h"
-#include "train/tables/key_index.h"
+#include "tables/record_table.h"
+#include "tables/segments.h"
 
 namespace paddle::train {
 
+using tables::TableContent;
+
 /// The row that a read gives for a key that the table lacks.
 enum class MissingRow {
-  kZero,     ///< zeros: evaluation and prediction
-  kInitial,  ///< what the row would begin with; the table stays as it is
-  kInsert    ///< the same, and the row is added
+  kZero,    ///< zeros: evaluation and prediction
+  kInitial  ///< what the row begins with
 };
 
 /// Scalars of an update; see optim::UpdateInputs.
@@ -30,66 +34,53 @@ struct RowUpdate {
   std::optional<double> scale = {}, bound = {};
 };
 
-/// A whole table: `keys` int64 [n] in rising order, `weight` [n, width], and each state of the
-/// optimizer in the shape of the weight.
-struct TableContent {
-  Array keys, weight;
-  std::vector<std::pair<std::string, Array>> states;
-};
-
 class RowTable {
  public:
-  virtual ~RowTable() = default;
-  virtual const program::TableSpec& spec() const = 0;
-  /// Keys in the table.
-  virtual int64_t count() const = 0;
-  /// The rows of distinct keys, [keys, width].
-  virtual Array read(std::span<const int64_t> keys, MissingRow missing) = 0;
+  /// kConfig if the optimizer's update of a row needs other rows.
+  RowTable(program::TableSpec spec, std::shared_ptr<const optim::Optimizer> rule, uint64_t seed);
+
+  const program::TableSpec& spec() const { return spec_; }
+  const tables::TableFormat& format() const { return format_; }
+  const tables::RecordTable& records() const { return records_; }
+  int64_t count() const { return records_.count(); }
+  /// Bytes that the weights and states of a row take in files, with the key.
+  uint64_t payload_bytes() const;
+
+  /// The rows of these keys, one after another.
+  void read(std::span<const uint64_t> keys, MissingRow missing, std::byte* rows) const;
+  /// Adds the keys that the table lacks. `rows`: what `read` gave for them with
+  /// MissingRow::kInitial, so that first rows are not computed again; null: nothing.
+  void insert(std::span<const uint64_t> keys, const std::byte* rows = nullptr);
   /// Updates the rows of distinct keys, which must be in the table, by their gradients
   /// [keys, width] of the table's dtype. Other rows and their states stay as they are.
-  virtual void update(std::span<const int64_t> keys, const Array& gradients,
-                      const RowUpdate& inputs) = 0;
-  virtual TableContent content() const = 0;
-  /// Replaces the table; rows that are added from now on are a function of `seed`. The content must
-  /// have been checked (`check_content`); missing states are reinitialized.
-  virtual void restore(const TableContent& content, uint64_t seed) = 0;
-};
+  void update(std::span<const uint64_t> keys, const Array& gradients, const RowUpdate& inputs);
 
-/// Rows and states in memory of this process. A first row is a function of (seed, path, key) and
-/// of the initializer, and an update one of the row only: neither depends on the order in which
-/// keys arrive.
-class LocalTable final : public RowTable {
- public:
-  /// kConfig if the optimizer's update of a row needs other rows.
-  LocalTable(program::TableSpec spec, std::shared_ptr<const optim::Optimizer> rule, uint64_t seed);
-
-  const program::TableSpec& spec() const override { return spec_; }
-  int64_t count() const override { return index_.size(); }
-  Array read(std::span<const int64_t> keys, MissingRow missing) override;
-  void update(std::span<const int64_t> keys, const Array& gradients,
-              const RowUpdate& inputs) override;
-  TableContent content() const override;
-  void restore(const TableContent& content, uint64_t seed) override;
+  /// All rows by rising keys, with or without states.
+  TableContent content(bool states = true) const;
+  /// Empties the table; rows that are added from now on are a function of `seed`.
+  void clear(uint64_t seed);
+  /// Adds the rows of shards [first, second) of a content that was checked (`check_content`);
+  /// states that it lacks have their initial values. The keys must be absent.
+  void add(const TableContent& content, std::pair<int, int> shards);
 
  private:
-  using Bytes = std::vector<std::byte>;
-  size_t row_bytes() const;
-  void initialize(int64_t key, std::byte* row) const;
-  void insert(int64_t key);
-  /// The rows of these numbers, and back.
-  Array gathered(const Bytes& from, std::span<const int64_t> numbers) const;
-  void scatter(Bytes& to, std::span<const int64_t> numbers, const Array& rows) const;
+  /// The first row of a key; `values` is memory for `width` numbers.
+  void initialize(uint64_t key, std::byte* row, std::vector<double>& values) const;
+  void initialize_states(std::byte* row) const;
+  /// The update by the optimizer's operations, which every rule has.
+  void update_by_operations(std::span<std::byte* const> rows, const Array& gradients,
+                            const RowUpdate& inputs);
 
   program::TableSpec spec_;
   std::shared_ptr<const optim::Optimizer> rule_;
-  uint64_t seed_;
+  uint64_t seed_, stream_;
   std::vector<optim::StateSlot> slots_;
-  KeyIndex index_;
-  Bytes rows_;                 ///< by number of the key
-  std::vector<Bytes> states_;  ///< the same, by slot
+  std::optional<optim::RowRule> row_rule_;
+  tables::TableFormat format_;
+  tables::RecordTable records_;
 };
 
-/// kModel, beginning with `place`, unless these are the keys and rows of a table with this
+/// kModel, beginning with `place`, unless these are the keys and rows of a table of this
 /// declaration: distinct keys in rising order, and a row in the table's dtype and width for each.
 void check_content(const program::TableSpec& spec, const TableContent& content,
                    const std::string& place);

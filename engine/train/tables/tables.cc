@@ -2,20 +2,25 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <tuple>
 
-#include "base/text.h"
-#include "train/step/step.h"
+#include "base/parallel.h"
+#include "tables/row_update.h"
 
 namespace paddle::train {
 
-using program::table_keys;
 using program::table_weight;
+
+namespace {
+constexpr int64_t kRowsGrain = 4096;
+}
 
 void Tables::open(const program::TableSpec& spec) {
   if (!rejection_.empty()) fail(ErrorCode::kConfig, "sparse_embedding: ", rejection_);
   const auto known = tables_.find(spec.path);
   if (known == tables_.end()) {
-    tables_[spec.path].table = std::make_unique<LocalTable>(spec, rule_, store_.seed);
+    tables_[spec.path].table = std::make_unique<RowTable>(spec, rule_, store_.seed);
     return;
   }
   const program::TableSpec& first = known->second.table->spec();
@@ -23,168 +28,383 @@ void Tables::open(const program::TableSpec& spec) {
     fail(ErrorCode::kConfig, "sparse_embedding: the table '", spec.path, "' has rows of ",
          first.width, " that begin as ", first.init.text(), " elsewhere, here of ", spec.width,
          " as ", spec.init.text());
+  if (first.key != spec.key)
+    fail(ErrorCode::kConfig, "sparse_embedding: the table '", spec.path, "' has ", text(first.key),
+         " keys elsewhere, here ", text(spec.key));
 }
 
 bool Tables::is_trained(const std::string& path) const {
   return !rule_->is_frozen(table_weight(path));
 }
 
+MissingRow Tables::missing_of(const std::string& path) const {
+  return is_trained(path) ? missing_ : MissingRow::kZero;
+}
+
 void Tables::begin_step(MissingRow missing) {
   missing_ = missing;
+  pushed_ = false;
+  uses_.clear();
   for (auto& [path, entry] : tables_) {
-    entry.step_keys.clear();
-    entry.step_numbers.clear();
+    entry.now = {};
+    entry.sums = {};
+    entry.has_gradient = false;
   }
 }
 
-program::TableRows Tables::read(const std::string& path, const Array& given) {
-  Entry& entry = tables_.at(path);
-  const Array keys = given.on_host().cast(DType::kI64).contiguous();
-  const int64_t count = keys.size(), before = entry.step_keys.size();
-  program::TableRows out;
-  out.numbers = Array::empty(DType::kI64, keys.shape);
+Tables::Use Tables::add_to(StepKeys& keys, const TableUse& use) {
+  const Array host = use.keys.on_host();
+  const Array given = (host.dtype == DType::kU64 ? host : host.cast(DType::kI64)).contiguous();
+  Use out{use.table, Array::empty(DType::kI64, given.shape), use.counts};
+  const auto* const key = static_cast<const uint64_t*>(given.raw());
   auto* const numbers = out.numbers.data<int64_t>();
-  for (int64_t i = 0; i < count; ++i) numbers[i] = entry.step_keys.add(keys.data<int64_t>()[i]);
-  entry.step_numbers.insert(entry.step_numbers.end(), numbers, numbers + count);
-  // Earlier reads of this step may have had other keys; their rows are read again only if they are
-  // wanted here, too.
-  KeyIndex wanted;
-  std::vector<int64_t> at(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i)
-    at[static_cast<size_t>(i)] = before == 0 ? numbers[i] : wanted.add(keys.data<int64_t>()[i]);
-  const Array distinct = entry.table->read(before == 0 ? entry.step_keys.keys() : wanted.keys(),
-                                           is_trained(path) ? missing_ : MissingRow::kZero);
-  Dims shape = keys.shape;
-  shape.push_back(entry.table->spec().width);
-  out.rows = Array::empty(distinct.dtype, shape);
-  const auto bytes = static_cast<size_t>(storage_bytes(distinct.dtype, shape.back()));
-  auto* to = static_cast<std::byte*>(out.rows.raw());
-  for (const int64_t number : at) {
-    std::memcpy(to,
-                static_cast<const std::byte*>(distinct.raw()) + static_cast<size_t>(number) * bytes,
-                bytes);
-    to += bytes;
+  for (int64_t i = 0; i < given.size(); ++i) {
+    const int64_t number = numbers[i] = keys.index.add(key[i]);
+    if (static_cast<size_t>(number) == keys.counts.size()) keys.counts.push_back(0);
+    if (use.counts) keys.counts[static_cast<size_t>(number)] = 1;
   }
   return out;
+}
+
+size_t Tables::add(const TableUse& use) {
+  uses_.push_back(add_to(tables_.at(use.table).now, use));
+  return uses_.size() - 1;
+}
+
+void Tables::announce(const std::vector<TableUse>& next) {
+  if (exchange_.ranks() == 1) return;
+  for (auto& [path, entry] : tables_) entry.next = {};
+  next_uses_.clear();
+  for (const TableUse& use : next) next_uses_.push_back(add_to(tables_.at(use.table).next, use));
+  announced_ = true;
+  answered_ = false;
+}
+
+void Tables::fetch(bool announced) {
+  if (exchange_.ranks() == 1) {
+    for (auto& [path, entry] : tables_) {
+      StepKeys& keys = entry.now;
+      const auto some = keys.index.keys().subspan(keys.fetched);
+      keys.rows.resize(keys.index.keys().size() * row_bytes(entry));
+      entry.table->read(some, missing_of(path), keys.rows.data() + keys.fetched * row_bytes(entry));
+      keys.fetched = keys.index.keys().size();
+    }
+    return;
+  }
+  if (announced && answered_) {
+    answered_ = false;
+    for (auto& [path, entry] : tables_) {
+      const auto now = entry.now.index.keys(), next = entry.next.index.keys();
+      ensure(std::equal(now.begin(), now.end(), next.begin(), next.end()) &&
+                 entry.now.counts == entry.next.counts,
+             "table '", path, "': the keys of the step are not those announced");
+      entry.now = std::move(entry.next);
+      entry.next = {};
+    }
+    return;
+  }
+  const RankMessages sent = questions(&Entry::now);
+  const std::vector<size_t> begin(sent.size(), 0);
+  take_questions(&Entry::now, exchange_.all_to_all(sent), begin);
+  answer(&Entry::now);
+}
+
+RankMessages Tables::questions(Which which) {
+  const auto ranks = static_cast<size_t>(exchange_.ranks());
+  RankMessages out(ranks);
+  for (auto& [path, entry] : tables_) {
+    StepKeys& keys = entry.*which;
+    const auto all = keys.index.keys();
+    keys.sent.assign(ranks, {});
+    keys.sent_counting.assign(ranks, 0);
+    std::vector<size_t> owners(all.size());
+    for (size_t i = 0; i < all.size(); ++i)
+      owners[i] = static_cast<size_t>(exchange_.owner_of(all[i]));
+    for (const char counts : {1, 0})
+      for (size_t i = 0; i < all.size(); ++i) {
+        if (keys.counts[i] != counts) continue;
+        keys.sent[owners[i]].push_back(static_cast<int64_t>(i));
+        if (counts) ++keys.sent_counting[owners[i]];
+      }
+    for (size_t owner = 0; owner < ranks; ++owner) {
+      const uint64_t counts[] = {keys.sent_counting[owner], keys.sent[owner].size()};
+      append(out[owner], std::span<const uint64_t>(counts));
+      for (const int64_t number : keys.sent[owner])
+        append(out[owner], all.subspan(static_cast<size_t>(number), 1));
+    }
+  }
+  return out;
+}
+
+void Tables::take_questions(Which which, const RankMessages& messages,
+                            std::span<const size_t> begin) {
+  const size_t ranks = messages.size();
+  for (auto& [path, entry] : tables_) {
+    (entry.*which).asked.assign(ranks, {});
+    (entry.*which).asked_counting.assign(ranks, 0);
+  }
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    size_t at = begin[rank];
+    for (auto& [path, entry] : tables_) {
+      StepKeys& keys = entry.*which;
+      uint64_t counts[2] = {};
+      ensure(at + sizeof counts <= messages[rank].size(), "table '", path, "': a message is short");
+      std::memcpy(counts, messages[rank].data() + at, sizeof counts);
+      at += sizeof counts;
+      const size_t bytes = counts[1] * sizeof(uint64_t);
+      ensure(counts[0] <= counts[1] && at + bytes <= messages[rank].size(), "table '", path,
+             "': a message is short");
+      keys.asked_counting[rank] = counts[0];
+      keys.asked[rank].resize(counts[1]);
+      if (bytes > 0) std::memcpy(keys.asked[rank].data(), messages[rank].data() + at, bytes);
+      at += bytes;
+    }
+    ensure(at == messages[rank].size(), "tables: a message is too long");
+  }
+}
+
+void Tables::answer(Which which) {
+  const auto ranks = static_cast<size_t>(exchange_.ranks());
+  RankMessages sent(ranks);
+  std::vector<size_t> received(ranks, 0);
+  for (auto& [path, entry] : tables_) {
+    const StepKeys& keys = entry.*which;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const size_t at = sent[rank].size();
+      sent[rank].resize(at + keys.asked[rank].size() * row_bytes(entry));
+      entry.table->read(keys.asked[rank], missing_of(path), sent[rank].data() + at);
+      received[rank] += keys.sent[rank].size() * row_bytes(entry);
+    }
+  }
+  const RankMessages rows = exchange_.all_to_all(sent, received);
+  std::vector<size_t> at(ranks, 0);
+  for (auto& [path, entry] : tables_) {
+    StepKeys& keys = entry.*which;
+    const size_t bytes = row_bytes(entry);
+    keys.rows.resize(keys.index.keys().size() * bytes);
+    for (size_t rank = 0; rank < ranks; ++rank)
+      for (const int64_t number : keys.sent[rank]) {
+        std::memcpy(keys.rows.data() + static_cast<size_t>(number) * bytes,
+                    rows[rank].data() + at[rank], bytes);
+        at[rank] += bytes;
+      }
+    keys.fetched = keys.index.keys().size();
+  }
+}
+
+program::TableRows Tables::rows(size_t use, bool numbered) const {
+  const Use& wanted = uses_.at(use);
+  const Entry& entry = tables_.at(wanted.table);
+  program::TableRows out;
+  Dims shape = wanted.numbers.shape;
+  shape.push_back(entry.table->spec().width);
+  out.rows = Array::empty(entry.table->spec().dtype, shape);
+  const size_t bytes = row_bytes(entry);
+  auto* const to = static_cast<std::byte*>(out.rows.raw());
+  const auto* const numbers = wanted.numbers.data<int64_t>();
+  parallel_for(wanted.numbers.size(), kRowsGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(to + static_cast<size_t>(i) * bytes,
+                  entry.now.rows.data() + static_cast<size_t>(numbers[i]) * bytes, bytes);
+  });
+  if (numbered) out.numbers = wanted.numbers;
+  return out;
+}
+
+program::TableRows Tables::read(const std::string& path, const Array& keys) {
+  const size_t use = add({path, keys});
+  fetch();
+  return rows(use, true);
 }
 
 namespace {
 
-/// Rows summed by number, in their order.
 template <class T>
-void sum_rows(const Array& rows, std::span<const int64_t> numbers, Array& sums) {
+void add_rows(const Array& rows, const Array& numbers, Array& sums) {
   const int64_t width = sums.shape[1];
   const T* from = rows.data<T>();
-  for (const int64_t number : numbers) {
-    T* const to = sums.data<T>() + number * width;
-    for (int64_t i = 0; i < width; ++i) to[i] += from[i];
-    from += width;
+  for (int64_t i = 0; i < numbers.size(); ++i, from += width) {
+    T* const to = sums.data<T>() + numbers.data<int64_t>()[i] * width;
+    for (int64_t k = 0; k < width; ++k) to[k] += from[k];
   }
+}
+
+template <class T>
+void add_row(std::byte* to, const std::byte* from, int64_t width) {
+  auto* const sum = reinterpret_cast<T*>(to);
+  const auto* const more = reinterpret_cast<const T*>(from);
+  for (int64_t k = 0; k < width; ++k) sum[k] += more[k];
 }
 
 }  // namespace
 
-void Tables::update(const std::string& path, const Array& gradients, const RowUpdate& inputs) {
-  Entry& entry = tables_.at(path);
+void Tables::add_gradients(size_t use, const Array& gradients) {
+  const Use& of = uses_.at(use);
+  Entry& entry = tables_.at(of.table);
   const program::TableSpec& spec = entry.table->spec();
+  entry.has_gradient = true;
+  if (!entry.sums.storage || entry.sums.shape[0] < entry.now.index.size()) {
+    // Run call by call, a step finds its keys by and by.
+    Array sums = Array::zeros(spec.dtype, {entry.now.index.size(), spec.width});
+    if (entry.sums.storage)
+      std::memcpy(sums.raw(), entry.sums.raw(),
+                  static_cast<size_t>(entry.sums.shape[0]) * row_bytes(entry));
+    entry.sums = std::move(sums);
+  }
+  if (!of.counts) return;
   const Array rows = gradients.on_host().cast(spec.dtype).contiguous();
-  ensure(rows.size() == static_cast<int64_t>(entry.step_numbers.size()) * spec.width, "table '",
-         path, "': ", rows.size(), " gradients");
-  Array sums = Array::zeros(spec.dtype, {entry.step_keys.size(), spec.width});
+  ensure(rows.size() == of.numbers.size() * spec.width, "table '", of.table, "': ", rows.size(),
+         " gradients");
   if (spec.dtype == DType::kF64)
-    sum_rows<double>(rows, entry.step_numbers, sums);
+    add_rows<double>(rows, of.numbers, entry.sums);
   else
-    sum_rows<float>(rows, entry.step_numbers, sums);
-  entry.table->update(entry.step_keys.keys(), sums, inputs);
+    add_rows<float>(rows, of.numbers, entry.sums);
 }
 
-program::ParameterStore Tables::with_tables(const program::ParameterStore& store) const {
-  program::ParameterStore out = store;
-  for (const auto& [path, entry] : tables_) {
-    TableContent content = entry.table->content();
-    const std::string weight = table_weight(path);
-    out.parameters[table_keys(path)] = {std::move(content.keys), ""};
-    out.parameters[weight] = {std::move(content.weight), entry.table->spec().init.text()};
-    for (auto& [slot, values] : content.states)
-      out.states[Step::optimizer_state(weight, slot)] = std::move(values);
-  }
-  return out;
-}
-
-bool Tables::has_name(const std::string& name) const {
-  return std::any_of(tables_.begin(), tables_.end(), [&](const auto& each) {
-    const std::string weight = table_weight(each.first);
-    return name == table_keys(each.first) || name == weight ||
-           name.starts_with(Step::optimizer_state(weight, ""));
-  });
-}
-
-void Tables::remove_names(std::vector<std::string>& names) const {
-  std::erase_if(names, [&](const std::string& name) { return has_name(name); });
-}
-
-std::vector<std::string> Tables::names() const {
-  std::vector<std::string> out;
-  for (const auto& [path, entry] : tables_) {
-    out.push_back(table_keys(path));
-    out.push_back(table_weight(path));
-  }
-  return out;
-}
-
-std::vector<std::string> Tables::weights() const {
-  std::vector<std::string> out;
-  for (const auto& [path, entry] : tables_) out.push_back(table_weight(path));
-  return out;
-}
-
-Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
-                                     const formats::SafetensorsReader* states) const {
-  Contents out;
-  for (const auto& [path, entry] : tables_) {
-    const program::TableSpec& spec = entry.table->spec();
-    TableContent& content = out[path];
-    for (const std::string& name : {table_keys(path), table_weight(path)})
-      if (!weights.find(name))
-        fail(ErrorCode::kModel, weights.path(), ": lacks '", name, "' of a sparse_embedding");
-    content.keys = weights.read(table_keys(path));
-    content.weight = weights.read(table_weight(path));
-    check_content(spec, content, weights.path());
-    if (!states) continue;
-    for (const optim::StateSlot& slot : rule_->slots(table_weight(path), {1, spec.width})) {
-      const std::string name = Step::optimizer_state(table_weight(path), slot.name);
-      if (!states->find(name)) fail(ErrorCode::kModel, states->path(), ": lacks '", name, "'");
-      content.states.emplace_back(slot.name, states->read(name));
+void Tables::push() {
+  if (pushed_) return;
+  pushed_ = true;
+  const auto ranks = static_cast<size_t>(exchange_.ranks());
+  if (ranks == 1) {
+    for (auto& [path, entry] : tables_) {
+      if (!entry.has_gradient) continue;
+      const auto keys = entry.now.index.keys();
+      entry.merged_keys.assign(keys.begin(), keys.begin() + entry.sums.shape[0]);
+      entry.merged = std::move(entry.sums);
     }
-    check_content(spec, content, states->path());
+    return;
   }
-  return out;
+  RankMessages sent(ranks), next(ranks);
+  std::vector<size_t> received(ranks, 0);
+  for (auto& [path, entry] : tables_) {
+    if (!entry.has_gradient) continue;
+    const size_t bytes = row_bytes(entry);
+    const auto* const sums = static_cast<const std::byte*>(entry.sums.raw());
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const StepKeys& keys = entry.now;
+      for (size_t i = 0; i < keys.sent_counting[rank]; ++i)
+        append(sent[rank],
+               std::span(sums + static_cast<size_t>(keys.sent[rank][i]) * bytes, bytes));
+      received[rank] += keys.asked_counting[rank] * bytes;
+    }
+  }
+  const std::vector<size_t> of_gradients = received;
+  if (announced_) {
+    next = questions(&Entry::next);
+    const std::vector<size_t> sizes = exchange_.sizes(next);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      append(sent[rank], std::span<const std::byte>(next[rank]));
+      received[rank] += sizes[rank];
+    }
+  }
+  const RankMessages messages = exchange_.all_to_all(sent, received);
+  if (announced_) take_questions(&Entry::next, messages, of_gradients);
+  std::vector<size_t> at(ranks, 0);
+  for (auto& [path, entry] : tables_)
+    if (entry.has_gradient) merge(entry, messages, at);
 }
 
-void Tables::restore(const Contents& contents) {
-  for (const auto& [path, content] : contents)
-    tables_.at(path).table->restore(content, store_.seed);
+void Tables::merge(Entry& entry, const RankMessages& gradients, std::vector<size_t>& at) const {
+  struct Part {
+    int shard;
+    uint64_t order, key;
+    size_t rank;
+    const std::byte* row;
+  };
+  const program::TableSpec& spec = entry.table->spec();
+  const bool is_signed = spec.key == DType::kI64;
+  const size_t bytes = row_bytes(entry), ranks = gradients.size();
+  std::vector<Part> parts;
+  for (size_t rank = 0; rank < ranks; ++rank)
+    for (size_t i = 0; i < entry.now.asked_counting[rank]; ++i) {
+      const uint64_t key = entry.now.asked[rank][i];
+      parts.push_back({tables::shard_of(key), tables::ordered(key, is_signed), key, rank,
+                       gradients[rank].data() + at[rank]});
+      at[rank] += bytes;
+    }
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return std::tie(a.shard, a.order, a.rank) < std::tie(b.shard, b.order, b.rank);
+  });
+  entry.merged_keys.clear();
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (i == 0 || parts[i].key != parts[i - 1].key) entry.merged_keys.push_back(parts[i].key);
+  entry.merged =
+      Array::empty(spec.dtype, {static_cast<int64_t>(entry.merged_keys.size()), spec.width});
+  auto* to = static_cast<std::byte*>(entry.merged.raw());
+  // The tree of the ranks, without those that have no gradient.
+  std::vector<std::byte> copies(ranks * bytes);
+  std::vector<char> there(ranks);
+  for (size_t i = 0; i < parts.size(); to += bytes) {
+    std::fill(there.begin(), there.end(), 0);
+    const uint64_t key = parts[i].key;
+    for (; i < parts.size() && parts[i].key == key; ++i) {
+      std::memcpy(copies.data() + parts[i].rank * bytes, parts[i].row, bytes);
+      there[parts[i].rank] = 1;
+    }
+    for (size_t step = 1; step < ranks; step *= 2)
+      for (size_t a = 0; a + step < ranks; a += 2 * step) {
+        const size_t b = a + step;
+        if (!there[b]) continue;
+        std::byte* const left = copies.data() + a * bytes;
+        const std::byte* const right = copies.data() + b * bytes;
+        if (!there[a])
+          std::memcpy(left, right, bytes);
+        else if (spec.dtype == DType::kF64)
+          add_row<double>(left, right, spec.width);
+        else
+          add_row<float>(left, right, spec.width);
+        there[a] = 1;
+      }
+    std::memcpy(to, copies.data(), bytes);
+  }
 }
 
-program::FurtherTensors Tables::of_checkpoint(Contents& contents) const {
-  return {[this](const std::string& name) { return has_name(name); },
-          [this, &contents](const formats::SafetensorsReader& weights,
-                            const formats::SafetensorsReader& optimizer) {
-            contents = contents_of(weights, &optimizer);
-          }};
-}
-
-std::vector<std::string> Tables::summary() const {
-  std::vector<std::string> out;
-  for (const auto& [path, entry] : tables_) {
+std::map<std::string, double> Tables::sums_of_squares() {
+  push();
+  std::map<std::string, double> out;
+  for (auto& [path, entry] : tables_) {
+    if (!entry.has_gradient) continue;
     const program::TableSpec& spec = entry.table->spec();
-    const auto states = rule_->slots(table_weight(path), {1, spec.width}).size();
-    const auto row = static_cast<uint64_t>(storage_bytes(spec.dtype, spec.width));
-    out.push_back(str("table ", path, ": ", entry.table->count(), " rows of ", text(spec.dtype),
-                      "[", spec.width, "], ", human_bytes((1 + states) * row + 3 * sizeof(int64_t)),
-                      " a key with its optimizer states", is_trained(path) ? "" : "; frozen"));
+    const bool is_signed = spec.key == DType::kI64;
+    const std::vector<uint64_t>& keys = entry.merged_keys;
+    std::vector<size_t> order(keys.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    if (exchange_.ranks() == 1)
+      std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        return std::pair(tables::shard_of(keys[a]), tables::ordered(keys[a], is_signed)) <
+               std::pair(tables::shard_of(keys[b]), tables::ordered(keys[b], is_signed));
+      });
+    std::vector<double> by_shard(tables::kShards, 0);
+    for (const size_t i : order)
+      by_shard[static_cast<size_t>(tables::shard_of(keys[i]))] += tables::sum_of_squares(
+          spec.dtype, spec.width,
+          static_cast<const std::byte*>(entry.merged.raw()) + i * row_bytes(entry));
+    exchange_.gather_shards(by_shard);
+    double& total = out[path] = 0;
+    for (const double sum : by_shard) total += sum;
   }
   return out;
+}
+
+void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>& scales) {
+  push();
+  for (auto& [path, entry] : tables_) {
+    if (!is_trained(path)) continue;
+    if (exchange_.ranks() == 1)
+      entry.table->insert(entry.now.index.keys(), entry.now.rows.data());
+    else
+      for (const std::vector<uint64_t>& keys : entry.now.asked) entry.table->insert(keys);
+    if (!entry.has_gradient) continue;
+    RowUpdate update = inputs;
+    if (const auto scale = scales.find(path); scale != scales.end()) update.scale = scale->second;
+    entry.table->update(entry.merged_keys, entry.merged, update);
+    entry.merged = {};
+    entry.merged_keys.clear();
+  }
+  if (!announced_) return;
+  announced_ = false;
+  answer(&Entry::next);
+  answered_ = true;
 }
 
 }  // namespace paddle::train

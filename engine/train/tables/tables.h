@@ -1,5 +1,10 @@
 #pragma once
 // The tables of a session: what a step reads of them, and its updates.
+//
+// The ranks of a run share its tables: each owns some shards of every table. The keys of a step go
+// to their owners, which answer with the rows; gradients go the same way. An owner adds the
+// gradients of a key in the binary tree over ranks that the communicator uses, without ranks that
+// have none, so a run has the bits of a simulated one of as many ranks.
 
 #include <map>
 #include <memory>
@@ -10,32 +15,77 @@
 #include "program/checkpoint.h"
 #include "program/parameter_store.h"
 #include "program/table_host.h"
+#include "train/tables/key_index.h"
 #include "train/tables/row_table.h"
+#include "train/tables/table_exchange.h"
 
 namespace paddle::train {
 
+/// Keys that a step reads of a table.
+struct TableUse {
+  std::string table;
+  Array keys;
+  /// Whether the gradients that this rank computes for them count. Where all ranks compute those of
+  /// the same rows, one of them counts.
+  bool counts = true;
+};
+
 class Tables final : public program::TableHost {
  public:
-  /// Both must outlive this object. `rejection`: why the run cannot have tables; "" if it can.
+  /// The store must outlive this object. `rejection`: why the run cannot have tables; "" if it can.
+  /// `communicator`: of the ranks that share the tables; null for one.
   Tables(const program::ParameterStore& store, std::shared_ptr<const optim::Optimizer> rule,
-         std::string rejection)
-      : store_(store), rule_(std::move(rule)), rejection_(std::move(rejection)) {}
+         std::string rejection, std::shared_ptr<comm::Communicator> communicator)
+      : store_(store),
+        rule_(std::move(rule)),
+        rejection_(std::move(rejection)),
+        exchange_(std::move(communicator)) {}
 
   void open(const program::TableSpec& spec) override;
   program::TableRows read(const std::string& path, const Array& keys) override;
   bool empty() const { return tables_.empty(); }
   /// Whether training changes the rows of a table.
   bool is_trained(const std::string& path) const;
-  /// Begins a step: reads up to the next call belong together. `missing` is for tables that are
-  /// trained; the others give zeros.
-  void begin_step(MissingRow missing);
-  /// Updates a table by the gradients of all rows of this step's reads, in their order: [n, width],
-  /// n counting every key. Gradients of equal keys are summed in that order.
-  void update(const std::string& path, const Array& gradients, const RowUpdate& inputs);
 
+  // A step. All ranks must make the same calls, with their own keys.
+  /// Begins a step. `missing` is for tables that are trained; the others give zeros.
+  void begin_step(MissingRow missing);
+  /// Adds a use of a table to the step; gives its number.
+  size_t add(const TableUse& use);
+  /// Fetches the rows of all uses; `announced` if they are those of the last `announce`.
+  void fetch(bool announced = false);
+  /// The rows of a use; with `numbered` their numbers too.
+  program::TableRows rows(size_t use, bool numbered) const;
+  /// Takes the gradients of the rows of a use: [n, width], n counting every key. Gradients of equal
+  /// keys are summed in the order of these calls.
+  void add_gradients(size_t use, const Array& gradients);
+  /// Announces the keys of the next training step: they travel with the gradients of this one, and
+  /// its `fetch` has the rows at once.
+  void announce(const std::vector<TableUse>& next);
+  /// The sum of squares of the gradients of each table that has some, over all ranks: by shard and
+  /// key, whatever the number of ranks.
+  std::map<std::string, double> sums_of_squares();
+  /// Updates the tables by the gradients of the step, and adds its keys. `scales`: of the gradients
+  /// of tables; 1 for others.
+  void update(const RowUpdate& inputs, const std::map<std::string, double>& scales);
+
+  // Files. All ranks must call those that are not const.
+  /// Which parts of tables are wanted.
+  enum class Saved {
+    kAll,
+    kInline,  ///< only tables that checkpoints hold among their tensors
+    kWeights  ///< without states
+  };
   /// The store with the tables among its parameters and states, as files hold them: keys, rows and
-  /// "optimizer/<rows>/<slot>". Arrays of the store are shared.
-  program::ParameterStore with_tables(const program::ParameterStore& store) const;
+  /// "optimizer/<rows>/<slot>". Arrays of the store are shared. On ranks other than 0 tables
+  /// have no values.
+  program::ParameterStore with_tables(const program::ParameterStore& store,
+                                      Saved saved = Saved::kAll);
+  /// Whether a checkpoint holds tables in files of their own.
+  bool has_own_files();
+  /// Writes those into the folder of a checkpoint; gives the names of their manifests in it, on
+  /// rank 0.
+  std::vector<std::string> write_own_files(const std::string& folder, int64_t step);
   /// Takes these out of a list of names.
   void remove_names(std::vector<std::string>& names) const;
   bool has_name(const std::string& name) const;
@@ -43,28 +93,71 @@ class Tables final : public program::TableHost {
   std::vector<std::string> names() const;
   /// Names of the rows, as patterns of parameters see them.
   std::vector<std::string> weights() const;
+  /// The rows of each table, in parts.
+  using Contents = std::map<std::string, std::vector<TableContent>>;
   /// Reads and checks all tables: kModel if one is missing or damaged. `states`: the file with
   /// those of the optimizer, or null; tables then begin with new ones.
-  using Contents = std::map<std::string, TableContent>;
   Contents contents_of(const formats::SafetensorsReader& weights,
                        const formats::SafetensorsReader* states) const;
   void restore(const Contents& contents);
   /// Lets `program::read_checkpoint` read them into `contents`, for `restore`.
   program::FurtherTensors of_checkpoint(Contents& contents) const;
-  /// A line for each table: its rows and what a key takes.
+  /// A line for each table: its rows, on this rank, and what a key takes.
   std::vector<std::string> summary() const;
 
+  /// Tables of more bytes are written in files of their own.
+  static constexpr uint64_t kMaxInline = uint64_t{64} << 20;
+
  private:
+  /// The distinct keys of a table in a step.
+  struct StepKeys {
+    KeyIndex index;
+    std::vector<char> counts;  ///< by number: whether gradients of this rank count
+    size_t fetched = 0;        ///< of the keys
+    std::vector<std::byte> rows;
+    std::vector<std::vector<int64_t>> sent;    ///< numbers by owner, those that count first
+    std::vector<size_t> sent_counting;         ///< by owner
+    std::vector<std::vector<uint64_t>> asked;  ///< keys that this rank owns, by asking rank
+    std::vector<size_t> asked_counting;        ///< by asking rank: the first ones
+  };
   struct Entry {
     std::unique_ptr<RowTable> table;
-    KeyIndex step_keys;                 ///< of this step
-    std::vector<int64_t> step_numbers;  ///< of each key that was read, in order
+    StepKeys now, next;
+    Array sums;  ///< of gradients by number
+    bool has_gradient = false;
+    std::vector<uint64_t> merged_keys;  ///< of this owner, by shard and key
+    Array merged;                       ///< their gradients
   };
+  struct Use {
+    std::string table;
+    Array numbers;  ///< int64, in the shape of the keys
+    bool counts = true;
+  };
+  using Which = StepKeys Entry::*;
+
+  static Use add_to(StepKeys& keys, const TableUse& use);
+  size_t row_bytes(const Entry& entry) const { return entry.table->records().row_bytes(); }
+  MissingRow missing_of(const std::string& path) const;
+  /// The messages that ask owners for keys, and what comes of them.
+  RankMessages questions(Which which);
+  void take_questions(Which which, const RankMessages& messages, std::span<const size_t> begin);
+  void answer(Which which);
+  void push();
+  /// Adds the gradients of the ranks.
+  void merge(Entry& entry, const RankMessages& gradients, std::vector<size_t>& at) const;
+  /// The rows of all ranks by rising keys, on rank 0; on the others only types and shapes.
+  TableContent gathered(const RowTable& table, bool states);
+  bool is_large(const RowTable& table) const;
+
   const program::ParameterStore& store_;
   std::shared_ptr<const optim::Optimizer> rule_;
   std::string rejection_;
+  mutable TableExchange exchange_;
   std::map<std::string, Entry> tables_;
+  std::vector<Use> uses_, next_uses_;
   MissingRow missing_ = MissingRow::kZero;
+  bool pushed_ = false;
+  bool announced_ = false, answered_ = false;  ///< the keys of the next step
 };
 
 }  // namespace paddle::train

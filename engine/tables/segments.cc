@@ -1,0 +1,335 @@
+#include "tables/segments.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "formats/safetensors.h"
+
+namespace paddle::tables {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int kShardsOfFile = 128;
+constexpr size_t kBlock = size_t{1} << 20;
+constexpr uint64_t kMaxManifest = uint64_t{1} << 30;
+constexpr size_t kMaxName = 200;
+
+std::vector<uint32_t> block_checksums(std::span<const std::byte> bytes) {
+  std::vector<uint32_t> out;
+  for (size_t at = 0; at < bytes.size(); at += kBlock)
+    out.push_back(crc32(bytes.subspan(at, std::min(kBlock, bytes.size() - at))));
+  return out;
+}
+
+std::string file_name(int first, int last) {
+  const auto padded = [](int shard) {
+    const std::string digits = std::to_string(shard);
+    return std::string(4 - digits.size(), '0') + digits;
+  };
+  return padded(first) + "-" + padded(last - 1) + ".safetensors";
+}
+
+/// Writes one file; gives its description.
+Json write_file(const fs::path& folder, const std::string& file, const TableFormat& format,
+                const RecordTable& table, std::pair<int, int> shards) {
+  const bool is_signed = format.key == DType::kI64;
+  int64_t rows = 0;
+  Json counts = Json::array();
+  for (int shard = shards.first; shard < shards.second; ++shard) {
+    rows += table.count(shard);
+    counts.push_back(table.count(shard));
+  }
+  std::vector<std::string> columns = {"weight"};
+  columns.insert(columns.end(), format.states.begin(), format.states.end());
+  std::vector<formats::SafetensorsEntry> entries = {
+      {.name = "keys", .dtype = format.key, .shape = {rows}}};
+  for (const std::string& column : columns)
+    entries.push_back({.name = column, .dtype = format.dtype, .shape = {rows, format.width}});
+  const std::string path = (folder / file).string();
+  formats::SafetensorsParts parts(path, std::move(entries));
+  parts.create();
+  parts.open();
+  const size_t row_bytes = table.row_bytes();
+  std::vector<uint64_t> keys;
+  std::vector<std::vector<std::byte>> values(columns.size());
+  int64_t first = 0;
+  for (int shard = shards.first; shard < shards.second; ++shard) {
+    const auto count = static_cast<size_t>(table.count(shard));
+    if (count == 0) continue;
+    keys.clear();
+    for (auto& column : values) column.resize(count * row_bytes);
+    table.for_each_sorted(shard, is_signed, [&](uint64_t key, const std::byte* row) {
+      for (size_t c = 0; c < values.size(); ++c)
+        std::memcpy(values[c].data() + keys.size() * row_bytes, row + c * row_bytes, row_bytes);
+      keys.push_back(key);
+    });
+    parts.write("keys", first, std::as_bytes(std::span(keys)));
+    for (size_t c = 0; c < values.size(); ++c)
+      parts.write(columns[c], first * format.width, values[c]);
+    first += static_cast<int64_t>(count);
+  }
+  parts.sync();
+  const auto written = MappedFile::open(path, ErrorCode::kDevice);
+  return {{"file", file},
+          {"shards", {shards.first, shards.second - 1}},
+          {"rows", std::move(counts)},
+          {"bytes", written->size()},
+          {"blocks", block_checksums(written->bytes())}};
+}
+
+/// A file as the manifest describes it.
+struct Listed {
+  std::string path;
+  int first = 0, last = 0;    ///< shards [first, last)
+  std::vector<int64_t> rows;  ///< by shard
+  int64_t count = 0;
+  uint64_t bytes = 0;
+  std::vector<uint32_t> blocks;
+};
+
+[[noreturn]] void reject(const std::string& path, const std::string& reason) {
+  fail(ErrorCode::kModel, path, ": ", reason);
+}
+
+Json manifest_of(const fs::path& folder) {
+  Json json = Json::parse(read_file((folder / kManifest).string(), kMaxManifest, ErrorCode::kModel),
+                          nullptr,
+                          /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("version"))
+    reject((folder / kManifest).string(), "is damaged");
+  if (json.at("version") != Json(1))
+    reject((folder / kManifest).string(), "needs a newer version of this program");
+  return json;
+}
+
+std::vector<Listed> listed_files(const fs::path& folder, const TableFormat& format) {
+  const std::string path = (folder / kManifest).string();
+  const Json json = manifest_of(folder);
+  std::vector<Listed> out;
+  try {
+    const auto expect = [&](const char* key, const auto& wanted) {
+      const Json value(wanted);
+      if (json.at(key) != value)
+        reject(path, str("'", key, "' is ", json.at(key).dump(), ", the table of this run has ",
+                         value.dump()));
+    };
+    expect("table", format.name);
+    expect("key", text(format.key));
+    expect("dtype", text(format.dtype));
+    expect("width", format.width);
+    expect("states", format.states);
+    int shard = 0;
+    int64_t total = 0;
+    for (const Json& each : json.at("files")) {
+      Listed file;
+      const auto name = each.at("file").get<std::string>();
+      if (name.starts_with("/") || name.find("..") != std::string::npos)
+        reject(path, str("'", name, "' is not a file of this table"));
+      file.path = (folder / name).string();
+      file.first = each.at("shards").at(0).get<int>();
+      file.last = each.at("shards").at(1).get<int>() + 1;
+      file.rows = each.at("rows").get<std::vector<int64_t>>();
+      file.bytes = each.at("bytes").get<uint64_t>();
+      file.blocks = each.at("blocks").get<std::vector<uint32_t>>();
+      if (file.first != shard || file.last <= file.first || file.last > kShards ||
+          file.rows.size() != static_cast<size_t>(file.last - file.first))
+        reject(path, str("the shards of '", name, "' do not follow those before it"));
+      for (const int64_t rows : file.rows)
+        if (rows < 0 || __builtin_add_overflow(file.count, rows, &file.count))
+          reject(path, str("the rows of '", name, "' cannot be"));
+      if (__builtin_add_overflow(total, file.count, &total)) reject(path, "too many rows");
+      shard = file.last;
+      out.push_back(std::move(file));
+    }
+    if (shard != kShards) reject(path, "lacks shards");
+    if (total != json.at("count").get<int64_t>()) reject(path, "'count' is not that of the files");
+  } catch (const Json::exception&) {
+    reject(path, "is damaged");
+  }
+  return out;
+}
+
+void check_blocks(const Listed& file) {
+  const auto mapped = MappedFile::open(file.path, ErrorCode::kModel);
+  if (mapped->size() != file.bytes)
+    reject(file.path, str("has ", mapped->size(), " bytes, expected ", file.bytes));
+  if (block_checksums(mapped->bytes()) != file.blocks)
+    reject(file.path, str("is damaged (its checksum differs; it has the shards ", file.first,
+                          " to ", file.last - 1, ")"));
+}
+
+/// The tensors of a file, checked against the format; the keys must be those of their shards.
+TableContent content_of(const Listed& file, const TableFormat& format) {
+  const formats::SafetensorsReader reader(file.path);
+  const auto read = [&](const std::string& name, DType dtype, const Dims& shape) {
+    const auto* const entry = reader.find(name);
+    if (!entry || entry->dtype != dtype || entry->shape != shape)
+      reject(file.path, str("lacks '", name, "' as ", text(dtype), str(shape)));
+    return reader.read(*entry);
+  };
+  TableContent out;
+  out.keys = read("keys", format.key, {file.count});
+  out.weight = read("weight", format.dtype, {file.count, format.width});
+  for (const std::string& state : format.states)
+    out.states.emplace_back(state, read(state, format.dtype, {file.count, format.width}));
+  const auto* key = static_cast<const uint64_t*>(out.keys.raw());
+  const bool is_signed = format.key == DType::kI64;
+  for (size_t i = 0; i < file.rows.size(); ++i) {
+    const int shard = file.first + static_cast<int>(i);
+    for (int64_t k = 0; k < file.rows[i]; ++k, ++key)
+      if (shard_of(*key) != shard ||
+          (k > 0 && ordered(key[-1], is_signed) >= ordered(*key, is_signed)))
+        reject(file.path, str("the keys of shard ", shard,
+                              " are not distinct ones of this shard "
+                              "in rising order"));
+  }
+  return out;
+}
+
+Array some_rows(Array array, int64_t begin, int64_t end) {
+  array.offset += begin * array.strides[0];
+  array.shape[0] = end - begin;
+  return array;
+}
+
+}  // namespace
+
+std::string folder_name(const std::string& table) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : table) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+                          (c == '.' && !out.empty());
+    if (is_plain)
+      out += c;
+    else
+      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  if (out.size() <= kMaxName) return out;
+  Sha256 hash;
+  hash.add(table);
+  return "%sha256-" + hash.finish_digits();
+}
+
+std::string write_segments(const std::string& folder, const TableFormat& format,
+                           const RecordTable& rows, std::pair<int, int> shards, int64_t step) {
+  const std::string base = str("base-", step);
+  ensure_directory((fs::path(folder) / base).string());
+  Json out = Json::array();
+  for (int first = shards.first; first < shards.second;) {
+    const int last = std::min(shards.second, (first / kShardsOfFile + 1) * kShardsOfFile);
+    out.push_back(
+        write_file(folder, base + "/" + file_name(first, last), format, rows, {first, last}));
+    first = last;
+  }
+  return out.dump();
+}
+
+void write_manifest(const std::string& folder, const TableFormat& format, int64_t step,
+                    std::span<const std::string> parts) {
+  Json files = Json::array();
+  int64_t count = 0;
+  for (const std::string& part : parts)
+    for (const Json& file : Json::parse(part)) {
+      for (const Json& rows : file.at("rows")) count += rows.get<int64_t>();
+      files.push_back(file);
+    }
+  const Json manifest = {{"version", 1},
+                         {"table", format.name},
+                         {"key", text(format.key)},
+                         {"dtype", text(format.dtype)},
+                         {"width", format.width},
+                         {"states", format.states},
+                         {"step", step},
+                         {"count", count},
+                         {"files", std::move(files)}};
+  write_file_atomically((fs::path(folder) / kManifest).string(), manifest.dump() + "\n");
+}
+
+std::vector<TableContent> read_segments(const std::string& folder, const TableFormat& format,
+                                        std::pair<int, int> shards, bool checks_all) {
+  std::vector<TableContent> out;
+  for (const Listed& file : listed_files(folder, format)) {
+    const int first = std::max(file.first, shards.first), last = std::min(file.last, shards.second);
+    if (first >= last && !checks_all) continue;
+    check_blocks(file);
+    TableContent whole = content_of(file, format);
+    if (first >= last) continue;
+    int64_t begin = 0, end = 0;
+    for (int shard = file.first; shard < last; ++shard) {
+      const int64_t rows = file.rows[static_cast<size_t>(shard - file.first)];
+      if (shard < first) begin += rows;
+      end += rows;
+    }
+    TableContent part;
+    part.keys = some_rows(whole.keys, begin, end);
+    part.weight = some_rows(whole.weight, begin, end);
+    for (const auto& [name, values] : whole.states)
+      part.states.emplace_back(name, some_rows(values, begin, end));
+    out.push_back(std::move(part));
+  }
+  return out;
+}
+
+SortedTable read_sorted(const std::string& folder) {
+  const Json json = manifest_of(folder);
+  TableFormat format;
+  try {
+    format.name = json.at("table").get<std::string>();
+    const auto key = parse_dtype(json.at("key").get<std::string>()),
+               dtype = parse_dtype(json.at("dtype").get<std::string>());
+    format.width = json.at("width").get<int64_t>();
+    format.states = json.at("states").get<std::vector<std::string>>();
+    if (!key || (*key != DType::kI64 && *key != DType::kU64) || !dtype || format.width < 1 ||
+        (*dtype != DType::kF32 && *dtype != DType::kF64))
+      reject((fs::path(folder) / kManifest).string(), "is not one of a table");
+    format.key = *key;
+    format.dtype = *dtype;
+  } catch (const Json::exception&) {
+    reject((fs::path(folder) / kManifest).string(), "is damaged");
+  }
+  const std::vector<TableContent> parts = read_segments(folder, format, {0, kShards}, true);
+  struct Found {
+    uint64_t order;
+    size_t part;
+    int64_t at;
+  };
+  std::vector<Found> found;
+  const bool is_signed = format.key == DType::kI64;
+  const auto key_at = [&](size_t part, int64_t at) {
+    return static_cast<const uint64_t*>(parts[part].keys.raw())[at];
+  };
+  for (size_t part = 0; part < parts.size(); ++part)
+    for (int64_t i = 0; i < parts[part].keys.size(); ++i)
+      found.push_back({ordered(key_at(part, i), is_signed), part, i});
+  std::sort(found.begin(), found.end(),
+            [](const Found& a, const Found& b) { return a.order < b.order; });
+  const auto count = static_cast<int64_t>(found.size());
+  SortedTable out{format.name, {}};
+  out.content.keys = Array::empty(format.key, {count});
+  out.content.weight = Array::empty(format.dtype, {count, format.width});
+  const auto bytes = static_cast<size_t>(storage_bytes(format.dtype, format.width));
+  auto* to = static_cast<std::byte*>(out.content.weight.raw());
+  for (size_t i = 0; i < found.size(); ++i, to += bytes) {
+    static_cast<uint64_t*>(out.content.keys.raw())[i] = key_at(found[i].part, found[i].at);
+    std::memcpy(to,
+                static_cast<const std::byte*>(parts[found[i].part].weight.raw()) +
+                    static_cast<size_t>(found[i].at) * bytes,
+                bytes);
+  }
+  return out;
+}
+
+}  // namespace paddle::tables

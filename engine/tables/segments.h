@@ -1,0 +1,65 @@
+#pragma once
+// Files with the rows of a table: one safetensors file for each range of shards, with the tensors
+// `keys`, `weight` and one for each state, whose rows are sorted by shard and key. A manifest lists
+// the files, the rows of each shard and checksums, so any process can pick the rows of its shards.
+//
+//   vectors/manifest.json
+//   vectors/base-12000/0000-0127.safetensors
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tables/record_table.h"
+#include "tensor/tensor.h"
+
+namespace paddle::tables {
+
+/// The tensors of a table.
+struct TableFormat {
+  std::string name;  ///< of the table
+  DType key = DType::kI64;
+  DType dtype = DType::kF32;
+  int64_t width = 0;
+  std::vector<std::string> states;  ///< names, in the order of a record
+};
+
+/// Rows of a table: `keys` int64 or uint64 [n], `weight` [n, width], and states in the shape of the
+/// weight.
+struct TableContent {
+  Array keys, weight;
+  std::vector<std::pair<std::string, Array>> states;
+};
+
+/// The folder of a table, as a name that every file system takes; different for different tables.
+std::string folder_name(const std::string& table);
+
+/// In the folder of a checkpoint: a folder for each table.
+inline constexpr const char* kTablesFolder = "tables";
+inline constexpr const char* kManifest = "manifest.json";
+
+/// Writes the rows of shards [first, last) into the folder of a table. Needs memory for the rows of
+/// one shard. The result describes the files, for `write_manifest`.
+std::string write_segments(const std::string& folder, const TableFormat& format,
+                           const RecordTable& rows, std::pair<int, int> shards, int64_t step);
+/// Writes the manifest, when all files are there: `parts` are the results of `write_segments`,
+/// whose shards must cover all. kDevice if a part is not one.
+void write_manifest(const std::string& folder, const TableFormat& format, int64_t step,
+                    std::span<const std::string> parts);
+
+/// The rows of shards [first, last), sorted by shard and key, in mapped files. kModel if the folder
+/// has no table of this format, or if files are missing or damaged: those with such rows or, if
+/// `checks_all`, any.
+std::vector<TableContent> read_segments(const std::string& folder, const TableFormat& format,
+                                        std::pair<int, int> shards, bool checks_all);
+
+/// The keys and weights of a whole table by rising keys, without states. kModel as above.
+struct SortedTable {
+  std::string name;
+  TableContent content;
+};
+SortedTable read_sorted(const std::string& folder);
+
+}  // namespace paddle::tables

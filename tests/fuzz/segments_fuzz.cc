@@ -1,0 +1,32 @@
+// Any bytes as a manifest and the file that it lists: the length of the manifest in 4 bytes, the
+// manifest, and the file.
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/files.h"
+#include "fuzz/fuzz_target.h"
+#include "tables/segments.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace paddle;
+  uint32_t length = 0;
+  if (size < sizeof length) return 0;
+  std::memcpy(&length, data, sizeof length);
+  const size_t manifest = std::min<size_t>(length, size - sizeof length);
+  fuzz::expect_documented_end([&] {
+    const std::string file = fuzz::input_file(
+        {data + sizeof length + manifest, size - sizeof length - manifest}, "x.safetensors");
+    const std::string path = fuzz::input_file({data + sizeof length, manifest}, tables::kManifest);
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    const tables::TableFormat format{
+        .name = "t", .key = DType::kU64, .dtype = DType::kF32, .width = 2, .states = {"moment"}};
+    for (const auto& part : tables::read_segments(folder, format, {300, 900}, true)) {
+      fuzz::read_all(part.keys);
+      fuzz::read_all(part.weight);
+      for (const auto& [name, values] : part.states) fuzz::read_all(values);
+    }
+  });
+  return 0;
+}
