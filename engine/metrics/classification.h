@@ -149,10 +149,15 @@ std::unique_ptr<Metric> make_sequence(const MetricSpec& spec);    ///< sequence_
 std::unique_ptr<Metric> make_text(const MetricSpec& spec);        ///< text_metric.cc
 std::unique_ptr<Metric> make_detection(const MetricSpec& spec);   ///< detection_metric.cc
 std::unique_ptr<Metric> make_reduction(const MetricSpec& spec);   ///< reduction.cc
+std::unique_ptr<Metric> make_ranking(const MetricSpec& spec);     ///< ranking.cc
 
 /// Rejects operands of regression whose shapes differ by more than axes of size 1.
 void check_regression_shapes(const std::string& name, const Shape& a, const Shape& b,
                              ErrorCode code);
+
+/// Rejects operands of recall_at_k and ndcg that do not have one shape.
+void check_ranking_shapes(const std::string& name, const Shape& scores, const Shape& relevant,
+                          ErrorCode code);
 
 /// Rejects operands of mean_average_precision, given in its order, that do not fit each other.
 void check_detection_shapes(const std::vector<Shape>& shapes, ErrorCode code);

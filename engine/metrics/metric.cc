@@ -107,6 +107,10 @@ void resolve_sequences(MetricSpec& spec, const std::vector<TensorType>& operands
          operands[0], " and ", operands[1]);
 }
 
+void resolve_ranking(MetricSpec& spec, const std::vector<TensorType>& operands) {
+  check_ranking_shapes(spec.name, operands[0].shape, operands[1].shape, ErrorCode::kConfig);
+}
+
 void resolve_boxes(MetricSpec& /*spec*/, const std::vector<TensorType>& operands) {
   std::vector<Shape> shapes;
   for (const TensorType& operand : operands) shapes.push_back(operand.shape);
@@ -152,6 +156,16 @@ std::vector<MetricInfo> built_in_metrics() {
                       .compares_texts = texts,
                       .make = make,
                       .resolve = resolve_sequences};
+  };
+  const std::vector<OptionInfo> top = {{"k", OptionKind::kInteger, int64_t{10}, {}}};
+  const auto ranking = [&](const char* name, const char* doc) {
+    return MetricInfo{.name = name,
+                      .doc = doc,
+                      .operands = pair,
+                      .options = top,
+                      .direction = D::kHigher,
+                      .make = make_ranking,
+                      .resolve = resolve_ranking};
   };
   const auto reduction = [&](const char* name, const char* doc) {
     return MetricInfo{.name = name,
@@ -203,6 +217,15 @@ std::vector<MetricInfo> built_in_metrics() {
        .resolve = resolve_boxes},
       scored("perplexity", "exp of the mean cross entropy.", {kIgnore, kAxis}, D::kLower,
              make_perplexity),
+      scored("mrr", "Mean of 1 / rank of the label among all scores.", {kAxis, kIgnore}, D::kHigher,
+             make_ranking),
+      scored("hits", "Share of labels among the k highest scores; equal scores count as higher.",
+             {{"k", OptionKind::kInteger, int64_t{10}, {}}, kAxis, kIgnore}, D::kHigher,
+             make_ranking),
+      ranking("recall_at_k", "Share of relevant items, marked by 1, among the k highest scores."),
+      ranking("ndcg",
+              "Discounted gain of relevant items among the k highest scores, over the best "
+              "one."),
       {.name = "average",
        .doc = "Mean of a tensor's elements.",
        .operands = {"input"},

@@ -145,6 +145,9 @@ std::vector<Case> cases(int64_t n) {
   add("accuracy", scores, truth);
   add("accuracy", classes, labels, {{"k", int64_t{2}}});
   add("perplexity", classes, labels);
+  add("mrr", classes, labels);
+  add("hits", classes, labels, {{"k", int64_t{2}}});
+  for (const char* name : {"recall_at_k", "ndcg"}) add(name, classes, several, {{"k", int64_t{2}}});
   for (const char* name : {"mae", "rmse", "mape", "r2"}) add(name, values, targets);
   out.push_back({{.name = "average"}, {values}});
   for (const char* name : {"edit_rate", "bleu"})

@@ -234,6 +234,34 @@ TEST(Metric, IntersectionOverUnion) {
   EXPECT_NEAR(value("iou", shards, {{"positive", int64_t{1}}}), 0.6666666666666666, 1e-12);
 }
 
+// Values of scikit-learn: ndcg_score, top_k_accuracy_score, label_ranking_average_precision_score.
+TEST(Metric, Ranks) {
+  const Array scores =
+      floats({0.9f, 0.1f, 0.4f, 0.3f, 0.2f, 0.8f, 0.7f, 0.1f, 0.5f, 0.6f, 0.1f, 0.9f}, {3, 4});
+  const Array relevant = integers({0, 1, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1}, {3, 4});
+  const Array labels = integers({2, 0, 3}, {3});
+  const double ndcg[] = {0.3333333333333333, 0.46228426907818054, 0.5644754678724236};
+  const double recall[] = {0.16666666666666666, 0.5, 0.6666666666666666};
+  const double hits[] = {0.3333333333333333, 0.6666666666666666, 1};
+  for (int64_t k = 1; k <= 3; ++k) {
+    const auto at = static_cast<size_t>(k - 1);
+    EXPECT_NEAR(value("ndcg", {{scores, relevant}}, {{"k", k}}), ndcg[at], 1e-12);
+    EXPECT_NEAR(value("recall_at_k", {{scores, relevant}}, {{"k", k}}), recall[at], 1e-12);
+    EXPECT_NEAR(value("hits", {{scores, labels}}, {{"k", k}}), hits[at], 1e-12);
+  }
+  EXPECT_NEAR(value("mrr", {{scores, labels}}), 0.611111111111111, 1e-12);
+  // Equal scores earn nothing, and rows without relevant items do not count.
+  const Array equal = floats({1, 1, 1, 1}, {1, 4});
+  EXPECT_EQ(value("mrr", {{equal, integers({0}, {1})}}), 0.25);
+  EXPECT_EQ(value("hits", {{equal, integers({0}, {1})}}, {{"k", int64_t{3}}}), 0);
+  EXPECT_EQ(value("ndcg", {{equal, integers({1, 0, 0, 0}, {1, 4})}}, {{"k", int64_t{3}}}), 0);
+  EXPECT_TRUE(std::isnan(value("recall_at_k", {{equal, integers({0, 0, 0, 0}, {1, 4})}})));
+  EXPECT_TRUE(std::isnan(value("ndcg", {{floats({kNaN, 1}, {1, 2}), integers({1, 0}, {1, 2})}})));
+  EXPECT_THROW(value("ndcg", {{equal, integers({2, 0, 0, 0}, {1, 4})}}), Error);
+  EXPECT_THROW(value("recall_at_k", {{equal, labels}}), Error);
+  EXPECT_THROW(value("hits", {{equal, integers({0}, {1})}}, {{"k", int64_t{0}}}), Error);
+}
+
 TEST(Metric, Determination) {
   const std::vector<Operands> shards = {{floats({2.5f, 0}, {2}), floats({3, -0.5f}, {2})},
                                         {floats({2, 8}, {2}), floats({2, 7}, {2})}};
