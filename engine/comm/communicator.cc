@@ -420,6 +420,29 @@ void Communicator::gather_now(const void* in, void* out, std::span<const size_t>
   if (group.size() > 1) exchange(Exchange::kAllGather);
 }
 
+void Communicator::all_to_all(const void* in, std::span<const size_t> sent, void* out,
+                              std::span<const size_t> received, std::span<const int> group) {
+  wait();
+  begin_messages();
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(out);
+  bool fits = true;
+  for (size_t i = 0; i < group.size(); ++i) {
+    if (group[i] == rank_) {
+      fits = sent[i] == received[i];
+      if (fits) copy(to, from, sent[i]);
+    } else {
+      send(group[i], {from, sent[i]});
+      receive(group[i], {to, received[i]});
+    }
+    from += sent[i];
+    to += received[i];
+  }
+  if (group.size() > 1) exchange(Exchange::kAllToAll);
+  // Afterwards, so that the other ranks do not wait for this one.
+  ensure(fits, "all_to_all: a rank keeps another number of bytes than it sends itself");
+}
+
 void Communicator::gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out,
                           int root) {
   wait();

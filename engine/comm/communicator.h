@@ -111,6 +111,11 @@ class Communicator {
   /// Concatenates the parts of the group, `bytes[i]` from its i-th rank, into `out`.
   void all_gather(const void* in, void* out, std::span<const size_t> bytes,
                   std::span<const int> group);
+  /// Sends `sent[i]` bytes of `in` to the i-th rank of the group, one after another, and puts the
+  /// `received[i]` bytes from it into `out`, in the order of ranks. Ranks whose numbers differ are
+  /// an error of the transport (kInternal).
+  void all_to_all(const void* in, std::span<const size_t> sent, void* out,
+                  std::span<const size_t> received, std::span<const int> group);
   /// Sends this rank's bytes to rank `root`, which receives `bytes[r]` from rank r into `out[r]`.
   void gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out, int root);
 

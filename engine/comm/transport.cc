@@ -16,6 +16,8 @@ const char* text(Exchange kind) {
       return "gather";
     case Exchange::kReduceScatter:
       return "reduce_scatter";
+    case Exchange::kAllToAll:
+      return "all_to_all";
     case Exchange::kMessage:
       return "message";
   }

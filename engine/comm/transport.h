@@ -40,6 +40,7 @@ enum class Exchange : uint32_t {
   kAllGather,
   kGather,
   kReduceScatter,
+  kAllToAll,
   kMessage,  ///< of `isend`
 };
 inline constexpr size_t kExchangeKinds = static_cast<size_t>(Exchange::kMessage) + 1;

@@ -61,6 +61,7 @@ Analysis::Analysis(const ir::Function& function, const PartitionOptions& options
   connect_versions();
   assign_batch();
   assign_settled();
+  assign_experts();
   assign_place_rules();
   assign_default();
   assign_storage();
@@ -202,6 +203,21 @@ void Analysis::assign_settled() {
   }
 }
 
+void Analysis::assign_experts() {
+  const int expert = options_.mesh.axis("expert");
+  if (expert < 0) return;
+  const auto split = [&](const Value& weight) {
+    const AtomList experts = dim(weight, 0);
+    if (experts.size() == 1 && size(experts[0]) >= options_.mesh.axis_size(expert))
+      assign(experts[0], expert);
+  };
+  for (const AnalyzedOperation& o : operations_) {
+    const std::string_view name = o.operation->op->name();
+    if (name == "grouped_matmul") split(*o.operation->operands[1]);
+    if (name == "grouped_weight_gradient") split(*o.operation->results[0]);
+  }
+}
+
 const Value* Analysis::parameter(const std::string& name) const {
   for (size_t i = 0; i < function_.inputs.size(); ++i)
     if (function_.inputs[i].kind == ir::PortKind::kParameter && function_.inputs[i].name == name)
@@ -245,8 +261,7 @@ void Analysis::assign_place_rules() {
       const auto chosen = best != atoms.end() ? best : any;
       if (chosen == atoms.end()) reject(str("dim ", d, " cannot be split into ", parts, " parts"));
       if (const int other = this->axis(*chosen); other >= 0 && other != axis)
-        reject(str("dim ", d, " is split over '",
-                   options_.mesh.axes()[static_cast<size_t>(other)].name, "' already"));
+        reject(str("dim ", d, " is split over '", options_.mesh.axis_name(other), "' already"));
       assign(*chosen, axis);
     }
   }
@@ -358,7 +373,7 @@ void Analysis::assign_storage() {
     int best = -1;
     bool done = false;
     for (const int atom : dims(*function_.body.arguments[i])) {
-      done = done || any_axis(atom) == data;
+      done = done || (any_axis(atom) >= 0 && options_.mesh.whole_axis(any_axis(atom)) == data);
       if (any_axis(atom) < 0 && size(atom) >= options_.mesh.axis_size(data) &&
           (best < 0 || size(atom) > size(best)))
         best = atom;

@@ -48,6 +48,8 @@ class Analysis {
   void connect_versions();
   void assign_batch();
   void assign_settled();
+  /// The experts of weights, over the axis `expert`.
+  void assign_experts();
   void assign_place_rules();
   void assign_default();
   void assign_storage();

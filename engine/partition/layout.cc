@@ -32,7 +32,7 @@ std::string text(const Placement& placement, const Dims& shape, const Mesh& mesh
     std::string dim = std::to_string(shape[d]);
     for (const Split& split : placement)
       if (split.dim == static_cast<int>(d))
-        dim += str(" ", mesh.axes()[static_cast<size_t>(split.axis)].name,
+        dim += str(" ", mesh.axis_name(split.axis),
                    split.outer > 1 ? str(" in each of ", split.outer, " parts") : "");
     out += (out.empty() ? "" : ", ") + dim;
   }

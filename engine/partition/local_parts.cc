@@ -192,6 +192,7 @@ LocalValue& Localizer::local(const Value& value) {
 
 Tensor Localizer::placed(const Value& value, const SplitAtoms& wanted) {
   const LocalValue& from = local(value);
+  if (from.route) return whole_routed(value);
   if (from.split == wanted) return from.tensor;
   const auto key = std::make_pair(&value, wanted);
   if (const auto it = cache_.find(key); it != cache_.end()) return it->second;

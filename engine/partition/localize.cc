@@ -216,6 +216,7 @@ void Localizer::localize(const AnalyzedOperation& analyzed) {
   current_ = &analyzed;
   const Operation& o = *analyzed.operation;
   const ir::LocationScope location(o.location);
+  if (localize_experts(o) || localize_on_routed_rows(analyzed)) return;
   if (!analyzed.rule) return localize_whole(o, false);
   const Rule& rule = *analyzed.rule;
   if (rule.reshapes) return localize_reshape();
@@ -434,7 +435,7 @@ Partitioned Localizer::run() {
   for (const AnalyzedOperation& o : analysis_.operations())
     for (const Value* v : o.operation->results) {
       const LocalValue& part = values_.at(v);
-      if (part.is_postponed) continue;  // it is not read
+      if (part.is_postponed || part.route) continue;  // it is not read, or no part of a whole
       Value* const here = ir::traced_value(part.tensor);
       out.parts.push_back({v, here, placement(*v, part.split)});
       if (here->name.empty()) here->name = v->name;

@@ -12,11 +12,25 @@ namespace paddle::partition {
 /// Which of the atoms of a value are split, in the order of `Analysis::dims`.
 using SplitAtoms = std::vector<bool>;
 
+/// How the rows of this rank's tokens are sorted by expert, and exchanged (experts.cc).
+struct Route {
+  Tensor order, own_counts;  ///< of the own tokens
+  Tensor counts;             ///< of the rows that products work on
+  int64_t own_rows = 0, rows = 0;
+  // Where rows travel: the ranks among which experts are split, or none.
+  std::vector<int64_t> ranks = {};
+  Tensor sent = {}, received = {};  ///< rows, by rank
+  Tensor arrived = {};              ///< order of the arriving rows by expert
+};
+
 /// A value of the logical function on this rank.
 struct LocalValue {
   Tensor tensor;
   SplitAtoms split;
   bool is_postponed = false;  ///< a sum that is in a bucket, and has no tensor yet
+  /// Of rows that are sorted by expert, their order and counts (experts.cc): the tensor is this
+  /// rank's and no part of the logical one.
+  std::shared_ptr<const Route> route = nullptr;
 };
 
 /// A factor of an operation that is split over an axis: which of its atoms.
@@ -114,6 +128,14 @@ class Localizer {
   std::vector<bool> outputs_by_rows() const;
   /// Whether the outermost atom of the first dim is the batch, split over the axis `data`.
   bool begins_with_batch(const ir::Value& value) const;
+
+  // Mixtures of experts (experts.cc).
+  SplitAtoms by_tokens(const ir::Value& value) const;
+  int64_t token_rows(const ir::Value& value, int rank) const;
+  void route_tokens(const ir::Operation& operation);
+  bool localize_experts(const ir::Operation& operation);
+  Tensor whole_routed(const ir::Value& value);
+  bool localize_on_routed_rows(const AnalyzedOperation& analyzed);
 
   void localize(const AnalyzedOperation& analyzed);
   void choose_factors();

@@ -244,6 +244,43 @@ std::optional<Rule> batch_norm(const Operation& o) {
   return rule;
 }
 
+/// The graphs of a batch correspond, and so do features that no weights or sums join.
+std::optional<Rule> graph_edges(const Operation& o) {
+  Rule rule(o);
+  for (size_t d = 0; d + 2 < rank(o.results[0]); ++d) {
+    const int graph = rule.add();
+    rule.results[0][d] = graph;
+    for (size_t i = 0; i < o.operands.size(); ++i)
+      if (o.operands[i]) rule.operands[i][d] = graph;
+  }
+  const bool weighted = o.operands.size() > 3 && o.operands[3];
+  if (o.op->name() == "graph_gather" || (o.op->name() == "graph_reduce" && !weighted))
+    rule.operands[0].back() = rule.results[0].back() = rule.add();
+  return rule;
+}
+
+/// Tokens and features correspond; rows that are sorted by expert are whole (experts.cc).
+std::optional<Rule> expert_order(const Operation& o) {
+  Rule rule(o);
+  rule.operands[0][0] = rule.add();
+  return rule;
+}
+
+std::optional<Rule> expert_rows(const Operation& o) {
+  Rule rule(o);
+  rule.operands[0] = {rule.add(), rule.add()};
+  rule.results[0][1] = rule.operands[0][1];
+  return rule;
+}
+
+std::optional<Rule> expert_sum(const Operation& o) {
+  Rule rule(o);
+  rule.results[0] = {rule.add(), rule.add()};
+  rule.operands[0][1] = rule.results[0][1];
+  if (o.operands.size() > 2 && o.operands[2]) rule.operands[2][0] = rule.results[0][0];
+  return rule;
+}
+
 /// Sequences of a batch are independent; all but the weights begin with the batch.
 std::optional<Rule> recurrent_scan(const Operation& o) {
   Rule rule(o);
@@ -284,6 +321,12 @@ std::optional<Rule> detail::find_network_rule(const ir::Operation& o) {
       {"embedding_grad", embedding_grad},
       {"softmax_cross_entropy", cross_entropy},
       {"softmax_cross_entropy_grad", cross_entropy},
+      {"graph_gather", graph_edges},
+      {"graph_reduce", graph_edges},
+      {"graph_dot", graph_edges},
+      {"expert_order", expert_order},
+      {"expert_rows", expert_rows},
+      {"expert_sum", expert_sum},
       {"recurrent_scan", recurrent_scan},
       {"recurrent_scan_grad", recurrent_scan},
   };

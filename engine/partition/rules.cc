@@ -253,6 +253,7 @@ std::optional<Rule> detail::find_basic_rule(const ir::Operation& o) {
       {"gather_along", along},
       {"scatter_along", along},
       {"softmax", along},
+      {"sort_pairs", along},
       {"log_softmax", along},
       {"cumsum", along},
       {"cumprod", along},

@@ -167,6 +167,48 @@ TEST(Communicator, ScattersPartsOfASum) {
     });
 }
 
+// Rank r sends r + i bytes to rank i, none from 0 to 0, in groups of some ranks as well.
+TEST(Communicator, ExchangesPartsOfAllRanks) {
+  for (const int ranks : {1, 2, 3, 5})
+    simulate(ranks, [&](const Peers& communicator) {
+      std::vector<int> group;
+      for (int rank = communicator->rank() % 2; rank < ranks; rank += 2) group.push_back(rank);
+      for (const std::vector<int>& members : {communicator->all(), group}) {
+        std::vector<size_t> sent, received;
+        std::vector<std::byte> mine, wanted;
+        for (const int peer : members) {
+          const int size = communicator->rank() + peer;
+          sent.push_back(static_cast<size_t>(size));
+          received.push_back(static_cast<size_t>(size));
+          for (int i = 0; i < size; ++i) {
+            mine.push_back(static_cast<std::byte>(40 * communicator->rank() + 7 * peer + i));
+            wanted.push_back(static_cast<std::byte>(40 * peer + 7 * communicator->rank() + i));
+          }
+        }
+        std::vector<std::byte> out(wanted.size());
+        communicator->reset_costs();
+        communicator->all_to_all(mine.data(), sent, out.data(), received, members);
+        EXPECT_EQ(out, wanted);
+        const ExchangeCost& cost = communicator->costs()[static_cast<size_t>(Exchange::kAllToAll)];
+        EXPECT_EQ(cost.calls, members.size() == 1 ? 0 : 1);
+        EXPECT_EQ(cost.bytes,
+                  static_cast<int64_t>(mine.size()) - 2 * int64_t{communicator->rank()});
+      }
+    });
+}
+
+// Ranks that disagree on the size of a part stop with a message.
+TEST(Communicator, RejectsPartsOfAnotherSize) {
+  EXPECT_THROW(simulate(2,
+                        [](const Peers& communicator) {
+                          const std::vector<size_t> sent = {2, 2}, received = {2, 3};
+                          std::vector<std::byte> in(4), out(5);
+                          communicator->all_to_all(in.data(), sent, out.data(), received,
+                                                   communicator->all());
+                        }),
+               Error);
+}
+
 TEST(Communicator, CostsOfAllRanks) {
   simulate(2, [](const Peers& communicator) {
     communicator->reset_costs();

@@ -31,6 +31,27 @@ TEST(Mesh, CoordinatesAndGroups) {
   EXPECT_EQ(mesh.text(), "data 2 x tensor 3");
 }
 
+TEST(Mesh, ViewsAreTheInnerPartsOfAxes) {
+  Mesh mesh({{"data", 4}, {"tensor", 2}});
+  mesh.add_view("expert", "data", 2);
+  EXPECT_EQ(mesh.size(), 8);
+  EXPECT_EQ(mesh.axes().size(), 2u);
+  const int expert = mesh.axis("expert");
+  EXPECT_EQ(expert, 2);
+  EXPECT_EQ(mesh.axis_size(expert), 2);
+  EXPECT_EQ(mesh.whole_axis(expert), 0);
+  EXPECT_EQ(mesh.whole_axis(1), 1);
+  // Rank 5 has the coordinates data 2, tensor 1.
+  EXPECT_EQ(mesh.coordinate(5, expert), 0);
+  EXPECT_EQ(mesh.group(5, expert), (std::vector<int64_t>{5, 7}));
+  EXPECT_EQ(mesh.group(7, expert), (std::vector<int64_t>{5, 7}));
+  EXPECT_EQ(mesh.group(0, expert), (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(mesh.replicas(5, expert), (std::vector<int64_t>{1, 5}));
+  EXPECT_EQ(mesh.replicas(2, expert), (std::vector<int64_t>{2, 6}));
+  EXPECT_EQ(mesh.text(), "data 4 x tensor 2, expert 2 within data");
+  EXPECT_THROW(mesh.add_view("other", "data", 3), Error);
+}
+
 TEST(Mesh, ShardBoundsCoverEveryCount) {
   for (int parts = 1; parts <= 5; ++parts)
     for (int64_t count = 0; count <= 3 * parts + 1; ++count) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 
 #include "comm/communicator.h"
 #include "ops/core/kernel.h"
@@ -300,6 +301,46 @@ std::unique_ptr<Kernel> prepare_comm_start_all_gather(const KernelRequest& reque
         auto* const memory = static_cast<std::byte*>(results[1]);
         group.start_all_gather(operands[0], memory, gather->bytes, gather->ranks,
                                [gather, memory, out = results[0]] { gather->unpack(memory, out); });
+      },
+      0, "comm");
+}
+
+namespace {
+
+/// Bytes of the rows for each rank; kData unless they fit into `rows`.
+std::vector<size_t> row_bytes(const void* counts, size_t ranks, int64_t rows, size_t each,
+                              const char* name) {
+  std::vector<size_t> out(ranks);
+  int64_t left = rows;
+  for (size_t i = 0; i < ranks; ++i) {
+    const int64_t count = static_cast<const int64_t*>(counts)[i];
+    if (count < 0 || count > left)
+      fail(ErrorCode::kData, "comm.all_to_all: ", name, "[", i, "] is ", count, ", but ", left,
+           " of ", rows, " rows are left");
+    left -= count;
+    out[i] = static_cast<size_t>(count) * each;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_comm_all_to_all(const KernelRequest& request) {
+  const CommAllToAllAttrs attrs(request.attrs);
+  const Layout &x = request.operands[0], &out = request.results[0];
+  int64_t items = 1;
+  for (size_t d = 1; d < x.shape.size(); ++d) items *= x.shape[d];
+  const auto each = static_cast<size_t>(storage_bytes(x.dtype, items));
+  return make_kernel(
+      [ranks = as_ranks(attrs.ranks), each, sends = x.shape[0], takes = out.shape[0]](
+          const RunContext&, void* const* operands, void* const* results) {
+        const auto sent = row_bytes(operands[1], ranks.size(), sends, each, "sent");
+        const auto received = row_bytes(operands[2], ranks.size(), takes, each, "received");
+        const size_t arrived = std::accumulate(received.begin(), received.end(), size_t{0});
+        auto* const to = static_cast<std::byte*>(results[0]);
+        if (const size_t all = static_cast<size_t>(takes) * each; all > arrived)
+          std::memset(to + arrived, 0, all - arrived);
+        communicator(ranks).all_to_all(operands[0], sent, to, received, ranks);
       },
       0, "comm");
 }
