@@ -1,0 +1,38 @@
+# The Python package `paddle_toolchain`: an extension on Python's limited API, so that one file
+# serves 3.11 and all later versions, and modules in Python over it. It is built in build/python, from
+# where it can be imported with PYTHONPATH; scripts/make-wheel packs it.
+if(NOT PADDLE_PYTHON_FOUND)
+  return()
+endif()
+
+set(PADDLE_PYTHON_FOLDER ${CMAKE_BINARY_DIR}/python/paddle_toolchain)
+add_library(paddle_python_module MODULE $<TARGET_OBJECTS:paddle_python>)
+set_target_properties(paddle_python_module PROPERTIES
+  PREFIX "" OUTPUT_NAME _paddle SUFFIX ".abi3.so"
+  LIBRARY_OUTPUT_DIRECTORY ${PADDLE_PYTHON_FOLDER}
+  BUILD_RPATH "$ORIGIN/libs"
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/python.map)
+get_target_property(python_rooms paddle_python LINK_LIBRARIES)
+target_link_libraries(paddle_python_module PRIVATE ${python_rooms})
+# A wheel has the libraries that the extension needs in libs/. The older kind of path holds for what
+# these need in turn.
+target_link_options(paddle_python_module PRIVATE
+  -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/python.map
+  -Wl,--disable-new-dtags)
+
+# The modules in Python, copied next to it.
+set(python_package ${CMAKE_SOURCE_DIR}/engine/python/paddle_toolchain)
+file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE ${python_package} ${python_package}/*.py)
+set(python_copies "")
+foreach(file IN LISTS python_files)
+  add_custom_command(OUTPUT ${PADDLE_PYTHON_FOLDER}/${file}
+    COMMAND ${CMAKE_COMMAND} -E copy ${python_package}/${file} ${PADDLE_PYTHON_FOLDER}/${file}
+    DEPENDS ${python_package}/${file} VERBATIM)
+  list(APPEND python_copies ${PADDLE_PYTHON_FOLDER}/${file})
+endforeach()
+file(CONFIGURE OUTPUT ${PADDLE_PYTHON_FOLDER}/_version.py CONTENT
+  "__version__ = \"${PROJECT_VERSION}\"\n")
+add_custom_target(python ALL DEPENDS paddle_python_module ${python_copies})
+# Where the extension looks for the engine's modules.
+file(CREATE_LINK ${CMAKE_LIBRARY_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/python/lib SYMBOLIC)
+set_target_properties(paddle_lapack_module PROPERTIES BUILD_RPATH "$ORIGIN/libs")

@@ -1,0 +1,270 @@
+// Operations as Python functions: one dispatcher over the registry serves all of them.
+
+#include <unordered_map>
+
+#include "autograd/autograd.h"
+#include "base/parallel.h"
+#include "python/core.h"
+
+namespace paddle::python {
+namespace {
+
+/// Where the random operations of the process are; Python's lock guards it.
+uint64_t random_seed = 0, random_calls = 0;
+
+/// Calls on more elements than this take long enough for other threads to be let in.
+constexpr int64_t kMaxWithLock = int64_t{1} << 14;
+
+bool is_long(const Tensors& operands) {
+  int64_t elements = 0;
+  for (const Tensor& t : operands)
+    if (t.defined()) elements += t.array().size();
+  return elements > kMaxWithLock;
+}
+
+}  // namespace
+
+Computing::Computing() : EagerScope(random_seed, ++random_calls) {}
+
+Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs) {
+  const Computing scope;
+  const WithoutLock others(is_long(operands));
+  return call_visible(op, std::move(operands), std::move(attrs));
+}
+
+// --- functions ---
+
+namespace {
+
+/// The object that the function of an operation is bound to.
+struct BoundOperation {
+  PyObject ob_base;
+  const Op* op;
+  PyObject* self;  ///< the first argument; null if there is none
+};
+PyTypeObject* bound_type = nullptr;
+
+void destroy_bound(PyObject* object) {
+  PyTypeObject* const type = Py_TYPE(object);
+  Py_XDECREF(reinterpret_cast<BoundOperation*>(object)->self);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+Tensors bind_and_apply(const BoundOperation& bound, PyObject* const* arguments, Py_ssize_t count,
+                       PyObject* names, bool hidden) {
+  std::vector<Argument> positional;
+  positional.reserve(static_cast<size_t>(count) + 1);
+  if (bound.self) positional.emplace_back(argument_of(bound.self));
+  for (Py_ssize_t i = 0; i < count; ++i) positional.push_back(argument_of(arguments[i]));
+  std::vector<std::pair<std::string, Argument>> named;
+  if (names)
+    for (Py_ssize_t i = 0; i < PyTuple_Size(names); ++i) {
+      std::string name = text_of(PyTuple_GetItem(names, i));
+      if (name == "name" && bound.op->operand_index("name") < 0 && bound.op->attr_index("name") < 0)
+        continue;  // of the result in a graph
+      named.emplace_back(std::move(name), argument_of(arguments[count + i]));
+    }
+  const Computing scope;  // numbers for operands become tensors
+  Bound call_of = bind_arguments(*bound.op, std::move(positional), std::move(named));
+  const WithoutLock others(is_long(call_of.operands));
+  return hidden ? call(*call_of.op, std::move(call_of.operands), std::move(call_of.attrs))
+                : call_visible(*call_of.op, std::move(call_of.operands), std::move(call_of.attrs));
+}
+
+PyObject* call_operation(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                         PyObject* names) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const auto& bound = *reinterpret_cast<const BoundOperation*>(self);
+    return python_results(bind_and_apply(bound, arguments, count, names, false)).release();
+  });
+}
+
+struct Described {
+  std::string name, doc;
+  PyMethodDef method;
+};
+
+PyMethodDef& method_of(const Op& op) {
+  static std::unordered_map<const Op*, Described> methods;
+  auto [it, inserted] = methods.try_emplace(&op);
+  Described& described = it->second;
+  if (inserted) {
+    described.name = op.name();
+    described.doc = str(op.name(), op.def->signature, "\n\n", op.def->doc);
+    described.method = {described.name.c_str(),
+                        reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_operation)),
+                        METH_FASTCALL | METH_KEYWORDS, described.doc.c_str()};
+  }
+  return described.method;
+}
+
+const Op* operation_named(PyObject* name) { return find_op(text_of(name)); }
+
+PyObject* function(PyObject* /*module*/, PyObject* name) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const Op* const op = operation_named(name);
+    if (!op) Py_RETURN_NONE;
+    return operation_function(*op, nullptr).release();
+  });
+}
+
+PyObject* call_all(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count,
+                   PyObject* names) {
+  return guarded<PyObject*>(nullptr, [&] {
+    if (count < 1) raise(PyExc_TypeError, "call_all: the name of an operation is missing");
+    const BoundOperation bound{{}, &get_op(text_of(arguments[0])), nullptr};
+    return python_results(bind_and_apply(bound, arguments + 1, count - 1, names, true)).release();
+  });
+}
+
+PyObject* operations(PyObject* /*module*/, PyObject* /*unused*/) {
+  return guarded<PyObject*>(nullptr, [&] {
+    Ref out = checked(PyDict_New());
+    for (const Op* op : all_ops()) {
+      const Ref family = python_text(op->def->family);
+      checked(PyDict_SetItemString(out.get(), op->def->name, family.get()));
+    }
+    return out.release();
+  });
+}
+
+// --- gradients ---
+
+Tensors seeds_of(PyObject* object, size_t count) {
+  if (!object || object == Py_None) return {};
+  Tensors seeds = is_tensor(object) ? Tensors{tensor_of(object)}
+                                    : tensors_of(object, "the gradients of outputs");
+  if (seeds.size() != count)
+    fail(ErrorCode::kUsage, seeds.size(), " gradients are given for ", count, " tensors");
+  return seeds;
+}
+
+Tensors list_of(PyObject* object, const char* what) {
+  return is_tensor(object) ? Tensors{tensor_of(object)} : tensors_of(object, what);
+}
+
+PyObject* backward(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    PyObject *tensors = nullptr, *seeds = nullptr;
+    if (!PyArg_ParseTuple(arguments, "O|O", &tensors, &seeds)) throw PythonError();
+    const Tensors outputs = list_of(tensors, "backward");
+    for (const Tensor& t : outputs)
+      if (!t.requires_grad())
+        fail(ErrorCode::kUsage,
+             "backward: the tensor depends on no tensor whose stop_gradient is False");
+    const Tensors cotangents = seeds_of(seeds, outputs.size());
+    {
+      const Computing scope;
+      const WithoutLock others;
+      autograd::backward_to_leaves(outputs, cotangents);
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* gradients(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    PyObject *outputs = nullptr, *inputs = nullptr, *seeds = nullptr;
+    int create_graph = 0, allow_unused = 0;
+    if (!PyArg_ParseTuple(arguments, "OOOpp", &outputs, &inputs, &seeds, &create_graph,
+                          &allow_unused))
+      throw PythonError();
+    const Tensors of = list_of(outputs, "grad: outputs"), by = list_of(inputs, "grad: inputs");
+    for (const Tensor& t : by)
+      if (!t.requires_grad()) fail(ErrorCode::kUsage, "grad: stop_gradient of an input is True");
+    const Tensors cotangents = seeds_of(seeds, of.size());
+    Tensors found;
+    {
+      const Computing scope;
+      const WithoutLock others;
+      const bool before = autograd::is_recording();
+      autograd::set_recording(before && create_graph);
+      try {
+        found = autograd::grad(of, by, cotangents);
+      } catch (...) {
+        autograd::set_recording(before);
+        throw;
+      }
+      autograd::set_recording(before);
+    }
+    Ref out = checked(PyList_New(static_cast<Py_ssize_t>(found.size())));
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (!found[i].defined() && !allow_unused)
+        fail(ErrorCode::kUsage, "grad: the outputs do not depend on input ", i,
+             "; allow_unused=True gives None for it");
+      Ref item = found[i].defined() ? python_tensor(found[i]) : Ref::to(Py_None);
+      checked(PyList_SetItem(out.get(), static_cast<Py_ssize_t>(i), item.release()));
+    }
+    return out.release();
+  });
+}
+
+PyObject* is_recording(PyObject* /*module*/, PyObject* /*unused*/) {
+  return PyBool_FromLong(autograd::is_recording());
+}
+
+PyObject* set_recording(PyObject* /*module*/, PyObject* value) {
+  const int truth = PyObject_IsTrue(value);
+  if (truth < 0) return nullptr;
+  autograd::set_recording(truth != 0);
+  return Py_NewRef(Py_None);
+}
+
+PyObject* seed(PyObject* /*module*/, PyObject* value) {
+  const unsigned long long number = PyLong_AsUnsignedLongLong(value);
+  if (PyErr_Occurred()) return nullptr;
+  random_seed = number;
+  random_calls = 0;
+  return Py_NewRef(Py_None);
+}
+
+PyObject* set_num_threads(PyObject* /*module*/, PyObject* value) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const long count = PyLong_AsLong(value);
+    if (PyErr_Occurred()) throw PythonError();
+    if (count < 1 || count > 1024)
+      fail(ErrorCode::kUsage, "set_num_threads: expected 1 to 1024, found ", count);
+    set_thread_count(static_cast<int>(count));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* get_num_threads(PyObject* /*module*/, PyObject* /*unused*/) {
+  return PyLong_FromLong(thread_count());
+}
+
+PyMethodDef functions[] = {
+    {"function", function, METH_O, "The function of an operation; None if there is none."},
+    {"call_all", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call_all)),
+     METH_FASTCALL | METH_KEYWORDS, "All results of an operation, hidden ones too."},
+    {"operations", operations, METH_NOARGS, "The families of all operations, by name."},
+    {"backward", backward, METH_VARARGS, "Adds gradients to leaves."},
+    {"gradients", gradients, METH_VARARGS, "Gradients of outputs by inputs."},
+    {"is_recording", is_recording, METH_NOARGS, "Whether calls are recorded."},
+    {"set_recording", set_recording, METH_O, "Sets whether calls are recorded."},
+    {"seed", seed, METH_O, "Sets the seed of random operations."},
+    {"set_num_threads", set_num_threads, METH_O, "Sets the number of threads."},
+    {"get_num_threads", get_num_threads, METH_NOARGS, "The number of threads."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyType_Slot bound_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy_bound)}, {0, nullptr}};
+PyType_Spec bound_spec = {"paddle_toolchain._paddle.BoundOperation", sizeof(BoundOperation), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, bound_slots};
+
+}  // namespace
+
+Ref operation_function(const Op& op, PyObject* self) {
+  Ref bound = checked(reinterpret_cast<PyObject*>(PyObject_New(BoundOperation, bound_type)));
+  auto& content = *reinterpret_cast<BoundOperation*>(bound.get());
+  content.op = &op;
+  content.self = Py_XNewRef(self);
+  return checked(PyCFunction_NewEx(&method_of(op), bound.get(), nullptr));
+}
+
+void add_calls(PyObject* module) {
+  bound_type = add_type(module, bound_spec, "BoundOperation");
+  add_functions(module, functions);
+}
+
+}  // namespace paddle::python

@@ -1,0 +1,177 @@
+#pragma once
+// Helpers of all files of the extension: owned references, the translation of errors, and values in
+// both directions. Only the limited API of Python 3.11 is used, so that one file serves all later
+// versions. Not for use outside the room.
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "api/eager_scope.h"
+#include "base/error.h"
+#include "ops/core/call.h"
+#include "tensor/tensor.h"
+
+namespace paddle::python {
+
+/// An owned reference; null is possible.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  static Ref to(PyObject* borrowed) {
+    Py_XINCREF(borrowed);
+    return Ref(borrowed);
+  }
+  ~Ref() { Py_XDECREF(object_); }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  Ref(const Ref&) = delete;
+  Ref& operator=(const Ref&) = delete;
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+/// Thrown after a function of Python's interface failed, whose exception is set.
+struct PythonError {};
+
+/// The reference; PythonError for null.
+inline Ref checked(PyObject* owned) {
+  if (!owned) throw PythonError();
+  return Ref(owned);
+}
+inline void checked(int status) {
+  if (status < 0) throw PythonError();
+}
+/// Sets an exception of the type and throws PythonError.
+[[noreturn]] void raise(PyObject* type, const std::string& message);
+
+/// Sets the Python exception for the one that is being handled.
+void set_exception();
+/// The exception classes, added to the module.
+void add_exceptions(PyObject* module);
+
+/// Calls `body`; exceptions become Python's, with `failed` as the value.
+template <class Result, class Body>
+Result guarded(Result failed, Body&& body) {
+  try {
+    return body();
+  } catch (...) {
+    set_exception();
+    return failed;
+  }
+}
+
+/// Lets other Python threads run for a scope.
+class WithoutLock {
+ public:
+  explicit WithoutLock(bool active = true) : state_(active ? PyEval_SaveThread() : nullptr) {}
+  ~WithoutLock() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+  WithoutLock(const WithoutLock&) = delete;
+  WithoutLock& operator=(const WithoutLock&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// Takes Python's lock in a scope, on any thread.
+class WithLock {
+ public:
+  WithLock() : state_(PyGILState_Ensure()) {}
+  ~WithLock() { PyGILState_Release(state_); }
+  WithLock(const WithLock&) = delete;
+  WithLock& operator=(const WithLock&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+// --- values.cc ---
+
+std::string text_of(PyObject* object);  ///< of a str
+std::vector<std::string> texts_of(PyObject* sequence);
+Ref python_text(const std::string& text);
+/// A number, text, none, or (nested) list of these; TypeError for other objects.
+AttrValue attr_of(PyObject* object);
+/// A list of ints.
+Ref python_dims(const Dims& dims);
+/// An argument of an operation: a tensor, a list of tensors, what has a buffer (as a copy), or the
+/// value of an attribute.
+Argument argument_of(PyObject* object);
+/// A value from (nested lists of) numbers, a buffer or a tensor; `dtype` none: that of the data,
+/// float32 for Python's floats.
+Tensor value_of(PyObject* object, std::optional<DType> dtype);
+/// None for None.
+std::optional<DType> dtype_argument(PyObject* object);
+
+// --- tensor_type.cc ---
+
+struct TensorObject {
+  PyObject ob_base;
+  Tensor value;  ///< defined
+};
+void add_tensor_type(PyObject* module);
+bool is_tensor(PyObject* object);
+Tensor& tensor_of(PyObject* object);  ///< TypeError for other objects
+Ref python_tensor(Tensor value);
+/// One tensor, or a tuple of several; None for results that are absent.
+Ref python_results(Tensors results);
+Tensors tensors_of(PyObject* sequence, const char* what);
+
+// --- buffers.cc ---
+
+/// The elements that an object with the buffer protocol has: shared if `share` and they are
+/// aligned, else copied. Empty if it has no buffer; TypeError for elements that no tensor can have.
+std::optional<Array> array_of_buffer(PyObject* object, bool share);
+int get_buffer(PyObject* self, Py_buffer* view, int flags);
+void release_buffer(PyObject* self, Py_buffer* view);
+PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs);
+PyObject* dlpack_device(PyObject* self, PyObject* unused);
+PyObject* from_dlpack(PyObject* module, PyObject* capsule);
+
+// --- indexing.cc ---
+
+Tensor index_read(const Tensor& base, PyObject* index);
+void index_write(const Tensor& base, PyObject* index, PyObject* value);
+
+// --- calls.cc ---
+
+/// A scope in which calls compute at once and draw the process's next random numbers.
+class Computing : EagerScope {
+ public:
+  Computing();
+};
+/// All results that callers see; other Python threads run while it computes for long.
+Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs);
+/// The function of an operation, which takes its arguments by position and by name. With `self`,
+/// its first argument is bound.
+Ref operation_function(const Op& op, PyObject* self);
+void add_calls(PyObject* module);
+
+// --- optimizer.cc, data.cc, trainer.cc, model.cc ---
+
+void add_optimizer(PyObject* module);
+void add_data(PyObject* module);
+void add_trainer(PyObject* module);
+void add_model(PyObject* module);
+
+/// Adds a type of this name to the module.
+PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name);
+void add_functions(PyObject* module, PyMethodDef* methods);
+
+}  // namespace paddle::python

@@ -1,0 +1,110 @@
+// The module `paddle_toolchain._paddle`.
+
+#include "formats/safetensors.h"
+#include "python/core.h"
+#include "runtime/execute.h"
+
+namespace paddle::python {
+
+PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name) {
+  Ref type = checked(PyType_FromModuleAndSpec(module, &spec, nullptr));
+  checked(PyModule_AddObjectRef(module, name, type.get()));
+  return reinterpret_cast<PyTypeObject*>(type.release());  // for ever
+}
+
+void add_functions(PyObject* module, PyMethodDef* methods) {
+  checked(PyModule_AddFunctions(module, methods));
+}
+
+namespace {
+
+PyObject* to_tensor(PyObject* module, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    PyObject *data = nullptr, *dtype = nullptr;
+    if (!PyArg_ParseTuple(arguments, "O|O:to_tensor", &data, &dtype)) throw PythonError();
+    static_cast<void>(module);
+    return python_tensor(value_of(data, dtype_argument(dtype))).release();
+  });
+}
+
+PyObject* from_buffer(PyObject* /*module*/, PyObject* object) {
+  return guarded<PyObject*>(nullptr, [&] {
+    auto array = array_of_buffer(object, true);
+    if (!array) raise(PyExc_TypeError, "from_numpy: the object has no buffer");
+    return python_tensor(Tensor(std::move(*array))).release();
+  });
+}
+
+PyObject* save(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const char* path = nullptr;
+    PyObject *names = nullptr, *values = nullptr;
+    if (!PyArg_ParseTuple(arguments, "sOO:save", &path, &names, &values)) throw PythonError();
+    const Ref items = checked(PySequence_Tuple(names));
+    const Tensors tensors = tensors_of(values, "save");
+    if (static_cast<size_t>(PyTuple_Size(items.get())) != tensors.size())
+      raise(PyExc_ValueError, "save: a name for each tensor is expected");
+    std::map<std::string, Array> arrays;
+    for (size_t i = 0; i < tensors.size(); ++i)
+      arrays[text_of(PyTuple_GetItem(items.get(), static_cast<Py_ssize_t>(i)))] =
+          tensors[i].array().contiguous();
+    const WithoutLock others;
+    std::vector<formats::SafetensorsEntry> entries;
+    for (const auto& [name, array] : arrays) entries.push_back({name, array.dtype, array.shape});
+    formats::SafetensorsWriter writer(path, std::move(entries));
+    for (const formats::SafetensorsEntry& entry : writer.entries())
+      writer.add(arrays.at(entry.name));
+    writer.close();
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* load(PyObject* /*module*/, PyObject* path) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const formats::SafetensorsReader reader(text_of(path));
+    Ref out = checked(PyDict_New());
+    for (const formats::SafetensorsEntry& entry : reader.entries()) {
+      const Ref value = python_tensor(Tensor(reader.read(entry)));
+      checked(PyDict_SetItemString(out.get(), entry.name.c_str(), value.get()));
+    }
+    return out.release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"to_tensor", to_tensor, METH_VARARGS, "A tensor with a copy of the data."},
+    {"from_buffer", from_buffer, METH_O, "A tensor that shares a buffer's memory."},
+    {"from_dlpack", from_dlpack, METH_O, "A tensor of a DLPack capsule."},
+    {"save", save, METH_VARARGS, "Writes named tensors as safetensors."},
+    {"load", load, METH_O, "The tensors of a safetensors file."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "paddle_toolchain._paddle",
+                          "The engine's tensors, operations and jobs.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+}  // namespace
+}  // namespace paddle::python
+
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__paddle() {
+  using namespace paddle::python;
+  return guarded<PyObject*>(nullptr, [] {
+    Ref module = checked(PyModule_Create(&definition));
+    paddle::runtime::register_backends();
+    add_exceptions(module.get());
+    add_tensor_type(module.get());
+    add_calls(module.get());
+    add_optimizer(module.get());
+    add_data(module.get());
+    add_trainer(module.get());
+    add_model(module.get());
+    add_functions(module.get(), functions);
+    return module.release();
+  });
+}

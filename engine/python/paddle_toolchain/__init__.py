@@ -1,0 +1,101 @@
+"""Deep learning from Python over the engine of the paddle tools.
+
+    import paddle_toolchain as paddle
+
+Operations have the names of `paddle op list`: `paddle.matmul(x, y)`, `x.softmax(axis=-1)`,
+`paddle.nn.functional.relu(x)`. Modules of the package are imported when they are first used.
+"""
+import importlib as _importlib
+import os as _os
+
+# OpenMP reads it when it is loaded: threads that wait spin for a tenth of a millisecond before they sleep, as in the
+# tools, since on a busy machine the default of milliseconds costs more than it saves.
+if "OMP_WAIT_POLICY" not in _os.environ:
+    _os.environ.setdefault("GOMP_SPINCOUNT", "5000")
+
+from . import _paddle
+from ._paddle import (
+    ConfigError,
+    DataError,
+    DeviceError,
+    Error,
+    InternalError,
+    Model,
+    ModelError,
+    PeerError,
+    Tensor,
+    UsageError,
+    get_num_threads,
+    seed,
+    set_num_threads,
+)
+from ._version import __version__
+from .autograd import enable_grad, grad, is_grad_enabled, no_grad
+
+bool = "bool"
+int8 = "int8"
+int16 = "int16"
+int32 = "int32"
+int64 = "int64"
+uint8 = "uint8"
+uint16 = "uint16"
+uint32 = "uint32"
+uint64 = "uint64"
+float16 = "float16"
+bfloat16 = "bfloat16"
+float32 = "float32"
+float64 = "float64"
+complex64 = "complex64"
+complex128 = "complex128"
+
+_MODULES = ("autograd", "config", "fft", "io", "linalg", "nn", "optimizer")
+_TRAINING = ("Run", "Trainer")
+
+
+def to_tensor(data, dtype=None, place=None, stop_gradient=True):
+    """A tensor with a copy of numbers, nested lists, an array or another tensor."""
+    if place not in (None, "cpu"):
+        raise UsageError(f"to_tensor: the place is 'cpu', not {place!r}")
+    return Tensor(data, dtype, stop_gradient)
+
+
+def from_numpy(array):
+    """A tensor that shares the memory of an array; writes to the array are seen by the tensor."""
+    return _paddle.from_buffer(array)
+
+
+def from_dlpack(data):
+    """A tensor that shares the memory of another package's tensor, or of a DLPack capsule."""
+    if hasattr(data, "__dlpack__"):
+        try:
+            data = data.__dlpack__(max_version=(1, 0))
+        except TypeError:  # of a package before DLPack 1.0
+            data = data.__dlpack__()
+    return _paddle.from_dlpack(data)
+
+
+def save(values, path):
+    """Writes a dict of tensors, such as a `state_dict`, as a safetensors file."""
+    _paddle.save(_os.fspath(path), list(values), list(values.values()))
+
+
+def load(path):
+    """The tensors of a safetensors file by name."""
+    return _paddle.load(_os.fspath(path))
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return _importlib.import_module("." + name, __name__)
+    if name in _TRAINING:
+        value = getattr(_importlib.import_module(".training", __name__), name)
+    else:
+        value = None if name.startswith("_") else _paddle.function(name)
+        if value is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_MODULES, *_TRAINING, *_paddle.operations()})
