@@ -30,7 +30,7 @@ struct Access {
 
 paddle::DType engine_dtype(DType dtype);
 /// The type that holds the values of `dtype`: itself, int8 or uint8 for narrower integers, float32
-/// for narrower floats. ModelError for complex numbers and strings.
+/// for narrower floats. ModelError for strings.
 DType public_dtype(paddle::DType dtype, const std::string& what);
 
 /// Throws the public form of an engine error.

@@ -15,7 +15,7 @@ constexpr paddle::DType kDTypes[] = {
     paddle::DType::kBool, paddle::DType::kI8,  paddle::DType::kI16,  paddle::DType::kI32,
     paddle::DType::kI64,  paddle::DType::kU8,  paddle::DType::kU16,  paddle::DType::kU32,
     paddle::DType::kU64,  paddle::DType::kF16, paddle::DType::kBF16, paddle::DType::kF32,
-    paddle::DType::kF64};
+    paddle::DType::kF64,  paddle::DType::kC64, paddle::DType::kC128};
 constexpr int kDTypeCount = static_cast<int>(std::size(kDTypes));
 
 [[noreturn]] void reject(const std::string& why) { throw UsageError(ErrorCode::kUsage, why); }
@@ -51,8 +51,9 @@ DType public_dtype(paddle::DType dtype, const std::string& what) {
   }
   for (int i = 0; i < kDTypeCount; ++i)
     if (kDTypes[i] == held) return static_cast<DType>(i);
-  throw ModelError(ErrorCode::kModel, str(what, " is ", paddle::text(dtype),
-                                          "; arrays hold bool, integers and floats"));
+  throw ModelError(ErrorCode::kModel,
+                   str(what, " is ", paddle::text(dtype),
+                       "; arrays hold bool, integers, floats and complex numbers"));
 }
 
 const char* dtype_name(DType dtype) { return info(engine_dtype(dtype)).name.data(); }

@@ -29,6 +29,7 @@ struct paddle_model {
 
 struct paddle_result {
   std::vector<Array> arrays;
+  std::vector<std::string> names;
 };
 
 namespace {
@@ -52,9 +53,9 @@ void describe(const std::vector<TensorInfo>& tensors, size_t index, paddle_tenso
 Array input_array(const paddle_array& from, size_t index) {
   constexpr int32_t kMaxRank = 64;
   const auto reject = [&](const std::string& why) {
-    throw BadCall{str("input ", index, ": ", why)};
+    throw BadCall{str("array ", index, ": ", why)};
   };
-  if (from.dtype < PADDLE_BOOL || from.dtype > PADDLE_FLOAT64)
+  if (from.dtype < PADDLE_BOOL || from.dtype > PADDLE_COMPLEX128)
     reject(str("unknown dtype ", from.dtype));
   if (from.rank < 0 || from.rank > kMaxRank)
     reject(str("rank ", from.rank, ", expected 0 to ", kMaxRank));
@@ -116,6 +117,23 @@ paddle_status paddle_model_open_with(const char* path, const paddle_model_option
   });
 }
 
+paddle_status paddle_model_open_memory(const paddle_file* files, size_t count,
+                                       const paddle_model_options* options, paddle_model** model) {
+  return guarded(__func__, [&] {
+    required(model, "model") = nullptr;
+    if (count > 0) required(files, "files");
+    std::map<std::string, std::string_view> named;
+    for (size_t i = 0; i < count; ++i) {
+      const paddle_file& file = files[i];
+      if (file.bytes > 0) required(static_cast<const char*>(file.data), "data");
+      named[&required(file.name, "name")] = {static_cast<const char*>(file.data), file.bytes};
+    }
+    const ModelOptions given = options_of(options);
+    *model = Handles<paddle_model>::all().add(
+        std::make_shared<paddle_model>(Model::from_memory(named, given)));
+  });
+}
+
 paddle_status paddle_model_clone(paddle_model* model, paddle_model** clone) {
   return guarded(__func__, [&] {
     required(clone, "clone") = nullptr;
@@ -162,6 +180,7 @@ paddle_status paddle_model_run(paddle_model* model, const paddle_array* inputs, 
     for (size_t i = 0; i < count; ++i) arrays.push_back(input_array(inputs[i], i));
     auto made = std::make_shared<paddle_result>();
     made->arrays = held->model.predict(arrays);
+    for (const TensorInfo& output : held->outputs) made->names.push_back(output.name);
     *result = Handles<paddle_result>::all().add(std::move(made));
   });
 }
@@ -180,6 +199,53 @@ paddle_status paddle_result_get(paddle_result* result, size_t index, paddle_arra
     *array = {static_cast<paddle_dtype>(from.dtype()), static_cast<int32_t>(from.shape().size()),
               from.shape().data(), from.raw(), from.bytes()};
   });
+}
+
+paddle_status paddle_result_name(paddle_result* result, size_t index, const char** name) {
+  return guarded(__func__, [&] {
+    const auto held = opened(result);
+    required(name, "name");
+    if (index >= held->names.size())
+      throw BadCall{str("index ", index, " of ", held->names.size())};
+    *name = held->names[index].c_str();
+  });
+}
+
+paddle_status paddle_arrays_load(const char* path, paddle_result** result) {
+  return guarded(__func__, [&] {
+    required(result, "result") = nullptr;
+    auto made = std::make_shared<paddle_result>();
+    for (auto& [name, array] : paddle::v0::load_arrays(&required(path, "path"))) {
+      made->names.push_back(name);
+      made->arrays.push_back(std::move(array));
+    }
+    *result = Handles<paddle_result>::all().add(std::move(made));
+  });
+}
+
+paddle_status paddle_arrays_save(const char* path, const char* const* names,
+                                 const paddle_array* arrays, size_t count) {
+  return guarded(__func__, [&] {
+    required(path, "path");
+    if (count > 0) required(names, "names"), required(arrays, "arrays");
+    std::map<std::string, Array> named;
+    for (size_t i = 0; i < count; ++i)
+      if (!named.emplace(&required(names[i], "names[i]"), input_array(arrays[i], i)).second)
+        throw BadCall{str("two arrays are named '", names[i], "'")};
+    paddle::v0::save_arrays(path, named);
+  });
+}
+
+paddle_status paddle_memory_usage(uint64_t* resident, uint64_t* peak) {
+  return guarded(__func__, [&] {
+    const paddle::v0::MemoryUsage usage = paddle::v0::memory_usage();
+    if (resident) *resident = usage.resident;
+    if (peak) *peak = usage.peak;
+  });
+}
+
+paddle_status paddle_release_memory(void) {
+  return guarded(__func__, [&] { paddle::v0::release_memory(); });
 }
 
 paddle_status paddle_result_free(paddle_result* result) {

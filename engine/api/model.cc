@@ -1,10 +1,19 @@
 #include "paddle/model.h"
 
+#include <malloc.h>
+
 #include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <functional>
 #include <mutex>
+#include <thread>
 
 #include "api/access.h"
+#include "base/files.h"
 #include "base/parallel.h"
+#include "base/resident_memory.h"
 #include "base/text.h"
 #include "onnx/graph/value_io.h"
 #include "program/model.h"
@@ -34,6 +43,94 @@ bool fits(const paddle::Array& array, const TensorType& type) {
   for (size_t d = 0; d < array.shape.size(); ++d)
     if (type.shape[d].is_constant() && *type.shape[d].constant() != array.shape[d]) return false;
   return true;
+}
+
+/// A thread that calls functions one after the other, and all that it was given before it ends.
+class Worker {
+ public:
+  Worker() : thread_([this] { work(); }) {}
+  ~Worker() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void add(std::function<void()> task) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::function<void()> task;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
+        if (tasks_.empty()) return;
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      task();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  bool ends_ = false;
+  std::thread thread_;  ///< last: it reads the others
+};
+
+/// A folder of this user that is gone at the end of its scope, in memory where the system has such.
+class MemoryFolder {
+ public:
+  MemoryFolder() {
+    const char* const given = std::getenv("TMPDIR");
+    path_ = is_directory("/dev/shm") ? "/dev/shm" : given && *given ? given : "/tmp";
+    path_ += "/paddle-XXXXXX";
+    if (!::mkdtemp(path_.data()))
+      fail(paddle::ErrorCode::kDevice, path_, ": the folder cannot be made");
+  }
+  ~MemoryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  MemoryFolder(const MemoryFolder&) = delete;
+  MemoryFolder& operator=(const MemoryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The file or folder among `files` that is a model.
+std::string model_among(const std::map<std::string, std::string_view>& files) {
+  std::string found;
+  for (const auto& [name, content] : files) {
+    const std::filesystem::path path(name);
+    if (name.empty() || path.is_absolute() || path.lexically_normal() != path ||
+        *path.begin() == "..")
+      fail(paddle::ErrorCode::kUsage, "from_memory: '", name, "' is not a name below a folder");
+    if (path.filename() == "model.json") {
+      const std::string folder = path.parent_path().string();
+      return folder.empty() ? "." : folder;
+    }
+    const bool is_model = name.ends_with(".onnx") || name.ends_with(".yaml");
+    if (is_model && (found.empty() || name.ends_with(".onnx"))) found = name;
+  }
+  if (found.empty())
+    fail(paddle::ErrorCode::kUsage,
+         "from_memory: none of the files is a model: no .onnx, .yaml or model.json");
+  return found;
 }
 
 }  // namespace
@@ -113,6 +210,18 @@ class Model::Impl {
     return out;
   }
 
+  std::future<std::vector<Array>> predict_async(std::vector<Array> inputs) {
+    auto task = std::make_shared<std::packaged_task<std::vector<Array>()>>(
+        [this, inputs = std::move(inputs)] { return translated([&] { return predict(inputs); }); });
+    auto out = task->get_future();
+    {
+      const std::lock_guard lock(worker_mutex_);
+      if (!worker_) worker_ = std::make_unique<Worker>();
+    }
+    worker_->add([task] { (*task)(); });
+    return out;
+  }
+
   void reset() {
     const std::lock_guard lock(mutex_);
     model_->reset();
@@ -185,11 +294,30 @@ class Model::Impl {
   std::unique_ptr<program::Model> model_;
   std::optional<program::InputUnits> inputs_;  ///< none: arrays are as the model takes them
   std::optional<program::OutputUnits> outputs_;
+  std::mutex worker_mutex_;
+  std::unique_ptr<Worker> worker_;  ///< of predict_async; last, so that it ends first
 };
 
 Model::Model(const std::string& path, const ModelOptions& options)
     : impl_(translated([&] { return std::make_unique<Impl>(path, options); })) {}
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Model Model::from_memory(const std::map<std::string, std::string_view>& files,
+                         const ModelOptions& options) {
+  return Model(translated([&] {
+    const std::string name = model_among(files);
+    const MemoryFolder folder;
+    for (const auto& [file, content] : files) {
+      const std::string path = folder.path() + "/" + file;
+      ensure_directory(std::filesystem::path(path).parent_path().string());
+      write_file_atomically(path, content);
+    }
+    ModelOptions inside = options;
+    if (!inside.weights.empty() && files.contains(inside.weights))
+      inside.weights = folder.path() + "/" + inside.weights;
+    return std::make_unique<Impl>(
+        std::filesystem::path(folder.path() + "/" + name).lexically_normal().string(), inside);
+  }));
+}
 Model::~Model() = default;
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
@@ -209,6 +337,9 @@ std::vector<Array> Model::predict(const std::vector<Array>& inputs) {
 std::map<std::string, Array> Model::predict(const std::map<std::string, Array>& inputs) {
   return translated([&] { return impl_->predict(inputs); });
 }
+std::future<std::vector<Array>> Model::predict_async(std::vector<Array> inputs) {
+  return translated([&] { return impl_->predict_async(std::move(inputs)); });
+}
 Model Model::clone() const {
   return Model(translated([&] { return impl_->clone(); }));
 }
@@ -222,5 +353,8 @@ void set_threads(int threads) {
   set_thread_count(threads);
 }
 int threads() { return thread_count(); }
+
+MemoryUsage memory_usage() { return {resident_bytes(), peak_resident_bytes()}; }
+void release_memory() { malloc_trim(0); }
 
 }  // namespace paddle::v0

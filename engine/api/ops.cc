@@ -1,6 +1,9 @@
 #include "paddle/ops.h"
 
+#include <unordered_map>
+
 #include "api/access.h"
+#include "api/eager_scope.h"
 #include "autograd/autograd.h"
 #include "ops/core/call.h"
 #include "runtime/execute.h"
@@ -18,18 +21,24 @@ thread_local RandomPosition random_position;
 template <class Body>
 auto eagerly(Body&& body) {
   return translated([&] {
-    runtime::EagerExecutor executor;
-    const InterpreterScope below(executor);
-    autograd::Tape tape;
-    const InterpreterScope above(tape);
-    const RandomScope random(paddle::Tensor(
-        paddle::Array::from<uint64_t>({random_position.seed, ++random_position.calls}, {2})));
+    const EagerScope scope(random_position.seed, ++random_position.calls);
     return body();
   });
 }
 
+/// get_op; a thread looks up a name once.
+const Op& operation_named(const std::string& name) {
+  thread_local std::unordered_map<std::string, const Op*> known;
+  const auto found = known.find(name);
+  if (found != known.end()) return *found->second;
+  const Op& op = get_op(name);
+  known.emplace(name, &op);
+  return op;
+}
+
 Tensors engine_tensors(const std::vector<Tensor>& tensors) {
   Tensors out;
+  out.reserve(tensors.size());
   for (const Tensor& t : tensors) out.push_back(Access::engine(t));
   return out;
 }
@@ -50,7 +59,10 @@ paddle::Argument engine_argument(const Argument& argument) {
 
 std::vector<Tensor> handles(Tensors tensors) {
   std::vector<Tensor> out;
-  for (paddle::Tensor& t : tensors) out.push_back(Access::handle(std::move(t)));
+  out.reserve(tensors.size());
+  // No view of a variable: set_value changes only the variable.
+  for (paddle::Tensor& t : tensors)
+    out.push_back(Access::handle(t.is_view() ? t.fresh_cell() : std::move(t)));
   return out;
 }
 
@@ -103,14 +115,50 @@ Array Tensor::array() const {
   });
 }
 
+void Tensor::backward(const Tensor& weight) const {
+  const paddle::DType dtype = value_of(*this).dtype;
+  if (!requires_gradient())
+    throw UsageError(ErrorCode::kUsage, "backward: the tensor depends on no variable");
+  if (weight.defined() && (value_of(weight).dtype != dtype || weight.shape() != shape()))
+    throw UsageError(ErrorCode::kUsage, str("backward: the weight is ", dtype_name(weight.dtype()),
+                                            str(weight.shape()), ", the tensor ",
+                                            dtype_name(this->dtype()), str(shape())));
+  eagerly([&] {
+    autograd::backward_to_leaves({impl_->tensor},
+                                 weight.defined() ? Tensors{Access::engine(weight)} : Tensors{});
+  });
+}
+bool Tensor::is_variable() const { return impl_ && autograd::is_leaf(impl_->tensor); }
+Tensor Tensor::gradient() const {
+  value_of(*this);
+  return translated([&] { return Access::handle(autograd::leaf_gradient(impl_->tensor)); });
+}
+void Tensor::clear_gradient() const {
+  value_of(*this);
+  translated([&] { autograd::set_leaf_gradient(impl_->tensor, paddle::Tensor()); });
+}
+void Tensor::set_value(const Array& value) const {
+  value_of(*this);
+  translated([&] {
+    autograd::set_leaf_value(impl_->tensor, paddle::Tensor(Access::engine(value.clone())));
+  });
+}
+
+NoGradientScope::NoGradientScope() : before_(autograd::is_recording()) {
+  autograd::set_recording(false);
+}
+NoGradientScope::~NoGradientScope() { autograd::set_recording(before_); }
+
 std::vector<Tensor> call_all(const std::string& operation, const std::vector<Argument>& arguments,
                              const std::vector<Named>& named) {
   return eagerly([&] {
     std::vector<paddle::Argument> positional;
+    positional.reserve(arguments.size());
     for (const Argument& a : arguments) positional.push_back(engine_argument(a));
     std::vector<std::pair<std::string, paddle::Argument>> by_name;
     for (const auto& [name, a] : named) by_name.emplace_back(name, engine_argument(a));
-    Bound bound = bind_arguments(get_op(operation), std::move(positional), std::move(by_name));
+    Bound bound =
+        bind_arguments(operation_named(operation), std::move(positional), std::move(by_name));
     return handles(call_visible(*bound.op, std::move(bound.operands), std::move(bound.attrs)));
   });
 }

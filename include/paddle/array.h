@@ -7,12 +7,16 @@
 // Copies of an Array share their elements, as copies of a std::shared_ptr do; `clone` makes an
 // independent one. Threads may read one array at a time together; writing needs a lock of yours.
 
+#include <complex>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "paddle/config.h"
+
+struct DLManagedTensor;  // of DLPack's dlpack.h
 
 namespace paddle::v0 {
 
@@ -31,6 +35,8 @@ enum class DType : int {
   kBFloat16 = 10,  ///< the upper 2 bytes of a float; C++20 has no type for it
   kFloat32 = 11,
   kFloat64 = 12,
+  kComplex64 = 13,   ///< two floats
+  kComplex128 = 14,  ///< two doubles
 };
 
 /// "float32".
@@ -53,6 +59,8 @@ template <> struct DTypeOf<uint32_t> { static constexpr DType value = DType::kUI
 template <> struct DTypeOf<uint64_t> { static constexpr DType value = DType::kUInt64; };
 template <> struct DTypeOf<float> { static constexpr DType value = DType::kFloat32; };
 template <> struct DTypeOf<double> { static constexpr DType value = DType::kFloat64; };
+template <> struct DTypeOf<std::complex<float>> { static constexpr DType value = DType::kComplex64; };
+template <> struct DTypeOf<std::complex<double>> { static constexpr DType value = DType::kComplex128; };
 // clang-format on
 
 class PADDLE_API Array {
@@ -88,6 +96,14 @@ class PADDLE_API Array {
   static Array scalar(T value) {
     return from<T>({}, {value});
   }
+  /// Takes over an array of another library on the CPU (DLPack version 0.x, as dlpack.h defines
+  /// it): without a copy if it is row-major and aligned, else as a copy. Its deleter is called when
+  /// the elements are no longer used; after an exception the caller keeps it. UsageError for other
+  /// devices and element types.
+  static Array from_dlpack(DLManagedTensor* tensor);
+  /// This array for another library, without a copy. The receiver calls its deleter; until then the
+  /// elements stay.
+  DLManagedTensor* to_dlpack() const;
 
   DType dtype() const noexcept;
   const std::vector<int64_t>& shape() const noexcept;
@@ -117,7 +133,8 @@ class PADDLE_API Array {
 
   /// An independent copy.
   Array clone() const;
-  /// A copy with another element type: floats to integers truncate, to bool compare with 0.
+  /// A copy with another element type: floats to integers truncate, to bool compare with 0, complex
+  /// numbers to others drop the imaginary part.
   Array cast(DType dtype) const;
   /// The same elements under another shape; UsageError if their number differs.
   Array reshape(std::vector<int64_t> shape) const;
@@ -131,5 +148,12 @@ class PADDLE_API Array {
   void require_count(std::size_t count) const;
   std::shared_ptr<Impl> impl_;
 };
+
+/// Writes arrays by name into an `.npz` or `.safetensors` file, or one array into an `.npy` file,
+/// which keeps no name. The file appears whole or not at all. UsageError for other endings and for
+/// types that the format lacks (bfloat16 in NumPy's files), DeviceError if it cannot be written.
+PADDLE_API void save_arrays(const std::string& path, const std::map<std::string, Array>& arrays);
+/// The arrays of such a file; that of an `.npy` file is named "". DataError for damaged files.
+PADDLE_API std::map<std::string, Array> load_arrays(const std::string& path);
 
 }  // namespace paddle::v0

@@ -8,9 +8,11 @@
 // process. For predictions at the same time, give each thread a clone, which shares the weights.
 
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "paddle/array.h"
@@ -48,6 +50,11 @@ class PADDLE_API Model {
   /// (`file.yaml[:variant]`). UsageError if there is nothing at `path`, ModelError if it is
   /// damaged, ConfigError if a model file is wrong.
   explicit Model(const std::string& path, const ModelOptions& options = {});
+  /// Opens a model whose files are in memory, by their names: {{"net.onnx", bytes}}, the files of a
+  /// `model/` folder, or a model file and its weights. The bytes are read during the call only.
+  /// Errors as above; UsageError unless one of the files is a model.
+  static Model from_memory(const std::map<std::string, std::string_view>& files,
+                           const ModelOptions& options = {});
   ~Model();
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
@@ -66,6 +73,9 @@ class PADDLE_API Model {
   std::vector<Array> predict(const std::vector<Array>& inputs);
   /// The same by name. DataError for unknown and missing names.
   std::map<std::string, Array> predict(const std::map<std::string, Array>& inputs);
+  /// The same on a thread of the model, which takes its predictions one after the other. Errors
+  /// come out of the future. The destructor completes the predictions that were asked for.
+  std::future<std::vector<Array>> predict_async(std::vector<Array> inputs);
   /// Another Model with the same weights in memory, but plans, results and states of its own, so
   /// that two threads can predict at the same time. UsageError for models that cannot be shared,
   /// such as those that carry states from one prediction to the next.
@@ -83,5 +93,15 @@ class PADDLE_API Model {
 /// another thread computes. UsageError unless 1 to 1024.
 PADDLE_API void set_threads(int threads);
 PADDLE_API int threads();
+
+/// Memory of this process in bytes.
+struct MemoryUsage {
+  uint64_t resident = 0;  ///< in memory now
+  uint64_t peak = 0;      ///< the most that was, so far
+};
+/// As the system counts it: the caller's own memory included.
+PADDLE_API MemoryUsage memory_usage();
+/// Gives free memory that is kept for reuse back to the system.
+PADDLE_API void release_memory();
 
 }  // namespace paddle::v0

@@ -4,6 +4,7 @@
 //   paddle::Tensor w = paddle::variable(weights);
 //   paddle::Tensor loss = paddle::call("mean", {paddle::call("square", {w})});
 //   paddle::Tensor slope = paddle::gradients({loss}, {w})[0];     // 2 * w / size
+//   loss.backward();                                              // or added to w.gradient()
 //
 // `paddle op list` names all operations and `paddle op show NAME` describes their arguments.
 // Threads may compute side by side on tensors of their own; share a Tensor between threads only
@@ -40,6 +41,20 @@ class PADDLE_API Tensor {
   std::vector<int64_t> shape() const;
   /// A row-major copy of the value; UsageError if undefined.
   Array array() const;
+
+  /// Adds to each variable that this tensor depends on its gradient of sum(this), or of
+  /// sum(this * weight). What is added carries no record. UsageError if the tensor is undefined
+  /// or depends on no variable, or `weight` has another type.
+  void backward(const Tensor& weight = Tensor()) const;
+  /// True for what `variable` returns.
+  bool is_variable() const;
+  /// The gradient of a variable; undefined if there is none. UsageError for other tensors.
+  Tensor gradient() const;
+  /// Removes the gradient of a variable.
+  void clear_gradient() const;
+  /// Gives a variable another value of the same type, as an optimizer does; tensors that were
+  /// computed from it keep theirs.
+  void set_value(const Array& value) const;
 
  private:
   struct Impl;
@@ -83,6 +98,18 @@ PADDLE_API Tensor call(const std::string& operation, const std::vector<Argument>
 PADDLE_API std::vector<Tensor> call_all(const std::string& operation,
                                         const std::vector<Argument>& arguments,
                                         const std::vector<Named>& named = {});
+
+/// While one lives, calls on this thread keep no record, which saves time and memory.
+class PADDLE_API NoGradientScope {
+ public:
+  NoGradientScope();
+  ~NoGradientScope();
+  NoGradientScope(const NoGradientScope&) = delete;
+  NoGradientScope& operator=(const NoGradientScope&) = delete;
+
+ private:
+  bool before_;
+};
 
 /// A tensor whose gradient can be asked for; UsageError unless its elements are floats.
 PADDLE_API Tensor variable(const Array& value);

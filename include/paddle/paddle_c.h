@@ -23,6 +23,9 @@
 extern "C" {
 #endif
 
+/* As in plugin/abi.h. */
+#ifndef PADDLE_STATUS_DEFINED
+#define PADDLE_STATUS_DEFINED
 typedef int32_t paddle_status;
 enum {
   PADDLE_OK = 0,
@@ -51,6 +54,11 @@ enum {
   PADDLE_FLOAT32 = 11,
   PADDLE_FLOAT64 = 12
 };
+#endif
+#ifndef PADDLE_COMPLEX_DEFINED
+#define PADDLE_COMPLEX_DEFINED
+enum { PADDLE_COMPLEX64 = 13, PADDLE_COMPLEX128 = 14 }; /* two floats, two doubles */
+#endif
 
 typedef struct paddle_model paddle_model;
 typedef struct paddle_result paddle_result;
@@ -102,6 +110,17 @@ PADDLE_C_API paddle_status paddle_model_open(const char* path, paddle_model** mo
 PADDLE_C_API paddle_status paddle_model_open_with(const char* path,
                                                   const paddle_model_options* options,
                                                   paddle_model** model);
+/* A file in memory. */
+typedef struct paddle_file {
+  const char* name; /* "net.onnx" */
+  const void* data;
+  size_t bytes;
+} paddle_file;
+/* Opens a model whose files are in memory: an ONNX file, the files of a model folder, or a model
+ * file and its weights. They are read during the call only. `options` may be null. */
+PADDLE_C_API paddle_status paddle_model_open_memory(const paddle_file* files, size_t count,
+                                                    const paddle_model_options* options,
+                                                    paddle_model** model);
 /* Another handle with the same weights in memory, which another thread can run at the same time. */
 PADDLE_C_API paddle_status paddle_model_clone(paddle_model* model, paddle_model** clone);
 /* Closes it; a null pointer is fine. A prediction in progress on another thread is completed. */
@@ -124,6 +143,22 @@ PADDLE_C_API paddle_status paddle_result_count(paddle_result* result, size_t* co
 PADDLE_C_API paddle_status paddle_result_get(paddle_result* result, size_t index,
                                              paddle_array* array);
 PADDLE_C_API paddle_status paddle_result_free(paddle_result* result);
+
+/* The arrays of an .npz, .npy or .safetensors file as a result, in the order of their names. */
+PADDLE_C_API paddle_status paddle_arrays_load(const char* path, paddle_result** result);
+/* Name of output `index` of a prediction, or of an array of a file; valid until the result is
+ * freed.
+ */
+PADDLE_C_API paddle_status paddle_result_name(paddle_result* result, size_t index,
+                                              const char** name);
+/* Writes arrays by name into an .npz or .safetensors file, or one array into an .npy file. */
+PADDLE_C_API paddle_status paddle_arrays_save(const char* path, const char* const* names,
+                                              const paddle_array* arrays, size_t count);
+
+/* Memory of this process in bytes: in memory now, and the most that was. Either may be null. */
+PADDLE_C_API paddle_status paddle_memory_usage(uint64_t* resident, uint64_t* peak);
+/* Gives free memory that is kept for reuse back to the system. */
+PADDLE_C_API paddle_status paddle_release_memory(void);
 
 /* ---- language models ----------------------------------------------------------------------- */
 

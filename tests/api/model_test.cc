@@ -362,4 +362,88 @@ TEST_F(ApiModel, CAnswersHostileArguments) {
   EXPECT_EQ(paddle_model_close(nullptr), PADDLE_OK);
 }
 
+TEST_F(ApiModel, OpensFilesInMemory) {
+  const std::string text =
+      "inputs: {x: \"float32[batch, 2]\"}\nmodel: |\n  y = 2 * x + 1\noutputs: [y]\n";
+  Model model = Model::from_memory({{"double.yaml", text}});
+  EXPECT_EQ(model.predict({Array::from<float>({1, 2}, {1, 2})})[0].to_vector<float>(),
+            (std::vector<float>{3, 5}));
+  EXPECT_THROW(Model::from_memory({{"readme.txt", text}}), paddle::UsageError);
+  EXPECT_THROW(Model::from_memory({{"../double.yaml", text}}), paddle::UsageError);
+  EXPECT_THROW(Model::from_memory({{"/double.yaml", text}}), paddle::UsageError);
+  EXPECT_THROW(Model::from_memory({{"net.onnx", "not ONNX"}}), paddle::ModelError);
+}
+
+TEST_F(ApiModel, TrainedModelsOpenInMemory) {
+  paddle::TrainOptions options;
+  options.output = path("run");
+  paddle::Trainer(path("line.yaml"), options).run();
+  std::map<std::string, std::string> contents;
+  const std::filesystem::path root = path("run") + "/model";
+  for (const auto& each : std::filesystem::recursive_directory_iterator(root)) {
+    if (!each.is_regular_file()) continue;
+    std::ifstream file(each.path(), std::ios::binary);
+    contents[std::filesystem::relative(each.path(), root).string()] =
+        std::string(std::istreambuf_iterator<char>(file), {});
+  }
+  std::map<std::string, std::string_view> files(contents.begin(), contents.end());
+  Model model = Model::from_memory(files), same(root.string());
+  std::filesystem::remove_all(root);
+  const Array x = Array::from<float>({2, 1}, {4, 5});
+  EXPECT_EQ(model.predict({x})[0].to_vector<float>(), same.predict({x})[0].to_vector<float>());
+
+  std::vector<paddle_file> list;
+  for (const auto& [name, content] : contents)
+    list.push_back({name.c_str(), content.data(), content.size()});
+  paddle_model* handle = nullptr;
+  ASSERT_EQ(paddle_model_open_memory(list.data(), list.size(), nullptr, &handle), PADDLE_OK)
+      << paddle_last_error();
+  EXPECT_EQ(paddle_model_close(handle), PADDLE_OK);
+  EXPECT_EQ(paddle_model_open_memory(nullptr, 1, nullptr, &handle), PADDLE_USAGE);
+}
+
+TEST_F(ApiModel, PredictsOnItsOwnThread) {
+  Model model(path("double.yaml"));
+  std::vector<std::future<std::vector<Array>>> results;
+  for (int i = 0; i < 20; ++i)
+    results.push_back(
+        model.predict_async({Array::from<float>({1, 2}, {static_cast<float>(i), 0})}));
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(results[static_cast<size_t>(i)].get()[0].to_vector<float>()[0], 2 * i + 1);
+  auto wrong = model.predict_async({Array::from<float>({1, 3}, {1, 2, 3})});
+  EXPECT_THROW(wrong.get(), paddle::DataError);
+  std::future<std::vector<Array>> last;
+  {
+    Model other = model.clone();
+    last = other.predict_async({Array::from<float>({1, 2}, {1, 2})});
+  }
+  EXPECT_EQ(last.get()[0].to_vector<float>(), (std::vector<float>{3, 5}));
+}
+
+TEST_F(ApiModel, MemoryAndArraysInC) {
+  uint64_t resident = 0, peak = 0;
+  ASSERT_EQ(paddle_memory_usage(&resident, &peak), PADDLE_OK);
+  EXPECT_GT(resident, uint64_t{1} << 20);
+  EXPECT_GE(peak, resident / 2);
+  EXPECT_EQ(paddle_release_memory(), PADDLE_OK);
+  const int64_t shape[] = {2};
+  const float values[] = {1, 2};
+  const paddle_array array = {PADDLE_FLOAT32, 1, shape, values, sizeof values};
+  const char* const names[] = {"x"};
+  ASSERT_EQ(paddle_arrays_save(path("a.npz").c_str(), names, &array, 1), PADDLE_OK)
+      << paddle_last_error();
+  paddle_result* read = nullptr;
+  ASSERT_EQ(paddle_arrays_load(path("a.npz").c_str(), &read), PADDLE_OK);
+  const char* name = nullptr;
+  paddle_array back;
+  ASSERT_EQ(paddle_result_name(read, 0, &name), PADDLE_OK);
+  EXPECT_STREQ(name, "x");
+  ASSERT_EQ(paddle_result_get(read, 0, &back), PADDLE_OK);
+  EXPECT_EQ(static_cast<const float*>(back.data)[1], 2);
+  EXPECT_EQ(paddle_result_name(read, 1, &name), PADDLE_USAGE);
+  EXPECT_EQ(paddle_result_free(read), PADDLE_OK);
+  EXPECT_EQ(paddle_arrays_load(path("none.npz").c_str(), &read), PADDLE_DATA);
+  EXPECT_EQ(paddle_arrays_save(path("a.txt").c_str(), names, &array, 1), PADDLE_USAGE);
+}
+
 }  // namespace
