@@ -1,5 +1,7 @@
 // Printing of placed trees as YAML (with an optional comment on where each value came from) and
 // as JSON.
+#include <fmt/core.h>
+
 #include <cstdio>
 
 #include "config/document.h"
@@ -30,8 +32,7 @@ std::string double_quoted(std::string_view text) {
         break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
-          char buffer[8];
-          std::snprintf(buffer, sizeof buffer, "\\u%04x", static_cast<unsigned>(c));
+          const std::string buffer = fmt::format("\\u{:04x}", static_cast<unsigned>(c));
           out += buffer;
         } else {
           out += c;

@@ -6,9 +6,9 @@
 
 #include "base/files.h"
 #include "data/data_config.h"
-#include "formats/audio.h"
 #include "formats/image.h"
 #include "formats/npz.h"
+#include "formats/sound/sound.h"
 #include "infer/input_batches.h"
 #include "onnx/graph/value_io.h"
 #include "program/model_units.h"
@@ -257,7 +257,8 @@ std::optional<data::CsvFileOptions> sound_options(const InputOptions& options,
       add_files(path, 0, is_sound, out.listed_files);
     else
       out.listed_files.push_back(path);
-  if (out.listed_files.empty()) fail(ErrorCode::kData, first, ": has no sounds (.wav, .flac)");
+  if (out.listed_files.empty())
+    fail(ErrorCode::kData, first, ": has no sounds (.wav, .flac, .ogg, .mp3 and others)");
   out.path = out.listed_files[0];
   return out;
 }

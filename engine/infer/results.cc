@@ -12,6 +12,29 @@
 #include "formats/npz.h"
 
 namespace paddle::infer {
+std::optional<Array> joined_batches(const std::vector<Array>& batches) {
+  if (batches.size() == 1) return batches[0];
+  Dims shape = batches[0].shape;
+  int64_t rows = 0;
+  for (const Array& each : batches) {
+    const bool fits =
+        each.shape.size() == shape.size() &&
+        (shape.empty() || std::equal(shape.begin() + 1, shape.end(), each.shape.begin() + 1));
+    if (!fits) return std::nullopt;
+    rows += shape.empty() ? 1 : each.shape[0];
+  }
+  if (shape.empty()) shape.push_back(0);
+  shape[0] = rows;
+  Array out = Array::empty(batches[0].dtype, shape);
+  auto* to = static_cast<std::byte*>(out.raw());
+  for (const Array& each : batches) {
+    const auto bytes = static_cast<size_t>(storage_bytes(each.dtype, each.size()));
+    std::memcpy(to, each.raw(), bytes);
+    to += bytes;
+  }
+  return out;
+}
+
 namespace {
 
 /// Probabilities of a row of class scores, which may be logits or probabilities already.
@@ -80,8 +103,14 @@ class NpzResults final : public ResultWriter {
   }
   void close() override {
     formats::NamedArrays arrays;
-    for (size_t i = 0; i < parts_.size(); ++i)
-      arrays.push_back({model_.outputs()[i], with_skipped(joined(parts_[i]))});
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const std::optional<Array> all = joined_batches(parts_[i]);
+      if (!all)
+        fail(ErrorCode::kData,
+             "outputs of different batches have different shapes; give a --batch that takes all "
+             "rows");
+      arrays.push_back({model_.outputs()[i], with_skipped(*all)});
+    }
     if (!skipped_.empty())
       arrays.push_back(
           {"skipped", Array::from<int64_t>(skipped_, {static_cast<int64_t>(skipped_.size())})});
@@ -113,31 +142,6 @@ class NpzResults final : public ResultWriter {
       }
       std::memcpy(to, from, row_bytes);
       from += row_bytes;
-    }
-    return out;
-  }
-  static Array joined(const std::vector<Array>& parts) {
-    if (parts.size() == 1) return parts[0];
-    Dims shape = parts[0].shape;
-    if (shape.empty()) {
-      shape = {static_cast<int64_t>(parts.size())};
-    } else {
-      shape[0] = 0;
-      for (const Array& p : parts) {
-        Dims tail(p.shape.begin() + 1, p.shape.end()), first(shape.begin() + 1, shape.end());
-        if (tail != first)
-          fail(ErrorCode::kData,
-               "outputs of different batches have different shapes; give a --batch that takes all "
-               "rows");
-        shape[0] += p.shape[0];
-      }
-    }
-    Array out = Array::empty(parts[0].dtype, shape);
-    auto* to = static_cast<std::byte*>(out.raw());
-    for (const Array& p : parts) {
-      const auto bytes = static_cast<size_t>(storage_bytes(p.dtype, p.size()));
-      std::memcpy(to, p.raw(), bytes);
-      to += bytes;
     }
     return out;
   }

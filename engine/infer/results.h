@@ -3,6 +3,7 @@
 // names and probabilities where the model is a classifier.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct ShownColumns {
   bool labels = false;   ///< `label`: the class or the target of the input
   bool skipped = false;  ///< `skipped`: why a row was left out (CSV; JSONL has it where it applies)
 };
+
+/// Arrays of batches, one after the other along their first axis; 0-D ones become a vector. nullopt
+/// if their other sizes differ.
+std::optional<Array> joined_batches(const std::vector<Array>& batches);
 
 class ResultWriter {
  public:

@@ -48,7 +48,7 @@ Array mean_of(const std::vector<std::unique_ptr<SafetensorsReader>>& readers,
 }  // namespace
 
 std::vector<int64_t> average_checkpoints(const std::string& run, int64_t last,
-                                         const std::string& output, bool dry_run) {
+                                         const std::string& output, bool dry_run, bool overwrite) {
   const fs::path checkpoints = fs::path(run) / "checkpoints", model = fs::path(run) / "model";
   std::vector<int64_t> steps = program::list_checkpoints(checkpoints.string());
   if (static_cast<int64_t>(steps.size()) < last)
@@ -56,8 +56,11 @@ std::vector<int64_t> average_checkpoints(const std::string& run, int64_t last,
          "; train.keep_checkpoints says how many are kept");
   if (!file_exists(weights_in(model)))
     fail(ErrorCode::kUsage, run, ": has no model/, which a run writes at its end");
-  if (file_exists(output) || is_directory(output))
-    fail(ErrorCode::kUsage, output, ": exists already");
+  const bool is_there = file_exists(output) || is_directory(output);
+  if (is_there && !overwrite)
+    fail(ErrorCode::kUsage, output, ": is there already (--overwrite replaces it)");
+  if (is_there && !file_exists(weights_in(output)))
+    fail(ErrorCode::kUsage, output, ": is not a model folder; choose another --output");
   steps.erase(steps.begin(), steps.end() - last);
   const SafetensorsReader pattern(weights_in(model));
   std::vector<std::unique_ptr<SafetensorsReader>> readers;
@@ -76,6 +79,7 @@ std::vector<int64_t> average_checkpoints(const std::string& run, int64_t last,
   fs::copy(model, beside, fs::copy_options::recursive, error);
   if (error) fail(ErrorCode::kDevice, beside.string(), ": ", error.message());
   formats::write_safetensors(weights_in(beside), means, pattern.metadata());
+  if (is_there) fs::remove_all(output, error);
   fs::rename(beside, output, error);
   if (error) fail(ErrorCode::kDevice, output, ": ", error.message());
   return steps;

@@ -93,10 +93,7 @@ class ReplayedRun {
         TrainOptions options;
         options.communicator = communicator;
         options.eager = false;
-        if (!checkpoint_.empty()) {
-          const std::string fitted = join_path(checkpoint_, "inference/fitted.json");
-          if (file_exists(fitted)) options.fitted = fitted;
-        }
+        options.fitted = fitted_of_checkpoint(checkpoint_);
         Trainer trainer(std::move(configs_[static_cast<size_t>(communicator->rank())]), options,
                         communicator->is_root() ? observer_ : silent);
         trainer.prepare().require_fit();

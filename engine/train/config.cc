@@ -14,9 +14,11 @@
 #include "data/datasets/bad_samples.h"
 #include "data/named_dataset.h"
 #include "data/transform_info.h"
+#include "plugin/plugin.h"
 #include "program/model_config.h"
 #include "program/predict_config.h"
 #include "program/prediction.h"
+#include "train/config/nonfinite_policy.h"
 #include "train/config/padding_masks.h"
 #include "train/config/run_keys.h"
 
@@ -62,6 +64,9 @@ Schema make_schema() {
   Schema s;
   s.add("name", Spec::text().doc("name of the run; default: the file's stem"));
   s.add("extends", Spec::any().doc("a config that this one completes and overrides"));
+  s.add("plugins", Spec::list(Spec::any())
+                       .doc("plug-ins to load: files (.so, .plugin.yaml), {path, sha256}, or names "
+                            "of loaded ones"));
   s.add("model", Spec::any().doc("a model file[:variant], an ONNX file, a Hugging Face folder or a "
                                  "GGUF file, or a model in place"));
   s.add("models",
@@ -105,7 +110,14 @@ Schema make_schema() {
                               "micro-batches that a batch is split into"));
   train.add("threads", Spec::integer().at_least(0).at_most(1024).fallback("0").doc(
                            "threads of the run, if --threads is not given; 0: all cores"));
-  train.add("log_every", Spec::integer().at_least(1).fallback("50").doc("updates between lines"));
+  train.add("log_every",
+            Spec::updates().at_least(1).fallback("50").doc("updates or epochs between lines"));
+  train.add(
+      "on_nonfinite",
+      Spec::word({"stop", "skip", "rollback"})
+          .fallback("stop")
+          .doc("after a loss or gradients with NaN or infinity: end the run, leave out the "
+               "update, or continue from the newest checkpoint with the data after the batch"));
   train.add("evaluate_every",
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
   train.add("checkpoint_every",
@@ -417,6 +429,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     config::apply_override(document, change);
   }
   config::resolve_references(document, diagnostics);
+  plugin::load_configured(document);
   if (config::Node* data = document.find("data"); data && data->is_map())
     data::expand_datasets(*data, diagnostics);
   run_schema().resolve(document, "", diagnostics);
@@ -483,9 +496,10 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
                         : s.location("train"));
   config.accumulate = train.integer("accumulate");
   config.threads = static_cast<int>(train.integer("threads"));
-  config.log_every = train.integer("log_every");
+  config.log_every = *parse_update_count(train.text("log_every"));
   diagnostics.guard([&] { config.evaluate = read_interval(train, "train", "evaluate_every"); });
   diagnostics.guard([&] { config.checkpoint = read_interval(train, "train", "checkpoint_every"); });
+  read_nonfinite_policy(train, config, diagnostics);
   config.keep_checkpoints = train.integer("keep_checkpoints");
   config.checkpoint_async = train.boolean("checkpoint_async");
   if (const std::string& best = train.text("best"); !best.empty())

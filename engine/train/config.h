@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/update_count.h"
 #include "config/overrides.h"
 #include "config/schema.h"
 #include "data/data_config.h"
@@ -35,7 +36,7 @@ struct RunConfig {
   int64_t epochs = 0, steps = 0;  ///< whichever ends first; 0: no bound
   int64_t accumulate = 1;
   int threads = 0;  ///< 0: all cores
-  int64_t log_every = 50;
+  UpdateCount log_every = {50};
   Interval evaluate, checkpoint;
   int64_t keep_checkpoints = 3;
   bool checkpoint_async = false;
@@ -45,6 +46,7 @@ struct RunConfig {
   std::optional<Averaging> average;   ///< train.ema
   std::optional<EqualAveraging> swa;  ///< train.swa
   bool log_gradient_norm = false;
+  NonFinitePolicy on_nonfinite = NonFinitePolicy::kStop;
   bool digests = false;              ///< of the weights after each update, in digests.jsonl
   std::optional<Adapters> adapters;  ///< `lora:`
   InitialWeights init;

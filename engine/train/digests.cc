@@ -1,5 +1,7 @@
 #include "train/digests.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -17,9 +19,7 @@ std::string digest_of(const Array& array) {
   const Array here = array.on_host().contiguous();
   const uint32_t crc = crc32({static_cast<const std::byte*>(here.raw()),
                               static_cast<size_t>(storage_bytes(here.dtype, here.size()))});
-  char digits[9];
-  std::snprintf(digits, sizeof digits, "%08x", crc);
-  return digits;
+  return fmt::format("{:08x}", crc);
 }
 
 }  // namespace

@@ -53,6 +53,12 @@ std::string config_of_run(const std::string& folder) {
   fail(ErrorCode::kUsage, folder, ": holds no run (there is no config.yaml in it)");
 }
 
+std::string fitted_of_checkpoint(const std::string& checkpoint) {
+  if (checkpoint.empty()) return "";
+  const std::string file = join_path(checkpoint, "inference/fitted.json");
+  return file_exists(file) ? file : "";
+}
+
 RunFolder::~RunFolder() {
   std::error_code ignored;
   if (is_made_here_) {

@@ -16,6 +16,10 @@ namespace paddle::train {
 /// if there is none.
 std::string config_of_run(const std::string& folder);
 
+/// The file with what the run of a checkpoint has fitted, for TrainOptions::fitted; "" if it has
+/// none, or if `checkpoint` is "".
+std::string fitted_of_checkpoint(const std::string& checkpoint);
+
 class RunFolder {
  public:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}

@@ -1,5 +1,7 @@
 #include "train/sweep.h"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -125,8 +127,8 @@ std::vector<Trial> random_trials(const std::vector<SweptKey>& keys, int64_t coun
           key.is_log
               ? std::exp(std::log(key.low) + share * (std::log(key.high) - std::log(key.low)))
               : key.low + share * (key.high - key.low);
-      char text[32];
-      std::snprintf(text, sizeof text, key.is_integer ? "%.0f" : "%.4g", value);
+      const std::string text =
+          key.is_integer ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
       trial.push_back(key.key + "=" + text);
     }
     out.push_back(std::move(trial));
@@ -145,8 +147,7 @@ std::vector<Rung> halving_rungs(size_t trials, int64_t factor) {
 }
 
 std::string trial_name(size_t index, const Trial& trial) {
-  char number[16];
-  std::snprintf(number, sizeof number, "%03zu", index);
+  const std::string number = fmt::format("{:03}", index);
   std::string out = number;
   for (const std::string& each : trial) {
     const size_t equals = each.find('='), dot = each.rfind('.', equals);

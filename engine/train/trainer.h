@@ -71,6 +71,17 @@ struct Progress {
   double data_share = 0;  ///< of the time since the last log line: waiting for data
 };
 
+/// The error of a run whose loss is not finite.
+class NonFiniteLoss : public Error {
+ public:
+  NonFiniteLoss(std::string message, int64_t step)
+      : Error(ErrorCode::kData, std::move(message)), step_(step) {}
+  int64_t step() const { return step_; }
+
+ private:
+  int64_t step_;
+};
+
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -96,6 +107,7 @@ struct RecordedStep {
 };
 
 struct ReplayedValue;
+struct NonFiniteSearch;
 
 /// A batch with the gradients of its loss, valid while it is shown.
 struct BatchGradients {
@@ -157,6 +169,9 @@ class Trainer {
   /// Returns the number of the step. All ranks must call it.
   int64_t replay(const std::string& checkpoint,
                  const std::function<void(const ReplayedValue&)>& visit);
+  /// After `prepare`: see find_nonfinite.h. `checkpoint` "": from the start of the run.
+  NonFiniteSearch find_nonfinite(const std::string& checkpoint, int64_t last_step,
+                                 double max_seconds);
   /// Parameters, and states of model and optimizers, by path. Steps change them in place.
   const program::ParameterStore& store() const;
   /// After `prepare`, without training: the loss and the metrics on the validation data with the

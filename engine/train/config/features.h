@@ -31,6 +31,13 @@ struct WatchedMetric {
   bool larger_is_better = false;
 };
 
+/// `train.on_nonfinite`: what follows from a loss or gradients that are not finite.
+enum class NonFinitePolicy : uint8_t {
+  kStop,      ///< the run ends with an error
+  kSkip,      ///< the update is left out
+  kRollback,  ///< the run continues from its newest checkpoint, after the batch
+};
+
 /// `train.early_stop`
 struct EarlyStop {
   WatchedMetric metric;

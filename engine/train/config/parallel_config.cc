@@ -15,7 +15,9 @@ partition::Mesh ParallelConfig::mesh() const {
   std::vector<partition::MeshAxis> axes = {{"data", static_cast<int>(data)},
                                            {"tensor", static_cast<int>(tensor)}};
   if (pipeline > 1) axes.insert(axes.begin(), {"pipeline", static_cast<int>(pipeline)});
-  return partition::Mesh(std::move(axes));
+  partition::Mesh mesh(std::move(axes));
+  if (expert > 1) mesh.add_view("expert", "data", static_cast<int>(expert));
+  return mesh;
 }
 
 namespace {
@@ -130,6 +132,14 @@ ParallelConfig read_parallel(const Section& section, const SourceLocation& where
   parallel.data = section.integer("data");
   parallel.tensor = section.integer("tensor");
   parallel.sharding = section.integer("sharding");
+  parallel.expert = section.integer("expert");
+  if (parallel.data % parallel.expert != 0) {
+    diagnostics.add(ErrorCode::kConfig,
+                    str("parallel.expert: ", parallel.expert, " must divide the ", parallel.data,
+                        parallel.data == 1 ? " rank" : " ranks", " of data"),
+                    section.location("expert"));
+    parallel.expert = 1;
+  }
   parallel.sequence = section.boolean("sequence");
   if (parallel.sequence && parallel.tensor == 1)
     diagnostics.add(ErrorCode::kConfig, "parallel.sequence splits over 'tensor', whose size is 1",

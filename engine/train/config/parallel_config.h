@@ -14,6 +14,7 @@ namespace paddle::train {
 
 struct ParallelConfig {
   int64_t data = 1, tensor = 1, pipeline = 1;
+  int64_t expert = 1;  ///< ranks of `data` among which experts are split
   partition::Schedule schedule = partition::Schedule::kOneForwardOneBackward;
   int64_t chunks = 1;         ///< stages of a rank of `pipeline`
   int64_t micro_batches = 0;  ///< parts of a batch that go through one after the other; 0: as

@@ -23,6 +23,9 @@ Schema parallel_schema() {
                     "ranks that share each batch"));
   s.add("tensor", Spec::integer().at_least(1).at_most(kMaxRanks).fallback("1").doc(
                       "ranks that share each large weight"));
+  s.add("expert", Spec::integer().at_least(1).at_most(kMaxRanks).fallback("1").doc(
+                      "ranks of data among which the experts of a mixture are split: a divisor of "
+                      "data"));
   s.add("sequence", Spec::boolean().fallback("false").doc(
                         "tensor splits the sequence between the products of layers, where it "
                         "splits nothing else"));

@@ -12,6 +12,7 @@
 #include "base/phase.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "program/saved_model.h"
+#include "train/find_nonfinite.h"
 #include "train/job/averages.h"
 #include "train/job/trainer_impl.h"
 #include "train/records/report.h"
@@ -86,13 +87,18 @@ std::vector<std::vector<Array>> Trainer::Impl::micro_batches(const data::Batch& 
   return out;
 }
 
-StartedStep Trainer::Impl::start_parts(const data::Batch& batch) {
+StepScalars Trainer::Impl::next_scalars() {
   StepScalars numbers;
   numbers.step = state_.step + 1;
   rates_.resize(config_.optimizers.size());
   for (size_t i = 0; i < rates_.size(); ++i)
     rates_[i] = rate_of(config_.optimizers[i], state_.step);
   numbers.learning_rates = rates_;
+  return numbers;
+}
+
+StartedStep Trainer::Impl::start_parts(const data::Batch& batch) {
+  const StepScalars numbers = next_scalars();
   const int64_t parts = std::min(config_.accumulate, batch.samples);
   if (parts == 1) {
     constexpr double kWhole = 1;
@@ -121,13 +127,22 @@ bool Trainer::Impl::overflowed(int64_t step) {
   if (!skipped) return false;
   const double before = std::exchange(last_scale_, scaling("scale")->number(0));
   if (std::exchange(skipped_updates_, skipped->integer(0)) == skipped->integer(0)) {
-    overflows_at_min_scale_ = 0;
+    consecutive_skips_ = 0;
     return false;
   }
   constexpr int64_t kMaxOverflowsAtMinScale = 20;
+  if (config_.on_nonfinite == NonFinitePolicy::kSkip) {
+    observer_.note(str("step ", step, ": gradients are not finite, the update is skipped"));
+    if (++consecutive_skips_ < kMaxOverflowsAtMinScale) return true;
+    complete_checkpoint();
+    throw NonFiniteLoss(
+        str("gradients are not finite in ", kMaxOverflowsAtMinScale,
+            " updates in a row; training stopped, the last checkpoint is unchanged"),
+        step);
+  }
   const bool can_fall = config_.mixed->scaling->dynamic && before > optim::LossScaling::kMinimum;
-  overflows_at_min_scale_ = can_fall ? 0 : overflows_at_min_scale_ + 1;
-  if (overflows_at_min_scale_ == kMaxOverflowsAtMinScale) {
+  consecutive_skips_ = can_fall ? 0 : consecutive_skips_ + 1;
+  if (consecutive_skips_ == kMaxOverflowsAtMinScale) {
     complete_checkpoint();
     fail(ErrorCode::kData, "gradients overflow in ", text(config_.mixed->cast.low), " in ",
          kMaxOverflowsAtMinScale, " updates in a row, even at the loss scale ",
@@ -179,7 +194,7 @@ void Trainer::Impl::log_train() {
   if (const auto norm = store_.states.find(kGradientNorm); norm != store_.states.end())
     line.gradient_norm = norm->second.on_host().number(0);
   if (const auto scale = scaling("scale")) {
-    line.loss_scale = scale->number(0);
+    if (config_.mixed) line.loss_scale = scale->number(0);
     line.skipped_updates = scaling("skipped")->integer(0);
   }
   state_.train_loss_sum = 0;
@@ -193,8 +208,8 @@ void Trainer::Impl::log_train() {
 
 void Trainer::Impl::write_digests() {
   if (!config_.digests) return;
-  const program::ParameterStore whole = session_->whole_store();
-  if (digests_) digests_->write(state_.step, last_loss_, session_->tables().with_tables(whole));
+  const program::ParameterStore whole = session_->tables().with_tables(session_->whole_store());
+  if (digests_) digests_->write(state_.step, last_loss_, whole);
 }
 
 std::optional<LogLine> Trainer::Impl::evaluate() {
@@ -301,7 +316,7 @@ bool Trainer::Impl::due(const Interval& every, bool epoch_ended) const {
   return every.epochs > 0 && epoch_ended && state_.position.epoch % every.epochs == 0;
 }
 
-void Trainer::Impl::read_losses(size_t left) {
+bool Trainer::Impl::read_losses(size_t left) {
   for (; started_steps_.size() > left; started_steps_.pop_front()) {
     auto& [number, step] = started_steps_.front();
     Session::finish(step);
@@ -316,11 +331,28 @@ void Trainer::Impl::read_losses(size_t left) {
     if (finite || skipped) continue;
     session_->check_device_errors();  // a kernel may have failed, which is the reason
     complete_checkpoint();
-    fail(ErrorCode::kData, "the loss is ", last_loss_, " at step ", number,
-         "; training stopped, the last checkpoint is unchanged. A lower optimizer.lr or "
-         "clip.global_norm may help");
+    if (config_.on_nonfinite == NonFinitePolicy::kRollback && roll_back(number)) return true;
+    throw NonFiniteLoss(str("the loss is ", last_loss_, " at step ", number,
+                            "; training stopped, the last checkpoint is unchanged"),
+                        number);
   }
   if (left == 0) session_->check_device_errors();
+  return false;
+}
+
+bool Trainer::Impl::roll_back(int64_t step) {
+  constexpr int64_t kMaxRollbacks = 10;
+  started_steps_.clear();
+  if (!folder_.has_checkpoints() || rollbacks_ == kMaxRollbacks) return false;
+  ++rollbacks_;
+  const double loss = last_loss_;
+  if (!restore()) return false;
+  state_.evaluation_due = false;
+  observer_.warn(str("the loss is ", format_double(loss), " at step ", step,
+                     "; the run continues from the checkpoint of step ", state_.step,
+                     " with the data after this batch (", rollbacks_, " of at most ", kMaxRollbacks,
+                     " times)"));
+  return true;
 }
 
 void Trainer::Impl::report_progress(bool always) {
@@ -387,6 +419,13 @@ TrainResult Trainer::Impl::run() {
   return result;
 }
 
+void Trainer::Impl::announce_next(int64_t total) {
+  // Of micro-batches only the step itself knows which ones count.
+  const bool shares = communicator_->size() > 1 && !session_->tables().empty();
+  if (!shares || config_.accumulate > 1 || state_.step + 1 >= total) return;
+  if (const data::Batch* const next = loader_->peek()) session_->announce({&next->arrays, 1});
+}
+
 void Trainer::Impl::run_steps(TrainResult& result) {
   const Phase phase("training");
   if (state_.evaluation_due) run_evaluation();
@@ -396,15 +435,20 @@ void Trainer::Impl::run_steps(TrainResult& result) {
     auto batch = loader_->next();
     if (!batch) break;
     const auto loaded = Clock::now();
+    announce_next(total);
     started_steps_.emplace_back(state_.step + 1, start_step(*batch));
     // A device computes this step while the host reads the loss of the one before.
-    const bool logs = (state_.step + 1) % config_.log_every == 0;
+    const bool logs = (state_.step + 1) % log_every_ == 0;
     const auto ends = [&](int64_t steps) { return steps > 0 && (state_.step + 1) % steps == 0; };
     const bool waits = !started_steps_.back().second.queued || logs ||
                        ends(config_.evaluate.steps) || ends(config_.checkpoint.steps) ||
                        batch->last_of_epoch || state_.step + 1 == total || config_.digests ||
-                       config_.mixed;
-    read_losses(waits ? 0 : 1);
+                       config_.mixed || config_.on_nonfinite != NonFinitePolicy::kStop;
+    if (read_losses(waits ? 0 : 1)) {
+      state_.position = batch->next;
+      loader_->seek(state_.position);
+      continue;
+    }
     if (batch->last_of_epoch) store_.reset_sequences();
     times_.data += std::chrono::duration<double>(loaded - before).count();
     times_.compute += seconds_since(loaded);
@@ -512,6 +556,11 @@ void Trainer::for_each_gradient(const std::function<bool(const BatchGradients&)>
   impl_->for_each_gradient(use);
 }
 RecordedStep Trainer::recorded_step() { return impl_->recorded_step(); }
+NonFiniteSearch Trainer::find_nonfinite(const std::string& checkpoint, int64_t last_step,
+                                        double max_seconds) {
+  return impl_->find_nonfinite(checkpoint, last_step, max_seconds);
+}
+
 int64_t Trainer::replay(const std::string& checkpoint,
                         const std::function<void(const ReplayedValue&)>& visit) {
   return impl_->replay(checkpoint, visit);

@@ -32,7 +32,9 @@ std::string Trainer::Impl::checkpoint() {
                               loader_->dataset(), use_);
     };
   }
-  const program::ParameterStore stored = session_->tables().with_tables(store_);
+  tables_apart_ = session_->tables().has_own_files();
+  const program::ParameterStore stored =
+      session_->tables().with_tables(store_, Tables::Saved::kInline);
   // The weights of a checkpoint are those that evaluation uses.
   pending_ =
       std::make_unique<CheckpointInProgress>(folder_.checkpoints(), stored, std::move(content),
@@ -41,11 +43,16 @@ std::string Trainer::Impl::checkpoint() {
   pending_->best_step = state_.best_step;
   if (communicator_->is_root()) pending_->writer.create();
   communicator_->barrier();
-  const auto part_of = [&](const std::string& name) {
-    return session_->tables().has_name(name) ? program::whole_part(stored.array(name))
-                                             : session_->written_part(name);
+  const auto part_of = [&](const std::string& name) -> std::optional<program::TensorPart> {
+    if (!session_->tables().has_name(name)) return session_->written_part(name);
+    if (!communicator_->is_root()) return std::nullopt;
+    return program::whole_part(stored.array(name));
   };
   pending_->writer.take(part_of, config_.checkpoint_async);
+  // They are written at once, since the next update changes their rows.
+  if (tables_apart_)
+    pending_->writer.check_also(
+        session_->tables().write_own_files(pending_->writer.folder(), state_.step));
   pending_->start([writer = &pending_->writer] { writer->write(); });
   if (!config_.checkpoint_async) complete_checkpoint();
   return path;

@@ -42,14 +42,14 @@ void Trainer::Impl::keep_best(const LogLine& line) {
 
 bool Trainer::Impl::copies_weights() const {
   return communicator_->size() > 1 && config_.models.size() == 1 &&
-         config_.models.front().name.empty() && !config_.adapters;
+         config_.models.front().name.empty() && !config_.adapters && !tables_apart_;
 }
 
 program::ParameterStore Trainer::Impl::saved_store() {
-  if (copies_weights()) return store_;
+  if (copies_weights()) return session_->tables().with_tables(store_, Tables::Saved::kWeights);
   program::ParameterStore out = session_->whole_store();
   if (communicator_->is_root()) swap_averages(out);
-  return session_->tables().with_tables(out);
+  return session_->tables().with_tables(out, Tables::Saved::kWeights);
 }
 
 void Trainer::Impl::write_saved_model(const std::string& path, const program::NamedModel& model,

@@ -50,6 +50,8 @@ class Trainer::Impl {
   RecordedStep recorded_step();
   int64_t replay(const std::string& checkpoint,
                  const std::function<void(const ReplayedValue&)>& visit);
+  NonFiniteSearch find_nonfinite(const std::string& checkpoint, int64_t last_step,
+                                 double max_seconds);
   std::optional<LogLine> evaluate();
   int64_t parameter_count() const;
   void for_each_gradient(const std::function<bool(const BatchGradients&)>& use);
@@ -146,11 +148,20 @@ class Trainer::Impl {
   /// run before the first step.
   void try_first_batches();
   std::optional<LogLine> evaluate(data::Loader& loader, const std::string& kind);
+  /// Takes over a checkpoint, the position in the data included; nothing for "".
+  void go_to(const std::string& checkpoint);
+  /// The number and the learning rates of the next step; valid until the next call.
+  StepScalars next_scalars();
+  /// Tells tables that ranks share the keys of the batch after the one at hand.
+  void announce_next(int64_t total);
   /// Starts the step of a batch; see Session::start.
   StartedStep start_step(const data::Batch& batch);
-  /// Reads the losses of started steps, but of the last `left` ones, and stops the run at one that
-  /// is not finite.
-  void read_losses(size_t left);
+  /// Reads the losses of started steps, but of the last `left` ones. At one that is not finite the
+  /// run stops (NonFiniteLoss), or continues from its newest checkpoint: then true.
+  bool read_losses(size_t left);
+  /// Goes back to the newest checkpoint after a loss that is not finite; false if there is none, or
+  /// after too many times.
+  bool roll_back(int64_t step);
   /// Adds what the other ranks have counted.
   void merge_over_ranks(Evaluator& metrics, EvaluationDetails& details);
   void write_details(const EvaluationDetails& details, const LogLine& line,
@@ -212,10 +223,12 @@ class Trainer::Impl {
   PartTimes times_;
   Clock::time_point started_, last_progress_, window_start_;
   int64_t window_samples_ = 0;
+  int64_t log_every_ = 1;      ///< updates
   std::vector<double> rates_;  ///< of the step at hand, by optimizer
   double seconds_before_ = 0, last_loss_ = 0;
+  int64_t rollbacks_ = 0;
   int64_t skipped_updates_ = 0,
-          overflows_at_min_scale_ = 0;  ///< consecutive
+          consecutive_skips_ = 0;  ///< with loss scaling: at the smallest scale
   double last_scale_ = 0;
   std::optional<MemoryPlan> plan_;
   program::FieldUse use_;
@@ -226,6 +239,7 @@ class Trainer::Impl {
   bool claimed_ = false;
   int64_t other_metrics_ = 0;  ///< 1: what evaluations watched before the resume no longer counts
   std::string end_reason_;     ///< of a run that ended before its last update
+  bool tables_apart_ = false;  ///< checkpoints hold tables in files of their own
   bool written_ = false;       ///< the checkpoint of this step, with all that belongs to it
   std::unique_ptr<CheckpointInProgress> pending_;
 };

@@ -74,22 +74,21 @@ std::vector<std::string> Trainer::Impl::placement_lines() const {
   return lines;
 }
 
+void Trainer::Impl::go_to(const std::string& checkpoint) {
+  if (checkpoint.empty()) return;
+  Tables::Contents tables;
+  state_ = program::read_checkpoint(checkpoint, store_, session_->tables().of_checkpoint(tables));
+  session_->tables().restore(tables);
+  swap_averages(store_);
+  loader_->seek(state_.position);
+}
+
 int64_t Trainer::Impl::replay(const std::string& checkpoint,
                               const std::function<void(const ReplayedValue&)>& visit) {
-  if (!checkpoint.empty()) {
-    Tables::Contents tables;
-    state_ = program::read_checkpoint(checkpoint, store_, session_->tables().of_checkpoint(tables));
-    session_->tables().restore(tables);
-    swap_averages(store_);
-    loader_->seek(state_.position);
-  }
+  go_to(checkpoint);
   const std::optional<data::Batch> batch = loader_->next();
   if (!batch) fail(ErrorCode::kData, "the data ends after ", state_.step, " batches");
-  StepScalars numbers;
-  numbers.step = state_.step + 1;
-  for (const OptimizerConfig& optimizer : config_.optimizers)
-    rates_.push_back(rate_of(optimizer, state_.step));
-  numbers.learning_rates = rates_;
+  const StepScalars numbers = next_scalars();
   session_->replay(batch->arrays, numbers, visit);
   return numbers.step;
 }
@@ -140,14 +139,13 @@ void Trainer::Impl::read_own_rows() {
 
 bool Trainer::Impl::restore() {
   int64_t step = -1;
+  Tables::Contents tables;
   if (communicator_->is_root()) {
-    Tables::Contents tables;
     const auto restored = folder_.restore(
         store_, session_->tables().of_checkpoint(tables), config_.document,
         [&](const std::string& line) { observer_.note(line); },
         [&](const std::string& line) { observer_.warn(line); });
     if (restored) {
-      session_->tables().restore(tables);
       step = restored->state.step;
       state_ = restored->state;
       check_record(restored->changes);
@@ -156,7 +154,9 @@ bool Trainer::Impl::restore() {
   communicator_->broadcast(std::as_writable_bytes(std::span(&step, 1)));
   if (step < 0) return false;
   if (!communicator_->is_root())
-    state_ = program::read_checkpoint(folder_.checkpoints() + "/" + std::to_string(step), store_);
+    state_ = program::read_checkpoint(folder_.checkpoints() + "/" + std::to_string(step), store_,
+                                      session_->tables().of_checkpoint(tables));
+  session_->tables().restore(tables);
   swap_averages(store_);
   // The best so far may have been forgotten.
   double best = state_.best.value_or(std::nan(""));

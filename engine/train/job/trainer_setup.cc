@@ -96,6 +96,9 @@ MemoryPlan Trainer::Impl::prepare() {
     data::apply_fitted(config_.data.train, data::read_fitted(file));
   }
   open_loaders();
+  log_every_ = config_.log_every.count(loader_->batches_per_epoch());
+  for (OptimizerConfig& optimizer : config_.optimizers)
+    optimizer.schedule = optim::with_epoch_length(optimizer.schedule, loader_->batches_per_epoch());
   open_packed_base();
   std::optional<Phase> phase(std::in_place, "tracing the step");
   StepDefinition definition{.models = config_.models,
@@ -109,7 +112,8 @@ MemoryPlan Trainer::Impl::prepare() {
                             .adapters = config_.adapters,
                             .distillation = config_.distillation,
                             .prediction = program::read_predict(config_.document),
-                            .keeps_gradient_norm = config_.log_gradient_norm};
+                            .keeps_gradient_norm = config_.log_gradient_norm,
+                            .skips_nonfinite = config_.on_nonfinite == NonFinitePolicy::kSkip};
   if (config_.quantization)
     definition.interpreters.push_back(
         [q = config_.quantization, taught = config_.distillation.has_value()](

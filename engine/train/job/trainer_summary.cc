@@ -1,9 +1,10 @@
 // The lines that describe a run before its first step.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "base/parallel.h"
-#include "base/printf.h"
 #include "train/job/trainer_impl.h"
 
 namespace paddle::train {
@@ -12,8 +13,8 @@ namespace {
 /// "learning rate 0.001: 0 at the first update, …".
 std::string rates_of(const OptimizerConfig& optimizer, int64_t total) {
   const auto rate = [&](int64_t step) {
-    return format("%.3g",
-                  optimizer.options.lr * optim::schedule_factor(optimizer.schedule, step, total));
+    return fmt::format(
+        "{:.3g}", optimizer.options.lr * optim::schedule_factor(optimizer.schedule, step, total));
   };
   const std::string name = optimizer.name.empty() ? "" : optimizer.name + ": ";
   std::string line = name + "learning rate " + format_double(optimizer.options.lr);

@@ -69,10 +69,8 @@ void MetricsLog::write(const LogLine& line) {
   for (const auto& [name, value] : line.metrics) o[name] = number_or_null<Json>(value);
   o["learning_rate"] = number_or_null<Json>(line.learning_rate);
   if (line.gradient_norm) o["gradient_norm"] = number_or_null<Json>(*line.gradient_norm);
-  if (line.loss_scale) {
-    o["loss_scale"] = number_or_null<Json>(*line.loss_scale);
-    o["skipped_updates"] = line.skipped_updates;
-  }
+  if (line.loss_scale) o["loss_scale"] = number_or_null<Json>(*line.loss_scale);
+  if (line.loss_scale || line.skipped_updates > 0) o["skipped_updates"] = line.skipped_updates;
   o["samples_per_second"] = number_or_null<Json>(line.samples_per_second);
   if (line.kind == "train") o["data_wait"] = number_or_null<Json>(line.data_wait);
   o["seconds"] = number_or_null<Json>(line.seconds);

@@ -1,5 +1,7 @@
 #include "train/records/report_chart.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -42,11 +44,7 @@ std::string report_page(const std::string& title, const std::string& body) {
              escape_markup(title), "</h1>\n", body, "</body></html>\n");
 }
 
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
+std::string short_number(double value) { return fmt::format("{:.4g}", value); }
 
 std::string chart(const std::string& title, const std::vector<Curve>& curves,
                   const std::string& axis) {

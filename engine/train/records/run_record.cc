@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/parallel.h"
+#include "plugin/plugin.h"
 
 namespace paddle::train {
 namespace {
@@ -125,6 +126,11 @@ void write_run_record(const std::string& file, const RunConfig& config, bool eag
       {"threads", thread_count()},
       {"train", record_of(train)}};
   if (valid) record["valid"] = record_of(*valid);
+  for (const plugin::Plugin* used : plugin::loaded())
+    record["plugins"].push_back({{"name", used->provider.name},
+                                 {"version", used->provider.version},
+                                 {"path", used->path},
+                                 {"sha256", used->sha256}});
   write_file_atomically(
       file, record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }

@@ -225,6 +225,8 @@ Dependence BatchDependence::apply(const Operation& operation, const ir::Value* r
     out = reduction(operation, result);
   } else if (is_one_of(name, {"reshape", "flatten", "squeeze", "unsqueeze"})) {
     out = reshaped(operation, result);
+  } else if (is_one_of(name, {"expert_order", "expert_rows", "expert_sum", "grouped_matmul"})) {
+    out = sorted_rows(operation, result);
   } else {
     out = other(operation, result);
   }
@@ -461,6 +463,36 @@ bool BatchDependence::mixes_samples(const Operation& operation, const ir::Value*
   const int time_major = operation.op->attr_index("time_major");
   const bool second = time_major >= 0 && operation.attrs[static_cast<size_t>(time_major)].as_bool();
   return !named && axis != (second ? 1 : 0);
+}
+
+/// Rows that are sorted by expert: each depends on one sample, and meets rows of the same order
+/// only, which is noted as their mask.
+Dependence BatchDependence::sorted_rows(const Operation& operation, const ir::Value* result) const {
+  const std::string_view name = operation.op->name();
+  const auto of_samples = [&](size_t i, const ir::Value* mask) {
+    const Dependence d = of(operation.operands[i]);
+    return d.kind == Kind::kSamples && d.axis == 0 && !d.divided() &&
+           (mask ? d.mask && number_of(d.mask) == number_of(mask) : !d.mask);
+  };
+  const auto sorted = [&](const ir::Value* order) {
+    Dependence out = samples_of(operation, result, {});
+    out.mask = order;
+    return out;
+  };
+  if (name == "expert_order")
+    return of_samples(0, nullptr) && result == operation.results[0] ? sorted(result)
+                                                                    : whole(operation);
+  if (name == "grouped_matmul") {
+    const ir::Value* const order = of(operation.operands[0]).mask;
+    const bool fixed = of(operation.operands[1]).kind == Kind::kFixed;
+    return order && fixed && of_samples(0, order) ? sorted(order) : whole(operation);
+  }
+  const ir::Value* const order = operation.operands[1];
+  if (!of_samples(1, order)) return whole(operation);
+  if (name == "expert_rows") return of_samples(0, nullptr) ? sorted(order) : whole(operation);
+  const bool weighted = operation.operands.size() > 2 && operation.operands[2];
+  if (!of_samples(0, order) || !weighted || !of_samples(2, nullptr)) return whole(operation);
+  return samples_of(operation, result, of(operation.operands[2]));
 }
 
 /// Layers, and what moves elements: of operands without a divisor, each result keeps samples apart

@@ -24,7 +24,8 @@ struct Dependence {
   /// The axis counts [outer, samples, inner] where axes were merged: elements of one sample are
   /// found at the same places of values of equal `outer` and size.
   Dim outer = 1;
-  const ir::Value* mask = nullptr;     ///< of kSamples: the rows are those where this is true
+  /// Of kSamples: the rows are those where this is true, or are in the order that this gives.
+  const ir::Value* mask = nullptr;
   bool from_data = true;               ///< depends on no parameter, state or random number
   bool plus_fixed = false;             ///< of kSum: plus a value that is the same for every batch
   const ir::Value* divisor = nullptr;  ///< what all is divided by
@@ -69,6 +70,7 @@ class BatchDependence {
   Dependence contraction(const Operation& operation, const ir::Value* result) const;
   Dependence reduction(const Operation& operation, const ir::Value* result) const;
   Dependence reshaped(const Operation& operation, const ir::Value* result) const;
+  Dependence sorted_rows(const Operation& operation, const ir::Value* result) const;
   Dependence other(const Operation& operation, const ir::Value* result) const;
   Dependence size_of(const Operation& operation, bool& from_data) const;
   static bool mixes_samples(const Operation& operation, const ir::Value* x, size_t axis);

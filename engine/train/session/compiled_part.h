@@ -29,10 +29,16 @@ struct Session::LookupPorts {
   DType dtype = DType::kF32;
 };
 
-/// The gradient of a table as outputs of a function; `scale`: -1 if it has none.
-struct Session::TablePorts {
+/// The gradient for a lookup, by its number, as an output of a function.
+struct Session::GradientPort {
+  size_t lookup = 0;
+  int output = -1;
+};
+/// The sum of squares of a table's gradient as an input of an update, and the factor on the
+/// gradient as an output; -1: there is none.
+struct Session::NormPorts {
   std::string table;
-  int rows = -1, scale = -1;
+  int squares = -1, scale = -1;
 };
 
 /// A traced function with where each of its inputs comes from.
@@ -45,14 +51,19 @@ struct Session::Compiled {
   std::vector<Array*> stored;       ///< per input: the store's array, or null
   std::vector<int> learning_rates;  ///< inputs, in the order of the optimizers
   int step = -1, weight = -1, random = -1;
-  std::vector<LookupPorts> lookups;   ///< in tables
-  std::vector<TablePorts> gradients;  ///< of tables, in training
-  MissingRow missing = MissingRow::kZero;
+  Part part = Part::kTrain;
+  std::vector<LookupPorts> lookups;     ///< in tables
+  std::vector<GradientPort> gradients;  ///< of tables, in training
+  std::vector<NormPorts> norms;         ///< of tables, in an update from accumulated gradients
   bool is_of_table(int input) const {
-    return std::any_of(lookups.begin(), lookups.end(), [input](const LookupPorts& each) {
-      return each.rows == input || each.numbers == input;
-    });
+    return std::any_of(lookups.begin(), lookups.end(),
+                       [input](const LookupPorts& each) {
+                         return each.rows == input || each.numbers == input;
+                       }) ||
+           std::any_of(norms.begin(), norms.end(),
+                       [input](const NormPorts& each) { return each.squares == input; });
   }
+  bool trains_tables() const { return part == Part::kTrain || part == Part::kAccumulate; }
   /// The shape of such an input for a batch of these shapes; nothing for another input.
   std::optional<Dims> table_shape(int input, const std::vector<Dims>& shapes) const;
   std::vector<size_t> metric_sizes;         ///< operands per metric
@@ -62,8 +73,9 @@ struct Session::Compiled {
   std::vector<std::string> statistics;      ///< per output, the state of a running statistic
   size_t phase = 0;                         ///< the update that it accumulates for or applies
   std::vector<Dims> shapes;  ///< of the batch that a partitioned function is valid for
-  std::vector<partition::Placement> placement;  ///< per input of a partitioned function
-  std::vector<partition::LocalPart> parts;      ///< of a partitioned function
+  std::vector<partition::Placement> placement;         ///< per input of a partitioned function
+  std::vector<partition::Placement> output_placement;  ///< per output
+  std::vector<partition::LocalPart> parts;             ///< of a partitioned function
   std::unique_ptr<partition::StageCut> cut;
   StageJobs jobs;  ///< of this rank's stages; `function` then has no executable of its own
 };

@@ -17,7 +17,8 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
       fields_(std::move(fields)),
       store_(store),
       options_(std::move(options)),
-      tables_(store, step_->definition().optimizers.front().optimizer, tables_rejection()) {
+      tables_(store, step_->definition().optimizers.front().optimizer, tables_rejection(),
+              options_.mesh.size() > 1 ? options_.communicator : nullptr) {
   store_.seed = options_.seed;
   // A minimizer sums up gradients in every case, and has no other part.
   if (step_->minimizer()) options_.accumulate = 1;
@@ -64,9 +65,8 @@ StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
     case Part::kAccumulate:
       return step_->accumulate(ports, inputs, phase_);
     case Part::kApply:
-      step_->apply(ports, inputs, phases_.at(phase_).update.optimizer,
-                   phases_.at(phase_).parameters);
-      return {};
+      return step_->apply(ports, inputs, phases_.at(phase_).update.optimizer,
+                          phases_.at(phase_).parameters);
     case Part::kForward:
     case Part::kStatistics:
       return step_->forward(ports, inputs, true);
@@ -107,7 +107,7 @@ void Session::fill_inputs(Compiled& c, const std::vector<Array>& batch, const St
       c.inputs[i] = *stored;
     }
   }
-  fill_rows(c);
+  fill_rows(c, batch);
   for (size_t i = 0; i < std::min(c.learning_rates.size(), numbers.learning_rates.size()); ++i) {
     Array& rate = c.inputs[static_cast<size_t>(c.learning_rates[i])];
     if (options_.use_float64)
@@ -160,11 +160,16 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
   inputs.step_number = step_number_;
   inputs.step = Tensor(Array::scalar(numbers.step));
   inputs.weight = Tensor(Array::scalar(weight));
+  if (part == Part::kApply)
+    for (const auto& [table, sum] : table_squares_)
+      inputs.table_squares.emplace_back(table, Tensor(Array::scalar(sum)));
   connect_tables(ports, inputs, part);
-  tables_.begin_step(missing_rows(part));
+  const bool trains = part == Part::kTrain || part == Part::kAccumulate;
+  if (!trains && part != Part::kApply) tables_.begin_step(missing_rows(part));
+  const size_t first_use = next_use_;
   const StepOutputs out = run_part(part, ports, inputs);
   if (part != Part::kStatistics) ports.finish();
-  if (part == Part::kTrain) update_tables(out.tables, numbers);
+  if (trains) take_gradients(out, ports, first_use);
   if (part == Part::kAccumulate) record_phase(out);
   return out;
 }
@@ -175,14 +180,13 @@ void Session::init_mixed_precision() {
   for (const NamedOptimizer& each : step_->definition().optimizers)
     if (!each.name.empty())
       store_.states.emplace(Step::counter(each.name), Array::scalar(int64_t{0}));
-  const auto& mixed = step_->definition().mixed;
-  if (!mixed) return;
-  if (mixed->scaling) {
-    store_.states.emplace("amp/scale", Array::scalar(static_cast<float>(mixed->scaling->initial)));
+  if (const auto* scaling = step_->definition().scaling()) {
+    store_.states.emplace("amp/scale", Array::scalar(static_cast<float>(scaling->initial)));
     for (const char* name : {"amp/good", "amp/bad", "amp/updates", "amp/skipped"})
       store_.states.emplace(name, Array::scalar(int64_t{0}));
   }
-  if (!mixed->cast.all_low) return;
+  const auto& mixed = step_->definition().mixed;
+  if (!mixed || !mixed->cast.all_low) return;
   // A trace makes the parameters and tells which of them are wanted in float32.
   ir::Function f("parameters");
   trace_part(f, Part::kEvaluate,
@@ -196,13 +200,18 @@ void Session::init_mixed_precision() {
 
 void Session::prepare() {
   init_mixed_precision();
+  if (options_.accumulate <= 1 && step_->reads_norms() && !step_->minimizer() && !is_pipelined()) {
+    // A trace tells whether the models have tables.
+    ir::Function f("tables");
+    trace_part(f, Part::kEvaluate, [](ir::Tracer&, program::TraceBinding&, const StepOutputs&) {});
+  }
   if (options_.eager) {
     // A trace makes the parameters; it is not run.
     if (store_.parameters.empty()) trace(Part::kEvaluate);
     make_minimizer_states();
     return;
   }
-  if (options_.accumulate <= 1 && !is_pipelined()) {
+  if (!updates_by_parts() && !is_pipelined()) {
     compiled(Part::kTrain);
     make_minimizer_states();
     return;
@@ -237,13 +246,15 @@ double Session::train(std::span<const std::vector<Array>> micro_batches,
   if (options_.communicator) options_.communicator->set_step(numbers.step);
   if (step_->minimizer()) return minimize(micro_batches, weights, numbers);
   if (is_pipelined()) return train_pipelined(micro_batches, weights, numbers);
-  if (options_.accumulate > 1) return train_by_parts(micro_batches, weights, numbers);
+  if (updates_by_parts()) return train_by_parts(micro_batches, weights, numbers);
   double loss = 0;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
+    begin_tables(Part::kTrain, micro_batches.subspan(i, 1));
     bind_sizes(micro_batches[i]);
     // Every micro-batch draws its own random numbers.
     loss += weights[i] * run_micro_batch(Part::kTrain, micro_batches[i], numbers, weights[i],
                                          random_counter(numbers, i));
+    update_tables(numbers);
   }
   return loss;
 }
@@ -252,7 +263,7 @@ StartedStep Session::start(std::span<const std::vector<Array>> micro_batches,
                            std::span<const double> weights, const StepScalars& numbers) {
   StartedStep out;
   const bool queues = !options_.compile.target.device.is_cpu() && !options_.eager &&
-                      !step_->minimizer() && !is_pipelined() && options_.accumulate <= 1 &&
+                      !step_->minimizer() && !is_pipelined() && !updates_by_parts() &&
                       micro_batches.size() == 1 && weights[0] == 1;
   if (!queues) {
     out.loss = train(micro_batches, weights, numbers);
@@ -290,11 +301,7 @@ double Session::run_micro_batch(Part part, const std::vector<Array>& batch,
   }
   Compiled& c = compiled(part);
   const auto& out = run_compiled(c, batch, numbers, weight, counter);
-  std::vector<TableGradient> gradients;
-  for (const TablePorts& each : c.gradients)
-    gradients.push_back({each.table, Tensor(out[static_cast<size_t>(each.rows)]),
-                         each.scale < 0 ? Tensor() : Tensor(out[static_cast<size_t>(each.scale)])});
-  update_tables(gradients, numbers);
+  take_gradients(c, out);
   for (size_t k = 0; all && k < losses_.size(); ++k) losses_[k] = out[k + 1].number();
   return out[0].number();
 }
@@ -305,6 +312,7 @@ double Session::train_by_parts(std::span<const std::vector<Array>> micro_batches
   std::fill(losses_.begin(), losses_.end(), 0);
   for (phase_ = 0; phase_ < std::max<size_t>(1, phases_.size()); ++phase_) {
     double of_phase = 0;
+    begin_tables(Part::kAccumulate, micro_batches);
     for (size_t i = 0; i < micro_batches.size(); ++i) {
       bind_sizes(micro_batches[i]);
       of_phase += weights[i] * run_micro_batch(Part::kAccumulate, micro_batches[i], numbers,
@@ -314,10 +322,7 @@ double Session::train_by_parts(std::span<const std::vector<Array>> micro_batches
     const UpdateKind update = phases_[phase_].update;
     if (!losses_.empty()) losses_[update.optimizer] += of_phase;
     if (!update.is_due(numbers.step)) continue;
-    if (options_.eager)
-      run_eager(Part::kApply, {}, numbers, 1, 0);
-    else
-      run_compiled(compiled(Part::kApply), {}, numbers, 1, 0);
+    apply_accumulated(numbers);
   }
   phase_ = 0;
   return loss;

@@ -25,6 +25,7 @@
 #include "runtime/executable.h"
 #include "train/session/batch_sizes.h"
 #include "train/session/loss_form.h"
+#include "train/session/nonfinite.h"
 #include "train/step/step.h"
 #include "train/tables/tables.h"
 
@@ -151,12 +152,21 @@ class Session {
   /// Waits for the device and throws the first error of a kernel since the last call, such as an
   /// index out of range, with its place in the model.
   void check_device_errors() const;
+  /// Announces the next step, whose keys of tables then travel with the gradients of this one. All
+  /// ranks announce the same steps.
+  void announce(std::span<const std::vector<Array>> micro_batches);
   /// The losses of the last step by optimizer; empty unless these have names.
   std::span<const double> losses() const { return losses_; }
   /// Computes a step on a batch, in one part and operation by operation, and passes its fields and
   /// then all results to `visit`, on rank 0. Parameters and states stay as they are.
   void replay(const std::vector<Array>& batch, const StepScalars& numbers,
               const std::function<void(const ReplayedValue&)>& visit);
+  /// Computes a step on a batch, in one part and operation by operation, up to the first NaN, and
+  /// gives the operation that NaN or infinity comes from; nullopt if there are none. Infinities
+  /// that no later operation turns into NaN and that do not reach a result of the step are none:
+  /// masks have them. On one rank.
+  std::optional<NonFiniteOrigin> find_nonfinite(const std::vector<Array>& batch,
+                                                const StepScalars& numbers);
   /// Loss and metric operands of a batch; the arrays are valid until the next call. Each rank of
   /// the axis `data` has the operands of its own rows, where they have rows.
   EvaluationResult evaluate(const std::vector<Array>& batch);
@@ -257,7 +267,8 @@ class Session {
   struct Pipeline;
   struct StageJob;
   struct LookupPorts;
-  struct TablePorts;
+  struct GradientPort;
+  struct NormPorts;
   using StageJobs = std::map<std::pair<partition::JobKind, int>, StageJob>;
   enum class Part {
     kTrain,
@@ -280,10 +291,36 @@ class Session {
   /// Notes the lookups of a function while it is traced, and finds the inputs and outputs for them.
   static void note_lookups(Compiled& c, const program::ParameterBinding& ports);
   static void find_table_ports(Compiled& c);
-  /// Fills the inputs of a function with the rows of the batch's keys.
-  void fill_rows(Compiled& c);
-  /// Updates tables by their gradients, which are arrays.
-  void update_tables(const std::vector<TableGradient>& gradients, const StepScalars& numbers);
+  void find_norm_ports(Compiled& c) const;
+  /// The output of a training function with the gradient for a lookup.
+  static std::string gradient_port(const std::string& table, const std::string& field) {
+    return "gradient:" + table + ":" + field;
+  }
+  /// Whether the gradients that this rank computes for a lookup count: its own rows, or all of them
+  /// on one of the ranks.
+  bool counts_here(const Compiled& c, const LookupPorts& lookup) const;
+  /// The keys of a function's lookups in a batch.
+  std::vector<TableUse> table_uses(const Compiled& c, const std::vector<Array>& batch) const;
+  /// Reads the rows for all micro-batches of a training step.
+  void begin_tables(Part part, std::span<const std::vector<Array>> micro_batches);
+  /// The same for a function of another part.
+  void read_tables(Compiled& c, const std::vector<Array>& batch);
+  /// Fills the inputs of a function with the rows of the batch's keys; those of micro-batches are
+  /// taken in order.
+  void fill_rows(Compiled& c, const std::vector<Array>& batch);
+  /// Takes the gradients for the lookups of a training function that has run.
+  void take_gradients(const Compiled& c, const std::vector<Array>& outputs);
+  void take_gradients(const StepOutputs& outputs, const program::ParameterBinding& ports,
+                      size_t first_use);
+  /// Updates tables, and hands over the factors of gradients that an update has computed.
+  void update_tables(const StepScalars& numbers, const std::map<std::string, double>& scales = {});
+  /// The update of parameters from accumulated gradients, then that of the tables.
+  void apply_accumulated(const StepScalars& numbers);
+  /// Whether the gradients of a step are accumulated before it updates: of several micro-batches,
+  /// or because norms need the gradients of tables.
+  bool updates_by_parts() const {
+    return options_.accumulate > 1 || (step_->reads_norms() && !tables_.empty());
+  }
   StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Which parameters and states a step does not change.
@@ -385,6 +422,9 @@ class Session {
   Array& in_store(const ir::Port& port);
   /// A part's function, which is not compiled yet.
   std::unique_ptr<Compiled> traced(Part part, bool constant_dims);
+  /// The training step, traced but not compiled, with its inputs for a batch.
+  std::unique_ptr<Compiled> traced_with_inputs(const std::vector<Array>& batch,
+                                               const StepScalars& numbers);
   std::unique_ptr<Compiled> trace(Part part);
   /// Whether a rank is the one that gives a part to others: of ranks with the same part, the first
   /// one along each other axis. `owner`: see pipeline_owner.
@@ -412,11 +452,14 @@ class Session {
   program::ParameterStore& store_;
   SessionOptions options_;
   mutable Tables tables_;
+  size_t next_use_ = 0;  ///< of tables in a training step: the first one of the next micro-batch
+  std::map<std::string, double> table_squares_;  ///< of accumulated gradients, by table
   ir::Module module_;
   /// An update of the step, when its gradients are accumulated.
   struct Phase {
     UpdateKind update;
     std::vector<std::string> parameters = {};  ///< with accumulated gradients
+    std::vector<std::string> tables = {};      ///< the same
   };
   std::vector<Phase> phases_;  ///< known with the first function
   size_t phase_ = 0;           ///< the one at hand

@@ -30,7 +30,7 @@ runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {
 
 runtime::MemoryReport Session::plan_training(const std::vector<Dims>& shapes) {
   if (is_pipelined()) return plan_pipeline(Part::kAccumulate, shapes).memory;
-  if (options_.accumulate <= 1) {
+  if (!updates_by_parts()) {
     runtime::MemoryReport report = plan(Part::kTrain, shapes).memory();
     // The states of a minimizer are none of the function's.
     if (step_->minimizer())
@@ -47,7 +47,7 @@ runtime::MemoryReport Session::plan_training(const std::vector<Dims>& shapes) {
 
 double Session::training_flops(const std::vector<Dims>& shapes) {
   if (is_pipelined()) return plan_pipeline(Part::kAccumulate, shapes).flops;
-  if (options_.accumulate <= 1) return plan(Part::kTrain, shapes).flops();
+  if (!updates_by_parts()) return plan(Part::kTrain, shapes).flops();
   double flops = 0;
   for (phase_ = 0; phase_ < phases_.size(); ++phase_)
     flops += plan(Part::kAccumulate, shapes).flops();

@@ -15,6 +15,8 @@ void Session::partition(Compiled& c) {
   options.mesh = options_.mesh;
   options.rank = options_.communicator->rank();
   for (const FieldType& field : fields_) options.batch_inputs.insert(field.name);
+  for (const LookupPorts& each : c.lookups)
+    options.batch_inputs.insert(c.function->inputs.at(static_cast<size_t>(each.rows)).name);
   options.place = options_.place;
   options.rules = options_.rules;
   options.shards_storage = options_.sharding > 0;
@@ -34,6 +36,9 @@ void Session::partition(Compiled& c) {
     std::vector<size_t>& group = options.row_outputs.emplace_back();
     for (size_t i = 0; i < size; ++i) group.push_back(at++);
   }
+  const size_t metrics = options.row_outputs.size();
+  for (const GradientPort& each : c.gradients)
+    options.row_outputs.push_back({static_cast<size_t>(each.output)});
   if (options_.observe) options_.observe(*c.function, "logical");
   partition::Partitioned parted = partition::partition(*c.function, options);
   // All ranks make the same choice, as their exchanges must have one order.
@@ -51,10 +56,11 @@ void Session::partition(Compiled& c) {
   c.function = std::move(parted.function);
   c.placement = std::move(parted.inputs);
   c.parts = std::move(parted.parts);
+  c.output_placement = std::move(parted.outputs);
   c.shapes = shapes_;
   c.metric_rows.clear();
-  for (const std::vector<size_t>& group : options.row_outputs) {
-    const bool by_rows = !parted.outputs.at(group[0]).empty();
+  for (const std::vector<size_t>& group : std::span(options.row_outputs).first(metrics)) {
+    const bool by_rows = !c.output_placement.at(group[0]).empty();
     const int here = data < 0 ? 0 : options.mesh.coordinate(options.rank, data);
     const int64_t rows = shapes_.at(0).at(0);
     const auto [begin, end] =
@@ -178,6 +184,14 @@ bool Session::sends_part(int rank, const partition::Placement& placement, int ow
   for (int axis = 0; axis < static_cast<int>(options_.mesh.axes().size()); ++axis) {
     const bool splits = std::any_of(placement.begin(), placement.end(),
                                     [&](const auto& s) { return s.axis == axis; });
+    // Of a part that is split over a view, the first ranks of the axis have all parts.
+    const auto view = std::find_if(placement.begin(), placement.end(), [&](const auto& s) {
+      return s.axis != axis && options_.mesh.whole_axis(s.axis) == axis;
+    });
+    if (view != placement.end()) {
+      if (options_.mesh.coordinate(rank, axis) >= options_.mesh.axis_size(view->axis)) return false;
+      continue;
+    }
     const int wanted = axis == pipeline ? owner : 0;
     if (!splits && options_.mesh.coordinate(rank, axis) != wanted) return false;
   }

@@ -1,5 +1,9 @@
 // A step computed operation by operation, to find where two runs part.
 
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
 #include "ir/replay.h"
 #include "runtime/execute.h"
 #include "train/session/compiled_part.h"
@@ -46,17 +50,129 @@ ReplayedValue described(const ir::Value& value, Array whole) {
 
 }  // namespace
 
-void Session::replay(const std::vector<Array>& batch, const StepScalars& numbers,
-                     const std::function<void(const ReplayedValue&)>& visit) {
+namespace {
+
+/// Finds the operation that the first NaN comes from.
+class NonFiniteFinder {
+ public:
+  explicit NonFiniteFinder(const ir::Function& function) : function_(function) {}
+
+  /// Notes the result of an operation; whether it has a NaN that its operands do not have.
+  bool add(const ir::Value& value, const Array& array) {
+    const NonFiniteCount count = count_nonfinite(array);
+    if (!count.any()) return false;
+    counts_[&value] = count;
+    if (count.nan == 0) return false;
+    end_ = &value;
+    return true;
+  }
+  /// An operand of the function: a parameter or a field may hold NaN from the start.
+  void add_input(const ir::Value& value, const Array& array) {
+    if (const NonFiniteCount count = count_nonfinite(array); count.any()) counts_[&value] = count;
+  }
+
+  /// With no NaN: infinities that reach a result of the step.
+  std::optional<NonFiniteOrigin> origin() const {
+    const ir::Value* end = end_;
+    for (size_t i = 0; !end && i < function_.body.results.size(); ++i)
+      if (counts_.contains(function_.body.results[i])) end = function_.body.results[i];
+    if (!end) return std::nullopt;
+    const ir::Value* first = end;
+    while (const ir::Value* before = nonfinite_operand(*first)) first = before;
+    // A value that is made infinite on purpose, as in a mask, is not the mistake.
+    const ir::Value* blamed = is_literal(*first) ? end : first;
+    NonFiniteOrigin out;
+    describe(*blamed, out.operation, out.location);
+    if (const auto at = counts_.find(blamed); at != counts_.end()) out.count = at->second;
+    if (blamed != end) describe(*end, out.seen_in, out.seen_at);
+    return out;
+  }
+
+ private:
+  const ir::Value* nonfinite_operand(const ir::Value& value) const {
+    if (!value.producer) return nullptr;
+    for (const ir::Value* operand : value.producer->operands)
+      if (operand && (counts_.contains(operand) || is_infinite_constant(*operand))) return operand;
+    return nullptr;
+  }
+  static bool is_infinite_constant(const ir::Value& value) {
+    return value.constant && count_nonfinite(*value.constant).any();
+  }
+  /// Whether a value that is not finite was written down as such: -inf in a mask.
+  static bool is_literal(const ir::Value& value) {
+    if (value.constant) return true;
+    if (!value.producer) return false;
+    const auto infinite = [](const AttrValue& v) {
+      return v.is_float() && !std::isfinite(v.as_double());
+    };
+    const auto& [operands, attrs] = std::tie(value.producer->operands, value.producer->attrs);
+    return std::any_of(attrs.values.begin(), attrs.values.end(), infinite) ||
+           std::none_of(operands.begin(), operands.end(),
+                        [](const ir::Value* v) { return v && is_float(v->type.dtype); });
+  }
+  void describe(const ir::Value& value, std::string& name, std::string& place) const {
+    if (value.producer) {
+      name = value.producer->op->name();
+      place = value.producer->location;
+      return;
+    }
+    const auto& arguments = function_.body.arguments;
+    const auto at = std::find(arguments.begin(), arguments.end(), &value);
+    name = at == arguments.end()
+               ? "constant"
+               : function_.inputs[static_cast<size_t>(at - arguments.begin())].name;
+  }
+
+  const ir::Function& function_;
+  std::unordered_map<const ir::Value*, NonFiniteCount> counts_;
+  const ir::Value* end_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Session::Compiled> Session::traced_with_inputs(const std::vector<Array>& batch,
+                                                               const StepScalars& numbers) {
   step_number_ = numbers.step;
   bind_sizes(batch);
-  const std::unique_ptr<Compiled> c = traced(Part::kTrain, true);
+  std::unique_ptr<Compiled> c = traced(Part::kTrain, true);
   connect(*c, Part::kTrain);
-  c->missing = MissingRow::kInitial;
+  if (!c->lookups.empty() && options_.mesh.size() > 1)
+    fail(ErrorCode::kConfig, "a step with tables is replayed on one rank");
   for (auto& [name, part] : parts_here_)
     part = partition::shard(store_.array(name), placements_.at(name), options_.mesh,
                             options_.communicator->rank());
+  read_tables(*c, batch);
   fill_inputs(*c, batch, numbers, 1, random_counter(numbers, 0));
+  return c;
+}
+
+std::optional<NonFiniteOrigin> Session::find_nonfinite(const std::vector<Array>& batch,
+                                                       const StepScalars& numbers) {
+  const std::unique_ptr<Compiled> c = traced_with_inputs(batch, numbers);
+  ensure(!c->logical, "find_nonfinite: the step is one of several ranks");
+  runtime::EagerExecutor executor(options_.compile.target);
+  const InterpreterScope scope(executor);
+  const ir::Function& f = *c->function;
+  NonFiniteFinder finder(f);
+  for (size_t i = 0; i < c->inputs.size(); ++i)
+    finder.add_input(*f.body.arguments[i], c->inputs[i]);
+  Replay values(f, c->inputs);
+  for (const auto& operation : f.body.operations)
+    for (const ir::Value* v : operation->results) values.keep(v);
+  bool found = false;
+  for (const auto& operation : f.body.operations) {
+    for (const ir::Value* v : operation->results) {
+      found = finder.add(*v, values.at(v)) || found;
+      values.give_up(v);
+    }
+    if (found) break;
+  }
+  return finder.origin();
+}
+
+void Session::replay(const std::vector<Array>& batch, const StepScalars& numbers,
+                     const std::function<void(const ReplayedValue&)>& visit) {
+  const std::unique_ptr<Compiled> c = traced_with_inputs(batch, numbers);
   const bool is_root = !options_.communicator || options_.communicator->is_root();
   for (size_t i = 0; is_root && i < fields_.size(); ++i)
     visit({"field " + fields_[i].name, "", {batch[i].dtype, to_shape(batch[i].shape)}, batch[i]});

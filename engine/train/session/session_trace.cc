@@ -40,6 +40,10 @@ StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, bool constant_di
         tracer.input({ir::PortKind::kValue, rate_name(each.name)}, {rate_type(), {}}));
   inputs.step = tracer.input({ir::PortKind::kValue, "step"}, {DType::kI64, {}});
   inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF64, {}});
+  if (part == Part::kApply && step_->reads_norms())
+    for (const std::string& table : phases_.at(phase_).tables)
+      inputs.table_squares.emplace_back(
+          table, tracer.input({ir::PortKind::kValue, "squares:" + table}, {DType::kF64, {}}));
   inputs.step_number = step_number_;
   random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
   return inputs;
@@ -98,9 +102,13 @@ void Session::record_phase(const StepOutputs& out) {
   phases_.resize(out.updates.size());
   Phase& phase = phases_.at(phase_);
   phase.update = out.updates.at(phase_);
-  if (out.accumulated.empty()) return;  // it is not due
+  if (out.accumulated.empty() && out.tables.empty()) return;  // it is not due
   phase.parameters = out.accumulated;
   std::sort(phase.parameters.begin(), phase.parameters.end());
+  phase.tables.clear();
+  for (const TableGradient& each : out.tables)
+    if (phase.tables.empty() || phase.tables.back() != each.table)
+      phase.tables.push_back(each.table);
 }
 
 std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims) {
@@ -113,7 +121,7 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   c->phase = phase_;
-  c->missing = missing_rows(part);
+  c->part = part;
   ir::Function& f = *c->function;
   std::set<const ir::Value*> reread;
   BatchStatistics statistics;
@@ -154,15 +162,15 @@ std::unique_ptr<Session::Compiled> Session::traced(Part part, bool constant_dims
         }
         for (const auto& [name, gradient] : out.gradients)
           tracer.output({ir::PortKind::kValue, name}, gradient);
-        for (const TableGradient& each : out.tables) {
-          tracer.output({ir::PortKind::kValue, "gradient:" + each.table}, each.rows);
-          if (each.scale.defined())
-            tracer.output({ir::PortKind::kValue, "scale:" + each.table}, each.scale);
-        }
+        for (const TableGradient& each : out.tables)
+          tracer.output({ir::PortKind::kValue, gradient_port(each.table, each.field)}, each.rows);
+        for (const auto& [table, scale] : out.table_scales)
+          tracer.output({ir::PortKind::kValue, "scale:" + table}, scale);
         ports.finish();
       },
       part == Part::kStatistics ? &statistics : nullptr, constant_dims);
   find_table_ports(*c);
+  if (part == Part::kApply) find_norm_ports(*c);
   if (!reread.empty()) check_reread(f, reread, step_->definition().loss.where.location());
   // Operations that are only there for other updates of the step.
   if (part == Part::kAccumulate && phases_.size() > 1) passes::remove_dead_code(f);

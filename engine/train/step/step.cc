@@ -90,6 +90,12 @@ Tensor averaged(const Averaging& options, const Tensor& average, const Tensor& v
 
 }  // namespace
 
+const optim::LossScaling* StepDefinition::scaling() const {
+  static constexpr optim::LossScaling kUnscaled{.dynamic = false, .initial = 1};
+  if (mixed && mixed->scaling) return &*mixed->scaling;
+  return skips_nonfinite ? &kUnscaled : nullptr;
+}
+
 bool StepDefinition::is_frozen(const std::string& path) const {
   return std::all_of(optimizers.begin(), optimizers.end(),
                      [&](const NamedOptimizer& o) { return o.optimizer->is_frozen(path); });
@@ -333,8 +339,8 @@ Tensors Step::gradients(program::ParameterBinding& ports, const Tensor& loss,
 }
 
 Tensors Step::update(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
-                     const std::vector<std::string>& names, const Tensors& gradients,
-                     bool unscaled) const {
+                     const std::vector<std::string>& names, Tensors gradients, bool unscaled,
+                     const Tensors& further) const {
   const autograd::NoGradScope no_grad;
   const auto& [optimizer_name, rule] = d_.optimizers[optimizer];
   optim::UpdateInputs update{
@@ -348,12 +354,15 @@ Tensors Step::update(program::ParameterBinding& ports, const StepInputs& inputs,
   // by the updates, which take factors and bounds along.
   optim::ClipOptions norms = d_.clip;
   if (d_.keeps_gradient_norm && !norms.norm) norms.global_norm = norms.global_norm.value_or(1);
-  const Tensors squares = optim::sums_of_squares(gradients, norms);
+  Tensors squares = optim::sums_of_squares(gradients, norms);
+  gradients.resize(gradients.size() + further.size());
+  squares.insert(squares.end(), further.begin(), further.end());
   Tensor unscale;
   if (scaling()) {
     const optim::ScalerState state = scaler_state(ports);
     const Tensor finite = optim::all_finite(squares.empty() ? gradients : squares);
     update.skip = ops::logical_not(finite);
+    if (d_.skips_nonfinite) ports.keep_states_where(update.skip);
     update.step = state.updates + Tensor::number(int64_t{1});
     if (!unscaled) unscale = 1.0 / state.scale;
     set_scaler_state(ports, optim::next_state(state, finite, *scaling()));
@@ -474,8 +483,13 @@ Tensor Step::accumulated(program::ParameterBinding& ports, const std::string& na
 void Step::add_gradients(program::ParameterBinding& ports, const StepInputs& inputs,
                          const UpdateCall& call, StepOutputs& out) const {
   const auto names = trainable(ports, call);
-  const Tensors grads = gradients(ports, call.loss, names);
+  LossGradients found = loss_gradients(ports, call, names);
+  const Tensors& grads = found.parameters;
   const autograd::NoGradScope no_grad;
+  for (TableGradient& each : found.tables) {
+    each.rows = each.rows * ops::cast(inputs.weight, each.rows.dtype());
+    out.tables.push_back(std::move(each));
+  }
   for (size_t i = 0; i < names.size(); ++i) {
     if (!grads[i].defined()) continue;
     const Tensor parameter = ports.existing(names[i]);
@@ -516,11 +530,16 @@ StepOutputs Step::accumulate(program::ParameterBinding& ports, const StepInputs&
   return mine;
 }
 
-void Step::apply(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
-                 const std::vector<std::string>& parameters) const {
-  Tensors sums;
+StepOutputs Step::apply(program::ParameterBinding& ports, const StepInputs& inputs,
+                        size_t optimizer, const std::vector<std::string>& parameters) const {
+  Tensors sums, squares;
   for (const std::string& name : parameters) sums.push_back(accumulated(ports, name));
-  update(ports, inputs, optimizer, parameters, sums, true);
+  for (const auto& [table, sum] : inputs.table_squares) squares.push_back(sum);
+  const Tensors scales = update(ports, inputs, optimizer, parameters, sums, true, squares);
+  StepOutputs out;
+  for (size_t i = 0; i < squares.size(); ++i)
+    if (const Tensor& scale = scales[parameters.size() + i]; scale.defined())
+      out.table_scales.emplace_back(inputs.table_squares[i].first, scale);
   const auto clear = [&](const std::string& slot) {
     const Array& kept = ports.store().states.at(slot);
     ports.set_slot(slot, full_of(to_shape(kept.shape), 0, kept.dtype));
@@ -529,6 +548,7 @@ void Step::apply(program::ParameterBinding& ports, const StepInputs& inputs, siz
     clear(sum_slot(name));
     if (ports.store().states.contains(touched_slot(name))) clear(touched_slot(name));
   }
+  return out;
 }
 
 StepOutputs Step::evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const {

@@ -73,11 +73,14 @@ struct StepDefinition {
   std::optional<Distillation> distillation = {};  ///< the last of `models` teaches the first one
   std::optional<program::Prediction> prediction = {};  ///< of `predict:`, which metrics may name
   bool keeps_gradient_norm = false;                    ///< of each step, in the state kGradientNorm
+  bool skips_nonfinite = false;                        ///< updates with NaN or infinite gradients
   /// Values from the data that the loss and the metrics may name: `class_weights`.
   std::vector<std::pair<std::string, Array>> constants = {};
   std::vector<InterpreterFactory> interpreters = {};  ///< the last one sees calls first
 
   const lang::Program& exported() const { return *models.front().program; }
+  /// How losses are scaled and updates skipped; null: neither.
+  const optim::LossScaling* scaling() const;
   /// Whether no optimizer changes the parameter or state.
   bool is_frozen(const std::string& path) const;
 };
@@ -89,6 +92,9 @@ struct StepInputs {
   Tensor weight;           ///< 0-D float64: weight of this micro-batch in the batch
   /// The value of `step`, which decides about updates with `every=`; 0: all of them are due.
   int64_t step_number = 0;
+  /// Of an update from accumulated gradients: the sum of squares of the gradients of each table,
+  /// 0-D float64. Empty unless norms are wanted.
+  std::vector<std::pair<std::string, Tensor>> table_squares = {};
 };
 
 /// An update with `every=`: a trace is valid for the steps at which it is due (or is not).
@@ -105,11 +111,10 @@ struct UpdateKind {
   bool is_due(int64_t step) const { return step % every == 0; }
 };
 
-/// The gradient for rows of a table, which the session hands to the table.
+/// The gradient for the rows of a lookup, which the session hands to the table.
 struct TableGradient {
-  std::string table;
-  Tensor rows;   ///< [n, width]: for each key of the table's lookups, in their order
-  Tensor scale;  ///< 0-D: of clipping by norms; undefined: 1
+  std::string table, field;
+  Tensor rows;  ///< [n, width]: for each key
 };
 
 struct StepOutputs {
@@ -124,7 +129,9 @@ struct StepOutputs {
   /// are read that an earlier update has changed.
   std::vector<std::string> accumulated;
   Tensors reread;
-  std::vector<TableGradient> tables;  ///< of a whole step
+  std::vector<TableGradient> tables;  ///< of a whole step or an accumulation
+  /// Of an update from accumulated gradients: the factor of each of `table_squares`, 0-D.
+  std::vector<std::pair<std::string, Tensor>> table_scales;
   /// Of `output_gradients`: for outputs of the exported model by name.
   std::vector<std::pair<std::string, Tensor>> gradients;
 };
@@ -152,8 +159,8 @@ class Step {
   StepOutputs accumulate(program::ParameterBinding& ports, const StepInputs& inputs,
                          size_t update = 0) const;
   /// Updates from the accumulated gradients and clears them. `parameters`: all that have some.
-  void apply(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
-             const std::vector<std::string>& parameters) const;
+  StepOutputs apply(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
+                    const std::vector<std::string>& parameters) const;
   StepOutputs evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// The exported model in evaluation: the output that the section `predict:` calls scores.
   StepOutputs predict(program::ParameterBinding& ports, const StepInputs& inputs) const;
@@ -162,10 +169,9 @@ class Step {
   StepOutputs output_gradients(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// Why no table can be trained by this step (`sparse_embedding`); "" if it can.
   std::string tables_rejection() const;
-  /// Whether gradients of tables need the numbers of rows (program::TableLookup::numbers).
-  bool numbers_rows() const {
-    return d_.clip.norm || d_.clip.global_norm || d_.keeps_gradient_norm;
-  }
+  /// Whether an update reads norms of gradients. Those of tables are known when all ranks and
+  /// micro-batches have computed theirs.
+  bool reads_norms() const { return d_.clip.norm || d_.clip.global_norm || d_.keeps_gradient_norm; }
   /// The state that counts the updates of an optimizer with a name.
   static std::string counter(const std::string& optimizer);
   /// The name of a state of the optimizer without a name, of a parameter.
@@ -206,13 +212,21 @@ class Step {
   /// The accumulated gradient, row-sparse where touched rows were counted.
   Tensor accumulated(program::ParameterBinding& ports, const std::string& name) const;
   /// `unscaled`: the gradients are those of the loss itself, not of the scaled one. There may be
-  /// more gradients than names, which count for norms. Gives the factors of all gradients.
+  /// more gradients than names, which count for norms; `squares` are sums of squares of further
+  /// ones. Gives the factors of all gradients.
   Tensors update(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
-                 const std::vector<std::string>& names, const Tensors& gradients,
-                 bool unscaled) const;
-  const optim::LossScaling* scaling() const {
-    return d_.mixed && d_.mixed->scaling ? &*d_.mixed->scaling : nullptr;
-  }
+                 const std::vector<std::string>& names, Tensors gradients, bool unscaled,
+                 const Tensors& squares = {}) const;
+  /// The gradients of a loss for the lookups of tables that training changes, after those of
+  /// `names`.
+  struct LossGradients {
+    Tensors parameters;
+    std::vector<TableGradient> tables;  ///< those that the loss depends on
+    Tensors joined;                     ///< of all lookups of a table
+  };
+  LossGradients loss_gradients(program::ParameterBinding& ports, const UpdateCall& call,
+                               const std::vector<std::string>& names) const;
+  const optim::LossScaling* scaling() const { return d_.scaling(); }
   StepDefinition d_;
   /// In the order of their use by the first forward pass: the order of the layers.
   mutable std::vector<std::string> used_;

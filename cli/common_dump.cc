@@ -1,0 +1,60 @@
+#include "common_dump.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/interrupt.h"
+#include "common.h"
+#include "formats/npz.h"
+#include "infer/layer_values.h"
+#include "infer/results.h"
+
+namespace paddle::cli {
+namespace {
+
+Array joined(const std::string& name, const std::vector<Array>& batches) {
+  const bool has_rows = batches.size() == 1 || !batches[0].shape.empty();
+  const std::optional<Array> all = has_rows ? infer::joined_batches(batches) : std::nullopt;
+  if (!all)
+    fail(ErrorCode::kUsage, "--dump: '", name,
+         "' has another shape from batch to batch; take one batch with --batch");
+  return *all;
+}
+
+}  // namespace
+
+int dump_values(program::Model& model, const std::string& path, const program::LoadOptions& load,
+                const std::vector<std::string>& patterns, const PredictOptions& options) {
+  if (!options.output.ends_with(".npz"))
+    fail(ErrorCode::kUsage, "--dump writes arrays: give --output FILE.npz");
+  check_output(options.output, options.overwrite);
+  infer::LayerValues values(program::trace_model(path, load), patterns);
+  const auto batches = infer::open_inputs(model, options.input);
+  if (options.dry_run) {
+    for (const std::string& name : values.names()) print_line(name);
+    return 0;
+  }
+  std::vector<std::vector<Array>> found(values.names().size());
+  int64_t rows = 0;
+  while (const auto batch = batches->next()) {
+    if (pending_interrupt() != 0) return 128 + pending_interrupt();
+    if (batch->rows == 0) continue;
+    rows += batch->rows;
+    const std::vector<Array> arrays = values.run(batch->inputs);
+    for (size_t i = 0; i < arrays.size(); ++i) found[i].push_back(runtime::copied(arrays[i]));
+  }
+  formats::NpzWriter writer(options.output);
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!found[i].empty()) writer.add(values.names()[i], joined(values.names()[i], found[i]));
+  writer.close();
+  if (options.json)
+    print(nlohmann::ordered_json(
+              {{"samples", rows}, {"output", options.output}, {"values", values.names()}})
+              .dump() +
+          "\n");
+  else
+    print(str("values of ", rows, " samples: ", values.names().size(), " arrays in ",
+              options.output, "\n"));
+  return 0;
+}
+
+}  // namespace paddle::cli
