@@ -56,7 +56,7 @@ class JsonSchemaWriter {
       for (const std::string& key : keys) one.push_back({{"required", {key}}});
       out["allOf"].push_back({{"oneOf", one}});
     }
-    out["additionalProperties"] = false;
+    if (!schema.accepts_others_) out["additionalProperties"] = false;
     return out;
   }
 
@@ -109,6 +109,10 @@ class JsonSchemaWriter {
       case Spec::Type::kDuration:
         forms.push_back({{"type", {"string", "number"}}});
         break;
+      case Spec::Type::kUpdates:
+        forms.push_back(bounded(spec));
+        forms.push_back({{"type", "string"}, {"pattern", "^ *[0-9.]+ *(steps?|epochs?)? *$"}});
+        break;
       case Spec::Type::kWord:
         forms.push_back({{"enum", spec.words_}});
         break;
@@ -140,7 +144,7 @@ class JsonSchemaWriter {
   }
 
   static Json bounded(const Spec& spec) {
-    const bool integral = spec.type() == Spec::Type::kInt;
+    const bool integral = spec.type() == Spec::Type::kInt || spec.type() == Spec::Type::kUpdates;
     Json out = {{"type", integral ? "integer" : "number"}};
     if (spec.low_)
       out[spec.low_open_ ? "exclusiveMinimum" : "minimum"] = number(*spec.low_, integral);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/duration.h"
+#include "base/update_count.h"
 #include "config/overrides.h"
 
 namespace paddle::config {
@@ -140,6 +141,9 @@ std::string Spec::expectation() const {
     case Type::kDuration:
       out = kDurationForms;
       break;
+    case Type::kUpdates:
+      out = "an integer";
+      break;
     case Type::kWord:
       out = "one of " + join(words_, ", ");
       break;
@@ -162,7 +166,9 @@ std::string Spec::expectation() const {
   }
   if (low_) out += str(low_open_ ? " above " : " of at least ", *low_);
   if (high_) out += str(low_ ? " and " : " ", high_open_ ? "below " : "at most ", *high_);
-  for (const Spec& other : others_) out += " or " + other.expectation();
+  if (type_ == Type::kUpdates) out += " or 'N epochs'";
+  for (const Spec& other : others_)
+    if (other.type_ != Type::kMap || type_ != Type::kChoice) out += " or " + other.expectation();
   return out;
 }
 
@@ -179,6 +185,8 @@ bool Spec::fits_kind(const Node& node) const {
       return node.is_scalar();
     case Type::kDuration:
       return node.is_scalar() && parse_duration(node.text).has_value();
+    case Type::kUpdates:
+      return node.is_scalar() && parse_update_count(node.text).has_value();
     case Type::kWord:
       return node.is_scalar() && std::find(words_.begin(), words_.end(), node.text) != words_.end();
     case Type::kList:
@@ -266,6 +274,9 @@ void Spec::resolve_scalar(Node& node, const std::string& path, Diagnostics& diag
     check_range(node, *node.try_double(), path, diagnostics);
   } else if (type_ == Type::kDuration) {
     check_range(node, *parse_duration(node.text), path, diagnostics);
+  } else if (type_ == Type::kUpdates) {
+    if (const UpdateCount count = *parse_update_count(node.text); !count.is_in_epochs())
+      check_range(node, static_cast<double>(count.updates), path, diagnostics);
   } else if (type_ == Type::kPath) {
     if (node.text.empty()) {
       diagnostics.add(ErrorCode::kConfig, str("'", path, "': an empty path"), node.location());
@@ -362,6 +373,11 @@ Schema& Schema::accept(std::string name) {
   return *this;
 }
 
+Schema& Schema::accept_others() {
+  accepts_others_ = true;
+  return *this;
+}
+
 bool Spec::has_key(const std::string& key) const {
   const bool is_map = type_ == Type::kMap || type_ == Type::kChoice;
   const auto has = [&](const auto& each) { return each.second->find(key) != nullptr; };
@@ -440,7 +456,8 @@ void Schema::resolve(Node& map, const std::string& path, Diagnostics& diagnostic
       if (!entry.value.is_null() || spec->is_required()) {
         spec->resolve(entry.value, inner_path(path, entry.key.text), diagnostics);
       }
-    } else if (std::find(accepted_.begin(), accepted_.end(), entry.key.text) == accepted_.end()) {
+    } else if (!accepts_others_ &&
+               std::find(accepted_.begin(), accepted_.end(), entry.key.text) == accepted_.end()) {
       diagnostics.add(
           ErrorCode::kConfig,
           str("unknown key '", entry.key.text, "'", in, did_you_mean(entry.key.text, names)),

@@ -32,6 +32,7 @@ class Spec {
     kWord,
     kPath,
     kDuration,
+    kUpdates,
     kList,
     kMap,
     kMapOf,
@@ -48,6 +49,8 @@ class Spec {
   static Spec path() { return Spec(Type::kPath); }
   /// A length of time (base/duration.h); bounds are in seconds.
   static Spec duration() { return Spec(Type::kDuration); }
+  /// A number of updates, or 'N epochs' (base/update_count.h); bounds are in updates.
+  static Spec updates() { return Spec(Type::kUpdates); }
   /// One of some words.
   static Spec word(std::vector<std::string> words);
   static Spec list(Spec element);
@@ -138,6 +141,8 @@ class Schema {
   Schema& renamed(std::string old_name, std::string new_name);
   /// A key of another tool's section: kept, not checked.
   Schema& accept(std::string name);
+  /// Keys that the schema does not list are kept, not checked.
+  Schema& accept_others();
 
   const std::vector<Key>& keys() const { return keys_; }
   const Spec* find(const std::string& name) const;
@@ -154,6 +159,7 @@ class Schema {
   std::vector<std::vector<std::string>> alternatives_;
   std::vector<std::pair<std::string, std::string>> renamed_;
   std::vector<std::string> accepted_;
+  bool accepts_others_ = false;
 };
 
 /// A checked map. Every getter throws kInternal for a key that the schema does not promise, and

@@ -9,6 +9,7 @@
 #include "data/dataset_kind.h"
 #include "data/datasets/bad_samples.h"
 #include "data/named_dataset.h"
+#include "data/related_datasets.h"
 
 namespace paddle::data {
 using config::Node;
@@ -31,8 +32,11 @@ Schema data_schema() {
   s.add("batch_size", Spec::integer().at_least(1).at_most(1 << 24).fallback("32").doc(
                           "samples of one update, over all micro-batches and processes"));
   s.add("train", dataset_spec().required().doc("the data to train on"));
-  s.add("valid", dataset_spec().doc("the data to validate on"));
-  s.add("test", dataset_spec().doc("the data to evaluate on once, at the end"));
+  s.add("valid", dataset_spec().or_else(like_spec()).doc("the data to validate on"));
+  s.add("test",
+        dataset_spec().or_else(like_spec()).doc("the data to evaluate on once, at the end"));
+  s.add("split", Spec::map_of(Spec::real().above(0).at_most(1))
+                     .doc("shares of data.train by name: {train: 0.9, valid: 0.1}"));
   s.add("transforms",
         Spec::list(transform_spec()).fallback("[]").doc("preprocessing of samples, in order"));
   s.add("augment", Spec::list(transform_spec())

@@ -37,6 +37,9 @@ struct Field {
   /// Above 0: samples are of different lengths along the first axis, at most so long. The loader
   /// pads them with zeros to the longest of a batch and adds a field `<name>_mask`.
   int64_t max_length = 0;
+  /// With `max_length`: samples are padded with this number instead, to one of the few sizes of
+  /// graph::size_class, and have no mask.
+  std::optional<int64_t> fill = {};
   FieldKind kind = FieldKind::kPlain;
   bool may_be_nan = false;   ///< NaN stands for a missing value, whatever the policy for NaN is
   std::string text() const;  ///< "image: uint8[1, 28, 28]"

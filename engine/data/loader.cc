@@ -98,6 +98,7 @@ class Loader::Impl {
       fail(ErrorCode::kData, "cannot continue at sample ", position.sample, " of epoch ",
            position.epoch, ": an epoch has ", epoch_size(), " samples");
     stop();
+    held_.reset();
     start(position);
   }
 
@@ -105,7 +106,8 @@ class Loader::Impl {
     stop();
     options_.ranges = ranges;
     maker_.require(std::move(ranges));
-    start(position_);
+    start(next_position());
+    held_.reset();
   }
 
   std::unique_ptr<Loader> again() const {
@@ -119,11 +121,16 @@ class Loader::Impl {
     if (!maker_.can_read_rows()) return false;
     stop();
     maker_.read_rows(std::move(wanted));
-    start(position_);
+    start(next_position());
+    held_.reset();
     return true;
   }
 
+  LoaderPosition next_position() const { return held_ ? held_from_ : position_; }
+
   LoaderPosition position_;
+  std::optional<Batch> held_;  ///< by `peek`
+  LoaderPosition held_from_;
   BatchCheck batch_check_;
   int64_t skipped_count_ = 0;
   std::vector<SkippedSample> skipped_;
@@ -348,8 +355,20 @@ int64_t Loader::samples_per_epoch() const { return impl_->samples_per_epoch(); }
 bool Loader::read_rows(std::function<bool(int64_t, int64_t)> wanted) {
   return impl_->read_rows(std::move(wanted));
 }
-std::optional<Batch> Loader::next() { return impl_->next(); }
-LoaderPosition Loader::position() const { return impl_->position_; }
+std::optional<Batch> Loader::next() {
+  if (!impl_->held_) return impl_->next();
+  std::optional<Batch> batch = std::move(impl_->held_);
+  impl_->held_.reset();
+  return batch;
+}
+const Batch* Loader::peek() {
+  if (!impl_->held_) {
+    impl_->held_from_ = impl_->position_;
+    impl_->held_ = impl_->next();
+  }
+  return impl_->held_ ? &*impl_->held_ : nullptr;
+}
+LoaderPosition Loader::position() const { return impl_->next_position(); }
 std::vector<Dims> Loader::sample_shapes() const { return impl_->maker().sample_shapes(); }
 void Loader::require(std::vector<ValueRange> ranges) { impl_->require(std::move(ranges)); }
 std::optional<Loader::Rejection> Loader::examine(int64_t index, Sample& sample) const {

@@ -63,8 +63,9 @@ std::optional<DatasetOrigin> find_dataset_origin(const std::string& name);
 /// The description that lists this file, a path after `data://`; "" if none does.
 std::string dataset_with_file(const std::string& path);
 
-/// Replaces `{kind: dataset, name: …}` in the parts of a `data:` section by what the description
-/// says; other keys of the config, such as `range`, are laid over it.
+/// Replaces the datasets of a `data:` section that others state: `split` and `{like: NAME}`
+/// (related_datasets.h), and `{kind: dataset, name: …}` by what the description says, with other
+/// keys of the config, such as `range`, merged over it.
 void expand_datasets(config::Node& section, config::Diagnostics& diagnostics);
 
 }  // namespace paddle::data

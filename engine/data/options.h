@@ -61,7 +61,7 @@ enum class ColumnKind {
   kImage,        ///< an image file that the column names, or holds
   kMask,         ///< an image of class numbers
   kMultiLabel,   ///< the classes that the cell lists, as a vector of 0 and 1
-  kAudio,        ///< a WAV or FLAC file that the column names, or holds: samples in -1 … 1
+  kAudio,        ///< a sound file that the column names, or holds: samples in -1 … 1
   kNumbers,      ///< a list of numbers in one cell
 };
 
@@ -116,7 +116,7 @@ struct CsvField {
   std::vector<std::pair<int64_t, std::string>> values = {};
   std::vector<int64_t> ignored = {};  ///< masks: stored values that become -100, as no class
   bool ignores_others = false;        ///< masks: so do values that are not listed
-  int64_t sample_rate = 0;            ///< audio: files with another rate are an error
+  int64_t sample_rate = 0;            ///< audio: files with another rate are resampled
   /// Lists in a cell of CSV are separated by it; in JSONL they are JSON lists.
   std::string separator = "|";
   Dims shape = {};  ///< numbers: of the field

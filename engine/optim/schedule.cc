@@ -1,8 +1,45 @@
 #include "optim/schedule.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/update_count.h"
 
 namespace paddle::optim {
+namespace {
+
+/// Replaces the lengths in epochs by numbers of updates; whether there were any.
+bool replace_epochs(config::Node& section, int64_t updates_per_epoch) {
+  bool found = false;
+  const auto replace = [&](config::Node& value) {
+    if (!value.is_scalar()) return;
+    const auto count = parse_update_count(value.text);
+    if (!count || value.try_int()) return;
+    value.text = str(count->count(updates_per_epoch));
+    value.quote = config::Node::Quote::kPlain;
+    found |= count->is_in_epochs();
+  };
+  for (config::Entry& entry : section.entries) {
+    replace(entry.value);
+    for (config::Node& item : entry.value.items) replace(item);
+  }
+  return found;
+}
+
+/// The schedule of a section without lengths in epochs.
+Schedule make_from(const config::Section& s) {
+  const auto kind = schedule_kinds().find(s.text("name"));
+  if (!kind)
+    throw Error(ErrorCode::kConfig, str("unknown schedule '", s.text("name"), "'"),
+                s.node().location());
+  Schedule out = kind->make(s);
+  if (kind->has_length) out.steps = s.integer("steps");
+  out.warmup = s.integer("warmup");
+  out.warmup_start = s.real("warmup_start");
+  return out;
+}
+
+}  // namespace
 
 using config::Schema;
 using config::Section;
@@ -21,10 +58,10 @@ Spec schedule_spec() {
   for (const auto& kind : schedule_kinds().all()) {
     Schema s = kind->keys;
     if (kind->has_length) {
-      s.add("steps", Spec::integer().at_least(0).fallback("0").doc("length; 0 is the whole run"));
+      s.add("steps", Spec::updates().at_least(0).fallback("0").doc("length; 0 is the whole run"));
       s.add("end_factor", Spec::real().at_least(0).fallback("0").doc("final rate over base rate"));
     }
-    s.add("warmup", Spec::integer().at_least(0).fallback("0").doc("updates of linear warm-up"));
+    s.add("warmup", Spec::updates().at_least(0).fallback("0").doc("length of the linear warm-up"));
     s.add("warmup_start", Spec::real().at_least(0).at_most(1).fallback("0").doc(
                               "factor of the rate at the first update"));
     schemas.emplace_back(kind->name, std::move(s));
@@ -33,14 +70,19 @@ Spec schedule_spec() {
 }
 
 Schedule read_schedule(const Section& s) {
-  const auto kind = schedule_kinds().find(s.text("name"));
-  if (!kind)
-    throw Error(ErrorCode::kConfig, str("unknown schedule '", s.text("name"), "'"),
-                s.node().location());
-  Schedule out = kind->make(s);
-  if (kind->has_length) out.steps = s.integer("steps");
-  out.warmup = s.integer("warmup");
-  out.warmup_start = s.real("warmup_start");
+  config::Node in_updates = s.node();
+  const bool has_epochs = replace_epochs(in_updates, 1);
+  Schedule out = make_from(Section(in_updates));
+  if (has_epochs) out.in_epochs = std::make_shared<config::Node>(s.node());
+  return out;
+}
+
+Schedule with_epoch_length(const Schedule& schedule, int64_t updates_per_epoch) {
+  if (!schedule.in_epochs) return schedule;
+  config::Node in_updates = *schedule.in_epochs;
+  replace_epochs(in_updates, updates_per_epoch);
+  Schedule out = make_from(Section(in_updates));
+  out.plateau = schedule.plateau;
   return out;
 }
 

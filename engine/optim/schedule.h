@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -47,7 +48,12 @@ struct Schedule {
   int64_t steps = 0;                           ///< length without warm-up; 0: the whole run
   int64_t warmup = 0;                          ///< updates of linear warm-up before it begins
   double warmup_start = 0;                     ///< factor at the first of them
+  /// The section, if it states lengths in epochs: they count as one update each so far.
+  std::shared_ptr<const config::Node> in_epochs = {};
 };
+
+/// The schedule of a run with epochs of that many updates: lengths in epochs become updates.
+Schedule with_epoch_length(const Schedule& schedule, int64_t updates_per_epoch);
 
 /// Factor on the base rate for update `step` (from 0) of a run of `total` updates.
 double schedule_factor(const Schedule& schedule, int64_t step, int64_t total);

@@ -47,6 +47,15 @@ struct UpdateOperands : UpdateInputs {
   double base_lr = 0;  ///< of the optimizer, without schedule and groups
 };
 
+/// A rule of which each element depends on itself only, for tables that update rows in place. The
+/// arithmetic is that of the operation `<kind>_update`.
+struct RowRule {
+  enum class Kind { kSgd, kMomentum, kAdagrad, kAdam } kind = Kind::kSgd;
+  double a = 0, b = 0;  ///< momentum, or betas
+  double epsilon = 0;
+  bool flag = false;  ///< Nesterov's momentum, or decoupled weight decay
+};
+
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
@@ -56,6 +65,8 @@ class UpdateRule {
                                        double base_lr) const = 0;
   /// New parameter, then new states, then the new master if there is one.
   virtual Tensors update(const UpdateOperands& operands) const = 0;
+  /// The same update as a rule for rows; nothing where there is none.
+  virtual std::optional<RowRule> row_rule() const { return std::nullopt; }
 };
 
 /// One vector in pieces: contiguous arrays of the host, float32 or float64, one for each parameter.

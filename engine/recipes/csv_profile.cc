@@ -12,8 +12,10 @@
 #include "data/sources/csv_columns.h"
 #include "data/tokens.h"
 #include "data/vocabulary.h"
+#include "formats/compressed/compressed.h"
 #include "formats/csv.h"
 #include "formats/image.h"
+#include "formats/sound/sound.h"
 #include "recipes/recipes.h"
 
 namespace paddle::recipes {
@@ -37,7 +39,7 @@ class Table {
  private:
   static std::shared_ptr<MappedFile> opened(const std::string& path) {
     if (is_directory(path)) fail(ErrorCode::kData, path, ": expected a CSV file");
-    return MappedFile::open(path, ErrorCode::kData);
+    return formats::open_data_file(path);
   }
   std::shared_ptr<MappedFile> file_;
   formats::CsvParser parser_;
@@ -71,7 +73,7 @@ void find_format(const RecipeRequest& request, CsvProfile& profile) {
   const std::string& path = request.data;
   data::CsvFileOptions& format = profile.format;
   format.path = path;
-  const bool tabs = path.ends_with(".tsv") || path.ends_with(".tab");
+  const bool tabs = formats::has_tab_ending(path);
   const char usual = tabs ? '\t' : ',';
   std::vector<char> marks = {usual, ',', ';', '\t', '|'};
   if (!request.delimiter.empty()) {
@@ -155,7 +157,7 @@ size_t read_header(const Table& table, CsvProfile& profile) {
   });
   const bool files = std::any_of(cells.begin(), cells.end(), [](std::string_view cell) {
     const std::string name = data::lowercase(cell);
-    return formats::has_image_ending(name) || name.ends_with(".wav") || name.ends_with(".flac");
+    return formats::has_image_ending(name) || formats::has_sound_ending(name);
   });
   if (cells.size() < 2)
     fail(ErrorCode::kData, path, ":1: expected at least two columns, found '",
@@ -336,8 +338,8 @@ CsvProfile inspect_csv(const RecipeRequest& request) {
   find_format(request, profile);
   const std::string& path = request.data;
   const char delimiter = profile.format.delimiter != '\0' ? profile.format.delimiter
-                         : path.ends_with(".tsv") || path.ends_with(".tab") ? '\t'
-                                                                            : ',';
+                         : formats::has_tab_ending(path)  ? '\t'
+                                                          : ',';
   const Table table(path, {.delimiter = delimiter, .quote = profile.format.quote});
   if (table.size() == 0) fail(ErrorCode::kData, path, ": the file is empty");
   const size_t first = read_header(table, profile);
@@ -379,8 +381,8 @@ CsvProfile inspect_csv(const RecipeRequest& request) {
 std::vector<std::string> cells_of(const CsvProfile& profile, const Column& column) {
   const std::string& path = profile.format.path;
   const char delimiter = profile.format.delimiter != '\0' ? profile.format.delimiter
-                         : path.ends_with(".tsv") || path.ends_with(".tab") ? '\t'
-                                                                            : ',';
+                         : formats::has_tab_ending(path)  ? '\t'
+                                                          : ',';
   const Table table(path, {.delimiter = delimiter, .quote = profile.format.quote});
   std::vector<std::string> out;
   Cells cells;

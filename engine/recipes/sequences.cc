@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "data/options.h"
-#include "formats/audio.h"
+#include "formats/sound/sound.h"
 #include "recipes/csv_profile.h"
 #include "recipes/recipes.h"
 #include "recipes/template.h"
@@ -178,7 +179,7 @@ RecipeResult speech_commands(const RecipeRequest& request) {
     if (!cells.empty() && formats::has_sound_ending(cells[0])) sound = c;
   }
   if (sound == profile.columns.size())
-    fail(ErrorCode::kData, request.data, ": found no column with names of WAV or FLAC files");
+    fail(ErrorCode::kData, request.data, ": found no column with names of sound files");
   const Column* label = request.target.empty()
                             ? nullptr
                             : &profile.columns[profile.column(request.target, "--target")];
@@ -189,18 +190,22 @@ RecipeResult speech_commands(const RecipeRequest& request) {
       label = &each;
   if (!label) fail(ErrorCode::kData, request.data, ": found no label column");
   int64_t rate = 0, longest = 0, looked = 0;
+  double seconds = 0;
+  std::map<int64_t, int64_t> rates;
   const std::string folder = std::filesystem::path(request.data).parent_path().string();
   for (const std::string& cell : cells_of(profile, profile.columns[sound])) {
     if (looked++ == 200) break;
     const std::string path = cell.starts_with('/') ? cell : join_path(folder, cell);
     const auto file = MappedFile::open(path);
-    const formats::Sound read = formats::decode_sound(file->bytes(), path);
-    if (rate != 0 && read.rate != rate)
-      fail(ErrorCode::kData, path, ": has ", read.rate, " samples a second, others have ", rate,
-           "; convert all to one rate");
-    rate = read.rate;
-    longest = std::max(longest, static_cast<int64_t>(read.samples.size()));
+    const formats::SoundHeader header = formats::read_sound_header(file->bytes(), path);
+    ++rates[header.rate];
+    seconds =
+        std::max(seconds, static_cast<double>(header.frames) / static_cast<double>(header.rate));
   }
+  // The rate of most of them; the others are resampled.
+  for (const auto& [each, count] : rates)
+    if (rate == 0 || count > rates[rate]) rate = each;
+  longest = static_cast<int64_t>(std::ceil(seconds * static_cast<double>(rate)));
   const auto classes = static_cast<int64_t>(label->values.size());
   RecipeResult out;
   out.found = {str(profile.rows, " sounds of ", rate, " Hz in '", profile.columns[sound].name,

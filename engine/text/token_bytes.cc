@@ -1,5 +1,7 @@
 #include "text/token_bytes.h"
 
+#include <fmt/core.h>
+
 #include <cstdio>
 
 #include "text/byte_alphabet.h"
@@ -46,11 +48,7 @@ std::string TokenBytes::of(TokenId token, bool first) const {
 
 std::string escaped_bytes(std::string_view bytes) {
   std::string out;
-  for (const char c : bytes) {
-    char buffer[8];
-    out.append(buffer, static_cast<size_t>(std::snprintf(buffer, sizeof buffer, "\\x%02x",
-                                                         static_cast<unsigned char>(c))));
-  }
+  for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "tune/search.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -297,10 +299,8 @@ class Search {
 }  // namespace
 
 std::string text(const Gain& gain) {
-  char line[64];
-  std::snprintf(line, sizeof line, "%+.1f%% (%.1f to %.1f)", 100 * gain.mean, 100 * gain.low,
-                100 * gain.high);
-  return line;
+  return fmt::format("{:+.1f}% ({:.1f} to {:.1f})", 100 * gain.mean, 100 * gain.low,
+                     100 * gain.high);
 }
 
 Result search(TuningTarget& subject, const SearchOptions& options) {

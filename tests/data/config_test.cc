@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "data/named_dataset.h"
 #include "data/open_data.h"
 
 namespace paddle::data {
@@ -11,6 +12,7 @@ namespace {
 DataConfig read(const std::string& yaml) {
   config::Node document = config::parse_document(yaml, "data.yaml");
   config::Diagnostics diagnostics;
+  expand_datasets(document, diagnostics);
   data_schema().resolve(document, "data", diagnostics);
   diagnostics.raise();
   DataConfig config = read_data(config::Section(document), 5, diagnostics);
@@ -281,6 +283,42 @@ TEST(DataConfig, TransformsAreCheckedByTheSchema) {
   rejected("transforms: [resize]", "'data.transforms.0': a transform reads `- name: {key: value}`");
   rejected("batch_augment: [{mixupp: {fields: image}}]",
            "'data.batch_augment.0': unknown transform of batches 'mixupp'");
+}
+
+TEST(DataConfig, DatasetsThatAreLikeOthers) {
+  const DataConfig like = read(
+      "train: {kind: digits, size: 100, split: {train: 0.8, valid: 0.2}, part: train}\n"
+      "valid: {like: train}\ntest: {like: valid, size: 50, part: train}\n");
+  EXPECT_EQ(like.train.part, "train");
+  EXPECT_EQ(like.valid->part, "valid");
+  EXPECT_EQ(like.valid->split.size(), 2u);
+  EXPECT_EQ(std::get<DigitsOptions>(like.valid->source).size, 100);
+  EXPECT_EQ(like.test->part, "train");
+  EXPECT_EQ(std::get<DigitsOptions>(like.test->source).size, 50);
+
+  const DataConfig split = read(
+      "train: {kind: digits, size: 100, split_seed: 3}\n"
+      "split: {train: 0.7, valid: 0.2, test: 0.1}\ntest: {like: train, size: 30}\n");
+  EXPECT_EQ(split.train.part, "train");
+  EXPECT_EQ(split.valid->part, "valid");
+  EXPECT_EQ(split.valid->split_seed, 3u);
+  EXPECT_EQ(split.test->part, "test");
+  EXPECT_EQ(std::get<DigitsOptions>(split.test->source).size, 30);
+
+  const auto rejected = [](const std::string& yaml, const std::string& text) {
+    const Error e = error_of(yaml);
+    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+  };
+  rejected(kDigits + "valid: {like: training}\n", "data.valid.like: expected train, valid or test");
+  rejected(kDigits + "valid: {like: test}\n", "data.valid.like: data.test is missing or not a map");
+  rejected(kDigits + "valid: {like: test}\ntest: {like: valid}\n", "cannot be like itself");
+  rejected(kDigits + "valid: {like: train, sample: 3}\n", "unknown key 'sample'");
+  rejected(kDigits + "split: {train: 0.9, dev: 0.1}\n",
+           "data.split: expected train, valid or test");
+  rejected(kDigits + "split: {valid: 0.1}\n", "data.split: has no share train");
+  rejected(kDigits + "split: {train: 0.9, valid: 0.1}\nvalid: digits\n", "a dataset of its own");
+  rejected("train: {kind: digits, folds: 5, part: train}\nsplit: {train: 0.9, valid: 0.1}\n",
+           "data.train has shares of its own");
 }
 
 TEST(DataConfig, WeightsOfAMixtureNeedAShuffle) {

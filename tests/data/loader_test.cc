@@ -191,6 +191,31 @@ TEST(Loader, ResumesAtTheExactSampleWithoutReadingTheRest) {
   EXPECT_THROW(loader.seek({0, 1000001}), Error);
 }
 
+TEST(Loader, LooksAtTheNextBatch) {
+  for (const int workers : {0, 2}) {
+    const LoaderOptions options{
+        .batch_size = 8, .shuffle = true, .seed = 9, .workers = workers, .epochs = 2};
+    Loader plain(std::make_shared<Numbers>(50), options);
+    const auto whole = all(plain);
+    Loader loader(std::make_shared<Numbers>(50), options);
+    for (const auto& wanted : whole) {
+      const LoaderPosition position = loader.position();
+      ASSERT_NE(loader.peek(), nullptr);
+      EXPECT_EQ(labels(*loader.peek()), wanted);
+      EXPECT_EQ(loader.position(), position);
+      EXPECT_EQ(labels(*loader.next()), wanted);
+    }
+    EXPECT_EQ(loader.peek(), nullptr);
+    loader.seek({0, 8});
+    loader.peek();
+    loader.seek({0, 0});
+    EXPECT_EQ(labels(*loader.next()), whole[0]);
+    loader.peek();
+    EXPECT_TRUE(loader.read_rows([](int64_t, int64_t) { return true; }));
+    EXPECT_EQ(labels(*loader.next()), whole[1]);
+  }
+}
+
 TEST(Loader, ErrorsArriveInTheirTurn) {
   for (const int workers : {0, 3}) {
     auto data = std::make_shared<Numbers>(40);

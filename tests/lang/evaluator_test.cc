@@ -351,7 +351,7 @@ TEST(Evaluator, TablesOfRowsByKey) {
             "sparse_embedding table float32[2]\nsparse_embedding_2 table float32[3]\n");
   EXPECT_EQ(both.store.inits.at("sparse_embedding"), "normal(0, 0.1)");
   for (const auto& [body, error] : std::vector<std::pair<std::string, std::string>>{
-           {"sparse_embedding(x, 8)", "x must be int32 or int64, found float32[batch, 4]"},
+           {"sparse_embedding(x, 8)", "x must be int32, int64 or uint64, found float32[batch, 4]"},
            {"sparse_embedding(u)", "sparse_embedding: 'dim' is missing"},
            {"sparse_embedding(u, 0)", "dim must be at least 1, found 0"},
            {"sparse_embedding(u, 2.5)", "dim must be an integer, found"},
@@ -366,6 +366,60 @@ TEST(Evaluator, TablesOfRowsByKey) {
     EXPECT_NE(said.find(error), std::string::npos) << body << ": " << said;
     EXPECT_EQ(said.find("m.yaml:3:"), 0u) << said;
   }
+}
+
+TEST(Evaluator, Experts) {
+  const auto run = [](const std::string& options, const std::string& from = "x") {
+    return run_text("inputs: {x: 'float32[batch, 3, 4]', u: 'int64[batch]'}\nmodel:\n  - {from: " +
+                    from + ", experts: {" + options + "}}\n");
+  };
+  const Result plain = run("count: 8, chosen: 2, inner: 6");
+  EXPECT_EQ(plain.error, "");
+  EXPECT_EQ(plain.types(), "output float32[batch, 3, 4]\n");
+  EXPECT_EQ(plain.store.text(),
+            "experts.down_weight float32[8, 6, 4]\nexperts.router_weight float32[4, 8]\n"
+            "experts.up_weight float32[8, 4, 12]\n");
+  const Result all =
+      run("count: 8, chosen: 2, inner: 6, gate: {scores: sigmoid, normalize: none, scale: 2.5, "
+          "groups: 4, chosen_groups: 2}, shared: {inner: 5, gate: sigmoid}, activation: gelu, "
+          "balance: {bias: {rate: 0.01}}, capacity: none, weight_init: 'normal(0, 0.02)'");
+  EXPECT_EQ(all.error, "");
+  EXPECT_EQ(all.types(), "output float32[batch, 3, 4]\n");
+  EXPECT_NE(all.store.text().find("experts.shared_gate_weight float32[4, 1]"), std::string::npos)
+      << all.store.text();
+  EXPECT_NE(all.store.text().find("experts.up_weight float32[8, 4, 6]"), std::string::npos);
+  for (const auto& [options, error] : std::vector<std::pair<std::string, std::string>>{
+           {"count: 8, chosen: 2", "'inner' is missing"},
+           {"count: 8, chosen: 9, inner: 6", "chosen must be from 1 to 8, not 9"},
+           {"count: 0, chosen: 1, inner: 6", "count must be from 1 to"},
+           {"count: 8, chosen: 2, inner: 2.5", "inner must be an integer, found"},
+           {"count: 8, chosen: 2, inner: 6, capacities: none",
+            "unknown argument 'capacities' (did you mean 'capacity'?)"},
+           {"count: 8, chosen: 2, inner: 6, capacity: 1.25", "capacity must be none"},
+           {"count: 8, chosen: 2, inner: 6, activation: tanh",
+            "activation must be silu_gated, relu, gelu, not 'tanh'"},
+           {"count: 8, chosen: 2, inner: 6, gate: softmax", "gate must be a map"},
+           {"count: 8, chosen: 2, inner: 6, gate: {score: sigmoid}",
+            "gate: unknown key 'score' (did you mean 'scores'?)"},
+           {"count: 8, chosen: 2, inner: 6, gate: {normalize: chosen, scale: 0}",
+            "gate.scale must be positive and finite, not 0"},
+           {"count: 8, chosen: 2, inner: 6, gate: {groups: 3}",
+            "8 experts are not a multiple of 3 groups"},
+           {"count: 8, chosen: 3, inner: 6, gate: {groups: 4, chosen_groups: 1}",
+            "gate.chosen_groups leaves 2 experts"},
+           {"count: 8, chosen: 2, inner: 6, balance: {bias: {rates: 1}}",
+            "balance.bias: unknown key 'rates' (did you mean 'rate'?)"},
+           {"count: 8, chosen: 2, inner: 6, balance: {bias: {rate: -1}}",
+            "balance.bias.rate must be positive"},
+           {"count: 8, chosen: 2, inner: 6, shared: {gate: sigmoid}", "shared.inner is missing"},
+           {"count: 8, chosen: 2, inner: 6, shared: 0", "shared must be from 1 to"}}) {
+    const std::string said = run(options).error;
+    EXPECT_NE(said.find(error), std::string::npos) << options << ": " << said;
+    EXPECT_EQ(said.find("m.yaml:3:"), 0u) << said;
+  }
+  const std::string integers = run("count: 8, chosen: 2, inner: 6", "u").error;
+  EXPECT_NE(integers.find("x must be floats [..., width], not int64[batch]"), std::string::npos)
+      << integers;
 }
 
 TEST(Evaluator, InitialValues) {

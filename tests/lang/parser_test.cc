@@ -46,13 +46,13 @@ std::string expr_error(const std::string& source) {
 
 TEST(Parser, Ranges) {
   const std::string source =
-      "with range(\"encoder\"):\n  x = relu(x)\n  with range(\"norm\"):\n    x += 1\nreturn x\n";
+      "with scope(\"encoder\"):\n  x = relu(x)\n  with scope(\"norm\"):\n    x += 1\nreturn x\n";
   EXPECT_EQ(body(source), source);
-  EXPECT_NE(body_error("with range(x):\n  y = 1").find("the name of the range as text"),
+  EXPECT_NE(body_error("with scope(x):\n  y = 1").find("the name of the scope as text"),
             std::string::npos);
-  EXPECT_NE(body_error("with range(\"a b\"):\n  y = 1").find("letters, digits and '_'"),
+  EXPECT_NE(body_error("with scope(\"a b\"):\n  y = 1").find("letters, digits and '_'"),
             std::string::npos);
-  EXPECT_NE(body_error("with range(\"a\")").find("':'"), std::string::npos);
+  EXPECT_NE(body_error("with scope(\"a\")").find("':'"), std::string::npos);
   EXPECT_NE(body_error("with open(\"a\"):\n  y = 1").find("'with' is not part of the language"),
             std::string::npos);
 }

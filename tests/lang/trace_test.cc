@@ -92,11 +92,11 @@ TEST(Trace, ControlFlowBecomesRegions) {
 
 TEST(Trace, RangesChangeNoOperation) {
   // A return in one branch ends the range early; the rest runs under a condition.
-  EXPECT_EQ(trace("with range(\"a\"):\n  if k > 0:\n    return relu(x)\ny = -x\nreturn y"),
+  EXPECT_EQ(trace("with scope(\"a\"):\n  if k > 0:\n    return relu(x)\ny = -x\nreturn y"),
             "greater_than cf.if { relu cast } { cast full } equal cf.if { neg } { } float32[n, 4]");
   EXPECT_EQ(trace("with range(\"a\"):\n  return relu(x)"), "relu float32[n, 4]");
   EXPECT_EQ(
-      trace("for i in range(3):\n  with range(\"a\"):\n    if i == 1:\n      break\n    x = x * 2"
+      trace("for i in range(3):\n  with scope(\"a\"):\n    if i == 1:\n      break\n    x = x * 2"
             "\nreturn x"),
       "multiply float32[n, 4]");
 }

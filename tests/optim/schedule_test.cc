@@ -70,6 +70,25 @@ TEST(Schedule, DecaysByFormula) {
   EXPECT_EQ(schedule_factor(piecewise, 9, 20), 0.1);
 }
 
+TEST(Schedule, LengthsInEpochs) {
+  const Schedule by_epochs =
+      make_schedule("{name: multi_step, milestones: [2 epochs, 45], warmup: 0.5 epochs}");
+  const Schedule in_updates = with_epoch_length(by_epochs, 20);
+  const Schedule expected = make_schedule("{name: multi_step, milestones: [40, 45], warmup: 10}");
+  EXPECT_EQ(in_updates.warmup, 10);
+  for (int64_t step = 0; step < 80; ++step)
+    EXPECT_EQ(schedule_factor(in_updates, step, 80), schedule_factor(expected, step, 80)) << step;
+  const Schedule wsd = with_epoch_length(
+      make_schedule("{name: wsd, steps: 3 epochs, decay: 1 epoch, warmup: 5 steps}"), 7);
+  EXPECT_EQ(wsd.steps, 21);
+  EXPECT_EQ(wsd.warmup, 5);
+  EXPECT_EQ(schedule_factor(wsd, 5 + 14, 100), 1);
+  EXPECT_LT(schedule_factor(wsd, 5 + 15, 100), 1);
+  EXPECT_THROW(make_schedule("{name: step, step_size: 2 hours}"), Error);
+  EXPECT_THROW(make_schedule("{name: step, step_size: -1 epochs}"), Error);
+  EXPECT_THROW(make_schedule("{name: step, step_size: 0 epochs}"), Error);
+}
+
 TEST(Schedule, MayBeAddedAtRunTime) {
   config::Schema keys;
   keys.add("drop",

@@ -23,6 +23,10 @@ DatasetKind chat_kind();
 DatasetKind series_kind();
 DatasetKind dataset_kind();
 DatasetKind mixture_kind();
+// config/graph_config.cc
+DatasetKind graph_whole_kind();
+DatasetKind graph_neighbors_kind();
+DatasetKind graph_edges_kind();
 // sources/
 DatasetKind csv_kind();
 DatasetKind jsonl_kind();
@@ -33,12 +37,19 @@ DatasetKind slots_kind();
 DatasetKind arff_kind();
 
 Registry<DatasetKind>& dataset_kinds() {
-  static Registry<DatasetKind> kinds(
-      "kind of dataset",
-      {digits_kind(),  idx_kind(),    csv_kind(),     jsonl_kind(),  lines_kind(), tar_kind(),
-       parquet_kind(), text_kind(),   images_kind(),  coco_kind(),   yolo_kind(),  npy_kind(),
-       npz_kind(),     hdf5_kind(),   series_kind(),  tokens_kind(), chat_kind(),  slots_kind(),
-       arff_kind(),    random_kind(), dataset_kind(), mixture_kind()});
+  static Registry<DatasetKind> kinds("kind of dataset", {digits_kind(),      idx_kind(),
+                                                         csv_kind(),         jsonl_kind(),
+                                                         lines_kind(),       tar_kind(),
+                                                         parquet_kind(),     text_kind(),
+                                                         images_kind(),      coco_kind(),
+                                                         yolo_kind(),        npy_kind(),
+                                                         npz_kind(),         hdf5_kind(),
+                                                         series_kind(),      tokens_kind(),
+                                                         chat_kind(),        slots_kind(),
+                                                         arff_kind(),        random_kind(),
+                                                         graph_whole_kind(), graph_neighbors_kind(),
+                                                         graph_edges_kind(), dataset_kind(),
+                                                         mixture_kind()});
   return kinds;
 }
 

@@ -7,6 +7,7 @@
 #include "data/config/dataset_config.h"
 #include "data/config/transform_config.h"
 #include "data/dataset_kind.h"
+#include "formats/compressed/compressed.h"
 
 namespace paddle::data {
 
@@ -34,7 +35,8 @@ Schema csv_field() {
   s.add("values",
         Spec::any().doc("mask: the name of each stored value, in the order of the classes"));
   s.add("ignore", Spec::list(Spec::integer()).doc("mask: stored values without a class (-100)"));
-  s.add("sample_rate", Spec::integer().at_least(1).doc("audio: samples a second"));
+  s.add("sample_rate",
+        Spec::integer().at_least(1).doc("audio: samples a second; other files are resampled"));
   s.add("separator", Spec::text().doc("lists: what separates their items; default: |"));
   s.add("shape", Spec::list(Spec::integer().at_least(1)).doc("numbers: shape of the field"));
   s.add("tokens",
@@ -245,7 +247,8 @@ Registry<DatasetKind>::Handle record_kind(const std::string& name) {
 }
 
 std::string record_kind_of(const std::string& path, const std::string& like) {
-  const std::string ending = lowercase(std::filesystem::path(path).extension().string());
+  const std::string ending =
+      lowercase(std::filesystem::path(formats::uncompressed_name(path)).extension().string());
   const auto fits = [&](const DatasetKind& kind) {
     return std::find(kind.endings.begin(), kind.endings.end(), ending) != kind.endings.end();
   };

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "data/datasets/sources.h"
 #include "data/sources/record_source.h"
+#include "formats/compressed/compressed.h"
 #include "text/chat_template.h"
 #include "text/json_lines.h"
 #include "text/json_value.h"
@@ -213,7 +214,7 @@ class ChatDataset final : public Dataset {
 
  private:
   void read(const std::string& path, const Encoder& encoder) {
-    const auto file = MappedFile::open(path);
+    const auto file = formats::open_data_file(path);
     for_each_json_line(file->view(), path, [&](std::string_view row, const SourceLocation& place) {
       Conversation record{.line = place.line};
       try {

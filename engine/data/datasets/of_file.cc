@@ -4,12 +4,13 @@
 
 #include "base/files.h"
 #include "data/dataset_kind.h"
+#include "formats/compressed/compressed.h"
 
 namespace paddle::data {
 namespace {
 
 std::string ending_of(const std::string& path) {
-  return lowercase(std::filesystem::path(path).extension().string());
+  return lowercase(std::filesystem::path(formats::uncompressed_name(path)).extension().string());
 }
 
 void put_path(CsvFileOptions& options, const std::string& path) {

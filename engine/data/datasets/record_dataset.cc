@@ -3,6 +3,7 @@
 // the distinct strings of its columns.
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -524,13 +525,25 @@ class RecordDataset : public LearningDataset {
     return str("'", printable(cell.substr(0, 40)), "'");
   }
 
+  /// In its 64 bits.
   int64_t integer(const FieldPlan& each, size_t c, std::string_view cell, int64_t index) const {
+    // Numbers from 2^63 on, which are keys.
+    if (uint64_t large = 0; each.dtype == DType::kU64 &&
+                            each.options.kind != ColumnKind::kCategorical &&
+                            parse_large(trim(cell), large))
+      return static_cast<int64_t>(large);
     const int64_t x = each.options.kind == ColumnKind::kCategorical
                           ? category(each, c, cell, index)
                           : whole_number(each, c, cell, index);
     if (!fits(x, each.dtype))
       bad_cell(each, c, index, str(x, " does not fit ", text(each.dtype), "; use a wider dtype"));
     return x;
+  }
+
+  static bool parse_large(std::string_view text, uint64_t& out) {
+    if (text.starts_with('+')) text.remove_prefix(1);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return error == std::errc{} && end == text.data() + text.size() && out >> 63 != 0;
   }
 
   int64_t whole_number(const FieldPlan& each, size_t c, std::string_view cell,

@@ -8,6 +8,7 @@
 #include "data/datasets/sources.h"
 #include "data/datasets/token_windows.h"
 #include "data/sources/record_source.h"
+#include "formats/compressed/compressed.h"
 #include "text/json_lines.h"
 #include "text/sections.h"
 #include "text/token_file.h"
@@ -18,7 +19,7 @@ namespace {
 TokenRow row_of_characters(const std::vector<std::string>& paths, const Vocabulary& vocabulary) {
   TokenRow::Builder out(vocabulary.size());
   for (const std::string& path : paths) {
-    const auto file = MappedFile::open(path);
+    const auto file = formats::open_data_file(path);
     const std::string_view text = file->view();
     int line = 1, column = 1;
     for (size_t at = 0; at < text.size();) {
@@ -49,7 +50,7 @@ TokenRow row_of_subwords(const TextOptions& options, const std::vector<std::stri
     if (end) out.add(*end);
   };
   for (const std::string& path : paths) {
-    const auto file = MappedFile::open(path);
+    const auto file = formats::open_data_file(path);
     if (options.documents == TextDocuments::kRecords)
       for_each_json_text(file->view(), path, options.key, add);
     else
@@ -105,7 +106,7 @@ WindowOptions windows_of(const TextOptions& o, std::optional<int64_t> end) {
 Vocabulary characters_of_files(const std::vector<std::string>& paths) {
   std::set<std::string, std::less<>> all;  // UTF-8 sorts as its code points do
   for (const std::string& path : paths) {
-    const auto file = MappedFile::open(path);
+    const auto file = formats::open_data_file(path);
     const Vocabulary own = Vocabulary::characters_of(file->view(), path);
     all.insert(own.tokens().begin(), own.tokens().end());
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/span.h"
+#include "graph/sampling.h"
 
 namespace paddle::data {
 namespace {
@@ -63,6 +64,8 @@ void BatchMaker::add_masks() {
     const Field& field = reader_.fields()[f];
     if (field.max_length == 0) continue;
     padded_.push_back(f);
+    if (field.fill) continue;
+    masked_.push_back(f);
     Field mask{.name = field.name + "_mask", .dtype = DType::kBool, .shape = {-1}};
     if (dataset_->find_field(mask.name) >= 0)
       fail(ErrorCode::kConfig, "the data has a field '", mask.name,
@@ -224,12 +227,14 @@ void BatchMaker::store_together(Batch& batch, const std::vector<Sample>& samples
   const auto rows = static_cast<int64_t>(samples.size());
   std::vector<Dims> shapes;
   for (const Value& value : samples[0]) shapes.push_back(value.shape());
-  std::vector<int64_t> lengths;
   for (const size_t f : padded_) {
     int64_t longest = 0;
     for (const Sample& sample : samples) longest = std::max(longest, sample[f].shape()[0]);
-    shapes[f][0] = lengths.emplace_back(padded_length(longest, fields_[f].max_length));
+    shapes[f][0] = fields_[f].fill ? graph::size_class(longest)
+                                   : padded_length(longest, fields_[f].max_length);
   }
+  std::vector<int64_t> lengths;
+  for (const size_t f : masked_) lengths.push_back(shapes[f][0]);
   for (size_t f = 0; f < shapes.size(); ++f) {
     shapes[f].insert(shapes[f].begin(), rows);
     batch.arrays.push_back(pool_->array(samples[0][f].dtype(), shapes[f]));
@@ -239,9 +244,9 @@ void BatchMaker::store_together(Batch& batch, const std::vector<Sample>& samples
   for (size_t row = 0; row < samples.size(); ++row) {
     for (size_t f = 0; f < samples[row].size(); ++f)
       store_row(batch.arrays[f], samples[row][f], f, batch.samples, batch.indices[row]);
-    for (size_t p = 0; p < padded_.size(); ++p) {
+    for (size_t p = 0; p < masked_.size(); ++p) {
       const auto length = static_cast<size_t>(lengths[p]);
-      const auto filled = static_cast<size_t>(samples[row][padded_[p]].shape()[0]);
+      const auto filled = static_cast<size_t>(samples[row][masked_[p]].shape()[0]);
       auto* mask = static_cast<std::byte*>(batch.arrays[shapes.size() + p].raw()) + row * length;
       std::memset(mask, 1, filled);
       std::memset(mask + filled, 0, length - filled);
@@ -290,6 +295,13 @@ void BatchMaker::store_row(Array& array, const Value& value, size_t field, int64
   std::byte* to = static_cast<std::byte*>(array.raw()) + static_cast<size_t>(row) * row_bytes;
   if (value.bytes() > 0) std::memcpy(to, value.raw(), value.bytes());
   std::memset(to + value.bytes(), 0, row_bytes - value.bytes());
+  if (const int64_t fill = fields_[field].fill.value_or(0); fill != 0)
+    visit_dtype(array.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+        std::fill(reinterpret_cast<T*>(to) + value.size(), reinterpret_cast<T*>(to) + elements,
+                  static_cast<T>(fill));
+    });
 }
 
 }  // namespace paddle::data

@@ -63,6 +63,7 @@ class BatchMaker {
   BatchPipeline mixing_;
   std::vector<Field> fields_;
   std::vector<size_t> padded_;  ///< fields that are padded
+  std::vector<size_t> masked_;  ///< those of them that have masks
   std::optional<SampleOrder> order_;
   std::function<bool(int64_t, int64_t)> wanted_;  ///< rows of a batch; empty: all
   std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();

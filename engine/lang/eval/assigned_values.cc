@@ -59,7 +59,7 @@ bool always_jumps(const std::vector<Stmt>& statements) {
     case StmtKind::kBreak:
     case StmtKind::kContinue:
       return true;
-    case StmtKind::kRange:
+    case StmtKind::kScope:
       return always_jumps(last.branches[0].body);
     case StmtKind::kIf:
       return !last.branches.back().condition &&

@@ -201,6 +201,7 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
   if (name == "update") return variables_.call_update(arguments, where);
   if (name == "get") return variables_.call_get(arguments, where);
   if (name == "sparse_embedding") return call_sparse_embedding(std::move(arguments), site, frame);
+  if (name == "experts") return call_experts(std::move(arguments), site, frame);
   auto& args = arguments.positional;
   if (name == "len" && args.size() == 1)
     return with_location_scope(where, [&] { return length(args[0]); });

@@ -95,6 +95,18 @@ Callable Evaluation::resolve_callee(const std::string& name, const SourcePositio
   reject(where, str("unknown operation or block '", name, "'", did_you_mean(name, names)));
 }
 
+std::optional<Callable> Evaluation::plugin_operation(const Expr& callee, const Frame& frame) const {
+  const Expr& head = *callee.children[0];
+  if (head.kind != ExprKind::kName || frame.locals.count(head.text) ||
+      (frame.bound && frame.bound->count(head.text)) ||
+      (program_ && frame.sees_program &&
+       (program_->find_param(head.text) || dims_.count(head.text))))
+    return std::nullopt;
+  const Op* const op = find_op(head.text + "." + callee.text);
+  if (!op) return std::nullopt;
+  return Callable{std::string(op->name()), op, nullptr, nullptr};
+}
+
 Arguments Evaluation::evaluate_arguments(const Expr& call, Frame& frame, size_t initializer_at) {
   Arguments out;
   for (const Argument& argument : call.arguments) {
@@ -143,6 +155,8 @@ Value Evaluation::call(const Expr& expr, Frame& frame) {
     return call_target(target, evaluate_arguments(expr, frame, makes ? 2 : SIZE_MAX), site, frame);
   }
   if (callee.kind == ExprKind::kAttribute) {
+    if (const auto target = plugin_operation(callee, frame))
+      return call_target(*target, evaluate_arguments(expr, frame), site, frame);
     const Value base = evaluate(*callee.children[0], frame);
     if (!base.is<Value::Map>()) {
       return method(base, callee.text, evaluate_arguments(expr, frame), site, frame);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lang/eval/evaluation.h"
+#include "lang/layers/experts.h"
 #include "lang/layers/initializer_words.h"
 #include "lang/layers/layer_call.h"
 
@@ -69,6 +70,16 @@ Value Evaluation::evaluate_yaml(const YamlValue& value, Frame& frame, bool quote
   return evaluate(*value.expression, frame);
 }
 
+/// An option of `experts` where words need no quotes.
+Value Evaluation::with_experts_words(const YamlValue& value, Frame& frame) {
+  if (value.node.is_scalar() && is_experts_word(value.node.text)) return Value(value.node.text);
+  if (value.node.kind != Node::Kind::kMap) return evaluate_yaml(value, frame, true);
+  NamedValues entries;
+  for (const auto& [key, entry] : value.entries)
+    entries.emplace_back(key, with_experts_words(entry, frame));
+  return Value::map(std::move(entries));
+}
+
 Value Evaluation::chain_value(const Op& op, const std::string& parameter, const YamlValue& value,
                               Frame& frame) {
   if (parameter == "name" || parameter == "share") return as_text(value);
@@ -130,6 +141,8 @@ Arguments Evaluation::chain_arguments(const ChainItem& item, const Callable& tar
                         ? evaluate_initializer(*argument.value.expression, frame)
                     : same_named && same_named->attr_index(name) >= 0
                         ? chain_value(*same_named, name, argument.value, frame)
+                    : target.name == "experts" && (name == "gate" || name == "activation")
+                        ? with_experts_words(argument.value, frame)
                         : evaluate_yaml(argument.value, frame, true);
       if (name.empty()) {
         out.positional.push_back(std::move(value));

@@ -39,6 +39,8 @@ class Evaluation : public TraceContext {
   std::optional<Callable> find_callable(const std::string& name, const Frame& frame) const;
   Callable resolve_callee(const std::string& name, const SourcePosition& where,
                           const Frame& frame) const;
+  /// The operation that `plugin.operation` names, unless the first word is a value.
+  std::optional<Callable> plugin_operation(const Expr& callee, const Frame& frame) const;
   /// `initializer_at`: the position of an argument that may be an initializer's word.
   Arguments evaluate_arguments(const Expr& call, Frame& frame, size_t initializer_at = SIZE_MAX);
   Value evaluate_initializer(const Expr& expr, Frame& frame);
@@ -58,6 +60,10 @@ class Evaluation : public TraceContext {
   /// `sparse_embedding(x, dim, weight_init)`: rows of a table by unbounded keys.
   Value call_sparse_embedding(Arguments arguments, const Site& site, Frame& frame);
 
+  // --- experts.cc ---
+  /// `experts(x, count, chosen, inner, …)`: a mixture of experts.
+  Value call_experts(Arguments arguments, const Site& site, Frame& frame);
+
   // --- indexing.cc ---
   Value index(const Value& base, const Expr& expr, Frame& frame);
   void assign_index(const Expr& target, const Value& value, Frame& frame);
@@ -70,6 +76,7 @@ class Evaluation : public TraceContext {
   Value run_chain(const Code& code, Value first, Frame& frame);
   /// Evaluates a YAML value as an expression (text where it is quoted and may be text).
   Value evaluate_yaml(const YamlValue& value, Frame& frame, bool quoted_is_text);
+  Value with_experts_words(const YamlValue& value, Frame& frame);
 
   Statements& statements() { return statements_; }
   Operations& operations() { return operations_; }

@@ -52,7 +52,7 @@ Outcome Statements::run_statement(const Stmt& statement, Frame& frame) {
       return run_for(statement, frame);
     case StmtKind::kWhile:
       return run_while(statement, frame);
-    case StmtKind::kRange: {
+    case StmtKind::kScope: {
       const RangeScope range(statement.text);
       return run(statement.branches[0].body, frame);
     }

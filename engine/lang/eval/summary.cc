@@ -1,5 +1,7 @@
 #include "lang/eval/summary.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -144,9 +146,7 @@ std::string short_count(double value) {
   static constexpr const char* kUnits[] = {"", " K", " M", " G", " T", " P"};
   size_t unit = 0;
   while (value >= 1000 && unit + 1 < std::size(kUnits)) value /= 1000, ++unit;
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, unit == 0 ? "%.0f%s" : "%.2f%s", value, kUnits[unit]);
-  return buffer;
+  return fmt::format("{:.{}f}{}", value, unit == 0 ? 0 : 2, kUnits[unit]);
 }
 
 /// Collects records into lines. A block's record comes after those of its body.

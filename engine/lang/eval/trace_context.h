@@ -9,6 +9,7 @@
 #include "base/source_location.h"
 #include "ir/tracer.h"
 #include "lang/eval/evaluator.h"
+#include "lang/eval/place_marks.h"
 
 namespace paddle::lang {
 
@@ -98,6 +99,7 @@ auto TraceContext::with_location(const SourcePosition& where, F&& f) -> decltype
 
 template <class F>
 auto TraceContext::with_location_scope(const SourcePosition& where, F&& f) -> decltype(f()) {
+  if (KeepMarksScope::active()) return with_location(where, f);
   const ir::LocationScope scope(text(Origin{where.location().text(), RangeScope::within(layer_)}));
   return with_location(where, f);
 }

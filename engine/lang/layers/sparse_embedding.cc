@@ -56,8 +56,8 @@ Value Evaluation::call_sparse_embedding(Arguments arguments, const Site& site, F
   return with_location_scope(site.where, [&]() -> Value {
     const std::vector<std::optional<Value>> bound = bind(arguments);
     const Tensor keys = operations_.to_tensor(*bound[0], site.where, kCallee);
-    if (keys.dtype() != DType::kI64 && keys.dtype() != DType::kI32)
-      fail(ErrorCode::kConfig, kCallee, ": x must be int32 or int64, found ", keys.type());
+    if (keys.dtype() != DType::kI64 && keys.dtype() != DType::kI32 && keys.dtype() != DType::kU64)
+      fail(ErrorCode::kConfig, kCallee, ": x must be int32, int64 or uint64, found ", keys.type());
     const int64_t width = width_of(*bound[1]);
     const Initializer first = rows_of(bound[2]);
     Shape shape = keys.shape();

@@ -84,8 +84,9 @@ class Parser : public ExpressionParser {
         reject(str("'", token.text, "' without its 'if' at this indentation"));
       }
     }
-    if (token.kind == TokenKind::kName && token.text == "with" && next().text == "range")
-      return out.push_back(range_statement());
+    if (token.kind == TokenKind::kName && token.text == "with" &&
+        (next().text == "scope" || next().text == "range"))
+      return out.push_back(scope_statement());
     out.push_back(simple_statement());
     end_of_line();
   }
@@ -276,26 +277,26 @@ class Parser : public ExpressionParser {
     return out;
   }
 
-  /// `with range("name"):` marks the operations of its body for profiles.
-  Stmt range_statement() {
+  /// `with scope("name"):` marks the operations of its body for profiles. `range` is an older word.
+  Stmt scope_statement() {
     Level level(*this);
-    Stmt out = start(StmtKind::kRange);
+    Stmt out = start(StmtKind::kScope);
     advance();
     advance();
-    expect("(", "after 'range'");
+    expect("(", "after 'scope'");
     out.text = current().text;
     const bool name =
         current().kind == TokenKind::kString && !out.text.empty() && out.text.size() <= 100 &&
         std::all_of(out.text.begin(), out.text.end(),
                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
     if (!name)
-      reject(str("expected the name of the range as text of letters, digits and '_', found ",
+      reject(str("expected the name of the scope as text of letters, digits and '_', found ",
                  current().describe()));
     advance();
-    expect(")", "after the name of the range");
+    expect(")", "after the name of the scope");
     Branch branch;
     branch.where = out.where;
-    branch.body = suite("the range");
+    branch.body = suite("the scope");
     out.branches.push_back(std::move(branch));
     return out;
   }

@@ -6,7 +6,7 @@
 namespace paddle::lang {
 namespace {
 
-constexpr std::array<std::string_view, 24> kBuiltins = {"range",
+constexpr std::array<std::string_view, 25> kBuiltins = {"range",
                                                         "enumerate",
                                                         "zip",
                                                         "len",
@@ -29,7 +29,8 @@ constexpr std::array<std::string_view, 24> kBuiltins = {"range",
                                                         "update",
                                                         "get",
                                                         "calculate_gain",
-                                                        "sparse_embedding"};
+                                                        "sparse_embedding",
+                                                        "experts"};
 
 }  // namespace
 

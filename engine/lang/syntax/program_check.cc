@@ -118,12 +118,25 @@ class NameCheck {
     const Expr& target = *expr.children[0];
     if (target.kind == ExprKind::kName) {
       callee(target.text, target.where);
+    } else if (is_dotted(target)) {
+      const std::string& plugin = target.children[0]->text;
+      const std::string name = plugin + "." + target.text;
+      if (!known_.is_operation(name))
+        add(target.children[0]->where,
+            str("unknown operation '", name, "' (is the plug-in ", plugin, " loaded?)",
+                did_you_mean(name, known_.operations)));
     } else {
       expression(target, false);
     }
     for (const Argument& argument : expr.arguments) {
       if (!takes_initializer(argument.name)) expression(*argument.value, true);
     }
+  }
+
+  /// `plugin.operation`, whose first word is not a value.
+  bool is_dotted(const Expr& expr) const {
+    return expr.kind == ExprKind::kAttribute && expr.children[0]->kind == ExprKind::kName &&
+           !is_value(expr.children[0]->text) && !is_callable(expr.children[0]->text);
   }
 
   void name(const Expr& expr, bool argument) {

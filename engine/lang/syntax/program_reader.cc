@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lang/syntax/lexer.h"
+#include "lang/syntax/model_schema.h"
 #include "lang/syntax/parser.h"
 #include "lang/syntax/program.h"
 #include "lang/syntax/program_names.h"
@@ -14,9 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kTopKeys = {"name",    "params", "variants",  "inputs",
-                                           "blocks",  "model",  "functions", "outputs",
-                                           "include", "sources"};  // read by engine/llm
+const std::vector<std::string>& top_keys() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    const config::Schema schema = model_schema();
+    for (const config::Schema::Key& key : schema.keys()) out.push_back(key.name);
+    return out;
+  }();
+  return names;
+}
 
 class ProgramReader {
  public:
@@ -35,7 +42,7 @@ class ProgramReader {
     }
     open_.push_back(fs::absolute(file).lexically_normal().string());
     done_.insert(open_.back());
-    check_keys(root, kTopKeys);
+    check_keys(root, top_keys());
     include_files(root);
     params_ = make_map(root.source);
     for (const Library& library : libraries_) add_library_params(library);
@@ -134,7 +141,7 @@ class ProgramReader {
             str("expected a map with 'blocks' or 'params', found ", library.root.describe()),
             library.root.location());
       }
-      check_keys(library.root, kTopKeys);
+      check_keys(library.root, top_keys());
       open_.push_back(path);
       include_files(library.root);
       open_.pop_back();

@@ -65,7 +65,7 @@ enum class StmtKind : uint8_t {
   kIf,          ///< branches
   kFor,         ///< targets[0], value, branches[0].body
   kWhile,       ///< value (the condition), branches[0].body
-  kRange,       ///< `with range("text"):`, branches[0].body
+  kScope,       ///< `with scope("text"):`, branches[0].body
   kBreak,
   kContinue,
   kReturn,  ///< value, or null

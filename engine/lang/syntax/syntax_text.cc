@@ -115,8 +115,8 @@ std::string text(const std::vector<Stmt>& statements, int indent) {
       case StmtKind::kWhile:
         out += pad + "while " + value + ":\n" + text(s.branches[0].body, indent + 2);
         break;
-      case StmtKind::kRange:
-        out += pad + "with range(\"" + s.text + "\"):\n" + text(s.branches[0].body, indent + 2);
+      case StmtKind::kScope:
+        out += pad + "with scope(\"" + s.text + "\"):\n" + text(s.branches[0].body, indent + 2);
         break;
       case StmtKind::kBreak:
         out += pad + "break\n";

@@ -18,6 +18,9 @@ class Adagrad : public UpdateRule {
     return ops::adagrad_update(o.parameter, o.gradient, o.states[0], o.master, o.lr, o.skip,
                                o.scale, epsilon_, o.weight_decay, o.bound);
   }
+  std::optional<RowRule> row_rule() const override {
+    return RowRule{.kind = RowRule::Kind::kAdagrad, .epsilon = epsilon_};
+  }
 
  private:
   double epsilon_, initial_;

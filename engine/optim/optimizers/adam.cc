@@ -18,6 +18,13 @@ class Adam : public UpdateRule {
                             o.step, o.skip, o.scale, keys_.beta1, keys_.beta2, keys_.epsilon,
                             o.weight_decay, decoupled_, o.bound);
   }
+  std::optional<RowRule> row_rule() const override {
+    return RowRule{.kind = RowRule::Kind::kAdam,
+                   .a = keys_.beta1,
+                   .b = keys_.beta2,
+                   .epsilon = keys_.epsilon,
+                   .flag = decoupled_};
+  }
 
  private:
   AdamKeys keys_;

@@ -18,6 +18,9 @@ class Momentum : public UpdateRule {
     return ops::momentum_update(o.parameter, o.gradient, o.states[0], o.master, o.lr, o.skip,
                                 o.scale, momentum_, nesterov_, o.weight_decay, o.bound);
   }
+  std::optional<RowRule> row_rule() const override {
+    return RowRule{.kind = RowRule::Kind::kMomentum, .a = momentum_, .flag = nesterov_};
+  }
 
  private:
   double momentum_;

@@ -15,6 +15,7 @@ class Sgd : public UpdateRule {
     return ops::sgd_update(o.parameter, o.gradient, o.master, o.lr, o.skip, o.scale, o.weight_decay,
                            o.bound);
   }
+  std::optional<RowRule> row_rule() const override { return RowRule{.kind = RowRule::Kind::kSgd}; }
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ using config::Spec;
 // Loshchilov and Hutter, "SGDR", 2017.
 ScheduleKind cosine_restarts_schedule() {
   Schema keys;
-  keys.add("period", Spec::integer().at_least(1).required().doc("updates of the first period"))
+  keys.add("period", Spec::updates().at_least(1).required().doc("length of the first period"))
       .add("period_factor",
            Spec::integer().at_least(1).fallback("1").doc("factor from period to period"))
       .add("end_factor", Spec::real().at_least(0).fallback("0").doc("lowest rate over base rate"));
@@ -37,9 +37,9 @@ ScheduleKind cosine_restarts_schedule() {
 // Smith, "Cyclical Learning Rates for Training Neural Networks", 2017.
 ScheduleKind cyclic_schedule() {
   Schema keys;
-  keys.add("up", Spec::integer().at_least(1).required().doc("updates in which the rate grows"))
-      .add("down", Spec::integer().at_least(0).fallback("0").doc(
-                       "updates in which it falls; 0 is as many as up"))
+  keys.add("up", Spec::updates().at_least(1).required().doc("length of the rise"))
+      .add("down",
+           Spec::updates().at_least(0).fallback("0").doc("length of the fall; 0: that of the rise"))
       .add("peak_factor", Spec::real().at_least(0).required().doc("highest rate over base rate"))
       .add("triangular2",
            Spec::boolean().fallback("false").doc("each cycle is half as high as the one before"))

@@ -50,8 +50,8 @@ ScheduleKind inverse_time_schedule() {
 
 ScheduleKind inverse_sqrt_schedule() {
   Schema keys;
-  keys.add("timescale", Spec::integer().at_least(0).fallback("0").doc(
-                            "updates in which the rate falls to 0.7 of it; 0: warmup, or 10000"));
+  keys.add("timescale", Spec::updates().at_least(0).fallback("0").doc(
+                            "length in which the rate falls to 0.7 of it; 0: warmup, or 10000"));
   return {.name = "inverse_sqrt", .keys = keys, .make = [](const Section& s) {
             constexpr int64_t kDefaultTimescale = 10000;
             const int64_t timescale = s.integer("timescale"), warmup = s.integer("warmup");
@@ -68,8 +68,7 @@ ScheduleKind inverse_sqrt_schedule() {
 ScheduleKind noam_schedule() {
   Schema keys;
   keys.add("width", Spec::integer().at_least(1).required().doc("size of the model"))
-      .add("warmup_steps",
-           Spec::integer().at_least(1).required().doc("updates in which the rate grows"))
+      .add("warmup_steps", Spec::updates().at_least(1).required().doc("length of the rise"))
       .renamed("rising", "warmup_steps");
   return {.name = "noam", .keys = keys, .make = [](const Section& s) {
             const auto width = static_cast<double>(s.integer("width")),

@@ -16,9 +16,9 @@ namespace {
 Spec gamma_key() { return Spec::real().at_least(0).fallback("0.1").doc("factor of each change"); }
 
 Spec milestones_key() {
-  return Spec::list(Spec::integer().at_least(0))
+  return Spec::list(Spec::updates().at_least(0))
       .required()
-      .doc("updates at which the rate changes");
+      .doc("when the rate changes: updates or 'N epochs'");
 }
 
 int64_t count_passed(const std::vector<int64_t>& milestones, int64_t step) {
@@ -29,7 +29,8 @@ int64_t count_passed(const std::vector<int64_t>& milestones, int64_t step) {
 
 ScheduleKind step_schedule() {
   Schema keys;
-  keys.add("step_size", Spec::integer().at_least(1).required().doc("updates between changes"))
+  keys.add("step_size",
+           Spec::updates().at_least(1).required().doc("updates or epochs between changes"))
       .add("gamma", gamma_key());
   return {.name = "step", .keys = keys, .make = [](const Section& s) {
             return Schedule{.factor = [size = s.integer("step_size"), gamma = s.real("gamma")](

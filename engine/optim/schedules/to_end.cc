@@ -58,8 +58,8 @@ ScheduleKind one_cycle_schedule() {
 
 ScheduleKind wsd_schedule() {
   Schema keys;
-  keys.add("decay", Spec::integer().at_least(0).fallback("0").doc(
-                        "updates of the decay at the end; 0: a tenth of the length"))
+  keys.add("decay", Spec::updates().at_least(0).fallback("0").doc(
+                        "length of the decay at the end; 0: a tenth of the whole"))
       .add("shape", Spec::word({"linear", "cosine", "sqrt"})
                         .fallback("linear")
                         .doc("of the decay; sqrt: 1 - sqrt(x)"));

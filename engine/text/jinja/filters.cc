@@ -1,4 +1,6 @@
 // The filters.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -390,15 +392,12 @@ Value urlencode(I i, V v, A) {
   i.charge_texts(1, 0);
   BudgetedText out(i.budget());
   for (const char c : v.text(i.budget())) {
-    char buffer[4];
     const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
                        std::string_view("_.-~/").find(c) != std::string_view::npos;
     if (plain)
       out += c;
     else
-      out += std::string_view(buffer,
-                              static_cast<size_t>(std::snprintf(buffer, sizeof buffer, "%%%02X",
-                                                                static_cast<unsigned char>(c))));
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out.take();
 }

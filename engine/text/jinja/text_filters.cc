@@ -1,4 +1,6 @@
 // Filters for lines, lists of columns and HTML, which chat templates rarely use.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -200,10 +202,8 @@ Value filesizeformat(Interpreter&, const Value& v, const Arguments& a) {
     unit *= base;
     ++k;
   }
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.1f ", bytes / unit);
   const char prefix = binary && k == 0 ? 'K' : kPrefixes[k];
-  return Value(text.data() + std::string(1, prefix) + (binary ? "iB" : "B"));
+  return Value(fmt::format("{:.1f} {}{}", bytes / unit, prefix, binary ? "iB" : "B"));
 }
 
 /// Texts of HTML's common entities, and of those by number.

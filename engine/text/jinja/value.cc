@@ -1,5 +1,7 @@
 #include "text/jinja/value.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -83,11 +85,6 @@ void append_repr(BudgetedText& out, std::string_view text) {
   const char quote = single ? '\'' : '"';
   out += quote;
   unicode::for_each(text, [&](uint32_t code, std::string_view c) {
-    char buffer[16];
-    const auto escape = [&](const char* format) {
-      out += std::string_view(
-          buffer, static_cast<size_t>(std::snprintf(buffer, sizeof buffer, format, code)));
-    };
     if (code == '\n')
       out += "\\n";
     else if (code == '\r')
@@ -97,9 +94,9 @@ void append_repr(BudgetedText& out, std::string_view text) {
     else if (code == '\\' || code == static_cast<uint32_t>(quote))
       (out += '\\') += c;
     else if (code < 32 || code == 127 || (code < 256 && unicode::is_other(code)) || code == 0xa0)
-      escape("\\x%02x");
+      out += fmt::format("\\x{:02x}", code);
     else if (unicode::is_other(code) || (unicode::is_white_space(code) && code != ' '))
-      escape(code < 0x10000 ? "\\u%04x" : "\\U%08x");
+      out += code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
     else
       out += c;
   });
@@ -231,8 +228,7 @@ int number_order(const Value& a, const Value& b) {
   } else if (std::abs(y) < 0x1p63 || std::isinf(y)) {
     return std::isinf(y) ? (y < 0 ? 1 : -1) : negative ? -1 : 1;
   } else {
-    char buffer[320];  // floats of this size are integers
-    other.assign(buffer, static_cast<size_t>(std::snprintf(buffer, sizeof buffer, "%.0f", y)));
+    other = fmt::format("{:.0f}", y);  // floats of this size are integers
   }
   if ((other[0] == '-') != negative) return negative ? -1 : 1;
   const int size = order(a.digits().size(), other.size());
@@ -350,11 +346,7 @@ namespace {
 
 void append_json_string(BudgetedText& out, std::string_view text, bool ascii) {
   out += '"';
-  char buffer[16];
-  const auto escape = [&](uint32_t unit) {
-    out += std::string_view(
-        buffer, static_cast<size_t>(std::snprintf(buffer, sizeof buffer, "\\u%04x", unit)));
-  };
+  const auto escape = [&](uint32_t unit) { out += fmt::format("\\u{:04x}", unit); };
   unicode::for_each(text, [&](uint32_t code, std::string_view c) {
     constexpr std::string_view kNamed = "\"\\\n\r\t\f\b", kLetters = "\"\\nrtfb";
     if (const size_t at = code < 128 ? kNamed.find(static_cast<char>(code)) : kNamed.npos;

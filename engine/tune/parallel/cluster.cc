@@ -45,30 +45,6 @@ constexpr Known kDevices[] = {
     {"TPU v5p", 459, 0, 95, 2765, 200, 12, 0.99},
 };
 
-Schema cluster_schema() {
-  Schema peak;
-  peak.add("bfloat16", Spec::text().doc("of bfloat16 and float16 products, such as 989 TFLOP/s"));
-  peak.add("float8", Spec::text().doc("of 8-bit floating products"));
-  Schema device;
-  device.add("name", Spec::text().fallback("device").doc("known: A100, H100, H200, B200, …"));
-  device.add("peak", Spec::map(peak).fallback("{}").doc("of products"));
-  device.add("memory", Spec::text().doc("such as 80 GiB"));
-  device.add("bandwidth", Spec::text().doc("of its memory, such as 3350 GB/s"));
-  Schema link;
-  link.add("within", Spec::word({"host"}).doc("a link between devices of a host"));
-  link.add("across", Spec::word({"hosts"}).doc("a link between hosts"));
-  link.add("bandwidth", Spec::text().required().doc("of a device, in one direction"));
-  link.add("latency", Spec::text().doc("such as 3 us"));
-  Schema s;
-  s.add("hosts", Spec::integer().at_least(1).at_most(1e6).required().doc("machines"));
-  s.add("devices", Spec::integer().at_least(1).at_most(4096).required().doc("of a host"));
-  s.add("device", Spec::map(device).required().doc("one of them"));
-  s.add("links", Spec::list(Spec::map(link)).fallback("[]").doc("between devices"));
-  s.add("efficiency",
-        Spec::real().above(0).at_most(2).doc("of large products, in place of the fitted one"));
-  return s;
-}
-
 double quantity_at(const Section& s, const char* key, const char* unit) {
   try {
     const double value = parse_quantity(s.text(key), unit);
@@ -101,6 +77,30 @@ void read_links(const Section& s, Cluster& cluster) {
 }
 
 }  // namespace
+
+Schema cluster_schema() {
+  Schema peak;
+  peak.add("bfloat16", Spec::text().doc("of bfloat16 and float16 products, such as 989 TFLOP/s"));
+  peak.add("float8", Spec::text().doc("of 8-bit floating products"));
+  Schema device;
+  device.add("name", Spec::text().fallback("device").doc("known: A100, H100, H200, B200, …"));
+  device.add("peak", Spec::map(peak).fallback("{}").doc("of products"));
+  device.add("memory", Spec::text().doc("such as 80 GiB"));
+  device.add("bandwidth", Spec::text().doc("of its memory, such as 3350 GB/s"));
+  Schema link;
+  link.add("within", Spec::word({"host"}).doc("a link between devices of a host"));
+  link.add("across", Spec::word({"hosts"}).doc("a link between hosts"));
+  link.add("bandwidth", Spec::text().required().doc("of a device, in one direction"));
+  link.add("latency", Spec::text().doc("such as 3 us"));
+  Schema s;
+  s.add("hosts", Spec::integer().at_least(1).at_most(1e6).required().doc("machines"));
+  s.add("devices", Spec::integer().at_least(1).at_most(4096).required().doc("of a host"));
+  s.add("device", Spec::map(device).required().doc("one of them"));
+  s.add("links", Spec::list(Spec::map(link)).fallback("[]").doc("between devices"));
+  s.add("efficiency",
+        Spec::real().above(0).at_most(2).doc("of large products, in place of the fitted one"));
+  return s;
+}
 
 double parse_quantity(const std::string& text, const std::string& unit) {
   char* end = nullptr;

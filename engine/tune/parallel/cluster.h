@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "config/schema.h"
+
 namespace paddle::tune {
 
 inline constexpr double kGib = 1073741824.0;
@@ -36,6 +38,8 @@ const Cluster* known_device(const std::string& name);
 
 /// kConfig with the place for unknown units, missing rates and contradictions.
 Cluster read_cluster(const std::string& path);
+/// The keys of its file.
+config::Schema cluster_schema();
 
 /// "989 TFLOP/s" with the unit "FLOP/s": 9.89e14. Decimal (k, M, G, T, P) and binary (Ki to Ti)
 /// prefixes; seconds also as ms, us, ns. kConfig for other texts.

@@ -1,5 +1,7 @@
 #include "tune/parallel/planner.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -8,7 +10,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "base/printf.h"
 #include "base/text.h"
 
 namespace paddle::tune {
@@ -212,9 +213,10 @@ class Planner {
 std::string reason_of(const Plan& plan, const Cluster& cluster) {
   const Prediction& p = plan.prediction;
   const Strategy& s = plan.strategy;
-  std::string out = format("compute %.0f%%", 100 * p.compute / p.seconds);
+  std::string out = fmt::format("compute {:.0f}%", 100 * p.compute / p.seconds);
   const auto add = [&](double seconds, const char* what) {
-    if (seconds >= 0.005 * p.seconds) out += format(", %s %.0f%%", what, 100 * seconds / p.seconds);
+    if (seconds >= 0.005 * p.seconds)
+      out += fmt::format(", {} {:.0f}%", what, 100 * seconds / p.seconds);
   };
   add(p.tensor, "all-reduces of tensor parallelism");
   add(p.pipeline, "pipeline bubble and transfers");
@@ -222,9 +224,9 @@ std::string reason_of(const Plan& plan, const Cluster& cluster) {
   add(p.experts, "exchange of tokens");
   add(p.context, "exchange of keys and values");
   add(p.optimizer, "optimizer");
-  out += format("; memory %.1f of %.0f GiB: parameters and states %.1f, activations %.1f",
-                p.memory / kGib, cluster.memory / kGib, p.state_memory / kGib,
-                p.activation_memory / kGib);
+  out += fmt::format(
+      "; memory {:.1f} of {:.0f} GiB: parameters and states {:.1f}, activations {:.1f}",
+      p.memory / kGib, cluster.memory / kGib, p.state_memory / kGib, p.activation_memory / kGib);
   return out;
 }
 
@@ -251,16 +253,18 @@ std::string plans_text(const Transformer& model, const Cluster& cluster,
                        const PlanningResult& result) {
   const double parameters = model.parameters();
   std::string out =
-      model.name + (parameters >= 1e9 ? format(": %.1f billion parameters, ", parameters * 1e-9)
-                                      : format(": %.0f million parameters, ", parameters * 1e-6));
+      model.name + (parameters >= 1e9
+                        ? fmt::format(": {:.1f} billion parameters, ", parameters * 1e-9)
+                        : fmt::format(": {:.0f} million parameters, ", parameters * 1e-6));
   out += str(model.batch, " sequences of ", model.sequence, " tokens on ", cluster.all(), " x ",
              cluster.device, "\n");
   out += str("the best of ", result.considered, " strategies, one for each mesh\n");
   for (const Plan& plan : result.plans) {
     const double seconds = plan.prediction.seconds;
-    out += seconds >= 0.1 ? format("%9.3f s ", seconds) : format("%9.3f ms", 1e3 * seconds);
-    out +=
-        format("  %6.1f GiB  %s", plan.prediction.memory / kGib, plan.fits ? "" : "DOES NOT FIT  ");
+    out += seconds >= 0.1 ? fmt::format("{:9.3f} s ", seconds)
+                          : fmt::format("{:9.3f} ms", 1e3 * seconds);
+    out += fmt::format("  {:6.1f} GiB  {}", plan.prediction.memory / kGib,
+                       plan.fits ? "" : "DOES NOT FIT  ");
     out += text(plan.strategy) + "\n             " + plan.reason + "\n";
   }
   if (!result.plans.front().fits)
@@ -269,8 +273,8 @@ std::string plans_text(const Transformer& model, const Cluster& cluster,
   return out;
 }
 
-/// The strategy as the section `parallel` of a config; `context` and `expert`, which training does
-/// not have, only where the plan uses them.
+/// The strategy as the section `parallel` of a config; `context`, which training does not have, and
+/// `expert`, which it has for the layer `experts` only, where the plan uses them.
 nlohmann::ordered_json parallel_section(const Strategy& s, const Prediction& p) {
   nlohmann::ordered_json out = {{"data", s.data},
                                 {"tensor", s.tensor},

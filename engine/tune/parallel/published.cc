@@ -1,5 +1,7 @@
 #include "tune/parallel/published.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -8,7 +10,6 @@
 #include <optional>
 
 #include "base/files.h"
-#include "base/printf.h"
 #include "formats/csv.h"
 #include "tune/parallel/cost_model.h"
 
@@ -257,17 +258,14 @@ std::string published_text(const PublishedRuns& runs) {
       "(rows) |\n"
       "| --- | --- | --- | --- | --- |\n";
   for (const auto& [set, errors] : sets) {
-    char line[256];
-    std::snprintf(line, sizeof line, "| %s | %zu | %.1f%% | %.1f%% | ",
-                  set[0] == '\x7f' ? "all" : set.c_str(), errors.first.size(),
-                  100 * quantile(errors.first, 0.5), 100 * quantile(errors.first, 0.9));
-    out += line;
+    out += fmt::format("| {} | {} | {:.1f}% | {:.1f}% | ", set[0] == '\x7f' ? "all" : set.c_str(),
+                       errors.first.size(), 100 * quantile(errors.first, 0.5),
+                       100 * quantile(errors.first, 0.9));
     if (errors.second.empty()) {
       out += "– |\n";
     } else {
-      std::snprintf(line, sizeof line, "%.0f%% (%zu) |\n", 100 * quantile(errors.second, 0.5),
-                    errors.second.size());
-      out += line;
+      out +=
+          fmt::format("{:.0f}% ({}) |\n", 100 * quantile(errors.second, 0.5), errors.second.size());
     }
   }
   if (!runs.without_shape.empty())
@@ -275,10 +273,10 @@ std::string published_text(const PublishedRuns& runs) {
                " further rows state no shape of the model or are of an unknown device.\n");
   const PublishedChoices choices = choices_of(runs);
   if (choices.groups > 0)
-    out += format(
-        "\nOf %d groups of runs that differ only in their strategies, the predicted best is the "
-        "measured best in %d and within 2%% of it in %d (%.0f%%); the worst choice takes %.0f%% "
-        "longer than the best (%s).\n",
+    out += fmt::format(
+        "\nOf {} groups of runs that differ only in their strategies, the predicted best is the "
+        "measured best in {} and within 2% of it in {} ({:.0f}%); the worst choice takes {:.0f}% "
+        "longer than the best ({}).\n",
         choices.groups, choices.best, choices.within, 100.0 * choices.within / choices.groups,
         100 * choices.worst, choices.worst_run.c_str());
   return out;
