@@ -1,5 +1,7 @@
 #include "profile/diff.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -38,12 +40,11 @@ std::vector<Change> changes(const std::map<std::string, double>& before,
 }
 
 std::string row(const Change& c) {
-  char text[96];
-  std::snprintf(text, sizeof text, "%10.3f %10.3f %+10.3f %8s  ", c.before, c.after,
-                c.after - c.before,
-                c.before <= 0  ? "new"
-                : c.after <= 0 ? "gone"
-                               : str(std::round(100 * c.after / c.before) / 100, "x").c_str());
+  const std::string text =
+      fmt::format("{:10.3f} {:10.3f} {:+10.3f} {:>8}  ", c.before, c.after, c.after - c.before,
+                  c.before <= 0  ? "new"
+                  : c.after <= 0 ? "gone"
+                                 : str(std::round(100 * c.after / c.before) / 100, "x").c_str());
   return text + c.name + "\n";
 }
 
@@ -101,10 +102,9 @@ std::string compare(const FolderSummary& before, const FolderSummary& after) {
   const double noise = std::max(before.spread, after.spread);
   const double change = std::abs(after.step_ms - before.step_ms) / before.step_ms;
   if (change <= noise) {
-    char text[128];
-    std::snprintf(text, sizeof text,
-                  "the step changed by %.1f%%, which is within the spread of steps (%.1f%%)\n",
-                  100 * change, 100 * noise);
+    const std::string text =
+        fmt::format("the step changed by {:.1f}%, which is within the spread of steps ({:.1f}%)\n",
+                    100 * change, 100 * noise);
     out += text;
   }
   const auto section = [&](const char* title, const std::map<std::string, double>& a,

@@ -1,5 +1,7 @@
 // The files of a profile for other programs: JSON and CSV.
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -21,11 +23,7 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
+std::string number(double value) { return fmt::format("{:.6g}", value); }
 
 Json row(const OperationCost& c, const Analysis& a) {
   const double steps = std::max(1.0, a.steps());

@@ -1,11 +1,12 @@
 // The page of a profile: summary, suggestions, charts and tables, without scripts or other files.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
 
 #include "base/markup.h"
-#include "base/printf.h"
 #include "base/text.h"
 #include "profile/report.h"
 #include "profile/svg.h"
@@ -67,12 +68,12 @@ std::string key(const char* phase) {
 
 std::vector<std::string> cost_cells(const Cost& c, const Analysis& a) {
   const double steps = std::max(1.0, a.steps());
-  return {format("%.3f", 1e3 * c.seconds / steps),
-          format("%.1f%%", 100 * c.seconds / a.operation_seconds()),
-          format("%g", static_cast<double>(c.calls) / steps),
-          format("%.1f", c.flops / c.seconds / 1e9),
-          format("%.1f", c.bytes / c.seconds / 1e9),
-          format("%.0f%%", 100 * share_of_peak(c, a.measured.peaks))};
+  return {fmt::format("{:.3f}", 1e3 * c.seconds / steps),
+          fmt::format("{:.1f}%", 100 * c.seconds / a.operation_seconds()),
+          fmt::format("{:g}", static_cast<double>(c.calls) / steps),
+          fmt::format("{:.1f}", c.flops / c.seconds / 1e9),
+          fmt::format("{:.1f}", c.bytes / c.seconds / 1e9),
+          fmt::format("{:.0f}%", 100 * share_of_peak(c, a.measured.peaks))};
 }
 
 const std::vector<std::string> kCostTitles = {"#ms",      "#share", "#calls",
@@ -105,16 +106,19 @@ std::string summary_table(const Analysis& a) {
   const Measurement& m = a.measured;
   const double total = a.wall + a.waiting;
   Table table({"", ""});
-  table.row({"step", format("%.3f ms (median of %zu steps after %ld of warm-up), %.0f samples/s",
-                            1e3 * a.median_step(), m.steps.size(), static_cast<long>(m.warm_up),
-                            static_cast<double>(a.samples) / total)});
-  table.row({"operations", format("%.1f%% of the wall time of steps; reading the clock takes about "
-                                  "%.1f%% of it",
-                                  100 * a.operation_seconds() / a.wall, 100 * a.overhead)});
+  table.row(
+      {"step", fmt::format("{:.3f} ms (median of {} steps after {} of warm-up), {:.0f} samples/s",
+                           1e3 * a.median_step(), m.steps.size(), static_cast<long>(m.warm_up),
+                           static_cast<double>(a.samples) / total)});
+  table.row(
+      {"operations", fmt::format("{:.1f}% of the wall time of steps; reading the clock takes about "
+                                 "{:.1f}% of it",
+                                 100 * a.operation_seconds() / a.wall, 100 * a.overhead)});
   if (m.training)
-    table.row({"data", format("%.1f%% of the time waiting; %d loader workers, %.3f ms to make a "
-                              "batch on one thread",
-                              100 * a.waiting / total, m.loader_workers, 1e3 * a.batch_seconds)});
+    table.row(
+        {"data", fmt::format("{:.1f}% of the time waiting; {} loader workers, {:.3f} ms to make a "
+                             "batch on one thread",
+                             100 * a.waiting / total, m.loader_workers, 1e3 * a.batch_seconds)});
   if (!a.memory.timeline.empty())
     table.row(
         {"memory",
@@ -123,8 +127,8 @@ std::string summary_table(const Analysis& a) {
              human_bytes(a.memory.scratch), "), parameters, states and inputs ",
              human_bytes(a.memory.inputs + a.memory.constants),
              m.resident > 0 ? "; the process at most " + human_bytes(m.resident) : "")});
-  table.row({"machine", format("%d threads; measured peaks %.0f GFLOP/s and %.1f GB/s", m.threads,
-                               m.peaks.gflops, m.peaks.gigabytes)});
+  table.row({"machine", fmt::format("{} threads; measured peaks {:.0f} GFLOP/s and {:.1f} GB/s",
+                                    m.threads, m.peaks.gflops, m.peaks.gigabytes)});
   return table.html();
 }
 
@@ -151,11 +155,11 @@ std::string device_section(const Analysis& a) {
   const double ms = 1e3 / std::max(1.0, a.steps());
   Table table({"#ms", "#share", "#calls", "#GFLOP/s", "#copying ms", "#memory", "device"});
   for (const DeviceUse& d : a.devices)
-    table.row({format("%.3f", ms * d.seconds),
-               format("%.1f%%", 100 * d.seconds / a.operation_seconds()),
-               format("%g", static_cast<double>(d.calls) / std::max(1.0, a.steps())),
-               format("%.1f", d.seconds > 0 ? d.flops / d.seconds / 1e9 : 0),
-               format("%.3f", ms * d.copying), human_bytes(d.memory), d.device});
+    table.row({fmt::format("{:.3f}", ms * d.seconds),
+               fmt::format("{:.1f}%", 100 * d.seconds / a.operation_seconds()),
+               fmt::format("{:g}", static_cast<double>(d.calls) / std::max(1.0, a.steps())),
+               fmt::format("{:.1f}", d.seconds > 0 ? d.flops / d.seconds / 1e9 : 0),
+               fmt::format("{:.3f}", ms * d.copying), human_bytes(d.memory), d.device});
   return "<h2>Devices</h2>\n" + table.html();
 }
 
@@ -179,7 +183,7 @@ std::string html(const Analysis& a) {
   } else {
     Table table({"#predicted gain", "suggestion", "why"});
     for (const Suggestion& s : a.suggestions)
-      table.row({format("%.0f%%", 100 * s.gain), s.title, s.reason});
+      table.row({fmt::format("{:.0f}%", 100 * s.gain), s.title, s.reason});
     out += table.html();
   }
   out += "<h2>Time by layer</h2>\n<p>" + key("forward") +
@@ -213,10 +217,10 @@ std::string html(const Analysis& a) {
                  "#waiting for data", "#other", "#exchanged meanwhile"});
     const double ms = 1e3 / a.steps();
     for (const RankShare& s : m.shares)
-      table.row({std::to_string(s.rank), format("%.3f", ms * s.wall),
-                 format("%.3f", ms * s.computing), format("%.3f", ms * s.exchanging),
-                 format("%.3f", ms * s.waiting), format("%.3f", ms * s.data),
-                 format("%.3f", ms * s.other()), format("%.3f", ms * s.hidden)});
+      table.row({std::to_string(s.rank), fmt::format("{:.3f}", ms * s.wall),
+                 fmt::format("{:.3f}", ms * s.computing), fmt::format("{:.3f}", ms * s.exchanging),
+                 fmt::format("{:.3f}", ms * s.waiting), fmt::format("{:.3f}", ms * s.data),
+                 fmt::format("{:.3f}", ms * s.other()), fmt::format("{:.3f}", ms * s.hidden)});
     out += table.html();
   }
   if (!m.communication.empty()) {
@@ -226,9 +230,9 @@ std::string html(const Analysis& a) {
     Table table({"#rank", "exchange", "#calls", "#sent", "#ms"});
     for (const Communication& c : m.communication)
       table.row({std::to_string(c.rank), c.operation,
-                 format("%.1f", static_cast<double>(c.calls) / a.steps()),
+                 fmt::format("{:.1f}", static_cast<double>(c.calls) / a.steps()),
                  human_bytes(static_cast<uint64_t>(static_cast<double>(c.bytes) / a.steps())),
-                 format("%.3f", 1e3 * c.seconds / a.steps())});
+                 fmt::format("{:.3f}", 1e3 * c.seconds / a.steps())});
     out += table.html();
   }
   out += "<h2>Kernels chosen</h2>\n" +

@@ -1,5 +1,7 @@
 // Suggestions: the time that each could save, predicted from the measured peaks and times.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,17 +16,9 @@ namespace {
 /// Gains below this share of the step are within the noise of a measurement.
 constexpr double kMin = 0.02;
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f%%", 100 * share);
-  return text;
-}
+std::string percent(double share) { return fmt::format("{:.0f}%", 100 * share); }
 
-std::string milliseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g ms", 1e3 * seconds);
-  return text;
-}
+std::string milliseconds(double seconds) { return fmt::format("{:.3g} ms", 1e3 * seconds); }
 
 bool is_product(const std::string& operation) {
   for (const char* name : {"matmul", "linear", "conv", "lstm", "gru", "attention"})

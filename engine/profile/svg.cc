@@ -1,11 +1,12 @@
 #include "profile/svg.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "base/markup.h"
-#include "base/printf.h"
 #include "base/text.h"
 
 namespace paddle::profile {
@@ -14,18 +15,19 @@ namespace {
 constexpr double kWidth = 1000;
 
 std::string open_svg(double height, const char* label) {
-  return format("<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", kWidth, height,
-                label);
+  return fmt::format("<svg viewBox=\"0 0 {:g} {:g}\" role=\"img\" aria-label=\"{}\">\n", kWidth,
+                     height, label);
 }
 
 std::string label(double x, double y, const char* anchor, const std::string& text) {
-  return format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) +
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">", x, y, anchor) +
          escape_markup(text) + "</text>\n";
 }
 
 std::string line(double x1, double y1, double x2, double y2, const char* style) {
-  return format("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x1, y1,
-                x2, y2, style);
+  return fmt::format(
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1, x2,
+      y2, style);
 }
 
 /// A node of the flame graph.
@@ -78,12 +80,14 @@ struct FlameLayout {
       const double width = kWidth * inner->seconds / total;
       const std::string full = path.empty() ? name : path + " / " + name;
       if (width >= 0.4) {
-        out += format("<g><rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" class=\"%s\">",
-                      x, kRow * row, std::max(0.3, width - 0.6), kRow - 1, inner->phase.c_str());
-        out += "<title>" +
-               escape_markup(full + format(": %.3f ms, %.1f%%", 1e3 * inner->seconds / steps,
-                                           100 * inner->seconds / total)) +
-               "</title></rect>";
+        out += fmt::format(
+            "<g><rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" class=\"{}\">",
+            x, kRow * row, std::max(0.3, width - 0.6), kRow - 1, inner->phase.c_str());
+        out +=
+            "<title>" +
+            escape_markup(full + fmt::format(": {:.3f} ms, {:.1f}%", 1e3 * inner->seconds / steps,
+                                             100 * inner->seconds / total)) +
+            "</title></rect>";
         const auto room = static_cast<size_t>(width / 6.6);
         if (room >= 3)
           out += label(x + 3, kRow * row + 13.5, "start",
@@ -105,8 +109,8 @@ struct LogAxis {
 };
 
 std::string power_of_ten(int exponent) {
-  if (exponent >= -2 && exponent <= 5) return format("%g", std::pow(10.0, exponent));
-  return format("1e%d", exponent);
+  if (exponent >= -2 && exponent <= 5) return fmt::format("{:g}", std::pow(10.0, exponent));
+  return fmt::format("1e{}", exponent);
 }
 
 }  // namespace
@@ -160,17 +164,19 @@ std::string roofline(const Analysis& a) {
                start = std::max(std::pow(10, x.low), bottom / peaks.gigabytes);
   out += line(x.at(start), y.at(start * peaks.gigabytes), x.at(ridge), y.at(peaks.gflops), "roof");
   out += line(x.at(ridge), y.at(peaks.gflops), x.to, y.at(peaks.gflops), "roof");
-  out += label(x.to - 4, y.at(peaks.gflops) - 6, "end", format("%.0f GFLOP/s", peaks.gflops));
+  out +=
+      label(x.to - 4, y.at(peaks.gflops) - 6, "end", fmt::format("{:.0f} GFLOP/s", peaks.gflops));
   out += label(x.at(start) + 8, y.at(start * peaks.gigabytes) - 8, "start",
-               format("%.1f GB/s", peaks.gigabytes));
+               fmt::format("{:.1f} GB/s", peaks.gigabytes));
   const double total = a.operation_seconds(), steps = std::max(1.0, a.steps());
   for (const Point& p : points) {
     const double radius = 2.5 + 16 * std::sqrt(p.seconds / total);
-    out +=
-        format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"%s point\"><title>",
-               x.at(p.intensity), y.at(std::max(p.gflops, bottom)), radius, p.cost->phase.c_str());
-    out += escape_markup(p.cost->operation + " " + p.cost->layer + " " + p.cost->shapes +
-                         format(": %.3f ms, %.1f GFLOP/s", 1e3 * p.seconds / steps, p.gflops)) +
+    out += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" class=\"{} point\"><title>",
+        x.at(p.intensity), y.at(std::max(p.gflops, bottom)), radius, p.cost->phase.c_str());
+    out += escape_markup(
+               p.cost->operation + " " + p.cost->layer + " " + p.cost->shapes +
+               fmt::format(": {:.3f} ms, {:.1f} GFLOP/s", 1e3 * p.seconds / steps, p.gflops)) +
            "</title></circle>\n";
   }
   return out + "</svg>\n";
@@ -196,16 +202,17 @@ std::string memory_chart(const Analysis& a) {
                  i == 0   ? "start"
                  : i == 4 ? "end"
                           : "middle",
-                 format("%.3g ms", 1e3 * end * i / 4));
+                 fmt::format("{:.3g} ms", 1e3 * end * i / 4));
   }
-  std::string path = format("M%.1f %.1f", x(0), kBottom);
+  std::string path = fmt::format("M{:.1f} {:.1f}", x(0), kBottom);
   for (size_t i = 0; i < memory.timeline.size(); ++i) {
     const double until = i + 1 < memory.timeline.size() ? memory.timeline[i + 1].seconds : end;
-    path += format("L%.1f %.1f", x(memory.timeline[i].seconds),
-                   y(static_cast<double>(memory.timeline[i].bytes)));
-    path += format("L%.1f %.1f", x(until), y(static_cast<double>(memory.timeline[i].bytes)));
+    path += fmt::format("L{:.1f} {:.1f}", x(memory.timeline[i].seconds),
+                        y(static_cast<double>(memory.timeline[i].bytes)));
+    path +=
+        fmt::format("L{:.1f} {:.1f}", x(until), y(static_cast<double>(memory.timeline[i].bytes)));
   }
-  out += "<path class=\"area\" d=\"" + path + format("L%.1f %.1fZ\"/>\n", x(end), kBottom);
+  out += "<path class=\"area\" d=\"" + path + fmt::format("L{:.1f} {:.1f}Z\"/>\n", x(end), kBottom);
   out += line(x(peak.seconds), kTop - 4, x(peak.seconds), kBottom, "roof");
   const bool right = peak.seconds > end / 2;
   out += label(x(peak.seconds) + (right ? -6 : 6), kTop - 6, right ? "end" : "start",
@@ -229,9 +236,10 @@ std::string rank_chart(const Analysis& a) {
     double x = kLeft;
     const auto bar = [&](double seconds, const char* style, const char* what) {
       const double width = (kWidth - 10 - kLeft) * std::max(0.0, seconds) / longest;
-      out += format(
-          "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" class=\"%s\"><title>%s "
-          "%.3f ms, %.1f%%</title></rect>\n",
+      out += fmt::format(
+          "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
+          "class=\"{}\"><title>{} "
+          "{:.3f} ms, {:.1f}%</title></rect>\n",
           x, y, width, kRow - 3, style, what, 1e3 * seconds / steps, 100 * seconds / s.wall);
       x += width;
     };
@@ -257,7 +265,7 @@ std::string step_chart(const Analysis& a) {
     out += line(kLeft, kBottom - y(highest * i / 4), kWidth - 10, kBottom - y(highest * i / 4),
                 "grid");
     out += label(kLeft - 6, kBottom - y(highest * i / 4) + 4, "end",
-                 format("%.3g ms", 1e-6 * highest * i / 4));
+                 fmt::format("{:.3g} ms", 1e-6 * highest * i / 4));
   }
   const double slot = (kWidth - 10 - kLeft) / static_cast<double>(steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -266,9 +274,10 @@ std::string step_chart(const Analysis& a) {
     const double x = kLeft + slot * static_cast<double>(i);
     const auto bar = [&](double top, double height, const char* style, const char* what,
                          double nanoseconds) {
-      out += format(
-          "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" class=\"%s\"><title>step "
-          "%zu: %s %.3f ms</title></rect>\n",
+      out += fmt::format(
+          "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
+          "class=\"{}\"><title>step "
+          "{}: {} {:.3f} ms</title></rect>\n",
           x, top, std::max(0.5, slot * 0.85), height, style, i + 1, what, 1e-6 * nanoseconds);
     };
     bar(kBottom - y(compute), y(compute), "forward", "computing", compute);

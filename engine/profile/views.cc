@@ -1,5 +1,7 @@
 #include "profile/views.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -9,12 +11,6 @@
 
 namespace paddle::profile {
 namespace {
-
-std::string row_text(const char* format, auto... values) {
-  char text[128];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 /// A module with everything within it.
 struct ModuleTime {
@@ -57,9 +53,9 @@ std::vector<const std::pair<const std::string, ModuleTime>*> by_time(const Modul
 /// Rows of a module and its parts; `total` seconds are all of `steps` steps.
 void add_rows(const std::string& path, const ModuleTime& module, size_t indent, double total,
               double steps, std::vector<std::string>& rows) {
-  rows.push_back(row_text("%10.3f %6.1f%% %11.3f %12.3f  ", 1e3 * module.seconds / steps,
-                          100 * module.seconds / total, 1e3 * module.forward / steps,
-                          1e3 * module.backward / steps) +
+  rows.push_back(fmt::format("{:10.3f} {:6.1f}% {:11.3f} {:12.3f}  ", 1e3 * module.seconds / steps,
+                             100 * module.seconds / total, 1e3 * module.forward / steps,
+                             1e3 * module.backward / steps) +
                  std::string(2 * indent, ' ') + (path.empty() ? "all operations" : path) + "\n");
   for (const auto* part : by_time(module))
     add_rows(path.empty() ? part->first : path + "." + part->first, part->second, indent + 1, total,
@@ -86,8 +82,8 @@ std::string memory_table(const Analysis& a, size_t count) {
   std::string out = "\n      memory   share  value at the peak  layer  phase\n";
   for (size_t i = 0; i < std::min(count, a.memory.at_the_peak.size()); ++i) {
     const LiveBuffer& b = a.memory.at_the_peak[i];
-    out += row_text(
-        "%12s %6.1f%%  ", human_bytes(b.bytes).c_str(),
+    out += fmt::format(
+        "{:>12} {:6.1f}%  ", human_bytes(b.bytes).c_str(),
         100 * static_cast<double>(b.bytes) / static_cast<double>(std::max<uint64_t>(1, total)));
     out += str(b.label, "  ", b.layer.empty() ? "-" : b.layer, "  ",
                b.phase.empty() ? "-" : b.phase, "\n");
@@ -103,10 +99,10 @@ std::string memory_kind_table(const Analysis& a) {
   for (const MemoryKind& k : a.memory.kinds) total += k.at_the_peak;
   std::string out = "\n at the peak   share       at most  kind of memory\n";
   for (const MemoryKind& k : a.memory.kinds)
-    out += row_text("%12s %6.1f%%  %12s  ", human_bytes(k.at_the_peak).c_str(),
-                    100 * static_cast<double>(k.at_the_peak) /
-                        static_cast<double>(std::max<uint64_t>(1, total)),
-                    human_bytes(k.most).c_str()) +
+    out += fmt::format("{:>12} {:6.1f}%  {:>12}  ", human_bytes(k.at_the_peak).c_str(),
+                       100 * static_cast<double>(k.at_the_peak) /
+                           static_cast<double>(std::max<uint64_t>(1, total)),
+                       human_bytes(k.most).c_str()) +
            k.kind + "\n";
   return out;
 }
@@ -116,11 +112,11 @@ std::string device_table(const Analysis& a) {
   if (total <= 0) return "";
   std::string out = "\n   calls         ms   share   GFLOP/s  copying ms        memory  device\n";
   for (const DeviceUse& d : a.devices)
-    out += row_text("%8.*f %10.3f %6.1f%% %9.1f %11.3f  %12s  ",
-                    d.calls % static_cast<int64_t>(steps) == 0 ? 0 : 1,
-                    static_cast<double>(d.calls) / steps, 1e3 * d.seconds / steps,
-                    100 * d.seconds / total, d.seconds > 0 ? d.flops / d.seconds / 1e9 : 0,
-                    1e3 * d.copying / steps, human_bytes(d.memory).c_str()) +
+    out += fmt::format("{:8.{}f} {:10.3f} {:6.1f}% {:9.1f} {:11.3f}  {:>12}  ",
+                       static_cast<double>(d.calls) / steps,
+                       d.calls % static_cast<int64_t>(steps) == 0 ? 0 : 1, 1e3 * d.seconds / steps,
+                       100 * d.seconds / total, d.seconds > 0 ? d.flops / d.seconds / 1e9 : 0,
+                       1e3 * d.copying / steps, human_bytes(d.memory).c_str()) +
            d.device + "\n";
   return out;
 }
