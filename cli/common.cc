@@ -1,5 +1,7 @@
 #include "common.h"
 
+#include <fmt/core.h>
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -14,6 +16,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "base/phase.h"
@@ -21,6 +24,7 @@
 #include "common_describe.h"
 #include "common_options.h"
 #include "config/overrides.h"
+#include "plugin/plugin.h"
 
 namespace paddle::cli {
 namespace {
@@ -36,11 +40,7 @@ void set_threads(int threads) {
   set_thread_count(threads > 0 ? threads : std::max(1, available_cores() / sharing));
 }
 
-std::string seconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f s", seconds);
-  return text;
-}
+std::string seconds_text(double seconds) { return fmt::format("{:.3f} s", seconds); }
 
 /// "error: …" with the further errors of the same file, and the places in a model from which the
 /// first one was reached, on lines of their own.
@@ -114,10 +114,6 @@ bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 std::string version_text() {
-  std::string devices = "cpu";
-#ifdef PADDLE_WITH_CUDA
-  devices += ", cuda";
-#endif
   std::string used = "sse4";
   const InstructionSet allowed = allowed_instructions();
   if (allowed >= InstructionSet::kAvx2 && __builtin_cpu_supports("avx2")) used = "avx2";
@@ -129,8 +125,8 @@ std::string version_text() {
 #else
   const char* generator = "none";
 #endif
-  return str("paddle ", PADDLE_VERSION, "\ndevices: ", devices,
-             "\ninstruction sets: sse4, avx2, avx512 (this machine: ", used,
+  return str("paddle ", PADDLE_VERSION,
+             "\ndevices: cpu, cuda\ninstruction sets: sse4, avx2, avx512 (this machine: ", used,
              ")\ncode generator: ", generator);
 }
 
@@ -145,6 +141,9 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
   app.group("Options");
   app.add_option("--threads", threads, "threads (default: the cores this process may use)");
   app.add_flag("--debug", debug, "after an error: what went before, timings and memory");
+  std::vector<std::string> plugins;
+  app.add_option("--plugin", plugins, "a plug-in to load: a .so or .plugin.yaml file (repeatable)")
+      ->allow_extra_args(false);
   CLI::App& parser = app.parser();
   for (CLI::App* command : parser.get_subcommands([](CLI::App*) { return true; }))
     command->fallthrough();
@@ -170,7 +169,26 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
   }
   set_threads(threads);
   threads_given = threads > 0;
+  plugin::set_log([](int level, const std::string& text) {
+    print_error((level > 0 ? "warning: " : "note: ") + text);
+  });
+  plugin::load_all(plugins);
   return std::nullopt;
+}
+
+void add_overwrite(App& app, bool& overwrite) {
+  app.add_flag("--overwrite", overwrite, "replace what is at the output");
+}
+
+void check_output(const std::string& output, bool overwrite, const std::string& own) {
+  if (overwrite || output.empty()) return;
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(output, ignored);
+  const bool is_folder =
+      std::filesystem::is_directory(output, ignored) && !list_directory(output).empty();
+  if (!is_file && !is_folder) return;
+  if (is_folder && !own.empty() && file_exists(join_path(output, own))) return;
+  fail(ErrorCode::kUsage, output, ": is there already (--overwrite replaces it)");
 }
 
 std::vector<std::string> take_overrides(std::vector<std::string>& arguments) {

@@ -43,6 +43,12 @@ void print_error(const std::string& line);
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 
+/// Adds `--overwrite`.
+void add_overwrite(App& app, bool& overwrite);
+/// kUsage if a file or a folder with entries is at `output`, unless it may be replaced. A folder
+/// with the file `own`, which this tool wrote, may be replaced in any case.
+void check_output(const std::string& output, bool overwrite, const std::string& own = "");
+
 /// Splits arguments that look like `a.b=value` from the others.
 std::vector<std::string> take_overrides(std::vector<std::string>& arguments);
 

@@ -18,6 +18,9 @@ struct DeviceOptions {
 void add_device_options(App& app, DeviceOptions& options);
 /// The device that was asked for, with all backends registered; kUsage if there is none.
 Device open_device(const DeviceOptions& options);
+/// The same for a command whose work is done by child processes: a child opens the device and looks
+/// whether it is there, this process does not.
+Device open_device_in_children(const DeviceOptions& options);
 /// One line on standard error for the operations that ran on the host instead of the device.
 void report_host_fallbacks();
 

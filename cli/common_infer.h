@@ -64,6 +64,7 @@ class InferCommand {
   App app_{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
   std::vector<std::string> arguments_, inputs_, dims_;
   PredictOptions predict_;
+  std::vector<std::string> dumped_;  ///< patterns of --dump
   program::LoadOptions load_;
   std::string family_, system_, dump_ir_, kernels_, rules_, trace_, tuned_, precision_ = "float32";
   infer::GenerateOptions generation_;

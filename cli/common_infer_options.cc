@@ -204,6 +204,9 @@ void InferCommand::add_run_options() {
   app_.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling_,
                 "run every layer on the whole batch");
   app_.add_flag("--no-winograd", no_winograd_, "sum over the windows of every convolution");
+  app_.add_option("--dump", dumped_,
+                  "write the values inside of the model whose names match this pattern, such as "
+                  "'blocks.0.*', to the file --output (.npz); --dry-run lists all names");
   app_.add_option("--dump-ir", dump_ir_, "write the module after each pass into this folder");
   app_.add_flag("--quiet", predict_.quiet, "no line for each sample");
   app_.add_flag(

@@ -1,5 +1,7 @@
 #include "common_language.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -182,10 +184,8 @@ void print_perplexity(llm::LanguageModel& model, const tokenizers::Tokenizer& to
       llm::perplexity(model, tokens, window, [] { return pending_interrupt() == 0; });
   if (pending_interrupt() != 0) return;
   const nlohmann::ordered_json line = {{"perplexity", result.value}, {"tokens", result.tokens}};
-  std::array<char, 64> number{};
-  std::snprintf(number.data(), number.size(), "%.4f", result.value);
   print(json ? line.dump() + "\n"
-             : str("perplexity: ", number.data(), " over ", result.tokens, " tokens\n"));
+             : fmt::format("perplexity: {:.4f} over {} tokens\n", result.value, result.tokens));
 }
 
 void print_benchmark(const std::string& path, const llm::ModelOptions& model,
@@ -280,11 +280,7 @@ class VectorWriter {
   }
 
  private:
-  static std::string format_float(float x) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(x));
-    return text;
-  }
+  static std::string format_float(float x) { return fmt::format("{:.9g}", static_cast<double>(x)); }
   bool is_array() const { return output_.ends_with(".npz"); }
   std::string output_;
   std::optional<AtomicFile> file_;

@@ -1,5 +1,7 @@
 #include "common_options.h"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -38,8 +40,7 @@ CLI::Validator duration_text(double low, double high) {
     if (!seconds) return str("expected ", kDurationForms, ", found '", text, "'");
     if (!(*seconds >= low && *seconds <= high))
       return str("expected ", low, " to ", high, " seconds, found '", text, "'");
-    char number[32];
-    std::snprintf(number, sizeof number, "%.17g", *seconds);
+    const std::string number = fmt::format("{:.17g}", *seconds);
     text = number;
     return std::string();
   };

@@ -1,5 +1,7 @@
 #include "common_predict.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -43,8 +45,7 @@ class Accuracy {
   }
   void report() const {
     if (labelled_ == 0) return;
-    char text[64];
-    std::snprintf(text, sizeof text, "accuracy: %.4f\n", *value());
+    const std::string text = fmt::format("accuracy: {:.4f}\n", *value());
     print(text);
   }
 

@@ -1,9 +1,10 @@
 #include "common_table.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 
 #include "base/text.h"
 
@@ -34,21 +35,14 @@ std::string Table::text() const {
 }
 
 std::string short_number(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text,
-                std::abs(value) >= 1e5 || (value != 0 && std::abs(value) < 1e-3) ? "%.2e" : "%.4f",
-                value);
-  return text;
+  const bool is_extreme = std::abs(value) >= 1e5 || (value != 0 && std::abs(value) < 1e-3);
+  return is_extreme ? fmt::format("{:.2e}", value) : fmt::format("{:.4f}", value);
 }
 
 std::string short_duration(double seconds) {
   const auto s = static_cast<int64_t>(std::max(0.0, seconds));
-  char text[64];
-  if (s >= 3600)
-    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-  else
-    std::snprintf(text, sizeof text, "%ld:%02ld", s / 60, s % 60);
-  return text;
+  if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+  return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
 }  // namespace paddle::cli

@@ -35,6 +35,8 @@ constexpr Command kCommands[] = {
     {"Data and configs", "get", "download data sets, weights and repositories of models",
      cli::get_command},
     {"Data and configs", "data", "list, describe and check datasets", cli::data_command},
+    {"Data and configs", "graph", "build, check and sample graphs of nodes and edges",
+     cli::graph_command},
     {"Data and configs", "schema", "the JSON Schema of configs, for editors", cli::schema_command},
     {"Training", "train", "train a model as a config describes it", cli::train_command},
     {"Training", "launch", "start a command on several ranks that share its work",
@@ -76,6 +78,10 @@ constexpr Command kCommands[] = {
      cli::tune_command},
     {"Operations and compiler", "op", "list, show, run, check and time operations",
      cli::op_command},
+    {"Operations and compiler", "plugin", "build, check and describe plug-ins",
+     cli::plugin_command},
+    {"Operations and compiler", "doctor",
+     "check an installation: modules, devices, cache, and what to fix", cli::doctor_command},
     {"Operations and compiler", "ir", "print, check, transform and run modules", cli::ir_command},
 };
 

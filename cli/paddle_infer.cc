@@ -6,6 +6,7 @@
 #include "base/phase.h"
 #include "commands.h"
 #include "common_benchmark.h"
+#include "common_dump.h"
 #include "common_infer.h"
 #include "common_language.h"
 #include "compiler/codegen/compiled_fusion.h"
@@ -180,6 +181,12 @@ int InferCommand::use_model() {
     fail(ErrorCode::kUsage, "--streams: ", of_nothing ? "a model without inputs" : "such values",
          " take one stream, found ", predict_.streams);
   int status = 0;
+  if (!dumped_.empty()) {
+    if (benchmark_ > 0 || has_text() || prompt_->count() > 0)
+      fail(ErrorCode::kUsage, "--dump is for predictions from --input or --data");
+    watch_for_interrupts();
+    return dump_values(*model, path(), load_, dumped_, predict_);
+  }
   if (benchmark_ > 0) {
     status = time_model(*model, of_values);
   } else {

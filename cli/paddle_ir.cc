@@ -24,6 +24,7 @@ using namespace paddle;
 
 struct Options {
   std::string file, function, passes, rules, input, output, weights;
+  bool overwrite = false;
 };
 
 /// The constants that a text refers to are in its folder.
@@ -132,11 +133,14 @@ int run(int argc, char** argv) {
                   "names, separated by commas (default: the pipeline of the compiled mode)");
   opt->add_option("--rules", o.rules, "a file of rewrite rules, tried before the standard ones");
   opt->add_option("-o,--output", o.output, "write here instead of printing");
+  cli::add_overwrite(*opt, o.overwrite);
   execute->add_option("--function", o.function, "name (default: the first)");
   execute->add_option("--input", o.input, "NPZ with arrays by input name");
   execute->add_option("--weights", o.weights, "safetensors with parameters and states by name");
   execute->add_option("-o,--output", o.output, "NPZ for the results (default: print them)");
+  cli::add_overwrite(*execute, o.overwrite);
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  cli::check_output(o.output, o.overwrite);
   if (execute->parsed()) return run_function(o);
   const ir::Module module = load(o);
   if (show->parsed()) {

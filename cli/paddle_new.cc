@@ -38,7 +38,7 @@ int run(int argc, char** argv) {
                  "time-series: the column of times, which sorts the rows (default: found)");
   app.add_option("--images", request.images, "detection: the folder of a COCO file's images");
   app.add_flag("--small", request.small, "a small model that trains in seconds, for a first try");
-  app.add_flag("--overwrite", overwrite, "replace an existing file");
+  cli::add_overwrite(app, overwrite);
   app.add_flag("--list", list, "list the recipes");
   app.add_flag("--dry-run", dry_run, "print the config, write nothing");
   app.add_flag("--json", json,
@@ -61,15 +61,12 @@ int run(int argc, char** argv) {
   if (request.recipe.empty())
     fail(ErrorCode::kUsage, "no recipe is given; `paddle new --list` shows all");
   if (request.output.empty()) request.output = request.recipe + ".yaml";
-  if (!overwrite && !dry_run && file_exists(request.output))
-    fail(ErrorCode::kUsage, request.output, ": is there already (--overwrite replaces it)");
+  if (!dry_run) cli::check_output(request.output, overwrite);
   const recipes::RecipeResult result = recipes::make_config(request);
   if (dry_run) {
     cli::print(result.config);
   } else {
-    for (const auto& [path, content] : result.files)
-      if (!overwrite && file_exists(path))
-        fail(ErrorCode::kUsage, path, ": is there already (--overwrite replaces it)");
+    for (const auto& [path, content] : result.files) cli::check_output(path, overwrite);
     for (const auto& [path, content] : result.files) write_file_atomically(path, content);
     write_file_atomically(request.output, result.config);
     for (const std::string& line : result.found) cli::print_line(line);

@@ -103,6 +103,7 @@ int run(int argc, char** argv) {
 
   std::vector<std::string> words;
   std::string output;
+  bool overwrite = false;
   bool grad = false, compiled = false;
   inspect::BenchOptions timing;
   auto* run_command = app.add_subcommand("run", "run one operation");
@@ -113,6 +114,7 @@ int run(int argc, char** argv) {
     command->add_option("ARGUMENTS", words, "name=value: x=@x.npy, x=f32[2,3], x=i64(0,2), axis=1");
   }
   run_command->add_option("-o,--output", output, "NPZ for the results (default: print them)");
+  cli::add_overwrite(*run_command, overwrite);
   run_command->add_flag("--grad", grad, "also the gradients of the sum of the results");
   run_command->add_flag("--compiled", compiled, "in compiled mode (default: eager)");
   cli::DeviceOptions device;
@@ -188,6 +190,7 @@ int run(int argc, char** argv) {
       app.add_subcommand("export", "write an ONNX file for each case of a table");
   export_command->add_option("FILE", table, "cases, as for check")->required();
   export_command->add_option("-o,--output", folder, "folder for the files")->required();
+  cli::add_overwrite(*export_command, overwrite);
   export_command->add_option("--filter", exporting.filter,
                              "only names that match this regular expression");
   export_command
@@ -200,7 +203,9 @@ int run(int argc, char** argv) {
   export_command->add_flag("--json", json, "print a JSON object on the last line: the counts");
 
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  cli::check_output(run_command->parsed() ? output : "", overwrite);
   if (export_command->parsed()) {
+    if (!exporting.dry_run) cli::check_output(folder, overwrite);
     if (exporting.dry_run && exporting.check)
       fail(ErrorCode::kUsage, "--check reads the files back, which --dry-run does not write");
     const auto report = [](const std::string& line) { cli::print(line + "\n"); };
@@ -247,7 +252,7 @@ int run(int argc, char** argv) {
       cli::print(json ? inspect::json(result, name) : inspect::text(result));
     return 0;
   }
-  checks.device = cli::open_device(device);
+  checks.device = cli::open_device_in_children(device);
   return check(checks);
 }
 

@@ -40,7 +40,7 @@ struct Options {
   std::string output, steps = "5:25", input, weights;
   int64_t batch = 1, rows = 20, depth = 2, prompt = 0, generate = 0;
   int simulated = 1;
-  bool json = false, dry_run = false;
+  bool json = false, dry_run = false, overwrite = false;
   cli::DeviceOptions device;
 };
 
@@ -377,7 +377,10 @@ int profile_subject(Options& options) {
       cli::print(what_would_be_measured(subject, options, training, folder));
     return 0;
   }
-  if (membership.rank == 0) check_writable(folder);
+  if (membership.rank == 0) {
+    cli::check_output(folder, options.overwrite, "profile.json");
+    check_writable(folder);
+  }
   watch_for_interrupts();
   runtime::Profile profile;
   std::vector<profile::RankTimeline> timelines;
@@ -421,8 +424,9 @@ int run(int argc, char** argv) {
                  "a config or run folder (a training step), or a model, checkpoint, model file, "
                  "ONNX file or language model (a prediction), then key=value overrides");
   app.add_option("-o,--output", options.output,
-                 "folder of the report (default: profiles/<name>); files of an earlier one there "
-                 "are replaced");
+                 "folder of the report (default: profiles/<name>); an earlier report there is "
+                 "replaced");
+  cli::add_overwrite(app, options.overwrite);
   app.add_option("--steps", options.steps, "A:B, measure the steps A to B after A of warm-up")
       ->capture_default_str();
   app.add_option("--batch", options.batch, "of a model: samples of a prediction")

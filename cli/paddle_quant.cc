@@ -133,6 +133,7 @@ int run_quantize(QuantizeOptions& options) {
 
 int run_calibrate(cli::QuantOptions& options, const std::string& output) {
   const quant::QuantJob& job = options.read("paddle quant calibrate");
+  if (!job.resume) cli::check_output(output, job.overwrite);
   int64_t samples = 0;
   if (const int status =
           resumable([&] { samples = quant::run_calibration(job, output, options.progress()); });
@@ -241,6 +242,7 @@ int run(int argc, char** argv) {
   calibrate.add_to(*calibrate_app);
   calibrate_app->add_option("-o,--output", statistics,
                             "file to write (default: statistics.safetensors)");
+  cli::add_overwrite(*calibrate_app, calibrate.job.overwrite);
   calibrate_app->add_flag("--resume", calibrate.job.resume,
                           "continue an interrupted call, with the samples that it has seen");
   cli::App* const sensitivity_app = app.add_subcommand(

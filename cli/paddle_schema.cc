@@ -7,8 +7,11 @@
 #include "common_options.h"
 #include "config/json_schema.h"
 #include "config/sections.h"
+#include "data/named_dataset.h"
+#include "lang/syntax/model_schema.h"
 #include "sections/sections.h"
 #include "train/config.h"
+#include "tune/parallel/cluster.h"
 
 namespace {
 
@@ -19,10 +22,13 @@ struct Document {
   config::Schema (*schema)();
 };
 
-/// The config of a run, and each of the sections that tools read.
+/// The config of a run, each of the sections that tools read, and other files.
 std::map<std::string, Document> documents() {
   std::map<std::string, Document> all = {
-      {"train", {"a config of paddle-train", [] { return train::run_schema(); }}}};
+      {"train", {"a config of paddle-train", [] { return train::run_schema(); }}},
+      {"model", {"a model file", lang::model_schema}},
+      {"dataset", {"the description of a dataset", data::description_schema}},
+      {"cluster", {"a cluster of paddle-tune --plan", tune::cluster_schema}}};
   for (const config::TopSection& section : config::registered_sections())
     all[section.name] = {"the section " + section.name + " of a config: " + section.doc,
                          section.schema};

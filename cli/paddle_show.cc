@@ -15,7 +15,7 @@
 #include "lang/eval/summary.h"
 #include "llm/language_model.h"
 #include "onnx/graph/summary.h"
-#include "onnx/paddle/import.h"
+#include "paddle_program/register.h"
 #include "program/model.h"
 #include "sections/sections.h"
 #include "train/config.h"
@@ -77,7 +77,7 @@ int run(int argc, char** argv) {
   if (!family.empty())
     fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
   std::string config;
-  if (is_directory(arguments[0]) && !onnx::is_graph_file(arguments[0])) {
+  if (is_directory(arguments[0]) && !paddle_program::is_graph_file(arguments[0])) {
     config = train::config_of_model(arguments[0]);
     if (config.empty()) {  // a saved model without its run: a quantized or a merged one
       if (!overrides.empty())
@@ -91,7 +91,7 @@ int run(int argc, char** argv) {
   }
   const auto [file, variant] = lang::split_variant(config.empty() ? arguments[0] : config);
   if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file");
-  if (onnx::is_graph_file(file)) {
+  if (paddle_program::is_graph_file(file)) {
     cli::print(json ? onnx::summarize_json(file, read_dims(dims)) + "\n"
                     : onnx::summarize(file, read_dims(dims)));
     return 0;

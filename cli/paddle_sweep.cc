@@ -1,5 +1,7 @@
 // paddle-sweep CONFIG key=1,2,3 …: trains a config with many settings and compares the runs.
 
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/printf.h"
 #include "commands.h"
 #include "common.h"
 #include "common_model_files.h"
@@ -64,7 +65,7 @@ train::WatchedMetric choose_metric(const train::RunConfig& config, const std::st
 }
 
 /// "11.1%"
-std::string percent(double share) { return format("%.3g%%", 100 * share); }
+std::string percent(double share) { return fmt::format("{:.3g}%", 100 * share); }
 
 /// Trains the trials of a sweep and keeps its record, sweep.json.
 class Sweep {

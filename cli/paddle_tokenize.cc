@@ -141,8 +141,7 @@ void check_output(const Arguments& a) {
     fail(ErrorCode::kUsage,
          writes ? "no file to write is given: -o FILE" : "--output is for --train and --input");
   if (a.dry_run && !writes) fail(ErrorCode::kUsage, "--dry-run is for --train and --input");
-  if (writes && !a.overwrite && !a.dry_run && file_exists(a.output))
-    fail(ErrorCode::kUsage, a.output, ": is there already (--overwrite replaces it)");
+  if (!a.dry_run) cli::check_output(a.output, a.overwrite);
 }
 
 int run(int argc, char** argv) {

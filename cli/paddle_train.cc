@@ -25,6 +25,7 @@
 #include "ir/module.h"
 #include "profile/report.h"
 #include "sections/sections.h"
+#include "train/find_nonfinite.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
@@ -213,6 +214,55 @@ int run_rank(train::RunConfig config, const train::TrainOptions& options, const 
                                : train_rank(std::move(config), options, job, observer);
 }
 
+/// Trains on one rank, and says where a loss that is not finite comes from.
+int run_one_rank(train::RunConfig config, const std::function<train::RunConfig()>& read_config,
+                 const train::TrainOptions& options, const RankJob& job,
+                 train::TrainObserver& observer) {
+  try {
+    return run_rank(std::move(config), options, job, observer);
+  } catch (const train::NonFiniteLoss& e) {
+    constexpr double kMaxSeconds = 60;
+    std::string origin, hint = ". A lower optimizer.lr or clip.global_norm may help";
+    try {
+      NullObserver silent;
+      const train::NonFiniteSearch found = train::find_nonfinite(
+          options.output, read_config(), e.step(), kMaxSeconds, options, silent);
+      if (found.origin)
+        origin = str(". At step ", found.step, " ", train::text(*found.origin));
+      else if (found.was_stopped)
+        hint = ". `paddle train --resume " + options.output +
+               " --find-nonfinite` names the operation that it comes from";
+    } catch (const Error&) {  // the search is an extra
+    }
+    throw Error(e.code(), e.message() + origin + hint);
+  }
+}
+
+/// For --find-nonfinite.
+int report_nonfinite(train::RunConfig config, const train::TrainOptions& options, bool json) {
+  if (options.output.empty() || !options.resume)
+    fail(ErrorCode::kUsage, "--find-nonfinite looks at a run: give --resume RUN");
+  NullObserver silent;
+  const train::NonFiniteSearch found =
+      train::find_nonfinite(options.output, std::move(config), 0, 0, options, silent);
+  const std::string line = found.origin ? str("step ", found.step, ": ", train::text(*found.origin))
+                                        : str("all values are finite up to step ", found.step);
+  if (json) {
+    nlohmann::ordered_json out = {{"step", found.step}, {"found", found.origin.has_value()}};
+    if (const auto& o = found.origin)
+      out.update({{"operation", o->operation},
+                  {"location", o->location},
+                  {"nan", o->count.nan},
+                  {"infinite", o->count.infinite},
+                  {"elements", o->count.elements}});
+    cli::print(out.dump() + "\n");
+  } else {
+    cli::print_line(line);
+  }
+  if (found.was_stopped) return 128 + pending_interrupt();
+  return found.origin ? static_cast<int>(ErrorCode::kDifference) : 0;
+}
+
 /// The options of one rank: further ranks dump into folders of their own and are not timed.
 train::TrainOptions options_of_rank(train::TrainOptions options,
                                     const std::shared_ptr<comm::Communicator>& communicator) {
@@ -289,7 +339,7 @@ int run(int argc, char** argv) {
   std::string output, resume, pictures, until;
   train::TrainOptions options;
   RankJob job;
-  bool only_data = false, dump_config = false, origin = false;
+  bool only_data = false, dump_config = false, origin = false, finds_nonfinite = false;
   int simulated = 1;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("-o,--output", output, "run folder (default: runs/<config name>)");
@@ -319,6 +369,9 @@ int run(int argc, char** argv) {
   app.add_option("--simulate", simulated,
                  "run N ranks as threads of this process, with the results of N processes")
       ->check(cli::in_range(1, 1024));
+  app.add_flag("--find-nonfinite", finds_nonfinite,
+               "with --resume: repeat the steps after the newest checkpoint and name the operation "
+               "that first gives NaN or infinity; write nothing");
   cli::DeviceOptions device;
   cli::add_device_options(app, device);
   app.add_flag("--profile", options.profile,
@@ -387,6 +440,11 @@ int run(int argc, char** argv) {
   options.dry_run = job.dry_run && options.benchmark == 0;
   Console console;
   watch_for_interrupts();
+  if (finds_nonfinite) {
+    if (membership.size > 1 || simulated > 1)
+      fail(ErrorCode::kUsage, "--find-nonfinite: runs of one rank");
+    return report_nonfinite(std::move(config), options, job.json);
+  }
   if (membership.size > 1) {
     const auto communicator = std::make_shared<comm::Communicator>(transport);
     const comm::CommunicatorScope scope(*communicator);
@@ -408,7 +466,9 @@ int run(int argc, char** argv) {
           return own;
         },
         options, job, console);
-  const int status = run_rank(std::move(config), options, job, console);
+  const int status = run_one_rank(
+      std::move(config), [&] { return train::read_config(config_path, overrides); }, options, job,
+      console);
   cli::report_host_fallbacks();
   return status;
 }

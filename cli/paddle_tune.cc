@@ -34,7 +34,7 @@ struct Options {
   std::string output, weights, family;
   double time_limit = tune::kTimeLimit, loss_tolerance = tune::kLossTolerance;
   int64_t batch = 1;
-  bool resume = false, json = false, parallel = false, dry_run = false;
+  bool resume = false, overwrite = false, json = false, parallel = false, dry_run = false;
   std::string cluster, check_runs;  ///< of planning
   std::vector<std::string> fixed;
   int64_t plans = tune::kPlans;
@@ -168,6 +168,7 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
         what_would_be_tried(*subject, dimensions(*subject, options), options.time_limit, folder));
     return 0;
   }
+  if (!options.resume) cli::check_output(folder, options.overwrite);
   ensure_directory(folder);
   { const AtomicFile probe(path_in(folder, "report.json")); }
   tune::SearchOptions search;
@@ -243,6 +244,7 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->check(cli::duration(0, 1e7));
   app.add_option("-o,--output", options.output, "folder of the results (default: tuned/<name>)");
+  cli::add_overwrite(app, options.overwrite);
   app.add_flag("--resume", options.resume, "continue the search whose trials are in the folder");
   app.add_option(
          "--loss-tolerance", options.loss_tolerance,

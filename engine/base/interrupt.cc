@@ -27,6 +27,8 @@ void watch_for_interrupts() {
 
 int pending_interrupt() { return pending; }
 
+void request_interrupt(int signal) { pending = signal; }
+
 void clear_interrupt() { pending = 0; }
 
 }  // namespace paddle

@@ -8,6 +8,8 @@ namespace paddle {
 void watch_for_interrupts();
 /// The signal that asked to stop, or 0.
 int pending_interrupt();
+/// Asks to stop as the signal would.
+void request_interrupt(int signal);
 /// Forgets the signal: what it asked to stop has stopped.
 void clear_interrupt();
 

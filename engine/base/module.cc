@@ -22,8 +22,7 @@ std::string own_binary_path() {
   Dl_info found{};
   if (dladdr(reinterpret_cast<const void*>(&own_binary_path), &found) != 0 && found.dli_fname) {
     const std::string file = found.dli_fname;
-    const size_t name = file.rfind('/') + 1;
-    if (file.compare(name, 3, "lib") == 0) return file;
+    if (file.find(".so", file.rfind('/') + 1) != std::string::npos) return file;
   }
   return program_path();
 }

@@ -11,9 +11,7 @@
 #include "exporter/exportable.h"
 #include "exporter/onnxruntime.h"
 #include "exporter/sample_run.h"
-#include "formats/paddle_program.h"
 #include "inspect/compare.h"
-#include "onnx/paddle/import.h"
 #include "onnx/validity/validity.h"
 
 namespace paddle::exporter {
@@ -34,8 +32,7 @@ void fix_dims(const ExportJob& job, ValueInfo& info) {
 
 /// Names that inputs use for sizes which are not known are not those of the file.
 Model copied(const ExportJob& job) {
-  Model out = formats::is_paddle_program(job.model) ? onnx::converted_paddle_program(job.model)
-                                                    : formats::onnx::read_model(job.model);
+  Model out = formats::onnx::read_model(job.model);
   std::vector<std::string> symbols;
   for (const ValueInfo& input : out.graph.inputs)
     if (input.type.shape)
@@ -102,7 +99,7 @@ std::vector<CheckResult> check_copy(const ExportJob& job, const std::string& pat
 }  // namespace
 
 bool can_be_copied(const ExportJob& job) {
-  return onnx::is_graph_file(job.model) && !job.training && !job.preprocess && !job.low &&
+  return job.model.ends_with(".onnx") && !job.training && !job.preprocess && !job.low &&
          job.functions.empty() && job.format == onnx::QuantizedFormat::kQdq &&
          job.load.weights.empty() && job.load.overrides.empty();
 }

@@ -1,5 +1,7 @@
 #include "inspect/bench.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -127,12 +129,11 @@ std::vector<BenchResult> bench(const NamedCall& call, const BenchOptions& option
 }
 
 std::string text(const BenchResult& r) {
-  char line[256];
-  std::snprintf(line, sizeof line,
-                "%.4f ms (best %.4f of %ld)  %.1f GFLOP/s  %.1f GB/s  %.0f%% of peak (%.0f "
-                "GFLOP/s, %.0f GB/s)  ",
-                r.median_ms, r.min_ms, static_cast<long>(r.runs), r.gflops, r.gigabytes,
-                100 * r.share, r.peak_gflops, r.peak_gigabytes);
+  const std::string line = fmt::format(
+      "{:.4f} ms (best {:.4f} of {})  {:.1f} GFLOP/s  {:.1f} GB/s  {:.0f}% of peak ({:.0f} "
+      "GFLOP/s, {:.0f} GB/s)  ",
+      r.median_ms, r.min_ms, static_cast<long>(r.runs), r.gflops, r.gigabytes, 100 * r.share,
+      r.peak_gflops, r.peak_gigabytes);
   return line + r.implementation + "\n";
 }
 

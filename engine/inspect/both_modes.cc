@@ -1,6 +1,7 @@
 #include "inspect/both_modes.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "autograd/autograd.h"
@@ -66,6 +67,13 @@ std::vector<std::optional<Array>> run_compiled(const TensorFn& fn, const std::ve
   return out;
 }
 
+bool same_bits(const std::optional<Array>& a, const std::optional<Array>& b) {
+  if (!a || !b) return !a && !b;
+  return a->dtype == b->dtype && a->shape == b->shape &&
+         std::memcmp(a->raw(), b->raw(), static_cast<size_t>(storage_bytes(a->dtype, a->size()))) ==
+             0;
+}
+
 }  // namespace
 
 std::string text(Mode mode) { return mode == Mode::kEager ? "eager" : "compiled"; }
@@ -95,7 +103,12 @@ Array strided_copy(const Array& array) {
 
 std::vector<std::optional<Array>> run(Mode mode, const TensorFn& fn,
                                       const std::vector<Array>& inputs, Device device) {
-  return mode == Mode::kEager ? run_eagerly(fn, inputs, device) : run_compiled(fn, inputs, device);
+  if (mode == Mode::kCompiled) return run_compiled(fn, inputs, device);
+  auto out = run_eagerly(fn, inputs, device);
+  // The kernels that are kept of the first calls (runtime/known_calls.h) must give the same bits.
+  const auto again = run_eagerly(fn, inputs, device);
+  ensure(std::ranges::equal(out, again, same_bits), "the same eager calls give other bits again");
+  return out;
 }
 
 }  // namespace paddle::inspect

@@ -1,5 +1,7 @@
 #include "inspect/peer.h"
 
+#include <fmt/core.h>
+
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -234,8 +236,8 @@ std::string peer_version(const PeerOptions& options) {
 std::string peer_head() { return str("    ours ms    torch ms   ratio  call\n"); }
 
 std::string text(const PeerResult& r) {
-  char line[64];
-  std::snprintf(line, sizeof line, "%11.4f %11.4f %7.2f  ", r.own_ms, r.peer_ms, r.ratio());
+  const std::string line =
+      fmt::format("{:11.4f} {:11.4f} {:7.2f}  ", r.own_ms, r.peer_ms, r.ratio());
   return str(line, r.op, " ", r.call, "\n");
 }
 
@@ -247,9 +249,8 @@ std::string summary(const std::vector<PeerResult>& results) {
     twice += r.ratio() > 2;
     logs += std::log(r.ratio());
   }
-  char mean[32];
-  std::snprintf(mean, sizeof mean, "%.2f",
-                std::exp(logs / static_cast<double>(std::max<size_t>(1, results.size()))));
+  const std::string mean = fmt::format(
+      "{:.2f}", std::exp(logs / static_cast<double>(std::max<size_t>(1, results.size()))));
   return str(results.size(), " calls: ", slower, " slower than torch, ", twice,
              " by more than 2; geometric mean of the ratios ", mean, "\n");
 }
@@ -268,8 +269,8 @@ std::string page(const std::vector<PeerResult>& results, const std::string& vers
       summary(results) + "\n| operation | call | ours, ms | PyTorch, ms | ratio | kernels |\n" +
       "| --- | --- | --- | --- | --- | --- |\n";
   for (const PeerResult& r : sorted) {
-    char numbers[64];
-    std::snprintf(numbers, sizeof numbers, "%.4f | %.4f | %.2f", r.own_ms, r.peer_ms, r.ratio());
+    const std::string numbers =
+        fmt::format("{:.4f} | {:.4f} | {:.2f}", r.own_ms, r.peer_ms, r.ratio());
     out += str("| `", r.op, "` | `", r.call, "` | ", numbers, " | ", r.implementation, " |\n");
   }
   return out;

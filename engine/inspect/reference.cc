@@ -105,7 +105,7 @@ std::vector<std::string> trait_names(const Op& op) {
 
 std::vector<std::string> aliases_of(const Op& op) {
   std::vector<std::string> out;
-  for (const auto& a : generated::alias_table())
+  for (const Alias& a : all_aliases())
     if (op.name() == a.name) out.emplace_back(a.alias);
   return out;
 }

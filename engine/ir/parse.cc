@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/hex.h"
+#include "base/version.h"
 #include "ir/constants.h"
 #include "ops/core/access.h"
 #include "ops/core/call.h"
@@ -23,6 +24,7 @@ class Parser {
 
   Module module() {
     Module m;
+    while (take_word("plugin")) require_plugin();
     word("module");
     m.name = string();
     expect("{");
@@ -61,6 +63,17 @@ class Parser {
       if (!e.location().file.empty()) throw;
       bad(e.message());
     }
+  }
+
+  /// `plugin NAME VERSION`: a plug-in that operations of the module come from.
+  void require_plugin() {
+    const std::string name = read_word(), version = read_word();
+    const Provider* const provider = find_provider(name);
+    if (!provider)
+      bad(str("needs the plug-in ", name, " ≥ ", version,
+              "; name its file with --plugin or PADDLE_PLUGINS"));
+    if (is_older_version(provider->version, version))
+      bad(str("needs the plug-in ", name, " ≥ ", version, ", loaded is ", provider->version));
   }
 
   // --- tokens ---

@@ -48,6 +48,9 @@ class Printer {
       : longest_(longest), store_(store) {}
 
   void module(const Module& m) {
+    std::map<std::string, const Provider*> used;
+    for (const auto& f : m.functions) add_providers(*f, used);
+    providers(used);
     open(m.name);
     for (const Slot& s : m.parameters) slot("parameter", s);
     for (const Slot& s : m.states) slot("state", s);
@@ -56,6 +59,9 @@ class Printer {
   }
 
   void module_around(const Function& f, const std::string& name) {
+    std::map<std::string, const Provider*> used;
+    add_providers(f, used);
+    providers(used);
     open(name);
     for (size_t i = 0; i < f.inputs.size(); ++i) {
       const Slot s{.name = f.inputs[i].name, .type = f.body.arguments[i]->type, .initializer = ""};
@@ -90,6 +96,17 @@ class Printer {
   std::string take() { return std::move(out_); }
 
  private:
+  static void add_providers(const Function& f, std::map<std::string, const Provider*>& used) {
+    for_each_operation(f.body, [&](const Operation& o) {
+      if (const Provider* const provider = o.op->def->provider) used[provider->name] = provider;
+    });
+  }
+  /// The plug-ins that a reader of the text needs.
+  void providers(const std::map<std::string, const Provider*>& used) {
+    for (const auto& [name, provider] : used)
+      out_ += str("plugin ", name, " ", provider->version, "\n");
+  }
+
   void open(const std::string& name) { out_ += "module " + quoted(name) + " {\n"; }
 
   void slot(const char* kind, const Slot& s) {

@@ -101,7 +101,7 @@ std::shared_ptr<ir::Function> LoadedModel::trace(const CacheLayout& cache, Adapt
   store.preset = [&](const std::string& name, const Dims& shape,
                      DType dtype) -> std::optional<Array> {
     // Caches are states of a runner, matrices are packed once their uses are known.
-    if (dtype != DType::kF32 || shape.size() >= 3) return std::nullopt;
+    if (dtype != DType::kF32 || shape.size() >= 3) return Array::reserve(dtype, shape);
     if (shape.size() == 2) {
       weights_.check_present(name);
       return Array::reserve(dtype, shape);

@@ -86,7 +86,7 @@ ModelFiles open_gguf(const std::string& path) {
   out.variables.set("token_types", file.integer("tokenizer.ggml.token_type_count").value_or(2));
   for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     if (const auto token = file.integer(key)) out.end_tokens.push_back(*token);
-  out.weights = convert::open_source(path, convert::Format::kGguf);
+  out.weights = convert::gguf_source(out.gguf);
   add_tensor_names(out);
   return out;
 }

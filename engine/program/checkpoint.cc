@@ -13,6 +13,7 @@
 #include "program/checkpoint_files.h"
 #include "program/folders.h"
 #include "runtime/execute.h"
+#include "tables/segments.h"
 
 namespace paddle::program {
 namespace {
@@ -30,7 +31,12 @@ bool is_step_name(const std::string& name) {
 void check_files(const fs::path& folder, const nlohmann::json& state) {
   if (!state.contains("files")) return;  // written before there were checksums
   const auto& files = state.at("files");
-  for (const char* name : kCheckedFiles) {
+  std::vector<std::string> names(std::begin(kCheckedFiles), std::end(kCheckedFiles));
+  for (const auto& [name, entry] : files.items())
+    if (name.starts_with(std::string(tables::kTablesFolder) + "/") &&
+        name.find("..") == std::string::npos)
+      names.push_back(name);
+  for (const std::string& name : names) {
     const auto file = MappedFile::open((folder / name).string(), ErrorCode::kModel);
     if (file->size() != files.at(name).at("bytes").get<uint64_t>() ||
         crc32(file->bytes()) != files.at(name).at("crc32").get<uint32_t>())

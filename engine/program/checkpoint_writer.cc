@@ -24,16 +24,19 @@ nlohmann::json to_json(const Watch& watch) {
 }
 
 /// Size and checksum of each file, to tell a damaged checkpoint from a good one.
-nlohmann::json checksums(const fs::path& folder) {
+nlohmann::json checksums(const fs::path& folder, const std::vector<std::string>& also) {
   auto out = nlohmann::json::object();
-  for (const char* name : kCheckedFiles) {
+  std::vector<std::string> names(std::begin(kCheckedFiles), std::end(kCheckedFiles));
+  names.insert(names.end(), also.begin(), also.end());
+  for (const std::string& name : names) {
     const auto file = MappedFile::open((folder / name).string(), ErrorCode::kModel);
     out[name] = {{"bytes", file->size()}, {"crc32", crc32(file->bytes())}};
   }
   return out;
 }
 
-std::string state_text(const RunState& s, uint64_t seed, const fs::path& folder) {
+std::string state_text(const RunState& s, uint64_t seed, const fs::path& folder,
+                       const std::vector<std::string>& checked_also) {
   nlohmann::json state = {{"version", 1},
                           {"step", s.step},
                           {"epoch", s.position.epoch},
@@ -46,7 +49,7 @@ std::string state_text(const RunState& s, uint64_t seed, const fs::path& folder)
                           {"best_step", s.best_step},
                           {"evaluation_due", s.evaluation_due},
                           {"evaluated_step", s.evaluated_step},
-                          {"files", checksums(folder)}};
+                          {"files", checksums(folder, checked_also)}};
   if (s.best) state["best"] = *s.best;
   if (!s.loss_sums.empty()) state["loss_sums"] = s.loss_sums;
   state["early_stop"] = to_json(s.early_stop);
@@ -147,7 +150,7 @@ std::string CheckpointWriter::finish() {
   const fs::path temporary(temporary_),
       place = fs::path(folder_) / std::to_string(content_.state.step);
   write_file_atomically((temporary / "state.json").string(),
-                        state_text(content_.state, seed_, temporary));
+                        state_text(content_.state, seed_, temporary, checked_also_));
   sync_directory(temporary_);
   put_in_place(temporary, place);
   created_ = false;

@@ -33,6 +33,10 @@ class CheckpointWriter {
   void create();
   /// Takes the parts of this process; `copied` if the store changes before they are written.
   void take(const PartOf& part_of, bool copied);
+  /// Where the files are until `finish`; others may be added there before it.
+  const std::string& folder() const { return temporary_; }
+  /// Keeps sizes and checksums of further files, by their names in the folder.
+  void check_also(std::vector<std::string> files) { checked_also_ = std::move(files); }
   /// Writes what was taken.
   void write();
   /// Puts the checkpoint in its place and points `latest` at it; the process that made it calls
@@ -56,6 +60,7 @@ class CheckpointWriter {
   uint64_t seed_ = 0;
   std::map<std::string, Array> starts_;
   std::vector<File> files_;
+  std::vector<std::string> checked_also_;
   bool created_ = false;
 };
 

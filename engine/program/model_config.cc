@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "config/overrides.h"
 #include "config/schema.h"
-#include "onnx/paddle/import.h"
 #include "ops/core/op.h"
+#include "paddle_program/register.h"
 #include "program/onnx_program.h"
 #include "program/saved_model.h"
 
@@ -110,7 +110,7 @@ std::shared_ptr<const lang::Program> read_model(const config::Node& m, const con
   options.overrides = model_overrides(params);
   if (m.is_map()) return lang::read_program(m, options);
   const auto [file, variant] = lang::split_variant(config::resolve_path(m));
-  if (onnx::is_graph_file(file)) return read_onnx(params, file, m, key, {});
+  if (paddle_program::is_graph_file(file)) return read_onnx(params, file, m, key, {});
   if (!file_exists(file) || is_directory(file))
     throw Error(ErrorCode::kConfig, "'" + key + "': no such file: " + file, m.location());
   options.variant = variant;

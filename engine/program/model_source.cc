@@ -9,6 +9,7 @@
 #include "program/model_config.h"
 #include "program/prediction.h"
 #include "program/table_host.h"
+#include "tables/segments.h"
 
 namespace paddle::program {
 
@@ -69,6 +70,18 @@ ModelFolder open_model_folder(const std::string& path, const std::string& functi
   return out;
 }
 
+namespace {
+
+/// Whether the store has this parameter from the files of a table.
+bool is_table_of_files(const std::string& name, const formats::SafetensorsReader& weights,
+                       const ParameterStore& store) {
+  if (weights.find(name) || !store.parameters.contains(name)) return false;
+  const size_t dot = name.rfind('.');
+  return dot != std::string::npos && store.parameters.contains(table_keys(name.substr(0, dot)));
+}
+
+}  // namespace
+
 void read_weights(const formats::SafetensorsReader& weights, const ir::Function& function,
                   ParameterStore& store) {
   for (size_t i = 0; i < function.inputs.size(); ++i) {
@@ -77,6 +90,7 @@ void read_weights(const formats::SafetensorsReader& weights, const ir::Function&
     const TensorType& type = function.body.arguments[i]->type;
     // Checkpoints lack the caches of functions that are not trained; they begin as the model says.
     if (store.sequence_starts.contains(port.name) && !weights.find(port.name)) continue;
+    if (is_table_of_files(port.name, weights, store)) continue;
     const Array value = weights.read(port.name);
     if (value.dtype != type.dtype || value.shape != concrete(type.shape))
       fail(ErrorCode::kModel, weights.path(), ": '", port.name, "' is ", text(value.dtype),
@@ -93,12 +107,22 @@ void read_weights(const formats::SafetensorsReader& weights, const ir::Function&
 void read_tables(const formats::SafetensorsReader& weights, ParameterStore& store) {
   constexpr std::string_view kEnd = ".keys";
   for (const formats::SafetensorsEntry& keys : weights.entries()) {
-    if (!keys.name.ends_with(kEnd) || keys.dtype != DType::kI64 || keys.shape.size() != 1) continue;
+    if (!keys.name.ends_with(kEnd) || keys.shape.size() != 1 ||
+        (keys.dtype != DType::kI64 && keys.dtype != DType::kU64))
+      continue;
     const std::string path = keys.name.substr(0, keys.name.size() - kEnd.size());
     const formats::SafetensorsEntry* const rows = weights.find(table_weight(path));
     if (!rows || rows->shape.size() != 2 || rows->shape[0] != keys.shape[0]) continue;
     store.parameters[keys.name] = {weights.read(keys), ""};
     store.parameters[rows->name] = {weights.read(*rows), ""};
+  }
+  // Those that a checkpoint has in files of their own.
+  const fs::path folder = fs::path(weights.path()).parent_path() / tables::kTablesFolder;
+  if (!is_directory(folder.string())) return;
+  for (const std::string& name : list_directory(folder.string(), ErrorCode::kModel)) {
+    tables::SortedTable table = tables::read_sorted((folder / name).string());
+    store.parameters[table_keys(table.name)] = {std::move(table.content.keys), ""};
+    store.parameters[table_weight(table.name)] = {std::move(table.content.weight), ""};
   }
 }
 

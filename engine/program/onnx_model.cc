@@ -2,10 +2,12 @@
 
 #include "base/files.h"
 #include "onnx/graph/value_io.h"
+#include "paddle_program/register.h"
 
 namespace paddle::program {
 
 OnnxModel::OnnxModel(const std::string& path, const LoadOptions& options) {
+  paddle_program::register_programs();
   if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
   if (!options.overrides.empty() || !options.weights.empty() || options.function != "model")
     fail(ErrorCode::kUsage, "params, --weights and --function belong to model files in YAML; ",

@@ -6,6 +6,7 @@
 
 #include "lang/eval/evaluator.h"
 #include "onnx/graph/network.h"
+#include "paddle_program/register.h"
 #include "runtime/execute.h"
 
 namespace paddle::program {
@@ -106,6 +107,7 @@ lang::ExprPtr size_expression(const Dim& dim, const config::SourcePosition& wher
 std::shared_ptr<const lang::Program> read_onnx_program(const std::string& path,
                                                        const OnnxNames& names) {
   runtime::register_backends();
+  paddle_program::register_programs();
   const auto entry = std::make_shared<const NetworkEntry>(path);
   const onnx::OpenModel& opened = entry->network().opened();
   const auto program = std::make_shared<lang::Program>();

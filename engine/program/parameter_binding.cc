@@ -142,7 +142,8 @@ Tensor ParameterBinding::table_rows(const std::string& path, const Tensor& keys,
                                     DType dtype, const lang::Initializer& init) {
   const DType wanted = widened(dtype);
   if (!tables) return stored_rows(path, keys, width, wanted);
-  tables->open({path, width, wanted, init});
+  tables->open(
+      {path, width, wanted, init, keys.dtype() == DType::kU64 ? DType::kU64 : DType::kI64});
   const auto field = std::find_if(fields.begin(), fields.end(), [&](const auto& each) {
     return each.second.content() == keys.content();
   });
@@ -177,9 +178,13 @@ Tensor ParameterBinding::stored_rows(const std::string& path, const Tensor& keys
   out.push_back(width);
   if (shape[0] == 0) return full_of(out, 0, dtype);
   const lang::Initializer none = lang::Initializer::constant(0);
-  const Tensor known = parameter(table_keys(path), shape, DType::kI64, none);
+  const DType key = stored->second.value.dtype;
+  if ((key == DType::kU64) != (keys.dtype() == DType::kU64))
+    fail(ErrorCode::kConfig, "sparse_embedding: the table '", path, "' has ", text(key),
+         " keys, x is ", text(keys.dtype()));
+  const Tensor known = parameter(table_keys(path), shape, key, none);
   const Tensor weight = parameter(table_weight(path), {shape[0], width}, dtype, none);
-  const Tensor wanted = ops::reshape(ops::cast(keys, DType::kI64), {Dim(-1)});
+  const Tensor wanted = ops::reshape(ops::cast(keys, key), {Dim(-1)});
   const auto key_at = [&](const Tensor& at) { return ops::index_select(known, at, 0); };
   Tensor at = ops::full_like(wanted, AttrValue(int64_t{0}));
   for (int64_t left = shape[0]; left > 1; left -= left / 2) {
@@ -203,6 +208,12 @@ Tensor ParameterBinding::existing(const std::string& path) {
 Tensor ParameterBinding::reread(const std::string& path) {
   Slot& slot = parameters_.at(path);
   return slot.value = ops::assign(slot.value);
+}
+
+void ParameterBinding::keep_states_where(const Tensor& skip) {
+  for (auto& [name, slot] : states_)
+    if (slot.changed && is_model_state(name))
+      slot.value = ops::where(skip, slot.before, slot.value);
 }
 
 void ParameterBinding::give_up_updates() {

@@ -57,6 +57,8 @@ class ParameterBinding : public lang::ParameterProvider {
   /// From now on the parameter is another value, with the same elements: what reads it now can be
   /// told from what has read it before. Gives that value.
   Tensor reread(const std::string& path);
+  /// Model states keep the version that the step began with where `skip`, a 0-D bool, is true.
+  void keep_states_where(const Tensor& skip);
   /// Gives up the new versions of states so far.
   void give_up_updates();
   /// `finish` hands over the new versions of states so far, and none that come later.

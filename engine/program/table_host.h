@@ -17,6 +17,7 @@ struct TableSpec {
   int64_t width = 0;
   DType dtype = DType::kF32;
   lang::Initializer init;
+  DType key = DType::kI64;  ///< or uint64
 };
 
 /// Rows for the keys of a field.
@@ -32,7 +33,7 @@ class TableHost {
   /// Makes the table if it is new. kConfig if the run cannot have tables, or if the table exists
   /// with another width or other first rows.
   virtual void open(const TableSpec& spec) = 0;
-  /// The rows of an open table; `keys` are int32 or int64.
+  /// The rows of an open table; `keys` are int32, int64 or uint64.
   virtual TableRows read(const std::string& path, const Array& keys) = 0;
 };
 
@@ -51,8 +52,8 @@ inline std::string numbers_port(const TableLookup& lookup) {
   return "numbers:" + lookup.table + ":" + lookup.field;
 }
 
-/// The parameters of files and saved models that hold a table: the keys in rising order, int64 [n],
-/// and their rows, [n, width].
+/// The parameters of files and saved models that hold a table: the keys in rising order, int64 or
+/// uint64 [n], and their rows, [n, width].
 inline std::string table_keys(const std::string& path) { return path + ".keys"; }
 inline std::string table_weight(const std::string& path) { return path + ".weight"; }
 

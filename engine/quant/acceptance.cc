@@ -1,5 +1,7 @@
 #include "quant/acceptance.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -11,11 +13,7 @@
 namespace paddle::quant {
 namespace {
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g%%", 100 * share);
-  return text;
-}
+std::string percent(double share) { return fmt::format("{:.3g}%", 100 * share); }
 
 /// The half-width of the interval around a change, in standard errors, for this certainty in
 /// percent.
@@ -117,9 +115,8 @@ void check_latency(const Comparison& c, const Acceptance& accept, const LatencyT
   if (!accept.speedup || !(c.second_ms > 0)) return;
   const double speedup = c.first_ms / c.second_ms;
   if (speedup >= *accept.speedup * (1 - kNoise)) return;
-  char text[128];
-  std::snprintf(text, sizeof text, "it takes %.3g ms against %.3g in floats: %.2fx", c.second_ms,
-                c.first_ms, speedup);
+  const std::string text = fmt::format("it takes {:.3g} ms against {:.3g} in floats: {:.2f}x",
+                                       c.second_ms, c.first_ms, speedup);
   reasons.add(*accept.speedup - speedup,
               str(text, ", expected at least ", format_double(*accept.speedup), "x"));
 }

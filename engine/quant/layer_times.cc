@@ -1,5 +1,7 @@
 #include "quant/layer_times.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <map>
 
@@ -104,9 +106,8 @@ int64_t keep_slow_layers_float(std::vector<Layer>& layers) {
   for (Layer& layer : layers) {
     if (!layer.quantized || !(layer.quantized_us > layer.float_us)) continue;
     layer.quantized = false;
-    char text[96];
-    std::snprintf(text, sizeof text, "slower in integers: %.1f us against %.1f", layer.quantized_us,
-                  layer.float_us);
+    const std::string text = fmt::format("slower in integers: {:.1f} us against {:.1f}",
+                                         layer.quantized_us, layer.float_us);
     layer.why = text;
     ++count;
   }

@@ -1,5 +1,7 @@
 #include "quant/report.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -34,14 +36,12 @@ std::vector<Bar> sensitivity_bars(const std::vector<Layer>& layers) {
                                    [](const Layer& each) { return each.loss_change.has_value(); });
   std::vector<Bar> out;
   for (const Layer& layer : layers) {
-    char number[64];
     if (by_loss && layer.loss_change) {
-      std::snprintf(number, sizeof number, "%.3g", *layer.loss_change);
-      out.push_back({&layer, *layer.loss_change, number});
+      out.push_back({&layer, *layer.loss_change, fmt::format("{:.3g}", *layer.loss_change)});
     } else if (!by_loss && layer.output_sqnr_db) {
       const double noise = noise_percent(*layer.output_sqnr_db);
-      std::snprintf(number, sizeof number, "%.3g%% (%.1f dB)", noise, *layer.output_sqnr_db);
-      out.push_back({&layer, noise, number});
+      out.push_back(
+          {&layer, noise, fmt::format("{:.3g}% ({:.1f} dB)", noise, *layer.output_sqnr_db)});
     }
   }
   std::stable_sort(out.begin(), out.end(),
@@ -129,17 +129,9 @@ svg rect.float { fill: #b4c0cd; }
 
 }  // namespace
 
-std::string short_number(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return text;
-}
+std::string short_number(double value) { return fmt::format("{:.5g}", value); }
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
+std::string fixed(double value, int digits) { return fmt::format("{:.{}f}", value, digits); }
 
 std::string summary(const QuantJob& job, const QuantReport& report) {
   std::string out = job.config.scheme + ": ";

@@ -1,5 +1,7 @@
 #include "quant/search_job.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -27,12 +29,9 @@ std::string search_mark(const QuantJob& job, const Quantizable& model) {
 
 /// Why the search keeps a layer float.
 std::string reason(Sensitivity by, double value) {
-  char text[80];
   if (by == Sensitivity::kGradient)
-    std::snprintf(text, sizeof text, "search: on its own it changes the loss by %.2g", value);
-  else
-    std::snprintf(text, sizeof text, "search: on its own it leaves %.1f dB", value);
-  return text;
+    return fmt::format("search: on its own it changes the loss by {:.2g}", value);
+  return fmt::format("search: on its own it leaves {:.1f} dB", value);
 }
 
 /// Puts the quantized layers into the order of the search.

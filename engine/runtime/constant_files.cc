@@ -1,5 +1,7 @@
 #include "runtime/constant_files.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -19,9 +21,8 @@ std::string name_of(const Array& packed) {
   const std::string_view bytes(static_cast<const char*>(packed.raw()),
                                static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
   const uint64_t shape = fnv1a(str(text(packed.dtype), packed.shape));
-  char digits[33];
-  std::snprintf(digits, sizeof digits, "%016lx%016lx", static_cast<unsigned long>(fnv1a(bytes)),
-                static_cast<unsigned long>(shape));
+  const std::string digits = fmt::format("{:016x}{:016x}", static_cast<unsigned long>(fnv1a(bytes)),
+                                         static_cast<unsigned long>(shape));
   return str(kFolder, digits, kEnding);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/codegen/compiled_fusion.h"
+#include "kernels/cuda/cuda.h"
 #include "kernels/fusion/block_interpreter.h"
 #include "kernels/mirror/mirror.h"
 #include "kernels/onednn/epilogue.h"
@@ -14,6 +15,7 @@
 #include "ops/generated/math.h"
 #include "runtime/decomposed.h"
 #include "runtime/host_fallback.h"
+#include "runtime/known_calls.h"
 
 namespace paddle {
 namespace cpu {
@@ -43,6 +45,7 @@ void register_backends() {
     cpu::register_kernels();
     onednn::register_kernels();
     mirror::register_device();
+    cuda::register_device();
   });
 }
 
@@ -134,6 +137,17 @@ Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, cons
 namespace {
 
 thread_local bool single_runs = false;
+
+/// True if the kernel of a call depends on nothing but the operation, its attributes and its
+/// operands' layouts, and can be kept for the next call.
+bool can_know(const Op& op, const Target& target) {
+  constexpr uint32_t kNever = kRunTimeShape | kEffect | kControlFlow | kAccessesFiles |
+                              kAccessesProcesses | kAccessesNetwork | kAccessesTerminal |
+                              kAccessesRanks;
+  return (op.def->traits & kNever) == 0 && !op.def->view && target.device.is_cpu() &&
+         target.codegen && !target.allow_winograd && !target.skip_prepack && !target.single_run &&
+         !target.backend_pinned && !target.choices && !single_runs && !backend_is_wanted();
+}
 
 /// None if no kernel of the target accepts the call. The operands are on its device.
 std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
@@ -252,6 +266,12 @@ SingleRunScope::~SingleRunScope() { single_runs = before_; }
 
 Tensors EagerExecutor::apply(const OpCall& call) {
   if (!has_kernel(call.op, target_) && call.op.def->decompose) return decompose(call);
+  if (call.constraints.empty() && can_know(call.op, target_)) {
+    Tensors results;
+    if (KnownCalls::of_this_thread().add(call) &&
+        KnownCalls::of_this_thread().run(call.op, call.operands, call.attrs, results))
+      return results;
+  }
   if (!call.constraints.empty())
     fail(ErrorCode::kInternal, call.op.name(), ": undecided sizes in eager mode");
   std::vector<const Array*> operands;
@@ -264,6 +284,11 @@ Tensors EagerExecutor::apply(const OpCall& call) {
   Tensors out;
   for (Array& a : *results) out.emplace_back(std::move(a));
   return out;
+}
+
+bool EagerExecutor::apply_known(const Op& op, const Tensors& operands, const Attrs& attrs,
+                                Tensors& results) {
+  return can_know(op, target_) && KnownCalls::of_this_thread().run(op, operands, attrs, results);
 }
 
 Array packed(const Array& array) {

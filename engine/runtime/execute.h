@@ -62,6 +62,8 @@ class EagerExecutor final : public Interpreter {
   explicit EagerExecutor(const Target& target = {}) : target_(target) { register_backends(); }
   Device device() const override { return target_.device; }
   Tensors apply(const OpCall& call) override;
+  bool apply_known(const Op& op, const Tensors& operands, const Attrs& attrs,
+                   Tensors& results) override;
 
  private:
   Target target_;

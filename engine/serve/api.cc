@@ -1,5 +1,7 @@
 #include "serve/api.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -457,9 +459,8 @@ ResponseWriter::ResponseWriter(const CompletionRequest& request)
     : request_(request), created_(static_cast<int64_t>(std::time(nullptr))) {
   static std::atomic<uint64_t> count{0};
   static const uint64_t start = std::random_device()();
-  char text[40];
-  std::snprintf(text, sizeof text, "%08llx%08llx", static_cast<unsigned long long>(start),
-                static_cast<unsigned long long>(++count));
+  const std::string text = fmt::format("{:08x}{:08x}", static_cast<unsigned long long>(start),
+                                       static_cast<unsigned long long>(++count));
   id_ = str(request.chat ? "chatcmpl-" : "cmpl-", text);
   for (const auto& job : request.jobs)
     begins_.push_back(begins_text(*request.model->engine, job->prompt));
@@ -527,7 +528,8 @@ std::string ResponseWriter::whole(const std::vector<std::vector<Piece>>& pieces,
     entry["logprobs"] = nullptr;
     if (request_.wants_logprobs) {
       TokenSpeller speller(engine, request_.echo || begins_[i]);
-      const auto first = request_.echo ? std::optional(request_.jobs[i]->prompt[0]) : std::nullopt;
+      std::optional<int> first;
+      if (request_.echo) first = request_.jobs[i]->prompt[0];
       entry["logprobs"] = request_.chat ? chat_logprobs(pieces[i], speller)
                                         : text_logprobs(engine, pieces[i], speller, first);
     }

@@ -1,5 +1,7 @@
 #include "serve/metrics.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -75,8 +77,7 @@ std::string Metrics::text() const {
       const std::string of = name.substr(0, name.find('{'));
       if (of != family) out += str("# TYPE paddle_", of, " ", type, "\n");
       family = of;
-      char number[32];
-      std::snprintf(number, sizeof number, "%.17g", value);
+      const std::string number = fmt::format("{:.17g}", value);
       out += str("paddle_", name, " ", number, "\n");
     }
   };

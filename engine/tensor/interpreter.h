@@ -37,6 +37,13 @@ class Interpreter {
  public:
   virtual ~Interpreter() = default;
   virtual Tensors apply(const OpCall& call) = 0;
+  /// Applies a call that needs no checks, since one of the same operation, attributes and types of
+  /// operands was applied before; false, with nothing done, if there was none. Only interpreters
+  /// that compute at once know calls.
+  virtual bool apply_known(const Op& /*op*/, const Tensors& /*operands*/, const Attrs& /*attrs*/,
+                           Tensors& /*results*/) {
+    return false;
+  }
   /// Control flow on tensors: `condition` is a tensor of one element. Both branches return values
   /// of the same number and dtypes. By default the condition's value decides which one is called.
   virtual Tensors branch(const Tensor& condition, const TensorFn& then_fn, const TensorFn& else_fn);

@@ -220,7 +220,7 @@ class Commands:
 
     def check_arguments(self, title, command, words, config_keys):
         options = {name: option for option in command["options"] for name in option["names"]}
-        options |= {name: {"value": "INT", "choices": []} for name in ("--threads",) if title.count(" ") > 1}
+        options |= {name: {"value": "VALUE", "choices": []} for name in ("--threads", "--plugin") if title.count(" ") > 1}
         errors, arguments = [], []
         i, seen_end = 0, False
         while i < len(words):

@@ -13,7 +13,7 @@ import zipfile
 import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LINKS = ("configs", "datasets", "models", "scripts")
+LINKS = ("configs", "datasets", "models", "plugins", "scripts")
 DATA = os.path.join(ROOT, "tests")
 BASES = os.path.join(ROOT, "tests", "docs")
 
@@ -112,7 +112,7 @@ def make(folder, run):
     write(at("train.bin"), struct.pack("<4000H", *(random.randrange(50) for _ in range(4000))))
     write(at("talks.jsonl"), "".join('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}\n' for _ in range(8)))
     for end in ("pdmodel", "pdiparams"):
-        shutil.copy(os.path.join(DATA, f"onnx/data/paddle/pictures_program.{end}"), at(f"net.{end}"))
+        shutil.copy(os.path.join(DATA, f"paddle_program/data/pictures_program.{end}"), at(f"net.{end}"))
     shutil.copy(os.path.join(DATA, "formats/data/net.pdparams"), at("net.pdparams"))
 
     # Arrays.

@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 import zipfile
+import zlib
 
 sys.dont_write_bytecode = True  # keep the source tree free of caches
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
@@ -532,7 +533,9 @@ def hdf5_files():
 def paddle_files():
     data = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     for name in ("formats/data/pir.json", "formats/data/program.pdmodel", "formats/data/program.pdiparams",
-                 "onnx/data/paddle/words_pir.json", "onnx/data/paddle/pictures_program.pdmodel"):
+                 "paddle_program/data/words_pir.json", "paddle_program/data/pictures_program.pdmodel",
+                 "paddle_program/data/turns_pir.json", "paddle_program/data/choices_program.pdmodel",
+                 "paddle_program/data/growth_program.pdmodel"):
         with open(os.path.join(data, name), "rb") as f:
             content = f.read()
         name = os.path.basename(name)
@@ -725,6 +728,32 @@ def rule_files():
     yield "deep", b"a: " + b"relu(" * 5000
 
 
+def shared_object(note):
+    """An ELF file for x86-64 with a note, and the symbols and libraries of its dynamic section."""
+    strings = b"\0paddle_plugin_main\0libc.so.6\0"
+    symbols = bytes(24) + struct.pack("<IBBHQQ", 1, 0x12, 0, 7, 0x1000, 4)
+    dynamic = struct.pack("<qQqQ", 1, 20, 0, 0)
+    parts, at = [], 64 + 56
+    for part in (note, strings, symbols, dynamic):
+        parts.append((at, len(part)))
+        at += len(part)
+    section = lambda kind, i, link=0: struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, *parts[i], link, 0, 8, 24)  # noqa: E731
+    sections = bytes(64) + section(3, 1) + section(11, 2, 1) + section(6, 3, 1)
+    header = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, at, 0, 64, 56, 1, 64, 4, 0)
+    segment = struct.pack("<IIQQQQQQ", 4, 4, parts[0][0], 0, 0, parts[0][1], parts[0][1], 4)
+    return header + segment + note + strings + symbols + dynamic + sections
+
+
+def plugin_files():
+    yaml = read("plugins/gated_norm/gated_norm.plugin.yaml")
+    yield from damaged("yaml", b"y" + yaml, 20)
+    yield "deep", b"y" + yaml.replace(b"body: ", b"body: " + b"(" * 3000)
+    yield "random", b"y" + yaml.replace(b"body: ", b"body: dropout(x, 0.5) + ")
+    note = struct.pack("<III", 7, 104, 1) + b"paddle\0\0" + struct.pack("<II64s32s", 1, 0, b"fuzz", b"1.0.0")
+    yield from damaged("elf", b"e" + shared_object(note), 1)
+    yield "sizes", b"e" + shared_object(struct.pack("<III", 0xFFFFFFFF, 0xFFFFFFFF, 1) + bytes(120))
+
+
 def float_sound(samples, rate=8000):
     """A WAV file of 32-bit floating-point samples."""
     data = struct.pack(f"<{len(samples)}f", *samples)
@@ -759,6 +788,97 @@ def dataset_files():
         yield "tar-" + name, b"\2" + buffer.getvalue()
 
 
+# ---- segments of tables --------------------------------------------------------------------------
+
+
+def mix64(x):
+    mask = (1 << 64) - 1
+    x = (x + 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)
+
+
+def segment_files():
+    """The length of the manifest, the manifest, and the only file that it lists."""
+
+    def seed(manifest, data):
+        text = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
+        return struct.pack("<I", len(text)) + text + data
+
+    keys = sorted([0, 7, 2**63, 2**64 - 1], key=lambda key: (mix64(key) >> 54, key))
+    rows = [0] * 1024
+    for key in keys:
+        rows[mix64(key) >> 54] += 1
+
+    def file_of(keys):
+        n = len(keys)
+        entries = {"keys": {"dtype": "U64", "shape": [n], "data_offsets": [0, 8 * n]},
+                   "moment": {"dtype": "F32", "shape": [n, 2], "data_offsets": [8 * n, 16 * n]},
+                   "weight": {"dtype": "F32", "shape": [n, 2], "data_offsets": [16 * n, 24 * n]}}
+        return safetensors(entries, struct.pack(f"<{n}Q", *keys) + struct.pack(f"<{4 * n}f", *range(4 * n)))
+
+    def manifest_of(data, **changes):
+        listed = {"file": "x.safetensors", "shards": [0, 1023], "rows": rows, "bytes": len(data), "blocks": [zlib.crc32(data)]}
+        listed.update({key: value for key, value in changes.items() if key in listed})
+        out = {"version": 1, "table": "t", "key": "uint64", "dtype": "float32", "width": 2, "states": ["moment"], "step": 3, "count": len(keys), "files": [listed]}
+        out.update({key: value for key, value in changes.items() if key not in listed})
+        return out
+
+    good = file_of(keys)
+    yield "good", seed(manifest_of(good), good)
+    yield "empty", b""
+    yield "not-json", seed(b"{", good)
+    yield "checksum", seed(manifest_of(good), good[:-1] + b"x")
+    swapped = file_of(keys[::-1])
+    yield "order", seed(manifest_of(swapped), swapped)
+    yield "bytes", seed(manifest_of(good, bytes=7), good)
+    yield "negative", seed(manifest_of(good, rows=[-1] * 1024), good)
+    yield "huge", seed(manifest_of(good, rows=[2**62] * 1024), good)
+    yield "shards", seed(manifest_of(good, shards=[0, 2**40]), good)
+    yield "lacks", seed(manifest_of(good, files=[]), good)
+    yield "outside", seed(manifest_of(good, file="../../etc/passwd"), good)
+    yield "types", seed(manifest_of(good, files=[{"file": 1}]), good)
+    yield "key", seed(manifest_of(good, key="int64"), good)
+
+
+def stored_graph(version=1, count=3, offsets=(0, 2, 3, 3), neighbors=(1, 2, 0), ids="text", weights=(1.0, 2.0, 0.5)):
+    """A stored graph of three nodes: its files after lines with their names and sizes."""
+    import json
+    import zlib
+
+    files = {
+        "n0.ids": struct.pack("<4Q", 0, 1, 2, 5) if ids == "text" else struct.pack("<3Q", 4, 7, 2**64 - 1),
+        "n0.f0": struct.pack("<6f", *range(6)),
+        "n0.f1": struct.pack("<3q", 0, 1, -1),
+        "e0.offsets": struct.pack(f"<{len(offsets)}Q", *offsets),
+        "e0.neighbors": struct.pack(f"<{len(neighbors)}I", *neighbors),
+        "e0.weights": struct.pack("<3f", *weights),
+        "e0.alias": struct.pack("<fIfIfI", 2 / 3, 1, 1.0, 1, 1.0, 0),
+    }
+    if ids == "text":
+        files["n0.text"] = b"abcde"
+    nodes = {"name": "node", "count": count, "ids": ids, "features": [{"name": "x", "dtype": "float32", "shape": [2]}, {"name": "class", "dtype": "int64", "shape": [], "classes": ["a", "b"]}]}
+    edges = {"name": "edge", "from": "node", "to": "node", "count": 3, "weighted": True, "neighbor_bytes": 4}
+    listed = {name: {"bytes": len(content), "crc32": zlib.crc32(content)} for name, content in files.items()}
+    files["graph.json"] = json.dumps({"format": "paddle-graph", "version": version, "nodes": [nodes], "edges": [edges], "files": listed}).encode()
+    return b"".join(f"{name} {len(content)}\n".encode() + content for name, content in files.items())
+
+
+def graph_files():
+    yield from damaged("text", stored_graph(), 7)
+    yield from damaged("integer", stored_graph(ids="integer"), 7)
+    yield "offsets-back", stored_graph(offsets=(0, 3, 1, 3))
+    yield "offsets-far", stored_graph(offsets=(0, 2, 2**63, 3))
+    yield "neighbor", stored_graph(neighbors=(1, 2, 4000000000))
+    yield "weight-nan", stored_graph(weights=(float("nan"), float("inf"), -1.0))
+    yield "count", stored_graph(count=2**47)
+    yield "version", stored_graph(version=2)
+    yield "deep", b"graph.json 20000\n" + b"[" * 20000
+    for name, text in (("list", "0,1\n1,2\n2,0\n"), ("words", 't "\n"a,b",c\n'), ("weights", "1,2,3\n2,1,1e39\n"), ("ids", "18446744073709551615,0\n-1,2\n"), ("bytes", "\xff\x00,b\nb,\xff\x00\n")):
+        yield "t-" + name, b"t" + text.encode("latin-1")
+
+
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
@@ -766,7 +886,8 @@ def main():
                            ("sound", list(sound_files())), ("records", list(record_files())), ("dataset", list(dataset_files())),
                            ("image", list(image_files())), ("module", module_files()), ("config", config_files()),
                            ("program", program_files()), ("rules", rule_files()), ("http", list(http_files())),
-                           ("rendezvous", list(rendezvous_files()))):
+                           ("rendezvous", list(rendezvous_files())), ("plugin", list(plugin_files())),
+                           ("segments", list(segment_files())), ("graph", list(graph_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:

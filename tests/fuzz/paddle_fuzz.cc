@@ -3,14 +3,14 @@
 #include "base/error.h"
 #include "formats/paddle_params.h"
 #include "fuzz/fuzz_target.h"
-#include "onnx/paddle/import.h"
+#include "paddle_program/register.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace paddle;
   for (const char* name : {"x.pdmodel", "x.json"})
     fuzz::expect_documented_end([&] {
       try {
-        onnx::import_paddle_program(fuzz::input_file({data, size}, name));
+        paddle_program::import_program(fuzz::input_file({data, size}, name));
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kConfig) throw;  // operations that are not there
       }

@@ -1,6 +1,6 @@
 // Any bytes as a WAV or FLAC file.
 
-#include "formats/audio.h"
+#include "formats/sound/sound.h"
 #include "fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

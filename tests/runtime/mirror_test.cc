@@ -44,8 +44,8 @@ TEST(Device, NamesAreChecked) {
   EXPECT_TRUE(parse_device("cpu").is_cpu());
   EXPECT_TRUE(parse_device("cpu:0").is_cpu());
   EXPECT_EQ(parse_device("mirror:1").text(), "mirror:1");
-  EXPECT_EQ(message_of([] { parse_device("cuda"); }),
-            "unknown device 'cuda', expected one of cpu, mirror");
+  EXPECT_EQ(message_of([] { parse_device("gpu"); }),
+            "unknown device 'gpu', expected one of cpu, mirror, cuda");
   EXPECT_EQ(message_of([] { parse_device("mirror:9"); }),
             "there is no device 'mirror:9': 2 of kind 'mirror' found");
   EXPECT_EQ(message_of([] { parse_device("mirror:x"); }),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/file_cache.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/timing_conditions.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/parallel.h"
+#include "kernels/common/strided_window.h"
 #include "kernels/elementwise/elementwise.h"
 #include "ops/core/size_limits.h"
 #include "ops/generated/shape.h"
@@ -109,24 +110,8 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
   const StridedSliceScatterAttrs attrs(request.attrs);
   const Layout& result = request.results[0];
   if (result.size() == 0) return make_kernel([](const RunContext&, void* const*, void* const*) {});
-  Box box{result.shape, contiguous_strides(result.shape), 0};
-  for (size_t i = 0; i < attrs.axes.size(); ++i) {
-    const size_t axis = static_cast<size_t>(
-        attrs.axes[i] < 0 ? attrs.axes[i] + static_cast<int64_t>(result.shape.size())
-                          : attrs.axes[i]);
-    const int64_t size = result.shape[axis], stride = attrs.strides[i];
-    // Python's bounds; with a negative stride, -1 is the position before the first element.
-    const auto bound = [&](int64_t at) {
-      if (at < 0) at += size;
-      return stride > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
-    };
-    const int64_t first = bound(attrs.starts[i].value()), last = bound(attrs.ends[i].value());
-    const int64_t span = stride > 0 ? last - first : first - last;
-    const int64_t step = stride > 0 ? stride : -stride;
-    box.shape[axis] = std::max<int64_t>(0, (span + step - 1) / step);
-    if (box.shape[axis] > 0) box.offset += first * box.strides[axis];
-    box.strides[axis] *= stride;
-  }
+  StridedWindow window = strided_window(result.shape, attrs);
+  Box box{std::move(window.shape), std::move(window.strides), window.offset};
   StridedReader operand_reader(request.operands[0], result.shape, result.dtype);
   StridedReader value_reader(request.operands[1], box.shape, result.dtype);
   merge_axes(box.shape, box.strides);

@@ -82,10 +82,15 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
     };
     int64_t least = 0, most = -1;
     for_each_part([&](const int64_t* values, int64_t, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        least = std::min(least, values[i]);
-        most = std::max(most, values[i]);
+      int64_t signs = 0, even = -1, odd = -1, i = 0;
+      for (; i + 2 <= n; i += 2) {
+        signs |= values[i] | values[i + 1];
+        even = std::max(even, values[i]);
+        odd = std::max(odd, values[i + 1]);
       }
+      for (; i < n; ++i) signs |= values[i], even = std::max(even, values[i]);
+      most = std::max({most, even, odd});
+      if (signs < 0) least = std::min(least, *std::min_element(values, values + n));
     });
     if (least < 0) fail(ErrorCode::kData, "bincount: x must not be negative, found ", least);
     if (most >= (int64_t{1} << 40))
@@ -93,7 +98,20 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
     const int64_t bins = std::max(minlength, most + 1);
     void* const out = context.allocator->allocate(0, {bins});
     std::memset(out, 0, static_cast<size_t>(bins) * (weighted && single ? 4 : 8));
+    // Neighbors are often equal, and then wait for each other's count in one table.
+    constexpr int64_t kTables = 4, kFewBins = 4096;
+    std::vector<int64_t> tables(!weighted && bins <= kFewBins && size >= 4 * bins
+                                    ? static_cast<size_t>(kTables * bins)
+                                    : 0);
     for_each_part([&](const int64_t* values, int64_t first, int64_t n) {
+      if (!tables.empty()) {
+        int64_t* const counts = tables.data();
+        int64_t i = 0;
+        for (; i + kTables <= n; i += kTables)
+          for (int64_t k = 0; k < kTables; ++k) ++counts[k * bins + values[i + k]];
+        for (; i < n; ++i) ++counts[values[i]];
+        return;
+      }
       if (!weighted) {
         auto* const counts = static_cast<int64_t*>(out);
         for (int64_t i = 0; i < n; ++i) ++counts[values[i]];
@@ -107,6 +125,8 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
           static_cast<double*>(out)[values[i]] += weight;
       }
     });
+    for (size_t i = 0; i < tables.size(); ++i)
+      static_cast<int64_t*>(out)[static_cast<int64_t>(i) % bins] += tables[i];
   });
 }
 

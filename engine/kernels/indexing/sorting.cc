@@ -19,6 +19,29 @@ bool is_equal(T a, T b) {
   return !nan_last_less(a, b) && !nan_last_less(b, a);
 }
 
+/// nan_last_less without branches.
+template <class T>
+bool precedes(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return static_cast<int>(a < b) | (static_cast<int>(b != b) & static_cast<int>(a == a));
+  else
+    return nan_last_less(a, b);
+}
+
+/// How many of the n elements, first those that `before` holds for, it holds for. Without branches,
+/// whose outcomes no processor could predict.
+template <class T, class Before>
+int64_t partition_point(const T* x, int64_t n, Before before) {
+  if (n == 0) return 0;
+  const T* at = x;
+  while (n > 1) {
+    const int64_t half = n / 2;
+    at += static_cast<int64_t>(before(at[half - 1])) * half;
+    n -= half;
+  }
+  return at - x + static_cast<int64_t>(before(*at));
+}
+
 /// Rows along an optional axis; without one, the flattened tensor.
 Rows rows_along(const Dims& shape, const std::optional<int64_t>& axis) {
   if (axis) return Rows::of(shape, *axis);
@@ -180,13 +203,13 @@ std::unique_ptr<Kernel> prepare_searchsorted(const KernelRequest& request) {
         for (int64_t i = begin; i < end; ++i) {
           const T* const row = static_cast<const T*>(operands[0]) + i / per_row * length;
           const T value = static_cast<const T*>(operands[1])[i];
-          const T* const position =
-              right ? std::upper_bound(row, row + length, value, nan_last_less<T>)
-                    : std::lower_bound(row, row + length, value, nan_last_less<T>);
+          const int64_t position =
+              right ? partition_point(row, length, [&](T each) { return !precedes(value, each); })
+                    : partition_point(row, length, [&](T each) { return precedes(each, value); });
           if (narrow)
-            static_cast<int32_t*>(results[0])[i] = static_cast<int32_t>(position - row);
+            static_cast<int32_t*>(results[0])[i] = static_cast<int32_t>(position);
           else
-            static_cast<int64_t*>(results[0])[i] = position - row;
+            static_cast<int64_t*>(results[0])[i] = position;
         }
       });
     });

@@ -188,7 +188,9 @@ const paddle_device_api& device_functions() {
                                              .copy = copy,
                                              .fill = fill,
                                              .last_error = last_error,
-                                             .last_error_location = last_error_location};
+                                             .last_error_location = last_error_location,
+                                             .open = nullptr,
+                                             .describe = nullptr};
   return kApi;
 }
 

@@ -85,4 +85,20 @@ void infer_comm_start_all_gather(InferContext& c) {
   infer_scratch(c, attrs.scratch);
 }
 
+void infer_comm_all_to_all(InferContext& c) {
+  const auto attrs = c.attrs_as<CommAllToAllAttrs>();
+  check_ranks(c, attrs.ranks);
+  c.check(c.rank(0) > 0, "x must have rows, not ", c.type(0));
+  c.check(attrs.rows >= 0, "rows must not be negative, found ", attrs.rows);
+  const Dim ranks(static_cast<int64_t>(attrs.ranks.size()));
+  for (const size_t i : {1u, 2u}) {
+    c.check(c.rank(i) == 1, c.op().operands()[i].name, " must have a number for each of the ",
+            ranks, " ranks, not ", c.type(i));
+    c.require_equal(c.shape(i)[0], ranks, "the numbers of rows and the ranks differ");
+  }
+  Shape shape = c.shape(0);
+  shape[0] = Dim(attrs.rows);
+  c.result(c.dtype(0), std::move(shape));
+}
+
 }  // namespace paddle::rules

@@ -199,5 +199,15 @@ expect 3 "moves pixels in a way that boxes cannot follow" "$train" boxes.yaml --
 expect 3 'has no effect with `kind: image`' "$train" tags.yaml --output x data.train.fields.0.sample_rate=8000
 expect 4 "no file matches" "$train" shards.yaml --output x 'data.train.path=none*.tar'
 expect 4 "no record has the key 'tag'" "$train" tags.yaml --output x data.train.fields.1.columns=tag data.valid.fields.1.columns=tag
-expect 4 "8000 samples a second, expected 16000" "$train" sounds.yaml --output x data.train.fields.0.sample_rate=16000 data.valid.fields.0.sample_rate=16000
+# Files of another rate are resampled, compressed tables and archives read as they are.
+ok "$train" sounds.yaml --output resampled data.train.fields.0.sample_rate=16000 data.valid.fields.0.sample_rate=16000
+gzip -k sounds.csv shard*.tar
+ok "$train" sounds.yaml --output sounds_gz data.train.path=sounds.csv.gz data.valid.path=sounds.csv.gz
+ok "$train" shards.yaml --output shards_gz "data.train.path=shard*.tar.gz" "data.valid.path=shard*.tar.gz"
+for name in sounds shards; do
+  cmp runs/$name/model/model.safetensors ${name}_gz/model/model.safetensors || fail "$name: compressed data trains another model"
+done
+head -c 60 sounds.csv.gz >cut.csv.gz
+expect 4 "cut.csv.gz: " "$train" sounds.yaml --output x data.train.path=cut.csv.gz
+PADDLE_ARCHIVE_MODULE=/none expect 6 "this installation cannot read compressed files" "$train" sounds.yaml --output x data.train.path=sounds.csv.gz
 finish

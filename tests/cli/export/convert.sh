@@ -108,7 +108,7 @@ cmp plain.safetensors old.safetensors || fail "a full disk damages the old file:
 
 # Programs of PaddlePaddle become ONNX files, or give their parameters.
 for form in words_program.pdmodel words_pir.json; do
-  program="$OLDPWD/tests/onnx/data/paddle/$form"
+  program="$OLDPWD/tests/paddle_program/data/$form"
   quiet 0 "$convert" "$program" words.onnx --overwrite
   says "written to words.onnx"
   expect 2 "is there already" "$convert" "$program" words.onnx

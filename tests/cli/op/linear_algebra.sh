@@ -11,14 +11,14 @@ for call in "svd x=f32[40,5,4]" "svd x=f32[6,50,40]" "eigh x=c64[9,33,33]" "eig 
   "lu x=f32[8,70,70]" "inv x=f32[7,65,65]" "matrix_exp x=f64[5,40,40]" "pinv x=f32[6,50,40]"; do
   for threads in 1 3; do
     # shellcheck disable=SC2086
-    [[ "$(run_bounded "$op" run $call --threads $threads -o "$threads.npz")" == 0 ]] || fail "$call on $threads threads"
+    [[ "$(run_bounded "$op" run $call --threads $threads -o "$threads.npz" --overwrite)" == 0 ]] || fail "$call on $threads threads"
   done
   cmp -s 1.npz 3.npz || fail "$call: other bits on 3 threads than on 1"
 done
 # Calls of LAPACK at the same time do not disturb each other: a race shows in some of many calls.
 quiet 0 "$op" run svd 'x=f32[200,50,40]' --threads 1 -o alone.npz
 for _ in {1..8}; do
-  quiet 0 "$op" run svd 'x=f32[200,50,40]' --threads 6 -o together.npz
+  quiet 0 "$op" run svd 'x=f32[200,50,40]' --threads 6 -o together.npz --overwrite
   cmp -s alone.npz together.npz || fail "svd: other bits in parallel with other calls"
 done
 

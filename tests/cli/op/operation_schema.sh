@@ -64,8 +64,10 @@ has "$(row both)" "rules::infer_both, rules::vjp_plain, rules::decompose_compose
 has "$(row shared)" "rules::infer_plain, nullptr, nullptr"
 has "$(grep weights "$table")" "k_layer_weights"
 # Operands take real types where an entry does not say otherwise.
-sets="$(sed -n '/kSets/,/};/p' "$folder/generated/ops/generated/table.cc" | tr -d '\n ')"
-has "$sets" "kBool|kInteger,kFloat|kComplex,kReal,of(DType::kF32)|of(DType::kF64),"
+has "$(grep k_layer_dtypes "$table" | tr -d ' ' | sed 's/dtype_sets:://g')" \
+  "{kFloat|kComplex,kReal,of(DType::kF32)|of(DType::kF64),}"
+has "$(row layer)" "k_layer_dtypes, nullptr, nullptr"
+has "$(row plain)" "nullptr, 0, nullptr, nullptr, nullptr"
 has "$(row layer)" "kTakesComplex"
 ! grep -q kTakesComplex <<< "$(row shared)" || fail "integers are not complex"
 kernels="$(grep register_kernel "$folder/generated/kernels/generated/cpu_table.cc")"

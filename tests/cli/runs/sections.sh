@@ -71,7 +71,7 @@ expect 3 "plain.yaml:1:1: expected models, listen and limits, or a section 'serv
 # The others check the keys that only the trainer reads, with the trainer's messages.
 n=0
 for typo in "s/epochs: 1/epoch: 1/|14:9: unknown key 'epoch' in 'train' (did you mean 'epochs'?)" \
-  "s/log_every: 10/log_every: often/|14:31: 'train.log_every': expected an integer of at least 1, found" \
+  "s/log_every: 10/log_every: often/|14:31: 'train.log_every': expected an integer of at least 1 or 'N epochs', found" \
   "s/lr: 0.1/rate: 0.1/|unknown key 'rate' in 'optimizer'" \
   "s/name: sgd/name: sgdd/|found 'sgdd' (did you mean 'sgd'?)" \
   "s/logits, label)/logits label)/|run9.yaml:5:" \

@@ -105,7 +105,7 @@ ok "$train" configs/quickstart/digits.yaml --output "$folder/run" --overwrite tr
 ! grep -q $'[\r\x1b]' "$folder/error" "$folder/out" || fail "a bar in a file of paddle-train"
 # With JSON: nothing, on a terminal too.
 in_terminal json.json 100 "$quant" calibrate "$folder/net.yaml" --seed 3 --data "$folder/x.npz" \
-  --samples 200 -o "$folder/s.safetensors" --json
+  --samples 200 -o "$folder/s.safetensors" --overwrite --json
 grep -qF '"written": []' "$folder/json.json" || fail "--json writes to the terminal"
 # An error has a line of its own.
 ok python3 tests/cli/train/in_terminal.py 100 "$quant" sensitivity "$folder/net.yaml" --data "$folder/none.npz"

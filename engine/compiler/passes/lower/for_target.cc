@@ -3,9 +3,25 @@
 
 #include "compiler/passes/passes.h"
 #include "ir/replay.h"
+#include "ops/core/call.h"
 #include "ops/core/kernel.h"
 
 namespace paddle::passes {
+namespace {
+
+class KernelsOnly final : public ForwardingInterpreter {
+ public:
+  explicit KernelsOnly(const Target& target) : target_(target) {}
+  Tensors apply(const OpCall& call) override {
+    return call.op.def->decompose && !has_kernel(call.op, target_) ? decompose(call)
+                                                                   : next().apply(call);
+  }
+
+ private:
+  const Target& target_;
+};
+
+}  // namespace
 
 void for_target(ir::Function& function, const Target& target) {
   function.target = target;
@@ -13,7 +29,9 @@ void for_target(ir::Function& function, const Target& target) {
   ir::for_each_operation(function.body, [&](const ir::Operation& o) {
     any = any || (o.op->def->decompose && !has_kernel(*o.op, target));
   });
-  if (any) ir::retrace(function);  // the tracer decomposes them
+  if (!any) return;
+  KernelsOnly interpreter(target);
+  ir::retrace(function, interpreter);
 }
 
 }  // namespace paddle::passes
