@@ -48,7 +48,7 @@ foreach(link IN LISTS PADDLE_LINKS)
     list(APPEND CMAKE_INSTALL_MANIFEST_FILES \${link})")
 endforeach()
 install(TARGETS paddle_shared EXPORT paddle-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-foreach(module codegen lapack gloo hdf5 http mpi)
+foreach(module archive codegen lapack gloo hdf5 http mpi sound)
   if(TARGET paddle_${module}_module)
     install(TARGETS paddle_${module}_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
@@ -79,6 +79,8 @@ install(FILES ${CMAKE_BINARY_DIR}/package/paddle.pc
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs ${CMAKE_SOURCE_DIR}/datasets
   ${CMAKE_SOURCE_DIR}/models
   DESTINATION ${CMAKE_INSTALL_DATADIR}/paddle)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/plugins/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/plugins
+  PATTERN *.so EXCLUDE)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md

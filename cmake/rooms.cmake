@@ -18,11 +18,11 @@ foreach(family IN LISTS families)
     ${PADDLE_GENERATED_ROOT}/ops/generated/${family}_rules.h)
 endforeach()
 
-file(GLOB opgen_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/opgen/*.cc)
+file(GLOB opgen_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/op_schema/opgen/*.cc)
 function(paddle_add_opgen)
   add_executable(opgen ${opgen_sources})
   target_include_directories(opgen PRIVATE ${CMAKE_SOURCE_DIR}/engine)
-  target_link_libraries(opgen PRIVATE paddle_base paddle_flags yaml-cpp)
+  target_link_libraries(opgen PRIVATE paddle_op_schema paddle_flags)
   set_target_properties(opgen PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/host)
   # The outputs are by-products of a stamp, so that files whose text did not change keep their time.
   add_custom_command(
@@ -90,7 +90,9 @@ set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 # paddle_reuse_headers(TARGET OWNER).
 function(paddle_compile_headers target header)
   if(PADDLE_COMMON_HEADERS)
-    target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/${header})
+    # By a name without the folder of the sources: checkouts share the compiler cache.
+    target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake)
+    target_precompile_headers(${target} PRIVATE <${header}>)
     # With it ccache can tell which compiled headers a file used.
     target_compile_options(${target} PRIVATE -fpch-preprocess)
   endif()
@@ -102,7 +104,7 @@ function(paddle_reuse_headers target owner)
   endif()
 endfunction()
 function(paddle_use_common_headers target room)
-  if(room MATCHES "^(base|api)$")
+  if(room MATCHES "^(base|api|python)$")
     return()
   elseif(room MATCHES "^(tensor|kernels)$")
     paddle_compile_headers(${target} common_headers.h)
@@ -137,19 +139,37 @@ endfunction()
 
 # --- rooms ---
 
-# paddle_room(NAME DEPENDS room... LIBRARIES target... SOURCES file... EXCLUDE regex)
+# paddle_room(NAME DEPENDS room... LIBRARIES target... SOURCES file... EXCLUDE regex NEEDS variable)
 # Makes the library paddle_NAME of all .cc files in engine/NAME. DEPENDS lists every room whose headers
 # the room includes; a room must be declared after the rooms it depends on, so there are no cycles.
 # scripts/check-includes reads these declarations and checks each #include against them. LIBRARIES
 # are third-party, SOURCES are generated files, EXCLUDE leaves out files that other targets compile.
+# A room is left out where the variable that it NEEDS is false.
 set(PADDLE_ROOMS "")
+# paddle_embed_text(ROOM FILE HEADER NAME): ROOM/generated/HEADER has engine/ROOM/FILE as the string
+# constant NAME.
+function(paddle_embed_text room source header name)
+  set(file ${CMAKE_SOURCE_DIR}/engine/${room}/${source})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} text)
+  file(CONFIGURE OUTPUT ${PADDLE_GENERATED_ROOT}/${room}/generated/${header} @ONLY CONTENT [=[
+// Made of engine/@room@/@source@.
+#pragma once
+namespace paddle::@room@ {
+inline constexpr char @name@[] = R"TEXT(@text@)TEXT";
+}  // namespace paddle::@room@
+]=])
+endfunction()
 # Rooms whose code takes no part of a step's or a request's time: they compile a fifth faster with
 # less optimization. (Operations run in kernels; ops has their rules.)
 set(PADDLE_COLD_ROOMS
-  config convert exporter hub inspect lang launch onnx ops profile quant recipes sections serve train
-  tune)
+  config convert exporter hub inspect lang launch onnx op_schema ops paddle_program profile quant
+  recipes sections serve train tune)
 function(paddle_room room)
-  cmake_parse_arguments(arg "" "EXCLUDE" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "EXCLUDE;NEEDS" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
+  if(arg_NEEDS AND NOT ${arg_NEEDS})
+    return()
+  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/${room}/*.cc)
   if(arg_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX ${arg_EXCLUDE})
@@ -169,8 +189,8 @@ function(paddle_room room)
   endforeach()
   paddle_use_common_headers(paddle_${room} ${room})
   # Kernels are compiled file by file: what the compiler inlines must not depend on other files.
-  # launch and partition are small, and give equal names to things in several files.
-  if(PADDLE_UNITY AND NOT room MATCHES "^(kernels|launch|partition)$")
+  # launch, partition and python are small, and give equal names to things in several files.
+  if(PADDLE_UNITY AND NOT room MATCHES "^(kernels|launch|partition|python)$")
     set_target_properties(paddle_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
     paddle_group_sources(${sources} ${arg_SOURCES})
     # Programs that only check a section of a config need nothing else of its room.
@@ -191,21 +211,30 @@ function(paddle_room room)
   set(PADDLE_ROOMS ${PADDLE_ROOMS} ${room} PARENT_SCOPE)
 endfunction()
 
-paddle_room(base LIBRARIES Threads::Threads ${CMAKE_DL_LIBS}
+paddle_room(base LIBRARIES Threads::Threads paddle_fmt ${CMAKE_DL_LIBS}
   $<$<BOOL:${PADDLE_USE_OPENMP}>:OpenMP::OpenMP_CXX>)
 # tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
 paddle_room(config DEPENDS base LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(comm DEPENDS base tensor EXCLUDE "/engine/comm/(gloo|mpi)/")
 paddle_room(launch DEPENDS base comm)
+paddle_room(op_schema DEPENDS base LIBRARIES yaml-cpp EXCLUDE "/engine/op_schema/opgen/")
 paddle_add_opgen()
 paddle_room(ops DEPENDS base tensor
-  SOURCES ${PADDLE_GENERATED_OPS_SOURCES} EXCLUDE "/engine/ops/opgen/")
+  SOURCES ${PADDLE_GENERATED_OPS_SOURCES})
 paddle_room(ir DEPENDS base tensor ops)
 paddle_room(formats DEPENDS base tensor
   LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG TIFF::TIFF paddle_webp paddle_webpdemux
             nlohmann_json::nlohmann_json protobuf::libprotobuf-lite paddle_pcre2
-  SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/hdf5/module/")
+  SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/(hdf5|sound|compressed)/module/")
+# Kernels of GPUs are text that is compiled at run time.
+paddle_embed_text(kernels ../tensor/box_muller-inl.h box_muller.h kBoxMuller)
+foreach(text attention copy gather group matmul prelude random rows scalar update)
+  string(SUBSTRING ${text} 0 1 first)
+  string(TOUPPER ${first} first)
+  string(SUBSTRING ${text} 1 -1 rest)
+  paddle_embed_text(kernels cuda/device/${text}.cuh cuda_${text}.h kCuda${first}${rest})
+endforeach()
 paddle_room(kernels DEPENDS base tensor ops comm formats
   EXCLUDE "/engine/kernels/linalg/module/"
   LIBRARIES paddle_highway paddle_dnnl m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
@@ -216,14 +245,21 @@ paddle_room(partition DEPENDS base tensor ops comm ir)
 paddle_room(runtime DEPENDS base tensor ops ir kernels compiler formats)
 paddle_room(metrics DEPENDS base tensor)
 paddle_room(optim DEPENDS base config tensor ops)
+paddle_room(tables DEPENDS base tensor formats kernels optim LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(decoding DEPENDS base)
 paddle_room(text DEPENDS base formats
   LIBRARIES nlohmann_json::nlohmann_json paddle_utf8proc paddle_pcre2)
 paddle_room(onnx DEPENDS base tensor ops ir autograd compiler runtime formats decoding
   LIBRARIES paddle_pcre2)
+paddle_embed_text(paddle_program table.rules table.h kProgramRules)
+paddle_room(paddle_program DEPENDS base tensor ops formats onnx)
 paddle_room(lang DEPENDS base config tensor ops ir runtime
   LIBRARIES nlohmann_json::nlohmann_json)
-paddle_room(data DEPENDS base config tensor formats text
+paddle_room(plugin DEPENDS base config op_schema tensor ops runtime lang)
+target_include_directories(paddle_plugin PRIVATE ${CMAKE_SOURCE_DIR}/include)
+target_compile_definitions(paddle_plugin PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
+paddle_room(graph DEPENDS base config tensor formats LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(data DEPENDS base config tensor formats text graph
   LIBRARIES nlohmann_json::nlohmann_json)
 # Their loops are for the auto-vectorizer, as those of kernels are.
 set_source_files_properties(
@@ -235,32 +271,23 @@ paddle_room(hub DEPENDS base config data EXCLUDE "/engine/hub/module/"
 paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(quant_common DEPENDS base config tensor ops runtime lang)
 paddle_room(program
-  DEPENDS base config tensor ops ir autograd compiler runtime formats onnx lang data quant_common
+  DEPENDS base config tensor ops ir autograd compiler runtime formats onnx paddle_program lang data
+          quant_common tables
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(convert DEPENDS base config tensor ops runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
-paddle_room(infer DEPENDS base tensor formats decoding text onnx data program
+paddle_room(infer DEPENDS base tensor ir runtime formats decoding text onnx data program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(train
   DEPENDS base config tensor ops ir autograd compiler comm partition runtime formats metrics optim
-          lang data program convert quant_common infer
+          tables lang plugin data program convert quant_common infer
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(llm DEPENDS base config tensor ops ir runtime formats decoding text program convert)
-# The page of paddle-serve as a string.
-set(PADDLE_CHAT_PAGE ${CMAKE_SOURCE_DIR}/engine/serve/chat_page.html)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PADDLE_CHAT_PAGE})
-file(READ ${PADDLE_CHAT_PAGE} PADDLE_CHAT_PAGE_TEXT)
-file(CONFIGURE OUTPUT ${PADDLE_GENERATED_ROOT}/serve/generated/chat_page.h @ONLY CONTENT [=[
-// Made of engine/serve/chat_page.html.
-#pragma once
-namespace paddle::serve {
-inline constexpr char kChatPage[] = R"PAGE(@PADDLE_CHAT_PAGE_TEXT@)PAGE";
-}  // namespace paddle::serve
-]=])
-
+paddle_embed_text(serve chat_page.html chat_page.h kChatPage)
 paddle_room(serve DEPENDS base config formats text llm LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats onnx profile
   LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(conformance DEPENDS base tensor ops autograd runtime plugin inspect)
 paddle_room(exporter
   DEPENDS base tensor ops ir runtime data formats onnx lang program inspect train
   LIBRARIES nlohmann_json::nlohmann_json)
@@ -275,10 +302,10 @@ paddle_room(tune
           llm
   LIBRARIES nlohmann_json::nlohmann_json)
 
-paddle_room(sections DEPENDS data quant_common serve train tune)
+paddle_room(sections DEPENDS data graph quant_common serve train tune)
 
 paddle_room(api
-  DEPENDS base config tensor ops autograd runtime onnx text program train llm sections
+  DEPENDS base config formats tensor ops autograd runtime onnx text program train llm sections
   LIBRARIES nlohmann_json::nlohmann_json)
 
 # The implementation of include/paddle; cmake/install.cmake makes the shared library of it.
@@ -316,6 +343,16 @@ foreach(room IN LISTS PADDLE_ROOMS)
   target_link_libraries(paddle_engine INTERFACE paddle_${room})
 endforeach()
 
+# Not a part of the programs; cmake/python.cmake makes the extension of it.
+paddle_room(python DEPENDS base tensor ops autograd runtime formats optim data train sections api
+  LIBRARIES Python3::Module NEEDS PADDLE_PYTHON_FOUND)
+if(TARGET paddle_python)
+  set_target_properties(paddle_python PROPERTIES CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+  # The public headers without the names that the engine has, too.
+  target_compile_definitions(paddle_python PRIVATE PADDLE_BUILDING_LIBRARY)
+endif()
+
 target_compile_definitions(paddle_base PRIVATE PADDLE_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 target_compile_definitions(paddle_compiler PRIVATE PADDLE_GENERATOR="${PADDLE_GENERATOR}"
   $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
@@ -328,9 +365,11 @@ foreach(transport gloo mpi)
     add_dependencies(paddle_comm paddle_${transport}_module)
   endif()
 endforeach()
-if(TARGET paddle_hdf5_module)
-  add_dependencies(paddle_formats paddle_hdf5_module)
-endif()
+foreach(module hdf5 sound archive)
+  if(TARGET paddle_${module}_module)
+    add_dependencies(paddle_formats paddle_${module}_module)
+  endif()
+endforeach()
 if(TARGET paddle_http_module)
   add_dependencies(paddle_hub paddle_http_module)
 endif()

@@ -34,7 +34,7 @@ function(paddle_add_test program label sources)
                ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
 endfunction()
 
-set(PADDLE_CASE_FOLDERS op grad passes model cli docs interop install slow)
+set(PADDLE_CASE_FOLDERS op grad passes model cli docs interop install python slow)
 
 # Rooms that the tests of a room use besides those that it depends on.
 set(PADDLE_TEST_ROOMS_autograd paddle_runtime)
@@ -45,7 +45,7 @@ set(PADDLE_TEST_ROOMS_runtime paddle_autograd)
 # The rooms whose unit tests and fuzz seeds run under sanitizers with every change: those that read
 # files or exchange messages. The target sanitized_tests builds them; a program that is not built
 # has no tests, and the label `sanitized` chooses the fuzz seeds.
-set(PADDLE_SANITIZED_ROOMS base tensor config comm formats metrics decoding text data)
+set(PADDLE_SANITIZED_ROOMS base tensor config comm formats metrics decoding tables text graph data)
 add_custom_target(sanitized_tests)
 foreach(room IN LISTS PADDLE_ROOMS)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cc)
@@ -87,6 +87,10 @@ foreach(folder IN LISTS PADDLE_CASE_FOLDERS)
       ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
   endforeach()
 endforeach()
+# The longest test begins first, so that it does not run alone at the end.
+if(TEST op.cuda)
+  set_tests_properties(op.cuda PROPERTIES COST 1000)
+endif()
 
 # Fuzz targets. With PADDLE_FUZZ they are libFuzzer's programs; otherwise replay.cc runs them over
 # the seeds, which a script writes, and over the files that fuzzing has found.
@@ -99,20 +103,23 @@ set(PADDLE_FUZZ_ROOMS_gguf text)
 set(PADDLE_FUZZ_ROOMS_jinja text)
 set(PADDLE_FUZZ_ROOMS_pickle formats)
 set(PADDLE_FUZZ_ROOMS_hdf5 formats)
-set(PADDLE_FUZZ_ROOMS_paddle onnx)
+set(PADDLE_FUZZ_ROOMS_paddle paddle_program)
 set(PADDLE_FUZZ_ROOMS_grammar text)
 set(PADDLE_FUZZ_ROOMS_sound formats)
 set(PADDLE_FUZZ_ROOMS_records data)
 set(PADDLE_FUZZ_ROOMS_dataset data)
 set(PADDLE_FUZZ_ROOMS_image formats)
+set(PADDLE_FUZZ_ROOMS_graph graph)
 set(PADDLE_FUZZ_ROOMS_module ir)
 set(PADDLE_FUZZ_ROOMS_config config)
 set(PADDLE_FUZZ_ROOMS_program lang)
 set(PADDLE_FUZZ_ROOMS_rules compiler)
 set(PADDLE_FUZZ_ROOMS_http formats)
 set(PADDLE_FUZZ_ROOMS_rendezvous comm)
+set(PADDLE_FUZZ_ROOMS_plugin plugin)
+set(PADDLE_FUZZ_ROOMS_segments tables)
 foreach(subject safetensors npz onnx tokenizer gguf jinja pickle hdf5 paddle grammar sound records
-        image module config program rules http dataset rendezvous)
+        image module config program rules http dataset rendezvous plugin segments graph)
   set(program fuzz_${subject})
   add_executable(${program} tests/fuzz/${subject}_fuzz.cc tests/fuzz/fuzz_target.cc)
   target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
@@ -120,6 +127,9 @@ foreach(subject safetensors npz onnx tokenizer gguf jinja pickle hdf5 paddle gra
     paddle_${PADDLE_FUZZ_ROOMS_${subject}} paddle_tensor paddle_flags)
   add_dependencies(fuzz_targets ${program})
   set(labels fuzz)
+  if(subject STREQUAL "plugin")
+    target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+  endif()
   if(subject STREQUAL "http")  # without the language models of its room
     target_sources(${program} PRIVATE engine/serve/http_reader.cc)
   endif()
@@ -146,3 +156,27 @@ foreach(subject safetensors npz onnx tokenizer gguf jinja pickle hdf5 paddle gra
       SKIP_RETURN_CODE 77)
   endif()
 endforeach()
+
+# Programs of tests/bench, which are not tests; `cmake --build build --target bench_NAME` makes one.
+if(TARGET paddle_shared)
+  foreach(name eager_calls)
+    add_executable(bench_${name} EXCLUDE_FROM_ALL tests/bench/${name}.cc)
+    target_link_libraries(bench_${name} PRIVATE paddle_shared paddle_flags)
+  endforeach()
+endif()
+
+# Stand-ins for the libraries of CUDA, with which tests run the device `cuda` on the CPU.
+set(PADDLE_FAKE_CUDA ${CMAKE_BINARY_DIR}/fake_cuda)
+add_library(fake_cuda_driver SHARED tests/support/cuda/fake_driver.cc)
+add_library(fake_cuda_nvrtc SHARED tests/support/cuda/fake_nvrtc.cc)
+foreach(name driver nvrtc)
+  target_link_libraries(fake_cuda_${name} PRIVATE paddle_flags ${CMAKE_DL_LIBS})
+  target_compile_definitions(fake_cuda_${name} PRIVATE
+    PADDLE_FAKE_CUDA_FOLDER="${PADDLE_FAKE_CUDA}" PADDLE_COMPILER="${CMAKE_CXX_COMPILER}"
+    PADDLE_EMULATION_HEADER="${CMAKE_SOURCE_DIR}/tests/support/cuda/emulation.h")
+  set_target_properties(fake_cuda_${name} PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${PADDLE_FAKE_CUDA} PREFIX "" CXX_VISIBILITY_PRESET hidden
+    BUILD_RPATH "" UNITY_BUILD OFF)
+endforeach()
+set_target_properties(fake_cuda_driver PROPERTIES OUTPUT_NAME libcuda SUFFIX ".so.1")
+set_target_properties(fake_cuda_nvrtc PROPERTIES OUTPUT_NAME libnvrtc SUFFIX ".so.13")

@@ -8,7 +8,7 @@ target_compile_options(paddle_cli PRIVATE $<$<CONFIG:Release>:-O1>)
 target_link_libraries(paddle_cli PUBLIC paddle_engine CLI11::CLI11 nlohmann_json::nlohmann_json
   PRIVATE paddle_flags)
 target_compile_definitions(paddle_cli PRIVATE PADDLE_VERSION="${PROJECT_VERSION}"
-  $<$<BOOL:${PADDLE_WITH_CUDA}>:PADDLE_WITH_CUDA> $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
+  $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
 paddle_compile_headers(paddle_cli command_headers.h)
 add_executable(paddle $<TARGET_OBJECTS:paddle_cli>)
 target_link_libraries(paddle PRIVATE paddle_flags paddle_engine)
