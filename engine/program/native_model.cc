@@ -158,8 +158,7 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
       trace.user_output.push_back(i);
       outputs_.push_back(function->outputs[i].name);
     }
-  traces_.push_front(std::move(trace));
-  if (traces_.size() > kMaxTraces) traces_.pop_back();
+  traces_.add(std::move(trace), kMaxTraces);
 }
 
 void NativeModel::bind_arrays(Trace& trace) {
@@ -208,7 +207,7 @@ NativeModel::NativeModel(const NativeModel& other)
       observe_(other.observe_),
       compile_(other.compile_) {
   for (const Trace& trace : other.traces_) {
-    Trace& own = traces_.emplace_back();
+    Trace& own = traces_.add_oldest({});
     own.fixed = trace.fixed;
     own.function = trace.function;
     own.executable = trace.executable->clone();
@@ -251,14 +250,12 @@ NativeModel::Trace& NativeModel::trace_for(const std::vector<Array>& inputs) {
     for (size_t d = 0; d < shape.size() && d < inputs[i].shape.size(); ++d)
       if (shape[d].is_symbol()) known.try_emplace(shape[d].text(), inputs[i].shape[d]);
   }
-  for (auto it = traces_.begin(); it != traces_.end(); ++it) {
-    const bool fits = std::all_of(it->fixed.begin(), it->fixed.end(), [&](const auto& dim) {
+  const auto fits = [&](const Trace& trace) {
+    return std::all_of(trace.fixed.begin(), trace.fixed.end(), [&](const auto& dim) {
       return known.count(dim.first) && known.at(dim.first) == dim.second;
     });
-    if (!fits) continue;
-    traces_.splice(traces_.begin(), traces_, it);
-    return traces_.front();
-  }
+  };
+  if (Trace* const found = traces_.find(fits)) return *found;
   if (!trace(known)) fail(ErrorCode::kData, "the inputs do not give the dims that the model needs");
   return traces_.front();
 }

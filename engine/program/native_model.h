@@ -2,7 +2,6 @@
 // The model of a model file, a run or a checkpoint: traced, compiled and run batch by batch.
 
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/recent_list.h"
 #include "ir/module.h"
 #include "lang/syntax/program.h"
 #include "program/model.h"
@@ -67,8 +67,8 @@ class NativeModel final : public Model {
   std::vector<OutputScale> scales_;     ///< per output, of the last trace
   ParameterStore store_;
   std::map<std::string, Array> live_states_;  ///< of the running sequence
-  std::list<Trace> traces_;                   ///< most recently used first
-  std::vector<Array> results_;                ///< of the last call
+  RecentList<Trace> traces_;
+  std::vector<Array> results_;  ///< of the last call
   std::shared_ptr<const lang::Program> program_;
   const lang::EntryPoint* entry_ = nullptr;
   bool use_float64_ = false;

@@ -21,9 +21,7 @@ Executable::Entry& Executable::make_entry(std::vector<Dims> shapes,
   made.plan = std::make_unique<Plan>(*function_, layouts, options_.plan);
   ++plans_made_;
   planned_bytes_ = std::max(planned_bytes_, made.plan->memory().total());
-  plans_.push_front(std::move(made));
-  if (plans_.size() > options_.max_plans) plans_.pop_back();
-  return plans_.front();
+  return plans_.add(std::move(made), options_.max_plans);
 }
 
 Executable::Entry& Executable::entry(const std::vector<Array>& inputs) {
@@ -32,11 +30,7 @@ Executable::Entry& Executable::entry(const std::vector<Array>& inputs) {
       if (e.shapes[i] != inputs[i].shape) return false;
     return true;
   };
-  for (auto it = plans_.begin(); it != plans_.end(); ++it)
-    if (fits(*it)) {
-      if (it != plans_.begin()) plans_.splice(plans_.begin(), plans_, it);
-      return plans_.front();
-    }
+  if (Entry* const found = plans_.find(fits)) return *found;
   std::vector<Layout> layouts;
   std::vector<Dims> shapes;
   for (const Array& a : inputs) {

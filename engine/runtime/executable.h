@@ -1,9 +1,9 @@
 #pragma once
 // An executable function: a small cache of plans, one per binding of the dims, over one arena.
 
-#include <list>
 #include <memory>
 
+#include "base/recent_list.h"
 #include "runtime/output_copies.h"
 #include "runtime/plan.h"
 #include "runtime/thread_choice.h"
@@ -67,7 +67,7 @@ class Executable {
 
   std::shared_ptr<const ir::Function> function_;
   ExecutableOptions options_;
-  std::list<Entry> plans_;  ///< most recently used first
+  RecentList<Entry> plans_;
   std::shared_ptr<Storage> arena_;
   size_t reserved_ = 0;          ///< of the arena; 0: it only grows
   int64_t runs_in_reserve_ = 0;  ///< since a run needed more

@@ -63,7 +63,7 @@ std::unique_ptr<Session> Session::clone() const {
   copy->seed_ = seed_;
   copy->step_ = step_;
   if (symbolic_) copy->symbolic_ = std::make_unique<Compiled>(symbolic_->clone());
-  for (const Compiled& each : by_shape_) copy->by_shape_.push_back(each.clone());
+  for (const Compiled& each : by_shape_) copy->by_shape_.add_oldest(each.clone());
   return copy;
 }
 
@@ -139,11 +139,7 @@ Session::Compiled* Session::find_compiled(const Values& inputs) {
                         return same_type({v.dtype(), v.shape()}, type);
                       });
   };
-  for (auto it = by_shape_.begin(); it != by_shape_.end(); ++it)
-    if (fits(*it)) {
-      by_shape_.splice(by_shape_.begin(), by_shape_, it);
-      return usable(*it);
-    }
+  if (Compiled* const found = by_shape_.find(fits)) return usable(*found);
   if (!symbolic_tried_) {
     symbolic_tried_ = true;
     const auto declared = opened_.input_types();
@@ -167,9 +163,7 @@ Session::Compiled* Session::usable(Compiled& compiled) {
 Session::Compiled* Session::compile_for_shapes(const Values& inputs) {
   std::vector<TensorType> types;
   for (const Value& v : inputs) types.push_back({v.dtype(), v.shape()});
-  by_shape_.push_front(try_compile(types));
-  if (by_shape_.size() > kMaxCompiled) by_shape_.pop_back();
-  return usable(by_shape_.front());
+  return usable(by_shape_.add(try_compile(types), kMaxCompiled));
 }
 
 std::vector<Array> Session::arrays_for(const ir::Function& function, const Values& inputs) const {

@@ -4,11 +4,11 @@
 // shapes, sequences, strings) runs eagerly, with its traceable parts compiled as partitions
 // (partitions.h).
 
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/recent_list.h"
 #include "compiler/pipeline.h"
 #include "ir/module.h"
 #include "onnx/graph/checked_executor.h"
@@ -106,7 +106,7 @@ class Session {
   uint64_t seed_ = 0, step_ = 0;
   std::vector<Array> bound_inputs_;  ///< kept alive: outputs may be views of inputs
   std::unique_ptr<Compiled> symbolic_;
-  std::list<Compiled> by_shape_;  ///< most recently used first
+  RecentList<Compiled> by_shape_;
 };
 
 }  // namespace paddle::onnx
