@@ -5,7 +5,7 @@
 #include "commands.h"
 #include "common.h"
 #include "common_options.h"
-#include "train/average_checkpoints.h"
+#include "train/runs/average_checkpoints.h"
 
 namespace {
 

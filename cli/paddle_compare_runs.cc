@@ -10,10 +10,10 @@
 #include "common_options.h"
 #include "common_table.h"
 #include "sections/sections.h"
-#include "train/compare_runs.h"
-#include "train/config.h"
-#include "train/digests.h"
-#include "train/run_folder.h"
+#include "train/config/run_config.h"
+#include "train/runs/compare_runs.h"
+#include "train/runs/digests.h"
+#include "train/runs/run_folder.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "common.h"
 #include "common_options.h"
 #include "common_table.h"
-#include "train/run_index.h"
+#include "train/runs/run_index.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "lang/syntax/program.h"
 #include "llm/language_model.h"
 #include "sections/sections.h"
-#include "train/evaluated_model.h"
+#include "train/runs/evaluated_model.h"
 
 namespace {
 

@@ -14,8 +14,8 @@
 #include "common_table.h"
 #include "common_trial.h"
 #include "sections/sections.h"
-#include "train/config.h"
-#include "train/rate_test.h"
+#include "train/config/run_config.h"
+#include "train/sweeps/rate_test.h"
 
 namespace {
 

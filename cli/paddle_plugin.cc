@@ -8,9 +8,9 @@
 #include "commands.h"
 #include "common.h"
 #include "common_options.h"
-#include "common_plugin.h"
 #include "conformance/check.h"
 #include "plugin/plugin.h"
+#include "plugin_build.h"
 
 namespace {
 

@@ -27,8 +27,8 @@
 #include "profile/diff.h"
 #include "profile/report.h"
 #include "sections/sections.h"
-#include "train/run_folder.h"
-#include "train/trainer.h"
+#include "train/job/trainer.h"
+#include "train/runs/run_folder.h"
 
 namespace {
 

@@ -9,10 +9,10 @@
 #include "base/interrupt.h"
 #include "commands.h"
 #include "common_options.h"
-#include "common_quant_gguf.h"
-#include "common_quant_options.h"
-#include "common_quant_weights.h"
 #include "quant/interruption.h"
+#include "quant_gguf.h"
+#include "quant_options.h"
+#include "quant_weights.h"
 #include "sections/sections.h"
 
 namespace {

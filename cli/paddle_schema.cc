@@ -10,7 +10,7 @@
 #include "data/named_dataset.h"
 #include "lang/syntax/model_schema.h"
 #include "sections/sections.h"
-#include "train/config.h"
+#include "train/config/run_config.h"
 #include "tune/parallel/cluster.h"
 
 namespace {

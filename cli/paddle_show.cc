@@ -9,17 +9,17 @@
 #include "common.h"
 #include "common_model_files.h"
 #include "common_options.h"
-#include "common_predict.h"
-#include "common_show.h"
 #include "config/overrides.h"
+#include "infer_predict.h"
 #include "lang/eval/summary.h"
 #include "llm/language_model.h"
 #include "onnx/graph/summary.h"
 #include "paddle_program/register.h"
 #include "program/model.h"
 #include "sections/sections.h"
-#include "train/config.h"
-#include "train/evaluated_model.h"
+#include "show_formats.h"
+#include "train/config/run_config.h"
+#include "train/runs/evaluated_model.h"
 
 namespace {
 

@@ -18,10 +18,10 @@
 #include "common_table.h"
 #include "common_trial.h"
 #include "sections/sections.h"
-#include "train/config.h"
-#include "train/run_index.h"
-#include "train/sweep.h"
-#include "train/sweep_page.h"
+#include "train/config/run_config.h"
+#include "train/runs/run_index.h"
+#include "train/sweeps/sweep.h"
+#include "train/sweeps/sweep_page.h"
 
 namespace {
 

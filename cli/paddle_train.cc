@@ -15,7 +15,6 @@
 #include "comm/simulation.h"
 #include "commands.h"
 #include "common.h"
-#include "common_check_data.h"
 #include "common_device.h"
 #include "common_model_files.h"
 #include "common_options.h"
@@ -25,9 +24,10 @@
 #include "ir/module.h"
 #include "profile/report.h"
 #include "sections/sections.h"
-#include "train/find_nonfinite.h"
-#include "train/run_folder.h"
-#include "train/trainer.h"
+#include "train/job/trainer.h"
+#include "train/runs/find_nonfinite.h"
+#include "train/runs/run_folder.h"
+#include "train_check_data.h"
 
 namespace {
 

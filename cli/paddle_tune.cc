@@ -14,7 +14,7 @@
 #include "common_model_files.h"
 #include "common_options.h"
 #include "sections/sections.h"
-#include "train/config.h"
+#include "train/config/run_config.h"
 #include "tune/inference.h"
 #include "tune/language_model.h"
 #include "tune/parallel/planner.h"

@@ -3,7 +3,7 @@
 #include "api/access.h"
 #include "config/document.h"
 #include "sections/sections.h"
-#include "train/trainer.h"
+#include "train/job/trainer.h"
 
 namespace paddle::v0 {
 namespace {

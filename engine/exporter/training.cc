@@ -11,7 +11,7 @@
 #include "ir/replay.h"
 #include "lang/syntax/program.h"
 #include "runtime/execute.h"
-#include "train/trainer.h"
+#include "train/job/trainer.h"
 
 namespace paddle::exporter {
 namespace {

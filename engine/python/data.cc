@@ -3,7 +3,7 @@
 #include "data/open_data.h"
 #include "python/core.h"
 #include "sections/sections.h"
-#include "train/config.h"
+#include "train/config/run_config.h"
 
 namespace paddle::python {
 namespace {

@@ -14,7 +14,7 @@
 #include "quant/interruption.h"
 #include "quant/layer_watcher.h"
 #include "quant/quantize.h"
-#include "train/evaluated_model.h"
+#include "train/runs/evaluated_model.h"
 
 namespace paddle::quant {
 namespace {

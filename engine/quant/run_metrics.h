@@ -8,7 +8,7 @@
 
 #include "quant/compare.h"
 #include "quant_common/quant_config.h"
-#include "train/evaluated_model.h"
+#include "train/runs/evaluated_model.h"
 
 namespace paddle::quant {
 

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "train/trainer.h"
+#include "train/job/trainer.h"
 #include "tune/comparison.h"
 #include "tune/kernel_search.h"
 #include "tune/schedule_search.h"

@@ -10,7 +10,7 @@
 #include "comm/simulation.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
-#include "train/trainer.h"
+#include "train/job/trainer.h"
 
 namespace paddle::train {
 namespace {

@@ -11,7 +11,7 @@
 #include "formats/npz.h"
 #include "formats/safetensors.h"
 #include "train/config/optimizer_config.h"
-#include "train/trainer.h"
+#include "train/job/trainer.h"
 
 namespace paddle::train {
 namespace {

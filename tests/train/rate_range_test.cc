@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "train/rate_test.h"
-#include "train/sweep.h"
+#include "train/sweeps/rate_test.h"
+#include "train/sweeps/sweep.h"
 
 namespace paddle::train {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "config/diagnostics.h"
 #include "config/schema.h"
-#include "train/evaluation/metric_call.h"
+#include "train/step/metric_call.h"
 #include "train/step/step.h"
 #include "train/weights/initial_weights.h"
 

@@ -3,7 +3,7 @@
 
 #include "config/diagnostics.h"
 #include "config/schema.h"
-#include "train/config.h"
+#include "train/config/run_config.h"
 
 namespace paddle::train {
 

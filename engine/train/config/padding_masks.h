@@ -2,7 +2,7 @@
 // Masks of padded fields as inputs of models with recurrent layers.
 
 #include "config/diagnostics.h"
-#include "train/config.h"
+#include "train/config/run_config.h"
 
 namespace paddle::train {
 

@@ -9,8 +9,8 @@
 
 #include "data/dataset.h"
 #include "metrics/class_report.h"
-#include "train/evaluation/metric_call.h"
 #include "train/session/session.h"
+#include "train/step/metric_call.h"
 
 namespace paddle::train {
 

@@ -12,8 +12,8 @@
 #include "data/target_scale.h"
 #include "metrics/metric.h"
 #include "train/evaluation/compared_texts.h"
-#include "train/evaluation/metric_call.h"
 #include "train/session/session.h"
+#include "train/step/metric_call.h"
 
 namespace paddle::train {
 

@@ -12,10 +12,10 @@
 #include "base/phase.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "program/saved_model.h"
-#include "train/find_nonfinite.h"
 #include "train/job/averages.h"
 #include "train/job/trainer_impl.h"
 #include "train/records/report.h"
+#include "train/runs/find_nonfinite.h"
 
 namespace paddle::train {
 namespace {
@@ -208,7 +208,8 @@ void Trainer::Impl::log_train() {
 
 void Trainer::Impl::write_digests() {
   if (!config_.digests) return;
-  const program::ParameterStore whole = session_->tables().with_tables(session_->whole_store());
+  const program::ParameterStore whole =
+      session_->tables().with_tables(session_->shards().whole_store());
   if (digests_) digests_->write(state_.step, last_loss_, whole);
 }
 
@@ -395,14 +396,14 @@ TrainResult Trainer::Impl::run() {
   TrainResult result;
   result.profile = profile_;
   if (options_.benchmark > 0) {
-    session_->take_parts();
+    session_->shards().take_parts();
     read_own_rows();
     result.benchmark = benchmark();
     result.stopped_by = stopped_by_;
     return result;
   }
   start_folder();
-  session_->take_parts();
+  session_->shards().take_parts();
   read_own_rows();
   if (const auto scale = scaling("scale")) {
     last_scale_ = scale->number(0);
@@ -535,8 +536,9 @@ void Trainer::Impl::finish(TrainResult& result) {
     write_saved_model(exported ? result.model_folder : folder_.file("models/" + model.name), model,
                       evaluated);
   }
-  metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
-                seconds_before_ + seconds_since(started_), loader_->skipped_count(),
+  metrics_->end(state_.step, session_->compiler().traces(), session_->compiler().plans(),
+                session_->compiler().planned_bytes(), seconds_before_ + seconds_since(started_),
+                loader_->skipped_count(),
                 scaling("skipped") ? std::optional(skipped_updates_) : std::nullopt);
   std::string ending =
       end_reason_.empty() ? str("finished after ", state_.step, " steps") : end_reason_;

@@ -42,7 +42,7 @@ void Trainer::Impl::open_running_statistics() {
     averages = true;
   }
   if (!averages) return;
-  const Session::RunningStatistics found = session_->running_statistics();
+  const StepAnalysis::RunningStatistics found = session_->analysis().running_statistics();
   for (const std::string& place : found.others)
     observer_.warn(str(owner, ": ", place,
                        ": the running statistics of a batch_norm in a branch or a loop stay those "

@@ -102,7 +102,7 @@ BenchmarkResult Trainer::Impl::benchmark() {
   r.parameters = parameter_count();
   if (!options_.eager) {
     const int64_t micro = largest_micro_batch(config_.data.loader.batch_size, config_.accumulate);
-    r.flops = session_->training_flops(batch_shapes(*loader_, micro)) *
+    r.flops = session_->compiler().training_flops(batch_shapes(*loader_, micro)) *
               static_cast<double>(config_.accumulate);
   }
   r.peak_bytes = peak_resident_bytes();

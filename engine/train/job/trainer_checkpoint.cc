@@ -26,7 +26,7 @@ std::string Trainer::Impl::checkpoint() {
   content.state = state_;
   if (communicator_->is_root()) {
     content.config = config::dump_yaml(config_.document);
-    content.module = ir::print(session_->module());
+    content.module = ir::print(session_->compiler().module());
     content.further = [this](const std::string& folder) {
       program::write_metadata(folder, config_.name, config_.document, loader_->fields(),
                               loader_->dataset(), use_);
@@ -44,7 +44,7 @@ std::string Trainer::Impl::checkpoint() {
   if (communicator_->is_root()) pending_->writer.create();
   communicator_->barrier();
   const auto part_of = [&](const std::string& name) -> std::optional<program::TensorPart> {
-    if (!session_->tables().has_name(name)) return session_->written_part(name);
+    if (!session_->tables().has_name(name)) return session_->shards().written_part(name);
     if (!communicator_->is_root()) return std::nullopt;
     return program::whole_part(stored.array(name));
   };

@@ -37,7 +37,7 @@ Clock::time_point after(double seconds) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-std::string text_of(const Session::LongLabels& found) {
+std::string text_of(const LongLabels& found) {
   const std::string repeated =
       found.repeated > 0 ? str(", ", found.repeated, " of them equal to the one before,") : "";
   return str("ctc_loss: ", found.labels, " labels", repeated, " need ",
@@ -63,13 +63,13 @@ void Trainer::Impl::open_loaders() {
 }
 
 data::Loader::BatchCheck Trainer::Impl::watch_alignments() {
-  if (!session_->aligns_labels()) return {};
+  if (!session_->analysis().aligns_labels()) return {};
   const data::Loader::BatchCheck check = [this](const data::Batch& batch) {
     std::vector<data::Loader::BadRow> out;
     // A model that states its batch is computed for as many rows at a time; others are left out.
-    const int64_t rows = session_->stated_batch().value_or(batch.samples);
+    const int64_t rows = session_->analysis().stated_batch().value_or(batch.samples);
     for (int64_t begin = 0; begin + rows <= batch.samples; begin += rows)
-      for (const Session::LongLabels& each :
+      for (const LongLabels& each :
            session_->long_labels(rows_of(batch.arrays, begin, begin + rows)))
         out.push_back({begin + each.row, text_of(each)});
     return out;
@@ -111,7 +111,7 @@ void Trainer::Impl::scan_data() {
         std::max<int64_t>(1, part.loader == loader_.get()
                                  ? largest_micro_batch(part.options->batch_size, config_.accumulate)
                                  : part.options->batch_size);
-    options.whole_groups = session_->stated_batch().has_value();
+    options.whole_groups = session_->analysis().stated_batch().has_value();
     options.skips = part.options->on_bad_sample == data::BadSamplePolicy::kSkip;
     const data::Dataset& dataset = part.loader->dataset();
     for (const data::ValueRange& range : use_.ranges) {

@@ -47,7 +47,7 @@ bool Trainer::Impl::copies_weights() const {
 
 program::ParameterStore Trainer::Impl::saved_store() {
   if (copies_weights()) return session_->tables().with_tables(store_, Tables::Saved::kWeights);
-  program::ParameterStore out = session_->whole_store();
+  program::ParameterStore out = session_->shards().whole_store();
   if (communicator_->is_root()) swap_averages(out);
   return session_->tables().with_tables(out, Tables::Saved::kWeights);
 }

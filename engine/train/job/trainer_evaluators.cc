@@ -33,7 +33,7 @@ void Trainer::Impl::open_written_tokens() {
   const auto& sequence =
       std::get<program::SequencePrediction>(step_->definition().prediction.value());
   for (const auto& [name, parameter] : store_.parameters)
-    if (!session_->placement_of(name).empty() ||
+    if (!session_->shards().placement_of(name).empty() ||
         config_.parallel.mesh().axis_size_of("pipeline") > 1)
       fail(ErrorCode::kConfig,
            "metrics: 'predicted' of a sequence needs whole parameters on each rank, and these are "

@@ -52,7 +52,8 @@ void Trainer::Impl::start_folder() {
                                           options_.resume ? state_.step : -1);
   write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
   write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
-                   valid_loader_ ? &valid_loader_->dataset() : nullptr, session_->forward_digest());
+                   valid_loader_ ? &valid_loader_->dataset() : nullptr,
+                   session_->compiler().forward_digest());
 }
 
 /// Keeps the statistics and vocabularies that the weights were trained with, even if the files have
@@ -83,7 +84,7 @@ void Trainer::Impl::keep_fitted() {
 void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
   const RecordChanges record = changes_since(folder_.file("run.json"), loader_->dataset(),
                                              valid_loader_ ? &valid_loader_->dataset() : nullptr,
-                                             session_->forward_digest());
+                                             session_->compiler().forward_digest());
   if (record.model)
     throw Error(ErrorCode::kConfig,
                 "the model or the loss computes something else than when the run began: '" +

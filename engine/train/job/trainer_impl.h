@@ -15,17 +15,17 @@
 #include <vector>
 
 #include "base/elapsed.h"
-#include "train/digests.h"
 #include "train/evaluation/evaluation_details.h"
 #include "train/evaluation/evaluator.h"
 #include "train/evaluation/written_tokens.h"
 #include "train/job/checkpoint_in_progress.h"
 #include "train/job/resume.h"
+#include "train/job/trainer.h"
 #include "train/records/metrics_log.h"
 #include "train/records/tensorboard.h"
-#include "train/run_folder.h"
+#include "train/runs/digests.h"
+#include "train/runs/run_folder.h"
 #include "train/session/session.h"
-#include "train/trainer.h"
 
 namespace paddle::train {
 
@@ -55,7 +55,7 @@ class Trainer::Impl {
   std::optional<LogLine> evaluate();
   int64_t parameter_count() const;
   void for_each_gradient(const std::function<bool(const BatchGradients&)>& use);
-  const ir::Module& module() const { return session_->module(); }
+  const ir::Module& module() const { return session_->compiler().module(); }
   const program::ParameterStore& store() const { return store_; }
   std::vector<std::string> run_summary() const;
   std::vector<std::string> placement_lines() const;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train/find_nonfinite.h"
 #include "train/job/trainer_impl.h"
+#include "train/runs/find_nonfinite.h"
 
 namespace paddle::train {
 namespace {
@@ -39,7 +39,7 @@ NonFiniteSearch Trainer::Impl::find_nonfinite(const std::string& checkpoint, int
                                               double max_seconds) {
   const Phase phase("looking for values that are not finite");
   go_to(checkpoint);
-  session_->take_parts();
+  session_->shards().take_parts();
   const auto begun = Clock::now();
   const int64_t last = last_step > 0 ? std::min(last_step, total_steps()) : total_steps();
   NonFiniteSearch out;
@@ -57,7 +57,7 @@ NonFiniteSearch Trainer::Impl::find_nonfinite(const std::string& checkpoint, int
       continue;
     }
     put_back(before, store_);
-    out.origin = session_->find_nonfinite(batch->arrays, next_scalars());
+    out.origin = session_->replay().find_nonfinite(batch->arrays, next_scalars());
     break;
   }
   return out;

@@ -21,7 +21,8 @@ void Trainer::Impl::compare_ranks() {
   const std::string config = config::dump_yaml(config_.document);
   const uint32_t digest = crc32(std::as_bytes(std::span(config.data(), config.size())));
   const std::vector<int64_t> configs = communicator_->gather_numbers(digest);
-  const std::vector<int64_t> models = communicator_->gather_numbers(session_->forward_digest());
+  const std::vector<int64_t> models =
+      communicator_->gather_numbers(session_->compiler().forward_digest());
   const std::vector<int64_t> versions =
       communicator_->gather_numbers(crc32(std::as_bytes(std::span(options_.version))));
   for (size_t rank = 1; rank < configs.size(); ++rank) {
@@ -39,7 +40,7 @@ void Trainer::Impl::compare_ranks() {
 }
 
 void Trainer::Impl::report_partition() {
-  for (const partition::Gathered& g : session_->gathered()) {
+  for (const partition::Gathered& g : session_->compiler().gathered()) {
     if (g.has_rule && !options_.dry_run) continue;  // as the layout has it
     const std::string at = g.location.empty() ? "" : " at " + g.location;
     const std::string size = str(g.type, " (", human_bytes(static_cast<uint64_t>(g.bytes)), ")");
@@ -62,15 +63,15 @@ void Trainer::Impl::merge_over_ranks(Evaluator& metrics, EvaluationDetails& deta
 }
 
 std::vector<std::string> Trainer::Impl::placement_lines() const {
-  std::vector<std::string> lines = session_->pipeline_lines();
+  std::vector<std::string> lines = session_->compiler().stages().summary();
   for (const auto& [name, parameter] : store_.parameters) {
-    const partition::Placement placement = session_->placement_of(name);
+    const partition::Placement placement = session_->shards().placement_of(name);
     if (!placement.empty())
       lines.push_back("split: " + name + "  " +
                       partition::text(placement, parameter.value.shape, config_.parallel.mesh()));
   }
-  if (!session_->communication_summary().empty())
-    lines.push_back(session_->communication_summary());
+  if (!session_->compiler().communication_summary().empty())
+    lines.push_back(session_->compiler().communication_summary());
   return lines;
 }
 
@@ -89,13 +90,14 @@ int64_t Trainer::Impl::replay(const std::string& checkpoint,
   const std::optional<data::Batch> batch = loader_->next();
   if (!batch) fail(ErrorCode::kData, "the data ends after ", state_.step, " batches");
   const StepScalars numbers = next_scalars();
-  session_->replay(batch->arrays, numbers, visit);
+  session_->replay().run(batch->arrays, numbers, visit);
   return numbers.step;
 }
 
 std::string Trainer::Impl::memory_by_rank() {
   if (communicator_->size() == 1) return "";
-  const std::vector<int64_t> stored = communicator_->gather_numbers(session_->stored_bytes());
+  const std::vector<int64_t> stored =
+      communicator_->gather_numbers(session_->shards().stored_bytes());
   const std::vector<int64_t> step =
       communicator_->gather_numbers(static_cast<int64_t>(plan_->training.arena));
   const std::vector<int64_t> all =
@@ -120,7 +122,7 @@ void Trainer::Impl::read_own_rows() {
   // The weights of micro-batches may depend on all labels.
   const int64_t parts = config_.accumulate;
   if (parts > 1 && loss_form_.kind == LossForm::Kind::kWeighted) return;
-  if (!session_->reads_local_rows_only()) return;
+  if (!session_->compiler().reads_local_rows_only()) return;
   const auto ranks = static_cast<int>(config_.parallel.data);
   const partition::Mesh mesh = config_.parallel.mesh();
   const int rank = mesh.coordinate(communicator_->rank(), mesh.axis("data"));
@@ -134,7 +136,7 @@ void Trainer::Impl::read_own_rows() {
     }
     return true;
   });
-  if (reads) session_->expect_local_rows();
+  if (reads) session_->compiler().expect_local_rows();
 }
 
 bool Trainer::Impl::restore() {

@@ -11,6 +11,7 @@
 #include "train/job/resume.h"
 #include "train/job/trainer_impl.h"
 #include "train/session/batch_sizes.h"
+#include "train/session/field_types.h"
 
 namespace paddle::train {
 namespace {
@@ -176,8 +177,7 @@ MemoryPlan Trainer::Impl::prepare() {
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);
   auto types = data::with_location(config_.document.find("data")->find("train"), [&] {
-    return Session::field_types(config_.models, sample_types(loader_->fields()),
-                                config_.use_float64);
+    return field_types(config_.models, sample_types(loader_->fields()), config_.use_float64);
   });
   store_.initializes_random = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
@@ -186,7 +186,8 @@ MemoryPlan Trainer::Impl::prepare() {
   if (config_.quantization) config_.quantization->check_rules();
   compare_ranks();
   report_partition();
-  if (!session_->recompute_summary().empty()) observer_.note(session_->recompute_summary());
+  if (!session_->compiler().recompute_summary().empty())
+    observer_.note(session_->compiler().recompute_summary());
   std::vector<std::string> names;
   for (const auto& [name, p] : store_.parameters) names.push_back(name);
   for (std::string& name : session_->tables().weights()) names.push_back(std::move(name));
@@ -203,12 +204,12 @@ MemoryPlan Trainer::Impl::prepare() {
   for (const NamedOptimizer& each : step_->definition().optimizers)
     for (const std::string& line : each.optimizer->warnings(names))
       if (warned.insert(line).second) observer_.warn(line);
-  use_ = session_->field_use();
+  use_ = session_->analysis().field_use();
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
   if (test_loader_) test_loader_->require(use_.ranges);
   if (valid_loader_ || test_loader_) {
-    metric_bindings_ = session_->bind_metrics(use_.ignored.value_or(-100));
+    metric_bindings_ = session_->analysis().bind_metrics(use_.ignored.value_or(-100));
     const data::Loader& evaluated = valid_loader_ ? *valid_loader_ : *test_loader_;
     if (evaluated.batches_per_epoch() > 1)
       for (const MetricBinding& binding : metric_bindings_)
@@ -231,9 +232,9 @@ MemoryPlan Trainer::Impl::prepare() {
                       : loader_->batch_bytes();
   if (!options_.eager) {
     const int64_t micro = largest_micro_batch(config_.data.loader.batch_size, config_.accumulate);
-    plan.training = session_->plan_training(batch_shapes(*loader_, micro));
+    plan.training = session_->compiler().plan_training(batch_shapes(*loader_, micro));
     if (valid_loader_)
-      plan.evaluation = session_->plan_evaluation(
+      plan.evaluation = session_->compiler().plan_evaluation(
           batch_shapes(*valid_loader_, config_.data.valid_loader.batch_size));
   }
   plan_ = plan;
@@ -284,7 +285,7 @@ void Trainer::Impl::check_batches() {
     return str("the last batch of ", what, " has ", sizes.last, " of the ", sizes.samples,
                " samples");
   };
-  if (const auto stated = session_->stated_batch()) {
+  if (const auto stated = session_->analysis().stated_batch()) {
     const auto fits = [&](int64_t samples, int64_t accumulate) {
       const std::set<int64_t> parts = micro_batch_sizes(samples, accumulate);
       return samples == 0 || (parts.size() == 1 && *parts.begin() == *stated);
@@ -319,11 +320,11 @@ void Trainer::Impl::check_batches() {
                   place_of("valid"));
     return;
   }
-  for (const NormCall& norm : session_->norm_calls()) {
+  for (const NormCall& norm : session_->analysis().norm_calls()) {
     for (const int64_t samples : {train.full, train.last}) {
       if (samples == 0) continue;
       for (const int64_t part : micro_batch_sizes(samples, config_.accumulate)) {
-        if (session_->size_of(norm.values, part, loader_->fields()) != 1) continue;
+        if (session_->analysis().size_of(norm.values, part, loader_->fields()) != 1) continue;
         const bool last = samples == train.last;
         throw Error(
             ErrorCode::kConfig,
@@ -344,7 +345,7 @@ void Trainer::Impl::check_batches() {
 void Trainer::Impl::examine_loss() {
   const bool by_parts = config_.accumulate > 1;
   if (!by_parts && !valid_loader_ && !test_loader_) return;
-  loss_form_ = session_->loss_form();
+  loss_form_ = session_->analysis().loss_form();
   if (loss_form_.kind != LossForm::Kind::kUnknown) return;
   const std::string at = loss_form_.place.empty() ? "" : " (" + loss_form_.place + ")";
   if (by_parts)

@@ -60,8 +60,9 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
   }
   if (communicator_->size() > 1) {
     const auto split = std::count_if(
-        store_.parameters.begin(), store_.parameters.end(),
-        [&](const auto& parameter) { return !session_->placement_of(parameter.first).empty(); });
+        store_.parameters.begin(), store_.parameters.end(), [&](const auto& parameter) {
+          return !session_->shards().placement_of(parameter.first).empty();
+        });
     lines.push_back(str(communicator_->size(), " ranks: ", config_.parallel.mesh().text(), "; ",
                         split, " of ", store_.parameters.size(), " parameters are split"));
   }

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "train/trainer.h"
+#include "train/job/trainer.h"
 
 namespace paddle::train {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "train/config.h"
+#include "train/config/run_config.h"
 
 namespace paddle::train {
 

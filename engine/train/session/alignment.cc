@@ -1,9 +1,9 @@
 #include "train/session/alignment.h"
 
 #include <algorithm>
+#include <optional>
 
-#include "train/session/batch_dependence.h"
-#include "train/session/session.h"
+#include "train/step/batch_dependence.h"
 
 namespace paddle::train {
 
@@ -32,20 +32,7 @@ void add_alignment_outputs(ir::Function& function) {
                           const_cast<ir::Value*>(value));
 }
 
-bool Session::aligns_labels() {
-  ir::Function f("alignments");
-  bool found = false;
-  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, program::TraceBinding&, const StepOutputs&) {
-    found = !alignments_of(f).empty();
-  });
-  return found;
-}
-
-std::vector<Session::LongLabels> Session::long_labels(const std::vector<Array>& batch) {
-  bind_sizes(batch);
-  std::vector<Array> values;
-  for (const Array& value : run_compiled(compiled(Part::kAlignment), batch, {}, 1, 0))
-    values.push_back(value.on_host().contiguous());
+std::vector<LongLabels> long_labels(std::span<const Array> values) {
   std::vector<LongLabels> out;
   for (size_t i = 0; i + 2 < values.size(); i += 3) {
     const Array &labels = values[i], &steps = values[i + 1], &lengths = values[i + 2];

@@ -4,7 +4,6 @@
 #include "ops/core/op.h"
 #include "runtime/compile.h"
 #include "train/session/batch_sizes.h"
-#include "train/session/compiled_part.h"
 
 namespace paddle::train {
 
@@ -53,46 +52,6 @@ std::vector<std::string> add_statistics_outputs(ir::Function& f, ir::Tracer& tra
     tracer.output({ir::PortKind::kValue, str("statistic.", out.size())}, value.of_batch);
     out.push_back(state->second);
   }
-  return out;
-}
-
-Session::RunningStatistics Session::running_statistics() {
-  ir::Function f("statistics");
-  BatchStatistics watch;
-  RunningStatistics out;
-  trace_part(
-      f, Part::kStatistics,
-      [&](ir::Tracer& tracer, program::TraceBinding&, const StepOutputs&) {
-        const std::vector<std::string> states = add_statistics_outputs(f, tracer, watch);
-        out.states.insert(states.begin(), states.end());
-      },
-      &watch);
-  out.others = watch.others();
-  return out;
-}
-
-std::vector<std::pair<std::string, Array>> Session::batch_statistics(
-    const std::vector<Array>& batch, int64_t number) {
-  std::vector<std::pair<std::string, Array>> out;
-  StepScalars numbers;
-  numbers.step = number;
-  const auto counter = static_cast<uint64_t>(number);
-  if (options_.eager) {
-    std::map<const void*, std::string> states;
-    for (const auto& [name, value] : store_.states) states[value.raw()] = name;
-    BatchStatistics watch;
-    run_eager(Part::kStatistics, batch, numbers, 1, counter, &watch);
-    for (const BatchStatistics::Value& value : watch.values())
-      if (const auto state = states.find(value.state.array().raw()); state != states.end())
-        out.emplace_back(state->second, value.of_batch.array().on_host());
-    return out;
-  }
-  bind_sizes(batch);
-  Compiled& c = compiled(Part::kStatistics);
-  fill_inputs(c, batch, numbers, 1, counter);
-  const std::vector<Array> values = c.cut ? run_forward_pipelined(c) : c.executable->run(c.inputs);
-  for (size_t i = 0; i < values.size(); ++i)
-    out.emplace_back(c.statistics.at(i), values[i].on_host());
   return out;
 }
 

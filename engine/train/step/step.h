@@ -18,8 +18,8 @@
 #include "program/model_config.h"
 #include "program/parameter_binding.h"
 #include "program/predict_config.h"
-#include "train/evaluation/metric_call.h"
 #include "train/step/distillation.h"
+#include "train/step/metric_call.h"
 #include "train/step/step_body.h"
 #include "train/weights/adapters.h"
 

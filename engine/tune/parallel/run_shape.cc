@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "data/open_data.h"
 #include "ir/module.h"
-#include "train/trainer.h"
+#include "train/job/trainer.h"
 
 namespace paddle::tune {
 namespace {
