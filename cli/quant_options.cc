@@ -1,4 +1,4 @@
-#include "common_quant_options.h"
+#include "quant_options.h"
 
 #include <algorithm>
 

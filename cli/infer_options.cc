@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common_infer.h"
 #include "infer/streams.h"
+#include "infer_command.h"
 #include "runtime/dump.h"
 #include "runtime/kernel_table.h"
 #include "tune/tuned_settings.h"

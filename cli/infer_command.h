@@ -1,5 +1,5 @@
 #pragma once
-// The command of paddle-infer: its options (common_infer_options.cc) and the jobs that they ask for
+// The command of paddle-infer: its options (infer_options.cc) and the jobs that they ask for
 // (paddle_infer.cc).
 
 #include <memory>
@@ -9,8 +9,8 @@
 #include "common.h"
 #include "common_device.h"
 #include "common_options.h"
-#include "common_predict.h"
 #include "infer/generate.h"
+#include "infer_predict.h"
 #include "llm/benchmark.h"
 #include "llm/generate.h"
 #include "llm/language_model.h"

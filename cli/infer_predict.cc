@@ -1,4 +1,4 @@
-#include "common_predict.h"
+#include "infer_predict.h"
 
 #include <fmt/core.h>
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common_options.h"
-#include "common_quant.h"
 #include "quant/merge_lora.h"
 #include "quant/prune.h"
+#include "quant_command.h"
 
 namespace paddle::cli {
 

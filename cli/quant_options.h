@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "common_quant.h"
 #include "quant/quant_job.h"
+#include "quant_command.h"
 
 namespace paddle::cli {
 

@@ -1,4 +1,4 @@
-#include "common_quant.h"
+#include "quant_command.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "common_quant_weights.h"
+#include "quant_weights.h"
 
 #include <algorithm>
 

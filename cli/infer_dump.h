@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common_predict.h"
+#include "infer_predict.h"
 
 namespace paddle::cli {
 

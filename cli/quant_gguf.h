@@ -1,7 +1,7 @@
 #pragma once
 // paddle-quant of a Hugging Face folder or a GGUF file: a GGUF file of another type.
 
-#include "common_quant_options.h"
+#include "quant_options.h"
 
 namespace paddle::cli {
 

@@ -1,4 +1,4 @@
-#include "common_dump.h"
+#include "infer_dump.h"
 
 #include <nlohmann/json.hpp>
 

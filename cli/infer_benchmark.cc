@@ -1,4 +1,4 @@
-#include "common_benchmark.h"
+#include "infer_benchmark.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "common_quant_gguf.h"
+#include "quant_gguf.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "common_plugin.h"
+#include "plugin_build.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "train/config.h"
+#include "train/config/run_config.h"
 
 namespace paddle::cli {
 

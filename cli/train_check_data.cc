@@ -1,4 +1,4 @@
-#include "common_check_data.h"
+#include "train_check_data.h"
 
 #include "common.h"
 #include "data/open_data.h"

@@ -1,4 +1,4 @@
-#include "common_language.h"
+#include "infer_language.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "common_show.h"
+#include "show_formats.h"
 
 #include <algorithm>
 #include <filesystem>
