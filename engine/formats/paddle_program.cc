@@ -124,6 +124,7 @@ class ProgramReader {
   void attribute(std::string_view text, PaddleOperation& operation) const {
     std::string name;
     PaddleAttribute out;
+    std::vector<std::string> variables;
     const auto reals = [&](const Field& field, bool is_double) {
       const size_t size = is_double ? 8 : 4;
       if (field.bytes.empty()) return out.reals.push_back(real_of(field.integer, is_double));
@@ -157,11 +158,13 @@ class ProgramReader {
         case 19:
           reals(field, true);
           break;
-        case 5:  // s, strings, var_name, vars_name
+        case 5:  // s, strings
         case 8:
-        case 17:
-        case 18:
           out.texts.emplace_back(field.bytes);
+          break;
+        case 17:  // var_name, vars_name
+        case 18:
+          variables.emplace_back(field.bytes);
           break;
         case 20:  // scalar, scalars
         case 21:
@@ -174,7 +177,10 @@ class ProgramReader {
           break;
       }
     });
-    if (name == "op_callstack")
+    // A value that is computed takes the place of the attribute.
+    if (!variables.empty())
+      operation.inputs.emplace_back(name, std::move(variables));
+    else if (name == "op_callstack")
       operation.source = python_line(out.texts);
     else
       operation.attributes[name] = std::move(out);

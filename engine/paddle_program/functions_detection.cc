@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "ops/generated/creation.h"
 #include "ops/generated/detection.h"
@@ -105,6 +106,62 @@ AttrValue pooled_size(const ProgramCall& c) {
   return Axes{c.integer("pooled_height"), c.integer("pooled_width")};
 }
 
+/// Boxes [rows, columns, boxes, 4] of given sizes around points that divide each cell.
+Values density_prior_box(ProgramCall& c) {
+  const Tensor &x = c.tensor("input"), &image = c.tensor("image");
+  c.check(x.ndim() == 4 && image.ndim() == 4, "expected maps and images, not ", x.type());
+  const int64_t rows = onnx::constant_dim(x, 2), columns = onnx::constant_dim(x, 3);
+  const auto height = static_cast<double>(onnx::constant_dim(image, 2)),
+             width = static_cast<double>(onnx::constant_dim(image, 3));
+  const std::vector<double> sizes = c.reals("fixed_sizes"), ratios = c.reals("fixed_ratios"),
+                            variances = c.reals("variances");
+  const Axes densities = c.ints("densities");
+  c.check(sizes.size() == densities.size() && variances.size() == 4 && rows > 0 && columns > 0,
+          "expected a density for each size, and 4 variances");
+  double step_x = c.real("step_w"), step_y = c.real("step_h");
+  if (step_x == 0 || step_y == 0) {
+    step_x = width / static_cast<double>(columns);
+    step_y = height / static_cast<double>(rows);
+  }
+  const auto step = static_cast<int64_t>((step_x + step_y) / 2);
+  std::vector<float> boxes;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      const double at_x = (static_cast<double>(column) + c.real("offset")) * step_x,
+                   at_y = (static_cast<double>(row) + c.real("offset")) * step_y;
+      for (size_t k = 0; k < sizes.size(); ++k) {
+        const int64_t density = densities[k];
+        c.check(density > 0 && density <= 64, "a density is ", density);
+        const int64_t shift = step / density;
+        for (const double ratio : ratios) {
+          const double half_x = sizes[k] * std::sqrt(ratio) / 2,
+                       half_y = sizes[k] / std::sqrt(ratio) / 2;
+          const double first_x =
+                           at_x - static_cast<double>(step) / 2 + static_cast<double>(shift) / 2,
+                       first_y =
+                           at_y - static_cast<double>(step) / 2 + static_cast<double>(shift) / 2;
+          for (int64_t i = 0; i < density * density; ++i) {
+            const double y = first_y + static_cast<double>(i / density * shift),
+                         z = first_x + static_cast<double>(i % density * shift);
+            for (const double each :
+                 {std::max((z - half_x) / width, 0.0), std::max((y - half_y) / height, 0.0),
+                  std::min((z + half_x) / width, 1.0), std::min((y + half_y) / height, 1.0)})
+              boxes.push_back(static_cast<float>(each));
+          }
+        }
+      }
+    }
+  const auto count = static_cast<int64_t>(boxes.size()) / (4 * rows * columns);
+  const Dims shape =
+      c.flag("flatten_to_2d") ? Dims{rows * columns * count, 4} : Dims{rows, columns, count, 4};
+  Tensor made(Array::from<float>(boxes, shape));
+  if (c.flag("clip"))
+    made = ops::minimum(ops::maximum(made, onnx::scalar(0, DType::kF32)),
+                        onnx::scalar(1, DType::kF32));
+  const Tensor variance = ops::cast(Tensor(Array::from<double>(variances, {4})), DType::kF32);
+  return {made, ops::expand(variance, to_shape(shape))};
+}
+
 Values roi_align(ProgramCall& c) {
   return {ops::roi_align(c.tensor("x"), c.tensor("boxes"), boxes_number(c), pooled_size(c),
                          c.real("spatial_scale"), c.integer("sampling_ratio"), c.flag("aligned"))};
@@ -133,6 +190,19 @@ Values send_u_recv(ProgramCall& c) {
                            in_lower_case(c.text("reduce_op")), size)};
 }
 
+Values send_ue_recv(ProgramCall& c) {
+  std::optional<int64_t> size;
+  if (const Axes given = c.ints("out_size"); !given.empty() && given[0] > 0) size = given[0];
+  return {ops::send_ue_recv(c.tensor("x"), c.tensor("y"), c.tensor("src_index"),
+                            c.tensor("dst_index"), in_lower_case(c.text("message_op")),
+                            in_lower_case(c.text("reduce_op")), size)};
+}
+
+Values send_uv(ProgramCall& c) {
+  return {ops::send_uv(c.tensor("x"), c.tensor("y"), c.tensor("src_index"), c.tensor("dst_index"),
+                       in_lower_case(c.text("message_op")))};
+}
+
 Values segment_pool(ProgramCall& c) {
   return {ops::segment_pool(c.tensor("data"), c.tensor("segment_ids"),
                             in_lower_case(c.text("reduce")))};
@@ -147,10 +217,13 @@ ProgramFunctions program_detection_functions() {
       {"prior_box", prior_box},
       {"anchor_generator", anchor_generator},
       {"distribute_fpn_proposals", distribute_fpn_proposals},
+      {"density_prior_box", density_prior_box},
       {"roi_align", roi_align},
       {"roi_pool", roi_pool},
       {"psroi_pool", psroi_pool},
       {"send_u_recv", send_u_recv},
+      {"send_ue_recv", send_ue_recv},
+      {"send_uv", send_uv},
       {"segment_pool", segment_pool},
   };
 }

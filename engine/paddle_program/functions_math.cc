@@ -118,6 +118,16 @@ Values softmax(ProgramCall& c) {
   return {is_scalar ? ops::reshape(out, Shape()) : out};
 }
 
+/// The mean of integers is one of them.
+Values mean(ProgramCall& c) {
+  const Tensor& x = c.tensor("x");
+  const Axes axes = c.ints("axis");
+  const bool all = axes.empty() || c.flag("reduce_all");
+  const Tensor out = ops::mean(x, all ? std::nullopt : std::optional(axes), c.flag("keepdim"));
+  const DType own = is_integer(x.dtype()) ? x.dtype() : out.dtype();
+  return {ops::cast(out, c.dtype("dtype").value_or(own))};
+}
+
 Values arg_extreme(ProgramCall& c) {
   const Tensor& x = c.tensor("x");
   const bool flat = c.flag("flatten") || x.ndim() == 0, keeps = c.flag("keepdim");
@@ -339,6 +349,7 @@ ProgramFunctions program_math_functions() {
       {"matmul", matmul},
       {"flattened_product", flattened_product},
       {"repeated_fully_connected", repeated_fully_connected},
+      {"mean", mean},
       {"squared_difference", squared_difference},
       {"qr", qr},
       {"fully_connected", fully_connected},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/generated/creation.h"
 #include "ops/generated/legacy.h"
@@ -137,6 +138,28 @@ Tensor with_padded_cells(const ProgramCall& c, const Tensor& x, Tensor mean, con
   return mean;
 }
 
+/// With ceil_mode PaddlePaddle also has windows that begin after x and its padding on the left,
+/// which no element is in. `pooled` is without them; they have the value `empty`.
+Tensor with_empty_windows(const ProgramCall& c, const Tensor& x, Tensor pooled, const Axes& borders,
+                          size_t first, double empty) {
+  const Axes window = c.ints("kernel_size"), stride = c.ints("strides");
+  for (size_t i = 0; i < window.size(); ++i) {
+    if (borders[2 * i] + borders[2 * i + 1] == 0) continue;
+    const auto axis = static_cast<int64_t>(first + i);
+    c.check(stride[i] > 0, "a stride is ", stride[i]);
+    const int64_t size = onnx::constant_dim(x, axis);
+    const int64_t span = size + borders[2 * i] + borders[2 * i + 1] - window[i];
+    const int64_t count = (span + stride[i] - 1) / stride[i] + 1;
+    const int64_t extra = count - onnx::constant_dim(pooled, axis);
+    if (extra <= 0) continue;
+    Shape shape = pooled.shape();
+    shape[first + i] = Dim(extra);
+    const Tensor rest = ops::cast(ops::full(shape, AttrValue(empty), DType::kF64), pooled.dtype());
+    pooled = ops::concat({pooled, rest}, axis);
+  }
+  return pooled;
+}
+
 Values pool(ProgramCall& c) {
   const size_t axes = spatial_axes(c);
   c.check(axes >= 2, "expected images or volumes");
@@ -151,16 +174,25 @@ Values pool(ProgramCall& c) {
     bool is_plain = !c.flag("ceil_mode");
     for (size_t i = 0; i < axes; ++i) is_plain = is_plain && borders[2 * i] == borders[2 * i + 1];
     if (!is_plain) {
-      const Tensor mean =
+      const Tensor mean = with_padded_cells(
+          c, x,
           compute(x, AttrValue(window), strides, AttrValue(borders), c.flag("ceil_mode"), true,
-                  format, "avg", false, false, "EXPLICIT");
-      return {with_padded_cells(c, x, mean, borders, first)};
+                  format, "avg", false, false, "EXPLICIT"),
+          borders, first);
+      return {c.flag("ceil_mode") ? with_empty_windows(c, x, mean, borders, first, 0) : mean};
     }
   }
-  return {compute(x, AttrValue(window), global || adaptive ? Axes(axes, 1) : strides,
-                  global || adaptive ? AttrValue(Axes(axes, 0)) : AttrValue(c.ints("paddings")),
-                  c.flag("ceil_mode"), c.flag("exclusive"), layout_of(c, axes),
-                  c.text("pooling_type"), global, adaptive, c.text("padding_algorithm"))};
+  const Tensor pooled =
+      compute(x, AttrValue(window), global || adaptive ? Axes(axes, 1) : strides,
+              global || adaptive ? AttrValue(Axes(axes, 0)) : AttrValue(c.ints("paddings")),
+              c.flag("ceil_mode"), c.flag("exclusive"), layout_of(c, axes), c.text("pooling_type"),
+              global, adaptive, c.text("padding_algorithm"));
+  if (global || adaptive || !c.flag("ceil_mode")) return {pooled};
+  const size_t first = is_channels_last(layout_of(c, axes)) ? 1 : 2;
+  const double lowest = x.dtype() == DType::kF64 ? std::numeric_limits<double>::lowest()
+                                                 : std::numeric_limits<float>::lowest();
+  const double empty = c.text("pooling_type") == "max" ? lowest : std::nan("");
+  return {with_empty_windows(c, x, pooled, pool_borders(c, x, axes, first), first, empty)};
 }
 
 Values unpool(ProgramCall& c) {
@@ -429,8 +461,9 @@ Values sigmoid_cross_entropy(ProgramCall& c) {
     return {ops::sigmoid_cross_entropy_with_logits(x, label, c.flag("normalize"),
                                                    c.integer("ignore_index"))};
   c.check(!c.flag("normalize"), "pos_weight with normalize is not supported");
+  // The operand is the factor of each element's logarithm, 1 + (weight - 1) * label.
   const Tensor loss =
-      ops::binary_cross_entropy_with_logits(x, label, {}, "none", c.tensor("pos_weight"));
+      (1.0 - label) * x + c.tensor("pos_weight") * ops::softplus(ops::neg(x), 1, 20);
   const Tensor ignored = scalar(static_cast<double>(c.integer("ignore_index")), label.dtype());
   return {ops::where(ops::equal(label, ignored), scalar(0, loss.dtype()), loss)};
 }

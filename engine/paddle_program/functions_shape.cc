@@ -11,8 +11,11 @@
 #include "ops/generated/math.h"
 #include "ops/generated/nn.h"
 #include "ops/generated/random.h"
+#include "ops/generated/sequence.h"
 #include "ops/generated/shape.h"
 #include "ops/generated/sorting.h"
+#include "ops/generated/special.h"
+#include "ops/generated/vision.h"
 #include "paddle_program/program_call.h"
 
 namespace paddle::paddle_program {
@@ -377,8 +380,43 @@ Values set_value(ProgramCall& c) {
     values.strides = contiguous_strides(shape);
     value = Tensor(values);
   }
+  // One number has any shape.
+  if (const auto count = element_count(std::span<const Dim>(value.shape()));
+      count.equals(1).value_or(false))
+    value = ops::reshape(value, Shape());
   return {ops::set_value(x, ops::cast(value, x.dtype()), ints("axes"), ints("starts"), ints("ends"),
                          ints("steps"), ints("decrease_axes"), ints("none_axes"))};
+}
+
+/// The least length may be a number of any kind.
+Values bincount(ProgramCall& c) {
+  return {ops::bincount(c.tensor("x"), c.optional_tensor("weights"),
+                        static_cast<int64_t>(c.real("minlength")))};
+}
+
+/// The diagonal of a matrix may be given as one row.
+Values fill_diagonal_tensor(ProgramCall& c) {
+  const Tensor &x = c.tensor("x"), &y = c.tensor("y");
+  const bool is_row = x.ndim() == 2 && y.ndim() == 2;
+  return {ops::fill_diagonal_tensor(x, is_row ? ops::reshape(y, {Dim(-1)}) : y, c.integer("offset"),
+                                    c.integer("dim1"), c.integer("dim2"))};
+}
+
+/// Without a length that is positive, the largest one.
+Values sequence_mask(ProgramCall& c) {
+  const int64_t length = c.integer("maxlen");
+  return {ops::sequence_mask(c.tensor("x"), length > 0 ? std::optional(length) : std::nullopt,
+                             c.dtype("dtype").value_or(DType::kI64))};
+}
+
+/// A window of size 0 is none.
+Values fractional_max_pool(ProgramCall& c) {
+  const Axes window = c.ints("kernel_size");
+  const bool has_window = std::ranges::any_of(window, [](int64_t size) { return size != 0; });
+  const auto compute =
+      c.tensor("x").ndim() == 5 ? ops::fractional_max_pool3d : ops::fractional_max_pool2d;
+  return as_values(compute(c.tensor("x"), AttrValue(c.ints("output_size")),
+                           has_window ? AttrValue(window) : AttrValue(), c.real("random_u"), true));
 }
 
 Values top_k(ProgramCall& c) {
@@ -492,6 +530,10 @@ ProgramFunctions program_shape_functions() {
       {"embedding", embedding},
       {"embedding_of_column", embedding_of_column},
       {"set_value", set_value},
+      {"bincount", bincount},
+      {"fill_diagonal_tensor", fill_diagonal_tensor},
+      {"sequence_mask", sequence_mask},
+      {"fractional_max_pool", fractional_max_pool},
       {"top_k", top_k},
       {"median", median},
       {"transpose_flatten_concat", transpose_flatten_concat},

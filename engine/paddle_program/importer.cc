@@ -246,6 +246,10 @@ ProgramImporter::Names ProgramImporter::inputs_of(const Operation& operation,
     const Names* names = slot(operation.inputs, each, 0);
     if (names && !names->empty()) return values_of(*names);
   }
+  for (const std::string& each : argument.attributes) {
+    const Names* names = slot(operation.inputs, each, 0);
+    if (names && !names->empty()) return values_of(*names);
+  }
   return {};
 }
 
@@ -278,6 +282,7 @@ void ProgramImporter::check_known(const Operation& operation, const ProgramRule&
   size_t pir_operands = 0;
   for (const ProgramArgument& argument : rule.arguments) {
     slots.insert(argument.slots.begin(), argument.slots.end());
+    if (argument.is_operand) slots.insert(argument.attributes.begin(), argument.attributes.end());
     attributes.insert(argument.attributes.begin(), argument.attributes.end());
     pir_operands += argument.is_operand && argument.in_pir ? 1 : 0;
     if (!argument.is_fixed) continue;

@@ -320,7 +320,8 @@ ProgramFunction find_program_function(std::string_view name) {
     auto* out = new std::map<std::string_view, ProgramFunction>;
     for (const auto table :
          {program_math_functions, program_shape_functions, program_network_functions,
-          program_control_functions, program_detection_functions})
+          program_control_functions, program_detection_functions, program_sequence_functions,
+          program_fused_functions})
       for (const auto& [key, function] : table()) out->emplace(key, function);
     return out;
   }();

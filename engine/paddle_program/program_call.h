@@ -109,6 +109,8 @@ ProgramFunctions program_shape_functions();
 ProgramFunctions program_network_functions();
 ProgramFunctions program_control_functions();
 ProgramFunctions program_detection_functions();
+ProgramFunctions program_sequence_functions();
+ProgramFunctions program_fused_functions();
 
 /// The operand, with y of an elementwise operation placed at the axis of x that it begins at.
 Tensor placed_operand(const ProgramCall& call, std::string_view name);

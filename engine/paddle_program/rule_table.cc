@@ -54,7 +54,7 @@ class RuleParser {
     skip();
     const size_t begin = at_;
     const auto belongs = [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '@';
     };
     while (at_ < text_.size() && belongs(text_[at_])) ++at_;
     if (at_ == begin) bad("a name");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes programs of data/ with PaddlePaddle 3, in both forms, with inputs and the outputs of the saved program.
 
-  make_models.py                   (runs itself once for each form)
+  make_models.py [NAME...]         (runs itself once for each form)
 
 Each function of FAMILIES is one program: many operations, or one model. A family that cannot be saved in a form is left out
 of it.
@@ -91,6 +91,19 @@ def families():
     def losses(x, label, y):
         return [F.cross_entropy(x, label, reduction="none"), F.softmax_with_cross_entropy(x, label.unsqueeze(1)), F.cross_entropy(x, F.softmax(y), soft_label=True), F.mse_loss(x, y), F.smooth_l1_loss(x, y), F.kl_div(F.log_softmax(x), F.softmax(y)),
                 F.binary_cross_entropy_with_logits(x, F.sigmoid(y)), F.nll_loss(F.log_softmax(x), label), F.label_smooth(x)]
+
+    def edges(x, y, n, length, source, target):
+        many = [F.max_pool2d(y, 2, 2, 1, ceil_mode=True), F.avg_pool2d(y, [2, 3], 2, 1, ceil_mode=True, exclusive=False), F.max_pool2d(y, 3, None, 1, ceil_mode=True, data_format="NHWC")]
+        many += [paddle.mean(n), paddle.mean(n, axis=1), F.sequence_mask(length), F.fractional_max_pool2d(y, 3, random_u=0.4), paddle.linalg.matrix_rank(x), *([paddle.linalg.svdvals(x)] if os.environ["PADDLE_FORM"] == "pir" else []), *paddle.linalg.lstsq(x, x[:, :1])[:1]]
+        many += [paddle.diagonal_scatter(x, x[0, :3]), F.binary_cross_entropy_with_logits(x, F.sigmoid(x * 2), pos_weight=paddle.arange(1, 5, dtype="float32"), reduction="none"), paddle.metric.accuracy(F.softmax(x), length.unsqueeze(1), k=2)]
+        many += [paddle.geometric.send_ue_recv(x, x, source, target, message, reduce) for message, reduce in (("add", "sum"), ("mul", "max"), ("sub", "mean"))] + [paddle.geometric.send_uv(x, x, source, target, "mul")]
+        many += [F.hsigmoid_loss(x, length.unsqueeze(1), 6, constant(5, 5, 4), constant(6, 5, 1)), paddle.incubate.identity_loss(x, "mean")]
+        changed = x * 1
+        changed[1, 2] = 7.0
+        return many + [changed]
+
+    def transducer(x, label):
+        return F.rnnt_loss(F.log_softmax(x), label, paddle.to_tensor([4, 3], "int32"), paddle.to_tensor([2, 1], "int32"), reduction="none", fastemit_lambda=0.0)
 
     class Choices(nn.Layer):
         """Branches."""
@@ -260,6 +273,8 @@ def families():
         "detection": (detection, [boxes, random.uniform(size=(1, 2, 4)).astype("float32"), floats(2, 2, 8, 8), floats(2, 14, 3, 3), np.array([[96, 96], [64, 80]], "int32")], []),
         "signals": (signals, [floats(2, 32)], []),
         "losses": (losses, [floats(4, 5), whole(4), floats(4, 5)], []),
+        "edges": (edges, [floats(3, 4), floats(1, 2, 7, 8), whole(2, 3, below=9).astype("int64"), np.array([1, 3, 2]), np.array([0, 1, 2]), np.array([2, 1, 1])], []),
+        "transducer": (transducer, [floats(2, 4, 3, 5), (whole(2, 2, below=4) + 1).astype("int32")], []),
         "choices": (Choices(), [floats(2, 3), np.array([3])], [0]),
         "counted": (Counted(), [floats(2, 3)], [0]),
         "turns": (Turns(), [floats(2, 3), np.array([4])], [0]),
@@ -270,17 +285,86 @@ def families():
     }
 
 
-def make(form):
+def older():
+    """Operations that no function makes any more, with their operands, attributes and results."""
+    random = np.random.default_rng(9)
+
+    def floats(*shape):
+        return random.normal(size=shape).astype("float32")
+
+    def whole(*shape, below=5):
+        return random.integers(0, below, size=shape)
+
+    tags = {"Emission": floats(2, 4, 3), "Transition": floats(5, 3), "Length": np.array([4, 2])}
+    labels = {"Input": np.array([[0, 1, 1, 0, 2, 2], [3, 3, 0, 3, 1, 0]], "int32"), "InputLength": np.array([[6], [4]], "int32")}
+    state = {"Input": floats(3, 12), "HiddenPrev": floats(3, 4), "Weight": floats(4, 12)}
+    matches = {"ColToRowMatchIndices": "int32", "ColToRowMatchDist": "float32"}
+    two = {"X": floats(2, 3), "Y": floats(2, 3)}
+    return [
+        ("add_position_encoding", {"X": floats(2, 5, 6)}, {"alpha": 0.7, "beta": 1.3}, {"Out": "float32"}),
+        ("crf_decoding", tags, {}, {"ViterbiPath": "int64"}),
+        ("crf_decoding", {**tags, "Label": whole(2, 4, below=3)}, {}, {"ViterbiPath": "int64"}),
+        ("ctc_align", labels, {"blank": 0, "merge_repeated": True, "padding_value": 7}, {"Output": "int32", "OutputLength": "int32"}),
+        ("ctc_align", labels, {"blank": 0, "merge_repeated": False, "padding_value": 0}, {"Output": "int32", "OutputLength": "int32"}),
+        ("edit_distance", {"Hyps": whole(2, 4), "Refs": whole(2, 3), "HypsLength": np.array([4, 3]), "RefsLength": np.array([3, 2])}, {"normalized": True}, {"SequenceNum": "int64", "Out": "float32"}),
+        ("gru_unit", {**state, "Bias": floats(1, 12)}, {"activation": 2, "gate_activation": 1, "origin_mode": False}, {"Gate": "float32", "ResetHiddenPrev": "float32", "Hidden": "float32"}),
+        ("gru_unit", state, {"activation": 3, "gate_activation": 1, "origin_mode": True}, {"Gate": "float32", "ResetHiddenPrev": "float32", "Hidden": "float32"}),
+        ("row_conv", {"X": floats(2, 5, 3), "Filter": floats(3, 3)}, {}, {"Out": "float32"}),
+        ("im2sequence", {"X": floats(2, 3, 5, 6)}, {"kernels": [2, 3], "strides": [2, 1], "paddings": [1, 0, 1, 2], "out_stride": [1, 1]}, {"Out": "float32"}),
+        ("bipartite_match", {"DistMat": random.uniform(0.1, 0.9, size=(3, 5)).astype("float32")}, {"match_type": "bipartite", "dist_threshold": 0.5}, matches),
+        ("bipartite_match", {"DistMat": random.uniform(0.1, 0.9, size=(3, 5)).astype("float32")}, {"match_type": "per_prediction", "dist_threshold": 0.4}, matches),
+        ("cross_entropy2", {"X": random.uniform(0.1, 0.9, size=(4, 5)).astype("float32"), "Label": whole(4, 1)}, {"ignore_index": -100}, {"Y": "float32", "MatchX": "float32", "XShape": None}),
+        ("fused_elemwise_activation", two, {"functor_list": ["elementwise_add", "relu"], "axis": -1, "scale": 0.0, "save_intermediate_out": False}, {"Out": "float32", "IntermediateOut": None}),
+        ("fused_elemwise_activation", two, {"functor_list": ["relu", "elementwise_add"], "axis": -1, "scale": 0.0, "save_intermediate_out": False}, {"Out": "float32", "IntermediateOut": None}),
+        ("collect_fpn_proposals", {"MultiLevelRois": [floats(4, 4), floats(3, 4)], "MultiLevelScores": [floats(4, 1), floats(3, 1)], "MultiLevelRoIsNum": [np.array([2, 2], "int32"), np.array([1, 2], "int32")]}, {"post_nms_topN": 5}, {"FpnRois": "float32", "RoisNum": "int32"}),
+        ("lookup_table_dequant", {"W": floats(5, 4), "Ids": whole(3, 1)}, {"padding_idx": -1}, {"Out": "float32"}),
+    ]
+
+
+def make_older():
+    import paddle
+    from paddle.base.layer_helper import LayerHelper
+
+    paddle.enable_static()
+    main, start, given, fetched = paddle.static.Program(), paddle.static.Program(), {}, []
+    with paddle.static.program_guard(main, start):
+        for op, inputs, attributes, outputs in older():
+            values = {}
+            for slot, arrays in inputs.items():
+                values[slot] = []
+                for array in arrays if isinstance(arrays, list) else [arrays]:
+                    name = f"in{len(given)}"
+                    given[name] = array
+                    values[slot].append(paddle.static.data(name, list(array.shape), str(array.dtype)))
+            helper = LayerHelper(op)
+            made = {slot: [helper.create_variable_for_type_inference(dtype or "float32")] for slot, dtype in outputs.items()}
+            helper.append_op(type=op, inputs=values, outputs=made, attrs=attributes)
+            fetched += [made[slot][0] for slot, dtype in outputs.items() if dtype]
+        executor = paddle.static.Executor(paddle.CPUPlace())
+        executor.run(start)
+        path = FOLDER / "older_program"
+        paddle.static.save_inference_model(str(path), [main.global_block().var(name) for name in given], fetched, executor, program=main)
+    program, feeds, fetched = paddle.static.load_inference_model(str(path), executor)
+    made = executor.run(program, feed={name: given[name] for name in feeds}, fetch_list=fetched, return_numpy=False)
+    path.with_suffix(".pdiparams").unlink(missing_ok=True)
+    without_lines(path.with_suffix(".pdmodel"))
+    np.savez_compressed(FOLDER / "older_program.npz", **given, **{f"out{i}": np.array(value) for i, value in enumerate(made)})
+
+
+def without_lines(path):
+    """The program without the Python lines of its operations, which are most of the file."""
+    import paddle
+
+    program = paddle.static.Program.parse_from_string(path.read_bytes())
+    for block in program.blocks:
+        for op in block.ops:
+            op.desc.remove_attr("op_callstack")
+    path.write_bytes(program.desc.serialize_to_string())
+
+
+def make(form, names):
     import paddle
     from paddle import nn
-
-    def without_lines(path):
-        """The program without the Python lines of its operations, which are most of the file."""
-        program = paddle.static.Program.parse_from_string(path.read_bytes())
-        for block in program.blocks:
-            for op in block.ops:
-                op.desc.remove_attr("op_callstack")
-        path.write_bytes(program.desc.serialize_to_string())
 
     class Net(nn.Layer):
         def __init__(self, code):
@@ -307,9 +391,15 @@ def make(form):
         def forward(self, a, b, c, d, e):
             return self.code(a, b, c, d, e)
 
-    nets = [None, Net1, Net2, Net3, Net4, Net5]
+    class Net6(Net):
+        def forward(self, a, b, c, d, e, f):
+            return self.code(a, b, c, d, e, f)
+
+    nets = [None, Net1, Net2, Net3, Net4, Net5, Net6]
     paddle.seed(3)
     for name, (code, inputs, symbolic) in families().items():
+        if names and name not in names:
+            continue
         symbolic = [(each, 0) if isinstance(each, int) else each for each in symbolic]
         specs = [paddle.static.InputSpec([None if (i, d) in symbolic else size for d, size in enumerate(value.shape)], str(value.dtype), f"in{i}") for i, value in enumerate(inputs)]
         net = code if isinstance(code, nn.Layer) else nets[len(inputs)](code)
@@ -329,14 +419,16 @@ def make(form):
         executor = paddle.static.Executor(paddle.CPUPlace())
         program, feeds, fetched = paddle.static.load_inference_model(str(path), executor)
         given = {f"in{i}": value for i, value in enumerate(inputs)}
-        made = executor.run(program, feed={key: given[key] for key in feeds}, fetch_list=fetched)
+        made = executor.run(program, feed={key: given[key] for key in feeds}, fetch_list=fetched, return_numpy=False)
         paddle.disable_static()
-        np.savez_compressed(FOLDER / f"{name}_{form}.npz", **given, **{f"out{i}": np.asarray(value) for i, value in enumerate(made)})
+        np.savez_compressed(FOLDER / f"{name}_{form}.npz", **given, **{f"out{i}": np.array(value) for i, value in enumerate(made)})
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        make(sys.argv[1])
+    if os.environ.get("PADDLE_FORM"):
+        make(os.environ["PADDLE_FORM"], sys.argv[1:])
+        if os.environ["PADDLE_FORM"] == "program" and (len(sys.argv) == 1 or "older" in sys.argv):
+            make_older()
     else:
         for form, flag in (("pir", "1"), ("program", "0")):
-            subprocess.run([sys.executable, __file__, form], check=True, env={**os.environ, "FLAGS_enable_pir_api": flag})
+            subprocess.run([sys.executable, __file__, *sys.argv[1:]], check=True, env={**os.environ, "FLAGS_enable_pir_api": flag, "PADDLE_FORM": form})

@@ -40,10 +40,15 @@ TEST_P(SavedProgram, ComputesWhatPaddlePaddleDoes) {
 INSTANTIATE_TEST_SUITE_P(
     , SavedProgram,
     testing::Combine(testing::Values("elementwise", "reductions", "shapes", "indices", "products",
-                                     "layers", "detection", "signals", "losses", "choices",
-                                     "counted", "turns", "growth", "gpt", "swin", "translation"),
+                                     "layers", "detection", "signals", "losses", "edges",
+                                     "transducer", "choices", "counted", "turns", "growth", "gpt",
+                                     "swin", "translation"),
                      testing::Values("pir", "program")),
     [](const auto& param) { return std::get<0>(param.param) + "_" + std::get<1>(param.param); });
+
+/// Operations that no function of PaddlePaddle makes any more.
+INSTANTIATE_TEST_SUITE_P(Older, SavedProgram,
+                         testing::Values(std::tuple<std::string, std::string>("older", "program")));
 
 }  // namespace
 }  // namespace paddle::paddle_program

@@ -1,6 +1,6 @@
 #pragma once
-// What all classes of a session share: the step, the fields of its data, the store of its
-// parameters, and the options of the run.
+// The step, the fields of its data, the store of its parameters and the options of the run, which
+// all classes of a session share.
 
 #include <functional>
 #include <memory>

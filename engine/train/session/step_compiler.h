@@ -99,7 +99,7 @@ class StepCompiler {
   /// The inputs of a function, in the order that `connect` expects, and its random state.
   StepInputs trace_inputs(ir::Tracer& tracer, StepFunction kind, bool constant_dims,
                           Tensor& random) const;
-  /// What the inputs of `trace_inputs` take, in their order.
+  /// The roles of the inputs of `trace_inputs`, in their order.
   std::vector<PortRole> input_roles(StepFunction kind) const;
   /// Replaces the function by this rank's part of it.
   void partition(CompiledFunction& c);
