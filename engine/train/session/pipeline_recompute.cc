@@ -1,4 +1,4 @@
-// What the stages of a pipeline compute again instead of keeping it.
+// The choice of what the stages of a pipeline compute again instead of keeping it.
 
 #include <algorithm>
 #include <utility>
