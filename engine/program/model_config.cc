@@ -30,23 +30,27 @@ std::vector<config::Override> model_overrides(const config::Node* params) {
   return out;
 }
 
-/// `model: {onnx: FILE, inputs: {name: name in the file}, outputs: {…}}`.
-const config::Schema& onnx_schema() {
-  static const config::Schema schema = [] {
-    config::Schema s;
-    s.add("onnx", config::Spec::path().required().doc("an ONNX file"));
-    s.add("inputs", config::Spec::map_of(config::Spec::text())
-                        .fallback("{}")
-                        .doc("fields of the data by the names of the file's inputs"));
-    s.add("outputs", config::Spec::map_of(config::Spec::text())
-                         .fallback("{}")
-                         .doc("names for the loss by the names of the file's outputs"));
-    return s;
-  }();
-  return schema;
+/// The key of a graph's file in a map: `onnx`, or `program` for one that PaddlePaddle saved; null if
+/// the node is no such map.
+const char* graph_key(const config::Node& node) {
+  for (const char* key : {"onnx", "program"})
+    if (node.is_map() && node.find(key)) return key;
+  return nullptr;
 }
 
-bool is_onnx_map(const config::Node& node) { return node.is_map() && node.find("onnx"); }
+/// `model: {onnx: FILE, inputs: {name: name in the file}, outputs: {…}}`.
+config::Schema graph_schema(const std::string& key) {
+  config::Schema s;
+  s.add(key, config::Spec::path().required().doc(key == "onnx" ? "an ONNX file"
+                                                               : "a program of PaddlePaddle"));
+  s.add("inputs", config::Spec::map_of(config::Spec::text())
+                      .fallback("{}")
+                      .doc("fields of the data by the names of the file's inputs"));
+  s.add("outputs", config::Spec::map_of(config::Spec::text())
+                       .fallback("{}")
+                       .doc("names for the loss by the names of the file's outputs"));
+  return s;
+}
 
 std::shared_ptr<const lang::Program> read_onnx(const config::Node* params, const std::string& path,
                                                const config::Node& at, const std::string& key,
@@ -83,9 +87,9 @@ bool is_model_entry(const config::Node& node) { return node.is_map() && node.fin
 /// Makes a model's path absolute, and checks its form.
 void resolve_model(config::Node& node, const std::string& key, config::Diagnostics& diagnostics) {
   config::Node* m = &node;
-  if (is_onnx_map(*m)) {
-    onnx_schema().resolve(*m, key, diagnostics);
-    m = m->find("onnx");
+  if (const char* const file = graph_key(*m)) {
+    graph_schema(file).resolve(*m, key, diagnostics);
+    m = m->find(file);
   } else if (m->is_map()) {
     return;
   }
@@ -101,8 +105,8 @@ void resolve_model(config::Node& node, const std::string& key, config::Diagnosti
 
 std::shared_ptr<const lang::Program> read_model(const config::Node& m, const config::Node* params,
                                                 const std::string& key) {
-  if (is_onnx_map(m)) {
-    const config::Node& file = *m.find("onnx");
+  if (const char* const name = graph_key(m)) {
+    const config::Node& file = *m.find(name);
     return read_onnx(params, config::resolve_path(file), file, key,
                      {names_in(*m.find("inputs")), names_in(*m.find("outputs"))});
   }
