@@ -1,16 +1,20 @@
-// paddle-plugin build|check|list|info: plug-ins, files that add operations and kernels.
+// paddle-plugin new|build|check|list|info|add|remove: plug-ins, files that add operations and
+// kernels.
 
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "commands.h"
 #include "common.h"
 #include "common_options.h"
 #include "conformance/check.h"
 #include "plugin/plugin.h"
+#include "plugin/user_list.h"
 #include "plugin_build.h"
+#include "plugin_new.h"
 
 namespace {
 
@@ -115,14 +119,40 @@ int show_info(const std::string& file, bool json) {
   return 0;
 }
 
+/// The state of an entry of the user's list: "", or the reason why it cannot be loaded.
+std::string fault_of(const plugin::ListedPlugin& listed) {
+  try {
+    const plugin::Info info = plugin::read_info(listed.path);
+    if (info.name != listed.name) return "the file is the plug-in '" + info.name + "' now";
+    if (sha256_of_file(listed.path) != listed.sha256)
+      return "the file has changed since it was added; add it again";
+    return "";
+  } catch (const Error& e) {
+    return e.message();
+  }
+}
+
 int list(bool json) {
   ordered_json all = ordered_json::array();
   std::string out;
+  for (const plugin::ListedPlugin& each : plugin::read_user_list()) {
+    if (plugin::find(each.name)) continue;  // below
+    const std::string fault = fault_of(each);
+    all.push_back({{"name", each.name},
+                   {"version", each.version},
+                   {"path", each.path},
+                   {"sha256", each.sha256},
+                   {"loaded", false},
+                   {"fault", fault}});
+    out += str(padded(each.name, 18), " ", padded(each.version, 9), " in the list",
+               fault.empty() ? "" : ", cannot be loaded: " + fault, "  ", each.path, "\n");
+  }
   for (const plugin::Plugin* loaded : plugin::loaded()) {
     all.push_back({{"name", loaded->provider.name},
                    {"version", loaded->provider.version},
                    {"path", loaded->path},
                    {"sha256", loaded->sha256},
+                   {"loaded", true},
                    {"operations", loaded->operations},
                    {"kernels", loaded->kernels}});
     out += str(padded(loaded->provider.name, 18), " ", padded(loaded->provider.version, 9), " ",
@@ -132,13 +162,26 @@ int list(bool json) {
   if (json)
     cli::print(all.dump() + "\n");
   else
-    cli::print(out.empty() ? "no plug-ins: name files with --plugin or PADDLE_PLUGINS\n" : out);
+    cli::print(out.empty() ? "no plug-ins: name files with --plugin or PADDLE_PLUGINS, or add them "
+                             "to the list with\n"
+                             "paddle plugin add NAME FILE\n"
+                           : out);
   return 0;
 }
 
 int run(int argc, char** argv) {
   cli::App app{"Builds, checks and describes plug-ins: files that add operations and kernels."};
   app.require_subcommand(1);
+  cli::PluginTemplate start;
+  auto* new_command = app.add_subcommand("new", "write a file to start a plug-in from");
+  new_command
+      ->add_option("KIND", start.kind,
+                   "operator: an operation in a YAML file; kernel: one with a kernel in C++")
+      ->required()
+      ->check(cli::one_of({"operator", "kernel"}));
+  new_command->add_option("NAME", start.name, "of the plug-in: a word in lower case")->required();
+  new_command->add_option("-o,--output", start.output,
+                          "the file (default: NAME.plugin.yaml or NAME.cc)");
   cli::PluginBuild building;
   auto* build_command =
       app.add_subcommand("build",
@@ -169,11 +212,18 @@ int run(int argc, char** argv) {
                    "processor time that one case may take: 60, 500ms, 1m (default: 60)")
       ->check(cli::duration(0.001, 1e6));
 
-  auto* list_command = app.add_subcommand("list", "the plug-ins that are loaded");
-  std::string file;
+  auto* list_command =
+      app.add_subcommand("list", "the plug-ins that are loaded, and those in your list");
+  std::string file, name;
   auto* info_command =
       app.add_subcommand("info", "what a file says about itself; nothing of it is run");
   info_command->add_option("FILE", file, "a .so or .plugin.yaml file")->required();
+  auto* add_command = app.add_subcommand(
+      "add", "give a file a short name, which configs and --plugin may use in its place");
+  add_command->add_option("NAME", name, "the name that the plug-in states")->required();
+  add_command->add_option("FILE", file, "a .so or .plugin.yaml file")->required();
+  auto* remove_command = app.add_subcommand("remove", "take a name from the list; the file stays");
+  remove_command->add_option("NAME", name, "of the plug-in")->required();
   for (auto* command : {check_command, list_command, info_command})
     command->add_flag("--json", json, "print a JSON object on the last line");
 
@@ -181,6 +231,20 @@ int run(int argc, char** argv) {
   if (build_command->parsed()) {
     building.debug = cli::debug_requested();
     cli::print_line(cli::build_plugin(building));
+    return 0;
+  }
+  if (new_command->parsed()) {
+    cli::print(cli::write_plugin_template(start));
+    return 0;
+  }
+  if (add_command->parsed()) {
+    const plugin::ListedPlugin added = plugin::add_to_user_list(name, file);
+    cli::print_line(
+        str(added.name, " ", added.version, ": ", added.path, " in ", plugin::user_list_path()));
+    return 0;
+  }
+  if (remove_command->parsed()) {
+    plugin::remove_from_user_list(name);
     return 0;
   }
   if (check_command->parsed()) return check(checks, folder, json);

@@ -104,11 +104,14 @@ std::string build_plugin(const PluginBuild& build) {
   if (!build.sanitize.empty()) command.push_back("-fsanitize=" + build.sanitize);
   command.insert(command.end(), {"-I", include_folder()});
   // The result takes its name once it is whole.
-  const std::string part = output + ".part";
-  command.insert(command.end(), {"-o", part});
+  const std::string part = output + ".part", symbols = output + ".symbols";
+  // Templates of the standard library are visible in spite of -fvisibility=hidden.
+  write_file_atomically(symbols, "{ global: paddle_plugin_main; local: *; };\n");
+  command.insert(command.end(), {"-Wl,--version-script=" + symbols, "-o", part});
   command.insert(command.end(), sources.begin(), sources.end());
   const int status = run(command);
   std::error_code ignored;
+  fs::remove(symbols, ignored);
   if (status == 127)
     fail(ErrorCode::kDevice, command[0], ": cannot be started; set CXX to a compiler");
   if (status != 0) {

@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "plugin/host.h"
 #include "plugin/registration.h"
+#include "plugin/user_list.h"
 #include "runtime/execute.h"
 
 namespace paddle::plugin {
@@ -70,7 +71,10 @@ std::optional<Requirement> as_requirement(const std::string& text) {
 }
 
 void require_loaded(const Requirement& wanted, const SourceLocation& place) {
-  const Plugin* const found = find(wanted.name);
+  const Plugin* found = find(wanted.name);
+  if (!found)
+    if (const auto listed = find_listed(wanted.name))
+      found = &load(listed->path, {place, listed->sha256});
   const std::string needs = wanted.name + (wanted.version.empty() ? "" : " ≥ " + wanted.version);
   if (!found)
     throw Error(ErrorCode::kConfig,
@@ -129,12 +133,20 @@ const Plugin& load(const std::string& path, const LoadOptions& options) {
   return plugin;
 }
 
-void load_all(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) load(path);
+void load_all(const std::vector<std::string>& files) {
+  const auto load_one = [](const std::string& file) {
+    const auto wanted = file_exists(file) ? std::nullopt : as_requirement(file);
+    const auto listed = wanted ? find_listed(wanted->name) : std::nullopt;
+    if (listed)
+      load(listed->path, {{}, listed->sha256});
+    else
+      load(file);
+  };
+  for (const std::string& file : files) load_one(file);
   const char* const environment = std::getenv("PADDLE_PLUGINS");
   if (!environment) return;
-  for (const std::string& path : split(environment, ':'))
-    if (!path.empty()) load(path);
+  for (const std::string& file : split(environment, ':'))
+    if (!file.empty()) load_one(file);
 }
 
 std::vector<const Plugin*> loaded() {

@@ -49,15 +49,16 @@ struct LoadOptions {
 /// such file (kConfig with the place where a config names it), kDevice if it cannot be loaded here,
 /// kConfig for a schema that does not fit.
 const Plugin& load(const std::string& path, const LoadOptions& options = {});
-/// Loads these files and those of PADDLE_PLUGINS, which are separated by ':'.
-void load_all(const std::vector<std::string>& paths);
+/// Loads these files and those of PADDLE_PLUGINS, which are separated by ':'. In the place of a
+/// file there may be a name of the user's list (user_list.h).
+void load_all(const std::vector<std::string>& files);
 /// In the order of loading.
 std::vector<const Plugin*> loaded();
 const Plugin* find(std::string_view name);
 
 /// Loads what the key `plugins` of a config names, and puts names and versions in the place of
 /// files: a config that is saved with a model names no files. Entries that are names ("acme >=
-/// 1.2") must be loaded already: kConfig.
+/// 1.2") must be loaded already, or be in the user's list: kConfig.
 void load_configured(config::Node& document);
 
 /// Receives notes (level 0) and warnings (1) of plug-ins; without one they are dropped.

@@ -30,8 +30,8 @@ std::vector<config::Override> model_overrides(const config::Node* params) {
   return out;
 }
 
-/// The key of a graph's file in a map: `onnx`, or `program` for one that PaddlePaddle saved; null if
-/// the node is no such map.
+/// The key of a graph's file in a map: `onnx`, or `program` for one that PaddlePaddle saved; null
+/// if the node is no such map.
 const char* graph_key(const config::Node& node) {
   for (const char* key : {"onnx", "program"})
     if (node.is_map() && node.find(key)) return key;

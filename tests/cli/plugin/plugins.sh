@@ -4,6 +4,7 @@
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 plugin="$bin/paddle-plugin"
+op="$bin/paddle-op"
 export PADDLE_INCLUDE="$PWD/include"
 unset PADDLE_PLUGINS
 cp -r plugins "$folder/plugins"
@@ -239,4 +240,31 @@ finds CRASH "crashed"
 finds TAIL "differs from the body"
 finds BEYOND "bytes beyond the end of result 0"
 finds EXIT "failed: operators variants.twice/eager"
+
+# New plug-ins build and pass the check as they are written.
+cd "$folder" || exit 1
+export PADDLE_PLUGIN_LIST="$folder/list/plugins.json"
+ok "$plugin" new operator fresh
+ok "$plugin" check fresh.plugin.yaml --quick
+ok "$plugin" new kernel quick
+ok "$plugin" build quick.cc -o quick.so
+ok "$plugin" check quick.so --quick
+most_lines=1
+expect 2 "fresh.plugin.yaml: is there already" "$plugin" new operator fresh
+expect 2 "'Fresh' is not a name" "$plugin" new operator Fresh
+
+# Names of the user's list stand for files; a file that has changed is not loaded.
+ok "$plugin" add fresh fresh.plugin.yaml
+ok "$op" run fresh.scaled_tanh "x=f32(1,2)" --plugin fresh
+says "0.7615942"
+ok "$plugin" list
+says "in the list"
+expect 2 "quick.so: is the plug-in 'quick', not 'fresh'" "$plugin" add fresh quick.so
+echo "# more" >> fresh.plugin.yaml
+expect 6 "has the sha256" "$op" run fresh.scaled_tanh "x=f32(1,2)" --plugin fresh
+expect 2 "has no plug-in 'fres' (did you mean 'fresh'?)" "$plugin" remove fres
+ok "$plugin" remove fresh
+expect 2 "fresh: no such plug-in file" "$op" run fresh.scaled_tanh "x=f32(1,2)" --plugin fresh
+echo "[" > list/plugins.json
+expect 3 "is not a list of plug-ins; delete the file to start again" "$plugin" list
 finish

@@ -1,0 +1,17 @@
+#pragma once
+// `paddle plugin new`: a file to start a plug-in from.
+
+#include <string>
+
+namespace paddle::cli {
+
+struct PluginTemplate {
+  std::string kind, name;
+  std::string output;  ///< "": NAME.plugin.yaml or NAME.cc in the current folder
+};
+
+/// Writes the file and returns what to do next, a line each. kUsage for a name that is not a word
+/// in lower case, and for a file that exists.
+std::string write_plugin_template(const PluginTemplate& options);
+
+}  // namespace paddle::cli

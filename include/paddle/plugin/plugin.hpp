@@ -1,0 +1,250 @@
+#pragma once
+// Plug-ins in C++20: a thin layer over plugin.h, of inline functions only. One source file is a
+// plug-in:
+//
+//   #include <paddle/plugin/plugin.hpp>
+//   static void twice(const paddle::plugin::Run& run) {
+//     const float* x = run.in<float>(0);
+//     float* out = run.out<float>(0);
+//     run.parallel(run.count(0), 4096, [=](int64_t begin, int64_t end) {
+//       for (int64_t i = begin; i < end; ++i) out[i] = 2 * x[i];
+//     });
+//   }
+//   PADDLE_PLUGIN(demo, "1.0.0", plugin) {
+//     plugin.operations("twice: {signature: (x:T) -> out, doc: 2 x., body: 2 * x}");
+//     plugin.kernel("demo.twice", "cpu", "float32", twice);
+//   }
+//
+// Exceptions of kernels become errors of the call.
+
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "paddle/plugin/plugin.h"
+
+namespace paddle::plugin {
+
+/// An error with its status: PADDLE_DATA for a wrong value, for example.
+class Failure : public std::exception {
+ public:
+  Failure(paddle_status status, std::string message)
+      : status_(status), message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+  paddle_status status() const { return status_; }
+
+ private:
+  paddle_status status_;
+  std::string message_;
+};
+
+/// The shapes and attributes of an operation that is prepared.
+class Request {
+ public:
+  Request(const paddle_host* host, const paddle_request* request) : host_(host), raw_(request) {}
+  uint32_t operands() const { return raw_->operand_count; }
+  const paddle_view& operand(uint32_t i) const { return *raw_->operands[i]; }
+  const paddle_view& result(uint32_t i) const { return *raw_->results[i]; }
+  /// Attributes; 0, "" or an empty list where there is none of the name.
+  double number(const char* name) const { return host_->attr_float(raw_, index(name)); }
+  int64_t integer(const char* name) const { return host_->attr_int(raw_, index(name)); }
+  bool flag(const char* name) const { return host_->attr_bool(raw_, index(name)) != 0; }
+  std::string_view text(const char* name) const {
+    const char* const value = host_->attr_text(raw_, index(name));
+    return value ? value : "";
+  }
+  std::vector<int64_t> integers(const char* name) const {
+    const int64_t* values = nullptr;
+    const size_t count = host_->attr_ints(raw_, index(name), &values);
+    return {values, values + count};
+  }
+
+ private:
+  int32_t index(const char* name) const { return host_->attr_index(raw_, name); }
+  const paddle_host* host_;
+  const paddle_request* raw_;
+};
+
+/// The arguments of a run.
+class Run {
+ public:
+  /// Shapes, dtypes and what `Kernel::prepare` made, which stay the same in all runs.
+  struct Layout {
+    std::vector<std::vector<int64_t>> operands, results;
+    std::vector<paddle_dtype> operand_dtypes;
+  };
+  Run(const paddle_host* host, const paddle_run* run, const Layout* layout)
+      : host_(host), raw_(run), layout_(layout) {}
+  /// The elements of an operand; null if it is absent.
+  template <class T>
+  const T* in(uint32_t i) const {
+    return static_cast<const T*>(raw_->operands[i]);
+  }
+  /// The elements of a result; null if nothing uses it.
+  template <class T>
+  T* out(uint32_t i) const {
+    return static_cast<T*>(raw_->results[i]);
+  }
+  const std::vector<int64_t>& shape(uint32_t operand) const { return layout_->operands[operand]; }
+  const std::vector<int64_t>& result_shape(uint32_t i) const { return layout_->results[i]; }
+  paddle_dtype dtype(uint32_t operand) const { return layout_->operand_dtypes[operand]; }
+  /// The number of elements of an operand.
+  int64_t count(uint32_t operand) const {
+    int64_t n = 1;
+    for (const int64_t size : shape(operand)) n *= size;
+    return n;
+  }
+  /// Calls body(begin, end) over ranges of at least `grain` elements that cover 0 to `count`.
+  template <class Body>
+  void parallel(int64_t count, int64_t grain, const Body& body) const {
+    host_->parallel_for(
+        raw_->call, count, grain,
+        [](void* context, int64_t begin, int64_t end) {
+          (*static_cast<const Body*>(context))(begin, end);
+        },
+        const_cast<Body*>(&body));
+  }
+
+ private:
+  const paddle_host* host_;
+  const paddle_run* raw_;
+  const Layout* layout_;
+};
+
+/// What a plug-in offers, as PADDLE_PLUGIN fills it in. It lives to the end of the process.
+class Plugin {
+ public:
+  using Kernel = void (*)(const Run&);
+  /// Whether the kernel computes a call; else the body does.
+  using Accepts = bool (*)(const Request&);
+
+  /// Entries of the operation schema, as under `operations:` in a .plugin.yaml file.
+  void operations(const char* schema) {
+    schemas_.push_back({sizeof(paddle_operation), schema});
+  }
+  /// `dtypes`: of the first operand, "float32|float64"; null for any. Operands are contiguous:
+  /// others are left to the body.
+  void kernel(const char* operation, const char* backend, const char* dtypes, Kernel run,
+              Accepts accepts = nullptr) {
+    entries().push_back({run, accepts});
+    kernels_.push_back({sizeof(paddle_kernel), operation, backend, dtypes,
+                        prepares()[entries().size() - 1]});
+  }
+  void summary(const char* text) { summary_ = text; }
+
+  /// The number of kernels that a plug-in may have in this layer.
+  static constexpr size_t kMaxKernels = 64;
+
+  paddle_status fill(const paddle_host* host, paddle_plugin* to, const char* name,
+                     const char* version) {
+    host_of() = host;
+    for (const paddle_operation& each : schemas_) operation_list_.push_back(&each);
+    for (const paddle_kernel& each : kernels_) kernel_list_.push_back(&each);
+    to->name = name;
+    to->version = version;
+    to->summary = summary_;
+    to->operation_count = static_cast<uint32_t>(operation_list_.size());
+    to->operations = operation_list_.data();
+    to->kernel_count = static_cast<uint32_t>(kernel_list_.size());
+    to->kernels = kernel_list_.data();
+    return entries().size() <= kMaxKernels ? PADDLE_OK : PADDLE_USAGE;
+  }
+
+ private:
+  struct Entry {
+    Kernel run;
+    Accepts accepts;
+  };
+  struct State {
+    Kernel run;
+    Run::Layout layout;
+  };
+  using Prepare = paddle_status (*)(paddle_call*, const paddle_request*, paddle_instance*);
+
+  static const paddle_host*& host_of() {
+    static const paddle_host* host = nullptr;
+    return host;
+  }
+  static std::vector<Entry>& entries() {
+    static std::vector<Entry> all;
+    return all;
+  }
+  static bool is_contiguous(const paddle_view& view) {
+    int64_t stride = 1;
+    for (int32_t i = view.rank; i-- > 0; stride *= view.shape[i])
+      if (view.shape[i] > 1 && view.strides[i] != stride) return false;
+    return true;
+  }
+  static paddle_status run_state(const void* state, const paddle_run* run) {
+    const auto& s = *static_cast<const State*>(state);
+    try {
+      s.run(Run(host_of(), run, &s.layout));
+      return PADDLE_OK;
+    } catch (const Failure& failure) {
+      return host_of()->fail(run->call, failure.status(), failure.what());
+    } catch (const std::exception& error) {
+      return host_of()->fail(run->call, PADDLE_INTERNAL, error.what());
+    }
+  }
+  static paddle_status prepare(size_t entry, paddle_call* call, const paddle_request* request,
+                               paddle_instance* instance) {
+    try {
+      const Entry& own = entries()[entry];
+      if (own.accepts && !own.accepts(Request(host_of(), request))) return PADDLE_DECLINED;
+      auto* const state = new State{own.run, {}};
+      instance->state = state;
+      instance->destroy = [](void* made) { delete static_cast<State*>(made); };
+      instance->run = run_state;
+      for (uint32_t i = 0; i < request->operand_count; ++i) {
+        const paddle_view& view = *request->operands[i];
+        if (!(view.flags & PADDLE_VIEW_ABSENT) && !is_contiguous(view)) {
+          delete state;
+          instance->state = nullptr;
+          return PADDLE_DECLINED;
+        }
+        state->layout.operands.emplace_back(view.shape, view.shape + view.rank);
+        state->layout.operand_dtypes.push_back(view.dtype);
+      }
+      for (uint32_t i = 0; i < request->result_count; ++i)
+        state->layout.results.emplace_back(request->results[i]->shape,
+                                           request->results[i]->shape + request->results[i]->rank);
+      return PADDLE_OK;
+    } catch (const std::exception& error) {
+      return host_of()->fail(call, PADDLE_INTERNAL, error.what());
+    }
+  }
+  /// A function of C for each kernel.
+  template <size_t... kIndex>
+  static const Prepare* table(std::index_sequence<kIndex...>) {
+    static constexpr Prepare kAll[] = {
+        [](paddle_call* call, const paddle_request* request, paddle_instance* instance) {
+          return prepare(kIndex, call, request, instance);
+        }...};
+    return kAll;
+  }
+  static const Prepare* prepares() { return table(std::make_index_sequence<kMaxKernels>()); }
+
+  std::vector<paddle_operation> schemas_;
+  std::vector<paddle_kernel> kernels_;
+  std::vector<const paddle_operation*> operation_list_;
+  std::vector<const paddle_kernel*> kernel_list_;
+  const char* summary_ = nullptr;
+};
+
+}  // namespace paddle::plugin
+
+/// Begins the function that fills in a plug-in: its name, its version in quotes, and a name for the
+/// Plugin. Once in a plug-in.
+#define PADDLE_PLUGIN(plugin_name, plugin_version, variable)                                      \
+  static void paddle_define_##plugin_name(paddle::plugin::Plugin& variable);                      \
+  PADDLE_PLUGIN_NOTE(#plugin_name, plugin_version);                                               \
+  PADDLE_PLUGIN_EXPORT paddle_status paddle_plugin_main(const paddle_host* host,                  \
+                                                        paddle_plugin* plugin) {                  \
+    static auto* const made = new paddle::plugin::Plugin;                                         \
+    paddle_define_##plugin_name(*made);                                                           \
+    return made->fill(host, plugin, #plugin_name, plugin_version);                                \
+  }                                                                                               \
+  static void paddle_define_##plugin_name(paddle::plugin::Plugin& variable)
