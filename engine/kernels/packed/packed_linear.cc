@@ -1,6 +1,7 @@
 // Products with packed weights, of one matrix or several. Constant weights are packed into panels
-// once, for all plans; activations are quantized by units of 32, so that products are sums of
-// integers. In 16 bits a product is computed as two of bytes: 128 * high + low.
+// once, for all plans, or multiplied as they are stored where the loops can; activations are
+// quantized by units of 32, so that products are sums of integers. In 16 bits a product is computed
+// as two of bytes, 128 * high + low, or as one of words.
 
 #include <algorithm>
 #include <cstring>
@@ -53,7 +54,9 @@ PrepackCache<PanelKey>& panel_cache() {
 /// A weight of a product, and its operands.
 struct PackedMatrix {
   PanelLayout layout;
-  std::shared_ptr<Storage> panels;  ///< null for a weight that is not constant
+  std::shared_ptr<Storage> panels;  ///< null for a weight that is not constant, or stays as it is
+  bool as_stored = false;           ///< multiplied without panels
+  bool widens = false;              ///< multiplied by multiply_words
   DType dtype = DType::kF32;
   int64_t columns = 0, row_bytes = 0;
   size_t weight = 0, bias = 0;  ///< operands; a bias of 0: none
@@ -90,7 +93,11 @@ class PackedProducts final : public Kernel {
     m.weight = weight;
     m.bias = bias;
     m.layout = panel_layout(format, m.dtype, x_.features, m.columns);
-    if (layout.constant) {
+    m.as_stored = m.layout.packed && loops_.reads_rows && loops_.reads_rows(*m.layout.packed);
+    if (m.as_stored) {
+      has_words_ = true;
+      m.widens = rows_ >= kStoredRows;
+    } else if (layout.constant) {
       const auto* const data = static_cast<const std::byte*>(layout.constant);
       m.panels = panel_cache().get(
           data, static_cast<size_t>(m.columns * m.row_bytes),
@@ -104,7 +111,9 @@ class PackedProducts final : public Kernel {
     sets_ += (m.layout.groups() + kGroupSet - 1) / kGroupSet;
     if (m.layout.packed) {
       m.form = form_of(*m.layout.packed);
-      if (has_words())
+      if (!m.as_stored && x_.bits == 16 && rows_ >= kWordRows && loops_.multiply_words)
+        has_words_ = m.widens = true;
+      if (m.widens)
         widened_bytes_ = std::max(widened_bytes_, round_up_to_cache_line(widened_bytes(m.layout)));
     } else {
       reads_floats_ = true;
@@ -135,7 +144,10 @@ class PackedProducts final : public Kernel {
       const std::byte* unpacked = context.scratch;
       for (size_t i = 0; i < matrices_.size(); ++i) {
         const PackedMatrix& m = matrices_[i];
-        const std::byte* const panels = m.panels ? m.panels->data() : unpacked;
+        const std::byte* const panels = m.as_stored
+                                            ? static_cast<const std::byte*>(operands[m.weight])
+                                        : m.panels ? m.panels->data()
+                                                   : unpacked;
         unpacked += m.panel_bytes;
         TileProduct part = product;
         if (m.layout.packed) part.quantized = quantized_rows(forms + m.form * form_bytes());
@@ -158,11 +170,9 @@ class PackedProducts final : public Kernel {
  private:
   static constexpr int64_t kGroupSet = 2;     ///< groups that the loops take at a time
   static constexpr int64_t kGrain = 1 << 16;  ///< multiplications that are worth a thread
-  static constexpr int64_t kWordRows = 2;     ///< rows that are worth widening the weights
+  static constexpr int64_t kWordRows = 2;     ///< rows that are worth widening panels
+  static constexpr int64_t kStoredRows = 4;   ///< rows that are worth widening stored rows
 
-  bool has_words() const {
-    return x_.bits == 16 && rows_ >= kWordRows && loops_.multiply_words != nullptr;
-  }
   /// That have memory for widened weights: some more than threads, which even out their pace.
   int64_t workers() const { return std::min(workers_, sets_); }
 
@@ -174,20 +184,25 @@ class PackedProducts final : public Kernel {
     if (first >= last) return;
     part.layout = &m.layout;
     part.groups = last - first;
-    part.panels = panels + static_cast<size_t>(first) * m.layout.group_bytes;
+    part.row_bytes = m.as_stored ? m.row_bytes : 0;
+    part.panels = panels + static_cast<size_t>(first) *
+                               (m.as_stored ? static_cast<size_t>(kPanelColumns * m.row_bytes)
+                                            : m.layout.group_bytes);
     if (part.bias) part.bias += first * kPanelColumns;
     part.out += first * kPanelColumns;
     part.pitch = m.columns;
     part.columns = m.columns - first * kPanelColumns;
-    if (widened && m.layout.packed)
+    if (m.widens)
       loops_.multiply_words(part, widened);
+    else if (m.as_stored)
+      loops_.multiply_rows(part);
     else
       loops_.multiply(part);
   }
 
   void pack_others(std::byte* scratch, void* const* operands) const {
     for (const PackedMatrix& m : matrices_) {
-      if (!m.panels)
+      if (!m.panels && !m.as_stored)
         pack_panels(m.layout, m.dtype, static_cast<const std::byte*>(operands[m.weight]),
                     m.row_bytes, scratch);
       scratch += m.panel_bytes;
@@ -202,7 +217,7 @@ class PackedProducts final : public Kernel {
     return round_up_to_cache_line(static_cast<size_t>(rows_ * x_.features / kUnit) * sizeof(float));
   }
   size_t form_bytes() const {
-    return value_bytes() * (x_.bits == 16 ? 2 : 1) + (has_words() ? 2 * value_bytes() : 0) +
+    return value_bytes() * (x_.bits == 16 ? 2 : 1) + (has_words_ ? 2 * value_bytes() : 0) +
            2 * scale_bytes() +
            round_up_to_cache_line(static_cast<size_t>(rows_ * x_.features / kUnit) * 2 *
                                   sizeof(int32_t));
@@ -212,7 +227,7 @@ class PackedProducts final : public Kernel {
     at += value_bytes();
     const auto* const low = x_.bits == 16 ? reinterpret_cast<const int8_t*>(at) : nullptr;
     if (low) at += value_bytes();
-    const auto* const words = has_words() ? reinterpret_cast<const int16_t*>(at) : nullptr;
+    const auto* const words = has_words_ ? reinterpret_cast<const int16_t*>(at) : nullptr;
     if (words) at += 2 * value_bytes();
     return {values,
             low,
@@ -269,9 +284,10 @@ class PackedProducts final : public Kernel {
                     const_cast<float*>(to.totals) + r * units);
     if (!to.words) return;
     auto* const words = const_cast<int16_t*>(to.words) + r * x_.features;
+    const int8_t *values = to.values + r * x_.features,
+                 *low = to.low ? to.low + r * x_.features : nullptr;
     for (int64_t i = 0; i < x_.features; ++i)
-      words[i] =
-          static_cast<int16_t>(to.values[r * x_.features + i] * 128 + to.low[r * x_.features + i]);
+      words[i] = static_cast<int16_t>(low ? values[i] * 128 + low[i] : values[i]);
   }
 
   const PackedLoops& loops_;
@@ -279,7 +295,7 @@ class PackedProducts final : public Kernel {
   int64_t rows_ = 0, sets_ = 0, workers_ = 4 * int64_t{thread_count()};
   std::vector<PackedMatrix> matrices_;
   std::vector<const UnpackedFormat*> forms_;  ///< one of each kind of quantized activations
-  bool reads_floats_ = false;
+  bool reads_floats_ = false, has_words_ = false;
   size_t panel_bytes_ = 0;
   size_t widened_bytes_ = 0;  ///< of a worker; 0: weights are not widened
 };

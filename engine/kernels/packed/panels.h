@@ -56,7 +56,8 @@ struct QuantizedRows {
 /// Products of a tile of rows with a group of a panel (or several, for floats).
 struct TileProduct {
   const PanelLayout* layout;
-  const std::byte* panels;  ///< of the first group
+  const std::byte* panels;  ///< of the first group; or the weight's rows as they are stored
+  int64_t row_bytes;        ///< of the weight's rows; 0: panels
   int64_t groups;
   const float* x;  ///< float panels: rows of `features`
   QuantizedRows quantized;
@@ -71,9 +72,15 @@ struct PackedLoops {
   const char* name;
   /// All rows with consecutive groups. The sums of a row do not depend on the other rows.
   void (*multiply)(const TileProduct& product);
-  /// The same sums for activations in 16 bits and integer panels, faster where many rows share the
+  /// The same sums for activations in words and integer panels, faster where many rows share the
   /// quants, which are widened into `scratch` (widened_bytes). Null where `multiply` is as fast.
+  /// Takes rows of stored weights too, in formats of reads_rows.
   void (*multiply_words)(const TileProduct& product, std::byte* scratch);
+  /// Whether weights in `format` are multiplied as they are stored, which needs words and no
+  /// panels; null: none.
+  bool (*reads_rows)(const UnpackedFormat& format);
+  /// The same sums from rows of stored weights, for few rows of x.
+  void (*multiply_rows)(const TileProduct& product);
   /// Quantizes one row for products with weights in `format`; `low` is null for 8 bits.
   void (*quantize)(const UnpackedFormat& format, const float* x, int64_t units, int8_t* values,
                    int8_t* low, float* scales, int32_t* corrections, float* totals);

@@ -235,6 +235,143 @@ void widen(const PanelLayout& layout, const uint8_t* at, const WidenedGroup& to)
   }
 }
 
+/// Rows of q8_0 weights as they are stored: a float16 scale and 32 signed bytes for each unit. They
+/// are read once from memory however they are multiplied, so panels of them save no time.
+struct StoredRows {
+  static constexpr int64_t kBlock = 34;
+  const uint8_t* at[8];
+  const uint8_t* next;  ///< the rows after them
+
+  /// Eight columns of the product from `column` on; the last valid one stands for those beyond.
+  StoredRows(const TileProduct& p, int64_t column) {
+    const auto* const rows = reinterpret_cast<const uint8_t*>(p.panels);
+    for (int64_t c = 0; c < 8; ++c)
+      at[c] = rows + std::min(column + c, p.columns - 1) * p.row_bytes;
+    next = at[0] + 8 * p.row_bytes;
+  }
+  /// Sixteen weights of a row.
+  __m256i words(int64_t row, int64_t unit, int64_t half) const {
+    return _mm256_cvtepi8_epi16(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(at[row] + unit * kBlock + 2 + half * 16)));
+  }
+  __m256 scales(int64_t unit) const {
+    const auto of = [&](int64_t row) {
+      int16_t half;
+      std::memcpy(&half, at[row] + unit * kBlock, sizeof half);
+      return half;
+    };
+    return _mm256_cvtph_ps(_mm_setr_epi16(of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)));
+  }
+  /// As many bytes as a unit of all rows has, in order: each row is too short for the prefetching
+  /// of the hardware.
+  void prefetch(int64_t unit) const {
+    const uint8_t* const from = next + unit * 8 * kBlock;
+    for (int64_t line = 0; line < 5; ++line) __builtin_prefetch(from + line * 64, 0, 2);
+  }
+};
+
+/// Pairs of words of eight rows, so that equal pairs of all rows are neighbors.
+void transpose_pairs(__m256i (&x)[8]) {
+  __m256i two[8], four[8];
+  for (int i = 0; i < 8; i += 2) {
+    two[i] = _mm256_unpacklo_epi32(x[i], x[i + 1]);
+    two[i + 1] = _mm256_unpackhi_epi32(x[i], x[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int k = 0; k < 2; ++k) {
+      four[i + 2 * k] = _mm256_unpacklo_epi64(two[i + k], two[i + k + 2]);
+      four[i + 2 * k + 1] = _mm256_unpackhi_epi64(two[i + k], two[i + k + 2]);
+    }
+  for (int i = 0; i < 4; ++i) {
+    x[i] = _mm256_permute2x128_si256(four[i], four[i + 4], 0x20);
+    x[i + 4] = _mm256_permute2x128_si256(four[i], four[i + 4], 0x31);
+  }
+}
+
+void widen_rows(const TileProduct& p, int64_t group, const WidenedGroup& to) {
+  for (int64_t eight = 0; eight < 2; ++eight) {
+    const StoredRows rows(p, group * kPanelColumns + eight * 8);
+    for (int64_t u = 0; u < p.layout->units(); ++u) {
+      rows.prefetch(u);
+      int16_t* const words = to.words + u * kUnit * kPanelColumns + eight * 16;
+      for (int64_t half = 0; half < 2; ++half) {
+        __m256i x[8];
+        for (int64_t row = 0; row < 8; ++row) x[row] = rows.words(row, u, half);
+        transpose_pairs(x);
+        for (int64_t pair = 0; pair < 8; ++pair)
+          _mm256_storeu_si256(
+              reinterpret_cast<__m256i*>(words + (half * 8 + pair) * 2 * kPanelColumns), x[pair]);
+      }
+      _mm256_storeu_ps(to.scales + u * kPanelColumns + eight * 8, rows.scales(u));
+    }
+  }
+}
+
+/// The sums of the lanes of four vectors, each over half of the lanes.
+__m256i half_sums(const __m256i (&x)[4]) {
+  return _mm256_hadd_epi32(_mm256_hadd_epi32(x[0], x[1]), _mm256_hadd_epi32(x[2], x[3]));
+}
+
+/// The products of kRows rows of x with eight stored rows.
+template <int kRows>
+void stored_tile(const TileProduct& p, const StoredRows& rows, int64_t row, __m256* out) {
+  const int64_t units = p.layout->units(), features = p.layout->features;
+  const int16_t* const words = p.quantized.words + row * features;
+  const float* const row_scales = p.quantized.scales + row * units;
+  __m256 acc[kRows];
+  for (int r = 0; r < kRows; ++r) acc[r] = _mm256_setzero_ps();
+  for (int64_t u = 0; u < units; ++u) {
+    rows.prefetch(u);
+    __m256i x[kRows][2], sums[kRows][2];
+    for (int r = 0; r < kRows; ++r)
+      for (int half = 0; half < 2; ++half)
+        x[r][half] = _mm256_loadu_si256(
+            reinterpret_cast<const __m256i*>(words + r * features + u * kUnit + half * 16));
+#pragma GCC unroll 2
+    for (int four = 0; four < 2; ++four) {
+      __m256i products[kRows][4];
+#pragma GCC unroll 4
+      for (int c = 0; c < 4; ++c) {
+        const __m256i first = rows.words(four * 4 + c, u, 0),
+                      second = rows.words(four * 4 + c, u, 1);
+        for (int r = 0; r < kRows; ++r)
+          products[r][c] = _mm256_add_epi32(_mm256_madd_epi16(first, x[r][0]),
+                                            _mm256_madd_epi16(second, x[r][1]));
+      }
+      for (int r = 0; r < kRows; ++r) sums[r][four] = half_sums(products[r]);
+    }
+    const __m256 scales = rows.scales(u);
+    for (int r = 0; r < kRows; ++r) {
+      const __m256i sum = _mm256_add_epi32(_mm256_permute2x128_si256(sums[r][0], sums[r][1], 0x20),
+                                           _mm256_permute2x128_si256(sums[r][0], sums[r][1], 0x31));
+      acc[r] =
+          _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum),
+                          _mm256_mul_ps(scales, _mm256_set1_ps(row_scales[r * units + u])), acc[r]);
+    }
+  }
+  for (int r = 0; r < kRows; ++r) out[r] = acc[r];
+}
+
+template <int kRows>
+void stored_rows(const TileProduct& p, int64_t group, int64_t& row) {
+  for (; row + kRows <= p.rows; row += kRows) {
+    __m256 out[2][kRows];
+    for (int64_t eight = 0; eight < 2; ++eight)
+      stored_tile<kRows>(p, StoredRows(p, group * kPanelColumns + eight * 8), row, out[eight]);
+    for (int r = 0; r < kRows; ++r) store_columns(p, row + r, group, {out[0][r], out[1][r]});
+  }
+}
+
+bool reads_rows(const UnpackedFormat& format) { return format.name == "q8_0"; }
+
+void multiply_rows(const TileProduct& p) {
+  for (int64_t group = 0; group < p.groups; ++group) {
+    int64_t row = 0;
+    stored_rows<2>(p, group, row);
+    stored_rows<1>(p, group, row);
+  }
+}
+
 /// The products of kRows rows with a widened group.
 template <int kRows, bool kHalves, bool kMinimums>
 void words_tile(const TileProduct& p, const WidenedGroup& w, int64_t row, V::Floats* out) {
@@ -294,10 +431,13 @@ void words_rows(const TileProduct& p, const WidenedGroup& w, int64_t group, int6
 template <bool kHalves, bool kMinimums>
 void multiply_widened(const TileProduct& p, const WidenedGroup& w) {
   for (int64_t g = 0; g < p.groups; ++g) {
-    widen(
-        *p.layout,
-        reinterpret_cast<const uint8_t*>(p.panels) + static_cast<size_t>(g) * p.layout->group_bytes,
-        w);
+    if (p.row_bytes > 0)
+      widen_rows(p, g, w);
+    else
+      widen(*p.layout,
+            reinterpret_cast<const uint8_t*>(p.panels) +
+                static_cast<size_t>(g) * p.layout->group_bytes,
+            w);
     int64_t row = 0;
     words_rows<4, kHalves, kMinimums>(p, w, g, row);
     words_rows<2, kHalves, kMinimums>(p, w, g, row);
@@ -327,7 +467,8 @@ void multiply_words(const TileProduct& p, std::byte* scratch) {
 }  // namespace
 
 const PackedLoops& packed_loops_avx2() {
-  static constexpr PackedLoops kLoops = {"cpu:packed:avx2", multiply, multiply_words, quantize};
+  static constexpr PackedLoops kLoops = {"cpu:packed:avx2", multiply,      multiply_words,
+                                         reads_rows,        multiply_rows, quantize};
   return kLoops;
 }
 

@@ -147,7 +147,8 @@ struct V {
 namespace paddle::cpu {
 
 const PackedLoops& packed_loops_plain() {
-  static constexpr PackedLoops kLoops = {"cpu:packed", multiply, nullptr, quantize};
+  static constexpr PackedLoops kLoops = {"cpu:packed", multiply, nullptr,
+                                         nullptr,      nullptr,  quantize};
   return kLoops;
 }
 

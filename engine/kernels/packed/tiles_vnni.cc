@@ -96,7 +96,8 @@ struct V {
 namespace paddle::cpu {
 
 const PackedLoops& packed_loops_vnni() {
-  static constexpr PackedLoops kLoops = {"cpu:packed:avx512_vnni", multiply, nullptr, quantize};
+  static constexpr PackedLoops kLoops = {
+      "cpu:packed:avx512_vnni", multiply, nullptr, nullptr, nullptr, quantize};
   return kLoops;
 }
 
