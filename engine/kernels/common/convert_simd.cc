@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernels/common/convert_simd.cc"
 #include "hwy/foreach_target.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -64,9 +65,16 @@ void to_bfloat(const uint32_t* source, uint16_t* target, int64_t n) {
 /// Elements that all fit 32 bits go through conversions to int32, others one by one.
 template <class To>
 HWY_INLINE void to_integer_block(const float* x, To* y, int64_t count) {
-  int fits = 1;
-  for (int64_t i = 0; i < count; ++i) fits &= (x[i] >= -0x1p31f) & (x[i] < 0x1p31f);
-  if (fits) {
+  // Magnitudes are in the order of their bits, and NaN is above all of them.
+  int32_t largest = 0, limit;
+  for (int64_t i = 0; i < count; ++i) {
+    int32_t bits;
+    std::memcpy(&bits, x + i, sizeof bits);
+    largest = std::max(largest, bits & 0x7fffffff);
+  }
+  constexpr float kLimit = 0x1p31f;
+  std::memcpy(&limit, &kLimit, sizeof limit);
+  if (largest < limit) {
     for (int64_t i = 0; i < count; ++i) y[i] = static_cast<To>(static_cast<int32_t>(x[i]));
   } else {
     for (int64_t i = 0; i < count; ++i) y[i] = to_integer<To>(x[i]);

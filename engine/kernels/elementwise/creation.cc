@@ -44,17 +44,39 @@ std::unique_ptr<Kernel> fill_by_index(const Layout& result, F f) {
   });
 }
 
+/// Stores a word `count` times. The instruction does not read the cache lines that it overwrites.
+void fill_words(std::byte* to, uint64_t word, size_t count) {
+#if defined(__x86_64__)
+  asm volatile("rep stosq" : "+D"(to), "+c"(count) : "a"(word) : "memory");
+#else
+  for (size_t i = 0; i < count; ++i) std::memcpy(to + i * sizeof word, &word, sizeof word);
+#endif
+}
+
 /// A tensor filled with one scalar.
 std::unique_ptr<Kernel> constant(const Layout& result, const AttrValue& number) {
+  constexpr int64_t kWord = 8, kMinBytes = 1024;  // starting the instruction takes some time
   std::array<std::byte, 16> value{};
   put_number(number, result.dtype, value.data());
   const ConvertFn repeat = convert_fn(result.dtype, result.dtype);
-  return make_kernel([=, size = result.size(), item = item_size(result.dtype)](
-                         const RunContext&, void* const*, void* const* results) {
-    parallel_for(size, 65536, [&](int64_t begin, int64_t end) {
-      repeat(value.data(), 0, static_cast<std::byte*>(results[0]) + begin * item, end - begin);
-    });
-  });
+  const int64_t item = item_size(result.dtype);
+  const int64_t items_of_word = item <= kWord ? kWord / item : 0;
+  uint64_t word = 0;
+  repeat(value.data(), 0, &word, items_of_word);
+  return make_kernel(
+      [=, size = result.size()](const RunContext&, void* const*, void* const* results) {
+        parallel_for(size, 65536, [&](int64_t begin, int64_t end) {
+          auto* to = static_cast<std::byte*>(results[0]) + begin * item;
+          int64_t rest = end - begin;
+          if (items_of_word > 0 && rest * item >= kMinBytes) {
+            const int64_t words = rest / items_of_word;
+            fill_words(to, word, static_cast<size_t>(words));
+            to += words * kWord;
+            rest -= words * items_of_word;
+          }
+          repeat(value.data(), 0, to, rest);
+        });
+      });
 }
 
 }  // namespace

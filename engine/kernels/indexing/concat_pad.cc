@@ -134,16 +134,29 @@ namespace {
 
 constexpr size_t kMaxPadRank = 64;
 
-/// Fills the rows of a padded result; `sources` holds, for each axis, the index in x of each result
-/// index, or -1 for the border. Elements [run_first, run_last) of a row are contiguous in x.
+/// Fills the rows of a padded result of at least two axes; `sources` holds, for each axis, the
+/// index in x of each result index, or -1 for the border. Elements [run_first, run_last) of a row
+/// are contiguous in x.
 template <class T>
 void pad_rows(const T* x, const Dims& strides, const std::vector<std::vector<int64_t>>& sources,
               int64_t run_first, int64_t run_last, T border, const Dims& shape, T* out) {
-  const size_t last = shape.size() - 1;
-  const int64_t inner = shape[last];
-  const std::vector<int64_t>& columns = sources[last];
+  const size_t last = shape.size() - 1, across = last - 1;
+  const int64_t inner = shape[last], step = strides[last];
+  const int64_t* const columns = sources[last].data();
+  const int64_t run_source = run_last > run_first ? columns[run_first] : 0;
   int64_t rows = inner == 0 ? 0 : 1;
   for (size_t axis = 0; axis < last; ++axis) rows *= shape[axis];
+  const auto fill_row = [&](const T* from, T* target) {
+    const auto copy = [&](int64_t first, int64_t stop) {
+      for (int64_t i = first; i < stop; ++i)
+        target[i] = columns[i] < 0 ? border : from[columns[i] * step];
+    };
+    copy(0, run_first);
+    if (run_last > run_first)
+      std::memcpy(target + run_first, from + run_source,
+                  static_cast<size_t>(run_last - run_first) * sizeof(T));
+    copy(run_last, inner);
+  };
   parallel_for(rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, inner)),
                [&](int64_t begin, int64_t end) {
                  std::array<int64_t, kMaxPadRank> index{};
@@ -152,35 +165,27 @@ void pad_rows(const T* x, const Dims& strides, const std::vector<std::vector<int
                    index[axis] = rest % shape[axis];
                    rest /= shape[axis];
                  }
-                 for (int64_t row = begin; row < end; ++row) {
-                   T* const target = out + row * inner;
+                 for (int64_t row = begin; row < end;) {
                    int64_t offset = 0;
                    bool outside = false;
-                   for (size_t axis = 0; axis < last; ++axis) {
+                   for (size_t axis = 0; axis < across; ++axis) {
                      const int64_t at = sources[axis][static_cast<size_t>(index[axis])];
                      outside |= at < 0;
                      offset += at * strides[axis];
                    }
-                   for (size_t axis = last; axis-- > 0;) {
+                   const int64_t stop = std::min(end, row + shape[across] - index[across]);
+                   const int64_t* source = sources[across].data() + index[across];
+                   for (; row < stop; ++row, ++source) {
+                     if (outside || *source < 0)
+                       std::fill_n(out + row * inner, inner, border);
+                     else
+                       fill_row(x + offset + *source * strides[across], out + row * inner);
+                   }
+                   index[across] = 0;
+                   for (size_t axis = across; axis-- > 0;) {
                      if (++index[axis] < shape[axis]) break;
                      index[axis] = 0;
                    }
-                   if (outside) {
-                     std::fill_n(target, inner, border);
-                     continue;
-                   }
-                   const T* const from = x + offset;
-                   const auto copy = [&](int64_t first, int64_t stop) {
-                     for (int64_t i = first; i < stop; ++i) {
-                       const int64_t at = columns[static_cast<size_t>(i)];
-                       target[i] = at < 0 ? border : from[at * strides[last]];
-                     }
-                   };
-                   copy(0, run_first);
-                   if (run_last > run_first)
-                     std::memcpy(target + run_first, from + columns[static_cast<size_t>(run_first)],
-                                 static_cast<size_t>(run_last - run_first) * sizeof(T));
-                   copy(run_last, inner);
                  }
                });
 }
@@ -235,7 +240,12 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
   }
   std::array<std::byte, 16> border{};
   convert_fn(DType::kF64, result.dtype)(&attrs.value, 1, border.data(), 1);
-  const Dims shape = result.shape, strides = x.strides;
+  Dims shape = result.shape, strides = x.strides;
+  if (rank == 1) {  // a row
+    shape.insert(shape.begin(), 1);
+    strides.insert(strides.begin(), 0);
+    sources.insert(sources.begin(), {0});
+  }
   if (rank == 0)
     return make_kernel([item = item_size(result.dtype)](const RunContext&, void* const* operands,
                                                         void* const* results) {

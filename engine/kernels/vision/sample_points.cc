@@ -80,6 +80,48 @@ struct Axis {
   }
 };
 
+/// The neighbors of points and their weights, [taps][kBlock].
+template <class T>
+void find_taps(const std::vector<Axis<T>>& axes, const T* coordinates, int64_t count, T* weights,
+               int32_t* indices) {
+  for (int64_t p = 0; p < count; ++p) {
+    int64_t used = 1;
+    weights[p] = 1;
+    indices[p] = 0;
+    for (const Axis<T>& axis : axes) {
+      int64_t index[4];
+      T weight[4];
+      const int each = axis.taps();
+      axis.find(*coordinates++, index, weight);
+      for (int64_t k = used - 1; k >= 0; --k) {
+        const T w = weights[k * kBlock + p];
+        const int64_t at = indices[k * kBlock + p] * axis.size;
+        for (int j = each - 1; j >= 0; --j) {
+          weights[(k * each + j) * kBlock + p] = w * weight[j];
+          indices[(k * each + j) * kBlock + p] = static_cast<int32_t>(at + index[j]);
+        }
+      }
+      used *= each;
+    }
+  }
+}
+
+/// The four neighbors of points of a plane, and their weights, for bilinear interpolation.
+template <class T>
+void find_four_taps(const Axis<T>& y, const Axis<T>& x, const T* coordinates, int64_t count,
+                    T* weights, int32_t* indices) {
+  for (int64_t p = 0; p < count; ++p) {
+    int64_t row[4], column[4];
+    T row_weight[4], column_weight[4];
+    y.find(coordinates[2 * p], row, row_weight);
+    x.find(coordinates[2 * p + 1], column, column_weight);
+    for (int k = 0; k < 4; ++k) {
+      weights[k * kBlock + p] = row_weight[k / 2] * column_weight[k % 2];
+      indices[k * kBlock + p] = static_cast<int32_t>(row[k / 2] * x.size + column[k % 2]);
+    }
+  }
+}
+
 /// The four neighbors of bilinear interpolation in one go.
 template <class T>
 void add_four_taps(const T* plane, const T* weights, const int32_t* indices, int64_t count, T* to) {
@@ -126,28 +168,11 @@ std::unique_ptr<Kernel> sample(const KernelRequest& request) {
           int32_t* const indices = reinterpret_cast<int32_t*>(weights + table);
           const int64_t n = task / blocks, begin = task % blocks * kBlock,
                         count = std::min(kBlock, points - begin);
-          for (int64_t p = 0; p < count; ++p) {
-            int64_t used = 1;
-            weights[p] = 1;
-            indices[p] = 0;
-            for (size_t i = 0; i < rank; ++i) {
-              int64_t index[4];
-              T weight[4];
-              const int each = axes[i].taps();
-              axes[i].find(coordinates[(n * points + begin + p) * static_cast<int64_t>(rank) +
-                                       static_cast<int64_t>(i)],
-                           index, weight);
-              for (int64_t k = used - 1; k >= 0; --k) {
-                const T w = weights[k * kBlock + p];
-                const int64_t at = indices[k * kBlock + p] * axes[i].size;
-                for (int j = each - 1; j >= 0; --j) {
-                  weights[(k * each + j) * kBlock + p] = w * weight[j];
-                  indices[(k * each + j) * kBlock + p] = static_cast<int32_t>(at + index[j]);
-                }
-              }
-              used *= each;
-            }
-          }
+          const T* const places = coordinates + (n * points + begin) * static_cast<int64_t>(rank);
+          if (rank == 2 && taps == 4)
+            find_four_taps(axes[0], axes[1], places, count, weights, indices);
+          else
+            find_taps(axes, places, count, weights, indices);
           for (int64_t c = 0; c < channels; ++c) {
             const T* const plane = x + (n * channels + c) * volume;
             T* const to = out + (n * channels + c) * points + begin;
