@@ -250,6 +250,35 @@ TEST(FusedReduction, ComputesTheBitsOfTheOperationsOneByOne) {
   set_thread_count(threads);
 }
 
+TEST(FusedReduction, PartialSumsMayExceedTheRangeOfFloats) {
+  for (const bool codegen : {false, true}) {
+    const std::string text =
+        "    %3 = multiply(%0, %2) : float32[rows, columns, n]\n"
+        "    %4 = mean(%3) {axis = [2]} : float32[rows, columns]\n"
+        "    %5 = max(%3) {axis = [2]} : float32[rows, columns]\n    return %4 'm', %5 'l'\n";
+    const ir::Module fused = passed(kCube, text, true), plain = passed(kCube, text, false);
+    ASSERT_EQ(count(ir::print(fused), "= fused("), 1u) << ir::print(fused);
+    const runtime::ExecutableOptions options{
+        1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}};
+    runtime::Executable a(fused.functions[0], options), b(plain.functions[0], options);
+    for (const int64_t n : {5, 40, 64, 100, 300}) {
+      Array x = Array::zeros(DType::kF32, {70, 3, n}), ones = Array::zeros(DType::kF32, {70, 3, n});
+      for (int64_t i = 0; i < x.size(); ++i) {
+        x.data<float>()[i] = i % n < n / 2 ? 3e38F : i % n == n - 1 ? 1.0F : -3e38F;
+        ones.data<float>()[i] = 1;
+      }
+      const std::vector<Array> inputs = {x, Array::zeros(DType::kF32, {n}), ones};
+      const std::vector<Array> one = kept(a.run(inputs)), expected = b.run(inputs);
+      const double mean =
+          3e38 * static_cast<double>(n / 2 - (n - 1 - n / 2)) / static_cast<double>(n);
+      for (int64_t i = 0; i < one[0].size(); ++i)
+        ASSERT_NEAR(one[0].number(i), mean, 1e-6 * std::abs(mean) + 1) << n;
+      for (size_t i = 0; i < one.size(); ++i)
+        EXPECT_EQ(difference(one[i], expected[i]), "") << n << (codegen ? ", compiled" : "");
+    }
+  }
+}
+
 TEST(FusedReduction, SumsOfSixteenBitsAreNoLessExact) {
   for (const char* dtype : {"float16", "bfloat16"})
     for (const bool codegen : {false, true}) {

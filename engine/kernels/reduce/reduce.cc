@@ -12,9 +12,9 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kBlock = 1024;      // elements converted at a time, a multiple of kMaxRunLanes
-constexpr int64_t kMinChunk = 16384;  // elements worth a thread
-constexpr int64_t kMaxChunks = 64;    // upper limit for the number of chunks
+constexpr int64_t kBlock = 1024;          // elements converted at a time, a multiple of kRunPiece
+constexpr int64_t kMinChunk = 16384;      // elements worth a thread
+constexpr int64_t kMaxChunks = 64;        // upper limit for the number of chunks
 constexpr int64_t kMinRowsPerChunk = 16;  // chunks are combined at the end
 
 /// Offset of the element with this row-major index over `axes`.
@@ -91,8 +91,7 @@ ReduceSchedule::Task ReduceSchedule::task(int64_t index) const {
   t.first = inner_kept ? slot / strips * inner + from : slot;
   t.base = offset_of(kept, slot / strips) + (inner_kept ? from : 0);
   const int64_t rows = split_run ? inner : repeats;
-  // Chunks of a run start at multiples of the lanes.
-  const int64_t group = split_run ? 64 : 1, groups = (rows + group - 1) / group;
+  const int64_t group = split_run ? kRunPiece : 1, groups = (rows + group - 1) / group;
   t.begin = groups * t.chunk / chunks * group;
   t.end = std::min(rows, groups * (t.chunk + 1) / chunks * group);
   return t;

@@ -1,5 +1,6 @@
-// Vector loops of reductions and rows. Sums use vectors of double, or, for f32 rows of exp, f32
-// vectors that are flushed into a double every 64 steps.
+// Vector loops of reductions and rows. Sums use vectors of double, which f32 runs enter in groups
+// of four vectors that are added as floats, or, for f32 rows of exp, f32 vectors that are flushed
+// into a double every 64 steps.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/reduce_simd.cc"
@@ -93,6 +94,80 @@ void run(void* accumulators, const void* source, int64_t n) {
   }
   for (int64_t lane = 0; i < n; ++lane, ++i) to[lane] = f(to[lane], static_cast<double>(x[i]));
 }
+
+#if HWY_TARGET != HWY_SCALAR
+HWY_INLINE void add_widened(Vec<float> v, Vec<double>& low, Vec<double>& high) {
+  const D64 d;
+  const Narrow<float> half;
+  low = hn::Add(low, hn::PromoteTo(d, hn::LowerHalf(half, v)));
+  high = hn::Add(high, hn::PromoteTo(d, hn::UpperHalf(half, v)));
+}
+
+/// Vector k of a group of four from x + i on; what lies at n or beyond is 0.
+HWY_INLINE Vec<float> group_vector(const float* x, int64_t i, int64_t k, int64_t n) {
+  const Tag<float> ds;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(ds)), at = i + k * lanes;
+  if (at + lanes <= n) return hn::LoadU(ds, x + at);
+  if (at >= n) return hn::Zero(ds);
+  return hn::MaskedLoad(hn::FirstN(ds, static_cast<size_t>(n - at)), ds, x + at);
+}
+
+/// Adds n floats in groups of four vectors, the last one filled up with zeros: widening each vector
+/// takes most of the time otherwise. A group whose sum is not finite as floats is added in double.
+/// Compiled groups repeat this (compiler/codegen/llvm).
+HWY_INLINE void add_run(const float* x, int64_t n, Vec<double>& low, Vec<double>& high) {
+  const Tag<float> ds;
+  const int64_t group = 4 * static_cast<int64_t>(hn::Lanes(ds));
+  const auto add = [&](Vec<float> a, Vec<float> b, Vec<float> c, Vec<float> e) HWY_ATTR {
+    const Vec<float> sum = hn::Add(hn::Add(a, b), hn::Add(c, e));
+    const Vec<float> zero = hn::Sub(sum, sum);  // or NaN
+    if (HWY_LIKELY(hn::AllTrue(ds, hn::Eq(zero, zero)))) return add_widened(sum, low, high);
+    add_widened(a, low, high);
+    add_widened(b, low, high);
+    add_widened(c, low, high);
+    add_widened(e, low, high);
+  };
+  const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(ds, x + i); };
+  const int64_t lanes = group / 4;
+  int64_t i = 0;
+  for (; i + group <= n; i += group)
+    add(at(i), at(i + lanes), at(i + 2 * lanes), at(i + 3 * lanes));
+  if (i < n)
+    add(group_vector(x, i, 0, n), group_vector(x, i, 1, n), group_vector(x, i, 2, n),
+        group_vector(x, i, 3, n));
+}
+
+/// `run` for sums of floats: of the accumulators it uses as many as a vector of floats has.
+void sum_run(void* accumulators, const void* source, int64_t n) {
+  const D64 d;
+  const auto* const x = static_cast<const float*>(source);
+  auto* const to = static_cast<double*>(accumulators);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (n < 2 * lanes) {  // there may be no more accumulators than elements
+    for (int64_t i = 0; i < n; ++i) to[i] += static_cast<double>(x[i]);
+    return;
+  }
+  Vec<double> low = hn::LoadU(d, to), high = hn::LoadU(d, to + lanes);
+  add_run(x, n, low, high);
+  hn::StoreU(low, d, to);
+  hn::StoreU(high, d, to + lanes);
+}
+
+/// The value that `sum_run` and `fold` give.
+HWY_INLINE double folded_sum(const float* x, int64_t n) {
+  const D64 d;
+  Vec<double> low = hn::Zero(d), high = low;
+  add_run(x, n, low, high);
+  if (n >= run_lanes()) return fold_lanes(SumOf(), hn::Add(low, high));
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN double each[2 * hn::MaxLanes(D64())];
+  hn::Store(low, d, each);
+  hn::Store(high, d, each + lanes);
+  double total = each[0];
+  for (int64_t k = 1; k < std::min(n, 2 * lanes); ++k) total += each[k];
+  return total;
+}
+#endif
 
 /// The largest (MaxOf) or smallest (MinOf) of n elements, as T; NaN if there is one.
 template <class F, class T>
@@ -212,27 +287,14 @@ HWY_INLINE double fold_run(const T* x, int64_t n) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-HWY_INLINE void add_widened(Vec<float> v, Vec<double>& low, Vec<double>& high) {
-  const D64 d;
-  const Narrow<float> half;
-  low = hn::Add(low, hn::PromoteTo(d, hn::LowerHalf(half, v)));
-  high = hn::Add(high, hn::PromoteTo(d, hn::UpperHalf(half, v)));
-}
-
-/// Adds n floats in groups of four vectors, the last group filled up with zeros: widening each
-/// vector takes most of the time otherwise. A sum that is not finite as floats is
-/// computed again in double.
+/// Like add_run, but only a total that is not finite is computed again in double.
 HWY_INLINE void add_groups(const float* x, int64_t n, Vec<double>& low, Vec<double>& high) {
   const D64 d;
   const Tag<float> ds;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(ds)), group = 4 * lanes;
   const Vec<double> first_low = low, first_high = high;
   const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(ds, x + i); };
-  const auto some = [&](int64_t i) HWY_ATTR {
-    if (i + lanes <= n) return hn::LoadU(ds, x + i);
-    if (i >= n) return hn::Zero(ds);
-    return hn::MaskedLoad(hn::FirstN(ds, static_cast<size_t>(n - i)), ds, x + i);
-  };
+  const auto some = [&](int64_t i) HWY_ATTR { return group_vector(x, i, 0, n); };
   int64_t i = 0;
   for (; i + group <= n; i += group)
     add_widened(
@@ -249,7 +311,6 @@ HWY_INLINE void add_groups(const float* x, int64_t n, Vec<double>& low, Vec<doub
 }
 #endif
 
-/// Unlike the sum of an operation, whose bits compiled groups repeat, in groups of floats.
 template <class T>
 double row_sum(const T* x, int64_t n) {
 #if HWY_TARGET != HWY_SCALAR
@@ -274,6 +335,10 @@ void all_runs(double* results, const void* source, int64_t count, int64_t n) {
   for (int64_t r = 0; r < count; ++r, x += n) {
     if constexpr (kExtremum && std::is_same_v<T, float>)
       results[r] = static_cast<double>(row_extremum<F>(x, n));
+#if HWY_TARGET != HWY_SCALAR
+    else if constexpr (std::is_same_v<F, SumOf> && std::is_same_v<T, float>)
+      results[r] = folded_sum(x, n);
+#endif
     else
       results[r] = fold_run<F>(x, n);
   }
@@ -285,6 +350,9 @@ ReduceLoops float_loops(bool f64) {
   constexpr bool kExtremum = std::is_same_v<F, MaxOf> || std::is_same_v<F, MinOf>;
   void (*narrow_run)(void*, const void*, int64_t) = &run<F, float>;
   if constexpr (kExtremum) narrow_run = &extremum_run<F>;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (std::is_same_v<F, SumOf>) narrow_run = &sum_run;
+#endif
   return {f64 ? &run<F, double> : narrow_run,
           &fold<F>,
           f64 ? &rows<F, double> : &rows<F, float>,

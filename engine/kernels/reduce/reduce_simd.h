@@ -13,10 +13,11 @@ enum class Reduction : uint8_t { kSum, kProd, kMax, kMin, kAll, kAny };
 
 /// Maximum number of accumulators of a run; always a power of two.
 constexpr int64_t kMaxRunLanes = 32;
+constexpr int64_t kRunPiece = 64;
 
 struct ReduceLoops {
-  /// Folds n elements of a run, element i into accumulator i modulo `run_lanes`. A run may be
-  /// passed in pieces; all but the last must be multiples of run_lanes.
+  /// Folds n elements of a run, element i into accumulator i modulo `run_lanes` or a divisor of it.
+  /// A run may be passed in pieces; all but the last must be multiples of kRunPiece.
   void (*run)(void* lanes, const void* x, int64_t n);
   /// Folds the accumulators of a run into the first one; those from `used` on are empty.
   void (*fold)(void* lanes, int64_t used);

@@ -72,12 +72,17 @@ class FunctionWriter {
                             whole = block("whole"), rest = block("rest"), tail = block("tail"),
                             next = block("next"), done = block("done");
     const Value rows = LLVMGetParam(function_, 2), n = LLVMGetParam(function_, 3);
-    // Lane reductions have two vectors of accumulators, which the vectors of a step enter in turn.
-    const bool lanes_fold = std::any_of(program_.folds.begin(), program_.folds.end(),
-                                        [](const Fold& fold) { return fold.lanes; });
-    const uint64_t lanes = lanes_fold ? 2 : 1,
-                   vectors = lanes * static_cast<uint64_t>(program_.unroll),
+    // Lane reductions have two vectors of accumulators, which the vectors of a step enter in turn,
+    // or in groups.
+    const auto any_fold = [&](const auto& is) {
+      return std::any_of(program_.folds.begin(), program_.folds.end(), is);
+    };
+    const uint64_t lanes = any_fold([](const Fold&fold) { return fold.lanes; }) ? 2 : 1,
+                   group =
+                       any_fold([&](const Fold&fold) { return in_groups(fold); }) ? kGroup : lanes,
+                   vectors = group * static_cast<uint64_t>(program_.unroll),
                    step = vectors * vectors_.lanes();
+    waiting_.resize(program_.folds.size());
     const Value zero = number(0);
 
     at(entry);
@@ -116,15 +121,16 @@ class FunctionWriter {
                    lanes);
     const std::vector<Value> folded = lanes_;
     const Value after = LLVMBuildAdd(builder_, i, number(step), "");
+    const LLVMBasicBlockRef whole_end = LLVMGetInsertBlock(builder_);
     LLVMBuildCondBr(builder_, compare(LLVMIntSLT, after, covered), whole, rest);
-    enter(i, {zero, after}, {row, whole});
+    enter(i, {zero, after}, {row, whole_end});
     for (size_t k = 0; k < carried.size(); ++k)
-      enter(carried[k], {before[k], folded[k]}, {row, whole});
+      enter(carried[k], {before[k], folded[k]}, {row, whole_end});
 
     at(rest);
     const std::vector<Value> so_far = lanes_phi();
     for (size_t k = 0; k < so_far.size(); ++k)
-      enter(so_far[k], {before[k], folded[k]}, {row, whole});
+      enter(so_far[k], {before[k], folded[k]}, {row, whole_end});
     LLVMBuildCondBr(builder_, compare(LLVMIntSGT, left, zero), tail, next);
 
     at(tail);
@@ -132,11 +138,13 @@ class FunctionWriter {
       write_vector(LLVMBuildAdd(builder_, covered, number(v * vectors_.lanes()), ""), masks[v],
                    v % lanes, lanes);
     const std::vector<Value> last = lanes_;
+    const LLVMBasicBlockRef tail_end = LLVMGetInsertBlock(builder_);
     LLVMBuildBr(builder_, next);
 
     at(next);
     const std::vector<Value> total = lanes_phi();
-    for (size_t k = 0; k < total.size(); ++k) enter(total[k], {so_far[k], last[k]}, {rest, tail});
+    for (size_t k = 0; k < total.size(); ++k)
+      enter(total[k], {so_far[k], last[k]}, {rest, tail_end});
     store_lanes(lanes);
     const Value r_after = LLVMBuildAdd(builder_, r, number(1), "");
     for (size_t k = 0; k < count; ++k)
@@ -263,6 +271,45 @@ class FunctionWriter {
 
   // --- folds ---
 
+  static constexpr uint64_t kGroup = 4;
+
+  /// Whether vectors are added to each other before they enter the accumulators, as runs of floats
+  /// are in kernels/reduce/reduce_simd.cc.
+  bool in_groups(const Fold& fold) const {
+    return fold.lanes && fold.kind == Fold::Kind::kSum &&
+           program_.nodes[static_cast<size_t>(fold.node)].type == Type::kF32;
+  }
+  /// The accumulators with a group of vectors: with their sum, or with each one where a sum of
+  /// floats is not finite.
+  Value fold_group(Value accumulators, const std::vector<Value>& group) {
+    const auto add = [&](Value a, Value v) {
+      return vectors_.fold(Fold::Kind::kSum, a, Type::kF32, v, nullptr);
+    };
+    const LLVMBasicBlockRef fast = LLVMGetInsertBlock(builder_),
+                            slow = LLVMAppendBasicBlockInContext(context_, function_, "slow"),
+                            both = LLVMAppendBasicBlockInContext(context_, function_, "both");
+    const Value sum = vectors_.sum_of_four(group), taken = add(accumulators, sum);
+    set_unlikely(LLVMBuildCondBr(builder_, vectors_.any_not_finite(sum), slow, both));
+    at(slow);
+    Value each = accumulators;
+    for (const Value v : group) each = add(each, v);
+    LLVMBuildBr(builder_, both);
+    at(both);
+    const Value out = LLVMBuildPhi(builder_, doubles(), "");
+    enter(out, {taken, each}, {fast, slow});
+    return out;
+  }
+  void set_unlikely(Value branch) {
+    const LLVMTypeRef i32 = LLVMInt32TypeInContext(context_);
+    const std::string_view prof = "prof", name = "branch_weights";
+    LLVMMetadataRef weights[] = {LLVMMDStringInContext2(context_, name.data(), name.size()),
+                                 LLVMValueAsMetadata(LLVMConstInt(i32, 1, 0)),
+                                 LLVMValueAsMetadata(LLVMConstInt(i32, 2000, 0))};
+    LLVMSetMetadata(
+        branch, LLVMGetMDKindIDInContext(context_, prof.data(), unsigned(prof.size())),
+        LLVMMetadataAsValue(context_, LLVMMDNodeInContext2(context_, weights, std::size(weights))));
+  }
+
   LLVMTypeRef doubles() { return vectors_.vector(vectors_.element(Type::kF64)); }
   Value fold_pointer(size_t k) {
     return pointers_[static_cast<size_t>(program_.reads) + program_.stores.size() + k];
@@ -314,7 +361,15 @@ class FunctionWriter {
       const Fold& fold = program_.folds[k];
       const Type type = program_.nodes[static_cast<size_t>(fold.node)].type;
       const Value x = values_[static_cast<size_t>(fold.node)];
-      if (fold.lanes) {
+      if (in_groups(fold)) {
+        waiting_[k].push_back(mask ? vectors_.masked(x, mask) : x);
+        const size_t first = lane - v;
+        if (waiting_[k].size() == kGroup) {
+          lanes_[first] = fold_group(lanes_[first], waiting_[k]);
+          waiting_[k].clear();
+        }
+        lane += vectors;
+      } else if (fold.lanes) {
         lanes_[lane] = vectors_.fold(fold.kind, lanes_[lane], type, x, mask);
         lane += vectors;
       } else {
@@ -333,7 +388,8 @@ class FunctionWriter {
   LLVMTypeRef i64_, pointer_;
   Value function_ = nullptr;
   std::vector<Value> values_, pointers_;
-  std::vector<Value> lanes_;  ///< current accumulators of folds in registers
+  std::vector<Value> lanes_;                 ///< current accumulators of folds in registers
+  std::vector<std::vector<Value>> waiting_;  ///< per fold: vectors of a group that is not complete
 };
 
 LLVMTargetRef target() {

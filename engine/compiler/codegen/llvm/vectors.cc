@@ -168,6 +168,18 @@ Value Vectors::fold(Fold::Kind kind, Value accumulators, Type type, Value v, Val
   return mask ? select(mask, taken, a) : taken;
 }
 
+Value Vectors::masked(Value v, Value mask) { return select(mask, v, LLVMConstNull(LLVMTypeOf(v))); }
+
+Value Vectors::sum_of_four(const std::vector<Value>& v) {
+  return add(add(v.at(0), v.at(1)), add(v.at(2), v.at(3)));
+}
+
+Value Vectors::any_not_finite(Value v) {
+  const Value zero = sub(v, v);  // or NaN
+  const Value bad = compare(LLVMRealUNO, zero, zero);
+  return intrinsic("llvm.vector.reduce.or", {LLVMTypeOf(bad)}, {bad});
+}
+
 Value Vectors::intrinsic(const char* name, const std::vector<LLVMTypeRef>& types,
                          const std::vector<Value>& arguments) {
   const unsigned id = LLVMLookupIntrinsicID(name, std::strlen(name));

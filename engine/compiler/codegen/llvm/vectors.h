@@ -57,6 +57,11 @@ class Vectors {
 
   /// Double accumulators updated with the elements of v (only those in `mask`, if set).
   Value fold(Fold::Kind kind, Value accumulators, Type type, Value v, Value mask);
+  /// v with zeros where the mask is not set.
+  Value masked(Value v, Value mask);
+  Value sum_of_four(const std::vector<Value>& v);
+  /// A bool: whether an element is infinite or NaN.
+  Value any_not_finite(Value v);
 
   Value intrinsic(const char* name, const std::vector<ValueType>& types,
                   const std::vector<Value>& arguments);
