@@ -13,14 +13,32 @@
 #include "common_options.h"
 #include "common_table.h"
 #include "common_trial.h"
+#include "config/document.h"
 #include "sections/sections.h"
 #include "train/config/run_config.h"
+#include "train/job/resume.h"
+#include "train/runs/run_folder.h"
 #include "train/sweeps/rate_test.h"
 
 namespace {
 
 using namespace paddle;
 namespace fs = std::filesystem;
+
+/// Whether an interrupted test is in the folder; kUsage if it is one of other settings.
+bool continues(const std::string& folder, const train::RunConfig& config) {
+  if (!is_directory(folder) || !train::RunFolder(folder).has_checkpoints()) return false;
+  config::Diagnostics diagnostics;
+  const config::Node before = config::read_document(train::config_of_run(folder), diagnostics);
+  diagnostics.raise();
+  const auto changes = train::config_changes(before, config.document);
+  const auto shown = [](const std::string& value) { return value.empty() ? "not given" : value; };
+  if (!changes.empty())
+    fail(ErrorCode::kUsage, folder, ": is a test with other settings: ", changes[0].path, " was ",
+         shown(changes[0].before), " and is ", shown(changes[0].after),
+         "; leave --resume out to start again");
+  return true;
+}
 
 int run(int argc, char** argv) {
   cli::App app{"Finds a learning rate: trains a few steps while the rate grows."};
@@ -31,13 +49,15 @@ int run(int argc, char** argv) {
   std::string output;
   double low = 1e-6, high = 1;
   int64_t steps = 100;
-  bool as_json = false;
+  bool as_json = false, resume = false;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("--from", low, "first rate")->check(cli::kPositive);
   app.add_option("--to", high, "last rate")->check(cli::kPositive);
   app.add_option("--steps", steps, "number of updates (default: 100)")
       ->check(cli::in_range(int64_t{20}, int64_t{100000}));
   app.add_option("-o,--output", output, "folder of the run (default: runs/<config name>-lr-range)");
+  app.add_flag("--resume", resume,
+               "continue an interrupted test in its folder, or show the results of a finished one");
   app.add_flag("--json", as_json, "print one JSON object at the end");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   std::vector<std::string> overrides = cli::take_overrides(arguments);
@@ -58,18 +78,24 @@ int run(int argc, char** argv) {
         std::string("train.best=''"), std::string("train.early_stop=null"),
         std::string("train.evaluate_every=never"), std::string("train.checkpoint_every=never")})
     overrides.push_back(setting);
-  read();
+  const train::RunConfig tested = read();
   if (output.empty()) output = (fs::path("runs") / (given.name + "-lr-range")).string();
   ensure_directory(output);
   const std::string folder = (fs::path(output) / "run").string(), log = folder + ".log";
   std::vector<std::string> words = {config};
   words.insert(words.end(), overrides.begin(), overrides.end());
-  words.insert(words.end(), {"--output", folder, "--overwrite"});
+  if (resume && continues(folder, tested))
+    words.insert(words.end(), {"--resume", folder});
+  else
+    words.insert(words.end(), {"--output", folder, "--overwrite"});
   watch_for_interrupts();
   cli::print(str(steps, " steps of ", config, ", rates from ", cli::short_number(low), " to ",
                  cli::short_number(high), "\n"));
   const int status = cli::run_trainer(words, log);
-  if (status > 128 || pending_interrupt()) return status > 128 ? status : 128 + pending_interrupt();
+  if (status > 128 || pending_interrupt()) {
+    cli::print_error("interrupted; the same command with --resume continues");
+    return status > 128 ? status : 128 + pending_interrupt();
+  }
   // A run that diverges ends with kData: that is what the test is for.
   if (status != 0 && status != static_cast<int>(ErrorCode::kData)) {
     cli::print_error(str(folder, ": status ", status, ": ", cli::last_line(log)));

@@ -71,6 +71,19 @@ grep -q "loss by learning rate" range/rates.html || fail "rates.html"
 # A run that diverges is part of the test.
 ok "$bin/paddle-lr-range" c.yaml --output far --from 1e-2 --to 1e30 --steps 60
 says "training diverges from"
+# An interrupted test is continued to the same numbers.
+"$bin/paddle-lr-range" c.yaml --output cut --from 1e-4 --to 1e3 --steps 3000 > out 2> err &
+pid=$!
+until [[ -s cut/run/metrics.jsonl ]] || ! kill -0 $pid 2> /dev/null; do sleep 0.1; done
+kill -INT $pid
+wait $pid
+[[ $? == 130 ]] || fail "an interrupted test ends with $?"
+grep -q -- "--resume continues" err || fail "it does not name --resume: $(cat err)"
+expect 2 "other settings: optimizer.lr" "$bin/paddle-lr-range" c.yaml --output cut --from 1e-3 --to 1e3 --steps 3000 --resume
+ok "$bin/paddle-lr-range" c.yaml --output cut --from 1e-4 --to 1e3 --steps 3000 --resume
+ok "$bin/paddle-lr-range" c.yaml --output whole --from 1e-4 --to 1e3 --steps 3000
+cmp cut/rates.csv whole/rates.csv || fail "a continued test has other rates"
+ok "$bin/paddle-lr-range" c.yaml --output range --from 1e-4 --to 1e3 --resume
 expect 2 "is not below" "$bin/paddle-lr-range" c.yaml --from 1 --to 0.1
 expect 4 "the loss never falls" "$bin/paddle-lr-range" c.yaml --output up --from 300 --to 1e4 --steps 20
 finish
