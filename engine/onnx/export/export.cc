@@ -8,6 +8,7 @@
 #include "onnx/export/fold_weights.h"
 #include "onnx/export/graph_writer.h"
 #include "onnx/export/precision.h"
+#include "onnx/export/share_weights.h"
 #include "onnx/validity/validity.h"
 #include "ops/core/call.h"
 #include "runtime/execute.h"
@@ -144,6 +145,7 @@ ExportedModel export_function(const ir::Function& function, const WeightLookup& 
     ExportedModel made = GraphWriter(given, weights).write(*lowered);
     fold_recurrent_weights(made, weights);
     if (given.format != QuantizedFormat::kQdq) use_quantized_format(made, given);
+    share_integer_weights(made.model.graph);
     return made;
   };
   ExportedModel out = written(options);

@@ -37,8 +37,6 @@ std::unordered_map<std::string, int> count_reads(const Graph& graph) {
   return reads;
 }
 
-namespace {
-
 void rename_reads(Graph& graph, const std::unordered_map<std::string, std::string>& renamed) {
   const auto update = [&](std::string& name) {
     if (const auto found = renamed.find(name); found != renamed.end()) name = found->second;
@@ -52,6 +50,8 @@ void rename_reads(Graph& graph, const std::unordered_map<std::string, std::strin
       }
   }
 }
+
+namespace {
 
 /// Everything that decides what a node computes.
 std::string key_of(const Node& node) {

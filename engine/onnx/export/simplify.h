@@ -12,6 +12,9 @@ namespace paddle::onnx {
 void simplify(formats::onnx::Graph& graph);
 /// How often each value is read, in nested graphs too; an output counts as a read.
 std::unordered_map<std::string, int> count_reads(const formats::onnx::Graph& graph);
+/// Nodes read the second name of a pair in place of the first, in nested graphs too.
+void rename_reads(formats::onnx::Graph& graph,
+                  const std::unordered_map<std::string, std::string>& renamed);
 /// Nodes and initializers that no output needs.
 void remove_unused(formats::onnx::Graph& graph);
 
