@@ -36,6 +36,7 @@ const std::set<std::string, std::less<>>& attributes_without_effect() {
                                                             "mkldnn_data_type",
                                                             "use_quantizer",
                                                             "with_quant_attr",
+                                                            "quantization_type",
                                                             "use_onednn",
                                                             "onednn_data_type",
                                                             "struct_name",
@@ -560,6 +561,9 @@ void ProgramImporter::add_outputs() {
     if (operation.type == "fetch") fetched[column_of(operation, fetched.size())] = &operation;
   if (fetched.empty()) fail(ErrorCode::kModel, path_, ": the program has no outputs");
   const auto rule = find_program_rule("assign", program_.is_pir);
+  std::set<std::string> computed;
+  for (const Node& node : model_.graph.nodes)
+    computed.insert(node.outputs.begin(), node.outputs.end());
   for (const auto& [column, operation] : fetched) {
     operation_ = operation;
     if (operation->inputs.empty() || operation->inputs[0].second.empty())
@@ -569,6 +573,11 @@ void ProgramImporter::add_outputs() {
     const bool has_name = given != operation->attributes.end() && !given->second.texts.empty();
     std::string wanted = name;
     if (program_.is_pir) wanted = has_name ? given->second.texts[0] : str("output_", column);
+    // A computed value that has the wanted name is an output once.
+    if (value(name) == wanted && computed.erase(wanted) > 0) {
+      model_.graph.outputs.push_back(info_of(wanted, variable(name).dtype));
+      continue;
+    }
     Node node;
     node.domain = kProgramDomain;
     node.op_type = "assign";

@@ -43,6 +43,19 @@ TEST_P(PaddleProgram, ComputesWhatPaddlePaddleDoes) {
   }
 }
 
+TEST(PaddlePrograms, OutputsKeepTheirNames) {
+  runtime::register_backends();
+  register_programs();
+  const formats::PaddleProgram program =
+      formats::read_paddle_program(kFolder + "words_program.pdmodel");
+  std::vector<std::string> fetched;
+  for (const auto& operation : program.blocks[0].operations)
+    if (operation.type == "fetch") fetched.push_back(operation.inputs.at(0).second.at(0));
+  const Session session(kFolder + "words_program.pdmodel", {});
+  ASSERT_EQ(session.outputs().size(), fetched.size());
+  for (size_t i = 0; i < fetched.size(); ++i) EXPECT_EQ(session.outputs()[i].name, fetched[i]);
+}
+
 INSTANTIATE_TEST_SUITE_P(, PaddleProgram,
                          testing::Values("pictures_pir.json", "pictures_program.pdmodel",
                                          "words_pir.json", "words_program.pdmodel",
