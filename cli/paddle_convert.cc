@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "commands.h"
 #include "common.h"
@@ -44,15 +45,29 @@ int run(int argc, char** argv) {
   app.add_option("--exclude", options.exclude, "not those whose name in IN fits this pattern")
       ->allow_extra_args(false);
   app.add_option("--shard-size", options.shard_size, "several files of at most this size: 2GB");
+  app.add_flag("--resume", options.resume,
+               "continue an interrupted call with --shard-size: finished shards are kept");
   app.add_flag("--dry-run", options.dry_run, "list what would be written, write nothing");
   app.add_flag("--overwrite", options.overwrite, "replace files that are there");
   app.add_flag("--allow-loss", options.allow_loss,
                "write types that the format lacks in the next wider one");
   app.add_flag("--json", json, "print a JSON object on the last line: output, tensors and bytes");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  const convert::Summary summary = convert::run(
-      options, {.line = [](const std::string& line) { cli::print_line(line); },
-                .warning = [](const std::string& line) { cli::print_error("warning: " + line); }});
+  const auto should_stop = [] {
+    static const bool watches = (watch_for_interrupts(), true);
+    return watches && pending_interrupt() != 0;
+  };
+  convert::Summary summary;
+  try {
+    summary = convert::run(
+        options, {.line = [](const std::string& line) { cli::print_line(line); },
+                  .warning = [](const std::string& line) { cli::print_error("warning: " + line); },
+                  .should_stop = should_stop});
+  } catch (const convert::Interrupted& stopped) {
+    cli::print_error(stopped.can_resume() ? "interrupted; the same command with --resume continues"
+                                          : "interrupted; nothing is written");
+    return 128 + pending_interrupt();
+  }
   if (json)
     cli::print(
         nlohmann::ordered_json({{"output", summary.output},

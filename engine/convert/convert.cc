@@ -8,6 +8,7 @@
 #include "base/byte_size.h"
 #include "base/files.h"
 #include "convert/cast.h"
+#include "convert/journal.h"
 #include "convert/program.h"
 #include "convert/rules.h"
 #include "convert/target.h"
@@ -185,6 +186,7 @@ void write(const TargetOptions& target_options, const Source& source,
   const auto target = open_target(target_options, tensors);
   LossTable losses;
   for (const size_t i : target->order()) {
+    if (printer.should_stop && printer.should_stop()) throw Interrupted(target_options.journal);
     const Planned& p = plan[i];
     const Array stored = source.read(p.source);
     Array array = p.perm.empty() ? stored : transposed(stored, p.perm);
@@ -205,6 +207,17 @@ void write(const TargetOptions& target_options, const Source& source,
     if (p.after.blocks) ++quantized[p.after.blocks->name];
   for (const auto& [name, count] : quantized)
     printer.line(str(count, count == 1 ? " tensor" : " tensors", " quantized to ", name));
+}
+
+/// Everything that decides what is in the shards of a conversion.
+std::string settings_of(const Options& options, const TargetOptions& target,
+                        const std::vector<Planned>& plan) {
+  std::string out = str(state_of_input(options.in), target.shard_bytes, "\n");
+  for (const auto& [key, value] : target.metadata) out += str(key, "=", value, "\n");
+  for (const Planned& p : plan)
+    out += str(p.before.name, " ", text(p.before.dtype), p.before.shape, " ", p.after.name, " ",
+               text(p.after.dtype), p.after.shape, " ", p.perm, "\n");
+  return out;
 }
 
 std::string type_text(const StoredTensor& t) {
@@ -285,6 +298,20 @@ Summary run(const Options& options, const Printer& printer) {
   for (const std::string& file : files)
     if (file_exists(file) && !options.overwrite)
       fail(ErrorCode::kUsage, file, ": is there already; --overwrite replaces it");
+  std::optional<Journal> journal;
+  if (target.format == Format::kSharded) {
+    journal.emplace(files.back(), settings_of(options, target, plan));
+    const std::vector<std::string> shards(files.begin(), files.end() - 1);
+    target.journal = &*journal;
+    if (options.resume) target.finished = journal->finished(shards);
+    if (options.resume && journal->is_of_other_settings())
+      printer.warning("the input or the settings have changed: all shards are written again");
+    if (target.finished > 0)
+      printer.line(str(target.finished, " of ", shards.size(), " shards are there"));
+  } else if (options.resume) {
+    fail(ErrorCode::kUsage, "--resume continues with the shards that are there; ", options.out,
+         " is one file");
+  }
   if (const uint64_t space = free_space(files[0]); bytes > space)
     fail(ErrorCode::kDevice, "cannot write '", files[0], "': it needs ", human_bytes(bytes),
          ", the disk has ", human_bytes(space), " left");

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace paddle::convert {
 
 struct Options {
@@ -16,11 +18,25 @@ struct Options {
   std::vector<std::string> only, exclude;  ///< patterns of names in the source
   std::string shard_size;                  ///< "2GB"
   bool dry_run = false, overwrite = false, allow_loss = false;
+  bool resume = false;  ///< continue an interrupted conversion to shards
+};
+
+/// The user asked to stop. Finished shards are kept for `resume`.
+class Interrupted : public Error {
+ public:
+  explicit Interrupted(bool can_resume)
+      : Error(ErrorCode::kDifference, "interrupted"), can_resume_(can_resume) {}
+  bool can_resume() const { return can_resume_; }
+
+ private:
+  bool can_resume_;
 };
 
 /// Where lines go: what was done, and what the user should know of.
 struct Printer {
   std::function<void(const std::string&)> line, warning;
+  /// Asked before each tensor; true ends with Interrupted. May be empty.
+  std::function<bool()> should_stop = nullptr;
 };
 
 struct Summary {

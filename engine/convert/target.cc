@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
@@ -64,30 +65,29 @@ class GgufTarget final : public Target {
   std::vector<size_t> order_;
 };
 
-/// One file, or several with an index that is written last.
+/// One file, or several with an index that is written last. Shards are written one after the other
+/// and wait under another name until all are there.
 class SafetensorsTarget final : public Target {
  public:
-  SafetensorsTarget(const std::vector<std::string>& files, const std::vector<size_t>& shard_of,
-                    const std::vector<StoredTensor>& tensors,
-                    const std::map<std::string, std::string>& metadata) {
+  SafetensorsTarget(std::vector<std::string> files, const std::vector<size_t>& shard_of,
+                    const std::vector<StoredTensor>& tensors, const TargetOptions& options)
+      : files_(std::move(files)),
+        metadata_(options.metadata),
+        journal_(options.journal),
+        current_(options.finished) {
     std::map<std::string, size_t> positions;
-    for (size_t i = 0; i < tensors.size(); ++i) positions[tensors[i].name] = i;
-    for (size_t f = 0; f < files.size(); ++f) {
-      std::vector<formats::SafetensorsEntry> entries;
-      for (size_t i = 0; i < tensors.size(); ++i)
-        if (shard_of[i] == f)
-          entries.push_back({.name = tensors[i].name,
-                             .dtype = tensors[i].dtype,
-                             .shape = tensors[i].shape,
-                             .begin = 0,
-                             .end = 0});
-      writers_.push_back(
-          std::make_unique<formats::SafetensorsWriter>(files[f], std::move(entries), metadata));
-      for (const auto& e : writers_.back()->entries()) {
-        order_.push_back(positions.at(e.name));
-        writer_of_.push_back(f);
-      }
+    entries_.resize(files_.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      positions[tensors[i].name] = i;
+      entries_[shard_of[i]].push_back({.name = tensors[i].name,
+                                       .dtype = tensors[i].dtype,
+                                       .shape = tensors[i].shape,
+                                       .begin = 0,
+                                       .end = 0});
     }
+    for (auto& each : entries_) formats::SafetensorsWriter::sort(each);
+    for (size_t f = current_; f < files_.size(); ++f)
+      for (const auto& e : entries_[f]) order_.push_back(positions.at(e.name));
   }
   void set_index(std::string path, std::string content) {
     index_ = std::move(path);
@@ -95,17 +95,40 @@ class SafetensorsTarget final : public Target {
   }
   const std::vector<size_t>& order() const override { return order_; }
   void add(const StoredTensor&, const Array& array) override {
-    writers_[writer_of_.at(next_++)]->add(array);
+    if (!writer_)
+      writer_ = std::make_unique<formats::SafetensorsWriter>(written_name(current_),
+                                                             entries_.at(current_), metadata_);
+    writer_->add(array);
+    if (++added_ < entries_[current_].size()) return;
+    writer_->close();
+    writer_.reset();
+    added_ = 0;
+    ++current_;
+    if (journal_) journal_->write(current_);
   }
   void close() override {
-    for (const auto& writer : writers_) writer->close();
-    if (!index_.empty()) write_file_atomically(index_, content_);
+    if (index_.empty()) return;
+    for (size_t f = 0; f < files_.size(); ++f) {
+      std::error_code error;
+      std::filesystem::rename(written_name(f), files_[f], error);
+      if (error) fail(ErrorCode::kDevice, "cannot write '", files_[f], "': ", error.message());
+    }
+    write_file_atomically(index_, content_);
+    if (journal_) journal_->remove();
   }
 
  private:
-  std::vector<std::unique_ptr<formats::SafetensorsWriter>> writers_;
-  std::vector<size_t> order_, writer_of_;
-  size_t next_ = 0;
+  std::string written_name(size_t f) const {
+    return index_.empty() ? files_[f] : waiting_name(files_[f]);
+  }
+
+  std::vector<std::string> files_;
+  std::map<std::string, std::string> metadata_;
+  const Journal* journal_;
+  std::vector<std::vector<formats::SafetensorsEntry>> entries_;  ///< of each file
+  std::vector<size_t> order_;
+  std::unique_ptr<formats::SafetensorsWriter> writer_;  ///< of the current file
+  size_t current_, added_ = 0;
   std::string index_, content_;
 };
 
@@ -231,12 +254,12 @@ std::unique_ptr<Target> open_target(const TargetOptions& options,
   auto files = target_files(options, tensors);
   if (options.format != Format::kSharded)
     return std::make_unique<SafetensorsTarget>(files, std::vector<size_t>(tensors.size(), 0),
-                                               tensors, options.metadata);
+                                               tensors, options);
   const std::string index = files.back();
   files.pop_back();
   const auto shards = shards_of(tensors, options.shard_bytes);
   const std::string content = index_content(tensors, files, shards);
-  auto out = std::make_unique<SafetensorsTarget>(files, shards, tensors, options.metadata);
+  auto out = std::make_unique<SafetensorsTarget>(files, shards, tensors, options);
   out->set_index(index, content);
   return out;
 }

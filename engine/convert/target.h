@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "convert/format.h"
+#include "convert/journal.h"
 #include "convert/source.h"
 
 namespace paddle::convert {
@@ -21,7 +22,8 @@ DType wider_type(Format format, DType dtype);
 class Target {
  public:
   virtual ~Target() = default;
-  /// Positions in the list of tensors, in the order in which they must come.
+  /// Positions in the list of tensors, in the order in which they must come; without those of
+  /// finished shards.
   virtual const std::vector<size_t>& order() const = 0;
   virtual void add(const StoredTensor& tensor, const Array& array) = 0;
   /// The files appear.
@@ -33,6 +35,8 @@ struct TargetOptions {
   Format format = Format::kSafetensors;
   uint64_t shard_bytes = 0;
   std::map<std::string, std::string> metadata;
+  const Journal* journal = nullptr;  ///< of shards
+  size_t finished = 0;               ///< shards that an interrupted conversion has finished
 };
 
 /// The files that writing these tensors will make.

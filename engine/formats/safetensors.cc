@@ -208,10 +208,7 @@ namespace {
 /// Sorts the entries, assigns their offsets, and gives what the file begins with.
 std::string begin_file(const std::string& path, std::vector<SafetensorsEntry>& entries,
                        const std::map<std::string, std::string>& metadata) {
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    const int64_t wa = item_size(a.dtype), wb = item_size(b.dtype);
-    return wa != wb ? wa > wb : a.name < b.name;
-  });
+  SafetensorsWriter::sort(entries);
   std::set<std::string> names = {"__metadata__"};
   std::string text = "{";
   uint64_t at = 0;
@@ -241,6 +238,13 @@ std::string begin_file(const std::string& path, std::vector<SafetensorsEntry>& e
 }
 
 }  // namespace
+
+void SafetensorsWriter::sort(std::vector<SafetensorsEntry>& entries) {
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    const int64_t wa = item_size(a.dtype), wb = item_size(b.dtype);
+    return wa != wb ? wa > wb : a.name < b.name;
+  });
+}
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> entries,
                                      const std::map<std::string, std::string>& metadata)

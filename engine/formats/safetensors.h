@@ -61,6 +61,8 @@ class SafetensorsWriter {
                     const std::map<std::string, std::string>& metadata = {});
   /// The order in which tensors must be added.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  /// Puts entries into that order.
+  static void sort(std::vector<SafetensorsEntry>& entries);
   /// The next tensor, of the type and shape of its entry.
   void add(const Array& array);
   void close();

@@ -92,6 +92,41 @@ expect 2 "there is no such file" "$convert" nowhere.npz y.npz
 expect 2 "the name does not tell the format" "$convert" plain.safetensors y.bin
 expect 2 "files of the format 'onnx' are read, not written" "$convert" plain.safetensors y.onnx
 expect 2 "--shard-size" "$convert" plain.safetensors y.safetensors --shard-size lots
+
+# --- interrupted ---
+python3 - <<'P'
+import json, struct
+header = {f"t{i:03}": {"dtype": "F32", "shape": [1 << 18], "data_offsets": [i << 20, (i + 1) << 20]} for i in range(240)}
+text = json.dumps(header).encode()
+with open("large.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text)
+    for i in range(240):
+        file.write(struct.pack("<f", i) * (1 << 18))
+P
+"$convert" large.safetensors cut.safetensors --shard-size 8MiB > out 2> err &
+pid=$!
+until [[ -e cut.safetensors.index.json.partial ]] || ! kill -0 $pid 2> /dev/null; do sleep 0.01; done
+kill -INT $pid 2> /dev/null
+wait $pid
+status=$?
+quiet 0 "$convert" large.safetensors whole_.safetensors --shard-size 8MiB
+if [[ $status == 130 ]]; then
+  grep -q -- "--resume continues" err || fail "an interrupted conversion does not name --resume: $(cat err)"
+  compgen -G "cut-*.safetensors" > /dev/null && fail "an interrupted conversion leaves files"
+  quiet 0 "$convert" large.safetensors cut.safetensors --shard-size 8MiB --resume
+  says "shards are there"
+else  # it ended before the signal came
+  [[ $status == 0 ]] || fail "the conversion ended with $status: $(cat err)"
+fi
+compgen -G "cut*partial" > /dev/null && fail "a finished conversion leaves its state"
+for part in cut-*.safetensors; do
+  cmp "$part" "whole_${part#cut}" || fail "$part differs from that of one call"
+done
+# Other settings begin anew.
+echo '{"settings": "0", "finished": 3}' > new.safetensors.index.json.partial
+"$convert" plain.safetensors new.safetensors --shard-size 100B --resume > out 2> err || fail "it cannot begin anew"
+grep -q "all shards are written again" err || fail "it does not say that the settings have changed"
+expect 2 "is one file" "$convert" plain.safetensors one.safetensors --resume
 expect 5 "is not in the folder of the index" "$convert" escaping.safetensors.index.json y.npz
 expect 5 "which swapped.safetensors.index.json does not name" "$convert" swapped.safetensors.index.json y.npz
 head -c 200 plain.safetensors > cut.safetensors
