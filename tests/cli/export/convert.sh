@@ -122,9 +122,9 @@ compgen -G "cut*partial" > /dev/null && fail "a finished conversion leaves its s
 for part in cut-*.safetensors; do
   cmp "$part" "whole_${part#cut}" || fail "$part differs from that of one call"
 done
-# Other settings begin anew.
+# Other settings start again.
 echo '{"settings": "0", "finished": 3}' > new.safetensors.index.json.partial
-"$convert" plain.safetensors new.safetensors --shard-size 100B --resume > out 2> err || fail "it cannot begin anew"
+"$convert" plain.safetensors new.safetensors --shard-size 100B --resume > out 2> err || fail "it cannot start again"
 grep -q "all shards are written again" err || fail "it does not say that the settings have changed"
 expect 2 "is one file" "$convert" plain.safetensors one.safetensors --resume
 expect 5 "is not in the folder of the index" "$convert" escaping.safetensors.index.json y.npz
