@@ -54,7 +54,7 @@ foreach(module archive codegen lapack gloo hdf5 http mpi sound)
   endif()
 endforeach()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/paddle ${PADDLE_GENERATED_ROOT}/include/paddle
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h PATTERN *.hpp)
 
 # ---- find_package and pkg-config -----------------------------------------------------------------
 
