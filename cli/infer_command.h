@@ -3,6 +3,7 @@
 // (paddle_infer.cc).
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "llm/generate.h"
 #include "llm/language_model.h"
 #include "program/model.h"
+#include "program/model_form.h"
 #include "serve/batch.h"
 
 namespace paddle::cli {
@@ -59,10 +61,14 @@ class InferCommand {
            (streams_->count() > 0 && is_language_model());
   }
   const std::string& path() const { return arguments_[0]; }
-  bool is_language_model() const { return llm::is_language_model(path()); }
+  bool is_language_model() const {
+    if (!form_) form_ = program::form_of_model(path());
+    return *form_ == program::ModelForm::kLanguage;
+  }
 
   App app_{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
   std::vector<std::string> arguments_, inputs_, dims_;
+  mutable std::optional<program::ModelForm> form_;  ///< of the model, once it is asked
   PredictOptions predict_;
   std::vector<std::string> dumped_;  ///< patterns of --dump
   program::LoadOptions load_;

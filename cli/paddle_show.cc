@@ -16,6 +16,7 @@
 #include "onnx/graph/summary.h"
 #include "paddle_program/register.h"
 #include "program/model.h"
+#include "program/model_form.h"
 #include "sections/sections.h"
 #include "show_formats.h"
 #include "train/config/run_config.h"
@@ -67,7 +68,8 @@ int run(int argc, char** argv) {
   const auto overrides = cli::take_overrides(arguments);
   if (arguments.size() != 1)
     fail(ErrorCode::kUsage, "one model is expected (see paddle-show --help)");
-  if (llm::is_language_model(arguments[0])) {
+  const program::ModelForm form = program::form_of_model(arguments[0]);
+  if (form == program::ModelForm::kLanguage) {
     if (function != "model")
       fail(ErrorCode::kUsage, "--function is for model files, not for ", arguments[0]);
     cli::show_language_model(arguments[0],
@@ -77,7 +79,7 @@ int run(int argc, char** argv) {
   if (!family.empty())
     fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
   std::string config;
-  if (is_directory(arguments[0]) && !paddle_program::is_graph_file(arguments[0])) {
+  if (form == program::ModelForm::kFolder) {
     config = train::config_of_model(arguments[0]);
     if (config.empty()) {  // a saved model without its run: a quantized or a merged one
       if (!overrides.empty())

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "llm/whole_model.h"
+#include "program/model_form.h"
 
 namespace paddle::llm {
 
@@ -77,8 +78,7 @@ void check_options(const std::string& path, const program::LoadOptions& options)
 }  // namespace
 
 bool is_language_model(const std::string& path) {
-  if (!is_directory(path)) return formats::gguf::is_gguf(path);
-  return file_exists(path + "/config.json") && !file_exists(path + "/module.txt");
+  return program::form_of_model(path) == program::ModelForm::kLanguage;
 }
 
 std::shared_ptr<LoadedModel> load_shared(const std::string& path, const ModelOptions& options) {

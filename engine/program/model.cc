@@ -1,7 +1,7 @@
 #include "program/model.h"
 
 #include "base/files.h"
-#include "paddle_program/register.h"
+#include "program/model_form.h"
 #include "program/native_model.h"
 #include "program/onnx_model.h"
 
@@ -14,7 +14,9 @@ std::unique_ptr<Model> Model::clone() const {
 std::unique_ptr<Model> Model::other_function(const std::string&) const { return nullptr; }
 
 std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& options) {
-  if (is_directory(path) && !paddle_program::is_graph_file(path)) {
+  const ModelForm form = form_of_model(path);
+  if (form == ModelForm::kGraph) return std::make_unique<OnnxModel>(path, options);
+  if (is_directory(path)) {
     if (!options.overrides.empty())
       fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
            " is a trained model");
@@ -22,7 +24,6 @@ std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& op
       fail(ErrorCode::kUsage, "--weights belongs to model files; ", path, " has its own weights");
     return NativeModel::open_folder(find_model_folder(path), options);
   }
-  if (paddle_program::is_graph_file(path)) return std::make_unique<OnnxModel>(path, options);
   return NativeModel::open_file(path, options);
 }
 

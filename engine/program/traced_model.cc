@@ -4,7 +4,7 @@
 #include "formats/safetensors.h"
 #include "ir/clone.h"
 #include "ir/replay.h"
-#include "paddle_program/register.h"
+#include "program/model_form.h"
 #include "program/model_source.h"
 #include "program/onnx_program.h"
 #include "program/prediction.h"
@@ -120,9 +120,10 @@ TracedModel trace_file(const std::string& path, const LoadOptions& options,
 
 TracedModel trace_model(const std::string& path, const LoadOptions& options,
                         const std::map<std::string, int64_t>& dims, WeightValues values) {
-  if (is_directory(path) && !paddle_program::is_graph_file(path))
-    return trace_folder(find_model_folder(path), options.function, dims, values);
-  if (!paddle_program::is_graph_file(path)) return trace_file(path, options, dims, values);
+  if (form_of_model(path) != ModelForm::kGraph)
+    return is_directory(path)
+               ? trace_folder(find_model_folder(path), options.function, dims, values)
+               : trace_file(path, options, dims, values);
   if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
   const auto program = read_onnx_program(path);
   return trace_program(*program, program->model, std::make_shared<ParameterStore>(), false, dims,
