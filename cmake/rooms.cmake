@@ -215,6 +215,8 @@ paddle_room(base LIBRARIES Threads::Threads paddle_fmt ${CMAKE_DL_LIBS}
   $<$<BOOL:${PADDLE_USE_OPENMP}>:OpenMP::OpenMP_CXX>)
 # tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
+# The C structs that devices and kernels share with plug-ins.
+target_include_directories(paddle_tensor PUBLIC ${CMAKE_SOURCE_DIR}/include)
 paddle_room(config DEPENDS base LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(comm DEPENDS base tensor EXCLUDE "/engine/comm/(gloo|mpi)/")
 paddle_room(launch DEPENDS base comm)
@@ -256,7 +258,6 @@ paddle_room(paddle_program DEPENDS base tensor ops formats onnx)
 paddle_room(lang DEPENDS base config tensor ops ir runtime
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(plugin DEPENDS base config op_schema tensor ops runtime lang)
-target_include_directories(paddle_plugin PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_compile_definitions(paddle_plugin PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 paddle_room(graph DEPENDS base config tensor formats LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(data DEPENDS base config tensor formats text graph

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ops/core/call.h"
+#include "paddle/plugin/device.h"
 #include "runtime/execute.h"
 #include "runtime/host_fallback.h"
 
@@ -43,6 +44,7 @@ class DecomposedKernel final : public Kernel {
       if (results[i]) store(packed(out[i]), results[i]);
     if (!target_.device.is_cpu()) synchronize(target_.device);
   }
+  bool capturable() const override { return false; }
   std::string implementation() const override { return "decomposition"; }
 
  private:

@@ -13,6 +13,7 @@
 #include "ops/core/backend.h"
 #include "ops/core/call.h"
 #include "ops/generated/math.h"
+#include "paddle/plugin/device.h"
 #include "runtime/decomposed.h"
 #include "runtime/host_fallback.h"
 #include "runtime/known_calls.h"

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "paddle/plugin/device.h"
+
 namespace paddle::runtime {
 namespace {
 
@@ -58,6 +60,7 @@ class HostFallback final : public Kernel {
     // The next run overwrites the host's copies.
     check_device(device_, api.synchronize_stream(context.stream));
   }
+  bool capturable() const override { return false; }
   std::string implementation() const override { return kOnHost + kernel_->implementation(); }
 
  private:

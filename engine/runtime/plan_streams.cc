@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "paddle/plugin/device.h"
+
 namespace paddle::runtime {
 
 PlanStreams::PlanStreams(Device device)

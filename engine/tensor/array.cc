@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/parallel_copy.h"
+#include "paddle/plugin/device.h"
 #include "tensor/complex.h"
 #include "tensor/small_blocks.h"
 #include "tensor/strided_copy.h"

@@ -1,6 +1,6 @@
 #pragma once
 // Devices: where the memory of an array is and who may read it. The host CPU is device 0; other
-// kinds register a table of functions (device_api.h).
+// kinds register a table of functions. More about them is in tensor/device_functions.h.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "tensor/device_api.h"
+/// The table of functions of a kind of device, paddle/plugin/device.h, and what it hands out.
+struct paddle_device_api;
+typedef struct paddle_stream_s* paddle_stream;
+typedef struct paddle_event_s* paddle_event;
 
 namespace paddle {
 
@@ -23,8 +26,8 @@ struct Device {
   std::string text() const;  ///< "cpu", "mirror", "mirror:1"
 };
 
-/// Adds a kind of device; returns its number. kUsage if the table is incomplete, of another
-/// version, or has the name of a kind that is there already.
+/// Adds a kind of device with a copy of the table; returns its number. kUsage if the table is
+/// incomplete, of another version, or has the name of a kind that is there already.
 int16_t register_device_kind(const paddle_device_api& api);
 /// "cpu" and the names of the registered kinds.
 std::vector<std::string> device_kinds();
@@ -33,7 +36,7 @@ std::vector<std::string> device_kinds();
 Device parse_device(std::string_view text);
 /// A line about the device, such as its name and the version of its driver; "" if unknown.
 std::string describe_device(Device device);
-/// The functions of a kind of device other than the CPU.
+/// The functions of a kind of device. Those after the given size are null.
 const paddle_device_api& device_api(Device device);
 /// Bytes that an allocation on the device can take at most: free ones there; of the CPU the limit
 /// of this process.

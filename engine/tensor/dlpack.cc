@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "tensor/device_functions.h"
 
 namespace paddle::dlpack {
 namespace {
@@ -37,7 +38,8 @@ std::optional<DataType> type_of(DType dtype) {
   return DataType{info(dtype).kind == DTypeKind::kSigned ? kInt : kUInt, bits, 1};
 }
 
-Array borrowed(DType dtype, void* data, Dims shape, Dims strides, std::shared_ptr<void> owner) {
+Array borrowed(DType dtype, void* data, Dims shape, Dims strides, std::shared_ptr<void> owner,
+               paddle::Device device) {
   Array out;
   out.dtype = dtype;
   int64_t lowest = 0, highest = 0;
@@ -54,7 +56,7 @@ Array borrowed(DType dtype, void* data, Dims shape, Dims strides, std::shared_pt
   out.offset = -lowest;
   out.storage =
       Storage::borrow(static_cast<std::byte*>(data) + lowest * item,
-                      static_cast<size_t>((highest - lowest + 1) * item), std::move(owner));
+                      static_cast<size_t>((highest - lowest + 1) * item), std::move(owner), device);
   return out;
 }
 
@@ -68,9 +70,11 @@ Array own_copy(const Array& array) {
 
 Array array_of(const View& view, std::shared_ptr<void> owner) {
   constexpr int32_t kMaxAxes = 64;
-  if (view.device.type != kCpu)
+  std::optional<paddle::Device> device = paddle::Device::cpu();
+  if (view.device.type != kCpu) device = device_of_dlpack(view.device.type, view.device.id);
+  if (!device)
     fail(ErrorCode::kUsage, "from_dlpack: the memory is on a device of kind ", view.device.type,
-         ", not on the CPU");
+         " with the number ", view.device.id, ", which is not known here");
   const auto dtype = dtype_of(view.dtype);
   if (!dtype)
     fail(ErrorCode::kUsage, "from_dlpack: no dtype has code ", int{view.dtype.code}, " with ",
@@ -83,9 +87,12 @@ Array array_of(const View& view, std::shared_ptr<void> owner) {
   Dims strides =
       view.strides ? Dims(view.strides, view.strides + view.ndim) : contiguous_strides(shape);
   auto* const data = static_cast<std::byte*>(view.data) + view.byte_offset;
-  Array out = borrowed(*dtype, data, std::move(shape), std::move(strides), std::move(owner));
+  Array out =
+      borrowed(*dtype, data, std::move(shape), std::move(strides), std::move(owner), *device);
   const auto address = reinterpret_cast<uintptr_t>(data);
-  return address % static_cast<uintptr_t>(item_size(*dtype)) == 0 ? out : own_copy(out);
+  if (address % static_cast<uintptr_t>(item_size(*dtype)) == 0) return out;
+  if (!device->is_cpu()) fail(ErrorCode::kUsage, "from_dlpack: the elements are not aligned");
+  return own_copy(out);
 }
 
 template <class Form>
@@ -93,6 +100,11 @@ Form* managed(Array array, uint64_t flags) {
   const auto type = type_of(array.dtype);
   if (!type) fail(ErrorCode::kUsage, "DLPack has no type ", text(array.dtype));
   auto handed = std::make_unique<Handed>();
+  const paddle::Device device = array.device();
+  const paddle_device_properties facts = device_properties(device);
+  if (facts.dlpack_type == 0)
+    fail(ErrorCode::kUsage, "DLPack has no name for the device ", device.text());
+  synchronize(device);
   handed->array = std::move(array);
   handed->shape = handed->array.shape;
   handed->strides = handed->array.strides;
@@ -102,8 +114,8 @@ Form* managed(Array array, uint64_t flags) {
     out->minor = 0;
     out->flags = flags;
   }
-  out->tensor = {handed->array.raw(),
-                 {kCpu, 0},
+  out->tensor = {handed->array.address(),
+                 {facts.dlpack_type, device.index},
                  static_cast<int32_t>(handed->shape.size()),
                  *type,
                  handed->shape.data(),

@@ -46,16 +46,18 @@ inline constexpr uint64_t kReadOnly = 1, kCopied = 2;
 std::optional<DataType> type_of(DType dtype);
 
 /// Strided memory of another owner as an array.
-Array borrowed(DType dtype, void* data, Dims shape, Dims strides, std::shared_ptr<void> owner);
+Array borrowed(DType dtype, void* data, Dims shape, Dims strides, std::shared_ptr<void> owner,
+               paddle::Device device = {});
 /// A contiguous copy.
 Array own_copy(const Array& array);
 
-/// The array that a view describes, copied only if its elements are not aligned. kUsage for other
-/// devices, types and impossible shapes.
+/// The array that a view describes, copied only if its elements are not aligned. Memory of a device
+/// stays there, and its owner has made it ready. kUsage for unknown devices, types and impossible
+/// shapes.
 Array array_of(const View& view, std::shared_ptr<void> owner);
 
-/// `array` for a receiver, who calls the deleter. `Form` is Managed or Versioned. kUsage for types
-/// that DLPack lacks.
+/// `array` for a receiver, who calls the deleter. `Form` is Managed or Versioned. Waits for the
+/// kernels that compute it. kUsage for types and devices that DLPack lacks.
 template <class Form>
 Form* managed(Array array, uint64_t flags = 0);
 

@@ -12,6 +12,7 @@
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
 #include "ops/generated/ops.h"
+#include "paddle/plugin/device.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
 #include "runtime/host_fallback.h"
@@ -44,8 +45,9 @@ TEST(Device, NamesAreChecked) {
   EXPECT_TRUE(parse_device("cpu").is_cpu());
   EXPECT_TRUE(parse_device("cpu:0").is_cpu());
   EXPECT_EQ(parse_device("mirror:1").text(), "mirror:1");
-  EXPECT_EQ(message_of([] { parse_device("gpu"); }),
-            "unknown device 'gpu', expected one of cpu, mirror, cuda");
+  EXPECT_TRUE(message_of([] {
+                parse_device("gpu");
+              }).starts_with("unknown device 'gpu', expected one of cpu, mirror, cuda"));
   EXPECT_EQ(message_of([] { parse_device("mirror:9"); }),
             "there is no device 'mirror:9': 2 of kind 'mirror' found");
   EXPECT_EQ(message_of([] { parse_device("mirror:x"); }),

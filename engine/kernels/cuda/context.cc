@@ -13,6 +13,7 @@ constexpr int kMaxGpus = 64;
 
 struct Context {
   std::once_flag once;
+  CUdevice handle = 0;
   CUcontext context = nullptr;
   Gpu gpu;
 };
@@ -22,7 +23,7 @@ Context& context_of(int device) {
   Context& out = contexts.at(static_cast<size_t>(device));
   std::call_once(out.once, [&] {
     const Driver& api = driver();
-    CUdevice handle = 0;
+    CUdevice& handle = out.handle;
     check(api.cuDeviceGet(&handle, device), "cuDeviceGet");
     char name[256] = {};
     check(api.cuDeviceGetName(name, sizeof name, handle), "cuDeviceGetName");
@@ -39,6 +40,7 @@ Context& context_of(int device) {
     if (out.gpu.capability < kOldest)
       fail(ErrorCode::kDevice, "cuda:", device, " (", name, ") has capability ", major, ".", minor,
            "; 8.0 or newer is needed");
+    out.gpu.architecture_text = out.gpu.architecture();
     check(api.cuDevicePrimaryCtxRetain(&out.context, handle), "cuDevicePrimaryCtxRetain");
     check(api.cuCtxSetCurrent(out.context), "cuCtxSetCurrent");
     size_t available = 0;
@@ -72,6 +74,9 @@ std::string architecture_name(int capability) {
 std::string Gpu::architecture() const { return architecture_name(capability); }
 
 const Gpu& gpu(int device) { return context_of(device).gpu; }
+
+CUdevice device_handle(int device) { return context_of(device).handle; }
+CUcontext context_handle(int device) { return context_of(device).context; }
 
 void use_gpu(int device) {
   thread_local CUcontext current = nullptr;

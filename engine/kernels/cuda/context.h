@@ -21,11 +21,15 @@ struct Gpu {
   size_t memory = 0;  ///< bytes in all
   /// The architecture that kernels are compiled for, such as "sm_90a".
   std::string architecture() const;
+  std::string architecture_text = {};  ///< the same, to the end of the process
 };
 const Gpu& gpu(int device);
 /// The name of an architecture of this capability.
 std::string architecture_name(int capability);
 
+/// The handles that the driver knows the GPU by.
+CUdevice device_handle(int device);
+CUcontext context_handle(int device);
 /// Makes the GPU's context that of this thread.
 void use_gpu(int device);
 

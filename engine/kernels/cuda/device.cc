@@ -1,20 +1,33 @@
 // The table of device functions of CUDA.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/errors.h"
+#include "kernels/cuda/graph.h"
 #include "kernels/cuda/memory.h"
+#include "paddle/plugin/device.h"
 
 struct paddle_event_s {
   paddle::cuda::CUevent handle = nullptr;
   int device = 0;
+  bool timed = false;
 };
 
 namespace paddle::cuda {
+
+DeviceCounts& counts_of(int device) {
+  constexpr size_t kMaxGpus = 64;
+  static auto& all = *new std::array<DeviceCounts, kMaxGpus>;
+  return all.at(static_cast<size_t>(device));
+}
+
 namespace {
 
 thread_local std::string error_text;
@@ -61,7 +74,11 @@ int memory_info(int device, size_t* available, size_t* total) {
 }
 
 int allocate(int device, size_t bytes, void** memory) {
-  return guarded([&] { *memory = allocate_memory(device, bytes); });
+  return guarded([&] {
+    reject_while_recording("allocate");
+    *memory = allocate_memory(device, bytes);
+    ++counts_of(device).allocations;
+  });
 }
 
 int release(int device, void* memory) {
@@ -80,6 +97,69 @@ int release_host(void* memory) {
   return guarded([&] {
     use_gpu(0);
     check(driver().cuMemFreeHost(memory), "cuMemFreeHost");
+  });
+}
+
+int pin_host(void* memory, size_t bytes) {
+  return guarded([&] {
+    use_gpu(0);
+    check(driver().cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE),
+          "cuMemHostRegister");
+  });
+}
+
+int unpin_host(void* memory) {
+  return guarded([&] {
+    use_gpu(0);
+    check(driver().cuMemHostUnregister(memory), "cuMemHostUnregister");
+  });
+}
+
+/// The driver's pool of a GPU, which keeps what is released.
+CUmemoryPool memory_pool(int device) {
+  static auto& mutex = *new std::mutex;
+  static auto& pools = *new std::map<int, CUmemoryPool>;
+  const std::lock_guard lock(mutex);
+  CUmemoryPool& pool = pools[device];
+  if (pool) return pool;
+  CUmemoryPool found = nullptr;
+  check(driver().cuDeviceGetDefaultMemPool(&found, device_handle(device)),
+        "cuDeviceGetDefaultMemPool");
+  uint64_t all = UINT64_MAX;
+  check(driver().cuMemPoolSetAttribute(found, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all),
+        "cuMemPoolSetAttribute");
+  return pool = found;
+}
+
+int allocate_queued(paddle_stream stream, size_t bytes, void** memory) {
+  return guarded([&] {
+    use_gpu(stream->device);
+    ++counts_of(stream->device).allocations;
+    if (stream->is_recording) {
+      *memory = allocate_for_recording(stream, bytes);
+      return;
+    }
+    memory_pool(stream->device);
+    CUdeviceptr address = 0;
+    check(driver().cuMemAllocAsync(&address, std::max<size_t>(bytes, 1), stream->handle),
+          "cuMemAllocAsync");
+    *memory = reinterpret_cast<void*>(address);
+  });
+}
+
+int release_queued(paddle_stream stream, void* memory) {
+  return guarded([&] {
+    if (stream->is_recording) return;  // it belongs to the record
+    use_gpu(stream->device);
+    check(driver().cuMemFreeAsync(address_of(memory), stream->handle), "cuMemFreeAsync");
+  });
+}
+
+int trim_pool(int device, size_t keep) {
+  return guarded([&] {
+    use_gpu(device);
+    check(driver().cuMemPoolTrimTo(memory_pool(device), keep), "cuMemPoolTrimTo");
+    free_kept(device, keep);
   });
 }
 
@@ -113,6 +193,9 @@ int destroy_stream(paddle_stream stream) {
 
 int synchronize_stream(paddle_stream stream) {
   return guarded([&] {
+    reject_while_recording("synchronize_stream");
+    reject_on_recording(stream, "synchronize_stream");
+    ++counts_of(stream->device).waits;
     use_gpu(stream->device);
     queue_error_copy(stream);
     check(driver().cuStreamSynchronize(stream->handle), "cuStreamSynchronize");
@@ -120,13 +203,41 @@ int synchronize_stream(paddle_stream stream) {
   });
 }
 
-int create_event(int device, paddle_event* event) {
+int make_event(int device, paddle_event* event, bool timed) {
   return guarded([&] {
     use_gpu(device);
     auto made = std::make_unique<paddle_event_s>();
     made->device = device;
-    check(driver().cuEventCreate(&made->handle, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    made->timed = timed;
+    check(driver().cuEventCreate(&made->handle, timed ? 0 : CU_EVENT_DISABLE_TIMING),
+          "cuEventCreate");
     *event = made.release();
+  });
+}
+
+int create_event(int device, paddle_event* event) { return make_event(device, event, false); }
+int create_timing_event(int device, paddle_event* event) { return make_event(device, event, true); }
+
+int query_event(paddle_event event, int* reached) {
+  return guarded([&] {
+    use_gpu(event->device);
+    const CUresult result = driver().cuEventQuery(event->handle);
+    if (result != CUDA_ERROR_NOT_READY) check(result, "cuEventQuery");
+    *reached = result == CUDA_SUCCESS ? 1 : 0;
+  });
+}
+
+int elapsed(paddle_event begin, paddle_event end, double* seconds) {
+  return guarded([&] {
+    if (!begin->timed || !end->timed)
+      fail(ErrorCode::kUsage, "cuda: elapsed: an event has no clock");
+    use_gpu(begin->device);
+    float milliseconds = 0;
+    const CUresult result = driver().cuEventElapsedTime(&milliseconds, begin->handle, end->handle);
+    if (result == CUDA_ERROR_NOT_READY || result == CUDA_ERROR_INVALID_HANDLE)
+      fail(ErrorCode::kUsage, "cuda: elapsed: an event has not been reached");
+    check(result, "cuEventElapsedTime");
+    *seconds = 1e-3 * static_cast<double>(milliseconds);
   });
 }
 
@@ -140,6 +251,7 @@ int destroy_event(paddle_event event) {
 
 int record_event(paddle_event event, paddle_stream stream) {
   return guarded([&] {
+    reject_on_recording(stream, "record_event");
     use_gpu(stream->device);
     check(driver().cuEventRecord(event->handle, stream->handle), "cuEventRecord");
   });
@@ -147,6 +259,7 @@ int record_event(paddle_event event, paddle_stream stream) {
 
 int wait_event(paddle_stream stream, paddle_event event) {
   return guarded([&] {
+    reject_on_recording(stream, "wait_event");
     use_gpu(stream->device);
     check(driver().cuStreamWaitEvent(stream->handle, event->handle, 0), "cuStreamWaitEvent");
   });
@@ -154,9 +267,17 @@ int wait_event(paddle_stream stream, paddle_event event) {
 
 int synchronize_event(paddle_event event) {
   return guarded([&] {
+    reject_while_recording("synchronize_event");
     use_gpu(event->device);
     check(driver().cuEventSynchronize(event->handle), "cuEventSynchronize");
   });
+}
+
+void count_copy(paddle_stream stream, int kind, size_t bytes) {
+  if (stream->is_recording)
+    stream->recorded.add(kind, bytes);
+  else
+    counts_of(stream->device).add_copy(kind, bytes);
 }
 
 int copy(paddle_stream stream, void* to, const void* from, size_t bytes, int kind) {
@@ -166,15 +287,64 @@ int copy(paddle_stream stream, void* to, const void* from, size_t bytes, int kin
     const Driver& api = driver();
     switch (kind) {
       case PADDLE_COPY_TO_DEVICE:
-        return check(api.cuMemcpyHtoDAsync(address_of(to), from, bytes, stream->handle),
-                     "cuMemcpyHtoDAsync");
+        check(api.cuMemcpyHtoDAsync(address_of(to), from, bytes, stream->handle),
+              "cuMemcpyHtoDAsync");
+        break;
       case PADDLE_COPY_TO_HOST:
-        return check(api.cuMemcpyDtoHAsync(to, address_of(from), bytes, stream->handle),
-                     "cuMemcpyDtoHAsync");
+        check(api.cuMemcpyDtoHAsync(to, address_of(from), bytes, stream->handle),
+              "cuMemcpyDtoHAsync");
+        break;
+      case PADDLE_COPY_ON_DEVICE:
+        check(api.cuMemcpyDtoDAsync(address_of(to), address_of(from), bytes, stream->handle),
+              "cuMemcpyDtoDAsync");
+        break;
       default:
-        return check(api.cuMemcpyDtoDAsync(address_of(to), address_of(from), bytes, stream->handle),
-                     "cuMemcpyDtoDAsync");
+        fail(ErrorCode::kUsage, "cuda: copy: unknown kind ", kind);
     }
+    count_copy(stream, kind, bytes);
+  });
+}
+
+int can_access_peer(int device, int peer, int* can_access) {
+  return guarded([&] {
+    *can_access = 1;
+    if (device == peer) return;
+    check(driver().cuDeviceCanAccessPeer(can_access, device_handle(device), device_handle(peer)),
+          "cuDeviceCanAccessPeer");
+  });
+}
+
+/// Lets copies from one GPU to the other go directly, once.
+void enable_peer(int device, int peer) {
+  static auto& mutex = *new std::mutex;
+  static auto& enabled = *new std::map<std::pair<int, int>, bool>;
+  const std::lock_guard lock(mutex);
+  bool& is_enabled = enabled[{device, peer}];
+  if (is_enabled || device == peer) return;
+  int can_access = 0;
+  check(driver().cuDeviceCanAccessPeer(&can_access, device_handle(device), device_handle(peer)),
+        "cuDeviceCanAccessPeer");
+  if (can_access) {
+    use_gpu(device);
+    const CUresult result = driver().cuCtxEnablePeerAccess(context_handle(peer), 0);
+    if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) check(result, "cuCtxEnablePeerAccess");
+  }
+  is_enabled = true;
+}
+
+int copy_peer(paddle_stream stream, void* to, int to_device, const void* from, int from_device,
+              size_t bytes) {
+  return guarded([&] {
+    if (stream->device != to_device && stream->device != from_device)
+      fail(ErrorCode::kUsage, "cuda: copy_peer: the stream is of neither device");
+    if (bytes == 0) return;
+    enable_peer(to_device, from_device);
+    enable_peer(from_device, to_device);
+    use_gpu(stream->device);
+    check(driver().cuMemcpyPeerAsync(address_of(to), context_handle(to_device), address_of(from),
+                                     context_handle(from_device), bytes, stream->handle),
+          "cuMemcpyPeerAsync");
+    count_copy(stream, PADDLE_COPY_ON_DEVICE, bytes);
   });
 }
 
@@ -186,6 +356,47 @@ int fill(paddle_stream stream, void* to, int byte, size_t bytes) {
                                    stream->handle),
           "cuMemsetD8Async");
   });
+}
+
+// --- graphs ---
+
+int begin_capture(paddle_stream stream) {
+  return guarded([&] { begin_recording(stream); });
+}
+
+int end_capture(paddle_stream stream, paddle_graph* graph) {
+  return guarded([&] {
+    *graph = nullptr;
+    *graph = end_recording(stream);
+  });
+}
+
+int launch_graph(paddle_graph graph, paddle_stream stream) {
+  return guarded([&] { launch(graph, stream); });
+}
+
+int destroy_graph(paddle_graph graph) {
+  return guarded([&] { destroy(graph); });
+}
+
+// --- facts ---
+
+int properties(int device, paddle_device_properties* out) {
+  return guarded([&] {
+    const Gpu& here = gpu(device);
+    paddle_device_properties all{};
+    all.name = here.name.c_str();
+    all.architecture = here.architecture_text.c_str();
+    all.memory = all.largest_allocation = here.memory;
+    all.alignment = 256;
+    all.compute_units = static_cast<uint32_t>(here.multiprocessors);
+    all.dlpack_type = 2;  // kDLCUDA
+    fill_in(*out, all);
+  });
+}
+
+int statistics(int device, paddle_device_statistics* out) {
+  return fill_in(*out, counts_of(device).statistics());
 }
 
 const char* last_error() { return error_text.c_str(); }
@@ -228,7 +439,23 @@ const paddle_device_api& device_functions() {
                                              .last_error = last_error,
                                              .last_error_location = last_error_location,
                                              .open = open_cuda,
-                                             .describe = describe};
+                                             .describe = describe,
+                                             .properties = properties,
+                                             .statistics = statistics,
+                                             .can_access_peer = can_access_peer,
+                                             .copy_peer = copy_peer,
+                                             .allocate_queued = allocate_queued,
+                                             .release_queued = release_queued,
+                                             .trim_pool = trim_pool,
+                                             .pin_host = pin_host,
+                                             .unpin_host = unpin_host,
+                                             .create_timing_event = create_timing_event,
+                                             .query_event = query_event,
+                                             .elapsed = elapsed,
+                                             .begin_capture = begin_capture,
+                                             .end_capture = end_capture,
+                                             .launch_graph = launch_graph,
+                                             .destroy_graph = destroy_graph};
   return kApi;
 }
 

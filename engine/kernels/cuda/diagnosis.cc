@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/cuda.h"
+#include "paddle/plugin/device.h"
 
 namespace paddle::cuda {
 

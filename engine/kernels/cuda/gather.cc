@@ -7,6 +7,7 @@
 #include "kernels/cuda/program.h"
 #include "kernels/cuda/tables.h"
 #include "ops/generated/nn.h"
+#include "paddle/plugin/device.h"
 
 namespace paddle::cuda {
 namespace {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -55,19 +56,33 @@ class Pool {
 
   void release(void* memory) {
     const std::lock_guard lock(mutex_);
-    Released released{reinterpret_cast<CUdeviceptr>(memory), {}};
-    for (const paddle_stream stream : streams_) {
-      CUevent event = nullptr;
-      if (spare_.empty()) {
-        check(driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-      } else {
-        event = spare_.back();
-        spare_.pop_back();
-      }
-      released.events.push_back(event);
-      check(driver().cuEventRecord(event, stream->handle), "cuEventRecord");
-    }
-    released_.push_back(std::move(released));
+    if (holds_ > 0)
+      held_.push_back(memory);
+    else
+      note_released(memory);
+  }
+
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    ++holds_;
+  }
+  void take() {
+    const std::lock_guard lock(mutex_);
+    if (--holds_ > 0) return;
+    for (void* const memory : std::exchange(held_, {})) note_released(memory);
+  }
+
+  void trim(size_t keep) {
+    const std::lock_guard lock(mutex_);
+    collect(false);
+    size_t total = 0;
+    for (const auto& [size, blocks] : kept_) total += size * blocks.size();
+    if (total > keep) free_kept();
+  }
+
+  bool has(paddle_stream stream) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::count(streams_, stream) > 0;
   }
 
   size_t kept() {
@@ -93,6 +108,22 @@ class Pool {
   };
 
   static void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+  void note_released(void* memory) {
+    Released released{reinterpret_cast<CUdeviceptr>(memory), {}};
+    for (const paddle_stream stream : streams_) {
+      CUevent event = nullptr;
+      if (spare_.empty()) {
+        check(driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+      } else {
+        event = spare_.back();
+        spare_.pop_back();
+      }
+      released.events.push_back(event);
+      check(driver().cuEventRecord(event, stream->handle), "cuEventRecord");
+    }
+    released_.push_back(std::move(released));
+  }
 
   CUdeviceptr take(size_t size) {
     const auto it = kept_.find(size);
@@ -134,6 +165,8 @@ class Pool {
   std::map<CUdeviceptr, size_t> sizes_;
   std::map<size_t, std::vector<CUdeviceptr>> kept_;
   std::deque<Released> released_;
+  int holds_ = 0;
+  std::vector<void*> held_;  ///< released meanwhile
   std::vector<CUevent> spare_;
   std::vector<paddle_stream> streams_;
 };
@@ -161,6 +194,24 @@ void release_memory(int device, void* memory) {
 }
 
 size_t kept_bytes(int device) { return pool(device).kept(); }
+
+void free_kept(int device, size_t keep) {
+  use_gpu(device);
+  pool(device).trim(keep);
+}
+
+bool is_stream(paddle_stream stream) {
+  for (int device = 0; device < gpu_count(); ++device)
+    if (pool(device).has(stream)) return true;
+  return false;
+}
+
+void hold_released(int device) { pool(device).hold(); }
+
+void take_released(int device) {
+  use_gpu(device);
+  pool(device).take();
+}
 
 void add_stream(paddle_stream stream) { pool(stream->device).add(stream); }
 void remove_stream(paddle_stream stream) { pool(stream->device).remove(stream); }

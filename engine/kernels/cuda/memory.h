@@ -15,8 +15,18 @@ void release_memory(int device, void* memory);
 /// Bytes that are kept for later allocations.
 size_t kept_bytes(int device);
 
+/// Frees kept blocks, except for about `keep` bytes.
+void free_kept(int device, size_t keep);
+
 /// Released blocks wait for the work on these streams.
 void add_stream(paddle_stream stream);
 void remove_stream(paddle_stream stream);
+/// Whether the stream was added and not removed.
+bool is_stream(paddle_stream stream);
+
+/// Until `take_released` is called as often, released blocks are only noted: no event is recorded
+/// on a stream.
+void hold_released(int device);
+void take_released(int device);
 
 }  // namespace paddle::cuda

@@ -296,6 +296,7 @@ void Entry::launch(paddle_stream stream, int64_t blocks_x, int64_t blocks_y,
                                 static_cast<unsigned>(blocks_y), 1, kBlockThreads, 1, 1, 0,
                                 stream->handle, parameters, nullptr),
         "cuLaunchKernel");
+  if (!stream->is_recording) ++counts_of(stream->device).launches;
 }
 
 }  // namespace paddle::cuda

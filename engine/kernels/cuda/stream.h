@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kernels/cuda/abi/driver.h"
-#include "tensor/device_api.h"
+#include "paddle/plugin/device.h"
+#include "tensor/device_counts.h"
 
 /// A queue of work on one GPU.
 struct paddle_stream_s {
@@ -18,4 +20,18 @@ struct paddle_stream_s {
   void* error_on_host = nullptr;
   /// Whether kernels that can record an error were queued since the last wait.
   std::atomic<bool> may_fail = false;
+
+  /// While work is recorded (graph.h):
+  std::atomic<bool> is_recording = false;
+  std::string spoiled;          ///< the first call that was wrong then
+  bool could_fail = false;      ///< `may_fail` before
+  paddle::CopyCounts recorded;  ///< copies
+  std::vector<void*> memory;    ///< that was allocated
 };
+
+namespace paddle::cuda {
+
+/// Counts of the work of the GPU so far.
+DeviceCounts& counts_of(int device);
+
+}  // namespace paddle::cuda

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "tensor/device_api.h"
+#include "paddle/plugin/device.h"
 
 namespace paddle::mirror {
 

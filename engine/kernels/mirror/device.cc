@@ -1,22 +1,35 @@
 // The device functions of mirror: memory, streams, events and copies.
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 
 #include "base/limits.h"
+#include "base/parallel.h"
 #include "kernels/mirror/address.h"
 #include "kernels/mirror/mirror.h"
 #include "kernels/mirror/stream.h"
-#include "tensor/device.h"
+#include "tensor/device_functions.h"
 
 struct paddle_stream_s {
   std::shared_ptr<paddle::mirror::Stream> stream;
+  int device = 0;
 };
 
 struct paddle_event_s {
   paddle::mirror::Event event;
+  bool timed = false;
+  /// Of timed ones: when the last record was reached, in nanoseconds; -1 before.
+  std::shared_ptr<std::atomic<int64_t>> time = {};
+};
+
+struct paddle_graph_s {
+  std::shared_ptr<const paddle::mirror::Graph> graph;
+  int device = 0;
 };
 
 namespace paddle::mirror {
@@ -24,6 +37,11 @@ namespace {
 
 constexpr int kDevices = 2;  // two, so that programs that mix them up fail
 constexpr size_t kAlignment = 256;
+
+DeviceCounts& counts_of(int device) {
+  static auto* const all = new std::array<DeviceCounts, kDevices>;
+  return all->at(static_cast<size_t>(device));
+}
 
 thread_local std::string error_text;
 thread_local std::string error_location;
@@ -45,11 +63,15 @@ int guarded(Body&& body) {
   }
 }
 
-/// Sizes of allocations by address. It also holds the addresses for leak detection, since callers
-/// have only tagged ones.
+/// Allocations by address. It also holds the addresses for leak detection, since callers have only
+/// tagged ones.
 struct Allocations {
+  struct Block {
+    size_t bytes;
+    int device;
+  };
   std::mutex mutex;
-  std::map<void*, size_t> sizes;
+  std::map<void*, Block> blocks;
   size_t total = 0;
 };
 
@@ -73,31 +95,51 @@ int memory_info(int, size_t* available, size_t* total) {
   });
 }
 
-int allocate(int, size_t bytes, void** memory) {
+// --- memory ---
+
+void* take_memory(int device, size_t bytes) {
+  void* const real =
+      bytes <= SIZE_MAX - kAlignment ? std::aligned_alloc(kAlignment, rounded(bytes)) : nullptr;
+  if (!real)
+    fail(ErrorCode::kDevice, "mirror: out of memory: cannot allocate ", human_bytes(bytes));
+  ++counts_of(device).allocations;
+  Allocations& all = allocations();
+  const std::lock_guard lock(all.mutex);
+  all.blocks[real] = {bytes, device};
+  all.total += bytes;
+  return real;
+}
+
+void give_back(void* real) {
+  Allocations& all = allocations();
+  const std::lock_guard lock(all.mutex);
+  const auto it = all.blocks.find(real);
+  all.total -= it->second.bytes;
+  all.blocks.erase(it);
+  std::free(real);
+}
+
+/// Whether the bytes lie in a block of the device.
+bool is_memory_of(int device, const void* real, size_t bytes) {
+  Allocations& all = allocations();
+  const std::lock_guard lock(all.mutex);
+  auto it = all.blocks.upper_bound(const_cast<void*>(real));
+  if (it == all.blocks.begin()) return false;
+  --it;
+  const size_t offset = static_cast<size_t>(static_cast<const std::byte*>(real) -
+                                            static_cast<const std::byte*>(it->first));
+  return it->second.device == device && offset + bytes <= it->second.bytes;
+}
+
+int allocate(int device, size_t bytes, void** memory) {
   return guarded([&] {
-    void* const real =
-        bytes <= SIZE_MAX - kAlignment ? std::aligned_alloc(kAlignment, rounded(bytes)) : nullptr;
-    if (!real)
-      fail(ErrorCode::kDevice, "mirror: out of memory: cannot allocate ", human_bytes(bytes));
-    Allocations& all = allocations();
-    const std::lock_guard lock(all.mutex);
-    all.sizes[real] = bytes;
-    all.total += bytes;
-    *memory = to_device_address(real);
+    Stream::reject_while_capturing("allocate");
+    *memory = to_device_address(take_memory(device, bytes));
   });
 }
 
 int release(int, void* memory) {
-  return guarded([&] {
-    Stream::after_all([real = to_host_address(memory)] {
-      Allocations& all = allocations();
-      const std::lock_guard lock(all.mutex);
-      const auto it = all.sizes.find(real);
-      all.total -= it->second;
-      all.sizes.erase(it);
-      std::free(real);
-    });
-  });
+  return guarded([&] { Stream::after_all([real = to_host_address(memory)] { give_back(real); }); });
 }
 
 int allocate_host(size_t bytes, void** memory) {
@@ -113,21 +155,55 @@ int release_host(void* memory) {
   return 0;
 }
 
-int create_stream(int, paddle_stream* stream) {
-  return guarded([&] { *stream = new paddle_stream_s{make_stream()}; });
+/// While the stream records, the memory belongs to the record.
+int allocate_queued(paddle_stream stream, size_t bytes, void** memory) {
+  return guarded([&] {
+    void* const real = take_memory(stream->device, bytes);
+    if (const auto graph = stream->stream->capture())
+      graph->memory.emplace_back(real, [](void* block) { give_back(block); });
+    *memory = to_device_address(real);
+  });
+}
+
+int release_queued(paddle_stream stream, void* memory) {
+  return guarded([&] {
+    if (stream->stream->capture()) return;
+    stream->stream->push([real = to_host_address(memory)] { give_back(real); });
+  });
+}
+
+/// The pool keeps nothing.
+int trim_pool(int, size_t) { return 0; }
+
+/// All memory of the host is alike.
+int pin_host(void*, size_t) { return 0; }
+int unpin_host(void*) { return 0; }
+
+// --- streams and events ---
+
+int create_stream(int device, paddle_stream* stream) {
+  return guarded([&] { *stream = new paddle_stream_s{make_stream(), device}; });
 }
 
 int destroy_stream(paddle_stream stream) {
+  stream->stream->drop_capture();
   delete stream;
   return 0;
 }
 
 int synchronize_stream(paddle_stream stream) {
-  return guarded([&] { stream->stream->synchronize(); });
+  return guarded([&] {
+    ++counts_of(stream->device).waits;
+    stream->stream->synchronize();
+  });
 }
 
 int create_event(int, paddle_event* event) {
   return guarded([&] { *event = new paddle_event_s; });
+}
+
+int create_timing_event(int, paddle_event* event) {
+  return guarded([&] { *event = new paddle_event_s{.event = {}, .timed = true}; });
 }
 
 int destroy_event(paddle_event event) {
@@ -136,7 +212,17 @@ int destroy_event(paddle_event event) {
 }
 
 int record_event(paddle_event event, paddle_stream stream) {
-  return guarded([&] { stream->stream->record(event->event); });
+  return guarded([&] {
+    if (event->timed && !stream->stream->capture()) {
+      event->time = std::make_shared<std::atomic<int64_t>>(-1);
+      stream->stream->push([time = event->time] {
+        *time = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                    std::chrono::steady_clock::now().time_since_epoch())
+                    .count();
+      });
+    }
+    stream->stream->record(event->event);
+  });
 }
 
 int wait_event(paddle_stream stream, paddle_event event) {
@@ -147,12 +233,57 @@ int synchronize_event(paddle_event event) {
   return guarded([&] { Stream::synchronize(event->event); });
 }
 
+int query_event(paddle_event event, int* reached) {
+  return guarded([&] { *reached = Stream::reached(event->event) ? 1 : 0; });
+}
+
+int elapsed(paddle_event begin, paddle_event end, double* seconds) {
+  return guarded([&] {
+    for (const paddle_event event : {begin, end})
+      if (!event->timed || !event->time || *event->time < 0)
+        fail(ErrorCode::kUsage, "mirror: elapsed: ",
+             event->timed ? "an event has not been reached" : "an event has no clock");
+    *seconds = 1e-9 * static_cast<double>(*end->time - *begin->time);
+  });
+}
+
+// --- work ---
+
+/// Queues a copy between real addresses.
+void push_copy(paddle_stream stream, void* to, const void* from, size_t bytes,
+               paddle_copy_kind kind) {
+  if (stream->stream->push([=] { std::memmove(to, from, bytes); }))
+    counts_of(stream->device).add_copy(kind, bytes);
+  else if (const auto graph = stream->stream->capture())
+    graph->copies.add(kind, bytes);
+}
+
 int copy(paddle_stream stream, void* to, const void* from, size_t bytes, int kind) {
   return guarded([&] {
+    if (kind < PADDLE_COPY_TO_DEVICE || kind > PADDLE_COPY_ON_DEVICE)
+      fail(ErrorCode::kUsage, "mirror: copy: unknown kind ", kind);
     void* const target = kind == PADDLE_COPY_TO_HOST ? to : to_host_address(to);
     const void* const source =
         kind == PADDLE_COPY_TO_DEVICE ? from : to_host_address(const_cast<void*>(from));
-    stream->stream->push([=] { std::memmove(target, source, bytes); });
+    push_copy(stream, target, source, bytes, static_cast<paddle_copy_kind>(kind));
+  });
+}
+
+int can_access_peer(int, int, int* can_access) {
+  *can_access = 1;
+  return 0;
+}
+
+int copy_peer(paddle_stream stream, void* to, int to_device, const void* from, int from_device,
+              size_t bytes) {
+  return guarded([&] {
+    void* const target = to_host_address(to);
+    const void* const source = to_host_address(const_cast<void*>(from));
+    if (stream->device != to_device && stream->device != from_device)
+      fail(ErrorCode::kUsage, "mirror: copy_peer: the stream is of neither device");
+    if (!is_memory_of(to_device, target, bytes) || !is_memory_of(from_device, source, bytes))
+      fail(ErrorCode::kUsage, "mirror: copy_peer: the memory is not that of the device");
+    push_copy(stream, target, source, bytes, PADDLE_COPY_ON_DEVICE);
   });
 }
 
@@ -160,6 +291,52 @@ int fill(paddle_stream stream, void* to, int byte, size_t bytes) {
   return guarded([&] {
     stream->stream->push([=, target = to_host_address(to)] { std::memset(target, byte, bytes); });
   });
+}
+
+// --- graphs ---
+
+int begin_capture(paddle_stream stream) {
+  return guarded([&] { stream->stream->begin_capture(); });
+}
+
+int end_capture(paddle_stream stream, paddle_graph* graph) {
+  return guarded([&] {
+    *graph = nullptr;
+    *graph = new paddle_graph_s{stream->stream->end_capture(), stream->device};
+  });
+}
+
+int launch_graph(paddle_graph graph, paddle_stream stream) {
+  return guarded([&] {
+    if (graph->device != stream->device)
+      fail(ErrorCode::kUsage, "mirror: launch_graph: the stream is of another device");
+    stream->stream->launch(graph->graph);
+    ++counts_of(stream->device).graph_launches;
+    counts_of(stream->device).add(graph->graph->copies);
+  });
+}
+
+int destroy_graph(paddle_graph graph) {
+  delete graph;
+  return 0;
+}
+
+// --- facts ---
+
+int properties(int device, paddle_device_properties* out) {
+  static const std::array<std::string, kDevices> names = {"mirror of the CPU",
+                                                          "second mirror of the CPU"};
+  paddle_device_properties all{};
+  all.name = names.at(static_cast<size_t>(device)).c_str();
+  all.memory = all.largest_allocation = static_cast<uint64_t>(limits().memory);
+  all.alignment = kAlignment;
+  all.compute_units = static_cast<uint32_t>(thread_count());
+  all.dlpack_type = 12;  // kDLExtDev
+  return fill_in(*out, all);
+}
+
+int statistics(int device, paddle_device_statistics* out) {
+  return fill_in(*out, counts_of(device).statistics());
 }
 
 const char* last_error() { return error_text.c_str(); }
@@ -190,14 +367,31 @@ const paddle_device_api& device_functions() {
                                              .last_error = last_error,
                                              .last_error_location = last_error_location,
                                              .open = nullptr,
-                                             .describe = nullptr};
+                                             .describe = nullptr,
+                                             .properties = properties,
+                                             .statistics = statistics,
+                                             .can_access_peer = can_access_peer,
+                                             .copy_peer = copy_peer,
+                                             .allocate_queued = allocate_queued,
+                                             .release_queued = release_queued,
+                                             .trim_pool = trim_pool,
+                                             .pin_host = pin_host,
+                                             .unpin_host = unpin_host,
+                                             .create_timing_event = create_timing_event,
+                                             .query_event = query_event,
+                                             .elapsed = elapsed,
+                                             .begin_capture = begin_capture,
+                                             .end_capture = end_capture,
+                                             .launch_graph = launch_graph,
+                                             .destroy_graph = destroy_graph};
   return kApi;
 }
 
 uint64_t queued_work() { return Stream::queued(); }
 
 void launch(paddle_stream stream, std::function<void()> work, std::string location) {
-  stream->stream->push(std::move(work), std::move(location));
+  if (stream->stream->push(std::move(work), std::move(location)))
+    ++counts_of(stream->device).launches;
 }
 
 void launch_and_wait(paddle_stream stream, std::function<void()> work, std::string location) {

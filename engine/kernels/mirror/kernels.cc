@@ -59,6 +59,7 @@ class MirrorKernel final : public Kernel {
   }
   size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
   bool reads(size_t i) const override { return kernel_->reads(i); }
+  bool capturable() const override { return kernel_->capturable(); }
   std::string implementation() const override { return "mirror:" + kernel_->implementation(); }
 
  private:

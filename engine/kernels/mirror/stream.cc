@@ -1,6 +1,9 @@
 #include "kernels/mirror/stream.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/text.h"
 
 namespace paddle::mirror {
 
@@ -92,27 +95,111 @@ std::shared_ptr<Stream> make_stream() {
   return stream;
 }
 
-void Stream::push(std::function<void()> work, std::string location) {
+namespace {
+
+/// The stream that this thread records; never one without a capture.
+std::shared_ptr<Stream>& recorded_here() {
+  thread_local std::shared_ptr<Stream> stream;
+  return stream;
+}
+
+}  // namespace
+
+bool Stream::push(std::function<void()> work, std::string location) {
   const std::lock_guard lock(Runner::get().mutex);
+  if (capture_) {
+    capture_->items.push_back({std::move(work), std::move(location)});
+    return false;
+  }
   queue_.push_back({std::move(work), {}, std::move(location)});
   ++pushed_;
+  return true;
 }
+
+// --- capture ---
+
+void Stream::spoil(const char* call) {
+  SourceLocation location;
+  if (!capture_->items.empty()) location.file = capture_->items.back().location;
+  Error error(ErrorCode::kUsage, str("mirror: ", call, " while work is recorded"), location);
+  if (!spoiled_) spoiled_ = error;
+  throw error;
+}
+
+void Stream::reject_in_capture(const char* call) {
+  if (capture_) spoil(call);
+}
+
+void Stream::reject_while_capturing(const char* call) {
+  const std::shared_ptr<Stream>& stream = recorded_here();
+  if (!stream) return;
+  const std::lock_guard lock(Runner::get().mutex);
+  stream->spoil(call);
+}
+
+void Stream::begin_capture() {
+  reject_while_capturing("begin_capture");
+  const std::lock_guard lock(Runner::get().mutex);
+  reject_in_capture("begin_capture");
+  capture_ = std::make_shared<Graph>();
+  spoiled_.reset();
+  recorded_here() = shared_from_this();
+}
+
+std::shared_ptr<Graph> Stream::end_capture() {
+  if (recorded_here().get() != this)
+    fail(ErrorCode::kUsage, "mirror: end_capture without begin_capture on this thread");
+  recorded_here() = nullptr;
+  const std::lock_guard lock(Runner::get().mutex);
+  std::shared_ptr<Graph> graph = std::exchange(capture_, nullptr);
+  if (!spoiled_) return graph;
+  const Error error = *spoiled_;
+  spoiled_.reset();
+  throw error;
+}
+
+void Stream::drop_capture() {
+  if (recorded_here().get() == this) recorded_here() = nullptr;
+  const std::lock_guard lock(Runner::get().mutex);
+  capture_ = nullptr;
+  spoiled_.reset();
+}
+
+std::shared_ptr<Graph> Stream::capture() {
+  const std::lock_guard lock(Runner::get().mutex);
+  return capture_;
+}
+
+void Stream::launch(const std::shared_ptr<const Graph>& graph) {
+  const std::lock_guard lock(Runner::get().mutex);
+  reject_in_capture("launch_graph");
+  for (const Graph::Item& item : graph->items) {
+    queue_.push_back({[graph, &item] { item.run(); }, {}, item.location});
+    ++pushed_;
+  }
+}
+
+// --- events and waits ---
 
 void Stream::record(Event& event) {
   const std::lock_guard lock(Runner::get().mutex);
+  reject_in_capture("record_event");
   event.stream = shared_from_this();
   event.count = pushed_;
 }
 
 void Stream::wait(const Event& event) {
   const std::lock_guard lock(Runner::get().mutex);
+  reject_in_capture("wait_event");
   if (!event.stream || event.stream.get() == this) return;
   queue_.push_back({nullptr, event, {}});
   ++pushed_;
 }
 
 void Stream::synchronize() {
+  reject_while_capturing("synchronize_stream");
   std::unique_lock lock(Runner::get().mutex);
+  reject_in_capture("synchronize_stream");
   Runner::get().request(shared_from_this(), pushed_, lock);
   if (!error_) return;
   const Error error = *error_;
@@ -120,7 +207,13 @@ void Stream::synchronize() {
   throw error;
 }
 
+bool Stream::reached(const Event& event) {
+  const std::lock_guard lock(Runner::get().mutex);
+  return !event.stream || event.stream->done_ >= event.count;
+}
+
 void Stream::synchronize(const Event& event) {
+  reject_while_capturing("synchronize_event");
   std::unique_lock lock(Runner::get().mutex);
   if (event.stream) Runner::get().request(event.stream, event.count, lock);
 }

@@ -69,6 +69,9 @@ class Kernel {
   virtual size_t scratch_bytes() const { return 0; }
   /// False if `run` does not read operand `i`, such as a constant that was prepacked.
   virtual bool reads(size_t /*i*/) const { return true; }
+  /// Whether the work that `run` queues may be recorded and queued again (paddle/plugin/device.h):
+  /// false for what waits for the device or reads something of the host while it runs.
+  virtual bool capturable() const { return true; }
   /// Name of the algorithm for `paddle op bench` and profiles, such as "onednn:brg:avx512_core".
   virtual std::string implementation() const { return "cpu"; }
 };

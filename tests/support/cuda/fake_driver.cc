@@ -3,6 +3,8 @@
 // - The host cannot read or write device memory: its pages are accessible only while work runs.
 // - Streams run nothing until a caller waits, and then in a random order that events allow.
 // - The threads of a block run in a random order between barriers, on stacks of their own.
+// - While a stream is captured, calls that the driver forbids then spoil the capture: to wait, to
+//   allocate and to load modules on the capturing thread, and events on the stream.
 //
 // Variables: PADDLE_FAKE_CUDA_SEED (order), _CAPABILITY (90), _MEMORY (bytes per GPU, 1 GiB),
 // _DEVICES (2), _VERSION (13000), _FAIL ("cuMemAlloc_v2:3": the third call fails;
@@ -13,9 +15,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -31,76 +30,24 @@
 #include <string>
 #include <vector>
 
+#include "block_runner.h"
+#include "fake_memory.h"
+
 namespace {
 
 constexpr int kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidContext = 201,
-              kNoBinary = 209, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600;
-
-long long setting(const char* name, long long otherwise) {
-  const char* const text = std::getenv((std::string("PADDLE_FAKE_CUDA_") + name).c_str());
-  return text && *text ? std::atoll(text) : otherwise;
-}
+              kNoBinary = 209, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600,
+              kAlreadyEnabled = 704, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
+              kCaptureIsolation = 905;
 
 std::mutex& lock_of_all() {
   static auto& mutex = *new std::mutex;
   return mutex;
 }
 
-// --- memory ---
+// --- contexts ---
 
 constexpr int kMaxDevices = 8;
-
-struct Memory {
-  std::byte* base = nullptr;
-  size_t used = 0;  ///< bytes from the base on that were ever handed out
-  size_t allocated = 0;
-  std::map<uintptr_t, size_t> live;
-  std::multimap<size_t, uintptr_t> free;
-
-  size_t limit() const { return static_cast<size_t>(setting("MEMORY", 1ll << 30)); }
-  /// Addresses; blocks are used again for their own size only.
-  size_t reserved() const { return 2 * limit(); }
-  uintptr_t allocate(size_t bytes) {
-    bytes = (bytes + 511) / 512 * 512;
-    if (bytes == 0 || allocated + bytes > limit()) return 0;
-    if (!base) {
-      void* const pages =
-          mmap(nullptr, reserved(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      if (pages == MAP_FAILED) return 0;
-      base = static_cast<std::byte*>(pages);
-    }
-    uintptr_t out = 0;
-    if (const auto it = free.lower_bound(bytes); it != free.end() && it->first == bytes) {
-      out = it->second;
-      free.erase(it);
-    } else {
-      if (used + bytes > reserved()) return 0;
-      out = reinterpret_cast<uintptr_t>(base + used);
-      used += bytes;
-    }
-    live[out] = bytes;
-    allocated += bytes;
-    return out;
-  }
-  bool release(uintptr_t memory) {
-    const auto it = live.find(memory);
-    if (it == live.end()) return false;
-    allocated -= it->second;
-    free.emplace(it->second, memory);
-    live.erase(it);
-    return true;
-  }
-  /// Whether these bytes are within one allocation.
-  bool holds(uintptr_t at, size_t bytes) const {
-    auto it = live.upper_bound(at);
-    if (it == live.begin()) return false;
-    --it;
-    return at + bytes <= it->first + it->second;
-  }
-  void protect(int flags) const {
-    if (base) mprotect(base, (used + 4095) / 4096 * 4096, flags);
-  }
-};
 
 struct FakeContext {
   int device = 0;
@@ -113,158 +60,47 @@ FakeContext& context_of(int device) {
 }
 thread_local FakeContext* current = nullptr;
 
-// --- threads of a block ---
-
-constexpr size_t kStack = 64 * 1024;
-constexpr unsigned kMaxThreads = 1024;
-
-struct EmulatedIndex {
-  unsigned x, y, z;
-};
-struct Emulation {
-  EmulatedIndex thread, block, block_size, grid_size;
-  void (*barrier)();
-};
-
-#if defined(__x86_64__)
-extern "C" void paddle_switch_stack(void** save, void* load);
-asm(R"(
-.text
-.globl paddle_switch_stack
-.hidden paddle_switch_stack
-.type paddle_switch_stack, @function
-paddle_switch_stack:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-.size paddle_switch_stack, .-paddle_switch_stack
-)");
-#endif
-
-class BlockRunner {
- public:
-  static BlockRunner& get() {
-    static auto& runner = *new BlockRunner;
-    return runner;
-  }
-
-  void run(void (*kernel)(const void*), const void* arguments, Emulation& emulation,
-           EmulatedIndex grid, EmulatedIndex block, std::mt19937_64& random) {
-    kernel_ = kernel;
-    arguments_ = arguments;
-    emulation_ = &emulation;
-    emulation.barrier = [] { get().suspend(); };
-    emulation.block_size = block;
-    emulation.grid_size = grid;
-    const unsigned threads = block.x * block.y * block.z;
-    const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
-    const bool backwards = random() & 1;
-    for (uint64_t i = 0; i < blocks; ++i) {
-      const uint64_t which = backwards ? blocks - 1 - i : i;
-      emulation.block = {static_cast<unsigned>(which % grid.x),
-                         static_cast<unsigned>(which / grid.x % grid.y),
-                         static_cast<unsigned>(which / grid.x / grid.y)};
-      run_block(block, threads, random);
-    }
-  }
-
- private:
-  BlockRunner() {
-    stacks_ = static_cast<std::byte*>(mmap(nullptr, kStack * kMaxThreads, PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  }
-
-  void run_block(EmulatedIndex block, unsigned threads, std::mt19937_64& random) {
-    for (unsigned t = 0; t < threads; ++t) prepare(t);
-    unsigned left = threads;
-    while (left > 0) {
-      const uint64_t order = random();
-      const unsigned first = static_cast<unsigned>(order % threads);
-      const bool backwards = order >> 63;
-      for (unsigned i = 0; i < threads; ++i) {
-        const unsigned t = (first + (backwards ? threads - i : i)) % threads;
-        if (done_[t]) continue;
-        current_ = t;
-        emulation_->thread = {t % block.x, t / block.x % block.y, t / block.x / block.y};
-        resume(t);
-        if (done_[t]) --left;
-      }
-    }
-  }
-
-  static void begin() {
-    BlockRunner& runner = get();
-    runner.kernel_(runner.arguments_);
-    runner.done_[runner.current_] = true;
-    runner.suspend();
-    std::abort();  // a thread that is done is not resumed
-  }
-
-#if defined(__x86_64__)
-  void prepare(unsigned t) {
-    done_[t] = false;
-    auto* const top = reinterpret_cast<uint64_t*>(stacks_ + kStack * (t + 1));
-    uint64_t* at = top;
-    *--at = 0;  // where begin would return to
-    *--at = reinterpret_cast<uint64_t>(&begin);
-    for (int i = 0; i < 6; ++i) *--at = 0;
-    places_[t] = at;
-  }
-  void resume(unsigned t) { paddle_switch_stack(&caller_, places_[t]); }
-  void suspend() { paddle_switch_stack(&places_[current_], caller_); }
-  void* caller_ = nullptr;
-  void* places_[kMaxThreads] = {};
-#else
-  void prepare(unsigned t) {
-    done_[t] = false;
-    getcontext(&places_[t]);
-    places_[t].uc_stack.ss_sp = stacks_ + kStack * t;
-    places_[t].uc_stack.ss_size = kStack;
-    places_[t].uc_link = nullptr;
-    makecontext(&places_[t], &begin, 0);
-  }
-  void resume(unsigned t) { swapcontext(&caller_, &places_[t]); }
-  void suspend() { swapcontext(&places_[current_], &caller_); }
-  ucontext_t caller_;
-  ucontext_t places_[kMaxThreads];
-#endif
-
-  std::byte* stacks_;
-  bool done_[kMaxThreads] = {};
-  unsigned current_ = 0;
-  void (*kernel_)(const void*) = nullptr;
-  const void* arguments_ = nullptr;
-  Emulation* emulation_ = nullptr;
-};
-
 // --- streams ---
 
 struct FakeStream;
 struct FakeEvent {
   FakeStream* stream = nullptr;
   uint64_t count = 0;
+  bool timed = false;
+  std::shared_ptr<uint64_t> time;  ///< of the last record, once it is reached
 };
 struct Work {
   std::function<void()> run;  ///< null: only waits
   FakeEvent after;
 };
+/// Captured work, and an instance of it.
+struct FakeGraph {
+  std::vector<std::function<void()>> work;
+  std::vector<std::string> kernels;
+};
 struct FakeStream {
   int device = 0;
   uint64_t pushed = 0, done = 0;
   std::deque<Work> queue;
+  std::shared_ptr<FakeGraph> capture;
+  bool is_spoiled = false;
 };
+/// The stream that this thread captures; whether it may allocate meanwhile.
+thread_local FakeStream* captured = nullptr;
+thread_local bool is_relaxed = false;
+
+/// The error of a call that waits, allocates or loads while this thread captures, or 0.
+int unsafe_call() {
+  if (!captured || is_relaxed) return 0;
+  captured->is_spoiled = true;
+  return kCaptureUnsupported;
+}
+/// The same of a call on a stream that any thread captures.
+int unsafe_on(FakeStream* stream) {
+  if (!stream || !stream->capture) return 0;
+  stream->is_spoiled = true;
+  return kCaptureUnsupported;
+}
 
 struct World {
   std::vector<FakeStream*> streams;
@@ -272,7 +108,8 @@ struct World {
   std::mt19937_64 random{static_cast<uint64_t>(setting("SEED", 1))};
   std::map<std::string, uint64_t> launches;
   std::map<std::string, uint64_t> calls;
-  int sticky = 0;  ///< an error of work that ran
+  int sticky = 0;      ///< an error of work that ran
+  uint64_t clock = 0;  ///< pieces of work that ran
 };
 World& world() {
   static auto& one = *new World;
@@ -294,6 +131,7 @@ int run_until(FakeStream* stream, uint64_t count) {
       FakeStream* const next = ready[all.random() % ready.size()];
       const Work work = std::move(next->queue.front());
       next->queue.pop_front();
+      ++all.clock;
       if (work.run && all.sticky == 0) work.run();
       ++next->done;
     }
@@ -304,6 +142,10 @@ int run_until(FakeStream* stream, uint64_t count) {
 
 int push(FakeStream* stream, std::function<void()> run, FakeEvent after = {}) {
   if (!stream) return kInvalidHandle;
+  if (stream->capture) {
+    if (run) stream->capture->work.push_back(std::move(run));
+    return 0;
+  }
   stream->queue.push_back({std::move(run), after});
   ++stream->pushed;
   return 0;
@@ -365,6 +207,10 @@ int device_count() { return std::clamp(static_cast<int>(setting("DEVICES", 2)), 
 #define ENTER(name)                                       \
   const std::lock_guard<std::mutex> guard(lock_of_all()); \
   if (const int error = planted(name)) return error
+/// A call that is forbidden to a thread that captures.
+#define ENTER_UNSAFE(name) \
+  ENTER(name);             \
+  if (const int error = unsafe_call()) return error
 
 EXPORT int cuInit(unsigned) {
   ENTER("cuInit");
@@ -381,12 +227,14 @@ EXPORT int cuDriverGetVersion(int* version) {
   return 0;
 }
 EXPORT int cuGetErrorName(int error, const char** name) {
-  *name = error == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : error == 700        ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-          : error == kInvalid   ? "CUDA_ERROR_INVALID_VALUE"
-          : error == kNotFound  ? "CUDA_ERROR_NOT_FOUND"
-          : error == kNoBinary  ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
-                                : "CUDA_ERROR_UNKNOWN";
+  *name = error == kOutOfMemory          ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == 700                 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == kInvalid            ? "CUDA_ERROR_INVALID_VALUE"
+          : error == kNotFound           ? "CUDA_ERROR_NOT_FOUND"
+          : error == kNoBinary           ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
+          : error == kCaptureUnsupported ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+          : error == kCaptureInvalidated ? "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+                                         : "CUDA_ERROR_UNKNOWN";
   return 0;
 }
 EXPORT int cuGetErrorString(int error, const char** text) {
@@ -445,23 +293,23 @@ EXPORT int cuMemGetInfo_v2(size_t* available, size_t* total) {
   return 0;
 }
 EXPORT int cuMemAlloc_v2(unsigned long long* memory, size_t bytes) {
-  ENTER("cuMemAlloc_v2");
+  ENTER_UNSAFE("cuMemAlloc_v2");
   if (!current) return kInvalidContext;
   *memory = current->memory.allocate(bytes);
   return *memory ? 0 : kOutOfMemory;
 }
 EXPORT int cuMemFree_v2(unsigned long long memory) {
-  ENTER("cuMemFree_v2");
+  ENTER_UNSAFE("cuMemFree_v2");
   if (!current) return kInvalidContext;
   return current->memory.release(memory) ? 0 : kInvalid;
 }
 EXPORT int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
-  ENTER("cuMemHostAlloc");
+  ENTER_UNSAFE("cuMemHostAlloc");
   *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   return *memory ? 0 : kOutOfMemory;
 }
 EXPORT int cuMemFreeHost(void* memory) {
-  ENTER("cuMemFreeHost");
+  ENTER_UNSAFE("cuMemFreeHost");
   std::free(memory);
   return 0;
 }
@@ -510,17 +358,23 @@ EXPORT int cuStreamDestroy_v2(FakeStream* stream) {
   return 0;
 }
 EXPORT int cuStreamSynchronize(FakeStream* stream) {
-  ENTER("cuStreamSynchronize");
+  ENTER_UNSAFE("cuStreamSynchronize");
+  if (const int error = unsafe_on(stream)) return error;
   return run_until(stream, stream->pushed);
 }
 EXPORT int cuStreamWaitEvent(FakeStream* stream, FakeEvent* event, unsigned) {
   ENTER("cuStreamWaitEvent");
+  if (stream->capture) {
+    stream->is_spoiled = true;
+    return kCaptureIsolation;
+  }
   if (!event->stream || event->stream == stream) return 0;
   return push(stream, nullptr, *event);
 }
-EXPORT int cuEventCreate(FakeEvent** event, unsigned) {
+EXPORT int cuEventCreate(FakeEvent** event, unsigned flags) {
   ENTER("cuEventCreate");
   *event = new FakeEvent;
+  (*event)->timed = (flags & 2) == 0;
   return 0;
 }
 EXPORT int cuEventDestroy_v2(FakeEvent* event) {
@@ -530,20 +384,143 @@ EXPORT int cuEventDestroy_v2(FakeEvent* event) {
 }
 EXPORT int cuEventRecord(FakeEvent* event, FakeStream* stream) {
   ENTER("cuEventRecord");
+  if (const int error = unsafe_on(stream)) return error;
+  if (event->timed) {
+    event->time = std::make_shared<uint64_t>(0);
+    push(stream, [time = event->time] { *time = world().clock; });
+  }
   event->stream = stream;
   event->count = stream->pushed;
   return 0;
 }
 EXPORT int cuEventQuery(FakeEvent* event) {
-  ENTER("cuEventQuery");
+  ENTER_UNSAFE("cuEventQuery");
   return reached(*event) ? world().sticky : kNotReady;
 }
 EXPORT int cuEventSynchronize(FakeEvent* event) {
-  ENTER("cuEventSynchronize");
+  ENTER_UNSAFE("cuEventSynchronize");
   return event->stream ? run_until(event->stream, event->count) : 0;
 }
+/// A piece of work takes a millisecond.
+EXPORT int cuEventElapsedTime(float* milliseconds, FakeEvent* begin, FakeEvent* end) {
+  ENTER("cuEventElapsedTime");
+  if (!begin->time || !end->time) return kInvalidHandle;
+  if (!reached(*begin) || !reached(*end)) return kNotReady;
+  *milliseconds = static_cast<float>(*end->time - *begin->time);
+  return 0;
+}
+EXPORT int cuDeviceCanAccessPeer(int* can_access, int device, int peer) {
+  ENTER("cuDeviceCanAccessPeer");
+  *can_access = device != peer ? 1 : 0;
+  return 0;
+}
+EXPORT int cuCtxEnablePeerAccess(FakeContext* peer, unsigned) {
+  ENTER("cuCtxEnablePeerAccess");
+  static auto& enabled = *new std::map<std::pair<FakeContext*, FakeContext*>, bool>;
+  if (!current || current == peer) return kInvalidContext;
+  bool& is_enabled = enabled[{current, peer}];
+  if (is_enabled) return kAlreadyEnabled;
+  is_enabled = true;
+  return 0;
+}
+EXPORT int cuMemcpyPeerAsync(unsigned long long to, FakeContext* to_context,
+                             unsigned long long from, FakeContext* from_context, size_t bytes,
+                             FakeStream* stream) {
+  ENTER("cuMemcpyPeerAsync");
+  if (!to_context->memory.holds(to, bytes) || !from_context->memory.holds(from, bytes))
+    return kInvalid;
+  return push(stream, [=] {
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  });
+}
+EXPORT int cuMemAllocAsync(unsigned long long* memory, size_t bytes, FakeStream* stream) {
+  ENTER("cuMemAllocAsync");
+  if (const int error = unsafe_on(stream)) return error;  // we never let it become a node
+  *memory = context_of(stream->device).memory.allocate(bytes);
+  return *memory ? 0 : kOutOfMemory;
+}
+EXPORT int cuMemFreeAsync(unsigned long long memory, FakeStream* stream) {
+  ENTER("cuMemFreeAsync");
+  Memory& all = context_of(stream->device).memory;
+  if (!all.live.contains(memory)) return kInvalid;
+  return push(stream, [&all, memory] { all.release(memory); });
+}
+EXPORT int cuDeviceGetDefaultMemPool(FakeContext** pool, int device) {
+  ENTER("cuDeviceGetDefaultMemPool");
+  *pool = &context_of(device);
+  return 0;
+}
+EXPORT int cuMemPoolSetAttribute(FakeContext* pool, int attribute, void* value) {
+  ENTER("cuMemPoolSetAttribute");
+  return pool && value && attribute == 4 ? 0 : kInvalid;
+}
+EXPORT int cuMemPoolTrimTo(FakeContext* pool, size_t) {
+  ENTER("cuMemPoolTrimTo");
+  return pool ? 0 : kInvalid;
+}
+std::map<void*, size_t>& pinned() {
+  static auto& all = *new std::map<void*, size_t>;
+  return all;
+}
+EXPORT int cuMemHostRegister_v2(void* memory, size_t bytes, unsigned) {
+  ENTER_UNSAFE("cuMemHostRegister_v2");
+  return memory && bytes > 0 && pinned().emplace(memory, bytes).second ? 0 : kInvalid;
+}
+EXPORT int cuMemHostUnregister(void* memory) {
+  ENTER_UNSAFE("cuMemHostUnregister");
+  return pinned().erase(memory) == 1 ? 0 : kInvalid;
+}
+EXPORT int cuStreamBeginCapture_v2(FakeStream* stream, int mode) {
+  ENTER("cuStreamBeginCapture_v2");
+  if (!stream || stream->capture || captured || mode != 1) return kInvalid;
+  stream->capture = std::make_shared<FakeGraph>();
+  stream->is_spoiled = false;
+  captured = stream;
+  return 0;
+}
+EXPORT int cuStreamEndCapture(FakeStream* stream, FakeGraph** graph) {
+  ENTER("cuStreamEndCapture");
+  if (!stream->capture || captured != stream) return kInvalid;
+  captured = nullptr;
+  const std::shared_ptr<FakeGraph> made = std::move(stream->capture);
+  stream->capture = nullptr;
+  *graph = nullptr;
+  if (stream->is_spoiled) return kCaptureInvalidated;
+  *graph = new FakeGraph(*made);
+  return 0;
+}
+EXPORT int cuThreadExchangeStreamCaptureMode(int* mode) {
+  ENTER("cuThreadExchangeStreamCaptureMode");
+  const int before = is_relaxed ? 2 : 1;
+  is_relaxed = *mode == 2;
+  *mode = before;
+  return 0;
+}
+EXPORT int cuGraphInstantiateWithFlags(FakeGraph** instance, FakeGraph* graph, unsigned long long) {
+  ENTER("cuGraphInstantiateWithFlags");
+  *instance = new FakeGraph(*graph);
+  return 0;
+}
+EXPORT int cuGraphLaunch(FakeGraph* graph, FakeStream* stream) {
+  ENTER("cuGraphLaunch");
+  for (const std::string& name : graph->kernels) ++world().launches[name];
+  // The work outlives the graph, which may be destroyed once its last launch is waited for.
+  for (const auto& work : graph->work)
+    if (const int error = push(stream, work)) return error;
+  return 0;
+}
+EXPORT int cuGraphExecDestroy(FakeGraph* graph) {
+  ENTER("cuGraphExecDestroy");
+  delete graph;
+  return 0;
+}
+EXPORT int cuGraphDestroy(FakeGraph* graph) {
+  ENTER("cuGraphDestroy");
+  delete graph;
+  return 0;
+}
 EXPORT int cuModuleLoadData(FakeModule** module, const void* image) {
-  ENTER("cuModuleLoadData");
+  ENTER_UNSAFE("cuModuleLoadData");
   const auto capability = static_cast<int>(setting("CAPABILITY", 90));
   const std::string wanted = "PADDLE-FAKE-CUDA sm_" + std::to_string(capability);
   const char* const text = static_cast<const char*>(image);
@@ -597,7 +574,10 @@ EXPORT int cuLaunchKernel(FakeFunction* function, unsigned grid_x, unsigned grid
   if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_x > 0x7fffffffu || grid_y > 65535 ||
       grid_z > 65535 || threads == 0 || threads > kMaxThreads || function->bytes > 4096 || !stream)
     return kInvalid;
-  ++world().launches[function->name];
+  if (stream->capture)
+    stream->capture->kernels.push_back(function->name);
+  else
+    ++world().launches[function->name];
   std::vector<uint64_t> arguments((function->bytes + 7) / 8);
   std::memcpy(arguments.data(), parameters[0], function->bytes);
   return push(stream, [=, arguments = std::move(arguments)] {

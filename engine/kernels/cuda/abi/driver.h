@@ -16,11 +16,16 @@ using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+using CUmemoryPool = struct CUmemPoolHandle_st*;
 
 inline constexpr CUresult CUDA_SUCCESS = 0;
 inline constexpr CUresult CUDA_ERROR_OUT_OF_MEMORY = 2;
 inline constexpr CUresult CUDA_ERROR_NO_DEVICE = 100;
+inline constexpr CUresult CUDA_ERROR_INVALID_HANDLE = 400;
 inline constexpr CUresult CUDA_ERROR_NOT_READY = 600;
+inline constexpr CUresult CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704;
 
 inline constexpr int CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75;
 inline constexpr int CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76;
@@ -29,6 +34,11 @@ inline constexpr int CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16;
 inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
 inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
 inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
+inline constexpr unsigned CU_MEMHOSTREGISTER_PORTABLE = 1;
+
+inline constexpr int CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1;
+inline constexpr int CU_STREAM_CAPTURE_MODE_RELAXED = 2;
+inline constexpr int CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4;
 
 /// The functions, by the names under which the driver exports them.
 struct Driver {
@@ -60,6 +70,26 @@ struct Driver {
   CUresult (*cuEventRecord)(CUevent event, CUstream stream);
   CUresult (*cuEventQuery)(CUevent event);
   CUresult (*cuEventSynchronize)(CUevent event);
+  CUresult (*cuEventElapsedTime)(float* milliseconds, CUevent begin, CUevent end);
+  CUresult (*cuDeviceCanAccessPeer)(int* can_access, CUdevice device, CUdevice peer);
+  CUresult (*cuCtxEnablePeerAccess)(CUcontext peer, unsigned flags);
+  CUresult (*cuMemcpyPeerAsync)(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                                CUcontext from_context, size_t bytes, CUstream stream);
+  CUresult (*cuMemAllocAsync)(CUdeviceptr* memory, size_t bytes, CUstream stream);
+  CUresult (*cuMemFreeAsync)(CUdeviceptr memory, CUstream stream);
+  CUresult (*cuDeviceGetDefaultMemPool)(CUmemoryPool* pool, CUdevice device);
+  CUresult (*cuMemPoolSetAttribute)(CUmemoryPool pool, int attribute, void* value);
+  CUresult (*cuMemPoolTrimTo)(CUmemoryPool pool, size_t keep);
+  CUresult (*cuMemHostRegister)(void* memory, size_t bytes, unsigned flags);
+  CUresult (*cuMemHostUnregister)(void* memory);
+  CUresult (*cuStreamBeginCapture)(CUstream stream, int mode);
+  CUresult (*cuStreamEndCapture)(CUstream stream, CUgraph* graph);
+  CUresult (*cuThreadExchangeStreamCaptureMode)(int* mode);
+  CUresult (*cuGraphInstantiateWithFlags)(CUgraphExec* graph, CUgraph recorded,
+                                          unsigned long long flags);
+  CUresult (*cuGraphLaunch)(CUgraphExec graph, CUstream stream);
+  CUresult (*cuGraphExecDestroy)(CUgraphExec graph);
+  CUresult (*cuGraphDestroy)(CUgraph graph);
   CUresult (*cuModuleLoadData)(CUmodule* module, const void* image);
   CUresult (*cuModuleUnload)(CUmodule module);
   CUresult (*cuModuleGetFunction)(CUfunction* function, CUmodule module, const char* name);
@@ -101,6 +131,24 @@ void visit_functions(Driver& driver, Visit&& visit) {
   visit("cuEventRecord", driver.cuEventRecord);
   visit("cuEventQuery", driver.cuEventQuery);
   visit("cuEventSynchronize", driver.cuEventSynchronize);
+  visit("cuEventElapsedTime", driver.cuEventElapsedTime);
+  visit("cuDeviceCanAccessPeer", driver.cuDeviceCanAccessPeer);
+  visit("cuCtxEnablePeerAccess", driver.cuCtxEnablePeerAccess);
+  visit("cuMemcpyPeerAsync", driver.cuMemcpyPeerAsync);
+  visit("cuMemAllocAsync", driver.cuMemAllocAsync);
+  visit("cuMemFreeAsync", driver.cuMemFreeAsync);
+  visit("cuDeviceGetDefaultMemPool", driver.cuDeviceGetDefaultMemPool);
+  visit("cuMemPoolSetAttribute", driver.cuMemPoolSetAttribute);
+  visit("cuMemPoolTrimTo", driver.cuMemPoolTrimTo);
+  visit("cuMemHostRegister_v2", driver.cuMemHostRegister);
+  visit("cuMemHostUnregister", driver.cuMemHostUnregister);
+  visit("cuStreamBeginCapture_v2", driver.cuStreamBeginCapture);
+  visit("cuStreamEndCapture", driver.cuStreamEndCapture);
+  visit("cuThreadExchangeStreamCaptureMode", driver.cuThreadExchangeStreamCaptureMode);
+  visit("cuGraphInstantiateWithFlags", driver.cuGraphInstantiateWithFlags);
+  visit("cuGraphLaunch", driver.cuGraphLaunch);
+  visit("cuGraphExecDestroy", driver.cuGraphExecDestroy);
+  visit("cuGraphDestroy", driver.cuGraphDestroy);
   visit("cuModuleLoadData", driver.cuModuleLoadData);
   visit("cuModuleUnload", driver.cuModuleUnload);
   visit("cuModuleGetFunction", driver.cuModuleGetFunction);
