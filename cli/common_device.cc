@@ -5,8 +5,10 @@
 #include "common.h"
 #include "common_options.h"
 #include "inspect/isolate.h"
+#include "ops/core/kernel.h"
 #include "runtime/execute.h"
 #include "runtime/host_fallback.h"
+#include "runtime/plan_graphs.h"
 #include "tensor/named_device.h"
 
 namespace paddle::cli {
@@ -54,6 +56,24 @@ void report_host_fallbacks() {
   for (const auto& [operation, count] : runtime::host_fallbacks())
     line += str(line.empty() ? "" : ", ", operation, " (", count, ")");
   if (!line.empty()) print_error("warning: operations that ran on the host: " + line);
+}
+
+void check_runs_language_models(Device device) {
+  for (const char* operation : {"packed_linear", "cached_attention"})
+    if (!has_kernel(get_op(operation), {.device = device}))
+      fail(ErrorCode::kUsage, "--device: ", device.text(), " has no kernel of ", operation,
+           ", which language models need");
+}
+
+void report_graphs() {
+  const runtime::GraphReport report = runtime::all_graphs();
+  if (report.graphs == 0) return;
+  print_error(str("note: recorded ", report.captured, " of ", report.instructions,
+                  " instructions, in ", report.segments, " segments and ", report.graphs,
+                  " graphs"));
+  if (report.changed > 0)
+    print_error(str("note: ", report.changed,
+                    " runs were not recorded, since their inputs kept changing their place"));
 }
 
 }  // namespace paddle::cli

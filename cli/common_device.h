@@ -23,5 +23,9 @@ Device open_device(const DeviceOptions& options);
 Device open_device_in_children(const DeviceOptions& options);
 /// One line on standard error for the operations that ran on the host instead of the device.
 void report_host_fallbacks();
+/// kUsage if the device lacks the kernels that language models spend their time in.
+void check_runs_language_models(Device device);
+/// A line that tells how many instructions were queued as recorded work, if any were.
+void report_graphs();
 
 }  // namespace paddle::cli

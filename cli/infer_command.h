@@ -83,7 +83,7 @@ class InferCommand {
   llm::BenchmarkOptions speed_;
   DeviceOptions device_;
   bool talk_ = false, json_ = false, dry_run_ = false, profile_ = false, no_codegen_ = false,
-       no_batch_tiling_ = false, no_winograd_ = false, is_reported_ = false;
+       no_batch_tiling_ = false, no_graphs_ = false, no_winograd_ = false, is_reported_ = false;
   Option *prompt_ = nullptr, *chat_ = nullptr, *perplexity_ = nullptr, *embed_ = nullptr,
          *requests_ = nullptr, *schema_option_ = nullptr, *regex_option_ = nullptr,
          *prefill_ = nullptr, *decode_ = nullptr, *streams_ = nullptr;

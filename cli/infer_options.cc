@@ -203,6 +203,7 @@ void InferCommand::add_run_options() {
   app_.add_flag("--no-codegen", no_codegen_, "run groups of operations without machine code");
   app_.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling_,
                 "run every layer on the whole batch");
+  app_.add_flag("--no-graphs", no_graphs_, "queue every kernel on a device on its own");
   app_.add_flag("--no-winograd", no_winograd_, "sum over the windows of every convolution");
   app_.add_option("--dump", dumped_,
                   "write the values inside of the model whose names match this pattern, such as "
@@ -304,11 +305,11 @@ void InferCommand::set_load_options() {
     if (!problem.empty()) print_error("warning: --kernels: " + problem);
   }
   load_.compile.target.device = open_device(device_);
-  if (!load_.compile.target.device.is_cpu() && is_language_model())
-    fail(ErrorCode::kUsage, "--device: language models run on the cpu");
+  if (is_language_model()) check_runs_language_models(load_.compile.target.device);
   load_.precision = *parse_dtype(precision_);
   load_.compile.target.codegen = !no_codegen_;
   load_.compile.batch_tiling = !no_batch_tiling_;
+  if (no_graphs_) load_.compile.graphs = compiler::GraphMode::kOff;
   load_.compile.target.allow_winograd = !no_winograd_;
   infer::InputOptions& input = predict_.input;
   input.paths.assign(arguments_.begin() + 1, arguments_.end());

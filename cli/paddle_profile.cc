@@ -244,9 +244,9 @@ profile::Measurement measure_language_model(const std::string& path, const Optio
     fail(ErrorCode::kUsage, path,
          ": a language model has --prompt and --generate in place of --input, --dim, --weights, "
          "--batch and overrides");
-  if (!cli::open_device(options.device).is_cpu())
-    fail(ErrorCode::kUsage, "--device: language models run on the cpu");
   llm::ModelOptions load;
+  load.load.compile.target.device = cli::open_device(options.device);
+  cli::check_runs_language_models(load.load.compile.target.device);
   load.load.profile = std::make_shared<runtime::Profile>();
   load.load.profile->recording = false;
   std::optional<Phase> phase(std::in_place, "loading the model");

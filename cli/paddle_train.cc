@@ -470,6 +470,7 @@ int run(int argc, char** argv) {
       std::move(config), [&] { return train::read_config(config_path, overrides); }, options, job,
       console);
   cli::report_host_fallbacks();
+  cli::report_graphs();
   return status;
 }
 

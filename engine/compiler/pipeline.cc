@@ -139,6 +139,13 @@ std::vector<Pass> saving_pipeline(const passes::Evaluate& evaluate) {
   };
 }
 
+GraphMode parse_graph_mode(std::string_view word) {
+  if (word == "auto") return GraphMode::kAuto;
+  if (word == "on") return GraphMode::kOn;
+  if (word == "off") return GraphMode::kOff;
+  fail(ErrorCode::kUsage, "graphs: '", word, "' is unknown, expected auto, on or off");
+}
+
 std::string text(Stage stage) {
   switch (stage) {
     case Stage::kImport:

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/passes/passes.h"
@@ -12,12 +13,19 @@
 
 namespace paddle::compiler {
 
+/// Whether runs on a device queue recorded work (runtime/plan_graphs.h): kAuto where the device
+/// can.
+enum class GraphMode : uint8_t { kAuto, kOn, kOff };
+/// "auto", "on" or "off"; kUsage for another word.
+GraphMode parse_graph_mode(std::string_view word);
+
 /// Which optimizations run. Each can be disabled, to compare.
 struct CompileOptions {
   bool fusion = true;        ///< fusion groups, and all that layout and rewrites enable
   bool layout = true;        ///< channels last, decompositions for fusion, epilogues, int8
   bool rewrites = true;      ///< rewrite rules
   bool batch_tiling = true;  ///< large activations are computed for a few samples at a time
+  GraphMode graphs = GraphMode::kAuto;
   /// The function runs there.
   Target target = {.allow_winograd = true};
   /// Only transformations that keep the results of op-by-op execution bit for bit: no layouts, no

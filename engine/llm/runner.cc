@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/limits.h"
 #include "base/parallel.h"
 #include "ops/generation/packed_format.h"
+#include "paddle/plugin/device.h"
 #include "runtime/compile.h"
 
 namespace paddle::llm {
@@ -41,6 +41,15 @@ size_t input_of(const ir::Function& function, std::string_view name) {
     if (function.inputs[i].kind == ir::PortKind::kValue && function.inputs[i].name == name)
       return i;
   fail(ErrorCode::kModel, "the function 'step' has no input '", name, "'");
+}
+
+/// A cache of zeros on the device. Memory of the host is taken where it is written.
+Array empty_cache(DType dtype, const Dims& shape, Device device) {
+  if (device.is_cpu()) return Array::reserve(dtype, shape);
+  Array cache = Array::empty(dtype, shape, device);
+  check_device(device, device_api(device).fill(compute_stream(device), cache.address(), 0,
+                                               cache.storage->bytes()));
+  return cache;
 }
 
 /// Bytes of the function's states, the caches.
@@ -81,7 +90,7 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
   for (size_t i = 0; i < arrays_.size(); ++i) {
     const TensorType& type = function->body.arguments[i]->type;
     if (function->inputs[i].kind == ir::PortKind::kState)
-      arrays_[i] = Array::reserve(type.dtype, concrete(type.shape));
+      arrays_[i] = empty_cache(type.dtype, concrete(type.shape), device());
     else if (function->inputs[i].kind == ir::PortKind::kRandom)
       arrays_[i] = Array::zeros(DType::kU64, {2});
   }
@@ -112,7 +121,7 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
 /// The context, the slots of the caches, and the blocks of a paged one.
 void Runner::choose_sizes(const RunnerOptions& options, Adapter* adapter) {
   token_bytes_ = state_bytes(*model_->trace({kKeyBlock, options.cache, 0}, adapter)) / kKeyBlock;
-  const auto memory = static_cast<size_t>(limits().memory);
+  const size_t memory = available_memory(device());
   // Tokens that half of the memory holds.
   const auto fitting = static_cast<int64_t>(memory / 2 / std::max<size_t>(1, token_bytes_));
   context_ = options.context > 0 ? options.context : model_->context();
@@ -170,6 +179,16 @@ void Runner::copy(int64_t from, int64_t to, int64_t length) {
 /// Copies keys and values; all numbers are multiples of kKeyBlock.
 void Runner::copy_slots(int64_t from, int64_t to, int64_t count) {
   const auto all = caches();
+  if (const Device there = device(); !there.is_cpu()) {
+    for (const Array* cache : all) {
+      const int64_t bytes = storage_bytes(cache->dtype, cache->size()) / slots_;
+      auto* const data = static_cast<std::byte*>(cache->address());
+      check_device(there, device_api(there).copy(
+                              compute_stream(there), data + to * bytes, data + from * bytes,
+                              static_cast<size_t>(count * bytes), PADDLE_COPY_ON_DEVICE));
+    }
+    return;
+  }
   constexpr int64_t kMinWorkPerThread = 256;
   parallel_for(std::ssize(all), count < kMinWorkPerThread ? std::ssize(all) : 1,
                [&](int64_t begin, int64_t end) {
@@ -184,7 +203,7 @@ void Runner::copy_slots(int64_t from, int64_t to, int64_t count) {
 }
 
 void Runner::trim() {
-  if (!blocks_) return;
+  if (!blocks_ || !device().is_cpu()) return;
   const int64_t begin = blocks_->extent(), end = blocks_->touched();
   if (begin == end) return;
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));

@@ -89,6 +89,8 @@ class Runner {
   std::vector<std::string> kernels(int64_t rows);
 
  private:
+  /// That the caches are on and the steps run on.
+  Device device() const { return model_->options().compile.target.device; }
   void choose_sizes(const RunnerOptions& options, Adapter* adapter);
   void copy_slots(int64_t from, int64_t to, int64_t count);
   std::vector<const Array*> caches() const;

@@ -4,11 +4,19 @@
 #include "program/model_form.h"
 #include "program/native_model.h"
 #include "program/onnx_model.h"
+#include "runtime/execute.h"
 
 namespace paddle::program {
 
 std::unique_ptr<Model> Model::clone() const {
   fail(ErrorCode::kUsage, name_, " cannot run in several streams");
+}
+
+std::vector<Array> Model::run_on_device(const std::vector<Array>& inputs) {
+  std::vector<Array> on_host, results;
+  for (const Array& input : inputs) on_host.push_back(input.on_host());
+  for (const Array& result : run(on_host)) results.push_back(runtime::copied(result));
+  return results;
 }
 
 std::unique_ptr<Model> Model::other_function(const std::string&) const { return nullptr; }

@@ -58,6 +58,9 @@ class Model {
   /// One array per input, in order; they must fit the declared types. Results are valid until the
   /// next call.
   virtual const std::vector<Array>& run(const std::vector<Array>& inputs) = 0;
+  /// The same with inputs anywhere and outputs on the model's device, each in memory of its own.
+  /// Inputs on that device are read in place; the run may be only queued there.
+  virtual std::vector<Array> run_on_device(const std::vector<Array>& inputs);
   /// Floating-point operations for inputs of these shapes.
   virtual double flops(const std::vector<Array>& inputs) = 0;
   /// The model once more: with the same weights in memory, but plans, results and states of its

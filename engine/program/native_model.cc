@@ -280,6 +280,17 @@ const std::vector<Array>& NativeModel::run(const std::vector<Array>& inputs) {
   return results_;
 }
 
+std::vector<Array> NativeModel::run_on_device(const std::vector<Array>& inputs) {
+  Trace& trace = trace_for(inputs);
+  for (const Array& input : inputs)
+    if (!input.is_contiguous())
+      fail(ErrorCode::kUsage, name_, ": an input on a device is not contiguous");
+  trace.set_inputs(inputs);
+  std::vector<Array> all = trace.executable->run_on_device(trace.arrays), results;
+  for (const size_t output : trace.user_output) results.push_back(std::move(all[output]));
+  return results;
+}
+
 Scores NativeModel::scores(size_t i) const {
   const auto scale = i < scales_.size() ? scales_[i] : OutputScale::kUnknown;
   if (scale == OutputScale::kSoftmax) return Scores::kProbabilities;

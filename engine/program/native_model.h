@@ -27,6 +27,7 @@ class NativeModel final : public Model {
 
   int64_t parameter_count() const override { return store_.parameter_count(); }
   const std::vector<Array>& run(const std::vector<Array>& inputs) override;
+  std::vector<Array> run_on_device(const std::vector<Array>& inputs) override;
   double flops(const std::vector<Array>& inputs) override;
   std::unique_ptr<Model> clone() const override;
   std::unique_ptr<Model> other_function(const std::string& name) const override;

@@ -2,6 +2,7 @@
 
 #include "runtime/batch_tiling.h"
 #include "runtime/execute.h"
+#include "tensor/device_functions.h"
 
 namespace paddle::runtime {
 namespace {
@@ -34,10 +35,17 @@ void optimize_for_saving(ir::Function& function) {
 std::unique_ptr<Executable> compile(std::shared_ptr<ir::Function> function,
                                     const compiler::CompileOptions& compile,
                                     ExecutableOptions options, const compiler::Observer& observe) {
+  if (const Device device = compile.target.device;
+      compile.graphs == compiler::GraphMode::kOn && !has_graphs(device))
+    fail(ErrorCode::kUsage, "compile.graphs: the device ", device.text(),
+         " cannot record work; expected auto or off");
   optimize(*function, compile, observe);
   options.plan.target = compile.target;
   if (compile.exact) options.plan.target.allow_winograd = false;
-  options.plan.tile_bytes = compile.batch_tiling && !compile.exact ? tile_working_set() : 0;
+  // Tiles are for the cache of the CPU.
+  const bool tiles = compile.batch_tiling && !compile.exact && compile.target.device.is_cpu();
+  options.plan.tile_bytes = tiles ? tile_working_set() : 0;
+  options.plan.graphs = compile.graphs;
   return std::make_unique<Executable>(std::move(function), std::move(options));
 }
 

@@ -57,9 +57,13 @@ void* Executable::address_of(size_t input, const Array& array) {
     return array.address();
   }
   if (array.device().is_cpu()) return array.raw();
-  from_device_.resize(function_->inputs.size());
-  from_device_[input] = array.on_host();
-  return from_device_[input].raw();
+  if (array.device() == device) {
+    on_device_[input] = 1;
+    return array.address();
+  }
+  from_elsewhere_.resize(function_->inputs.size());
+  from_elsewhere_[input] = array.on_host();
+  return from_elsewhere_[input].raw();
 }
 
 bool Executable::adapts_threads() const {
@@ -141,6 +145,7 @@ Executable::Entry& Executable::launch(const std::vector<Array>& inputs) {
   move_to_arena(plan);
   if (e.ran != &plan || plan.arena() != arena) e.outputs.clear();
   e.ran = &plan;
+  on_device_.assign(options_.plan.target.device.is_cpu() ? 0 : inputs.size(), 0);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_contiguous())
       fail(ErrorCode::kInternal, "run: input '", function_->inputs[i].name, "' is not contiguous");
@@ -150,24 +155,57 @@ Executable::Entry& Executable::launch(const std::vector<Array>& inputs) {
   if (&plan == e.single.get()) one.emplace(1);
   if (adapts_threads() && e.threads.measures()) {
     const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-    plan.run(pointers_);
+    plan.run(pointers_, on_device_);
     e.threads.record(seconds_of(CLOCK_MONOTONIC) - wall, seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu);
   } else {
-    plan.run(pointers_);
+    plan.run(pointers_, on_device_);
   }
   return e;
 }
 
 const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
+  if (const Device device = options_.plan.target.device; !device.is_cpu()) {
+    const auto copies = start(inputs);
+    const std::vector<Array>& values = copies->wait();
+    synchronize(device);  // reports errors of kernels
+    Entry& e = plans_.front();
+    e.outputs.resize(function_->outputs.size());
+    size_t value = 0;
+    for (size_t i = 0; i < e.outputs.size(); ++i)
+      if (function_->outputs[i].kind == ir::PortKind::kValue) e.outputs[i] = values[value++];
+    return e.outputs;
+  }
   Entry& e = launch(inputs);
   const Plan& plan = *e.ran;
   const bool first = e.outputs.empty();
   e.outputs.resize(function_->outputs.size());
   for (size_t i = 0; i < e.outputs.size(); ++i)
-    if (function_->outputs[i].kind == ir::PortKind::kValue &&
-        (first || !options_.plan.target.device.is_cpu() || plan.output_moves(i)))
-      e.outputs[i] = plan.output(i).on_host();
+    if (function_->outputs[i].kind == ir::PortKind::kValue && (first || plan.output_moves(i)))
+      e.outputs[i] = plan.output(i);
   return e.outputs;
+}
+
+Array Executable::kept_like(const Array& output) {
+  constexpr size_t kMaxKept = 64;
+  for (Array& each : kept_)
+    if (each.storage.use_count() == 1 && each.dtype == output.dtype && each.shape == output.shape)
+      return each;
+  Array made = Array::empty(output.dtype, output.shape, output.device());
+  if (kept_.size() == kMaxKept) kept_.erase(kept_.begin());
+  kept_.push_back(made);
+  return made;
+}
+
+std::vector<Array> Executable::run_on_device(const std::vector<Array>& inputs) {
+  const Entry& e = launch(inputs);
+  std::vector<Array> outputs(function_->outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (function_->outputs[i].kind != ir::PortKind::kValue) continue;
+    const Array from = packed(e.ran->output(i));
+    outputs[i] = kept_like(from);
+    copy_into(outputs[i], from);
+  }
+  return outputs;
 }
 
 std::shared_ptr<OutputCopies> Executable::start(const std::vector<Array>& inputs) {

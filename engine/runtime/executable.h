@@ -27,9 +27,14 @@ class Executable {
     return std::make_unique<Executable>(function_, options_);
   }
   /// Runs on one contiguous array per input: parameters and states on the plan's device, values
-  /// anywhere. Parameters and states that the function updates are overwritten in place. Outputs
-  /// are on the host and valid until the next run.
+  /// anywhere; those on the plan's device are read in place. Parameters and states that the
+  /// function updates are overwritten in place. Outputs are on the host and valid until the next
+  /// run.
   const std::vector<Array>& run(const std::vector<Array>& inputs);
+  /// The same with outputs on the plan's device, each in memory of its own that later runs leave
+  /// alone while the caller holds it. On devices with streams the run is only queued, as by
+  /// `start`.
+  std::vector<Array> run_on_device(const std::vector<Array>& inputs);
   /// The same, but for waiting: on a device with streams the run and copies of its outputs are only
   /// queued. Parameters, states and other inputs may be used for the next call at once. Errors of
   /// kernels are reported by the next `synchronize` of the device.
@@ -60,6 +65,8 @@ class Executable {
   void allocate_arena(size_t bytes);
   void move_to_arena(Plan& plan);
   void* address_of(size_t input, const Array& array);
+  /// Memory on the device for a copy of an output; that of an earlier run if no caller holds it.
+  Array kept_like(const Array& output);
   /// Runs or, on devices with streams, queues the plan that fits.
   Entry& launch(const std::vector<Array>& inputs);
   Entry& entry(const std::vector<Array>& inputs);
@@ -72,7 +79,9 @@ class Executable {
   size_t reserved_ = 0;          ///< of the arena; 0: it only grows
   int64_t runs_in_reserve_ = 0;  ///< since a run needed more
   std::vector<void*> pointers_;
-  std::vector<Array> from_device_;  ///< values that were on a device, on the host
+  std::vector<uint8_t> on_device_;     ///< by input: a value on the plan's device
+  std::vector<Array> from_elsewhere_;  ///< values that were on another device, on the host
+  std::vector<Array> kept_;            ///< outputs of `run_on_device`
   std::vector<std::shared_ptr<OutputCopies>> copies_;  ///< those without other owners are reused
   int64_t plans_made_ = 0;
   size_t planned_bytes_ = 0;

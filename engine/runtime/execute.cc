@@ -315,16 +315,19 @@ Array copied(const Array& array) {
 }
 
 void copy_into(const Array& target, const Array& source) {
-  const Array from = source.contiguous();
-  const auto bytes = static_cast<size_t>(storage_bytes(from.dtype, from.size()));
   const Device device = target.device();
+  const Array from = source.device() == device ? packed(source) : source.on_host().contiguous();
+  const auto bytes = static_cast<size_t>(storage_bytes(from.dtype, from.size()));
   if (device.is_cpu()) {
     std::memcpy(target.raw(), from.raw(), bytes);
     return;
   }
-  check_device(device, device_api(device).copy(compute_stream(device), target.address(), from.raw(),
-                                               bytes, PADDLE_COPY_TO_DEVICE));
-  synchronize(device);
+  if (bytes == 0) return;
+  const bool is_there = from.device() == device;
+  check_device(device, device_api(device).copy(
+                           compute_stream(device), target.address(), from.address(), bytes,
+                           is_there ? PADDLE_COPY_ON_DEVICE : PADDLE_COPY_TO_DEVICE));
+  if (!is_there) synchronize(device);  // the copy reads memory of the host
 }
 
 Array cast_array(const Array& array, DType to) {

@@ -33,7 +33,8 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
 Array copied(const Array& array);
 /// The array itself if it is contiguous, else a packed copy on its device.
 Array packed(const Array& array);
-/// Overwrites the contiguous array `target`, on any device, with an array of the host.
+/// Overwrites the contiguous array `target` with one of the same dtype and shape. A copy between
+/// arrays of one device is only queued there.
 void copy_into(const Array& target, const Array& source);
 /// A copy of the array in another dtype.
 Array cast_array(const Array& array, DType to);

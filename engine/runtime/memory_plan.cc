@@ -8,10 +8,9 @@
 
 namespace paddle::runtime {
 
-size_t assign_offsets(std::vector<Buffer>& buffers, size_t guard) {
-  constexpr size_t kAlign = 64;
-  const auto taken = [guard](const Buffer& b) {
-    return (b.bytes + kAlign - 1) / kAlign * kAlign + guard;
+size_t assign_offsets(std::vector<Buffer>& buffers, size_t guard, size_t alignment) {
+  const auto taken = [=](const Buffer& b) {
+    return (b.bytes + alignment - 1) / alignment * alignment + guard;
   };
   std::vector<size_t> order;
   for (size_t i = 0; i < buffers.size(); ++i)

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "paddle/plugin/device.h"
+#include "tensor/device_functions.h"
 
 namespace paddle::runtime {
 namespace {
@@ -25,9 +26,45 @@ OutputCopies::~OutputCopies() {
 void OutputCopies::release() {
   if (waits_) device_api(device_).synchronize_event(copied_);
   waits_ = false;
-  for (void* const memory : memory_) device_api(device_).release_host(memory);
+  for (void* const block : blocks_) device_api(device_).release_host(block);
+  blocks_.clear();
   memory_.clear();
+  places_.clear();
   arrays_.clear();
+  gathered_ = nullptr;
+  gathered_copy_ = nullptr;
+}
+
+void OutputCopies::allocate(const std::vector<Array>& outputs) {
+  constexpr size_t kMaxSmall = size_t{64} << 10;
+  const size_t alignment = device_properties(device_).alignment;
+  const auto on_host = [&](size_t bytes) {
+    check_device(device_, device_api(device_).allocate_host(bytes, &blocks_.emplace_back()));
+    return static_cast<std::byte*>(blocks_.back());
+  };
+  std::vector<size_t> small;
+  size_t total = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    arrays_.push_back(Array::empty(outputs[i].dtype, outputs[i].shape));
+    if (const size_t bytes = bytes_of(outputs[i]); bytes <= kMaxSmall && bytes > 0) {
+      small.push_back(i);
+      total += (bytes + alignment - 1) / alignment * alignment;
+    }
+  }
+  places_.resize(outputs.size());
+  memory_.resize(outputs.size());
+  if (small.size() > 1) {
+    gathered_ = Storage::allocate(total, device_);
+    gathered_copy_ = on_host(total);
+    size_t offset = 0;
+    for (const size_t i : small) {
+      places_[i] = gathered_->address() + offset;
+      memory_[i] = gathered_copy_ + offset;
+      offset += (bytes_of(outputs[i]) + alignment - 1) / alignment * alignment;
+    }
+  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!places_[i]) memory_[i] = on_host(bytes_of(outputs[i]));
 }
 
 void OutputCopies::queue(const std::vector<Array>& outputs) {
@@ -43,16 +80,17 @@ void OutputCopies::queue(const std::vector<Array>& outputs) {
   waits_ = false;
   if (!fits()) {
     release();
-    for (const Array& output : outputs) {
-      arrays_.push_back(Array::empty(output.dtype, output.shape));
-      memory_.push_back(nullptr);
-      check_device(device_, api.allocate_host(bytes_of(output), &memory_.back()));
-    }
+    allocate(outputs);
   }
+  const paddle_stream stream = compute_stream(device_);
+  const auto copy = [&](void* to, const void* from, size_t bytes, paddle_copy_kind kind) {
+    if (bytes > 0) check_device(device_, api.copy(stream, to, from, bytes, kind));
+  };
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (const size_t bytes = bytes_of(outputs[i]); bytes > 0)
-      check_device(device_, api.copy(compute_stream(device_), memory_[i], outputs[i].address(),
-                                     bytes, PADDLE_COPY_TO_HOST));
+    copy(places_[i] ? places_[i] : memory_[i], outputs[i].address(), bytes_of(outputs[i]),
+         places_[i] ? PADDLE_COPY_ON_DEVICE : PADDLE_COPY_TO_HOST);
+  if (gathered_)
+    copy(gathered_copy_, gathered_->address(), gathered_->bytes(), PADDLE_COPY_TO_HOST);
   check_device(device_, api.record_event(copied_, compute_stream(device_)));
   waits_ = true;
 }

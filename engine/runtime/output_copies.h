@@ -2,6 +2,7 @@
 // The outputs of a run that is only queued on a device: their copies in memory of the host, and
 // when they are there. The device continues with further runs meanwhile.
 
+#include <memory>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -25,12 +26,18 @@ class OutputCopies {
 
  private:
   void release();
+  void allocate(const std::vector<Array>& outputs);
 
   Device device_;
   paddle_event copied_ = nullptr;
-  std::vector<Array> arrays_;  ///< on the host; their elements are there after `wait`
-  std::vector<void*> memory_;  ///< that copies write, of each array
-  bool waits_ = false;         ///< whether copies are queued
+  std::vector<Array> arrays_;       ///< on the host; their elements are there after `wait`
+  std::vector<std::byte*> memory_;  ///< that copies write, of each array
+  std::vector<void*> blocks_;       ///< of host memory
+  /// Small outputs are gathered here first, so that one copy brings all of them to the host.
+  std::shared_ptr<Storage> gathered_;
+  std::byte* gathered_copy_ = nullptr;  ///< on the host
+  std::vector<std::byte*> places_;      ///< in `gathered_`, of each array; null for large ones
+  bool waits_ = false;                  ///< whether copies are queued
 };
 
 }  // namespace paddle::runtime

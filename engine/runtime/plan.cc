@@ -13,7 +13,9 @@
 #include "runtime/execute.h"
 #include "runtime/host_fallback.h"
 #include "runtime/plan_builder.h"
+#include "runtime/plan_graphs.h"
 #include "runtime/plan_streams.h"
+#include "tensor/device_functions.h"
 
 namespace paddle::runtime {
 namespace {
@@ -34,6 +36,11 @@ Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, Plan
     streams_ = std::make_unique<PlanStreams>(options_.target.device);
   }
   PlanBuilder(*this, inputs).build();
+  const Device device = options_.target.device;
+  if (streams_ && options_.graphs != compiler::GraphMode::kOff && has_graphs(device)) {
+    graphs_ = std::make_unique<PlanGraphs>(device);
+    graphs_->find_segments(instructions_);
+  }
   if (!options_.profile) return;
   options_.profile->plans.push_back(describe_memory());
   describe(instructions_);
@@ -259,7 +266,8 @@ void* Plan::address(int value) const {
       base = b.on_device ? b.on_device->address() : static_cast<std::byte*>(b.constant->raw());
       break;
     case BufferKind::kStaged:
-      base = b.staged[turn_]->address();
+      base = is_in_place(b.input) ? static_cast<std::byte*>(inputs_[b.input])
+                                  : b.staged[turn_]->address() + b.offset;
       break;
     case BufferKind::kArena:
       base = arena_ + b.offset;
@@ -294,22 +302,28 @@ void Plan::resolve(std::vector<Instruction>& block, bool inputs_only) {
 
 void Plan::set_arena(std::byte* base) {
   arena_ = base;
+  if (graphs_) graphs_->clear();
   resolve(instructions_, false);
 }
 
-void Plan::run(const std::vector<void*>& inputs) {
+GraphReport Plan::graph_report() const { return graphs_ ? graphs_->report() : GraphReport{}; }
+
+void Plan::run(const std::vector<void*>& inputs, const std::vector<uint8_t>& on_device) {
   const bool turns = streams_ && streams_->stages();
   if (turns) turn_ = 1 - turn_;
   if (turns || inputs != inputs_) {
     inputs_ = inputs;
+    on_device_ = on_device;
     resolve(instructions_, true);
   }
   run_time_symbols_.clear();
   if (check_) check_->begin(arena_, arena_bytes());
-  if (streams_) streams_->begin(inputs_, turn_);
+  if (streams_) streams_->begin(inputs_, on_device_, turn_);
+  if (graphs_) graphs_->begin(streams_->device_addresses(), turn_);
   run_block(instructions_);
   if (streams_) streams_->join_copies();
   for (const auto& [value, input] : write_back_) copy_to(inputs_[input], packed(array_of(value)));
+  if (graphs_) graphs_->finish();
   if (streams_) streams_->finish();
 }
 
@@ -358,12 +372,9 @@ void Plan::execute(Instruction& instruction, const RunContext& context) {
     case Instruction::Kind::kLoop:
       run_loop(instruction);
       break;
-    case Instruction::Kind::kCopyIn: {
-      const int value = instruction.results[0];
-      const int buffer = value_buffers_[static_cast<size_t>(value)].buffer;
-      streams_->copy_in(buffers_[static_cast<size_t>(buffer)].input, address(value));
+    case Instruction::Kind::kCopyIn:
+      streams_->copy_in(static_cast<size_t>(instruction.staging));
       break;
-    }
     case Instruction::Kind::kReadBack: {
       const int value = instruction.operands[0];
       const Layout& layout = value_buffers_[static_cast<size_t>(value)].layout;
@@ -403,29 +414,65 @@ void Plan::run_block(std::vector<Instruction>& block) {
 
 void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*& current) {
   RunContext context;
-  for (Instruction& instruction : block) {
-    current = &instruction;
-    context.scratch = instruction.scratch_data;
-    if (check_) check_->before(instruction, arena_);
-    if (streams_) {
-      streams_->before(instruction);
-      context.stream = streams_->stream(instruction);
-      context.location = instruction.operation ? &instruction.operation->location : nullptr;
+  // Instructions that are timed run one by one.
+  const bool uses_graphs = graphs_ && !(options_.profile && options_.profile->recording);
+  for (size_t i = 0; i < block.size(); ++i) {
+    if (uses_graphs && block[i].segment >= 0) {
+      const size_t length = graphs_->length(block[i].segment);
+      if (run_segment(block, i, current)) {
+        i += length - 1;
+        continue;
+      }
     }
-    if (instruction.profile < 0 || !options_.profile->recording) {
-      execute(instruction, context);
-    } else {
-      const int64_t begin = now();
-      execute(instruction, context);
-      synchronize(options_.target.device);
-      options_.profile->record(instruction.profile, begin, now());
-    }
-    if (streams_) streams_->after(instruction);
+    current = &block[i];
     // Copies that pack operands have the position of the operation that reads them.
-    const bool last =
-        &instruction == &block.back() || (&instruction)[1].position != instruction.position;
-    if (check_) check_->after(instruction, arena_, last);
+    const bool last = i + 1 == block.size() || block[i + 1].position != block[i].position;
+    run_instruction(block[i], context, last);
   }
+}
+
+void Plan::run_instruction(Instruction& instruction, RunContext& context, bool last) {
+  context.scratch = instruction.scratch_data;
+  if (check_) check_->before(instruction, arena_);
+  if (streams_) {
+    streams_->before(instruction);
+    context.stream = streams_->stream(instruction);
+    context.location = instruction.operation ? &instruction.operation->location : nullptr;
+  }
+  if (instruction.profile < 0 || !options_.profile->recording) {
+    execute(instruction, context);
+  } else {
+    const int64_t begin = now();
+    execute(instruction, context);
+    synchronize(options_.target.device);
+    options_.profile->record(instruction.profile, begin, now());
+  }
+  if (streams_) streams_->after(instruction);
+  if (check_) check_->after(instruction, arena_, last);
+}
+
+bool Plan::run_segment(std::vector<Instruction>& block, size_t first, const Instruction*& current) {
+  const int segment = block[first].segment;
+  current = &block[first];
+  streams_->before(block[first]);  // the only one that waits for copies
+  if (graphs_->replay(segment)) return true;
+  if (!graphs_->is_recording()) return false;
+  graphs_->begin_recording();
+  try {
+    RunContext context;
+    for (size_t i = first; i < first + graphs_->length(segment); ++i) {
+      current = &block[i];
+      context.scratch = block[i].scratch_data;
+      context.stream = streams_->stream(block[i]);
+      context.location = block[i].operation ? &block[i].operation->location : nullptr;
+      execute(block[i], context);
+    }
+  } catch (...) {
+    graphs_->drop_recording();
+    throw;
+  }
+  graphs_->end_recording(segment);
+  return true;
 }
 
 void Plan::run_tiles(Instruction& instruction) {

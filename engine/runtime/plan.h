@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/pipeline.h"
 #include "ir/module.h"
 #include "ops/core/kernel.h"
 #include "runtime/profile.h"
@@ -30,11 +31,11 @@ struct Buffer {
   const Array* constant = nullptr;
   /// Memory of a kConstant that has been read on another device.
   mutable std::shared_ptr<Storage> on_device;
-  /// Memory of kStaged: runs use the two in turn, so that the copy for one run need not wait for
-  /// the kernels of the one before.
+  /// Memory of kStaged, which small inputs share: runs use the two in turn, so that the copy for
+  /// one run need not wait for the kernels of the one before.
   std::array<std::shared_ptr<Storage>, 2> staged;
   int first = 0, last = 0;  ///< positions of definition and last use
-  size_t offset = 0;        ///< in the arena
+  size_t offset = 0;        ///< in the arena or in staged memory
   std::string label;        ///< the operation or port it was created for, for reports
 };
 
@@ -54,7 +55,7 @@ struct Instruction {
     kLoop,
     kTiles,
     kDynamic,
-    kCopyIn,    ///< from staging memory of the host to a kStaged buffer
+    kCopyIn,    ///< from staging memory of the host to that of kStaged buffers
     kReadBack,  ///< a condition, to host memory
   };
   Kind kind = Kind::kKernel;
@@ -69,6 +70,8 @@ struct Instruction {
   bool copies = false;     ///< runs on the stream for copies, not on that for kernels
   std::vector<int> waits;  ///< events that its stream waits for first
   int records = -1;        ///< event that is recorded after it, -1 for none
+  int staging = -1;        ///< of kCopyIn: the block that it copies
+  int segment = -1;        ///< that it is the first instruction of (runtime/plan_graphs.h)
   // Control flow: blocks run in place, then copies move their results to the outer values.
   std::vector<std::vector<Instruction>> blocks;
   /// Per block: (from value, to value).
@@ -102,6 +105,8 @@ struct PlanOptions {
   int summing_threads = 0;
   /// Working set of batch tiling in bytes (runtime/batch_tiling.h); 0: no batch tiling.
   int64_t tile_bytes = 0;
+  /// On devices: whether runs queue recorded work.
+  compiler::GraphMode graphs = compiler::GraphMode::kAuto;
 };
 
 /// Checks the memory of a plan while it runs (PlanOptions::check_memory).
@@ -124,6 +129,8 @@ class MemoryCheck {
 };
 
 class PlanStreams;
+class PlanGraphs;
+struct GraphReport;
 
 class Plan {
  public:
@@ -139,10 +146,13 @@ class Plan {
   /// Sets the arena's address; required before the first `run` and whenever the arena moved.
   void set_arena(std::byte* base);
   std::byte* arena() const { return arena_; }
-  /// Runs on these input pointers: addresses of the host for values, of the plan's device for
-  /// parameters and states, which are written in place where they are updated. On devices with
+  /// Runs on these input pointers: addresses of the plan's device for parameters and states, which
+  /// are written in place where they are updated; for values addresses of the host, or of the
+  /// device where `on_device` says so (empty: nowhere), which are read in place. On devices with
   /// streams the work is only queued.
-  void run(const std::vector<void*>& inputs);
+  void run(const std::vector<void*>& inputs, const std::vector<uint8_t>& on_device = {});
+  /// How much of the plan is recorded; all zero where nothing is.
+  GraphReport graph_report() const;
   /// Output i of kind kValue, valid until the next run.
   Array output(size_t i) const;
   /// True if the address of output i can change from run to run.
@@ -158,6 +168,12 @@ class Plan {
   friend class PlanBuilder;
   void run_block(std::vector<Instruction>& block);
   void run_instructions(std::vector<Instruction>& block, const Instruction*& current);
+  void run_instruction(Instruction& instruction, RunContext& context, bool last);
+  /// Queues the segment of recorded work that begins at instruction `first` of the block, after
+  /// recording it if that is due; false if it is to run one by one.
+  bool run_segment(std::vector<Instruction>& block, size_t first, const Instruction*& current);
+  /// Whether a value of the host is read in place, not copied to the device.
+  bool is_in_place(size_t input) const { return input < on_device_.size() && on_device_[input]; }
   void run_dynamic(Instruction& instruction);
   void run_tiles(Instruction& instruction);
   void run_loop(Instruction& instruction);
@@ -187,17 +203,20 @@ class Plan {
   std::map<std::string, int64_t> run_time_symbols_;
   std::vector<Array> dynamic_;  ///< by value id
   std::vector<void*> inputs_;
-  std::vector<int> outputs_;                        ///< value of each output, by id
+  std::vector<uint8_t> on_device_;  ///< by input: a value that lies on the device already
+  std::vector<int> outputs_;        ///< value of each output, by id
   std::vector<std::pair<int, size_t>> write_back_;  ///< (value, input) copied at the end
   std::unique_ptr<MemoryCheck> check_;
   std::byte* arena_ = nullptr;
   size_t arena_bytes_ = 0, scratch_bytes_ = 0;
   std::unique_ptr<PlanStreams> streams_;  ///< null on the CPU
+  std::unique_ptr<PlanGraphs> graphs_;    ///< null where nothing is recorded
   size_t turn_ = 0;                       ///< which memory of staged buffers this run uses
 };
 
 /// Chooses offsets for arena buffers so that buffers alive at the same time do not overlap.
-/// Returns the arena's size. `guard` bytes on each side of a buffer stay unused.
-size_t assign_offsets(std::vector<Buffer>& buffers, size_t guard = 0);
+/// Returns the arena's size. `guard` bytes on each side of a buffer stay unused; offsets are
+/// multiples of `alignment`, a power of two.
+size_t assign_offsets(std::vector<Buffer>& buffers, size_t guard = 0, size_t alignment = 64);
 
 }  // namespace paddle::runtime

@@ -4,6 +4,7 @@
 
 #include "runtime/execute.h"
 #include "runtime/plan_streams.h"
+#include "tensor/device_functions.h"
 
 namespace paddle::runtime {
 
@@ -47,7 +48,10 @@ void PlanBuilder::build() {
   if (std::any_of(plan_.value_buffers_.begin(), plan_.value_buffers_.end(), is_dynamic))
     plan_.dynamic_.resize(plan_.value_buffers_.size());
   const bool check = plan_.options_.check_memory;
-  plan_.arena_bytes_ = assign_offsets(plan_.buffers_, check ? kGuard : 0);
+  const Device device = plan_.options_.target.device;
+  plan_.arena_bytes_ = device.is_cpu()
+                           ? assign_offsets(plan_.buffers_, check ? kGuard : 0)
+                           : assign_offsets(plan_.buffers_, 0, device_properties(device).alignment);
   if (check) plan_.check_ = std::make_unique<MemoryCheck>(plan_.buffers_, end + 2);
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/plan_builder.h"
 #include "runtime/plan_streams.h"
+#include "tensor/device_functions.h"
 
 namespace paddle::runtime {
 
@@ -87,21 +88,41 @@ void PlanBuilder::build_loop(const ir::Operation& operation, std::vector<Instruc
 // --- devices ---
 
 void PlanBuilder::build_copies_in(std::vector<Instruction>& out) {
-  for (size_t i = 0; i < function_.inputs.size(); ++i) {
-    const ir::Value* const value = function_.body.arguments[i];
-    const int id = at(value).buffer;
-    Buffer& buffer = plan_.buffers_[static_cast<size_t>(id)];
+  constexpr size_t kMaxPacked = size_t{4} << 20;  // bytes of an input; larger ones are on their own
+  const Device device = plan_.options_.target.device;
+  const size_t alignment = device_properties(device).alignment;
+  std::vector<std::vector<const ir::Value*>> blocks(1);
+  for (const ir::Value* value : function_.body.arguments) {
+    const Buffer& buffer = plan_.buffers_[static_cast<size_t>(at(value).buffer)];
     if (buffer.kind != BufferKind::kStaged) continue;
-    for (auto& memory : buffer.staged)
-      memory = Storage::allocate(buffer.bytes, plan_.options_.target.device);
-    const int event = plan_.streams_->new_event();
-    plan_.streams_->add_staging(i, buffer.bytes, event);
-    copied_[id] = event;
+    if (buffer.bytes > kMaxPacked)
+      blocks.push_back({value});
+    else
+      blocks[0].push_back(value);
+  }
+  for (const auto& values : blocks) {
+    if (values.empty()) continue;
     Instruction instruction;
     instruction.kind = Instruction::Kind::kCopyIn;
-    instruction.results = {value->id};
     instruction.copies = true;
-    instruction.records = event;
+    instruction.records = plan_.streams_->new_event();
+    std::vector<PlanStreams::Staged> staged;
+    size_t bytes = 0;
+    for (const ir::Value* value : values) {
+      const int id = at(value).buffer;
+      Buffer& buffer = plan_.buffers_[static_cast<size_t>(id)];
+      buffer.offset = bytes;
+      staged.push_back({buffer.input, bytes, buffer.bytes});
+      bytes += (buffer.bytes + alignment - 1) / alignment * alignment;
+      copied_[id] = instruction.records;
+      instruction.results.push_back(value->id);
+    }
+    std::array<std::shared_ptr<Storage>, 2> memory;
+    for (auto& each : memory) each = Storage::allocate(bytes, device);
+    for (const ir::Value* value : values)
+      plan_.buffers_[static_cast<size_t>(at(value).buffer)].staged = memory;
+    instruction.staging =
+        plan_.streams_->add_staging(std::move(staged), std::move(memory), instruction.records);
     out.push_back(std::move(instruction));
   }
 }
@@ -121,8 +142,10 @@ void PlanBuilder::set_waits() {
     if (value < 0) return;
     const auto copy = copied_.find(plan_.value_buffers_[static_cast<size_t>(value)].buffer);
     if (copy == copied_.end()) return;
-    waits.push_back(copy->second);
-    copied_.erase(copy);  // what comes later on the stream for kernels is after this one
+    const int event = copy->second;
+    waits.push_back(event);
+    // Later instructions on the stream for kernels are after this one.
+    std::erase_if(copied_, [&](const auto& each) { return each.second == event; });
   };
   const auto reads = [&](const auto& self, const Instruction& instruction,
                          std::vector<int>& waits) -> void {

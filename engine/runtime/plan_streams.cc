@@ -1,5 +1,6 @@
 #include "runtime/plan_streams.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "paddle/plugin/device.h"
@@ -20,9 +21,9 @@ PlanStreams::~PlanStreams() {
   api_.synchronize_stream(compute_);
   for (const paddle_event event : events_) api_.destroy_event(event);
   for (const paddle_event event : finished_) api_.destroy_event(event);
-  for (const auto& [input, staging] : staging_) {
-    for (const paddle_event event : staging.read) api_.destroy_event(event);
-    for (void* const memory : staging.memory) api_.release_host(memory);
+  for (const Block& block : staging_) {
+    for (const paddle_event event : block.read) api_.destroy_event(event);
+    for (void* const memory : block.memory) api_.release_host(memory);
   }
   for (const auto& [value, memory] : conditions_) api_.release_host(memory);
 }
@@ -34,14 +35,17 @@ int PlanStreams::new_event() {
   return static_cast<int>(events_.size()) - 1;
 }
 
-void PlanStreams::add_staging(size_t input, size_t bytes, int copied) {
-  Staging& staging = staging_[input];
-  staging.bytes = bytes;
-  staging.copied = copied;
-  for (size_t i = 0; i < staging.memory.size(); ++i) {
-    check(api_.allocate_host(bytes, &staging.memory[i]));
-    check(api_.create_event(device_.index, &staging.read[i]));
+int PlanStreams::add_staging(std::vector<Staged> inputs,
+                             std::array<std::shared_ptr<Storage>, 2> memory, int copied) {
+  Block& block = staging_.emplace_back();
+  block.inputs = std::move(inputs);
+  block.on_device = std::move(memory);
+  block.copied = copied;
+  for (size_t i = 0; i < block.memory.size(); ++i) {
+    check(api_.allocate_host(block.on_device[i]->bytes(), &block.memory[i]));
+    check(api_.create_event(device_.index, &block.read[i]));
   }
+  return static_cast<int>(staging_.size()) - 1;
 }
 
 void PlanStreams::add_condition(int value) {
@@ -52,18 +56,30 @@ void PlanStreams::add_condition(int value) {
   conditions_[value] = memory;
 }
 
-void PlanStreams::begin(const std::vector<void*>& inputs, size_t turn) {
+void PlanStreams::begin(const std::vector<void*>& inputs, const std::vector<uint8_t>& on_device,
+                        size_t turn) {
   turn_ = turn;
+  addresses_ = inputs;
   if (!staging_.empty()) check(api_.wait_event(copy_, finished_[turn]));
-  for (const auto& [input, staging] : staging_) {
-    check(api_.synchronize_event(staging.read[turn]));
-    if (staging.bytes > 0) std::memcpy(staging.memory[turn], inputs[input], staging.bytes);
+  for (Block& block : staging_) {
+    check(api_.synchronize_event(block.read[turn]));
+    block.begin = block.on_device[turn]->bytes();
+    block.end = 0;
+    for (const Staged& each : block.inputs) {
+      if (each.input < on_device.size() && on_device[each.input]) continue;
+      addresses_[each.input] = nullptr;
+      if (each.bytes == 0) continue;
+      std::memcpy(static_cast<std::byte*>(block.memory[turn]) + each.offset, inputs[each.input],
+                  each.bytes);
+      block.begin = std::min(block.begin, each.offset);
+      block.end = std::max(block.end, each.offset + each.bytes);
+    }
   }
 }
 
 void PlanStreams::join_copies() {
-  for (const auto& [input, staging] : staging_)
-    check(api_.wait_event(compute_, events_[static_cast<size_t>(staging.copied)]));
+  for (const Block& block : staging_)
+    check(api_.wait_event(compute_, events_[static_cast<size_t>(block.copied)]));
 }
 
 void PlanStreams::finish() { check(api_.record_event(finished_[turn_], compute_)); }
@@ -79,11 +95,13 @@ void PlanStreams::after(const Instruction& instruction) {
         api_.record_event(events_[static_cast<size_t>(instruction.records)], stream(instruction)));
 }
 
-void PlanStreams::copy_in(size_t input, void* to) {
-  const Staging& staging = staging_.at(input);
-  if (staging.bytes == 0) return;
-  check(api_.copy(copy_, to, staging.memory[turn_], staging.bytes, PADDLE_COPY_TO_DEVICE));
-  check(api_.record_event(staging.read[turn_], copy_));
+void PlanStreams::copy_in(size_t index) {
+  const Block& block = staging_[index];
+  if (block.begin >= block.end) return;
+  check(api_.copy(copy_, block.on_device[turn_]->address() + block.begin,
+                  static_cast<std::byte*>(block.memory[turn_]) + block.begin,
+                  block.end - block.begin, PADDLE_COPY_TO_DEVICE));
+  check(api_.record_event(block.read[turn_], copy_));
 }
 
 void PlanStreams::read_back(int value, const void* from, size_t bytes) {

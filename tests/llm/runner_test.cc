@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "llm/language_model.h"
 #include "runtime/execute.h"
+#include "tensor/device_functions.h"
 
 namespace paddle::llm {
 namespace {
@@ -167,6 +168,39 @@ TEST(Runner, APagedCacheHoldsSoManyTokens) {
   EXPECT_EQ(runner.blocks()->free(), 0);
   EXPECT_EQ(Runner(model, {.sequences = 4, .paged = true, .tokens = 33}).context(), 33);
   EXPECT_THROW(Runner(model, {.sequences = 4, .context = 40, .paged = true, .tokens = 33}), Error);
+}
+
+// Caches and steps are on the device. A step makes one copy in and one out.
+TEST(Runner, OnADeviceHasTheBitsOfTheCpu) {
+  runtime::register_backends();
+  const Device mirror = parse_device("mirror");
+  Tokens tokens;
+  for (int64_t i = 0; i < 40; ++i) tokens.push_back(static_cast<tokenizers::TokenId>(i * i % 50));
+  for (const bool paged : {false, true}) {
+    std::vector<std::vector<float>> found[2];
+    for (const Device device : {Device::cpu(), mirror}) {
+      ModelOptions options{.family = "models/llm/llama.yaml"};
+      options.load.compile.target.device = device;
+      Runner runner(load_shared("tests/llm/data/llama", options), {.sequences = 2, .paged = paged});
+      const auto keep = [&](const float* logits) {
+        found[device.is_cpu() ? 0 : 1].emplace_back(logits, logits + runner.vocab_size());
+      };
+      keep(runner.append(0, std::span(tokens).first(20)));
+      runner.copy(0, 1, 18);
+      for (size_t i = 20; i < tokens.size(); ++i) {
+        keep(runner.append(1, std::span(tokens).subspan(i, 1)));
+        const paddle_device_statistics before = device_statistics(device);
+        keep(runner.append(0, std::span(tokens).subspan(i, 1)));
+        const paddle_device_statistics after = device_statistics(device);
+        if (device.is_cpu()) continue;
+        EXPECT_EQ(after.copies_to_device - before.copies_to_device, 1u);
+        EXPECT_EQ(after.copies_to_host - before.copies_to_host, 1u);
+      }
+      runner.truncate(0, 0);
+      runner.trim();
+    }
+    EXPECT_EQ(found[0], found[1]) << (paged ? "paged" : "plain");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -156,6 +156,11 @@ Schema make_schema() {
               Spec::boolean().fallback("true").doc(
                   "validation runs layers on tiles of the batch that fit in the cache"));
   compile.renamed("slices", "batch_tiling");
+  compile.add("graphs",
+              Spec::word({"auto", "on", "off"})
+                  .fallback("auto")
+                  .doc("on devices, queue the kernels of a step as recorded work; auto: where the "
+                       "device can"));
   compile.add("rewrites", Spec::boolean().fallback("true").doc("rewrite rules"));
   compile.add("rules", Spec::path().doc("a file of rewrite rules, tried before the standard ones"));
   compile.add("kernels", Spec::path().doc("a table of kernel choices that paddle-tune made"));
@@ -543,6 +548,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.compile.rewrites = compile.boolean("rewrites");
   config.compile.target.codegen = compile.boolean("codegen");
   config.compile.batch_tiling = compile.boolean("batch_tiling");
+  config.compile.graphs = compiler::parse_graph_mode(compile.text("graphs"));
   if (compile.has("kernels"))
     diagnostics.guard([&] { config.kernel_table = config::resolve_path(compile.at("kernels")); });
   if (compile.has("rules"))

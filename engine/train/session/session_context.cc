@@ -13,7 +13,7 @@ void SessionContext::put_field(Array& to, const Array& array, size_t field) cons
   if (array.dtype == wanted && array.is_contiguous())
     to = array;  // a copy of the pointer; shape and strides keep their room
   else
-    to = array.cast(wanted);
+    to = array.on_host().cast(wanted);
 }
 
 uint64_t SessionContext::random_counter(const StepScalars& numbers, size_t micro_batch) const {

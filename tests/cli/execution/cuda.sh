@@ -76,6 +76,24 @@ for device in cuda cuda:1; do
     fail "another order on $device gives other weights:"
 done
 [[ -z "$(ls -A "$folder/sources")" ]] || fail "a second start compiles programs:"
+# Kernels are queued as graphs, but in the first run; without them the same bits.
+grep -q "call cuGraphLaunch" "$folder/log" || fail "no graph was launched:"
+PADDLE_FAKE_CUDA_LOG="$folder/log-off" train_on off cuda compile.graphs=off
+! grep -q "call cuGraphLaunch\|call cuStreamBeginCapture" "$folder/log-off" || fail "graphs that are off are launched:"
+cmp -s "$folder/first/model/model.safetensors" "$folder/off/model/model.safetensors" || fail "graphs give other weights:"
+cmp -s <(grep ^launch "$folder/log") <(grep ^launch "$folder/log-off") || fail "graphs hold other kernels:"
+python3 - "$folder/log" "$folder/log-off" <<'P' || fail "graphs save no launches:"
+import sys
+on, off = ({n: int(c) for k, n, c in (l.split() for l in open(p)) if k == "call"} for p in sys.argv[1:])
+assert on["cuLaunchKernel"] * 3 < off["cuLaunchKernel"] * 2, (on, off)
+P
+# An error while work is recorded ends the run with one line.
+most_lines=1
+PADDLE_FAKE_CUDA_FAIL=cuStreamEndCapture:1 expect 6 "cuda: cuStreamEndCapture: unknown error" \
+  "$train" "${gpt[@]}" --device cuda --output "$folder/fault"
+PADDLE_FAKE_CUDA_FAIL=cuGraphInstantiateWithFlags:2 expect 6 "cuda: cuGraphInstantiateWithFlags: unknown error" \
+  "$train" "${gpt[@]}" --device cuda --output "$folder/fault"
+most_lines=4
 # A damaged cache is ignored.
 for file in "${PADDLE_CACHE_DIR:?}"/cuda/*.cubin; do
   cp "$file" "$folder/kept" && printf x | dd of="$file" bs=1 seek=200 conv=notrunc 2> /dev/null

@@ -35,6 +35,12 @@ same() {
   cmp -s "$folder/$name-cpu/model/model.safetensors" "$folder/$name-mirror/model/model.safetensors" ||
     fail "$name: other weights on mirror"
   grep -q '"device": "mirror"' "$folder/$name-mirror/run.json" || fail "$name: run.json names no device"
+  # Without recorded work: the same bits.
+  train_on "$name-off" mirror "${@:2}" compile.graphs=off
+  cmp -s "$folder/$name-mirror.losses" "$folder/$name-off-mirror.losses" ||
+    fail "$name: other losses without graphs"
+  cmp -s "$folder/$name-mirror/model/model.safetensors" "$folder/$name-off-mirror/model/model.safetensors" ||
+    fail "$name: other weights without graphs"
 }
 
 lenet=(configs/bench/lenet.yaml data.train.size=128 data.batch_size=32 train.steps=5
@@ -113,7 +119,16 @@ assert a.namelist() == b.namelist() and a.namelist()
 assert all(a.read(n) == b.read(n) for n in a.namelist())
 P
 
+# A language model: caches are on the device, tokens and logits are copied.
+make_llama
+for device in cpu mirror; do
+  "$infer" "$model" --prompt "123" --length 12 --temperature 0 --device "$device" \
+    > "$folder/text-$device" 2> "$folder/error" || fail "generating on $device: $(cat "$folder/error")"
+done
+[[ -s "$folder/text-cpu" ]] && cmp -s "$folder/text-cpu" "$folder/text-mirror" || fail "mirror generates another text"
+
 expect 2 "unknown device 'gpu', expected one of cpu, mirror" "$train" "${lenet[@]}" --device gpu --output "$folder/none"
 expect 2 "there is no device 'mirror:7'" "$infer" "$folder/lenet-cpu/model" "$folder/x.npz" --device mirror:7
+expect 2 "compile.graphs: the device cpu cannot record work; expected auto or off" "$train" "${lenet[@]}" compile.graphs=on --output "$folder/none"
 expect 2 "--device: runs of several ranks are on the cpu" "$train" "${gpt[@]}" parallel.data=2 --simulate 2 --device mirror --output "$folder/none"
 finish

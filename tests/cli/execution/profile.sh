@@ -212,11 +212,11 @@ for r in rows:
     assert r["device"] == ("cpu" if r["implementation"].startswith("host:") else main), r
 P
 done
-expect 2 "language models run on the cpu" "$profile" tests/llm/data/llama -o "$folder/x" --device mirror
 expect 2 "runs of several ranks are on the cpu" "$profile" configs/quickstart/digits.yaml -o "$folder/x" --device mirror \
   --simulate 2 parallel.data=2
 
 # A language model: the prompt and the generated tokens are the samples of a step.
+ok "$profile" tests/llm/data/llama -o "$folder/language-mirror" --steps 1:2 --prompt 24 --generate 3 --device mirror
 ok "$profile" tests/llm/data/llama -o "$folder/language" --steps 1:4 --prompt 24 --generate 3 --json
 [[ "$(wc -l < "$folder/out")" == 1 ]] || fail "--json prints more than one line"
 python3 - "$folder" <<'P' || fail "the profile of a language model"
