@@ -154,9 +154,11 @@ int list(bool json) {
                    {"sha256", loaded->sha256},
                    {"loaded", true},
                    {"operations", loaded->operations},
-                   {"kernels", loaded->kernels}});
+                   {"kernels", loaded->kernels},
+                   {"devices", loaded->devices}});
     out += str(padded(loaded->provider.name, 18), " ", padded(loaded->provider.version, 9), " ",
-               loaded->operations.size(), " operations, ", loaded->kernels.size(), " kernels  ",
+               loaded->operations.size(), " operations, ", loaded->kernels.size(), " kernels",
+               loaded->devices.empty() ? "" : ", devices " + join(loaded->devices, ", "), "  ",
                loaded->path, "\n");
   }
   if (json)

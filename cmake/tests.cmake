@@ -165,6 +165,22 @@ if(TARGET paddle_shared)
   endforeach()
 endif()
 
+# Plug-ins that are built with other headers than today's, and one with a device.
+set(PADDLE_PLUGIN_CLIENTS ${CMAKE_BINARY_DIR}/plugin_clients)
+foreach(client frozen frozen_layout longer device)
+  add_library(plugin_client_${client} MODULE tests/plugin/clients/${client}.cc)
+  target_link_libraries(plugin_client_${client} PRIVATE paddle_flags)
+  set(headers ${CMAKE_SOURCE_DIR}/include)
+  if(client MATCHES "^frozen")
+    set(headers ${CMAKE_SOURCE_DIR}/tests/plugin/abi/1.0)
+  endif()
+  target_include_directories(plugin_client_${client} PRIVATE ${headers})
+  set_target_properties(plugin_client_${client} PROPERTIES OUTPUT_NAME ${client} PREFIX ""
+    LIBRARY_OUTPUT_DIRECTORY ${PADDLE_PLUGIN_CLIENTS} CXX_VISIBILITY_PRESET hidden UNITY_BUILD OFF)
+  add_dependencies(test_plugin plugin_client_${client})
+endforeach()
+target_compile_definitions(test_plugin PRIVATE PADDLE_PLUGIN_CLIENTS="${PADDLE_PLUGIN_CLIENTS}")
+
 # Stand-ins for the libraries of CUDA, with which tests run the device `cuda` on the CPU.
 set(PADDLE_FAKE_CUDA ${CMAKE_BINARY_DIR}/fake_cuda)
 add_library(fake_cuda_driver SHARED tests/support/cuda/fake_driver.cc)

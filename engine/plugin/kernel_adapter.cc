@@ -44,6 +44,10 @@ class PluginKernel final : public Kernel {
     if (status != PADDLE_OK) throw_status(call, status, context_.operation);
   }
   size_t scratch_bytes() const override { return instance_.scratch_bytes; }
+  bool reads(size_t i) const override { return i >= 64 || ((instance_.unread >> i) & 1) == 0; }
+  bool capturable() const override {
+    return (instance_.flags & PADDLE_INSTANCE_NOT_CAPTURABLE) == 0;
+  }
   std::string implementation() const override { return name_; }
 
  private:

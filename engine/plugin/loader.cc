@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/version.h"
+#include "paddle/plugin/device.h"
 #include "plugin/host.h"
 #include "plugin/registration.h"
 #include "plugin/user_list.h"
@@ -121,6 +122,7 @@ const Plugin& load(const std::string& path, const LoadOptions& options) {
   plugin.sha256 = hash;
   plugin.operations = parts->definitions.names();
   for (const KernelContext& kernel : parts->kernels) plugin.kernels.push_back(kernel.operation);
+  for (const paddle_device_api* device : parts->devices) plugin.devices.emplace_back(device->name);
   // From here on the registries point into it, so it is kept even if `start` fails.
   all.plugins.push_back(std::move(parts));
   try {

@@ -14,6 +14,7 @@
 #include "plugin/frame.h"
 #include "plugin/host.h"
 #include "plugin/registration.h"
+#include "tensor/device_functions.h"
 
 namespace paddle::plugin {
 namespace {
@@ -57,12 +58,32 @@ DTypeSet dtypes_of(const Descriptors& d, const char* words, const std::string& o
   return out;
 }
 
+/// Checks the tables of devices.
+void read_devices(const Descriptors& d, const paddle_plugin& given, Parts& parts) {
+  constexpr uint32_t kMaxDevices = 8;
+  if (given.device_count > kMaxDevices) d.reject(str("more than ", kMaxDevices, " devices"));
+  const std::vector<std::string> taken = device_kinds();
+  for (uint32_t i = 0; i < given.device_count; ++i) {
+    const paddle_device_api& device =
+        d.item(given.devices, i, "device", PADDLE_END_OF(paddle_device_api, last_error_location));
+    if (const std::string problem = problem_of(device); !problem.empty())
+      d.reject(str("device ", i, ": ", problem));
+    const std::string name = device.name;
+    const auto is_named = [&](const paddle_device_api* each) { return name == each->name; };
+    if (std::ranges::find(taken, name) != taken.end() ||
+        std::ranges::any_of(parts.devices, is_named) || find_backend(name))
+      d.reject(str("device ", i, ": the name '", name, "' is taken"));
+    parts.devices.push_back(&device);
+  }
+}
+
 /// Checks the descriptors and turns them into parts; nothing is registered.
 void read_descriptors(const std::string& path, const paddle_plugin& given, Parts& parts) {
   const Descriptors d(path);
   constexpr uint32_t kMaxDescriptors = 100000;
   if (given.operation_count > kMaxDescriptors || given.kernel_count > kMaxDescriptors)
     d.reject("more than 100000 operations or kernels");
+  read_devices(d, given, parts);
   const std::string file = std::filesystem::path(path).filename().string() + ":operations";
   for (uint32_t i = 0; i < given.operation_count; ++i) {
     const paddle_operation& operation =
@@ -83,7 +104,10 @@ void read_descriptors(const std::string& path, const paddle_plugin& given, Parts
     if (!find_op(context.operation) && std::ranges::find(own, context.operation) == own.end())
       d.reject(str("kernel ", i, ": unknown operation '", context.operation, "'",
                    did_you_mean(context.operation, own)));
-    if (!find_backend(context.backend))
+    const auto is_named = [&](const paddle_device_api* each) {
+      return context.backend == each->name;
+    };
+    if (!find_backend(context.backend) && std::ranges::none_of(parts.devices, is_named))
       d.reject(str("kernel of ", context.operation, ": unknown backend '", context.backend, "'"));
     context.dtypes = dtypes_of(d, kernel.dtypes, context.operation);
     context.kernel = &kernel;

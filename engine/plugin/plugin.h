@@ -39,6 +39,7 @@ struct Plugin {
   std::string summary;
   std::vector<std::string> operations;
   std::vector<std::string> kernels;  ///< operations that it has kernels of
+  std::vector<std::string> devices;  ///< kinds of devices
 };
 
 struct LoadOptions {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/version.h"
+#include "ops/core/backend.h"
+#include "paddle/plugin/device.h"
 
 namespace paddle::plugin {
 
@@ -30,6 +32,10 @@ void check_not_loaded(const std::string& path, const std::string& name) {
 }
 
 void register_parts(Parts& parts) {
+  for (const paddle_device_api* device : parts.devices) {
+    const int16_t kind = register_device_kind(*device);
+    register_backend({.name = device_api({kind, 0}).name, .device_kind = kind});
+  }
   std::vector<AddedKernel> kernels;
   for (const KernelContext& kernel : parts.kernels)
     kernels.push_back({kernel.operation, kernel.backend, prepare_plugin_kernel, &kernel});

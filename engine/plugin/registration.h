@@ -20,6 +20,7 @@ struct Parts {
   Plugin plugin;
   Definitions definitions;
   std::deque<KernelContext> kernels;
+  std::vector<const paddle_device_api*> devices;
   /// Called once everything is registered; may be empty.
   std::function<void()> start;
 };
@@ -29,7 +30,7 @@ struct Parts {
 void check_name(const std::string& path, const std::string& name, const std::string& version);
 /// kDevice if a plug-in of this name is loaded.
 void check_not_loaded(const std::string& path, const std::string& name);
-/// Registers operations and kernels: all or, by an Error, none.
+/// Registers devices, operations and kernels, which were checked: all or, by an Error, none.
 void register_parts(Parts& parts);
 
 std::unique_ptr<Parts> read_yaml_plugin(const std::string& path);

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 #define PADDLE_PLUGIN_ABI_MAJOR 1
-#define PADDLE_PLUGIN_ABI_MINOR 0
+#define PADDLE_PLUGIN_ABI_MINOR 1
 
 /* Whether a struct of `size` bytes holds the field. */
 #define PADDLE_PLUGIN_COVERS(type, field, size) \
@@ -69,12 +69,6 @@ enum {
 enum { PADDLE_COMPLEX64 = 13, PADDLE_COMPLEX128 = 14 };
 #endif
 enum { PADDLE_FLOAT8_E4M3 = 15, PADDLE_FLOAT8_E5M2 = 16 };
-
-/* Text of `size` bytes in UTF-8, which need not end in a zero byte. */
-typedef struct paddle_text {
-  const char* data;
-  size_t size;
-} paddle_text;
 
 enum {
   PADDLE_VIEW_ABSENT = 1,   /* an optional operand that is not there, or an unused result */

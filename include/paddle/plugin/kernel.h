@@ -22,12 +22,18 @@ typedef struct paddle_run {
   uint32_t result_count;
   uint32_t reserved;
   paddle_call* call;
-  void* stream;                /* null on the CPU */
-  void* scratch;               /* scratch_bytes bytes, aligned to 64 */
+  void* stream;                /* a paddle_stream, on which the work is queued; null on the CPU */
+  void* scratch;               /* scratch_bytes bytes on the device, aligned to 64 */
   const void* const* operands; /* null where absent */
   void* const* results;        /* null where unused */
   const char* location;        /* "file:line:column" of the operation in the model, or "" */
 } paddle_run;
+
+enum {
+  /* On a device: `run` waits for it, or reads something of the host, so that its work cannot be
+   * recorded and queued again. */
+  PADDLE_INSTANCE_NOT_CAPTURABLE = 1
+};
 
 /* What `prepare` gives. The host has set struct_size and all other fields to zero. */
 typedef struct paddle_instance {
@@ -38,12 +44,16 @@ typedef struct paddle_instance {
   void (*destroy)(void* state); /* called once, maybe on another thread; may be null */
   size_t scratch_bytes;
   const char* implementation; /* the name of the algorithm, for profiles; may be null */
+
+  /* Since 1.1. */
+  uint64_t unread; /* bit i: `run` does not read operand i */
+  uint32_t flags;
 } paddle_instance;
 
 typedef struct paddle_kernel {
   uint32_t struct_size;
   const char* operation; /* "PLUGIN.OPERATION", or an operation of the engine */
-  const char* backend;   /* "cpu" */
+  const char* backend;   /* "cpu", or the name of a device of the plug-in */
   const char* dtypes;    /* of the first operand: "float32|float64"; null for any */
   /* PADDLE_OK with a filled instance; PADDLE_DECLINED if another kernel, or the body, shall compute
    * this. */

@@ -3,6 +3,7 @@
 /* What a plug-in offers. Everything that it points to lives to the end of the process. */
 
 #include "paddle/plugin/abi.h"
+#include "paddle/plugin/device.h"
 #include "paddle/plugin/host.h"
 #include "paddle/plugin/kernel.h"
 #include "paddle/plugin/operation.h"
@@ -26,6 +27,11 @@ typedef struct paddle_plugin {
 
   /* After everything was checked and registered; may be null. */
   paddle_status (*start)(const paddle_host* host, paddle_call* call);
+
+  /* Since 1.1. A kernel may name one of these devices as its backend. */
+  uint32_t device_count;
+  uint32_t reserved;
+  const paddle_device_api* const* devices;
 } paddle_plugin;
 
 /* The entry. It fills in the struct and must not start threads, open devices or print.

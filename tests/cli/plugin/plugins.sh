@@ -20,7 +20,7 @@ ok "$plugin" build "$folder/plugins/softsign_power"
 (($(date +%s%N) - before < 3000000000)) || echo "note: the build took more than 3 s"
 says "$so"
 ok "$plugin" info "$so"
-says "softsign_power 1.0.0, a shared object for version 1.0"
+says "softsign_power 1.0.0, a shared object for version 1.1"
 says "exports: paddle_plugin_main"
 ok "$plugin" info "$yaml"
 says "operations: gated_norm.gated_norm"
@@ -42,6 +42,17 @@ ok "$bin/paddle-op" show softsign_power.softsign_power --plugin "$so"
 says "x over a power"
 ok "$bin/paddle-op" run softsign_power.softsign_power "x=f32(3,-1,0)" power=2 --plugin "$so"
 says "0.1875"
+
+# A device of a plug-in, with a kernel of its own and others on the host.
+device="$bin/../plugin_clients/device.so"
+if [[ -e "$device" ]]; then
+  ok "$plugin" list --plugin "$device"
+  says "0 operations, 1 kernels, devices shadow"
+  ok "$bin/paddle-op" run add "x=f32(1,2)" "y=f32(3,4)" --plugin "$device" --device shadow
+  says "6"
+  expect 2 "there is no device 'shadow:1'" "$bin/paddle-op" run add "x=f32(1)" "y=f32(1)" --plugin "$device" --device shadow:1
+  expect 2 "unknown device 'shadow'" "$bin/paddle-op" run add "x=f32(1)" "y=f32(1)" --device shadow
+fi
 
 # Train, save, load, export.
 for name in gated_norm softsign_power; do
@@ -217,8 +228,8 @@ rejected() {
 }
 rejected SHORT 6 "operation 0: its struct_size 4 is too small"
 rejected UNKNOWN 6 "kernel 0: unknown operation 'variants.thrice' (did you mean 'variants.twice'?)"
-rejected MAJOR 6 "was built for version 2.0 of the plug-in interface, this program has 1.0"
-rejected MINOR 6 "needs version 1.99 of the plug-in interface, this program has 1.0"
+rejected MAJOR 6 "was built for version 2.1 of the plug-in interface, this program has 1.1"
+rejected MINOR 6 "needs version 1.99 of the plug-in interface, this program has 1.1"
 rejected NOENTRY 6 "does not export paddle_plugin_main"
 variant SCHEMA '-DSCHEMA="twice: {signature: (x:T) -> out, doc: Two., boody: x}"'
 expect 3 "SCHEMA.so:operations:1: twice: unknown key 'boody'" "$plugin" list --plugin "$folder/SCHEMA.so"

@@ -1,0 +1,57 @@
+#ifndef PADDLE_PLUGIN_KERNEL_H
+#define PADDLE_PLUGIN_KERNEL_H
+/* Kernels of operations, in two phases. `prepare` sees the layouts once and chooses what to do;
+ * `run` only computes: it must not allocate, look anything up, take a lock or wait, and it is
+ * called from several threads at a time.
+ *
+ * Operands and results are contiguous, except that operands of an operation with the trait
+ * `strided` may have any strides. A result never overlaps an operand, unless the operation declares
+ * `in_place` for it. */
+
+#include "paddle/plugin/abi.h"
+#include "paddle/plugin/host.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The arguments of one run. */
+typedef struct paddle_run {
+  uint32_t struct_size;
+  uint32_t operand_count;
+  uint32_t result_count;
+  uint32_t reserved;
+  paddle_call* call;
+  void* stream;                /* null on the CPU */
+  void* scratch;               /* scratch_bytes bytes, aligned to 64 */
+  const void* const* operands; /* null where absent */
+  void* const* results;        /* null where unused */
+  const char* location;        /* "file:line:column" of the operation in the model, or "" */
+} paddle_run;
+
+/* What `prepare` gives. The host has set struct_size and all other fields to zero. */
+typedef struct paddle_instance {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* state; /* of the plug-in */
+  paddle_status (*run)(const void* state, const paddle_run* run);
+  void (*destroy)(void* state); /* called once, maybe on another thread; may be null */
+  size_t scratch_bytes;
+  const char* implementation; /* the name of the algorithm, for profiles; may be null */
+} paddle_instance;
+
+typedef struct paddle_kernel {
+  uint32_t struct_size;
+  const char* operation; /* "PLUGIN.OPERATION", or an operation of the engine */
+  const char* backend;   /* "cpu" */
+  const char* dtypes;    /* of the first operand: "float32|float64"; null for any */
+  /* PADDLE_OK with a filled instance; PADDLE_DECLINED if another kernel, or the body, shall compute
+   * this. */
+  paddle_status (*prepare)(paddle_call* call, const paddle_request* request,
+                           paddle_instance* instance);
+} paddle_kernel;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

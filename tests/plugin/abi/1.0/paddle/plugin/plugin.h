@@ -1,0 +1,43 @@
+#ifndef PADDLE_PLUGIN_PLUGIN_H
+#define PADDLE_PLUGIN_PLUGIN_H
+/* What a plug-in offers. Everything that it points to lives to the end of the process. */
+
+#include "paddle/plugin/abi.h"
+#include "paddle/plugin/host.h"
+#include "paddle/plugin/kernel.h"
+#include "paddle/plugin/operation.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct paddle_plugin {
+  uint32_t struct_size; /* set by the host to what it knows; all other fields are zero */
+  uint32_t needs_minor;
+  const char* name;    /* as in the note */
+  const char* version; /* as in the note */
+  const char* summary;
+  const char* license;
+
+  uint32_t operation_count;
+  uint32_t kernel_count;
+  const paddle_operation* const* operations;
+  const paddle_kernel* const* kernels;
+
+  /* After everything was checked and registered; may be null. */
+  paddle_status (*start)(const paddle_host* host, paddle_call* call);
+} paddle_plugin;
+
+/* The entry. It fills in the struct and must not start threads, open devices or print.
+ *
+ *   PADDLE_PLUGIN_NOTE("acme", "1.0.0");
+ *   PADDLE_PLUGIN_EXPORT paddle_status paddle_plugin_main(const paddle_host* host,
+ *                                                         paddle_plugin* plugin) {…}
+ */
+typedef paddle_status (*paddle_plugin_main_function)(const paddle_host* host,
+                                                     paddle_plugin* plugin);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
