@@ -25,9 +25,8 @@ class HostFallback final : public Kernel {
   HostFallback(std::unique_ptr<Kernel> kernel, const KernelRequest& request)
       : kernel_(std::move(kernel)), op_(request.op), device_(request.target.device) {
     for (const Layout& operand : request.operands)
-      operands_.push_back(operand.present && kernel_->reads(operands_.size())
-                              ? Array::empty(operand.dtype, operand.shape)
-                              : Array());
+      operands_.push_back(operand.present && kernel_->reads(operands_.size()) ? window_of(operand)
+                                                                              : Window());
     for (const Layout& result : request.results)
       results_.push_back(result.present ? Array::empty(result.dtype, result.shape) : Array());
     if (kernel_->scratch_bytes() > 0) scratch_ = Storage::allocate(kernel_->scratch_bytes());
@@ -41,11 +40,13 @@ class HostFallback final : public Kernel {
     };
     std::vector<void*> in(operands_.size()), out(results_.size());
     for (size_t i = 0; i < in.size(); ++i) {
-      if (!operands_[i].storage) continue;
-      in[i] = operands_[i].raw();
-      if (bytes(operands_[i]) > 0)
-        check_device(device_, api.copy(context.stream, in[i], operands[i], bytes(operands_[i]),
-                                       PADDLE_COPY_TO_HOST));
+      const Window& window = operands_[i];
+      if (!window.memory) continue;
+      in[i] = window.memory->data() - window.begin;
+      if (window.memory->bytes() > 0)
+        check_device(device_, api.copy(context.stream, window.memory->data(),
+                                       static_cast<const std::byte*>(operands[i]) + window.begin,
+                                       window.memory->bytes(), PADDLE_COPY_TO_HOST));
     }
     check_device(device_, api.synchronize_stream(context.stream));
     for (size_t i = 0; i < out.size(); ++i)
@@ -64,10 +65,28 @@ class HostFallback final : public Kernel {
   std::string implementation() const override { return kOnHost + kernel_->implementation(); }
 
  private:
+  /// The host's copy of the bytes between the first and the last element of an operand, which may
+  /// have any strides.
+  struct Window {
+    std::shared_ptr<Storage> memory;
+    int64_t begin = 0;  ///< in bytes from the operand's address
+  };
+  static Window window_of(const Layout& layout) {
+    int64_t lowest = 0, highest = 0;
+    for (size_t d = 0; d < layout.shape.size(); ++d) {
+      const int64_t reach = (layout.shape[d] - 1) * layout.strides[d];
+      (reach < 0 ? lowest : highest) += reach;
+    }
+    if (layout.size() == 0) return {Storage::allocate(0), 0};
+    const auto bytes = static_cast<size_t>(storage_bytes(layout.dtype, highest - lowest + 1));
+    return {Storage::allocate(bytes), lowest * item_size(layout.dtype)};
+  }
+
   std::unique_ptr<Kernel> kernel_;
   const Op& op_;
   Device device_;
-  std::vector<Array> operands_, results_;
+  std::vector<Window> operands_;
+  std::vector<Array> results_;
   std::shared_ptr<Storage> scratch_;
 };
 

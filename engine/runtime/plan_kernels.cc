@@ -19,8 +19,10 @@ const Op& copy_op() {
 
 std::unique_ptr<Kernel> copy_kernel(Device device, const Layout& from, const Layout& to) {
   static const Attrs kNone;
-  auto kernel = prepare_kernel(
-      {copy_op(), kNone, std::span(&from, 1), std::span(&to, 1), {.device = device}});
+  const KernelRequest request{
+      copy_op(), kNone, std::span(&from, 1), std::span(&to, 1), {.device = device}};
+  auto kernel = prepare_kernel(request);
+  if (!kernel && !device.is_cpu()) kernel = prepare_host_fallback(request);
   ensure(kernel != nullptr, "no copy kernel for ", text(from.dtype));
   return kernel;
 }

@@ -50,6 +50,10 @@ if [[ -e "$device" ]]; then
   says "0 operations, 1 kernels, devices shadow"
   ok "$bin/paddle-op" run add "x=f32(1,2)" "y=f32(3,4)" --plugin "$device" --device shadow
   says "6"
+  ok "$train" configs/bench/lenet.yaml data.train.size=128 train.steps=2 --plugin "$device" --device shadow --output "$folder/shadow"
+  grep -q "operations that ran on the host: .*conv2d" "$folder/error" || fail "no word of the host"
+  expect 6 "the device shadow has no kernel, and running it on the host is rejected" "$train" configs/bench/lenet.yaml \
+    data.train.size=128 train.steps=2 --plugin "$device" --device shadow --no-host-fallback --output "$folder/shadow-only"
   expect 2 "there is no device 'shadow:1'" "$bin/paddle-op" run add "x=f32(1)" "y=f32(1)" --plugin "$device" --device shadow:1
   expect 2 "unknown device 'shadow'" "$bin/paddle-op" run add "x=f32(1)" "y=f32(1)" --device shadow
 fi
