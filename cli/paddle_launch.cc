@@ -36,10 +36,9 @@ bool environment_says(const char* name) {
 /// Runs a rank of `--check`.
 int check_as_rank() {
   const comm::Membership membership = comm::membership_from_environment();
-  comm::Communicator communicator;
-  if (membership.size > 1)
-    communicator =
-        comm::Communicator(comm::join(membership, comm::JoinOptions::from_environment()));
+  comm::Communicator communicator(
+      membership.size > 1 ? comm::join(membership, comm::JoinOptions::from_environment())
+                          : nullptr);
   const launch::LinkTimes times =
       launch::check_links(communicator, cli::version_text(), {4 << 10, 1 << 20, 64 << 20});
   if (communicator.is_root()) cli::print(launch::text(times, communicator.size()));

@@ -142,7 +142,6 @@ train::TrainResult run_ranks(const std::string& path, const std::vector<std::str
   };
   if (transport) {
     const auto communicator = std::make_shared<comm::Communicator>(transport);
-    const comm::CommunicatorScope scope(*communicator);
     try {
       train::TrainResult own = run(std::move(config), communicator);
       timelines = gather_timelines(

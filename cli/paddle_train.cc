@@ -447,7 +447,6 @@ int run(int argc, char** argv) {
   }
   if (membership.size > 1) {
     const auto communicator = std::make_shared<comm::Communicator>(transport);
-    const comm::CommunicatorScope scope(*communicator);
     NullObserver null_observer;
     try {
       return run_rank(std::move(config), options_of_rank(options, communicator), job,

@@ -7,6 +7,7 @@ file(GLOB schema_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/*/*.yaml
 set(PADDLE_GENERATED_OPS_SOURCES ${PADDLE_GENERATED_ROOT}/ops/generated/table.cc)
 set(PADDLE_GENERATED_HEADERS ${PADDLE_GENERATED_ROOT}/ops/generated/ops.h)
 set(PADDLE_GENERATED_KERNEL_SOURCES ${PADDLE_GENERATED_ROOT}/kernels/generated/cpu_table.cc)
+set(PADDLE_GENERATED_IO_KERNEL_SOURCES ${PADDLE_GENERATED_ROOT}/io_kernels/generated/table.cc)
 set(families ${schema_files})
 list(FILTER families EXCLUDE REGEX "/core/")
 list(TRANSFORM families REPLACE ".*/([^/]+)/[^/]+$" "\\1")
@@ -28,7 +29,7 @@ function(paddle_add_opgen)
   add_custom_command(
     OUTPUT ${PADDLE_GENERATED_ROOT}/opgen.stamp
     BYPRODUCTS ${PADDLE_GENERATED_OPS_SOURCES} ${PADDLE_GENERATED_KERNEL_SOURCES}
-               ${PADDLE_GENERATED_HEADERS}
+               ${PADDLE_GENERATED_IO_KERNEL_SOURCES} ${PADDLE_GENERATED_HEADERS}
     COMMAND opgen ${schema_files} --out ${PADDLE_GENERATED_ROOT}
     COMMAND ${CMAKE_COMMAND} -E touch ${PADDLE_GENERATED_ROOT}/opgen.stamp
     DEPENDS opgen ${schema_files}
@@ -237,14 +238,16 @@ foreach(text attention copy gather group matmul prelude random rows scalar updat
   string(SUBSTRING ${text} 1 -1 rest)
   paddle_embed_text(kernels cuda/device/${text}.cuh cuda_${text}.h kCuda${first}${rest})
 endforeach()
-paddle_room(kernels DEPENDS base tensor ops comm formats
+paddle_room(kernels DEPENDS base tensor ops
   EXCLUDE "/engine/kernels/linalg/module/"
   LIBRARIES paddle_highway paddle_dnnl m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
+paddle_room(io_kernels DEPENDS base ops comm formats
+  SOURCES ${PADDLE_GENERATED_IO_KERNEL_SOURCES})
 paddle_room(autograd DEPENDS base tensor ops ir)
 paddle_room(compiler DEPENDS base tensor ops ir kernels
   EXCLUDE "/engine/compiler/codegen/llvm/")
 paddle_room(partition DEPENDS base tensor ops comm ir)
-paddle_room(runtime DEPENDS base tensor ops ir kernels compiler formats)
+paddle_room(runtime DEPENDS base tensor ops ir kernels io_kernels compiler formats)
 paddle_room(metrics DEPENDS base tensor)
 paddle_room(optim DEPENDS base config tensor ops)
 paddle_room(tables DEPENDS base tensor formats kernels optim LIBRARIES nlohmann_json::nlohmann_json)

@@ -41,6 +41,7 @@ set(PADDLE_TEST_ROOMS_autograd paddle_runtime)
 set(PADDLE_TEST_ROOMS_compiler paddle_runtime)
 set(PADDLE_TEST_ROOMS_optim paddle_runtime)
 set(PADDLE_TEST_ROOMS_partition paddle_comm paddle_runtime)
+set(PADDLE_TEST_ROOMS_io_kernels paddle_runtime)
 set(PADDLE_TEST_ROOMS_runtime paddle_autograd)
 # The rooms whose unit tests and fuzz seeds run under sanitizers with every change: those that read
 # files or exchange messages. The target sanitized_tests builds them; a program that is not built

@@ -1,5 +1,5 @@
 #pragma once
-// The started collectives of a communicator: a thread computes them, or the caller of `wait`.
+// The started collectives of a rank: a thread computes them, or the caller of `wait`.
 
 #include <condition_variable>
 #include <deque>
@@ -9,12 +9,12 @@
 #include <thread>
 #include <utility>
 
-#include "comm/communicator.h"
+#include "comm/host_collectives.h"
 
 namespace paddle::comm {
 
 /// Collectives that have begun, in their order.
-class Communicator::Background {
+class HostCollectives::Background {
  public:
   using Job = std::function<void()>;
 

@@ -7,10 +7,8 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "comm/gloo_transport.h"
 #include "comm/handshake.h"
-#include "comm/mpi_transport.h"
-#include "comm/tcp_transport.h"
+#include "comm/transport_kind.h"
 
 namespace paddle::comm {
 namespace {
@@ -27,15 +25,15 @@ std::chrono::milliseconds seconds_in_environment(const char* name,
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * kMilliseconds));
 }
 
-/// How messages travel, as PADDLE_TRANSPORT says: "auto" (from memory to memory between processes
-/// of one machine, else TCP), "tcp", "gloo" or "mpi".
-std::string transport_in_environment() {
+/// How messages travel, as PADDLE_TRANSPORT says.
+Registry<TransportKind>::Handle transport_in_environment() {
   const char* const value = std::getenv("PADDLE_TRANSPORT");
   const std::string chosen = value && *value ? value : "auto";
-  if (chosen != "auto" && chosen != "tcp" && chosen != "gloo" && chosen != "mpi")
-    fail(ErrorCode::kUsage, "PADDLE_TRANSPORT: expected auto, tcp, gloo or mpi, found '", chosen,
-         "'");
-  return chosen;
+  auto kind = transport_kinds().find(chosen);
+  if (!kind)
+    fail(ErrorCode::kUsage, "PADDLE_TRANSPORT: expected one of ",
+         paddle::join(transport_kinds().names(), ", "), ", found '", chosen, "'");
+  return kind;
 }
 
 }  // namespace
@@ -49,7 +47,8 @@ JoinOptions JoinOptions::from_environment() {
 }
 
 std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options) {
-  const std::string kind = transport_in_environment();
+  const Registry<TransportKind>::Handle transport = transport_in_environment();
+  const std::string& kind = transport->name;
   std::unique_ptr<RendezvousThread> host;
   if (!m.source.empty() && m.rank == 0)
     host = std::make_unique<RendezvousThread>(m.size, m.rendezvous, m.token, options.dead_after,
@@ -126,14 +125,18 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
     return other != hosts[static_cast<size_t>(m.rank)];
   });
   const auto spin = cores > 0 ? kSpin : std::chrono::microseconds(0);
-  const ProcessOptions process{options.timeout, options.join_timeout, spin,
-                               has_network || cores > 1};
-  if (kind == "mpi")
-    return make_mpi_transport(m.rank, m.size, process, std::move(rendezvous), std::move(host));
-  if (kind == "gloo")
-    return make_gloo_transport(m.rank, peers, process, std::move(rendezvous), std::move(host));
-  return make_tcp_transport(m.rank, std::move(peers), hosts, process, std::move(rendezvous),
-                            std::move(host));
+  ProcessOptions process{options.timeout, options.join_timeout, spin, has_network || cores > 1};
+  if (has_network)  // a machine has the number of its first rank
+    for (const std::string& each : hosts)
+      process.machines.push_back(
+          static_cast<int>(std::find(hosts.begin(), hosts.end(), each) - hosts.begin()));
+  return transport->open({.rank = m.rank,
+                          .size = m.size,
+                          .peers = std::move(peers),
+                          .hosts = std::move(hosts),
+                          .options = std::move(process),
+                          .rendezvous = std::move(rendezvous),
+                          .host = std::move(host)});
 }
 
 }  // namespace paddle::comm

@@ -37,13 +37,16 @@ void copy(std::span<const std::span<const std::byte>> from,
 }
 
 struct World {
-  explicit World(int ranks)
-      : size(ranks), posted(static_cast<size_t>(ranks) * static_cast<size_t>(ranks)) {}
+  World(int ranks, std::vector<int> machine_of_rank)
+      : size(ranks),
+        machines(std::move(machine_of_rank)),
+        posted(static_cast<size_t>(ranks) * static_cast<size_t>(ranks)) {}
   Posted& message(int from, int to) {
     return posted[static_cast<size_t>(from) * static_cast<size_t>(size) + static_cast<size_t>(to)];
   }
 
   const int size;
+  const std::vector<int> machines;
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Posted> posted;
@@ -58,6 +61,9 @@ class LocalTransport final : public Transport {
   LocalTransport(std::shared_ptr<World> world, int rank) : world_(std::move(world)), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return world_->size; }
+  int machine(int rank) const override {
+    return world_->machines.empty() ? 0 : world_->machines[static_cast<size_t>(rank)];
+  }
 
   void exchange(Exchange kind, std::span<const Outgoing> sends,
                 std::span<const Incoming> receives) override {
@@ -123,8 +129,8 @@ class LocalTransport final : public Transport {
 
 }  // namespace
 
-std::vector<std::shared_ptr<Transport>> make_local_transports(int size) {
-  const auto world = std::make_shared<World>(size);
+std::vector<std::shared_ptr<Transport>> make_local_transports(int size, std::vector<int> machines) {
+  const auto world = std::make_shared<World>(size, std::move(machines));
   std::vector<std::shared_ptr<Transport>> out;
   for (int rank = 0; rank < size; ++rank)
     out.push_back(std::make_shared<LocalTransport>(world, rank));

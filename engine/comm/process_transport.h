@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "comm/heartbeat.h"
 #include "comm/rendezvous.h"
@@ -20,7 +21,8 @@ struct ProcessOptions {
   /// How long a rank spins for a message before it blocks. To fall asleep and to
   /// wake up takes longer than most waits for a rank that has a core of its own.
   std::chrono::microseconds spin = {};
-  bool can_overlap = false;  ///< see Transport
+  bool can_overlap = false;        ///< see Transport
+  std::vector<int> machines = {};  ///< of each rank, see Transport; empty: all on one
 };
 
 class ProcessTransport : public Transport {
@@ -34,6 +36,9 @@ class ProcessTransport : public Transport {
   int size() const final { return size_; }
   void set_step(int64_t step) final { life_.set_step(step); }
   bool can_overlap() const final { return options_.can_overlap; }
+  int machine(int rank) const final {
+    return options_.machines.empty() ? 0 : options_.machines[static_cast<size_t>(rank)];
+  }
 
  protected:
   ProcessTransport(int rank, int size, const ProcessOptions& options)

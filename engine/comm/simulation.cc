@@ -3,6 +3,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/parallel.h"
@@ -32,14 +33,14 @@ class FirstError {
 
 }  // namespace
 
-void simulate(int ranks, const std::function<void(const std::shared_ptr<Communicator>&)>& body) {
-  const auto transports = make_local_transports(ranks);
+void simulate(int ranks, const std::function<void(const std::shared_ptr<Communicator>&)>& body,
+              std::vector<int> machines) {
+  const auto transports = make_local_transports(ranks, std::move(machines));
   FirstError first;
   const auto run = [&](int rank) {
     forbid_parallel_regions_on_this_thread();
     set_span_rank(rank);
     const auto communicator = std::make_shared<Communicator>(transports[static_cast<size_t>(rank)]);
-    const CommunicatorScope scope(*communicator);
     try {
       body(communicator);
     } catch (const Error& e) {

@@ -18,6 +18,8 @@ const char* text(Exchange kind) {
       return "reduce_scatter";
     case Exchange::kAllToAll:
       return "all_to_all";
+    case Exchange::kPermute:
+      return "permute";
     case Exchange::kMessage:
       return "message";
   }

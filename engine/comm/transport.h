@@ -41,6 +41,7 @@ enum class Exchange : uint32_t {
   kGather,
   kReduceScatter,
   kAllToAll,
+  kPermute,
   kMessage,  ///< of `isend`
 };
 inline constexpr size_t kExchangeKinds = static_cast<size_t>(Exchange::kMessage) + 1;
@@ -60,6 +61,8 @@ class Transport {
   virtual void isend(int peer, uint32_t tag, std::span<const std::byte> bytes) = 0;
   /// Waits for a message of a peer and copies it. kPeer as above, kInternal for another size.
   virtual void recv(int peer, uint32_t tag, std::span<std::byte> bytes) = 0;
+  /// A number of the machine that a rank is on, the same for all ranks there.
+  virtual int machine(int /*rank*/) const { return 0; }
   /// Whether exchanges take little of the time of the cores that compute: over a network, or where
   /// ranks have cores to spare.
   virtual bool can_overlap() const { return false; }

@@ -16,7 +16,8 @@ std::string text(SlotScope scope) {
 std::string text(const Placement& placement) {
   std::string out;
   for (const Split& s : placement)
-    out += str(out.empty() ? "split[" : "; ", s.dim, ": ", s.outer, "x", s.units, " over ", s.axis);
+    out += str(out.empty() ? "split[" : "; ", s.dim, ": ", s.outer, "x", s.units, " over ", s.axis,
+               s.order == SplitOrder::kZigzag ? " zigzag" : "");
   return out.empty() ? out : out + "]";
 }
 

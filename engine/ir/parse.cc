@@ -208,6 +208,7 @@ class Parser {
       s.units = number_below(kMaxUnits);
       word("over");
       s.axis = number();
+      if (take_word("zigzag")) s.order = SplitOrder::kZigzag;
       if (static_cast<size_t>(s.dim) >= type.shape.size() || s.outer < 1 || s.units < 1)
         bad("a split of dim " + std::to_string(s.dim) + " does not fit " + type.text());
     } while (take(";"));

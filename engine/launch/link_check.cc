@@ -41,10 +41,12 @@ LinkTimes check_links(comm::Communicator& communicator, const std::string& versi
     const auto count = bytes / static_cast<int64_t>(sizeof(float));
     std::vector<float> values(static_cast<size_t>(count), 1), sums(values.size());
     std::vector<std::byte> scratch(
-        comm::Communicator::all_reduce_scratch(DType::kF32, count, communicator.all().size()));
+        comm::all_reduce_scratch(DType::kF32, count, communicator.all().size()));
+    const comm::ReduceBuffer tensor{values.data(), sums.data(), count};
     const auto reduce = [&] {
-      communicator.all_reduce(values.data(), sums.data(), count, DType::kF32, comm::Reduction::kSum,
-                              communicator.all(), scratch.data());
+      communicator.collectives().all_reduce(
+          {&tensor, 1}, DType::kF32, comm::Reduction::kSum,
+          {.group = communicator.all(), .scratch = scratch.data()});
     };
     reduce();
     times.reductions.push_back({bytes, median(kReductions, reduce)});

@@ -190,6 +190,8 @@ void Analysis::assign_settled() {
     if (function_.inputs[i].kind == ir::PortKind::kValue || it == options_.placements.end())
       continue;
     for (const Split& split : it->second) {
+      ensure(split.order == ir::SplitOrder::kStraight,
+             "partition: an input cannot be split in zigzag order");
       int64_t before = 1;
       for (const int atom : dim(*function_.body.arguments[i], static_cast<size_t>(split.dim))) {
         if (before == split.outer && size(atom) == split.units) {

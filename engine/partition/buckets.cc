@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "comm/communicator.h"
+#include "comm/collectives.h"
 #include "ops/generated/comm.h"
 #include "partition/localize.h"
 
@@ -75,8 +75,8 @@ void Localizer::start(Bucket bucket) {
     count += element_count(std::span(shape));
     bucket.sums[i].partial = partials[i];
   }
-  const auto scratch = static_cast<int64_t>(
-      comm::Communicator::all_reduce_scratch(bucket.dtype, count, ranks.size()));
+  const auto scratch =
+      static_cast<int64_t>(comm::all_reduce_scratch(bucket.dtype, count, ranks.size()));
   bucket.begun = ops::comm_start_all_reduce(partials, ranks, scratch, "sum");
   buckets_.push_back(std::move(bucket));
 }

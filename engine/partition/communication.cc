@@ -1,7 +1,7 @@
 #include "partition/communication.h"
 
 #include "base/text.h"
-#include "comm/communicator.h"
+#include "comm/collectives.h"
 #include "partition/rules.h"
 
 namespace paddle::partition {
@@ -23,9 +23,14 @@ std::map<std::string, Traffic> communication(const ir::Function& function) {
     for (const ir::Value* v : o.operands) bytes += static_cast<uint64_t>(bytes_of(*v));
     Traffic& traffic = out[name];
     ++traffic.calls;
+    // Messages between two ranks count where they leave.
+    if (name == "comm.permute" || name == "comm.send" || name == "comm.recv") {
+      traffic.bytes += bytes;
+      return;
+    }
     const size_t ranks = attribute(o, "ranks").as_ints().size();
     if (name == "comm.all_reduce")
-      traffic.bytes += comm::Communicator::all_reduce_sent_bytes(bytes, ranks);
+      traffic.bytes += comm::all_reduce_sent_bytes(bytes, ranks);
     else if (name == "comm.reduce_scatter")
       traffic.bytes += bytes - static_cast<uint64_t>(bytes_of(*o.results[0]));
     else if (name == "comm.all_to_all")  // at most: how many rows leave is known at run time

@@ -6,25 +6,34 @@
 namespace paddle::partition {
 namespace {
 
+bool has_unit(const std::vector<std::pair<int64_t, int64_t>>& ranges, int64_t unit) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [&](const auto& range) { return unit >= range.first && unit < range.second; });
+}
+
 /// The positions along a dim that a rank has, in order.
 std::vector<int64_t> positions(int64_t size, int dim, const Placement& placement, const Mesh& mesh,
                                int rank) {
   std::vector<int64_t> out;
-  for (int64_t i = 0; i < size; ++i) {
-    bool here = true;
-    for (const Split& split : placement) {
-      if (split.dim != dim) continue;
-      const int64_t rest = size / split.outer / split.units, unit = i / rest % split.units;
-      const auto [begin, end] =
-          shard_bounds(split.units, mesh.coordinate(rank, split.axis), mesh.axis_size(split.axis));
-      here = here && unit >= begin && unit < end;
-    }
-    if (here) out.push_back(i);
+  for (int64_t i = 0; i < size; ++i) out.push_back(i);
+  for (const Split& split : placement) {
+    if (split.dim != dim) continue;
+    const auto ranges = shard_ranges(split, mesh, rank);
+    const int64_t rest = size / split.outer / split.units;
+    std::erase_if(out, [&](int64_t i) { return !has_unit(ranges, i / rest % split.units); });
   }
   return out;
 }
 
 }  // namespace
+
+std::vector<std::pair<int64_t, int64_t>> shard_ranges(const Split& split, const Mesh& mesh,
+                                                      int rank) {
+  const int self = mesh.coordinate(rank, split.axis), ranks = mesh.axis_size(split.axis);
+  if (split.order == ir::SplitOrder::kStraight) return {shard_bounds(split.units, self, ranks)};
+  return {shard_bounds(split.units, self, 2 * ranks),
+          shard_bounds(split.units, 2 * ranks - 1 - self, 2 * ranks)};
+}
 
 std::string text(const Placement& placement, const Dims& shape, const Mesh& mesh) {
   std::string out;
@@ -33,6 +42,7 @@ std::string text(const Placement& placement, const Dims& shape, const Mesh& mesh
     for (const Split& split : placement)
       if (split.dim == static_cast<int>(d))
         dim += str(" ", mesh.axis_name(split.axis),
+                   split.order == ir::SplitOrder::kZigzag ? " in zigzag order" : "",
                    split.outer > 1 ? str(" in each of ", split.outer, " parts") : "");
     out += (out.empty() ? "" : ", ") + dim;
   }
@@ -42,10 +52,10 @@ std::string text(const Placement& placement, const Dims& shape, const Mesh& mesh
 Dims shard_shape(const Dims& shape, const Placement& placement, const Mesh& mesh, int rank) {
   Dims out = shape;
   for (const Split& split : placement) {
-    const auto [begin, end] =
-        shard_bounds(split.units, mesh.coordinate(rank, split.axis), mesh.axis_size(split.axis));
+    int64_t units = 0;
+    for (const auto& [begin, end] : shard_ranges(split, mesh, rank)) units += end - begin;
     int64_t& size = out[static_cast<size_t>(split.dim)];
-    size = size / split.units * (end - begin);
+    size = size / split.units * units;
   }
   return out;
 }

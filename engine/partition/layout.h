@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/placement.h"
@@ -18,6 +19,10 @@ using ir::Placement;
 using ir::Split;
 using Placements = std::map<std::string, Placement>;
 
+/// The units [begin, end) that a rank has of a split dim, in ascending order: one range, or two of
+/// a zigzag split. Ranges may be empty.
+std::vector<std::pair<int64_t, int64_t>> shard_ranges(const Split& split, const Mesh& mesh,
+                                                      int rank);
 /// "[128, 384 tensor in each of 3 parts]": the shape with its splits, for messages.
 std::string text(const Placement& placement, const Dims& shape, const Mesh& mesh);
 /// The shape of the rank's part.

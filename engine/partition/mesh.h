@@ -52,8 +52,9 @@ class Mesh {
   std::vector<View> views_;
 };
 
-/// The units [begin, end) of `count` that coordinate `i` of `parts` has. All splits in the program
-/// use these bounds: the parts are as equal as possible, and any count can be split.
+/// The units [begin, end) of `count` that coordinate `i` of `parts` has. All straight splits use
+/// these bounds, and zigzag ones for their blocks: the parts are as equal as possible, and any
+/// count can be split.
 std::pair<int64_t, int64_t> shard_bounds(int64_t count, int i, int parts);
 
 }  // namespace paddle::partition

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/collectives.h"
 #include "partition/communication.h"
 #include "partition/rules.h"
 
@@ -120,8 +120,8 @@ class Overlap {
     const bool packs = group > 1 && rows_before(whole, attribute(o, "axis").as_int()) > 1;
     int64_t scratch = packs ? bytes_of(whole) : 0;
     if (!gathers)
-      scratch += static_cast<int64_t>(comm::Communicator::reduce_scatter_scratch(
-          static_cast<size_t>(bytes_of(*out.result)), group));
+      scratch += static_cast<int64_t>(
+          comm::reduce_scatter_scratch(static_cast<size_t>(bytes_of(*out.result)), group));
     const Op& op = get_op(gathers ? "comm.start_all_gather" : "comm.start_reduce_scatter");
     Attrs attrs = o.attrs;
     if (!gathers) attrs.values.pop_back();  // the reduction

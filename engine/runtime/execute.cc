@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/codegen/compiled_fusion.h"
+#include "io_kernels/register.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/fusion/block_interpreter.h"
 #include "kernels/mirror/mirror.h"
@@ -45,6 +46,7 @@ void register_backends() {
                       .has_int8_matmul = onednn::has_int8_matmul});
     cpu::register_kernels();
     onednn::register_kernels();
+    io_kernels::register_kernels();
     mirror::register_device();
     cuda::register_device();
   });
@@ -154,7 +156,8 @@ bool can_know(const Op& op, const Target& target) {
 std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
                                               const std::vector<const Array*>& operands,
                                               const std::vector<TensorType>& types,
-                                              const Target& target) {
+                                              const Target& target,
+                                              comm::Collectives* collectives) {
   if (op.def->view && operands[0]) {
     const Layout layout =
         view_layout(op, attrs, Layout::of(*operands[0]), concrete(types[0].shape));
@@ -203,6 +206,7 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
     scratch = Storage::allocate(bytes, device);
     context.scratch = scratch->address();
   }
+  context.collectives = collectives;
   ArrayAllocator allocator(results, types, device);
   if (run_time) context.allocator = &allocator;
   if (!device.is_cpu()) context.stream = compute_stream(device);
@@ -231,11 +235,12 @@ class OperandsOn {
 std::optional<std::vector<Array>> execute_on_host(const Op& op, const Attrs& attrs,
                                                   const std::vector<const Array*>& operands,
                                                   const std::vector<TensorType>& types,
-                                                  const Target& target) {
+                                                  const Target& target,
+                                                  comm::Collectives* collectives) {
   Target on_host = target;
   on_host.device = Device::cpu();
   const OperandsOn host(operands, on_host.device);
-  auto results = try_execute(op, attrs, host, types, on_host);
+  auto results = try_execute(op, attrs, host, types, on_host, collectives);
   if (!results) return std::nullopt;
   count_host_fallback(op, target.device);
   for (Array& result : *results) result = result.to(target.device);
@@ -246,13 +251,14 @@ std::optional<std::vector<Array>> execute_on_host(const Op& op, const Attrs& att
 
 std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
-                           const std::vector<TensorType>& types, const Target& target) {
+                           const std::vector<TensorType>& types, const Target& target,
+                           comm::Collectives* collectives) {
   const OperandsOn there(operands, target.device);
-  auto results = try_execute(op, attrs, there, types, target);
+  auto results = try_execute(op, attrs, there, types, target, collectives);
   if (!results && op.def->decompose)
     results = execute_decomposition(op, attrs, there, types, target);
   if (!results && !target.device.is_cpu())
-    results = execute_on_host(op, attrs, there, types, target);
+    results = execute_on_host(op, attrs, there, types, target, collectives);
   if (results) return std::move(*results);
   std::vector<std::string> dtypes;
   for (const Array* a : operands)
@@ -278,10 +284,10 @@ Tensors EagerExecutor::apply(const OpCall& call) {
   std::vector<const Array*> operands;
   for (const Tensor& t : call.operands) operands.push_back(t.defined() ? &t.array() : nullptr);
   const OperandsOn there(std::move(operands), target_.device);
-  auto results = try_execute(call.op, call.attrs, there, call.results, target_);
+  auto results = try_execute(call.op, call.attrs, there, call.results, target_, collectives_);
   if (!results && call.op.def->decompose) return decompose(call);
   if (!results)  // on the host, or says why not
-    results = execute(call.op, call.attrs, there, call.results, target_);
+    results = execute(call.op, call.attrs, there, call.results, target_, collectives_);
   Tensors out;
   for (Array& a : *results) out.emplace_back(std::move(a));
   return out;

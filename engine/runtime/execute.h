@@ -24,10 +24,11 @@ bool can_bind(const Attrs& attrs, const SymbolLookup& lookup);
 /// Runs `op` on arrays (null where absent). `results` are the inferred types; their dims must be
 /// constant except for operations of the trait kRunTimeShape. Operands that are elsewhere are
 /// copied to the target's device, where the results are; on devices with streams they are not
-/// computed yet.
+/// computed yet. `collectives`: of the run, for collective operations.
 std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
-                           const std::vector<TensorType>& results, const Target& target = {});
+                           const std::vector<TensorType>& results, const Target& target = {},
+                           comm::Collectives* collectives = nullptr);
 
 /// A contiguous copy that owns its memory, on the device of the array.
 Array copied(const Array& array);
@@ -60,7 +61,11 @@ class SingleRunScope {
 class EagerExecutor final : public Interpreter {
  public:
   /// Results are on the target's device; operands that are elsewhere are copied there.
-  explicit EagerExecutor(const Target& target = {}) : target_(target) { register_backends(); }
+  /// `collectives`: for collective operations; null in a run of one rank.
+  explicit EagerExecutor(const Target& target = {}, comm::Collectives* collectives = nullptr)
+      : target_(target), collectives_(collectives) {
+    register_backends();
+  }
   Device device() const override { return target_.device; }
   Tensors apply(const OpCall& call) override;
   bool apply_known(const Op& op, const Tensors& operands, const Attrs& attrs,
@@ -68,6 +73,7 @@ class EagerExecutor final : public Interpreter {
 
  private:
   Target target_;
+  comm::Collectives* collectives_;
 };
 
 }  // namespace paddle::runtime

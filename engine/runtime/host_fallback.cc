@@ -52,6 +52,7 @@ class HostFallback final : public Kernel {
     for (size_t i = 0; i < out.size(); ++i)
       if (results_[i].storage) out[i] = results_[i].raw();
     RunContext host;
+    host.collectives = context.collectives;
     if (scratch_) host.scratch = scratch_->data();
     kernel_->run(host, in.data(), out.data());
     for (size_t i = 0; i < out.size(); ++i)

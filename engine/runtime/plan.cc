@@ -414,6 +414,7 @@ void Plan::run_block(std::vector<Instruction>& block) {
 
 void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*& current) {
   RunContext context;
+  context.collectives = options_.collectives;
   // Instructions that are timed run one by one.
   const bool uses_graphs = graphs_ && !(options_.profile && options_.profile->recording);
   for (size_t i = 0; i < block.size(); ++i) {
@@ -460,6 +461,7 @@ bool Plan::run_segment(std::vector<Instruction>& block, size_t first, const Inst
   graphs_->begin_recording();
   try {
     RunContext context;
+    context.collectives = options_.collectives;
     for (size_t i = first; i < first + graphs_->length(segment); ++i) {
       current = &block[i];
       context.scratch = block[i].scratch_data;
@@ -556,8 +558,8 @@ void Plan::run_dynamic(Instruction& instruction) {
     if (left && right && *left != *right)
       fail(ErrorCode::kData, c.what, " (", *left, " against ", *right, ")");
   }
-  std::vector<Array> results =
-      runtime::execute(*operation.op, attrs, operands, inferred.results, options_.target);
+  std::vector<Array> results = runtime::execute(*operation.op, attrs, operands, inferred.results,
+                                                options_.target, options_.collectives);
   for (size_t i = 0; i < results.size(); ++i) {
     const int id = instruction.results[i];
     // A view of planned memory must not outlive the buffer, so it is copied.

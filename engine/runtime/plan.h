@@ -107,6 +107,8 @@ struct PlanOptions {
   int64_t tile_bytes = 0;
   /// On devices: whether runs queue recorded work.
   compiler::GraphMode graphs = compiler::GraphMode::kAuto;
+  /// For the plan's collective operations; null in a run of one rank. Outlives the plan.
+  comm::Collectives* collectives = nullptr;
 };
 
 /// Checks the memory of a plan while it runs (PlanOptions::check_memory).

@@ -20,11 +20,11 @@ template <class T>
 std::vector<T> all_reduced(Communicator& communicator, std::vector<T> values, Reduction reduction,
                            const std::vector<int>& group) {
   const auto count = static_cast<int64_t>(values.size());
-  std::vector<std::byte> scratch(
-      Communicator::all_reduce_scratch(dtype_of<T>(), count, group.size()));
+  std::vector<std::byte> scratch(all_reduce_scratch(dtype_of<T>(), count, group.size()));
   std::vector<T> out(values.size());
-  communicator.all_reduce(values.data(), out.data(), count, dtype_of<T>(), reduction, group,
-                          scratch.data());
+  const ReduceBuffer tensor{values.data(), out.data(), count};
+  communicator.collectives().all_reduce({&tensor, 1}, dtype_of<T>(), reduction,
+                                        {.group = group, .scratch = scratch.data()});
   return out;
 }
 
@@ -92,9 +92,10 @@ TEST(Communicator, SumsOfSeveralTensors) {
         for (size_t i = 0; i < in.size(); ++i)
           tensors.push_back({in[i].data(), out[i].data(), static_cast<int64_t>(in[i].size())});
         std::vector<std::byte> scratch(
-            Communicator::all_reduce_scratch(DType::kF32, all, communicator->all().size()));
-        communicator->all_reduce(tensors, DType::kF32, Reduction::kSum, communicator->all(),
-                                 scratch.data());
+            all_reduce_scratch(DType::kF32, all, communicator->all().size()));
+        communicator->collectives().all_reduce(
+            tensors, DType::kF32, Reduction::kSum,
+            {.group = communicator->all(), .scratch = scratch.data()});
         EXPECT_EQ(out, wanted);
       });
     }
@@ -154,10 +155,11 @@ TEST(Communicator, ScattersPartsOfASum) {
       const auto own = static_cast<size_t>(counts[static_cast<size_t>(communicator->rank())]);
       std::vector<float> part(own);
       std::vector<std::byte> scratch(
-          Communicator::reduce_scatter_scratch(own * sizeof(float), static_cast<size_t>(ranks)));
+          reduce_scatter_scratch(own * sizeof(float), static_cast<size_t>(ranks)));
       communicator->reset_costs();
-      communicator->reduce_scatter(mine.data(), part.data(), counts, DType::kF32, Reduction::kSum,
-                                   communicator->all(), scratch.data());
+      communicator->collectives().reduce_scatter(
+          mine.data(), part.data(), counts, DType::kF32, Reduction::kSum,
+          {.group = communicator->all(), .scratch = scratch.data()});
       for (size_t i = 0; i < own; ++i)
         ASSERT_EQ(part[i], wanted[static_cast<size_t>(before) + i]) << i;
       const ExchangeCost& cost =

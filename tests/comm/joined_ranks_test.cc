@@ -18,6 +18,7 @@
 #include "comm/rendezvous.h"
 #include "comm/simulation.h"
 #include "comm/sockets.h"
+#include "comm/transport_kind.h"
 
 namespace paddle::comm {
 namespace {
@@ -55,14 +56,34 @@ class JoinedRanks : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Transports, JoinedRanks, testing::Values("auto", "tcp", "gloo"),
                          [](const auto& info) { return std::string(info.param); });
 
+/// A transport that is added while the program runs, over TCP connections.
+TEST(TransportKinds, AreAddedWhileTheProgramRuns) {
+  static std::atomic<int> opened = 0;
+  transport_kinds().add({{"added", "as tcp",
+                          [](JoinedRank joined) {
+                            ++opened;
+                            EXPECT_EQ(joined.hosts.size(), 2u);
+                            return transport_kinds().find("tcp")->open(std::move(joined));
+                          }}},
+                        {"plugin.so"});
+  EXPECT_THROW(transport_kinds().add({{"more", "", {}}, {"tcp", "", {}}}, {"other.so"}), Error);
+  EXPECT_EQ(transport_kinds().find("more"), nullptr) << "all or nothing";
+  ::setenv("PADDLE_TRANSPORT", "added", 1);
+  run_ranks(
+      2, [](Communicator& communicator) { EXPECT_EQ(communicator.max(communicator.rank()), 1); });
+  ::unsetenv("PADDLE_TRANSPORT");
+  EXPECT_EQ(opened, 2);
+  transport_kinds().remove({"added"});
+}
+
 std::vector<float> sums(Communicator& communicator, int64_t count) {
   std::vector<float> mine, out(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
     mine.push_back(std::sin(static_cast<float>(i * (communicator.rank() + 3))));
-  std::vector<std::byte> scratch(
-      Communicator::all_reduce_scratch(DType::kF32, count, communicator.all().size()));
-  communicator.all_reduce(mine.data(), out.data(), count, DType::kF32, Reduction::kSum,
-                          communicator.all(), scratch.data());
+  std::vector<std::byte> scratch(all_reduce_scratch(DType::kF32, count, communicator.all().size()));
+  const ReduceBuffer tensor{mine.data(), out.data(), count};
+  communicator.collectives().all_reduce({&tensor, 1}, DType::kF32, Reduction::kSum,
+                                        {.group = communicator.all(), .scratch = scratch.data()});
   return out;
 }
 
@@ -95,10 +116,9 @@ TEST_P(JoinedRanks, SeveralTensorsAreSummedTogether) {
     }
     for (size_t i = 0; i < in.size(); ++i)
       tensors.push_back({in[i].data(), out[i].data(), static_cast<int64_t>(in[i].size())});
-    std::vector<std::byte> scratch(
-        Communicator::all_reduce_scratch(DType::kF32, all, communicator.all().size()));
-    communicator.all_reduce(tensors, DType::kF32, Reduction::kSum, communicator.all(),
-                            scratch.data());
+    std::vector<std::byte> scratch(all_reduce_scratch(DType::kF32, all, communicator.all().size()));
+    communicator.collectives().all_reduce(tensors, DType::kF32, Reduction::kSum,
+                                          {.group = communicator.all(), .scratch = scratch.data()});
     return out;
   };
   for (const int ranks : {2, 3}) {

@@ -76,6 +76,34 @@ TEST(Layout, ColumnsWithinEachOfThreeParts) {
             (std::vector<int64_t>{2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23}));
 }
 
+TEST(Layout, ZigzagPairsEarlyAndLateBlocks) {
+  const Mesh mesh({{"context", 3}});
+  const Placement placement = {{0, 0, 1, 12, ir::SplitOrder::kZigzag}};
+  EXPECT_EQ(shard_shape({12}, placement, mesh, 0), (Dims{4}));
+  EXPECT_EQ(values(shard(numbers({12}), placement, mesh, 0)), (std::vector<int64_t>{0, 1, 10, 11}));
+  EXPECT_EQ(values(shard(numbers({12}), placement, mesh, 1)), (std::vector<int64_t>{2, 3, 8, 9}));
+  EXPECT_EQ(values(shard(numbers({12}), placement, mesh, 2)), (std::vector<int64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(text(placement, {12}, mesh), "[12 context in zigzag order]");
+  // Position i of a causal mask reads i + 1 positions: the same number on each rank.
+  for (int rank = 0; rank < 3; ++rank) {
+    int64_t pairs = 0;
+    for (const int64_t i : values(shard(numbers({12}), placement, mesh, rank))) pairs += i + 1;
+    EXPECT_EQ(pairs, 26);
+  }
+}
+
+TEST(Layout, AFractionOfAnAxis) {
+  Mesh mesh({{"data", 4}, {"tensor", 2}});
+  mesh.add_view("expert", "data", 2);
+  const Placement placement = {{mesh.axis("expert"), 0, 1, 4}};
+  EXPECT_EQ(text(placement, {4, 2}, mesh), "[4 expert, 2]");
+  for (int rank = 0; rank < mesh.size(); ++rank) {
+    const int64_t first = rank / 2 % 2 * 4;  // ranks that differ in `tensor` have the same part
+    EXPECT_EQ(values(shard(numbers({4, 2}), placement, mesh, rank)),
+              (std::vector<int64_t>{first, first + 1, first + 2, first + 3}));
+  }
+}
+
 TEST(Layout, PartsMakeUpTheWhole) {
   const Mesh mesh({{"data", 2}, {"tensor", 3}});
   const std::vector<std::pair<Dims, Placement>> cases = {
@@ -84,6 +112,9 @@ TEST(Layout, PartsMakeUpTheWhole) {
       {{2, 30, 3}, {{1, 1, 3, 5}}},
       {{24, 2}, {{0, 0, 1, 4}, {1, 0, 4, 6}}},  // two axes within one dim
       {{1, 2}, {{1, 1, 1, 2}}},                 // fewer units than ranks
+      {{13, 3}, {{1, 0, 1, 13, ir::SplitOrder::kZigzag}}},
+      {{24, 5}, {{1, 0, 2, 6, ir::SplitOrder::kZigzag}, {0, 1, 1, 5}}},
+      {{1, 3}, {{1, 1, 1, 3, ir::SplitOrder::kZigzag}}},
   };
   for (const auto& [shape, placement] : cases) {
     const Array whole = numbers(shape);

@@ -153,8 +153,10 @@ Array drawn(const TensorType& type, double seed) {
   return out;
 }
 
-std::vector<Array> run(std::shared_ptr<ir::Function> function, const std::vector<Array>& inputs) {
-  const auto executable = runtime::compile(std::move(function), {});
+std::vector<Array> run(std::shared_ptr<ir::Function> function, const std::vector<Array>& inputs,
+                       comm::Collectives* collectives = nullptr) {
+  const auto executable =
+      runtime::compile(std::move(function), {}, {.plan = {.collectives = collectives}});
   std::vector<Array> out;
   for (const Array& a : executable->run(inputs)) out.push_back(runtime::copied(a));
   return out;
@@ -196,7 +198,8 @@ TEST_P(LocalValues, AreThoseOfTheLogicalFunction) {
                      for (size_t i = 0; i < inputs.size(); ++i)
                        parts.push_back(shard(inputs[i], local.inputs[i], mine.mesh, mine.rank));
                      const std::vector<Array> found =
-                         run(std::shared_ptr<ir::Function>(std::move(local.function)), parts);
+                         run(std::shared_ptr<ir::Function>(std::move(local.function)), parts,
+                             &communicator->collectives());
                      ASSERT_EQ(found.size(), wanted.size());
                      for (size_t r = 0; r < found.size(); ++r) {
                        ASSERT_EQ(found[r].shape, wanted[r].shape);

@@ -66,7 +66,11 @@ class RandomFunction {
       v.name = name();
       while (draw(3) == 0)
         v.placement.push_back(
-            {.axis = draw(3), .dim = draw(2), .outer = 1 + draw(3), .units = 1 + draw(1000)});
+            {.axis = draw(3),
+             .dim = draw(2),
+             .outer = 1 + draw(3),
+             .units = 1 + draw(1000),
+             .order = draw(2) == 0 ? ir::SplitOrder::kStraight : ir::SplitOrder::kZigzag});
       if (v.type.shape.empty()) v.placement.clear();
     }
     return function;

@@ -45,8 +45,10 @@ class MirrorKernel final : public Kernel {
     std::string location =
         context.location ? parse_source_location(*context.location).text() : std::string();
     auto work = [kernel = kernel_, in = std::move(in), out = std::move(out),
-                 scratch = to_host_address(context.scratch), allocator = context.allocator] {
+                 scratch = to_host_address(context.scratch), allocator = context.allocator,
+                 collectives = context.collectives] {
       RunContext inner;
+      inner.collectives = collectives;
       inner.scratch = static_cast<std::byte*>(scratch);
       std::optional<HostAddresses> addresses;
       if (allocator) inner.allocator = &addresses.emplace(*allocator);

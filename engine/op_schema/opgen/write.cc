@@ -72,20 +72,25 @@ std::string table_source(const std::vector<Family>& families, const Parameters& 
   return c.str();
 }
 
-/// Registers the kernels that the schema names.
-std::string kernel_table(const std::vector<Family>& families) {
+/// Registers the kernels that the schema names in a namespace, which is that of a room: "cpu" for
+/// those without one, X for `kernel: X::NAME`.
+std::string kernel_table(const std::vector<Family>& families, const std::string& space) {
   std::ostringstream c, rows;
   std::set<std::string> names;
   for (const Family& family : families)
     for (const Entry& e : family.entries) {
-      if (e.kernel.empty()) continue;
-      names.insert(e.kernel);
-      rows << "  register_kernel(" << quoted(e.name) << ", \"cpu\", prepare_" << e.kernel << ");\n";
+      const size_t colons = e.kernel.find("::");
+      const bool qualified = colons != std::string::npos;
+      if (e.kernel.empty() || (qualified ? e.kernel.substr(0, colons) : "cpu") != space) continue;
+      const std::string name = qualified ? e.kernel.substr(colons + 2) : e.kernel;
+      names.insert(name);
+      rows << "  register_kernel(" << quoted(e.name) << ", \"cpu\", prepare_" << name << ");\n";
     }
-  c << kNote << "#include \"ops/core/kernel.h\"\n\nnamespace paddle::cpu {\n\n";
+  c << kNote << "#include \"ops/core/kernel.h\"\n\nnamespace paddle::" << space << " {\n\n";
   for (const auto& n : names)
     c << "std::unique_ptr<Kernel> prepare_" << n << "(const KernelRequest& request);\n";
-  c << "\nvoid register_kernels() {\n" << rows.str() << "}\n\n}  // namespace paddle::cpu\n";
+  c << "\nvoid register_kernels() {\n"
+    << rows.str() << "}\n\n}  // namespace paddle::" << space << "\n";
   return c.str();
 }
 
@@ -101,7 +106,8 @@ void write_all(const std::vector<Family>& families, const Parameters& parameters
   }
   write_file(ops + "ops.h", umbrella_header(families));
   write_file(ops + "table.cc", table_source(families, parameters));
-  write_file(out + "/kernels/generated/cpu_table.cc", kernel_table(families));
+  write_file(out + "/kernels/generated/cpu_table.cc", kernel_table(families, "cpu"));
+  write_file(out + "/io_kernels/generated/table.cc", kernel_table(families, "io_kernels"));
 }
 
 }  // namespace opgen

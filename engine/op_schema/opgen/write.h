@@ -10,8 +10,8 @@
 namespace opgen {
 
 /// Writes ops/generated/<family>{.h,_rules.h,.cc}, ops/generated/{ops.h,table.cc} and
-/// kernels/generated/cpu_table.cc under `out`; files whose text would not change keep their time
-/// stamps.
+/// kernels/generated/cpu_table.cc and io_kernels/generated/table.cc under `out`; files whose text
+/// would not change keep their time stamps.
 void write_all(const std::vector<Family>& families, const Parameters& parameters,
                const std::string& out);
 

@@ -9,10 +9,18 @@
 namespace paddle::rules {
 namespace {
 
+/// Larger ones are for messages of the engine, such as those between the stages of a pipeline.
+constexpr int64_t kMaxTag = (int64_t{1} << 16) - 1;
+
 void check_ranks(InferContext& c, const std::vector<int64_t>& ranks) {
   c.check(!ranks.empty() && ranks[0] >= 0 &&
               std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end(),
           "ranks must be ascending numbers from 0, not ", str(ranks));
+}
+
+void check_message(InferContext& c, int64_t rank, int64_t tag) {
+  c.check(rank >= 0, "ranks are numbers from 0, not ", rank);
+  c.check(tag >= 0 && tag <= kMaxTag, "tags are numbers from 0 to ", kMaxTag, ", not ", tag);
 }
 
 void infer_scratch(InferContext& c, int64_t bytes) {
@@ -99,6 +107,28 @@ void infer_comm_all_to_all(InferContext& c) {
   Shape shape = c.shape(0);
   shape[0] = Dim(attrs.rows);
   c.result(c.dtype(0), std::move(shape));
+}
+
+void infer_comm_permute(InferContext& c) {
+  check_ranks(c, c.attrs_as<CommPermuteAttrs>().ranks);
+  c.result(c.dtype(0), c.shape(0));
+}
+
+void infer_comm_send(InferContext& c) {
+  const auto attrs = c.attrs_as<CommSendAttrs>();
+  check_message(c, attrs.rank, attrs.tag);
+  c.result(DType::kU8, {Dim(0)});
+}
+
+void infer_comm_recv(InferContext& c) {
+  const auto attrs = c.attrs_as<CommRecvAttrs>();
+  check_message(c, attrs.rank, attrs.tag);
+  Shape shape;
+  for (const int64_t size : attrs.shape) {
+    c.check(size >= 0, "sizes must not be negative, found ", str(attrs.shape));
+    shape.emplace_back(size);
+  }
+  c.result(attrs.dtype, std::move(shape));
 }
 
 }  // namespace paddle::rules

@@ -50,6 +50,10 @@ class ResultAllocator {
   virtual void* allocate(size_t index, const Dims& shape) = 0;
 };
 
+namespace comm {
+class Collectives;
+}
+
 struct RunContext {
   std::byte* scratch = nullptr;          ///< 64-byte aligned, of `scratch_bytes()`
   ResultAllocator* allocator = nullptr;  ///< only for operations of the trait kRunTimeShape
@@ -57,6 +61,8 @@ struct RunContext {
   /// Where the operation comes from, for errors of kernels that run later than the call; null if
   /// unknown. It stays valid until the stream is synchronized.
   const std::string* location = nullptr;
+  /// Of the run of several ranks that the program belongs to (comm/collectives.h); null without.
+  comm::Collectives* collectives = nullptr;
 };
 
 class Kernel {

@@ -80,6 +80,7 @@ void read_buckets(const Section& section, ParallelConfig& parallel,
         section.location("bucket"));
   const std::string overlap = section.text("overlap");
   if (overlap != "auto") parallel.overlap = overlap == "always";
+  if (section.text("collectives") == "ring") parallel.collectives = comm::CollectiveForm::kRing;
 }
 
 void read_rules(const Section& section, ParallelConfig& parallel,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/algorithm.h"
 #include "compiler/passes/schedule/recompute.h"
 #include "config/schema.h"
 #include "partition/partition.h"
@@ -28,6 +29,7 @@ struct ParallelConfig {
   uint64_t recompute_budget = 0;
   int64_t bucket_bytes = 4 << 20;  ///< of gradients that ranks sum together
   std::optional<bool> overlap;     ///< see SessionOptions
+  comm::CollectiveForm collectives = comm::CollectiveForm::kTree;
   SourceLocation where;
 
   int64_t ranks() const { return data * tensor * pipeline; }

@@ -66,6 +66,11 @@ Schema parallel_schema() {
             .fallback("auto")
             .doc("whether ranks exchange full buckets and sharded values in a thread of their own; "
                  "auto: between machines, and where ranks have cores to spare"));
+  s.add("collectives",
+        Spec::word({"tree", "ring"})
+            .fallback("tree")
+            .doc("how ranks sum: tree adds in an order that depends on nothing but the ranks; ring "
+                 "exchanges between neighbors only, and its bits depend on sizes and buckets"));
   s.add("place",
         Spec::list(Spec::map(place))
             .fallback("[]")

@@ -172,6 +172,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.sharding = static_cast<int>(config_.parallel.sharding);
   options.bucket_bytes = config_.parallel.bucket_bytes;
   options.overlap = config_.parallel.overlap;
+  options.collective_form = config_.parallel.collectives;
   options.communicator = communicator_;
   options.observe = options_.observe;
   if (!options_.dump_ir.empty())

@@ -105,10 +105,10 @@ StageJobs PipelineStages::compile_jobs(const partition::StageCut& cut, bool obse
       job.part = cut.function(kind, stage);
       if (!job.part.function) continue;
       job.inputs.resize(job.part.inputs.size());
-      runtime::ExecutableOptions options{
-          context_.options.max_plans,
-          {.check_memory = context_.options.check_memory,
-           .profile = observes ? context_.options.profile : nullptr}};
+      runtime::ExecutableOptions options{context_.options.max_plans,
+                                         {.check_memory = context_.options.check_memory,
+                                          .profile = observes ? context_.options.profile : nullptr,
+                                          .collectives = context_.options.collectives()}};
       job.executable = runtime::compile(std::shared_ptr<ir::Function>(std::move(job.part.function)),
                                         context_.options.compile, options,
                                         observes ? context_.options.observe : compiler::Observer());

@@ -22,8 +22,11 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
   if (context_.step->minimizer()) context_.options.accumulate = 1;
   for (const NamedOptimizer& each : context_.step->definition().optimizers)
     if (!each.name.empty()) losses_.push_back(0);
-  if (comm::Communicator* const communicator = context_.options.communicator.get())
-    communicator->overlap(context_.options.overlap.value_or(communicator->can_overlap()));
+  if (comm::Communicator* const communicator = context_.options.communicator.get()) {
+    auto& collectives = communicator->collectives();
+    collectives.use(context_.options.collective_form);
+    collectives.overlap(context_.options.overlap.value_or(communicator->can_overlap()));
+  }
   runtime::register_backends();
 }
 

@@ -61,7 +61,12 @@ struct SessionOptions {
   int64_t bucket_bytes = 4 << 20;  ///< of gradients that ranks sum together
   /// Whether full buckets are summed in a thread of their own; nothing: where that leaves time.
   std::optional<bool> overlap;
+  comm::CollectiveForm collective_form = comm::CollectiveForm::kTree;
   std::shared_ptr<comm::Communicator> communicator;  ///< null: one rank
+  /// For collective operations; null: one rank.
+  comm::Collectives* collectives() const {
+    return communicator ? &communicator->collectives() : nullptr;
+  }
 };
 
 /// Scalars that are the same for all micro-batches of a step.

@@ -289,12 +289,13 @@ std::unique_ptr<CompiledFunction> StepCompiler::compile(StepFunction kind) {
   compiler::CompileOptions compile = context_.options.compile;
   if (kind == StepFunction::kTrain || kind == StepFunction::kAccumulate)
     compile.recompute = choose_recompute(*c->function);
-  c->executable = runtime::compile(
-      c->function, compile,
-      {.max_plans = context_.options.max_plans,
-       .plan = {.check_memory = context_.options.check_memory, .profile = context_.options.profile},
-       .adapt_threads = context_.options.adapt_threads},
-      context_.options.observe);
+  c->executable = runtime::compile(c->function, compile,
+                                   {.max_plans = context_.options.max_plans,
+                                    .plan = {.check_memory = context_.options.check_memory,
+                                             .profile = context_.options.profile,
+                                             .collectives = context_.options.collectives()},
+                                    .adapt_threads = context_.options.adapt_threads},
+                                   context_.options.observe);
   return c;
 }
 

@@ -176,7 +176,7 @@ void StepReplay::run(const std::vector<Array>& batch, const StepScalars& numbers
            "",
            {batch[i].dtype, to_shape(batch[i].shape)},
            batch[i]});
-  runtime::EagerExecutor executor(context_.options.compile.target);
+  runtime::EagerExecutor executor(context_.options.compile.target, context_.options.collectives());
   const InterpreterScope scope(executor);
   const ir::Function& f = *c->function;
   Replay values(f, c->inputs);

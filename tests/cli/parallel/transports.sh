@@ -83,7 +83,7 @@ else
   grep -q "was killed by signal 9" "$folder/error" || fail "a killed rank is not named"
 fi
 
-expect 2 "expected auto, tcp, gloo or mpi, found 'carrier'" env PADDLE_TRANSPORT=carrier \
+expect 2 "expected one of auto, tcp, gloo, mpi, found 'carrier'" env PADDLE_TRANSPORT=carrier \
   "$launch" -n 2 "$train" "$folder/net.yaml" parallel.data=2
 expect 6 "has no MPI" env PADDLE_TRANSPORT=mpi PADDLE_MPI_MODULE=/nosuch "$launch" -n 2 \
   "$train" "$folder/net.yaml" parallel.data=2

@@ -7,7 +7,7 @@
 #include "ops/core/kernel.h"
 #include "ops/generated/vision.h"
 
-namespace paddle::cpu {
+namespace paddle::io_kernels {
 
 std::unique_ptr<Kernel> prepare_read_file(const KernelRequest& request) {
   const std::string name = ReadFileAttrs(request.attrs).filename;
@@ -39,4 +39,4 @@ std::unique_ptr<Kernel> prepare_decode_jpeg(const KernelRequest& request) {
   });
 }
 
-}  // namespace paddle::cpu
+}  // namespace paddle::io_kernels

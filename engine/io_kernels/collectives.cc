@@ -1,27 +1,28 @@
-// Collective operations: the calling thread's communicator moves the bytes.
+// Collective operations: the collectives of the run context move the bytes.
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <numeric>
 
-#include "comm/communicator.h"
+#include "comm/collectives.h"
 #include "ops/core/kernel.h"
 #include "ops/generated/comm.h"
 
-namespace paddle::cpu {
+namespace paddle::io_kernels {
 namespace {
 
-comm::Communicator& communicator(const std::vector<int>& ranks) {
-  comm::Communicator* const current = comm::current_communicator();
-  if (!current)
+/// The collectives of a run that these ranks belong to.
+comm::Collectives& collectives(const RunContext& context, const std::vector<int>& ranks) {
+  comm::Collectives* const run = context.collectives;
+  if (!run)
     fail(ErrorCode::kUsage, "a collective operation over ", ranks.size(),
          " ranks runs only within a parallel run (paddle-launch, or paddle-train --simulate)");
-  if (ranks.back() >= current->size() ||
-      std::find(ranks.begin(), ranks.end(), current->rank()) == ranks.end())
+  if (ranks.back() >= run->size() ||
+      std::find(ranks.begin(), ranks.end(), run->rank()) == ranks.end())
     fail(ErrorCode::kUsage, "a collective operation over ranks ", str(ranks), " runs on rank ",
-         current->rank(), " of ", current->size());
-  return *current;
+         run->rank(), " of ", run->size());
+  return *run;
 }
 
 std::vector<int> as_ranks(const std::vector<int64_t>& ranks) {
@@ -90,18 +91,17 @@ std::unique_ptr<Kernel> prepare_comm_all_reduce(const KernelRequest& request) {
       [sums](const RunContext& context, void* const* operands, void* const* results) {
         sums->point_to(operands, results);
         if (sums->ranks.size() > 1)
-          communicator(sums->ranks)
-              .all_reduce(sums->tensors, sums->dtype, sums->reduction, sums->ranks,
-                          context.scratch);
+          collectives(context, sums->ranks)
+              .all_reduce(sums->tensors, sums->dtype, sums->reduction,
+                          {sums->ranks, context.scratch, context.stream});
       },
-      comm::Communicator::all_reduce_scratch(sums->dtype, sums->count, sums->ranks.size()), "comm");
+      comm::all_reduce_scratch(sums->dtype, sums->count, sums->ranks.size()), "comm");
 }
 
 std::unique_ptr<Kernel> prepare_comm_start_all_reduce(const KernelRequest& request) {
   const CommStartAllReduceAttrs attrs(request.attrs);
   const auto sums = std::make_shared<Sums>(request, attrs.ranks, attrs.reduction);
-  const size_t needed =
-      comm::Communicator::all_reduce_scratch(sums->dtype, sums->count, sums->ranks.size());
+  const size_t needed = comm::all_reduce_scratch(sums->dtype, sums->count, sums->ranks.size());
   if (static_cast<size_t>(attrs.scratch) < needed)
     fail(ErrorCode::kUsage, "comm.start_all_reduce: scratch is ", attrs.scratch,
          " bytes, the tensors need ", needed);
@@ -128,9 +128,11 @@ std::unique_ptr<Kernel> prepare_comm_start_all_reduce(const KernelRequest& reque
         }
         sums->point_to(sources.data(), results);
         if (sums->ranks.size() > 1)
-          communicator(sums->ranks)
-              .start_all_reduce(sums->tensors, sums->dtype, sums->reduction, sums->ranks,
-                                static_cast<std::byte*>(results[sums->tensors.size()]));
+          collectives(context, sums->ranks)
+              .start_all_reduce(
+                  sums->tensors, sums->dtype, sums->reduction,
+                  {sums->ranks, static_cast<std::byte*>(results[sums->tensors.size()]),
+                   context.stream});
       },
       copy_scratch, "comm");
 }
@@ -139,8 +141,8 @@ std::unique_ptr<Kernel> prepare_comm_wait(const KernelRequest& request) {
   const Layout& x = request.operands[0];
   return make_kernel(
       [bytes = static_cast<size_t>(storage_bytes(x.dtype, x.size()))](
-          const RunContext&, void* const* operands, void* const* results) {
-        if (comm::Communicator* const group = comm::current_communicator()) group->wait();
+          const RunContext& context, void* const* operands, void* const* results) {
+        if (context.collectives) context.collectives->wait(context.stream);
         if (operands[0] != results[0] && bytes > 0) std::memcpy(results[0], operands[0], bytes);
       },
       0, "comm");
@@ -165,7 +167,7 @@ struct Scatter {
         dtype(x.dtype),
         rows(x, attrs.axis, attrs.sizes) {
     for (const int64_t size : attrs.sizes) counts.push_back(size * rows.outer * rows.inner);
-    reducing = comm::Communicator::reduce_scatter_scratch(
+    reducing = comm::reduce_scatter_scratch(
         static_cast<size_t>(storage_bytes(dtype, counts[static_cast<size_t>(attrs.position)])),
         ranks.size());
     total = static_cast<size_t>(storage_bytes(dtype, x.size()));
@@ -237,10 +239,10 @@ std::unique_ptr<Kernel> prepare_comm_reduce_scatter(const KernelRequest& request
           std::memcpy(results[0], operands[0], scatter.total);
           return;
         }
-        communicator(scatter.ranks)
+        collectives(context, scatter.ranks)
             .reduce_scatter(scatter.packed(operands[0], context.scratch), results[0],
-                            scatter.counts, scatter.dtype, scatter.reduction, scatter.ranks,
-                            context.scratch);
+                            scatter.counts, scatter.dtype, scatter.reduction,
+                            {scatter.ranks, context.scratch, context.stream});
       },
       scatter.scratch(), "comm");
 }
@@ -250,15 +252,16 @@ std::unique_ptr<Kernel> prepare_comm_start_reduce_scatter(const KernelRequest& r
   const Scatter scatter(request.operands[0], attrs, comm::Reduction::kSum);
   check_scratch("comm.start_reduce_scatter", attrs.scratch, scatter.scratch());
   return make_kernel(
-      [scatter](const RunContext&, void* const* operands, void* const* results) {
+      [scatter](const RunContext& context, void* const* operands, void* const* results) {
         if (scatter.ranks.size() == 1) {
           std::memcpy(results[0], operands[0], scatter.total);
           return;
         }
         auto* const memory = static_cast<std::byte*>(results[1]);
-        communicator(scatter.ranks)
+        collectives(context, scatter.ranks)
             .start_reduce_scatter(scatter.packed(operands[0], memory), results[0], scatter.counts,
-                                  scatter.dtype, scatter.reduction, scatter.ranks, memory);
+                                  scatter.dtype, scatter.reduction,
+                                  {scatter.ranks, memory, context.stream});
       },
       0, "comm");
 }
@@ -272,12 +275,13 @@ std::unique_ptr<Kernel> prepare_comm_all_gather(const KernelRequest& request) {
           std::memcpy(results[0], operands[0], gather.total);
           return;
         }
-        comm::Communicator& group = communicator(gather.ranks);
+        comm::Collectives& run = collectives(context, gather.ranks);
+        const comm::CollectiveCall call{gather.ranks, nullptr, context.stream};
         if (!gather.packs()) {
-          group.all_gather(operands[0], results[0], gather.bytes, gather.ranks);
+          run.all_gather(operands[0], results[0], gather.bytes, call);
           return;
         }
-        group.all_gather(operands[0], context.scratch, gather.bytes, gather.ranks);
+        run.all_gather(operands[0], context.scratch, gather.bytes, call);
         gather.unpack(context.scratch, results[0]);
       },
       gather.scratch(), "comm");
@@ -288,19 +292,21 @@ std::unique_ptr<Kernel> prepare_comm_start_all_gather(const KernelRequest& reque
   const auto gather = std::make_shared<const Gather>(request, attrs);
   check_scratch("comm.start_all_gather", attrs.scratch, gather->scratch());
   return make_kernel(
-      [gather](const RunContext&, void* const* operands, void* const* results) {
+      [gather](const RunContext& context, void* const* operands, void* const* results) {
         if (gather->ranks.size() == 1) {
           std::memcpy(results[0], operands[0], gather->total);
           return;
         }
-        comm::Communicator& group = communicator(gather->ranks);
+        comm::Collectives& run = collectives(context, gather->ranks);
+        const comm::CollectiveCall call{gather->ranks, nullptr, context.stream};
         if (!gather->packs()) {
-          group.start_all_gather(operands[0], results[0], gather->bytes, gather->ranks);
+          run.start_all_gather(operands[0], results[0], gather->bytes, call, {});
           return;
         }
         auto* const memory = static_cast<std::byte*>(results[1]);
-        group.start_all_gather(operands[0], memory, gather->bytes, gather->ranks,
-                               [gather, memory, out = results[0]] { gather->unpack(memory, out); });
+        run.start_all_gather(
+            operands[0], memory, gather->bytes, call,
+            [gather, memory, out = results[0]](paddle_stream) { gather->unpack(memory, out); });
       },
       0, "comm");
 }
@@ -333,16 +339,81 @@ std::unique_ptr<Kernel> prepare_comm_all_to_all(const KernelRequest& request) {
   const auto each = static_cast<size_t>(storage_bytes(x.dtype, items));
   return make_kernel(
       [ranks = as_ranks(attrs.ranks), each, sends = x.shape[0], takes = out.shape[0]](
-          const RunContext&, void* const* operands, void* const* results) {
+          const RunContext& context, void* const* operands, void* const* results) {
         const auto sent = row_bytes(operands[1], ranks.size(), sends, each, "sent");
         const auto received = row_bytes(operands[2], ranks.size(), takes, each, "received");
         const size_t arrived = std::accumulate(received.begin(), received.end(), size_t{0});
         auto* const to = static_cast<std::byte*>(results[0]);
         if (const size_t all = static_cast<size_t>(takes) * each; all > arrived)
           std::memset(to + arrived, 0, all - arrived);
-        communicator(ranks).all_to_all(operands[0], sent, to, received, ranks);
+        collectives(context, ranks)
+            .all_to_all(operands[0], sent, to, received, {ranks, nullptr, context.stream});
       },
       0, "comm");
 }
 
-}  // namespace paddle::cpu
+namespace {
+
+size_t bytes_of_layout(const Layout& layout) {
+  return static_cast<size_t>(storage_bytes(layout.dtype, layout.size()));
+}
+
+/// Messages of operations have tags of their own, apart from those of the engine.
+uint32_t message_tag(int64_t tag) { return (uint32_t{1} << 31) | static_cast<uint32_t>(tag); }
+
+/// The collectives of a run, for a message to or from another rank.
+comm::Collectives& collectives_of_message(const RunContext& context, int64_t rank, const char* op) {
+  comm::Collectives* const run = context.collectives;
+  if (!run || rank >= run->size() || rank == run->rank())
+    fail(ErrorCode::kUsage, op, ": rank ", rank, " is not another rank of this run of ",
+         run ? run->size() : 1);
+  return *run;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_comm_permute(const KernelRequest& request) {
+  const CommPermuteAttrs attrs(request.attrs);
+  return make_kernel(
+      [ranks = as_ranks(attrs.ranks), shift = attrs.shift,
+       bytes = bytes_of_layout(request.operands[0])](const RunContext& context,
+                                                     void* const* operands, void* const* results) {
+        if (ranks.size() == 1) {
+          if (bytes > 0) std::memcpy(results[0], operands[0], bytes);
+          return;
+        }
+        collectives(context, ranks)
+            .permute({static_cast<const std::byte*>(operands[0]), bytes},
+                     {static_cast<std::byte*>(results[0]), bytes}, shift,
+                     {ranks, nullptr, context.stream});
+      },
+      0, "comm");
+}
+
+std::unique_ptr<Kernel> prepare_comm_send(const KernelRequest& request) {
+  const CommSendAttrs attrs(request.attrs);
+  return make_kernel(
+      [rank = attrs.rank, tag = message_tag(attrs.tag),
+       bytes = bytes_of_layout(request.operands[0])](const RunContext& context,
+                                                     void* const* operands, void* const*) {
+        collectives_of_message(context, rank, "comm.send")
+            .send({static_cast<const std::byte*>(operands[0]), bytes}, static_cast<int>(rank), tag,
+                  context.stream);
+      },
+      0, "comm");
+}
+
+std::unique_ptr<Kernel> prepare_comm_recv(const KernelRequest& request) {
+  const CommRecvAttrs attrs(request.attrs);
+  return make_kernel(
+      [rank = attrs.rank, tag = message_tag(attrs.tag),
+       bytes = bytes_of_layout(request.results[0])](const RunContext& context, void* const*,
+                                                    void* const* results) {
+        collectives_of_message(context, rank, "comm.recv")
+            .recv({static_cast<std::byte*>(results[0]), bytes}, static_cast<int>(rank), tag,
+                  context.stream);
+      },
+      0, "comm");
+}
+
+}  // namespace paddle::io_kernels
