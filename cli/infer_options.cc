@@ -301,23 +301,23 @@ void InferCommand::set_load_options() {
   if (!rules_.empty()) load_.compile.rules = passes::read_rules(rules_);
   if (!kernels_.empty()) {
     std::string problem;
-    load_.compile.target.choices = runtime::open_kernel_table(kernels_, problem);
+    load_.compile.prepare.choices = runtime::open_kernel_table(kernels_, problem);
     if (!problem.empty()) print_error("warning: --kernels: " + problem);
   }
   load_.compile.target.device = open_device(device_);
   if (is_language_model()) check_runs_language_models(load_.compile.target.device);
   load_.precision = *parse_dtype(precision_);
-  load_.compile.target.codegen = !no_codegen_;
+  load_.compile.prepare.codegen = !no_codegen_;
   load_.compile.batch_tiling = !no_batch_tiling_;
   if (no_graphs_) load_.compile.graphs = compiler::GraphMode::kOff;
-  load_.compile.target.allow_winograd = !no_winograd_;
+  load_.compile.prepare.allow_winograd = !no_winograd_;
   infer::InputOptions& input = predict_.input;
   input.paths.assign(arguments_.begin() + 1, arguments_.end());
   input.paths.insert(input.paths.end(), inputs_.begin(), inputs_.end());
   if (has_text() && (!input.paths.empty() || !input.data.empty() || !predict_.output.empty()))
     fail(ErrorCode::kUsage,
          "--prompt, --chat and --perplexity take no --input, --data and --output");
-  load_.compile.target.skip_prepack =
+  load_.compile.prepare.skip_prepack =
       benchmark_ == 0 && !has_text() && input.data.empty() && infer::is_one_batch(path(), input);
   load_.provided = infer::provided_arrays(path(), input);
   // The section `predict:` speaks of the outputs of the model itself.

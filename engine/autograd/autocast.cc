@@ -100,7 +100,7 @@ Tensors Autocast::cast_and_call(const OpCall& c) {
   const PrecisionClass precision = class_of(c.op);
   // Decomposed operations are cast at the operations they consist of, unless the whole operation is
   // full precision or overridden by the user.
-  if (c.op.def->decompose && !has_kernel(c.op, {.device = next().device()})) {
+  if (is_decomposed(c, {.device = next().device()})) {
     const bool whole = precision == PrecisionClass::kFull || options_.custom_low.contains(&c.op);
     if (!whole) return decomposed(c, precision == PrecisionClass::kWidening);
   }

@@ -1,5 +1,7 @@
 #include "compiler/pipeline.h"
 
+#include <algorithm>
+
 #include "ops/core/backend.h"
 
 namespace paddle::compiler {
@@ -18,7 +20,7 @@ AttrValue with_constant_dims(const AttrValue& value) {
   return items;
 }
 
-bool can_fuse_operation(const Target& target, const Operation& operation) {
+bool can_fuse_operation(const TargetInfo& target, const Operation& operation) {
   Attrs attrs = operation.attrs;
   for (AttrValue& v : attrs.values) v = with_constant_dims(v);
   std::vector<DType> operands;
@@ -33,7 +35,7 @@ bool rounds_result(const Operation& operation) {
   return result == DType::kF16 || result == DType::kBF16;
 }
 
-bool can_fuse_next(const Target& target, const std::vector<const Operation*>& group,
+bool can_fuse_next(const TargetInfo& target, const std::vector<const Operation*>& group,
                    const Operation& next) {
   const TensorType& type = group.back()->results[0]->type;
   for (const ir::Value* v : next.operands)
@@ -57,10 +59,9 @@ void run_pass(const Pass& pass, Function& function) {
   }
 }
 
-}  // namespace
-
-std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate) {
-  const Target target = options.target;
+std::vector<Pass> built_in_pipeline(const CompileOptions& options,
+                                    const passes::Evaluate& evaluate) {
+  const TargetInfo target = resolved(options.target);
   const bool fuse = options.fusion;
   const bool layout = fuse && options.layout && !options.exact;
   const bool rewrites = fuse && options.rewrites && !options.exact;
@@ -124,6 +125,35 @@ std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Eva
     add(true, "recompute",
         [recompute = *options.recompute](Function& f) { passes::recompute(f, recompute); });
   add(true, "schedule_updates_early", passes::schedule_updates_early);
+  return pipeline;
+}
+
+/// Puts an added pass where it states.
+void insert_pass(std::vector<Pass>& pipeline, const Registry<AddedPass>::Handle& added,
+                 const CompileOptions& options) {
+  auto at = std::find_if(pipeline.begin(), pipeline.end(),
+                         [&](const Pass& p) { return p.stage > added->stage; });
+  const auto before = std::find_if(pipeline.begin(), pipeline.end(), [&](const Pass& p) {
+    return p.stage == added->stage && p.name == added->after;
+  });
+  if (before != pipeline.end()) at = before + 1;
+  pipeline.insert(at, {added->stage, added->name, [added, options](Function& f) {
+                         added->run(f, options);
+                         ir::verify(f);
+                       }});
+}
+
+}  // namespace
+
+Registry<AddedPass>& added_passes() {
+  static Registry<AddedPass> passes("pass", {});
+  return passes;
+}
+
+std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate) {
+  std::vector<Pass> pipeline = built_in_pipeline(options, evaluate);
+  for (const auto& added : added_passes().all())
+    if (added->run && (added->keeps_bits || !options.exact)) insert_pass(pipeline, added, options);
   return pipeline;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/registry.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/schedule/recompute.h"
 #include "ops/core/target.h"
@@ -27,7 +28,9 @@ struct CompileOptions {
   bool batch_tiling = true;  ///< large activations are computed for a few samples at a time
   GraphMode graphs = GraphMode::kAuto;
   /// The function runs there.
-  Target target = {.allow_winograd = true};
+  TargetInfo target = {};
+  /// How its kernels are prepared; not a property of the function.
+  PrepareOptions prepare = {.allow_winograd = true};
   /// Only transformations that keep the results of op-by-op execution bit for bit: no layouts, no
   /// rewrite rules, no batch tiling, no Winograd, and no fusion group that keeps a value in
   /// float32 between 16-bit operations.
@@ -56,6 +59,21 @@ struct Pass {
   std::string name;
   std::function<void(ir::Function&)> run;
 };
+/// A pass that is added to a running program, such as one of a plug-in.
+struct AddedPass {
+  std::string name;
+  Stage stage = Stage::kCanonicalize;
+  /// The pass of this name that it follows in its stage; "" or a pass that does not run: the end of
+  /// the stage.
+  std::string after = {};
+  /// Results stay those of op-by-op execution bit for bit, so that it runs with `exact`, too.
+  bool keeps_bits = false;
+  /// Transforms the function. The result is verified; kInternal, naming the pass, if it is invalid.
+  std::function<void(ir::Function&, const CompileOptions& options)> run = {};
+};
+/// Passes besides the built-in ones, for all functions that are compiled from now on.
+Registry<AddedPass>& added_passes();
+
 /// The passes for these options, in order. Kernels must be registered when they run (runtime's
 /// `register_backends`), since passes ask the backends what they can fuse.
 std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate);

@@ -73,7 +73,7 @@ struct Port {
 
 class Function {
  public:
-  explicit Function(std::string function_name, const Target& function_target = {})
+  explicit Function(std::string function_name, const TargetInfo& function_target = {})
       : name(std::move(function_name)), target(function_target) {}
   Function(const Function&) = delete;
   Function& operator=(const Function&) = delete;
@@ -84,8 +84,8 @@ class Function {
   std::vector<Port> outputs;  ///< one per body result
   std::vector<DimConstraint> constraints;
   /// The function will run there: operations that have no kernel there are traced as their
-  /// decomposition. Not part of the text form.
-  Target target;
+  /// decomposition. The text form has what differs from the default.
+  TargetInfo target;
 
   Value* new_value(TensorType type);
   Value* add_argument(Region& region, TensorType type);
@@ -115,6 +115,9 @@ enum class SlotScope : uint8_t {
   kSequence,  ///< for one sequence; files hold what sequences start with
   kTraining,  ///< while the model is trained: in checkpoints only
 };
+/// The target in the text form, "target {device = 'mirror', tile_bytes = 1048576}"; "" for the
+/// default one and for the CPU of this machine.
+std::string text(const TargetInfo& target);
 /// "model", "sequence" or "training".
 std::string text(SlotScope scope);
 

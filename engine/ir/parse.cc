@@ -1,6 +1,8 @@
 // Reads the text form back. Errors are kModel with file, line and column; sizes are bounded by the
 // text itself.
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
@@ -269,6 +271,54 @@ class Parser {
   }
 
   // --- functions ---
+  TargetInfo target() {
+    TargetInfo out;
+    expect("{");
+    do {
+      const std::string key = read_word();
+      expect("=");
+      if (key == "device") {
+        const std::string name = string();
+        out.device = with_location([&] { return parse_device(name); });
+      } else if (key == "architecture") {
+        out.architecture = string();
+      } else if (key == "features") {
+        expect("[");
+        do out.features.push_back(string());
+        while (take(","));
+        expect("]");
+      } else {
+        target_number(out, key);
+      }
+    } while (take(","));
+    expect("}");
+    return out;
+  }
+  void target_number(TargetInfo& out, const std::string& key) {
+    constexpr int64_t kMaxBytes = int64_t{1} << 50, kMaxChannels = int64_t{1} << 30;
+    constexpr int64_t kMaxFused = 1 << 12, kMaxAlignment = int64_t{1} << 21;
+    const struct {
+      std::string_view key;
+      int64_t& value;
+      int64_t bound;
+    } numbers[] = {
+        {"channels_last", out.images.channels_last, kMaxChannels},
+        {"also_channels_last", out.images.also_channels_last, kMaxChannels},
+        {"fused_operations", out.fusion.operations, kMaxFused},
+        {"fused_operands", out.fusion.operands, kMaxFused},
+        {"fused_reductions", out.fusion.reductions, kMaxFused},
+        {"tile_bytes", out.tile_bytes, kMaxBytes},
+        {"alignment", out.alignment, kMaxAlignment},
+        {"memory", out.memory, kMaxBytes},
+    };
+    const auto found = std::find_if(std::begin(numbers), std::end(numbers),
+                                    [&](const auto& number) { return number.key == key; });
+    if (found == std::end(numbers)) bad("a target has no '" + key + "'");
+    found->value = number_below(found->bound);
+    if (key == "alignment" && !std::has_single_bit(static_cast<uint64_t>(out.alignment)))
+      bad("an alignment must be a power of two");
+  }
+
   std::shared_ptr<Function> function() {
     values_.clear();
     auto f = std::make_shared<Function>(string());
@@ -284,6 +334,7 @@ class Parser {
       } while (take(","));
       expect(")");
     }
+    if (take_word("target")) f->target = target();
     expect("{");
     while (constant_or_requirement()) {
     }

@@ -79,7 +79,8 @@ class Printer {
       const Value* v = f.body.arguments[i];
       out_ += "\n      " + defined(*v) + " : " + placed(*v) + " " + port_text(f.inputs[i]);
     }
-    out_ += ") {\n";
+    const std::string target = text(f.target);
+    out_ += target.empty() ? ") {\n" : ") " + target + " {\n";
     for (const Value& v : f.values())
       if (v.constant) constant(v);
     for (const DimConstraint& c : f.constraints)

@@ -69,8 +69,7 @@ void Tracer::output(Port port, const Tensor& tensor) {
 
 Tensors Tracer::apply(const OpCall& call) {
   // Operations of plug-ins stay whole, so that a saved model says which plug-ins it was made with.
-  if (call.op.def->decompose && !call.op.def->provider && !has_kernel(call.op, function_.target))
-    return decompose(call);
+  if (!call.op.def->provider && is_decomposed(call, function_.target)) return decompose(call);
   if (function_.value_count() > kMaxOperations)
     fail(ErrorCode::kConfig, "the program has more than a million operations");
   std::vector<Value*> operands;

@@ -16,7 +16,7 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
                                                const lang::EntryPoint& entry, ParameterStore& store,
                                                bool use_float64, StaticDims* dims,
                                                const quant::FakeQuantization* quantization,
-                                               DeferredValues* deferred, const Target& target) {
+                                               DeferredValues* deferred, const TargetInfo& target) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>(std::string(kPrediction), target);
   {

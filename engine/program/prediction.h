@@ -34,7 +34,7 @@ std::shared_ptr<ir::Function> trace_prediction(
     const lang::Program& program, const lang::EntryPoint& entry, ParameterStore& store,
     bool use_float64, StaticDims* dims = nullptr,
     const quant::FakeQuantization* quantization = nullptr, DeferredValues* deferred = nullptr,
-    const Target& target = {});
+    const TargetInfo& target = {});
 /// How a run with this resolved config trains with quantization; null if it does not.
 std::shared_ptr<const quant::FakeQuantization> read_quantization(const config::Node& config);
 /// The scale of an output of a prediction function, derived from its producer.

@@ -1,6 +1,5 @@
 #include "runtime/compile.h"
 
-#include "runtime/batch_tiling.h"
 #include "runtime/execute.h"
 #include "tensor/device_functions.h"
 
@@ -40,11 +39,11 @@ std::unique_ptr<Executable> compile(std::shared_ptr<ir::Function> function,
     fail(ErrorCode::kUsage, "compile.graphs: the device ", device.text(),
          " cannot record work; expected auto or off");
   optimize(*function, compile, observe);
-  options.plan.target = compile.target;
-  if (compile.exact) options.plan.target.allow_winograd = false;
-  // Tiles are for the cache of the CPU.
-  const bool tiles = compile.batch_tiling && !compile.exact && compile.target.device.is_cpu();
-  options.plan.tile_bytes = tiles ? tile_working_set() : 0;
+  options.plan.target = resolved(compile.target);
+  options.plan.prepare = compile.prepare;
+  if (compile.exact) options.plan.prepare.allow_winograd = false;
+  options.plan.tile_bytes =
+      compile.batch_tiling && !compile.exact ? options.plan.target.tile_bytes : 0;
   options.plan.graphs = compile.graphs;
   return std::make_unique<Executable>(std::move(function), std::move(options));
 }

@@ -18,7 +18,8 @@ class DecomposedKernel final : public Kernel {
         attrs_(request.attrs),
         operands_(request.operands.begin(), request.operands.end()),
         results_(request.results.begin(), request.results.end()),
-        target_(request.target) {
+        target_(request.target),
+        prepare_(request.prepare) {
     for (const Layout& result : results_) types_.push_back({result.dtype, to_shape(result.shape)});
   }
 
@@ -32,7 +33,8 @@ class DecomposedKernel final : public Kernel {
       arrays[i] = view_of(operands_[i], operands[i]);
       pointers[i] = &arrays[i];
     }
-    std::vector<Array> out = execute_decomposition(op_, attrs_, pointers, types_, target_);
+    std::vector<Array> out =
+        execute_decomposition(op_, attrs_, pointers, types_, target_, prepare_);
     // A result may have the place of an operand that another one is a view of.
     for (Array& result : out)
       for (const Array& operand : arrays)
@@ -76,7 +78,8 @@ class DecomposedKernel final : public Kernel {
   Attrs attrs_;
   std::vector<Layout> operands_, results_;
   std::vector<TensorType> types_;
-  Target target_;
+  TargetInfo target_;
+  PrepareOptions prepare_;
 };
 
 }  // namespace
@@ -84,10 +87,10 @@ class DecomposedKernel final : public Kernel {
 std::vector<Array> execute_decomposition(const Op& op, const Attrs& attrs,
                                          const std::vector<const Array*>& operands,
                                          const std::vector<TensorType>& types,
-                                         const Target& target) {
+                                         const TargetInfo& target, const PrepareOptions& prepare) {
   Tensors tensors;
   for (const Array* operand : operands) tensors.push_back(operand ? Tensor(*operand) : Tensor());
-  EagerExecutor eager(target);
+  EagerExecutor eager(target, prepare);
   const InterpreterScope scope(eager);
   std::vector<Array> out;
   for (const Tensor& result : decompose({op, tensors, attrs, types, {}}))

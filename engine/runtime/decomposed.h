@@ -15,7 +15,7 @@ namespace paddle::runtime {
 std::vector<Array> execute_decomposition(const Op& op, const Attrs& attrs,
                                          const std::vector<const Array*>& operands,
                                          const std::vector<TensorType>& types,
-                                         const Target& target);
+                                         const TargetInfo& target, const PrepareOptions& prepare);
 
 /// A kernel that runs the decomposition and allocates its values while it runs; null for operations
 /// that have none.

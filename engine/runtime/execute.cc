@@ -15,6 +15,7 @@
 #include "ops/core/call.h"
 #include "ops/generated/math.h"
 #include "paddle/plugin/device.h"
+#include "runtime/cpu_target.h"
 #include "runtime/decomposed.h"
 #include "runtime/host_fallback.h"
 #include "runtime/known_calls.h"
@@ -37,7 +38,8 @@ void register_backends() {
   std::call_once(once, [] {
     cpu::limit_instructions();
     onednn::limit_instructions();
-    register_backend({.name = "cpu", .prepare_fused = cpu::prepare_fused_group});
+    register_backend(
+        {.name = "cpu", .prepare_fused = cpu::prepare_fused_group, .describe = describe_cpu});
     register_backend({.name = "codegen", .prepare_fused = codegen::prepare_compiled_group});
     register_backend({.name = "onednn",
                       .prepare_fused = onednn::prepare_with_epilogue,
@@ -143,20 +145,22 @@ thread_local bool single_runs = false;
 
 /// True if the kernel of a call depends on nothing but the operation, its attributes and its
 /// operands' layouts, and can be kept for the next call.
-bool can_know(const Op& op, const Target& target) {
+bool can_know(const Op& op, const TargetInfo& target, const PrepareOptions& prepare) {
   constexpr uint32_t kNever = kRunTimeShape | kEffect | kControlFlow | kAccessesFiles |
                               kAccessesProcesses | kAccessesNetwork | kAccessesTerminal |
                               kAccessesRanks;
   return (op.def->traits & kNever) == 0 && !op.def->view && target.device.is_cpu() &&
-         target.codegen && !target.allow_winograd && !target.skip_prepack && !target.single_run &&
-         !target.backend_pinned && !target.choices && !single_runs && !backend_is_wanted();
+         prepare.codegen && !prepare.allow_winograd && !prepare.skip_prepack &&
+         !prepare.single_run && !prepare.backend_pinned && !prepare.choices && !single_runs &&
+         !backend_is_wanted();
 }
 
 /// None if no kernel of the target accepts the call. The operands are on its device.
 std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
                                               const std::vector<const Array*>& operands,
                                               const std::vector<TensorType>& types,
-                                              const Target& target,
+                                              const TargetInfo& target,
+                                              const PrepareOptions& prepare,
                                               comm::Collectives* collectives) {
   if (op.def->view && operands[0]) {
     const Layout layout =
@@ -169,9 +173,9 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
       return std::vector<Array>{view};
     }
   }
-  Target here = target;
+  PrepareOptions here = prepare;
   here.single_run = here.single_run || single_runs;
-  const Device device = here.device;
+  const Device device = target.device;
   std::vector<Array> dense(operands.size());
   std::vector<Layout> layouts(operands.size());
   std::vector<void*> operand_data(operands.size()), result_data(types.size());
@@ -197,8 +201,12 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
     result_layouts[i] = Layout::of(results[i]);
     result_data[i] = results[i].address();
   }
-  const auto kernel = prepare_kernel(
-      {.op = op, .attrs = attrs, .operands = layouts, .results = result_layouts, .target = here});
+  const auto kernel = prepare_kernel({.op = op,
+                                      .attrs = attrs,
+                                      .operands = layouts,
+                                      .results = result_layouts,
+                                      .target = target,
+                                      .prepare = here});
   if (!kernel) return std::nullopt;
   std::shared_ptr<Storage> scratch;
   RunContext context;
@@ -235,12 +243,13 @@ class OperandsOn {
 std::optional<std::vector<Array>> execute_on_host(const Op& op, const Attrs& attrs,
                                                   const std::vector<const Array*>& operands,
                                                   const std::vector<TensorType>& types,
-                                                  const Target& target,
+                                                  const TargetInfo& target,
+                                                  const PrepareOptions& prepare,
                                                   comm::Collectives* collectives) {
-  Target on_host = target;
+  TargetInfo on_host = target;
   on_host.device = Device::cpu();
   const OperandsOn host(operands, on_host.device);
-  auto results = try_execute(op, attrs, host, types, on_host, collectives);
+  auto results = try_execute(op, attrs, host, types, on_host, prepare, collectives);
   if (!results) return std::nullopt;
   count_host_fallback(op, target.device);
   for (Array& result : *results) result = result.to(target.device);
@@ -251,14 +260,14 @@ std::optional<std::vector<Array>> execute_on_host(const Op& op, const Attrs& att
 
 std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
-                           const std::vector<TensorType>& types, const Target& target,
-                           comm::Collectives* collectives) {
+                           const std::vector<TensorType>& types, const TargetInfo& target,
+                           const PrepareOptions& prepare, comm::Collectives* collectives) {
   const OperandsOn there(operands, target.device);
-  auto results = try_execute(op, attrs, there, types, target, collectives);
+  auto results = try_execute(op, attrs, there, types, target, prepare, collectives);
   if (!results && op.def->decompose)
-    results = execute_decomposition(op, attrs, there, types, target);
+    results = execute_decomposition(op, attrs, there, types, target, prepare);
   if (!results && !target.device.is_cpu())
-    results = execute_on_host(op, attrs, there, types, target, collectives);
+    results = execute_on_host(op, attrs, there, types, target, prepare, collectives);
   if (results) return std::move(*results);
   std::vector<std::string> dtypes;
   for (const Array* a : operands)
@@ -272,8 +281,8 @@ SingleRunScope::~SingleRunScope() { single_runs = before_; }
 // --- the eager executor ---
 
 Tensors EagerExecutor::apply(const OpCall& call) {
-  if (!has_kernel(call.op, target_) && call.op.def->decompose) return decompose(call);
-  if (call.constraints.empty() && can_know(call.op, target_)) {
+  if (is_decomposed(call, target_)) return decompose(call);
+  if (call.constraints.empty() && can_know(call.op, target_, prepare_)) {
     Tensors results;
     if (KnownCalls::of_this_thread().add(call) &&
         KnownCalls::of_this_thread().run(call.op, call.operands, call.attrs, results))
@@ -284,10 +293,11 @@ Tensors EagerExecutor::apply(const OpCall& call) {
   std::vector<const Array*> operands;
   for (const Tensor& t : call.operands) operands.push_back(t.defined() ? &t.array() : nullptr);
   const OperandsOn there(std::move(operands), target_.device);
-  auto results = try_execute(call.op, call.attrs, there, call.results, target_, collectives_);
+  auto results =
+      try_execute(call.op, call.attrs, there, call.results, target_, prepare_, collectives_);
   if (!results && call.op.def->decompose) return decompose(call);
   if (!results)  // on the host, or says why not
-    results = execute(call.op, call.attrs, there, call.results, target_, collectives_);
+    results = execute(call.op, call.attrs, there, call.results, target_, prepare_, collectives_);
   Tensors out;
   for (Array& a : *results) out.emplace_back(std::move(a));
   return out;
@@ -295,7 +305,8 @@ Tensors EagerExecutor::apply(const OpCall& call) {
 
 bool EagerExecutor::apply_known(const Op& op, const Tensors& operands, const Attrs& attrs,
                                 Tensors& results) {
-  return can_know(op, target_) && KnownCalls::of_this_thread().run(op, operands, attrs, results);
+  return can_know(op, target_, prepare_) &&
+         KnownCalls::of_this_thread().run(op, operands, attrs, results);
 }
 
 Array packed(const Array& array) {

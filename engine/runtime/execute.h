@@ -27,7 +27,8 @@ bool can_bind(const Attrs& attrs, const SymbolLookup& lookup);
 /// computed yet. `collectives`: of the run, for collective operations.
 std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
-                           const std::vector<TensorType>& results, const Target& target = {},
+                           const std::vector<TensorType>& results, const TargetInfo& target = {},
+                           const PrepareOptions& prepare = {},
                            comm::Collectives* collectives = nullptr);
 
 /// A contiguous copy that owns its memory, on the device of the array.
@@ -44,7 +45,7 @@ Array cast_array(const Array& array, DType to);
 Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, const Dims& result);
 
 /// While active, eager calls on this thread choose kernels for a single run
-/// (KernelRequest::single_run): for code whose shapes change all the time, such as the body of a
+/// (PrepareOptions::single_run): for code whose shapes change all the time, such as the body of a
 /// loop that appends to a tensor.
 class SingleRunScope {
  public:
@@ -62,8 +63,9 @@ class EagerExecutor final : public Interpreter {
  public:
   /// Results are on the target's device; operands that are elsewhere are copied there.
   /// `collectives`: for collective operations; null in a run of one rank.
-  explicit EagerExecutor(const Target& target = {}, comm::Collectives* collectives = nullptr)
-      : target_(target), collectives_(collectives) {
+  explicit EagerExecutor(const TargetInfo& target = {}, const PrepareOptions& prepare = {},
+                         comm::Collectives* collectives = nullptr)
+      : target_(target), prepare_(prepare), collectives_(collectives) {
     register_backends();
   }
   Device device() const override { return target_.device; }
@@ -72,7 +74,8 @@ class EagerExecutor final : public Interpreter {
                    Tensors& results) override;
 
  private:
-  Target target_;
+  TargetInfo target_;
+  PrepareOptions prepare_;
   comm::Collectives* collectives_;
 };
 

@@ -41,6 +41,10 @@ Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, Plan
     graphs_ = std::make_unique<PlanGraphs>(device);
     graphs_->find_segments(instructions_);
   }
+  const auto bytes = static_cast<int64_t>(memory().total());
+  if (const int64_t limit = options_.target.memory; limit > 0 && bytes > limit)
+    fail(ErrorCode::kDevice, "'", function.name, "' needs ", human_bytes(memory().total()),
+         ", and its target states ", human_bytes(static_cast<uint64_t>(limit)));
   if (!options_.profile) return;
   options_.profile->plans.push_back(describe_memory());
   describe(instructions_);
@@ -558,8 +562,9 @@ void Plan::run_dynamic(Instruction& instruction) {
     if (left && right && *left != *right)
       fail(ErrorCode::kData, c.what, " (", *left, " against ", *right, ")");
   }
-  std::vector<Array> results = runtime::execute(*operation.op, attrs, operands, inferred.results,
-                                                options_.target, options_.collectives);
+  std::vector<Array> results =
+      runtime::execute(*operation.op, attrs, operands, inferred.results, options_.target,
+                       options_.prepare, options_.collectives);
   for (size_t i = 0; i < results.size(); ++i) {
     const int id = instruction.results[i];
     // A view of planned memory must not outlive the buffer, so it is copied.

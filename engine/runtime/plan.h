@@ -99,7 +99,8 @@ struct PlanOptions {
   /// Instructions are timed if set.
   std::shared_ptr<Profile> profile = {};
   /// Of all kernels of the plan; those inside loops and batch tiles always prepack.
-  Target target = {};
+  TargetInfo target = {};
+  PrepareOptions prepare = {};
   /// Threads that kernels are prepared for whose rounding depends on their number (trait
   /// kSumsByThread); 0: as many as the others use.
   int summing_threads = 0;
@@ -136,7 +137,8 @@ struct GraphReport;
 
 class Plan {
  public:
-  /// Throws kData if inputs do not match the declared types or violate a constraint.
+  /// Throws kData if inputs do not match the declared types or violate a constraint, kDevice if the
+  /// plan needs more memory than its target states.
   Plan(const ir::Function& function, const std::vector<Layout>& inputs, PlanOptions options);
   ~Plan();
   Plan(const Plan&) = delete;
@@ -217,8 +219,8 @@ class Plan {
 };
 
 /// Chooses offsets for arena buffers so that buffers alive at the same time do not overlap.
-/// Returns the arena's size. `guard` bytes on each side of a buffer stay unused; offsets are
-/// multiples of `alignment`, a power of two.
+/// Returns the arena's size. Offsets are multiples of `alignment`, a power of two, after `guard`
+/// unused bytes on each side of a buffer.
 size_t assign_offsets(std::vector<Buffer>& buffers, size_t guard = 0, size_t alignment = 64);
 
 }  // namespace paddle::runtime

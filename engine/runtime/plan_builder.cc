@@ -48,10 +48,13 @@ void PlanBuilder::build() {
   if (std::any_of(plan_.value_buffers_.begin(), plan_.value_buffers_.end(), is_dynamic))
     plan_.dynamic_.resize(plan_.value_buffers_.size());
   const bool check = plan_.options_.check_memory;
-  const Device device = plan_.options_.target.device;
-  plan_.arena_bytes_ = device.is_cpu()
-                           ? assign_offsets(plan_.buffers_, check ? kGuard : 0)
-                           : assign_offsets(plan_.buffers_, 0, device_properties(device).alignment);
+  const TargetInfo& target = plan_.options_.target;
+  const auto alignment = static_cast<size_t>(target.alignment);
+  plan_.arena_bytes_ =
+      target.device.is_cpu()
+          ? assign_offsets(plan_.buffers_, check ? kGuard : 0, alignment)
+          : assign_offsets(plan_.buffers_, 0,
+                           std::max<size_t>(alignment, device_properties(target.device).alignment));
   if (check) plan_.check_ = std::make_unique<MemoryCheck>(plan_.buffers_, end + 2);
 }
 

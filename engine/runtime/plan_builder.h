@@ -66,11 +66,11 @@ class PlanBuilder {
   bool replaces(const ir::Value* value, size_t input) const;
   void place_outputs(int copies, int end);
   void extend_buffers();
-  /// The plan's target; kernels inside loops and batch tiles run often, so they prepack constants.
-  Target target() const {
-    Target target = plan_.options_.target;
-    target.skip_prepack = target.skip_prepack && !tiling_ && loops_ == 0;
-    return target;
+  /// Those of the plan; kernels inside loops and batch tiles run often, so they prepack constants.
+  PrepareOptions prepare_options() const {
+    PrepareOptions options = plan_.options_.prepare;
+    options.skip_prepack = options.skip_prepack && !tiling_ && loops_ == 0;
+    return options;
   }
   ValueBuffer& at(const ir::Value* value) {
     return plan_.value_buffers_[static_cast<size_t>(value->id)];

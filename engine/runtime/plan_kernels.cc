@@ -180,7 +180,8 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
                               .attrs = attrs,
                               .operands = operand_layouts,
                               .results = result_layouts,
-                              .target = target()};
+                              .target = plan_.options_.target,
+                              .prepare = prepare_options()};
   {
     std::optional<ThreadScope> threads;
     if (op.has(kSumsByThread) && plan_.options_.summing_threads > 0)
@@ -288,7 +289,8 @@ bool PlanBuilder::build_fused_kernel(const ir::Operation& operation,
     if (wants_packed(i))
       request.operands[i] =
           Layout::contiguous(request.operands[i].dtype, request.operands[i].shape);
-  request.target = target();
+  request.target = plan_.options_.target;
+  request.prepare = prepare_options();
   auto kernel = prepare_fused(request);
   if (!kernel) return false;
   Instruction instruction;

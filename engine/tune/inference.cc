@@ -237,10 +237,10 @@ class InferenceTarget final : public TuningTarget {
     program::LoadOptions load = options_.load;
     const DType precision = *parse_dtype(settings.at("precision"));
     if (precision == DType::kBF16 || precision == DType::kF16) load.precision = precision;
-    load.compile.target.codegen = settings.at("no-codegen") == "false";
+    load.compile.prepare.codegen = settings.at("no-codegen") == "false";
     load.compile.batch_tiling = settings.at("no-batch-tiling") == "false";
-    load.compile.target.allow_winograd = settings.at("no-winograd") == "false";
-    load.compile.target.choices = choices;
+    load.compile.prepare.allow_winograd = settings.at("no-winograd") == "false";
+    load.compile.prepare.choices = choices;
     return program::load_model(options_.model, load);
   }
 

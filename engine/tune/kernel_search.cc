@@ -78,10 +78,10 @@ class Buffers {
 };
 
 TimedKernel prepare(const KernelProblem& p, KernelChoices* choices, const Buffers& buffers) {
-  Target target = p.target;
-  target.choices = choices;
-  return {prepare_kernel({*p.op, p.attrs, p.operands, p.results, target}), buffers.operands(),
-          buffers.results()};
+  PrepareOptions options = p.prepare;
+  options.choices = choices;
+  return {prepare_kernel({*p.op, p.attrs, p.operands, p.results, p.target, options}),
+          buffers.operands(), buffers.results()};
 }
 
 /// The fastest alternative that beats the default beyond noise; "" if none does, nothing if there
@@ -117,7 +117,8 @@ std::string KernelRecorder::choose(const KernelRequest& request, ChoiceLevel lev
   p.operands.assign(request.operands.begin(), request.operands.end());
   p.results.assign(request.results.begin(), request.results.end());
   p.target = request.target;
-  p.target.choices = nullptr;
+  p.prepare = request.prepare;
+  p.prepare.choices = nullptr;
   p.level = level;
   p.names.assign(names.begin(), names.end());
   for (Layout& l : p.operands) {
@@ -146,8 +147,8 @@ std::string KernelSearch::find(const std::vector<KernelProblem>& problems, const
   };
   std::vector<Entry> order;
   for (const KernelProblem& p : problems) {
-    std::string text =
-        runtime::problem_text({*p.op, p.attrs, p.operands, p.results, p.target}, p.level);
+    std::string text = runtime::problem_text(
+        {*p.op, p.attrs, p.operands, p.results, p.target, p.prepare}, p.level);
     if (findings_.knows(text) || !can_run_alone(p)) continue;
     if (budget.stop() || seconds_since(begin) > budget.seconds / 3) break;
     const Buffers buffers(p);

@@ -20,7 +20,8 @@ struct KernelProblem {
   Attrs attrs;
   std::vector<Layout> operands, results;
   std::vector<std::shared_ptr<Storage>> constants;  ///< what `constant` of operands points into
-  Target target;
+  TargetInfo target;
+  PrepareOptions prepare;
   ChoiceLevel level = ChoiceLevel::kBackend;
   std::vector<std::string> names;
   int64_t uses = 0;  ///< in the plans that were made

@@ -131,7 +131,7 @@ std::optional<Schedule> GroupRecorder::choose(const FusedRequest& request,
   GroupProblem& p = problems_[group.key];
   if (p.uses++ == 0) {
     p.request = request;
-    p.request.target.choices = nullptr;
+    p.request.prepare.choices = nullptr;
     // Operands are made up; the memory of constants may be gone by then.
     for (Layout& layout : p.request.operands) layout.constant = nullptr;
     p.group = group;

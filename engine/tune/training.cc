@@ -33,7 +33,7 @@ class Training {
     set_thread_count(threads_);
     const codegen::ScheduleHookScope scope(&requests_->groups);
     // A table that the config names is opened by the trainer, and not searched for.
-    if (config.kernel_table.empty()) config.compile.target.choices = &requests_->kernels;
+    if (config.kernel_table.empty()) config.compile.prepare.choices = &requests_->kernels;
     train::TrainOptions options;
     options.benchmark = 1;  // no folder, no validation data
     trainer_ = std::make_unique<train::Trainer>(std::move(config), options, observer_);
@@ -113,7 +113,7 @@ class TrainingTarget final : public TuningTarget {
     start_["data.batch_size"] = std::to_string(config.data.loader.batch_size);
     start_["precision"] = train::precision_name(config);
     start_["compile.layout"] = config.compile.layout ? "true" : "false";
-    start_["compile.codegen"] = config.compile.target.codegen ? "true" : "false";
+    start_["compile.codegen"] = config.compile.prepare.codegen ? "true" : "false";
     start_["compile.fusion"] = config.compile.fusion ? "true" : "false";
     start_["compile.kernels"] = config.kernel_table;
     start_[kSchedules] = kAsCached;

@@ -226,7 +226,7 @@ TEST(FusedReduction, ComputesTheBitsOfTheOperationsOneByOne) {
           const ir::Module plain = passed(typed(kCube, dtype), typed(text, dtype), false);
           ASSERT_EQ(count(ir::print(fused), "= fused("), 1u) << ir::print(fused);
           runtime::ExecutableOptions options{
-              1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}};
+              1, {.check_memory = true, .profile = nullptr, .prepare = {.codegen = codegen}}};
           runtime::Executable a(fused.functions[0], options), b(plain.functions[0], options);
           for (const Shape& s : shapes)
             for (const int64_t special : {0, 131}) {
@@ -259,7 +259,7 @@ TEST(FusedReduction, PartialSumsMayExceedTheRangeOfFloats) {
     const ir::Module fused = passed(kCube, text, true), plain = passed(kCube, text, false);
     ASSERT_EQ(count(ir::print(fused), "= fused("), 1u) << ir::print(fused);
     const runtime::ExecutableOptions options{
-        1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}};
+        1, {.check_memory = true, .profile = nullptr, .prepare = {.codegen = codegen}}};
     runtime::Executable a(fused.functions[0], options), b(plain.functions[0], options);
     for (const int64_t n : {5, 40, 64, 100, 300}) {
       Array x = Array::zeros(DType::kF32, {70, 3, n}), ones = Array::zeros(DType::kF32, {70, 3, n});
@@ -287,7 +287,7 @@ TEST(FusedReduction, SumsOfSixteenBitsAreNoLessExact) {
       const ir::Module wide = passed(kCube, text, false);
       ASSERT_EQ(count(ir::print(fused), "= fused("), 1u);
       const runtime::ExecutableOptions options{
-          1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}};
+          1, {.check_memory = true, .profile = nullptr, .prepare = {.codegen = codegen}}};
       runtime::Executable a(fused.functions[0], options), b(wide.functions[0], options);
       const DType type = std::string(dtype) == "float16" ? DType::kF16 : DType::kBF16;
       std::vector<Array> inputs = {values({65, 3, 400}, type, 1), values({400}, type, 0.5),
@@ -319,7 +319,7 @@ TEST(FusedReduction, OfNoElements) {
       runtime::Executable run(
           m.functions[0],
           runtime::ExecutableOptions{
-              1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}});
+              1, {.check_memory = true, .profile = nullptr, .prepare = {.codegen = codegen}}});
       const Dims full = {shape.rows, shape.columns, shape.n};
       const auto results = run.run({values(full, DType::kF32, 1), values({shape.n}, DType::kF32, 1),
                                     values(full, DType::kF32, 1)});
@@ -353,7 +353,7 @@ TEST(FusedReduction, OperandsOfAnyForm) {
     for (const int64_t rows : {1, 64, 700})
       for (const int64_t n : {1, 20, 129, 3000}) {
         const runtime::ExecutableOptions options{
-            1, {.check_memory = true, .profile = nullptr, .target = {.codegen = codegen}}};
+            1, {.check_memory = true, .profile = nullptr, .prepare = {.codegen = codegen}}};
         runtime::Executable a(fused.functions[0], options), b(plain.functions[0], options);
         const std::vector<Array> in = {
             values({n, rows}, DType::kF32, 1), values({1, n}, DType::kF32, 2),

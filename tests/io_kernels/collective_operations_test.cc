@@ -32,7 +32,7 @@ Tensor mine(const Peers& communicator) {
 
 TEST(CollectiveOperations, RunEagerly) {
   comm::simulate(3, [](const Peers& communicator) {
-    runtime::EagerExecutor executor({}, &communicator->collectives());
+    runtime::EagerExecutor executor({}, {}, &communicator->collectives());
     const InterpreterScope scope(executor);
     const std::vector<int64_t> ranks = {0, 1, 2};
     const Tensor sum = ops::comm_all_reduce({mine(communicator)}, ranks)[0];
@@ -48,7 +48,7 @@ TEST(CollectiveOperations, RunEagerly) {
 
 TEST(CollectiveOperations, SendAndReceive) {
   comm::simulate(3, [](const Peers& communicator) {
-    runtime::EagerExecutor executor({}, &communicator->collectives());
+    runtime::EagerExecutor executor({}, {}, &communicator->collectives());
     const InterpreterScope scope(executor);
     if (communicator->rank() == 0) {
       ops::comm_send(mine(communicator), 2, 4);
@@ -67,7 +67,7 @@ TEST(CollectiveOperations, SendAndReceive) {
 /// y = the x of the rank before this one in the sums of two ranks.
 std::vector<double> run_plan(Device device, comm::Collectives& collectives, const Array& x) {
   runtime::register_backends();
-  const Target target{.device = device};
+  const TargetInfo target{.device = device};
   auto function = std::make_shared<ir::Function>("f", target);
   {
     ir::Tracer tracer(*function);

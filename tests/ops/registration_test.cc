@@ -145,5 +145,58 @@ TEST(Registration, KernelsThatAreAddedComeFirst) {
   EXPECT_EQ(kernel->implementation(), "marked");
 }
 
+TEST(Registration, AddsAllBackendsOrNone) {
+  constexpr int16_t kKind = 71;
+  const Backend first{.name = "backends.first", .device_kind = kKind};
+  const Backend second{.name = "backends.second", .device_kind = kKind};
+  const Backend half{.name = "backends.half",
+                     .device_kind = kKind,
+                     .prepare = [](const KernelRequest&) { return nothing_to_do(); }};
+  const SourceLocation where{"plugin.yaml", 4, 2};
+  const auto message_of = [&](const std::vector<Backend>& added) {
+    try {
+      add_backends(added, where);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kUsage);
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message_of({first, half}),
+            "plugin.yaml:4:2: backend 'backends.half' has one of prepare and has_kernel only");
+  EXPECT_EQ(message_of({first, first}),
+            "plugin.yaml:4:2: backend 'backends.first' is already registered");
+  EXPECT_EQ(message_of({first, Backend{}}), "plugin.yaml:4:2: backend '' has no name");
+  EXPECT_EQ(find_backend("backends.first"), nullptr) << "all or nothing";
+  EXPECT_TRUE(backends_of({kKind, 0}).empty());
+  add_backends({first}, where);
+  const std::vector<const Backend*>& before = backends_of({kKind, 0});
+  add_backends({second}, where);
+  EXPECT_EQ(before.size(), 1u) << "an earlier list stays valid";
+  ASSERT_EQ(backends_of({kKind, 0}).size(), 2u);
+  EXPECT_EQ(std::string(backends_of({kKind, 0})[0]->name), "backends.second") << "asked first";
+}
+
+TEST(Registration, BackendsAreAddedWhileOthersLook) {
+  constexpr int16_t kKind = 72;
+  std::atomic<bool> stop = false;
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t)
+    readers.emplace_back([&] {
+      while (!stop)
+        for (const Backend* backend : backends_of({kKind, 0}))
+          if (find_backend(backend->name) != backend) ++wrong;
+    });
+  static std::vector<std::string> names;
+  for (int i = 0; i < 40; ++i) names.push_back("backends.many" + std::to_string(i));
+  for (const std::string& name : names)
+    add_backends({{.name = name.c_str(), .device_kind = kKind}}, {});
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(backends_of({kKind, 0}).size(), 40u);
+}
+
 }  // namespace
 }  // namespace paddle

@@ -44,7 +44,7 @@ std::unique_ptr<Kernel> prepare(const Problem& p, KernelChoices* choices = nullp
   Attrs attrs{op.defaults, {}};
   for (const auto& [name, value] : p.attributes)
     attrs[static_cast<size_t>(op.attr_index(name))] = value;
-  return prepare_kernel({op, attrs, p.operands, p.results, {.choices = choices}});
+  return prepare_kernel({op, attrs, p.operands, p.results, {}, {.choices = choices}});
 }
 
 /// "planes, rows": the algorithms that apply; "" if there is no choice.

@@ -28,7 +28,7 @@ struct Convolution {
     operands[2].present = false;
   }
   KernelRequest request(KernelChoices* choices = nullptr) const {
-    return {op, attrs, operands, results, {.choices = choices}};
+    return {op, attrs, operands, results, {}, {.choices = choices}};
   }
 };
 

@@ -16,7 +16,7 @@ Fault fault = Fault::kNone;
 
 /// relu of a backend that only these tests ask for.
 std::unique_ptr<Kernel> prepare_faulty(const KernelRequest& request) {
-  if (!request.target.backend_pinned) return nullptr;
+  if (!request.prepare.backend_pinned) return nullptr;
   const int64_t n = request.results[0].size();
   return make_kernel(
       [n](const RunContext& context, void* const* operands, void* const* results) {

@@ -38,7 +38,7 @@ TEST(Once, GivesWhatRepeatedRunsDo) {
     for (size_t i = weights.size(); i-- > 0;)
       module.functions[0]->bind_input(1 + i, misplaced(weights[i]));
     return runtime::compile(module.functions[0],
-                            {.target = {.allow_winograd = true, .skip_prepack = once}});
+                            {.prepare = {.allow_winograd = true, .skip_prepack = once}});
   };
   const auto once = compiled(true), often = compiled(false);
   for (const int64_t batch : {1, 5}) {
@@ -79,7 +79,7 @@ TEST(Once, DoesNotHoldInLoops) {
   const Array w = drawn({64, 64, 5, 5}, 1, 0.1f);
   module.functions[0]->bind_input(1, w);
   const auto f = runtime::compile(module.functions[0],
-                                  {.target = {.allow_winograd = true, .skip_prepack = true}});
+                                  {.prepare = {.allow_winograd = true, .skip_prepack = true}});
   const size_t weight_bytes = static_cast<size_t>(w.size()) * sizeof(float);
   int inside = 0, outside = 0;
   const auto is_convolution = [](const runtime::Instruction& i) {

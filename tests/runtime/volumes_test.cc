@@ -88,8 +88,8 @@ std::shared_ptr<ir::Function> compiled(const char* text, const std::vector<Array
 void expect_the_same(const char* text, const std::vector<Array>& given, const Dims& shape) {
   const auto with = [](bool winograd, bool skip_prepack) {
     runtime::ExecutableOptions options{1, {.check_memory = true, .profile = nullptr}};
-    options.plan.target.allow_winograd = winograd;
-    options.plan.target.skip_prepack = skip_prepack;
+    options.plan.prepare.allow_winograd = winograd;
+    options.plan.prepare.skip_prepack = skip_prepack;
     return options;
   };
   runtime::Executable plain(compiled(text, given, true), with(false, false));
@@ -132,7 +132,7 @@ TEST(Volumes, DepthwiseWindowsGiveTheSameResults) {
 TEST(Volumes, TakeFewerMultiplications) {
   if (cpu::vector_bytes() < 32) GTEST_SKIP() << "needs AVX2";
   runtime::ExecutableOptions options{1, {.profile = nullptr}};
-  options.plan.target.allow_winograd = true;
+  options.plan.prepare.allow_winograd = true;
   runtime::Executable f(compiled(kNet, weights(), false), options);
   int tiles = 0;
   for (const runtime::Instruction& i : f.prepare({drawn({1, 3, 5, 12, 10}, 9, 1)}).instructions())

@@ -45,7 +45,7 @@ TEST(Widened, GivesTheNumbersOfFloat32) {
       module.functions[0]->bind_input(1, misplaced(w));
     }
     const auto f = runtime::compile(
-        module.functions[0], {.target = {.allow_winograd = true, .skip_prepack = form.once}});
+        module.functions[0], {.prepare = {.allow_winograd = true, .skip_prepack = form.once}});
     for (const int64_t batch : {1, 3}) {
       const Array x = drawn({batch, 24, 9, 10}, 3);
       std::vector<Array> inputs = {x};

@@ -39,7 +39,7 @@ TEST_P(Functions, TakeItForConstantWeightsWithWhatFollows) {
       module.functions[0]->bind_input(2, b);
       module.functions[0]->bind_input(1, w);
     }
-    return runtime::compile(module.functions[0], {.target = {.allow_winograd = winograd}});
+    return runtime::compile(module.functions[0], {.prepare = {.allow_winograd = winograd}});
   };
   const auto implementations = [](runtime::Executable& f, const std::vector<Array>& inputs) {
     int count = 0;

@@ -48,7 +48,7 @@ TEST(KernelRecorder, KeepsProblemsBeyondTheirPlan) {
   for (const KernelProblem& p : problems) {
     EXPECT_EQ(p.uses, 2);
     EXPECT_GE(p.names.size(), 2u);
-    EXPECT_EQ(p.target.choices, nullptr);
+    EXPECT_EQ(p.prepare.choices, nullptr);
     float first = 0;
     std::memcpy(&first, p.operands[1].constant, sizeof first);
     EXPECT_EQ(first, 0.5f);

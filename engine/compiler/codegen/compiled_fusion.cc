@@ -541,7 +541,7 @@ std::unique_ptr<Kernel> prepare(const FusedRequest& request, Compiler& compiler,
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_compiled_group(const FusedRequest& request) {
-  if (!request.target.codegen) return nullptr;
+  if (!request.prepare.codegen) return nullptr;
   return prepare(request, Compiler::of_process(), false);
 }
 

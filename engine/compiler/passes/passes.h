@@ -27,7 +27,7 @@ bool has_run_time_size(const TensorType& type);
 
 /// Makes `target` that of the function, and decomposes operations without a kernel there, where
 /// they can be decomposed.
-void for_target(ir::Function& function, const Target& target);
+void for_target(ir::Function& function, const TargetInfo& target);
 
 // --- canonicalize/ ---
 
@@ -59,7 +59,8 @@ void apply_rules(ir::Function& function, const std::vector<Rule>& rules,
 
 // --- layout/ ---
 
-/// Layout assignment: moves convolutions with enough channels to channels last (NHWC, NDHWC), with
+/// Layout assignment: moves convolutions with enough channels for the function's target
+/// (TargetInfo::images) to channels last (NHWC, NDHWC), with
 /// the elementwise operations, reductions and layout-transparent operations around them, and
 /// inserts transposes where the layouts meet.
 void assign_layouts(ir::Function& function);
@@ -72,7 +73,7 @@ void decompose_for_fusion(ir::Function& function);
 /// True if a fusion group can contain this elementwise operation or reduction.
 using CanFuse = std::function<bool(const ir::Operation& operation)>;
 /// Groups elementwise operations that feed each other, and the reductions of their results, into
-/// `fused` operations.
+/// `fused` operations, within the limits of the function's target.
 void fuse_elementwise(ir::Function& function, const CanFuse& can_fuse);
 /// True if the kernel of `group`, an operation and the epilogue fused so far, can also compute
 /// `next`, which reads the group's result.

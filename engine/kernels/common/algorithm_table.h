@@ -50,7 +50,7 @@ std::unique_ptr<Kernel> prepare_best(std::span<const Algorithm<Problem>> table,
       candidates.push_back({speedup, &algorithm});
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.speedup > b.speedup; });
-  if (KernelChoices* const choices = problem.request.target.choices;
+  if (KernelChoices* const choices = problem.request.prepare.choices;
       choices && candidates.size() > 1) {
     std::vector<std::string> names;
     for (const Candidate& candidate : candidates) names.emplace_back(candidate.algorithm->name);

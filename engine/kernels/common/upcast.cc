@@ -48,7 +48,7 @@ class UpcastKernel final : public Kernel {
     for (size_t i = 0; i < operands.size(); ++i) {
       Layout& layout = operands[i];
       if (!layout.present || layout.dtype != DType::kF16) continue;
-      if (layout.constant && !request.target.skip_prepack) {
+      if (layout.constant && !request.prepare.skip_prepack) {
         constants_[i] = upcast_constant(layout);
         layout.constant = constants_[i]->data();
       } else {

@@ -25,11 +25,12 @@ using Tag = dnnl::memory::format_tag;
 /// channels, and those with some channels next to them; a kernel does not see its neighbors, so
 /// this guesses. Convolutions with five to seven input channels stay in NCHW, because LeNet, whose
 /// tensors are never moved, is a tenth faster that way. So do grouped and 3-D convolutions.
-bool prefers_nhwc(const ConvShape& s) {
-  if (s.is_3d() || s.groups != 1 || cpu::vector_bytes() < 32) return false;
-  if (std::max(s.in_channels, s.out_channels) >= kChannelsLastThreshold) return true;
-  return s.out_channels >= kChannelsLastSecondaryThreshold &&
-         (s.in_channels >= kChannelsLastSecondaryThreshold || s.in_channels <= 4);
+bool prefers_nhwc(const ConvShape& s, const ImageLayout& images) {
+  if (s.is_3d() || s.groups != 1 || cpu::vector_bytes() < 32 || images.channels_last == 0)
+    return false;
+  if (std::max(s.in_channels, s.out_channels) >= images.channels_last) return true;
+  return s.out_channels >= images.also_channels_last &&
+         (s.in_channels >= images.also_channels_last || s.in_channels <= 4);
 }
 
 /// True for oneDNN's implementation that gathers all windows into a matrix first.
@@ -38,10 +39,10 @@ bool uses_im2col(std::string_view implementation) {
 }
 
 struct Descriptors : ConvDescriptors {
-  Descriptors(const ConvShape& s, DType dtype)
+  Descriptors(const ConvShape& s, DType dtype, const ImageLayout& images)
       : ConvDescriptors(transpose_to_row(s), data_type(dtype), data_type(dtype), data_type(dtype)),
         is_nhwc(s.channels_last),
-        use_nhwc(prefers_nhwc(s)) {}
+        use_nhwc(prefers_nhwc(s, images)) {}
 
   /// The layout in which an input or output is computed; `any` lets oneDNN choose.
   Desc computed(const Desc& desc) const {
@@ -81,7 +82,7 @@ std::unique_ptr<Kernel> prepare_gradient(
     Desc ConvDescriptors::*result_desc,
     PrimitiveMemory (*operand_memory)(const typename Backward::primitive_desc&),
     PrimitiveMemory (*result_memory)(const typename Backward::primitive_desc&)) {
-  const Descriptors d(problem.shape, problem.dtype());
+  const Descriptors d(problem.shape, problem.dtype(), problem.request.target.images);
   const auto forward = d.forward(nullptr);
   if (!forward) return nullptr;
   const typename Backward::primitive_desc description(
@@ -153,7 +154,7 @@ std::unique_ptr<Kernel> prepare_convolution(const ConvProblem& problem) {
   const KernelRequest& request = problem.request;
   const ThreadScope threads(
       threads_for(s.batch * s.out_channels * s.positions() * s.window_size()));
-  const Descriptors d(s, problem.dtype());
+  const Descriptors d(s, problem.dtype(), problem.request.target.images);
   const Desc bias({s.out_channels}, d.input.data_type(), Tag::a);
   const auto description =
       d.forward(problem.has_bias() ? &bias : nullptr, post_ops(problem.epilogue));

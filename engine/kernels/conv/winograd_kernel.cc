@@ -42,11 +42,11 @@ class WinogradKernel final : public Kernel {
 
 /// 0 where the direct sum is faster or Winograd is not allowed.
 int64_t tile_of(const ConvProblem& problem) {
-  const Target& target = problem.request.target;
-  if (!target.allow_winograd || !problem.request.operands[1].constant ||
+  const PrepareOptions& prepare = problem.request.prepare;
+  if (!prepare.allow_winograd || !problem.request.operands[1].constant ||
       problem.dtype() != DType::kF32)
     return 0;
-  return Winograd::best_tile(problem.shape, target.skip_prepack);
+  return Winograd::best_tile(problem.shape, prepare.skip_prepack);
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::unique_ptr<Kernel> prepare_winograd(const ConvProblem& problem) {
   auto activation = activation_loop(problem.epilogue.activation, problem.shape.out_channels);
   if (!activation) return nullptr;
   Winograd convolution(problem.shape, tile_of(problem), problem.request.operands[1].constant,
-                       problem.request.target.skip_prepack);
+                       problem.request.prepare.skip_prepack);
   return std::make_unique<WinogradKernel>(problem, std::move(convolution), std::move(*activation));
 }
 

@@ -77,9 +77,10 @@ struct Matrix {
 };
 
 /// The product of some heads; `scores` are [heads, queries, keys].
-std::optional<ProductLaunch> product(const Target& target, const Parts& parts, int64_t m, int64_t n,
-                                     int64_t k, const Matrix& x, bool transpose_x, const Matrix& y,
-                                     bool transpose_y, const Matrix& out, double factor) {
+std::optional<ProductLaunch> product(const KernelRequest& request, const Parts& parts, int64_t m,
+                                     int64_t n, int64_t k, const Matrix& x, bool transpose_x,
+                                     const Matrix& y, bool transpose_y, const Matrix& out,
+                                     double factor) {
   Product p;
   p.x = x.dtype;
   p.y = y.dtype;
@@ -98,7 +99,7 @@ std::optional<ProductLaunch> product(const Target& target, const Parts& parts, i
   p.y_batch = {y.batch, y.head};
   p.out_batch = {out.batch, out.head};
   p.factor = factor;
-  return ProductLaunch::of(target, p, false);
+  return ProductLaunch::of(request, p, false);
 }
 
 /// The scores as a matrix, of the heads of one part.
@@ -159,10 +160,10 @@ std::unique_ptr<Kernel> prepare_attention(const KernelRequest& request) {
   if (request.results[0].size() == 0 || parts.keys == 0) return nullptr;
   const Matrix queries = Matrix::of(q), keys = Matrix::of(k), values = Matrix::of(v),
                out = Matrix::of(request.results[0]), scores = scores_matrix(parts, compute);
-  const auto first = product(request.target, parts, parts.queries, parts.keys, parts.width, queries,
-                             false, keys, true, scores, attrs.scale);
-  const auto last = product(request.target, parts, parts.queries, parts.value_width, parts.keys,
-                            scores, false, values, false, out, 1);
+  const auto first = product(request, parts, parts.queries, parts.keys, parts.width, queries, false,
+                             keys, true, scores, attrs.scale);
+  const auto last = product(request, parts, parts.queries, parts.value_width, parts.keys, scores,
+                            false, values, false, out, 1);
   if (!first || !last) return nullptr;
   const auto program =
       Program::of(request.target.device.index,
@@ -170,7 +171,7 @@ std::unique_ptr<Kernel> prepare_attention(const KernelRequest& request) {
                                str("PADDLE_KERNEL(weights, AttentionArguments) { "
                                    "attention_weights<",
                                    compute_name(q.dtype), ", ", mask.type, ">(arguments); }\n")));
-  if (request.target.codegen) program->start();
+  if (request.prepare.codegen) program->start();
   const Entry weights(program, "weights");
   return make_kernel(
       [=, first = *first, last = *last, causal = attrs.is_causal](
@@ -211,21 +212,20 @@ std::unique_ptr<Kernel> prepare_attention_grad(const KernelRequest& request) {
                values = Matrix::of(v), scores = scores_matrix(parts, compute);
   const Matrix dq = Matrix::of(request.results[0]), dk = Matrix::of(request.results[1]),
                dv = Matrix::of(request.results[2]);
-  const Target& target = request.target;
-  const auto score = product(target, parts, parts.queries, parts.keys, parts.width, queries, false,
+  const auto score = product(request, parts, parts.queries, parts.keys, parts.width, queries, false,
                              keys, true, scores, attrs.scale);
-  const auto weight_grad = product(target, parts, parts.queries, parts.keys, parts.value_width,
+  const auto weight_grad = product(request, parts, parts.queries, parts.keys, parts.value_width,
                                    grads, false, values, true, scores, 1);
-  const auto value_grad = product(target, parts, parts.keys, parts.value_width, parts.queries,
+  const auto value_grad = product(request, parts, parts.keys, parts.value_width, parts.queries,
                                   scores, true, grads, false, dv, 1);
-  const auto query_grad = product(target, parts, parts.queries, parts.width, parts.keys, scores,
+  const auto query_grad = product(request, parts, parts.queries, parts.width, parts.keys, scores,
                                   false, keys, false, dq, attrs.scale);
-  const auto key_grad = product(target, parts, parts.keys, parts.width, parts.queries, scores, true,
-                                queries, false, dk, attrs.scale);
+  const auto key_grad = product(request, parts, parts.keys, parts.width, parts.queries, scores,
+                                true, queries, false, dk, attrs.scale);
   if (!score || !weight_grad || !value_grad || !query_grad || !key_grad) return nullptr;
   const char* const c = compute_name(q.dtype);
   const auto program = Program::of(
-      target.device.index,
+      request.target.device.index,
       program_text(
           {"scalar", "rows", "attention"},
           str("PADDLE_KERNEL(weights, AttentionArguments) { attention_weights_again<", c, ", ",
@@ -233,7 +233,7 @@ std::unique_ptr<Kernel> prepare_attention_grad(const KernelRequest& request) {
               ">(arguments); }\nPADDLE_KERNEL(grads, AttentionArguments) { "
               "attention_score_grads<",
               c, ", ", device_type(g.dtype), ", ", device_type(o.dtype), ">(arguments); }\n")));
-  if (target.codegen) program->start();
+  if (request.prepare.codegen) program->start();
   const Entry weights(program, "weights"), score_grads(program, "grads");
   AttentionArguments base{};
   set_sizes(base, parts, mask, attrs.is_causal);

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "kernels/cuda/context.h"
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/group.h"
@@ -55,8 +56,14 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
 }
 
 /// Groups hold operations that the CPU has loops for.
-bool has_cuda_kernel(const Op& op) {
+bool has_cuda_kernel(const Op& op, const TargetInfo&, std::span<const DType>) {
   return kernel_table().contains(op.name()) || (can_group(op) && has_kernel(op));
+}
+
+void describe(TargetInfo& target) {
+  constexpr int64_t kAlignment = 256;  // of what the driver allocates
+  target.architecture = gpu(target.device.index).architecture();
+  target.alignment = kAlignment;
 }
 
 }  // namespace
@@ -69,7 +76,8 @@ void register_device() {
                       .device_kind = kind,
                       .prepare = prepare,
                       .has_kernel = has_cuda_kernel,
-                      .prepare_fused = prepare_group});
+                      .prepare_fused = prepare_group,
+                      .describe = describe});
   });
 }
 

@@ -34,9 +34,9 @@ struct FillArguments {
   uint64_t low, high;
 };
 
-std::shared_ptr<Program> copy_program(const Target& target) {
-  auto program = Program::of(target.device.index, program_text({"copy"}, ""));
-  if (target.codegen) program->start();
+std::shared_ptr<Program> copy_program(const KernelRequest& request) {
+  auto program = Program::of(request.target.device.index, program_text({"copy"}, ""));
+  if (request.prepare.codegen) program->start();
   return program;
 }
 
@@ -74,7 +74,7 @@ struct Box {
 /// Launches the copy of one box.
 class BoxCopy {
  public:
-  BoxCopy(const Target& target, Box box, int64_t item) : item_(item) {
+  BoxCopy(const KernelRequest& request, Box box, int64_t item) : item_(item) {
     box.merge();
     fits_ = box.shape.size() <= kMaxCopyAxes;
     if (!fits_) return;
@@ -87,7 +87,7 @@ class BoxCopy {
     to_bytes_ = box.to_offset * item;
     constexpr int64_t kSmall = int64_t{1} << 31;
     entry_ =
-        Entry(copy_program(target), str("copy_", arguments_.size < kSmall ? "" : "large_", item));
+        Entry(copy_program(request), str("copy_", arguments_.size < kSmall ? "" : "large_", item));
   }
   bool fits() const { return fits_; }
   void launch(paddle_stream stream, const void* from, void* to) const {
@@ -115,14 +115,14 @@ bool is_copied(DType type) { return info(type).bits >= 8 && is_copied_size(item_
 /// A fill with the bytes of an element.
 class Fill {
  public:
-  Fill(const Target& target, const Layout& result, const void* element) {
+  Fill(const KernelRequest& request, const Layout& result, const void* element) {
     const int64_t item = item_size(result.dtype);
     arguments_.size = result.size();
     uint64_t words[2] = {};
     std::memcpy(words, element, static_cast<size_t>(item));
     arguments_.low = words[0];
     arguments_.high = words[1];
-    entry_ = Entry(copy_program(target), str("fill_", item));
+    entry_ = Entry(copy_program(request), str("fill_", item));
   }
   void launch(paddle_stream stream, void* to) const {
     if (arguments_.size == 0) return;
@@ -164,7 +164,7 @@ std::array<std::byte, 16> element_of(const AttrValue& number, DType type) {
 std::unique_ptr<Kernel> prepare_strided_copy(const KernelRequest& request, const Layout& source) {
   if (!is_copied(source.dtype)) return nullptr;
   Box box{source.shape, source.strides, contiguous_strides(source.shape), source.offset, 0};
-  BoxCopy copy(request.target, std::move(box), item_size(source.dtype));
+  BoxCopy copy(request, std::move(box), item_size(source.dtype));
   if (!copy.fits()) return nullptr;
   return make_kernel(
       [copy](const RunContext& context, void* const* operands, void* const* results) {
@@ -186,7 +186,7 @@ std::unique_ptr<Kernel> prepare_concat(const KernelRequest& request) {
         operand.shape.size() != result.shape.size())
       return nullptr;
     copies.emplace_back(
-        request.target,
+        request,
         Box{operand.shape, operand.strides, steps, 0, offset * steps[static_cast<size_t>(axis)]},
         item_size(result.dtype));
     if (!copies.back().fits()) return nullptr;
@@ -220,8 +220,8 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
     if (x.shape[i] != 1) whole.from[axis] = x.strides[i];
   }
   const int64_t item = item_size(result.dtype);
-  BoxCopy base(request.target, std::move(whole), item);
-  BoxCopy part(request.target, std::move(window), item);
+  BoxCopy base(request, std::move(whole), item);
+  BoxCopy part(request, std::move(window), item);
   if (!base.fits() || !part.fits()) return nullptr;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
@@ -256,9 +256,9 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
   }
   std::array<std::byte, 16> border{};
   cpu::convert_fn(DType::kF64, result.dtype)(&attrs.value, 1, border.data(), 1);
-  BoxCopy copy(request.target, std::move(box), item_size(result.dtype));
+  BoxCopy copy(request, std::move(box), item_size(result.dtype));
   if (!copy.fits()) return nullptr;
-  const Fill fill(request.target, result, border.data());
+  const Fill fill(request, result, border.data());
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         fill.launch(context.stream, results[0]);
@@ -271,7 +271,7 @@ std::unique_ptr<Kernel> prepare_full(const KernelRequest& request) {
   const Layout& result = request.results[0];
   if (!is_copied(result.dtype)) return nullptr;
   const auto element = element_of(FullAttrs(request.attrs).fill_value, result.dtype);
-  const Fill fill(request.target, result, element.data());
+  const Fill fill(request, result, element.data());
   return make_kernel([fill](const RunContext& context, void* const*,
                             void* const* results) { fill.launch(context.stream, results[0]); },
                      0, "cuda:fill");

@@ -75,7 +75,7 @@ std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
       request.target.device.index,
       program_text({"gather"}, str("PADDLE_KERNEL(gather, GatherArguments) { gather_rows<",
                                    device_type(indices.dtype), ", ", item, ">(arguments); }\n")));
-  if (request.target.codegen) program->start();
+  if (request.prepare.codegen) program->start();
   const Entry entry(program, "gather");
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
@@ -109,7 +109,7 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
                    str("PADDLE_KERNEL(mark, GatherArguments) { mark_rows<", index,
                        ">(arguments); }\nPADDLE_KERNEL(sum, GatherArguments) { sum_rows<", compute,
                        ", ", index, ", ", device_type(grad.dtype), ">(arguments); }\n")));
-  if (request.target.codegen) program->start();
+  if (request.prepare.codegen) program->start();
   const Entry mark(program, "mark"), sum(program, "sum");
   const Device device = request.target.device;
   return make_kernel(

@@ -59,7 +59,7 @@ class GroupKernel final : public Kernel {
       wide_stores_.push_back({static_cast<size_t>(result),
                               wide_bytes(request.results[static_cast<size_t>(result)].dtype)});
     const auto compiled = Program::of(request.target.device.index, std::move(group_.text));
-    if (request.target.codegen) compiled->start();
+    if (request.prepare.codegen) compiled->start();
     one_ = Entry(compiled, "group_1");
     wide_ = Entry(compiled, "group_wide");
     finish_ = Entry(compiled, "group_finish");
@@ -166,6 +166,7 @@ std::unique_ptr<Kernel> copy_group(const KernelRequest& request, Layout source) 
   group.results = {Layout::contiguous(result, source.shape)};
   group.operands = {source};
   group.target = request.target;
+  group.prepare = request.prepare;
   cpu::FusionProgram program;
   cpu::FusionNode read;
   read.type = source.dtype;
@@ -187,6 +188,7 @@ std::unique_ptr<Kernel> reduce_single(const KernelRequest& request) {
   group.operands = {x};
   group.results = {request.results[0]};
   group.target = request.target;
+  group.prepare = request.prepare;
   cpu::FusionProgram program;
   cpu::FusionNode read;
   read.operand = 0;
@@ -236,6 +238,7 @@ std::unique_ptr<Kernel> prepare_single(const KernelRequest& request) {
   group.operands.assign(request.operands.begin(), request.operands.end());
   group.results = {request.results[0]};
   group.target = request.target;
+  group.prepare = request.prepare;
   FusedStep step{&request.op, request.attrs, {}, request.results[0].dtype};
   for (size_t i = 0; i < group.operands.size(); ++i) {
     if (!group.operands[i].present) return nullptr;

@@ -66,7 +66,7 @@ std::unique_ptr<Kernel> product_kernel(const KernelRequest& request, const cpu::
       return nullptr;
     product.bias = bias->dtype;
   }
-  const auto launch = ProductLaunch::of(request.target, product, true);
+  const auto launch = ProductLaunch::of(request, product, true);
   if (!launch) return nullptr;
   return make_kernel(
       [launch = *launch, biased = bias != nullptr](const RunContext& context, void* const* operands,
@@ -79,7 +79,7 @@ std::unique_ptr<Kernel> product_kernel(const KernelRequest& request, const cpu::
 
 }  // namespace
 
-std::optional<ProductLaunch> ProductLaunch::of(const Target& target, const Product& product,
+std::optional<ProductLaunch> ProductLaunch::of(const KernelRequest& request, const Product& product,
                                                bool split) {
   const char *const x = device_type(product.x), *const y = device_type(product.y),
                     *const out = device_type(product.out);
@@ -112,12 +112,12 @@ std::optional<ProductLaunch> ProductLaunch::of(const Target& target, const Produ
                             (product.x == DType::kF64 || !is_float(product.x) ? 8 : 4));
   const std::string types = str(sum, ", ", x, ", ", y, ", ", out, ", ", bias);
   const auto program = Program::of(
-      target.device.index,
+      request.target.device.index,
       program_text({"matmul"}, str("PADDLE_KERNEL(matmul, MatmulArguments) { matmul_tile<", types,
                                    ">(arguments); }\nPADDLE_KERNEL(join, MatmulArguments) { "
                                    "matmul_join<",
                                    sum, ", ", out, ", ", bias, ">(arguments); }\n")));
-  if (target.codegen) program->start();
+  if (request.prepare.codegen) program->start();
   launch.tile_ = Entry(program, "matmul");
   launch.join_ = Entry(program, "join");
   return launch;

@@ -22,7 +22,8 @@ class ProductLaunch {
  public:
   /// None where types or axes are not supported. With `split` a long inner dimension is divided
   /// where there are few results.
-  static std::optional<ProductLaunch> of(const Target& target, const Product& product, bool split);
+  static std::optional<ProductLaunch> of(const KernelRequest& request, const Product& product,
+                                         bool split);
   /// Memory for the sums of chunks.
   size_t scratch_bytes() const { return scratch_; }
   void launch(paddle_stream stream, const void* x, const void* y, const void* bias, void* out,

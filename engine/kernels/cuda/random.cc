@@ -69,7 +69,7 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
       request.target.device.index,
       program_text({"box_muller", "random"},
                    str("PADDLE_KERNEL(fill, RandomArguments) { ", call, "(arguments); }\n")));
-  if (request.target.codegen) program->start();
+  if (request.prepare.codegen) program->start();
   const Entry entry(program, "fill");
   const size_t state = request.operands.size() - 1;
   return make_kernel(

@@ -25,9 +25,10 @@ struct RowArguments {
 };
 
 /// A kernel of device/rows.cuh: `kernels` defines its entries.
-std::shared_ptr<Program> row_program(const Target& target, std::string_view kernels) {
-  auto program = Program::of(target.device.index, program_text({"scalar", "rows"}, kernels));
-  if (target.codegen) program->start();
+std::shared_ptr<Program> row_program(const KernelRequest& request, std::string_view kernels) {
+  auto program =
+      Program::of(request.target.device.index, program_text({"scalar", "rows"}, kernels));
+  if (request.prepare.codegen) program->start();
   return program;
 }
 
@@ -39,9 +40,9 @@ RowArguments arguments_of(int64_t rows, int64_t length, int64_t inner) {
   return out;
 }
 
-Entry row_entry(const Target& target, const std::string& call) {
+Entry row_entry(const KernelRequest& request, const std::string& call) {
   return {
-      row_program(target, str("PADDLE_KERNEL(rows, RowArguments) { ", call, "(arguments); }\n")),
+      row_program(request, str("PADDLE_KERNEL(rows, RowArguments) { ", call, "(arguments); }\n")),
       "rows"};
 }
 
@@ -72,8 +73,8 @@ std::unique_ptr<Kernel> prepare_softmax(const KernelRequest& request) {
   if (result.size() == 0) return nothing_to_do();
   const bool log = request.op.name() == "log_softmax";
   const Entry entry =
-      row_entry(request.target, str("softmax_rows<", compute, ", ", device_type(x.dtype), ", ",
-                                    device_type(result.dtype), ", ", log ? "true" : "false", ">"));
+      row_entry(request, str("softmax_rows<", compute, ", ", device_type(x.dtype), ", ",
+                             device_type(result.dtype), ", ", log ? "true" : "false", ">"));
   RowArguments base = arguments_of(rows.count(), rows.length, rows.inner);
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
@@ -97,8 +98,8 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy(const KernelRequest& reque
   const cpu::Rows rows = cpu::Rows::of(logits.shape, attrs.axis);
   if (rows.count() == 0) return nothing_to_do();
   const Entry entry =
-      row_entry(request.target, str("cross_entropy_rows<", compute, ", ", device_type(logits.dtype),
-                                    ", ", device_type(labels.dtype), ", ", loss, ", ", sum, ">"));
+      row_entry(request, str("cross_entropy_rows<", compute, ", ", device_type(logits.dtype), ", ",
+                             device_type(labels.dtype), ", ", loss, ", ", sum, ">"));
   RowArguments base = arguments_of(rows.count(), rows.length, rows.inner);
   base.ignored = attrs.ignore_index;
   return make_kernel(
@@ -125,10 +126,10 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy_grad(const KernelRequest& 
     return nullptr;
   const cpu::Rows rows = cpu::Rows::of(logits.shape, attrs.axis);
   if (request.results[0].size() == 0) return nothing_to_do();
-  const Entry entry = row_entry(
-      request.target, str("cross_entropy_grad_rows<", compute, ", ", device_type(logits.dtype),
-                          ", ", device_type(labels.dtype), ", ", device_type(grad.dtype), ", ",
-                          device_type(sums.dtype), ">"));
+  const Entry entry =
+      row_entry(request, str("cross_entropy_grad_rows<", compute, ", ", device_type(logits.dtype),
+                             ", ", device_type(labels.dtype), ", ", device_type(grad.dtype), ", ",
+                             device_type(sums.dtype), ">"));
   RowArguments base = arguments_of(rows.count(), rows.length, rows.inner);
   base.ignored = attrs.ignore_index;
   return make_kernel(
@@ -162,8 +163,8 @@ std::unique_ptr<Kernel> prepare_normalize(const KernelRequest& request, int64_t 
       return nullptr;
   if (rows == 0 || x.size() == 0) return nothing_to_do();
   const Entry entry =
-      row_entry(request.target, str("normalize_rows<", compute, ", ", device_type(x.dtype), ", ",
-                                    weight, ", ", bias, ", ", centered ? "true" : "false", ">"));
+      row_entry(request, str("normalize_rows<", compute, ", ", device_type(x.dtype), ", ", weight,
+                             ", ", bias, ", ", centered ? "true" : "false", ">"));
   RowArguments base = arguments_of(rows, x.size() / rows, 1);
   base.number = epsilon;
   const size_t operand_count = request.operands.size(), result_count = request.results.size();
@@ -209,7 +210,7 @@ std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
   if (rows == 0 || x.size() == 0) return nullptr;
   const char* const type = device_type(x.dtype);
   const auto program = row_program(
-      request.target,
+      request,
       str("PADDLE_KERNEL(rows, RowArguments) { normalize_grad_rows<", compute, ", ", type, ", ",
           device_type(grad.dtype), ", ", type_or(weight, compute),
           ">(arguments); }\nPADDLE_KERNEL(columns, RowArguments) { normalize_grad_columns<",
@@ -241,11 +242,10 @@ std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_sum_of_squares(const KernelRequest& request) {
   const Layout& x = request.operands[0];
   if (request.operands[1].present || !compute_name(x.dtype) || !is_plain(x)) return nullptr;
-  const auto program =
-      row_program(request.target,
-                  str("PADDLE_KERNEL(rows, RowArguments) { squares_of_chunk<", device_type(x.dtype),
-                      ">(arguments); }\nPADDLE_KERNEL(join, RowArguments) { "
-                      "join_squares(arguments); }\n"));
+  const auto program = row_program(
+      request, str("PADDLE_KERNEL(rows, RowArguments) { squares_of_chunk<", device_type(x.dtype),
+                   ">(arguments); }\nPADDLE_KERNEL(join, RowArguments) { "
+                   "join_squares(arguments); }\n"));
   RowArguments base{};
   constexpr int64_t kMinChunk = 4096, kMaxChunks = 4096;
   base.rows = x.size();

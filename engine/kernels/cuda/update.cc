@@ -115,7 +115,7 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request) {
           "update_all<",
           rule->name, ", ", has_master ? "true" : "false", ", 1>(arguments); }\n");
   const auto program = Program::of(request.target.device.index, text);
-  if (request.target.codegen) program->start();
+  if (request.prepare.codegen) program->start();
   const Entry wide(program, "update_wide"), one(program, "update_1");
   const size_t operand_count = request.operands.size();
   return make_kernel(

@@ -31,7 +31,7 @@ struct MatmulProblem {
 
   DType dtype() const { return request.operands[0].dtype; }
   /// The right side is constant and gets the layout that an implementation prefers.
-  bool prepacks() const { return request.operands[1].constant && !request.target.skip_prepack; }
+  bool prepacks() const { return request.operands[1].constant && !request.prepare.skip_prepack; }
   dnnl::matmul::desc desc() const {
     const Desc right =
         prepacks() ? Desc(y.dims(), y.data_type(), dnnl::memory::format_tag::any) : y;
@@ -172,7 +172,7 @@ std::unique_ptr<Kernel> matmul(const KernelRequest& request, MatmulShape s,
   for (size_t i = 0; i < s.batch.size(); ++i)
     if (s.x_batch[i] < 0 || s.y_batch[i] < 0) return nullptr;
 
-  if (request.target.single_run && s.batches() * s.m * s.n * s.k <= kJitCost) return nullptr;
+  if (request.prepare.single_run && s.batches() * s.m * s.n * s.k <= kJitCost) return nullptr;
 
   const int64_t multiplications = s.batches() * s.m * s.n * s.k;
   const ThreadScope threads(threads_for(multiplications));

@@ -89,15 +89,34 @@ std::unique_ptr<Kernel> prepare_group(const FusedRequest& request) {
   return on_mirror(prepare_fused(on_cpu), request.operands.size(), request.results.size());
 }
 
-bool has_mirror_kernel(const Op& op) { return !is_missing(op) && has_kernel(op); }
-
-bool can_fuse_on_mirror(std::span<const FusionMember> group, const FusionMember& next,
-                        DType dtype) {
-  return !is_missing(*next.op) && can_fuse_epilogue({}, group, next, dtype);
+/// The kernels are those of the CPU.
+TargetInfo cpu_of(const TargetInfo& target) {
+  TargetInfo out = target;
+  out.device = Device::cpu();
+  return out;
 }
 
-bool has_int8(DType x, const Array& weight) { return has_int8_kernel({}, x, weight); }
-bool has_int8_product() { return has_int8_matmul({}); }
+bool has_mirror_kernel(const Op& op, const TargetInfo& target, std::span<const DType> operands) {
+  return !is_missing(op) && has_kernel(op, cpu_of(target), operands);
+}
+
+bool can_fuse_on_mirror(const TargetInfo& target, std::span<const FusionMember> group,
+                        const FusionMember& next, DType dtype) {
+  return !is_missing(*next.op) && can_fuse_epilogue(cpu_of(target), group, next, dtype);
+}
+
+bool has_int8(const TargetInfo& target, DType x, const Array& weight) {
+  return has_int8_kernel(cpu_of(target), x, weight);
+}
+bool has_int8_product(const TargetInfo& target, DType x, DType y) {
+  return has_int8_matmul(cpu_of(target), x, y);
+}
+
+void describe(TargetInfo& target) {
+  const Device device = target.device;
+  target = resolved(cpu_of(target));
+  target.device = device;
+}
 
 }  // namespace
 
@@ -112,7 +131,8 @@ void register_device() {
                       .prepare_fused = prepare_group,
                       .can_fuse_epilogue = can_fuse_on_mirror,
                       .has_int8_kernel = has_int8,
-                      .has_int8_matmul = has_int8_product});
+                      .has_int8_matmul = has_int8_product,
+                      .describe = describe});
   });
 }
 

@@ -78,7 +78,7 @@ struct NchwView {
 
 bool accepts(const KernelRequest& request, const NchwView& image,
              const std::string& implementation) {
-  if (request.target.backend_pinned) return !is_reference(implementation);
+  if (request.prepare.backend_pinned) return !is_reference(implementation);
   return image.channels_last && is_jit(implementation);
 }
 
@@ -184,7 +184,7 @@ std::unique_ptr<Kernel> prepare_layer_norm(const KernelRequest& request) {
   using Forward = dnnl::layer_normalization_forward;
   const double epsilon = LayerNormAttrs(request.attrs).epsilon;
   const Layout& x = request.operands[0];
-  if (!request.target.backend_pinned || x.dtype != DType::kF32 || x.size() == 0 ||
+  if (!request.prepare.backend_pinned || x.dtype != DType::kF32 || x.size() == 0 ||
       !absent_or_f32(request, 1) || !absent_or_f32(request, 2))
     return nullptr;
   const int64_t rows = request.results[1].size(), n = x.size() / rows;
@@ -223,7 +223,7 @@ std::unique_ptr<Kernel> prepare_layer_norm(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
   using Backward = dnnl::layer_normalization_backward;
   const Layout& x = request.operands[1];
-  if (!request.target.backend_pinned || x.dtype != DType::kF32 || x.size() == 0 ||
+  if (!request.prepare.backend_pinned || x.dtype != DType::kF32 || x.size() == 0 ||
       request.operands[0].dtype != x.dtype || !absent_or_f32(request, 4))
     return nullptr;
   const int64_t rows = request.operands[2].size(), n = x.size() / rows;

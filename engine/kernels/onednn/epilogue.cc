@@ -20,7 +20,8 @@ Prepare prepare_function(std::string_view op) {
 
 }  // namespace
 
-bool can_fuse_epilogue(std::span<const FusionMember> group, const FusionMember& next, DType dtype) {
+bool can_fuse_epilogue(const TargetInfo&, std::span<const FusionMember> group,
+                       const FusionMember& next, DType dtype) {
   if (!supports(dtype) || !prepare_function(group[0].op->name())) return false;
   const bool has_residual = group.size() == 2 && group[1].op->name() == "add";
   if (next.op->name() == "add") {
@@ -74,7 +75,8 @@ std::unique_ptr<Kernel> prepare_with_epilogue(const FusedRequest& request) {
                   .attrs = first.attrs,
                   .operands = operands,
                   .results = request.results,
-                  .target = request.target},
+                  .target = request.target,
+                  .prepare = request.prepare},
                  at, epilogue);
 }
 

@@ -110,7 +110,7 @@ MemoryRef Program::prepack_operand(const KernelRequest& request, size_t operand,
                                    const dnnl::memory::desc& from_desc,
                                    const dnnl::memory::desc& to_desc) {
   const Layout& layout = request.operands[operand];
-  if (layout.constant && request.target.skip_prepack) {
+  if (layout.constant && request.prepare.skip_prepack) {
     owned_.push_back(
         Storage::borrow(const_cast<void*>(layout.constant), from_desc.get_size(), nullptr));
     return convert({MemoryRef::kOwned, owned_.size() - 1}, from_desc, to_desc);

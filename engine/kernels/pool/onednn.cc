@@ -63,7 +63,7 @@ dnnl::algorithm average(bool exclusive) {
 }
 
 bool accepts(const KernelRequest& request, const std::string& implementation) {
-  return request.target.backend_pinned ? !is_reference(implementation) : is_jit(implementation);
+  return request.prepare.backend_pinned ? !is_reference(implementation) : is_jit(implementation);
 }
 
 /// The pooling described by the attributes of avg_pool2d or its gradient, if oneDNN supports it.
@@ -98,7 +98,7 @@ std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
   if (!p) return nullptr;
   // Sums of neighbors are faster than windows.
   if (p->s.covers_planes() && p->type == dnnl::memory::data_type::f32 &&
-      !request.target.backend_pinned)
+      !request.prepare.backend_pinned)
     return nullptr;
   const auto description = p->forward();
   if (!description || !accepts(request, description.impl_info_str())) return nullptr;

@@ -49,7 +49,7 @@ Desc with_type(Desc desc, Type type) {
 
 }  // namespace
 
-bool has_int8_kernel(DType x, const Array& weight) {
+bool has_int8_kernel(const TargetInfo&, DType x, const Array& weight) {
   return cpu::int16_gemm_is_faster(weight) || int8_is_exact(x, weight);
 }
 

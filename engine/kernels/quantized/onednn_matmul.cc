@@ -11,7 +11,7 @@
 
 namespace paddle::onednn {
 
-bool has_int8_matmul() {
+bool has_int8_matmul(const TargetInfo&, DType, DType) {
   static const bool kGenerated = [] {
     if (!has_vnni()) return false;
     dnnl::primitive_attr attributes = user_scratchpad();

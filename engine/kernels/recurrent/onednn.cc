@@ -109,7 +109,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   const RecurrentScanAttrs attrs(request.attrs);
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
   if (!is_supported(request, shape)) return nullptr;
-  if (!is_worthwhile(shape) && !request.target.backend_pinned) return nullptr;
+  if (!is_worthwhile(shape) && !request.prepare.backend_pinned) return nullptr;
   auto gemm = OnednnScanGemm::of(shape, false);
   return gemm ? cpu::scan_kernel<float>(shape, std::move(gemm)) : nullptr;
 }
@@ -118,7 +118,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
   const RecurrentScanGradAttrs attrs(request.attrs);
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
   if (!is_supported(request, shape)) return nullptr;
-  if (!is_worthwhile(shape) && !request.target.backend_pinned) return nullptr;
+  if (!is_worthwhile(shape) && !request.prepare.backend_pinned) return nullptr;
   auto gemm = OnednnScanGemm::of(shape, true);
   return gemm ? cpu::scan_grad_kernel<float>(shape, std::move(gemm)) : nullptr;
 }

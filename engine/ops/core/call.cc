@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/core/kernel.h"
 #include "ops/core/operand_types.h"
 #include "ops/core/row_sparse.h"
 
@@ -184,6 +185,14 @@ Tensor call_single(const Op& op, Tensors operands, Attrs attrs) {
   Tensors results = call(op, std::move(operands), std::move(attrs));
   ensure(!results.empty(), op.name(), ": no result");
   return results[0];
+}
+
+bool is_decomposed(const OpCall& call, const TargetInfo& target) {
+  if (!call.op.def->decompose) return false;
+  std::vector<DType> operands;
+  for (const Tensor& t : call.operands)
+    if (t.defined()) operands.push_back(t.dtype());
+  return !has_kernel(call.op, target, operands);
 }
 
 Tensors decompose(const OpCall& c) {

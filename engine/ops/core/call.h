@@ -9,6 +9,7 @@
 
 #include "ops/core/op.h"
 #include "ops/core/rules.h"
+#include "ops/core/target.h"
 
 namespace paddle {
 
@@ -29,6 +30,9 @@ Inferred infer_results(const Op& op, const Attrs& attrs, const Tensors& operands
 
 /// Runs the decomposition under the current interpreter; the operation must have one.
 Tensors decompose(const OpCall& call);
+/// Whether the call is computed by its decomposition on the target: the operation has one, and no
+/// backend of the target has a kernel for operands of these dtypes.
+bool is_decomposed(const OpCall& call, const TargetInfo& target);
 /// An argument of a call: a tensor, a list of tensors, or an attribute's value.
 using Argument = std::variant<AttrValue, Tensor, Tensors>;
 

@@ -9,11 +9,6 @@
 
 namespace paddle {
 
-/// Layout assignment converts convolutions of at least kChannelsLastThreshold channels to channels
-/// last; if a function has one of these, or for NCDHW, also those of at least
-/// kChannelsLastSecondaryThreshold, such as the first layers of the network.
-constexpr int64_t kChannelsLastThreshold = 32, kChannelsLastSecondaryThreshold = 8;
-
 /// The batch is the first axis in every format.
 struct DataFormatOperands {
   int format = -1;  ///< the attribute `data_format`

@@ -26,7 +26,8 @@ struct FusedRequest {
   /// Contiguous, of `shape` or reduced from it.
   std::vector<Layout> results;
   std::vector<int> result_values;  ///< by result: the index of its value
-  Target target = {};
+  TargetInfo target = {};
+  PrepareOptions prepare = {};
 };
 
 /// Returns null to decline.
@@ -42,14 +43,14 @@ struct FusionMember {
   const Attrs* attrs;
 };
 /// True if the backend's kernel for `group` can also compute `next`, an operation on its result.
-using CanFuseEpilogueFn = bool (*)(std::span<const FusionMember> group, const FusionMember& next,
-                                   DType dtype);
-bool can_fuse_epilogue(const Target& target, std::span<const FusionMember> group,
+using CanFuseEpilogueFn = bool (*)(const TargetInfo& target, std::span<const FusionMember> group,
+                                   const FusionMember& next, DType dtype);
+bool can_fuse_epilogue(const TargetInfo& target, std::span<const FusionMember> group,
                        const FusionMember& next, DType dtype);
 
 /// True if a fusion group on the target can contain this elementwise operation or reduction, for
 /// operands of these types and this rank.
-bool can_fuse(const Target& target, const Op& op, const Attrs& attrs, size_t rank,
+bool can_fuse(const TargetInfo& target, const Op& op, const Attrs& attrs, size_t rank,
               std::span<const DType> operands, DType result);
 
 }  // namespace paddle

@@ -112,14 +112,14 @@ std::unique_ptr<Kernel> prepare_first(const KernelRequest& request) {
   if (auto kernel = prepare_added(request, wanted_backend())) return kernel;
   const std::span<const Entry> entries = entries_of(request.op, request.target.device);
   std::string wanted = wanted_backend();
-  if (wanted.empty() && request.target.choices && entries.size() > 1) {
+  if (wanted.empty() && request.prepare.choices && entries.size() > 1) {
     std::vector<std::string> names;
     for (const Entry& entry : entries) names.push_back(entry.backend);
-    wanted = request.target.choices->choose(request, ChoiceLevel::kBackend, names);
+    wanted = request.prepare.choices->choose(request, ChoiceLevel::kBackend, names);
   }
   if (!wanted.empty()) {
     KernelRequest pinned = request;
-    pinned.target.backend_pinned = true;
+    pinned.prepare.backend_pinned = true;
     for (const Entry& entry : entries)
       if (entry.backend == wanted)
         if (auto kernel = entry.prepare(pinned)) return kernel;
@@ -152,13 +152,13 @@ std::vector<std::string> kernel_backends(const Op& op) {
   return names;
 }
 
-bool has_kernel(const Op& op, const Target& target) {
+bool has_kernel(const Op& op, const TargetInfo& target, std::span<const DType> operands) {
   return !entries_of(op, target.device).empty() ||
          std::ranges::any_of(
              added_of(op),
              [&](const auto& item) { return item.device_kind == target.device.kind; }) ||
          std::ranges::any_of(backends_of(target.device), [&](const Backend* backend) {
-           return backend->has_kernel && backend->has_kernel(op);
+           return backend->has_kernel && backend->has_kernel(op, target, operands);
          });
 }
 

@@ -25,7 +25,8 @@ struct KernelRequest {
   /// kSkipsUnusedResults, unused results after the first have present = false and a null pointer in
   /// `run`; eager mode uses every result.
   std::span<const Layout> results;
-  Target target = {};
+  TargetInfo target = {};
+  PrepareOptions prepare = {};
 };
 
 /// Where a choice is made: among the backends that have a kernel for an operation, or among the
@@ -143,6 +144,8 @@ class BackendScope {
 bool backend_is_wanted();
 /// Names of the backends that have a kernel for the operation.
 std::vector<std::string> kernel_backends(const Op& op);
-bool has_kernel(const Op& op, const Target& target = {});
+/// Whether a backend of the target has a kernel for the operation and operands of these dtypes,
+/// absent ones left out; without any, for operands of some dtypes.
+bool has_kernel(const Op& op, const TargetInfo& target = {}, std::span<const DType> operands = {});
 
 }  // namespace paddle

@@ -546,7 +546,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.compile.fusion = compile.boolean("fusion");
   config.compile.layout = compile.boolean("layout");
   config.compile.rewrites = compile.boolean("rewrites");
-  config.compile.target.codegen = compile.boolean("codegen");
+  config.compile.prepare.codegen = compile.boolean("codegen");
   config.compile.batch_tiling = compile.boolean("batch_tiling");
   config.compile.graphs = compiler::parse_graph_mode(compile.text("graphs"));
   if (compile.has("kernels"))

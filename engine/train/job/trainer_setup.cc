@@ -148,7 +148,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.compile = config_.compile;
   if (!config_.kernel_table.empty()) {
     std::string problem;
-    options.compile.target.choices = runtime::open_kernel_table(config_.kernel_table, problem);
+    options.compile.prepare.choices = runtime::open_kernel_table(config_.kernel_table, problem);
     if (!problem.empty()) observer_.warn("compile.kernels: " + problem);
   }
   options.profile = profile_;

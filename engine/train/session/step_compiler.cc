@@ -156,6 +156,7 @@ uint32_t StepCompiler::forward_digest() {
   tables_.connect(ports, inputs, StepFunction::kForward);
   tracer.output({ir::PortKind::kValue, "loss"}, context_.step->forward(ports, inputs, true).loss);
   for (ir::Value& value : f.values()) value.name.clear();  // those of variables may change
+  f.target = {};  // the digest is of the model, whatever runs it
   std::istringstream lines(with_numbered_symbols(ir::print(f)));
   uint32_t digest = 0;
   for (std::string line; std::getline(lines, line);) {

@@ -56,7 +56,8 @@ const std::vector<Array>& StepExecutor::run(StepFunction kind, const std::vector
 StepOutputs StepExecutor::run_eager(StepFunction kind, const std::vector<Array>& batch,
                                     const StepScalars& numbers, double weight, uint64_t counter,
                                     Interpreter* watch) {
-  runtime::EagerExecutor executor(context_.options.compile.target);
+  runtime::EagerExecutor executor(context_.options.compile.target,
+                                  context_.options.compile.prepare);
   const InterpreterScope eager(executor);
   autograd::Tape tape;
   const InterpreterScope recording(tape);

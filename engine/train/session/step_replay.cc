@@ -147,7 +147,8 @@ std::optional<NonFiniteOrigin> StepReplay::find_nonfinite(const std::vector<Arra
                                                           const StepScalars& numbers) {
   const std::unique_ptr<CompiledFunction> c = traced_with_inputs(batch, numbers);
   ensure(!c->logical, "find_nonfinite: the step is one of several ranks");
-  runtime::EagerExecutor executor(context_.options.compile.target);
+  runtime::EagerExecutor executor(context_.options.compile.target,
+                                  context_.options.compile.prepare);
   const InterpreterScope scope(executor);
   const ir::Function& f = *c->function;
   NonFiniteFinder finder(f);
@@ -176,7 +177,8 @@ void StepReplay::run(const std::vector<Array>& batch, const StepScalars& numbers
            "",
            {batch[i].dtype, to_shape(batch[i].shape)},
            batch[i]});
-  runtime::EagerExecutor executor(context_.options.compile.target, context_.options.collectives());
+  runtime::EagerExecutor executor(context_.options.compile.target, context_.options.compile.prepare,
+                                  context_.options.collectives());
   const InterpreterScope scope(executor);
   const ir::Function& f = *c->function;
   Replay values(f, c->inputs);

@@ -18,9 +18,6 @@ using ir::Operation;
 using ir::Region;
 using ir::Value;
 
-constexpr size_t kMaxMembers = 48;
-constexpr size_t kMaxOperands = 24;
-constexpr size_t kMaxReductions = 4;
 /// Bound on the uses visited by all cycle checks, which are quadratic in the size of the graph. The
 /// training step of ResNet-50 needs 720 thousand.
 constexpr int64_t kMaxVisits = int64_t{1} << 23;
@@ -28,7 +25,10 @@ constexpr int64_t kMaxVisits = int64_t{1} << 23;
 class Fuser {
  public:
   Fuser(Function& function, Region& region, const CanFuse& can_fuse)
-      : function_(function), region_(region), can_fuse_(can_fuse) {}
+      : function_(function),
+        region_(region),
+        can_fuse_(can_fuse),
+        limits_(function.target.fusion) {}
 
   void run() {
     collect();
@@ -54,6 +54,8 @@ class Fuser {
     std::vector<size_t> members;  ///< of the group that this node leads
     size_t leader = 0;
   };
+
+  static size_t limit(int64_t most) { return static_cast<size_t>(most); }
 
   void collect() {
     std::vector<size_t> barriers;
@@ -137,8 +139,8 @@ class Fuser {
     if (!nodes_[producer_node].fusable) return;
     const size_t a = leader(producer_node), b = leader(consumer);
     if (a == b || !same_shape(type_of(a).shape, type_of(b).shape)) return;
-    if (nodes_[a].members.size() + nodes_[b].members.size() > kMaxMembers) return;
-    if (operand_count(a, b) > kMaxOperands) return;
+    if (nodes_[a].members.size() + nodes_[b].members.size() > limit(limits_.operations)) return;
+    if (operand_count(a, b) > limit(limits_.operands)) return;
     merge(a, b);
   }
 
@@ -154,7 +156,7 @@ class Fuser {
       if (reduced_axes(*nodes_[m].operation) != reduced_axes(o)) return;
       ++others;
     }
-    if (others < kMaxReductions) merge(group, node);
+    if (others < limit(limits_.reductions)) merge(group, node);
   }
 
   /// By axis of the operand: whether it is reduced.
@@ -234,6 +236,7 @@ class Fuser {
   Function& function_;
   Region& region_;
   const CanFuse& can_fuse_;
+  FusionLimits limits_;
   std::vector<Node> nodes_;
   std::unordered_map<const Value*, size_t> producer_of_;
   std::unordered_set<const Value*> needed_outside_;

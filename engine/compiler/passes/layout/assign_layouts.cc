@@ -52,8 +52,9 @@ std::optional<int64_t> channels_of(const TensorType& type) {
 
 class LayoutAssignment final : public ForwardingInterpreter {
  public:
-  /// Convolutions of at least `min_channels` channels are converted.
-  explicit LayoutAssignment(int64_t min_channels) : min_channels_(min_channels) {}
+  /// Convolutions of at least `min_channels` channels are converted, and volumes of `min_volume`.
+  LayoutAssignment(int64_t min_channels, int64_t min_volume)
+      : min_channels_(min_channels), min_volume_(min_volume) {}
 
   Tensors apply(const OpCall& c) override {
     const ScopedInterpreter below(next());
@@ -130,8 +131,7 @@ class LayoutAssignment final : public ForwardingInterpreter {
       const auto channels = channels_of(type);
       // int8 kernels exist for channels last only.
       const bool is_int8 = type.dtype == DType::kU8 || type.dtype == DType::kI8;
-      const int64_t wanted =
-          type.shape.size() == 5 ? kChannelsLastSecondaryThreshold : min_channels_;
+      const int64_t wanted = type.shape.size() == 5 ? min_volume_ : min_channels_;
       enough = enough || (channels && (is_int8 || *channels >= wanted));
       return channels.has_value();
     };
@@ -279,7 +279,7 @@ class LayoutAssignment final : public ForwardingInterpreter {
     return keepdim ? to_first(out) : out;
   }
 
-  int64_t min_channels_;
+  int64_t min_channels_, min_volume_;
   std::unordered_map<const ir::Value*, Tensor> channels_last_;
 };
 
@@ -289,7 +289,7 @@ bool has_wide_convolution(const ir::Function& function) {
   ir::for_each_operation(function.body, [&](const ir::Operation& o) {
     if (!o.op->has(kPrefersChannelsLast)) return;
     const auto check = [&](const ir::Value* v) {
-      found = found || channels_of(v->type).value_or(0) >= kChannelsLastThreshold;
+      found = found || channels_of(v->type).value_or(0) >= function.target.images.channels_last;
     };
     const DataFormatOperands spatial = *data_format_operands(*o.op);
     for (const size_t i : spatial.operands)
@@ -305,9 +305,11 @@ void assign_layouts(ir::Function& function) {
   bool any = false;
   ir::for_each_operation(
       function.body, [&](const ir::Operation& o) { any = any || o.op->has(kPrefersChannelsLast); });
-  if (!any) return;
-  LayoutAssignment assignment(has_wide_convolution(function) ? kChannelsLastSecondaryThreshold
-                                                             : kChannelsLastThreshold);
+  const ImageLayout images = function.target.images;
+  if (!any || images.channels_last == 0) return;
+  LayoutAssignment assignment(
+      has_wide_convolution(function) ? images.also_channels_last : images.channels_last,
+      images.also_channels_last);
   ir::retrace(function, assignment);
 }
 

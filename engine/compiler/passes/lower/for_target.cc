@@ -11,23 +11,26 @@ namespace {
 
 class KernelsOnly final : public ForwardingInterpreter {
  public:
-  explicit KernelsOnly(const Target& target) : target_(target) {}
+  explicit KernelsOnly(const TargetInfo& target) : target_(target) {}
   Tensors apply(const OpCall& call) override {
-    return call.op.def->decompose && !has_kernel(call.op, target_) ? decompose(call)
-                                                                   : next().apply(call);
+    return is_decomposed(call, target_) ? decompose(call) : next().apply(call);
   }
 
  private:
-  const Target& target_;
+  const TargetInfo& target_;
 };
 
 }  // namespace
 
-void for_target(ir::Function& function, const Target& target) {
+void for_target(ir::Function& function, const TargetInfo& target) {
   function.target = target;
   bool any = false;
   ir::for_each_operation(function.body, [&](const ir::Operation& o) {
-    any = any || (o.op->def->decompose && !has_kernel(*o.op, target));
+    if (any || !o.op->def->decompose) return;
+    std::vector<DType> operands;
+    for (const ir::Value* v : o.operands)
+      if (v) operands.push_back(v->type.dtype);
+    any = !has_kernel(*o.op, target, operands);
   });
   if (!any) return;
   KernelsOnly interpreter(target);
