@@ -19,7 +19,7 @@ using namespace paddle;
 
 struct Document {
   std::string title;
-  config::Schema (*schema)();
+  std::function<config::Schema()> schema;
 };
 
 /// The config of a run, each of the sections that tools read, and other files.
@@ -29,9 +29,9 @@ std::map<std::string, Document> documents() {
       {"model", {"a model file", lang::model_schema}},
       {"dataset", {"the description of a dataset", data::description_schema}},
       {"cluster", {"a cluster of paddle-tune --plan", tune::cluster_schema}}};
-  for (const config::TopSection& section : config::registered_sections())
-    all[section.name] = {"the section " + section.name + " of a config: " + section.doc,
-                         section.schema};
+  for (const auto& section : config::section_registry().all())
+    all[section->name] = {"the section " + section->name + " of a config: " + section->doc,
+                          section->schema};
   return all;
 }
 

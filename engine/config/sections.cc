@@ -5,11 +5,6 @@
 namespace paddle::config {
 namespace {
 
-std::vector<TopSection>& sections() {
-  static std::vector<TopSection> all;
-  return all;
-}
-
 std::vector<TopKeys>& all_keys() {
   static std::vector<TopKeys> all;
   return all;
@@ -21,14 +16,13 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
+Registry<TopSection>& section_registry() {
+  static Registry<TopSection> sections("section of configs", {});
+  return sections;
+}
+
 void register_section(TopSection section) {
-  std::vector<TopSection>& all = sections();
-  const auto same = std::find_if(all.begin(), all.end(),
-                                 [&](const TopSection& s) { return s.name == section.name; });
-  if (same == all.end())
-    all.push_back(std::move(section));
-  else
-    *same = std::move(section);
+  if (!section_registry().find(section.name)) section_registry().add({std::move(section)}, {});
 }
 
 void register_keys(TopKeys keys) {
@@ -41,24 +35,22 @@ void register_keys(TopKeys keys) {
     *same = std::move(keys);
 }
 
-const std::vector<TopSection>& registered_sections() { return sections(); }
-
 void add_other_sections(Schema& schema) {
-  for (const TopSection& section : sections())
-    if (!schema.find(section.name))
-      schema.add(section.name, Spec::map(section.schema()).optional().doc(section.doc));
+  for (const auto& section : section_registry().all())
+    if (!schema.find(section->name))
+      schema.add(section->name, Spec::map(section->schema()).optional().doc(section->doc));
 }
 
 void check_other_sections(const Node& document, const std::vector<std::string>& own,
                           Diagnostics& diagnostics) {
-  for (const TopSection& section : sections()) {
-    if (contains(own, section.name)) continue;
-    const Node* const found = document.find(section.name);
+  for (const auto& section : section_registry().all()) {
+    if (contains(own, section->name)) continue;
+    const Node* const found = document.find(section->name);
     if (!found || found->is_null()) continue;
     Node copy = *found;
     diagnostics.guard([&] {
-      if (section.prepare) section.prepare(copy, diagnostics);
-      section.schema().resolve(copy, section.name, diagnostics);
+      if (section->prepare) section->prepare(copy, diagnostics);
+      section->schema().resolve(copy, section->name, diagnostics);
     });
   }
 }
@@ -75,14 +67,14 @@ void check_other_keys(const Node& document, const std::vector<std::string>& own,
   for (const std::string& name : own) add(name, Spec::any());
   for (const TopKeys& keys : all_keys())
     for (const Schema::Key& key : keys.schema().keys()) add(key.name, key.spec);
-  for (const TopSection& section : sections())
-    add(section.name, Spec::map(section.schema()).optional());
+  const auto sections = section_registry().all();
+  for (const auto& section : sections) add(section->name, Spec::map(section->schema()).optional());
   Node copy = document;
   Diagnostics found;
-  for (const TopSection& section : sections())
-    if (Node* const given = copy.find(section.name);
-        given && !given->is_null() && section.prepare && !contains(own, section.name))
-      found.guard([&] { section.prepare(*given, found); });
+  for (const auto& section : sections)
+    if (Node* const given = copy.find(section->name);
+        given && !given->is_null() && section->prepare && !contains(own, section->name))
+      found.guard([&] { section->prepare(*given, found); });
   found.guard([&] { all.resolve(copy, "", found); });
   if (found.empty())
     for (const TopKeys& keys : all_keys())

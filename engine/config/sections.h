@@ -3,9 +3,11 @@
 // and whichever tool reads a file checks what the others read as well, so a typo is found at once
 // and nothing is accepted unread. sections/sections.h registers those of all rooms.
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/registry.h"
 #include "config/schema.h"
 
 namespace paddle::config {
@@ -15,10 +17,9 @@ struct TopSection {
   std::string name;   ///< "serve"
   std::string owner;  ///< the program that reads it, "paddle-serve"
   std::string doc;
-  Schema (*schema)() = nullptr;
-  /// Changes the map before it is checked, such as names that stand for other maps; null:
-  /// nothing.
-  void (*prepare)(Node& section, Diagnostics& diagnostics) = nullptr;
+  std::function<Schema()> schema = {};
+  /// Changes the map before it is checked, such as names that stand for other maps; empty: nothing.
+  std::function<void(Node& section, Diagnostics& diagnostics)> prepare = {};
 };
 
 /// All keys that a tool reads at the top of a config of its own, such as those of a training run.
@@ -30,13 +31,13 @@ struct TopKeys {
   void (*check)(const Node& document, Diagnostics& diagnostics) = nullptr;
 };
 
-/// Adds a section, in place of an earlier one of the same name. Programs register all sections
-/// before they read a config.
+/// The sections, in the order of registration. Programs register those of all rooms before they
+/// read a config (sections/sections.h); more may be added while the program runs, as by a plug-in.
+Registry<TopSection>& section_registry();
+/// Adds a built-in section; a second call with the same name changes nothing.
 void register_section(TopSection section);
 /// Adds the keys of a tool, in place of earlier ones of the same owner.
 void register_keys(TopKeys keys);
-/// In the order of registration.
-const std::vector<TopSection>& registered_sections();
 
 /// Adds the registered sections that `schema` lacks as optional keys.
 void add_other_sections(Schema& schema);

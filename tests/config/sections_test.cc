@@ -68,5 +68,27 @@ TEST(Sections, AnOwnerChecksMoreThanItsSchema) {
   EXPECT_EQ(errors_of("seed: 13\nlosss: a", {}).find("unlucky"), std::string::npos);
 }
 
+TEST(Sections, AreAddedWhileTheProgramRuns) {
+  EXPECT_NE(errors_of("added: {level: 3}", {}).find("unknown key 'added'"), std::string::npos);
+  const auto section = [](const std::string& name, int64_t most) {
+    return TopSection{.name = name, .owner = "a plug-in", .doc = "a section", .schema = [most] {
+                        return Schema().add("level", Spec::integer().at_most(most));
+                      }};
+  };
+  section_registry().add({section("added", 5)}, {"plugin.yaml", 3});
+  EXPECT_EQ(errors_of("added: {level: 3}", {}), "");
+  EXPECT_NE(errors_of("added: {level: 7}", {}).find("'added.level'"), std::string::npos);
+  try {
+    section_registry().add({section("fresh", 1), section("added", 2)}, {"other.yaml", 9});
+    FAIL() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()),
+              "other.yaml:9: section of configs 'added' is already registered by plugin.yaml:3");
+  }
+  EXPECT_EQ(section_registry().find("fresh"), nullptr) << "all or nothing";
+  section_registry().remove({"added"});
+  EXPECT_NE(errors_of("added: {level: 3}", {}).find("unknown key 'added'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace paddle::config

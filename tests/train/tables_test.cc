@@ -3,6 +3,7 @@
 // computed).
 
 #include "train/tables/tables.h"
+#include "train/tables/memory_table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -69,7 +70,7 @@ std::vector<double> read(const RowTable& table, const Keys& keys,
 
 TEST(RowTable, FirstRowsDependOnTheKeyAlone) {
   const auto sgd = rule("sgd");
-  RowTable a(spec(), sgd, 7), b(spec(), sgd, 7), other(spec(), sgd, 8);
+  MemoryTable a(spec(), sgd, 7), b(spec(), sgd, 7), other(spec(), sgd, 8);
   a.insert(Keys{5, uint64_t(-9)});
   b.insert(Keys{uint64_t(-9), uint64_t{1} << 62, 5, 5});
   EXPECT_EQ(a.count(), 2);
@@ -84,7 +85,7 @@ TEST(RowTable, FirstRowsDependOnTheKeyAlone) {
 }
 
 TEST(RowTable, ReadingAddsNoRows) {
-  RowTable table(spec(), rule("adam"), 7);
+  MemoryTable table(spec(), rule("adam"), 7);
   EXPECT_EQ(read(table, {3}), (std::vector<double>{0, 0, 0}));
   const auto initial = read(table, {3}, MissingRow::kInitial);
   EXPECT_EQ(table.count(), 0);
@@ -94,7 +95,7 @@ TEST(RowTable, ReadingAddsNoRows) {
 }
 
 TEST(RowTable, AnUpdateLeavesOtherRowsAndTheirStatesAlone) {
-  RowTable table(spec(DType::kF64), rule("adagrad", "{epsilon: 1e-8}"), 7);
+  MemoryTable table(spec(DType::kF64), rule("adagrad", "{epsilon: 1e-8}"), 7);
   table.insert(Keys{1, 2});
   const auto before = read(table, {1, 2});
   table.update(Keys{2}, Array::from<double>({1, -2, 0}, {1, 3}), {.rate = 0.1, .step = 1});
@@ -110,7 +111,7 @@ TEST(RowTable, AnUpdateLeavesOtherRowsAndTheirStatesAlone) {
 TEST(RowTable, IsRestoredFromItsContent) {
   for (const char* name : {"adam", "rmsprop"}) {  // in place, and by operations
     const auto optimizer = rule(name);
-    RowTable table(spec(), optimizer, 7), again(spec(), optimizer, 1);
+    MemoryTable table(spec(), optimizer, 7), again(spec(), optimizer, 1);
     table.insert(Keys{9, kLowest, 4, kHighest});
     const Array gradient = Array::from<float>({1, 2, 3, -1, 0.5, 2}, {2, 3});
     table.update(Keys{kHighest, 9}, gradient, {.rate = 0.1, .step = 1});
@@ -163,7 +164,7 @@ TEST(RowTable, UpdatesInPlaceAreThoseOfTheOperations) {
       const auto in_place = std::make_shared<optim::Optimizer>(options);
       options.rule.rule = std::make_shared<WithoutRowRule>(options.rule.rule);
       const auto by_operations = std::make_shared<optim::Optimizer>(options);
-      RowTable a(spec(dtype), in_place, 7), b(spec(dtype), by_operations, 7);
+      MemoryTable a(spec(dtype), in_place, 7), b(spec(dtype), by_operations, 7);
       const Keys all = {1, 2, 3};
       for (int64_t step = 1; step <= 4; ++step)
         for (RowTable* table : {&a, &b}) {
@@ -209,7 +210,7 @@ TEST(RowTable, DamagedContentIsRejected) {
 TEST(RowTable, KeysOfUint64HaveTheirOwnOrder) {
   program::TableSpec wide = spec();
   wide.key = DType::kU64;
-  RowTable table(wide, rule("sgd"), 7);
+  MemoryTable table(wide, rule("sgd"), 7);
   table.insert(Keys{UINT64_MAX, 0, kLowest, 5});
   const TableContent content = table.content();
   EXPECT_EQ(content.keys.dtype, DType::kU64);
@@ -306,9 +307,37 @@ TEST(Tables, AnnouncedKeysChangeNoBits) {
   }
 }
 
+TEST(TableKinds, AreAddedWhileTheProgramRuns) {
+  // A kind that counts what it opens.
+  static int opened = 0;
+  table_kinds().add({{"counted", "as memory",
+                      [](program::TableSpec spec, std::shared_ptr<const optim::Optimizer> rule,
+                         uint64_t seed) -> std::unique_ptr<RowTable> {
+                        ++opened;
+                        return std::make_unique<MemoryTable>(std::move(spec), std::move(rule),
+                                                             seed);
+                      }}},
+                    {"plugin.yaml", 2});
+  program::ParameterStore store;
+  Tables counted(store, rule("sgd"), "", nullptr, "counted");
+  counted.open(spec());
+  EXPECT_EQ(opened, 1);
+  Tables unknown(store, rule("sgd"), "", nullptr, "nowhere");
+  try {
+    unknown.open(spec());
+    FAIL() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(),
+              "train.tables: there is no kind of table 'nowhere', expected one of memory, counted");
+  }
+  EXPECT_THROW(table_kinds().add({{"fresh", "", {}}, {"memory", "", {}}}, {"other.yaml"}), Error);
+  EXPECT_EQ(table_kinds().find("fresh"), nullptr) << "all or nothing";
+  table_kinds().remove({"counted"});
+}
+
 TEST(RowTable, OptimizersOfWholeMatricesAreRejected) {
   for (const char* kind : {"lamb", "muon", "adafactor"})
-    EXPECT_THROW(RowTable(spec(), rule(kind), 7), Error);
+    EXPECT_THROW(MemoryTable(spec(), rule(kind), 7), Error);
 }
 
 // --- runs ---
@@ -427,8 +456,8 @@ std::string dense_data(const std::string& folder, DType dtype, const std::string
   };
   Keys numbers(static_cast<size_t>(keys.size()));
   std::iota(numbers.begin(), numbers.end(), uint64_t{0});
-  const RowTable table({"emb", 4, dtype, {lang::Initializer::Kind::kUniform, -0.05, 0.05, {}}},
-                       rule("sgd"), 1);
+  const MemoryTable table({"emb", 4, dtype, {lang::Initializer::Kind::kUniform, -0.05, 0.05, {}}},
+                          rule("sgd"), 1);
   Array rows = Array::empty(dtype, {keys.size(), 4});
   table.read(numbers, MissingRow::kInitial, static_cast<std::byte*>(rows.raw()));
   formats::write_safetensors(init, {{"emb.weight", rows}});

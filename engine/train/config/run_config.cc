@@ -21,6 +21,7 @@
 #include "train/config/nonfinite_policy.h"
 #include "train/config/padding_masks.h"
 #include "train/config/run_keys.h"
+#include "train/tables/row_table.h"
 
 namespace paddle::train {
 namespace {
@@ -124,6 +125,9 @@ Schema make_schema() {
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
   train.add("checkpoint_async", Spec::boolean().fallback("false").doc(
                                     "train on while a checkpoint is written from a copy"));
+  train.add("tables", Spec::text().fallback("memory").doc(
+                          "where the rows of tables (sparse_embedding) are kept: memory, or the "
+                          "name of a kind that a plug-in adds"));
   train.add("adapt_threads",
             Spec::boolean().fallback("false").doc(
                 "steps run on one thread while other programs keep the cores so busy that this is "
@@ -536,6 +540,12 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.deterministic = s.boolean("deterministic");
   const Section compile = s.section("compile");
   config.compile.exact = compile.boolean("exact");
+  config.tables = train.text("tables");
+  if (!table_kinds().find(config.tables))
+    diagnostics.add(ErrorCode::kConfig,
+                    str("train.tables: there is no kind of table '", config.tables,
+                        "', expected one of ", join(table_kinds().names(), ", ")),
+                    train.location("tables"));
   config.adapt_threads = train.boolean("adapt_threads");
   if (config.adapt_threads && (config.deterministic || config.compile.exact))
     diagnostics.add(

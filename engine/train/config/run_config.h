@@ -59,8 +59,9 @@ struct RunConfig {
   std::optional<Distillation> distillation;  ///< quant.train.teacher
   bool deterministic = false;                ///< reject operations whose bits differ between runs
   compiler::CompileOptions compile;
-  bool adapt_threads = false;  ///< SessionOptions::adapt_threads
-  std::string kernel_table;    ///< file of kernel choices, or ""
+  bool adapt_threads = false;     ///< SessionOptions::adapt_threads
+  std::string tables = "memory";  ///< where the rows of tables are kept (table_kinds)
+  std::string kernel_table;       ///< file of kernel choices, or ""
   ParallelConfig parallel;
 
   const lang::Program& exported() const { return *models.front().program; }

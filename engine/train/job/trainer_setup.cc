@@ -174,6 +174,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.overlap = config_.parallel.overlap;
   options.collective_form = config_.parallel.collectives;
   options.communicator = communicator_;
+  options.table_kind = config_.tables;
   options.observe = options_.observe;
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);

@@ -62,6 +62,7 @@ struct SessionOptions {
   /// Whether full buckets are summed in a thread of their own; nothing: where that leaves time.
   std::optional<bool> overlap;
   comm::CollectiveForm collective_form = comm::CollectiveForm::kTree;
+  std::string table_kind = "memory";  ///< where the rows of tables are kept (table_kinds)
   std::shared_ptr<comm::Communicator> communicator;  ///< null: one rank
   /// For collective operations; null: one rank.
   comm::Collectives* collectives() const {

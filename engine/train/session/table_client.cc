@@ -33,8 +33,8 @@ MissingRow missing_rows(StepFunction kind) {
 TableClient::TableClient(const SessionContext& context)
     : context_(context),
       tables_(context.store, context.step->definition().optimizers.front().optimizer,
-              rejection_of(context), context.has_ranks() ? context.options.communicator : nullptr) {
-}
+              rejection_of(context), context.has_ranks() ? context.options.communicator : nullptr,
+              context.options.table_kind) {}
 
 void TableClient::connect(program::ParameterBinding& ports, const StepInputs& inputs,
                           StepFunction kind) {

@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "tables/row_update.h"
+#include "train/tables/row_table.h"
 
 namespace paddle::train {
 
@@ -20,7 +21,11 @@ void Tables::open(const program::TableSpec& spec) {
   if (!rejection_.empty()) fail(ErrorCode::kConfig, "sparse_embedding: ", rejection_);
   const auto known = tables_.find(spec.path);
   if (known == tables_.end()) {
-    tables_[spec.path].table = std::make_unique<RowTable>(spec, rule_, store_.seed);
+    const auto kind = table_kinds().find(kind_);
+    if (!kind)
+      fail(ErrorCode::kConfig, "train.tables: there is no kind of table '", kind_,
+           "', expected one of ", join(table_kinds().names(), ", "));
+    tables_[spec.path].table = kind->open(spec, rule_, store_.seed);
     return;
   }
   const program::TableSpec& first = known->second.table->spec();

@@ -33,12 +33,15 @@ struct TableUse {
 class Tables final : public program::TableHost {
  public:
   /// The store must outlive this object. `rejection`: why the run cannot have tables; "" if it can.
-  /// `communicator`: of the ranks that share the tables; null for one.
+  /// `communicator`: of the ranks that share the tables; null for one. `kind`: where rows are kept,
+  /// one of `table_kinds`.
   Tables(const program::ParameterStore& store, std::shared_ptr<const optim::Optimizer> rule,
-         std::string rejection, std::shared_ptr<comm::Communicator> communicator)
+         std::string rejection, std::shared_ptr<comm::Communicator> communicator,
+         std::string kind = "memory")
       : store_(store),
         rule_(std::move(rule)),
         rejection_(std::move(rejection)),
+        kind_(std::move(kind)),
         exchange_(std::move(communicator)) {}
 
   void open(const program::TableSpec& spec) override;
@@ -136,7 +139,7 @@ class Tables final : public program::TableHost {
   using Which = StepKeys Entry::*;
 
   static Use add_to(StepKeys& keys, const TableUse& use);
-  size_t row_bytes(const Entry& entry) const { return entry.table->records().row_bytes(); }
+  size_t row_bytes(const Entry& entry) const { return entry.table->row_bytes(); }
   MissingRow missing_of(const std::string& path) const;
   /// The messages that ask owners for keys, and what comes of them.
   RankMessages questions(Which which);
@@ -151,7 +154,7 @@ class Tables final : public program::TableHost {
 
   const program::ParameterStore& store_;
   std::shared_ptr<const optim::Optimizer> rule_;
-  std::string rejection_;
+  std::string rejection_, kind_;
   mutable TableExchange exchange_;
   std::map<std::string, Entry> tables_;
   std::vector<Use> uses_, next_uses_;

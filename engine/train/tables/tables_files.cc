@@ -46,7 +46,7 @@ TableContent Tables::gathered(const RowTable& table, bool states) {
     size_t rank, at;
   };
   std::vector<Found> found;
-  const size_t bytes = table.records().row_bytes();
+  const size_t bytes = table.row_bytes();
   const bool is_signed = spec.key == DType::kI64;
   std::vector<size_t> counts;
   for (size_t rank = 0; rank < all.size(); ++rank) {
@@ -112,8 +112,7 @@ std::vector<std::string> Tables::write_own_files(const std::string& folder, int6
   for (const auto& [path, entry] : tables_) {
     if (!is_large(*entry.table)) continue;
     const std::string place = folder_of(folder, path);
-    const std::string mine = tables::write_segments(
-        place, entry.table->format(), entry.table->records(), exchange_.own_shards(), step);
+    const std::string mine = entry.table->write(place, exchange_.own_shards(), step);
     std::vector<std::byte> message;
     append(message, std::as_bytes(std::span(mine)));
     const RankMessages all = exchange_.gather(std::move(message));
@@ -207,7 +206,7 @@ std::vector<std::string> Tables::summary() const {
     const program::TableSpec& spec = entry.table->spec();
     out.push_back(str("table ", path, ": ", entry.table->count(), " rows of ", text(spec.dtype),
                       "[", spec.width, "]", exchange_.ranks() > 1 ? " on this rank" : "", ", ",
-                      human_bytes(entry.table->records().record_bytes() + 3),
+                      human_bytes(entry.table->record_bytes() + 3),
                       " a key with its optimizer states", is_trained(path) ? "" : "; frozen"));
   }
   return out;

@@ -1,4 +1,4 @@
-#include "train/tables/row_table.h"
+#include "train/tables/memory_table.h"
 
 #include <algorithm>
 #include <cstring>
@@ -48,8 +48,8 @@ void put(DType dtype, std::span<const double> values, std::byte* row) {
 
 }  // namespace
 
-RowTable::RowTable(program::TableSpec spec, std::shared_ptr<const optim::Optimizer> rule,
-                   uint64_t seed)
+MemoryTable::MemoryTable(program::TableSpec spec, std::shared_ptr<const optim::Optimizer> rule,
+                         uint64_t seed)
     : spec_(std::move(spec)),
       rule_(std::move(rule)),
       seed_(seed),
@@ -59,18 +59,18 @@ RowTable::RowTable(program::TableSpec spec, std::shared_ptr<const optim::Optimiz
       format_(format_of(spec_, slots_)),
       records_(spec_.dtype, spec_.width, static_cast<int64_t>(slots_.size())) {}
 
-uint64_t RowTable::payload_bytes() const {
+uint64_t MemoryTable::payload_bytes() const {
   return sizeof(uint64_t) + records_.row_bytes() * (1 + slots_.size());
 }
 
-void RowTable::initialize(uint64_t key, std::byte* row, std::vector<double>& values) const {
+void MemoryTable::initialize(uint64_t key, std::byte* row, std::vector<double>& values) const {
   values.resize(static_cast<size_t>(spec_.width));
   const Random random(seed_, stream_, key);
   lang::fill_row(spec_.init, random, values);
   put(spec_.dtype, values, row);
 }
 
-void RowTable::initialize_states(std::byte* row) const {
+void MemoryTable::initialize_states(std::byte* row) const {
   for (const optim::StateSlot& slot : slots_) {
     row += records_.row_bytes();
     if (spec_.dtype == DType::kF64)
@@ -80,7 +80,7 @@ void RowTable::initialize_states(std::byte* row) const {
   }
 }
 
-void RowTable::read(std::span<const uint64_t> keys, MissingRow missing, std::byte* rows) const {
+void MemoryTable::read(std::span<const uint64_t> keys, MissingRow missing, std::byte* rows) const {
   std::vector<std::byte*> found(keys.size());
   records_.find(keys, found);
   const size_t bytes = records_.row_bytes();
@@ -98,7 +98,7 @@ void RowTable::read(std::span<const uint64_t> keys, MissingRow missing, std::byt
   });
 }
 
-void RowTable::insert(std::span<const uint64_t> keys, const std::byte* rows) {
+void MemoryTable::insert(std::span<const uint64_t> keys, const std::byte* rows) {
   std::vector<std::byte*> found(keys.size());
   records_.find(keys, found);
   std::vector<double> values;
@@ -113,8 +113,8 @@ void RowTable::insert(std::span<const uint64_t> keys, const std::byte* rows) {
   }
 }
 
-void RowTable::update(std::span<const uint64_t> keys, const Array& gradients,
-                      const RowUpdate& inputs) {
+void MemoryTable::update(std::span<const uint64_t> keys, const Array& gradients,
+                         const RowUpdate& inputs) {
   if (keys.empty()) return;
   std::vector<std::byte*> rows(keys.size());
   records_.find(keys, rows);
@@ -135,8 +135,8 @@ void RowTable::update(std::span<const uint64_t> keys, const Array& gradients,
   tables::update_rows(*row_rule_, scalars, spec_.dtype, spec_.width, rows, gradients.raw());
 }
 
-void RowTable::update_by_operations(std::span<std::byte* const> rows, const Array& gradients,
-                                    const RowUpdate& inputs) {
+void MemoryTable::update_by_operations(std::span<std::byte* const> rows, const Array& gradients,
+                                       const RowUpdate& inputs) {
   runtime::register_backends();
   runtime::EagerExecutor executor;
   const InterpreterScope scope(executor);
@@ -173,7 +173,7 @@ void RowTable::update_by_operations(std::span<std::byte* const> rows, const Arra
   }
 }
 
-TableContent RowTable::content(bool states) const {
+TableContent MemoryTable::content(bool states) const {
   struct Found {
     uint64_t order;
     uint64_t key;
@@ -205,12 +205,17 @@ TableContent RowTable::content(bool states) const {
   return out;
 }
 
-void RowTable::clear(uint64_t seed) {
+std::string MemoryTable::write(const std::string& folder, std::pair<int, int> shards,
+                               int64_t step) const {
+  return tables::write_segments(folder, format_, records_, shards, step);
+}
+
+void MemoryTable::clear(uint64_t seed) {
   seed_ = seed;
   records_.clear();
 }
 
-void RowTable::add(const TableContent& content, std::pair<int, int> shards) {
+void MemoryTable::add(const TableContent& content, std::pair<int, int> shards) {
   const auto packed = [](const Array& array) { return array.on_host().contiguous(); };
   const Array keys = packed(content.keys), weight = packed(content.weight);
   std::vector<Array> states(slots_.size());
@@ -233,6 +238,16 @@ void RowTable::add(const TableContent& content, std::pair<int, int> shards) {
     for (size_t s = 0; s < states.size(); ++s)
       if (states[s].storage) std::memcpy(row + (1 + s) * bytes, from(states[s]), bytes);
   }
+}
+
+Registry<TableKind>& table_kinds() {
+  static Registry<TableKind> kinds(
+      "kind of table",
+      {{"memory", "in the memory of the ranks",
+        [](program::TableSpec spec, std::shared_ptr<const optim::Optimizer> rule, uint64_t seed) {
+          return std::make_unique<MemoryTable>(std::move(spec), std::move(rule), seed);
+        }}});
+  return kinds;
 }
 
 void check_content(const program::TableSpec& spec, const TableContent& content,
