@@ -224,6 +224,26 @@ void read_params(const Node& root, const Node& section, const ModelFiles& files,
     family.reordered = match->as_string();
     family.reordered_head = integer_of(*head_dim, read(*head_dim));
   }
+  if (const Node* memory = section.find("memory"))
+    for (const config::Entry& entry : memory->entries) {
+      SequenceMemory each{.state = entry.key.text};
+      if (const Node* window = entry.value.is_map() ? entry.value.find("window") : nullptr) {
+        each.kind = MemoryKind::kWindow;
+        each.window = integer_of(*window, read(*window));
+      } else if (const auto kind = memory_kind(entry.value.text);
+                 kind && *kind != MemoryKind::kWindow) {
+        each.kind = *kind;
+      } else {
+        throw Error(ErrorCode::kConfig,
+                    str("memory: expected tokens, state, encoded or {window: TOKENS} for '",
+                        entry.key.text, "'"),
+                    entry.value.location());
+      }
+      if (each.kind == MemoryKind::kWindow && each.window < 1)
+        throw Error(ErrorCode::kConfig, "memory: a window has at least one token",
+                    entry.value.location());
+      family.memory.push_back(std::move(each));
+    }
   for (const char* name : {"ignored_keys", "unread"})  // the second is an older name
     if (const Node* keys_to_ignore = section.find(name))
       for (const Node& key : keys_to_ignore->items) ignored.insert(key.text);

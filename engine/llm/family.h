@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "llm/model_files.h"
+#include "llm/sequence_memory.h"
 
 namespace paddle::llm {
 
@@ -24,8 +25,10 @@ struct Family {
   int64_t reordered_head = 0;
   int64_t context = 0;         ///< tokens of a text; 0: that of the files
   bool takes_context = false;  ///< a param `cache_context`, which the program sets
-  bool has_embed = false;      ///< hidden values of texts
-  bool has_step = false;       ///< a function `step` that caches keys and values
+  /// The kinds of caches whose states match a pattern; the first match counts, others are kTokens.
+  std::vector<SequenceMemory> memory;
+  bool has_embed = false;  ///< hidden values of texts
+  bool has_step = false;   ///< a function `step` that caches keys and values
 };
 
 /// The family of the model: the model file `family`, or where that is empty the one among those

@@ -11,12 +11,12 @@ namespace paddle::llm {
 namespace {
 
 /// Drops what the cache holds beyond a common start with the text; returns the length of that. At
-/// least one token of the text is left to compute.
+/// least one token of the text is left to compute, and more where the caches cannot go back so far.
 size_t keep_common_start(LanguageModel& model, std::span<const tokenizers::TokenId> tokens) {
   auto& cached = model.cached;
   size_t same = 0;
   while (same < cached.size() && same + 1 < tokens.size() && cached[same] == tokens[same]) ++same;
-  model.runner->truncate(0, static_cast<int64_t>(same));
+  same = static_cast<size_t>(model.runner->truncate(0, static_cast<int64_t>(same)));
   cached.resize(same);
   return same;
 }

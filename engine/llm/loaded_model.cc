@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/nn.h"
 #include "program/model_source.h"
@@ -116,6 +117,7 @@ std::shared_ptr<ir::Function> LoadedModel::trace(const CacheLayout& cache, Adapt
     function = program::trace_prediction(*file.program, *file.entry, store, false);
   });
   parameter_count_ = store.parameter_count();
+  if (memories_.empty()) memories_ = memories_of(*function);
   Packing packing{*function, {}, adapter, {}};
   for (size_t i = 0; i < function->inputs.size(); ++i)
     if (function->inputs[i].kind == ir::PortKind::kParameter)
@@ -126,6 +128,21 @@ std::shared_ptr<ir::Function> LoadedModel::trace(const CacheLayout& cache, Adapt
   if (cache.blocks > 0) use_blocks(*function, cache.blocks);
   weights_.check_all_used();
   return function;
+}
+
+std::vector<SequenceMemory> LoadedModel::memories_of(const ir::Function& function) const {
+  std::vector<SequenceMemory> out;
+  for (const ir::Port& port : function.inputs) {
+    if (port.kind != ir::PortKind::kState) continue;
+    SequenceMemory& memory = out.emplace_back(SequenceMemory{.state = port.name});
+    const auto declared = std::find_if(
+        family_.memory.begin(), family_.memory.end(),
+        [&](const SequenceMemory& each) { return matches_pattern(each.state, port.name); });
+    if (declared == family_.memory.end()) continue;
+    memory.kind = declared->kind;
+    memory.window = declared->window;
+  }
+  return out;
 }
 
 ir::Value* LoadedModel::constant_of(Packing& packing, const std::string& key, const Array& value) {

@@ -5,12 +5,14 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ir/module.h"
 #include "llm/adapter.h"
 #include "llm/family.h"
+#include "llm/sequence_memory.h"
 #include "llm/weights.h"
 #include "program/model.h"
 
@@ -46,6 +48,9 @@ class LoadedModel {
   const program::LoadOptions& options() const { return options_; }
   const Family& family() const { return family_; }
   int64_t parameter_count() const { return parameter_count_; }
+  /// The caches of the function `step`, the states of `trace`: what a sequence keeps. Empty before
+  /// the first trace.
+  std::span<const SequenceMemory> memories() const { return memories_; }
 
   /// The function `step` with these caches, and with an adapter unless that is null. Weights are
   /// constants that all traces share; the caches are its states. With a paged cache it has a
@@ -66,6 +71,7 @@ class LoadedModel {
                    std::list<std::unique_ptr<ir::Operation>>::iterator place,
                    const std::string& name, const Adapter::Factors& factors);
   void bind(ir::Function& function);
+  std::vector<SequenceMemory> memories_of(const ir::Function& function) const;
 
   std::string name_, path_, config_;
   Family family_;
@@ -74,6 +80,7 @@ class LoadedModel {
   Activations activations_;
   int64_t context_ = 0, parameter_count_ = 0;
   std::vector<int64_t> end_tokens_;
+  std::vector<SequenceMemory> memories_;
   std::map<std::string, PackedWeight> packed_;  ///< by name and orientation
   std::map<std::string, Array> floats_;
 };

@@ -68,7 +68,7 @@ size_t state_bytes(const ir::Function& function) {
 
 Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
     : model_(std::move(model)),
-      lengths_(static_cast<size_t>(options.sequences + options.kept), 0),
+      extents_(static_cast<size_t>(options.sequences + options.kept), SequenceExtent({})),
       generated_(options.sequences) {
   if (options.chunk < 0 || options.chunk > kMaxRows)
     fail(ErrorCode::kUsage, "--chunk is ", options.chunk, ", expected 1 to ", kMaxRows);
@@ -82,6 +82,11 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
   choose_sizes(options, adapter.get());
   const int64_t table = blocks_ ? std::ssize(blocks_->table()) : 0;
   const auto function = model_->trace({slots_, options.cache, table, context_}, adapter.get());
+  for (const SequenceMemory& memory : model_->memories())
+    if (memory.kind == MemoryKind::kState || memory.kind == MemoryKind::kEncoded)
+      fail(ErrorCode::kModel, "the cache '", memory.state, "' is of the kind ", text(memory.kind),
+           "; this program runs models whose caches have a row for each token");
+  std::fill(extents_.begin(), extents_.end(), SequenceExtent(model_->memories()));
   tokens_ = input_of(*function, "tokens");
   positions_ = input_of(*function, "positions");
   starts_ = input_of(*function, "starts");
@@ -150,10 +155,10 @@ void Runner::choose_sizes(const RunnerOptions& options, Adapter* adapter) {
 
 int64_t Runner::planned_rows(int64_t rows) { return bin_of(rows); }
 
-void Runner::truncate(int64_t sequence, int64_t length) {
-  int64_t& current = lengths_.at(static_cast<size_t>(sequence));
-  current = std::min(current, length);
-  if (blocks_) blocks_->shrink(sequence, current);
+int64_t Runner::truncate(int64_t sequence, int64_t length) {
+  const int64_t reached = extents_.at(static_cast<size_t>(sequence)).truncate(length);
+  if (blocks_) blocks_->shrink(sequence, reached);
+  return reached;
 }
 
 std::vector<const Array*> Runner::caches() const {
@@ -164,16 +169,16 @@ std::vector<const Array*> Runner::caches() const {
 }
 
 void Runner::copy(int64_t from, int64_t to, int64_t length) {
-  ensure(length <= this->length(from), "copy: tokens of a sequence");
-  if (from == to) return truncate(to, length);
-  if (blocks_) {
-    blocks_->share(from, to, length);
-    lengths_[static_cast<size_t>(to)] = length;
+  ensure(length <= this->length(from) && reachable(from, length) == length,
+         "copy: tokens of a sequence");
+  if (from == to) {
+    truncate(to, length);
     return;
   }
+  extents_[static_cast<size_t>(to)].copy(extents_[static_cast<size_t>(from)], length);
+  if (blocks_) return blocks_->share(from, to, length);
   // The slots of a sequence lie together, in whole blocks of keys.
   copy_slots(from * capacity_, to * capacity_, round_up(length, kKeyBlock));
-  lengths_[static_cast<size_t>(to)] = length;
 }
 
 /// Copies keys and values; all numbers are multiples of kKeyBlock.
@@ -256,10 +261,12 @@ const float* Runner::step(std::span<const StepPart> parts) {
   set_rows(bin_of(rows), results_bin_of(results, bin_of(rows)));
   int64_t row = 0, result = 0;
   for (const StepPart& part : parts) {
-    int64_t& length = lengths_[static_cast<size_t>(part.sequence)];
+    SequenceExtent& extent = extents_[static_cast<size_t>(part.sequence)];
+    int64_t position = extent.length();
+    extent.grow(std::ssize(part.tokens));
     for (const tokenizers::TokenId token : part.tokens) {
       arrays_[tokens_].data<int64_t>()[row] = token;
-      arrays_[positions_].data<int64_t>()[row] = length++;
+      arrays_[positions_].data<int64_t>()[row] = position++;
       arrays_[starts_].data<int64_t>()[row++] = part.sequence * capacity_;
     }
     for (int64_t i = part.wanted; i > 0; --i) arrays_[wanted_].data<int64_t>()[result++] = row - i;

@@ -8,6 +8,7 @@
 
 #include "llm/cache_blocks.h"
 #include "llm/loaded_model.h"
+#include "llm/sequence_memory.h"
 #include "runtime/executable.h"
 #include "text/tokenizer.h"
 
@@ -48,15 +49,23 @@ class Runner {
 
   const LoadedModel& model() const { return *model_; }
   int64_t context() const { return context_; }
-  int64_t sequences() const { return static_cast<int64_t>(lengths_.size()); }
+  int64_t sequences() const { return std::ssize(extents_); }
   size_t cache_bytes_of_token() const { return token_bytes_; }
   int64_t cache_tokens() const { return slots_; }  ///< that all caches can hold
   /// Tokens of the sequence that are in the cache.
-  int64_t length(int64_t sequence) const { return lengths_.at(static_cast<size_t>(sequence)); }
-  /// Drops the tokens from `length` on.
-  void truncate(int64_t sequence, int64_t length);
-  /// Makes the first `length` tokens of `from`, which it has, those of `to`. Keys and values are
-  /// copied; those of a paged cache are shared until one of the two writes to them.
+  int64_t length(int64_t sequence) const {
+    return extents_.at(static_cast<size_t>(sequence)).length();
+  }
+  /// The longest length up to `length` that the sequence can go back to: `length` itself unless the
+  /// model has caches that cannot (llm/sequence_memory.h).
+  int64_t reachable(int64_t sequence, int64_t length) const {
+    return extents_.at(static_cast<size_t>(sequence)).reachable(length);
+  }
+  /// Drops the tokens from `length` on, or further ones as far as they must be computed again;
+  /// returns the length that it reached.
+  int64_t truncate(int64_t sequence, int64_t length);
+  /// Makes the first `length` tokens of `from`, which it reaches, those of `to`. Keys and values
+  /// are copied; those of a paged cache are shared until one of the two writes to them.
   void copy(int64_t from, int64_t to, int64_t length);
 
   /// The blocks of a paged cache; null for a plain one, which has always room.
@@ -103,7 +112,7 @@ class Runner {
   std::vector<Array> arrays_;                                    ///< one per input of the function
   size_t tokens_ = 0, positions_ = 0, starts_ = 0, wanted_ = 0;  ///< inputs
   size_t logits_ = 0;                                            ///< output
-  std::vector<int64_t> lengths_;
+  std::vector<SequenceExtent> extents_;
   int64_t context_ = 0, vocab_size_ = 0;
   int64_t capacity_ = 0, slots_ = 0;  ///< of a sequence, and of the caches
   std::unique_ptr<CacheBlocks> blocks_;

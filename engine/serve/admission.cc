@@ -35,8 +35,7 @@ bool Engine::evict_ended_sequence(const Slot* kept) {
     if (!slot.job && &slot != kept && !slot.cached.empty() && (!oldest || slot.used < oldest->used))
       oldest = &slot;
   if (!oldest) return false;
-  oldest->cached.clear();
-  runner_.truncate(oldest->sequence, 0);
+  truncate(*oldest, 0);
   return true;
 }
 
@@ -97,11 +96,10 @@ bool Engine::admit_first() {
 void Engine::start(Slot& slot, std::shared_ptr<Job> job) {
   slot.used = ++clock_;
   // At least one token is computed, for its logits.
-  const size_t same = job->scores_prompt ? 0
-                                         : std::min(common_prefix(slot.cached, job->prompt),
-                                                    job->prompt.size() - 1);
-  slot.cached.resize(same);
-  runner_.truncate(slot.sequence, static_cast<int64_t>(same));
+  truncate(slot, job->scores_prompt
+                     ? 0
+                     : std::min(common_prefix(slot.cached, job->prompt), job->prompt.size() - 1));
+  const size_t same = slot.cached.size();
   job->set_cached(static_cast<int64_t>(same));
   metrics_.add("prompt_tokens_total", static_cast<double>(job->prompt.size()));
   metrics_.add("cached_tokens_total", static_cast<double>(same));
@@ -118,7 +116,9 @@ void Engine::start(Slot& slot, std::shared_ptr<Job> job) {
 /// Copies what another slot holds of the prompt, if that is more than the slot has.
 void Engine::copy_prefix(Slot& slot, const Slot& from) {
   const auto& text = slot.generation->tokens();
-  const size_t same = std::min(common_prefix(from.cached, text), text.size() - 1);
+  const auto same = static_cast<size_t>(runner_.reachable(
+      from.sequence,
+      static_cast<int64_t>(std::min(common_prefix(from.cached, text), text.size() - 1))));
   if (same <= slot.cached.size()) return;
   runner_.copy(from.sequence, slot.sequence, static_cast<int64_t>(same));
   if (slot.generation->generated() == 0) {

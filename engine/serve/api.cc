@@ -315,18 +315,65 @@ std::string shown(const std::string& bytes, const char* mark) {
   return unicode::to_valid_utf8(bytes) == bytes ? bytes : mark + tokenizers::escaped_bytes(bytes);
 }
 
-Ordered chat_logprobs(const std::vector<Piece>& pieces, TokenSpeller& speller) {
+/// The part of a chat message that an event adds. `calls`: those that have begun.
+Ordered delta_of(const Event& event, int64_t& calls) {
+  switch (event.kind) {
+    case Event::Kind::kThought:
+      return {{"reasoning_content", event.text}};
+    case Event::Kind::kCallName:
+      return {{"tool_calls", Ordered::array({{{"index", calls++},
+                                              {"type", "function"},
+                                              {"function", {{"name", event.text}}}}})}};
+    case Event::Kind::kCallArguments:
+      return {{"tool_calls", Ordered::array({{{"index", calls - 1},
+                                              {"function", {{"arguments", event.text}}}}})}};
+    case Event::Kind::kEnd:
+      return Ordered::object();
+    case Event::Kind::kText:
+    case Event::Kind::kPrompt:
+      break;
+  }
+  return {{"content", event.text}};
+}
+
+std::string text_of(const std::vector<Event>& events, Event::Kind kind = Event::Kind::kText) {
+  std::string out;
+  for (const Event& event : events)
+    if (event.kind == kind) out += event.text;
+  return out;
+}
+
+/// The message that the deltas of its events make.
+Ordered message_of(const std::vector<Event>& events) {
+  Ordered out = {{"role", "assistant"}, {"content", text_of(events)}};
+  if (const std::string thoughts = text_of(events, Event::Kind::kThought); !thoughts.empty())
+    out["reasoning_content"] = thoughts;
+  Ordered calls = Ordered::array();
+  for (const Event& event : events) {
+    if (event.kind == Event::Kind::kCallName)
+      calls.push_back(
+          {{"type", "function"}, {"function", {{"name", event.text}, {"arguments", ""}}}});
+    if (event.kind == Event::Kind::kCallArguments) {
+      Ordered& arguments = calls.back()["function"]["arguments"];
+      arguments = arguments.get<std::string>() + event.text;
+    }
+  }
+  if (!calls.empty()) out["tool_calls"] = calls;
+  return out;
+}
+
+Ordered chat_logprobs(const std::vector<Event>& events, TokenSpeller& speller) {
   Ordered content = Ordered::array();
   const auto entry = [](const llm::TokenScore& score, const std::string& bytes) {
     return Ordered{
         {"token", shown(bytes, "")}, {"logprob", score.logprob}, {"bytes", bytes_of(bytes)}};
   };
-  for (const Piece& piece : pieces) {
-    if (!piece.token) continue;
+  for (const Event& event : events) {
+    if (!event.token) continue;
     Ordered tops = Ordered::array();
-    for (const llm::TokenScore& score : piece.token->top)
+    for (const llm::TokenScore& score : event.token->top)
       tops.push_back(entry(score, speller.bytes(score.token)));
-    Ordered token = entry(piece.token->score, speller.next(piece.token->score.token));
+    Ordered token = entry(event.token->score, speller.next(event.token->score.token));
     token["top_logprobs"] = tops;
     content.push_back(token);
   }
@@ -334,7 +381,7 @@ Ordered chat_logprobs(const std::vector<Piece>& pieces, TokenSpeller& speller) {
 }
 
 /// `first` is the prompt's first token where the prompt is echoed; nothing predicts it.
-Ordered text_logprobs(const Engine& engine, const std::vector<Piece>& pieces, TokenSpeller& speller,
+Ordered text_logprobs(const Engine& engine, const std::vector<Event>& events, TokenSpeller& speller,
                       std::optional<TokenId> first = std::nullopt) {
   constexpr const char* kMark = "bytes:";
   Ordered tokens = Ordered::array(), values = Ordered::array(), tops = Ordered::array();
@@ -345,19 +392,19 @@ Ordered text_logprobs(const Engine& engine, const std::vector<Piece>& pieces, To
     values.push_back(nullptr);
     tops.push_back(nullptr);
   }
-  for (const Piece& piece : pieces) {
-    if (!piece.token) continue;
+  for (const Event& event : events) {
+    if (!event.token) continue;
     Ordered top = Ordered::object();
-    for (const llm::TokenScore& score : piece.token->top)
+    for (const llm::TokenScore& score : event.token->top)
       // Of tokens that are spelled alike, the most likely one comes first.
       if (const std::string text = shown(speller.bytes(score.token), kMark); !top.contains(text))
         top[text] = score.logprob;
-    const TokenId token = piece.token->score.token;
-    const bool hidden =
-        piece.of_prompt && speller.begins() && is_beginning(engine.tokenizer(), token);
+    const TokenId token = event.token->score.token;
+    const bool hidden = event.kind == Event::Kind::kPrompt && speller.begins() &&
+                        is_beginning(engine.tokenizer(), token);
     const std::string bytes = speller.next(token);
     tokens.push_back(hidden ? "" : shown(bytes, kMark));
-    values.push_back(piece.token->score.logprob);
+    values.push_back(event.token->score.logprob);
     tops.push_back(top);
   }
   return {{"tokens", tokens}, {"token_logprobs", values}, {"top_logprobs", tops}};
@@ -462,6 +509,7 @@ ResponseWriter::ResponseWriter(const CompletionRequest& request)
   const std::string text = fmt::format("{:08x}{:08x}", static_cast<unsigned long long>(start),
                                        static_cast<unsigned long long>(++count));
   id_ = str(request.chat ? "chatcmpl-" : "cmpl-", text);
+  calls_.resize(request.jobs.size());
   for (const auto& job : request.jobs)
     begins_.push_back(begins_text(*request.model->engine, job->prompt));
 }
@@ -478,24 +526,22 @@ std::string ResponseWriter::opening(size_t choice) const {
                {"choices", Ordered::array({entry})}});
 }
 
-std::string ResponseWriter::chunk(size_t choice, const Piece& piece,
-                                  std::optional<llm::Generation::End> end) {
+std::string ResponseWriter::chunk(size_t choice, const Event& event) {
   const Engine& engine = *request_.model->engine;
   Ordered entry = {{"index", choice}};
   if (request_.chat)
-    entry["delta"] =
-        piece.text.empty() && end ? Ordered::object() : Ordered{{"content", piece.text}};
+    entry["delta"] = delta_of(event, calls_[choice]);
   else
-    entry["text"] = piece.text;
+    entry["text"] = event.text;
   entry["logprobs"] = nullptr;
-  if (request_.wants_logprobs && piece.token) {
+  if (request_.wants_logprobs && event.token) {
     TokenSpeller speller(engine, begins_[choice]);
     entry["logprobs"] =
-        request_.chat ? chat_logprobs({piece}, speller) : text_logprobs(engine, {piece}, speller);
+        request_.chat ? chat_logprobs({event}, speller) : text_logprobs(engine, {event}, speller);
     begins_[choice] = speller.begins();
   }
   entry["finish_reason"] = nullptr;
-  if (end) entry["finish_reason"] = reason_of(*end);
+  if (event.kind == Event::Kind::kEnd) entry["finish_reason"] = reason_of(event.end);
   return dump({{"id", id_},
                {"object", request_.chat ? "chat.completion.chunk" : "text_completion"},
                {"created", created_},
@@ -512,26 +558,23 @@ std::string ResponseWriter::usage_chunk(const std::vector<Job::State>& states) c
                {"usage", usage_of(request_, states)}});
 }
 
-std::string ResponseWriter::whole(const std::vector<std::vector<Piece>>& pieces,
+std::string ResponseWriter::whole(const std::vector<std::vector<Event>>& events,
                                   const std::vector<Job::State>& states) {
   const Engine& engine = *request_.model->engine;
   Ordered choices = Ordered::array();
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    std::string text;
-    if (request_.echo) text = request_.prompts[i];
-    for (const Piece& piece : pieces[i]) text += piece.text;
+  for (size_t i = 0; i < events.size(); ++i) {
     Ordered entry = {{"index", i}};
     if (request_.chat)
-      entry["message"] = {{"role", "assistant"}, {"content", text}};
+      entry["message"] = message_of(events[i]);
     else
-      entry["text"] = text;
+      entry["text"] = (request_.echo ? request_.prompts[i] : "") + text_of(events[i]);
     entry["logprobs"] = nullptr;
     if (request_.wants_logprobs) {
       TokenSpeller speller(engine, request_.echo || begins_[i]);
       std::optional<int> first;
       if (request_.echo) first = request_.jobs[i]->prompt[0];
-      entry["logprobs"] = request_.chat ? chat_logprobs(pieces[i], speller)
-                                        : text_logprobs(engine, pieces[i], speller, first);
+      entry["logprobs"] = request_.chat ? chat_logprobs(events[i], speller)
+                                        : text_logprobs(engine, events[i], speller, first);
     }
     entry["finish_reason"] = reason_of(states[i].end);
     choices.push_back(entry);

@@ -49,21 +49,22 @@ class ResponseWriter {
  public:
   explicit ResponseWriter(const CompletionRequest& request);
 
-  /// A chunk of a streamed response for one choice; `end` is set with the last one.
-  std::string chunk(size_t choice, const Piece& piece, std::optional<llm::Generation::End> end);
+  /// A chunk of a streamed response for one choice.
+  std::string chunk(size_t choice, const Event& event);
   /// The first chunk of a choice in a chat: the role.
   std::string opening(size_t choice) const;
   /// The last chunk, with `include_usage`.
   std::string usage_chunk(const std::vector<Job::State>& states) const;
-  /// A whole response. `pieces` and `states` are by choice.
-  std::string whole(const std::vector<std::vector<Piece>>& pieces,
+  /// A whole response. `events` and `states` are by choice.
+  std::string whole(const std::vector<std::vector<Event>>& events,
                     const std::vector<Job::State>& states);
 
  private:
   const CompletionRequest& request_;
   std::string id_;
   int64_t created_;
-  std::vector<bool> begins_;  ///< by choice: the next token is the first one of the text
+  std::vector<int64_t> calls_;  ///< by choice: calls of tools that have begun
+  std::vector<bool> begins_;    ///< by choice: the next token is the first one of the text
 };
 
 }  // namespace paddle::serve

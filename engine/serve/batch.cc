@@ -31,7 +31,7 @@ struct Line {
 struct Open {
   std::string id;
   CompletionRequest request;
-  std::vector<std::vector<Piece>> pieces;
+  std::vector<std::vector<Event>> events;
   std::vector<Job::State> states;
 };
 
@@ -133,8 +133,8 @@ bool has_ended(Open& open) {
   for (size_t i = 0; i < open.states.size(); ++i) {
     if (open.states[i].done) continue;
     open.states[i] = open.request.jobs[i]->take(0);
-    auto& pieces = open.states[i].pieces;
-    std::move(pieces.begin(), pieces.end(), std::back_inserter(open.pieces[i]));
+    auto& events = open.states[i].events;
+    std::move(events.begin(), events.end(), std::back_inserter(open.events[i]));
     all = all && open.states[i].done;
   }
   return all;
@@ -203,7 +203,7 @@ class Batch {
     next.id = line.id;
     next.request = read_request(line.kind == Kind::kChat, line.body, served_);
     if (next.request.stream) throw ApiError{400, "'stream' is not for files", "stream"};
-    next.pieces.resize(next.request.jobs.size());
+    next.events.resize(next.request.jobs.size());
     next.states.resize(next.request.jobs.size());
     hosted_->engine->submit(next.request.jobs);
     open_.push_back(std::move(next));
@@ -228,7 +228,7 @@ class Batch {
         answers_->add(each.id, 500, error_body({500, failed->error->what()}));
         ++result_.rejected;
       } else {
-        answers_->add(each.id, 200, ResponseWriter(each.request).whole(each.pieces, each.states));
+        answers_->add(each.id, 200, ResponseWriter(each.request).whole(each.events, each.states));
         ++result_.answered;
       }
       return true;

@@ -59,6 +59,11 @@ void Engine::release(Slot& slot) {
   slot.generation.reset();
 }
 
+void Engine::truncate(Slot& slot, size_t length) {
+  slot.cached.resize(
+      static_cast<size_t>(runner_.truncate(slot.sequence, static_cast<int64_t>(length))));
+}
+
 void Engine::drop_cancelled() {
   const auto drop = [&](const std::shared_ptr<Job>& job) {
     job->finish(llm::Generation::End::kNone, Error(ErrorCode::kUsage, "the request was cancelled"));
@@ -75,8 +80,7 @@ void Engine::drop_cancelled() {
   for (Slot& slot : slots_)
     if (slot.job && slot.job->is_cancelled()) {
       // Its prompt may be requested again; unread output is unlikely to be continued.
-      slot.cached.resize(std::min(slot.cached.size(), slot.job->prompt.size()));
-      runner_.truncate(slot.sequence, std::ssize(slot.cached));
+      truncate(slot, std::min(slot.cached.size(), slot.job->prompt.size()));
       drop(slot.job);
       release(slot);
     }
@@ -152,10 +156,9 @@ void Engine::score_prompt(Work& work, size_t first) {
   for (size_t i = 0; i < work.tokens.size() && first + i + 1 < prompt.size(); ++i) {
     // Those of a preempted sequence are known.
     if (static_cast<int64_t>(first + i) < slot.scored) continue;
-    slot.job->add({"",
-                   llm::score_token({work.logits + i * vocab_size, vocab_size},
-                                    prompt[first + i + 1], slot.job->options.logprobs),
-                   true});
+    slot.job->add({.kind = Event::Kind::kPrompt,
+                   .token = llm::score_token({work.logits + i * vocab_size, vocab_size},
+                                             prompt[first + i + 1], slot.job->options.logprobs)});
     slot.scored = static_cast<int64_t>(first + i) + 1;
   }
   // Only the last token has one to choose.
@@ -171,11 +174,11 @@ void Engine::advance(Work& work) {
   const auto vocab_size = static_cast<size_t>(runner_.vocab_size());
   try {
     for (;; ++work.accepted) {
-      Piece piece;
-      piece.text = generation.next(
+      Event event;
+      event.text = generation.next(
           {work.logits + static_cast<size_t>(work.accepted) * vocab_size, vocab_size});
-      if (const auto* token = generation.last()) piece.token = *token;
-      slot.job->add(std::move(piece));
+      if (const auto* token = generation.last()) event.token = *token;
+      slot.job->add(std::move(event));
       if (generation.end() != llm::Generation::End::kNone || work.accepted == work.drafts ||
           generation.tokens().back() != work.tokens[static_cast<size_t>(work.accepted) + 1])
         break;
@@ -189,8 +192,7 @@ void Engine::advance(Work& work) {
 void Engine::settle(Work& work) {
   Slot& slot = *work.slot;
   if (work.drafts > 0) {
-    slot.cached.resize(slot.cached.size() - static_cast<size_t>(work.drafts - work.accepted));
-    runner_.truncate(slot.sequence, std::ssize(slot.cached));
+    truncate(slot, slot.cached.size() - static_cast<size_t>(work.drafts - work.accepted));
     slot.speculation.report(work.drafts, work.accepted);
     slot.job->add_drafts(work.drafts, work.accepted);
     metrics_.add("draft_tokens_total", static_cast<double>(work.drafts));
@@ -224,8 +226,7 @@ void Engine::fail_all(const Error& error) {
   for (Slot& slot : slots_) {
     if (slot.job) slot.job->finish(llm::Generation::End::kNone, error);
     release(slot);
-    slot.cached.clear();
-    runner_.truncate(slot.sequence, 0);
+    truncate(slot, 0);
   }
 }
 

@@ -90,6 +90,9 @@ class Engine {
     const float* logits = nullptr;  ///< of the first wanted token
     int64_t accepted = 0;           ///< of the drafts
   };
+  /// Drops the cached tokens from `length` on, or more where the caches cannot go back so far:
+  /// those are computed again.
+  void truncate(Slot& slot, size_t length);
   void drop_cancelled();
   void admit();
   bool admit_first();

@@ -7,16 +7,16 @@ namespace paddle::serve {
 Job::State Job::take(int milliseconds) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
-                    [&] { return state_.done || !state_.pieces.empty(); });
+                    [&] { return state_.done || !state_.events.empty(); });
   State out = state_;
-  state_.pieces.clear();
+  state_.events.clear();
   return out;
 }
 
-void Job::add(Piece piece) {
+void Job::add(Event event) {
   const std::lock_guard lock(mutex_);
-  if (piece.token && !piece.of_prompt) ++state_.generated;
-  state_.pieces.push_back(std::move(piece));
+  if (event.token && event.kind != Event::Kind::kPrompt) ++state_.generated;
+  state_.events.push_back(std::move(event));
   changed_.notify_all();
 }
 
@@ -34,7 +34,7 @@ void Job::add_drafts(int64_t drafts, int64_t accepted) {
 void Job::wait_for_tokens(int milliseconds) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
-                    [&] { return state_.done || !state_.pieces.empty(); });
+                    [&] { return state_.done || !state_.events.empty(); });
 }
 
 bool Job::is_done() {
@@ -47,6 +47,7 @@ void Job::finish(llm::Generation::End end, std::optional<Error> error) {
   if (state_.done) return;
   state_.done = true;
   state_.end = end;
+  state_.events.push_back({.kind = Event::Kind::kEnd, .end = end});
   state_.error = std::move(error);
   changed_.notify_all();
 }

@@ -15,14 +15,23 @@
 
 namespace paddle::serve {
 
-/// Generated text since the previous step.
-struct Piece {
-  std::string text;
-  std::optional<llm::GeneratedToken> token;
-  bool of_prompt = false;  ///< the token is one of the prompt, after its first
+/// A change of a sequence in a step.
+struct Event {
+  enum class Kind : uint8_t {
+    kText,           ///< of the answer
+    kThought,        ///< text that the model writes for itself before its answer
+    kCallName,       ///< a call of a tool begins: its name
+    kCallArguments,  ///< text of the arguments of that call, JSON when it is complete
+    kPrompt,         ///< a token of the prompt, after its first, with its score
+    kEnd,            ///< the last event
+  };
+  Kind kind = Kind::kText;
+  std::string text = {};
+  std::optional<llm::GeneratedToken> token = {};
+  llm::Generation::End end = llm::Generation::End::kNone;  ///< of kEnd
 };
 
-/// One sequence to generate. The thread of the request waits for pieces; the engine adds them.
+/// One sequence to generate. The thread of the request waits for events; the engine adds them.
 class Job {
  public:
   Job(std::vector<tokenizers::TokenId> prompt_tokens, llm::GenerateOptions generate_options,
@@ -40,8 +49,8 @@ class Job {
   bool is_cancelled() const { return cancelled_; }
 
   struct State {
-    std::vector<Piece> pieces;  ///< those since the last call
-    bool done = false;
+    std::vector<Event> events;  ///< those since the last call
+    bool done = false;          ///< the last event was added
     llm::Generation::End end = llm::Generation::End::kNone;
     std::optional<Error> error;
     int64_t generated = 0, cached = 0;  ///< tokens
@@ -53,7 +62,7 @@ class Job {
   void wait_for_tokens(int milliseconds);
 
   // For the engine.
-  void add(Piece piece);
+  void add(Event event);
   void set_cached(int64_t tokens);
   void add_drafts(int64_t drafts, int64_t accepted);
   bool is_done();

@@ -13,8 +13,7 @@ namespace paddle::serve {
 void Engine::preempt(Slot& slot) {
   slot.preempted = true;
   slot.prefix_source = nullptr;
-  slot.cached.clear();
-  runner_.truncate(slot.sequence, 0);
+  truncate(slot, 0);
   for (Slot& other : slots_)
     if (other.prefix_source == &slot) other.prefix_source = nullptr;
   metrics_.add("preemptions_total");

@@ -265,18 +265,18 @@ bool Server::is_over(const CompletionRequest& request, HttpResponse& response,
 void Server::answer(const CompletionRequest& request, HttpResponse& response) {
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(config_.request_s));
-  std::vector<std::vector<Piece>> pieces(request.jobs.size());
+  std::vector<std::vector<Event>> events(request.jobs.size());
   std::vector<Job::State> states(request.jobs.size());
   for (size_t i = 0; i < request.jobs.size(); ++i)
     while (!states[i].done) {
       states[i] = request.jobs[i]->take(kPollMilliseconds);
-      std::move(states[i].pieces.begin(), states[i].pieces.end(), std::back_inserter(pieces[i]));
+      std::move(states[i].events.begin(), states[i].events.end(), std::back_inserter(events[i]));
       if (states[i].error) throw api_error_of(*states[i].error);
       if (!states[i].done && is_over(request, response, deadline))
         throw ApiError{503, str("the request took over ", config_.request_s,
                                 " seconds, or the server stopped")};
     }
-  send(response, 200, kJson, ResponseWriter(request).whole(pieces, states));
+  send(response, 200, kJson, ResponseWriter(request).whole(events, states));
 }
 
 void Server::stream(const CompletionRequest& request, HttpResponse& response) {
@@ -302,13 +302,11 @@ void Server::stream(const CompletionRequest& request, HttpResponse& response) {
         thread_->wake();
         return response.end();
       }
-      for (size_t p = 0; p < state.pieces.size(); ++p) {
-        const Piece& piece = state.pieces[p];
-        if (!piece.text.empty() || (request.wants_logprobs && piece.token))
-          event(writer.chunk(i, piece, std::nullopt));
-      }
-      if (state.done) event(writer.chunk(i, {}, state.end));
-      if (state.done || !state.pieces.empty()) last_write = Clock::now();
+      for (const Event& each : state.events)
+        if (!each.text.empty() || each.kind == Event::Kind::kEnd ||
+            (request.wants_logprobs && each.token))
+          event(writer.chunk(i, each));
+      if (!state.events.empty()) last_write = Clock::now();
     }
     if (Clock::now() - last_write > kKeepAlive) {
       response.write(": waiting\n\n");

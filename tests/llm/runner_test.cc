@@ -91,7 +91,9 @@ TEST_P(Steps, LogitsDoNotDependOnCompany) {
   EXPECT_EQ(runner.length(0), 3);
   EXPECT_EQ(runner.length(2), 21);
   // A sequence goes back and continues otherwise.
-  runner.truncate(1, 4);
+  EXPECT_EQ(runner.reachable(1, 4), 4);
+  EXPECT_EQ(runner.truncate(1, 4), 4);
+  EXPECT_EQ(runner.truncate(1, 9), 4) << "a sequence does not grow";
   logits = runner.append(1, std::span(b).subspan(4, 10));
   expect_same(logits, of_b, 13 * vocab_size, vocab_size, "after going back");
   runner.truncate(0, 0);

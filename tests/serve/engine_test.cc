@@ -4,9 +4,11 @@
 #include "serve/engine.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "llm/language_model.h"
 #include "runtime/execute.h"
+#include "serve/api.h"
 #include "text/load.h"
 
 namespace paddle::serve {
@@ -59,8 +61,8 @@ class Texts : public testing::TestWithParam<Case> {
   }
   static Tokens tokens_of(Job::State state) {
     Tokens out;
-    for (const Piece& piece : state.pieces)
-      if (piece.token) out.push_back(piece.token->score.token);
+    for (const Event& event : state.events)
+      if (event.token) out.push_back(event.token->score.token);
     return out;
   }
   /// The text of a prompt when nothing else is computed.
@@ -268,9 +270,69 @@ TEST_P(PagedTexts, ASmallCacheChangesNoText) {
     // 49 tokens of the prompt and 12 others, each once.
     const auto state = jobs.back()->take(0);
     ASSERT_TRUE(state.done);
-    EXPECT_EQ(state.pieces.size(), 61U);
+    ASSERT_EQ(state.events.size(), 62U);
+    EXPECT_EQ(state.events.front().kind, Event::Kind::kPrompt);
+    EXPECT_EQ(state.events[60].kind, Event::Kind::kText);
+    EXPECT_EQ(state.events.back().kind, Event::Kind::kEnd);
+    EXPECT_EQ(state.events.back().end, llm::Generation::End::kLength);
   }
   EXPECT_NE(metrics_.text().find("paddle_preemptions_total"), std::string::npos);
+}
+
+TEST_P(Texts, EventsOfAChatAreDeltasAndAMessage) {
+  const auto single = engine(1);
+  const ServedModel served{.engine = single.get()};
+  CompletionRequest request;
+  request.chat = true;
+  request.model = &served;
+  request.jobs = {job(prompt(0, 5, 1), 3)};
+  using Kind = Event::Kind;
+  const std::vector<Event> events = {{.kind = Kind::kThought, .text = "let me "},
+                                     {.kind = Kind::kThought, .text = "see"},
+                                     {.text = "It is"},
+                                     {.kind = Kind::kCallName, .text = "weather"},
+                                     {.kind = Kind::kCallArguments, .text = "{\"city\": "},
+                                     {.kind = Kind::kCallArguments, .text = "\"Rome\"}"},
+                                     {.kind = Kind::kCallName, .text = "time"},
+                                     {.kind = Kind::kCallArguments, .text = "{}"},
+                                     {.text = " mild."},
+                                     {.kind = Kind::kEnd, .end = llm::Generation::End::kStop}};
+  Job::State state;
+  state.done = true;
+  state.end = llm::Generation::End::kStop;
+  const auto whole =
+      nlohmann::json::parse(ResponseWriter(request).whole({events}, {state}))["choices"][0];
+  EXPECT_EQ(whole["message"]["content"], "It is mild.");
+  EXPECT_EQ(whole["message"]["reasoning_content"], "let me see");
+  const auto& calls = whole["message"]["tool_calls"];
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0]["function"]["name"], "weather");
+  EXPECT_EQ(calls[0]["function"]["arguments"], "{\"city\": \"Rome\"}");
+  EXPECT_EQ(calls[1]["function"]["arguments"], "{}");
+  EXPECT_EQ(whole["finish_reason"], "stop");
+  // The deltas of a stream, joined, are the message.
+  ResponseWriter writer(request);
+  std::string content, thoughts;
+  std::vector<std::string> names, arguments;
+  for (const Event& event : events) {
+    const auto choice = nlohmann::json::parse(writer.chunk(0, event))["choices"][0];
+    const auto& delta = choice["delta"];
+    content += delta.value("content", "");
+    thoughts += delta.value("reasoning_content", "");
+    if (delta.contains("tool_calls")) {
+      const auto& call = delta["tool_calls"][0];
+      const auto index = call["index"].get<size_t>();
+      names.resize(std::max(names.size(), index + 1));
+      arguments.resize(names.size());
+      names[index] += call["function"].value("name", "");
+      arguments[index] += call["function"].value("arguments", "");
+    }
+    EXPECT_EQ(choice["finish_reason"].is_null(), event.kind != Kind::kEnd);
+  }
+  EXPECT_EQ(content, "It is mild.");
+  EXPECT_EQ(thoughts, "let me see");
+  EXPECT_EQ(names, (std::vector<std::string>{"weather", "time"}));
+  EXPECT_EQ(arguments, (std::vector<std::string>{"{\"city\": \"Rome\"}", "{}"}));
 }
 
 TEST_P(PagedTexts, ATextOfTheWholeCacheIsAnswered) {
