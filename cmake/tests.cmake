@@ -34,7 +34,7 @@ function(paddle_add_test program label sources)
                ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
 endfunction()
 
-set(PADDLE_CASE_FOLDERS op grad passes model cli docs interop install python slow)
+set(PADDLE_CASE_FOLDERS op grad passes model cli docs interop install python slow examples)
 
 # Rooms that the tests of a room use besides those that it depends on.
 set(PADDLE_TEST_ROOMS_autograd paddle_runtime)
@@ -156,6 +156,25 @@ foreach(subject safetensors npz onnx tokenizer gguf jinja pickle hdf5 paddle gra
     set_tests_properties(fuzz.${subject} PROPERTIES LABELS "${labels}" TIMEOUT 300
       SKIP_RETURN_CODE 77)
   endif()
+endforeach()
+
+# The examples with the library in them, so that builds with sanitizers check it as well:
+#   cmake --build --preset asan --target example_programs && ctest --preset asan -L examples
+enable_language(C)
+add_custom_target(example_programs)
+file(GLOB example_sources CONFIGURE_DEPENDS
+  ${CMAKE_SOURCE_DIR}/examples/c/*.c ${CMAKE_SOURCE_DIR}/examples/cpp/*.cc)
+foreach(source IN LISTS example_sources)
+  get_filename_component(name ${source} NAME_WE)
+  get_filename_component(language ${source} DIRECTORY)
+  get_filename_component(language ${language} NAME)
+  set(program example_${language}_${name})
+  add_executable(${program} ${source})
+  set_target_properties(${program} PROPERTIES LINKER_LANGUAGE CXX)
+  target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(${program} PRIVATE paddle_engine)
+  target_link_options(${program} PRIVATE $<$<BOOL:${PADDLE_SANITIZE}>:-fsanitize=${PADDLE_SANITIZE}>)
+  add_dependencies(example_programs ${program})
 endforeach()
 
 # Programs of tests/bench, which are not tests; `cmake --build build --target bench_NAME` makes one.

@@ -89,6 +89,12 @@ ModelOptions options_of(const paddle_model_options* options) {
   out.seed = given.seed;
   out.raw = given.raw != 0;
   out.precision = text_or(given.precision, out.precision);
+  out.device = text_or(given.device, out.device);
+  out.memory = given.memory;
+  if (given.leave_out_count > 0) required(given.leave_out, "leave_out");
+  for (size_t i = 0; i < given.leave_out_count; ++i)
+    out.leave_out.emplace_back(&required(given.leave_out[i], "leave_out[i]"));
+  out.exact = given.exact != 0;
   return out;
 }
 

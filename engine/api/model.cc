@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "api/access.h"
+#include "api/compile_options.h"
 #include "base/files.h"
 #include "base/parallel.h"
 #include "base/resident_memory.h"
@@ -150,6 +151,9 @@ class Model::Impl {
       fail(paddle::ErrorCode::kUsage, "precision: expected float32, bfloat16 or float16, found '",
            options.precision, "'");
     load.precision = *precision;
+    load.compile.target = target_of(options.device, options.memory);
+    load.compile.exact = options.exact;
+    leave_out(load.compile, options.leave_out);
     model_ = program::load_model(path, load);
     if (!options.raw) use_units();
     // Types that an array cannot hold are rejected here and not by the first prediction.
@@ -356,5 +360,12 @@ int threads() { return thread_count(); }
 
 MemoryUsage memory_usage() { return {resident_bytes(), peak_resident_bytes()}; }
 void release_memory() { malloc_trim(0); }
+
+std::vector<std::string> devices() {
+  return translated([] {
+    runtime::register_backends();
+    return device_kinds();
+  });
+}
 
 }  // namespace paddle::v0

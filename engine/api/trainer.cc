@@ -1,6 +1,9 @@
 #include "paddle/trainer.h"
 
+#include <utility>
+
 #include "api/access.h"
+#include "api/compile_options.h"
 #include "config/document.h"
 #include "sections/sections.h"
 #include "train/job/trainer.h"
@@ -63,11 +66,50 @@ class Trainer::Impl {
   const std::string& yaml() const { return yaml_; }
 
   TrainResult run() {
+    open();
+    const train::TrainResult result = trainer_->run();
+    trainer_.reset();  // another run may use the folder
+    return result_of(result);
+  }
+
+  std::optional<TrainStep> step() {
+    if (!trainer_) {
+      open();
+      trainer_->begin();
+    }
+    const auto report = trainer_->step();
+    if (!report) return std::nullopt;
+    TrainStep out;
+    out.step = report->step;
+    out.epoch = report->epoch;
+    out.loss = report->loss;
+    out.learning_rate = report->learning_rate;
+    if (report->evaluation) out.evaluation = public_line(*report->evaluation);
+    return out;
+  }
+
+  std::string save() { return started().save(); }
+  TrainResult finish() {
+    const train::TrainResult result = started().finish();
+    trainer_.reset();
+    return result_of(result);
+  }
+
+ private:
+  train::Trainer& started() {
+    if (!trainer_)
+      fail(paddle::ErrorCode::kUsage,
+           used_ ? "Trainer: the run is over" : "Trainer: the run has no steps yet");
+    return *trainer_;
+  }
+
+  /// Makes the trainer of the run, and locks its folder.
+  void open() {
     if (std::exchange(used_, true))
       fail(paddle::ErrorCode::kUsage,
            "Trainer::run: the run is over; make another Trainer with resume = true to continue it");
     train::TrainOptions train;
-    train.output = options_.output.empty() ? "runs/" + name_ : options_.output;
+    train.output = output();
     train.resume = options_.resume;
     train.overwrite = options_.overwrite;
     train.eager = options_.eager;
@@ -76,26 +118,29 @@ class Trainer::Impl {
     train.allow_unused = options_.allow_unused;
     if (train.resume && train.overwrite)
       fail(paddle::ErrorCode::kUsage, "TrainOptions: resume and overwrite exclude each other");
-    Observer observer(options_);
-    train::Trainer trainer(std::move(config_), train, observer);
-    trainer.claim_folder();
-    trainer.prepare();
-    const train::TrainResult result = trainer.run();
+    config_.compile.target = target_of(options_.device, options_.memory);
+    trainer_ = std::make_unique<train::Trainer>(std::move(config_), train, observer_);
+  }
+
+  std::string output() const { return options_.output.empty() ? "runs/" + name_ : options_.output; }
+
+  TrainResult result_of(const train::TrainResult& result) {
     TrainResult out;
     out.steps = result.steps;
-    out.run_folder = train.output;
+    out.run_folder = output();
     out.model_folder = result.model_folder;
     out.checkpoint = result.checkpoint;
-    out.log = std::move(observer.lines);
+    out.log = std::move(observer_.lines);
     if (result.last_valid) out.last_valid = public_line(*result.last_valid);
     return out;
   }
 
- private:
   TrainOptions options_;
   train::RunConfig config_;
   std::string name_, yaml_;
   bool used_ = false;
+  Observer observer_{options_};
+  std::unique_ptr<train::Trainer> trainer_;  ///< last: it uses the observer
 };
 
 Trainer::Trainer(const std::string& config, TrainOptions options)
@@ -108,6 +153,15 @@ const std::string& Trainer::name() const { return impl_->name(); }
 std::string Trainer::resolved_config() const { return impl_->yaml(); }
 TrainResult Trainer::run() {
   return translated([&] { return impl_->run(); });
+}
+std::optional<TrainStep> Trainer::step() {
+  return translated([&] { return impl_->step(); });
+}
+std::string Trainer::save() {
+  return translated([&] { return impl_->save(); });
+}
+TrainResult Trainer::finish() {
+  return translated([&] { return impl_->finish(); });
 }
 
 }  // namespace paddle::v0

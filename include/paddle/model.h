@@ -42,7 +42,19 @@ struct ModelOptions {
   /// "float32", "bfloat16" or "float16": the type in which products, convolutions and attention
   /// compute. Not for ONNX files and for models that are quantized or in float64.
   std::string precision = "float32";
+  std::string device = "cpu";  ///< that computes, one of `devices()`; with a number: "cuda:1"
+  uint64_t memory = 0;  ///< bytes that a prediction may need; DeviceError if it needs more. 0: what
+                        ///< the device has
+  /// Optimizations that are left out, to compare: "fusion", "layout", "rewrites", "batch_tiling",
+  /// "codegen" or "winograd".
+  std::vector<std::string> leave_out;
+  /// The bits of computing operation by operation: no optimization that rounds otherwise.
+  bool exact = false;
 };
+
+/// The kinds of devices that this library can compute on: "cpu" and others, whether or not this
+/// machine has one.
+PADDLE_API std::vector<std::string> devices();
 
 class PADDLE_API Model {
  public:

@@ -98,7 +98,18 @@ typedef struct paddle_model_options {
   int32_t raw;           /* not 0: arrays as the model itself takes and gives them */
   int32_t reserved;      /* 0 */
   const char* precision; /* "float32" (default), "bfloat16" or "float16" */
+  const char* device;    /* "cpu" (default), or another one of paddle_devices, such as "cuda:1" */
+  uint64_t memory;       /* bytes that a prediction may need; 0: what the device has */
+  const char* const* leave_out; /* "fusion", "layout", "rewrites", "batch_tiling", "codegen" or
+                                 * "winograd": optimizations that are left out */
+  size_t leave_out_count;
+  int32_t exact;     /* not 0: the bits of computing operation by operation */
+  int32_t reserved2; /* 0 */
 } paddle_model_options;
+
+/* The kinds of devices that this library can compute on, separated by spaces: "cpu mirror cuda".
+ * Valid to the end of the process. */
+PADDLE_C_API const char* paddle_devices(void);
 
 /* Threads that all computations of this process use, 1 to 1024; at first the cores it may use. Not
  * while another thread computes. */
@@ -159,6 +170,54 @@ PADDLE_C_API paddle_status paddle_arrays_save(const char* path, const char* cons
 PADDLE_C_API paddle_status paddle_memory_usage(uint64_t* resident, uint64_t* peak);
 /* Gives free memory that is kept for reuse back to the system. */
 PADDLE_C_API paddle_status paddle_release_memory(void);
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+typedef struct paddle_trainer paddle_trainer;
+
+typedef struct paddle_trainer_options {
+  size_t struct_size;
+  const char* output;           /* run folder; runs/<name of the config> by default */
+  const char* const* overrides; /* "optimizer.lr=1e-3": any value of the config */
+  size_t override_count;
+  int32_t resume;              /* not 0: continue from the newest checkpoint of `output` */
+  int32_t overwrite;           /* not 0: replace a run that is in `output` */
+  int32_t eager;               /* not 0: operation by operation, without compiling the step */
+  int32_t reserved;            /* 0 */
+  const char* initial_weights; /* safetensors file */
+  const char* device;          /* "cpu" (default), or another one of paddle_devices */
+  uint64_t memory;             /* bytes that a compiled step may need; 0: what the device has */
+} paddle_trainer_options;
+
+/* A step, filled in as far as the caller's struct_size says. */
+typedef struct paddle_train_step {
+  size_t struct_size;
+  int64_t step;  /* counts from 1 */
+  int64_t epoch; /* whole passes over the data */
+  double loss, learning_rate;
+  int32_t evaluated; /* not 0: an evaluation followed, with this loss */
+  int32_t reserved;  /* 0 */
+  double evaluation_loss;
+} paddle_train_step;
+
+/* Opens a training run from a config file. `options` may be null. */
+PADDLE_C_API paddle_status paddle_trainer_open(const char* config,
+                                               const paddle_trainer_options* options,
+                                               paddle_trainer** trainer);
+/* Trains on the next batch. `ended` becomes 1 at the end of the config or of the data, and 0 after
+ * a step, which is described in `step` (may be null). */
+PADDLE_C_API paddle_status paddle_trainer_step(paddle_trainer* trainer, paddle_train_step* step,
+                                               int32_t* ended);
+/* Writes a checkpoint of the last step. `path` (may be null) is its folder, valid until the next
+ * call with this trainer. */
+PADDLE_C_API paddle_status paddle_trainer_save(paddle_trainer* trainer, const char** path);
+/* Ends the run: writes its checkpoint and the model. `model_folder` (may be null) is valid until
+ * the trainer is closed. */
+PADDLE_C_API paddle_status paddle_trainer_finish(paddle_trainer* trainer,
+                                                 const char** model_folder);
+/* Closes it; a null pointer is fine. Without paddle_trainer_finish the run can be resumed from its
+ * last checkpoint. */
+PADDLE_C_API paddle_status paddle_trainer_close(paddle_trainer* trainer);
 
 /* ---- language models ----------------------------------------------------------------------- */
 

@@ -104,6 +104,10 @@ done
 grep -q '^valid step 250 loss 0.0000$' out || { cat out; fail "examples: the log of train"; }
 grep -qx '250 steps, model in learned/model' out || { cat out; fail "examples: the result of train"; }
 grep -qx '3 parameters' out || fail "examples: parameters"
+"$folder/build-cpp/train_steps" line.yaml stepped 1e-6 > out || fail "examples: train_steps"
+grep -qx 'checkpoint stepped/checkpoints/10' out || { cat out; fail "examples: a checkpoint of train_steps"; }
+"$folder/build-c/train_c" line.yaml stepped_c 1e-6 > out_c || fail "examples: train_c"
+grep -qx "$(grep steps, out | sed 's/stepped/stepped_c/')" out_c || { cat out out_c; fail "examples: train_c"; }
 "$folder/build-cpp/predict" learned/model 1 2 > out || fail "examples: predict"
 grep -qx 'input x: float32 \[batch, 2\]' out || { cat out; fail "examples: inputs"; }
 grep -qx 'output prediction: float32 \[batch, 1\]' out || { cat out; fail "examples: outputs"; }

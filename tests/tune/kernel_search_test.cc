@@ -30,7 +30,7 @@ struct Convolution {
     operands[2].present = false;
   }
   KernelRequest request(KernelChoices& choices) const {
-    return {op, attrs, operands, results, {.choices = &choices}};
+    return {op, attrs, operands, results, {}, {.choices = &choices}};
   }
 };
 

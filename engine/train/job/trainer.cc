@@ -389,95 +389,6 @@ void Trainer::Impl::run_evaluation() {
   keep_best(*line);
 }
 
-TrainResult Trainer::Impl::run() {
-  if (options_.benchmark == 0) claim_folder();
-  if (!plan_) prepare();
-  plan_->require_fit();
-  TrainResult result;
-  result.profile = profile_;
-  if (options_.benchmark > 0) {
-    session_->shards().take_parts();
-    read_own_rows();
-    result.benchmark = benchmark();
-    result.stopped_by = stopped_by_;
-    return result;
-  }
-  start_folder();
-  session_->shards().take_parts();
-  read_own_rows();
-  if (const auto scale = scaling("scale")) {
-    last_scale_ = scale->number(0);
-    skipped_updates_ = scaling("skipped")->integer(0);
-  }
-  started_ = window_start_ = last_progress_ = Clock::now();
-  try {
-    run_steps(result);
-  } catch (const Error& e) {
-    log_failed();
-    write_report(str("Stopped after step ", state_.step, ": ", e.message(), "."));
-    throw;
-  }
-  return result;
-}
-
-void Trainer::Impl::announce_next(int64_t total) {
-  // Of micro-batches only the step itself knows which ones count.
-  const bool shares = communicator_->size() > 1 && !session_->tables().empty();
-  if (!shares || config_.accumulate > 1 || state_.step + 1 >= total) return;
-  if (const data::Batch* const next = loader_->peek()) session_->announce({&next->arrays, 1});
-}
-
-void Trainer::Impl::run_steps(TrainResult& result) {
-  const Phase phase("training");
-  if (state_.evaluation_due) run_evaluation();
-  const int64_t total = total_steps();
-  while (state_.step < total && !stop_signal() && !ended_early()) {
-    const auto before = Clock::now();
-    auto batch = loader_->next();
-    if (!batch) break;
-    const auto loaded = Clock::now();
-    announce_next(total);
-    started_steps_.emplace_back(state_.step + 1, start_step(*batch));
-    // A device computes this step while the host reads the loss of the one before.
-    const bool logs = (state_.step + 1) % log_every_ == 0;
-    const auto ends = [&](int64_t steps) { return steps > 0 && (state_.step + 1) % steps == 0; };
-    const bool waits = !started_steps_.back().second.queued || logs ||
-                       ends(config_.evaluate.steps) || ends(config_.checkpoint.steps) ||
-                       batch->last_of_epoch || state_.step + 1 == total || config_.digests ||
-                       config_.mixed || config_.on_nonfinite != NonFinitePolicy::kStop;
-    if (read_losses(waits ? 0 : 1)) {
-      state_.position = batch->next;
-      loader_->seek(state_.position);
-      continue;
-    }
-    if (batch->last_of_epoch) store_.reset_sequences();
-    times_.data += std::chrono::duration<double>(loaded - before).count();
-    times_.compute += seconds_since(loaded);
-    ++state_.step;
-    written_ = false;
-    state_.samples += batch->samples;
-    state_.position = batch->next;
-    window_samples_ += batch->samples;
-    write_digests();
-    report_progress(logs);
-    if (logs) log_train();
-    const bool last = state_.step == total;
-    if (due(config_.evaluate, batch->last_of_epoch) ||
-        (last && (config_.evaluate.steps || config_.evaluate.epochs)))
-      run_evaluation();
-    if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
-    advance_checkpoint();
-  }
-  read_losses(0);
-  // A limit of time falls anywhere between two evaluations.
-  if (!end_reason_.empty() && config_.evaluate.steps + config_.evaluate.epochs > 0 &&
-      state_.evaluated_step != state_.step)
-    run_evaluation();
-  result.steps = state_.step;
-  result.stopped_by = stopped_by_;
-  finish(result);
-}
-
 /// The line of the steps before an error, whatever else it has broken.
 void Trainer::Impl::log_failed() {
   try {
@@ -552,6 +463,10 @@ Trainer::~Trainer() = default;
 void Trainer::claim_folder() { impl_->claim_folder(); }
 MemoryPlan Trainer::prepare() { return impl_->prepare(); }
 TrainResult Trainer::run() { return impl_->run(); }
+void Trainer::begin() { impl_->begin(); }
+std::optional<StepReport> Trainer::step() { return impl_->step(); }
+std::string Trainer::save() { return impl_->save(); }
+TrainResult Trainer::finish() { return impl_->finish_steps(); }
 TimedStep Trainer::timed_step() { return impl_->timed_step(); }
 std::optional<LogLine> Trainer::evaluate() { return impl_->evaluate(); }
 void Trainer::for_each_gradient(const std::function<bool(const BatchGradients&)>& use) {

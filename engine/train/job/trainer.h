@@ -116,6 +116,14 @@ struct BatchGradients {
   int64_t samples = 0;
 };
 
+/// A step of a run whose caller has the loop.
+struct StepReport {
+  int64_t step = 0;   ///< counts from 1
+  int64_t epoch = 0;  ///< whole passes over the data
+  double loss = 0, learning_rate = 0;
+  std::optional<LogLine> evaluation;  ///< if one was due after this step
+};
+
 struct BenchmarkResult {
   double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0,
          flops = 0;
@@ -159,6 +167,16 @@ class Trainer {
   int64_t parameter_count() const;
   const ir::Module& module() const;
   TrainResult run();
+  // In place of `run`, step by step. As there, evaluations, log lines and checkpoints follow when
+  // they are due, and errors leave the last checkpoint valid.
+  /// Makes the run folder, opens the data, and restores the checkpoint of a run that is resumed.
+  void begin();
+  /// Trains on the next batch; nothing at the end of the config or of the data. After `begin`.
+  std::optional<StepReport> step();
+  /// Writes a checkpoint of the last step; its path.
+  std::string save();
+  /// Ends the run after the last step: writes its checkpoint and the model.
+  TrainResult finish();
   /// After `prepare`, in place of `run`: takes the next batch and trains on it, without evaluation,
   /// log or checkpoints. kData if the data ended.
   TimedStep timed_step();

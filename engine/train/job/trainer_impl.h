@@ -2,7 +2,7 @@
 // The implementation of Trainer: the state of a training job and its parts, setting up
 // (trainer_setup.cc, trainer_data.cc, trainer_weights.cc, trainer_evaluators.cc), its folder
 // (trainer_folder.cc) and description (trainer_summary.cc), the loop with evaluation and
-// checkpoints (trainer.cc), averages (trainer_averages.cc), and the benchmark
+// checkpoints (trainer.cc, trainer_steps.cc), averages (trainer_averages.cc), and the benchmark
 // (trainer_benchmark.cc).
 
 #include <chrono>
@@ -46,6 +46,10 @@ class Trainer::Impl {
   void claim_folder();
   MemoryPlan prepare();
   TrainResult run();
+  void begin();
+  std::optional<StepReport> step();
+  std::string save();
+  TrainResult finish_steps();
   TimedStep timed_step();
   RecordedStep recorded_step();
   int64_t replay(const std::string& checkpoint,
@@ -109,8 +113,12 @@ class Trainer::Impl {
   void write_adapter_files(const program::ParameterStore& whole) const;
   void write_saved_model(const std::string& path, const program::NamedModel& model,
                          const program::ParameterStore& whole) const;
-  /// The loop of `run`.
-  void run_steps(TrainResult& result);
+  template <class Body>
+  auto guarded(const Body& body);
+  /// One step with the evaluation and the checkpoint that are due after it; false if the data
+  /// ended. `reads_loss`: its loss is read before the call returns.
+  bool run_step(int64_t total, bool reads_loss);
+  TrainResult finish_run();
   void finish(TrainResult& result);
   void log_failed();
   /// Writes report.html, on rank 0. A page that cannot be written gives a warning.
@@ -237,6 +245,7 @@ class Trainer::Impl {
   std::shared_ptr<runtime::Profile> profile_;
   int stopped_by_ = 0;
   bool claimed_ = false;
+  bool begun_ = false, ended_ = false;  ///< of the steps
   int64_t other_metrics_ = 0;  ///< 1: what evaluations watched before the resume no longer counts
   std::string end_reason_;     ///< of a run that ended before its last update
   bool tables_apart_ = false;  ///< checkpoints hold tables in files of their own
