@@ -40,7 +40,7 @@ std::unique_ptr<CollectiveAlgorithm> make_tree();
 std::unique_ptr<CollectiveAlgorithm> make_ring();
 std::unique_ptr<CollectiveAlgorithm> make_algorithm(CollectiveForm form);
 
-// What the algorithms have in common.
+// Shared by the algorithms.
 
 /// The arrays may overlap, and those of no bytes may be null.
 void copy_bytes(void* to, const void* from, size_t bytes);

@@ -25,7 +25,7 @@ struct ReduceBuffer {
   int64_t count = 0;
 };
 
-/// What a collective needs besides its buffers.
+/// The inputs of a collective besides its buffers.
 struct CollectiveCall {
   std::span<const int> group;
   std::byte* scratch = nullptr;  ///< of the size that `…_scratch` states

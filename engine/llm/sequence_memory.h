@@ -1,6 +1,6 @@
 #pragma once
-// What a language model keeps of a sequence between steps, by its kinds of caches, and how far back
-// a sequence can go with them.
+// The memory of a sequence between the steps of a language model, by its kinds of caches, and how
+// far back a sequence can go with them.
 
 #include <cstdint>
 #include <optional>

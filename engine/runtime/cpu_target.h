@@ -1,5 +1,5 @@
 #pragma once
-// What the CPU of this machine says about itself as a target.
+// The CPU of this machine as a target.
 
 #include "ops/core/target.h"
 
