@@ -19,19 +19,13 @@
 #include "program/model_form.h"
 #include "sections/sections.h"
 #include "show_formats.h"
+#include "show_graph.h"
 #include "train/config/run_config.h"
 #include "train/runs/evaluated_model.h"
 
 namespace {
 
 using namespace paddle;
-
-/// A config states data; a model file states inputs.
-bool is_config(const std::string& file) {
-  config::Diagnostics diagnostics;
-  const config::Node document = config::read_document(file, diagnostics);
-  return document.is_map() && document.find("data") != nullptr;
-}
 
 std::map<std::string, int64_t> read_dims(const std::vector<std::string>& arguments) {
   std::map<std::string, int64_t> dims;
@@ -53,27 +47,42 @@ int run(int argc, char** argv) {
   cli::App app{"Prints the layers of a model with output shapes, parameters and FLOPs."};
   std::vector<std::string> arguments, dims;
   std::string function = "model", family;
-  int depth = 1;
+  int depth = -1;  // not given
   bool training = false, json = false;
+  cli::GraphView graph;
   app.add_option("MODEL", arguments,
                  "a run folder, its model/ or a checkpoint, a model file[:variant], a config, an "
                  "ONNX file, a Hugging Face folder or a GGUF file; then params.x=value");
   app.add_option("--function", function, "entry of the model file");
   app.add_option("--dim", dims, "name=value: a symbolic dim, for FLOPs (default 1)");
-  app.add_option("--depth", depth, "levels of blocks to show");
+  app.add_option("--depth", depth, "levels of blocks to show (default 1; --graph: all)");
   app.add_option("--family", family, "the model file of a Hugging Face folder or GGUF file");
   app.add_flag("--training", training, "as it is in training");
+  app.add_option("--graph", graph.output, "draw the graph of the model to this SVG file instead");
+  cli::add_overwrite(app, graph.overwrite);
   app.add_flag("--json", json, "print a JSON object on the last line, with all layers");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   const auto overrides = cli::take_overrides(arguments);
   if (arguments.size() != 1)
     fail(ErrorCode::kUsage, "one model is expected (see paddle-show --help)");
+  if (!graph.output.empty()) {
+    if (training) fail(ErrorCode::kUsage, "--training does not go with --graph");
+    graph.model = arguments[0];
+    graph.function = function;
+    graph.family = family;
+    graph.overrides = overrides;
+    graph.dims = read_dims(dims);
+    graph.depth = depth;
+    graph.json = json;
+    cli::draw_model(graph);
+    return 0;
+  }
   const program::ModelForm form = program::form_of_model(arguments[0]);
   if (form == program::ModelForm::kLanguage) {
     if (function != "model")
       fail(ErrorCode::kUsage, "--function is for model files, not for ", arguments[0]);
-    cli::show_language_model(arguments[0],
-                             {overrides, family, read_dims(dims), depth, training, json});
+    cli::show_language_model(
+        arguments[0], {overrides, family, read_dims(dims), depth < 0 ? 1 : depth, training, json});
     return 0;
   }
   if (!family.empty())
@@ -99,7 +108,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   std::vector<program::NamedModel> models;
-  if (is_config(file)) {
+  if (cli::is_config(file)) {
     models = train::read_config(file, cli::with_model_files(file, overrides)).models;
   } else {
     lang::ProgramOptions options;
@@ -113,7 +122,7 @@ int run(int argc, char** argv) {
     if (!entry) fail(ErrorCode::kUsage, file, ": has no function '", function, "'");
     if (!model.name.empty()) cli::print(model.name + ":\n");
     const auto summary = lang::summarize(*model.program, *entry, read_dims(dims), training);
-    cli::print(lang::text(summary, depth));
+    cli::print(lang::text(summary, depth < 0 ? 1 : depth));
     if (json) objects.push_back(cli::to_json(summary));
   }
   if (json && objects.size() == 1) cli::print_json(objects[0]);

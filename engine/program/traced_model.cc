@@ -130,4 +130,9 @@ TracedModel trace_model(const std::string& path, const LoadOptions& options,
                        values);
 }
 
+TracedModel trace_entry(const lang::Program& program, const lang::EntryPoint& entry,
+                        const std::map<std::string, int64_t>& dims, WeightValues values) {
+  return trace_program(program, entry, std::make_shared<ParameterStore>(), false, dims, values);
+}
+
 }  // namespace paddle::program

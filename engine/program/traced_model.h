@@ -30,5 +30,9 @@ enum class WeightValues : uint8_t { kTraced, kDeferred };
 TracedModel trace_model(const std::string& path, const LoadOptions& options,
                         const std::map<std::string, int64_t>& dims = {},
                         WeightValues values = WeightValues::kTraced);
+/// One entry of a program, with initial weights. kUsage if it lacks a dim.
+TracedModel trace_entry(const lang::Program& program, const lang::EntryPoint& entry,
+                        const std::map<std::string, int64_t>& dims = {},
+                        WeightValues values = WeightValues::kTraced);
 
 }  // namespace paddle::program
