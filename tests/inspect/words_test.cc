@@ -22,10 +22,8 @@ bool is_free_text(const std::string& op, const std::string& attr) {
       "rng_name",       // names a stream of PaddlePaddle's random numbers
       "key",            // names an index of sparse convolutions
       "print.message",  // of a person
-      "read_file.filename",
-      "py_func.func",
-      "py_func.out",
-      "py_func.backward_func",
+      "print.place",   "assert_true.message", "assert_true.place",     "read_file.filename",
+      "py_func.func",  "py_func.out",         "py_func.backward_func",
   };
   return attributes.count(attr) > 0 || attributes.count(op + "." + attr) > 0;
 }

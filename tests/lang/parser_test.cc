@@ -177,7 +177,10 @@ TEST(Parser, RejectsWhatIsNotTheLanguage) {
                           "x, y += 1",
                           "f() += 1",
                           "del x",
-                          "assert x",
+                          "assert",
+                          "assert = 1",
+                          "assert x, 'a', 'b'",
+                          "y = assert x",
                           "a = () = 1",
                           "with x: y = 1",
                           "1.2.3",
@@ -189,6 +192,20 @@ TEST(Parser, RejectsWhatIsNotTheLanguage) {
   EXPECT_NE(expr_error("").find("found nothing"), std::string::npos);
   EXPECT_NE(expr_error("a = 1").find("expected the end of the expression"), std::string::npos);
   EXPECT_NE(body_error("# only a comment").find("without a statement"), std::string::npos);
+}
+
+TEST(Parser, ReadsAssertAsACall) {
+  for (const char* form : {"assert x > 0, 'small'", "assert(x > 0, 'small')"}) {
+    const Body body = parse_body(scalar(form));
+    const Expr& call = *body.statements.at(0).value;
+    ASSERT_EQ(call.kind, ExprKind::kCall) << form;
+    EXPECT_EQ(call.children[0]->text, "assert_true");
+    ASSERT_EQ(call.arguments.size(), 2u) << form;
+    EXPECT_EQ(call.arguments[0].value->kind, ExprKind::kCompare);
+    EXPECT_EQ(call.arguments[1].value->text, "small");
+    EXPECT_EQ(body.sites.at(0).callee, "assert_true");
+  }
+  EXPECT_EQ(parse_body(scalar("assert (x > 0)")).statements[0].value->arguments.size(), 1u);
 }
 
 TEST(Parser, BoundsHostileTexts) {

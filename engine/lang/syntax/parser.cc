@@ -120,11 +120,39 @@ class Parser : public ExpressionParser {
         return out;
       }
     }
+    if (token.kind == TokenKind::kName && token.text == "assert" && !next().is("="))
+      return assert_statement();
     if (token.kind == TokenKind::kName && is_reserved_word(token.text) &&
         token.text != "training" && !next().is("(") && !next().is(".")) {
       reject(str("'", token.text, "' is not part of the language"));
     }
     return assignment_or_expression();
+  }
+
+  /// `assert condition, "message"` (in parentheses as well) is a call of assert_true.
+  Stmt assert_statement() {
+    Stmt out = start(StmtKind::kExpression);
+    ExprPtr callee = make(ExprKind::kName, current().where);
+    callee->text = "assert_true";
+    advance();
+    std::vector<ExprPtr> arguments;
+    ExprPtr list = expression_list();
+    if (list->kind == ExprKind::kTuple) {
+      if (list->children.size() != 2)
+        reject_at(list->where, "assert takes a condition and a message");
+      arguments = std::move(list->children);
+    } else {
+      arguments.push_back(std::move(list));
+    }
+    out.value = make(ExprKind::kCall, out.where);
+    out.value->site = static_cast<int>(sites_.size());
+    sites_.push_back({callee->text, out.where});
+    adopt(*out.value, std::move(callee));
+    for (ExprPtr& each : arguments) {
+      out.value->depth = std::max(out.value->depth, each->depth + 1);
+      out.value->arguments.push_back({"", each->where, std::move(each)});
+    }
+    return out;
   }
 
   Stmt return_statement() {

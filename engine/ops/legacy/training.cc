@@ -222,12 +222,6 @@ Tensors decompose_lookup_table_v2(CallContext& c) {
                          a.padding_idx < 0 ? std::nullopt : std::optional(a.padding_idx))};
 }
 
-Tensors decompose_print(CallContext&) {
-  reject("print",
-         "operations do not print; show a value as a metric of the config, average(x), or as an "
-         "output");
-}
-
 Tensors decompose_py_func(CallContext&) {
   reject("py_func",
          "the engine runs no Python; write the function in the model language, of operations");
