@@ -71,6 +71,7 @@ class InferCommand {
   mutable std::optional<program::ModelForm> form_;  ///< of the model, once it is asked
   PredictOptions predict_;
   std::vector<std::string> dumped_;  ///< patterns of --dump
+  bool checks_numerics_ = false;
   program::LoadOptions load_;
   std::string family_, system_, dump_ir_, kernels_, rules_, trace_, tuned_, precision_ = "float32";
   infer::GenerateOptions generation_;

@@ -4,8 +4,10 @@
 
 #include "base/interrupt.h"
 #include "common.h"
+#include "common_table.h"
 #include "formats/npz.h"
 #include "infer/layer_values.h"
+#include "infer/numerics.h"
 #include "infer/results.h"
 
 namespace paddle::cli {
@@ -54,6 +56,50 @@ int dump_values(program::Model& model, const std::string& path, const program::L
   else
     print(str("values of ", rows, " samples: ", values.names().size(), " arrays in ",
               options.output, "\n"));
+  return 0;
+}
+
+int check_numerics(program::Model& model, const std::string& path, const program::LoadOptions& load,
+                   const PredictOptions& options) {
+  if (!options.output.empty() || options.dry_run)
+    fail(ErrorCode::kUsage,
+         "--check-numerics prints a table; it goes with neither --output nor "
+         "--dry-run");
+  infer::LayerValues values(program::trace_model(path, load), {"*"});
+  const auto batches = infer::open_inputs(model, options.input);
+  auto batch = batches->next();
+  while (batch && batch->rows == 0) batch = batches->next();
+  if (!batch) fail(ErrorCode::kData, "--check-numerics: the input has no sample");
+  if (pending_interrupt() != 0) return 128 + pending_interrupt();
+  const std::vector<Array> arrays = values.run(batch->inputs);
+  Table table({"value", "operation", "type", "NaN", "infinite", "zeros", "largest"});
+  nlohmann::ordered_json objects = nlohmann::ordered_json::array();
+  int64_t nan = 0, infinite = 0;
+  // The outputs come first in the list and last in the model.
+  const size_t outputs = model.outputs().size();
+  for (size_t n = 0; n < arrays.size(); ++n) {
+    const size_t i = (n + outputs) % arrays.size();
+    const infer::Numerics found = infer::count_numerics(arrays[i]);
+    const std::string type = TensorType{arrays[i].dtype, to_shape(arrays[i].shape)}.text();
+    nan += found.nan;
+    infinite += found.infinite;
+    table.add_row({values.names()[i], values.operations()[i], type, str(found.nan),
+                   str(found.infinite), str(found.zeros), short_number(found.largest)});
+    objects.push_back({{"value", values.names()[i]},
+                       {"operation", values.operations()[i]},
+                       {"type", type},
+                       {"elements", found.elements},
+                       {"nan", found.nan},
+                       {"infinite", found.infinite},
+                       {"zeros", found.zeros},
+                       {"largest", found.largest}});
+  }
+  print(table.text());
+  if (options.json)
+    print(nlohmann::ordered_json(
+              {{"samples", batch->rows}, {"nan", nan}, {"infinite", infinite}, {"values", objects}})
+              .dump() +
+          "\n");
   return 0;
 }
 

@@ -208,6 +208,9 @@ void InferCommand::add_run_options() {
   app_.add_option("--dump", dumped_,
                   "write the values inside of the model whose names match this pattern, such as "
                   "'blocks.0.*', to the file --output (.npz); --dry-run lists all names");
+  app_.add_flag("--check-numerics", checks_numerics_,
+                "predict one batch and print counts of NaN, infinities and zeros and the largest "
+                "magnitude of each value inside of the model");
   app_.add_option("--dump-ir", dump_ir_, "write the module after each pass into this folder");
   app_.add_flag("--quiet", predict_.quiet, "no line for each sample");
   app_.add_flag(

@@ -181,6 +181,12 @@ int InferCommand::use_model() {
     fail(ErrorCode::kUsage, "--streams: ", of_nothing ? "a model without inputs" : "such values",
          " take one stream, found ", predict_.streams);
   int status = 0;
+  if (checks_numerics_) {
+    if (benchmark_ > 0 || has_text() || prompt_->count() > 0 || !dumped_.empty())
+      fail(ErrorCode::kUsage, "--check-numerics is for predictions from --input or --data");
+    watch_for_interrupts();
+    return check_numerics(*model, path(), load_, predict_);
+  }
   if (!dumped_.empty()) {
     if (benchmark_ > 0 || has_text() || prompt_->count() > 0)
       fail(ErrorCode::kUsage, "--dump is for predictions from --input or --data");

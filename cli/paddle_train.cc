@@ -25,6 +25,7 @@
 #include "profile/report.h"
 #include "sections/sections.h"
 #include "train/job/trainer.h"
+#include "train/runs/check_numerics.h"
 #include "train/runs/find_nonfinite.h"
 #include "train/runs/run_folder.h"
 #include "train_check_data.h"
@@ -238,6 +239,34 @@ int run_one_rank(train::RunConfig config, const std::function<train::RunConfig()
   }
 }
 
+/// For --check-numerics.
+int report_numerics(train::RunConfig config, const train::TrainOptions& options, bool json) {
+  NullObserver silent;
+  const train::StepNumerics found = train::check_numerics(options.resume ? options.output : "",
+                                                          std::move(config), options, silent);
+  cli::Table table({"layer", "pass", "values", "NaN", "infinite", "zeros", "largest", "in"});
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const train::LayerNumerics& each : found.layers) {
+    const char* const pass = each.gradient ? "backward" : "forward";
+    const infer::Numerics& n = each.numerics;
+    table.add_row({each.layer.empty() ? "fields" : each.layer, pass, str(each.values), str(n.nan),
+                   str(n.infinite), str(n.zeros), cli::short_number(n.largest), each.largest_in});
+    layers.push_back({{"layer", each.layer},
+                      {"pass", pass},
+                      {"values", each.values},
+                      {"elements", n.elements},
+                      {"nan", n.nan},
+                      {"infinite", n.infinite},
+                      {"zeros", n.zeros},
+                      {"largest", n.largest},
+                      {"largest_in", each.largest_in}});
+  }
+  cli::print(str("step ", found.step, "\n") + table.text());
+  if (json)
+    cli::print(nlohmann::ordered_json({{"step", found.step}, {"layers", layers}}).dump() + "\n");
+  return 0;
+}
+
 /// For --find-nonfinite.
 int report_nonfinite(train::RunConfig config, const train::TrainOptions& options, bool json) {
   if (options.output.empty() || !options.resume)
@@ -339,7 +368,8 @@ int run(int argc, char** argv) {
   std::string output, resume, pictures, until;
   train::TrainOptions options;
   RankJob job;
-  bool only_data = false, dump_config = false, origin = false, finds_nonfinite = false;
+  bool only_data = false, dump_config = false, origin = false, finds_nonfinite = false,
+       checks_numerics = false;
   int simulated = 1;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("-o,--output", output, "run folder (default: runs/<config name>)");
@@ -372,6 +402,10 @@ int run(int argc, char** argv) {
   app.add_flag("--find-nonfinite", finds_nonfinite,
                "with --resume: repeat the steps after the newest checkpoint and name the operation "
                "that first gives NaN or infinity; write nothing");
+  app.add_flag("--check-numerics", checks_numerics,
+               "compute one step (with --resume: the one after the newest checkpoint) and print "
+               "counts of NaN, infinities and zeros and the largest magnitude by layer; write "
+               "nothing");
   cli::DeviceOptions device;
   cli::add_device_options(app, device);
   app.add_flag("--profile", options.profile,
@@ -440,6 +474,11 @@ int run(int argc, char** argv) {
   options.dry_run = job.dry_run && options.benchmark == 0;
   Console console;
   watch_for_interrupts();
+  if (checks_numerics) {
+    if (membership.size > 1 || simulated > 1)
+      fail(ErrorCode::kUsage, "--check-numerics: runs of one rank");
+    return report_numerics(std::move(config), options, job.json);
+  }
   if (finds_nonfinite) {
     if (membership.size > 1 || simulated > 1)
       fail(ErrorCode::kUsage, "--find-nonfinite: runs of one rank");

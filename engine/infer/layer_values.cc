@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/source_location.h"
 #include "ir/module.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
@@ -11,16 +12,8 @@
 namespace paddle::infer {
 namespace {
 
-/// "blocks.0.linear" of "model.yaml:3:5 @blocks.0.linear"; "" without a layer.
-std::string layer_of(const ir::Operation& operation) {
-  const size_t at = operation.location.find(" @");
-  if (at == std::string::npos) return "";
-  const std::string layer = operation.location.substr(at + 2);
-  return layer.substr(0, layer.find(' '));
-}
-
 std::string operation_name(const ir::Operation& operation) {
-  const std::string layer = layer_of(operation);
+  const std::string layer = parse_origin(operation.location).layer;
   return str(layer, layer.empty() ? "" : ".", operation.op->name());
 }
 
@@ -56,10 +49,15 @@ LayerValues::LayerValues(program::TracedModel model, const std::vector<std::stri
     f.outputs.erase(f.outputs.begin() + static_cast<ptrdiff_t>(i));
     f.body.results.erase(f.body.results.begin() + static_cast<ptrdiff_t>(i));
   }
-  for (const ir::Port& output : f.outputs) names_.push_back(output.name);
+  for (size_t i = 0; i < f.outputs.size(); ++i) {
+    const ir::Operation* const producer = f.body.results[i]->producer;
+    names_.push_back(f.outputs[i].name);
+    operations_.push_back(producer ? operation_name(*producer) : "");
+  }
   for (const auto& [name, value] : found) {
     if (std::find(names_.begin(), names_.end(), name) != names_.end()) continue;
     names_.push_back(name);
+    operations_.push_back(operation_name(*value->producer));
     f.add_output({ir::PortKind::kValue, name}, value);
   }
   for (const ir::Port& port : f.inputs)

@@ -23,12 +23,14 @@ class LayerValues {
 
   /// The outputs, then the values that match, in the order of the computation.
   const std::vector<std::string>& names() const { return names_; }
+  /// LAYER.OPERATION of each, also of those with other names; "" for outputs that are inputs.
+  const std::vector<std::string>& operations() const { return operations_; }
   /// Their arrays for these inputs, valid until the next call.
   std::vector<Array> run(const std::vector<Array>& inputs);
 
  private:
   program::TracedModel model_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_, operations_;
   std::vector<Array> arguments_;  ///< parameters and states; empty for inputs
   std::unique_ptr<runtime::Executable> executable_;
 };
