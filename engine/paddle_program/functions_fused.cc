@@ -19,37 +19,13 @@ Tensor activated(const ProgramCall& c, const Tensor& x, const std::string& name)
   c.reject("there is no activation ", name);
 }
 
-/// Normalizes over the axes from `begin_norm_axis` on.
-Tensor normalized(const ProgramCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                  int64_t begin) {
-  c.check(begin >= 0 && begin < x.ndim(), "its axis ", begin, " is out of range for ", x.type());
-  const Shape sizes(x.shape().begin() + begin, x.shape().end());
-  AttrValue::List over;
-  for (const Dim& d : sizes) {
-    c.check(d.is_constant(), "the size of a normalized axis is not known");
-    over.emplace_back(d);
-  }
-  const auto shaped = [&](const Tensor& v) { return v ? ops::reshape(v, sizes) : Tensor(); };
-  return ops::layer_norm(x, over, shaped(weight), shaped(bias), c.real("epsilon"));
-}
-
-/// x [..., k] times w, over the axes from `axes` on taken as one.
-Tensor fully_connected_of(const ProgramCall& c, const Tensor& x, int64_t axes) {
-  const Tensor& w = c.tensor("w");
-  c.check(axes > 0 && axes < x.ndim(), "its number of columns is ", axes);
-  Shape rows(x.shape().begin(), x.shape().begin() + axes);
-  Shape flat = rows;
-  flat.push_back(w.dim(0));
-  Tensor out = ops::matmul(ops::reshape(x, flat), w);
-  return c.has("bias0") ? out + c.tensor("bias0") : out;
-}
-
 Values fc_add_layer_norm(ProgramCall& c) {
-  const Tensor x = activated(c, fully_connected_of(c, c.tensor("x"), c.integer("x_num_col_dims")),
-                             c.text("activation_type"));
-  return {normalized(c, ops::reshape(x, c.tensor("y").shape()) + c.tensor("y"),
-                     c.optional_tensor("weight"), c.optional_tensor("bias1"),
-                     c.integer("begin_norm_axis"))};
+  Tensor x = flat_product(c, c.tensor("x"), c.tensor("w"), c.integer("x_num_col_dims"), 1);
+  if (c.has("bias0")) x = x + c.tensor("bias0");
+  x = activated(c, x, c.text("activation_type"));
+  return {normalized_from(c, ops::reshape(x, c.tensor("y").shape()) + c.tensor("y"),
+                          c.optional_tensor("weight"), c.optional_tensor("bias1"),
+                          c.integer("begin_norm_axis"))};
 }
 
 /// The sum of rows of several tables, normalized.
@@ -63,7 +39,7 @@ Values embeddings_layer_norm(ProgramCall& c) {
         ops::embedding(is_column ? ops::squeeze(ids[i], Axes{2}) : ids[i], tables[i]);
     sum = sum ? sum + rows : rows;
   }
-  return {normalized(c, sum, c.tensor("weight"), c.tensor("bias"), sum.ndim() - 1)};
+  return {normalized_from(c, sum, c.tensor("weight"), c.tensor("bias"), sum.ndim() - 1)};
 }
 
 Values bias_dropout_residual_layer_norm(ProgramCall& c) {

@@ -201,16 +201,19 @@ Tensor as_matrix(const ProgramCall& c, const Tensor& x, int64_t first) {
   return ops::reshape(x, {rows, columns});
 }
 
-/// A product of matrices, whose leading axes are then those of both operands.
+}  // namespace
+
 Tensor flat_product(const ProgramCall& c, const Tensor& x, const Tensor& y, int64_t x_axes,
                     int64_t y_axes) {
-  const Tensor out = ops::matmul(as_matrix(c, x, x_axes), as_matrix(c, y, y_axes));
+  Tensor out = ops::matmul(as_matrix(c, x, x_axes), as_matrix(c, y, y_axes));
   if (x.ndim() == 2 && y.ndim() == 2) return out;
   Shape shape;
   for (int64_t i = 0; i < x_axes; ++i) shape.push_back(x.dim(i));
   for (int64_t i = y_axes; i < y.ndim(); ++i) shape.push_back(y.dim(i));
   return ops::reshape(out, shape);
 }
+
+namespace {
 
 Values flattened_product(ProgramCall& c) {
   return {flat_product(c, c.tensor("x"), c.tensor("y"), c.integer("x_num_col_dims"),
@@ -300,7 +303,7 @@ Values quantize_linear(ProgramCall& c) {
 /// Constants of whole numbers within 8 bits as int8.
 std::optional<Array> int8_values(const Tensor& x, double limit) {
   if (!x.is_concrete() || limit != 127) return std::nullopt;
-  const Array values = x.array();
+  const Array& values = x.array();
   for (int64_t i = 0; i < values.size(); ++i)
     if (const double value = values.number(i);
         value != std::nearbyint(value) || value < -128 || value > 127)

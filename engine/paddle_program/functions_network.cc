@@ -216,8 +216,10 @@ Values batch_norm(ProgramCall& c) {
           mean, c.tensor("variance")};
 }
 
-Values layer_norm_of(const ProgramCall& c, const Tensor& x) {
-  const int64_t axis = c.integer("begin_norm_axis");
+}  // namespace
+
+Tensor normalized_from(const ProgramCall& c, const Tensor& x, const Tensor& weight,
+                       const Tensor& bias, int64_t axis) {
   c.check(axis >= 0 && axis < x.ndim(), "its axis ", axis, " is out of range for ", x.type());
   const Shape sizes(x.shape().begin() + axis, x.shape().end());
   AttrValue::List normalized;
@@ -227,12 +229,17 @@ Values layer_norm_of(const ProgramCall& c, const Tensor& x) {
     normalized.emplace_back(d);
   }
   // Scale and bias are one number for each normalized element, in one axis.
-  const auto over_axes = [&](const char* name) {
-    if (!c.has(name)) return Tensor();
-    return sizes.size() == 1 ? c.tensor(name) : ops::reshape(c.tensor(name), sizes);
+  const auto over_axes = [&](const Tensor& v) {
+    return v && sizes.size() > 1 ? ops::reshape(v, sizes) : v;
   };
-  return {
-      ops::layer_norm(x, normalized, over_axes("weight"), over_axes("bias"), c.real("epsilon"))};
+  return ops::layer_norm(x, normalized, over_axes(weight), over_axes(bias), c.real("epsilon"));
+}
+
+namespace {
+
+Values layer_norm_of(const ProgramCall& c, const Tensor& x) {
+  return {normalized_from(c, x, c.optional_tensor("weight"), c.optional_tensor("bias"),
+                          c.integer("begin_norm_axis"))};
 }
 
 Values layer_norm(ProgramCall& c) { return layer_norm_of(c, c.tensor("x")); }
@@ -326,7 +333,7 @@ Values prelu(ProgramCall& c) {
 /// The element that resizing to one makes of an axis: PaddlePaddle reads at the first one, and
 /// cubic resizing at -0.5, between the first and its repetitions.
 Tensor first_element(const Tensor& x, int64_t axis, bool cubic) {
-  const Tensor first = slice_axis(x, axis, 0, 1);
+  Tensor first = slice_axis(x, axis, 0, 1);
   if (!cubic) return first;
   return first * 1.09375 + slice_axis(x, axis, 1, 2) * -0.09375;
 }

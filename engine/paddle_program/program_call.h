@@ -114,6 +114,13 @@ ProgramFunctions program_fused_functions();
 
 /// The operand, with y of an elementwise operation placed at the axis of x that it begins at.
 Tensor placed_operand(const ProgramCall& call, std::string_view name);
+/// The product of x and y as matrices, their first `x_axes` and `y_axes` axes taken as one each.
+Tensor flat_product(const ProgramCall& call, const Tensor& x, const Tensor& y, int64_t x_axes,
+                    int64_t y_axes);
+/// x normalized over the axes from `axis` on; weight and bias, which may be absent, have one number
+/// for each of those elements.
+Tensor normalized_from(const ProgramCall& call, const Tensor& x, const Tensor& weight,
+                       const Tensor& bias, int64_t axis);
 /// Operators of kProgramDomain, for the evaluator of graphs.
 onnx::OperatorTable program_operators();
 /// Calls an operation of the engine with the arguments of the rule.
