@@ -40,9 +40,9 @@ std::string kept_lines(const std::string& path, int64_t step, bool evaluates_aga
   if (!file_exists(path)) return out;
   for (const std::string& line : split(read_file(path), '\n')) {
     const auto object = nlohmann::json::parse(line, nullptr, false);
-    if (!object.is_object() || object.value("kind", "") == "end") continue;
-    const int64_t of = object.value("step", int64_t{0});
-    const bool again = evaluates_again && of == step && object.value("kind", "") == "valid";
+    if (!object.is_object() || kind_of(object) == "end") continue;
+    const int64_t of = step_of(object);
+    const bool again = evaluates_again && of == step && kind_of(object) == "valid";
     if (of <= step && !again) out += line + "\n";
   }
   return out;

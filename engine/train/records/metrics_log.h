@@ -2,6 +2,7 @@
 // metrics.jsonl: one JSON object a line, appended and flushed line by line.
 
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -15,6 +16,28 @@ struct LogLine;
 template <class Json>
 Json number_or_null(double value) {
   return std::isfinite(value) ? Json(value) : Json();
+}
+
+/// A number of a line of the log; NaN if the line has none there. Lines come from files: a value
+/// may be of any type.
+template <class Json>
+double number_at(const Json& line, const std::string& key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number() ? found->template get<double>() : std::nan("");
+}
+
+/// The step of a line; 0 if it has none.
+template <class Json>
+int64_t step_of(const Json& line) {
+  const auto found = line.find("step");
+  return found != line.end() && found->is_number_integer() ? found->template get<int64_t>() : 0;
+}
+
+/// What a line is about: "train", "valid", "test" or "end"; "" if it does not say.
+template <class Json>
+std::string kind_of(const Json& line) {
+  const auto found = line.find("kind");
+  return found != line.end() && found->is_string() ? found->template get<std::string>() : "";
 }
 
 /// Whether a key of metrics.jsonl is not the name of a metric.

@@ -28,14 +28,14 @@ Log read_log(const std::string& path) {
   for (const std::string& text : split(read_file(path), '\n')) {
     const Json line = Json::parse(text, nullptr, false);
     if (!line.is_object()) continue;
-    const std::string kind = line.value("kind", "");
+    const std::string kind = kind_of(line);
     if (kind == "test") out.test = line;
     if (kind != "train" && kind != "valid") continue;
     auto& curves = kind == "train" ? out.train : out.valid;
     (kind == "train" ? out.last_train : out.last_valid) = line;
     for (const auto& [key, value] : line.items())
       if (value.is_number() && key != "step" && key != "epoch")
-        curves[key].push_back({line.value("step", 0.0), value.get<double>()});
+        curves[key].push_back({static_cast<double>(step_of(line)), value.get<double>()});
   }
   return out;
 }
@@ -122,13 +122,13 @@ std::string timing_section(const Log& log) {
   };
   double seconds = 0;
   for (const Json* line : {&log.last_train, &log.last_valid, &log.test})
-    if (line->is_object()) seconds = std::max(seconds, line->value("seconds", 0.0));
+    if (line->is_object()) seconds = std::fmax(seconds, number_at(*line, "seconds"));
   if (seconds > 0) row("time", seconds, " s");
   const TrainingTimes times = training_times(log);
   row("training", times.samples_per_second, " samples/s");
   row("waiting for data", 100 * times.data_wait, " % of the training time");
   if (log.last_valid.is_object())
-    row("validation", log.last_valid.value("samples_per_second", std::nan("")), " samples/s");
+    row("validation", number_at(log.last_valid, "samples_per_second"), " samples/s");
   return out + "</table>\n";
 }
 
@@ -150,9 +150,12 @@ std::string data_section(const Json& run) {
                  text(file, "path"), "</td><td>", text(file, "bytes"), "</td><td>",
                  text(file, "digest"), "</td></tr>\n");
     };
-    const Json files = found->value("files", Json::array());
-    if (files.empty()) row(Json::object());
-    for (const Json& file : files) row(file);
+    const auto files = found->find("files");
+    if (files == found->end() || !files->is_array() || files->empty()) {
+      row(Json::object());
+      continue;
+    }
+    for (const Json& file : *files) row(file);
   }
   return out + "</table>\n";
 }
@@ -166,8 +169,9 @@ void write_run_report(const std::string& folder, const std::string& ending) {
     return file_exists(path) ? read_file(path) : std::string();
   };
   const Json run = Json::parse(text("run.json"), nullptr, false);
-  const std::string name = run.is_object() ? run.value("name", "") : "";
-  const std::string title = name.empty() ? folder : name;
+  const auto name = run.find("name");
+  const std::string title =
+      name != run.end() && name->is_string() && *name != "" ? name->get<std::string>() : folder;
   std::string page = str("<p>", escape_markup(ending), "</p>\n<h2>Last values</h2>\n",
                          numbers_table(log), "<h2>Curves</h2>\n<div class=\"charts\">\n");
   const auto curve = [](const std::map<std::string, std::vector<Point>>& curves,

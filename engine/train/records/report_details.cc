@@ -47,21 +47,21 @@ double errors_of(const Json& row) {
 /// Rows are labels, columns predictions; a cell is as dark as its share of the row.
 std::string matrix(const Json& details) {
   if (!details.contains("confusion")) return "";
-  const Json &classes = details["classes"], &counts = details["confusion"];
+  const Json &classes = details.at("classes"), &counts = details.at("confusion");
   const std::vector<size_t> shown =
-      least(classes.size(), kMaxInMatrix, [&](size_t c) { return -errors_of(classes[c]); });
+      least(classes.size(), kMaxInMatrix, [&](size_t c) { return -errors_of(classes.at(c)); });
   std::string out = "<h3>Confusion matrix</h3>\n";
   if (shown.size() < classes.size())
     out += str("<p>The ", shown.size(), " of ", classes.size(),
                " classes with the most errors; evaluation.json has all.</p>\n");
   out += "<div class=\"wide\"><table class=\"heat\"><tr><th>label \\ predicted</th>";
-  for (const size_t c : shown) out += str("<th>", text_of(classes[c], "name"), "</th>");
+  for (const size_t c : shown) out += str("<th>", text_of(classes.at(c), "name"), "</th>");
   out += "</tr>\n";
   for (const size_t a : shown) {
-    out += str("<tr><th>", text_of(classes[a], "name"), "</th>");
-    const double support = std::max(1.0, number_of(classes[a], "support"));
+    out += str("<tr><th>", text_of(classes.at(a), "name"), "</th>");
+    const double support = std::max(1.0, number_of(classes.at(a), "support"));
     for (const size_t p : shown) {
-      const auto count = counts[a][p].get<int64_t>();
+      const auto count = counts.at(a).at(p).get<int64_t>();
       const double share = static_cast<double>(count) / support;
       out += str("<td style=\"background:rgba(", a == p ? "5,150,105" : "220,38,38", ",",
                  short_number(share), ")\">", count ? str(count) : "", "</td>");
@@ -72,9 +72,9 @@ std::string matrix(const Json& details) {
 }
 
 std::string class_table(const Json& details) {
-  const Json& classes = details["classes"];
+  const Json& classes = details.at("classes");
   const std::vector<size_t> shown =
-      least(classes.size(), kMaxInTable, [&](size_t c) { return number_of(classes[c], "f1"); });
+      least(classes.size(), kMaxInTable, [&](size_t c) { return number_of(classes.at(c), "f1"); });
   std::string out = "<h3>Classes</h3>\n";
   if (shown.size() < classes.size())
     out += str("<p>The ", shown.size(), " of ", classes.size(),
@@ -83,9 +83,9 @@ std::string class_table(const Json& details) {
       "<table><tr><th>class</th><th>labels</th><th>predicted</th><th>precision</th>"
       "<th>recall</th><th>F1</th><th>IoU</th></tr>\n";
   for (const size_t c : shown) {
-    out += str("<tr><th>", text_of(classes[c], "name"), "</th>");
+    out += str("<tr><th>", text_of(classes.at(c), "name"), "</th>");
     for (const char* key : {"support", "predicted", "precision", "recall", "f1", "iou"})
-      out += str("<td>", short_number(number_of(classes[c], key)), "</td>");
+      out += str("<td>", short_number(number_of(classes.at(c), key)), "</td>");
     out += "</tr>\n";
   }
   return out + "</table>\n";
@@ -100,8 +100,8 @@ std::vector<const Json*> shown_curves(const Json& details, std::string& note) {
   if (micro != details.end()) out.push_back(&*micro);
   const size_t room = kMaxCurves - out.size();
   for (const size_t i :
-       least(found->size(), room, [&](size_t c) { return number_of((*found)[c], "roc_auc"); }))
-    out.push_back(&(*found)[i]);
+       least(found->size(), room, [&](size_t c) { return number_of(found->at(c), "roc_auc"); }))
+    out.push_back(&found->at(i));
   double area = 0, precision = 0;
   for (const Json& each : *found) {
     area += number_of(each, "roc_auc") / static_cast<double>(found->size());
@@ -125,16 +125,16 @@ std::string curves(const Json& details) {
   std::vector<Curve> roc, precision;
   for (size_t i = 0; i < shown.size(); ++i) {
     const Json& each = *shown[i];
-    const std::string name = each.value("class", "");
+    const std::string name = text_of(each, "class");
     Curve a{
         str(name, ", area ", short_number(number_of(each, "roc_auc"))), curve_color(i), {{0, 0}}};
     Curve b{str(name, ", average ", short_number(number_of(each, "average_precision"))),
             curve_color(i),
             {}};
-    for (size_t k = 0; k < each["recalls"].size(); ++k) {
-      const double recall = each["recalls"][k];
-      a.points.push_back({each["false_positive_rates"][k], recall});
-      b.points.push_back({recall, each["precisions"][k]});
+    for (size_t k = 0; k < each.at("recalls").size(); ++k) {
+      const double recall = each.at("recalls").at(k);
+      a.points.push_back({each.at("false_positive_rates").at(k), recall});
+      b.points.push_back({recall, each.at("precisions").at(k)});
     }
     roc.push_back(std::move(a));
     precision.push_back(std::move(b));
@@ -170,9 +170,13 @@ std::string evaluation_section(const std::string& evaluation_json) {
   const Json details = Json::parse(evaluation_json, nullptr, false);
   if (!details.is_object() || !details.contains("classes")) return "";
   const std::string part = text_of(details, "data");
-  return str("<h2>Evaluation of ", part == "valid" ? "validation" : part, " data at step ",
-             short_number(number_of(details, "step")), "</h2>\n", matrix(details),
-             class_table(details), curves(details), worst(details));
+  try {
+    return str("<h2>Evaluation of ", part == "valid" ? "validation" : part, " data at step ",
+               short_number(number_of(details, "step")), "</h2>\n", matrix(details),
+               class_table(details), curves(details), worst(details));
+  } catch (const Json::exception&) {
+    return "<p>evaluation.json is damaged.</p>\n";
+  }
 }
 
 }  // namespace paddle::train

@@ -55,11 +55,6 @@ void for_each_line(const std::string& run, Use&& use) {
   }
 }
 
-double number_at(const ordered_json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number() ? it->get<double>() : std::nan("");
-}
-
 NamedNumbers numbers_of(const ordered_json& object) {
   NamedNumbers out;
   for (const auto& [key, value] : object.items())
@@ -130,13 +125,12 @@ RunInfo read_run(const std::string& path) {
   out.status = "new";
   bool ended = false;
   for_each_line(path, [&](const ordered_json& line) {
-    const std::string kind = line.value("kind", "");
+    const std::string kind = kind_of(line);
     ended = kind == "end";
     out.status = "stopped";
-    if (const double step = number_at(line, "step"); step == step)
-      out.step = static_cast<int64_t>(step);
-    if (const double epoch = number_at(line, "epoch"); epoch == epoch)
-      out.epoch = static_cast<int64_t>(epoch);
+    if (line.contains("step")) out.step = step_of(line);
+    if (const auto epoch = line.find("epoch"); epoch != line.end() && epoch->is_number_integer())
+      out.epoch = epoch->get<int64_t>();
     if (const double seconds = number_at(line, "seconds"); seconds == seconds)
       out.seconds = seconds;
     if (kind == "train") out.train_loss = number_at(line, "loss");
@@ -175,8 +169,8 @@ std::vector<std::string> varying_settings(const std::vector<RunInfo>& runs) {
 std::vector<LossAt> read_losses(const std::string& path) {
   std::vector<LossAt> out;
   for_each_line(path, [&](const ordered_json& line) {
-    if (line.value("kind", "") != "train") return;
-    out.push_back({static_cast<int64_t>(number_at(line, "step")), number_at(line, "loss")});
+    if (kind_of(line) != "train") return;
+    out.push_back({step_of(line), number_at(line, "loss")});
   });
   return out;
 }
@@ -184,8 +178,8 @@ std::vector<LossAt> read_losses(const std::string& path) {
 std::vector<LossAt> read_evaluations(const std::string& path, const std::string& name) {
   std::vector<LossAt> out;
   for_each_line(path, [&](const ordered_json& line) {
-    if (line.value("kind", "") != "valid") return;
-    out.push_back({static_cast<int64_t>(number_at(line, "step")), number_at(line, name.c_str())});
+    if (kind_of(line) != "valid") return;
+    out.push_back({step_of(line), number_at(line, name)});
   });
   return out;
 }
@@ -193,9 +187,8 @@ std::vector<LossAt> read_evaluations(const std::string& path, const std::string&
 std::vector<RateAt> read_rates(const std::string& path) {
   std::vector<RateAt> out;
   for_each_line(path, [&](const ordered_json& line) {
-    if (line.value("kind", "") != "train") return;
-    out.push_back({static_cast<int64_t>(number_at(line, "step")), number_at(line, "learning_rate"),
-                   number_at(line, "loss")});
+    if (kind_of(line) != "train") return;
+    out.push_back({step_of(line), number_at(line, "learning_rate"), number_at(line, "loss")});
   });
   return out;
 }
