@@ -3,11 +3,14 @@
 #include <map>
 #include <mutex>
 
+#include "kernels/cuda/channels.h"
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/convolution.h"
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/group.h"
 #include "kernels/cuda/matmul.h"
+#include "kernels/cuda/pool.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/tables.h"
 #include "ops/core/backend.h"
@@ -22,7 +25,17 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"adam_update", prepare_update},
       {"attention", prepare_attention},
       {"attention_grad", prepare_attention_grad},
+      {"avg_pool2d", prepare_average_pool},
+      {"avg_pool2d_grad", prepare_average_pool_grad},
+      {"batch_norm", prepare_batch_norm},
+      {"batch_norm_grad", prepare_batch_norm_grad},
+      {"batch_norm_grad_statistics", prepare_batch_norm_grad},
+      {"batch_norm_statistics", prepare_batch_norm},
       {"concat", prepare_concat},
+      {"conv2d", prepare_conv},
+      {"conv2d_input_grad", prepare_conv_input_grad},
+      {"conv2d_weight_grad", prepare_conv_weight_grad},
+      {"conv3d", prepare_conv},
       {"dropout_mask", prepare_random},
       {"embedding", prepare_embedding},
       {"embedding_grad", prepare_embedding_grad},
@@ -33,6 +46,9 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"linear", prepare_linear},
       {"log_softmax", prepare_softmax},
       {"matmul", prepare_matmul},
+      {"max_pool2d", prepare_max_pool},
+      {"max_pool2d_grad", prepare_max_pool_grad},
+      {"max_pool2d_take", prepare_max_pool_take},
       {"momentum_update", prepare_update},
       {"pad", prepare_pad},
       {"randint", prepare_random},

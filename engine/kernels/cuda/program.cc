@@ -16,10 +16,13 @@
 #include "kernels/cuda/context.h"
 #include "kernels/generated/box_muller.h"
 #include "kernels/generated/cuda_attention.h"
+#include "kernels/generated/cuda_channels.h"
+#include "kernels/generated/cuda_convolution.h"
 #include "kernels/generated/cuda_copy.h"
 #include "kernels/generated/cuda_gather.h"
 #include "kernels/generated/cuda_group.h"
 #include "kernels/generated/cuda_matmul.h"
+#include "kernels/generated/cuda_pool.h"
 #include "kernels/generated/cuda_prelude.h"
 #include "kernels/generated/cuda_random.h"
 #include "kernels/generated/cuda_rows.h"
@@ -31,11 +34,12 @@ namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
     {"attention", kernels::kCudaAttention}, {"box_muller", kernels::kBoxMuller},
+    {"channels", kernels::kCudaChannels},   {"convolution", kernels::kCudaConvolution},
     {"copy", kernels::kCudaCopy},           {"gather", kernels::kCudaGather},
     {"group", kernels::kCudaGroup},         {"matmul", kernels::kCudaMatmul},
-    {"prelude", kernels::kCudaPrelude},     {"random", kernels::kCudaRandom},
-    {"rows", kernels::kCudaRows},           {"scalar", kernels::kCudaScalar},
-    {"update", kernels::kCudaUpdate},
+    {"pool", kernels::kCudaPool},           {"prelude", kernels::kCudaPrelude},
+    {"random", kernels::kCudaRandom},       {"rows", kernels::kCudaRows},
+    {"scalar", kernels::kCudaScalar},       {"update", kernels::kCudaUpdate},
 };
 
 std::atomic<int64_t> programs_compiled{0}, programs_read{0};

@@ -102,6 +102,23 @@ def template_instances(folder):
         f"{call}<{c}, {t}>" for c, t in (("float", "bool"), ("float", "bf16"), ("double", "double"))
         for call in ("attention_weights", "attention_weights_again")
     ] + [f"attention_score_grads<{c}, {t}, {t}>" for c, t in floats])
+    convolutions, pools, channels = [], [], []
+    for c, t in floats:
+        forward = f"{c}, ForwardInput<{c}, {t}>, ForwardWeight<{c}, {t}>, ForwardOutput, {t}, {t}"
+        backward = f"{c}, WindowGrad<{c}, {t}>, GradWeight<{c}, {t}>, InputGradOutput, {t}, {t}"
+        weights = f"{c}, PositionGrad<{c}, {t}>, PositionInput<{c}, {t}>"
+        convolutions += [f"conv_tile<{forward}>", f"conv_direct<{forward}>", f"conv_tile<{backward}>",
+                         f"conv_direct<{backward}>", f"conv_tile<{weights}, WeightGradOutput, {t}, {t}>",
+                         f"conv_join<{c}, WeightGradOutput, {t}>", f"conv_weight<{weights}, {t}>"]
+        pools += [f"max_pool<{t}>", f"max_pool_grad<{c}, {t}>", f"max_pool_take<{t}>", f"average_pool<{c}, {t}>",
+                  f"average_pool_large<{c}, {t}>", f"average_pool_grad<{c}, {t}>"]
+        channels += [f"{call}, {last}>" for last in ("true", "false")
+                     for call in (f"channel_moments<{t}", f"channel_grad_sums<{c}, {t}, {t}")]
+        channels += [f"channel_statistics<{c}, {c}, {c}, {t}, {t}>", f"normalize_channels<{c}, {t}>",
+                     f"channel_grad_statistics<{c}, {t}>", f"combine_channels<{c}, {t}, {t}>"]
+    out["convolution"] = text("convolution") + kernels("ConvArguments", convolutions)
+    out["pool"] = text("pool") + kernels("PoolArguments", pools + ["narrow<bf16>", "max_pool<int8_t>"])
+    out["channels"] = text("channels") + kernels("ChannelArguments", channels)
     return out
 
 
