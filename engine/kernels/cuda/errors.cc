@@ -43,6 +43,16 @@ ErrorTarget error_target(paddle_stream stream, const DataMessage& message,
           error_site(message, location ? parse_source_location(*location).text() : "")};
 }
 
+ErrorTarget ErrorSite::target(paddle_stream stream, const std::string* location) {
+  const std::lock_guard lock(mutex_);
+  if (site_ == 0 || location != location_) {
+    site_ = error_target(stream, message_, location).site;
+    location_ = location;
+  }
+  stream->may_fail = true;
+  return {stream->error, site_};
+}
+
 void queue_error_copy(paddle_stream stream) {
   if (!stream->may_fail) return;
   check(driver().cuMemcpyDtoHAsync(stream->error_on_host, stream->error, sizeof(DataError),

@@ -3,6 +3,7 @@
 // stream is recorded in memory of the device; the kernel continues with a valid value, and the next
 // wait for the stream throws the error with the CPU's message.
 
+#include <mutex>
 #include <string>
 
 #include "base/error.h"
@@ -32,6 +33,19 @@ struct ErrorTarget {
 };
 ErrorTarget error_target(paddle_stream stream, const DataMessage& message,
                          const std::string* location);
+
+/// A message of a kernel, whose site is looked up once for each location.
+class ErrorSite {
+ public:
+  explicit ErrorSite(DataMessage message) : message_(std::move(message)) {}
+  ErrorTarget target(paddle_stream stream, const std::string* location);
+
+ private:
+  DataMessage message_;
+  std::mutex mutex_;
+  const std::string* location_ = nullptr;
+  int64_t site_ = 0;  ///< 0: not yet known
+};
 
 /// Queues the copy of the stream's record to the host, if its kernels can have written one.
 void queue_error_copy(paddle_stream stream);

@@ -28,11 +28,13 @@ int64_t gather_blocks(int64_t threads) {
   return std::clamp<int64_t>((threads + kBlockThreads - 1) / kBlockThreads, 1, kMaxGatherBlocks);
 }
 
-void set_row_error(GatherArguments& arguments, const RunContext& context) {
-  const ErrorTarget target = error_target(
-      context.stream,
-      {"embedding: index ", str(" is outside of the table's ", arguments.rows, " rows")},
-      context.location);
+std::shared_ptr<ErrorSite> row_error(int64_t rows) {
+  return std::make_shared<ErrorSite>(
+      DataMessage{"embedding: index ", str(" is outside of the table's ", rows, " rows")});
+}
+
+void set_row_error(GatherArguments& arguments, const RunContext& context, ErrorSite& error) {
+  const ErrorTarget target = error.target(context.stream, context.location);
   arguments.error = target.record;
   arguments.site = target.site;
 }
@@ -77,13 +79,14 @@ std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
                                    device_type(indices.dtype), ", ", item, ">(arguments); }\n")));
   if (request.prepare.codegen) program->start();
   const Entry entry(program, "gather");
+  const auto error = row_error(base.rows);
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         GatherArguments arguments = base;
         arguments.indices = operands[0];
         arguments.table = operands[1];
         arguments.out = results[0];
-        set_row_error(arguments, context);
+        set_row_error(arguments, context, *error);
         entry.launch(context.stream, gather_blocks(base.count * base.width), &arguments);
       },
       0, "cuda:gather");
@@ -111,6 +114,7 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
                        ", ", index, ", ", device_type(grad.dtype), ">(arguments); }\n")));
   if (request.prepare.codegen) program->start();
   const Entry mark(program, "mark"), sum(program, "sum");
+  const auto error = row_error(base.rows);
   const Device device = request.target.device;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
@@ -119,7 +123,7 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
         arguments.table = operands[1];
         arguments.out = results[0];
         arguments.used = context.scratch;
-        set_row_error(arguments, context);
+        set_row_error(arguments, context, *error);
         check_device(device, device_api(device).fill(context.stream, context.scratch, 0,
                                                      static_cast<size_t>(base.rows)));
         if (base.count > 0) mark.launch(context.stream, gather_blocks(base.count), &arguments);

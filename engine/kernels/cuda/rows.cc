@@ -52,10 +52,13 @@ const char* type_or(const Layout& layout, const char* otherwise) {
   return layout.present ? device_type(layout.dtype) : otherwise;
 }
 
-void set_error(RowArguments& arguments, const RunContext& context, int64_t classes) {
-  const ErrorTarget target = error_target(
-      context.stream, {"cross_entropy: label ", str(" is outside of [0, ", classes, ")")},
-      context.location);
+std::shared_ptr<ErrorSite> label_error(int64_t classes) {
+  return std::make_shared<ErrorSite>(
+      DataMessage{"cross_entropy: label ", str(" is outside of [0, ", classes, ")")});
+}
+
+void set_error(RowArguments& arguments, const RunContext& context, ErrorSite& error) {
+  const ErrorTarget target = error.target(context.stream, context.location);
   arguments.error = target.record;
   arguments.site = target.site;
 }
@@ -102,6 +105,7 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy(const KernelRequest& reque
                              device_type(labels.dtype), ", ", loss, ", ", sum, ">"));
   RowArguments base = arguments_of(rows.count(), rows.length, rows.inner);
   base.ignored = attrs.ignore_index;
+  const auto error = label_error(base.length);
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         RowArguments arguments = base;
@@ -109,7 +113,7 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy(const KernelRequest& reque
         arguments.b = operands[1];
         arguments.out = results[0];
         arguments.out1 = results[1];
-        set_error(arguments, context, base.length);
+        set_error(arguments, context, *error);
         entry.launch(context.stream, std::min(base.rows, kMaxRowBlocks), &arguments);
       },
       0, "cuda:rows");
@@ -132,6 +136,7 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy_grad(const KernelRequest& 
                              device_type(sums.dtype), ">"));
   RowArguments base = arguments_of(rows.count(), rows.length, rows.inner);
   base.ignored = attrs.ignore_index;
+  const auto error = label_error(base.length);
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         RowArguments arguments = base;
@@ -140,7 +145,7 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy_grad(const KernelRequest& 
         arguments.c = operands[2];
         arguments.d = operands[3];
         arguments.out = results[0];
-        set_error(arguments, context, base.length);
+        set_error(arguments, context, *error);
         entry.launch(context.stream, std::min(base.rows, kMaxRowBlocks), &arguments);
       },
       0, "cuda:rows");
