@@ -232,8 +232,8 @@ paddle_room(formats DEPENDS base tensor
   SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/(hdf5|sound|compressed)/module/")
 # Kernels of GPUs are text that is compiled at run time.
 paddle_embed_text(kernels ../tensor/box_muller-inl.h box_muller.h kBoxMuller)
-foreach(text attention channels convolution copy gather group matmul pool prelude random rows scalar
-        update)
+foreach(text attention channels convolution copy gather group index matmul pool prelude random recurrent rows
+        scalar sort update)
   string(SUBSTRING ${text} 0 1 first)
   string(TOUPPER ${first} first)
   string(SUBSTRING ${text} 1 -1 rest)

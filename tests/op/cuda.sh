@@ -10,8 +10,8 @@ export PADDLE_CUDA_LIBRARIES="$fake"
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 status=0
-for table in arrays attention binary classes creation forms indexing loss moments norm numbers optimizers \
-  products reduction shape training unary; do
+for table in arrays attention binary classes conv creation forms indexing loss moments norm numbers optimizers \
+  pool products recurrent reduction scan shape sorting training unary volume; do
   echo "$table"
   "$PADDLE_BIN/paddle-op" check "tests/op/cases/$table.jsonl" --device cuda || status=1
   "$PADDLE_BIN/paddle-op" check "tests/op/cases/$table.jsonl" --device cuda --no-host-fallback >> "$folder/host"

@@ -9,9 +9,12 @@
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/group.h"
+#include "kernels/cuda/index.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/pool.h"
+#include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/sort.h"
 #include "kernels/cuda/tables.h"
 #include "ops/core/backend.h"
 
@@ -23,6 +26,8 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
   static const std::map<std::string_view, PrepareFn> table = {
       {"adagrad_update", prepare_update},
       {"adam_update", prepare_update},
+      {"argmax", prepare_arg_extremum},
+      {"argmin", prepare_arg_extremum},
       {"attention", prepare_attention},
       {"attention_grad", prepare_attention_grad},
       {"avg_pool2d", prepare_average_pool},
@@ -36,11 +41,16 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"conv2d_input_grad", prepare_conv_input_grad},
       {"conv2d_weight_grad", prepare_conv_weight_grad},
       {"conv3d", prepare_conv},
+      {"cumsum", prepare_cumsum},
       {"dropout_mask", prepare_random},
       {"embedding", prepare_embedding},
       {"embedding_grad", prepare_embedding_grad},
       {"full", prepare_full},
+      {"gather_along", prepare_gather_along},
+      {"gather_nd", prepare_gather_nd},
       {"gaussian", prepare_random},
+      {"index_add", prepare_index_add},
+      {"index_select", prepare_index_select},
       {"layer_norm", prepare_layer_norm},
       {"layer_norm_grad", prepare_layer_norm_grad},
       {"linear", prepare_linear},
@@ -50,14 +60,22 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"max_pool2d_grad", prepare_max_pool_grad},
       {"max_pool2d_take", prepare_max_pool_take},
       {"momentum_update", prepare_update},
+      {"one_hot", prepare_one_hot},
       {"pad", prepare_pad},
       {"randint", prepare_random},
+      {"recurrent_scan", prepare_recurrent_scan},
+      {"recurrent_scan_grad", prepare_recurrent_scan_grad},
       {"rms_norm", prepare_rms_norm},
       {"rmsprop_update", prepare_update},
+      {"scatter_along", prepare_scatter_along},
+      {"scatter_nd_add", prepare_scatter_nd},
+      {"scatter_nd_put", prepare_scatter_nd},
+      {"searchsorted", prepare_searchsorted},
       {"sgd_update", prepare_update},
       {"softmax", prepare_softmax},
       {"softmax_cross_entropy", prepare_softmax_cross_entropy},
       {"softmax_cross_entropy_grad", prepare_softmax_cross_entropy_grad},
+      {"sort_pairs", prepare_sort_pairs},
       {"strided_slice_scatter", prepare_strided_slice_scatter},
       {"sum_of_squares", prepare_sum_of_squares},
       {"uniform", prepare_random},

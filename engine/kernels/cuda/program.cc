@@ -21,12 +21,15 @@
 #include "kernels/generated/cuda_copy.h"
 #include "kernels/generated/cuda_gather.h"
 #include "kernels/generated/cuda_group.h"
+#include "kernels/generated/cuda_index.h"
 #include "kernels/generated/cuda_matmul.h"
 #include "kernels/generated/cuda_pool.h"
 #include "kernels/generated/cuda_prelude.h"
 #include "kernels/generated/cuda_random.h"
+#include "kernels/generated/cuda_recurrent.h"
 #include "kernels/generated/cuda_rows.h"
 #include "kernels/generated/cuda_scalar.h"
+#include "kernels/generated/cuda_sort.h"
 #include "kernels/generated/cuda_update.h"
 
 namespace paddle::cuda {
@@ -36,10 +39,12 @@ constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
     {"attention", kernels::kCudaAttention}, {"box_muller", kernels::kBoxMuller},
     {"channels", kernels::kCudaChannels},   {"convolution", kernels::kCudaConvolution},
     {"copy", kernels::kCudaCopy},           {"gather", kernels::kCudaGather},
-    {"group", kernels::kCudaGroup},         {"matmul", kernels::kCudaMatmul},
-    {"pool", kernels::kCudaPool},           {"prelude", kernels::kCudaPrelude},
-    {"random", kernels::kCudaRandom},       {"rows", kernels::kCudaRows},
-    {"scalar", kernels::kCudaScalar},       {"update", kernels::kCudaUpdate},
+    {"group", kernels::kCudaGroup},         {"index", kernels::kCudaIndex},
+    {"matmul", kernels::kCudaMatmul},       {"pool", kernels::kCudaPool},
+    {"prelude", kernels::kCudaPrelude},     {"random", kernels::kCudaRandom},
+    {"recurrent", kernels::kCudaRecurrent}, {"rows", kernels::kCudaRows},
+    {"scalar", kernels::kCudaScalar},       {"sort", kernels::kCudaSort},
+    {"update", kernels::kCudaUpdate},
 };
 
 std::atomic<int64_t> programs_compiled{0}, programs_read{0};

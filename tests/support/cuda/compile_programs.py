@@ -119,6 +119,26 @@ def template_instances(folder):
     out["convolution"] = text("convolution") + kernels("ConvArguments", convolutions)
     out["pool"] = text("pool") + kernels("PoolArguments", pools + ["narrow<bf16>", "max_pool<int8_t>"])
     out["channels"] = text("channels") + kernels("ChannelArguments", channels)
+    indexed, sorts = [], []
+    for c, t in floats + [("int64_t", "int32_t")]:
+        total = "double" if c != "int64_t" else "uint64_t"
+        indexed += [f"scatter_along<int64_t, {t}, {combine}, {counts}>" for combine in (
+            "CombineAssign", "CombineAdd", "CombineMul", "CombineMin", "CombineMax") for counts in ("false", "true")]
+        indexed += [f"add_slices<int32_t, {t}, {c}>", f"scatter_coordinates<int64_t, {t}, CombineAdd>",
+                    f"divide_by_counts<{t}>"]
+        indexed += [f"{call}, {block}>" for block in ("true", "false") for call in (
+            f"extremum_places<{t}, int64_t, true", f"extremum_places<{t}, int32_t, false",
+            f"running_sums<{t}, {total}, {t}")]
+        sorts += [f"{call}<{t}>" for call in ("make_keys", "sort_by_rank", "take_sorted")]
+        sorts += [f"search_rows<{t}, int64_t>", f"search_rows<{t}, int32_t>"]
+    indexed += ["gather_along<int64_t, uint32_t>", "select_slices<int32_t, uint16_t>", "one_hot<int64_t>",
+                "gather_coordinates<int64_t, uint64_t>", "begin_counts"]
+    out["recurrent"] = text("scalar", "recurrent") + kernels("RecurrentArguments", [
+        f"{call}<{t}, {cell}>" for t in ("float", "double") for call in ("recurrent_step", "recurrent_grad_step")
+        for cell in ("LstmCell", "GruCell", "RnnCell<true>", "RnnCell<false>")
+    ] + ["recurrent_grad_end<float>", "recurrent_grad_end<double>"])
+    out["index"] = text("index") + kernels("IndexArguments", indexed)
+    out["sort"] = text("sort") + kernels("SortArguments", sorts + ["bitonic_step"])
     return out
 
 

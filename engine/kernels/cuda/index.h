@@ -1,0 +1,20 @@
+#pragma once
+// Gathers, scatters, positions of extrema and running sums.
+
+#include "ops/core/kernel.h"
+
+namespace paddle::cuda {
+
+std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_gather_nd(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request);
+/// scatter_nd_add and scatter_nd_put.
+std::unique_ptr<Kernel> prepare_scatter_nd(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_one_hot(const KernelRequest& request);
+/// argmax and argmin.
+std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_cumsum(const KernelRequest& request);
+
+}  // namespace paddle::cuda
