@@ -383,16 +383,56 @@ std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request) {
                     "cuda:extremum");
 }
 
-std::unique_ptr<Kernel> prepare_cumsum(const KernelRequest& request) {
+std::unique_ptr<Kernel> prepare_running_fold(const KernelRequest& request) {
   const Layout &x = request.operands[0], &result = request.results[0];
   if (!are_plain(request) || !device_type(result.dtype) || result.dtype == DType::kBool)
     return nullptr;
   if (result.size() == 0) return nothing_to_do();
-  return row_kernel(
-      request, rows_of(x, CumsumAttrs(request.attrs).axis),
-      str("running_sums<", device_type(x.dtype), ", ",
-          is_float(result.dtype) ? "double" : "uint64_t", ", ", device_type(result.dtype)),
-      "cuda:scan");
+  const bool sums = request.op.name() == "cumsum";
+  const auto axis = sums ? CumsumAttrs(request.attrs).axis : CumprodAttrs(request.attrs).dim;
+  return row_kernel(request, rows_of(x, axis),
+                    str("running_folds<", device_type(x.dtype), ", ",
+                        is_float(result.dtype) ? "double" : "uint64_t", ", ",
+                        device_type(result.dtype), ", ", sums ? "FoldSum" : "FoldProd"),
+                    "cuda:scan");
+}
+
+namespace {
+
+/// A kernel in which a thread goes along each row.
+std::unique_ptr<Kernel> line_kernel(const KernelRequest& request, const IndexArguments& base,
+                                    const std::string& call) {
+  const Entry entry = index_entry(request, call);
+  const bool has_places = request.results.size() > 1;
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        IndexArguments arguments = base;
+        arguments.x = operands[0];
+        arguments.out = results[0];
+        arguments.counts = has_places ? results[1] : nullptr;
+        entry.launch(context.stream, blocks_of(base.lines), &arguments);
+      },
+      0, "cuda:scan");
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_running_extremum(const KernelRequest& request) {
+  const Layout &x = request.operands[0], &places = request.results[1];
+  if (!are_plain(request) || !places.present || !is_index(places.dtype)) return nullptr;
+  if (x.size() == 0) return nothing_to_do();
+  return line_kernel(request, rows_of(x, CummaxAttrs(request.attrs).axis),
+                     str("running_extrema<", device_type(x.dtype), ", ", device_type(places.dtype),
+                         ", ", request.op.name() == "cummax" ? "true" : "false", ">"));
+}
+
+std::unique_ptr<Kernel> prepare_logcumsumexp(const KernelRequest& request) {
+  const Layout &x = request.operands[0], &result = request.results[0];
+  if (!are_plain(request) || !device_type(result.dtype) || !is_float(result.dtype)) return nullptr;
+  if (x.size() == 0) return nothing_to_do();
+  return line_kernel(
+      request, rows_of(x, LogcumsumexpAttrs(request.attrs).axis),
+      str("running_log_sums<", device_type(x.dtype), ", ", device_type(result.dtype), ">"));
 }
 
 }  // namespace paddle::cuda

@@ -15,6 +15,10 @@ std::unique_ptr<Kernel> prepare_scatter_nd(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_one_hot(const KernelRequest& request);
 /// argmax and argmin.
 std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request);
-std::unique_ptr<Kernel> prepare_cumsum(const KernelRequest& request);
+/// cumsum and cumprod.
+std::unique_ptr<Kernel> prepare_running_fold(const KernelRequest& request);
+/// cummax and cummin.
+std::unique_ptr<Kernel> prepare_running_extremum(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_logcumsumexp(const KernelRequest& request);
 
 }  // namespace paddle::cuda

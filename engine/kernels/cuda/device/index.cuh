@@ -259,9 +259,12 @@ PADDLE_DEVICE void extremum_places(const IndexArguments& g) {
   }
 }
 
-/// Running sums in Sum. A block scans a row, 256 elements at a time; else a thread goes along one.
-template <class From, class Sum, class To, bool kBlock>
-PADDLE_DEVICE void running_sums(const IndexArguments& g) {
+/// Running sums or products in Sum. A block scans a row, 256 elements at a time; else a thread goes
+/// along one.
+template <class From, class Sum, class To, class Fold, bool kBlock>
+PADDLE_DEVICE void running_folds(const IndexArguments& g) {
+  const Sum neutral = IsSame<Fold, FoldProd>::value ? (Sum)1 : (Sum)0;
+  const Fold fold;
   const int64_t step = kBlock ? (int64_t)gridDim.x : (int64_t)gridDim.x * kBlockThreads;
   const int64_t first =
       kBlock ? (int64_t)blockIdx.x : (int64_t)blockIdx.x * kBlockThreads + threadIdx.x;
@@ -269,29 +272,74 @@ PADDLE_DEVICE void running_sums(const IndexArguments& g) {
     const int64_t start = line_start(g, line);
     const From* const x = (const From*)g.x + start;
     To* const out = (To*)g.out + start;
-    Sum sum = (Sum)0;
+    Sum sum = neutral;
     if constexpr (kBlock) {
       __shared__ Sum values[kBlockThreads];
       const int thread = (int)threadIdx.x;
       for (int64_t begin = 0; begin < g.length; begin += kBlockThreads) {
         const int64_t k = begin + thread;
-        values[thread] = k < g.length ? convert<Sum>(x[k]) : (Sum)0;
+        values[thread] = k < g.length ? convert<Sum>(x[k]) : neutral;
         __syncthreads();
         for (int width = 1; width < kBlockThreads; width *= 2) {
-          const Sum before = thread >= width ? values[thread - width] : (Sum)0;
+          const Sum before = thread >= width ? values[thread - width] : neutral;
           __syncthreads();
-          values[thread] = (Sum)(values[thread] + before);
+          values[thread] = fold(values[thread], before);
           __syncthreads();
         }
-        if (k < g.length) out[k] = convert<To>((Sum)(sum + values[thread]));
-        sum = (Sum)(sum + values[kBlockThreads - 1]);
+        if (k < g.length) out[k] = convert<To>(fold(sum, values[thread]));
+        sum = fold(sum, values[kBlockThreads - 1]);
         __syncthreads();
       }
     } else {
       for (int64_t k = 0; k < g.length; ++k) {
-        sum = (Sum)(sum + convert<Sum>(x[k * g.inner]));
+        sum = fold(sum, convert<Sum>(x[k * g.inner]));
         out[k * g.inner] = convert<To>(sum);
       }
+    }
+  }
+}
+
+/// The running maximum or minimum and where it was last met; a thread goes along a row.
+template <class T, class Place, bool kMax>
+PADDLE_DEVICE void running_extrema(const IndexArguments& g) {
+  typedef typename Computed<T>::type C;
+  const int64_t step = (int64_t)gridDim.x * kBlockThreads;
+  for (int64_t line = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x; line < g.lines;
+       line += step) {
+    const int64_t start = line_start(g, line);
+    T best{};
+    int64_t place = 0;
+    for (int64_t k = 0; k < g.length; ++k) {
+      const T value = ((const T*)g.x)[start + k * g.inner];
+      const C wide = (C)loaded(value), old = (C)loaded(best);
+      if (k == 0 || wide != wide || (old == old && (kMax ? wide >= old : wide <= old))) {
+        best = value;
+        place = k;
+      }
+      ((T*)g.out)[start + k * g.inner] = best;
+      ((Place*)g.counts)[start + k * g.inner] = (Place)place;
+    }
+  }
+}
+
+/// log of the running sum of exp(x), in double; a thread goes along a row.
+template <class From, class To>
+PADDLE_DEVICE void running_log_sums(const IndexArguments& g) {
+  const int64_t step = (int64_t)gridDim.x * kBlockThreads;
+  const double lowest = as_double(0xfff0000000000000ull);
+  for (int64_t line = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x; line < g.lines;
+       line += step) {
+    const int64_t start = line_start(g, line);
+    double top = lowest, sum = 0;  // sum of exp(x - top)
+    for (int64_t k = 0; k < g.length; ++k) {
+      const double value = convert<double>(((const From*)g.x)[start + k * g.inner]);
+      if (value > top) {
+        sum = sum * ::exp(top - value) + 1;
+        top = value;
+      } else if (top != lowest || value != value) {
+        sum += ::exp(value - top);
+      }
+      ((To*)g.out)[start + k * g.inner] = convert<To>(sum == 0 ? lowest : top + ::log(sum));
     }
   }
 }
