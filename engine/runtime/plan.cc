@@ -37,6 +37,8 @@ Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, Plan
   }
   PlanBuilder(*this, inputs).build();
   const Device device = options_.target.device;
+  // A profile has a time for each operation.
+  if (streams_ && !options_.profile) merge_kernels();
   if (streams_ && options_.graphs != compiler::GraphMode::kOff && has_graphs(device)) {
     graphs_ = std::make_unique<PlanGraphs>(device);
     graphs_->find_segments(instructions_);

@@ -61,7 +61,8 @@ struct Instruction {
   Kind kind = Kind::kKernel;
   const ir::Operation* operation = nullptr;
   std::unique_ptr<Kernel> kernel;
-  std::vector<int> operands, results;  ///< value ids, -1 for absent
+  std::vector<std::unique_ptr<Kernel>> merged;  ///< kernels whose work `kernel` does
+  std::vector<int> operands, results;           ///< value ids, -1 for absent
   std::vector<void*> operand_data, result_data;
   int scratch = -1;  ///< buffer of the kernel's scratch, -1 for none
   std::byte* scratch_data = nullptr;
@@ -191,6 +192,10 @@ class Plan {
   /// Fills in the addresses of all values, or of those in input and staging memory only.
   void resolve(std::vector<Instruction>& block, bool inputs_only);
   void execute(Instruction& instruction, const RunContext& context);
+  /// Replaces neighbors whose kernels can be merged (plan_merge.cc).
+  void merge_kernels();
+  /// Whether an operation writes memory that another one reads or writes.
+  bool share_memory(const Instruction& a, const Instruction& b) const;
   PlanInfo describe_memory() const;
   void describe(std::vector<Instruction>& block);
   double flops_of(const Instruction& instruction) const;

@@ -90,7 +90,8 @@ bool is_plain_float(const Layout& layout) {
          (is_float(layout.dtype) && device_type(layout.dtype) && layout.is_contiguous());
 }
 
-/// Vectors of a channel that a kernel needs and that are no result are in scratch, after the sums.
+/// Vectors of a channel that a kernel needs and that are not results are in scratch, after the
+/// sums.
 struct ScratchVectors {
   std::byte* at;
   size_t bytes;

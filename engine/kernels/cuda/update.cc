@@ -68,6 +68,117 @@ std::optional<Rule> rule_of(const KernelRequest& request, UpdateArguments& base)
   return std::nullopt;
 }
 
+/// As in device/update.cuh: what the 4 KiB hold that a kernel takes on all drivers.
+constexpr size_t kMergedUpdates = 22;
+struct MergedArguments {
+  UpdateArguments updates[kMergedUpdates];
+};
+static_assert(sizeof(MergedArguments) <= 4096);
+
+/// The update of one parameter, and where its operands are.
+struct Update {
+  UpdateArguments base{};
+  size_t states = 0, operand_count = 0, result_count = 0;
+  size_t master_at = 0;             ///< 0: none
+  std::array<size_t, 4> scalars{};  ///< operands; the number of operands where there is none
+
+  /// The arguments of a run, and whether all addresses are those of 16 bytes.
+  bool fill(UpdateArguments& arguments, void* const* operands, void* const* results) const {
+    arguments = base;
+    uintptr_t addresses = 0;
+    const auto used = [&](void* pointer) {
+      addresses |= reinterpret_cast<uintptr_t>(pointer);
+      return pointer;
+    };
+    const auto scalar = [&](size_t i) -> const void* {
+      return scalars[i] < operand_count ? operands[scalars[i]] : nullptr;
+    };
+    arguments.param = used(operands[0]);
+    arguments.grad = used(operands[1]);
+    arguments.out = used(results[0]);
+    for (size_t s = 0; s < states; ++s) {
+      arguments.state[s] = used(operands[2 + s]);
+      arguments.new_state[s] = used(results[1 + s]);
+    }
+    if (master_at > 0) {
+      arguments.master = used(operands[master_at]);
+      arguments.new_master = used(results[1 + states]);
+    }
+    arguments.rate = scalar(0);
+    arguments.step = scalar(1);
+    arguments.skip = scalar(2);
+    arguments.scale = scalar(3);
+    return addresses % 16 == 0;
+  }
+};
+
+int64_t blocks_of(int64_t size, bool aligned, int64_t most) {
+  const int64_t each = kBlockThreads * (aligned ? 4 : 1);
+  return std::min<int64_t>((size + each - 1) / each, most);
+}
+
+/// Several updates with one program.
+class MergedUpdates final : public Kernel {
+ public:
+  MergedUpdates(std::vector<const Update*> updates, const std::shared_ptr<Program>& program)
+      : updates_(std::move(updates)), wide_(program, "merged_wide"), one_(program, "merged_1") {}
+
+  void run(const RunContext& context, void* const* operands, void* const* results) const override {
+    constexpr int64_t kMaxBlocks = 132 * 4;  // of a parameter
+    MergedArguments arguments;
+    for (size_t begin = 0; begin < updates_.size(); begin += kMergedUpdates) {
+      const size_t count = std::min(kMergedUpdates, updates_.size() - begin);
+      bool aligned = true;
+      int64_t largest = 0;
+      for (size_t i = 0; i < count; ++i) {
+        const Update& update = *updates_[begin + i];
+        aligned = update.fill(arguments.updates[i], operands, results) && aligned;
+        largest = std::max(largest, update.base.size);
+        operands += update.operand_count;
+        results += update.result_count;
+      }
+      (aligned ? wide_ : one_)
+          .launch(context.stream, blocks_of(largest, aligned, kMaxBlocks),
+                  static_cast<int64_t>(count), &arguments);
+    }
+  }
+  std::string implementation() const override { return "cuda:updates"; }
+
+ private:
+  std::vector<const Update*> updates_;
+  Entry wide_, one_;
+};
+
+class UpdateKernel final : public Kernel {
+ public:
+  UpdateKernel(Update update, const std::shared_ptr<Program>& program)
+      : update_(update),
+        program_(program),
+        wide_(program, "update_wide"),
+        one_(program, "update_1") {}
+
+  void run(const RunContext& context, void* const* operands, void* const* results) const override {
+    constexpr int64_t kMaxBlocks = 132 * 16;
+    UpdateArguments arguments;
+    const bool aligned = update_.fill(arguments, operands, results);
+    (aligned ? wide_ : one_)
+        .launch(context.stream, blocks_of(update_.base.size, aligned, kMaxBlocks), &arguments);
+  }
+  std::string implementation() const override { return "cuda:update"; }
+  const void* merge_key() const override { return program_.get(); }
+  std::unique_ptr<Kernel> merged(std::span<const Kernel* const> kernels) const override {
+    std::vector<const Update*> updates;
+    for (const Kernel* const kernel : kernels)
+      updates.push_back(&static_cast<const UpdateKernel*>(kernel)->update_);
+    return std::make_unique<MergedUpdates>(std::move(updates), program_);
+  }
+
+ private:
+  Update update_;
+  std::shared_ptr<Program> program_;
+  Entry wide_, one_;
+};
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_update(const KernelRequest& request) {
@@ -92,7 +203,8 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request) {
   if (has_master && !compute_name(request.operands[master_at].dtype)) return nullptr;
   types += str("typedef ", has_master ? device_type(request.operands[master_at].dtype) : compute,
                " Master;\n");
-  std::array<size_t, 4> scalars{};
+  Update update;
+  auto& scalars = update.scalars;
   const std::array<const char*, 4> names = {"lr", "step", "skip", "scale"};
   const std::array<const char*, 4> aliases = {"Rate", "Step", "Skip", "Scale"};
   for (size_t i = 0; i < names.size(); ++i) {
@@ -107,50 +219,23 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request) {
   if (scalars[0] == request.operands.size()) return nullptr;
   base.size = param.size();
   base.bound = cpu::gradient_bound(request);
-  const std::string text =
-      program_text({"scalar"}, types) + std::string(device_text("update")) +
-      str("PADDLE_KERNEL(update_wide, UpdateArguments) { update_all<", rule->name, ", ",
-          has_master ? "true" : "false",
-          ", 4>(arguments); }\nPADDLE_KERNEL(update_1, UpdateArguments) { "
-          "update_all<",
-          rule->name, ", ", has_master ? "true" : "false", ", 1>(arguments); }\n");
+  update.base = base;
+  update.states = states;
+  update.master_at = has_master ? master_at : 0;
+  update.operand_count = request.operands.size();
+  update.result_count = request.results.size();
+  const auto entry = [&](const char* name, const char* form, const char* arguments, int width) {
+    return str("PADDLE_KERNEL(", name, ", ", arguments, ") { ", form, "<", rule->name, ", ",
+               has_master ? "true" : "false", ", ", width, ">(arguments); }\n");
+  };
+  const std::string text = program_text({"scalar"}, types) + std::string(device_text("update")) +
+                           entry("update_wide", "update_all", "UpdateArguments", 4) +
+                           entry("update_1", "update_all", "UpdateArguments", 1) +
+                           entry("merged_wide", "update_each", "MergedArguments", 4) +
+                           entry("merged_1", "update_each", "MergedArguments", 1);
   const auto program = Program::of(request.target.device.index, text);
   if (request.prepare.codegen) program->start();
-  const Entry wide(program, "update_wide"), one(program, "update_1");
-  const size_t operand_count = request.operands.size();
-  return make_kernel(
-      [=](const RunContext& context, void* const* operands, void* const* results) {
-        UpdateArguments arguments = base;
-        const auto scalar = [&](size_t i) -> const void* {
-          return scalars[i] < operand_count ? operands[scalars[i]] : nullptr;
-        };
-        uintptr_t addresses = 0;
-        const auto used = [&](void* pointer) {
-          addresses |= reinterpret_cast<uintptr_t>(pointer);
-          return pointer;
-        };
-        arguments.param = used(operands[0]);
-        arguments.grad = used(operands[1]);
-        arguments.out = used(results[0]);
-        for (size_t s = 0; s < states; ++s) {
-          arguments.state[s] = used(operands[2 + s]);
-          arguments.new_state[s] = used(results[1 + s]);
-        }
-        if (has_master) {
-          arguments.master = used(operands[master_at]);
-          arguments.new_master = used(results[1 + states]);
-        }
-        arguments.rate = scalar(0);
-        arguments.step = scalar(1);
-        arguments.skip = scalar(2);
-        arguments.scale = scalar(3);
-        const bool aligned = addresses % 16 == 0;
-        const int64_t each = kBlockThreads * (aligned ? 4 : 1);
-        (aligned ? wide : one)
-            .launch(context.stream, std::min<int64_t>((base.size + each - 1) / each, 132 * 16),
-                    &arguments);
-      },
-      0, "cuda:update");
+  return std::make_unique<UpdateKernel>(std::move(update), program);
 }
 
 }  // namespace paddle::cuda

@@ -81,6 +81,13 @@ class Kernel {
   virtual bool capturable() const { return true; }
   /// Name of the algorithm for `paddle op bench` and profiles, such as "onednn:brg:avx512_core".
   virtual std::string implementation() const { return "cpu"; }
+  /// Kernels with the same key can be merged; null for those that cannot.
+  virtual const void* merge_key() const { return nullptr; }
+  /// A kernel that does the work of several with this one's key, which are independent. It refers
+  /// to them. Its operands and results are theirs, one kernel after the other; it needs no scratch.
+  virtual std::unique_ptr<Kernel> merged(std::span<const Kernel* const> /*kernels*/) const {
+    return nullptr;
+  }
 };
 
 /// Returns null to decline (another backend, or the decomposition, is used then).

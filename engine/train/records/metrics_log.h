@@ -33,7 +33,7 @@ int64_t step_of(const Json& line) {
   return found != line.end() && found->is_number_integer() ? found->template get<int64_t>() : 0;
 }
 
-/// What a line is about: "train", "valid", "test" or "end"; "" if it does not say.
+/// The kind of a line: "train", "valid", "test" or "end"; "" if it has none.
 template <class Json>
 std::string kind_of(const Json& line) {
   const auto found = line.find("kind");

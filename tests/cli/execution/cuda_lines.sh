@@ -42,7 +42,7 @@ P
 
 random() { printf '{kind: random, size: %s, fields: [%s]}' "$1" "$2"; }
 label='{name: label, dtype: int64, low: 0, high: 10}'
-line lenet 55 configs/bench/lenet.yaml data.batch_size=4 train.steps=4
+line lenet 40 configs/bench/lenet.yaml data.batch_size=4 train.steps=4
 
 cat > "$folder/residual.yaml" <<'Y'
 model:
@@ -62,12 +62,12 @@ optimizer: {name: momentum, lr: 1e-2, momentum: 0.9, weight_decay: 1e-4}
 data: {batch_size: 4, train: {kind: random, size: 16, fields: [{name: image, shape: [3, 12, 12]}, {name: label, dtype: int64, low: 0, high: 10}]}}
 train: {steps: 4}
 Y
-line residual 200 "$folder/residual.yaml"
+line residual 100 "$folder/residual.yaml"
 line lstm 200 configs/bench/lstm_lm.yaml params.vocab_size=60 params.width=12 data.batch_size=2 train.steps=4 \
   "data.train=$(random 8 '{name: tokens, dtype: int64, shape: [5], low: 0, high: 60}, {name: targets, dtype: int64, shape: [5], low: 0, high: 60}')"
 line deepfm 120 configs/bench/deepfm.yaml params.rows=300 data.batch_size=8 train.steps=4 \
   "data.train=$(random 32 '{name: sparse, dtype: int64, shape: [26], low: 0, high: 300}, {name: dense, shape: [13]}, {name: label, low: 0, high: 1}')"
-line bert 600 configs/bench/bert_base.yaml "params={layers: 2, heads: 2, width: 16, vocab_size: 50, positions: 16, classes: 2}" \
+line bert 120 configs/bench/bert_base.yaml "params={layers: 2, heads: 2, width: 16, vocab_size: 50, positions: 16, classes: 2}" \
   data.batch_size=2 train.steps=4 \
   "data.train=$(random 8 '{name: tokens, dtype: int64, shape: [8], low: 0, high: 50}, {name: label, dtype: int64, low: 0, high: 2}')"
 

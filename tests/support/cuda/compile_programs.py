@@ -92,9 +92,10 @@ def template_instances(folder):
             ("State2", compute), ("Master", compute), ("Rate", "float"), ("Step", "int64_t"), ("Skip", "bool"),
             ("Scale", "double")))
         update = open(os.path.join(folder, "update.cuh")).read()
-        out[f"update_{param}"] = text("scalar") + types + update + kernels("UpdateArguments", [
-            f"update_all<{rule}, {str(master).lower()}, {width}>"
-            for rule in ("Sgd", "Momentum", "Adam", "Adagrad", "Rmsprop") for width in (4, 1)])
+        for form, arguments in (("update_all", "UpdateArguments"), ("update_each", "MergedArguments")):
+            out[f"{form}_{param}"] = text("scalar") + types + update + kernels(arguments, [
+                f"{form}<{rule}, {str(master).lower()}, {width}>"
+                for rule in ("Sgd", "Momentum", "Adam", "Adagrad", "Rmsprop") for width in (4, 1)])
     out["random"] = text("box_muller", "random") + kernels("RandomArguments", [
         "uniform<float>", "uniform<double>", "gaussian<float>", "gaussian<double>", "dropout_mask<float>",
         "dropout_mask<bf16>", "random_integers<int64_t>"])
@@ -128,10 +129,11 @@ def template_instances(folder):
                     f"divide_by_counts<{t}>"]
         indexed += [f"{call}, {block}>" for block in ("true", "false") for call in (
             f"extremum_places<{t}, int64_t, true", f"extremum_places<{t}, int32_t, false",
-            f"running_sums<{t}, {total}, {t}")]
+            f"running_folds<{t}, {total}, {t}, FoldSum", f"running_folds<{t}, {total}, {t}, FoldProd")]
+        indexed += [f"running_extrema<{t}, int64_t, true>", f"running_extrema<{t}, int32_t, false>"]
         sorts += [f"{call}<{t}>" for call in ("make_keys", "sort_by_rank", "take_sorted")]
         sorts += [f"search_rows<{t}, int64_t>", f"search_rows<{t}, int32_t>"]
-    indexed += ["gather_along<int64_t, uint32_t>", "select_slices<int32_t, uint16_t>", "one_hot<int64_t>",
+    indexed += ["running_log_sums<float, float>", "running_log_sums<double, double>", "gather_along<int64_t, uint32_t>", "select_slices<int32_t, uint16_t>", "one_hot<int64_t>",
                 "gather_coordinates<int64_t, uint64_t>", "begin_counts"]
     out["recurrent"] = text("scalar", "recurrent") + kernels("RecurrentArguments", [
         f"{call}<{t}, {cell}>" for t in ("float", "double") for call in ("recurrent_step", "recurrent_grad_step")

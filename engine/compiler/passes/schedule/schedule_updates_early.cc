@@ -1,6 +1,7 @@
 // Schedules each optimizer update right after the last of its operands, so that the gradient is
-// still in the cache and its memory is free for the next one. Reductions to a scalar come first:
-// updates wait for the norms of gradients.
+// still in the cache and its memory is free for the next one. On devices some updates wait for each
+// other, so that one kernel can compute them (runtime/plan_merge.cc). Reductions to a scalar come
+// first: updates wait for the norms of gradients.
 
 #include <algorithm>
 #include <unordered_map>
@@ -22,10 +23,39 @@ bool reduces_to_scalar(const Operation& operation) {
 
 bool is_update(const Operation& operation) { return operation.op->has(kOptimizerUpdate); }
 
+constexpr size_t kMaxBatch = 64;
+constexpr int64_t kMaxBatchElements = int64_t{64} << 20;
+
+/// An operation and the position that it comes after; `last` is the one that it had.
+struct Placed {
+  size_t after, last;
+  std::unique_ptr<Operation> operation;
+};
+
+/// Gathers updates that are near each other in the order: each batch comes after the last
+/// of them, and gradients of a batch have a limited size.
+void batch_updates(std::vector<Placed>& order) {
+  std::vector<Placed*> updates;
+  for (Placed& each : order)
+    if (is_update(*each.operation)) updates.push_back(&each);
+  std::ranges::stable_sort(updates, {}, [](const Placed* each) { return each->after; });
+  for (size_t begin = 0, end = 0; begin < updates.size(); begin = end) {
+    int64_t elements = 0;
+    for (; end < updates.size() && end - begin < kMaxBatch && elements < kMaxBatchElements; ++end) {
+      const auto count =
+          element_count(std::span<const Dim>(updates[end]->operation->results[0]->type.shape));
+      elements += count.is_constant() ? count.value() : kMaxBatchElements;
+    }
+    const size_t after = updates[end - 1]->after;
+    for (size_t i = begin; i < end; ++i) updates[i]->after = std::min(after, updates[i]->last);
+  }
+}
+
 /// Moves operations that match `predicate` up to right after the producers of their operands.
-/// If they overwrite their operands (`in_place`), also after all other readers of these.
+/// If they overwrite their operands (`in_place`), also after all other readers of these. With
+/// `batches` updates wait for each other.
 template <class Predicate>
-void move_up(ir::Region& region, const Predicate& predicate, bool in_place) {
+void move_up(ir::Region& region, const Predicate& predicate, bool in_place, bool batches) {
   auto& operations = region.operations;
   std::unordered_map<const Value*, size_t> produced_at, last_read;
   size_t position = 0;
@@ -40,10 +70,11 @@ void move_up(ir::Region& region, const Predicate& predicate, bool in_place) {
     return it == map.end() ? size_t{0} : it->second;
   };
   // Each operation with the position it comes after; those that stay come first among equals.
-  std::vector<std::pair<size_t, std::unique_ptr<Operation>>> order;
+  std::vector<Placed> order;
   position = 0;
   for (auto& operation : operations) {
-    size_t after = ++position;
+    const size_t last = ++position;
+    size_t after = last;
     if (predicate(*operation)) {
       after = 0;
       for (const Value* v : operation->operands)
@@ -51,19 +82,19 @@ void move_up(ir::Region& region, const Predicate& predicate, bool in_place) {
       // Moved operations can depend on each other.
       for (const Value* v : operation->results) produced_at[v] = after;
     }
-    order.emplace_back(after, std::move(operation));
+    order.push_back({after, last, std::move(operation)});
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (batches) batch_updates(order);
+  std::ranges::stable_sort(order, {}, &Placed::after);
   operations.clear();
-  for (auto& [after, operation] : order) operations.push_back(std::move(operation));
+  for (Placed& each : order) operations.push_back(std::move(each.operation));
 }
 
 }  // namespace
 
 void schedule_updates_early(ir::Function& function) {
-  move_up(function.body, reduces_to_scalar, false);
-  move_up(function.body, is_update, true);
+  move_up(function.body, reduces_to_scalar, false, false);
+  move_up(function.body, is_update, true, !function.target.device.is_cpu());
 }
 
 }  // namespace paddle::passes

@@ -185,3 +185,13 @@ PADDLE_DEVICE void update_all(const UpdateArguments& arguments) {
     }
   }
 }
+
+/// Updates of several parameters: rows of the grid are parameters.
+constexpr int kMergedUpdates = 22;
+struct MergedArguments {
+  UpdateArguments updates[kMergedUpdates];
+};
+template <class Rule, bool kMaster, int kWidth>
+PADDLE_DEVICE void update_each(const MergedArguments& arguments) {
+  update_all<Rule, kMaster, kWidth>(arguments.updates[blockIdx.y]);
+}
