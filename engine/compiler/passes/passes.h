@@ -46,7 +46,8 @@ void fold_constants(ir::Function& function, const Evaluate& evaluate, int64_t ma
 /// accumulated, by their concatenation.
 void merge_slice_grads(ir::Function& function);
 /// Folds batch normalization with constant statistics into the constant weight and bias of the
-/// convolution before it, if nothing else reads that convolution.
+/// convolution before it, if nothing else reads that convolution. A constant for each channel that
+/// is added to a convolution becomes its bias.
 void fold_batch_norm(ir::Function& function);
 
 // --- rules/ ---

@@ -1,10 +1,13 @@
 // Folds batch normalization with constant statistics into the convolution before it, once weights
 // are constants: w' = w · s and b' = (b - mean) · s + shift, with s = scale / sqrt(variance + eps).
 // A transposed convolution is the input gradient of a convolution, to which the bias is added.
+// A constant for each channel that is added to a convolution becomes its bias first, since some
+// files write the bias so.
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -127,7 +130,8 @@ class Folding {
   void run() {
     auto& operations = function_.body.operations;
     for (auto it = operations.begin(); it != operations.end();) {
-      const bool removed = (*it)->op == &batch_norm_ && fold(**it);
+      Operation& o = **it;
+      const bool removed = (o.op == &batch_norm_ && fold(o)) || (o.op == &add_ && fold_bias(o));
       it = removed ? operations.erase(it) : std::next(it);
     }
   }
@@ -159,6 +163,31 @@ class Folding {
     for (const Value* v : before->operands)
       if (Operation* const o = only_read(v); o && o->op == &transposed_)
         return fold_into_transposed(*o, before, norm);
+    return false;
+  }
+
+  /// True if `sum` is to be removed: the convolution before it adds the bias now.
+  bool fold_bias(Operation& sum) {
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      Operation* const conv = only_read(sum.operands[i]);
+      if (!conv || (conv->op != &conv2d_ && conv->op != &conv3d_) || conv->operands[2] ||
+          !same_type(conv->results[0]->type, sum.results[0]->type))
+        continue;
+      const DType dtype = sum.results[0]->type.dtype;
+      const std::optional<int64_t> channels = conv->operands[1]->type.shape[0].constant();
+      if (!channels) continue;
+      const size_t axis = has_channels_last(*conv) ? sum.results[0]->type.shape.size() - 1 : 1;
+      Value** const added = bias_operand(sum, axis, *channels, dtype);
+      if (added != &sum.operands[1 - i]) continue;
+      const Array& numbers = *unshaped(*added)->constant;
+      std::vector<double> bias;
+      for (int64_t c = 0; c < *channels; ++c)
+        bias.push_back(numbers.number(numbers.size() == 1 ? 0 : c));
+      conv->operands[2] =
+          function_.add_constant(Array::from<double>(bias, {*channels}).cast(dtype));
+      produce(*conv, sum);
+      return true;
+    }
     return false;
   }
 
