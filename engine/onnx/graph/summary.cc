@@ -83,6 +83,22 @@ Flops count_flops(const std::string& path, const std::map<std::string, int64_t>&
   }
 }
 
+/// Types of the outputs for inputs as declared, by tracing; empty if they are not known without
+/// a run. Sizes that do not follow from the inputs are `?`.
+std::vector<std::string> traced_output_types(const std::string& path) {
+  try {
+    const Session session(path);
+    const std::vector<TensorType> types = session.opened().input_types();
+    if (types.size() != session.inputs().size()) return {};
+    const auto function = session.trace(types);
+    std::vector<std::string> out;
+    for (const ir::Value* result : function->body.results) out.push_back(result->type.text());
+    return out;
+  } catch (const Error&) {
+    return {};  // the file may still run, node by node
+  }
+}
+
 struct Summary {
   Model model;
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  ///< names and types
@@ -114,6 +130,13 @@ Summary read_summary(const std::string& path) {
   std::stable_sort(out.operators.begin(), out.operators.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   out.unknown = std::move(census.unknown);
+  // Programs of PaddlePaddle declare no shapes of outputs that could be relied on.
+  const auto has_shape = [](const auto& v) { return v.type.shape.has_value(); };
+  if (out.unknown.empty() && !std::ranges::all_of(model.graph.outputs, has_shape)) {
+    const std::vector<std::string> traced = traced_output_types(path);
+    for (size_t i = 0; i < traced.size(); ++i)
+      if (!has_shape(model.graph.outputs[i])) out.outputs[i].second = traced[i];
+  }
   return out;
 }
 
