@@ -205,7 +205,7 @@ class ProgramReader {
 }  // namespace
 
 std::string python_line(const std::vector<std::string>& callstack) {
-  std::string own;  // of PaddlePaddle
+  std::string installed;  // of a package, such as PaddlePaddle itself
   for (auto line = callstack.rbegin(); line != callstack.rend(); ++line) {
     const size_t file = line->find("File \""), end = line->find("\", line ");
     if (file == std::string::npos || end == std::string::npos || end < file + 6) continue;
@@ -214,10 +214,10 @@ std::string python_line(const std::vector<std::string>& callstack) {
     const std::string found =
         str(line->substr(file + 6, end - file - 6), ":",
             line->substr(number, last == std::string::npos ? last : last - number));
-    if (found.find("site-packages/paddle/") == std::string::npos) return found;
-    if (own.empty()) own = found;
+    if (found.find("site-packages/") == std::string::npos) return found;
+    if (installed.empty()) installed = found;
   }
-  return own;
+  return installed;
 }
 
 std::optional<DType> paddle_dtype(int64_t number) {

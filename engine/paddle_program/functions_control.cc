@@ -1,10 +1,14 @@
-// Functions of the table: control flow and lists of values. While tracing, a condition on data
+// Functions of the table: control flow, lists of values, and operations that show or check values
+// while a program runs. While tracing, a condition on data
 // becomes an operation of the function where all values keep their types; a loop whose condition is
 // known is unrolled. Otherwise the operations in the blocks are run by partitions.
+
+#include <cctype>
 
 #include "base/limits.h"
 #include "onnx/graph/evaluator.h"
 #include "ops/generated/creation.h"
+#include "ops/generated/debug.h"
 #include "ops/generated/shape.h"
 #include "paddle_program/program_call.h"
 #include "tensor/interpreter.h"
@@ -166,6 +170,27 @@ Values array_to_tensor(ProgramCall& c) {
   return {joined, Tensor(Array::from<int32_t>(sizes, {static_cast<int64_t>(sizes.size())}))};
 }
 
+// --- values that are shown or checked ---
+
+Values print(ProgramCall& c) {
+  const auto& node = c.node().node();
+  std::string phase = c.text("print_phase");
+  for (char& letter : phase)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return {ops::print(c.tensor("input"), c.integer("first_n"), c.text("message"),
+                     c.integer("summarize"), c.flag("print_tensor_name"),
+                     c.flag("print_tensor_type"), c.flag("print_tensor_shape"),
+                     c.flag("print_tensor_layout"), c.flag("print_tensor_lod"), phase,
+                     node.source.empty() ? node.name : node.source)};
+}
+
+Values assert_true(ProgramCall& c) {
+  const auto& node = c.node().node();
+  const std::string& place = node.source.empty() ? node.name : node.source;
+  ops::assert_true(c.tensor("condition"), str("the condition does not hold (", place, ")"));
+  return {};
+}
+
 }  // namespace
 
 ProgramFunctions program_control_functions() {
@@ -177,6 +202,8 @@ ProgramFunctions program_control_functions() {
       {"array_read", array_read},
       {"array_length", array_length},
       {"array_to_tensor", array_to_tensor},
+      {"print", print},
+      {"assert_true", assert_true},
   };
 }
 

@@ -130,6 +130,17 @@ def families():
                 k = k + 1
             return y, k
 
+    class Shown(nn.Layer):
+        """Values that are printed and checked; PaddlePaddle keeps the check in PIR only."""
+
+        def forward(self, x):
+            k = paddle.zeros([1], "int64")
+            while k < 2:
+                x = paddle.static.Print(x * 2, message="turn")
+                assert paddle.max(x) < 100.0
+                k = k + 1
+            return paddle.static.Print(x + 1, message="end", summarize=2, print_phase="forward")
+
     class Turns(nn.Layer):
         """A branch in a loop whose turns follow from the data."""
 
@@ -277,6 +288,7 @@ def families():
         "transducer": (transducer, [floats(2, 4, 3, 5), (whole(2, 2, below=4) + 1).astype("int32")], []),
         "choices": (Choices(), [floats(2, 3), np.array([3])], [0]),
         "counted": (Counted(), [floats(2, 3)], [0]),
+        "shown": (Shown(), [floats(2, 3)], [0]),
         "turns": (Turns(), [floats(2, 3), np.array([4])], [0]),
         "growth": (Growth(), [floats(2, 3), np.array([3])], []),
         "gpt": (Gpt(), [whole(2, 3, below=20), floats(2, 2, 2, 4, 5, 4)], [(0, 0), (0, 1), (1, 2), (1, 4)]),

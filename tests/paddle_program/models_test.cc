@@ -41,8 +41,8 @@ INSTANTIATE_TEST_SUITE_P(
     , SavedProgram,
     testing::Combine(testing::Values("elementwise", "reductions", "shapes", "indices", "products",
                                      "layers", "detection", "signals", "losses", "edges",
-                                     "transducer", "choices", "counted", "turns", "growth", "gpt",
-                                     "swin", "translation"),
+                                     "transducer", "choices", "counted", "shown", "turns", "growth",
+                                     "gpt", "swin", "translation"),
                      testing::Values("pir", "program")),
     [](const auto& param) { return std::get<0>(param.param) + "_" + std::get<1>(param.param); });
 
