@@ -142,6 +142,30 @@ Values arg_extreme(ProgramCall& c) {
   return {ops::reshape(out, ones)};
 }
 
+/// The largest or smallest numbers, and where they are.
+Values extreme_with_index(ProgramCall& c) {
+  const Values found = arg_extreme(c);
+  const Tensor& x = c.tensor("x");
+  const bool is_largest = c.text("function") == "argmax", keeps = c.flag("keepdim");
+  const bool flat = c.flag("flatten") || x.ndim() == 0;
+  const auto axes = flat ? std::nullopt : std::optional(Axes{c.integer("axis")});
+  return {is_largest ? ops::max(x, axes, keeps) : ops::min(x, axes, keeps), found[0]};
+}
+
+Values standard_deviation(ProgramCall& c) {
+  const Axes axes = c.ints("axis");
+  return {ops::sqrt(ops::var(c.tensor("x"), axes.empty() ? std::nullopt : std::optional(axes),
+                             std::nullopt, c.flag("keepdim"), c.real("correction")))};
+}
+
+Values slogdet_parts(ProgramCall& c) {
+  const Tensor both = ops::slogdet(c.tensor("x"));
+  const auto part = [&](int64_t i) {
+    return ops::squeeze(onnx::slice_axis(both, 0, i, i + 1), Axes{0});
+  };
+  return {part(0), part(1)};
+}
+
 Values l2_normalize(ProgramCall& c) {
   const Tensor& x = c.tensor("x");
   const Axes axis = {c.integer("axis")};
@@ -344,6 +368,9 @@ ProgramFunctions program_math_functions() {
       {"leaky_mean", leaky_mean},
       {"softmax", softmax},
       {"arg_extreme", arg_extreme},
+      {"extreme_with_index", extreme_with_index},
+      {"standard_deviation", standard_deviation},
+      {"slogdet_parts", slogdet_parts},
       {"l2_normalize", l2_normalize},
       {"l1_norm", l1_norm},
       {"squared_l2_norm", squared_l2_norm},

@@ -279,20 +279,26 @@ Values instance_norm(ProgramCall& c) {
 
 Values rms_norm(ProgramCall& c) {
   Tensor x = c.tensor("x");
-  if (c.has("bias")) x = x + c.tensor("bias");
+  // With the sizes of the axes, as PaddlePaddle 3.3 has them, the weight is the second operand.
+  const Axes normalized = c.is_given("normalized_shape") ? c.ints("normalized_shape") : Axes();
+  const bool has_sizes = !normalized.empty() && !c.has("weight");
+  if (c.has("bias") && !has_sizes) x = x + c.tensor("bias");
   Values out(2);
   if (c.has("residual")) {
     x = x + c.tensor("residual");
     out[1] = x;
   }
-  const auto sizes_given = static_cast<int64_t>(c.ints("normalized_shape").size());
-  const int64_t first = sizes_given > 0 ? x.ndim() - sizes_given : c.integer("begin_norm_axis");
+  const auto sizes_given = static_cast<int64_t>(normalized.size());
+  const int64_t begin = sizes_given > 0 ? -sizes_given : c.integer("begin_norm_axis");
+  const int64_t first = begin < 0 ? x.ndim() + begin : begin;
   c.check(first >= 0 && first < x.ndim(), "its axis ", first, " is out of range for ", x.type());
   Axes axes;
   for (int64_t i = first; i < x.ndim(); ++i) axes.push_back(i);
   const Tensor scale = ops::rsqrt(ops::mean(ops::square(x), axes, true) + c.real("epsilon"));
   Shape sizes(x.shape().begin() + first, x.shape().end());
-  Tensor y = x * scale * ops::reshape(c.tensor("weight"), sizes);
+  const Tensor weight = c.optional_tensor(has_sizes ? "bias" : "weight");
+  Tensor y = x * scale;
+  if (weight) y = y * ops::reshape(weight, sizes);
   if (c.has("norm_bias")) y = y + ops::reshape(c.tensor("norm_bias"), sizes);
   out[0] = y;
   return out;
@@ -469,8 +475,12 @@ Values sigmoid_cross_entropy(ProgramCall& c) {
                                                    c.integer("ignore_index"))};
   c.check(!c.flag("normalize"), "pos_weight with normalize is not supported");
   // The operand is the factor of each element's logarithm, 1 + (weight - 1) * label.
+  // Before PaddlePaddle 3 it was the factor of log(1 + exp(-|x|)) only.
+  const Tensor& factor = c.tensor("pos_weight");
   const Tensor loss =
-      (1.0 - label) * x + c.tensor("pos_weight") * ops::softplus(ops::neg(x), 1, 20);
+      c.attribute(kBeforeVersion3)
+          ? ops::relu(x) - x * label + factor * ops::softplus(ops::neg(ops::abs(x)), 1, 20)
+          : (1.0 - label) * x + factor * ops::softplus(ops::neg(x), 1, 20);
   const Tensor ignored = scalar(static_cast<double>(c.integer("ignore_index")), label.dtype());
   return {ops::where(ops::equal(label, ignored), scalar(0, loss.dtype()), loss)};
 }

@@ -162,7 +162,16 @@ Values slice(ProgramCall& c) {
       without_axes(c, ops::slice(c.tensor("x"), c.ints("axes"), c.dims("starts"), c.dims("ends")))};
 }
 
-/// Backwards, the end -1 was the place before the first element until PaddlePaddle 3.
+/// The end of a slice backwards as it was until PaddlePaddle 3: -1 is the place before the first
+/// element, and ends before that are the first element, which is not taken.
+Dim backward_end(const Dim& end, const Dim& size) {
+  if (!end.is_constant() || end.value() >= 0) return end;
+  if (end.value() == -1) return Dim(std::numeric_limits<int32_t>::min());
+  if (!size.is_constant())
+    throw DataDependentError(ErrorCode::kModel, str("the size ", size, " decides where it ends"));
+  return end.value() + size.value() < 0 ? Dim(0) : end;
+}
+
 Values strided_slice(ProgramCall& c) {
   const Tensor& x = c.tensor("x");
   const Axes axes = c.ints("axes"), strides = c.ints("strides");
@@ -170,8 +179,8 @@ Values strided_slice(ProgramCall& c) {
   c.check(axes.size() == ends.size() && axes.size() == strides.size(),
           "expected an end and a stride for each axis");
   for (size_t i = 0; i < axes.size(); ++i)
-    if (c.attribute(kBeforeVersion3) && strides[i] < 0 && ends[i].equals(-1).value_or(false))
-      ends[i] = Dim(std::numeric_limits<int32_t>::min());
+    if (c.attribute(kBeforeVersion3) && strides[i] < 0)
+      ends[i] = backward_end(ends[i], x.dim(axes[i] < 0 ? axes[i] + x.ndim() : axes[i]));
   return {without_axes(c, ops::strided_slice(x, axes, c.dims("starts"), ends, strides))};
 }
 

@@ -46,6 +46,11 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values("pir", "program")),
     [](const auto& param) { return std::get<0>(param.param) + "_" + std::get<1>(param.param); });
 
+/// Programs that only one version of PaddlePaddle writes (make_versions.py).
+INSTANTIATE_TEST_SUITE_P(Versions, SavedProgram,
+                         testing::Values(std::tuple<std::string, std::string>("before3", "program"),
+                                         std::tuple<std::string, std::string>("since33", "pir")));
+
 /// Operations that no function of PaddlePaddle makes any more.
 INSTANTIATE_TEST_SUITE_P(Older, SavedProgram,
                          testing::Values(std::tuple<std::string, std::string>("older", "program")));
