@@ -42,12 +42,18 @@ Values embeddings_layer_norm(ProgramCall& c) {
   return {normalized_from(c, sum, c.tensor("weight"), c.tensor("bias"), sum.ndim() - 1)};
 }
 
-Values bias_dropout_residual_layer_norm(ProgramCall& c) {
+/// How a program that is saved for inference replaces dropout, by the operation's name for it.
+std::string dropout_mode(const ProgramCall& c, std::string_view name) {
   c.check(c.flag("is_test"), "drops elements; save the program for inference");
+  const std::string mode = c.text(name);
+  return mode == "downgrade_in_infer" ? "downscale_in_infer" : mode;
+}
+
+Values bias_dropout_residual_layer_norm(ProgramCall& c) {
   return {ops::fused_bias_dropout_residual_layer_norm(
       c.tensor("x"), c.tensor("residual"), c.optional_tensor("bias"), c.optional_tensor("ln_scale"),
       c.optional_tensor("ln_bias"), c.real("dropout_rate"), c.real("ln_epsilon"), false,
-      c.text("dropout_implementation"))};
+      dropout_mode(c, "dropout_implementation"))};
 }
 
 /// Attention over x [batch, time, width]; the weight is [width, 3, width], and the scores are
@@ -75,7 +81,6 @@ Values multihead_matmul(ProgramCall& c) {
 }
 
 Values feed_forward(ProgramCall& c) {
-  c.check(c.flag("is_test"), "drops elements; save the program for inference");
   c.check(c.text("dropout1_implementation") == c.text("dropout2_implementation"),
           "its dropouts differ");
   return {ops::fused_feedforward(
@@ -84,7 +89,50 @@ Values feed_forward(ProgramCall& c) {
       c.optional_tensor("ln1_scale"), c.optional_tensor("ln1_bias"), c.optional_tensor("ln2_scale"),
       c.optional_tensor("ln2_bias"), c.real("dropout1_rate"), c.real("dropout2_rate"),
       c.text("act_method"), c.real("ln1_epsilon"), c.real("ln2_epsilon"), c.flag("pre_layer_norm"),
-      false, c.text("dropout1_implementation"), -1, c.flag("add_residual"))};
+      false, dropout_mode(c, "dropout1_implementation"), -1, c.flag("add_residual"))};
+}
+
+/// The attention half of a transformer layer. Of its twenty results a program for inference reads
+/// the last two: the cache with the new keys and values, and the output.
+Values attention_block(ProgramCall& c) {
+  // Weights that dropout scales down scale what is multiplied by linear_weight.
+  Tensor linear_weight = c.tensor("linear_weight");
+  const double dropped = c.real("attn_dropout_rate");
+  if (dropped > 0 && dropout_mode(c, "attn_dropout_implementation") == "downscale_in_infer")
+    linear_weight = linear_weight * (1 - dropped);
+  const Tensors made = ops::fused_multi_head_attention(
+      c.tensor("x"), c.tensor("qkv_weight"), linear_weight, c.flag("pre_layer_norm"),
+      c.optional_tensor("pre_ln_scale"), c.optional_tensor("pre_ln_bias"),
+      c.optional_tensor("ln_scale"), c.optional_tensor("ln_bias"), c.real("pre_ln_epsilon"),
+      c.optional_tensor("qkv_bias"), c.optional_tensor("linear_bias"),
+      c.optional_tensor("cache_kv"), c.optional_tensor("attn_mask"), c.real("dropout_rate"),
+      dropped, c.real("ln_epsilon"), false, dropout_mode(c, "dropout_implementation"), -1,
+      c.flag("add_residual"), c.integer("num_heads"), c.flag("transpose_qkv_wb"));
+  Values out(18);
+  out.push_back(made.size() > 1 && made[1] ? Value(made[1]) : Value());
+  out.emplace_back(made.at(0));
+  return out;
+}
+
+/// All layers of a transformer: the caches, then the output.
+Values transformer(ProgramCall& c) {
+  const Tensors made = ops::fused_multi_transformer(
+      c.tensor("x"), c.list("ln_scales"), c.list("ln_biases"), c.list("qkv_weights"),
+      c.list("qkv_biases"), c.list("linear_weights"), c.list("linear_biases"),
+      c.list("ffn_ln_scales"), c.list("ffn_ln_biases"), c.list("ffn1_weights"),
+      c.list("ffn1_biases"), c.list("ffn2_weights"), c.list("ffn2_biases"),
+      c.flag("pre_layer_norm"), c.real("epsilon"), c.real("residual_alpha"), c.list("cache_kvs"),
+      c.optional_tensor("beam_offset"), c.list("pre_caches"), c.optional_tensor("seq_lengths"),
+      c.optional_tensor("rotary"),
+      c.has("time_step") ? std::optional(c.integer("time_step")) : std::nullopt,
+      c.optional_tensor("attn_mask"), c.real("dropout_rate"), c.integer("rotary_emb_dims"),
+      c.text("act_method"), false, dropout_mode(c, "dropout_implementation"), c.flag("trans_qkvw"),
+      -1, c.text("norm_type"), c.flag("use_neox_rotary_style"), c.integer("gqa_group_size"));
+  Values out(made.begin() + 1, made.end());
+  // Without caches a program may still name them.
+  while (out.size() + 1 < c.node().node().outputs.size()) out.emplace_back();
+  out.emplace_back(made.at(0));
+  return out;
 }
 
 /// Binary(x, unary(y)) or unary(binary(x, y)), whichever the list of the two functions begins with.
@@ -119,6 +167,8 @@ ProgramFunctions program_fused_functions() {
       {"bias_dropout_residual_layer_norm", bias_dropout_residual_layer_norm},
       {"multihead_matmul", multihead_matmul},
       {"feed_forward", feed_forward},
+      {"attention_block", attention_block},
+      {"transformer", transformer},
       {"elementwise_activation", elementwise_activation},
   };
 }

@@ -46,6 +46,10 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values("pir", "program")),
     [](const auto& param) { return std::get<0>(param.param) + "_" + std::get<1>(param.param); });
 
+/// Operations of GPUs, by their formulas (make_fused.py).
+INSTANTIATE_TEST_SUITE_P(Fused, SavedProgram,
+                         testing::Values(std::tuple<std::string, std::string>("fused", "pir")));
+
 /// Programs that only one version of PaddlePaddle writes (make_versions.py).
 INSTANTIATE_TEST_SUITE_P(Versions, SavedProgram,
                          testing::Values(std::tuple<std::string, std::string>("before3", "program"),
