@@ -277,7 +277,7 @@ paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_j
 paddle_room(quant_common DEPENDS base config tensor ops runtime lang)
 paddle_room(program
   DEPENDS base config tensor ops ir autograd compiler runtime formats onnx paddle_program lang data
-          quant_common tables
+          quant_common optim tables
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(convert DEPENDS base config tensor ops runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)

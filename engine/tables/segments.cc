@@ -223,18 +223,29 @@ std::string folder_name(const std::string& table) {
   return "%sha256-" + hash.finish_digits();
 }
 
-std::string write_segments(const std::string& folder, const TableFormat& format,
-                           const RecordTable& rows, std::pair<int, int> shards, int64_t step) {
+std::string write_segments(
+    const std::string& folder, const TableFormat& format,
+    const std::function<void(std::pair<int, int>, const std::function<void(const RecordTable&)>&)>&
+        use_rows,
+    std::pair<int, int> shards, int64_t step) {
   const std::string base = str("base-", step);
   ensure_directory((fs::path(folder) / base).string());
   Json out = Json::array();
   for (int first = shards.first; first < shards.second;) {
     const int last = std::min(shards.second, (first / kShardsOfFile + 1) * kShardsOfFile);
-    out.push_back(
-        write_file(folder, base + "/" + file_name(first, last), format, rows, {first, last}));
+    const std::pair<int, int> range = {first, last};
+    use_rows(range, [&](const RecordTable& rows) {
+      out.push_back(write_file(folder, base + "/" + file_name(first, last), format, rows, range));
+    });
     first = last;
   }
   return out.dump();
+}
+
+std::string write_segments(const std::string& folder, const TableFormat& format,
+                           const RecordTable& rows, std::pair<int, int> shards, int64_t step) {
+  return write_segments(
+      folder, format, [&](std::pair<int, int>, const auto& write) { write(rows); }, shards, step);
 }
 
 void write_manifest(const std::string& folder, const TableFormat& format, int64_t step,

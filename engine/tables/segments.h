@@ -7,6 +7,7 @@
 //   vectors/base-12000/0000-0127.safetensors
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -44,6 +45,13 @@ inline constexpr const char* kManifest = "manifest.json";
 /// one shard. The result describes the files, for `write_manifest`.
 std::string write_segments(const std::string& folder, const TableFormat& format,
                            const RecordTable& rows, std::pair<int, int> shards, int64_t step);
+/// The same of rows that are kept elsewhere: `use_rows(range, write)` calls `write` with a table
+/// that has the rows of these shards, those of one file.
+std::string write_segments(
+    const std::string& folder, const TableFormat& format,
+    const std::function<void(std::pair<int, int> range,
+                             const std::function<void(const RecordTable&)>& write)>& use_rows,
+    std::pair<int, int> shards, int64_t step);
 /// Writes the manifest, when all files are there: `parts` are the results of `write_segments`,
 /// whose shards must cover all. kDevice if a part is not one.
 void write_manifest(const std::string& folder, const TableFormat& format, int64_t step,

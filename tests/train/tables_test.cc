@@ -3,7 +3,7 @@
 // computed).
 
 #include "train/tables/tables.h"
-#include "train/tables/memory_table.h"
+#include "program/memory_table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +22,10 @@
 
 namespace paddle::train {
 namespace {
+
+using program::check_content;
+using program::MemoryTable;
+using program::table_kinds;
 
 namespace fs = std::filesystem;
 using Losses = std::vector<double>;

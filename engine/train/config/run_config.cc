@@ -18,10 +18,10 @@
 #include "program/model_config.h"
 #include "program/predict_config.h"
 #include "program/prediction.h"
+#include "program/row_table.h"
 #include "train/config/nonfinite_policy.h"
 #include "train/config/padding_masks.h"
 #include "train/config/run_keys.h"
-#include "train/tables/row_table.h"
 
 namespace paddle::train {
 namespace {
@@ -541,10 +541,10 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   const Section compile = s.section("compile");
   config.compile.exact = compile.boolean("exact");
   config.tables = train.text("tables");
-  if (!table_kinds().find(config.tables))
+  if (!program::table_kinds().find(config.tables))
     diagnostics.add(ErrorCode::kConfig,
                     str("train.tables: there is no kind of table '", config.tables,
-                        "', expected one of ", join(table_kinds().names(), ", ")),
+                        "', expected one of ", join(program::table_kinds().names(), ", ")),
                     train.location("tables"));
   config.adapt_threads = train.boolean("adapt_threads");
   if (config.adapt_threads && (config.deterministic || config.compile.exact))

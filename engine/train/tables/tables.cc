@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/parallel.h"
+#include "program/row_table.h"
 #include "tables/row_update.h"
-#include "train/tables/row_table.h"
 
 namespace paddle::train {
 
@@ -21,10 +21,10 @@ void Tables::open(const program::TableSpec& spec) {
   if (!rejection_.empty()) fail(ErrorCode::kConfig, "sparse_embedding: ", rejection_);
   const auto known = tables_.find(spec.path);
   if (known == tables_.end()) {
-    const auto kind = table_kinds().find(kind_);
+    const auto kind = program::table_kinds().find(kind_);
     if (!kind)
       fail(ErrorCode::kConfig, "train.tables: there is no kind of table '", kind_,
-           "', expected one of ", join(table_kinds().names(), ", "));
+           "', expected one of ", join(program::table_kinds().names(), ", "));
     tables_[spec.path].table = kind->open(spec, rule_, store_.seed);
     return;
   }

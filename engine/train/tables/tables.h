@@ -14,12 +14,17 @@
 #include "formats/safetensors.h"
 #include "program/checkpoint.h"
 #include "program/parameter_store.h"
+#include "program/row_table.h"
 #include "program/table_host.h"
 #include "train/tables/key_index.h"
-#include "train/tables/row_table.h"
 #include "train/tables/table_exchange.h"
 
 namespace paddle::train {
+
+using program::MissingRow;
+using program::RowTable;
+using program::RowUpdate;
+using tables::TableContent;
 
 /// Keys that a step reads of a table.
 struct TableUse {

@@ -171,14 +171,14 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
         fail(ErrorCode::kModel, weights.path(), ": lacks '", name, "' of a sparse_embedding");
     content.keys = weights.read(table_keys(path));
     content.weight = weights.read(table_weight(path));
-    check_content(spec, content, weights.path());
+    program::check_content(spec, content, weights.path());
     if (!states) continue;
     for (const optim::StateSlot& slot : rule_->slots(table_weight(path), {1, spec.width})) {
       const std::string name = Step::optimizer_state(table_weight(path), slot.name);
       if (!states->find(name)) fail(ErrorCode::kModel, states->path(), ": lacks '", name, "'");
       content.states.emplace_back(slot.name, states->read(name));
     }
-    check_content(spec, content, states->path());
+    program::check_content(spec, content, states->path());
   }
   return out;
 }

@@ -19,7 +19,7 @@
 #include "program/table_host.h"
 #include "tables/segments.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 using tables::TableContent;
 
@@ -42,7 +42,7 @@ class RowTable {
  public:
   virtual ~RowTable() = default;
 
-  virtual const program::TableSpec& spec() const = 0;
+  virtual const TableSpec& spec() const = 0;
   virtual const tables::TableFormat& format() const = 0;
   virtual int64_t count() const = 0;
   /// Bytes of the weights of a row.
@@ -81,7 +81,7 @@ struct TableKind {
   std::string doc = {};
   /// An empty table. kConfig if the optimizer's update of a row needs other rows.
   std::function<std::unique_ptr<RowTable>(
-      program::TableSpec spec, std::shared_ptr<const optim::Optimizer> rule, uint64_t seed)>
+      TableSpec spec, std::shared_ptr<const optim::Optimizer> rule, uint64_t seed)>
       open = {};
 };
 
@@ -90,7 +90,6 @@ Registry<TableKind>& table_kinds();
 
 /// kModel, beginning with `place`, unless these are the keys and rows of a table of this
 /// declaration: distinct keys in rising order, and a row in the table's dtype and width for each.
-void check_content(const program::TableSpec& spec, const TableContent& content,
-                   const std::string& place);
+void check_content(const TableSpec& spec, const TableContent& content, const std::string& place);
 
-}  // namespace paddle::train
+}  // namespace paddle::program
