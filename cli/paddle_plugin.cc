@@ -1,5 +1,5 @@
-// paddle-plugin new|build|check|list|info|add|remove: plug-ins, files that add operations and
-// kernels.
+// paddle-plugin new|build|check|list|info|add|remove: plug-ins, files that add operations, kernels
+// and other parts of the programs.
 
 #include <cstdlib>
 #include <filesystem>
@@ -132,6 +132,10 @@ std::string fault_of(const plugin::ListedPlugin& listed) {
   }
 }
 
+std::string listed(const char* what, const std::vector<std::string>& names) {
+  return names.empty() ? "" : str(", ", what, " ", join(names, ", "));
+}
+
 int list(bool json) {
   ordered_json all = ordered_json::array();
   std::string out;
@@ -155,11 +159,13 @@ int list(bool json) {
                    {"loaded", true},
                    {"operations", loaded->operations},
                    {"kernels", loaded->kernels},
-                   {"devices", loaded->devices}});
+                   {"devices", loaded->devices},
+                   {"transports", loaded->transports},
+                   {"tables", loaded->tables}});
     out += str(padded(loaded->provider.name, 18), " ", padded(loaded->provider.version, 9), " ",
                loaded->operations.size(), " operations, ", loaded->kernels.size(), " kernels",
-               loaded->devices.empty() ? "" : ", devices " + join(loaded->devices, ", "), "  ",
-               loaded->path, "\n");
+               listed("devices", loaded->devices), listed("transports", loaded->transports),
+               listed("tables", loaded->tables), "  ", loaded->path, "\n");
   }
   if (json)
     cli::print(all.dump() + "\n");
@@ -172,15 +178,17 @@ int list(bool json) {
 }
 
 int run(int argc, char** argv) {
-  cli::App app{"Builds, checks and describes plug-ins: files that add operations and kernels."};
+  cli::App app{
+      "Builds, checks and describes plug-ins: files that add operations, kernels and more."};
   app.require_subcommand(1);
   cli::PluginTemplate start;
   auto* new_command = app.add_subcommand("new", "write a file to start a plug-in from");
   new_command
       ->add_option("KIND", start.kind,
-                   "operator: an operation in a YAML file; kernel: one with a kernel in C++")
+                   "operator: an operation in a YAML file; kernel: one with a kernel in C++; "
+                   "transport, table: in C++")
       ->required()
-      ->check(cli::one_of({"operator", "kernel"}));
+      ->check({.kind = cli::Check::Kind::kOneOf, .values = cli::plugin_kinds()});
   new_command->add_option("NAME", start.name, "of the plug-in: a word in lower case")->required();
   new_command->add_option("-o,--output", start.output,
                           "the file (default: NAME.plugin.yaml or NAME.cc)");
@@ -200,12 +208,14 @@ int run(int argc, char** argv) {
   std::string folder;
   bool json = false;
   auto* check_command = app.add_subcommand(
-      "check", "whether a plug-in loads and its operations compute what their bodies say");
+      "check",
+      "whether a plug-in loads, its operations compute what their bodies say, and its other "
+      "parts do what those of the engine do");
   check_command->add_option("FILE", checks.path, "a .so or .plugin.yaml file")->required();
   check_command->add_flag("--quick", checks.quick,
                           "fewer shapes, and gradients of first order only");
   check_command->add_option("--group", checks.group,
-                            "only this group: load, operators, gradients, traits, repeat");
+                            "only this group: " + join(conformance::groups(), ", "));
   check_command->add_option("--only", checks.only, "only this case, or those of this operation");
   check_command->add_option("--seed", checks.seed, "seed of the sizes that are drawn (default: 1)");
   check_command->add_option("--report", folder, "folder for report.json");

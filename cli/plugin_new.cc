@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "conformance/generated/example_table.h"
+#include "conformance/generated/example_transport.h"
 
 namespace paddle::cli {
 namespace {
@@ -65,18 +67,46 @@ scaled_tanh:
 }
 )";
 
-std::string with_name(std::string_view text, const std::string& name) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t next = std::min(text.find("NAME", at), text.size());
-    out += text.substr(at, next - at);
-    if (next < text.size()) out += name;
-    at = next + 4;
-  }
-  return out;
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// A kind of plug-in: what its file is made of, and a command that uses it.
+struct Kind {
+  std::string_view name;
+  std::string_view source;
+  std::string_view example;  ///< the folder of plugins/ that has the source; "" for a template
+  std::string_view use;
+};
+constexpr Kind kKinds[] = {
+    {"operator", kOperator, "", "paddle op run NAME.scaled_tanh \"x=f32(1,2,3)\" --plugin FILE"},
+    {"kernel", kKernel, "", "paddle op run NAME.scaled_tanh \"x=f32(1,2,3)\" --plugin FILE"},
+    {"transport", conformance::kExampleTransport, "ring",
+     "PADDLE_TRANSPORT=NAME.ring paddle launch -n 2 -- paddle train CONFIG --plugin FILE"},
+    {"table", conformance::kExampleTable, "file_rows",
+     "paddle train CONFIG train.tables=NAME.file_rows --plugin FILE"},
+};
+
+/// The source with the name of the plug-in in place of that of the example.
+std::string with_name(const Kind& kind, const std::string& name) {
+  if (kind.example.empty()) return replaced(std::string(kind.source), "NAME", name);
+  const std::string example(kind.example);
+  std::string out = replaced(std::string(kind.source), "PADDLE_PLUGIN(" + example + ",",
+                             "PADDLE_PLUGIN(" + name + ",");
+  out = replaced(std::move(out), "plugins/" + example, name + ".cc");
+  out = replaced(std::move(out), example + ".so", name + ".so");
+  return replaced(std::move(out), example + "." + example, name + "." + example);
 }
 
 }  // namespace
+
+std::vector<std::string> plugin_kinds() {
+  std::vector<std::string> out;
+  for (const Kind& kind : kKinds) out.emplace_back(kind.name);
+  return out;
+}
 
 std::string write_plugin_template(const PluginTemplate& options) {
   const std::string& name = options.name;
@@ -87,21 +117,21 @@ std::string write_plugin_template(const PluginTemplate& options) {
   if (!is_word)
     fail(ErrorCode::kUsage, "NAME: '", name,
          "' is not a name: letters in lower case, digits and _, a letter first");
-  const bool is_kernel = options.kind == "kernel";
+  const auto kind = std::ranges::find(kKinds, options.kind, &Kind::name);
+  ensure(kind != std::end(kKinds), "a kind of plug-in without a template");
+  const bool has_code = kind->name != "operator";
   const std::string file =
-      options.output.empty() ? name + (is_kernel ? ".cc" : ".plugin.yaml") : options.output;
-  if (!is_kernel && !file.ends_with(".plugin.yaml"))
+      options.output.empty() ? name + (has_code ? ".cc" : ".plugin.yaml") : options.output;
+  if (!has_code && !file.ends_with(".plugin.yaml"))
     fail(ErrorCode::kUsage, file, ": expected a file NAME.plugin.yaml");
   if (file_exists(file)) fail(ErrorCode::kUsage, file, ": is there already");
-  write_file_atomically(file, with_name(is_kernel ? kKernel : kOperator, name));
+  write_file_atomically(file, with_name(*kind, name));
   std::string out = str("written: ", file, "\nnext:\n");
-  std::string built = file;
-  if (is_kernel) {
-    built = name + ".so";
-    out += str("  paddle plugin build ", file, " -o ", built, "\n");
-  }
-  return out + str("  paddle plugin check ", built, " --quick\n  paddle op run ", name,
-                   ".scaled_tanh \"x=f32(1,2,3)\" --plugin ./", built, "\n");
+  const std::string built = has_code ? name + ".so" : file;
+  if (has_code) out += str("  paddle plugin build ", file, " -o ", built, "\n");
+  const std::string use =
+      replaced(replaced(std::string(kind->use), "NAME", name), "FILE", "./" + built);
+  return out + str("  paddle plugin check ", built, " --quick\n  ", use, "\n");
 }
 
 }  // namespace paddle::cli

@@ -261,8 +261,6 @@ paddle_embed_text(paddle_program table.rules table.h kProgramRules)
 paddle_room(paddle_program DEPENDS base tensor ops formats onnx)
 paddle_room(lang DEPENDS base config tensor ops ir runtime
   LIBRARIES nlohmann_json::nlohmann_json)
-paddle_room(plugin DEPENDS base config op_schema tensor ops runtime lang)
-target_compile_definitions(paddle_plugin PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 paddle_room(graph DEPENDS base config tensor formats LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(data DEPENDS base config tensor formats text graph
   LIBRARIES nlohmann_json::nlohmann_json)
@@ -279,6 +277,9 @@ paddle_room(program
   DEPENDS base config tensor ops ir autograd compiler runtime formats onnx paddle_program lang data
           quant_common optim tables
   LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(plugin
+  DEPENDS base config comm op_schema tensor ops runtime lang program)
+target_compile_definitions(paddle_plugin PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 paddle_room(convert DEPENDS base config tensor ops runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(infer DEPENDS base tensor ir runtime formats decoding text onnx data program
@@ -292,7 +293,11 @@ paddle_embed_text(serve chat_page.html chat_page.h kChatPage)
 paddle_room(serve DEPENDS base config formats text llm LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats onnx profile
   LIBRARIES nlohmann_json::nlohmann_json)
-paddle_room(conformance DEPENDS base tensor ops autograd runtime plugin inspect)
+# `paddle plugin new` writes these examples.
+paddle_embed_text(conformance ../../plugins/ring/ring.cc example_transport.h kExampleTransport)
+paddle_embed_text(conformance ../../plugins/file_rows/file_rows.cc example_table.h kExampleTable)
+paddle_room(conformance
+  DEPENDS base comm tensor ops autograd runtime optim program plugin inspect)
 paddle_room(exporter
   DEPENDS base tensor ops ir runtime data formats onnx lang program inspect train
   LIBRARIES nlohmann_json::nlohmann_json)

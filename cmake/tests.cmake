@@ -201,6 +201,18 @@ foreach(client frozen frozen_layout longer device)
     LIBRARY_OUTPUT_DIRECTORY ${PADDLE_PLUGIN_CLIENTS} CXX_VISIBILITY_PRESET hidden UNITY_BUILD OFF)
   add_dependencies(test_plugin plugin_client_${client})
 endforeach()
+target_sources(test_conformance PRIVATE tests/conformance/exported.cc)
+# Examples whose kinds the tests of the conformance suite use.
+foreach(example ring file_rows)
+  add_library(plugin_example_${example} MODULE plugins/${example}/${example}.cc)
+  target_link_libraries(plugin_example_${example} PRIVATE paddle_flags)
+  target_include_directories(plugin_example_${example} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+  set_target_properties(plugin_example_${example} PROPERTIES OUTPUT_NAME ${example} PREFIX ""
+    LIBRARY_OUTPUT_DIRECTORY ${PADDLE_PLUGIN_CLIENTS} CXX_VISIBILITY_PRESET hidden UNITY_BUILD OFF)
+  add_dependencies(test_conformance plugin_example_${example})
+endforeach()
+target_compile_definitions(test_conformance PRIVATE
+  PADDLE_PLUGIN_CLIENTS="${PADDLE_PLUGIN_CLIENTS}")
 target_compile_definitions(test_plugin PRIVATE PADDLE_PLUGIN_CLIENTS="${PADDLE_PLUGIN_CLIENTS}")
 
 # Stand-ins for the libraries of CUDA, with which tests run the device `cuda` on the CPU.

@@ -32,7 +32,11 @@ Registry<TransportKind>::Handle transport_in_environment() {
   auto kind = transport_kinds().find(chosen);
   if (!kind)
     fail(ErrorCode::kUsage, "PADDLE_TRANSPORT: expected one of ",
-         paddle::join(transport_kinds().names(), ", "), ", found '", chosen, "'");
+         paddle::join(transport_kinds().names(), ", "), ", found '", chosen, "'",
+         chosen.find('.') == std::string::npos
+             ? ""
+             : " (ranks connect before they read the config: name a plug-in with --plugin or "
+               "PADDLE_PLUGINS)");
   return kind;
 }
 

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
+#include "conformance/kinds.h"
 #include "conformance/operators.h"
 #include "inspect/isolate.h"
 #include "inspect/numeric.h"
@@ -150,6 +151,25 @@ std::optional<std::vector<Description>> describe_plugin(const CheckOptions& o, s
   return out;
 }
 
+/// Its transports and tables, which a child names.
+std::optional<Kinds> describe_kinds(const CheckOptions& o) {
+  Kinds out;
+  inspect::run_isolated(
+      1,
+      [&](size_t) {
+        const plugin::Plugin& loaded = plugin::load(o.path);
+        return str(kSeparator, join(loaded.transports, ","), kSeparator, join(loaded.tables, ","));
+      },
+      [&](size_t, const std::string& line) {
+        const std::vector<std::string> lists = split(line, kSeparator);
+        if (lists.size() != 3)
+          fail(ErrorCode::kInternal, "the plug-in cannot be described: ", line);
+        out = {split(lists[1], ','), split(lists[2], ',')};
+      },
+      {1, o.timeout_seconds});
+  return out;
+}
+
 std::vector<Job> operation_jobs(const CheckOptions& o, const Description& op) {
   std::vector<Job> out;
   const auto add = [&](const char* group, const std::string& name,
@@ -222,8 +242,15 @@ size_t Report::count(Status status, const std::string& group) const {
 }
 
 const std::vector<std::string>& groups() {
-  static const std::vector<std::string> all = {"load", "operators", "gradients", "traits",
-                                               "repeat"};
+  static const std::vector<std::string> all = {
+      "load",        //
+      "operators",   //
+      "gradients",   //
+      "traits",      //
+      "repeat",      //
+      "transports",  //
+      "tables",
+  };
   return all;
 }
 
@@ -241,10 +268,16 @@ Report check_plugin(const CheckOptions& options) {
     report.plugin = info.name;
     report.version = info.version;
     const auto operations = describe_plugin(options, first.message);
-    if (operations) {
+    const auto kinds = operations ? describe_kinds(options) : std::nullopt;
+    if (kinds) {
       jobs = load_jobs(options.path);
       for (const Description& op : *operations)
         for (Job& job : operation_jobs(options, op)) jobs.push_back(std::move(job));
+      for (const KindCheck& each : kind_checks(*kinds, {options.quick, options.seed}))
+        jobs.push_back({{each.group, each.name}, [path = options.path, run = each.run] {
+                          plugin::load(path);
+                          return run();
+                        }});
     }
   } catch (const Error& e) {
     first.message = e.what();

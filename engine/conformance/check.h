@@ -1,7 +1,8 @@
 #pragma once
 // The checks of `paddle plugin check`: whether a plug-in loads, and whether its operations and
-// kernels compute what their bodies say. Everything of the plug-in runs in child processes, so that
-// one that crashes or never ends is one failed case.
+// kernels compute what their bodies say, and its transports and tables do what those of the engine
+// do. Everything of the plug-in runs in child processes, so that one that crashes or never ends is
+// one failed case.
 
 #include <cstdint>
 #include <functional>

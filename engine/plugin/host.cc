@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "plugin/plugin.h"
+#include "plugin/table_adapter.h"
 #include "tensor/random.h"
 
 namespace paddle::plugin {
@@ -21,12 +22,7 @@ std::function<void(int, const std::string&)>& log_sink() {
 
 paddle_status fail_at(paddle_call* call, const char* file, int32_t line, int32_t column,
                       paddle_status status, const char* text) {
-  if (!call) return status;
-  call->message = text ? text : "";
-  for (char& c : call->message)
-    if (c == '\n') c = ' ';
-  call->location = {file ? file : "", line, column};
-  return status;
+  return set_error(call, status, text ? text : "", {file ? file : "", line, column});
 }
 
 void* allocate(paddle_call* call, size_t bytes, size_t alignment) {
@@ -84,7 +80,11 @@ paddle_host make_host() {
   h.struct_size = sizeof h;
   h.abi_minor = PADDLE_PLUGIN_ABI_MINOR;
   h.version = PADDLE_VERSION;
-  h.table = [](const char*, uint32_t) -> const void* { return nullptr; };
+  h.table = [](const char* name, uint32_t version) -> const void* {
+    const std::string_view wanted = name ? name : "";
+    if (wanted == PADDLE_RECORDS && version == 1) return &records_functions();
+    return nullptr;
+  };
   h.fail = [](paddle_call* call, paddle_status status, const char* text) {
     return fail_at(call, nullptr, 0, 0, status, text);
   };
@@ -146,6 +146,16 @@ const paddle_host& host() {
 void set_log(std::function<void(int level, const std::string& text)> sink) {
   const std::lock_guard lock(log_mutex);
   log_sink() = std::move(sink);
+}
+
+paddle_status set_error(paddle_call* call, paddle_status status, const std::string& message,
+                        const SourceLocation& location) noexcept {
+  if (!call) return status;
+  call->message = message;
+  for (char& c : call->message)
+    if (c == '\n') c = ' ';
+  call->location = location;
+  return status;
 }
 
 void throw_status(const paddle_call& call, paddle_status status, const std::string& what) {

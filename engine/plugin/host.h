@@ -2,6 +2,7 @@
 // The host's side of the interface: the table of functions that plug-ins call, and what a call
 // carries.
 
+#include <exception>
 #include <string>
 
 #include "base/error.h"
@@ -24,6 +25,23 @@ const paddle_host& host();
 /// of acme.twice".
 [[noreturn]] void throw_status(const paddle_call& call, paddle_status status,
                                const std::string& what);
+
+/// Sets the error of a call, which may be null; gives `status`.
+paddle_status set_error(paddle_call* call, paddle_status status, const std::string& message,
+                        const SourceLocation& location) noexcept;
+
+/// Calls `f` for a plug-in that called the host: errors become those of the call.
+template <class F>
+paddle_status guarded(paddle_call* call, F&& f) noexcept {
+  try {
+    f();
+    return PADDLE_OK;
+  } catch (const Error& e) {
+    return set_error(call, static_cast<paddle_status>(e.code()), e.message(), e.location());
+  } catch (const std::exception& e) {
+    return set_error(call, PADDLE_INTERNAL, e.what(), {});
+  }
+}
 
 /// The target of paddle_request::operation.
 struct RequestData {

@@ -123,6 +123,9 @@ const Plugin& load(const std::string& path, const LoadOptions& options) {
   plugin.operations = parts->definitions.names();
   for (const KernelContext& kernel : parts->kernels) plugin.kernels.push_back(kernel.operation);
   for (const paddle_device_api* device : parts->devices) plugin.devices.emplace_back(device->name);
+  for (const TransportContext& transport : parts->transports)
+    plugin.transports.push_back(transport.name);
+  for (const TableContext& table : parts->tables) plugin.tables.push_back(table.name);
   // From here on the registries point into it, so it is kept even if `start` fails.
   all.plugins.push_back(std::move(parts));
   try {

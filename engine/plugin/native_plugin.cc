@@ -3,49 +3,22 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
 #include <deque>
 #include <filesystem>
 
 #include "ops/core/backend.h"
 #include "paddle/plugin/plugin.h"
+#include "plugin/added_kinds.h"
+#include "plugin/descriptors.h"
 #include "plugin/elf.h"
 #include "plugin/frame.h"
 #include "plugin/host.h"
-#include "plugin/registration.h"
 #include "tensor/device_functions.h"
 
 namespace paddle::plugin {
 namespace {
 
 constexpr const char* kEntry = "paddle_plugin_main";
-
-bool is_empty(const char* text) { return !text || !*text; }
-
-/// Reads what a plug-in gave: kDevice names the file and the field.
-class Descriptors {
- public:
-  explicit Descriptors(const std::string& path) : path_(path) {}
-
-  [[noreturn]] void reject(const std::string& why) const {
-    fail(ErrorCode::kDevice, path_, ": ", why);
-  }
-  template <class T>
-  const T& item(const T* const* items, uint32_t i, const char* what, size_t mandatory_end) const {
-    if (!items || !items[i]) reject(str(what, " ", i, ": is null"));
-    if (items[i]->struct_size < mandatory_end)
-      reject(str(what, " ", i, ": its struct_size ", items[i]->struct_size,
-                 " is too small, expected at least ", mandatory_end));
-    return *items[i];
-  }
-
- private:
-  const std::string& path_;
-};
-
-/// The size that a struct must have to hold the field.
-#define PADDLE_END_OF(type, field) (offsetof(type, field) + sizeof(type::field))
 
 DTypeSet dtypes_of(const Descriptors& d, const char* words, const std::string& operation) {
   if (is_empty(words)) return ~DTypeSet{0};
@@ -84,6 +57,8 @@ void read_descriptors(const std::string& path, const paddle_plugin& given, Parts
   if (given.operation_count > kMaxDescriptors || given.kernel_count > kMaxDescriptors)
     d.reject("more than 100000 operations or kernels");
   read_devices(d, given, parts);
+  read_transports(d, given, parts);
+  read_tables(d, given, parts);
   const std::string file = std::filesystem::path(path).filename().string() + ":operations";
   for (uint32_t i = 0; i < given.operation_count; ++i) {
     const paddle_operation& operation =
@@ -175,9 +150,7 @@ std::unique_ptr<Parts> open_native_plugin(const std::string& path) {
   if (status != PADDLE_OK) d.reject(str(kEntry, " gave the status ", status));
   if (given.struct_size < PADDLE_END_OF(paddle_plugin, version))
     d.reject(str("its struct_size ", given.struct_size, " is too small"));
-  // A plug-in of an older interface has a shorter struct; what lies beyond it counts as zero.
-  paddle_plugin known{};
-  std::memcpy(&known, &given, std::min<size_t>(given.struct_size, sizeof known));
+  const paddle_plugin known = known_part(given);
   if (known.needs_minor > PADDLE_PLUGIN_ABI_MINOR)
     d.reject(str("needs version ", PADDLE_PLUGIN_ABI_MAJOR, ".", known.needs_minor,
                  " of the plug-in interface, this program has ", PADDLE_PLUGIN_ABI_MAJOR, ".",

@@ -1,8 +1,8 @@
 #pragma once
-// Plug-ins: files that add operations and kernels to a running program. A plug-in is a shared
-// object with the entry of include/paddle/plugin/plugin.h, or a file NAME.plugin.yaml without code.
-// Only files that the user names are loaded. Each is checked before it is opened, everything that
-// it offers before any of it is registered, and it is never unloaded.
+// Plug-ins: files that add operations, kernels and other parts to a running program. A plug-in is a
+// shared object with the entry of include/paddle/plugin/plugin.h, or a file NAME.plugin.yaml
+// without code. Only files that the user names are loaded. Each is checked before it is opened,
+// everything that it offers before any of it is registered, and it is never unloaded.
 //
 // A plug-in is native code with the rights of its user: the checks are against mistakes.
 
@@ -38,8 +38,10 @@ struct Plugin {
   std::string sha256;
   std::string summary;
   std::vector<std::string> operations;
-  std::vector<std::string> kernels;  ///< operations that it has kernels of
-  std::vector<std::string> devices;  ///< kinds of devices
+  std::vector<std::string> kernels;     ///< operations that it has kernels of
+  std::vector<std::string> devices;     ///< kinds of devices
+  std::vector<std::string> transports;  ///< "acme.ring", as in PADDLE_TRANSPORT
+  std::vector<std::string> tables;      ///< "acme.file_rows", as in train.tables
 };
 
 struct LoadOptions {

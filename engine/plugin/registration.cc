@@ -5,6 +5,7 @@
 #include "base/version.h"
 #include "ops/core/backend.h"
 #include "paddle/plugin/device.h"
+#include "plugin/added_kinds.h"
 
 namespace paddle::plugin {
 
@@ -42,6 +43,7 @@ void register_parts(Parts& parts) {
   if (!parts.definitions.ops().empty())
     register_operations(parts.definitions.ops(), parts.definitions.aliases());
   if (!kernels.empty()) add_kernels(kernels);
+  register_kinds(parts);
 }
 
 }  // namespace paddle::plugin

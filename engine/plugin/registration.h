@@ -10,10 +10,12 @@
 #include "plugin/definitions.h"
 #include "plugin/kernel_adapter.h"
 #include "plugin/plugin.h"
+#include "plugin/table_adapter.h"
+#include "plugin/transport_adapter.h"
 
 namespace paddle::plugin {
 
-/// A plug-in with what its operations and kernels point to. Never freed.
+/// A plug-in with what its operations, kernels and other parts point to. Never freed.
 struct Parts {
   explicit Parts(Plugin description)
       : plugin(std::move(description)), definitions(plugin.provider) {}
@@ -21,6 +23,8 @@ struct Parts {
   Definitions definitions;
   std::deque<KernelContext> kernels;
   std::vector<const paddle_device_api*> devices;
+  std::deque<TransportContext> transports;
+  std::deque<TableContext> tables;
   /// Called once everything is registered; may be empty.
   std::function<void()> start;
 };
@@ -30,7 +34,7 @@ struct Parts {
 void check_name(const std::string& path, const std::string& name, const std::string& version);
 /// kDevice if a plug-in of this name is loaded.
 void check_not_loaded(const std::string& path, const std::string& name);
-/// Registers devices, operations and kernels, which were checked: all or, by an Error, none.
+/// Registers what a plug-in offers, which was checked: all or, by an Error, none.
 void register_parts(Parts& parts);
 
 std::unique_ptr<Parts> read_yaml_plugin(const std::string& path);

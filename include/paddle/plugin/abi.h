@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 #define PADDLE_PLUGIN_ABI_MAJOR 1
-#define PADDLE_PLUGIN_ABI_MINOR 1
+#define PADDLE_PLUGIN_ABI_MINOR 2
 
 /* Whether a struct of `size` bytes holds the field. */
 #define PADDLE_PLUGIN_COVERS(type, field, size) \

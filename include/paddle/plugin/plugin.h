@@ -3,10 +3,12 @@
 /* What a plug-in offers. Everything that it points to lives to the end of the process. */
 
 #include "paddle/plugin/abi.h"
+#include "paddle/plugin/comm.h"
 #include "paddle/plugin/device.h"
 #include "paddle/plugin/host.h"
 #include "paddle/plugin/kernel.h"
 #include "paddle/plugin/operation.h"
+#include "paddle/plugin/table.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +34,12 @@ typedef struct paddle_plugin {
   uint32_t device_count;
   uint32_t reserved;
   const paddle_device_api* const* devices;
+
+  /* Since 1.2. */
+  uint32_t transport_count;
+  uint32_t table_count;
+  const paddle_transport* const* transports;
+  const paddle_table* const* tables;
 } paddle_plugin;
 
 /* The entry. It fills in the struct and must not start threads, open devices or print.

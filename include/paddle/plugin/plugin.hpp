@@ -15,7 +15,7 @@
 //     plugin.kernel("demo.twice", "cpu", "float32", twice);
 //   }
 //
-// Exceptions of kernels become errors of the call.
+// Exceptions of kernels become errors of the call. Transports and tables are classes (kinds.hpp).
 
 #include <cstring>
 #include <exception>
@@ -24,22 +24,10 @@
 #include <utility>
 #include <vector>
 
+#include "paddle/plugin/kinds.hpp"
 #include "paddle/plugin/plugin.h"
 
 namespace paddle::plugin {
-
-/// An error with its status: PADDLE_DATA for a wrong value, for example.
-class Failure : public std::exception {
- public:
-  Failure(paddle_status status, std::string message)
-      : status_(status), message_(std::move(message)) {}
-  const char* what() const noexcept override { return message_.c_str(); }
-  paddle_status status() const { return status_; }
-
- private:
-  paddle_status status_;
-  std::string message_;
-};
 
 /// The shapes and attributes of an operation that is prepared.
 class Request {
@@ -133,16 +121,28 @@ class Plugin {
     kernels_.push_back({sizeof(paddle_kernel), operation, backend, dtypes,
                         prepares()[entries().size() - 1]});
   }
+  /// A transport of the class T: see transport_of.
+  template <class T>
+  void transport(const char* name, const char* doc) {
+    transports_.push_back(transport_of<T>(name, doc));
+  }
+  /// A table of the class T: see table_of.
+  template <class T>
+  void table(const char* name, const char* doc) {
+    tables_.push_back(table_of<T>(name, doc));
+  }
   void summary(const char* text) { summary_ = text; }
 
   /// The number of kernels that a plug-in may have in this layer.
   static constexpr size_t kMaxKernels = 64;
 
-  paddle_status fill(const paddle_host* host, paddle_plugin* to, const char* name,
+  paddle_status fill(const paddle_host* table, paddle_plugin* to, const char* name,
                      const char* version) {
-    host_of() = host;
+    host() = table;
     for (const paddle_operation& each : schemas_) operation_list_.push_back(&each);
     for (const paddle_kernel& each : kernels_) kernel_list_.push_back(&each);
+    for (const paddle_transport& each : transports_) transport_list_.push_back(&each);
+    for (const paddle_table& each : tables_) table_list_.push_back(&each);
     to->name = name;
     to->version = version;
     to->summary = summary_;
@@ -150,6 +150,10 @@ class Plugin {
     to->operations = operation_list_.data();
     to->kernel_count = static_cast<uint32_t>(kernel_list_.size());
     to->kernels = kernel_list_.data();
+    to->transport_count = static_cast<uint32_t>(transport_list_.size());
+    to->transports = transport_list_.data();
+    to->table_count = static_cast<uint32_t>(table_list_.size());
+    to->tables = table_list_.data();
     return entries().size() <= kMaxKernels ? PADDLE_OK : PADDLE_USAGE;
   }
 
@@ -164,10 +168,6 @@ class Plugin {
   };
   using Prepare = paddle_status (*)(paddle_call*, const paddle_request*, paddle_instance*);
 
-  static const paddle_host*& host_of() {
-    static const paddle_host* host = nullptr;
-    return host;
-  }
   static std::vector<Entry>& entries() {
     static std::vector<Entry> all;
     return all;
@@ -180,20 +180,13 @@ class Plugin {
   }
   static paddle_status run_state(const void* state, const paddle_run* run) {
     const auto& s = *static_cast<const State*>(state);
-    try {
-      s.run(Run(host_of(), run, &s.layout));
-      return PADDLE_OK;
-    } catch (const Failure& failure) {
-      return host_of()->fail(run->call, failure.status(), failure.what());
-    } catch (const std::exception& error) {
-      return host_of()->fail(run->call, PADDLE_INTERNAL, error.what());
-    }
+    return guarded(run->call, [&] { s.run(Run(host(), run, &s.layout)); });
   }
   static paddle_status prepare(size_t entry, paddle_call* call, const paddle_request* request,
                                paddle_instance* instance) {
     try {
       const Entry& own = entries()[entry];
-      if (own.accepts && !own.accepts(Request(host_of(), request))) return PADDLE_DECLINED;
+      if (own.accepts && !own.accepts(Request(host(), request))) return PADDLE_DECLINED;
       auto* const state = new State{own.run, {}};
       instance->state = state;
       instance->destroy = [](void* made) { delete static_cast<State*>(made); };
@@ -213,7 +206,7 @@ class Plugin {
                                            request->results[i]->shape + request->results[i]->rank);
       return PADDLE_OK;
     } catch (const std::exception& error) {
-      return host_of()->fail(call, PADDLE_INTERNAL, error.what());
+      return host()->fail(call, PADDLE_INTERNAL, error.what());
     }
   }
   /// A function of C for each kernel.
@@ -231,6 +224,10 @@ class Plugin {
   std::vector<paddle_kernel> kernels_;
   std::vector<const paddle_operation*> operation_list_;
   std::vector<const paddle_kernel*> kernel_list_;
+  std::vector<paddle_transport> transports_;
+  std::vector<const paddle_transport*> transport_list_;
+  std::vector<paddle_table> tables_;
+  std::vector<const paddle_table*> table_list_;
   const char* summary_ = nullptr;
 };
 

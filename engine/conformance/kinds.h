@@ -1,0 +1,25 @@
+#pragma once
+// The checks of what a plug-in adds besides operations: its transports and tables.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/calls.h"
+
+namespace paddle::conformance {
+
+/// What a plug-in offers, by names such as "acme.ring".
+struct Kinds {
+  std::vector<std::string> transports;
+  std::vector<std::string> tables;
+};
+
+struct KindCheck {
+  std::string group;                 ///< "transports"
+  std::string name;                  ///< "acme.ring/sizes/2"
+  std::function<std::string()> run;  ///< "" or what is wrong; the plug-in is loaded
+};
+std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent);
+
+}  // namespace paddle::conformance

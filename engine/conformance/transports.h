@@ -1,0 +1,19 @@
+#pragma once
+// The checks of a transport: ranks are threads of this process that join a run over it. Results are
+// compared with those of the engine's transport between threads.
+
+#include <string>
+#include <vector>
+
+#include "conformance/calls.h"
+
+namespace paddle::conformance {
+
+/// "collectives/2", "mismatch", …: with the numbers of ranks of the extent.
+std::vector<std::string> transport_checks(const Extent& extent);
+/// "" or what is wrong. `kind`: as in PADDLE_TRANSPORT. A rank that does not return in time stays a
+/// thread of this process.
+std::string check_transport(const std::string& kind, const std::string& check,
+                            const Extent& extent);
+
+}  // namespace paddle::conformance

@@ -1,0 +1,73 @@
+#include "plugin/added_kinds.h"
+
+namespace paddle::plugin {
+namespace {
+
+constexpr uint32_t kMaxKinds = 64;
+
+std::string label_of(const Parts& parts) {
+  return parts.plugin.provider.name + " " + parts.plugin.provider.version;
+}
+
+std::string full_name(const Parts& parts, const char* name) {
+  return parts.plugin.provider.name + "." + name;
+}
+
+const char* doc_of(const char* doc) { return doc ? doc : ""; }
+
+/// The words of the descriptors that were read.
+template <class Contexts>
+std::vector<std::string> words(const Contexts& contexts) {
+  std::vector<std::string> out;
+  for (const auto& context : contexts) out.emplace_back(context.functions.name);
+  return out;
+}
+
+}  // namespace
+
+void read_transports(const Descriptors& d, const paddle_plugin& given, Parts& parts) {
+  if (given.transport_count > kMaxKinds) d.reject(str("more than ", kMaxKinds, " transports"));
+  for (uint32_t i = 0; i < given.transport_count; ++i) {
+    const paddle_transport t = known_part(
+        d.item(given.transports, i, "transport", PADDLE_END_OF(paddle_transport, close)));
+    d.check_word("transport", i, t.name, words(parts.transports));
+    if (!t.open || !t.exchange || !t.post || !t.take || !t.abort || !t.close)
+      d.reject(
+          str("transport ", t.name, ": open, exchange, post, take, abort and close must be set"));
+    parts.transports.push_back({label_of(parts), full_name(parts, t.name), t});
+  }
+}
+
+void read_tables(const Descriptors& d, const paddle_plugin& given, Parts& parts) {
+  if (given.table_count > kMaxKinds) d.reject(str("more than ", kMaxKinds, " tables"));
+  for (uint32_t i = 0; i < given.table_count; ++i) {
+    const paddle_table t =
+        known_part(d.item(given.tables, i, "table", PADDLE_END_OF(paddle_table, close)));
+    d.check_word("table", i, t.name, words(parts.tables));
+    if (!t.open || !t.count || !t.read || !t.update || !t.content || !t.restore || !t.close)
+      d.reject(str("table ", t.name,
+                   ": open, count, read, update, content, restore and close must be set"));
+    parts.tables.push_back({label_of(parts), full_name(parts, t.name), t});
+  }
+}
+
+void register_kinds(Parts& parts) {
+  const SourceLocation where{parts.plugin.path};
+  std::vector<comm::TransportKind> transports;
+  for (const TransportContext& context : parts.transports)
+    transports.push_back(
+        {context.name, doc_of(context.functions.doc), [&context](comm::JoinedRank joined) {
+           return open_plugin_transport(context, std::move(joined));
+         }});
+  comm::transport_kinds().add(std::move(transports), where);
+  std::vector<program::TableKind> tables;
+  for (const TableContext& context : parts.tables)
+    tables.push_back({context.name, doc_of(context.functions.doc),
+                      [&context](program::TableSpec spec,
+                                 std::shared_ptr<const optim::Optimizer> rule, uint64_t seed) {
+                        return open_plugin_table(context, std::move(spec), std::move(rule), seed);
+                      }});
+  program::table_kinds().add(std::move(tables), where);
+}
+
+}  // namespace paddle::plugin

@@ -1,0 +1,17 @@
+#pragma once
+// The kinds of things that plug-ins add to registries by name: transports, tables and readers. Not
+// for use outside the room.
+
+#include "paddle/plugin/plugin.h"
+#include "plugin/descriptors.h"
+#include "plugin/registration.h"
+
+namespace paddle::plugin {
+
+/// Checks the descriptors and adds them to the parts; kDevice for one that does not fit.
+void read_transports(const Descriptors& descriptors, const paddle_plugin& given, Parts& parts);
+void read_tables(const Descriptors& descriptors, const paddle_plugin& given, Parts& parts);
+/// Adds them to the registries of the engine.
+void register_kinds(Parts& parts);
+
+}  // namespace paddle::plugin

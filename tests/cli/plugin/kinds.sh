@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Transports and tables as plug-ins: templates are built, checked and used; a run of processes has
+# the bits of the engine's own transport and table, ends with 7 when a rank is lost, and names that
+# are unknown are errors.
+set -uo pipefail
+command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
+source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
+plugin="$bin/paddle-plugin"
+launch="$bin/paddle-launch"
+export PADDLE_INCLUDE="$PWD/include"
+unset PADDLE_PLUGINS PADDLE_TRANSPORT
+cd "$folder" || exit 1
+
+says() { grep -qF -- "$1" out || { fail "no '$1' in:"; head -c 800 out; }; }
+
+for kind in transport table; do
+  ok "$plugin" new "$kind" "my_$kind"
+  says "paddle plugin check my_$kind.so --quick"
+  expect 2 "is there already" "$plugin" new "$kind" "my_$kind"
+  ok "$plugin" build "my_$kind.cc" -o "my_$kind.so"
+  ok "$plugin" check "my_$kind.so" --quick --report report
+  says "${kind}s"
+  python3 - "$kind" << 'P' || fail "the report of $kind"
+import json, sys
+report = json.load(open("report/report.json"))
+assert report["failed"] == 0 and report["skipped"] == 0, report
+groups = [case["group"] for case in report["cases"]]
+assert groups.count(sys.argv[1] + "s") >= 10 and set(groups) == {"load", sys.argv[1] + "s"}, groups
+P
+done
+expect 2 "no case of the group tables" "$plugin" check my_transport.so --quick --group tables
+ok "$plugin" check my_transport.so --quick --only my_transport.ring/mismatch
+ok "$plugin" list --plugin my_transport.so --plugin my_table.so
+says "transports my_transport.ring"
+says "tables my_table.file_rows"
+
+# A run of two processes with a table.
+python3 - << 'P'
+import random
+random.seed(3)
+with open("rows.csv", "w") as f:
+    f.write("a,b,y\n")
+    for i in range(64):
+        f.write(f"{random.randrange(2**62)},{random.randrange(30)},{random.randrange(-3, 4)}\n")
+P
+cat > c.yaml << 'Y'
+model:
+  name: net
+  inputs: {keys: "int64[batch, 2]"}
+  model: |
+    rows = sparse_embedding(keys, 4, name="emb")
+    prediction = squeeze(linear(tanh(sum(rows, 1)), 1), [1])
+  outputs: [prediction]
+loss: mse_loss(prediction, y)
+optimizer: {name: adam, lr: 0.05}
+data:
+  batch_size: 8
+  train:
+    kind: csv
+    path: rows.csv
+    fields:
+      - {name: keys, columns: [a, b], dtype: int64}
+      - {name: y, scalar: true, dtype: float32}
+parallel: {data: 2}
+train: {epochs: 3, log_every: 1, checkpoint_every: 1 epochs}
+Y
+same() {  # same A B: the models and last checkpoints have equal bytes
+  local file
+  for file in model/model.safetensors checkpoints/latest/model.safetensors checkpoints/latest/optimizer.safetensors; do
+    cmp -s "$1/$file" "$2/$file" || fail "$file of $1 and $2 differ"
+  done
+}
+ok "$launch" -n 2 "$bin/paddle-train" c.yaml --output own
+PADDLE_TRANSPORT=my_transport.ring ok "$launch" -n 2 "$bin/paddle-train" c.yaml --output ring --plugin my_transport.so
+same own ring
+ok "$launch" -n 2 "$bin/paddle-train" c.yaml train.tables=my_table.file_rows --output rows --plugin my_table.so
+same own rows
+# Continued from a checkpoint.
+ok "$launch" -n 2 "$bin/paddle-train" c.yaml train.epochs=2 train.tables=my_table.file_rows --output half --plugin my_table.so
+ok "$launch" -n 2 "$bin/paddle-train" --resume half train.epochs=3 --plugin my_table.so
+same own half
+
+# Plug-ins of the config, and of the environment.
+{ cat c.yaml && echo "plugins: [my_table.so]"; } > p.yaml
+PADDLE_PLUGINS=my_transport.so PADDLE_TRANSPORT=my_transport.ring ok "$launch" -n 2 "$bin/paddle-train" p.yaml \
+  train.tables=my_table.file_rows --output config
+same own config
+
+# What is not there.
+expect 3 "there is no kind of table 'my_table.nowhere', expected one of memory, my_table.file_rows" \
+  "$bin/paddle-train" c.yaml parallel.data=1 train.tables=my_table.nowhere --plugin my_table.so --output x
+PADDLE_TRANSPORT=my_transport.ring expect 2 "name a plug-in with --plugin or PADDLE_PLUGINS" \
+  "$launch" -n 2 "$bin/paddle-train" c.yaml --output x
+
+# A rank that is lost ends the others.
+cat > lost.bash << 'S'
+if [[ $PADDLE_RANK == 1 ]]; then
+  "$@" &
+  for ((i = 0; i < 200; ++i)); do grep -q . lost/log 2> /dev/null && break; sleep 0.05; done
+  sleep 1
+  kill -9 $!
+  wait $! 2> /dev/null
+  exit 7
+fi
+exec "$@"
+S
+export PADDLE_TRANSPORT=my_transport.ring
+timeout 100 "$launch" -n 2 bash lost.bash "$bin/paddle-train" c.yaml train.epochs=100000 \
+  train.checkpoint_every=100000 --output lost --plugin my_transport.so > out 2> error
+status=$?
+[[ $status != 0 && $status != 124 ]] || { fail "a lost rank: status $status"; tail -c 600 error; }
+finish
