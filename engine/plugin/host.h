@@ -14,6 +14,7 @@ struct paddle_call {
   paddle::ErrorCode code = paddle::ErrorCode::kInternal;
   std::string message;
   paddle::SourceLocation location;
+  paddle::ResultAllocator* allocator = nullptr;  ///< of a kernel that runs
 };
 
 namespace paddle::plugin {

@@ -1,5 +1,6 @@
 #include "plugin/kernel_adapter.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "base/parallel.h"
@@ -8,6 +9,16 @@
 
 namespace paddle::plugin {
 namespace {
+
+void* allocate_result(paddle_call* call, uint32_t result, const int64_t* shape, int32_t rank) {
+  void* memory = nullptr;
+  guarded(call, [&] {
+    if (rank < 0 || std::any_of(shape, shape + rank, [](int64_t size) { return size < 0; }))
+      fail(ErrorCode::kInternal, "the shape of result ", result, " has a negative size");
+    memory = call->allocator->allocate(result, Dims(shape, shape + rank));
+  });
+  return memory;
+}
 
 class PluginKernel final : public Kernel {
  public:
@@ -36,6 +47,10 @@ class PluginKernel final : public Kernel {
     arguments.operands = operands;
     arguments.results = results;
     arguments.location = c.location ? c.location->c_str() : "";
+    if (c.allocator) {
+      call.allocator = c.allocator;
+      arguments.allocate_result = allocate_result;
+    }
     paddle_status status = PADDLE_INTERNAL;
     {
       const Frame frame(context_.plugin.c_str(), context_.operation.c_str(), arguments.location);

@@ -27,6 +27,11 @@ typedef struct paddle_run {
   const void* const* operands; /* null where absent */
   void* const* results;        /* null where unused */
   const char* location;        /* "file:line:column" of the operation in the model, or "" */
+
+  /* Since 1.2. Memory for a result whose shape only `run` knows, as that of an operation with the
+   * trait `run_time_shape`; once for each result, instead of `results`. Null after an error, which
+   * is set. Null itself for other operations. */
+  void* (*allocate_result)(paddle_call* call, uint32_t result, const int64_t* shape, int32_t rank);
 } paddle_run;
 
 enum {
