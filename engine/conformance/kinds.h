@@ -9,7 +9,7 @@
 
 namespace paddle::conformance {
 
-/// What a plug-in offers, by names such as "acme.ring".
+/// The parts of a plug-in, by names such as "acme.ring".
 struct Kinds {
   std::vector<std::string> transports;
   std::vector<std::string> tables;

@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kTimeout = 20s, kShortTimeout = 1s, kPatience = 60s;
 
-/// What a rank does. "" or what is wrong.
+/// The body of a rank. "" or what is wrong.
 using Body = std::function<std::string(const std::shared_ptr<Transport>&)>;
 
 /// Kept by all threads, as one that hangs outlives the check.

@@ -22,7 +22,7 @@ std::unique_ptr<program::RowTable> open_plugin_table(const TableContext& context
                                                      std::shared_ptr<const optim::Optimizer> rule,
                                                      uint64_t seed);
 
-/// What tables of plug-ins call.
+/// The functions that tables of plug-ins call.
 const paddle_records& records_functions();
 
 }  // namespace paddle::plugin

@@ -50,7 +50,7 @@ paddle_status exchange(void* state, paddle_call* call, uint32_t kind,
 
 // --- tables ---
 
-/// What keeps the records of the table in memory.
+/// The records of the table in memory.
 struct Records {
   explicit Records(const paddle_table_spec& given)
       : spec(given),

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "ir/module.h"
+#include "runtime/host_fallback.h"
 #include "support/onnx_bytes.h"
 
 namespace paddle::onnx {
@@ -165,6 +166,24 @@ TEST(OnnxSession, ReportsWhyAGraphIsNotOnePlan) {
   for (const std::string& line : told)
     EXPECT_NE(line.find("the pass 'p' failed"), std::string::npos) << line;
   ::setenv("PADDLE_STRICT", "1", 1);
+}
+
+TEST(OnnxSession, NodesOnTheHostOfADeviceAreCountedAndMayBeRejected) {
+  const std::string path =
+      testing::TempDir() + "/paddle_session_" + std::to_string(::getpid()) + ".onnx";
+  write_file_atomically(path, onnx_model(kCountedLoop));
+  SessionOptions options;
+  options.mode = Mode::kEager;
+  options.compile.target.device = parse_device("mirror");
+  Session session(path, options);
+  std::filesystem::remove(path);
+  const Values inputs = {Value(Tensor(Array::scalar<int64_t>(3))), Value(Tensor(rows(2)))};
+  const int64_t before = runtime::host_fallbacks()["add"];
+  EXPECT_EQ(session.run(inputs)[0].tensor().array().number(5), 20);
+  EXPECT_EQ(runtime::host_fallbacks()["add"], before + 3);
+  runtime::allow_host_fallback(false);
+  EXPECT_THROW(session.run(inputs), Error);
+  runtime::allow_host_fallback(true);
 }
 
 TEST(OnnxSession, ProfilesAndCountsPartitions) {

@@ -5,6 +5,7 @@
 
 #include "onnx/graph/constant_folding.h"
 #include "ops/core/cost.h"
+#include "runtime/host_fallback.h"
 
 namespace paddle::onnx {
 namespace {
@@ -86,6 +87,7 @@ int ProfileInstructions::number_of(runtime::InstructionInfo info) {
 
 Tensors CheckedExecutor::apply(const OpCall& call) {
   checked_bytes(call);
+  if (!device_.is_cpu() && !call.op.def->view) runtime::count_host_fallback(call.op, device_);
   if (!count_flops_) return eager_.apply(call);
   const int64_t calls = ++calls_;
   ProfileScope scope(instructions_.profile(), -1);

@@ -43,9 +43,13 @@ class ProfileInstructions {
 
 class CheckedExecutor final : public Interpreter {
  public:
-  /// `count_flops`: count without a profile as well.
-  explicit CheckedExecutor(ProfileInstructions& instructions, bool count_flops = false)
-      : instructions_(instructions), count_flops_(count_flops || instructions.profile()) {}
+  /// `count_flops`: count without a profile as well. Calls run on the host, which counts as a
+  /// fallback (runtime/host_fallback.h) if the model runs on another device.
+  explicit CheckedExecutor(ProfileInstructions& instructions, bool count_flops = false,
+                           Device device = {})
+      : instructions_(instructions),
+        count_flops_(count_flops || instructions.profile()),
+        device_(device) {}
   Tensors apply(const OpCall& call) override;
   /// Total over all calls; 0 unless counting.
   double flops() const { return flops_; }
@@ -54,6 +58,7 @@ class CheckedExecutor final : public Interpreter {
   runtime::EagerExecutor eager_;
   ProfileInstructions& instructions_;
   bool count_flops_;
+  Device device_;
   double flops_ = 0;
   int64_t calls_ = 0;
 };

@@ -215,7 +215,7 @@ void Session::check_inputs(const Values& inputs) const {
 }
 
 Values Session::run_eagerly(const Values& inputs, double* flops) {
-  CheckedExecutor eager(profile_, flops != nullptr);
+  CheckedExecutor eager(profile_, flops != nullptr, options_.compile.target.device);
   if (partitions_) partitions_->count_flops(flops);
   const InterpreterScope scope(eager);
   const RandomScope random(Tensor(Array::from<uint64_t>({seed_, step_}, {2})));

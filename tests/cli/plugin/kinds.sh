@@ -86,7 +86,7 @@ PADDLE_PLUGINS=my_transport.so PADDLE_TRANSPORT=my_transport.ring ok "$launch" -
   train.tables=my_table.file_rows --output config
 same own config
 
-# What is not there.
+# Names that are unknown.
 expect 3 "there is no kind of table 'my_table.nowhere', expected one of memory, my_table.file_rows" \
   "$bin/paddle-train" c.yaml parallel.data=1 train.tables=my_table.nowhere --plugin my_table.so --output x
 PADDLE_TRANSPORT=my_transport.ring expect 2 "name a plug-in with --plugin or PADDLE_PLUGINS" \
