@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "comm/simulation.h"
 #include "runtime/execute.h"
 #include "runtime/plan_graphs.h"
 #include "tensor/device_functions.h"
@@ -58,7 +59,8 @@ struct Outcome {
   uint64_t launches = 0, graph_launches = 0;
 };
 
-Outcome train(const Case& c, Device device, compiler::GraphMode graphs) {
+Outcome train(const Case& c, Device device, compiler::GraphMode graphs,
+              std::shared_ptr<comm::Communicator> communicator = nullptr) {
   RunConfig config = read_config(c.config, c.overrides);
   StepDefinition definition;
   definition.models = config.models;
@@ -69,6 +71,7 @@ Outcome train(const Case& c, Device device, compiler::GraphMode graphs) {
   options.compile = config.compile;
   options.compile.target.device = device;
   options.compile.graphs = graphs;
+  options.communicator = std::move(communicator);
   program::ParameterStore store;
   store.seed = 1;
   Session session(std::make_shared<Step>(std::move(definition)), c.fields, store, options);
@@ -133,6 +136,18 @@ void check(const Case& c) {
 
 TEST(DeviceSteps, OfLenet) { check(lenet()); }
 TEST(DeviceSteps, OfGpt) { check(gpt()); }
+
+TEST(DeviceSteps, RanksThatShareADeviceAreRejected) {
+  try {
+    comm::simulate(2, [](const std::shared_ptr<comm::Communicator>& communicator) {
+      train(lenet(), parse_device("mirror"), compiler::GraphMode::kOff, communicator);
+    });
+    FAIL() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUsage);
+    EXPECT_EQ(e.message(), "runs of several ranks are on the cpu, not on mirror");
+  }
+}
 
 }  // namespace
 }  // namespace paddle::train

@@ -23,6 +23,10 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
   for (const NamedOptimizer& each : context_.step->definition().optimizers)
     if (!each.name.empty()) losses_.push_back(0);
   if (comm::Communicator* const communicator = context_.options.communicator.get()) {
+    // Ranks that share a device wait for each other in its queue.
+    if (communicator->size() > 1 && !context_.options.compile.target.device.is_cpu())
+      fail(ErrorCode::kUsage, "runs of several ranks are on the cpu, not on ",
+           context_.options.compile.target.device.text());
     auto& collectives = communicator->collectives();
     collectives.use(context_.options.collective_form);
     collectives.overlap(context_.options.overlap.value_or(communicator->can_overlap()));
