@@ -279,6 +279,51 @@ TEST(FusedReduction, PartialSumsMayExceedTheRangeOfFloats) {
   }
 }
 
+TEST(FusedReduction, PartialProductsMayExceedTheRangeOfFloats) {
+  const std::string text =
+      "    %3 = multiply(%0, %2) : float32[rows, columns, n]\n"
+      "    %4 = prod(%3) {axis = [2]} : float32[rows, columns]\n"
+      "    %5 = prod(%3) {axis = [0]} : float32[columns, n]\n    return %4 'm', %5 'l'\n";
+  for (const bool codegen : {false, true}) {
+    const ir::Module fused = passed(kCube, text, true), plain = passed(kCube, text, false);
+    ASSERT_EQ(count(ir::print(fused), "= fused("), 1u) << ir::print(fused);
+    const runtime::ExecutableOptions options{
+        1, {.check_memory = true, .profile = nullptr, .prepare = {.codegen = codegen}}};
+    runtime::Executable a(fused.functions[0], options), b(plain.functions[0], options);
+    for (const int64_t n : {5, 17, 40, 64, 100, 300})
+      // One of a group's factors, and their product, is no normal number; others have a zero.
+      for (const float large : {1.0F, 1e30F, 1e-30F, 1e-40F}) {
+        Array x = Array::zeros(DType::kF32, {70, 3, n}), ones = Array::zeros(DType::kF32, x.shape);
+        for (int64_t i = 0; i < x.size(); ++i) {
+          const int64_t row = i / n, k = i % n;
+          float value = 1 + static_cast<float>((i * 7919) % 100) * 1e-3F;
+          if (row % 2 == 0 && k < std::min<int64_t>(n / 2, 40))
+            value *= k % 2 == 0 ? large : std::min(1e38F, 1 / large);
+          if (row % 2 == 0 && n > 70 && (k == 3 || k == 67)) value *= large;
+          if (row % 11 == 3 && k == 4) value = -0.0F;
+          x.data<float>()[i] = value;
+          ones.data<float>()[i] = 1;
+        }
+        const std::vector<Array> inputs = {x, Array::zeros(DType::kF32, {n}), ones};
+        const std::vector<Array> one = kept(a.run(inputs)), expected = b.run(inputs);
+        for (int64_t row = 0; row < 210; ++row) {
+          double product = 1;
+          for (int64_t k = 0; k < n; ++k)
+            product *= static_cast<double>(x.data<float>()[row * n + k]);
+          const auto rounded = static_cast<float>(product);
+          if (std::isinf(rounded))
+            EXPECT_EQ(one[0].data<float>()[row], rounded) << n << " " << large;
+          else if (std::abs(rounded) < 1e-37F)
+            EXPECT_NEAR(one[0].data<float>()[row], rounded, 1e-43F) << n << " " << large;
+          else
+            EXPECT_NEAR(one[0].number(row), product, 3e-6 * std::abs(product)) << n << " " << large;
+        }
+        for (size_t i = 0; i < one.size(); ++i)
+          EXPECT_EQ(difference(one[i], expected[i]), "") << n << (codegen ? ", compiled" : "");
+      }
+  }
+}
+
 TEST(FusedReduction, SumsOfSixteenBitsAreNoLessExact) {
   for (const char* dtype : {"float16", "bfloat16"})
     for (const bool codegen : {false, true}) {

@@ -41,16 +41,18 @@ struct Case {
 
 class ReduceTest : public testing::TestWithParam<Case> {};
 
-TEST_P(ReduceTest, SumsMatchPlainLoops) {
+TEST_P(ReduceTest, SumsAndProductsMatchPlainLoops) {
   const auto& [shape, axes] = GetParam();
   const Array x = normal(DType::kF32, shape);
+  Array factors = Array::zeros(DType::kF32, shape);
+  for (int64_t i = 0; i < x.size(); ++i) factors.data<float>()[i] = 1 + 0.01F * x.data<float>()[i];
   Dims kept;
   std::vector<bool> reduced(shape.size(), axes.empty());
   for (const int64_t axis : axes) reduced[static_cast<size_t>(axis)] = true;
   for (size_t i = 0; i < shape.size(); ++i)
     if (!reduced[i]) kept.push_back(shape[i]);
   const auto results = static_cast<size_t>(element_count(std::span<const int64_t>(kept)));
-  std::vector<double> expected(results, 0.0), sizes(results, 0.0);
+  std::vector<double> expected(results, 0.0), sizes(results, 0.0), products(results, 1.0);
   for (int64_t flat = 0; flat < x.size(); ++flat) {
     int64_t rest = flat, at = 0, step = 1;
     for (size_t i = shape.size(); i-- > 0;) {
@@ -62,6 +64,7 @@ TEST_P(ReduceTest, SumsMatchPlainLoops) {
     }
     expected[static_cast<size_t>(at)] += x.number(flat);
     sizes[static_cast<size_t>(at)] += std::abs(x.number(flat));
+    products[static_cast<size_t>(at)] *= factors.number(flat);
   }
   const auto kernel =
       reduce(Layout::of(x), {axes, Reduction::kSum, ReduceForm::kPlain}, DType::kF32);
@@ -70,6 +73,11 @@ TEST_P(ReduceTest, SumsMatchPlainLoops) {
   for (size_t i = 0; i < results; ++i)
     EXPECT_NEAR(out.number(static_cast<int64_t>(i)), expected[i],
                 1e-6 * (1 + std::abs(expected[i])) + 1e-8 * sizes[i]);
+  const auto product =
+      reduce(Layout::of(x), {axes, Reduction::kProd, ReduceForm::kPlain}, DType::kF32);
+  const Array multiplied = run(*product, factors, DType::kF32, kept);
+  for (size_t i = 0; i < results; ++i)
+    EXPECT_NEAR(multiplied.number(static_cast<int64_t>(i)), products[i], 2e-5 * products[i]);
 }
 INSTANTIATE_TEST_SUITE_P(
     Layouts, ReduceTest,

@@ -1,6 +1,6 @@
-// Vector loops of reductions and rows. Sums use vectors of double, which f32 runs enter in groups
-// of four vectors that are added as floats, or, for f32 rows of exp, f32 vectors that are flushed
-// into a double every 64 steps.
+// Vector loops of reductions and rows. Sums and products use vectors of double, which f32 runs
+// enter in groups of four vectors that are added or multiplied as floats, or, for f32 rows of exp,
+// f32 vectors that are flushed into a double every 64 steps.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/reduce_simd.cc"
@@ -11,6 +11,9 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
+#if HWY_ARCH_X86
+#include <xmmintrin.h>
+#endif
 
 #include "kernels/common/vector_math-inl.h"
 #include "kernels/reduce/reduce_simd.h"
@@ -96,36 +99,74 @@ void run(void* accumulators, const void* source, int64_t n) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-HWY_INLINE void add_widened(Vec<float> v, Vec<double>& low, Vec<double>& high) {
+template <class F>
+HWY_INLINE void fold_widened(Vec<float> v, Vec<double>& low, Vec<double>& high) {
   const D64 d;
   const Narrow<float> half;
-  low = hn::Add(low, hn::PromoteTo(d, hn::LowerHalf(half, v)));
-  high = hn::Add(high, hn::PromoteTo(d, hn::UpperHalf(half, v)));
+  low = F()(low, hn::PromoteTo(d, hn::LowerHalf(half, v)));
+  high = F()(high, hn::PromoteTo(d, hn::UpperHalf(half, v)));
 }
 
-/// Vector k of a group of four from x + i on; what lies at n or beyond is 0.
+/// Vector k of a group of four from x + i on; what lies at n or beyond is F's start.
+template <class F>
 HWY_INLINE Vec<float> group_vector(const float* x, int64_t i, int64_t k, int64_t n) {
   const Tag<float> ds;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(ds)), at = i + k * lanes;
+  const Vec<float> start = hn::Set(ds, static_cast<float>(F::kStart));
   if (at + lanes <= n) return hn::LoadU(ds, x + at);
-  if (at >= n) return hn::Zero(ds);
-  return hn::MaskedLoad(hn::FirstN(ds, static_cast<size_t>(n - at)), ds, x + at);
+  if (at >= n) return start;
+  const auto some = hn::FirstN(ds, static_cast<size_t>(n - at));
+  return hn::IfThenElse(some, hn::MaskedLoad(some, ds, x + at), start);
 }
 
-/// Adds n floats in groups of four vectors, the last one filled up with zeros: widening each vector
-/// takes most of the time otherwise. A group whose sum is not finite as floats is added in double.
-/// Compiled groups repeat this (compiler/codegen/llvm).
-HWY_INLINE void add_run(const float* x, int64_t n, Vec<double>& low, Vec<double>& high) {
+/// The exponents and fractions of floats as integers, below kNormal for normal numbers.
+constexpr uint32_t kNormal = 0xFE000000;
+HWY_INLINE Vec<uint32_t> magnitude(Vec<float> v) {
+  const Tag<uint32_t> du;
+  return hn::Sub(hn::ShiftLeft<1>(hn::BitCast(du, v)), hn::Set(du, 0x01000000));
+}
+
+/// A sum or product of four vectors, in the first one, if it can be computed in float: a sum that
+/// is finite, or a product without factors that are no normal numbers. Otherwise false, and the
+/// four vectors have to be folded in double; products do so only with kChecked, and lanes without
+/// such factors have their product in the first vector, and ones.
+template <class F, bool kChecked>
+HWY_INLINE bool fold_group(Vec<float>& a, Vec<float>& b, Vec<float>& c, Vec<float>& e) {
+  const Tag<float> ds;
+  const Vec<float> ab = F()(a, b), ce = F()(c, e), all = F()(ab, ce);
+  if constexpr (std::is_same_v<F, SumOf>) {
+    const Vec<float> zero = hn::Sub(all, all);  // or NaN
+    if (HWY_UNLIKELY(!hn::AllTrue(ds, hn::Eq(zero, zero)))) return false;
+  } else if constexpr (kChecked) {
+    const Tag<uint32_t> du;
+    const auto largest = hn::Max(hn::Max(magnitude(ab), magnitude(ce)), magnitude(all));
+    const auto normal = hn::RebindMask(ds, hn::Lt(largest, hn::Set(du, kNormal)));
+    if (HWY_UNLIKELY(!hn::AllTrue(ds, normal))) {
+      const Vec<float> one = hn::Set(ds, 1.0f);
+      a = hn::IfThenElse(normal, all, a);
+      b = hn::IfThenElse(normal, one, b);
+      c = hn::IfThenElse(normal, one, c);
+      e = hn::IfThenElse(normal, one, e);
+      return false;
+    }
+  }
+  a = all;
+  return true;
+}
+
+/// Folds n floats in groups of four vectors, the last one filled up: widening each vector takes
+/// most of the time otherwise. Compiled groups repeat this (compiler/codegen/llvm).
+template <class F, bool kChecked>
+HWY_INLINE void fold_groups(const float* x, int64_t n, Vec<double>& low, Vec<double>& high) {
   const Tag<float> ds;
   const int64_t group = 4 * static_cast<int64_t>(hn::Lanes(ds));
   const auto add = [&](Vec<float> a, Vec<float> b, Vec<float> c, Vec<float> e) HWY_ATTR {
-    const Vec<float> sum = hn::Add(hn::Add(a, b), hn::Add(c, e));
-    const Vec<float> zero = hn::Sub(sum, sum);  // or NaN
-    if (HWY_LIKELY(hn::AllTrue(ds, hn::Eq(zero, zero)))) return add_widened(sum, low, high);
-    add_widened(a, low, high);
-    add_widened(b, low, high);
-    add_widened(c, low, high);
-    add_widened(e, low, high);
+    const bool is_one = fold_group<F, kChecked>(a, b, c, e);
+    fold_widened<F>(a, low, high);
+    if (HWY_LIKELY(is_one)) return;
+    fold_widened<F>(b, low, high);
+    fold_widened<F>(c, low, high);
+    fold_widened<F>(e, low, high);
   };
   const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(ds, x + i); };
   const int64_t lanes = group / 4;
@@ -133,38 +174,81 @@ HWY_INLINE void add_run(const float* x, int64_t n, Vec<double>& low, Vec<double>
   for (; i + group <= n; i += group)
     add(at(i), at(i + lanes), at(i + 2 * lanes), at(i + 3 * lanes));
   if (i < n)
-    add(group_vector(x, i, 0, n), group_vector(x, i, 1, n), group_vector(x, i, 2, n),
-        group_vector(x, i, 3, n));
+    add(group_vector<F>(x, i, 0, n), group_vector<F>(x, i, 1, n), group_vector<F>(x, i, 2, n),
+        group_vector<F>(x, i, 3, n));
 }
 
-/// `run` for sums of floats: of the accumulators it uses as many as a vector of floats has.
-void sum_run(void* accumulators, const void* source, int64_t n) {
+/// The flags of the processor that a product sets if it, or a factor, is no normal number: with
+/// them the products of many groups are checked at once.
+class ProductFlags {
+ public:
+#if HWY_ARCH_X86
+  ProductFlags() {
+    _mm_setcsr(_mm_getcsr() & ~kMask);
+    hold_order();
+  }
+  bool raised() const {
+    hold_order();
+    return (_mm_getcsr() & kMask) != 0;
+  }
+
+ private:
+  static constexpr unsigned kMask = 0x1A;  // denormal operand, overflow, underflow
+  /// Loads and stores stay on their side of the flags, and with them what is computed in between.
+  static void hold_order() { asm volatile("" ::: "memory"); }
+#else
+  bool raised() const { return true; }
+#endif
+};
+
+/// Calls work(std::bool_constant<checked>), and again if what it computed without checks is not
+/// right. It stores its results.
+template <class F, class Work>
+HWY_INLINE void checked_if_needed(const Work& work) {
+  if constexpr (std::is_same_v<F, SumOf>) {
+    work(std::true_type());
+  } else {
+    const ProductFlags flags;
+    work(std::false_type());
+    if (HWY_UNLIKELY(flags.raised())) work(std::true_type());
+  }
+}
+
+/// `run` for sums and products of floats: of the accumulators it uses as many as a vector of floats
+/// has.
+template <class F>
+void group_run(void* accumulators, const void* source, int64_t n) {
   const D64 d;
   const auto* const x = static_cast<const float*>(source);
   auto* const to = static_cast<double*>(accumulators);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   if (n < 2 * lanes) {  // there may be no more accumulators than elements
-    for (int64_t i = 0; i < n; ++i) to[i] += static_cast<double>(x[i]);
+    for (int64_t i = 0; i < n; ++i) to[i] = F()(to[i], static_cast<double>(x[i]));
     return;
   }
-  Vec<double> low = hn::LoadU(d, to), high = hn::LoadU(d, to + lanes);
-  add_run(x, n, low, high);
-  hn::StoreU(low, d, to);
-  hn::StoreU(high, d, to + lanes);
+  const Vec<double> first_low = hn::LoadU(d, to), first_high = hn::LoadU(d, to + lanes);
+  checked_if_needed<F>([&](auto checked) HWY_ATTR {
+    Vec<double> low = first_low, high = first_high;
+    fold_groups<F, decltype(checked)::value>(x, n, low, high);
+    hn::StoreU(low, d, to);
+    hn::StoreU(high, d, to + lanes);
+  });
 }
 
-/// The value that `sum_run` and `fold` give.
-HWY_INLINE double folded_sum(const float* x, int64_t n) {
+/// The value that `group_run` and `fold` give.
+template <class F, bool kChecked>
+HWY_INLINE double folded_groups(const float* x, int64_t n) {
+  const F f;
   const D64 d;
-  Vec<double> low = hn::Zero(d), high = low;
-  add_run(x, n, low, high);
-  if (n >= run_lanes()) return fold_lanes(SumOf(), hn::Add(low, high));
+  Vec<double> low = hn::Set(d, F::kStart), high = low;
+  fold_groups<F, kChecked>(x, n, low, high);
+  if (n >= run_lanes()) return fold_lanes(f, f(low, high));
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   HWY_ALIGN double each[2 * hn::MaxLanes(D64())];
   hn::Store(low, d, each);
   hn::Store(high, d, each + lanes);
   double total = each[0];
-  for (int64_t k = 1; k < std::min(n, 2 * lanes); ++k) total += each[k];
+  for (int64_t k = 1; k < std::min(n, 2 * lanes); ++k) total = f(total, each[k]);
   return total;
 }
 #endif
@@ -287,27 +371,27 @@ HWY_INLINE double fold_run(const T* x, int64_t n) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// Like add_run, but only a total that is not finite is computed again in double.
+/// Like fold_groups, but only a total that is not finite is computed again in double.
 HWY_INLINE void add_groups(const float* x, int64_t n, Vec<double>& low, Vec<double>& high) {
   const D64 d;
   const Tag<float> ds;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(ds)), group = 4 * lanes;
   const Vec<double> first_low = low, first_high = high;
   const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(ds, x + i); };
-  const auto some = [&](int64_t i) HWY_ATTR { return group_vector(x, i, 0, n); };
+  const auto some = [&](int64_t i) HWY_ATTR { return group_vector<SumOf>(x, i, 0, n); };
   int64_t i = 0;
   for (; i + group <= n; i += group)
-    add_widened(
+    fold_widened<SumOf>(
         hn::Add(hn::Add(at(i), at(i + lanes)), hn::Add(at(i + 2 * lanes), at(i + 3 * lanes))), low,
         high);
   if (i < n)
-    add_widened(hn::Add(hn::Add(some(i), some(i + lanes)),
-                        hn::Add(some(i + 2 * lanes), some(i + 3 * lanes))),
-                low, high);
+    fold_widened<SumOf>(hn::Add(hn::Add(some(i), some(i + lanes)),
+                                hn::Add(some(i + 2 * lanes), some(i + 3 * lanes))),
+                        low, high);
   if (hn::AllTrue(d, hn::IsFinite(hn::Add(low, high)))) return;
   low = first_low;
   high = first_high;
-  for (int64_t k = 0; k < n; k += lanes) add_widened(some(k), low, high);
+  for (int64_t k = 0; k < n; k += lanes) fold_widened<SumOf>(some(k), low, high);
 }
 #endif
 
@@ -332,13 +416,16 @@ template <class F, class T>
 void all_runs(double* results, const void* source, int64_t count, int64_t n) {
   constexpr bool kExtremum = std::is_same_v<F, MaxOf> || std::is_same_v<F, MinOf>;
   const T* x = static_cast<const T*>(source);
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (!kExtremum && std::is_same_v<T, float>)
+    return checked_if_needed<F>([&](auto checked) HWY_ATTR {
+      for (int64_t r = 0; r < count; ++r)
+        results[r] = folded_groups<F, decltype(checked)::value>(x + r * n, n);
+    });
+#endif
   for (int64_t r = 0; r < count; ++r, x += n) {
     if constexpr (kExtremum && std::is_same_v<T, float>)
       results[r] = static_cast<double>(row_extremum<F>(x, n));
-#if HWY_TARGET != HWY_SCALAR
-    else if constexpr (std::is_same_v<F, SumOf> && std::is_same_v<T, float>)
-      results[r] = folded_sum(x, n);
-#endif
     else
       results[r] = fold_run<F>(x, n);
   }
@@ -351,7 +438,7 @@ ReduceLoops float_loops(bool f64) {
   void (*narrow_run)(void*, const void*, int64_t) = &run<F, float>;
   if constexpr (kExtremum) narrow_run = &extremum_run<F>;
 #if HWY_TARGET != HWY_SCALAR
-  if constexpr (std::is_same_v<F, SumOf>) narrow_run = &sum_run;
+  if constexpr (!kExtremum) narrow_run = &group_run<F>;
 #endif
   return {f64 ? &run<F, double> : narrow_run,
           &fold<F>,

@@ -273,26 +273,27 @@ class FunctionWriter {
 
   static constexpr uint64_t kGroup = 4;
 
-  /// Whether vectors are added to each other before they enter the accumulators, as runs of floats
-  /// are in kernels/reduce/reduce_simd.cc.
+  /// Whether vectors are added to each other, or multiplied, before they enter the accumulators, as
+  /// runs of floats are in kernels/reduce/reduce_simd.cc.
   bool in_groups(const Fold& fold) const {
-    return fold.lanes && fold.kind == Fold::Kind::kSum &&
+    return fold.lanes && (fold.kind == Fold::Kind::kSum || fold.kind == Fold::Kind::kProd) &&
            program_.nodes[static_cast<size_t>(fold.node)].type == Type::kF32;
   }
-  /// The accumulators with a group of vectors: with their sum, or with each one where a sum of
-  /// floats is not finite.
-  Value fold_group(Value accumulators, const std::vector<Value>& group) {
+  /// The accumulators with a group of vectors: with their sum or product, or with each one where
+  /// floats do not hold that.
+  Value fold_group(Fold::Kind kind, Value accumulators, const std::vector<Value>& group) {
     const auto add = [&](Value a, Value v) {
-      return vectors_.fold(Fold::Kind::kSum, a, Type::kF32, v, nullptr);
+      return vectors_.fold(kind, a, Type::kF32, v, nullptr);
     };
     const LLVMBasicBlockRef fast = LLVMGetInsertBlock(builder_),
                             slow = LLVMAppendBasicBlockInContext(context_, function_, "slow"),
                             both = LLVMAppendBasicBlockInContext(context_, function_, "both");
-    const Value sum = vectors_.sum_of_four(group), taken = add(accumulators, sum);
-    set_unlikely(LLVMBuildCondBr(builder_, vectors_.any_not_finite(sum), slow, both));
+    const Vectors::Group one = vectors_.fold_four(kind, group);
+    const Value taken = add(accumulators, one.value);
+    set_unlikely(LLVMBuildCondBr(builder_, one.escapes, slow, both));
     at(slow);
     Value each = accumulators;
-    for (const Value v : group) each = add(each, v);
+    for (const Value v : vectors_.in_double(one, group)) each = add(each, v);
     LLVMBuildBr(builder_, both);
     at(both);
     const Value out = LLVMBuildPhi(builder_, doubles(), "");
@@ -362,10 +363,10 @@ class FunctionWriter {
       const Type type = program_.nodes[static_cast<size_t>(fold.node)].type;
       const Value x = values_[static_cast<size_t>(fold.node)];
       if (in_groups(fold)) {
-        waiting_[k].push_back(mask ? vectors_.masked(x, mask) : x);
+        waiting_[k].push_back(mask ? vectors_.masked(fold.kind, x, mask) : x);
         const size_t first = lane - v;
         if (waiting_[k].size() == kGroup) {
-          lanes_[first] = fold_group(lanes_[first], waiting_[k]);
+          lanes_[first] = fold_group(fold.kind, lanes_[first], waiting_[k]);
           waiting_[k].clear();
         }
         lane += vectors;

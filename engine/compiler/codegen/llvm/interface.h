@@ -15,15 +15,15 @@
 // Types are bool, i8 … u64, f16, bf16, f32, f64. Access is `vector` (one element after the other),
 // `row` (one element for a row) or `scalar` (one element for all). Kinds of folds are sum, prod,
 // max and min. Their form is `elements` (an accumulator per element of a row) or `lanes` (element i
-// of a row goes to accumulator i modulo half the bytes of a vector; sums of f32 add four vectors as
-// floats, and the sum to the first accumulators, unless it is not finite). Numbers are hexadecimal
-// floats.
+// of a row goes to accumulator i modulo half the bytes of a vector; sums and products of f32 add or
+// multiply four vectors as floats, and the result enters the first accumulators, unless a sum is
+// not finite or a product has factors beyond normal numbers). Numbers are hexadecimal floats.
 
 #include <cstddef>
 #include <cstdint>
 
 /// Grows with each change of this interface.
-#define PADDLE_CODEGEN_VERSION 3
+#define PADDLE_CODEGEN_VERSION 4
 
 extern "C" {
 

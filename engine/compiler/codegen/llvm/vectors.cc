@@ -168,16 +168,41 @@ Value Vectors::fold(Fold::Kind kind, Value accumulators, Type type, Value v, Val
   return mask ? select(mask, taken, a) : taken;
 }
 
-Value Vectors::masked(Value v, Value mask) { return select(mask, v, LLVMConstNull(LLVMTypeOf(v))); }
-
-Value Vectors::sum_of_four(const std::vector<Value>& v) {
-  return add(add(v.at(0), v.at(1)), add(v.at(2), v.at(3)));
+Value Vectors::masked(Fold::Kind kind, Value v, Value mask) {
+  return select(mask, v, constant(Type::kF32, kind == Fold::Kind::kProd ? 1 : 0));
 }
 
-Value Vectors::any_not_finite(Value v) {
-  const Value zero = sub(v, v);  // or NaN
-  const Value bad = compare(LLVMRealUNO, zero, zero);
-  return intrinsic("llvm.vector.reduce.or", {LLVMTypeOf(bad)}, {bad});
+Vectors::Group Vectors::fold_four(Fold::Kind kind, const std::vector<Value>& v) {
+  const auto any = [&](Value bad) {
+    return intrinsic("llvm.vector.reduce.or", {LLVMTypeOf(bad)}, {bad});
+  };
+  if (kind == Fold::Kind::kSum) {
+    const Value sum = add(add(v.at(0), v.at(1)), add(v.at(2), v.at(3)));
+    const Value zero = sub(sum, sum);  // or NaN
+    return {sum, any(compare(LLVMRealUNO, zero, zero)), nullptr};
+  }
+  const Value first = mul(v.at(0), v.at(1)), second = mul(v.at(2), v.at(3)),
+              product = mul(first, second);
+  // Exponents and fractions as integers, below 0xFE000000 for normal numbers.
+  const auto magnitude = [&](Value x) {
+    const Value bits = LLVMBuildBitCast(builder_, x, vector(element(Type::kU32)), "");
+    return LLVMBuildSub(builder_, LLVMBuildShl(builder_, bits, integer(Type::kU32, 1), ""),
+                        integer(Type::kU32, 0x01000000), "");
+  };
+  const auto larger = [&](Value a, Value b) {
+    return intrinsic("llvm.umax", {LLVMTypeOf(a)}, {a, b});
+  };
+  const Value largest = larger(larger(magnitude(first), magnitude(second)), magnitude(product));
+  const Value beyond =
+      LLVMBuildICmp(builder_, LLVMIntUGE, largest, integer(Type::kU32, 0xFE000000), "");
+  return {product, any(beyond), beyond};
+}
+
+std::vector<Value> Vectors::in_double(const Group& group, std::vector<Value> v) {
+  if (!group.lanes) return v;
+  for (size_t i = 0; i < v.size(); ++i)
+    v[i] = select(group.lanes, v[i], i == 0 ? group.value : constant(Type::kF32, 1));
+  return v;
 }
 
 Value Vectors::intrinsic(const char* name, const std::vector<LLVMTypeRef>& types,

@@ -57,11 +57,20 @@ class Vectors {
 
   /// Double accumulators updated with the elements of v (only those in `mask`, if set).
   Value fold(Fold::Kind kind, Value accumulators, Type type, Value v, Value mask);
-  /// v with zeros where the mask is not set.
-  Value masked(Value v, Value mask);
-  Value sum_of_four(const std::vector<Value>& v);
-  /// A bool: whether an element is infinite or NaN.
-  Value any_not_finite(Value v);
+  /// f32 vectors folded into one.
+  struct Group {
+    Value value;
+    /// A bool: whether they have to be folded in double, since a sum is not finite or a product has
+    /// factors that are no normal numbers.
+    Value escapes;
+    Value lanes;  ///< where this is so; null: everywhere
+  };
+  Group fold_four(Fold::Kind kind, const std::vector<Value>& v);
+  /// The vectors to fold in double if the group escapes; in other lanes they are its value and
+  /// ones.
+  std::vector<Value> in_double(const Group& group, std::vector<Value> v);
+  /// v with what such a fold does not change where the mask is not set.
+  Value masked(Fold::Kind kind, Value v, Value mask);
 
   Value intrinsic(const char* name, const std::vector<ValueType>& types,
                   const std::vector<Value>& arguments);
