@@ -218,5 +218,24 @@ TEST(AlgorithmTables, MatrixProductsOfOneDnn) {
   EXPECT_EQ(algorithms(matmul(2, 512, 512, weight.data())), "few_rows, matmul");
 }
 
+TEST(AlgorithmTables, PointwiseConvolutions) {
+  const auto conv = [](int64_t in, int64_t out, int64_t size) {
+    return Problem{"conv2d",
+                   {},
+                   {of(DType::kF32, {3, in, size, size}), of(DType::kF32, {out, in, 1, 1}),
+                    absent(DType::kF32, {out})},
+                   {of(DType::kF32, {3, out, size, size})}};
+  };
+  EXPECT_EQ(algorithms(conv(64, 80, 4)), "");
+  if (algorithms(conv(64, 80, 12)).empty()) GTEST_SKIP() << "needs AVX-512";
+  EXPECT_EQ(algorithms(conv(64, 80, 12)), "matmul, onednn");
+  for (const Problem& p : {conv(64, 80, 12), conv(256, 128, 28), conv(130, 70, 13)}) {
+    const Array matmul = run(p, ""), convolution = run(p, "onednn");
+    EXPECT_EQ(std::memcmp(matmul.raw(), convolution.raw(), static_cast<size_t>(matmul.size()) * 4),
+              0)
+        << chosen(p);
+  }
+}
+
 }  // namespace
 }  // namespace paddle::runtime

@@ -50,6 +50,8 @@ bool supports_convolution(const cpu::ConvProblem& problem);
 
 // onednn.cc
 double onednn_speedup(const cpu::ConvProblem& problem);
+double pointwise_speedup(const cpu::ConvProblem& problem);
+std::unique_ptr<Kernel> prepare_pointwise(const cpu::ConvProblem& problem);
 std::unique_ptr<Kernel> prepare_convolution(const cpu::ConvProblem& problem);
 std::unique_ptr<Kernel> prepare_convolution_input_grad(const cpu::ConvProblem& problem);
 std::unique_ptr<Kernel> prepare_convolution_weight_grad(const cpu::ConvProblem& problem);

@@ -23,6 +23,7 @@ constexpr ConvAlgorithm kForward[] = {
     {"depthwise3d", depthwise3d_speedup, prepare_depthwise3d},
     {"direct", cpu::direct_speedup, cpu::prepare_direct},
     {"chwn", cpu::chwn_speedup, cpu::prepare_chwn},
+    {"matmul", pointwise_speedup, prepare_pointwise},
     {"onednn", onednn_speedup, prepare_convolution},
 };
 
