@@ -52,11 +52,26 @@ bool can_fuse_next(const TargetInfo& target, const std::vector<const Operation*>
 void run_pass(const Pass& pass, Function& function) {
   try {
     pass.run(function);
+  } catch (const PassError&) {
+    throw;
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kConfig || e.code() == ErrorCode::kDevice) throw;
     fail(ErrorCode::kInternal, "the pass '", pass.name, "' failed on the function '", function.name,
          "': ", e.what());
   }
+}
+
+/// The rules of the caller, and then those of plug-ins.
+std::vector<passes::Rule> rules_before_standard(const CompileOptions& options) {
+  std::vector<passes::Rule> out = options.rules;
+  for (const auto& set : passes::added_rules().all())
+    out.insert(out.end(), set->rules.begin(), set->rules.end());
+  return out;
+}
+
+bool updates_parameters(const Function& function) {
+  return std::ranges::any_of(
+      function.outputs, [](const ir::Port& port) { return port.kind == ir::PortKind::kParameter; });
 }
 
 std::vector<Pass> built_in_pipeline(const CompileOptions& options,
@@ -92,8 +107,9 @@ std::vector<Pass> built_in_pipeline(const CompileOptions& options,
   });
 
   stage = Stage::kLayout;
-  add(rewrites, "rewrite", [rules = options.rules](Function& f) {
+  add(rewrites, "rewrite", [rules = rules_before_standard(options), target](Function& f) {
     passes::apply_rules(f, rules, passes::standard_rules());
+    if (!rules.empty()) passes::for_target(f, target);  // they may use any operation
   });
   add(true, "fold_batch_norm", passes::fold_batch_norm);
   add(layout, "assign_layouts", passes::assign_layouts);
@@ -138,6 +154,7 @@ void insert_pass(std::vector<Pass>& pipeline, const Registry<AddedPass>::Handle&
   });
   if (before != pipeline.end()) at = before + 1;
   pipeline.insert(at, {added->stage, added->name, [added, options](Function& f) {
+                         if (!added->for_training && updates_parameters(f)) return;
                          added->run(f, options);
                          ir::verify(f);
                        }});
@@ -152,8 +169,12 @@ Registry<AddedPass>& added_passes() {
 
 std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate) {
   std::vector<Pass> pipeline = built_in_pipeline(options, evaluate);
+  const auto is_wanted = [&](const std::string& name) {
+    return !options.added || std::ranges::find(*options.added, name) != options.added->end();
+  };
   for (const auto& added : added_passes().all())
-    if (added->run && (added->keeps_bits || !options.exact)) insert_pass(pipeline, added, options);
+    if (added->run && (added->keeps_bits || !options.exact) && is_wanted(added->name))
+      insert_pass(pipeline, added, options);
   return pipeline;
 }
 
@@ -203,10 +224,15 @@ std::vector<std::string> pass_names() {
 }
 
 void run_pipeline(Function& function, const std::vector<Pass>& pipeline, const Observer& observe) {
-  if (observe) observe(function, "trace");
+  if (observe.stage) observe.stage(function, "trace");
   for (const Pass& pass : pipeline) {
-    run_pass(pass, function);
-    if (observe) observe(function, pass.name);
+    try {
+      run_pass(pass, function);
+    } catch (const PassError& e) {
+      if (observe.invalid && !e.text.empty()) observe.invalid(pass.name, e.text);
+      throw;
+    }
+    if (observe.stage) observe.stage(function, pass.name);
   }
 }
 

@@ -38,6 +38,8 @@ struct CompileOptions {
   std::vector<passes::Rule> rules = {};  ///< tried before the standard rules
   /// Values of the forward pass that are computed again; for training steps.
   std::optional<passes::RecomputeOptions> recompute = {};
+  /// The added passes that run, by name; not set: all of them.
+  std::optional<std::vector<std::string>> added = {};
 };
 
 /// The purpose of a pass; stages run in this order. Between import and canonicalization a
@@ -68,6 +70,8 @@ struct AddedPass {
   std::string after = {};
   /// Results stay those of op-by-op execution bit for bit, so that it runs with `exact`, too.
   bool keeps_bits = false;
+  /// It also runs for functions that update parameters.
+  bool for_training = true;
   /// Transforms the function. The result is verified; kInternal, naming the pass, if it is invalid.
   std::function<void(ir::Function&, const CompileOptions& options)> run = {};
 };
@@ -83,10 +87,23 @@ std::vector<Pass> saving_pipeline(const passes::Evaluate& evaluate);
 /// Names of the passes that run by default.
 std::vector<std::string> pass_names();
 
-/// Called with the traced function ("trace") and after each pass, with the pass's name.
-using Observer = std::function<void(const ir::Function& function, const std::string& stage)>;
+/// An added pass failed, or gave a text that cannot take the function's place.
+class PassError final : public Error {
+ public:
+  explicit PassError(const Error& cause, std::string result = "")
+      : Error(cause), text(std::move(result)) {}
+  std::string text;  ///< what it gave
+};
+
+/// Sees the stages of a compilation.
+struct Observer {
+  /// Called with the traced function ("trace") and after each pass, with the pass's name.
+  std::function<void(const ir::Function& function, const std::string& stage)> stage;
+  /// Called with the text that a pass gave before the pipeline fails with PassError.
+  std::function<void(const std::string& pass, const std::string& text)> invalid = {};
+};
 /// Runs the pipeline. kInternal, naming the pass, if one fails.
 void run_pipeline(ir::Function& function, const std::vector<Pass>& pipeline,
-                  const Observer& observe = nullptr);
+                  const Observer& observe = {});
 
 }  // namespace paddle::compiler

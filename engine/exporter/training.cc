@@ -82,7 +82,7 @@ class PreparedRun {
     options.initial_weights = job.load.weights;
     options.allow_missing = job.load.allow_missing;
     options.allow_unused = job.load.allow_unused;
-    options.observe = [this](const ir::Function& function, const std::string& stage) {
+    options.observe.stage = [this](const ir::Function& function, const std::string& stage) {
       if (function.name != "train" || stage != "trace" || step_) return;
       Unchanged unchanged;
       step_ = ir::retraced(function, unchanged);

@@ -172,6 +172,12 @@ std::string print_module(const Function& function, const std::string& module_nam
 /// Operations that access files, other ranks or the like are errors, except those with one of the
 /// traits `allowed_accesses` (ops/core/access.h).
 Module parse(std::string_view text, const std::string& file, uint32_t allowed_accesses = 0);
+/// An error of verify() that one operation is the cause of.
+class InvalidOperation final : public Error {
+ public:
+  InvalidOperation(const Error& cause, size_t number) : Error(cause), index(number) {}
+  size_t index;  ///< in the order of for_each_operation
+};
 /// Checks types against shape inference, definitions before uses, ports and regions; kModel.
 void verify(const Module& module);
 void verify(const Function& function);

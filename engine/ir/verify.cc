@@ -48,6 +48,17 @@ class Verifier {
   }
 
   void operation(const Operation& o) {
+    const size_t index = index_++;
+    try {
+      check(o);
+    } catch (const InvalidOperation&) {
+      throw;
+    } catch (const Error& e) {
+      throw InvalidOperation(e, index);
+    }
+  }
+
+  void check(const Operation& o) {
     for (const Value* v : o.operands)
       if (v && !known_.count(v)) reject(o.op->name(), " uses %", v->id, " before it is defined");
     if (o.op->has(kControlFlow)) {
@@ -136,6 +147,7 @@ class Verifier {
 
   const Function& function_;
   std::unordered_set<const Value*> known_;
+  size_t index_ = 0;  ///< of the next operation
 };
 
 }  // namespace

@@ -291,7 +291,7 @@ TEST(FusedReduction, PartialProductsMayExceedTheRangeOfFloats) {
         1, {.check_memory = true, .profile = nullptr, .prepare = {.codegen = codegen}}};
     runtime::Executable a(fused.functions[0], options), b(plain.functions[0], options);
     for (const int64_t n : {5, 17, 40, 64, 100, 300})
-      // One of a group's factors, and their product, is no normal number; others have a zero.
+      // Some factors of a group, or their product, are beyond normal numbers; others are 0.
       for (const float large : {1.0F, 1e30F, 1e-30F, 1e-40F}) {
         Array x = Array::zeros(DType::kF32, {70, 3, n}), ones = Array::zeros(DType::kF32, x.shape);
         for (int64_t i = 0; i < x.size(); ++i) {

@@ -26,7 +26,7 @@ Model model_of(const std::string& graph, Mode mode) {
   write_file_atomically(path, onnx_model(graph));
   Model out;
   SessionOptions options{.mode = mode};
-  options.observe = [names = out.functions](const ir::Function& f, const std::string&) {
+  options.observe.stage = [names = out.functions](const ir::Function& f, const std::string&) {
     names->insert(f.name);
   };
   out.session = std::make_unique<Session>(path, options);

@@ -134,7 +134,7 @@ std::unique_ptr<Session> failing_session(const std::string& graph, const std::st
       testing::TempDir() + "/paddle_session_" + std::to_string(::getpid()) + ".onnx";
   write_file_atomically(path, onnx_model(graph));
   SessionOptions options;
-  options.observe = [name](const ir::Function& f, const std::string&) {
+  options.observe.stage = [name](const ir::Function& f, const std::string&) {
     if (f.name.starts_with(name)) fail(ErrorCode::kInternal, "the pass 'p' failed");
   };
   auto out = std::make_unique<Session>(path, options);

@@ -127,7 +127,7 @@ HWY_INLINE Vec<uint32_t> magnitude(Vec<float> v) {
 }
 
 /// A sum or product of four vectors, in the first one, if it can be computed in float: a sum that
-/// is finite, or a product without factors that are no normal numbers. Otherwise false, and the
+/// is finite, or a product without factors beyond normal numbers. Otherwise false, and the
 /// four vectors have to be folded in double; products do so only with kChecked, and lanes without
 /// such factors have their product in the first vector, and ones.
 template <class F, bool kChecked>
@@ -178,8 +178,8 @@ HWY_INLINE void fold_groups(const float* x, int64_t n, Vec<double>& low, Vec<dou
         group_vector<F>(x, i, 3, n));
 }
 
-/// The flags of the processor that a product sets if it, or a factor, is no normal number: with
-/// them the products of many groups are checked at once.
+/// The flags of the processor that a product sets if it, or a factor, is infinite or subnormal:
+/// with them the products of many groups are checked at once.
 class ProductFlags {
  public:
 #if HWY_ARCH_X86

@@ -167,6 +167,9 @@ Schema make_schema() {
                        "device can"));
   compile.add("rewrites", Spec::boolean().fallback("true").doc("rewrite rules"));
   compile.add("rules", Spec::path().doc("a file of rewrite rules, tried before the standard ones"));
+  compile.add("passes",
+              Spec::list(Spec::text())
+                  .doc("which passes of plug-ins run, such as [acme.fold_scales]; by default all"));
   compile.add("kernels", Spec::path().doc("a table of kernel choices that paddle-tune made"));
   s.add("compile", Spec::map(compile).fallback("{}").doc("what the compiler may do"));
   s.add("quant", Spec::map(quant::quant_schema())
@@ -412,6 +415,22 @@ void check_run_keys(const config::Node& document, config::Diagnostics& diagnosti
   diagnostics.guard([&] { read_mixed(s, diagnostics); });
 }
 
+/// `compile.passes`: names of passes that plug-ins have added.
+std::vector<std::string> read_passes(const config::Node& list, config::Diagnostics& diagnostics) {
+  std::vector<std::string> out;
+  const std::vector<std::string> names = compiler::added_passes().names();
+  for (const config::Node& item : list.items) {
+    out.push_back(item.text);
+    if (std::ranges::find(names, item.text) == names.end())
+      diagnostics.add(ErrorCode::kConfig,
+                      str("compile.passes: there is no pass '", item.text, "'",
+                          names.empty() ? ": no plug-in with a pass is loaded"
+                                        : did_you_mean(item.text, names)),
+                      item.location());
+  }
+  return out;
+}
+
 }  // namespace
 
 void register_run_keys() {
@@ -565,6 +584,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     diagnostics.guard([&] {
       config.compile.rules = passes::read_rules(config::resolve_path(compile.at("rules")));
     });
+  if (compile.has("passes")) config.compile.added = read_passes(compile.at("passes"), diagnostics);
   diagnostics.guard([&] {
     config.parallel = read_parallel(s.section("parallel"), s.location("parallel"), diagnostics);
   });

@@ -38,7 +38,7 @@ void StepCompiler::partition(CompiledFunction& c) {
   const size_t metrics = options.row_outputs.size();
   for (const GradientPort& each : c.gradients)
     options.row_outputs.push_back({static_cast<size_t>(each.output)});
-  if (context_.options.observe) context_.options.observe(*c.function, "logical");
+  if (context_.options.observe.stage) context_.options.observe.stage(*c.function, "logical");
   partition::Partitioned parted = partition::partition(*c.function, options);
   // All ranks make the same choice, as their exchanges must have one order.
   if (context_.options.sharding > 0 && context_.options.overlap.value_or(true) &&

@@ -61,7 +61,7 @@ class Vectors {
   struct Group {
     Value value;
     /// A bool: whether they have to be folded in double, since a sum is not finite or a product has
-    /// factors that are no normal numbers.
+    /// factors beyond normal numbers.
     Value escapes;
     Value lanes;  ///< where this is so; null: everywhere
   };

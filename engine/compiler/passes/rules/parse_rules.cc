@@ -117,6 +117,13 @@ class RuleReader {
       tensors_.insert(name);
       return out;
     }
+    // Operations of plug-ins have the name of the plug-in in front.
+    while (at_ < text_.size() && text_[at_] == '.') {
+      ++at_;
+      out.name += "." + word("an operation after '.'");
+    }
+    const bool prefixed = out.name.find('.') != std::string::npos;
+    if (prefixed && !text_.substr(at_).starts_with("(")) reject("expected '(' after " + out.name);
     if (!take("(")) {
       if (pattern)
         tensors_.insert(out.name);
@@ -317,11 +324,11 @@ class RuleReader {
 
 }  // namespace
 
-std::vector<Rule> parse_rules(std::string_view text, const std::string& file) {
+std::vector<Rule> parse_rules(std::string_view text, const std::string& file, int first_line) {
   std::vector<Rule> rules;
   std::set<std::string> names;
   size_t at = 0;
-  int line = 1;
+  int line = first_line;
   while (at < text.size()) {
     // Lines that begin with a space continue the rule.
     size_t end = at;
@@ -351,6 +358,11 @@ std::vector<Rule> read_rules(const std::string& path) {
 const std::vector<Rule>& standard_rules() {
   static const std::vector<Rule> rules = parse_rules(kStandardRules, "standard.rules");
   return rules;
+}
+
+Registry<RuleSet>& added_rules() {
+  static Registry<RuleSet> sets("set of rewrite rules", {});
+  return sets;
 }
 
 }  // namespace paddle::passes

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/registry.h"
 #include "ops/core/op.h"
 
 namespace paddle::passes {
@@ -63,11 +64,19 @@ struct Rule {
 };
 
 /// Parses rules. kConfig with file and line for syntax errors and unknown operations, attributes
-/// and names.
-std::vector<Rule> parse_rules(std::string_view text, const std::string& file);
+/// and names. `first_line` is that of the text in the file.
+std::vector<Rule> parse_rules(std::string_view text, const std::string& file, int first_line = 1);
 /// Parses a file; kUsage if it does not exist.
 std::vector<Rule> read_rules(const std::string& path);
 /// The rules of the compiled mode.
 const std::vector<Rule>& standard_rules();
+
+/// Rules that are added to a running program, such as those of a plug-in.
+struct RuleSet {
+  std::string name;
+  std::vector<Rule> rules;
+};
+/// They are tried before the standard rules, in all functions that are compiled from now on.
+Registry<RuleSet>& added_rules();
 
 }  // namespace paddle::passes
