@@ -1,5 +1,5 @@
 // paddle-plugin new|build|check|list|info|add|remove: plug-ins, files that add operations, kernels
-// and other parts of the programs.
+// passes and other parts of the programs.
 
 #include <cstdlib>
 #include <filesystem>
@@ -97,6 +97,7 @@ ordered_json json_of(const plugin::Info& info) {
     out["exports"] = info.exported;
   } else {
     out["operations"] = info.operations;
+    out["rules"] = info.has_rules;
     out["summary"] = info.summary;
   }
   return out;
@@ -113,6 +114,7 @@ int show_info(const std::string& file, bool json) {
           " for version ", info.abi_major, ".", info.abi_minor, " of the plug-in interface\n");
   if (!info.summary.empty()) out += info.summary + "\n";
   if (!info.operations.empty()) out += "operations: " + join(info.operations, ", ") + "\n";
+  if (info.has_rules) out += "rewrite rules\n";
   if (info.is_native) out += "libraries: " + join(info.needed, ", ") + "\n";
   if (info.is_native) out += "exports: " + join(info.exported, ", ") + "\n";
   cli::print(out);
@@ -160,12 +162,16 @@ int list(bool json) {
                    {"operations", loaded->operations},
                    {"kernels", loaded->kernels},
                    {"devices", loaded->devices},
+                   {"passes", loaded->passes},
+                   {"rules", loaded->rules},
                    {"transports", loaded->transports},
                    {"tables", loaded->tables}});
     out += str(padded(loaded->provider.name, 18), " ", padded(loaded->provider.version, 9), " ",
                loaded->operations.size(), " operations, ", loaded->kernels.size(), " kernels",
-               listed("devices", loaded->devices), listed("transports", loaded->transports),
-               listed("tables", loaded->tables), "  ", loaded->path, "\n");
+               listed("devices", loaded->devices), listed("passes", loaded->passes),
+               loaded->rules.empty() ? "" : str(", ", loaded->rules.size(), " rewrite rules"),
+               listed("transports", loaded->transports), listed("tables", loaded->tables), "  ",
+               loaded->path, "\n");
   }
   if (json)
     cli::print(all.dump() + "\n");
@@ -186,7 +192,8 @@ int run(int argc, char** argv) {
   new_command
       ->add_option("KIND", start.kind,
                    "operator: an operation in a YAML file; kernel: one with a kernel in C++; "
-                   "transport, table: in C++")
+                   "pass: a transformation of compiled functions in C++; rules: rewrite rules in a "
+                   "YAML file; transport, table: in C++")
       ->required()
       ->check({.kind = cli::Check::Kind::kOneOf, .values = cli::plugin_kinds()});
   new_command->add_option("NAME", start.name, "of the plug-in: a word in lower case")->required();

@@ -67,6 +67,59 @@ scaled_tanh:
 }
 )";
 
+constexpr std::string_view kPass =
+    R"__(// A pass: it gets the text of a module, as --dump-ir writes it, and gives one that computes the same.
+// This one removes a product with 1. `paddle plugin check` compiles functions with and without it.
+
+#include <paddle/plugin/plugin.hpp>
+
+#include <cstdio>
+
+namespace {
+
+/// `%5 = multiply(%3, %4) : TYPE` becomes `%5 = assign(%3) : TYPE` where %4 is the number 1.
+std::optional<std::string> remove_ones(std::string_view module) {
+  const std::string text(module);
+  // The number of a constant 1.
+  const size_t one = text.find(" = constant float32[] [1.0]");
+  if (one == std::string::npos) return std::nullopt;
+  const size_t sign = text.rfind('%', one);
+  int number = 0;
+  if (std::sscanf(text.c_str() + sign, "%%%d", &number) != 1) return std::nullopt;
+  // A product with it.
+  const std::string call = ", %" + std::to_string(number) + ")";
+for (size_t at = text.find(" = multiply(%"); at != std::string::npos;
+     at = text.find(" = multiply(%", at + 1)) {
+  const size_t end = text.find(')', at);
+  if (end == std::string::npos || end + 1 < call.size() ||
+      text.compare(end + 1 - call.size(), call.size(), call) != 0)
+    continue;
+  std::string out = text;
+  out.replace(end + 1 - call.size(), call.size(), ")");
+  out.replace(at, std::string(" = multiply(").size(), " = assign(");
+  return out;
+}
+return std::nullopt;
+}
+
+}  // namespace
+
+PADDLE_PLUGIN(NAME, "0.1.0", plugin) {
+  plugin.summary("a pass");
+  plugin.pass("remove_ones", PADDLE_STAGE_CANONICALIZE,
+              PADDLE_PASS_KEEPS_BITS | PADDLE_PASS_TRAINING, remove_ones);
+}
+)__";
+
+constexpr std::string_view kRules =
+    R"(# Rewrite rules, without code: in compiled functions a pattern of operations becomes another one.
+# Each is a name, a pattern, a replacement and conditions.
+plugin: {name: NAME, version: 0.1.0, abi: 1}
+rules: |
+  square: multiply(x, x) -> square(x)
+  inverse_root: divide(1, sqrt(x)) -> rsqrt(x)
+)";
+
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
@@ -79,10 +132,14 @@ struct Kind {
   std::string_view source;
   std::string_view example;  ///< the folder of plugins/ that has the source; "" for a template
   std::string_view use;
+  bool is_code = true;  ///< C++, which is built first
 };
 constexpr Kind kKinds[] = {
-    {"operator", kOperator, "", "paddle op run NAME.scaled_tanh \"x=f32(1,2,3)\" --plugin FILE"},
+    {"operator", kOperator, "", "paddle op run NAME.scaled_tanh \"x=f32(1,2,3)\" --plugin FILE",
+     false},
     {"kernel", kKernel, "", "paddle op run NAME.scaled_tanh \"x=f32(1,2,3)\" --plugin FILE"},
+    {"pass", kPass, "", "paddle train CONFIG --plugin FILE --dump-ir stages"},
+    {"rules", kRules, "", "paddle train CONFIG --plugin FILE --dump-ir stages", false},
     {"transport", conformance::kExampleTransport, "ring",
      "PADDLE_TRANSPORT=NAME.ring paddle launch -n 2 -- paddle train CONFIG --plugin FILE"},
     {"table", conformance::kExampleTable, "file_rows",
@@ -119,7 +176,7 @@ std::string write_plugin_template(const PluginTemplate& options) {
          "' is not a name: letters in lower case, digits and _, a letter first");
   const auto kind = std::ranges::find(kKinds, options.kind, &Kind::name);
   ensure(kind != std::end(kKinds), "a kind of plug-in without a template");
-  const bool has_code = kind->name != "operator";
+  const bool has_code = kind->is_code;
   const std::string file =
       options.output.empty() ? name + (has_code ? ".cc" : ".plugin.yaml") : options.output;
   if (!has_code && !file.ends_with(".plugin.yaml"))

@@ -7,7 +7,8 @@
 namespace paddle::cli {
 
 struct PluginTemplate {
-  std::string kind, name;
+  std::string kind;  ///< operator, kernel, pass or rules
+  std::string name;
   std::string output;  ///< "": NAME.plugin.yaml or NAME.cc in the current folder
 };
 

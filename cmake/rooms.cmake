@@ -278,7 +278,7 @@ paddle_room(program
           quant_common optim tables
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(plugin
-  DEPENDS base config comm op_schema tensor ops runtime lang program)
+  DEPENDS base config comm op_schema tensor ops ir compiler partition runtime lang program)
 target_compile_definitions(paddle_plugin PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 paddle_room(convert DEPENDS base config tensor ops runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
@@ -297,7 +297,7 @@ paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats
 paddle_embed_text(conformance ../../plugins/ring/ring.cc example_transport.h kExampleTransport)
 paddle_embed_text(conformance ../../plugins/file_rows/file_rows.cc example_table.h kExampleTable)
 paddle_room(conformance
-  DEPENDS base comm tensor ops autograd runtime optim program plugin inspect)
+  DEPENDS base comm tensor ops ir autograd compiler runtime optim program plugin inspect)
 paddle_room(exporter
   DEPENDS base tensor ops ir runtime data formats onnx lang program inspect train
   LIBRARIES nlohmann_json::nlohmann_json)

@@ -13,9 +13,11 @@
 #include "base/sha256.h"
 #include "conformance/kinds.h"
 #include "conformance/operators.h"
+#include "conformance/passes.h"
 #include "inspect/isolate.h"
 #include "inspect/numeric.h"
 #include "plugin/plugin.h"
+#include "plugin/text_rules.h"
 
 namespace paddle::conformance {
 namespace {
@@ -114,7 +116,9 @@ std::string described(const std::string& path, size_t i) {
   const Op& op = get_op(operations_of(loaded).at(i));
   const bool kernel =
       std::ranges::find(loaded.kernels, std::string(op.name())) != loaded.kernels.end();
-  const std::string none = op.differentiable()    ? ""
+  const std::string none = plugin::has_surrogate_gradient(op)
+                               ? "it states that its gradient is that of a surrogate"
+                           : op.differentiable()  ? ""
                            : *op.def->no_gradient ? op.def->no_gradient
                                                   : "it has no gradient";
   return str(kSeparator, op.name(), kSeparator, kernel ? "1" : "0", kSeparator,
@@ -132,22 +136,53 @@ Description parse_description(const std::string& line) {
   return out;
 }
 
-/// The operations that the plug-in offers; nullopt, with the reason in `why`, if it cannot be
-/// loaded.
-std::optional<std::vector<Description>> describe_plugin(const CheckOptions& o, std::string& why) {
+/// The contents of a plug-in, as a child process that loads it tells.
+struct Contents {
+  std::vector<Description> operations;
+  std::vector<std::string> passes, rules;
+};
+
+/// nullopt, with the reason in `why`, if the plug-in cannot be loaded.
+std::optional<Contents> describe_plugin(const CheckOptions& o, std::string& why) {
   const inspect::IsolationOptions isolation{1, o.timeout_seconds};
   std::string answer;
   inspect::run_isolated(
-      1, [&](size_t) { return str(kSeparator, operations_of(plugin::load(o.path)).size()); },
+      1,
+      [&](size_t) {
+        const plugin::Plugin& loaded = plugin::load(o.path);
+        return str(kSeparator, operations_of(loaded).size(), kSeparator, join(loaded.passes, ","),
+                   kSeparator, join(loaded.rules, ","));
+      },
       [&](size_t, const std::string& line) { answer = line; }, isolation);
-  if (answer.empty() || answer[0] != kSeparator) {
+  const std::vector<std::string> fields = split(answer, kSeparator);
+  if (fields.size() != 4 || !fields[0].empty()) {
     why = answer;
     return std::nullopt;
   }
-  std::vector<Description> out;
+  Contents out;
+  for (const auto& [names, to] : {std::pair{&fields[2], &out.passes}, {&fields[3], &out.rules}})
+    if (!names->empty()) *to = split(*names, ',');
   inspect::run_isolated(
-      std::stoul(answer.substr(1)), [&](size_t i) { return described(o.path, i); },
-      [&](size_t, const std::string& line) { out.push_back(parse_description(line)); }, isolation);
+      std::stoul(fields[1]), [&](size_t i) { return described(o.path, i); },
+      [&](size_t, const std::string& line) { out.operations.push_back(parse_description(line)); },
+      isolation);
+  return out;
+}
+
+std::vector<Job> pass_jobs(const CheckOptions& o, const Contents& contents) {
+  std::vector<Job> out;
+  const Extent extent{o.quick, o.seed};
+  for (const std::string& pass : contents.passes)
+    for (const std::string& check : pass_checks())
+      out.push_back({{"passes", pass + "/" + check}, [path = o.path, pass, check, extent] {
+                       plugin::load(path);
+                       return check_pass(pass, check, extent);
+                     }});
+  for (const std::string& rule : contents.rules)
+    out.push_back({{"rules", rule}, [path = o.path, rule] {
+                     plugin::load(path);
+                     return check_rule(rule);
+                   }});
   return out;
 }
 
@@ -215,8 +250,11 @@ void run_jobs(std::vector<Job>& jobs, const CheckOptions& options) {
     inspect::run_isolated(
         1, [&](size_t) { return job->run(); },
         [&](size_t, const std::string& line) {
-          job->result.status = line.empty() ? Status::kPassed : Status::kFailed;
-          job->result.message = line;
+          const bool skipped = line.starts_with(kSkip);
+          job->result.status = line.empty() ? Status::kPassed
+                               : skipped    ? Status::kSkipped
+                                            : Status::kFailed;
+          job->result.message = line.substr(skipped ? 1 : 0);
         },
         {1, options.timeout_seconds});
 }
@@ -248,6 +286,8 @@ const std::vector<std::string>& groups() {
       "gradients",   //
       "traits",      //
       "repeat",      //
+      "passes",      //
+      "rules",       //
       "transports",  //
       "tables",
   };
@@ -267,12 +307,13 @@ Report check_plugin(const CheckOptions& options) {
     const plugin::Info info = plugin::read_info(options.path);
     report.plugin = info.name;
     report.version = info.version;
-    const auto operations = describe_plugin(options, first.message);
-    const auto kinds = operations ? describe_kinds(options) : std::nullopt;
+    const auto contents = describe_plugin(options, first.message);
+    const auto kinds = contents ? describe_kinds(options) : std::nullopt;
     if (kinds) {
       jobs = load_jobs(options.path);
-      for (const Description& op : *operations)
+      for (const Description& op : contents->operations)
         for (Job& job : operation_jobs(options, op)) jobs.push_back(std::move(job));
+      for (Job& job : pass_jobs(options, *contents)) jobs.push_back(std::move(job));
       for (const KindCheck& each : kind_checks(*kinds, {options.quick, options.seed}))
         jobs.push_back({{each.group, each.name}, [path = options.path, run = each.run] {
                           plugin::load(path);

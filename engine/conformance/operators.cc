@@ -75,7 +75,7 @@ std::vector<Array> inputs_of(const NamedCall& named, const Call& call) {
 
 /// The body in float64 where the operation takes it, else in the dtypes of the inputs.
 Results expected_of(const Op& op, const NamedCall& named, std::vector<Array> inputs) {
-  bool widens = true;
+  bool widens = op.def->decompose != nullptr;  // else its kernel is its own reference
   for (size_t d = 0; d < op.operands().size(); ++d)
     widens = widens &&
              (op.operands()[d].hidden || (operand_types(op, d) & dtype_sets::of(DType::kF64)) != 0);

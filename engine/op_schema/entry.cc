@@ -29,9 +29,10 @@ const std::set<std::string> kKeys = {"signature", "doc",
                                      "overloads", "images",
                                      "dtypes",    "decompose_for_fusion"};
 /// Those of plug-ins, whose rules are text.
-const std::set<std::string> kPluginKeys = {"signature", "doc",    "body",    "vjp",       "dtypes",
-                                           "in_place",  "traits", "alias",   "precision", "version",
-                                           "samples",   "layer",  "weights", "states"};
+const std::set<std::string> kPluginKeys = {
+    "signature", "doc",     "body",   "sharding",  "vjp",     "dtypes",
+    "in_place",  "traits",  "alias",  "precision", "version", "samples",
+    "layer",     "weights", "states", "infer",     "gradient"};
 const std::vector<std::pair<std::string, std::string>> kTraits = {
     {"elementwise", "kElementwise"},
     {"commutative", "kCommutative"},
@@ -192,10 +193,21 @@ std::string rule_text(const YAML::Node& node, const std::string& key) {
   return out;
 }
 
-/// Reads the rules of a plug-in's entry: `body`, and `vjp` with one gradient per operand.
+/// Reads the rules of a plug-in's entry: `body`, `infer` with one type per result, and `vjp` with
+/// one gradient per operand.
 void parse_text_rules(Entry& e, const YAML::Node& node) {
   if (node["body"]) e.body = rule_text(node["body"], "body");
+  if (const YAML::Node infer = node["infer"]; infer && infer.IsSequence())
+    for (const YAML::Node& item : infer) e.types.push_back(rule_text(item, "infer"));
+  else if (infer)
+    e.types.push_back(rule_text(infer, "infer"));
   const YAML::Node vjp = node["vjp"];
+  if (const YAML::Node gradient = node["gradient"]) {
+    if (!gradient.IsMap() || gradient.size() != 1 || text_of(gradient, "of") != "surrogate")
+      throw std::runtime_error("gradient: expected {of: surrogate}");
+    if (!vjp) throw std::runtime_error("gradient: a gradient of a surrogate needs 'vjp'");
+    e.surrogate_gradient = true;
+  }
   if (!vjp) return;
   if (vjp.IsScalar() && vjp.as<std::string>().rfind("none", 0) == 0) {
     const std::string text = vjp.as<std::string>();
@@ -457,6 +469,9 @@ std::vector<Entry> read_plugin_entries(const std::string& text, const std::strin
     };
     if (!names.insert(e.name).second) reject("declared twice");
     if (e.doc.empty()) reject("has no doc");
+    if (!e.types.empty() && e.types.size() != e.results.size())
+      reject("infer: has " + std::to_string(e.types.size()) + " types for " +
+             std::to_string(e.results.size()) + " results");
     size_t operands = 0;
     for (const Param& p : e.params) operands += p.is_operand && !p.hidden;
     if (!e.gradients.empty() && e.gradients.size() != operands)

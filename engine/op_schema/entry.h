@@ -51,6 +51,8 @@ struct Entry {
   // Rules of plug-ins, in the model language.
   std::string body;
   std::vector<std::string> gradients;  ///< one per operand, or none: those of the body
+  std::vector<std::string> types;      ///< one per result, or none: those of the body
+  bool surrogate_gradient = false;     ///< `gradients` are not those of the function
   std::vector<std::string> traits;     ///< as the schema names them
   std::vector<std::string> aliases, samples, overloads, images;
   bool has_samples = false;

@@ -80,6 +80,8 @@ void Definitions::add_schema(const std::string& text, const std::string& file,
     if (find_op(name) || places_.contains(name)) reject("the operation exists already");
     places_[name] = entry.place;
     add(entry, read_text_rules(*node, file));
+    if (const config::Node* const sharding = node->find("sharding"))
+      sharding_.push_back({name, read_sharding_rule(*sharding)});
   }
 }
 
@@ -141,9 +143,12 @@ void Definitions::add(const op_schema::Entry& e, TextRules rules) {
   def.traits = traits_of(e);
   def.precision = precision_class(e);
   def.in_place = in_place;
-  def.infer = paddle::rules::infer_decomposed;
+  for (const std::string& type : e.types)
+    parts.rules.types.push_back(read_type_text(type, parts.operands, parts.attrs, e.place));
+  parts.rules.surrogate_gradient = e.surrogate_gradient;
+  def.infer = e.types.empty() ? paddle::rules::infer_decomposed : infer_by_text;
   def.vjp = parts.rules.gradients.empty() ? nullptr : vjp_by_text;
-  def.decompose = decompose_by_text;
+  def.decompose = e.body.empty() ? nullptr : decompose_by_text;
   def.samples = e.has_samples ? keep(samples) : nullptr;
   def.overloads = "";
   def.images = "";
@@ -152,7 +157,12 @@ void Definitions::add(const op_schema::Entry& e, TextRules rules) {
   def.operand_dtypes = declares ? parts.dtypes.data() : nullptr;
   def.provider = &provider_;
   def.context = &parts.rules;
-  if (e.body.empty()) throw Error(ErrorCode::kConfig, e.name + ": has no body", e.place);
+  if (e.body.empty()) {
+    if (e.types.empty())
+      throw Error(ErrorCode::kConfig, e.name + ": has no body, and no types (infer) for a kernel",
+                  e.place);
+    needs_kernel_.push_back({def.name, e.place});
+  }
   for (const std::string& alias : e.aliases) {
     if (!is_name(alias))
       throw Error(
@@ -162,6 +172,13 @@ void Definitions::add(const op_schema::Entry& e, TextRules rules) {
     aliases_.push_back({keep(provider_.name + "." + alias), def.name});
   }
   ops_.push_back(def);
+}
+
+void Definitions::require_kernels(const std::vector<std::string>& with_kernels) const {
+  for (const auto& [name, place] : needs_kernel_)
+    if (std::ranges::find(with_kernels, name) == with_kernels.end())
+      throw Error(ErrorCode::kConfig, name + ": has neither a body nor a kernel for the CPU",
+                  place);
 }
 
 std::vector<std::string> Definitions::names() const {

@@ -9,9 +9,16 @@
 
 #include "op_schema/entry.h"
 #include "ops/core/op.h"
+#include "partition/factor_text.h"
 #include "plugin/text_rules.h"
 
 namespace paddle::plugin {
+
+/// How an operation is split over ranks (partition/factor_text.h).
+struct ShardingRule {
+  std::string operation;
+  partition::RuleFn rule;
+};
 
 /// Owns what the definitions point to. It must outlive the registry, so loaders never free it.
 class Definitions {
@@ -26,6 +33,10 @@ class Definitions {
   const std::vector<OpDef>& ops() const { return ops_; }
   const std::vector<Alias>& aliases() const { return aliases_; }
   std::vector<std::string> names() const;
+  /// kConfig if an operation has neither a body nor a kernel for the CPU among these operations.
+  void require_kernels(const std::vector<std::string>& with_kernels) const;
+  /// The rules by which their calls are split over ranks.
+  const std::vector<ShardingRule>& sharding() const { return sharding_; }
 
  private:
   const char* keep(std::string text);
@@ -46,6 +57,8 @@ class Definitions {
   std::deque<Parts> parts_;
   std::vector<OpDef> ops_;
   std::vector<Alias> aliases_;
+  std::vector<ShardingRule> sharding_;
+  std::vector<std::pair<std::string, SourceLocation>> needs_kernel_;
   std::map<std::string, SourceLocation> places_;
 };
 

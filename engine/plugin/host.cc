@@ -133,6 +133,14 @@ paddle_host make_host() {
     const AttrValue* const a = attr(request, index);
     return a && a->is_dtype() ? c_dtype(a->as_dtype()) : paddle_dtype{0};
   };
+  h.write = [](paddle_call* call, const char* text) {
+    constexpr size_t kMaxText = size_t{1} << 28;
+    const std::string_view more = text ? text : "";
+    if (call->too_long || more.size() > kMaxText - call->text.size())
+      call->too_long = true;
+    else
+      call->text += more;
+  };
   return h;
 }
 

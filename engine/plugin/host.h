@@ -15,6 +15,8 @@ struct paddle_call {
   std::string message;
   paddle::SourceLocation location;
   paddle::ResultAllocator* allocator = nullptr;  ///< of a kernel that runs
+  std::string text;                              ///< what the plug-in has written
+  bool too_long = false;                         ///< and that it was more than a call may write
 };
 
 namespace paddle::plugin {

@@ -50,6 +50,43 @@ void read_devices(const Descriptors& d, const paddle_plugin& given, Parts& parts
   }
 }
 
+/// Checks passes, and reads the rules that are text.
+void read_passes(const Descriptors& d, const paddle_plugin& given, Parts& parts) {
+  constexpr uint32_t kMaxPasses = 1000;
+  if (given.pass_count > kMaxPasses) d.reject(str("more than ", kMaxPasses, " passes"));
+  const std::string& owner = parts.plugin.provider.name;
+  for (uint32_t i = 0; i < given.pass_count; ++i) {
+    const paddle_pass& pass = d.item(given.passes, i, "pass", PADDLE_END_OF(paddle_pass, run));
+    if (is_empty(pass.name) || !pass.run) d.reject(str("pass ", i, ": name and run must be set"));
+    if (!is_word(pass.name))
+      d.reject(str("pass ", i, ": '", pass.name,
+                   "': a name has lower-case letters, digits and '_', a letter first"));
+    if (pass.stage < PADDLE_STAGE_IMPORT || pass.stage > PADDLE_STAGE_SCHEDULE)
+      d.reject(str("pass ", pass.name, ": there is no stage ", pass.stage));
+    const std::string name = owner + "." + pass.name;
+    if (std::ranges::any_of(parts.passes, [&](const auto& p) { return p.name == name; }))
+      d.reject(str("two passes are called ", pass.name));
+    parts.passes.push_back({owner + " " + parts.plugin.provider.version, name, &pass});
+  }
+}
+
+/// Rules by operation, which may be one of the engine: YAML.
+void read_sharding_rules(const Descriptors& d, const char* text, const std::string& file,
+                         Parts& parts) {
+  if (is_empty(text)) return;
+  const config::Node document = config::parse_document(text, file + ":sharding_rules");
+  if (!document.is_map()) d.reject("sharding_rules: expected rules by operation");
+  const std::vector<std::string> own = parts.definitions.names();
+  for (const config::Entry& entry : document.entries) {
+    const std::string& name = entry.key.text;
+    if (!find_op(name) && std::ranges::find(own, name) == own.end())
+      throw Error(ErrorCode::kConfig,
+                  "there is no operation '" + name + "'" + did_you_mean(name, own),
+                  entry.key.location());
+    parts.sharding.push_back({name, read_sharding_rule(entry.value)});
+  }
+}
+
 /// Checks the descriptors and turns them into parts; nothing is registered.
 void read_descriptors(const std::string& path, const paddle_plugin& given, Parts& parts) {
   const Descriptors d(path);
@@ -59,7 +96,8 @@ void read_descriptors(const std::string& path, const paddle_plugin& given, Parts
   read_devices(d, given, parts);
   read_transports(d, given, parts);
   read_tables(d, given, parts);
-  const std::string file = std::filesystem::path(path).filename().string() + ":operations";
+  const std::string base = std::filesystem::path(path).filename().string();
+  const std::string file = base + ":operations";
   for (uint32_t i = 0; i < given.operation_count; ++i) {
     const paddle_operation& operation =
         d.item(given.operations, i, "operation", PADDLE_END_OF(paddle_operation, schema));
@@ -88,6 +126,14 @@ void read_descriptors(const std::string& path, const paddle_plugin& given, Parts
     context.kernel = &kernel;
     parts.kernels.push_back(std::move(context));
   }
+  std::vector<std::string> on_cpu;
+  for (const KernelContext& kernel : parts.kernels)
+    if (kernel.backend == "cpu") on_cpu.push_back(kernel.operation);
+  parts.definitions.require_kernels(on_cpu);
+  read_passes(d, given, parts);
+  read_sharding_rules(d, given.sharding_rules, base, parts);
+  if (!is_empty(given.rewrite_rules)) parts.rules = given.rewrite_rules;
+  parts.rules_file = base + ":rewrite_rules";
 }
 
 ObjectFile checked_object_file(const std::string& path) {

@@ -26,6 +26,7 @@ struct Info {
   std::vector<std::string> needed;      ///< libraries of a shared object
   std::vector<std::string> exported;    ///< its symbols
   std::vector<std::string> operations;  ///< of a YAML file
+  bool has_rules = false;               ///< of a YAML file: rewrite rules
 };
 /// kDevice for a file that is not a plug-in of this version of the interface, kConfig for YAML that
 /// does not fit.
@@ -40,6 +41,8 @@ struct Plugin {
   std::vector<std::string> operations;
   std::vector<std::string> kernels;     ///< operations that it has kernels of
   std::vector<std::string> devices;     ///< kinds of devices
+  std::vector<std::string> passes;      ///< "acme.fold_scales"
+  std::vector<std::string> rules;       ///< rewrite rules, "acme.silu"
   std::vector<std::string> transports;  ///< "acme.ring", as in PADDLE_TRANSPORT
   std::vector<std::string> tables;      ///< "acme.file_rows", as in train.tables
 };

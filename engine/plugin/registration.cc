@@ -9,12 +9,15 @@
 
 namespace paddle::plugin {
 
+bool is_word(std::string_view name) {
+  return !name.empty() && name[0] >= 'a' && name[0] <= 'z' && name.size() < 64 &&
+         std::ranges::all_of(name, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
 void check_name(const std::string& path, const std::string& name, const std::string& version) {
-  const bool word = !name.empty() && name[0] >= 'a' && name[0] <= 'z' && name.size() < 64 &&
-                    std::ranges::all_of(name, [](char c) {
-                      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-                    });
-  if (!word)
+  if (!is_word(name))
     fail(ErrorCode::kDevice, path,
          ": the name of a plug-in has lower-case letters, digits and '_', found '", name, "'");
   if (!is_version(version))
@@ -44,6 +47,19 @@ void register_parts(Parts& parts) {
     register_operations(parts.definitions.ops(), parts.definitions.aliases());
   if (!kernels.empty()) add_kernels(kernels);
   register_kinds(parts);
+  for (const auto* rules : {&parts.definitions.sharding(), &std::as_const(parts.sharding)})
+    for (const ShardingRule& each : *rules) partition::register_rule(each.operation, each.rule);
+  std::vector<compiler::AddedPass> passes;
+  for (const PassContext& pass : parts.passes) passes.push_back(added_pass(pass));
+  compiler::added_passes().add(std::move(passes), {parts.plugin.path});
+  if (parts.rules.empty()) return;
+  std::vector<passes::Rule> rules =
+      passes::parse_rules(parts.rules, parts.rules_file, parts.rules_line);
+  for (passes::Rule& rule : rules) {
+    rule.name = parts.plugin.provider.name + "." + rule.name;
+    parts.plugin.rules.push_back(rule.name);
+  }
+  passes::added_rules().add({{parts.plugin.provider.name, std::move(rules)}}, {parts.plugin.path});
 }
 
 }  // namespace paddle::plugin

@@ -9,6 +9,7 @@
 
 #include "plugin/definitions.h"
 #include "plugin/kernel_adapter.h"
+#include "plugin/pass_adapter.h"
 #include "plugin/plugin.h"
 #include "plugin/table_adapter.h"
 #include "plugin/transport_adapter.h"
@@ -25,10 +26,17 @@ struct Parts {
   std::vector<const paddle_device_api*> devices;
   std::deque<TransportContext> transports;
   std::deque<TableContext> tables;
+  std::deque<PassContext> passes;
+  std::vector<ShardingRule> sharding;  ///< besides those of the definitions
+  /// Rewrite rules, which can only be read once the operations are registered.
+  std::string rules, rules_file;
+  int rules_line = 1;
   /// Called once everything is registered; may be empty.
   std::function<void()> start;
 };
 
+/// A letter in lower case, and up to 62 more, digits or '_'.
+bool is_word(std::string_view name);
 /// kDevice, "PATH: cause", for a name that is reserved or has another form, or a version of another
 /// form.
 void check_name(const std::string& path, const std::string& name, const std::string& version);

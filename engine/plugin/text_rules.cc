@@ -103,7 +103,7 @@ void check_callees(const lang::Code& code) {
 }  // namespace
 
 TextRules read_text_rules(const config::Node& entry, const std::string& file) {
-  TextRules out{file, {}, {}};
+  TextRules out{file, {}, {}, {}, false};
   config::Diagnostics diagnostics;
   const auto read = [&](const config::Node& node) {
     lang::Code code = lang::read_code(node, diagnostics);
@@ -121,6 +121,18 @@ TextRules read_text_rules(const config::Node& entry, const std::string& file) {
   return out;
 }
 
+partition::RuleFn read_sharding_rule(const config::Node& node) {
+  if (!node.is_scalar())
+    throw Error(ErrorCode::kConfig,
+                "sharding: expected a rule such as '[rows, n] -> [rows]', found " + node.describe(),
+                node.location());
+  try {
+    return partition::parse_rule(node.text);
+  } catch (const Error& e) {
+    throw Error(ErrorCode::kConfig, "sharding: " + e.message(), node.location());
+  }
+}
+
 Tensors decompose_by_text(CallContext& c) {
   const Op& op = c.op();
   const Value value = run(op, rules_of(op).body, arguments(c));
@@ -133,6 +145,14 @@ Tensors decompose_by_text(CallContext& c) {
     fail(ErrorCode::kUsage, op.name(), ": its body gives ", out.size(), " results, its signature ",
          op.results().size());
   return out;
+}
+
+void infer_by_text(InferContext& c) {
+  for (const TypeText& type : rules_of(c.op()).types) c.result(type_of(type, c));
+}
+
+bool has_surrogate_gradient(const Op& op) {
+  return op.def->provider && rules_of(op).surrogate_gradient;
 }
 
 Tensors vjp_by_text(VjpContext& c) {

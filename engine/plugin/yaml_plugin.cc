@@ -18,7 +18,8 @@ Schema file_schema() {
   plugin.add("summary", Spec::text().fallback("\"\"").doc("one line for `paddle plugin list`"));
   Schema file;
   file.add("plugin", Spec::map(plugin).required());
-  file.add("operations", Spec::map_of(Spec::any()).required());
+  file.add("operations", Spec::map_of(Spec::any()).fallback("{}"));
+  file.add("rules", Spec::text().fallback("\"\"").doc("rewrite rules"));
   return file;
 }
 
@@ -49,6 +50,9 @@ Info yaml_info(const std::string& path) {
   check_name(path, out.name, out.version);
   for (const config::Entry& entry : document.find("operations")->entries)
     out.operations.push_back(out.name + "." + entry.key.text);
+  out.has_rules = !document.find("rules")->text.empty();
+  if (out.operations.empty() && !out.has_rules)
+    fail(ErrorCode::kConfig, path, ": has neither operations nor rules");
   return out;
 }
 
@@ -59,7 +63,15 @@ std::unique_ptr<Parts> read_yaml_plugin(const std::string& path) {
   plugin.provider = {info.name, info.version};
   plugin.summary = info.summary;
   auto parts = std::make_unique<Parts>(std::move(plugin));
-  parts->definitions.add_schema(config::read_text_file(path), path, "operations");
+  const std::string text = config::read_text_file(path);
+  if (!info.operations.empty()) parts->definitions.add_schema(text, path, "operations");
+  parts->definitions.require_kernels({});
+  parts->rules_file = path;
+  const config::Node document = config::parse_document(text, path);
+  if (const config::Node* const rules = document.find("rules"); rules && rules->is_scalar()) {
+    parts->rules = rules->text;
+    parts->rules_line = static_cast<int>(config::ScalarLocations(*rules).at(0).line);
+  }
   return parts;
 }
 

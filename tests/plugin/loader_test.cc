@@ -11,6 +11,7 @@
 #include "ops/core/call.h"
 #include "plugin/elf.h"
 #include "plugin/plugin.h"
+#include "plugin/text_rules.h"
 #include "runtime/execute.h"
 
 namespace paddle::plugin {
@@ -99,6 +100,52 @@ TEST_F(Loader, ErrorsOfBodiesNameTheOperation) {
   }
 }
 
+TEST_F(Loader, TypesMayBeText) {
+  load(write("typed.plugin.yaml",
+             yaml("typed",
+                  "  ends:\n    signature: (x:T, y, times:int=2) -> out, same\n    doc: Two ends.\n"
+                  "    infer: [\"y.dtype [dim(x, 0) * times, dim(x, -1) // 2 + 1]\", like x]\n"
+                  "    body: |\n"
+                  "      first = cast(concat([x, x], axis=0), y.dtype)\n"
+                  "      return [first[:, :2], x]\n"
+                  "  rounded:\n    signature: (x:T) -> out\n    doc: x, rounded.\n"
+                  "    dtypes: {x: float}\n    body: round(x)\n    vjp: g\n"
+                  "    gradient: {of: surrogate}\n")));
+  const Op& op = get_op("typed.ends");
+  const TensorType x{DType::kF32, {Dim::symbol("n"), 3}}, y{DType::kI64, {2}};
+  Attrs attrs = default_attrs(op);
+  attrs[0] = int64_t{3};
+  const Inferred types = infer_results(op, attrs, {Tensor(x, nullptr), Tensor(y, nullptr)});
+  ASSERT_EQ(types.results.size(), 2u);
+  EXPECT_EQ(types.results[0].text(), "int64[3*n, 2]");
+  EXPECT_EQ(types.results[1].text(), "float32[n, 3]");
+  EXPECT_TRUE(get_op("typed.rounded").differentiable());
+  EXPECT_TRUE(has_surrogate_gradient(get_op("typed.rounded")));
+  EXPECT_FALSE(has_surrogate_gradient(op));
+
+  const auto rejected = [&](const std::string& infer) {
+    return error_of_file("bad.plugin.yaml",
+                         yaml("next",
+                              "  a: {signature: \"(x:T, n:int=1) -> out\", doc: A., body: x, "
+                              "infer: \"" +
+                                  infer + "\"}\n"));
+  };
+  const std::string place = "3: bad.plugin.yaml:3: infer: '";
+  EXPECT_EQ(rejected("like z"), place + "like z': 'z' is not an operand of every call");
+  EXPECT_EQ(rejected("float33 [n]"),
+            place + "float33 [n]': expected a dtype or OPERAND.dtype, found 'float33'");
+  EXPECT_EQ(rejected("float32 n"),
+            place + "float32 n': expected 'like OPERAND' or 'DTYPE [DIM, …]'");
+  EXPECT_EQ(rejected("x.dtype [m]"), place +
+                                         "x.dtype [m]': there is no integer attribute 'm'; a dim "
+                                         "of an operand is dim(OPERAND, AXIS)");
+  EXPECT_EQ(rejected("x.dtype [dim(x, n)]"), place + "x.dtype [dim(x, n)]': 'n' is not an axis");
+  EXPECT_NE(rejected("x.dtype [1 +]").find(place), std::string::npos);
+  EXPECT_EQ(error_of_file("bad.plugin.yaml",
+                          yaml("next", "  a: {signature: (x:T) -> out, doc: A., infer: like x}\n")),
+            "3: bad.plugin.yaml:3: next.a: has neither a body nor a kernel for the CPU");
+}
+
 TEST_F(Loader, RejectsFilesOfYaml) {
   EXPECT_EQ(error_of([&] { load((folder_ / "none.so").string()); }),
             "2: none.so: no such plug-in file");
@@ -115,7 +162,7 @@ TEST_F(Loader, RejectsFilesOfYaml) {
       rejected("plugin: {name: next, version: new, abi: 1}\noperations:\n" + std::string(kTwice)),
       "6: bad.plugin.yaml: expected a version such as 1.0.0, found 'new'");
   EXPECT_EQ(rejected(yaml("next", "  twice: {signature: (x:T) -> out, doc: Two.}\n")),
-            "3: bad.plugin.yaml:3: twice: has no body");
+            "3: bad.plugin.yaml:3: twice: has no body, and no types (infer) for a kernel");
   EXPECT_EQ(rejected(yaml("next", "  twice: {signature: (x:T) -> out, doc: Two., body: x *}\n")),
             "3: bad.plugin.yaml:3:56: expected an expression, found the end of the line");
   EXPECT_EQ(rejected(yaml("next", "  Twice: {signature: (x:T) -> out, doc: Two., body: x}\n")),

@@ -62,6 +62,11 @@ typedef struct paddle_host {
   size_t (*attr_ints)(const paddle_request* request, int32_t index, const int64_t** values);
   size_t (*attr_floats)(const paddle_request* request, int32_t index, const double** values);
   paddle_dtype (*attr_dtype)(const paddle_request* request, int32_t index);
+
+  /* Since 1.2. */
+
+  /* Appends to the text that the call gives back. From the thread of the call. */
+  void (*write)(paddle_call* call, const char* text);
 } paddle_host;
 
 #ifdef __cplusplus

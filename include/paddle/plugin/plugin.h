@@ -8,6 +8,7 @@
 #include "paddle/plugin/host.h"
 #include "paddle/plugin/kernel.h"
 #include "paddle/plugin/operation.h"
+#include "paddle/plugin/pass.h"
 #include "paddle/plugin/table.h"
 
 #ifdef __cplusplus
@@ -40,6 +41,11 @@ typedef struct paddle_plugin {
   uint32_t table_count;
   const paddle_transport* const* transports;
   const paddle_table* const* tables;
+  uint32_t pass_count;
+  uint32_t reserved_2;
+  const paddle_pass* const* passes;
+  const char* rewrite_rules;  /* as in a file of rules (docs/guide/rewrites.md); null: none */
+  const char* sharding_rules; /* YAML: rules by operation, as `parallel.rules` of a config */
 } paddle_plugin;
 
 /* The entry. It fills in the struct and must not start threads, open devices or print.

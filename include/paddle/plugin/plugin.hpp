@@ -15,10 +15,12 @@
 //     plugin.kernel("demo.twice", "cpu", "float32", twice);
 //   }
 //
-// Exceptions of kernels become errors of the call. Transports and tables are classes (kinds.hpp).
+// Exceptions of kernels and passes become errors of the call. Transports and tables are classes
+// (kinds.hpp).
 
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -131,10 +133,25 @@ class Plugin {
   void table(const char* name, const char* doc) {
     tables_.push_back(table_of<T>(name, doc));
   }
+  /// The text of a module that computes the same as `module`; nothing if it stays as it is.
+  using Pass = std::optional<std::string> (*)(std::string_view module);
+  /// A pass of a stage (PADDLE_STAGE_LAYOUT), at its end or after another one; `flags` are those of
+  /// pass.h.
+  void pass(const char* name, int32_t stage, uint32_t flags, Pass run,
+            const char* after = nullptr) {
+    pass_entries().push_back(run);
+    if (pass_entries().size() > kMaxPasses) return;  // fill() fails
+    passes_.push_back({sizeof(paddle_pass), stage, name, after, flags, 0,
+                       pass_functions()[pass_entries().size() - 1]});
+  }
+  /// Rewrite rules, as in a file of them.
+  void rewrite_rules(const char* text) { rewrite_rules_ = text; }
+  /// How operations are split over ranks, as `parallel.rules` in a config.
+  void sharding_rules(const char* text) { sharding_rules_ = text; }
   void summary(const char* text) { summary_ = text; }
 
-  /// The number of kernels that a plug-in may have in this layer.
-  static constexpr size_t kMaxKernels = 64;
+  /// The number of kernels and of passes that a plug-in may have in this layer.
+  static constexpr size_t kMaxKernels = 64, kMaxPasses = 16;
 
   paddle_status fill(const paddle_host* table, paddle_plugin* to, const char* name,
                      const char* version) {
@@ -154,7 +171,14 @@ class Plugin {
     to->transports = transport_list_.data();
     to->table_count = static_cast<uint32_t>(table_list_.size());
     to->tables = table_list_.data();
-    return entries().size() <= kMaxKernels ? PADDLE_OK : PADDLE_USAGE;
+    for (const paddle_pass& each : passes_) pass_list_.push_back(&each);
+    to->pass_count = static_cast<uint32_t>(pass_list_.size());
+    to->passes = pass_list_.data();
+    to->rewrite_rules = rewrite_rules_;
+    to->sharding_rules = sharding_rules_;
+    if (!passes_.empty() || rewrite_rules_ || sharding_rules_) to->needs_minor = 2;
+    const bool fits = entries().size() <= kMaxKernels && pass_entries().size() <= kMaxPasses;
+    return fits ? PADDLE_OK : PADDLE_USAGE;
   }
 
  private:
@@ -170,6 +194,10 @@ class Plugin {
 
   static std::vector<Entry>& entries() {
     static std::vector<Entry> all;
+    return all;
+  }
+  static std::vector<Pass>& pass_entries() {
+    static std::vector<Pass> all;
     return all;
   }
   static bool is_contiguous(const paddle_view& view) {
@@ -209,6 +237,27 @@ class Plugin {
       return host()->fail(call, PADDLE_INTERNAL, error.what());
     }
   }
+  static paddle_status run_pass(size_t entry, paddle_call* call, const char* module) {
+    try {
+      const std::optional<std::string> text = pass_entries()[entry](module);
+      if (text) host()->write(call, text->c_str());
+      return PADDLE_OK;
+    } catch (const Failure& failure) {
+      return host()->fail(call, failure.status(), failure.what());
+    } catch (const std::exception& error) {
+      return host()->fail(call, PADDLE_INTERNAL, error.what());
+    }
+  }
+  using PassFunction = paddle_status (*)(paddle_call*, const char*);
+  template <size_t... kIndex>
+  static const PassFunction* pass_table(std::index_sequence<kIndex...>) {
+    static constexpr PassFunction kAll[] = {
+        [](paddle_call* call, const char* module) { return run_pass(kIndex, call, module); }...};
+    return kAll;
+  }
+  static const PassFunction* pass_functions() {
+    return pass_table(std::make_index_sequence<kMaxPasses>());
+  }
   /// A function of C for each kernel.
   template <size_t... kIndex>
   static const Prepare* table(std::index_sequence<kIndex...>) {
@@ -228,7 +277,9 @@ class Plugin {
   std::vector<const paddle_transport*> transport_list_;
   std::vector<paddle_table> tables_;
   std::vector<const paddle_table*> table_list_;
-  const char* summary_ = nullptr;
+  std::vector<paddle_pass> passes_;
+  std::vector<const paddle_pass*> pass_list_;
+  const char *summary_ = nullptr, *rewrite_rules_ = nullptr, *sharding_rules_ = nullptr;
 };
 
 }  // namespace paddle::plugin
