@@ -2,6 +2,7 @@
 // set: any first element, lengths that do not fill vectors, steps and elements beyond 32 bits.
 
 #include "kernels/elementwise/random_loops.h"
+#include "kernels/elementwise/permutation_tables.h"
 
 #include <gtest/gtest.h>
 
@@ -98,6 +99,27 @@ TEST(NormalNumbers, AreThoseOfBoxAndMuller) {
 INSTANTIATE_TEST_SUITE_P(Targets, RandomLoops,
                          testing::Values(int64_t{0}, int64_t{HWY_AVX3 | (HWY_AVX3 - 1)},
                                          int64_t{HWY_AVX2 | (HWY_AVX2 - 1)}));
+
+TEST(PermutationTables, GiveTheElementsOneByOne) {
+  EXPECT_EQ(PermutationTables::bytes(100), 0u);
+  EXPECT_EQ(PermutationTables::bytes(uint64_t{1} << 40), 0u);
+  for (const uint64_t n : {4096u, 4097u, 5000u, 65536u, 1000003u}) {
+    const Permutation order(n, 7, 3, 5);
+    std::vector<std::byte> memory(PermutationTables::bytes(n));
+    ASSERT_FALSE(memory.empty());
+    const PermutationTables tables(order, memory.data());
+    for (const uint64_t first : {uint64_t{0}, uint64_t{1}, n / 2, n - 13}) {
+      const auto count = static_cast<int64_t>(std::min<uint64_t>(700, n - first));
+      std::vector<int64_t> out(static_cast<size_t>(count) + 1, -7);
+      tables.elements(first, count, out.data());
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(static_cast<uint64_t>(out[static_cast<size_t>(i)]),
+                  order(first + static_cast<uint64_t>(i)))
+            << n << " " << first << " " << i;
+      EXPECT_EQ(out.back(), -7) << "written beyond";
+    }
+  }
+}
 
 }  // namespace
 }  // namespace paddle::cpu

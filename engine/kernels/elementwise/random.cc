@@ -7,6 +7,7 @@
 
 #include "kernels/common/convert.h"
 #include "kernels/elementwise/fill.h"
+#include "kernels/elementwise/permutation_tables.h"
 #include "kernels/elementwise/random_loops.h"
 #include "ops/core/kernel.h"
 #include "ops/generated/random.h"
@@ -207,12 +208,23 @@ std::unique_ptr<Kernel> fill_by_bits(const Layout& result, const RandomSource& s
 
 std::unique_ptr<Kernel> prepare_randperm(const KernelRequest& request) {
   const RandpermAttrs attrs(request.attrs);
-  const size_t state = request.operands.size() - 1;
-  return fill_by_block<int64_t>(request.results[0], [=](void* const* operands) {
+  const auto order = [attrs, state = request.operands.size() - 1](void* const* operands) {
     const uint64_t* const values = static_cast<const uint64_t*>(operands[state]);
-    return [order = Permutation(static_cast<uint64_t>(attrs.n), values[0],
-                                static_cast<uint64_t>(attrs.stream), values[1])](
-               int64_t first, int64_t n, int64_t* out) {
+    return Permutation(static_cast<uint64_t>(attrs.n), values[0],
+                       static_cast<uint64_t>(attrs.stream), values[1]);
+  };
+  if (const size_t bytes = PermutationTables::bytes(static_cast<uint64_t>(attrs.n)))
+    return fill_by_block<int64_t>(
+        request.results[0],
+        [=](void* const* operands, std::byte* scratch) {
+          return [tables = PermutationTables(order(operands), scratch)](int64_t first, int64_t n,
+                                                                        int64_t* out) {
+            tables.elements(static_cast<uint64_t>(first), n, out);
+          };
+        },
+        bytes);
+  return fill_by_block<int64_t>(request.results[0], [=](void* const* operands) {
+    return [order = order(operands)](int64_t first, int64_t n, int64_t* out) {
       permutation_elements(order, static_cast<uint64_t>(first), n, out);
     };
   });
