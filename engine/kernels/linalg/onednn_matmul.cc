@@ -101,13 +101,18 @@ std::unique_ptr<Kernel> prepare_repacking(const MatmulProblem& p) {
 /// With fewer rows, reading the right side dominates in either form.
 constexpr int64_t kMinRows = 4;
 
-/// rows × constant as a pointwise convolution over an image of one row. Without AVX-512 oneDNN has
-/// prepacked code for convolutions only, while its matmul packs the right side in each run.
-/// Measured on Zen 3 (docs/performance/kernel_choices.md).
+/// With as many rows, the convolution is faster even if the right side is reordered in each run.
+constexpr int64_t kMinRowsOfReordered = 128;
+
+/// A product as a pointwise convolution over an image of one row. Without AVX-512 oneDNN's matmul
+/// packs the right side in each run, and reaches half of the rate of its convolutions. Measured on
+/// Zen 3 and Zen 4 (docs/performance/kernel_choices.md).
 double pointwise_conv_speedup(const MatmulProblem& p) {
   const MatmulShape& s = p.shape;
-  const bool fits = p.dtype() == DType::kF32 && !p.serial && p.prepacks() && s.batches() == 1 &&
-                    s.m >= kMinRows && s.x_column == 1 && s.x_row == s.k;
+  const bool has_rows =
+      p.prepacks() ? s.m >= kMinRows : s.m >= kMinRowsOfReordered && cpu::vector_bytes() == 32;
+  const bool fits = p.dtype() == DType::kF32 && !p.serial && s.batches() == 1 && has_rows &&
+                    s.x_column == 1 && s.x_row == s.k;
   return fits ? cpu::kPreferred : 0;
 }
 
@@ -151,8 +156,8 @@ std::unique_ptr<Kernel> prepare_few_rows(const MatmulProblem& p) {
 
 constexpr cpu::Algorithm<MatmulProblem> kAlgorithms[] = {
     {"few_rows", few_rows_speedup, prepare_few_rows},
-    {"repacking", repacking_speedup, prepare_repacking},
     {"pointwise_conv", pointwise_conv_speedup, prepare_pointwise_conv},
+    {"repacking", repacking_speedup, prepare_repacking},
     {"matmul", cpu::baseline, prepare_primitive},
 };
 
