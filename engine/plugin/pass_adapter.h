@@ -18,7 +18,7 @@ struct PassContext {
   const paddle_pass* pass;
 };
 
-/// Runs the pass. compiler::PassError: with the place in its text if what it gives is no module or
+/// Runs the pass. compiler::PassError: with the place in its text if that is not a module or
 /// has another signature or other effects; with the status that it gives if it fails.
 void run_plugin_pass(const PassContext& context, ir::Function& function);
 

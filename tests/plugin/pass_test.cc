@@ -19,7 +19,7 @@
 namespace paddle::plugin {
 namespace {
 
-/// What the pass of a test does with the text; static, since passes are C functions.
+/// Applied to the text by the pass of a test; static, since passes are C functions.
 std::function<std::string(const std::string&)> edit;
 
 paddle_status run_edit(paddle_call* call, const char* module) {

@@ -121,7 +121,7 @@ says "failed: passes bad_pass.bad/modules: module"
 ends 1 "$plugin" check "$folder/CRASH/bad_pass.so" --quick --group passes
 says "crashed"
 
-# What `new` writes builds and passes its check.
+# The files that `new` writes build and pass their check.
 for kind in pass rules; do
   rm -rf "${folder:?}/new"
   mkdir "$folder/new"
