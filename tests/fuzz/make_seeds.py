@@ -749,6 +749,8 @@ def plugin_files():
     yield from damaged("yaml", b"y" + yaml, 20)
     yield "deep", b"y" + yaml.replace(b"body: ", b"body: " + b"(" * 3000)
     yield "random", b"y" + yaml.replace(b"body: ", b"body: dropout(x, 0.5) + ")
+    text = b"infer: x.dtype [dim(x, 0) * 2, dim(x, -1) // 3 + 1]\n    sharding: '[n, ...], [n, ...] -> [n, ...]'\n    body: "
+    yield from damaged("types", b"y" + yaml.replace(b"body: ", text) + b"rules: |\n  a: abs(x) -> relu(x)\n", 20)
     note = struct.pack("<III", 7, 104, 1) + b"paddle\0\0" + struct.pack("<II64s32s", 1, 0, b"fuzz", b"1.0.0")
     yield from damaged("elf", b"e" + shared_object(note), 1)
     yield "sizes", b"e" + shared_object(struct.pack("<III", 0xFFFFFFFF, 0xFFFFFFFF, 1) + bytes(120))
