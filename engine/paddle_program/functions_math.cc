@@ -61,7 +61,9 @@ Values scale(ProgramCall& c) {
   const Tensor& x = c.tensor("x");
   const DType dtype = x.dtype();
   // Whole numbers are scaled by whole numbers, whatever the type of the factor says.
-  const Tensor factor = c.number("scale", dtype), bias = c.number("bias", dtype);
+  const Tensor factor = c.number("scale", dtype);
+  if (!c.has("bias") && c.real("bias") == 0) return {x * factor};
+  const Tensor bias = c.number("bias", dtype);
   return {c.flag("bias_after_scale") ? x * factor + bias : (x + bias) * factor};
 }
 
