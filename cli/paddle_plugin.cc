@@ -165,13 +165,14 @@ int list(bool json) {
                    {"passes", loaded->passes},
                    {"rules", loaded->rules},
                    {"transports", loaded->transports},
-                   {"tables", loaded->tables}});
+                   {"tables", loaded->tables},
+                   {"readers", loaded->readers}});
     out += str(padded(loaded->provider.name, 18), " ", padded(loaded->provider.version, 9), " ",
                loaded->operations.size(), " operations, ", loaded->kernels.size(), " kernels",
                listed("devices", loaded->devices), listed("passes", loaded->passes),
                loaded->rules.empty() ? "" : str(", ", loaded->rules.size(), " rewrite rules"),
-               listed("transports", loaded->transports), listed("tables", loaded->tables), "  ",
-               loaded->path, "\n");
+               listed("transports", loaded->transports), listed("tables", loaded->tables),
+               listed("readers", loaded->readers), "  ", loaded->path, "\n");
   }
   if (json)
     cli::print(all.dump() + "\n");
@@ -193,7 +194,7 @@ int run(int argc, char** argv) {
       ->add_option("KIND", start.kind,
                    "operator: an operation in a YAML file; kernel: one with a kernel in C++; "
                    "pass: a transformation of compiled functions in C++; rules: rewrite rules in a "
-                   "YAML file; transport, table: in C++")
+                   "YAML file; transport, table, reader: in C++")
       ->required()
       ->check({.kind = cli::Check::Kind::kOneOf, .values = cli::plugin_kinds()});
   new_command->add_option("NAME", start.name, "of the plug-in: a word in lower case")->required();
@@ -224,6 +225,8 @@ int run(int argc, char** argv) {
   check_command->add_option("--group", checks.group,
                             "only this group: " + join(conformance::groups(), ", "));
   check_command->add_option("--only", checks.only, "only this case, or those of this operation");
+  check_command->add_option("--key", checks.keys,
+                            "KEY=VALUE of the dataset that readers are checked with (repeatable)");
   check_command->add_option("--seed", checks.seed, "seed of the sizes that are drawn (default: 1)");
   check_command->add_option("--report", folder, "folder for report.json");
   check_command

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "conformance/generated/example_reader.h"
 #include "conformance/generated/example_table.h"
 #include "conformance/generated/example_transport.h"
 
@@ -144,6 +145,8 @@ constexpr Kind kKinds[] = {
      "PADDLE_TRANSPORT=NAME.ring paddle launch -n 2 -- paddle train CONFIG --plugin FILE"},
     {"table", conformance::kExampleTable, "file_rows",
      "paddle train CONFIG train.tables=NAME.file_rows --plugin FILE"},
+    {"reader", conformance::kExampleReader, "fvecs",
+     "paddle train CONFIG data.train.kind=NAME.fvecs --plugin FILE"},
 };
 
 /// The source with the name of the plug-in in place of that of the example.
@@ -188,7 +191,8 @@ std::string write_plugin_template(const PluginTemplate& options) {
   if (has_code) out += str("  paddle plugin build ", file, " -o ", built, "\n");
   const std::string use =
       replaced(replaced(std::string(kind->use), "NAME", name), "FILE", "./" + built);
-  return out + str("  paddle plugin check ", built, " --quick\n  ", use, "\n");
+  const char* const data = kind->name == "reader" ? " --key path=FILE" : "";
+  return out + str("  paddle plugin check ", built, " --quick", data, "\n  ", use, "\n");
 }
 
 }  // namespace paddle::cli

@@ -278,7 +278,8 @@ paddle_room(program
           quant_common optim tables
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(plugin
-  DEPENDS base config comm op_schema tensor ops ir compiler partition runtime lang program)
+  DEPENDS base config comm op_schema tensor ops ir compiler partition runtime lang data
+          program)
 target_compile_definitions(paddle_plugin PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 paddle_room(convert DEPENDS base config tensor ops runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
@@ -296,8 +297,9 @@ paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats
 # `paddle plugin new` writes these examples.
 paddle_embed_text(conformance ../../plugins/ring/ring.cc example_transport.h kExampleTransport)
 paddle_embed_text(conformance ../../plugins/file_rows/file_rows.cc example_table.h kExampleTable)
+paddle_embed_text(conformance ../../plugins/fvecs/fvecs.cc example_reader.h kExampleReader)
 paddle_room(conformance
-  DEPENDS base comm tensor ops ir autograd compiler runtime optim program plugin inspect)
+  DEPENDS base config comm tensor ops ir autograd compiler runtime optim data program plugin inspect)
 paddle_room(exporter
   DEPENDS base tensor ops ir runtime data formats onnx lang program inspect train
   LIBRARIES nlohmann_json::nlohmann_json)

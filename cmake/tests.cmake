@@ -203,7 +203,7 @@ foreach(client frozen frozen_layout longer device)
 endforeach()
 target_sources(test_conformance PRIVATE tests/conformance/exported.cc)
 # Examples whose kinds the tests of the conformance suite use.
-foreach(example ring file_rows)
+foreach(example ring file_rows fvecs)
   add_library(plugin_example_${example} MODULE plugins/${example}/${example}.cc)
   target_link_libraries(plugin_example_${example} PRIVATE paddle_flags)
   target_include_directories(plugin_example_${example} PRIVATE ${CMAKE_SOURCE_DIR}/include)

@@ -186,20 +186,21 @@ std::vector<Job> pass_jobs(const CheckOptions& o, const Contents& contents) {
   return out;
 }
 
-/// Its transports and tables, which a child names.
+/// Its transports, tables and readers, which a child names.
 std::optional<Kinds> describe_kinds(const CheckOptions& o) {
   Kinds out;
   inspect::run_isolated(
       1,
       [&](size_t) {
         const plugin::Plugin& loaded = plugin::load(o.path);
-        return str(kSeparator, join(loaded.transports, ","), kSeparator, join(loaded.tables, ","));
+        return str(kSeparator, join(loaded.transports, ","), kSeparator, join(loaded.tables, ","),
+                   kSeparator, join(loaded.readers, ","));
       },
       [&](size_t, const std::string& line) {
         const std::vector<std::string> lists = split(line, kSeparator);
-        if (lists.size() != 3)
+        if (lists.size() != 4)
           fail(ErrorCode::kInternal, "the plug-in cannot be described: ", line);
-        out = {split(lists[1], ','), split(lists[2], ',')};
+        out = {split(lists[1], ','), split(lists[2], ','), split(lists[3], ',')};
       },
       {1, o.timeout_seconds});
   return out;
@@ -289,7 +290,8 @@ const std::vector<std::string>& groups() {
       "passes",      //
       "rules",       //
       "transports",  //
-      "tables",
+      "tables",      //
+      "readers",
   };
   return all;
 }
@@ -314,11 +316,14 @@ Report check_plugin(const CheckOptions& options) {
       for (const Description& op : contents->operations)
         for (Job& job : operation_jobs(options, op)) jobs.push_back(std::move(job));
       for (Job& job : pass_jobs(options, *contents)) jobs.push_back(std::move(job));
-      for (const KindCheck& each : kind_checks(*kinds, {options.quick, options.seed}))
-        jobs.push_back({{each.group, each.name}, [path = options.path, run = each.run] {
-                          plugin::load(path);
-                          return run();
-                        }});
+      for (const KindCheck& each : kind_checks(*kinds, {options.quick, options.seed}, options.keys))
+        if (each.run)
+          jobs.push_back({{each.group, each.name}, [path = options.path, run = each.run] {
+                            plugin::load(path);
+                            return run();
+                          }});
+        else
+          jobs.push_back({{each.group, each.name, Status::kSkipped, each.skipped}, nullptr});
     }
   } catch (const Error& e) {
     first.message = e.what();
@@ -346,6 +351,9 @@ Report check_plugin(const CheckOptions& options) {
         str("paddle plugin check ", quoted_path(options.path), options.quick ? " --quick" : "",
             " --group ", job.result.group, " --only ", job.result.name,
             options.seed == 1 ? "" : str(" --seed ", options.seed));
+    if (job.result.group == "readers")
+      for (const std::string& key : options.keys)
+        job.result.reproduce += " --key " + quoted_path(key);
     report.cases.push_back(std::move(job.result));
   }
   return report;

@@ -1,8 +1,8 @@
 #pragma once
 // The checks of `paddle plugin check`: whether a plug-in loads, and whether its operations and
-// kernels compute what their bodies say, and its transports and tables do what those of the engine
-// do. Everything of the plug-in runs in child processes, so that one that crashes or never ends is
-// one failed case.
+// kernels compute what their bodies say, and its transports, tables and readers do what those of
+// the engine do. Everything of the plug-in runs in child processes, so that one that crashes or
+// never ends is one failed case.
 
 #include <cstdint>
 #include <functional>
@@ -15,6 +15,8 @@ struct CheckOptions {
   std::string path;
   std::string group;  ///< "" for all
   std::string only;   ///< name of a case, or of an operation; "" for all
+  /// Of the dataset that readers are checked with: "path=rows.fvecs".
+  std::vector<std::string> keys = {};
   uint64_t seed = 1;
   bool quick = false;  ///< fewer shapes, and gradients of first order only
   double timeout_seconds = 60;

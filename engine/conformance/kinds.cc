@@ -1,11 +1,13 @@
 #include "conformance/kinds.h"
 
+#include "conformance/readers.h"
 #include "conformance/tables.h"
 #include "conformance/transports.h"
 
 namespace paddle::conformance {
 
-std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent) {
+std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
+                                   const std::vector<std::string>& keys) {
   std::vector<KindCheck> out;
   for (const std::string& name : kinds.transports)
     for (const std::string& check : transport_checks(extent))
@@ -19,6 +21,14 @@ std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent) {
                          const auto kind = program::table_kinds().find(name);
                          return kind ? check_table(*kind, check, extent) : "it is not registered";
                        }});
+  for (const std::string& name : kinds.readers)
+    for (const std::string& check : reader_checks())
+      if (!name.empty() && keys.empty())
+        out.push_back({"readers", name + "/" + check, nullptr,
+                       "it needs data: name it with --key, such as --key path=FILE"});
+      else if (!name.empty())
+        out.push_back({"readers", name + "/" + check,
+                       [=] { return check_reader(name, keys, check, extent); }});
   return out;
 }
 

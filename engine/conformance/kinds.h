@@ -1,5 +1,5 @@
 #pragma once
-// The checks of what a plug-in adds besides operations: its transports and tables.
+// The checks of what a plug-in adds besides operations: its transports, tables and readers.
 
 #include <functional>
 #include <string>
@@ -13,13 +13,17 @@ namespace paddle::conformance {
 struct Kinds {
   std::vector<std::string> transports;
   std::vector<std::string> tables;
+  std::vector<std::string> readers;
 };
 
 struct KindCheck {
   std::string group;                 ///< "transports"
   std::string name;                  ///< "acme.ring/sizes/2"
   std::function<std::string()> run;  ///< "" or what is wrong; the plug-in is loaded
+  std::string skipped = {};          ///< the reason, without `run`
 };
-std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent);
+/// `keys`: those of a dataset, "path=rows.fvecs", for the readers.
+std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
+                                   const std::vector<std::string>& keys);
 
 }  // namespace paddle::conformance

@@ -51,6 +51,20 @@ void read_tables(const Descriptors& d, const paddle_plugin& given, Parts& parts)
   }
 }
 
+void read_readers(const Descriptors& d, const paddle_plugin& given, const std::string& file,
+                  Parts& parts) {
+  if (given.reader_count > kMaxKinds) d.reject(str("more than ", kMaxKinds, " readers"));
+  for (uint32_t i = 0; i < given.reader_count; ++i) {
+    const paddle_reader r =
+        known_part(d.item(given.readers, i, "reader", PADDLE_END_OF(paddle_reader, close)));
+    d.check_word("reader", i, r.name, words(parts.readers));
+    if (!r.open || !r.describe || !r.size || !r.read || !r.close)
+      d.reject(str("reader ", r.name, ": open, describe, size, read and close must be set"));
+    parts.readers.push_back({label_of(parts), full_name(parts, r.name), r,
+                             read_reader_keys(r.keys, str(file, ":readers: ", r.name))});
+  }
+}
+
 void register_kinds(Parts& parts) {
   const SourceLocation where{parts.plugin.path};
   std::vector<comm::TransportKind> transports;
@@ -68,6 +82,9 @@ void register_kinds(Parts& parts) {
                         return open_plugin_table(context, std::move(spec), std::move(rule), seed);
                       }});
   program::table_kinds().add(std::move(tables), where);
+  std::vector<data::DatasetKind> readers;
+  for (const ReaderContext& context : parts.readers) readers.push_back(dataset_kind_of(context));
+  data::dataset_kinds().add(std::move(readers), where);
 }
 
 }  // namespace paddle::plugin

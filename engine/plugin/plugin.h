@@ -45,6 +45,7 @@ struct Plugin {
   std::vector<std::string> rules;       ///< rewrite rules, "acme.silu"
   std::vector<std::string> transports;  ///< "acme.ring", as in PADDLE_TRANSPORT
   std::vector<std::string> tables;      ///< "acme.file_rows", as in train.tables
+  std::vector<std::string> readers;     ///< "acme.rows", as kinds of dataset
 };
 
 struct LoadOptions {

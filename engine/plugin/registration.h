@@ -11,6 +11,7 @@
 #include "plugin/kernel_adapter.h"
 #include "plugin/pass_adapter.h"
 #include "plugin/plugin.h"
+#include "plugin/reader_adapter.h"
 #include "plugin/table_adapter.h"
 #include "plugin/transport_adapter.h"
 
@@ -31,6 +32,7 @@ struct Parts {
   /// Rewrite rules, which can only be read once the operations are registered.
   std::string rules, rules_file;
   int rules_line = 1;
+  std::deque<ReaderContext> readers;
   /// Called once everything is registered; may be empty.
   std::function<void()> start;
 };

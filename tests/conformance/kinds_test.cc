@@ -1,4 +1,4 @@
-// The checks of transports and tables: the engine's own pass them through the C structs of
+// The checks of transports, tables and readers: the engine's own pass them through the C structs of
 // plug-ins, as do the examples, and faults in the structs are found.
 
 #include "conformance/kinds.h"
@@ -6,12 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstring>
+#include <deque>
 
 #include "conformance/exported.h"
+#include "conformance/readers.h"
 #include "conformance/tables.h"
 #include "conformance/transports.h"
 #include "plugin/plugin.h"
+#include "plugin/reader_adapter.h"
 
 namespace paddle::conformance {
 namespace {
@@ -187,6 +189,167 @@ TEST(Tables, KeysThatDoNotRiseAreAnError) {
   } catch (const Error& e) {
     EXPECT_EQ(e.message(), "falling: content: its keys do not rise");
   }
+}
+
+// --- readers ---
+
+/// A reader of numbers that are drawn, in which tests put faults.
+struct Drawn {
+  static paddle_reader functions() {
+    paddle_reader out{};
+    out.struct_size = sizeof out;
+    out.name = "drawn";
+    out.keys = "size: {type: integer, default: 20, doc: samples}";
+    out.open = [](paddle_call*, const paddle_options* options, void** state) -> paddle_status {
+      *state = new int64_t(std::stoll(options->values[0]));
+      return PADDLE_OK;
+    };
+    out.describe = [](void*) { return "x: int64[2]\nlabel: uint8[] classes 10\n"; };
+    out.size = [](void* state) { return *static_cast<int64_t*>(state); };
+    out.read = [](void*, paddle_call*, int64_t index, uint64_t seed, uint64_t epoch,
+                  const paddle_sample* sample) -> paddle_status {
+      const int64_t shape = 2;
+      auto* const x = static_cast<int64_t*>(sample->field(sample->context, 0, &shape, 1));
+      auto* const label = static_cast<uint8_t*>(sample->field(sample->context, 1, nullptr, 0));
+      if (!x || !label) return PADDLE_DATA;
+      x[0] = index;
+      x[1] = static_cast<int64_t>(seed * 1000 + epoch);
+      *label = static_cast<uint8_t>(index % 10);
+      return PADDLE_OK;
+    };
+    out.close = [](void* state) { delete static_cast<int64_t*>(state); };
+    return out;
+  }
+};
+
+/// The first check that fails, with what it says; "" if all pass.
+std::string failures_of(const std::string& name, const paddle_reader& functions) {
+  static std::deque<plugin::ReaderContext> contexts;
+  const plugin::ReaderContext& context = contexts.emplace_back(plugin::ReaderContext{
+      "drawn 1.0.0", name, functions, plugin::read_reader_keys(functions.keys, "drawn")});
+  data::dataset_kinds().add({plugin::dataset_kind_of(context)}, {"test"});
+  std::string out;
+  for (const std::string& check : reader_checks()) try {
+      const std::string wrong = check_reader(name, {"size=30"}, check, kQuick);
+      if (!wrong.empty() && out.empty()) out = str(check, ": ", wrong);
+    } catch (const Error& e) {
+      if (out.empty()) out = str(check, ": ", e.message());
+    }
+  data::dataset_kinds().remove({name});
+  return out;
+}
+
+TEST(Readers, ThatDependOnTheirArgumentsPass) {
+  EXPECT_EQ(failures_of("drawn", Drawn::functions()), "");
+}
+
+TEST(Readers, WithFaultsAreFound) {
+  static std::atomic<int64_t> calls = 0;
+  struct Fault {
+    const char* name;
+    const char* message;
+    void (*put)(paddle_reader&);
+  };
+  const Fault faults[] = {
+      {"counts", "order: sample",
+       [](paddle_reader& r) {
+         r.read = [](void* state, paddle_call* call, int64_t, uint64_t seed, uint64_t epoch,
+                     const paddle_sample* sample) {
+           return Drawn::functions().read(state, call, calls++, seed, epoch, sample);
+         };
+       }},
+      {"shape",
+       "describe: shape: shape sample 0: the field 'x' has the shape [2, 2], the reader declares",
+       [](paddle_reader& r) {
+         r.read = [](void*, paddle_call*, int64_t, uint64_t, uint64_t,
+                     const paddle_sample* sample) -> paddle_status {
+           const int64_t shape[] = {2, 2};
+           sample->field(sample->context, 0, shape, 2);
+           return PADDLE_OK;
+         };
+       }},
+      {"negative", "the field 'x' has the shape [-2]",
+       [](paddle_reader& r) {
+         r.describe = [](void*) { return "x: int64[-1]"; };
+         r.read = [](void*, paddle_call*, int64_t, uint64_t, uint64_t,
+                     const paddle_sample* sample) -> paddle_status {
+           const int64_t shape = -2;
+           sample->field(sample->context, 0, &shape, 1);
+           return PADDLE_OK;
+         };
+       }},
+      {"huge", "the field 'x' has the shape",
+       [](paddle_reader& r) {
+         r.describe = [](void*) { return "x: int64[-1, -1]"; };
+         r.read = [](void*, paddle_call*, int64_t, uint64_t, uint64_t,
+                     const paddle_sample* sample) -> paddle_status {
+           const int64_t shape[] = {int64_t{1} << 40, int64_t{1} << 40};
+           sample->field(sample->context, 0, shape, 2);
+           return PADDLE_OK;
+         };
+       }},
+      {"missing", "the reader gives no field 'x'",
+       [](paddle_reader& r) {
+         r.read = [](void*, paddle_call*, int64_t, uint64_t, uint64_t,
+                     const paddle_sample*) -> paddle_status { return PADDLE_OK; };
+       }},
+      {"beyond", "the reader gives field 7 of 2",
+       [](paddle_reader& r) {
+         r.read = [](void*, paddle_call*, int64_t, uint64_t, uint64_t,
+                     const paddle_sample* sample) -> paddle_status {
+           sample->field(sample->context, 7, nullptr, 0);
+           return PADDLE_OK;
+         };
+       }},
+      {"epoch", "resume: sample",
+       [](paddle_reader& r) {
+         r.open = [](paddle_call* call, const paddle_options* options, void** state) {
+           ++calls;
+           return Drawn::functions().open(call, options, state);
+         };
+         r.read = [](void* state, paddle_call* call, int64_t index, uint64_t seed, uint64_t,
+                     const paddle_sample* sample) {
+           return Drawn::functions().read(state, call, index, seed,
+                                          static_cast<uint64_t>(calls.load()), sample);
+         };
+       }},
+      {"undeclared", "describe: undeclared: describe: no fields",
+       [](paddle_reader& r) { r.describe = [](void*) { return ""; }; }},
+      {"print", "fingerprint: the fingerprint is another one",
+       [](paddle_reader& r) {
+         r.fingerprint = [](void*) { return static_cast<uint64_t>(calls++); };
+       }},
+  };
+  for (const Fault& fault : faults) {
+    paddle_reader faulty = Drawn::functions();
+    fault.put(faulty);
+    const std::string wrong = failures_of(fault.name, faulty);
+    EXPECT_NE(wrong.find(fault.message), std::string::npos) << fault.name << ": " << wrong;
+  }
+}
+
+TEST(Readers, FieldsAreLines) {
+  const data::Field image = plugin::parse_field("image: uint8[3, -1,-1]");
+  EXPECT_EQ(image.name, "image");
+  EXPECT_EQ(image.dtype, DType::kU8);
+  EXPECT_EQ(image.shape, (Dims{3, -1, -1}));
+  EXPECT_EQ(plugin::parse_field("label: int64[] classes 12").class_count, 12);
+  for (const char* line :
+       {"", "x", "x: float32", "x float32[2]", "x: float33[2]", "x: float32[2", "x: float32]2[",
+        "x: float32[a]", "x: float32[-2]", "x: float32[99999999999999999999]", "x: string[]",
+        "x: uint4[2]", "x: float32[2] class 3", "x: float32[2] classes 0", "a b: float32[]",
+        ": float32[]"})
+    EXPECT_THROW(plugin::parse_field(line), Error) << line;
+}
+
+TEST(Readers, KeysAreDeclaredInYaml) {
+  const auto keys = plugin::read_reader_keys(
+      "path: {type: path, required: true}\nrate: {type: real, default: 0.5, doc: of it}", "r");
+  ASSERT_EQ(keys.size(), 2u);
+  EXPECT_EQ(keys[1].spec.fallback(), "0.5");
+  for (const char* yaml : {"[1]", "a: 1", "a: {}", "a: {type: number}", "kind: {type: text}",
+                           "a: {type: text, docs: x}", "a: {type: text, required: 3}", "a: ["})
+    EXPECT_THROW(plugin::read_reader_keys(yaml, "r"), Error) << yaml;
 }
 
 }  // namespace

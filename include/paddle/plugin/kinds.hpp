@@ -1,10 +1,11 @@
 #pragma once
-// Transports and tables of plug-ins as classes; part of plugin.hpp, which explains how plug-ins are
+// Transports, tables and readers of plug-ins as classes; part of plugin.hpp, which explains how plug-ins are
 // written. The functions of a class throw Failure, or any exception, for errors.
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <utility>
@@ -215,6 +216,85 @@ paddle_table table_of(const char* name, const char* doc) {
     });
   };
   out.close = [](void* state) { delete static_cast<State*>(state); };
+  return out;
+}
+
+// --- readers ---
+
+/// The keys of a dataset in the config.
+class Options {
+ public:
+  explicit Options(const paddle_options& raw) : raw_(raw) {}
+  /// The value as text; "" where there is none.
+  std::string text(const std::string& name) const {
+    for (uint32_t i = 0; i < raw_.count; ++i)
+      if (name == raw_.names[i]) return raw_.values[i];
+    return "";
+  }
+  int64_t integer(const std::string& name) const { return std::stoll(text(name)); }
+  double number(const std::string& name) const { return std::stod(text(name)); }
+  bool flag(const std::string& name) const { return text(name) == "true"; }
+
+ private:
+  const paddle_options& raw_;
+};
+
+/// A sample that is filled in.
+class Sample {
+ public:
+  Sample(const paddle_sample& raw, uint64_t seed, uint64_t epoch)
+      : seed(seed), epoch(epoch), raw_(raw) {}
+  /// Memory for a field of this shape.
+  template <class T>
+  T* field(uint32_t field, std::initializer_list<int64_t> shape) const {
+    void* const memory =
+        raw_.field(raw_.context, field, shape.begin(), static_cast<int32_t>(shape.size()));
+    if (!memory) throw ReportedFailure{PADDLE_DATA};
+    return static_cast<T*>(memory);
+  }
+  const uint64_t seed, epoch;
+
+ private:
+  const paddle_sample& raw_;
+};
+
+/// The descriptor of a reader of the class T, which has a constructor from Options and
+///   std::string describe() const;                             a field a line
+///   int64_t size() const;
+///   void read(int64_t index, const Sample& sample) const;
+///   std::string location(int64_t index) const;
+///   uint64_t fingerprint() const;
+template <class T>
+paddle_reader reader_of(const char* name, const char* doc, const char* keys) {
+  struct State {
+    explicit State(const Options& options) : reader(options), fields(reader.describe()) {}
+    T reader;
+    std::string fields;
+  };
+  paddle_reader out{};
+  out.struct_size = sizeof out;
+  out.name = name;
+  out.doc = doc;
+  out.keys = keys;
+  out.open = [](paddle_call* call, const paddle_options* options, void** state) {
+    return guarded(call, [&] { *state = new State(Options(*options)); });
+  };
+  out.describe = [](void* state) { return static_cast<const State*>(state)->fields.c_str(); };
+  out.size = [](void* state) { return static_cast<const State*>(state)->reader.size(); };
+  out.read = [](void* state, paddle_call* call, int64_t index, uint64_t seed, uint64_t epoch,
+                const paddle_sample* sample) {
+    return guarded(call, [&] {
+      static_cast<const State*>(state)->reader.read(index, Sample(*sample, seed, epoch));
+    });
+  };
+  out.close = [](void* state) { delete static_cast<State*>(state); };
+  out.location = [](void* state, int64_t index, char* text, size_t capacity) {
+    const std::string place = static_cast<const State*>(state)->reader.location(index);
+    text[place.copy(text, capacity - 1)] = '\0';
+  };
+  out.fingerprint = [](void* state) {
+    return static_cast<const State*>(state)->reader.fingerprint();
+  };
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include "paddle/plugin/abi.h"
 #include "paddle/plugin/comm.h"
+#include "paddle/plugin/data.h"
 #include "paddle/plugin/device.h"
 #include "paddle/plugin/host.h"
 #include "paddle/plugin/kernel.h"
@@ -42,10 +43,11 @@ typedef struct paddle_plugin {
   const paddle_transport* const* transports;
   const paddle_table* const* tables;
   uint32_t pass_count;
-  uint32_t reserved_2;
+  uint32_t reader_count;
   const paddle_pass* const* passes;
   const char* rewrite_rules;  /* as in a file of rules (docs/guide/rewrites.md); null: none */
   const char* sharding_rules; /* YAML: rules by operation, as `parallel.rules` of a config */
+  const paddle_reader* const* readers;
 } paddle_plugin;
 
 /* The entry. It fills in the struct and must not start threads, open devices or print.

@@ -15,8 +15,8 @@
 //     plugin.kernel("demo.twice", "cpu", "float32", twice);
 //   }
 //
-// Exceptions of kernels and passes become errors of the call. Transports and tables are classes
-// (kinds.hpp).
+// Exceptions of kernels and passes become errors of the call. Transports, tables and readers are
+// classes (kinds.hpp).
 
 #include <cstring>
 #include <exception>
@@ -112,16 +112,14 @@ class Plugin {
   using Accepts = bool (*)(const Request&);
 
   /// Entries of the operation schema, as under `operations:` in a .plugin.yaml file.
-  void operations(const char* schema) {
-    schemas_.push_back({sizeof(paddle_operation), schema});
-  }
+  void operations(const char* schema) { schemas_.push_back({sizeof(paddle_operation), schema}); }
   /// `dtypes`: of the first operand, "float32|float64"; null for any. Operands are contiguous:
   /// others are left to the body.
   void kernel(const char* operation, const char* backend, const char* dtypes, Kernel run,
               Accepts accepts = nullptr) {
     entries().push_back({run, accepts});
-    kernels_.push_back({sizeof(paddle_kernel), operation, backend, dtypes,
-                        prepares()[entries().size() - 1]});
+    kernels_.push_back(
+        {sizeof(paddle_kernel), operation, backend, dtypes, prepares()[entries().size() - 1]});
   }
   /// A transport of the class T: see transport_of.
   template <class T>
@@ -148,6 +146,11 @@ class Plugin {
   void rewrite_rules(const char* text) { rewrite_rules_ = text; }
   /// How operations are split over ranks, as `parallel.rules` in a config.
   void sharding_rules(const char* text) { sharding_rules_ = text; }
+  /// A reader of the class T, with the keys of its datasets as YAML: see reader_of.
+  template <class T>
+  void reader(const char* name, const char* doc, const char* keys) {
+    readers_.push_back(reader_of<T>(name, doc, keys));
+  }
   void summary(const char* text) { summary_ = text; }
 
   /// The number of kernels and of passes that a plug-in may have in this layer.
@@ -160,6 +163,7 @@ class Plugin {
     for (const paddle_kernel& each : kernels_) kernel_list_.push_back(&each);
     for (const paddle_transport& each : transports_) transport_list_.push_back(&each);
     for (const paddle_table& each : tables_) table_list_.push_back(&each);
+    for (const paddle_reader& each : readers_) reader_list_.push_back(&each);
     to->name = name;
     to->version = version;
     to->summary = summary_;
@@ -171,12 +175,16 @@ class Plugin {
     to->transports = transport_list_.data();
     to->table_count = static_cast<uint32_t>(table_list_.size());
     to->tables = table_list_.data();
+    to->reader_count = static_cast<uint32_t>(reader_list_.size());
+    to->readers = reader_list_.data();
     for (const paddle_pass& each : passes_) pass_list_.push_back(&each);
     to->pass_count = static_cast<uint32_t>(pass_list_.size());
     to->passes = pass_list_.data();
     to->rewrite_rules = rewrite_rules_;
     to->sharding_rules = sharding_rules_;
-    if (!passes_.empty() || rewrite_rules_ || sharding_rules_) to->needs_minor = 2;
+    if (!passes_.empty() || !transports_.empty() || !tables_.empty() || !readers_.empty() ||
+        rewrite_rules_ || sharding_rules_)
+      to->needs_minor = 2;
     const bool fits = entries().size() <= kMaxKernels && pass_entries().size() <= kMaxPasses;
     return fits ? PADDLE_OK : PADDLE_USAGE;
   }
@@ -277,6 +285,8 @@ class Plugin {
   std::vector<const paddle_transport*> transport_list_;
   std::vector<paddle_table> tables_;
   std::vector<const paddle_table*> table_list_;
+  std::vector<paddle_reader> readers_;
+  std::vector<const paddle_reader*> reader_list_;
   std::vector<paddle_pass> passes_;
   std::vector<const paddle_pass*> pass_list_;
   const char *summary_ = nullptr, *rewrite_rules_ = nullptr, *sharding_rules_ = nullptr;
@@ -286,13 +296,13 @@ class Plugin {
 
 /// Begins the function that fills in a plug-in: its name, its version in quotes, and a name for the
 /// Plugin. Once in a plug-in.
-#define PADDLE_PLUGIN(plugin_name, plugin_version, variable)                                      \
-  static void paddle_define_##plugin_name(paddle::plugin::Plugin& variable);                      \
-  PADDLE_PLUGIN_NOTE(#plugin_name, plugin_version);                                               \
-  PADDLE_PLUGIN_EXPORT paddle_status paddle_plugin_main(const paddle_host* host,                  \
-                                                        paddle_plugin* plugin) {                  \
-    static auto* const made = new paddle::plugin::Plugin;                                         \
-    paddle_define_##plugin_name(*made);                                                           \
-    return made->fill(host, plugin, #plugin_name, plugin_version);                                \
-  }                                                                                               \
+#define PADDLE_PLUGIN(plugin_name, plugin_version, variable)                     \
+  static void paddle_define_##plugin_name(paddle::plugin::Plugin& variable);     \
+  PADDLE_PLUGIN_NOTE(#plugin_name, plugin_version);                              \
+  PADDLE_PLUGIN_EXPORT paddle_status paddle_plugin_main(const paddle_host* host, \
+                                                        paddle_plugin* plugin) { \
+    static auto* const made = new paddle::plugin::Plugin;                        \
+    paddle_define_##plugin_name(*made);                                          \
+    return made->fill(host, plugin, #plugin_name, plugin_version);               \
+  }                                                                              \
   static void paddle_define_##plugin_name(paddle::plugin::Plugin& variable)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Transports and tables as plug-ins: templates are built, checked and used; a run of processes has
-# the bits of the engine's own transport and table, ends with 7 when a rank is lost, and names that
-# are unknown are errors.
+# Transports, tables and readers as plug-ins: templates are built, checked and used; a run of
+# processes has the bits of the engine's own transport and table, ends when a rank is lost, and names
+# that are unknown are errors.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -33,6 +33,58 @@ ok "$plugin" check my_transport.so --quick --only my_transport.ring/mismatch
 ok "$plugin" list --plugin my_transport.so --plugin my_table.so
 says "transports my_transport.ring"
 says "tables my_table.file_rows"
+
+# A reader: checked with data, trained with, resumed exactly; damage and wrong keys are errors.
+python3 - << 'P'
+import random, struct
+random.seed(1)
+rows = b"".join(struct.pack("<i4f", 4, *(random.random() for _ in range(4))) for _ in range(300))
+open("rows.fvecs", "wb").write(rows)
+open("cut.fvecs", "wb").write(rows[:-3])
+open("odd.fvecs", "wb").write(rows[:140] + struct.pack("<i", 9) + rows[144:])
+open("empty.fvecs", "wb")
+P
+ok "$plugin" new reader my_reader
+ok "$plugin" build my_reader.cc -o my_reader.so
+ok "$plugin" check my_reader.so --quick
+says "it needs data: name it with --key"
+ok "$plugin" check my_reader.so --quick --key path=rows.fvecs --key limit=50 --report report
+python3 - << 'P' || fail "the report of the reader"
+import json
+report = json.load(open("report/report.json"))
+assert report["failed"] == 0 and report["skipped"] == 0, report
+assert sum(case["group"] == "readers" for case in report["cases"]) == 6, report
+P
+[[ "$(run_bounded "$plugin" check my_reader.so --group readers --key path=odd.fvecs)" == 1 ]] || fail "a damaged vector passes"
+says "odd.fvecs: vector 7: a vector of another length"
+says "--key 'path=odd.fvecs'"
+cat > r.yaml << 'Y'
+model:
+  name: net
+  inputs: {x: "float32[batch, 4]"}
+  model: |
+    y = linear(tanh(linear(x, 3)), 4)
+  outputs: [y]
+loss: mse_loss(y, x)
+optimizer: {name: adam, lr: 0.05}
+data:
+  batch_size: 16
+  train: {kind: my_reader.fvecs, path: rows.fvecs, range: [0, 250]}
+  valid: {kind: my_reader.fvecs, path: rows.fvecs, range: [250, 300]}
+train: {epochs: 3, log_every: 5, checkpoint_every: 1 epochs}
+Y
+ok "$bin/paddle-train" r.yaml --output read --plugin my_reader.so
+ok "$bin/paddle-train" r.yaml train.epochs=1 --output again --plugin my_reader.so
+ok "$bin/paddle-train" --resume again train.epochs=3 --plugin my_reader.so
+cmp -s read/model/model.safetensors again/model/model.safetensors || fail "a resumed run with a reader differs"
+ok "$bin/paddle-train" r.yaml --check-data --plugin my_reader.so
+says "fingerprint: "
+for damage in "cut: its end is missing" "odd: vector 7: a vector of another length" "empty: has no vectors"; do
+  expect 4 "${damage%%:*}.fvecs:${damage#*:}" "$bin/paddle-train" r.yaml "data.train.path=${damage%%:*}.fvecs" --output x --plugin my_reader.so
+done
+expect 3 "did you mean 'path'?" "$bin/paddle-train" r.yaml data.train.pth=x --output x --plugin my_reader.so
+expect 3 "'data.train.limit': expected an integer" "$bin/paddle-train" r.yaml data.train.limit=many --output x --plugin my_reader.so
+expect 3 "my_reader.fvecs" "$bin/paddle-train" r.yaml --output x
 
 # A run of two processes with a table.
 python3 - << 'P'
