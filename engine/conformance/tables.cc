@@ -144,7 +144,7 @@ std::string run_history(RowTable& table, RowTable& expected, uint64_t seed, int 
       default: {
         Keys distinct = keys;
         std::ranges::sort(distinct);
-        distinct.erase(std::ranges::unique(distinct).begin(), distinct.end());
+        distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
         const Array given = gradients(draws, table.spec(), distinct.size());
         RowUpdate inputs{.rate = 0.1, .step = call + 1};
         if (draws.below(2)) inputs.scale = 0.75;

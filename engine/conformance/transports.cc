@@ -329,7 +329,7 @@ void exchange_one(Transport& t, Exchange kind, size_t bytes) {
 std::string check_mismatch(const std::string& kind) {
   for (const bool by_size : {true, false}) {
     const auto noticed = std::make_shared<std::atomic<int>>(0);
-    const std::string wrong =
+    std::string wrong =
         run_ranks(kind, 2, kTimeout, [by_size, noticed](const auto& t) -> std::string {
           try {
             if (by_size)
@@ -387,7 +387,7 @@ std::string check_lost_rank(const std::string& kind) {
       t->abort("rank 2 has failed");
       return "";
     }
-    const std::string wrong =
+    std::string wrong =
         expect_error(ErrorCode::kPeer, 10s, t->rank(), [&] { exchange_with_all(*t, 1000000); });
     if (!wrong.empty()) return wrong;
     // Once a rank is gone, every call fails.

@@ -200,7 +200,7 @@ std::vector<Option> options_of(const ReaderContext& context, const config::Secti
   return out;
 }
 
-data::OwnSource source_of(const ReaderContext& context, std::vector<Option> options) {
+data::OwnSource source_of(const ReaderContext& context, const std::vector<Option>& options) {
   data::OwnSource out;
   out.kind = context.name;
   out.open = [&context, options] { return std::make_shared<PluginDataset>(context, options); };
@@ -212,7 +212,7 @@ data::OwnSource source_of(const ReaderContext& context, std::vector<Option> opti
       std::vector<Option> changed = options;
       std::erase_if(changed, [&](const Option& option) { return option.name == name; });
       changed.push_back({name, path});
-      return source_of(context, std::move(changed));
+      return source_of(context, changed);
     };
   return out;
 }
@@ -231,7 +231,7 @@ std::vector<ReaderKey> read_reader_keys(const char* yaml, const std::string& fil
   for (const config::Entry& entry : node.entries) {
     const std::string& name = entry.key.text;
     const auto reject = [&](const std::string& why, const config::Node& at) {
-      throw Error(ErrorCode::kConfig, "keys: " + name + ": " + why, at.location());
+      throw Error(ErrorCode::kConfig, str("keys: ", name, ": ", why), at.location());
     };
     if (name == "kind" || name.empty()) reject("is not a name for a key", entry.key);
     if (!entry.value.is_map()) reject("expected a map, found " + entry.value.describe(), entry.key);
