@@ -65,8 +65,9 @@ const Backend* find_backend(std::string_view name) { return find_in(backends(), 
 
 const std::vector<const Backend*>& backends_of(Device device) {
   static const std::vector<const Backend*> kNone;
-  const auto it = backends().by_device.find(device.kind);
-  return it == backends().by_device.end() ? kNone : it->second;
+  const Backends& now = backends();  // others may be added meanwhile
+  const auto it = now.by_device.find(device.kind);
+  return it == now.by_device.end() ? kNone : it->second;
 }
 
 bool has_int8_kernel(const TargetInfo& target, DType x, const Array& weight) {
