@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "ir/module.h"
+#include "runtime/execute.h"
 #include "runtime/host_fallback.h"
 #include "support/onnx_bytes.h"
 
@@ -174,6 +175,7 @@ TEST(OnnxSession, NodesOnTheHostOfADeviceAreCountedAndMayBeRejected) {
   write_file_atomically(path, onnx_model(kCountedLoop));
   SessionOptions options;
   options.mode = Mode::kEager;
+  runtime::register_backends();
   options.compile.target.device = parse_device("mirror");
   Session session(path, options);
   std::filesystem::remove(path);

@@ -138,6 +138,7 @@ TEST(DeviceSteps, OfLenet) { check(lenet()); }
 TEST(DeviceSteps, OfGpt) { check(gpt()); }
 
 TEST(DeviceSteps, RanksThatShareADeviceAreRejected) {
+  runtime::register_backends();
   try {
     comm::simulate(2, [](const std::shared_ptr<comm::Communicator>& communicator) {
       train(lenet(), parse_device("mirror"), compiler::GraphMode::kOff, communicator);
