@@ -142,7 +142,7 @@ constexpr Kind kKinds[] = {
     {"pass", kPass, "", "paddle train CONFIG --plugin FILE --dump-ir stages"},
     {"rules", kRules, "", "paddle train CONFIG --plugin FILE --dump-ir stages", false},
     {"transport", conformance::kExampleTransport, "ring",
-     "PADDLE_TRANSPORT=NAME.ring paddle launch -n 2 -- paddle train CONFIG --plugin FILE"},
+     "PADDLE_TRANSPORT=NAME.ring paddle launch -n 2 paddle train CONFIG --plugin FILE"},
     {"table", conformance::kExampleTable, "file_rows",
      "paddle train CONFIG train.tables=NAME.file_rows --plugin FILE"},
     {"reader", conformance::kExampleReader, "fvecs",

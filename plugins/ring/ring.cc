@@ -4,7 +4,7 @@
 //
 //   paddle plugin build plugins/ring -o ring.so
 //   paddle plugin check ring.so
-//   PADDLE_TRANSPORT=ring.ring paddle launch -n 3 -- paddle train config.yaml --plugin ring.so
+//   PADDLE_TRANSPORT=ring.ring paddle launch -n 3 paddle train config.yaml --plugin ring.so
 
 #include <paddle/plugin/plugin.hpp>
 
