@@ -151,7 +151,7 @@ class MergedUpdates final : public Kernel {
 
 class UpdateKernel final : public Kernel {
  public:
-  UpdateKernel(Update update, const std::shared_ptr<Program>& program)
+  UpdateKernel(const Update& update, const std::shared_ptr<Program>& program)
       : update_(update),
         program_(program),
         wide_(program, "update_wide"),
@@ -235,7 +235,7 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request) {
                            entry("merged_1", "update_each", "MergedArguments", 1);
   const auto program = Program::of(request.target.device.index, text);
   if (request.prepare.codegen) program->start();
-  return std::make_unique<UpdateKernel>(std::move(update), program);
+  return std::make_unique<UpdateKernel>(update, program);
 }
 
 }  // namespace paddle::cuda
