@@ -50,7 +50,7 @@ struct Channels {
     base.channel_count = Divider(base.channels);
     out.last = base.inner == 1;
     out.blocks = out.last ? ceil_divide(base.channels, kLanes) : base.channels;
-    constexpr int64_t kWantedBlocks = 512, kMinChunk = 2048;
+    constexpr int64_t kWantedBlocks = 256, kMinChunk = 2048;
     const int64_t rows = out.last ? kMinChunk / kLanes : kMinChunk;
     const int64_t wanted =
         std::clamp<int64_t>(std::min(kWantedBlocks / out.blocks, base.count / rows), 1, 256);
@@ -122,15 +122,17 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
   channels->base.momentum = attrs.momentum;
   channels->base.epsilon = attrs.epsilon;
   const char *const type = device_type(x.dtype), *const last = channels->last ? "true" : "false";
+  const std::string vectors =
+      str(compute, ", ", type_or(request, 1, compute), ", ", type_or(request, 2, compute), ", ",
+          type_or(request, 3, compute), ", ", type_or(request, 4, compute));
+  const bool whole = channels->base.batch && channels->base.chunks == 1;
   const auto program = channel_program(
       request,
-      entry_text("moments", str("channel_moments<", type, ", ", last, ">")) +
-          entry_text("statistics",
-                     str("channel_statistics<", compute, ", ", type_or(request, 1, compute), ", ",
-                         type_or(request, 2, compute), ", ", type_or(request, 3, compute), ", ",
-                         type_or(request, 4, compute), ">")) +
+      (whole ? entry_text("whole", str("whole_channels<", type, ", ", last, ", ", vectors, ">"))
+             : entry_text("moments", str("channel_moments<", type, ", ", last, ">")) +
+                   entry_text("statistics", str("channel_statistics<", vectors, ">"))) +
           entry_text("normalize", str("normalize_channels<", compute, ", ", type, ">")));
-  const Entry moments(program, "moments"), statistics(program, "statistics"),
+  const Entry moments(program, whole ? "whole" : "moments"), statistics(program, "statistics"),
       normalize(program, "normalize");
   const size_t partial = channels->base.batch ? channels->partial_bytes() : 0;
   const size_t vector = static_cast<size_t>(channels->base.channels) * sizeof(double);
@@ -159,7 +161,7 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
         if (has_output && !arguments.mean) arguments.mean = scratch.take();
         if (arguments.batch)
           moments.launch(context.stream, channels.blocks, arguments.chunks, &arguments);
-        statistics.launch(context.stream, channels.channel_blocks(), &arguments);
+        if (!whole) statistics.launch(context.stream, channels.channel_blocks(), &arguments);
         if (!has_output || !given[0]) return;
         arguments.out = results[0];
         normalize.launch(context.stream, channels.element_blocks(), &arguments);
@@ -183,15 +185,20 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
   for (size_t i = first; i < request.results.size(); ++i)
     if (request.results[i].present && request.results[i].dtype != wide) return nullptr;
   channels->base.batch = attrs.batch_statistics ? 1 : 0;
-  const char *const type = device_type(x.dtype), *const grad_type = device_type(grad.dtype);
+  const char *const type = device_type(x.dtype), *const grad_type = device_type(grad.dtype),
+                    *const weight = type_or(request, 4, compute);
+  const std::string of_sums =
+      str(compute, ", ", grad_type, ", ", type, ", ", channels->last ? "true" : "false");
+  const bool whole = channels->base.chunks == 1;
   const auto program = channel_program(
-      request, entry_text("sums", str("channel_grad_sums<", compute, ", ", grad_type, ", ", type,
-                                      ", ", channels->last ? "true" : "false", ">")) +
-                   entry_text("statistics", str("channel_grad_statistics<", compute, ", ",
-                                                type_or(request, 4, compute), ">")) +
+      request, (whole ? entry_text("whole", str("whole_channel_grads<", of_sums, ", ", weight, ">"))
+                      : entry_text("sums", str("channel_grad_sums<", of_sums, ">")) +
+                            entry_text("statistics", str("channel_grad_statistics<", compute, ", ",
+                                                         weight, ">"))) +
                    entry_text("combine",
                               str("combine_channels<", compute, ", ", grad_type, ", ", type, ">")));
-  const Entry sums(program, "sums"), statistics(program, "statistics"), combine(program, "combine");
+  const Entry sums(program, whole ? "whole" : "sums"), statistics(program, "statistics"),
+      combine(program, "combine");
   const size_t partial = channels->partial_bytes();
   const size_t vector = static_cast<size_t>(channels->base.channels) * sizeof(double);
   std::vector<bool> given;
@@ -216,7 +223,7 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
         arguments.slope = has_output ? scratch.take() : result(3);
         arguments.shift = has_output ? scratch.take() : result(4);
         sums.launch(context.stream, channels.blocks, arguments.chunks, &arguments);
-        statistics.launch(context.stream, channels.channel_blocks(), &arguments);
+        if (!whole) statistics.launch(context.stream, channels.channel_blocks(), &arguments);
         if (!has_output || !given[0]) return;
         arguments.out = results[0];
         combine.launch(context.stream, channels.element_blocks(), &arguments);

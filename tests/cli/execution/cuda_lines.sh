@@ -62,7 +62,7 @@ optimizer: {name: momentum, lr: 1e-2, momentum: 0.9, weight_decay: 1e-4}
 data: {batch_size: 4, train: {kind: random, size: 16, fields: [{name: image, shape: [3, 12, 12]}, {name: label, dtype: int64, low: 0, high: 10}]}}
 train: {steps: 4}
 Y
-line residual 100 "$folder/residual.yaml"
+line residual 80 "$folder/residual.yaml"
 line lstm 200 configs/bench/lstm_lm.yaml params.vocab_size=60 params.width=12 data.batch_size=2 train.steps=4 \
   "data.train=$(random 8 '{name: tokens, dtype: int64, shape: [5], low: 0, high: 60}, {name: targets, dtype: int64, shape: [5], low: 0, high: 60}')"
 line deepfm 120 configs/bench/deepfm.yaml params.rows=300 data.batch_size=8 train.steps=4 \
@@ -78,5 +78,33 @@ for order in "" descending=true; do
       -o "$folder/sorted-$device.npz" --overwrite > /dev/null 2> "$folder/error" || fail "sort_pairs on $device:"
   done
   cmp -s "$folder/sorted-cpu.npz" "$folder/sorted-cuda.npz" || fail "sort_pairs $order differs from the CPU:"
+done
+# Channels of several chunks.
+for shape in NCHW:4,3,64,64 NHWC:4,64,64,3; do
+  for device in cpu cuda; do
+    given=("data_format=${shape%:*}" "x=f32[${shape#*:}]" 'weight=f32[3]' --device "$device" --overwrite)
+    "$bin/paddle-op" run batch_norm "${given[@]}" 'running_mean=f32[3]' 'running_var=f32[3]{0.5,2}' 'bias=f32[3]' training=true \
+      -o "$folder/norm-$device.npz" > /dev/null 2> "$folder/error" || fail "batch_norm $shape on $device:"
+    "$bin/paddle-op" run batch_norm_grad "${given[@]}" "grad=f32[${shape#*:}]" 'mean=f32[3]' 'rstd=f32[3]{0.5,2}' \
+      -o "$folder/grad-$device.npz" > /dev/null 2> "$folder/error" || fail "batch_norm_grad $shape on $device:"
+  done
+  python3 - "$folder" <<'P' || fail "batch_norm $shape differs from the CPU:"
+import struct, sys, zipfile
+def arrays(path):
+    out = {}
+    with zipfile.ZipFile(path) as z:
+        for name in z.namelist():
+            raw = z.read(name)
+            data = raw[10 + struct.unpack("<H", raw[8:10])[0]:]
+            out[name] = struct.unpack(f"<{len(data) // 4}f", data)
+    return out
+for kind in ("norm", "grad"):
+    cpu, cuda = (arrays(f"{sys.argv[1]}/{kind}-{device}.npz") for device in ("cpu", "cuda"))
+    assert cpu.keys() == cuda.keys() and max(map(len, cpu.values())) == 4 * 3 * 64 * 64, cpu.keys()
+    for name in cpu:
+        largest = max(map(abs, cpu[name]))
+        assert largest > 0.1, (kind, name)
+        assert max(abs(a - b) for a, b in zip(cpu[name], cuda[name])) <= 1e-5 * largest, (kind, name)
+P
 done
 finish

@@ -115,6 +115,8 @@ def template_instances(folder):
                   f"average_pool_large<{c}, {t}>", f"average_pool_grad<{c}, {t}>"]
         channels += [f"{call}, {last}>" for last in ("true", "false")
                      for call in (f"channel_moments<{t}", f"channel_grad_sums<{c}, {t}, {t}")]
+        channels += [f"whole_channels<{t}, {last}, {c}, {c}, {c}, {t}, {t}>" for last in ("true", "false")]
+        channels += [f"whole_channel_grads<{c}, {t}, {t}, {last}, {t}>" for last in ("true", "false")]
         channels += [f"channel_statistics<{c}, {c}, {c}, {t}, {t}>", f"normalize_channels<{c}, {t}>",
                      f"channel_grad_statistics<{c}, {t}>", f"combine_channels<{c}, {t}, {t}>"]
     out["convolution"] = text("convolution") + kernels("ConvArguments", convolutions)

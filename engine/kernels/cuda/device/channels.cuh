@@ -57,11 +57,16 @@ PADDLE_DEVICE double fold_channel(double value) {
   }
 }
 
+/// Whether the thread stores what its channel sums up to.
+template <bool kLast>
+PADDLE_DEVICE bool is_first_of_channel(const ChannelArguments& g, const ChannelWork& work) {
+  return kLast ? threadIdx.x < 32 && work.channel < g.channels : threadIdx.x == 0;
+}
+
 template <bool kLast>
 PADDLE_DEVICE void store_partial(const ChannelArguments& g, const ChannelWork& work, double first,
                                  double second) {
-  const bool stores = kLast ? threadIdx.x < 32 && work.channel < g.channels : threadIdx.x == 0;
-  if (!stores) return;
+  if (!is_first_of_channel<kLast>(g, work)) return;
   double* const to = g.partial + (work.channel * g.chunks + (int64_t)blockIdx.y) * 2;
   to[0] = first;
   to[1] = second;
@@ -69,7 +74,7 @@ PADDLE_DEVICE void store_partial(const ChannelArguments& g, const ChannelWork& w
 
 /// The mean of a chunk and the sum of squared distances from it.
 template <class T, bool kLast>
-PADDLE_DEVICE void channel_moments(const ChannelArguments& g) {
+PADDLE_DEVICE ChannelWork channel_moments(const ChannelArguments& g) {
   const ChannelWork work = channel_work<kLast>(g);
   const T* const x = (const T*)g.x;
   double sum = 0;
@@ -83,13 +88,12 @@ PADDLE_DEVICE void channel_moments(const ChannelArguments& g) {
     squares += distance * distance;
   }
   store_partial<kLast>(g, work, mean, fold_channel<kLast>(squares));
+  return work;
 }
 
 /// C: type of mean, rstd and what follows from them; M, V, W, B: of the other vectors.
 template <class C, class M, class V, class W, class B>
-PADDLE_DEVICE void channel_statistics(const ChannelArguments& g) {
-  const int64_t channel = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x;
-  if (channel >= g.channels) return;
+PADDLE_DEVICE void statistics_of(const ChannelArguments& g, int64_t channel) {
   const double old_mean = convert<double>(((const M*)g.running_mean)[channel]);
   const double old_var = convert<double>(((const V*)g.running_var)[channel]);
   double center = old_mean, variance = old_var;
@@ -127,6 +131,18 @@ PADDLE_DEVICE void channel_statistics(const ChannelArguments& g) {
         convert<C>(g.bias ? convert<double>(((const B*)g.bias)[channel]) : 0.0);
 }
 
+template <class C, class M, class V, class W, class B>
+PADDLE_DEVICE void channel_statistics(const ChannelArguments& g) {
+  const int64_t channel = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x;
+  if (channel < g.channels) statistics_of<C, M, V, W, B>(g, channel);
+}
+/// Both, where a channel is one chunk.
+template <class T, bool kLast, class C, class M, class V, class W, class B>
+PADDLE_DEVICE void whole_channels(const ChannelArguments& g) {
+  const ChannelWork work = channel_moments<T, kLast>(g);
+  if (is_first_of_channel<kLast>(g, work)) statistics_of<C, M, V, W, B>(g, work.channel);
+}
+
 PADDLE_DEVICE int64_t channel_of(const ChannelArguments& g, int64_t i) {
   const uint32_t plane = divide((uint32_t)i, g.inner_size);
   return plane - divide(plane, g.channel_count) * g.channel_count.divisor;
@@ -147,7 +163,7 @@ PADDLE_DEVICE void normalize_channels(const ChannelArguments& g) {
 
 /// The sums of the gradient, and of its products with the distance from the mean.
 template <class C, class G, class T, bool kLast>
-PADDLE_DEVICE void channel_grad_sums(const ChannelArguments& g) {
+PADDLE_DEVICE ChannelWork channel_grad_sums(const ChannelArguments& g) {
   const ChannelWork work = channel_work<kLast>(g);
   const G* const grad = (const G*)g.grad;
   const T* const x = (const T*)g.x;
@@ -162,12 +178,11 @@ PADDLE_DEVICE void channel_grad_sums(const ChannelArguments& g) {
   }
   sum = fold_channel<kLast>(sum);
   store_partial<kLast>(g, work, sum, fold_channel<kLast>(centered));
+  return work;
 }
 
 template <class C, class W>
-PADDLE_DEVICE void channel_grad_statistics(const ChannelArguments& g) {
-  const int64_t channel = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x;
-  if (channel >= g.channels) return;
+PADDLE_DEVICE void grad_statistics_of(const ChannelArguments& g, int64_t channel) {
   double sum = 0, centered = 0;
   for (int64_t chunk = 0; chunk < g.chunks; ++chunk) {
     const double* const part = g.partial + (channel * g.chunks + chunk) * 2;
@@ -182,6 +197,18 @@ PADDLE_DEVICE void channel_grad_statistics(const ChannelArguments& g) {
   if (g.scale) ((C*)g.scale)[channel] = (C)factor;
   if (g.slope) ((C*)g.slope)[channel] = (C)(g.batch ? -factor * rstd * dweight / count : 0);
   if (g.shift) ((C*)g.shift)[channel] = (C)(g.batch ? -factor * sum / count : 0);
+}
+
+template <class C, class W>
+PADDLE_DEVICE void channel_grad_statistics(const ChannelArguments& g) {
+  const int64_t channel = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x;
+  if (channel < g.channels) grad_statistics_of<C, W>(g, channel);
+}
+/// Both, where a channel is one chunk.
+template <class C, class G, class T, bool kLast, class W>
+PADDLE_DEVICE void whole_channel_grads(const ChannelArguments& g) {
+  const ChannelWork work = channel_grad_sums<C, G, T, kLast>(g);
+  if (is_first_of_channel<kLast>(g, work)) grad_statistics_of<C, W>(g, work.channel);
 }
 
 /// grad scale + (x - mean) slope + shift.
