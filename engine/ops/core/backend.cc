@@ -17,8 +17,15 @@ struct Backends {
   std::map<int16_t, std::vector<const Backend*>> by_device;
 };
 
+/// All of them since the start; guarded by `registration`.
+std::vector<std::unique_ptr<const Backends>>& all_backends() {
+  static auto& all = *new std::vector<std::unique_ptr<const Backends>>;
+  return all;
+}
+
 std::atomic<const Backends*>& current_backends() {
-  static std::atomic<const Backends*> current{new Backends};
+  static std::atomic<const Backends*> current{
+      all_backends().emplace_back(std::make_unique<const Backends>()).get()};
   return current;
 }
 
@@ -54,8 +61,9 @@ void add_backends(const std::vector<Backend>& added, const SourceLocation& where
     std::vector<const Backend*>& of_device = next->by_device[backend.device_kind];
     of_device.insert(of_device.begin(), place);
   }
-  for (auto& backend : kept) backend.release();
-  current_backends().store(next.release(), std::memory_order_release);
+  for (auto& backend : kept) static_cast<void>(backend.release());  // in `next`
+  const Backends* const current = all_backends().emplace_back(std::move(next)).get();
+  current_backends().store(current, std::memory_order_release);
   advance_registry_epoch();
 }
 
