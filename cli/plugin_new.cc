@@ -88,16 +88,21 @@ std::optional<std::string> remove_ones(std::string_view module) {
   int number = 0;
   if (std::sscanf(text.c_str() + sign, "%%%d", &number) != 1) return std::nullopt;
   // A product with it.
-  const std::string call = ", %" + std::to_string(number) + ")";
+  std::string call = ", %";
+  call += std::to_string(number);
+  call += ")";
   for (size_t at = text.find(" = multiply(%"); at != std::string::npos;
        at = text.find(" = multiply(%", at + 1)) {
     const size_t end = text.find(')', at);
     if (end == std::string::npos || end + 1 < call.size() ||
         text.compare(end + 1 - call.size(), call.size(), call) != 0)
       continue;
-    std::string out = text;
-    out.replace(end + 1 - call.size(), call.size(), ")");
-    out.replace(at, std::string(" = multiply(").size(), " = assign(");
+    const size_t operand = text.find('%', at);
+    std::string out(text, 0, at);
+    out += " = assign(";
+    out.append(text, operand, end + 1 - call.size() - operand);
+    out += ")";
+    out.append(text, end + 1);
     return out;
   }
   return std::nullopt;
