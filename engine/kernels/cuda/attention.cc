@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/device_types.h"
 #include "kernels/cuda/matmul.h"
+#include "kernels/cuda/prepare.h"
 #include "kernels/cuda/tables.h"
 #include "ops/generated/sequence.h"
 
@@ -165,13 +166,11 @@ std::unique_ptr<Kernel> prepare_attention(const KernelRequest& request) {
   const auto last = product(request, parts, parts.queries, parts.value_width, parts.keys, scores,
                             false, values, false, out, 1);
   if (!first || !last) return nullptr;
-  const auto program =
-      Program::of(request.target.device.index,
-                  program_text({"scalar", "rows", "attention"},
-                               str("PADDLE_KERNEL(weights, AttentionArguments) { "
-                                   "attention_weights<",
-                                   compute_name(q.dtype), ", ", mask.type, ">(arguments); }\n")));
-  if (request.prepare.codegen) program->start();
+  const auto program = start_program(
+      request, program_text({"scalar", "rows", "attention"},
+                            str("PADDLE_KERNEL(weights, AttentionArguments) { "
+                                "attention_weights<",
+                                compute_name(q.dtype), ", ", mask.type, ">(arguments); }\n")));
   const Entry weights(program, "weights");
   return make_kernel(
       [=, first = *first, last = *last, causal = attrs.is_causal](
@@ -224,8 +223,8 @@ std::unique_ptr<Kernel> prepare_attention_grad(const KernelRequest& request) {
                                 true, queries, false, dk, attrs.scale);
   if (!score || !weight_grad || !value_grad || !query_grad || !key_grad) return nullptr;
   const char* const c = compute_name(q.dtype);
-  const auto program = Program::of(
-      request.target.device.index,
+  const auto program = start_program(
+      request,
       program_text(
           {"scalar", "rows", "attention"},
           str("PADDLE_KERNEL(weights, AttentionArguments) { attention_weights_again<", c, ", ",
@@ -233,7 +232,6 @@ std::unique_ptr<Kernel> prepare_attention_grad(const KernelRequest& request) {
               ">(arguments); }\nPADDLE_KERNEL(grads, AttentionArguments) { "
               "attention_score_grads<",
               c, ", ", device_type(g.dtype), ", ", device_type(o.dtype), ">(arguments); }\n")));
-  if (request.prepare.codegen) program->start();
   const Entry weights(program, "weights"), score_grads(program, "grads");
   AttentionArguments base{};
   set_sizes(base, parts, mask, attrs.is_causal);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/device_types.h"
+#include "kernels/common/rows.h"
 #include "kernels/cuda/divider.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "ops/generated/nn.h"
 
 namespace paddle::cuda {
@@ -26,8 +26,6 @@ struct ChannelArguments {
 
 constexpr int64_t kLanes = 32;  // channels of a block with channels last
 
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /// A tensor as [outer, channels, inner], and how its channels are divided among blocks.
 struct Channels {
   ChannelArguments base{};
@@ -39,43 +37,38 @@ struct Channels {
     ChannelArguments& base = out.base;
     const bool channels_last = shape.size() > 2 && data_format.ends_with('C');
     const size_t axis = channels_last ? shape.size() - 1 : 1;
-    base.outer = base.inner = 1;
-    base.channels = shape[axis];
-    for (size_t i = 0; i < shape.size(); ++i)
-      if (i != axis) (i < axis ? base.outer : base.inner) *= shape[i];
+    const cpu::Rows rows = cpu::Rows::of(shape, static_cast<int64_t>(axis));
+    base.outer = rows.outer;
+    base.channels = rows.length;
+    base.inner = rows.inner;
     base.count = base.outer * base.inner;
     base.size = base.count * base.channels;
     if (base.size >= kMaxDividend || base.size == 0) return std::nullopt;
     base.inner_size = Divider(base.inner);
     base.channel_count = Divider(base.channels);
     out.last = base.inner == 1;
-    out.blocks = out.last ? ceil_divide(base.channels, kLanes) : base.channels;
+    out.blocks = out.last ? cpu::ceil_div(base.channels, kLanes) : base.channels;
     constexpr int64_t kWantedBlocks = 256, kMinChunk = 2048;
-    const int64_t rows = out.last ? kMinChunk / kLanes : kMinChunk;
+    const int64_t least = out.last ? kMinChunk / kLanes : kMinChunk;
     const int64_t wanted =
-        std::clamp<int64_t>(std::min(kWantedBlocks / out.blocks, base.count / rows), 1, 256);
-    base.chunk = ceil_divide(base.count, wanted);
-    base.chunks = ceil_divide(base.count, base.chunk);
+        std::clamp<int64_t>(std::min(kWantedBlocks / out.blocks, base.count / least), 1, 256);
+    base.chunk = cpu::ceil_div(base.count, wanted);
+    base.chunks = cpu::ceil_div(base.count, base.chunk);
     return out;
   }
 
   size_t partial_bytes() const {
     return static_cast<size_t>(base.channels * base.chunks) * 2 * sizeof(double);
   }
-  int64_t channel_blocks() const { return ceil_divide(base.channels, kBlockThreads); }
-  int64_t element_blocks() const {
-    return std::min<int64_t>(ceil_divide(base.size, kBlockThreads), 132 * 32);
-  }
+  int64_t channel_blocks() const { return cpu::ceil_div(base.channels, kBlockThreads); }
 };
 
-std::string entry_text(const char* name, const std::string& call) {
-  return str("PADDLE_KERNEL(", name, ", ChannelArguments) { ", call, "(arguments); }\n");
+std::string channel_entry(std::string_view name, const std::string& call) {
+  return entry_text(name, "ChannelArguments", call);
 }
 
 std::shared_ptr<Program> channel_program(const KernelRequest& request, const std::string& kernels) {
-  auto program = Program::of(request.target.device.index, program_text({"channels"}, kernels));
-  if (request.prepare.codegen) program->start();
-  return program;
+  return start_program(request, program_text({"channels"}, kernels));
 }
 
 /// The device's type of an optional vector; `otherwise` where there is none.
@@ -86,8 +79,7 @@ const char* type_or(const KernelRequest& request, size_t i, const char* otherwis
 }
 
 bool is_plain_float(const Layout& layout) {
-  return !layout.present ||
-         (is_float(layout.dtype) && device_type(layout.dtype) && layout.is_contiguous());
+  return is_plain(layout) && (!layout.present || is_float(layout.dtype));
 }
 
 /// Vectors of a channel that a kernel needs and that are not results are in scratch, after the
@@ -128,10 +120,10 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
   const bool whole = channels->base.batch && channels->base.chunks == 1;
   const auto program = channel_program(
       request,
-      (whole ? entry_text("whole", str("whole_channels<", type, ", ", last, ", ", vectors, ">"))
-             : entry_text("moments", str("channel_moments<", type, ", ", last, ">")) +
-                   entry_text("statistics", str("channel_statistics<", vectors, ">"))) +
-          entry_text("normalize", str("normalize_channels<", compute, ", ", type, ">")));
+      (whole ? channel_entry("whole", str("whole_channels<", type, ", ", last, ", ", vectors, ">"))
+             : channel_entry("moments", str("channel_moments<", type, ", ", last, ">")) +
+                   channel_entry("statistics", str("channel_statistics<", vectors, ">"))) +
+          channel_entry("normalize", str("normalize_channels<", compute, ", ", type, ">")));
   const Entry moments(program, whole ? "whole" : "moments"), statistics(program, "statistics"),
       normalize(program, "normalize");
   const size_t partial = channels->base.batch ? channels->partial_bytes() : 0;
@@ -164,7 +156,7 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
         if (!whole) statistics.launch(context.stream, channels.channel_blocks(), &arguments);
         if (!has_output || !given[0]) return;
         arguments.out = results[0];
-        normalize.launch(context.stream, channels.element_blocks(), &arguments);
+        normalize.launch(context.stream, element_blocks(channels.base.size), &arguments);
       },
       partial + (has_output ? 3 * vector : 0), "cuda:batch_norm");
 }
@@ -191,12 +183,13 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
       str(compute, ", ", grad_type, ", ", type, ", ", channels->last ? "true" : "false");
   const bool whole = channels->base.chunks == 1;
   const auto program = channel_program(
-      request, (whole ? entry_text("whole", str("whole_channel_grads<", of_sums, ", ", weight, ">"))
-                      : entry_text("sums", str("channel_grad_sums<", of_sums, ">")) +
-                            entry_text("statistics", str("channel_grad_statistics<", compute, ", ",
-                                                         weight, ">"))) +
-                   entry_text("combine",
-                              str("combine_channels<", compute, ", ", grad_type, ", ", type, ">")));
+      request,
+      (whole ? channel_entry("whole", str("whole_channel_grads<", of_sums, ", ", weight, ">"))
+             : channel_entry("sums", str("channel_grad_sums<", of_sums, ">")) +
+                   channel_entry("statistics",
+                                 str("channel_grad_statistics<", compute, ", ", weight, ">"))) +
+          channel_entry("combine",
+                        str("combine_channels<", compute, ", ", grad_type, ", ", type, ">")));
   const Entry sums(program, whole ? "whole" : "sums"), statistics(program, "statistics"),
       combine(program, "combine");
   const size_t partial = channels->partial_bytes();
@@ -226,7 +219,7 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
         if (!whole) statistics.launch(context.stream, channels.channel_blocks(), &arguments);
         if (!has_output || !given[0]) return;
         arguments.out = results[0];
-        combine.launch(context.stream, channels.element_blocks(), &arguments);
+        combine.launch(context.stream, element_blocks(channels.base.size), &arguments);
       },
       partial + (has_output ? 3 * vector : 0), "cuda:batch_norm");
 }

@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "kernels/conv/conv_shape.h"
-#include "kernels/cuda/device_types.h"
 #include "kernels/cuda/divider.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 
 namespace paddle::cuda {
 namespace {
@@ -26,8 +25,6 @@ struct ConvArguments {
 
 constexpr int64_t kTile = 64, kMaxGridRows = 65535;
 constexpr int64_t kFewColumns = 16;
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Sizes and strides; the product's sizes are the caller's.
 ConvArguments geometry_of(const cpu::ConvShape& s) {
@@ -98,21 +95,18 @@ struct ConvTypes {
     if (request.operands.size() > 2 && request.operands[2].present)
       types.bias = device_type(request.operands[2].dtype);
     for (const Layout& operand : request.operands)
-      if (operand.present && (!is_float(operand.dtype) || !operand.is_contiguous()))
-        return std::nullopt;
+      if (!is_plain(operand) || (operand.present && !is_float(operand.dtype))) return std::nullopt;
     if (!types.sum || !types.a || !types.b || !types.out || !types.bias) return std::nullopt;
     return types;
   }
 };
 
 std::shared_ptr<Program> conv_program(const KernelRequest& request, const std::string& kernels) {
-  auto program = Program::of(request.target.device.index, program_text({"convolution"}, kernels));
-  if (request.prepare.codegen) program->start();
-  return program;
+  return start_program(request, program_text({"convolution"}, kernels));
 }
 
-std::string entry_text(const char* name, const std::string& call) {
-  return str("PADDLE_KERNEL(", name, ", ConvArguments) { ", call, "(arguments); }\n");
+std::string conv_entry(std::string_view name, const std::string& call) {
+  return entry_text(name, "ConvArguments", call);
 }
 
 /// A product by tiles, or by a thread per result where groups have few columns.
@@ -123,10 +117,11 @@ std::unique_ptr<Kernel> tiled_kernel(const KernelRequest& request, ConvArguments
   base.chunk = base.depth;
   const std::string call = str(direct ? "conv_direct<" : "conv_tile<", types.sum, ", ",
                                operands_text, ", ", types.out, ", ", types.bias, ">");
-  const Entry entry(conv_program(request, entry_text("convolve", call)), "convolve");
+  const Entry entry(conv_program(request, conv_entry("convolve", call)), "convolve");
   const bool biased = request.operands.size() > 2 && request.operands[2].present;
-  const int64_t blocks = direct ? std::min<int64_t>(ceil_divide(base.rows, kBlockThreads), 65536)
-                                : ceil_divide(base.rows, kTile) * ceil_divide(base.columns, kTile);
+  const int64_t blocks = direct
+                             ? std::min<int64_t>(cpu::ceil_div(base.rows, kBlockThreads), 65536)
+                             : cpu::ceil_div(base.rows, kTile) * cpu::ceil_div(base.columns, kTile);
   const int64_t grid_rows = direct ? base.groups * base.columns : base.groups;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
@@ -200,31 +195,30 @@ std::unique_ptr<Kernel> prepare_conv_weight_grad(const KernelRequest& request) {
     return arguments;
   };
   if (base.rows < kFewColumns) {
-    constexpr int64_t kMaxBlocks = int64_t{1} << 20;
     const Entry entry(
-        conv_program(request, entry_text("convolve", str("conv_weight<", types->sum, ", ",
+        conv_program(request, conv_entry("convolve", str("conv_weight<", types->sum, ", ",
                                                          operands_text, ", ", types->out, ">"))),
         "convolve");
     return make_kernel(
         [=](const RunContext& context, void* const* operands, void* const* results) {
           const ConvArguments arguments = arguments_of(base, operands, results);
-          entry.launch(context.stream, std::min(size, kMaxBlocks), &arguments);
+          entry.launch(context.stream, task_blocks(size), &arguments);
         },
         0, "cuda:conv_direct");
   }
   // There are few results and long sums, which are divided.
   constexpr int64_t kWantedBlocks = 256, kMinChunk = 256;
-  const int64_t tiles = ceil_divide(base.rows, kTile) * ceil_divide(base.columns, kTile);
+  const int64_t tiles = cpu::ceil_div(base.rows, kTile) * cpu::ceil_div(base.columns, kTile);
   const int64_t wanted = std::min(kWantedBlocks / (tiles * base.groups), base.depth / kMinChunk);
   if (wanted > 1 && wanted * base.groups < kMaxGridRows) {
-    base.chunk = ceil_divide(base.depth, wanted);
-    base.chunks = ceil_divide(base.depth, base.chunk);
+    base.chunk = cpu::ceil_div(base.depth, wanted);
+    base.chunks = cpu::ceil_div(base.depth, base.chunk);
   }
   const auto program = conv_program(
       request,
-      entry_text("convolve", str("conv_tile<", types->sum, ", ", operands_text,
+      conv_entry("convolve", str("conv_tile<", types->sum, ", ", operands_text,
                                  ", WeightGradOutput, ", types->out, ", ", types->bias, ">")) +
-          entry_text("join",
+          conv_entry("join",
                      str("conv_join<", types->sum, ", WeightGradOutput, ", types->out, ">")));
   const Entry entry(program, "convolve"), join(program, "join");
   const size_t item = request.operands[0].dtype == DType::kF64 ? 8 : 4;
@@ -234,7 +228,7 @@ std::unique_ptr<Kernel> prepare_conv_weight_grad(const KernelRequest& request) {
         arguments.partial = context.scratch;
         entry.launch(context.stream, tiles, base.groups * base.chunks, &arguments);
         if (base.chunks > 1)
-          join.launch(context.stream, std::min<int64_t>(ceil_divide(size, kBlockThreads), 4096),
+          join.launch(context.stream, std::min<int64_t>(cpu::ceil_div(size, kBlockThreads), 4096),
                       &arguments);
       },
       base.chunks > 1 ? static_cast<size_t>(base.chunks * size) * item : 0, "cuda:conv_tiles");

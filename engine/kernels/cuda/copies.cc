@@ -10,7 +10,7 @@
 
 #include "kernels/common/convert.h"
 #include "kernels/common/strided_window.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "ops/generated/creation.h"
 #include "ops/generated/shape.h"
 #include "tensor/strided_copy.h"
@@ -19,7 +19,6 @@ namespace paddle::cuda {
 namespace {
 
 constexpr size_t kMaxCopyAxes = 12;
-constexpr int64_t kMaxCopyBlocks = 132 * 32;
 
 /// As in device/copy.cuh.
 struct CopyArguments {
@@ -35,13 +34,7 @@ struct FillArguments {
 };
 
 std::shared_ptr<Program> copy_program(const KernelRequest& request) {
-  auto program = Program::of(request.target.device.index, program_text({"copy"}, ""));
-  if (request.prepare.codegen) program->start();
-  return program;
-}
-
-int64_t blocks_for(int64_t size) {
-  return std::clamp<int64_t>((size + kBlockThreads - 1) / kBlockThreads, 1, kMaxCopyBlocks);
+  return start_program(request, program_text({"copy"}, ""));
 }
 
 /// A box of elements in two windows.
@@ -95,7 +88,7 @@ class BoxCopy {
     CopyArguments arguments = arguments_;
     arguments.from = static_cast<const std::byte*>(from) + from_bytes_;
     arguments.to = static_cast<std::byte*>(to) + to_bytes_;
-    entry_.launch(stream, blocks_for(arguments.size), &arguments);
+    entry_.launch(stream, element_blocks(arguments.size), &arguments);
   }
 
  private:
@@ -128,7 +121,7 @@ class Fill {
     if (arguments_.size == 0) return;
     FillArguments arguments = arguments_;
     arguments.to = to;
-    entry_.launch(stream, blocks_for(arguments.size / 4), &arguments);
+    entry_.launch(stream, element_blocks(arguments.size / 4), &arguments);
   }
 
  private:

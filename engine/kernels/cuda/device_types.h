@@ -14,6 +14,22 @@ inline const char* compute_name(DType type) {
 /// The DType of it.
 inline DType computed_as(DType type) { return type == DType::kF64 ? DType::kF64 : DType::kF32; }
 
+/// An unsigned type of an element's size, for copies; null for complex128.
+inline const char* unsigned_type(DType type) {
+  switch (item_size(type)) {
+    case 1:
+      return "uint8_t";
+    case 2:
+      return "uint16_t";
+    case 4:
+      return "uint32_t";
+    case 8:
+      return "uint64_t";
+    default:
+      return nullptr;
+  }
+}
+
 /// True for integers that can be indices or labels.
 inline bool is_index(DType type) {
   return device_type(type) && !is_float(type) && type != DType::kBool;

@@ -24,8 +24,7 @@ ErrorSites& error_sites() {
   return sites;
 }
 
-}  // namespace
-
+/// The number of a message at a location ("file:line:column" or ""), for kernels.
 int64_t error_site(const DataMessage& message, const std::string& location) {
   ErrorSites& sites = error_sites();
   const std::lock_guard lock(sites.mutex);
@@ -36,17 +35,12 @@ int64_t error_site(const DataMessage& message, const std::string& location) {
   return it->second;
 }
 
-ErrorTarget error_target(paddle_stream stream, const DataMessage& message,
-                         const std::string* location) {
-  stream->may_fail = true;
-  return {stream->error,
-          error_site(message, location ? parse_source_location(*location).text() : "")};
-}
+}  // namespace
 
 ErrorTarget ErrorSite::target(paddle_stream stream, const std::string* location) {
   const std::lock_guard lock(mutex_);
   if (site_ == 0 || location != location_) {
-    site_ = error_target(stream, message_, location).site;
+    site_ = error_site(message_, location ? parse_source_location(*location).text() : "");
     location_ = location;
   }
   stream->may_fail = true;

@@ -22,18 +22,12 @@ struct DataError {
   int64_t value = 0;
 };
 
-/// The number of a message at a location ("file:line:column" or ""), for kernels.
-int64_t error_site(const DataMessage& message, const std::string& location);
-
 /// For a launch whose kernel may record an error: the address of the stream's record, and the site
 /// of the message at the operation's location (RunContext::location).
 struct ErrorTarget {
   CUdeviceptr record;
   int64_t site;
 };
-ErrorTarget error_target(paddle_stream stream, const DataMessage& message,
-                         const std::string* location);
-
 /// A message of a kernel, whose site is looked up once for each location.
 class ErrorSite {
  public:

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/device_types.h"
 #include "kernels/cuda/errors.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "kernels/cuda/tables.h"
 #include "ops/generated/nn.h"
 #include "paddle/plugin/device.h"
@@ -22,12 +21,6 @@ struct GatherArguments {
   int64_t site;
 };
 
-constexpr int64_t kMaxGatherBlocks = 132 * 32;
-
-int64_t gather_blocks(int64_t threads) {
-  return std::clamp<int64_t>((threads + kBlockThreads - 1) / kBlockThreads, 1, kMaxGatherBlocks);
-}
-
 std::shared_ptr<ErrorSite> row_error(int64_t rows) {
   return std::make_shared<ErrorSite>(
       DataMessage{"embedding: index ", str(" is outside of the table's ", rows, " rows")});
@@ -44,26 +37,19 @@ int64_t padding_row(std::optional<int64_t> index, int64_t rows) {
   return *index < 0 ? *index + rows : *index;
 }
 
-const char* unsigned_of_size(int64_t bytes) {
-  switch (bytes) {
-    case 1:
-      return "uint8_t";
-    case 2:
-      return "uint16_t";
-    case 4:
-      return "uint32_t";
-    case 8:
-      return "uint64_t";
-    default:
-      return nullptr;
-  }
+std::shared_ptr<Program> gather_program(const KernelRequest& request, const std::string& kernels) {
+  return start_program(request, program_text({"gather"}, kernels));
+}
+
+std::string gather_entry(std::string_view name, const std::string& call) {
+  return entry_text(name, "GatherArguments", call);
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
   const Layout &indices = request.operands[0], &table = request.operands[1];
-  const char* const item = unsigned_of_size(item_size(table.dtype));
+  const char* const item = unsigned_type(table.dtype);
   if (!is_index(indices.dtype) || !item || !indices.is_contiguous() || !table.is_contiguous())
     return nullptr;
   GatherArguments base{};
@@ -73,12 +59,10 @@ std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
   base.padding = padding_row(EmbeddingAttrs(request.attrs).padding_idx, base.rows);
   if (base.count * base.width == 0) return nothing_to_do();
   if (base.rows == 0) return nullptr;
-  const auto program = Program::of(
-      request.target.device.index,
-      program_text({"gather"}, str("PADDLE_KERNEL(gather, GatherArguments) { gather_rows<",
-                                   device_type(indices.dtype), ", ", item, ">(arguments); }\n")));
-  if (request.prepare.codegen) program->start();
-  const Entry entry(program, "gather");
+  const Entry entry(
+      gather_program(request, gather_entry("gather", str("gather_rows<", device_type(indices.dtype),
+                                                         ", ", item, ">"))),
+      "gather");
   const auto error = row_error(base.rows);
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
@@ -87,7 +71,7 @@ std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
         arguments.table = operands[1];
         arguments.out = results[0];
         set_row_error(arguments, context, *error);
-        entry.launch(context.stream, gather_blocks(base.count * base.width), &arguments);
+        entry.launch(context.stream, element_blocks(base.count * base.width), &arguments);
       },
       0, "cuda:gather");
 }
@@ -106,13 +90,10 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
   base.padding = padding_row(EmbeddingGradAttrs(request.attrs).padding_idx, base.rows);
   if (result.size() == 0) return nothing_to_do();
   const char* const index = device_type(indices.dtype);
-  const auto program = Program::of(
-      request.target.device.index,
-      program_text({"gather"},
-                   str("PADDLE_KERNEL(mark, GatherArguments) { mark_rows<", index,
-                       ">(arguments); }\nPADDLE_KERNEL(sum, GatherArguments) { sum_rows<", compute,
-                       ", ", index, ", ", device_type(grad.dtype), ">(arguments); }\n")));
-  if (request.prepare.codegen) program->start();
+  const auto program =
+      gather_program(request, gather_entry("mark", str("mark_rows<", index, ">")) +
+                                  gather_entry("sum", str("sum_rows<", compute, ", ", index, ", ",
+                                                          device_type(grad.dtype), ">")));
   const Entry mark(program, "mark"), sum(program, "sum");
   const auto error = row_error(base.rows);
   const Device device = request.target.device;
@@ -126,7 +107,7 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
         set_row_error(arguments, context, *error);
         check_device(device, device_api(device).fill(context.stream, context.scratch, 0,
                                                      static_cast<size_t>(base.rows)));
-        if (base.count > 0) mark.launch(context.stream, gather_blocks(base.count), &arguments);
+        if (base.count > 0) mark.launch(context.stream, element_blocks(base.count), &arguments);
         sum.launch(context.stream, std::min<int64_t>(base.rows, int64_t{1} << 20), &arguments);
       },
       static_cast<size_t>(base.rows), "cuda:gather");

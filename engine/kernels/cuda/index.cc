@@ -4,12 +4,10 @@
 #include <array>
 
 #include "kernels/common/rows.h"
-#include "kernels/cuda/device_types.h"
 #include "kernels/cuda/errors.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/reduce.h"
-#include "paddle/plugin/device.h"
 
 namespace paddle::cuda {
 namespace {
@@ -31,23 +29,16 @@ struct IndexArguments {
   int64_t site[kIndexAxes];
 };
 
-int64_t blocks_of(int64_t threads) {
-  constexpr int64_t kMaxBlocks = 132 * 32;
-  return std::clamp<int64_t>((threads + kBlockThreads - 1) / kBlockThreads, 1, kMaxBlocks);
-}
-
 std::shared_ptr<Program> index_program(const KernelRequest& request, const std::string& kernels) {
-  auto program = Program::of(request.target.device.index, program_text({"index"}, kernels));
-  if (request.prepare.codegen) program->start();
-  return program;
+  return start_program(request, program_text({"index"}, kernels));
 }
 
-std::string entry_text(const char* name, const std::string& call) {
-  return str("PADDLE_KERNEL(", name, ", IndexArguments) { ", call, "(arguments); }\n");
+std::string index_text(std::string_view name, const std::string& call) {
+  return entry_text(name, "IndexArguments", call);
 }
 
 Entry index_entry(const KernelRequest& request, const std::string& call) {
-  return {index_program(request, entry_text("index", call)), "index"};
+  return {index_program(request, index_text("index", call)), "index"};
 }
 
 /// The messages for indices out of range, of one indexed axis after the other.
@@ -71,24 +62,7 @@ class IndexErrors {
 };
 
 bool are_plain(const KernelRequest& request) {
-  return std::ranges::all_of(request.operands, [](const Layout& operand) {
-    return !operand.present || (device_type(operand.dtype) && operand.is_contiguous());
-  });
-}
-
-const char* item_type(DType type) {
-  switch (item_size(type)) {
-    case 1:
-      return "uint8_t";
-    case 2:
-      return "uint16_t";
-    case 4:
-      return "uint32_t";
-    case 8:
-      return "uint64_t";
-    default:
-      return nullptr;
-  }
+  return std::ranges::all_of(request.operands, is_plain);
 }
 
 /// A kernel that reads x and indices and writes one result.
@@ -102,7 +76,7 @@ std::unique_ptr<Kernel> gather_kernel(const Entry& entry, const IndexArguments& 
         arguments.index = operands[1];
         arguments.out = results[0];
         errors.set(arguments, context);
-        entry.launch(context.stream, blocks_of(base.count), &arguments);
+        entry.launch(context.stream, element_blocks(base.count), &arguments);
       },
       0, "cuda:index");
 }
@@ -133,14 +107,6 @@ std::optional<IndexArguments> along_axis(const Layout& x, const Layout& index, i
   return out;
 }
 
-/// Copies x to the result, unless it is there.
-void copy_operand(Device device, const RunContext& context, const void* from, void* to,
-                  size_t bytes) {
-  if (from == to || bytes == 0) return;
-  check_device(device,
-               device_api(device).copy(context.stream, to, from, bytes, PADDLE_COPY_ON_DEVICE));
-}
-
 size_t bytes_of(const Layout& layout) {
   return static_cast<size_t>(layout.size() * item_size(layout.dtype));
 }
@@ -149,7 +115,7 @@ size_t bytes_of(const Layout& layout) {
 
 std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
-  const char* const item = item_type(x.dtype);
+  const char* const item = unsigned_type(x.dtype);
   if (!item || !are_plain(request) || !is_index(index.dtype)) return nullptr;
   auto base = along_axis(x, index, GatherAlongAttrs(request.attrs).axis, false);
   if (!base || x.size() == 0) return nullptr;
@@ -162,7 +128,7 @@ std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
-  const char* const item = item_type(x.dtype);
+  const char* const item = unsigned_type(x.dtype);
   if (!item || !are_plain(request) || !is_index(index.dtype) || x.shape.empty() || x.size() == 0)
     return nullptr;
   const cpu::Rows rows = cpu::Rows::of(x.shape, IndexSelectAttrs(request.attrs).axis);
@@ -205,7 +171,7 @@ IndexErrors coordinate_errors(const KernelRequest& request, const IndexArguments
 
 std::unique_ptr<Kernel> prepare_gather_nd(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
-  const char* const item = item_type(x.dtype);
+  const char* const item = unsigned_type(x.dtype);
   if (!item || !are_plain(request) || !is_index(index.dtype) || index.shape.empty()) return nullptr;
   auto base = coordinates_of(x, index);
   if (!base) return nullptr;
@@ -232,10 +198,10 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
                                                        : "CombineAdd";
   const char* const type = device_type(x.dtype);
   const auto program = index_program(
-      request, entry_text("scatter", str("scatter_along<", device_type(index.dtype), ", ", type,
+      request, index_text("scatter", str("scatter_along<", device_type(index.dtype), ", ", type,
                                          ", ", combine, ", ", counts ? "true" : "false", ">")) +
-                   (counts ? entry_text("begin", "begin_counts") +
-                                 entry_text("divide", str("divide_by_counts<", type, ">"))
+                   (counts ? index_text("begin", "begin_counts") +
+                                 index_text("divide", str("divide_by_counts<", type, ">"))
                            : ""));
   const Entry scatter(program, "scatter"), begin(program, "begin"), divide(program, "divide");
   const IndexErrors errors(request.op.name(), std::array{base->size});
@@ -243,7 +209,7 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
       [=, base = *base, device = request.target.device, bytes = bytes_of(x),
        indexed = index.size()](const RunContext& context, void* const* operands,
                                void* const* results) {
-        copy_operand(device, context, operands[0], results[0], bytes);
+        copy_on_device(device, context.stream, results[0], operands[0], bytes);
         if (indexed == 0) return;
         IndexArguments arguments = base;
         arguments.index = operands[1];
@@ -251,9 +217,9 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
         arguments.out = results[0];
         arguments.counts = context.scratch;
         errors.set(arguments, context);
-        if (counts) begin.launch(context.stream, blocks_of(base.count), &arguments);
-        scatter.launch(context.stream, blocks_of(base.lines), &arguments);
-        if (is_mean) divide.launch(context.stream, blocks_of(base.count), &arguments);
+        if (counts) begin.launch(context.stream, element_blocks(base.count), &arguments);
+        scatter.launch(context.stream, element_blocks(base.lines), &arguments);
+        if (is_mean) divide.launch(context.stream, element_blocks(base.count), &arguments);
       },
       counts ? static_cast<size_t>(x.size()) * sizeof(int32_t) : 0, "cuda:scatter");
 }
@@ -279,14 +245,14 @@ std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
   return make_kernel(
       [=, device = request.target.device, bytes = bytes_of(x)](
           const RunContext& context, void* const* operands, void* const* results) {
-        copy_operand(device, context, operands[0], results[0], bytes);
+        copy_on_device(device, context.stream, results[0], operands[0], bytes);
         if (base.length == 0) return;
         IndexArguments arguments = base;
         arguments.index = operands[1];
         arguments.values = operands[2];
         arguments.out = results[0];
         errors.set(arguments, context);
-        entry.launch(context.stream, blocks_of(base.lines), &arguments);
+        entry.launch(context.stream, element_blocks(base.lines), &arguments);
       },
       0, "cuda:scatter");
 }
@@ -306,14 +272,14 @@ std::unique_ptr<Kernel> prepare_scatter_nd(const KernelRequest& request) {
   return make_kernel(
       [=, base = *base, device = request.target.device, bytes = bytes_of(x)](
           const RunContext& context, void* const* operands, void* const* results) {
-        copy_operand(device, context, operands[0], results[0], bytes);
+        copy_on_device(device, context.stream, results[0], operands[0], bytes);
         if (base.length == 0) return;
         IndexArguments arguments = base;
         arguments.index = operands[1];
         arguments.values = operands[2];
         arguments.out = results[0];
         errors.set(arguments, context);
-        entry.launch(context.stream, blocks_of(base.inner), &arguments);
+        entry.launch(context.stream, element_blocks(base.inner), &arguments);
       },
       0, "cuda:scatter");
 }
@@ -336,7 +302,7 @@ std::unique_ptr<Kernel> prepare_one_hot(const KernelRequest& request) {
         const ErrorTarget target = error->target(context.stream, context.location);
         arguments.error = target.record;
         arguments.site[0] = target.site;
-        entry.launch(context.stream, blocks_of(base.count), &arguments);
+        entry.launch(context.stream, element_blocks(base.count), &arguments);
       },
       0, "cuda:index");
 }
@@ -356,10 +322,10 @@ IndexArguments rows_of(const Layout& x, const std::optional<int64_t>& axis) {
 /// A kernel of rows: a block for each where elements are neighbors and many, else a thread.
 std::unique_ptr<Kernel> row_kernel(const KernelRequest& request, const IndexArguments& base,
                                    const std::string& types, const char* name) {
-  constexpr int64_t kLongRow = 64, kMaxRowBlocks = int64_t{1} << 20;
+  constexpr int64_t kLongRow = 64;
   const bool by_block = base.inner == 1 && base.length >= kLongRow;
   const Entry entry = index_entry(request, types + (by_block ? ", true>" : ", false>"));
-  const int64_t blocks = by_block ? std::min(base.lines, kMaxRowBlocks) : blocks_of(base.lines);
+  const int64_t blocks = by_block ? task_blocks(base.lines) : element_blocks(base.lines);
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         IndexArguments arguments = base;
@@ -399,7 +365,7 @@ std::unique_ptr<Kernel> prepare_running_fold(const KernelRequest& request) {
 
 namespace {
 
-/// A kernel in which a thread goes along each row.
+/// A kernel of one thread per row.
 std::unique_ptr<Kernel> line_kernel(const KernelRequest& request, const IndexArguments& base,
                                     const std::string& call) {
   const Entry entry = index_entry(request, call);
@@ -410,7 +376,7 @@ std::unique_ptr<Kernel> line_kernel(const KernelRequest& request, const IndexArg
         arguments.x = operands[0];
         arguments.out = results[0];
         arguments.counts = has_places ? results[1] : nullptr;
-        entry.launch(context.stream, blocks_of(base.lines), &arguments);
+        entry.launch(context.stream, element_blocks(base.lines), &arguments);
       },
       0, "cuda:scan");
 }

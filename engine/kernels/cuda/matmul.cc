@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device_types.h"
+#include "kernels/cuda/prepare.h"
 #include "kernels/linalg/matmul_shape.h"
 #include "ops/generated/linalg.h"
 
@@ -111,13 +112,12 @@ std::optional<ProductLaunch> ProductLaunch::of(const KernelRequest& request, con
         static_cast<size_t>(launch.chunks_ * batches * product.m * product.n *
                             (product.x == DType::kF64 || !is_float(product.x) ? 8 : 4));
   const std::string types = str(sum, ", ", x, ", ", y, ", ", out, ", ", bias);
-  const auto program = Program::of(
-      request.target.device.index,
+  const auto program = start_program(
+      request,
       program_text({"matmul"}, str("PADDLE_KERNEL(matmul, MatmulArguments) { matmul_tile<", types,
                                    ">(arguments); }\nPADDLE_KERNEL(join, MatmulArguments) { "
                                    "matmul_join<",
                                    sum, ", ", out, ", ", bias, ">(arguments); }\n")));
-  if (request.prepare.codegen) program->start();
   launch.tile_ = Entry(program, "matmul");
   launch.join_ = Entry(program, "join");
   return launch;

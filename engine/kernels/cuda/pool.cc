@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/device_types.h"
 #include "kernels/cuda/divider.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "kernels/pool/pool_shape.h"
 #include "ops/generated/nn.h"
 #include "ops/nn/window.h"
@@ -26,12 +25,6 @@ struct PoolArguments {
   int channels_last, exclusive;
   double divisor;
 };
-
-constexpr int64_t kMaxBlocks = 132 * 32;
-
-int64_t blocks_of(int64_t threads) {
-  return std::clamp<int64_t>((threads + kBlockThreads - 1) / kBlockThreads, 1, kMaxBlocks);
-}
 
 /// None where a size needs more than 31 bits.
 std::optional<PoolArguments> arguments_of(const cpu::PoolShape& s) {
@@ -79,17 +72,11 @@ std::optional<PoolArguments> arguments_of(const cpu::PoolShape& s) {
 }
 
 Entry pool_entry(const KernelRequest& request, const std::string& call, const char* name = "pool") {
-  const auto program = Program::of(
-      request.target.device.index,
-      program_text({"pool"},
-                   str("PADDLE_KERNEL(", name, ", PoolArguments) { ", call, "(arguments); }\n")));
-  if (request.prepare.codegen) program->start();
-  return {program, name};
+  return {start_program(request, program_text({"pool"}, entry_text(name, "PoolArguments", call))),
+          name};
 }
 
-bool is_number(const Layout& layout) {
-  return device_type(layout.dtype) && layout.dtype != DType::kBool && layout.is_contiguous();
-}
+bool is_number(const Layout& layout) { return is_plain(layout) && layout.dtype != DType::kBool; }
 
 bool is_16_bit_float(DType type) { return is_float(type) && item_size(type) == 2; }
 
@@ -129,7 +116,7 @@ std::unique_ptr<Kernel> prepare_max_pool(const KernelRequest& request) {
         arguments.x = operands[0];
         arguments.out = results[0];
         arguments.out1 = has_mask ? results[1] : nullptr;
-        entry.launch(context.stream, blocks_of(base.size), &arguments);
+        entry.launch(context.stream, element_blocks(base.size), &arguments);
       },
       0, "cuda:max_pool");
 }
@@ -149,7 +136,6 @@ std::unique_ptr<Kernel> prepare_max_pool_grad(const KernelRequest& request) {
   const Entry entry =
       pool_entry(request, str("max_pool_grad<", narrows ? "float" : type, ", ", type, ">"));
   const Entry narrow = narrows ? pool_entry(request, str("narrow<", type, ">"), "narrow") : Entry();
-  constexpr int64_t kMaxPlaneBlocks = int64_t{1} << 20;
   return make_kernel(
       [=, base = *base](const RunContext& context, void* const* operands, void* const* results) {
         PoolArguments arguments = base;
@@ -157,8 +143,8 @@ std::unique_ptr<Kernel> prepare_max_pool_grad(const KernelRequest& request) {
         arguments.mask = operands[1];
         arguments.out = narrows ? context.scratch : results[0];
         arguments.out1 = results[0];
-        entry.launch(context.stream, std::min(base.planes, kMaxPlaneBlocks), &arguments);
-        if (narrows) narrow.launch(context.stream, blocks_of(base.size), &arguments);
+        entry.launch(context.stream, task_blocks(base.planes), &arguments);
+        if (narrows) narrow.launch(context.stream, element_blocks(base.size), &arguments);
       },
       narrows ? static_cast<size_t>(base->size) * sizeof(float) : 0, "cuda:max_pool");
 }
@@ -171,7 +157,7 @@ std::unique_ptr<Kernel> prepare_max_pool_take(const KernelRequest& request) {
       x.shape, result.shape, MaxPool2dTakeAttrs(request.attrs).data_format == "NHWC"));
   if (!base) return nullptr;
   return pool_kernel(pool_entry(request, str("max_pool_take<", device_type(x.dtype), ">")), *base,
-                     result.size(), true, blocks_of(result.size()), "cuda:max_pool");
+                     result.size(), true, element_blocks(result.size()), "cuda:max_pool");
 }
 
 std::unique_ptr<Kernel> prepare_average_pool(const KernelRequest& request) {
@@ -186,14 +172,14 @@ std::unique_ptr<Kernel> prepare_average_pool(const KernelRequest& request) {
   if (!base) return nullptr;
   base->exclusive = attrs.exclusive ? 1 : 0;
   base->divisor = attrs.divisor_override.value_or(0);
-  constexpr int64_t kLargeWindow = 256, kMaxPlaneBlocks = int64_t{1} << 20;
+  constexpr int64_t kLargeWindow = 256;
   const bool is_large = !shape.channels_last && std::min(shape.kernel_height, shape.height) *
                                                         std::min(shape.kernel_width, shape.width) >=
                                                     kLargeWindow;
   const Entry entry = pool_entry(request, str(is_large ? "average_pool_large<" : "average_pool<",
                                               compute, ", ", device_type(x.dtype), ">"));
   return pool_kernel(entry, *base, result.size(), false,
-                     is_large ? std::min(result.size(), kMaxPlaneBlocks) : blocks_of(result.size()),
+                     is_large ? task_blocks(result.size()) : element_blocks(result.size()),
                      "cuda:average_pool");
 }
 
@@ -211,7 +197,7 @@ std::unique_ptr<Kernel> prepare_average_pool_grad(const KernelRequest& request) 
   base->divisor = attrs.divisor_override.value_or(0);
   return pool_kernel(
       pool_entry(request, str("average_pool_grad<", compute, ", ", device_type(grad.dtype), ">")),
-      *base, result.size(), false, blocks_of(result.size()), "cuda:average_pool");
+      *base, result.size(), false, element_blocks(result.size()), "cuda:average_pool");
 }
 
 }  // namespace paddle::cuda

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/device_types.h"
 #include "kernels/cuda/errors.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "kernels/cuda/tables.h"
 #include "ops/generated/random.h"
 
@@ -65,11 +65,8 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
   } else {
     return nullptr;
   }
-  const auto program = Program::of(
-      request.target.device.index,
-      program_text({"box_muller", "random"},
-                   str("PADDLE_KERNEL(fill, RandomArguments) { ", call, "(arguments); }\n")));
-  if (request.prepare.codegen) program->start();
+  const auto program = start_program(
+      request, program_text({"box_muller", "random"}, entry_text("fill", "RandomArguments", call)));
   const Entry entry(program, "fill");
   const size_t state = request.operands.size() - 1;
   return make_kernel(

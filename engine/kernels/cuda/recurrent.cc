@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/device_types.h"
 #include "kernels/cuda/matmul.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "kernels/recurrent/scan.h"
 #include "ops/generated/sequence.h"
 #include "paddle/plugin/device.h"
@@ -38,14 +37,11 @@ const char* cell_name(cpu::Cell cell) {
 
 std::shared_ptr<Program> recurrent_program(const KernelRequest& request,
                                            const std::string& kernels) {
-  auto program =
-      Program::of(request.target.device.index, program_text({"scalar", "recurrent"}, kernels));
-  if (request.prepare.codegen) program->start();
-  return program;
+  return start_program(request, program_text({"scalar", "recurrent"}, kernels));
 }
 
-std::string entry_text(const char* name, const std::string& call) {
-  return str("PADDLE_KERNEL(", name, ", RecurrentArguments) { ", call, "(arguments); }\n");
+std::string recurrent_entry(std::string_view name, const std::string& call) {
+  return entry_text(name, "RecurrentArguments", call);
 }
 
 bool is_supported(const KernelRequest& request) {
@@ -64,35 +60,19 @@ RecurrentArguments arguments_of(const cpu::ScanShape& s) {
   return out;
 }
 
-/// The product of each step's h, [batch, hidden], whose rows are `stride` apart, with the weight.
-std::optional<ProductLaunch> forward_product(const KernelRequest& request, const cpu::ScanShape& s,
-                                             int64_t stride) {
+/// A product with the weight: m = batch, of rows of x that are `stride` apart.
+std::optional<ProductLaunch> product_of_step(const KernelRequest& request, const cpu::ScanShape& s,
+                                             int64_t stride, bool backward) {
   Product product;
   product.x = product.y = product.out = request.operands[0].dtype;
   product.m = s.batch;
-  product.n = s.width();
-  product.k = s.hidden;
+  product.n = backward ? s.hidden : s.width();
+  product.k = backward ? s.width() : s.hidden;
   product.x_row = stride;
   product.x_column = 1;
-  product.y_row = 1;
-  product.y_column = s.hidden;
-  product.out_row = s.width();
-  return ProductLaunch::of(request, product, true);
-}
-
-/// The product of a step's gradients, whose rows are of all steps, with the weight.
-std::optional<ProductLaunch> backward_product(const KernelRequest& request,
-                                              const cpu::ScanShape& s) {
-  Product product;
-  product.x = product.y = product.out = request.operands[0].dtype;
-  product.m = s.batch;
-  product.n = s.hidden;
-  product.k = s.width();
-  product.x_row = s.steps * s.width();
-  product.x_column = 1;
-  product.y_row = s.hidden;
-  product.y_column = 1;
-  product.out_row = s.hidden;
+  product.y_row = backward ? s.hidden : 1;
+  product.y_column = backward ? 1 : s.hidden;
+  product.out_row = product.n;
   return ProductLaunch::of(request, product, true);
 }
 
@@ -102,24 +82,6 @@ std::byte* at(void* base, int64_t elements, int64_t item) {
   return static_cast<std::byte*>(base) + elements * item;
 }
 
-/// Queues copies and fills of the device.
-class Copier {
- public:
-  Copier(Device device, paddle_stream stream) : device_(device), stream_(stream) {}
-  void copy(void* to, const void* from, size_t bytes) const {
-    if (bytes == 0 || to == from) return;
-    check_device(device_,
-                 device_api(device_).copy(stream_, to, from, bytes, PADDLE_COPY_ON_DEVICE));
-  }
-  void zero(void* to, size_t bytes) const {
-    if (bytes != 0) check_device(device_, device_api(device_).fill(stream_, to, 0, bytes));
-  }
-
- private:
-  Device device_;
-  paddle_stream stream_;
-};
-
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
@@ -127,23 +89,21 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   if (!is_supported(request)) return nullptr;
   const auto s = cpu::ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
   const int64_t item = item_size(request.operands[0].dtype);
-  const auto first = forward_product(request, s, s.hidden);
-  const auto others = forward_product(request, s, s.steps * s.hidden);
+  const auto first = product_of_step(request, s, s.hidden, false);
+  const auto others = product_of_step(request, s, s.steps * s.hidden, false);
   if (!first || !others || s.batch * s.hidden == 0) return nullptr;
   const Entry entry(
-      recurrent_program(
-          request, entry_text("step", str("recurrent_step<", device_type(request.operands[0].dtype),
-                                          ", ", cell_name(s.cell), ">"))),
+      recurrent_program(request, recurrent_entry("step", str("recurrent_step<",
+                                                             device_type(request.operands[0].dtype),
+                                                             ", ", cell_name(s.cell), ">"))),
       "step");
   const size_t state_bytes = static_cast<size_t>(s.batch * s.hidden * item);
   const size_t share_bytes = aligned(static_cast<size_t>(s.batch * s.width() * item));
   const size_t product_bytes = std::max(first->scratch_bytes(), others->scratch_bytes());
-  const int64_t blocks =
-      std::min<int64_t>((s.batch * s.hidden + kBlockThreads - 1) / kBlockThreads, 132 * 32);
+  const int64_t blocks = element_blocks(s.batch * s.hidden);
   return make_kernel(
       [=, device = request.target.device, first = *first, others = *others](
           const RunContext& context, void* const* operands, void* const* results) {
-        const Copier copier(device, context.stream);
         RecurrentArguments arguments = arguments_of(s);
         arguments.gates = operands[0];
         arguments.bias = operands[2];
@@ -152,10 +112,11 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
         arguments.c = results[2] ? results[2] : context.scratch + share_bytes;
         arguments.saved = results[3];
         std::byte* const scratch = context.scratch + share_bytes + aligned(state_bytes);
-        copier.copy(arguments.c, operands[4], state_bytes);
+        copy_on_device(device, context.stream, arguments.c, operands[4], state_bytes);
         arguments.h = operands[3];
         arguments.h_stride = s.hidden;
-        if (s.steps == 0 && results[1]) copier.copy(results[1], operands[3], state_bytes);
+        if (s.steps == 0 && results[1])
+          copy_on_device(device, context.stream, results[1], operands[3], state_bytes);
         for (int64_t i = 0; i < s.steps; ++i) {
           const ProductLaunch& product = i == 0 ? first : others;
           product.launch(context.stream, arguments.h, operands[1], nullptr, arguments.share,
@@ -175,20 +136,19 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
   if (!is_supported(request)) return nullptr;
   const auto s = cpu::ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
   const int64_t item = item_size(request.operands[0].dtype);
-  const auto product = backward_product(request, s);
+  const auto product = product_of_step(request, s, s.steps * s.width(), true);
   if (!product || s.batch * s.hidden == 0) return nullptr;
   const char* const type = device_type(request.operands[0].dtype);
   const auto program = recurrent_program(
-      request, entry_text("step", str("recurrent_grad_step<", type, ", ", cell_name(s.cell), ">")) +
-                   entry_text("end", str("recurrent_grad_end<", type, ">")));
+      request,
+      recurrent_entry("step", str("recurrent_grad_step<", type, ", ", cell_name(s.cell), ">")) +
+          recurrent_entry("end", str("recurrent_grad_end<", type, ">")));
   const Entry step(program, "step"), end(program, "end");
   const size_t state_bytes = static_cast<size_t>(s.batch * s.hidden * item);
-  const int64_t blocks =
-      std::min<int64_t>((s.batch * s.hidden + kBlockThreads - 1) / kBlockThreads, 132 * 32);
+  const int64_t blocks = element_blocks(s.batch * s.hidden);
   return make_kernel(
       [=, device = request.target.device, product = *product](
           const RunContext& context, void* const* operands, void* const* results) {
-        const Copier copier(device, context.stream);
         RecurrentArguments arguments = arguments_of(s);
         arguments.grad_out = operands[0];
         arguments.out = operands[8];
@@ -197,11 +157,11 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
         arguments.dhidden = results[1];
         arguments.dh = results[2];
         arguments.dc = results[3];
-        copier.copy(results[2], operands[1], state_bytes);
+        copy_on_device(device, context.stream, results[2], operands[1], state_bytes);
         if (s.cell == cpu::Cell::kLstm)
-          copier.copy(results[3], operands[2], state_bytes);
+          copy_on_device(device, context.stream, results[3], operands[2], state_bytes);
         else
-          copier.zero(results[3], state_bytes);
+          check_device(device, device_api(device).fill(context.stream, results[3], 0, state_bytes));
         std::byte* const scratch = context.scratch + aligned(state_bytes);
         for (int64_t i = s.steps; i-- > 0;) {
           arguments.step = s.step(i);

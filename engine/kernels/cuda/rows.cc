@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "kernels/common/rows.h"
-#include "kernels/cuda/device_types.h"
 #include "kernels/cuda/errors.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "ops/generated/loss.h"
 #include "ops/generated/nn.h"
 
@@ -26,10 +25,7 @@ struct RowArguments {
 
 /// A kernel of device/rows.cuh: `kernels` defines its entries.
 std::shared_ptr<Program> row_program(const KernelRequest& request, std::string_view kernels) {
-  auto program =
-      Program::of(request.target.device.index, program_text({"scalar", "rows"}, kernels));
-  if (request.prepare.codegen) program->start();
-  return program;
+  return start_program(request, program_text({"scalar", "rows"}, kernels));
 }
 
 RowArguments arguments_of(int64_t rows, int64_t length, int64_t inner) {
@@ -41,12 +37,8 @@ RowArguments arguments_of(int64_t rows, int64_t length, int64_t inner) {
 }
 
 Entry row_entry(const KernelRequest& request, const std::string& call) {
-  return {
-      row_program(request, str("PADDLE_KERNEL(rows, RowArguments) { ", call, "(arguments); }\n")),
-      "rows"};
+  return {row_program(request, entry_text("rows", "RowArguments", call)), "rows"};
 }
-
-constexpr int64_t kMaxRowBlocks = int64_t{1} << 20;
 
 const char* type_or(const Layout& layout, const char* otherwise) {
   return layout.present ? device_type(layout.dtype) : otherwise;
@@ -62,9 +54,6 @@ void set_error(RowArguments& arguments, const RunContext& context, ErrorSite& er
   arguments.error = target.record;
   arguments.site = target.site;
 }
-
-/// Whether an operand that kernels index by row and column is as they expect.
-bool is_plain(const Layout& layout) { return !layout.present || layout.is_contiguous(); }
 
 }  // namespace
 
@@ -84,7 +73,7 @@ std::unique_ptr<Kernel> prepare_softmax(const KernelRequest& request) {
         RowArguments arguments = base;
         arguments.a = operands[0];
         arguments.out = results[0];
-        entry.launch(context.stream, std::min(base.rows, kMaxRowBlocks), &arguments);
+        entry.launch(context.stream, task_blocks(base.rows), &arguments);
       },
       0, "cuda:rows");
 }
@@ -114,7 +103,7 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy(const KernelRequest& reque
         arguments.out = results[0];
         arguments.out1 = results[1];
         set_error(arguments, context, *error);
-        entry.launch(context.stream, std::min(base.rows, kMaxRowBlocks), &arguments);
+        entry.launch(context.stream, task_blocks(base.rows), &arguments);
       },
       0, "cuda:rows");
 }
@@ -146,7 +135,7 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy_grad(const KernelRequest& 
         arguments.d = operands[3];
         arguments.out = results[0];
         set_error(arguments, context, *error);
-        entry.launch(context.stream, std::min(base.rows, kMaxRowBlocks), &arguments);
+        entry.launch(context.stream, task_blocks(base.rows), &arguments);
       },
       0, "cuda:rows");
 }
@@ -182,7 +171,7 @@ std::unique_ptr<Kernel> prepare_normalize(const KernelRequest& request, int64_t 
         arguments.out = results[0];
         if (result_count > 1) arguments.out1 = results[1];
         if (result_count > 2) arguments.out2 = results[2];
-        entry.launch(context.stream, std::min(base.rows, kMaxRowBlocks), &arguments);
+        entry.launch(context.stream, task_blocks(base.rows), &arguments);
       },
       0, "cuda:rows");
 }
@@ -237,7 +226,7 @@ std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
         arguments.out1 = results[1];
         arguments.out2 = results[2];
         arguments.partial = context.scratch;
-        entry.launch(context.stream, std::min(base.rows, kMaxRowBlocks), &arguments);
+        entry.launch(context.stream, task_blocks(base.rows), &arguments);
         columns.launch(context.stream, (base.length + 31) / 32, base.chunks, &arguments);
         join.launch(context.stream, (base.length + kBlockThreads - 1) / kBlockThreads, &arguments);
       },

@@ -4,8 +4,7 @@
 #include <bit>
 
 #include "kernels/common/rows.h"
-#include "kernels/cuda/device_types.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "ops/generated/sorting.h"
 
 namespace paddle::cuda {
@@ -24,22 +23,13 @@ struct SortArguments {
   int descending, right;
 };
 
-int64_t blocks_of(int64_t threads) {
-  constexpr int64_t kMaxBlocks = 132 * 32;
-  return std::clamp<int64_t>((threads + kBlockThreads - 1) / kBlockThreads, 1, kMaxBlocks);
-}
-
 std::shared_ptr<Program> sort_program(const KernelRequest& request, const std::string& kernels) {
-  auto program = Program::of(request.target.device.index, program_text({"sort"}, kernels));
-  if (request.prepare.codegen) program->start();
-  return program;
+  return start_program(request, program_text({"sort"}, kernels));
 }
 
-std::string entry_text(const char* name, const std::string& call) {
-  return str("PADDLE_KERNEL(", name, ", SortArguments) { ", call, "(arguments); }\n");
+std::string sort_entry(std::string_view name, const std::string& call) {
+  return entry_text(name, "SortArguments", call);
 }
-
-bool is_plain(const Layout& layout) { return device_type(layout.dtype) && layout.is_contiguous(); }
 
 }  // namespace
 
@@ -64,10 +54,10 @@ std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
       ranks ? base.length : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(base.length)));
   const char* const type = device_type(x.dtype);
   const auto program =
-      sort_program(request, entry_text("keys", str("make_keys<", type, ">")) +
-                                (ranks ? entry_text("rank", str("sort_by_rank<", type, ">"))
-                                       : entry_text("bitonic", "bitonic_step") +
-                                             entry_text("take", str("take_sorted<", type, ">"))));
+      sort_program(request, sort_entry("keys", str("make_keys<", type, ">")) +
+                                (ranks ? sort_entry("rank", str("sort_by_rank<", type, ">"))
+                                       : sort_entry("bitonic", "bitonic_step") +
+                                             sort_entry("take", str("take_sorted<", type, ">"))));
   const Entry keys(program, "keys"), rank(program, "rank"), bitonic(program, "bitonic"),
       take(program, "take");
   const bool has_indices = request.results.size() > 1 && request.results[1].present;
@@ -80,20 +70,19 @@ std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
         arguments.indices = has_indices ? results[1] : nullptr;
         arguments.keys = context.scratch;
         arguments.places = ranks ? nullptr : context.scratch + size * sizeof(uint64_t);
-        keys.launch(context.stream, blocks_of(base.rows * base.padded), &arguments);
+        keys.launch(context.stream, element_blocks(base.rows * base.padded), &arguments);
         if (ranks) {
-          constexpr int64_t kMaxRowBlocks = int64_t{1} << 20;
-          const int64_t blocks = base.rows * ((base.length + kBlockThreads - 1) / kBlockThreads);
-          rank.launch(context.stream, std::min(blocks, kMaxRowBlocks), &arguments);
+          const int64_t blocks = base.rows * cpu::ceil_div(base.length, kBlockThreads);
+          rank.launch(context.stream, task_blocks(blocks), &arguments);
           return;
         }
         for (int64_t width = 2; width <= base.padded; width *= 2)
           for (int64_t distance = width / 2; distance > 0; distance /= 2) {
             arguments.width = width;
             arguments.distance = distance;
-            bitonic.launch(context.stream, blocks_of(base.rows * base.padded / 2), &arguments);
+            bitonic.launch(context.stream, element_blocks(base.rows * base.padded / 2), &arguments);
           }
-        take.launch(context.stream, blocks_of(base.rows * base.limit), &arguments);
+        take.launch(context.stream, element_blocks(base.rows * base.limit), &arguments);
       },
       size * (sizeof(uint64_t) + (ranks ? 0 : sizeof(uint32_t))), "cuda:sort");
 }
@@ -111,7 +100,7 @@ std::unique_ptr<Kernel> prepare_searchsorted(const KernelRequest& request) {
   if (base.count == 0) return nothing_to_do();
   const Entry entry(
       sort_program(request,
-                   entry_text("search", str("search_rows<", device_type(sequence.dtype),
+                   sort_entry("search", str("search_rows<", device_type(sequence.dtype),
                                             attrs.out_int32 ? ", int32_t>" : ", int64_t>"))),
       "search");
   return make_kernel(
@@ -120,7 +109,7 @@ std::unique_ptr<Kernel> prepare_searchsorted(const KernelRequest& request) {
         arguments.x = operands[0];
         arguments.values = operands[1];
         arguments.out = results[0];
-        entry.launch(context.stream, blocks_of(base.count), &arguments);
+        entry.launch(context.stream, element_blocks(base.count), &arguments);
       },
       0, "cuda:sort");
 }

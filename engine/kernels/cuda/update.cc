@@ -4,7 +4,7 @@
 #include <array>
 
 #include "kernels/cuda/device_types.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/prepare.h"
 #include "kernels/cuda/tables.h"
 #include "kernels/optimizer/update_operands.h"
 #include "ops/generated/optimizer.h"
@@ -225,16 +225,16 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request) {
   update.operand_count = request.operands.size();
   update.result_count = request.results.size();
   const auto entry = [&](const char* name, const char* form, const char* arguments, int width) {
-    return str("PADDLE_KERNEL(", name, ", ", arguments, ") { ", form, "<", rule->name, ", ",
-               has_master ? "true" : "false", ", ", width, ">(arguments); }\n");
+    return entry_text(
+        name, arguments,
+        str(form, "<", rule->name, ", ", has_master ? "true" : "false", ", ", width, ">"));
   };
   const std::string text = program_text({"scalar"}, types) + std::string(device_text("update")) +
                            entry("update_wide", "update_all", "UpdateArguments", 4) +
                            entry("update_1", "update_all", "UpdateArguments", 1) +
                            entry("merged_wide", "update_each", "MergedArguments", 4) +
                            entry("merged_1", "update_each", "MergedArguments", 1);
-  const auto program = Program::of(request.target.device.index, text);
-  if (request.prepare.codegen) program->start();
+  const auto program = start_program(request, text);
   return std::make_unique<UpdateKernel>(update, program);
 }
 

@@ -241,7 +241,7 @@ struct FoldExtremum {
   }
 };
 
-/// A block folds a row where elements are neighbors; else a thread goes along one.
+/// One block per row of contiguous elements, else one thread per row.
 template <class T, class To, bool kMax, bool kBlock>
 PADDLE_DEVICE void extremum_places(const IndexArguments& g) {
   typedef typename Computed<T>::type C;
@@ -259,8 +259,8 @@ PADDLE_DEVICE void extremum_places(const IndexArguments& g) {
   }
 }
 
-/// Running sums or products in Sum. A block scans a row, 256 elements at a time; else a thread goes
-/// along one.
+/// Running sums or products in Sum. One block per row of contiguous elements, which scans 256 at a
+/// time, else one thread per row.
 template <class From, class Sum, class To, class Fold, bool kBlock>
 PADDLE_DEVICE void running_folds(const IndexArguments& g) {
   const Sum neutral = IsSame<Fold, FoldProd>::value ? (Sum)1 : (Sum)0;
@@ -299,7 +299,7 @@ PADDLE_DEVICE void running_folds(const IndexArguments& g) {
   }
 }
 
-/// The running maximum or minimum and where it was last met; a thread goes along a row.
+/// The running maximum or minimum and its last position; one thread per row.
 template <class T, class Place, bool kMax>
 PADDLE_DEVICE void running_extrema(const IndexArguments& g) {
   typedef typename Computed<T>::type C;
@@ -322,7 +322,7 @@ PADDLE_DEVICE void running_extrema(const IndexArguments& g) {
   }
 }
 
-/// log of the running sum of exp(x), in double; a thread goes along a row.
+/// log of the running sum of exp(x), in double; one thread per row.
 template <class From, class To>
 PADDLE_DEVICE void running_log_sums(const IndexArguments& g) {
   const int64_t step = (int64_t)gridDim.x * kBlockThreads;

@@ -1,0 +1,29 @@
+#pragma once
+// What kernels share when they are prepared and queued.
+
+#include "kernels/common/rounding.h"
+#include "kernels/cuda/device_types.h"
+#include "kernels/cuda/program.h"
+#include "ops/core/kernel.h"
+
+namespace paddle::cuda {
+
+/// The program of this text, which begins to compile unless the request leaves code out.
+std::shared_ptr<Program> start_program(const KernelRequest& request, std::string text);
+/// A kernel of a program: `call`, a function of device/, with the structure `arguments`.
+std::string entry_text(std::string_view name, std::string_view arguments, std::string_view call);
+
+/// Blocks for that many threads, which go on with a further element where there are more.
+int64_t element_blocks(int64_t threads);
+/// Blocks for tasks of a block each, which go on with a further task where there are more.
+int64_t task_blocks(int64_t tasks);
+
+/// An absent operand, or contiguous elements of a type that device/ has.
+inline bool is_plain(const Layout& layout) {
+  return !layout.present || (device_type(layout.dtype) && layout.is_contiguous());
+}
+
+/// Queues a copy within the memory of the device; nothing where it is in place.
+void copy_on_device(Device device, paddle_stream stream, void* to, const void* from, size_t bytes);
+
+}  // namespace paddle::cuda
