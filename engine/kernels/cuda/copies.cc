@@ -67,7 +67,7 @@ struct Box {
 /// Launches the copy of one box.
 class BoxCopy {
  public:
-  BoxCopy(const KernelRequest& request, Box box, int64_t item) : item_(item) {
+  BoxCopy(const KernelRequest& request, Box box, int64_t item) {
     box.merge();
     fits_ = box.shape.size() <= kMaxCopyAxes;
     if (!fits_) return;
@@ -94,7 +94,7 @@ class BoxCopy {
  private:
   Entry entry_;
   CopyArguments arguments_{};
-  int64_t item_, from_bytes_ = 0, to_bytes_ = 0;
+  int64_t from_bytes_ = 0, to_bytes_ = 0;
   bool fits_ = true;
 };
 
