@@ -140,6 +140,7 @@ Description parse_description(const std::string& line) {
 struct Contents {
   std::vector<Description> operations;
   std::vector<std::string> passes, rules;
+  Kinds kinds;
 };
 
 /// nullopt, with the reason in `why`, if the plug-in cannot be loaded.
@@ -150,18 +151,23 @@ std::optional<Contents> describe_plugin(const CheckOptions& o, std::string& why)
       1,
       [&](size_t) {
         const plugin::Plugin& loaded = plugin::load(o.path);
-        return str(kSeparator, operations_of(loaded).size(), kSeparator, join(loaded.passes, ","),
-                   kSeparator, join(loaded.rules, ","));
+        std::string out = str(kSeparator, operations_of(loaded).size());
+        for (const auto* names :
+             {&loaded.passes, &loaded.rules, &loaded.transports, &loaded.tables, &loaded.readers})
+          out += str(kSeparator, join(*names, ","));
+        return out;
       },
       [&](size_t, const std::string& line) { answer = line; }, isolation);
   const std::vector<std::string> fields = split(answer, kSeparator);
-  if (fields.size() != 4 || !fields[0].empty()) {
+  if (fields.size() != 7 || !fields[0].empty()) {
     why = answer;
     return std::nullopt;
   }
   Contents out;
-  for (const auto& [names, to] : {std::pair{&fields[2], &out.passes}, {&fields[3], &out.rules}})
-    if (!names->empty()) *to = split(*names, ',');
+  size_t field = 2;
+  for (std::vector<std::string>* names :
+       {&out.passes, &out.rules, &out.kinds.transports, &out.kinds.tables, &out.kinds.readers})
+    if (const std::string& text = fields[field++]; !text.empty()) *names = split(text, ',');
   inspect::run_isolated(
       std::stoul(fields[1]), [&](size_t i) { return described(o.path, i); },
       [&](size_t, const std::string& line) { out.operations.push_back(parse_description(line)); },
@@ -183,26 +189,6 @@ std::vector<Job> pass_jobs(const CheckOptions& o, const Contents& contents) {
                      plugin::load(path);
                      return check_rule(rule);
                    }});
-  return out;
-}
-
-/// Its transports, tables and readers, which a child names.
-std::optional<Kinds> describe_kinds(const CheckOptions& o) {
-  Kinds out;
-  inspect::run_isolated(
-      1,
-      [&](size_t) {
-        const plugin::Plugin& loaded = plugin::load(o.path);
-        return str(kSeparator, join(loaded.transports, ","), kSeparator, join(loaded.tables, ","),
-                   kSeparator, join(loaded.readers, ","));
-      },
-      [&](size_t, const std::string& line) {
-        const std::vector<std::string> lists = split(line, kSeparator);
-        if (lists.size() != 4)
-          fail(ErrorCode::kInternal, "the plug-in cannot be described: ", line);
-        out = {split(lists[1], ','), split(lists[2], ','), split(lists[3], ',')};
-      },
-      {1, o.timeout_seconds});
   return out;
 }
 
@@ -310,13 +296,13 @@ Report check_plugin(const CheckOptions& options) {
     report.plugin = info.name;
     report.version = info.version;
     const auto contents = describe_plugin(options, first.message);
-    const auto kinds = contents ? describe_kinds(options) : std::nullopt;
-    if (kinds) {
+    if (contents) {
       jobs = load_jobs(options.path);
       for (const Description& op : contents->operations)
         for (Job& job : operation_jobs(options, op)) jobs.push_back(std::move(job));
       for (Job& job : pass_jobs(options, *contents)) jobs.push_back(std::move(job));
-      for (const KindCheck& each : kind_checks(*kinds, {options.quick, options.seed}, options.keys))
+      for (const KindCheck& each :
+           kind_checks(contents->kinds, {options.quick, options.seed}, options.keys))
         if (each.run)
           jobs.push_back({{each.group, each.name}, [path = options.path, run = each.run] {
                             plugin::load(path);
