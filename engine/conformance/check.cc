@@ -180,7 +180,7 @@ std::vector<Job> pass_jobs(const CheckOptions& o, const Contents& contents) {
   const Extent extent{o.quick, o.seed};
   for (const std::string& pass : contents.passes)
     for (const std::string& check : pass_checks())
-      out.push_back({{"passes", pass + "/" + check}, [path = o.path, pass, check, extent] {
+      out.push_back({{"passes", str(pass, "/", check)}, [path = o.path, pass, check, extent] {
                        plugin::load(path);
                        return check_pass(pass, check, extent);
                      }});

@@ -11,21 +11,21 @@ std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
   std::vector<KindCheck> out;
   for (const std::string& name : kinds.transports)
     for (const std::string& check : transport_checks(extent))
-      out.push_back(
-          {"transports", name + "/" + check, [=] { return check_transport(name, check, extent); }});
+      out.push_back({"transports", str(name, "/", check),
+                     [=] { return check_transport(name, check, extent); }});
   for (const std::string& name : kinds.tables)
     for (const std::string& check : table_checks(extent))
-      out.push_back({"tables", name + "/" + check, [=] {
+      out.push_back({"tables", str(name, "/", check), [=] {
                        const auto kind = program::table_kinds().find(name);
                        return kind ? check_table(*kind, check, extent) : "it is not registered";
                      }});
   for (const std::string& name : kinds.readers)
     for (const std::string& check : reader_checks())
       if (keys.empty())
-        out.push_back({"readers", name + "/" + check, nullptr,
+        out.push_back({"readers", str(name, "/", check), nullptr,
                        "it needs data: name it with --key, such as --key path=FILE"});
       else
-        out.push_back({"readers", name + "/" + check,
+        out.push_back({"readers", str(name, "/", check),
                        [=] { return check_reader(name, keys, check, extent); }});
   return out;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What kernels share when they are prepared and queued.
+// Helpers of kernels for preparing and queueing.
 
 #include "kernels/common/rounding.h"
 #include "kernels/cuda/device_types.h"
@@ -13,9 +13,9 @@ std::shared_ptr<Program> start_program(const KernelRequest& request, std::string
 /// A kernel of a program: `call`, a function of device/, with the structure `arguments`.
 std::string entry_text(std::string_view name, std::string_view arguments, std::string_view call);
 
-/// Blocks for that many threads, which go on with a further element where there are more.
+/// Blocks for that many threads; a thread takes further elements where there are more.
 int64_t element_blocks(int64_t threads);
-/// Blocks for tasks of a block each, which go on with a further task where there are more.
+/// Blocks for tasks of a block each; a block takes further tasks where there are more.
 int64_t task_blocks(int64_t tasks);
 
 /// An absent operand, or contiguous elements of a type that device/ has.
