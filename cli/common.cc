@@ -1,7 +1,5 @@
 #include "common.h"
 
-#include <fmt/core.h>
-
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -15,9 +13,12 @@
 #include <new>
 #include <sstream>
 
+#include "base/crash_report.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/instruction_set.h"
+#include "base/log.h"
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "base/resident_memory.h"
@@ -40,7 +41,17 @@ void set_threads(int threads) {
   set_thread_count(threads > 0 ? threads : std::max(1, available_cores() / sharing));
 }
 
-std::string seconds_text(double seconds) { return fmt::format("{:.3f} s", seconds); }
+/// That of `-v` and `-q`, else that of PADDLE_LOG.
+void choose_log_level(int verbose, bool quiet) {
+  if (verbose > 0 && quiet) fail(ErrorCode::kUsage, "--verbose and --quiet exclude each other");
+  if (verbose > 0) {
+    set_log_level(verbose == 1 ? LogLevel::kDebug : LogLevel::kTrace);
+  } else if (quiet) {
+    set_log_level(LogLevel::kWarning);
+  } else if (const char* const word = std::getenv("PADDLE_LOG"); word && !parse_log_level(word)) {
+    fail(ErrorCode::kUsage, "PADDLE_LOG: '", word, "' is unknown, expected ", log_level_names());
+  }
+}
 
 /// "error: …" with the further errors of the same file, and the places in a model from which the
 /// first one was reached, on lines of their own.
@@ -94,6 +105,8 @@ void write_output(const std::string& text) {
 
 bool debug_requested() { return debug; }
 
+bool is_quiet() { return !is_logged(LogLevel::kInfo); }
+
 void use_config_threads(int threads) {
   if (threads > 0 && !threads_given) set_threads(threads);
 }
@@ -104,6 +117,14 @@ void print_line(const std::string& line) { write_output(printable(line, "\t") + 
 
 void print_data(const std::string& data) {
   write_output(stdout_is_terminal() ? printable(data, "\n\t\r") : data);
+}
+
+void print_warning(const std::string& line) {
+  if (is_logged(LogLevel::kWarning)) print_error("warning: " + line);
+}
+
+void print_note(const std::string& line) {
+  if (!is_quiet()) print_error("note: " + line);
 }
 
 void print_error(const std::string& line) {
@@ -140,6 +161,13 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
   int threads = 0;
   app.group("Options");
   app.add_option("--threads", threads, "threads (default: the cores this process may use)");
+  int verbose = 0;
+  bool quiet = false;
+  app.parser().add_flag(
+      "-v,--verbose", verbose,
+      "print what the tool does: phases, files, passes and plans; -vv: each operation, "
+      "too");
+  app.add_flag("-q,--quiet", quiet, "no notes, no progress: only results, warnings and errors");
   app.add_flag("--debug", debug, "after an error: what went before, timings and memory");
   std::vector<std::string> plugins;
   app.add_option("--plugin", plugins, "a plug-in to load: a .so or .plugin.yaml file (repeatable)")
@@ -167,10 +195,11 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
     fail(ErrorCode::kUsage, trim(why), unknown_option_hint(parser, argc, argv), " (see ",
          std::filesystem::path(argv[0]).filename().string(), " --help)");
   }
+  choose_log_level(verbose, quiet);
   set_threads(threads);
   threads_given = threads > 0;
   plugin::set_log([](int level, const std::string& text) {
-    print_error((level > 0 ? "warning: " : "note: ") + text);
+    level > 0 ? print_warning(text) : print_note(text);
   });
   plugin::load_all(plugins);
   return std::nullopt;
@@ -200,6 +229,7 @@ std::vector<std::string> take_overrides(std::vector<std::string>& arguments) {
 }
 
 int run_tool(const std::function<int()>& body) {
+  report_crashes();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of the write, as a full disk is
   try {

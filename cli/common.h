@@ -16,7 +16,7 @@ class App;
 /// `--debug` also what the tool was doing and how long it took.
 int run_tool(const std::function<int()>& body);
 
-/// Adds the options that every tool has (`--threads`, `--debug`), reads the command line and
+/// Adds the options that every tool has (`--threads`, `--verbose`, …), reads the command line and
 /// applies them. The status to end with where help was asked for; a kUsage Error for a command
 /// line that does not fit. The hidden `--describe` prints the command line as JSON
 /// (common_describe.h).
@@ -30,6 +30,8 @@ int terminal_columns();
 void use_config_threads(int threads);
 /// Whether `--debug` was given.
 bool debug_requested();
+/// Whether only results, warnings and errors are printed: `--quiet`, or PADDLE_LOG=warning.
+bool is_quiet();
 
 /// Writes a report to standard output, in which control characters other than line breaks and tabs
 /// are escaped (base/text.h, printable). Exits quietly with 141 if the reader has closed the pipe.
@@ -40,6 +42,10 @@ void print_line(const std::string& line);
 void print_data(const std::string& data);
 /// Writes a line to standard error, escaped as `print` does.
 void print_error(const std::string& line);
+/// "warning: LINE" on standard error, unless PADDLE_LOG=error.
+void print_warning(const std::string& line);
+/// "note: LINE" on standard error, unless `--quiet`.
+void print_note(const std::string& line);
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 

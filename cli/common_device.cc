@@ -55,7 +55,7 @@ void report_host_fallbacks() {
   std::string line;
   for (const auto& [operation, count] : runtime::host_fallbacks())
     line += str(line.empty() ? "" : ", ", operation, " (", count, ")");
-  if (!line.empty()) print_error("warning: operations that ran on the host: " + line);
+  if (!line.empty()) print_warning("operations that ran on the host: " + line);
 }
 
 void check_runs_language_models(Device device) {
@@ -68,12 +68,11 @@ void check_runs_language_models(Device device) {
 void report_graphs() {
   const runtime::GraphReport report = runtime::all_graphs();
   if (report.graphs == 0) return;
-  print_error(str("note: recorded ", report.captured, " of ", report.instructions,
-                  " instructions, in ", report.segments, " segments and ", report.graphs,
-                  " graphs"));
+  print_note(str("recorded ", report.captured, " of ", report.instructions, " instructions, in ",
+                 report.segments, " segments and ", report.graphs, " graphs"));
   if (report.changed > 0)
-    print_error(str("note: ", report.changed,
-                    " runs were not recorded, since their inputs kept changing their place"));
+    print_note(str(report.changed,
+                   " runs were not recorded, since their inputs kept changing their place"));
 }
 
 }  // namespace paddle::cli

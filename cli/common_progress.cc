@@ -41,8 +41,10 @@ std::string bar_line(double share, const std::string& text, int columns) {
 
 ProgressBar::ProgressBar() : on_terminal_(stderr_is_terminal()) {}
 
+bool ProgressBar::is_on_terminal() const { return on_terminal_ && !is_quiet(); }
+
 void ProgressBar::draw(double share, const std::string& text) {
-  if (!on_terminal_) return;
+  if (!is_on_terminal()) return;
   const std::string line = bar_line(share, text, terminal_columns());
   if (line == shown_) return;
   std::fputs(("\r" + line + "\033[K").c_str(), stderr);
@@ -89,6 +91,7 @@ std::optional<double> StepProgress::seconds_left(int64_t done, int64_t total) {
 }
 
 void StepProgress::print_line(const std::string& line) {
+  if (is_quiet()) return;
   bar_.clear();
   print_error(line);
   last_what_ = line;

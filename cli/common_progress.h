@@ -12,7 +12,8 @@ namespace paddle::cli {
 /// the text is cut. `share` is between 0 and 1. Control characters become '?'.
 std::string bar_line(double share, const std::string& text, int columns);
 
-/// One line on the terminal of standard error, redrawn in place; nothing if that is none.
+/// One line on the terminal of standard error, redrawn in place; nothing if that is none, or with
+/// `--quiet`.
 class ProgressBar {
  public:
   ProgressBar();
@@ -20,7 +21,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  bool is_on_terminal() const { return on_terminal_; }
+  bool is_on_terminal() const;
   void draw(double share, const std::string& text);
   /// Removes the line, so that others can be printed in its place.
   void clear();
@@ -31,7 +32,8 @@ class ProgressBar {
 };
 
 /// The steps of several stages, with the time left by the rate since the stage began. On a terminal
-/// a bar; elsewhere a line for each new text, and one at least every half minute.
+/// a bar; elsewhere a line for each new text, and one at least every half minute. Nothing with
+/// `--quiet`.
 class StepProgress {
  public:
   /// `done` of `total` steps; `done` is 0 where a stage begins. A line if `total` is 0.

@@ -73,6 +73,7 @@ class InferCommand {
   std::vector<std::string> dumped_;  ///< patterns of --dump
   bool checks_numerics_ = false;
   program::LoadOptions load_;
+  std::vector<std::string> left_out_;
   std::string family_, system_, dump_ir_, kernels_, rules_, trace_, tuned_, precision_ = "float32";
   infer::GenerateOptions generation_;
   llm::GenerateOptions text_options_;

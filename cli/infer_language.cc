@@ -230,7 +230,7 @@ void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& 
             result.kept > 0 ? str("; ", result.kept, " were there") : "", "; written to ",
             options.output, "\n"));
   if (result.rejected > 0)
-    print_error(str("warning: ", result.rejected, " of ", result.total, " requests were rejected"));
+    print_warning(str(result.rejected, " of ", result.total, " requests were rejected"));
   if (json)
     print(nlohmann::ordered_json({{"output", options.output},
                                   {"requests", result.total},

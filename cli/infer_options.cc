@@ -200,6 +200,11 @@ void InferCommand::add_run_options() {
                   "(default: float32)")
       ->check(one_dtype_of({"float32", "bfloat16", "float16"}));
   app_.add_option("--rules", rules_, "a file of rewrites, tried before the standard ones");
+  app_.add_option(
+          "--leave-out", left_out_,
+          "optimizations that do not run, such as fold_batch_norm,cse: passes of `paddle ir "
+          "opt --help`, layout, fusion or rewrites")
+      ->delimiter(',');
   app_.add_flag("--no-codegen", no_codegen_, "run groups of operations without machine code");
   app_.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling_,
                 "run every layer on the whole batch");
@@ -212,7 +217,6 @@ void InferCommand::add_run_options() {
                 "predict one batch and print counts of NaN, infinities and zeros and the largest "
                 "magnitude of each value inside of the model");
   app_.add_option("--dump-ir", dump_ir_, "write the module after each pass into this folder");
-  app_.add_flag("--quiet", predict_.quiet, "no line for each sample");
   app_.add_flag(
       "--dry-run", dry_run_,
       "load the model, check the options and the first batch of the input, or the prompt; "
@@ -305,7 +309,7 @@ void InferCommand::set_load_options() {
   if (!kernels_.empty()) {
     std::string problem;
     load_.compile.prepare.choices = runtime::open_kernel_table(kernels_, problem);
-    if (!problem.empty()) print_error("warning: --kernels: " + problem);
+    if (!problem.empty()) print_warning("--kernels: " + problem);
   }
   load_.compile.target.device = open_device(device_);
   if (is_language_model()) check_runs_language_models(load_.compile.target.device);
@@ -314,6 +318,7 @@ void InferCommand::set_load_options() {
   load_.compile.batch_tiling = !no_batch_tiling_;
   if (no_graphs_) load_.compile.graphs = compiler::GraphMode::kOff;
   load_.compile.prepare.allow_winograd = !no_winograd_;
+  for (const std::string& name : left_out_) compiler::leave_out(load_.compile, name);
   infer::InputOptions& input = predict_.input;
   input.paths.assign(arguments_.begin() + 1, arguments_.end());
   input.paths.insert(input.paths.end(), inputs_.begin(), inputs_.end());

@@ -104,7 +104,7 @@ int predict_outputs(program::Model& model, infer::Batches& batches, const Predic
                             if (!options.quiet) print_line(line);
                           });
   const program::OutputUnits units(model);
-  for (const std::string& line : units.warnings()) print_error("warning: " + line);
+  for (const std::string& line : units.warnings()) print_warning(line);
   Accuracy accuracy(model);
   using Outputs = std::vector<Array>;
   infer::Prediction<Outputs> prediction;
@@ -201,9 +201,9 @@ int predict_rows(program::Model& model, const PredictOptions& options,
   if (!options.output.empty() && !model.onnx())
     print(str("predicted ", counts.predicted, " samples; written to ", options.output, "\n"));
   if (counts.skipped > 0)
-    print_error(str("warning: ", counts.skipped, " of ", counts.predicted + counts.skipped,
-                    " samples were skipped"));
-  for (const std::string& line : batches->warnings()) print_error("warning: " + line);
+    print_warning(
+        str(counts.skipped, " of ", counts.predicted + counts.skipped, " samples were skipped"));
+  for (const std::string& line : batches->warnings()) print_warning(line);
   if (options.json) {
     nlohmann::ordered_json out = {{"samples", counts.predicted}, {"skipped", counts.skipped}};
     if (!options.output.empty()) out["output"] = options.output;

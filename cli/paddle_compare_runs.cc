@@ -2,11 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cmath>
-
 #include "base/interrupt.h"
 #include "commands.h"
 #include "common.h"
+#include "common_observer.h"
 #include "common_options.h"
 #include "common_table.h"
 #include "sections/sections.h"
@@ -19,11 +18,6 @@ namespace {
 
 using namespace paddle;
 using nlohmann::ordered_json;
-
-class Messages final : public train::TrainObserver {
- public:
-  void warn(const std::string& line) override { cli::print_error("warning: " + line); }
-};
 
 /// The relative difference of losses that rounding explains, by the precision of a run.
 double default_bound(const std::string& run) {
@@ -100,7 +94,7 @@ void print_operations(const train::StepComparison& operations) {
   if (!operations.parted.empty()) cli::print("the programs part: " + operations.parted + "\n");
 }
 
-int run(int argc, char** argv) {
+int run_compare_runs(int argc, char** argv) {
   cli::App app{"Finds the first step, and the first operation, at which two runs part."};
   app.footer(
       "A and B are run folders. Exit status: 0 if all losses agree within the tolerance, 1 if "
@@ -132,7 +126,7 @@ int run(int argc, char** argv) {
     watch_for_interrupts();
     int64_t before = at_step;
     if (before == 0) before = steps.first_bits ? steps.first_bits->a.step : int64_t{1} << 60;
-    Messages messages;
+    cli::WarningObserver messages;
     values = train::compare_step(a, b, before, messages);
   }
   const bool differ =
@@ -167,7 +161,7 @@ namespace paddle::cli {
 int compare_runs_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_compare_runs(argc, argv);
   });
 }
 

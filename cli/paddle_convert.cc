@@ -59,10 +59,10 @@ int run(int argc, char** argv) {
   };
   convert::Summary summary;
   try {
-    summary = convert::run(
-        options, {.line = [](const std::string& line) { cli::print_line(line); },
-                  .warning = [](const std::string& line) { cli::print_error("warning: " + line); },
-                  .should_stop = should_stop});
+    summary =
+        convert::run(options, {.line = [](const std::string& line) { cli::print_line(line); },
+                               .warning = [](const std::string& line) { cli::print_warning(line); },
+                               .should_stop = should_stop});
   } catch (const convert::Interrupted& stopped) {
     cli::print_error(stopped.can_resume() ? "interrupted; the same command with --resume continues"
                                           : "interrupted; nothing is written");

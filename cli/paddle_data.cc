@@ -94,7 +94,7 @@ int describe(const std::string& name, bool json) {
       if (parts[0].dataset && parts[p].dataset)
         if (const auto same = data::find_duplicates(*parts[p].dataset, *parts[0].dataset);
             same.count > 0)
-          cli::print_error("warning: " + same.text(parts[p].name, parts[0].name));
+          cli::print_warning(same.text(parts[p].name, parts[0].name));
   }
   if (bad == parts.end()) return 0;
   const std::string brought = data::packages_text(description.packages);

@@ -1,6 +1,5 @@
 // paddle-eval RUN|MODEL: the loss and the metrics of a trained model, as the run computed them.
 
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -9,26 +8,19 @@
 #include "commands.h"
 #include "common.h"
 #include "common_model_files.h"
+#include "common_observer.h"
 #include "common_options.h"
 #include "lang/syntax/program.h"
 #include "llm/language_model.h"
 #include "sections/sections.h"
+#include "train/records/metrics_log.h"
 #include "train/runs/evaluated_model.h"
 
 namespace {
 
 using namespace paddle;
 
-class Messages final : public train::TrainObserver {
- public:
-  void warn(const std::string& line) override { cli::print_error("warning: " + line); }
-};
-
-nlohmann::ordered_json number(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-}
-
-int run(int argc, char** argv) {
+int run_eval(int argc, char** argv) {
   cli::App app{"Computes the loss and the metrics of a trained model."};
   app.footer(
       "MODEL is a run folder, its model/ or a checkpoint; or, with --config, weights "
@@ -86,7 +78,7 @@ int run(int argc, char** argv) {
   options.eager = eager;
   options.details = details;
   watch_for_interrupts();
-  Messages messages;
+  cli::WarningObserver messages;
   train::Trainer trainer(std::move(config), options, messages);
   const train::MemoryPlan plan = trainer.prepare();
   if (dry_run)
@@ -107,8 +99,9 @@ int run(int argc, char** argv) {
          "--details: no metric of the config compares scores with classes (such ",
          "as accuracy(logits, label))");
   nlohmann::ordered_json out = {{"model", model}, {"data", part}, {"samples", line->samples}};
-  out["loss"] = number(line->loss);
-  for (const auto& [name, value] : line->metrics) out[name] = number(value);
+  out["loss"] = train::number_or_null<nlohmann::ordered_json>(line->loss);
+  for (const auto& [name, value] : line->metrics)
+    out[name] = train::number_or_null<nlohmann::ordered_json>(value);
   for (const auto& [name, interval] : line->intervals)
     out["intervals"][name] = {interval.low, interval.high};
   cli::print(out.dump() + "\n");
@@ -122,7 +115,7 @@ namespace paddle::cli {
 int eval_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_eval(argc, argv);
   });
 }
 

@@ -218,7 +218,7 @@ int run(int argc, char** argv) {
   if (!job.output.ends_with(".onnx"))
     fail(ErrorCode::kUsage, job.output, ": expected a name that ends in .onnx");
 
-  const auto note = [](const std::string& line) { cli::print_error("note: " + line); };
+  const auto note = [](const std::string& line) { cli::print_note(line); };
   const std::vector<exporter::ExportResult> results =
       job.training ? std::vector{exporter::run_training_export(job, note)}
                    : exporter::run_export(job, note);

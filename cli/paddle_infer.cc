@@ -91,10 +91,9 @@ std::unique_ptr<program::Model> InferCommand::open_model() {
 
 /// After a run: plans, and with them machine code, are made at the first one.
 void InferCommand::report_end(const program::Model& model) {
-  if (const auto problem = codegen::take_problem(); !problem.empty())
-    print_error("warning: " + problem);
+  if (const auto problem = codegen::take_problem(); !problem.empty()) print_warning(problem);
   if (model.onnx() && (profile_ || debug_requested()))
-    for (const std::string& line : model.onnx()->fallbacks()) print_error("note: " + line);
+    for (const std::string& line : model.onnx()->fallbacks()) print_note(line);
   report_host_fallbacks();
   if (!profile_) return;
   if (!trace_.empty()) profile::write_trace({profile::timeline_of(*load_.profile, {}, 0)}, trace_);
@@ -223,6 +222,7 @@ int InferCommand::run(int argc, char** argv) {
   add_benchmark_options();
   add_run_options();
   if (const auto status = read_command_line(app_, argc, argv)) return *status;
+  predict_.quiet = is_quiet();
   if (benchmark_ > 0 || has_text() || requests_->count() > 0 || !predict_.input.data.empty())
     restart_with_short_spin_waits(argv);
   take_overrides();

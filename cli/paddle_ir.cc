@@ -131,6 +131,7 @@ int run(int argc, char** argv) {
   cli::App* execute = command("run", "run a function on arrays");
   opt->add_option("--passes", o.passes,
                   "names, separated by commas (default: the pipeline of the compiled mode)");
+  opt->footer("Passes: " + join(compiler::pass_names(), ", ") + ".");
   opt->add_option("--rules", o.rules, "a file of rewrite rules, tried before the standard ones");
   opt->add_option("-o,--output", o.output, "write here instead of printing");
   cli::add_overwrite(*opt, o.overwrite);

@@ -178,7 +178,7 @@ int run(int argc, char** argv) {
     else
       cli::print_data(bytes);
   };
-  options.notice = [](const std::string& line) { cli::print_error("note: " + line); };
+  options.notice = [](const std::string& line) { cli::print_note(line); };
   const launch::LaunchResult result = launch::launch(options);
   if (!result.error.empty()) {
     const bool quotes_rank = result.error.find("error: ") != std::string::npos;

@@ -18,6 +18,7 @@
 #include "common_device.h"
 #include "common_dims.h"
 #include "common_model_files.h"
+#include "common_observer.h"
 #include "common_options.h"
 #include "infer/batches.h"
 #include "infer/random_inputs.h"
@@ -35,7 +36,7 @@ namespace {
 using namespace paddle;
 namespace fs = std::filesystem;
 
-struct Options {
+struct ProfileOptions {
   std::vector<std::string> arguments, dims, overrides;
   std::string output, steps = "5:25", input, weights;
   int64_t batch = 1, rows = 20, depth = 2, prompt = 0, generate = 0;
@@ -65,13 +66,6 @@ StepRange parse_steps(const std::string& text) {
          text, "'");
   return range;
 }
-
-class Warnings final : public train::TrainObserver {
- public:
-  void warn(const std::string& line) override { cli::print_error("warning: " + line); }
-};
-
-class NullObserver final : public train::TrainObserver {};
 
 /// The exchanges of all ranks, in the order of ranks and kinds.
 std::vector<profile::Communication> communication_of(
@@ -125,12 +119,12 @@ std::vector<profile::RankTimeline> gather_timelines(comm::Communicator& communic
 /// Runs the steps of a config on its ranks: of this process, with --simulate, or of several, where
 /// this one is `transport`'s. The result is that of rank 0, with the timelines of all ranks.
 train::TrainResult run_ranks(const std::string& path, const std::vector<std::string>& overrides,
-                             const Options& options,
+                             const ProfileOptions& options,
                              const std::shared_ptr<comm::Transport>& transport,
                              train::RunConfig config, train::TrainOptions train_options,
                              train::TrainObserver& observer,
                              std::vector<profile::RankTimeline>& timelines) {
-  NullObserver null_observer;
+  train::TrainObserver null_observer;
   const SpanRecorder spans;
   const auto run = [&](train::RunConfig own,
                        const std::shared_ptr<comm::Communicator>& communicator) {
@@ -173,7 +167,7 @@ train::TrainResult run_ranks(const std::string& path, const std::vector<std::str
   return result;
 }
 
-profile::Measurement measure_training(const std::string& path, const Options& options,
+profile::Measurement measure_training(const std::string& path, const ProfileOptions& options,
                                       const std::vector<std::string>& overrides,
                                       const comm::Membership& membership,
                                       const std::shared_ptr<comm::Transport>& transport,
@@ -182,7 +176,7 @@ profile::Measurement measure_training(const std::string& path, const Options& op
   std::optional<Phase> phase(std::in_place, "reading the config");
   train::RunConfig config = train::read_config(path, overrides);
   for (const std::string& w : config.warnings)
-    if (membership.rank == 0) cli::print_error("warning: " + w);
+    if (membership.rank == 0) cli::print_warning(w);
   cli::use_config_threads(config.threads > 0 || membership.size == 1
                               ? config.threads
                               : std::max(1, available_cores() / membership.local_size));
@@ -200,7 +194,7 @@ profile::Measurement measure_training(const std::string& path, const Options& op
   train_options.benchmark = range.last - range.first;
   train_options.loaded_warm_up = range.first;
   train_options.profile = true;
-  Warnings observer;
+  cli::WarningObserver observer;
   phase.emplace("measuring");
   m.ranks = std::max(options.simulated, membership.size);
   const train::TrainResult result = run_ranks(
@@ -234,7 +228,7 @@ void measure_steps(const StepRange& range, int64_t samples, profile::Measurement
 }
 
 /// A step of a language model reads a prompt and generates tokens; its samples are these tokens.
-profile::Measurement measure_language_model(const std::string& path, const Options& options,
+profile::Measurement measure_language_model(const std::string& path, const ProfileOptions& options,
                                             const std::vector<std::string>& overrides,
                                             runtime::Profile& profile,
                                             std::vector<profile::RankTimeline>& timelines) {
@@ -275,7 +269,7 @@ profile::Measurement measure_language_model(const std::string& path, const Optio
   return m;
 }
 
-profile::Measurement measure_model(const std::string& path, const Options& options,
+profile::Measurement measure_model(const std::string& path, const ProfileOptions& options,
                                    const std::vector<std::string>& overrides,
                                    runtime::Profile& profile,
                                    std::vector<profile::RankTimeline>& timelines) {
@@ -313,7 +307,7 @@ profile::Measurement measure_model(const std::string& path, const Options& optio
   const SpanRecorder spans;
   measure_steps(parse_steps(options.steps), samples, m, *load.profile, [&] { model->run(inputs); });
   if (model->onnx())
-    for (const std::string& line : model->onnx()->fallbacks()) cli::print_error("note: " + line);
+    for (const std::string& line : model->onnx()->fallbacks()) cli::print_note(line);
   profile = std::move(*load.profile);
   timelines = {profile::timeline_of(profile, spans.records(), 0)};
   return m;
@@ -326,7 +320,7 @@ void check_writable(const std::string& folder) {
 }
 
 /// For --dry-run; the config of a run is checked as a whole.
-std::string what_would_be_measured(const std::string& subject, const Options& options,
+std::string what_would_be_measured(const std::string& subject, const ProfileOptions& options,
                                    bool training, const std::string& folder) {
   const StepRange range = parse_steps(options.steps);
   if (training) train::read_config(subject, options.overrides);
@@ -334,7 +328,7 @@ std::string what_would_be_measured(const std::string& subject, const Options& op
              " of ", subject, " after ", range.first, " of warm-up and write ", folder, "\n");
 }
 
-int profile_subject(Options& options) {
+int profile_subject(ProfileOptions& options) {
   for (std::string& each : cli::take_arguments(options.dims))
     options.arguments.push_back(std::move(each));
   options.overrides = cli::take_overrides(options.arguments);
@@ -413,12 +407,12 @@ int profile_subject(Options& options) {
   return 128 + signal;
 }
 
-int run(int argc, char** argv) {
+int run_profile(int argc, char** argv) {
   cli::App app{"Measures where the time and the memory of a training step or a prediction go."};
   app.footer(
       "The report is a folder: report.html, trace.json for Perfetto, operations.csv, "
       "memory.csv and profile.json.");
-  Options options;
+  ProfileOptions options;
   app.add_option("SUBJECT", options.arguments,
                  "a config or run folder (a training step), or a model, checkpoint, model file, "
                  "ONNX file or language model (a prediction), then key=value overrides");
@@ -477,7 +471,7 @@ namespace paddle::cli {
 int profile_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_profile(argc, argv);
   });
 }
 

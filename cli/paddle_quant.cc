@@ -112,7 +112,7 @@ int run_quantize(QuantizeOptions& options) {
           resumable([&] { report = quant::run_quantization(job, options.progress()); });
       status != 0)
     return status;
-  for (const std::string& line : report.warnings) cli::print_error("warning: " + line);
+  for (const std::string& line : report.warnings) cli::print_warning(line);
   if (options.json) {
     cli::print(nlohmann::ordered_json::parse(quant::report_json(job, report)).dump() + "\n");
   } else {
@@ -123,7 +123,7 @@ int run_quantize(QuantizeOptions& options) {
   }
   if (report.accepted) return 0;
   if (job.write_anyway) {
-    cli::print_error("warning: not accepted: " + report.reason);
+    cli::print_warning("not accepted: " + report.reason);
     return 0;
   }
   cli::print_error("error: not accepted: " + report.reason + "; the model is in " +

@@ -11,6 +11,7 @@
 #include "common.h"
 #include "common_options.h"
 #include "common_table.h"
+#include "train/records/metrics_log.h"
 #include "train/runs/run_index.h"
 
 namespace {
@@ -40,11 +41,11 @@ void sort_runs(std::vector<train::RunInfo>& runs, const std::string& metric) {
 nlohmann::ordered_json numbers(const train::NamedNumbers& all) {
   auto out = nlohmann::ordered_json::object();
   for (const auto& [name, value] : all)
-    out[name] = std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+    out[name] = train::number_or_null<nlohmann::ordered_json>(value);
   return out;
 }
 
-int run(int argc, char** argv) {
+int run_runs(int argc, char** argv) {
   cli::App app{"Lists runs with their progress, metrics, and the settings in which they differ."};
   std::vector<std::string> folders;
   std::string sort;
@@ -107,7 +108,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int runs_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_runs(argc, argv); });
 }
 
 }  // namespace paddle::cli

@@ -16,6 +16,7 @@
 #include "common_options.h"
 #include "metrics/detection.h"
 #include "metrics/text_scores.h"
+#include "train/records/metrics_log.h"
 
 namespace {
 
@@ -49,10 +50,6 @@ std::vector<std::vector<std::string>> references_of(const std::vector<std::strin
   return out;
 }
 
-nlohmann::ordered_json number(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-}
-
 nlohmann::ordered_json text_score(const std::string& metric, const std::string& predictions,
                                   const std::vector<std::string>& paths) {
   const std::vector<std::string> texts = lines_of(predictions);
@@ -60,7 +57,7 @@ nlohmann::ordered_json text_score(const std::string& metric, const std::string& 
   nlohmann::ordered_json out = {{"metric", metric}, {"samples", texts.size()}};
   if (metric == "bleu") {
     const metrics::BleuScore score = metrics::bleu(texts, references);
-    out["bleu"] = number(score.score);
+    out["bleu"] = train::number_or_null<nlohmann::ordered_json>(score.score);
     out["precisions"] = score.precisions;
     out["brevity_penalty"] = score.brevity_penalty;
     out["length"] = score.length;
@@ -73,7 +70,7 @@ nlohmann::ordered_json text_score(const std::string& metric, const std::string& 
          references.size());
   const metrics::ErrorRate rate = metric == "wer" ? metrics::word_errors(texts, references[0])
                                                   : metrics::character_errors(texts, references[0]);
-  out[metric] = number(rate.rate());
+  out[metric] = train::number_or_null<nlohmann::ordered_json>(rate.rate());
   out["edits"] = rate.edits;
   out["reference_length"] = rate.length;
   return out;
@@ -145,7 +142,9 @@ nlohmann::ordered_json coco_score(const std::string& predictions, const std::str
                                                    {"recall_medium", s.recall_medium},
                                                    {"recall_large", s.recall_large}};
   // Without such objects a score is not defined.
-  const auto defined = [](double x) { return x < 0 ? nlohmann::ordered_json() : number(x); };
+  const auto defined = [](double x) {
+    return x < 0 ? nlohmann::ordered_json() : train::number_or_null<nlohmann::ordered_json>(x);
+  };
   for (const auto& [name, value] : values) out[name] = defined(value);
   for (const auto& [id, name] : names) {
     const auto it = s.by_category.find(id);
@@ -154,7 +153,7 @@ nlohmann::ordered_json coco_score(const std::string& predictions, const std::str
   return out;
 }
 
-int run(int argc, char** argv) {
+int run_score(int argc, char** argv) {
   cli::App app{"Scores predictions in files against references."};
   app.footer(
       "bleu, wer and cer take text files, a line for each sample; bleu takes several files of "
@@ -184,7 +183,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int score_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_score(argc, argv); });
 }
 
 }  // namespace paddle::cli

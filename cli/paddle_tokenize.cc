@@ -68,11 +68,11 @@ void train(const std::vector<std::string>& files, tokenizers::BpeTrainingOptions
                  " merges, from ", bytes, " bytes and ", trained.distinct_words, " words",
                  dry_run ? "; nothing is written\n" : "\n"));
   if (trained.dropped_words > 0)
-    cli::print_error(str("warning: ", trained.dropped_words,
-                         " rare words were left out: there are too many different ones"));
+    cli::print_warning(
+        str(trained.dropped_words, " rare words were left out: there are too many different ones"));
   if (static_cast<int64_t>(trained.tokens.size()) < wanted)
-    cli::print_error(str("warning: the text gives ", trained.tokens.size(), " tokens, not ", wanted,
-                         ": no further pair occurs often enough"));
+    cli::print_warning(str("the text gives ", trained.tokens.size(), " tokens, not ", wanted,
+                           ": no further pair occurs often enough"));
   if (json)
     cli::print(nlohmann::ordered_json({{"output", output},
                                        {"tokens", trained.tokens.size()},

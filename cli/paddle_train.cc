@@ -25,6 +25,7 @@
 #include "profile/report.h"
 #include "sections/sections.h"
 #include "train/job/trainer.h"
+#include "train/records/metrics_log.h"
 #include "train/runs/check_numerics.h"
 #include "train/runs/find_nonfinite.h"
 #include "train/runs/run_folder.h"
@@ -35,13 +36,13 @@ namespace {
 using namespace paddle;
 
 /// Plain lines; on a terminal a bar on the last line as well, elsewhere a line at least every
-/// half minute.
+/// half minute. With --quiet only warnings.
 class Console final : public train::TrainObserver {
  public:
   void note(const std::string& line) override { put(line); }
   void warn(const std::string& line) override {
     bar_.clear();
-    cli::print_error("warning: " + line);
+    cli::print_warning(line);
   }
   void log(const train::LogLine& l) override {
     std::string line = str(l.kind, std::string(7 - l.kind.size(), ' '), "step ", l.step, "  epoch ",
@@ -79,6 +80,7 @@ class Console final : public train::TrainObserver {
     return std::to_string(static_cast<int>(100 * share + 0.5)) + "%";
   }
   void put(const std::string& line) {
+    if (cli::is_quiet()) return;
     bar_.clear();
     cli::print(line + "\n");
     last_line_ = Clock::now();
@@ -120,22 +122,17 @@ bool is_same_path(const std::string& a, const std::string& b) {
   return fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
 }
 
-/// For ranks whose progress is not shown.
-class NullObserver final : public train::TrainObserver {};
-
 /// The flags that say what a rank does with its run.
 struct RankJob {
   bool dry_run = false;
   bool json = false;  ///< print a JSON object on the last line
 };
 
-nlohmann::ordered_json finite(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-}
-
 nlohmann::ordered_json json_of(const train::LogLine& line) {
-  nlohmann::ordered_json out = {{"step", line.step}, {"loss", finite(line.loss)}};
-  for (const auto& [name, value] : line.metrics) out[name] = finite(value);
+  nlohmann::ordered_json out = {{"step", line.step},
+                                {"loss", train::number_or_null<nlohmann::ordered_json>(line.loss)}};
+  for (const auto& [name, value] : line.metrics)
+    out[name] = train::number_or_null<nlohmann::ordered_json>(value);
   return out;
 }
 
@@ -225,7 +222,7 @@ int run_one_rank(train::RunConfig config, const std::function<train::RunConfig()
     constexpr double kMaxSeconds = 60;
     std::string origin, hint = ". A lower optimizer.lr or clip.global_norm may help";
     try {
-      NullObserver silent;
+      train::TrainObserver silent;
       const train::NonFiniteSearch found = train::find_nonfinite(
           options.output, read_config(), e.step(), kMaxSeconds, options, silent);
       if (found.origin)
@@ -241,7 +238,7 @@ int run_one_rank(train::RunConfig config, const std::function<train::RunConfig()
 
 /// For --check-numerics.
 int report_numerics(train::RunConfig config, const train::TrainOptions& options, bool json) {
-  NullObserver silent;
+  train::TrainObserver silent;
   const train::StepNumerics found = train::check_numerics(options.resume ? options.output : "",
                                                           std::move(config), options, silent);
   cli::Table table({"layer", "pass", "values", "NaN", "infinite", "zeros", "largest", "in"});
@@ -271,7 +268,7 @@ int report_numerics(train::RunConfig config, const train::TrainOptions& options,
 int report_nonfinite(train::RunConfig config, const train::TrainOptions& options, bool json) {
   if (options.output.empty() || !options.resume)
     fail(ErrorCode::kUsage, "--find-nonfinite looks at a run: give --resume RUN");
-  NullObserver silent;
+  train::TrainObserver silent;
   const train::NonFiniteSearch found =
       train::find_nonfinite(options.output, std::move(config), 0, 0, options, silent);
   const std::string line = found.origin ? str("step ", found.step, ": ", train::text(*found.origin))
@@ -310,7 +307,7 @@ int simulate(int ranks, const std::function<train::RunConfig()>& read_config,
   for (int rank = 0; rank < ranks; ++rank) configs.push_back(read_config());
   int status = 0;
   comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-    NullObserver null_observer;
+    train::TrainObserver null_observer;
     const bool is_root = communicator->is_root();
     const int ended =
         run_rank(std::move(configs[static_cast<size_t>(communicator->rank())]),
@@ -344,10 +341,10 @@ void set_until(const std::string& text, train::TrainOptions& options) {
 std::shared_ptr<comm::Transport> join_run(const comm::Membership& membership) {
   if (membership.size == 1) return nullptr;
   comm::JoinOptions options = comm::JoinOptions::from_environment();
-  options.notice = [](const std::string& line) { cli::print_error("note: " + line); };
+  options.notice = [](const std::string& line) { cli::print_note(line); };
   if (!membership.source.empty() && membership.rank == 0)
-    cli::print_error(str("note: rank 0 of ", membership.size, ", as ", membership.source,
-                         " says; the ranks meet at ", membership.rendezvous));
+    cli::print_note(str("rank 0 of ", membership.size, ", as ", membership.source,
+                        " says; the ranks meet at ", membership.rendezvous));
   return comm::join(membership, options);
 }
 
@@ -361,7 +358,7 @@ void continue_after_restart(train::TrainOptions& options) {
   }
 }
 
-int run(int argc, char** argv) {
+int run_train(int argc, char** argv) {
   cli::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
   std::vector<std::string> arguments;
@@ -452,7 +449,7 @@ int run(int argc, char** argv) {
   // paddle-launch shows what rank 0 writes and keeps the rest; others show all ranks at once.
   const bool is_shown = membership.source.empty() || membership.rank == 0;
   if (is_shown)
-    for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
+    for (const std::string& w : config.warnings) cli::print_warning(w);
   if (job.json && (dump_config || origin || only_data))
     fail(ErrorCode::kUsage, "--json describes a run or a --dry-run, not ",
          only_data ? "--check-data" : "--dump-config");
@@ -486,7 +483,7 @@ int run(int argc, char** argv) {
   }
   if (membership.size > 1) {
     const auto communicator = std::make_shared<comm::Communicator>(transport);
-    NullObserver null_observer;
+    train::TrainObserver null_observer;
     try {
       return run_rank(std::move(config), options_of_rank(options, communicator), job,
                       is_shown ? static_cast<train::TrainObserver&>(console) : null_observer);
@@ -519,7 +516,7 @@ namespace paddle::cli {
 int train_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_train(argc, argv);
   });
 }
 

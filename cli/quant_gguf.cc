@@ -49,7 +49,7 @@ int run_gguf(const QuantOptions& options, bool dry_run) {
     fail(ErrorCode::kUsage, "--output: expected a name that ends in .gguf, found '", job.output,
          "'");
   const auto report = quant::quantize_gguf(job, dry_run, options.progress());
-  for (const std::string& note : report.notes) print_error("note: " + note);
+  for (const std::string& note : report.notes) print_note(note);
   if (options.json) {
     print(quant::gguf_report_json(job, report) + "\n");
     return 0;

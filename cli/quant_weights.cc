@@ -76,8 +76,8 @@ int run_merge(MergeOptions& options) {
   constexpr double kMaxRounding = 0.1;
   for (const auto& each : report.weights)
     if (each.rounding > kMaxRounding)
-      print_error("warning: " + each.name + ": storing it loses " + fixed(100 * each.rounding, 1) +
-                  "% of what the adapter adds");
+      print_warning(each.name + ": storing it loses " + fixed(100 * each.rounding, 1) +
+                    "% of what the adapter adds");
   if (options.json) {
     print(quant::merge_json(job, report) + "\n");
     return 0;

@@ -30,9 +30,9 @@ void scan(const Part& part, const std::vector<std::string>& inputs) {
     print(str("bad: ", result.bad_count - static_cast<int64_t>(kShown), " more\n"));
   for (const std::string& line :
        data::check_contents(result, *part.dataset, false, std::nullopt, part.name))
-    print_error("warning: " + line);
+    print_warning(line);
   for (const std::string& line : data::check_bad_samples(result, *part.options, part.name))
-    print_error("warning: " + line);
+    print_warning(line);
 }
 
 void show(const Part& part, const std::vector<std::string>& inputs) {
@@ -40,7 +40,7 @@ void show(const Part& part, const std::vector<std::string>& inputs) {
   scan(part, inputs);
   part.loader->next();  // what mixes a batch is checked with the first one
   for (const data::Field& field : part.loader->fields()) print(str("in a batch: ", field, "\n"));
-  for (const std::string& line : part.dataset->warnings()) print_error("warning: " + line);
+  for (const std::string& line : part.dataset->warnings()) print_warning(line);
 }
 
 /// Samples whose contents another part has, too.
@@ -59,7 +59,7 @@ void warn_duplicates(const data::OpenData& opened, const train::RunConfig& confi
       if (const auto same =
               data::find_duplicates(*dataset, *other_dataset, train::model_inputs(config));
           same.count > 0)
-        print_error("warning: " + same.text(part, other));
+        print_warning(same.text(part, other));
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ void check_data(const train::RunConfig& config, const std::string& pictures) {
     options->shuffle = false;
   }
   const data::OpenData opened = data::open_data(config.document, data);
-  for (const std::string& line : opened.warnings) print_error("warning: " + line);
+  for (const std::string& line : opened.warnings) print_warning(line);
   const std::vector<std::string> inputs = train::model_inputs(config);
   show({"train", opened.train, opened.train_loader.get(), &data.loader}, inputs);
   if (opened.valid)

@@ -19,24 +19,7 @@ TargetInfo target_of(const std::string& device, uint64_t memory) {
 }
 
 void leave_out(compiler::CompileOptions& compile, const std::vector<std::string>& optimizations) {
-  const std::pair<const char*, bool*> known[] = {
-      {"fusion", &compile.fusion},           {"layout", &compile.layout},
-      {"rewrites", &compile.rewrites},       {"batch_tiling", &compile.batch_tiling},
-      {"codegen", &compile.prepare.codegen}, {"winograd", &compile.prepare.allow_winograd},
-  };
-  for (const std::string& name : optimizations) {
-    bool found = false;
-    std::vector<std::string> names;
-    for (const auto& [each, value] : known) {
-      names.emplace_back(each);
-      if (name != each) continue;
-      *value = false;
-      found = true;
-    }
-    if (!found)
-      fail(paddle::ErrorCode::kUsage, "leave_out: there is no optimization '", name,
-           "', expected one of ", join(names, ", "));
-  }
+  for (const std::string& name : optimizations) compiler::leave_out(compile, name);
 }
 
 }  // namespace paddle::v0

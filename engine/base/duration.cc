@@ -1,5 +1,7 @@
 #include "base/duration.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -46,5 +48,7 @@ std::optional<double> parse_duration(std::string_view text) {
   if (empty || !(seconds >= 0) || !std::isfinite(seconds)) return std::nullopt;
   return seconds;
 }
+
+std::string seconds_text(double seconds) { return fmt::format("{:.3f} s", seconds); }
 
 }  // namespace paddle

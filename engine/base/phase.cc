@@ -2,6 +2,10 @@
 
 #include <exception>
 
+#include "base/duration.h"
+#include "base/log.h"
+#include "base/text.h"
+
 namespace paddle {
 namespace {
 
@@ -20,8 +24,11 @@ Phase::Phase(std::string name)
 Phase::~Phase() {
   --depth;
   const bool failed = std::uncaught_exceptions() > exceptions_;
-  if (!failed && records.size() >= kMaxRecords) return;
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start_;
+  if (is_logged(LogLevel::kDebug))
+    log(LogLevel::kDebug,
+        str(name_, failed ? ": failed after " : ": ", seconds_text(taken.count())));
+  if (!failed && records.size() >= kMaxRecords) return;
   records.push_back({std::move(name_), depth_, taken.count(), failed});
 }
 

@@ -1,11 +1,22 @@
 #include "compiler/pipeline.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <string_view>
+#include <utility>
 
+#include "base/duration.h"
+#include "base/elapsed.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "ops/core/backend.h"
 
 namespace paddle::compiler {
 namespace {
+
+/// They make functions that the target can run.
+constexpr std::array<std::string_view, 2> kRequiredPasses = {"for_target", "lower_qdq"};
 
 using ir::Function;
 using ir::Operation;
@@ -59,6 +70,16 @@ void run_pass(const Pass& pass, Function& function) {
     fail(ErrorCode::kInternal, "the pass '", pass.name, "' failed on the function '", function.name,
          "': ", e.what());
   }
+}
+
+/// Runs a pass and prints what it changed.
+void run_logged(const Pass& pass, Function& function) {
+  const size_t before = function.body.operations.size();
+  const auto begin = std::chrono::steady_clock::now();
+  run_pass(pass, function);
+  log(LogLevel::kDebug,
+      str("'", function.name, "': pass ", pass.name, ": ", before, " operations to ",
+          function.body.operations.size(), ", ", seconds_text(seconds_since(begin))));
 }
 
 /// The rules of the caller, and then those of plug-ins.
@@ -127,8 +148,9 @@ std::vector<Pass> built_in_pipeline(const CompileOptions& options,
       return can_fuse_next(target, group, next);
     });
   });
-  add(fuse && has_kernel(*find_op("packed_linears"), target), "fuse_packed_linears",
-      passes::fuse_packed_linears);
+  add(fuse, "fuse_packed_linears", [target](Function& f) {
+    if (has_kernel(*find_op("packed_linears"), target)) passes::fuse_packed_linears(f);
+  });
   add(fuse, "fuse_elementwise", [target, exact = options.exact](Function& f) {
     passes::fuse_elementwise(f, [target, exact](const Operation& o) {
       return !(exact && rounds_result(o)) && can_fuse_operation(target, o);
@@ -167,6 +189,28 @@ Registry<AddedPass>& added_passes() {
   return passes;
 }
 
+void leave_out(CompileOptions& options, const std::string& name) {
+  const std::pair<const char*, bool*> groups[] = {
+      {"fusion", &options.fusion},           {"layout", &options.layout},
+      {"rewrites", &options.rewrites},       {"batch_tiling", &options.batch_tiling},
+      {"codegen", &options.prepare.codegen}, {"winograd", &options.prepare.allow_winograd},
+  };
+  std::vector<std::string> names;
+  for (const auto& [group, value] : groups) {
+    if (name == group) {
+      *value = false;
+      return;
+    }
+    names.emplace_back(group);
+  }
+  for (const std::string& pass : pass_names())
+    if (std::ranges::find(kRequiredPasses, pass) == kRequiredPasses.end()) names.push_back(pass);
+  if (std::ranges::find(names, name) == names.end())
+    fail(ErrorCode::kUsage, "'", name, "' cannot be left out of the compilation",
+         did_you_mean(name, names), "; expected one of ", join(names, ", "));
+  options.left_out.push_back(name);
+}
+
 std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate) {
   std::vector<Pass> pipeline = built_in_pipeline(options, evaluate);
   const auto is_wanted = [&](const std::string& name) {
@@ -175,6 +219,9 @@ std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Eva
   for (const auto& added : added_passes().all())
     if (added->run && (added->keeps_bits || !options.exact) && is_wanted(added->name))
       insert_pass(pipeline, added, options);
+  std::erase_if(pipeline, [&](const Pass& pass) {
+    return std::ranges::find(options.left_out, pass.name) != options.left_out.end();
+  });
   return pipeline;
 }
 
@@ -227,7 +274,10 @@ void run_pipeline(Function& function, const std::vector<Pass>& pipeline, const O
   if (observe.stage) observe.stage(function, "trace");
   for (const Pass& pass : pipeline) {
     try {
-      run_pass(pass, function);
+      if (is_logged(LogLevel::kDebug))
+        run_logged(pass, function);
+      else
+        run_pass(pass, function);
     } catch (const PassError& e) {
       if (observe.invalid && !e.text.empty()) observe.invalid(pass.name, e.text);
       throw;

@@ -40,6 +40,8 @@ struct CompileOptions {
   std::optional<passes::RecomputeOptions> recompute = {};
   /// The added passes that run, by name; not set: all of them.
   std::optional<std::vector<std::string>> added = {};
+  /// Passes that do not run, by name (`leave_out`).
+  std::vector<std::string> left_out = {};
 };
 
 /// The purpose of a pass; stages run in this order. Between import and canonicalization a
@@ -81,6 +83,10 @@ Registry<AddedPass>& added_passes();
 /// The passes for these options, in order. Kernels must be registered when they run (runtime's
 /// `register_backends`), since passes ask the backends what they can fuse.
 std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate);
+/// Leaves an optimization out, to compare or to go around a defect: "fusion", "layout", "rewrites",
+/// "batch_tiling", "codegen", "winograd", or a pass by its name. kUsage for another word, and for
+/// passes that no function runs without.
+void leave_out(CompileOptions& options, const std::string& name);
 /// The passes for functions that are saved: those that help on every machine. What a machine can
 /// fuse, lay out or compute in integers is decided where the function runs.
 std::vector<Pass> saving_pipeline(const passes::Evaluate& evaluate);

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/crash_report.h"
+#include "base/log.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "io_kernels/register.h"
 #include "kernels/cuda/cuda.h"
@@ -152,7 +154,19 @@ bool can_know(const Op& op, const TargetInfo& target, const PrepareOptions& prep
   return (op.def->traits & kNever) == 0 && !op.def->view && target.device.is_cpu() &&
          prepare.codegen && !prepare.allow_winograd && !prepare.skip_prepack &&
          !prepare.single_run && !prepare.backend_pinned && !prepare.choices && !single_runs &&
-         !backend_is_wanted();
+         !backend_is_wanted() && !is_logged(LogLevel::kTrace);
+}
+
+std::string trace_line(const Op& op, const std::vector<Layout>& operands,
+                       const std::vector<Layout>& results, const Kernel& kernel) {
+  const auto list = [](const std::vector<Layout>& layouts) {
+    std::string out;
+    for (const Layout& l : layouts)
+      if (l.present) out += str(out.empty() ? "" : ", ", text(l.dtype), l.shape);
+    return out;
+  };
+  return str(op.name(), " ", list(operands), " -> ", list(results), " (", kernel.implementation(),
+             ")");
 }
 
 /// None if no kernel of the target accepts the call. The operands are on its device.
@@ -218,7 +232,11 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
   ArrayAllocator allocator(results, types, device);
   if (run_time) context.allocator = &allocator;
   if (!device.is_cpu()) context.stream = compute_stream(device);
+  if (is_logged(LogLevel::kTrace))
+    log(LogLevel::kTrace, trace_line(op, layouts, result_layouts, *kernel));
+  set_running_operation(op.def->name);
   kernel->run(context, operand_data.data(), result_data.data());
+  set_running_operation(nullptr);
   return results;
 }
 

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <tuple>
 
+#include "base/crash_report.h"
+#include "base/log.h"
 #include "base/source_location.h"
 #include "ops/core/call.h"
 #include "ops/core/cost.h"
@@ -36,6 +38,10 @@ Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, Plan
     streams_ = std::make_unique<PlanStreams>(options_.target.device);
   }
   PlanBuilder(*this, inputs).build();
+  if (is_logged(LogLevel::kDebug))
+    log(LogLevel::kDebug,
+        str("'", function.name, "': plan of ", instructions_.size(), " instructions on ",
+            options_.target.device.text(), ", ", human_bytes(memory().total()), " of memory"));
   const Device device = options_.target.device;
   // A profile has a time for each operation.
   if (streams_ && !options_.profile) merge_kernels();
@@ -194,6 +200,23 @@ double Plan::flops() const {
   return total;
 }
 
+std::string Plan::trace_line(const Instruction& i) const {
+  const auto list = [&](const std::vector<int>& ids) {
+    std::string out;
+    for (const int id : ids) {
+      if (id < 0) continue;
+      const Layout& l = value_buffers_[static_cast<size_t>(id)].layout;
+      out += str(out.empty() ? "" : ", ", text(l.dtype), l.shape);
+    }
+    return out;
+  };
+  std::string out = i.operation ? described(*i.operation, i.results) : "copy";
+  out += str(" ", list(i.operands), " -> ", list(i.results));
+  if (i.kernel) out += str(" (", i.kernel->implementation(), ")");
+  const std::string origin = i.operation ? origin_of(*i.operation) : "";
+  return origin.empty() ? out : out + " at " + origin;
+}
+
 void Plan::describe(std::vector<Instruction>& block) {
   for (Instruction& i : block) {
     for (auto& nested : i.blocks) describe(nested);
@@ -327,6 +350,7 @@ void Plan::run(const std::vector<void*>& inputs, const std::vector<uint8_t>& on_
   if (streams_) streams_->begin(inputs_, on_device_, turn_);
   if (graphs_) graphs_->begin(streams_->device_addresses(), turn_);
   run_block(instructions_);
+  set_running_operation(nullptr);
   if (streams_) streams_->join_copies();
   for (const auto& [value, input] : write_back_) copy_to(inputs_[input], packed(array_of(value)));
   if (graphs_) graphs_->finish();
@@ -421,8 +445,9 @@ void Plan::run_block(std::vector<Instruction>& block) {
 void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*& current) {
   RunContext context;
   context.collectives = options_.collectives;
-  // Instructions that are timed run one by one.
-  const bool uses_graphs = graphs_ && !(options_.profile && options_.profile->recording);
+  // Instructions that are timed or printed run one by one.
+  const bool uses_graphs =
+      graphs_ && !(options_.profile && options_.profile->recording) && !is_logged(LogLevel::kTrace);
   for (size_t i = 0; i < block.size(); ++i) {
     if (uses_graphs && block[i].segment >= 0) {
       const size_t length = graphs_->length(block[i].segment);
@@ -440,6 +465,9 @@ void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*&
 
 void Plan::run_instruction(Instruction& instruction, RunContext& context, bool last) {
   context.scratch = instruction.scratch_data;
+  if (const ir::Operation* const operation = instruction.operation)
+    set_running_operation(operation->op->def->name, operation->location.c_str());
+  if (is_logged(LogLevel::kTrace)) log(LogLevel::kTrace, trace_line(instruction));
   if (check_) check_->before(instruction, arena_);
   if (streams_) {
     streams_->before(instruction);

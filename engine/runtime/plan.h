@@ -197,6 +197,8 @@ class Plan {
   /// Whether an operation writes memory that another one reads or writes.
   bool share_memory(const Instruction& a, const Instruction& b) const;
   PlanInfo describe_memory() const;
+  /// An instruction with the types of its operands and results, and its place in the model.
+  std::string trace_line(const Instruction& instruction) const;
   void describe(std::vector<Instruction>& block);
   double flops_of(const Instruction& instruction) const;
   void store_dynamic(int value, Array array);

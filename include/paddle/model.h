@@ -46,7 +46,7 @@ struct ModelOptions {
   uint64_t memory = 0;  ///< bytes that a prediction may need; DeviceError if it needs more. 0: what
                         ///< the device has
   /// Optimizations that are left out, to compare: "fusion", "layout", "rewrites", "batch_tiling",
-  /// "codegen" or "winograd".
+  /// "codegen", "winograd", and passes of the compiler such as "fold_batch_norm".
   std::vector<std::string> leave_out;
   /// The bits of computing operation by operation: no optimization that rounds otherwise.
   bool exact = false;

@@ -100,8 +100,9 @@ typedef struct paddle_model_options {
   const char* precision; /* "float32" (default), "bfloat16" or "float16" */
   const char* device;    /* "cpu" (default), or another one of paddle_devices, such as "cuda:1" */
   uint64_t memory;       /* bytes that a prediction may need; 0: what the device has */
-  const char* const* leave_out; /* "fusion", "layout", "rewrites", "batch_tiling", "codegen" or
-                                 * "winograd": optimizations that are left out */
+  const char* const* leave_out; /* "fusion", "layout", "rewrites", "batch_tiling", "codegen",
+                                 * "winograd" or passes such as "fold_batch_norm": what is left
+                                 * out of the compilation */
   size_t leave_out_count;
   int32_t exact;     /* not 0: the bits of computing operation by operation */
   int32_t reserved2; /* 0 */

@@ -19,6 +19,7 @@
 #include "program/predict_config.h"
 #include "program/prediction.h"
 #include "program/row_table.h"
+#include "train/config/compile_config.h"
 #include "train/config/nonfinite_policy.h"
 #include "train/config/padding_masks.h"
 #include "train/config/run_keys.h"
@@ -149,29 +150,7 @@ Schema make_schema() {
         Spec::boolean().fallback("false").doc("the same bits in every run; every kernel complies"));
   s.add("seed", Spec::integer().at_least(0).fallback("0").doc(
                     "of initial weights, random operations and shuffling"));
-  Schema compile;
-  compile.add("exact", Spec::boolean().fallback("false").doc("bit for bit as --eager"));
-  compile.add("fusion", Spec::boolean().fallback("true").doc("fuse elementwise operations"));
-  compile.add("layout", Spec::boolean().fallback("true").doc(
-                            "channels last; norms and activations fused into other kernels"));
-  compile.add("codegen",
-              Spec::boolean().fallback("true").doc("compile fusion groups to machine code"));
-  compile.add("batch_tiling",
-              Spec::boolean().fallback("true").doc(
-                  "validation runs layers on tiles of the batch that fit in the cache"));
-  compile.renamed("slices", "batch_tiling");
-  compile.add("graphs",
-              Spec::word({"auto", "on", "off"})
-                  .fallback("auto")
-                  .doc("on devices, queue the kernels of a step as recorded work; auto: where the "
-                       "device can"));
-  compile.add("rewrites", Spec::boolean().fallback("true").doc("rewrite rules"));
-  compile.add("rules", Spec::path().doc("a file of rewrite rules, tried before the standard ones"));
-  compile.add("passes",
-              Spec::list(Spec::text())
-                  .doc("which passes of plug-ins run, such as [acme.fold_scales]; by default all"));
-  compile.add("kernels", Spec::path().doc("a table of kernel choices that paddle-tune made"));
-  s.add("compile", Spec::map(compile).fallback("{}").doc("what the compiler may do"));
+  s.add("compile", Spec::map(compile_schema()).fallback("{}").doc("what the compiler may do"));
   s.add("quant", Spec::map(quant::quant_schema())
                      .fallback("null")
                      .doc("what paddle-quant does; with 'train', paddle-train prepares for it"));
@@ -415,22 +394,6 @@ void check_run_keys(const config::Node& document, config::Diagnostics& diagnosti
   diagnostics.guard([&] { read_mixed(s, diagnostics); });
 }
 
-/// `compile.passes`: names of passes that plug-ins have added.
-std::vector<std::string> read_passes(const config::Node& list, config::Diagnostics& diagnostics) {
-  std::vector<std::string> out;
-  const std::vector<std::string> names = compiler::added_passes().names();
-  for (const config::Node& item : list.items) {
-    out.push_back(item.text);
-    if (std::ranges::find(names, item.text) == names.end())
-      diagnostics.add(ErrorCode::kConfig,
-                      str("compile.passes: there is no pass '", item.text, "'",
-                          names.empty() ? ": no plug-in with a pass is loaded"
-                                        : did_you_mean(item.text, names)),
-                      item.location());
-  }
-  return out;
-}
-
 }  // namespace
 
 void register_run_keys() {
@@ -557,8 +520,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     diagnostics.add(ErrorCode::kConfig, "quant.train: float64 cannot be trained with quantization",
                     s.location("precision"));
   config.deterministic = s.boolean("deterministic");
-  const Section compile = s.section("compile");
-  config.compile.exact = compile.boolean("exact");
+  read_compile(s.section("compile"), config, diagnostics);
   config.tables = train.text("tables");
   if (!program::table_kinds().find(config.tables))
     diagnostics.add(ErrorCode::kConfig,
@@ -572,19 +534,6 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
         str("train.adapt_threads: the number of threads may round sums otherwise, which ",
             config.deterministic ? "deterministic" : "compile.exact", ": true excludes"),
         train.location("adapt_threads"));
-  config.compile.fusion = compile.boolean("fusion");
-  config.compile.layout = compile.boolean("layout");
-  config.compile.rewrites = compile.boolean("rewrites");
-  config.compile.prepare.codegen = compile.boolean("codegen");
-  config.compile.batch_tiling = compile.boolean("batch_tiling");
-  config.compile.graphs = compiler::parse_graph_mode(compile.text("graphs"));
-  if (compile.has("kernels"))
-    diagnostics.guard([&] { config.kernel_table = config::resolve_path(compile.at("kernels")); });
-  if (compile.has("rules"))
-    diagnostics.guard([&] {
-      config.compile.rules = passes::read_rules(config::resolve_path(compile.at("rules")));
-    });
-  if (compile.has("passes")) config.compile.added = read_passes(compile.at("passes"), diagnostics);
   diagnostics.guard([&] {
     config.parallel = read_parallel(s.section("parallel"), s.location("parallel"), diagnostics);
   });
