@@ -11,7 +11,7 @@ namespace {
 
 using namespace paddle;
 
-int run(int argc, char** argv) {
+int run_average(int argc, char** argv) {
   cli::App app{"Writes a model with the mean of the weights of a run's last checkpoints."};
   app.footer("Prints one line of JSON: the model's folder and the steps that were averaged.");
   std::string folder, output;
@@ -39,7 +39,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int average_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_average(argc, argv); });
 }
 
 }  // namespace paddle::cli

@@ -15,7 +15,7 @@ namespace {
 
 using namespace paddle;
 
-int run(int argc, char** argv) {
+int run_chat_template(int argc, char** argv) {
   cli::App app{"Renders a conversation with a model's chat template and prints the prompt."};
   std::string model, messages;
   bool json = false;
@@ -62,7 +62,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int chat_template_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_chat_template(argc, argv); });
 }
 
 }  // namespace paddle::cli

@@ -84,7 +84,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int convert_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_convert(argc, argv); });
 }
 
 }  // namespace paddle::cli

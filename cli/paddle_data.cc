@@ -102,7 +102,7 @@ int describe(const std::string& name, bool json) {
        brought.empty() ? "" : "; the files come with the package " + brought);
 }
 
-int list(bool json) {
+int list_datasets(bool json) {
   ordered_json all = ordered_json::array();
   std::vector<std::array<std::string, 2>> rows;
   size_t width = 0;
@@ -125,14 +125,14 @@ int list(bool json) {
   return 0;
 }
 
-int run(int argc, char** argv) {
+int run_data(int argc, char** argv) {
   cli::App app{"Lists the datasets that configs can name, or describes and checks one."};
   std::string name;
   bool json = false;
   app.add_option("NAME", name, "a dataset, or the file of a description; default: list all");
   app.add_flag("--json", json, "print one JSON object");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  return name.empty() ? list(json) : describe(name, json);
+  return name.empty() ? list_datasets(json) : describe(name, json);
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ namespace paddle::cli {
 int data_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_data(argc, argv);
   });
 }
 

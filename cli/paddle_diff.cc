@@ -62,7 +62,7 @@ std::string shown(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-int run(int argc, char** argv) {
+int run_diff(int argc, char** argv) {
   cli::App app{"Shows what two runs differ in: settings, data and program, and their numbers."};
   app.footer("Exit status: 0 if the losses are the same, 1 if they differ.");
   std::string first, second;
@@ -126,7 +126,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int diff_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_diff(argc, argv); });
 }
 
 }  // namespace paddle::cli

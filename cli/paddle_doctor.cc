@@ -153,7 +153,7 @@ std::string text_of(const ordered_json& report) {
   return out;
 }
 
-int run(int argc, char** argv) {
+int run_doctor(int argc, char** argv) {
   cli::App app{"Checks an installation: processor, optional modules, devices, cache."};
   app.footer("Ends with 1 if there is something to fix, of which it names the first.");
   bool json = false;
@@ -178,7 +178,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int doctor_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_doctor(argc, argv); });
 }
 
 }  // namespace paddle::cli

@@ -102,7 +102,7 @@ bool list(const std::vector<exporter::OperationForm>& forms, bool json) {
   return all;
 }
 
-int run(int argc, char** argv) {
+int run_export(int argc, char** argv) {
   cli::App app{"Exports a model as an ONNX file and checks that the file computes the same."};
   app.footer(
       "MODEL is a run folder, a checkpoint, a model file (file.yaml[:variant] params.x=…), an ONNX "
@@ -251,7 +251,7 @@ namespace paddle::cli {
 int export_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_export(argc, argv);
   });
 }
 

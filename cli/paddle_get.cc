@@ -21,7 +21,7 @@ namespace {
 using namespace paddle;
 using nlohmann::ordered_json;
 
-struct Options {
+struct GetOptions {
   std::string what, output, sha256;
   std::vector<std::string> only;
   bool overwrite = false, dry_run = false, json = false, list = false;
@@ -48,12 +48,12 @@ std::string file_name(const std::string& url) {
   return name;
 }
 
-void require_no_patterns(const Options& options) {
+void require_no_patterns(const GetOptions& options) {
   if (!options.only.empty())
     fail(ErrorCode::kUsage, "--only is for repositories (hf:OWNER/NAME), not for ", options.what);
 }
 
-Plan plan_url(const Options& options) {
+Plan plan_url(const GetOptions& options) {
   require_no_patterns(options);
   Plan plan{.files = {}, .folder = options.output.empty() ? "." : options.output};
   plan.files.push_back({.url = options.what,
@@ -62,7 +62,7 @@ Plan plan_url(const Options& options) {
   return plan;
 }
 
-Plan plan_repository(const Options& options) {
+Plan plan_repository(const GetOptions& options) {
   const hub::Repository repository = hub::parse_repository(options.what);
   Plan plan{.files = {}, .folder = options.output};
   if (plan.folder.empty()) plan.folder = repository.name.substr(repository.name.find('/') + 1);
@@ -84,7 +84,7 @@ std::vector<std::string> known_names() {
   return out;
 }
 
-Plan plan_name(const Options& options) {
+Plan plan_name(const GetOptions& options) {
   require_no_patterns(options);
   if (const auto weights = hub::find_weights(options.what)) {
     Plan plan{.files = {}, .folder = options.output.empty() ? "." : options.output};
@@ -173,14 +173,14 @@ bool fetch(const hub::Download& wanted, hub::Downloaded& got) {
   return true;
 }
 
-int run(int argc, char** argv) {
+int run_get(int argc, char** argv) {
   cli::App app{
       "Downloads data sets and weights by name, files by URL, and repositories of the hub."};
   app.footer(
       "Examples: paddle get mnist; paddle get resnet50 -o weights; paddle get "
       "hf:HuggingFaceTB/SmolLM2-135M-Instruct. $PADDLE_HUB names a mirror, $HF_TOKEN a token of "
       "the hub.");
-  Options options;
+  GetOptions options;
   app.add_option("WHAT", options.what,
                  "a name (--list shows all), the URL of a file, or a repository: "
                  "hf:[datasets/]OWNER/NAME[@REVISION]");
@@ -239,7 +239,7 @@ namespace paddle::cli {
 int get_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_get(argc, argv);
   });
 }
 

@@ -273,7 +273,7 @@ int walks(const std::string& path, const DrawArguments& a, const std::string& ed
   return 0;
 }
 
-int run(int argc, char** argv) {
+int run_graph(int argc, char** argv) {
   cli::App app{"Builds, describes and checks graphs, and prints the draws of training."};
   app.require_subcommand(1);
   bool json = false;
@@ -398,7 +398,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int graph_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_graph(argc, argv); });
 }
 
 }  // namespace paddle::cli

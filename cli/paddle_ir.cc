@@ -22,7 +22,7 @@ namespace {
 
 using namespace paddle;
 
-struct Options {
+struct IrOptions {
   std::string file, function, passes, rules, input, output, weights;
   bool overwrite = false;
 };
@@ -32,7 +32,7 @@ runtime::ConstantFiles constants_beside(const std::string& file) {
   return runtime::ConstantFiles(std::filesystem::path(file).parent_path().string());
 }
 
-ir::Module load(const Options& o) {
+ir::Module load(const IrOptions& o) {
   if (!file_exists(o.file)) fail(ErrorCode::kUsage, o.file, ": no such file");
   return ir::parse(read_file(o.file, uint64_t{1} << 30, ErrorCode::kModel), o.file,
                    constants_beside(o.file), kAccessesRanks);
@@ -45,7 +45,7 @@ std::string with_files_beside(const ir::Module& module, const std::string& file)
 }
 
 /// The passes named by `--passes`, or the whole pipeline.
-std::vector<compiler::Pass> chosen_passes(const Options& o) {
+std::vector<compiler::Pass> chosen_passes(const IrOptions& o) {
   compiler::CompileOptions compile;
   if (!o.rules.empty()) compile.rules = passes::read_rules(o.rules);
   auto all = runtime::pass_pipeline(compile);
@@ -63,7 +63,7 @@ std::vector<compiler::Pass> chosen_passes(const Options& o) {
   return out;
 }
 
-std::shared_ptr<ir::Function> chosen_function(const ir::Module& module, const Options& o) {
+std::shared_ptr<ir::Function> chosen_function(const ir::Module& module, const IrOptions& o) {
   if (module.functions.empty()) fail(ErrorCode::kModel, o.file, ": has no function");
   std::vector<std::string> names;
   for (const auto& f : module.functions) {
@@ -76,7 +76,7 @@ std::shared_ptr<ir::Function> chosen_function(const ir::Module& module, const Op
 
 /// Runs a function on arrays: values by name from the NPZ file, parameters and states from the
 /// safetensors file.
-int run_function(const Options& o) {
+int run_function(const IrOptions& o) {
   const ir::Module module = load(o);
   ir::verify(module);
   const auto function = chosen_function(module, o);
@@ -116,10 +116,10 @@ int run_function(const Options& o) {
   return 0;
 }
 
-int run(int argc, char** argv) {
+int run_ir(int argc, char** argv) {
   cli::App app{"Prints, checks, transforms and runs modules in their text form."};
   app.require_subcommand(1);
-  Options o;
+  IrOptions o;
   const auto command = [&](const char* name, const char* doc) {
     cli::App* sub = app.add_subcommand(name, doc);
     sub->add_option("FILE", o.file, "a module's text")->required();
@@ -171,7 +171,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int ir_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_ir(argc, argv); });
 }
 
 }  // namespace paddle::cli

@@ -82,7 +82,7 @@ void print_plan(const launch::LaunchOptions& options, bool json) {
                "\n");
 }
 
-int run(int argc, char** argv) {
+int run_launch(int argc, char** argv) {
   cli::App app{"Starts a command on N ranks, which share the work as its config says."};
   app.footer("Example: paddle-launch -n 4 paddle-train config.yaml parallel.data=4");
   launch::LaunchOptions options;
@@ -197,7 +197,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int launch_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_launch(argc, argv); });
 }
 
 }  // namespace paddle::cli

@@ -40,7 +40,7 @@ bool continues(const std::string& folder, const train::RunConfig& config) {
   return true;
 }
 
-int run(int argc, char** argv) {
+int run_lr_range(int argc, char** argv) {
   cli::App app{"Finds a learning rate: trains a few steps while the rate grows."};
   app.footer(
       "The run is a folder of its own; the model of the config and other runs are unchanged. "
@@ -136,7 +136,7 @@ namespace paddle::cli {
 int lr_range_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_lr_range(argc, argv);
   });
 }
 

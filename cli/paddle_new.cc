@@ -12,7 +12,7 @@ namespace {
 
 using namespace paddle;
 
-int run(int argc, char** argv) {
+int run_new(int argc, char** argv) {
   cli::App app{"Writes a commented config for a task, filled in from a look at your data."};
   recipes::RecipeRequest request;
   bool list = false, overwrite = false, dry_run = false, json = false;
@@ -91,7 +91,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int new_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_new(argc, argv); });
 }
 
 }  // namespace paddle::cli

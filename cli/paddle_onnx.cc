@@ -56,7 +56,7 @@ int print_diff(const exporter::OnnxDiff& diff, bool ran, bool json) {
   return same ? 0 : 1;
 }
 
-int run(int argc, char** argv) {
+int run_onnx(int argc, char** argv) {
   cli::App app{"Checks ONNX models against their expected outputs, and compares two of them."};
   app.require_subcommand(1);
   std::vector<std::string> folders;
@@ -114,7 +114,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int onnx_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_onnx(argc, argv); });
 }
 
 }  // namespace paddle::cli

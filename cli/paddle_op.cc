@@ -89,7 +89,7 @@ int bench_peer(inspect::PeerOptions options, bool as_page) {
   return 0;
 }
 
-int run(int argc, char** argv) {
+int run_op(int argc, char** argv) {
   cli::App app{"Lists, shows, runs, checks and times operations."};
   app.require_subcommand(1);
 
@@ -261,7 +261,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int op_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_op(argc, argv); });
 }
 
 }  // namespace paddle::cli

@@ -138,7 +138,7 @@ std::string listed(const char* what, const std::vector<std::string>& names) {
   return names.empty() ? "" : str(", ", what, " ", join(names, ", "));
 }
 
-int list(bool json) {
+int list_plugins(bool json) {
   ordered_json all = ordered_json::array();
   std::string out;
   for (const plugin::ListedPlugin& each : plugin::read_user_list()) {
@@ -184,7 +184,7 @@ int list(bool json) {
   return 0;
 }
 
-int run(int argc, char** argv) {
+int run_plugin(int argc, char** argv) {
   cli::App app{
       "Builds, checks and describes plug-ins: files that add operations, kernels and more."};
   app.require_subcommand(1);
@@ -270,7 +270,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (check_command->parsed()) return check(checks, folder, json);
-  return list_command->parsed() ? list(json) : show_info(file, json);
+  return list_command->parsed() ? list_plugins(json) : show_info(file, json);
 }
 
 }  // namespace
@@ -278,7 +278,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int plugin_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_plugin(argc, argv); });
 }
 
 }  // namespace paddle::cli

@@ -224,7 +224,7 @@ int run_compare(const CompareOptions& options) {
   return 0;
 }
 
-int run(int argc, char** argv) {
+int run_quant(int argc, char** argv) {
   cli::App app{
       "Quantizes a model, compares it with the float model, times both, and rejects a result that "
       "is slower or worse than you accept."};
@@ -281,7 +281,7 @@ namespace paddle::cli {
 int quant_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_quant(argc, argv);
   });
 }
 

@@ -35,7 +35,7 @@ std::map<std::string, Document> documents() {
   return all;
 }
 
-int run(int argc, char** argv) {
+int run_schema(int argc, char** argv) {
   cli::App app{"Prints the JSON Schema of a kind of config, for completion and checks in editors."};
   std::string name = "train";
   std::vector<std::string> names;
@@ -58,7 +58,7 @@ namespace paddle::cli {
 int schema_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_schema(argc, argv);
   });
 }
 

@@ -41,7 +41,7 @@ void print_json(const serve::Server& server, const std::string& url) {
   cli::print(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
-int run(int argc, char** argv) {
+int run_serve(int argc, char** argv) {
   cli::App app{"Serves language models over HTTP, with the interface of OpenAI."};
   std::vector<std::string> models, adapters;
   std::string file, tuned_file, family, kv, cache, activations, weights_as, draft;
@@ -179,7 +179,7 @@ namespace paddle::cli {
 int serve_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_serve(argc, argv);
   });
 }
 

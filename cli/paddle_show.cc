@@ -43,7 +43,7 @@ std::map<std::string, int64_t> read_dims(const std::vector<std::string>& argumen
   return dims;
 }
 
-int run(int argc, char** argv) {
+int run_show(int argc, char** argv) {
   cli::App app{"Prints the layers of a model with output shapes, parameters and FLOPs."};
   std::vector<std::string> arguments, dims;
   std::string function = "model", family;
@@ -137,7 +137,7 @@ namespace paddle::cli {
 int show_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_show(argc, argv);
   });
 }
 

@@ -247,7 +247,7 @@ class Sweep {
   std::map<std::string, std::map<double, double>> values_;  ///< by folder and share
 };
 
-int run(int argc, char** argv) {
+int run_sweep(int argc, char** argv) {
   cli::App app{"Trains a config with many settings: a grid of values, or random ones."};
   app.footer(
       "key=1,2,3 tries values, key=1e-4..1e-1 a range (with --random). Keys with one value are set "
@@ -344,7 +344,7 @@ namespace paddle::cli {
 int sweep_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_sweep(argc, argv);
   });
 }
 

@@ -144,7 +144,7 @@ void check_output(const Arguments& a) {
   if (!a.dry_run) cli::check_output(a.output, a.overwrite);
 }
 
-int run(int argc, char** argv) {
+int run_tokenize(int argc, char** argv) {
   cli::App app{
       "Turns texts into token ids: reads one JSON string a line from standard input and writes one "
       "JSON list of ids a line. With --input, files of text become a file of tokens. With --train, "
@@ -191,7 +191,7 @@ int run(int argc, char** argv) {
 namespace paddle::cli {
 
 int tokenize_command(int argc, char** argv) {
-  return run_tool([&] { return ::run(argc, argv); });
+  return run_tool([&] { return run_tokenize(argc, argv); });
 }
 
 }  // namespace paddle::cli

@@ -29,7 +29,7 @@ namespace {
 using namespace paddle;
 namespace fs = std::filesystem;
 
-struct Options {
+struct TuneOptions {
   std::vector<std::string> arguments, what, dims;
   std::string output, weights, family;
   double time_limit = tune::kTimeLimit, loss_tolerance = tune::kLossTolerance;
@@ -45,7 +45,7 @@ std::string path_in(const std::string& folder, const char* file) {
 }
 
 /// The dimensions to search: those that are asked for, or those that leave results as they are.
-std::vector<std::string> dimensions(const tune::TuningTarget& subject, const Options& options) {
+std::vector<std::string> dimensions(const tune::TuningTarget& subject, const TuneOptions& options) {
   const std::vector<std::string> known = subject.dimensions();
   if (options.what.empty()) {
     std::vector<std::string> out;
@@ -64,8 +64,8 @@ std::vector<std::string> dimensions(const tune::TuningTarget& subject, const Opt
   return out;
 }
 
-/// Options that the config of a run states in `tune:` and the command line leaves out.
-void take_section(Options& options, const std::vector<std::string>& overrides, cli::App& app) {
+/// TuneOptions that the config of a run states in `tune:` and the command line leaves out.
+void take_section(TuneOptions& options, const std::vector<std::string>& overrides, cli::App& app) {
   if (options.arguments.size() != 1 || !train::is_config(options.arguments[0])) return;
   const tune::TuneSection section =
       tune::read_tune_section(train::read_config(options.arguments[0], overrides).document);
@@ -85,7 +85,7 @@ void take_section(Options& options, const std::vector<std::string>& overrides, c
 }
 
 /// Plans a parallel strategy; measures nothing.
-int plan(Options& options, const std::vector<std::string>& overrides) {
+int plan(TuneOptions& options, const std::vector<std::string>& overrides) {
   if (options.arguments.size() != 1)
     fail(ErrorCode::kUsage, "one config, or a file with 'transformer:', is expected, found ",
          options.arguments.size());
@@ -124,7 +124,7 @@ std::string what_would_be_tried(tune::TuningTarget& subject, const std::vector<s
   return out;
 }
 
-int tune_subject(Options& options, const std::vector<std::string>& overrides) {
+int tune_subject(TuneOptions& options, const std::vector<std::string>& overrides) {
   if (options.arguments.size() != 1)
     fail(ErrorCode::kUsage, "one config or model is expected, found ", options.arguments.size(),
          " (see paddle-tune --help)");
@@ -220,13 +220,13 @@ int tune_subject(Options& options, const std::vector<std::string>& overrides) {
   return 128 + signal;
 }
 
-int run(int argc, char** argv) {
+int run_tune(int argc, char** argv) {
   cli::App app{"Measures settings that decide the speed of a run or model, and keeps what helps."};
   app.footer(
       "The result is DIR/tuned.yaml. For a run it is a config that extends the given one: "
       "paddle-train DIR/tuned.yaml. For a model it states settings: paddle-infer MODEL --tuned "
       "DIR/tuned.yaml, and for a language model also paddle-serve.");
-  Options options;
+  TuneOptions options;
   app.add_option(
       "SUBJECT", options.arguments,
       "a config, a model (folder, file or ONNX file) or a language model (Hugging Face folder or "
@@ -305,7 +305,7 @@ namespace paddle::cli {
 int tune_command(int argc, char** argv) {
   return run_tool([&] {
     register_sections();
-    return ::run(argc, argv);
+    return run_tune(argc, argv);
   });
 }
 

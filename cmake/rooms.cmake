@@ -65,6 +65,14 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 }  // namespace paddle::passes
 ]=])
 
+# --- rooms with less optimization ---
+
+# Rooms whose code takes no part of a step's or a request's time: they compile a fifth faster with
+# less optimization. (Operations run in kernels; ops has their rules.)
+set(PADDLE_COLD_ROOMS
+  config conformance convert exporter hub inspect lang launch onnx op_schema ops paddle_program profile
+  quant recipes sections serve train tune)
+
 # --- the headers of most files, compiled once ---
 
 # They were a third of the compiler's time, and two thirds without optimization. Only optimized
@@ -104,11 +112,15 @@ function(paddle_reuse_headers target owner)
     target_compile_options(${target} PRIVATE -fpch-preprocess)
   endif()
 endfunction()
+# Headers keep the optimization that they were compiled with: cold rooms (below) have a copy of
+# their own, compiled for config.
 function(paddle_use_common_headers target room)
   if(room MATCHES "^(base|api|python)$")
     return()
-  elseif(room MATCHES "^(tensor|kernels)$")
+  elseif(room MATCHES "^(tensor|kernels|config)$")
     paddle_compile_headers(${target} common_headers.h)
+  elseif(room IN_LIST PADDLE_COLD_ROOMS)
+    paddle_reuse_headers(${target} paddle_config)
   else()
     paddle_reuse_headers(${target} paddle_tensor)
   endif()
@@ -116,19 +128,23 @@ endfunction()
 
 # --- groups of sources ---
 
-# paddle_group_sources(file...)
-# Compiles the sources of a room in groups of at most 25, which are as large as each other. A group
-# that has half of them ends with its folder, so few groups hold files of several folders.
-function(paddle_group_sources)
+# paddle_group_sources(TARGET LIMIT file...)
+# Compiles the sources of a library in groups of at most LIMIT, which are as large as each other. A
+# group that has half of them ends with its folder, so few groups hold files of several folders.
+function(paddle_group_sources target limit)
   list(LENGTH ARGN total)
-  math(EXPR groups "(${total} + 24) / 25")
+  math(EXPR groups "(${total} + ${limit} - 1) / ${limit}")
   math(EXPR most "(${total} + ${groups} - 1) / ${groups}")
+  math(EXPR half "(${limit} - 1) / 2")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # A .cc file may use its own anonymous namespace in a class that it defines.
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   set(group 0)
   set(count 0)
   set(last_folder "")
   foreach(file IN LISTS ARGN)
     get_filename_component(folder ${file} DIRECTORY)
-    if(count EQUAL most OR (count GREATER_EQUAL 12 AND NOT folder STREQUAL last_folder))
+    if(count EQUAL most OR (count GREATER_EQUAL half AND NOT folder STREQUAL last_folder))
       math(EXPR group "${group} + 1")
       set(count 0)
     endif()
@@ -161,11 +177,6 @@ inline constexpr char @name@[] = R"TEXT(@text@)TEXT";
 }  // namespace paddle::@room@
 ]=])
 endfunction()
-# Rooms whose code takes no part of a step's or a request's time: they compile a fifth faster with
-# less optimization. (Operations run in kernels; ops has their rules.)
-set(PADDLE_COLD_ROOMS
-  config convert exporter hub inspect lang launch onnx op_schema ops paddle_program profile quant
-  recipes sections serve train tune)
 function(paddle_room room)
   cmake_parse_arguments(arg "" "EXCLUDE;NEEDS" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
   if(arg_NEEDS AND NOT ${arg_NEEDS})
@@ -192,16 +203,13 @@ function(paddle_room room)
   # Kernels are compiled file by file: what the compiler inlines must not depend on other files.
   # launch, partition and python are small, and give equal names to things in several files.
   if(PADDLE_UNITY AND NOT room MATCHES "^(kernels|launch|partition|python)$")
-    set_target_properties(paddle_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    paddle_group_sources(${sources} ${arg_SOURCES})
+    paddle_group_sources(paddle_${room} 25 ${sources} ${arg_SOURCES})
     # Programs that only check a section of a config need nothing else of its room.
     set(separate ${sources})
     list(FILTER separate INCLUDE REGEX "_section\\.cc$|/quant_common/observer\\.cc$")
     if(separate)
       set_source_files_properties(${separate} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
-    # A .cc file may use its own anonymous namespace in a class that it defines.
-    target_compile_options(paddle_${room} PRIVATE -Wno-subobject-linkage)
   endif()
   if(room IN_LIST PADDLE_COLD_ROOMS)
     target_compile_options(paddle_${room} PRIVATE $<$<CONFIG:Release>:-O1>)
