@@ -30,9 +30,11 @@ int schema_command(int argc, char** argv);
 int score_command(int argc, char** argv);
 int serve_command(int argc, char** argv);
 int show_command(int argc, char** argv);
+int sign_command(int argc, char** argv);
 int sweep_command(int argc, char** argv);
 int tokenize_command(int argc, char** argv);
 int train_command(int argc, char** argv);
 int tune_command(int argc, char** argv);
+int verify_command(int argc, char** argv);
 
 }  // namespace paddle::cli

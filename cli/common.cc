@@ -15,6 +15,7 @@
 
 #include "base/crash_report.h"
 #include "base/duration.h"
+#include "base/encryption.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/instruction_set.h"
@@ -169,6 +170,10 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
       "too");
   app.add_flag("-q,--quiet", quiet, "no notes, no progress: only results, warnings and errors");
   app.add_flag("--debug", debug, "after an error: what went before, timings and memory");
+  std::string model_key;
+  app.add_option("--model-key", model_key,
+                 "key of encrypted models: file:PATH, env:NAME or command:COMMAND (default: what "
+                 "PADDLE_MODEL_KEY states)");
   std::vector<std::string> plugins;
   app.add_option("--plugin", plugins, "a plug-in to load: a .so or .plugin.yaml file (repeatable)")
       ->allow_extra_args(false);
@@ -196,6 +201,7 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
          std::filesystem::path(argv[0]).filename().string(), " --help)");
   }
   choose_log_level(verbose, quiet);
+  if (!model_key.empty()) set_model_key(model_key);
   set_threads(threads);
   threads_given = threads > 0;
   plugin::set_log([](int level, const std::string& text) {

@@ -64,6 +64,8 @@ constexpr Command kCommands[] = {
      cli::show_command},
     {"Models and files", "convert", "convert weights to safetensors, NPZ, GGUF or a model folder",
      cli::convert_command},
+    {"Models and files", "sign", "sign the files of a model", cli::sign_command},
+    {"Models and files", "verify", "check that a model is what was signed", cli::verify_command},
     {"Models and files", "export", "write a model as an ONNX file", cli::export_command},
     {"Models and files", "quant", "quantize or prune a model and measure what that costs",
      cli::quant_command},

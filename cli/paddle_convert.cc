@@ -9,6 +9,7 @@
 #include "common.h"
 #include "common_options.h"
 #include "convert/convert.h"
+#include "convert/encrypt.h"
 #include "convert/format.h"
 #include "formats/gguf/quantize.h"
 
@@ -16,12 +17,32 @@ namespace {
 
 using namespace paddle;
 
-int run(int argc, char** argv) {
+/// Options that change what is written do not go with --encrypt.
+int write_encrypted(const cli::App& app, const convert::Options& options, bool json) {
+  for (const char* option : {"--from", "--to", "--map", "--dtype", "--only", "--exclude",
+                             "--shard-size", "--resume", "--dry-run", "--allow-loss"})
+    if (app.count(option) > 0)
+      fail(ErrorCode::kUsage, option,
+           " does not go with --encrypt, which copies files as they are");
+  const convert::EncryptedCopy copy =
+      convert::encrypt_model(options.in, options.out, options.overwrite);
+  if (json)
+    cli::print(nlohmann::ordered_json(
+                   {{"output", options.out}, {"files", copy.files}, {"bytes", copy.bytes}})
+                   .dump() +
+               "\n");
+  else
+    cli::print_line(str(options.out, ": ", copy.files, copy.files == 1 ? " file, " : " files, ",
+                        human_bytes(copy.bytes), ", encrypted"));
+  return 0;
+}
+
+int run_convert(int argc, char** argv) {
   cli::App app{
       "Converts weights between safetensors, NPZ, GGUF and model folders, and out of ONNX, "
       "PyTorch, PaddlePaddle and HDF5 files; and programs of PaddlePaddle to ONNX files."};
   convert::Options options;
-  bool json = false;
+  bool json = false, encrypt = false;
   app.add_option(
          "IN", options.in,
          "a .safetensors, .npz, .gguf, .onnx, .pt, .pth, .pdparams, .pdiparams or .h5 file, an "
@@ -45,6 +66,8 @@ int run(int argc, char** argv) {
   app.add_option("--exclude", options.exclude, "not those whose name in IN fits this pattern")
       ->allow_extra_args(false);
   app.add_option("--shard-size", options.shard_size, "several files of at most this size: 2GB");
+  app.add_flag("--encrypt", encrypt,
+               "copy the model IN, a file or a folder, as it is and encrypted with --model-key");
   app.add_flag("--resume", options.resume,
                "continue an interrupted call with --shard-size: finished shards are kept");
   app.add_flag("--dry-run", options.dry_run, "list what would be written, write nothing");
@@ -53,6 +76,7 @@ int run(int argc, char** argv) {
                "write types that the format lacks in the next wider one");
   app.add_flag("--json", json, "print a JSON object on the last line: output, tensors and bytes");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (encrypt) return write_encrypted(app, options, json);
   const auto should_stop = [] {
     static const bool watches = (watch_for_interrupts(), true);
     return watches && pending_interrupt() != 0;

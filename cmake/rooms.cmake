@@ -220,7 +220,7 @@ function(paddle_room room)
   set(PADDLE_ROOMS ${PADDLE_ROOMS} ${room} PARENT_SCOPE)
 endfunction()
 
-paddle_room(base LIBRARIES Threads::Threads paddle_fmt ${CMAKE_DL_LIBS}
+paddle_room(base EXCLUDE "/engine/base/crypto_module/" LIBRARIES Threads::Threads paddle_fmt ${CMAKE_DL_LIBS}
   $<$<BOOL:${PADDLE_USE_OPENMP}>:OpenMP::OpenMP_CXX>)
 # tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
@@ -390,6 +390,9 @@ foreach(module hdf5 sound archive)
     add_dependencies(paddle_formats paddle_${module}_module)
   endif()
 endforeach()
+if(TARGET paddle_crypto_module)
+  add_dependencies(paddle_base paddle_crypto_module)
+endif()
 if(TARGET paddle_http_module)
   add_dependencies(paddle_hub paddle_http_module)
 endif()

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "base/encryption.h"
 #include "base/pages.h"
 #include "base/text.h"
 
@@ -44,6 +45,31 @@ uint64_t open_regular(const std::string& path, ErrorCode code, Descriptor& out) 
   return static_cast<uint64_t>(status.st_size);
 }
 
+/// Reads at most `bytes` from where the descriptor is; the bytes that were there.
+size_t read_whole(int descriptor, char* out, size_t bytes, const std::string& path,
+                  ErrorCode code) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::read(descriptor, out + done, bytes - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(code, "cannot read '", path, "': ", cause(errno));
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+/// The header of an encrypted file (base/encryption.h) of `size`; "" for another file, of which
+/// nothing was read then.
+std::string encryption_header(int descriptor, uint64_t size, const std::string& path,
+                              ErrorCode code) {
+  if (size < kEncryptedHeaderBytes) return "";
+  std::string header(kEncryptedHeaderBytes, '\0');
+  header.resize(read_whole(descriptor, header.data(), header.size(), path, code));
+  ::lseek(descriptor, 0, SEEK_SET);
+  return is_encrypted(header) ? header : "";
+}
+
 std::string parent_of(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
@@ -59,19 +85,28 @@ std::string program_path() {
 std::string read_file(const std::string& path, uint64_t max_bytes, ErrorCode code) {
   Descriptor file;
   const uint64_t size = open_regular(path, code, file);
-  if (size > max_bytes)
-    fail(code, "'", path, "' has ", human_bytes(size), ", at most ", human_bytes(max_bytes),
+  const std::string header = encryption_header(file.value, size, path, code);
+  const uint64_t bytes = header.empty() ? size : decrypted_size(header, size, path, code);
+  if (bytes > max_bytes)
+    fail(code, "'", path, "' has ", human_bytes(bytes), ", at most ", human_bytes(max_bytes),
          " are accepted here");
-  std::string content(size, '\0');
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t got = ::read(file.value, content.data() + done, size - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(code, "cannot read '", path, "': ", cause(errno));
-    if (got == 0) fail(code, "'", path, "' became shorter while it was read");
-    done += static_cast<size_t>(got);
-  }
+  std::string content(bytes, '\0');
+  if (!header.empty())
+    decrypt_file(file.value, header, size, path, code,
+                 reinterpret_cast<std::byte*>(content.data()));
+  else if (read_whole(file.value, content.data(), bytes, path, code) != bytes)
+    fail(code, "'", path, "' became shorter while it was read");
   return content;
+}
+
+std::string read_beginning(const std::string& path, size_t max_bytes, ErrorCode code) {
+  Descriptor file;
+  const uint64_t size = open_regular(path, code, file);
+  if (const std::string header = encryption_header(file.value, size, path, code); !header.empty())
+    return decrypt_beginning(file.value, header, size, path, code).substr(0, max_bytes);
+  std::string beginning(std::min<uint64_t>(max_bytes, size), '\0');
+  beginning.resize(read_whole(file.value, beginning.data(), beginning.size(), path, code));
+  return beginning;
 }
 
 namespace {
@@ -98,20 +133,40 @@ void forget_mapped(const void* data, size_t bytes) {
 }
 
 std::shared_ptr<MappedFile> MappedFile::open(const std::string& path, ErrorCode code) {
+  return open(path, code, true);
+}
+
+std::shared_ptr<MappedFile> MappedFile::open_stored(const std::string& path, ErrorCode code) {
+  return open(path, code, false);
+}
+
+std::shared_ptr<MappedFile> MappedFile::open(const std::string& path, ErrorCode code,
+                                             bool decrypts) {
   Descriptor file;
-  const uint64_t size = open_regular(path, code, file);
+  const uint64_t stored = open_regular(path, code, file);
+  const std::string header =
+      decrypts ? encryption_header(file.value, stored, path, code) : std::string();
+  const bool encrypted = !header.empty();
+  const uint64_t size = encrypted ? decrypted_size(header, stored, path, code) : stored;
   void* data = nullptr;
   if (size > 0) {
-    data =
-        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.value, 0);
+    data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | (encrypted ? MAP_ANONYMOUS : MAP_NORESERVE),
+                  encrypted ? -1 : file.value, 0);
     if (data == MAP_FAILED)
       fail(ErrorCode::kDevice, "cannot map '", path, "' (", human_bytes(size), "): ", cause(errno));
+  }
+  std::shared_ptr<MappedFile> mapped(
+      new MappedFile(path, static_cast<std::byte*>(data), static_cast<size_t>(size)));
+  if (encrypted) {
+    if (data) ::madvise(data, size, MADV_DONTDUMP);
+    decrypt_file(file.value, header, stored, path, code, mapped->data());
+  } else if (data) {
     const auto begin = reinterpret_cast<uintptr_t>(data);
     const std::lock_guard lock(mapped_ranges().mutex);
     mapped_ranges().ends[begin] = begin + size;
   }
-  return std::shared_ptr<MappedFile>(
-      new MappedFile(path, static_cast<std::byte*>(data), static_cast<size_t>(size)));
+  return mapped;
 }
 
 MappedFile::~MappedFile() {

@@ -1,7 +1,8 @@
 #pragma once
 // Files: bounded reading, read-only mapping, and writing that a crash or a full disk cannot turn
-// into a half-written file. Failures to read are reported with the code that the caller names
-// (data or model); failures to write are kDevice with the path and the cause.
+// into a half-written file. Encrypted files (base/encryption.h) are decrypted into memory. Failures
+// to read are reported with the code that the caller names (data or model); failures to write are
+// kDevice with the path and the cause.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,16 +19,25 @@ namespace paddle {
 /// Path of the running program; empty if it is unknown.
 std::string program_path();
 
-/// The whole file as bytes. A file above `max_bytes` is rejected before anything is read.
+/// The whole file as bytes, decrypted if it is encrypted. A file above `max_bytes` is rejected
+/// before anything is read.
 std::string read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 30,
                       ErrorCode code = ErrorCode::kData);
 
-/// A file's content in memory, paged in on demand. The mapping is private: writes to it are
-/// possible (weights may be updated in place) and never reach the file.
+/// At most the first `max_bytes` of a file, to tell its format.
+std::string read_beginning(const std::string& path, size_t max_bytes,
+                           ErrorCode code = ErrorCode::kData);
+
+/// A file's content in memory, paged in on demand; that of an encrypted file is decrypted at once.
+/// The mapping is private: writes to it are possible (weights may be updated in place) and never
+/// reach the file.
 class MappedFile {
  public:
   static std::shared_ptr<MappedFile> open(const std::string& path,
                                           ErrorCode code = ErrorCode::kData);
+  /// The bytes as they are on the disk, encrypted or not.
+  static std::shared_ptr<MappedFile> open_stored(const std::string& path,
+                                                 ErrorCode code = ErrorCode::kData);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -39,6 +49,7 @@ class MappedFile {
   std::string_view view() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
  private:
+  static std::shared_ptr<MappedFile> open(const std::string& path, ErrorCode code, bool decrypts);
   MappedFile(std::string path, std::byte* data, size_t size)
       : path_(std::move(path)), data_(data), size_(size) {}
   std::string path_;

@@ -117,7 +117,7 @@ std::string hmac_sha256(std::string_view key, std::string_view message) {
 
 void Sha256::add_file(const std::string& path) {
   constexpr size_t kStep = size_t{1} << 24;
-  const auto file = MappedFile::open(path);
+  const auto file = MappedFile::open_stored(path);
   for (size_t at = 0; at < file->size(); at += kStep) {
     add(file->view().substr(at, kStep));
     forget_mapped(file->data() + at, std::min(kStep, file->size() - at));

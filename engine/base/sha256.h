@@ -15,7 +15,7 @@ class Sha256 {
   using Digest = std::array<std::byte, 32>;
 
   void add(std::string_view bytes);
-  /// All bytes of a file. kData if it cannot be read.
+  /// All bytes of a file, as they are on the disk. kData if it cannot be read.
   void add_file(const std::string& path);
   /// The hash; no more bytes may be added.
   Digest finish();

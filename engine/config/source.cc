@@ -6,6 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/encryption.h"
+#include "base/files.h"
 #include "base/utf8.h"
 
 namespace paddle::config {
@@ -82,7 +84,7 @@ std::string read_text_file(const std::string& path) {
     throw Error(ErrorCode::kConfig, "the file is over 16 MiB, which no configuration needs",
                 {path, 0, 0});
   }
-  return text;
+  return is_encrypted(text) ? read_file(path, kMaxFileBytes, ErrorCode::kConfig) : text;
 }
 
 void check_utf8(const SourceText& source) {

@@ -36,10 +36,7 @@ std::optional<Format> named_format(const std::string& path) {
 /// The format that the first bytes show; nullopt where they show none.
 std::optional<Format> format_in(const std::string& path) {
   if (!file_exists(path) || is_directory(path)) return std::nullopt;
-  std::string head(16, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<size_t>(file.gcount()));
+  const std::string head = read_beginning(path, 16, ErrorCode::kModel);
   const auto begins = [&](std::string_view bytes) { return head.starts_with(bytes); };
   if (begins("GGUF")) return Format::kGguf;
   if (begins("\x89HDF\r\n\x1a\n")) return Format::kHdf5;

@@ -254,12 +254,8 @@ bool is_paddle_program(const std::string& path) {
   if (paddle_program_file(path) != path || is_paddle_folder_program(path)) return true;
   if (!path.ends_with(".json")) return path.ends_with(".pdmodel");
   // Models in JSON have the same ending; a program begins with its format.
-  constexpr size_t kBeginning = 256;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kBeginning, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text.find("\"base_code\"") != std::string::npos;
+  if (!file_exists(path) || is_directory(path)) return false;
+  return read_beginning(path, 256, ErrorCode::kModel).find("\"base_code\"") != std::string::npos;
 }
 
 PaddleProgram read_paddle_program(const std::string& path) {

@@ -363,9 +363,8 @@ std::string without_part(const std::string& name) {
 }
 
 bool is_gguf(const std::string& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  char magic[4];
-  return file && std::fread(magic, 1, 4, file.get()) == 4 && std::memcmp(magic, "GGUF", 4) == 0;
+  return file_exists(path) && !is_directory(path) &&
+         read_beginning(path, 4, ErrorCode::kModel) == "GGUF";
 }
 
 std::string type_name(int64_t type) {
