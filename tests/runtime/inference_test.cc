@@ -109,6 +109,28 @@ INSTANTIATE_TEST_SUITE_P(All, Activations,
                                          "hardswish(%17)", "sigmoid(%17)",
                                          "leaky_relu(%17) {negative_slope = 0.3}"));
 
+TEST(Inference, ASquareConstantIsPackedForBothOrdersOfItsAxes) {
+  const Array x = values({3, 8}, 1, 0), w = values({8, 8}, 1, 0.1);
+  const ir::Module module = ir::parse(
+      "module 'm' {\n  func 'f'(%0 : float32[3, 8] 'x', %1 : float32[8, 8] parameter 'w') {\n"
+      "    %2 = matmul(%0, %1) : float32[3, 8]\n"
+      "    %3 = matmul(%2, %1) {transpose_y = true} : float32[3, 8]\n"
+      "    return %3 'y'\n  }\n}\n",
+      "inference_test.txt");
+  const std::shared_ptr<ir::Function>& function = module.functions[0];
+  function->bind_input(1, w);
+  runtime::Executable executable(function);
+  const Array y = executable.run({x})[0].contiguous();
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = 0; j < 8; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < 8; ++k)
+        for (int64_t l = 0; l < 8; ++l)
+          sum += x.number(i * 8 + l) * w.number(l * 8 + k) * w.number(j * 8 + k);
+      EXPECT_NEAR(y.number(i * 8 + j), sum, 1e-4) << i << ", " << j;
+    }
+}
+
 TEST(Inference, ANormThatOthersReadStays) {
   std::string text = kNet;
   text.replace(text.find("%15 'z'"), 7, "%8 'z'");

@@ -17,16 +17,22 @@ dnnl::stream& stream() {
   return stream;
 }
 
+/// What a packed constant depends on: a square matrix may be read in both orders of its axes.
+struct Reorder {
+  dnnl::memory::desc from, to;
+  bool operator==(const Reorder& other) const { return from == other.from && to == other.to; }
+};
+
 /// Constants in oneDNN layouts.
 std::shared_ptr<Storage> prepacked_constant(const void* data, const dnnl::memory::desc& from_desc,
                                             const dnnl::memory::desc& to_desc) {
-  static cpu::PrepackCache<dnnl::memory::desc> constants;
+  static cpu::PrepackCache<Reorder> constants;
   const auto pack = [&](std::byte* out) {
     dnnl::memory from(from_desc, cpu_engine(), const_cast<void*>(data));
     dnnl::memory to(to_desc, cpu_engine(), out);
     dnnl::reorder(from, to).execute(stream(), from, to);
   };
-  return constants.get(data, from_desc.get_size(), to_desc, to_desc.get_size(), pack);
+  return constants.get(data, from_desc.get_size(), {from_desc, to_desc}, to_desc.get_size(), pack);
 }
 
 }  // namespace
