@@ -98,8 +98,14 @@ int memory_info(int, size_t* available, size_t* total) {
 // --- memory ---
 
 void* take_memory(int device, size_t bytes) {
-  void* const real =
-      bytes <= SIZE_MAX - kAlignment ? std::aligned_alloc(kAlignment, rounded(bytes)) : nullptr;
+  const auto limit = static_cast<size_t>(limits().memory);
+  void* real = nullptr;
+  if (bytes <= limit) {
+    Allocations& all = allocations();
+    const std::lock_guard lock(all.mutex);
+    if (bytes <= limit - std::min(limit, all.total))
+      real = std::aligned_alloc(kAlignment, rounded(bytes));
+  }
   if (!real)
     fail(ErrorCode::kDevice, "mirror: out of memory: cannot allocate ", human_bytes(bytes));
   ++counts_of(device).allocations;
