@@ -194,12 +194,12 @@ int run_plugin(int argc, char** argv) {
       ->add_option("KIND", start.kind,
                    "operator: an operation in a YAML file; kernel: one with a kernel in C++; "
                    "pass: a transformation of compiled functions in C++; rules: rewrite rules in a "
-                   "YAML file; transport, table, reader: in C++")
+                   "YAML file; transport, table, reader: in C++; device: in C")
       ->required()
       ->check({.kind = cli::Check::Kind::kOneOf, .values = cli::plugin_kinds()});
   new_command->add_option("NAME", start.name, "of the plug-in: a word in lower case")->required();
   new_command->add_option("-o,--output", start.output,
-                          "the file (default: NAME.plugin.yaml or NAME.cc)");
+                          "the file (default: NAME.plugin.yaml, NAME.cc or NAME.c)");
   cli::PluginBuild building;
   auto* build_command =
       app.add_subcommand("build",

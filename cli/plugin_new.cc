@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "conformance/generated/example_device.h"
 #include "conformance/generated/example_reader.h"
 #include "conformance/generated/example_table.h"
 #include "conformance/generated/example_transport.h"
@@ -138,14 +139,16 @@ struct Kind {
   std::string_view source;
   std::string_view example;  ///< the folder of plugins/ that has the source; "" for a template
   std::string_view use;
-  bool is_code = true;  ///< C++, which is built first
+  std::string_view suffix = ".cc";  ///< of its file; a source is built first
 };
 constexpr Kind kKinds[] = {
     {"operator", kOperator, "", "paddle op run NAME.scaled_tanh \"x=f32(1,2,3)\" --plugin FILE",
-     false},
+     ".plugin.yaml"},
     {"kernel", kKernel, "", "paddle op run NAME.scaled_tanh \"x=f32(1,2,3)\" --plugin FILE"},
     {"pass", kPass, "", "paddle train CONFIG --plugin FILE --dump-ir stages"},
-    {"rules", kRules, "", "paddle train CONFIG --plugin FILE --dump-ir stages", false},
+    {"rules", kRules, "", "paddle train CONFIG --plugin FILE --dump-ir stages", ".plugin.yaml"},
+    {"device", conformance::kExampleDevice, "relay",
+     "paddle train CONFIG --device NAME --plugin FILE", ".c"},
     {"transport", conformance::kExampleTransport, "ring",
      "PADDLE_TRANSPORT=NAME.ring paddle launch -n 2 paddle train CONFIG --plugin FILE"},
     {"table", conformance::kExampleTable, "file_rows",
@@ -160,7 +163,12 @@ std::string with_name(const Kind& kind, const std::string& name) {
   const std::string example(kind.example);
   std::string out = replaced(std::string(kind.source), "PADDLE_PLUGIN(" + example + ",",
                              "PADDLE_PLUGIN(" + name + ",");
-  out = replaced(std::move(out), "plugins/" + example, name + ".cc");
+  out =
+      replaced(std::move(out), "#define NAME \"" + example + "\"", "#define NAME \"" + name + "\"");
+  const std::string file = name + std::string(kind.suffix);
+  out = replaced(std::move(out), str("plugins/", example, "/", example, kind.suffix), file);
+  out = replaced(std::move(out), "plugins/" + example, file);
+  out = replaced(std::move(out), "--device " + example, "--device " + name);
   out = replaced(std::move(out), example + ".so", name + ".so");
   return replaced(std::move(out), example + "." + example, name + "." + example);
 }
@@ -184,9 +192,9 @@ std::string write_plugin_template(const PluginTemplate& options) {
          "' is not a name: letters in lower case, digits and _, a letter first");
   const auto kind = std::ranges::find(kKinds, options.kind, &Kind::name);
   ensure(kind != std::end(kKinds), "a kind of plug-in without a template");
-  const bool has_code = kind->is_code;
-  const std::string file =
-      options.output.empty() ? name + (has_code ? ".cc" : ".plugin.yaml") : options.output;
+  const std::string suffix(kind->suffix);
+  const bool has_code = suffix != ".plugin.yaml";
+  const std::string file = options.output.empty() ? name + suffix : options.output;
   if (!has_code && !file.ends_with(".plugin.yaml"))
     fail(ErrorCode::kUsage, file, ": expected a file NAME.plugin.yaml");
   if (file_exists(file)) fail(ErrorCode::kUsage, file, ": is there already");

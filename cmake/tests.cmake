@@ -211,6 +211,11 @@ foreach(example ring file_rows fvecs)
     LIBRARY_OUTPUT_DIRECTORY ${PADDLE_PLUGIN_CLIENTS} CXX_VISIBILITY_PRESET hidden UNITY_BUILD OFF)
   add_dependencies(test_conformance plugin_example_${example})
 endforeach()
+add_library(plugin_example_relay MODULE plugins/relay/relay.c)
+target_include_directories(plugin_example_relay PRIVATE ${CMAKE_SOURCE_DIR}/include)
+set_target_properties(plugin_example_relay PROPERTIES OUTPUT_NAME relay PREFIX ""
+  LIBRARY_OUTPUT_DIRECTORY ${PADDLE_PLUGIN_CLIENTS} C_VISIBILITY_PRESET hidden C_STANDARD 11)
+add_dependencies(test_conformance plugin_example_relay)
 target_compile_definitions(test_conformance PRIVATE
   PADDLE_PLUGIN_CLIENTS="${PADDLE_PLUGIN_CLIENTS}")
 target_compile_definitions(test_plugin PRIVATE PADDLE_PLUGIN_CLIENTS="${PADDLE_PLUGIN_CLIENTS}")

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
+#include "conformance/devices.h"
 #include "conformance/kinds.h"
 #include "conformance/operators.h"
 #include "conformance/passes.h"
@@ -98,10 +99,12 @@ std::vector<Job> load_jobs(const std::string& path) {
 /// the plug-in is loaded, which happens in a child: it answers in lines of space-separated fields.
 struct Description {
   std::string name;
-  bool has_kernel = false;
+  bool on_cpu = false;  ///< whether the plug-in has the operation, or a kernel of it for the CPU
+  bool has_kernel = false;  ///< for the CPU
   bool sums_by_thread = false;
   std::string no_gradient;  ///< why it is not differentiated; "" if it is
   std::vector<std::string> traits;
+  std::vector<std::string> devices;  ///< of the plug-in, that it has kernels for
 };
 
 std::vector<std::string> operations_of(const plugin::Plugin& loaded) {
@@ -114,25 +117,37 @@ std::vector<std::string> operations_of(const plugin::Plugin& loaded) {
 std::string described(const std::string& path, size_t i) {
   const plugin::Plugin& loaded = plugin::load(path);
   const Op& op = get_op(operations_of(loaded).at(i));
-  const bool kernel =
-      std::ranges::find(loaded.kernels, std::string(op.name())) != loaded.kernels.end();
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::ranges::find(names, std::string(op.name())) != names.end();
+  };
+  std::vector<std::string> devices;
+  bool kernel = false;
+  for (size_t k = 0; k < loaded.kernels.size(); ++k) {
+    if (loaded.kernels[k] != op.name()) continue;
+    const std::string& backend = loaded.kernel_backends[k];
+    if (std::ranges::find(loaded.devices, backend) == loaded.devices.end())
+      kernel = true;
+    else if (std::ranges::find(devices, backend) == devices.end())
+      devices.push_back(backend);
+  }
   const std::string none = plugin::has_surrogate_gradient(op)
                                ? "it states that its gradient is that of a surrogate"
                            : op.differentiable()  ? ""
                            : *op.def->no_gradient ? op.def->no_gradient
                                                   : "it has no gradient";
-  return str(kSeparator, op.name(), kSeparator, kernel ? "1" : "0", kSeparator,
-             op.has(kSumsByThread) ? "1" : "0", kSeparator, none, kSeparator,
-             join(tested_traits(op), ","));
+  return str(kSeparator, op.name(), kSeparator, kernel || has(loaded.operations) ? "1" : "0",
+             kSeparator, kernel ? "1" : "0", kSeparator, op.has(kSumsByThread) ? "1" : "0",
+             kSeparator, none, kSeparator, join(tested_traits(op), ","), kSeparator,
+             join(devices, ","));
 }
 
 Description parse_description(const std::string& line) {
   const std::vector<std::string> words = split(line, kSeparator);
-  if (words.size() != 6 || !words[0].empty())
+  if (words.size() != 8 || !words[0].empty())
     fail(ErrorCode::kInternal, "the operation cannot be described: ", line);
-  Description out{words[1], words[2] == "1", words[3] == "1", words[4], {}};
-  for (const std::string& trait : split(words[5], ','))
-    if (!trait.empty()) out.traits.push_back(trait);
+  Description out{words[1], words[2] == "1", words[3] == "1", words[4] == "1", words[5], {}, {}};
+  if (!words[6].empty()) out.traits = split(words[6], ',');
+  if (!words[7].empty()) out.devices = split(words[7], ',');
   return out;
 }
 
@@ -152,21 +167,22 @@ std::optional<Contents> describe_plugin(const CheckOptions& o, std::string& why)
       [&](size_t) {
         const plugin::Plugin& loaded = plugin::load(o.path);
         std::string out = str(kSeparator, operations_of(loaded).size());
-        for (const auto* names :
-             {&loaded.passes, &loaded.rules, &loaded.transports, &loaded.tables, &loaded.readers})
+        for (const auto* names : {&loaded.passes, &loaded.rules, &loaded.transports, &loaded.tables,
+                                  &loaded.readers, &loaded.devices})
           out += str(kSeparator, join(*names, ","));
         return out;
       },
       [&](size_t, const std::string& line) { answer = line; }, isolation);
   const std::vector<std::string> fields = split(answer, kSeparator);
-  if (fields.size() != 7 || !fields[0].empty()) {
+  if (fields.size() != 8 || !fields[0].empty()) {
     why = answer;
     return std::nullopt;
   }
   Contents out;
   size_t field = 2;
   for (std::vector<std::string>* names :
-       {&out.passes, &out.rules, &out.kinds.transports, &out.kinds.tables, &out.kinds.readers})
+       {&out.passes, &out.rules, &out.kinds.transports, &out.kinds.tables, &out.kinds.readers,
+        &out.kinds.devices})
     if (const std::string& text = fields[field++]; !text.empty()) *names = split(text, ',');
   inspect::run_isolated(
       std::stoul(fields[1]), [&](size_t i) { return described(o.path, i); },
@@ -202,6 +218,20 @@ std::vector<Job> operation_jobs(const CheckOptions& o, const Description& op) {
                    }});
   };
   const Extent extent{o.quick, o.seed};
+  for (const std::string& device : op.devices) {
+    for (const inspect::Mode mode : {inspect::Mode::kEager, inspect::Mode::kCompiled})
+      add("operators", str(op.name, "/", device, "/", inspect::text(mode)),
+          [device, mode, extent](const Op& each) {
+            return check_on_device(each, device, mode, extent);
+          });
+    if (op.no_gradient.empty())
+      add("gradients", str(op.name, "/", device), [device, extent](const Op& each) {
+        return inspect::check_gradient(each, extent.quick ? 1 : 2,
+                                       {inspect::Mode::kEager, inspect::Mode::kCompiled},
+                                       parse_device(device));
+      });
+  }
+  if (!op.on_cpu) return out;
   add("operators", op.name + "/eager",
       [extent](const Op& each) { return check_results(each, inspect::Mode::kEager, extent); });
   add("operators", op.name + "/compiled",
@@ -269,10 +299,15 @@ size_t Report::count(Status status, const std::string& group) const {
 const std::vector<std::string>& groups() {
   static const std::vector<std::string> all = {
       "load",        //
+      "memory",      //
+      "streams",     //
+      "schedules",   //
       "operators",   //
       "gradients",   //
       "traits",      //
       "repeat",      //
+      "plans",       //
+      "errors",      //
       "passes",      //
       "rules",       //
       "transports",  //

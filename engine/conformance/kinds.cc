@@ -1,5 +1,6 @@
 #include "conformance/kinds.h"
 
+#include "conformance/devices.h"
 #include "conformance/readers.h"
 #include "conformance/tables.h"
 #include "conformance/transports.h"
@@ -9,6 +10,10 @@ namespace paddle::conformance {
 std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
                                    const std::vector<std::string>& keys) {
   std::vector<KindCheck> out;
+  for (const std::string& name : kinds.devices)
+    for (const DeviceCheck& check : device_checks())
+      out.push_back({check.group, str(name, "/", check.name),
+                     [=] { return check_device(name, check, extent); }});
   for (const std::string& name : kinds.transports)
     for (const std::string& check : transport_checks(extent))
       out.push_back({"transports", str(name, "/", check),

@@ -1,5 +1,6 @@
 #pragma once
-// The checks of what a plug-in adds besides operations: its transports, tables and readers.
+// The checks of what a plug-in adds besides operations: its devices, transports, tables and
+// readers.
 
 #include <functional>
 #include <string>
@@ -14,6 +15,7 @@ struct Kinds {
   std::vector<std::string> transports;
   std::vector<std::string> tables;
   std::vector<std::string> readers;
+  std::vector<std::string> devices;
 };
 
 struct KindCheck {

@@ -315,32 +315,35 @@ std::string check_commutative(const NamedCall& named, const Call& call) {
              : "commutative: other results with the operands swapped";
 }
 
-/// f(2 x) = 2 f(x) and f(x + x') = f(x) + f(x') in each operand.
+/// f(2 x) = 2 f(x) and f(x + s) = f(x) + f(s), where x are all operands together.
 std::string check_linear(const NamedCall& named, const Call& call) {
   const std::vector<Array> inputs = inputs_of(named, call);
+  std::vector<Array> doubled = inputs, shifts = inputs, moved = inputs;
+  bool any = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].dtype != DType::kF64) continue;
-    std::vector<Array> scaled = inputs, shifted = inputs, moved = inputs;
+    any = true;
     const Array x = inspect::own_copy(inputs[i]);
-    Array two = inspect::own_copy(x), shift = inspect::own_copy(x), sum = inspect::own_copy(x);
+    for (std::vector<Array>* each : {&doubled, &shifts, &moved})
+      (*each)[i] = inspect::own_copy(inputs[i]);
     for (int64_t k = 0; k < x.size(); ++k) {
-      two.data<double>()[k] *= 2;
-      shift.data<double>()[k] = 0.5 - 0.25 * static_cast<double>(k % 7);
-      sum.data<double>()[k] += shift.data<double>()[k];
+      const double shift = 0.5 - 0.25 * static_cast<double>((k + 3 * static_cast<int64_t>(i)) % 7);
+      doubled[i].data<double>()[k] *= 2;
+      shifts[i].data<double>()[k] = shift;
+      moved[i].data<double>()[k] += shift;
     }
-    scaled[i] = two;
-    shifted[i] = sum;
-    moved[i] = shift;
-    const Results f = eager(named, inputs), f2 = eager(named, scaled), fs = eager(named, shifted),
-                  fm = eager(named, moved);
-    for (size_t r = 0; r < f.size(); ++r) {
-      if (!f[r] || f[r]->dtype != DType::kF64) continue;
-      for (int64_t k = 0; k < f[r]->size(); ++k) {
-        const double a = f[r]->data<double>()[k], tolerance = 1e-9 * (1 + std::abs(a));
-        if (std::abs(f2[r]->data<double>()[k] - 2 * a) > tolerance ||
-            std::abs(fs[r]->data<double>()[k] - a - fm[r]->data<double>()[k]) > tolerance)
-          return str("linear: it is not, in '", named.input_name(i), "'");
-      }
+  }
+  if (!any) return "";
+  const Results f = eager(named, inputs), twice = eager(named, doubled), s = eager(named, shifts),
+                sum = eager(named, moved);
+  for (size_t r = 0; r < f.size(); ++r) {
+    if (!f[r] || f[r]->dtype != DType::kF64) continue;
+    for (int64_t k = 0; k < f[r]->size(); ++k) {
+      const double a = f[r]->data<double>()[k], b = s[r]->data<double>()[k];
+      const double tolerance = 1e-9 * (1 + std::abs(a) + std::abs(b));
+      if (std::abs(twice[r]->data<double>()[k] - 2 * a) > tolerance ||
+          std::abs(sum[r]->data<double>()[k] - a - b) > tolerance)
+        return "linear: it is not, in its operands together";
     }
   }
   return "";
@@ -353,6 +356,20 @@ std::string check_results(const Op& op, Mode mode, const Extent& extent) {
                        [&](const NamedCall& named, const Call& call, const Results& expected) {
                          return compare(results_of(named, inputs_of(named, call), mode), expected);
                        });
+}
+
+std::string check_on_device(const Op& op, const std::string& device, Mode mode,
+                            const Extent& extent) {
+  runtime::register_backends();
+  const Device there = parse_device(device);
+  return for_each_call(
+      op, extent, [&](const NamedCall& named, const Call& call, const Results& expected) {
+        const TensorFn function = [&](const Tensors& x) {
+          const autograd::NoGradScope none;
+          return named(x);
+        };
+        return compare(inspect::run(mode, function, inputs_of(named, call), there), expected);
+      });
 }
 
 std::string check_kernel(const Op& op, const Extent& extent) {

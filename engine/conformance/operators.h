@@ -12,6 +12,9 @@ namespace paddle::conformance {
 
 /// The results in a mode against the body in float64.
 std::string check_results(const Op& op, inspect::Mode mode, const Extent& extent);
+/// The results on a device against those on the CPU.
+std::string check_on_device(const Op& op, const std::string& device, inspect::Mode mode,
+                            const Extent& extent);
 /// The kernel by itself: it writes every element of its results and nothing else, leaves operands
 /// as they are, and gives the same bits each time.
 std::string check_kernel(const Op& op, const Extent& extent);

@@ -56,7 +56,9 @@ class PluginKernel final : public Kernel {
       const Frame frame(context_.plugin.c_str(), context_.operation.c_str(), arguments.location);
       status = instance_.run(instance_.state, &arguments);
     }
-    if (status != PADDLE_OK) throw_status(call, status, context_.operation);
+    // An error that was set counts although the kernel says that all is well.
+    if (status != PADDLE_OK || !call.message.empty())
+      throw_status(call, status, context_.operation);
   }
   size_t scratch_bytes() const override { return instance_.scratch_bytes; }
   bool reads(size_t i) const override { return i >= 64 || ((instance_.unread >> i) & 1) == 0; }

@@ -121,7 +121,10 @@ const Plugin& load(const std::string& path, const LoadOptions& options) {
   plugin.path = absolute;
   plugin.sha256 = hash;
   plugin.operations = parts->definitions.names();
-  for (const KernelContext& kernel : parts->kernels) plugin.kernels.push_back(kernel.operation);
+  for (const KernelContext& kernel : parts->kernels) {
+    plugin.kernels.push_back(kernel.operation);
+    plugin.kernel_backends.push_back(kernel.backend);
+  }
   for (const paddle_device_api* device : parts->devices) plugin.devices.emplace_back(device->name);
   for (const TransportContext& transport : parts->transports)
     plugin.transports.push_back(transport.name);

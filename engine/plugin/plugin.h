@@ -39,13 +39,14 @@ struct Plugin {
   std::string sha256;
   std::string summary;
   std::vector<std::string> operations;
-  std::vector<std::string> kernels;     ///< operations that it has kernels of
-  std::vector<std::string> devices;     ///< kinds of devices
-  std::vector<std::string> passes;      ///< "acme.fold_scales"
-  std::vector<std::string> rules;       ///< rewrite rules, "acme.silu"
-  std::vector<std::string> transports;  ///< "acme.ring", as in PADDLE_TRANSPORT
-  std::vector<std::string> tables;      ///< "acme.file_rows", as in train.tables
-  std::vector<std::string> readers;     ///< "acme.rows", as kinds of dataset
+  std::vector<std::string> kernels;  ///< operations that it has kernels of, once for each kernel
+  std::vector<std::string> kernel_backends;  ///< of each of them: "cpu", or a device
+  std::vector<std::string> devices;          ///< kinds of devices
+  std::vector<std::string> passes;           ///< "acme.fold_scales"
+  std::vector<std::string> rules;            ///< rewrite rules, "acme.silu"
+  std::vector<std::string> transports;       ///< "acme.ring", as in PADDLE_TRANSPORT
+  std::vector<std::string> tables;           ///< "acme.file_rows", as in train.tables
+  std::vector<std::string> readers;          ///< "acme.rows", as kinds of dataset
 };
 
 struct LoadOptions {

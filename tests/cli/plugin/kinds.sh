@@ -28,6 +28,22 @@ groups = [case["group"] for case in report["cases"]]
 assert groups.count(sys.argv[1] + "s") >= 10 and set(groups) == {"load", sys.argv[1] + "s"}, groups
 P
 done
+# A device in C: its file is one of C, and operations run on it.
+ok "$plugin" new device my_device
+says "paddle plugin build my_device.c -o my_device.so"
+ok "$plugin" build my_device.c -o my_device.so
+[[ ! -s error ]] || fail "the template of a device has warnings"
+ok "$plugin" check my_device.so --quick --group errors --report report
+says "errors      5       0       0"
+ok "$plugin" list --plugin my_device.so
+says "devices my_device"
+ok "$bin/paddle-op" run add "x=f32(1,2)" "y=f32(3,4)" --device my_device:1 --no-host-fallback --plugin my_device.so
+says "[4, 6]"
+expect 4 "embedding: the index 7 is not one of 2 rows" "$bin/paddle-op" run embedding "x=i64(1,7)" "weight=f32[2,3]" \
+  --device my_device --plugin my_device.so
+expect 6 "and running it on the host is rejected" "$bin/paddle-op" run cumsum "x=f32(1,2)" --device my_device \
+  --no-host-fallback --plugin my_device.so
+
 expect 2 "no case of the group tables" "$plugin" check my_transport.so --quick --group tables
 ok "$plugin" check my_transport.so --quick --only my_transport.ring/mismatch
 ok "$plugin" list --plugin my_transport.so --plugin my_table.so
