@@ -88,6 +88,8 @@ foreach(folder IN LISTS PADDLE_CASE_FOLDERS)
       ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
   endforeach()
 endforeach()
+# It checks some fifty plug-ins.
+set_tests_properties(cli.faults PROPERTIES LABELS "cli;slow")
 # The longest test begins first, so that it does not run alone at the end.
 if(TEST op.cuda)
   set_tests_properties(op.cuda PROPERTIES COST 1000)

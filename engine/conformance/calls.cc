@@ -1,11 +1,14 @@
 #include "conformance/calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 
 #include "base/text.h"
+#include "inspect/both_modes.h"
 #include "inspect/numeric.h"
 #include "ops/core/operand_types.h"
 #include "tensor/random.h"
@@ -87,8 +90,9 @@ std::vector<Call> calls_of(const Op& op, const Extent& extent) {
   const auto drawn = [&](int64_t, size_t n) {
     return 2 + static_cast<int64_t>(random.below(n, 40));
   };
-  std::vector<std::function<int64_t(int64_t, size_t)>> sizes = {as_is, odd, no_first, drawn};
-  if (!extent.quick) sizes.insert(sizes.end(), {long_odd, one, no_last});
+  std::vector<std::function<int64_t(int64_t, size_t)>> sizes = {as_is, odd, no_first, no_last,
+                                                                drawn};
+  if (!extent.quick) sizes.insert(sizes.end(), {long_odd, one});
   std::vector<DType> dtypes = {DType::kF64, DType::kF32};
   if (!extent.quick) dtypes.insert(dtypes.end(), {DType::kF16, DType::kBF16});
   std::vector<Call> out;
@@ -100,9 +104,26 @@ std::vector<Call> calls_of(const Op& op, const Extent& extent) {
         const std::string words = with_dtype(resized(sample, size), text(dtype));
         if (!seen.insert(words).second) continue;
         out.push_back({words, false});
-        if (dtype == DType::kF32) out.push_back({words, true});
+        if (dtype != DType::kF32) continue;
+        out.push_back({words, true});
+        if (&size >= &sizes[2]) continue;
+        out.push_back({words, false, Values::kWhole});
+        out.push_back({words, false, Values::kNan});
       }
   return out;
+}
+
+Array with_values(const Array& array, Values values) {
+  if (values == Values::kDrawn || !is_float(array.dtype)) return array;
+  Array out = array.contiguous().cast(DType::kF64);
+  if (out.storage == array.storage) out = inspect::own_copy(out);
+  double* const x = out.data<double>();
+  for (int64_t i = 0; i < out.size(); ++i)
+    if (values == Values::kWhole)
+      x[i] = std::round(x[i]);
+    else if (i % 5 == 2)
+      x[i] = std::numeric_limits<double>::quiet_NaN();
+  return out.cast(array.dtype);
 }
 
 inspect::NamedCall parse(const Op& op, const Call& call) {

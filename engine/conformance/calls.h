@@ -9,10 +9,20 @@
 
 namespace paddle::conformance {
 
+/// What the elements of floating operands are.
+enum class Values : uint8_t {
+  kDrawn,
+  kWhole,  ///< whole numbers, many of them equal
+  kNan,    ///< some of them NaN
+};
+
 struct Call {
   std::string text;  ///< the arguments, as on a command line
   bool strided = false;
+  Values values = Values::kDrawn;
 };
+/// Changes an operand to the values of a call.
+Array with_values(const Array& array, Values values);
 
 /// How many calls are made, and the seed of the sizes that are drawn.
 struct Extent {
@@ -21,8 +31,8 @@ struct Extent {
 };
 
 /// The samples of an operation as they are, and with sizes of 1, 0, odd and random ones, in every
-/// floating dtype that it takes. Equal sizes of a sample stay equal. Some may not fit the
-/// operation.
+/// floating dtype that it takes; with whole numbers and NaN in some. Equal sizes of a sample stay
+/// equal. Some may not fit the operation.
 std::vector<Call> calls_of(const Op& op, const Extent& extent);
 inspect::NamedCall parse(const Op& op, const Call& call);
 

@@ -1,12 +1,19 @@
 #include "conformance/operators.h"
 
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 #include "autograd/autograd.h"
 #include "base/parallel.h"
 #include "inspect/compare.h"
 #include "ops/core/call.h"
+#include "ops/core/engine_kernels.h"
 #include "ops/core/kernel.h"
 #include "ops/core/operand_types.h"
 #include "runtime/execute.h"
@@ -68,14 +75,20 @@ inspect::Tolerance tolerance_of(DType dtype) {
 
 std::vector<Array> inputs_of(const NamedCall& named, const Call& call) {
   std::vector<Array> out;
-  for (const Array& a : named.inputs())
+  for (const Array& input : named.inputs()) {
+    const Array a = with_values(input, call.values);
     out.push_back(call.strided ? inspect::strided_copy(a) : inspect::own_copy(a));
+  }
   return out;
 }
 
-/// The body in float64 where the operation takes it, else in the dtypes of the inputs.
+/// The body, or for an operation of the engine its own kernel, in float64 where the operation takes
+/// it, else in the dtypes of the inputs.
 Results expected_of(const Op& op, const NamedCall& named, std::vector<Array> inputs) {
-  bool widens = op.def->decompose != nullptr;  // else its kernel is its own reference
+  const bool engine_kernel = !op.def->provider || op.def->decompose;
+  std::optional<EngineKernelScope> engine;
+  if (engine_kernel) engine.emplace();
+  bool widens = engine_kernel;  // else its kernel is its own reference
   for (size_t d = 0; d < op.operands().size(); ++d)
     widens = widens &&
              (op.operands()[d].hidden || (operand_types(op, d) & dtype_sets::of(DType::kF64)) != 0);
@@ -93,7 +106,9 @@ Results expected_of(const Op& op, const NamedCall& named, std::vector<Array> inp
 }
 
 std::string at(const Call& call, const std::string& what) {
-  return str(what, "  [", call.text, call.strided ? ", transposed in memory" : "", "]");
+  return str(what, "  [", call.text, call.strided ? ", transposed in memory" : "",
+             call.values == Values::kWhole ? ", whole numbers" : "",
+             call.values == Values::kNan ? ", with NaN" : "", "]");
 }
 
 /// Calls `check` with each call that the operation accepts, until one fails. An operation that
@@ -201,6 +216,112 @@ KernelRun run_once(const Kernel& kernel, const std::vector<void*>& operands,
   return out;
 }
 
+/// Operands that the kernel says it does not read may be anything.
+std::string check_unread(const Kernel& kernel, std::vector<void*> operands,
+                         const std::vector<Array>& dense, const std::vector<Layout>& results,
+                         const KernelRun& expected) {
+  std::vector<Guarded> others;
+  size_t next = 0;
+  bool any = false;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i]) continue;
+    const Array& a = dense[next++];
+    if (kernel.reads(i)) continue;
+    any = true;
+    operands[i] =
+        others.emplace_back(static_cast<size_t>(storage_bytes(a.dtype, a.size())), std::byte{0x3C})
+            .data();
+  }
+  if (!any) return "";
+  const KernelRun found = run_once(kernel, operands, results, std::byte{0});
+  for (size_t i = 0; i < results.size(); ++i)
+    if (std::memcmp(found.results[i].data(), expected.results[i].data(),
+                    expected.results[i].bytes()) != 0)
+      return str("result ", i, " depends on an operand that 'unread' says it does not read");
+  return "";
+}
+
+/// The operands with their elements moved on by `distance`.
+std::vector<Array> turned(const std::vector<Array>& dense, int64_t distance) {
+  std::vector<Array> out;
+  for (const Array& a : dense) {
+    out.push_back(a);
+    if (!a.is_contiguous() || a.size() < 2) continue;
+    const size_t bytes = static_cast<size_t>(storage_bytes(a.dtype, a.size()));
+    out.back() = inspect::own_copy(a);
+    auto* const begin = static_cast<std::byte*>(out.back().raw());
+    std::rotate(begin, begin + (distance % a.size()) * item_size(a.dtype), begin + bytes);
+  }
+  return out;
+}
+
+/// Runs on several threads at a time, each with other operands, do not disturb each other.
+std::string check_at_once(const Kernel& kernel, const std::vector<void*>& operands,
+                          const std::vector<Array>& dense, const std::vector<Layout>& results) {
+  constexpr size_t kThreads = 4;
+  constexpr auto kDuration = std::chrono::milliseconds(5);
+  struct Thread {
+    std::vector<Array> arrays;
+    std::vector<void*> operands;
+    std::vector<Guarded> expected;
+    std::string bad;
+  };
+  std::vector<Thread> all(kThreads);
+  for (size_t i = 0; i < kThreads; ++i) {
+    Thread& t = all[i];
+    t.arrays = turned(dense, static_cast<int64_t>(i));
+    t.operands = operands;
+    size_t next = 0;
+    for (void*& operand : t.operands)
+      if (operand) operand = t.arrays[next++].address();
+    try {
+      t.expected = run_once(kernel, t.operands, results, std::byte{0}).results;
+    } catch (const Error&) {  // it depends on the order of its elements
+      t.operands = operands;
+      t.expected = run_once(kernel, operands, results, std::byte{0}).results;
+    }
+  }
+  std::atomic<size_t> ready = 0;
+  std::vector<std::thread> threads;
+  for (Thread& t : all)
+    threads.emplace_back([&] {
+      ++ready;
+      while (ready < kThreads) std::this_thread::yield();
+      const auto end = std::chrono::steady_clock::now() + kDuration;
+      try {
+        do {
+          const KernelRun found = run_once(kernel, t.operands, results, std::byte{0});
+          for (size_t i = 0; i < results.size(); ++i)
+            if (std::memcmp(found.results[i].data(), t.expected[i].data(), t.expected[i].bytes()) !=
+                0)
+              t.bad = str("result ", i, " has other bits when several threads run the kernel");
+        } while (t.bad.empty() && std::chrono::steady_clock::now() < end);
+      } catch (const std::exception& e) {
+        t.bad = e.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Thread& t : all)
+    if (!t.bad.empty()) return t.bad;
+  return "";
+}
+
+/// Many runs take no memory that they do not give back.
+std::string check_memory_of_runs(const Kernel& kernel, const std::vector<void*>& operands,
+                                 const std::vector<Layout>& results) {
+  constexpr size_t kRuns = 300;
+  const auto taken = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  for (int run = 0; run < 20; ++run) run_once(kernel, operands, results, std::byte{0});
+  const size_t before = taken();
+  for (size_t run = 0; run < kRuns; ++run) run_once(kernel, operands, results, std::byte{0});
+  const size_t after = taken();
+  if (after <= before + kRuns * 8) return "";
+  return str("a run takes ", (after - before) / kRuns, " bytes that it does not give back");
+}
+
 std::string check_one_kernel(const Op& op, const NamedCall& named, const Call& call) {
   FirstCall first(op);
   inspect::run(
@@ -242,6 +363,10 @@ std::string check_one_kernel(const Op& op, const NamedCall& named, const Call& c
   for (size_t i = 0; i < dense.size(); ++i)
     if (!same_bits(inspect::own_copy(dense[i]), before[i]))
       return str("the kernel writes into operand ", i);
+  for (const std::string& bad : {check_unread(*kernel, pointers, dense, results, two),
+                                 check_at_once(*kernel, pointers, dense, results),
+                                 check_memory_of_runs(*kernel, pointers, results)})
+    if (!bad.empty()) return bad;
   if (op.def->in_place < 0 || results.empty()) return "";
   // The first result in the memory of the operand that the schema names.
   const auto place = static_cast<size_t>(op.def->in_place);

@@ -17,7 +17,7 @@ dnnl::stream& stream() {
   return stream;
 }
 
-/// What a packed constant depends on: a square matrix may be read in both orders of its axes.
+/// The layouts of a packed constant: a square matrix may be read in both orders of its axes.
 struct Reorder {
   dnnl::memory::desc from, to;
   bool operator==(const Reorder& other) const { return from == other.from && to == other.to; }

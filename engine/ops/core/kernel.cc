@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ops/core/backend.h"
+#include "ops/core/engine_kernels.h"
 
 namespace paddle {
 namespace {
@@ -62,13 +63,22 @@ std::string& wanted_backend() {
   return name;
 }
 
+/// Whether kernels that were added are left out on this thread.
+bool& engine_kernels_only() {
+  thread_local bool only = false;
+  return only;
+}
+
 }  // namespace
+
+EngineKernelScope::EngineKernelScope() : before_(std::exchange(engine_kernels_only(), true)) {}
+EngineKernelScope::~EngineKernelScope() { engine_kernels_only() = before_; }
 
 BackendScope::BackendScope(std::string backend)
     : before_(std::exchange(wanted_backend(), std::move(backend))) {}
 BackendScope::~BackendScope() { wanted_backend() = before_; }
 
-bool backend_is_wanted() { return !wanted_backend().empty(); }
+bool backend_is_wanted() { return !wanted_backend().empty() || engine_kernels_only(); }
 
 void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare) {
   const Backend* const owner = find_backend(backend);
@@ -101,6 +111,7 @@ namespace {
 
 /// The first of the added kernels that does not decline; `backend` is empty for any.
 std::unique_ptr<Kernel> prepare_added(const KernelRequest& request, const std::string& backend) {
+  if (engine_kernels_only()) return nullptr;
   for (const AddedKernels::Item& item : added_of(request.op))
     if (item.device_kind == request.target.device.kind &&
         (backend.empty() || item.backend == backend))
