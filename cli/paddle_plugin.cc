@@ -200,6 +200,8 @@ int run_plugin(int argc, char** argv) {
   new_command->add_option("NAME", start.name, "of the plug-in: a word in lower case")->required();
   new_command->add_option("-o,--output", start.output,
                           "the file (default: NAME.plugin.yaml, NAME.cc or NAME.c)");
+  new_command->add_flag("--cmake", start.cmake,
+                        "a project of CMake in the folder NAME, for sources in C and C++");
   cli::PluginBuild building;
   auto* build_command =
       app.add_subcommand("build",

@@ -173,6 +173,30 @@ std::string with_name(const Kind& kind, const std::string& name) {
   return replaced(std::move(out), example + "." + example, name + "." + example);
 }
 
+/// CMakeLists.txt of a plug-in with one source.
+std::string project(const Kind& kind, const std::string& name, const std::string& source) {
+  const bool is_c = kind.suffix == ".c";
+  return str("cmake_minimum_required(VERSION 3.20)\nproject(", name, " LANGUAGES ",
+             is_c ? "C" : "CXX",
+             ")\nif(NOT CMAKE_BUILD_TYPE)\n  set(CMAKE_BUILD_TYPE Release)\nendif()\n"
+             "find_package(paddle CONFIG REQUIRED COMPONENTS plugin)\nenable_testing()\n",
+             "paddle_add_plugin(", name, " SOURCES ", source, " CHECK quick)\n");
+}
+
+/// A folder with the source and CMakeLists.txt.
+std::string write_project(const Kind& kind, const PluginTemplate& options) {
+  const std::string folder = options.output.empty() ? options.name : options.output;
+  const std::string source = options.name + std::string(kind.suffix);
+  const std::string list = join_path(folder, "CMakeLists.txt"), file = join_path(folder, source);
+  for (const std::string& each : {list, file})
+    if (file_exists(each)) fail(ErrorCode::kUsage, each, ": is there already");
+  ensure_directory(folder);
+  write_file_atomically(file, with_name(kind, options.name));
+  write_file_atomically(list, project(kind, options.name, source));
+  return str("written: ", file, " and ", list, "\nnext:\n  cmake -S ", folder, " -B ", folder,
+             "/build\n  cmake --build ", folder, "/build\n  ctest --test-dir ", folder, "/build\n");
+}
+
 }  // namespace
 
 std::vector<std::string> plugin_kinds() {
@@ -194,6 +218,11 @@ std::string write_plugin_template(const PluginTemplate& options) {
   ensure(kind != std::end(kKinds), "a kind of plug-in without a template");
   const std::string suffix(kind->suffix);
   const bool has_code = suffix != ".plugin.yaml";
+  if (options.cmake) {
+    if (!has_code)
+      fail(ErrorCode::kUsage, "--cmake: the kind '", kind->name, "' is a file without code");
+    return write_project(*kind, options);
+  }
   const std::string file = options.output.empty() ? name + suffix : options.output;
   if (!has_code && !file.ends_with(".plugin.yaml"))
     fail(ErrorCode::kUsage, file, ": expected a file NAME.plugin.yaml");

@@ -61,11 +61,14 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/paddle ${PADDLE_GENERATED_ROOT}/in
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/paddle)
 install(EXPORT paddle-targets NAMESPACE paddle:: DESTINATION ${package_folder})
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/paddle-config.cmake.in
-  ${CMAKE_BINARY_DIR}/package/paddle-config.cmake INSTALL_DESTINATION ${package_folder})
+  ${CMAKE_BINARY_DIR}/package/paddle-config.cmake INSTALL_DESTINATION ${package_folder}
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/paddle-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/package/paddle-config.cmake
-  ${CMAKE_BINARY_DIR}/package/paddle-config-version.cmake DESTINATION ${package_folder})
+  ${CMAKE_BINARY_DIR}/package/paddle-config-version.cmake
+  ${CMAKE_SOURCE_DIR}/cmake/paddle-plugin.cmake ${CMAKE_SOURCE_DIR}/cmake/paddle-plugin.map
+  DESTINATION ${package_folder})
 # Relative to the file itself, so that the installed tree may be moved.
 file(RELATIVE_PATH PADDLE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" PADDLE_PC_PREFIX "${PADDLE_PC_PREFIX}")

@@ -9,7 +9,7 @@
 
 namespace paddle::conformance {
 
-/// What the elements of floating operands are.
+/// The elements of floating operands.
 enum class Values : uint8_t {
   kDrawn,
   kWhole,  ///< whole numbers, many of them equal

@@ -120,7 +120,8 @@ Bytes read_back(const DeviceStream& stream, const void* from, size_t bytes);
 /// "" or the first byte that differs.
 std::string difference(const Bytes& found, const Bytes& expected);
 
-/// What `f` returns; if it does not return within a time, this says so, and its thread goes on.
+/// Calls `f` on a thread and gives its result. The result says so if `f` takes more than 20
+/// seconds; the thread then continues.
 std::string returns_in_time(const char* what, const std::function<std::string()>& f);
 
 }  // namespace paddle::conformance

@@ -25,7 +25,7 @@ std::string check_arguments(const Api& api) {
   Bytes host(10, 1);
   for (const int kind : {-1, 3, 99}) {
     const int status = api.copy(stream.get(), memory.at(), host.data(), host.size(), kind);
-    if (status == 0) return str("copy: the kind ", kind, " is no error");
+    if (status == 0) return str("copy: the kind ", kind, " is accepted");
     if (status != PADDLE_USAGE)
       return str("copy: the kind ", kind, ": expected the status 2, found ", status);
     if (!api.last_error() || !*api.last_error()) return "last_error has no message";
@@ -89,7 +89,7 @@ std::string check_kernel_error(Device device, const std::string& check) {
   const auto executable = lookup(device);
   const std::string error = error_of(*executable, 9);
   if (check == "kernel") {
-    if (error.empty()) return "embedding: an index out of range is no error";
+    if (error.empty()) return "embedding: an index out of range is accepted";
     if (!error.starts_with(str(kPlace, ": ")))
       return str("embedding: an error without the place of its operation, ", kPlace, ": ", error);
     return "";

@@ -148,7 +148,7 @@ std::string check_wait(const Api& api, int first_device, int second_device, bool
   first.synchronize();
   return found == Bytes(1000, 2)
              ? ""
-             : "a stream that waits for an event goes on before the work in front of its record";
+             : "a stream that waits for an event continues before the work in front of its record";
 }
 
 /// Who waited for the first record does so although the event is recorded again.

@@ -8,7 +8,7 @@
 
 namespace {
 
-/// The spec that the table is told.
+/// The spec that the table gets.
 struct Told {
   explicit Told(const paddle_table_spec& given) : spec(given) {
     if (fault_is("order_of_keys")) spec.key_dtype = PADDLE_UINT64;

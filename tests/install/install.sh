@@ -138,6 +138,60 @@ status=0
 "$folder/build-cpp/train" line.yaml wrong optimizer.lrr=1 2> error || status=$?
 [[ $status == 3 ]] && grep -q "lrr" error || fail "a wrong key gives $status: $(cat error)"
 
+# ---- plug-ins ------------------------------------------------------------------------------------
+
+for kind in kernel device; do
+  paddle plugin new "$kind" "of_$kind" --cmake > out || fail "paddle plugin new --cmake"
+  grep -qx "  cmake -S of_$kind -B of_$kind/build" out || { cat out; fail "what to do next"; }
+  cmake -S "of_$kind" -B "of_$kind/build" -G "$generator" -DCMAKE_PREFIX_PATH="$prefix" > "$folder/log" 2>&1 &&
+    cmake --build "of_$kind/build" >> "$folder/log" 2>&1 && ctest --test-dir "of_$kind/build" >> "$folder/log" 2>&1 ||
+    { cat "$folder/log"; fail "a plug-in with a $kind"; }
+  ! grep -qi warning "$folder/log" || { cat "$folder/log"; fail "a plug-in with a $kind: warnings"; }
+done
+# A schema in a file of its own, with all that a string of C has to escape; a fault fails the test.
+mkdir own && cat > own/ops.yaml <<'Y'
+twice:
+  signature: (x:T) -> out
+  doc: 'Twice "x"; \\ $x @x@.'
+  dtypes: {x: float}
+  body: x * 2.0
+  samples: ["x=f64[3]"]
+Y
+cat > own/own.c <<'C'
+#include <paddle/plugin/plugin.h>
+
+#include "own_schema.h"
+
+PADDLE_PLUGIN_NOTE("own", "1.0.0");
+PADDLE_PLUGIN_EXPORT paddle_status paddle_plugin_main(const paddle_host* host, paddle_plugin* plugin) {
+  static const paddle_operation operation = {sizeof operation, own_schema};
+  static const paddle_operation* const operations[] = {&operation};
+  (void)host;
+  plugin->name = "own";
+  plugin->version = "1.0.0";
+  plugin->operation_count = 1;
+  plugin->operations = operations;
+  return PADDLE_OK;
+}
+int another_symbol(void) { return 1; }
+C
+cat > own/CMakeLists.txt <<'C'
+cmake_minimum_required(VERSION 3.20)
+project(own LANGUAGES C)
+find_package(paddle 0.1 CONFIG REQUIRED COMPONENTS plugin)
+enable_testing()
+paddle_add_plugin(own SOURCES own.c SCHEMA ops.yaml CHECK full)
+C
+own() { cmake --build own/build > log 2>&1 && ctest --test-dir own/build > log 2>&1; }
+cmake -S own -B own/build -G "$generator" -DCMAKE_PREFIX_PATH="$prefix" > log 2>&1 && own ||
+  { cat log; fail "a plug-in with a schema"; }
+paddle plugin info own/build/own.so | grep -qx "exports: paddle_plugin_main" || fail "what own.so exports"
+paddle op run own.twice "x=f32(1,2)" --plugin own/build/own.so | grep -qF "[2, 4]" || fail "own.twice"
+sed -i 's/body: .*/body: x * 2.0\n  traits: [linear]\n  vjp: g/' own/ops.yaml
+! own || fail "a wrong gradient passes ctest"
+sed -i 's/COMPONENTS plugin/COMPONENTS plugins/' own/CMakeLists.txt
+! cmake -S own -B own/other -G "$generator" -DCMAKE_PREFIX_PATH="$prefix" > log 2>&1 || fail "an unknown component"
+
 # ---- pkg-config ----------------------------------------------------------------------------------
 
 if command -v pkg-config > /dev/null; then

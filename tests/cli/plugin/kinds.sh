@@ -28,6 +28,13 @@ groups = [case["group"] for case in report["cases"]]
 assert groups.count(sys.argv[1] + "s") >= 10 and set(groups) == {"load", sys.argv[1] + "s"}, groups
 P
 done
+# A project of CMake, which the test of the installed files builds.
+ok "$plugin" new reader of_cmake --cmake
+says "cmake -S of_cmake -B of_cmake/build"
+grep -qx "paddle_add_plugin(of_cmake SOURCES of_cmake.cc CHECK quick)" of_cmake/CMakeLists.txt || fail "CMakeLists.txt"
+expect 2 "is there already" "$plugin" new reader of_cmake --cmake
+expect 2 "is a file without code" "$plugin" new rules of_rules --cmake
+
 # A device in C: its file is one of C, and operations run on it.
 ok "$plugin" new device my_device
 says "paddle plugin build my_device.c -o my_device.so"
