@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/parallel.h"
 #include "base/resident_memory.h"
+#include "base/scratch_folder.h"
 #include "base/text.h"
 #include "onnx/graph/value_io.h"
 #include "program/model.h"
@@ -89,28 +90,6 @@ class Worker {
   std::deque<std::function<void()>> tasks_;
   bool ends_ = false;
   std::thread thread_;  ///< last: it reads the others
-};
-
-/// A folder of this user that is gone at the end of its scope, in memory where the system has such.
-class MemoryFolder {
- public:
-  MemoryFolder() {
-    const char* const given = std::getenv("TMPDIR");
-    path_ = is_directory("/dev/shm") ? "/dev/shm" : given && *given ? given : "/tmp";
-    path_ += "/paddle-XXXXXX";
-    if (!::mkdtemp(path_.data()))
-      fail(paddle::ErrorCode::kDevice, path_, ": the folder cannot be made");
-  }
-  ~MemoryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  MemoryFolder(const MemoryFolder&) = delete;
-  MemoryFolder& operator=(const MemoryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 /// The file or folder among `files` that is a model.
@@ -309,7 +288,7 @@ Model Model::from_memory(const std::map<std::string, std::string_view>& files,
                          const ModelOptions& options) {
   return Model(translated([&] {
     const std::string name = model_among(files);
-    const MemoryFolder folder;
+    const ScratchFolder folder;
     for (const auto& [file, content] : files) {
       const std::string path = folder.path() + "/" + file;
       ensure_directory(std::filesystem::path(path).parent_path().string());

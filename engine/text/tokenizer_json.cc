@@ -2,6 +2,7 @@
 // file does not say.
 #include <algorithm>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "text/byte_alphabet.h"
 #include "text/load.h"
@@ -13,24 +14,10 @@ namespace {
 constexpr int kMaxSteps = 256;  // nested sequences included
 
 /// Text of Base64, as the precompiled tables are written.
-std::string from_base64(const JsonValue& value) {
-  std::string out;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : value.text()) {
-    if (c == '=' || c == '\n') continue;
-    constexpr std::string_view kDigits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const size_t digit = kDigits.find(c);
-    if (digit == kDigits.npos) value.reject("not Base64");
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      out += static_cast<char>(bits >> count & 0xff);
-    }
-  }
-  return out;
+std::string decoded_table(const JsonValue& value) {
+  auto bytes = from_base64(value.text());
+  if (!bytes) value.reject("not Base64");
+  return std::move(*bytes);
 }
 
 /// {"String": …} or {"Regex": …}.
@@ -124,7 +111,7 @@ class Reader {
       } else if (type == "Nmt") {
         builder_.add(nmt_normalizer());
       } else if (type == "Precompiled") {
-        builder_.add(precompiled_normalizer(from_base64(step.at("precompiled_charsmap")), false));
+        builder_.add(precompiled_normalizer(decoded_table(step.at("precompiled_charsmap")), false));
       } else if (type == "Replace") {
         builder_.add(
             replace_normalizer(read_pattern(step.at("pattern")), step.at("content").text()));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -75,20 +76,6 @@ std::string png(const Pixels& pixels) {
   return out;
 }
 
-std::string base64(std::string_view bytes) {
-  static constexpr char kDigits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    const size_t there = std::min<size_t>(3, bytes.size() - i);
-    for (size_t k = 0; k < 3; ++k)
-      group = group << 8 | (k < there ? static_cast<uint8_t>(bytes[i + k]) : 0u);
-    for (size_t k = 0; k < 4; ++k) out += k <= there ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return out;
-}
-
 /// Means over squares of pixels, from [channels, height, width]. Bytes as they are; other numbers
 /// from their least to their largest.
 Pixels reduced(const data::Value& image) {
@@ -140,7 +127,7 @@ std::string picture_of(const data::Dataset& dataset, int64_t sample) {
   }
   const data::Value& image = values.at(static_cast<size_t>(field - fields.begin()));
   if (image.shape().size() != 3 || image.size() == 0) return "";
-  return "data:image/png;base64," + base64(png(reduced(image)));
+  return "data:image/png;base64," + to_base64(png(reduced(image)));
 }
 
 }  // namespace paddle::train
