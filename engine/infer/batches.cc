@@ -26,11 +26,12 @@ std::string extension(const std::string& path) {
 }
 
 /// The loader for predictions: each sample once, in order, whatever share of them is bad.
-data::LoaderOptions prediction_loader(data::LoaderOptions loader, int64_t batch) {
+data::LoaderOptions prediction_loader(data::LoaderOptions loader, const InputOptions& options) {
   loader.epochs = 1;
   loader.shuffle = false;
-  loader.batch_size = batch;
+  loader.batch_size = options.batch;
   loader.max_bad_rate = 1;
+  if (options.no_workers) loader.workers = 0;
   return loader;
 }
 
@@ -92,7 +93,7 @@ std::unique_ptr<Batches> open_section(const program::Model& model, const InputOp
   if (std::find(names.begin(), names.end(), "segments") == names.end())
     data::choose_packing(source, false);
   return dataset_batches(model, options, data::make_dataset(source),
-                         prediction_loader(data.valid_loader, options.batch), source);
+                         prediction_loader(data.valid_loader, options), source);
 }
 
 /// Whether rows of the arrays, which are what the model takes, are NaN or infinite somewhere, and
@@ -119,12 +120,86 @@ bool has_bad_rows(const program::Model& model, const data::LoaderOptions& polici
   return any;
 }
 
+/// kData for raw data of a scaled field that is not what the model takes but for the scale. What
+/// transforms change is checked after them.
+void check_scaled(const program::Model& model, const program::InputUnits& units,
+                  const std::string& name, DType dtype, const Dims& shape,
+                  const std::string& origin) {
+  const bool changes =
+      std::any_of(units.transforms().begin(), units.transforms().end(), [&](const auto& each) {
+        return std::find(each.fields.begin(), each.fields.end(), name) != each.fields.end();
+      });
+  if (changes || !data::find_fitted(units.scales(), name)) return;
+  const auto& type =
+      std::find_if(model.inputs().begin(), model.inputs().end(), [&](const auto& input) {
+        return input.first == name;
+      })->second;
+  if (dtype != type.dtype || shape.size() != type.shape.size() ||
+      (shape.size() > 1 && type.shape.back().is_constant() &&
+       type.shape.back().value() != shape.back()))
+    fail(ErrorCode::kData, origin, ": '", name, "' is ", text(dtype), str(shape),
+         ", the model takes ", type);
+}
+
+/// Arrays in memory: brought to what the model takes where they are raw data, as those of a file.
+std::unique_ptr<Batches> open_given_arrays(const program::Model& model,
+                                           const InputOptions& options) {
+  formats::NamedArrays arrays = *options.arrays;
+  const auto find = [&](const std::string& name) {
+    return std::find_if(arrays.begin(), arrays.end(),
+                        [&](const auto& each) { return each.first == name; });
+  };
+  const program::InputUnits units(model, options.generated);
+  const bool is_raw = units.are_raw([&](const std::string& name) -> std::optional<DType> {
+    const auto at = find(name);
+    return at == arrays.end() ? std::nullopt : std::optional(at->second.dtype);
+  });
+  std::vector<size_t> places;
+  std::vector<Array> raw;
+  for (const std::string& name : input_names(model)) {
+    const auto at = find(name);
+    if (!is_raw || is_generated(options, name) || at == arrays.end()) continue;
+    const Array& array = at->second;
+    if (array.shape.empty() || array.shape[0] == 0 ||
+        (!raw.empty() && array.shape[0] != raw[0].shape[0]))
+      fail(ErrorCode::kData, "input '", name, "' is ", text(array.dtype), str(array.shape),
+           ", expected a first axis of at least one row, as long for all inputs");
+    check_scaled(model, units, name, array.dtype, array.shape, "inputs");
+    places.push_back(static_cast<size_t>(at - arrays.begin()));
+    raw.push_back(array);
+  }
+  const size_t wanted = model.inputs().size() - options.generated.size();
+  if (is_raw && raw.size() == wanted) {  // otherwise array_batches says what is missing
+    const std::vector<Array> prepared = units.prepared(raw);
+    for (size_t i = 0; i < places.size(); ++i) arrays[places[i]].second = prepared[i];
+  }
+  return array_batches(model,
+                       {.origin = "inputs",
+                        .find = [&](const std::string& name) -> std::optional<Array> {
+                          const auto at = find(name);
+                          return at == arrays.end() ? std::nullopt : std::optional(at->second);
+                        },
+                        .what_it_has = [](const std::string&) { return std::string(); }},
+                       options, {});
+}
+
+/// The arrays of an NPZ file, as array_batches takes them.
+ArraySource source_of(const formats::NpzReader& reader) {
+  return {.origin = reader.path(),
+          .find = [&](const std::string& name) -> std::optional<Array> {
+            if (!reader.contains(name)) return std::nullopt;
+            return reader.read(name);
+          },
+          .what_it_has = [&](const std::string& wanted) { return reader.what_it_has(wanted); }};
+}
+
 /// One NPZ file. Its arrays are read as the run's own arrays are if they are raw data
 /// (program/model_units.h); otherwise they are what the model takes.
 std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOptions& options,
                                      const std::optional<data::DataConfig>& run) {
   const std::string& path = options.paths[0];
-  if (!run) return array_batches(model, path, options, {});
+  const formats::NpzReader reader(path);
+  if (!run) return array_batches(model, source_of(reader), options, {});
   std::vector<std::string> names = input_names(model);
   std::erase_if(names, [&](const std::string& name) { return is_generated(options, name); });
   const auto is_input = [&](const std::string& name) {
@@ -133,7 +208,6 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
   const program::InputUnits units(model, options.generated);
   const std::vector<data::Fitted>& scales = units.scales();
   const std::vector<data::TransformOptions>& transforms = units.transforms();
-  const formats::NpzReader reader(path);
   const bool as_data = units.are_raw([&](const std::string& name) -> std::optional<DType> {
     if (!reader.contains(name)) return std::nullopt;
     return reader.header(name).dtype;
@@ -144,7 +218,7 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
       warnings.push_back(
           str(path, ": the arrays go to the model as they are; the run's transforms ",
               "of its inputs are not applied (use --data with `kind: npz` for raw ", "data)"));
-    return array_batches(model, path, options, warnings);
+    return array_batches(model, source_of(reader), options, warnings);
   }
   data::NpzOptions npz{path, {}};
   for (const std::string& name : names) {
@@ -154,22 +228,8 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
     npz.arrays.emplace_back(name, name);
   }
   for (const std::string& name : names) {
-    const bool scaled = data::find_fitted(scales, name) != nullptr;
-    const bool changes = std::any_of(transforms.begin(), transforms.end(), [&](const auto& each) {
-      return std::find(each.fields.begin(), each.fields.end(), name) != each.fields.end();
-    });
-    if (scaled && !changes) {
-      const auto& type =
-          std::find_if(model.inputs().begin(), model.inputs().end(), [&](const auto& input) {
-            return input.first == name;
-          })->second;
-      const auto& header = reader.header(name);
-      if (header.dtype != type.dtype || header.shape.size() != type.shape.size() ||
-          (header.shape.size() > 1 && type.shape.back().is_constant() &&
-           type.shape.back().value() != header.shape.back()))
-        fail(ErrorCode::kData, path, ": '", name, "' is ", text(header.dtype), str(header.shape),
-             ", the model takes ", type);
-    }
+    const auto& header = reader.header(name);
+    check_scaled(model, units, name, header.dtype, header.shape, path);
   }
   const std::string label = label_field(model, options);
   const bool labelled = !label.empty() && !is_input(label) && reader.contains(label);
@@ -177,7 +237,7 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
   data::DatasetOptions source;
   source.source = npz;
   source.scales = scales;
-  data::LoaderOptions loader = prediction_loader(run->valid_loader, options.batch);
+  data::LoaderOptions loader = prediction_loader(run->valid_loader, options);
   if (as_data)
     loader.transforms = transforms;
   else
@@ -300,6 +360,7 @@ data::ImageFolderOptions image_options(const program::Model& model, const InputO
 std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOptions& options) {
   if (options.batch < 1)
     fail(ErrorCode::kUsage, "--batch: expected at least 1, found ", options.batch);
+  if (options.arrays) return open_given_arrays(model, options);
   if (!options.data.empty()) return open_section(model, options);
   if (options.paths.empty())
     fail(ErrorCode::kUsage, "no input is given; the model takes ", expected_inputs(model));
@@ -318,7 +379,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
     return open_arrays(model, options, run);
   }
   data::LoaderOptions loader =
-      prediction_loader(run ? run->valid_loader : data::LoaderOptions(), options.batch);
+      prediction_loader(run ? run->valid_loader : data::LoaderOptions(), options);
   data::DatasetOptions source;
   auto names = input_names(model);
   std::erase_if(names, [&](const std::string& name) { return is_generated(options, name); });

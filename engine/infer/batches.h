@@ -11,6 +11,7 @@
 #include "data/data_config.h"
 #include "data/loader.h"
 #include "data/transforms.h"
+#include "formats/npz.h"
 #include "program/model.h"
 
 namespace paddle::infer {
@@ -18,6 +19,9 @@ namespace paddle::infer {
 struct InputOptions {
   std::vector<std::string> paths;  ///< files or folders, of one kind
   std::string data;                ///< "CONFIG.yaml[:train|valid|test]", or the part of the run's
+  /// Arrays in memory in place of a file, by the model's input names; null: none. They are needed
+  /// by open_inputs only.
+  const formats::NamedArrays* arrays = nullptr;
   int64_t batch = 64;
   std::vector<std::string> generated = {};  ///< inputs of the model that the caller fills in
   /// Arrays of an ONNX graph hold a sample in each row, so that they are cut into batches.
@@ -27,6 +31,7 @@ struct InputOptions {
   /// The field of the labels; "": that of the model.
   std::string label_field = {};
   bool label_is_list = false;  ///< the text of a label is a list of words, such as tags
+  bool no_workers = false;     ///< samples are read in `next`, and not by the run's workers
 };
 
 /// A label that is more than a number or a class: a text, tags, boxes, a list of numbers or

@@ -45,8 +45,9 @@ class RowWriter : public DecodedResults {
 
 class JsonResults final : public RowWriter {
  public:
-  JsonResults(const std::string& path, bool has_labels)
-      : RowWriter(path), has_labels_(has_labels) {}
+  /// To a file, or to `line` without one.
+  JsonResults(const std::string& path, bool has_labels, Line line = {})
+      : RowWriter(path), has_labels_(has_labels), line_(std::move(line)) {}
 
  private:
   void row(int64_t index, const std::string& place, const std::optional<LabelText>& label,
@@ -59,19 +60,26 @@ class JsonResults final : public RowWriter {
     // Two objects as one.
     std::string line = dumped(o);
     line.back() = ',';
-    file_->write(line + decoded.json.substr(1) + "\n");
+    emit(line + decoded.json.substr(1));
   }
   void skip(const SkippedRow& row) override {
     nlohmann::ordered_json o;
     o["row"] = row.index;
     o["source"] = row.place;
     o["skipped"] = row.reason;
-    file_->write(dumped(o) + "\n");
+    emit(dumped(o));
+  }
+  void emit(const std::string& object) {
+    if (file_)
+      file_->write(object + "\n");
+    else
+      line_(object);
   }
   static std::string dumped(const nlohmann::ordered_json& o) {
     return o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
   bool has_labels_;
+  Line line_;
 };
 
 class CsvResults final : public RowWriter {
@@ -144,6 +152,10 @@ std::unique_ptr<DecodedResults> open_decoded(Decoder& decoder, const std::string
          "of pictures, found '", path, "'");
   decoder.write_pictures(path);
   return std::make_unique<PlainResults>(line);
+}
+
+std::unique_ptr<DecodedResults> json_decoded(ShownColumns shown, const Line& line) {
+  return std::make_unique<JsonResults>("", shown.labels, line);
 }
 
 }  // namespace paddle::infer

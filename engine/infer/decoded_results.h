@@ -25,5 +25,8 @@ class DecodedResults {
 std::unique_ptr<DecodedResults> open_decoded(Decoder& decoder, const std::string& path,
                                              ShownColumns shown,
                                              const std::function<void(const std::string&)>& line);
+/// A JSON object for each row, as in a .jsonl file, to `line`.
+std::unique_ptr<DecodedResults> json_decoded(ShownColumns shown,
+                                             const std::function<void(const std::string&)>& line);
 
 }  // namespace paddle::infer

@@ -10,7 +10,6 @@
 
 #include "data/target_scale.h"
 #include "data/tokens.h"
-#include "formats/npz.h"
 #include "onnx/graph/value_io.h"
 
 namespace paddle::infer {
@@ -43,17 +42,18 @@ namespace {
 /// Arrays by the model's input names, all at once or in slices of the first axis.
 class ArrayBatches final : public Batches {
  public:
-  ArrayBatches(const program::Model& model, const std::string& path, const InputOptions& options,
+  ArrayBatches(const program::Model& model, const ArraySource& source, const InputOptions& options,
                std::vector<std::string> warnings)
       : batch_(options.batch), warnings_(std::move(warnings)) {
-    const formats::NpzReader reader(path);
+    const std::string& path = source.origin;
     for (const auto& [name, type] : model.inputs()) {
       is_given_.push_back(!is_generated(options, name));
       if (!is_given_.back()) continue;
-      if (!reader.contains(name))
+      const std::optional<Array> given = source.find(name);
+      if (!given)
         fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
-             expected_inputs(model), reader.what_it_has(name));
-      Array a = reader.read(name);
+             expected_inputs(model), source.what_it_has(name));
+      Array a = *given;
       if (model.onnx() && type.dtype != a.dtype && onnx::needs_cast(a.dtype, type.dtype))
         a = onnx::cast_provided(a, type.dtype, str(path, ": array '", name, "'"));
       if (a.dtype != type.dtype || (type.ranked && a.shape.size() != type.shape.size()))
@@ -62,10 +62,9 @@ class ArrayBatches final : public Batches {
       arrays_.push_back(a.contiguous());
     }
     const std::string label = label_field(model, options);
-    if (!label.empty() && reader.contains(label)) {
-      Array labels = reader.read(label);
-      if (info(labels.dtype).has_kernels) labels_ = labels.contiguous();
-    }
+    if (!label.empty())
+      if (const std::optional<Array> labels = source.find(label))
+        if (info(labels->dtype).has_kernels) labels_ = labels->contiguous();
     if (!model.onnx() || !options.rows_are_samples)
       cut_all(model);
     else
@@ -500,10 +499,10 @@ class DatasetBatches final : public Batches {
 
 }  // namespace
 
-std::unique_ptr<Batches> array_batches(const program::Model& model, const std::string& path,
+std::unique_ptr<Batches> array_batches(const program::Model& model, const ArraySource& source,
                                        const InputOptions& options,
                                        std::vector<std::string> warnings) {
-  return std::make_unique<ArrayBatches>(model, path, options, std::move(warnings));
+  return std::make_unique<ArrayBatches>(model, source, options, std::move(warnings));
 }
 
 std::unique_ptr<Batches> dataset_batches(const program::Model& model, const InputOptions& options,

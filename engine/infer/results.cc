@@ -35,6 +35,61 @@ std::optional<Array> joined_batches(const std::vector<Array>& batches) {
   return out;
 }
 
+void JoinedOutputs::add(const InputBatch& batch, const std::vector<Array>& outputs) {
+  for (const SkippedRow& row : batch.skipped) skipped_.push_back(row.index);
+  if (outputs.empty()) return;
+  parts_.resize(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Array packed = outputs[i].contiguous();
+    Array own = Array::empty(packed.dtype, packed.shape);
+    std::memcpy(own.raw(), packed.raw(), static_cast<size_t>(storage_bytes(own.dtype, own.size())));
+    parts_[i].push_back(own);
+  }
+}
+
+formats::NamedArrays JoinedOutputs::arrays(const std::vector<std::string>& names) const {
+  formats::NamedArrays arrays;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const std::optional<Array> all = joined_batches(parts_[i]);
+    if (!all)
+      fail(ErrorCode::kData,
+           "outputs of different batches have different shapes; give a --batch that takes all "
+           "rows");
+    arrays.emplace_back(names[i], with_skipped(*all));
+  }
+  if (!skipped_.empty())
+    arrays.emplace_back("skipped", Array::from<int64_t>(skipped_, {std::ssize(skipped_)}));
+  return arrays;
+}
+
+/// Puts rows without a value where rows were skipped.
+Array JoinedOutputs::with_skipped(const Array& rows) const {
+  if (skipped_.empty() || rows.shape.empty()) return rows;
+  Array out = rows;
+  out.shape[0] += static_cast<int64_t>(skipped_.size());
+  out = Array::zeros(rows.dtype, out.shape);
+  if (is_float(rows.dtype) && info(rows.dtype).has_kernels)
+    visit_float(rows.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::fill_n(out.data<T>(), out.size(), T(std::numeric_limits<float>::quiet_NaN()));
+    });
+  if (rows.size() == 0) return out;
+  const auto row_bytes =
+      static_cast<size_t>(storage_bytes(rows.dtype, rows.size() / rows.shape[0]));
+  const auto* from = static_cast<const std::byte*>(rows.raw());
+  auto* to = static_cast<std::byte*>(out.raw());
+  auto skipped = skipped_.begin();
+  for (int64_t row = 0; row < out.shape[0]; ++row, to += row_bytes) {
+    if (skipped != skipped_.end() && *skipped == row) {
+      ++skipped;
+      continue;
+    }
+    std::memcpy(to, from, row_bytes);
+    from += row_bytes;
+  }
+  return out;
+}
+
 namespace {
 
 /// Probabilities of a row of class scores, which may be logits or probabilities already.
@@ -83,72 +138,20 @@ std::string class_name(const program::Model& model, int64_t index) {
                                                     : std::to_string(index);
 }
 
-/// Outputs of all batches, joined along the first axis. Skipped rows are NaN (0 for integers), and
-/// `skipped` lists their numbers.
+/// The outputs of all batches in one file.
 class NpzResults final : public ResultWriter {
  public:
   NpzResults(const program::Model& model, std::string path)
       : model_(model), path_(std::move(path)) {}
   void add(const InputBatch& batch, const std::vector<Array>& outputs) override {
-    for (const SkippedRow& row : batch.skipped) skipped_.push_back(row.index);
-    if (outputs.empty()) return;
-    parts_.resize(outputs.size());
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const Array packed = outputs[i].contiguous();
-      Array own = Array::empty(packed.dtype, packed.shape);
-      std::memcpy(own.raw(), packed.raw(),
-                  static_cast<size_t>(storage_bytes(own.dtype, own.size())));
-      parts_[i].push_back(own);
-    }
+    joined_.add(batch, outputs);
   }
-  void close() override {
-    formats::NamedArrays arrays;
-    for (size_t i = 0; i < parts_.size(); ++i) {
-      const std::optional<Array> all = joined_batches(parts_[i]);
-      if (!all)
-        fail(ErrorCode::kData,
-             "outputs of different batches have different shapes; give a --batch that takes all "
-             "rows");
-      arrays.push_back({model_.outputs()[i], with_skipped(*all)});
-    }
-    if (!skipped_.empty())
-      arrays.push_back(
-          {"skipped", Array::from<int64_t>(skipped_, {static_cast<int64_t>(skipped_.size())})});
-    formats::write_npz(path_, arrays);
-  }
+  void close() override { formats::write_npz(path_, joined_.arrays(model_.outputs())); }
 
  private:
-  /// Puts rows without a value where rows were skipped.
-  Array with_skipped(const Array& rows) const {
-    if (skipped_.empty() || rows.shape.empty()) return rows;
-    Array out = rows;
-    out.shape[0] += static_cast<int64_t>(skipped_.size());
-    out = Array::zeros(rows.dtype, out.shape);
-    if (is_float(rows.dtype) && info(rows.dtype).has_kernels)
-      visit_float(rows.dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        std::fill_n(out.data<T>(), out.size(), T(std::numeric_limits<float>::quiet_NaN()));
-      });
-    if (rows.size() == 0) return out;
-    const auto row_bytes =
-        static_cast<size_t>(storage_bytes(rows.dtype, rows.size() / rows.shape[0]));
-    const auto* from = static_cast<const std::byte*>(rows.raw());
-    auto* to = static_cast<std::byte*>(out.raw());
-    auto skipped = skipped_.begin();
-    for (int64_t row = 0; row < out.shape[0]; ++row, to += row_bytes) {
-      if (skipped != skipped_.end() && *skipped == row) {
-        ++skipped;
-        continue;
-      }
-      std::memcpy(to, from, row_bytes);
-      from += row_bytes;
-    }
-    return out;
-  }
   const program::Model& model_;
   std::string path_;
-  std::vector<std::vector<Array>> parts_;
-  std::vector<int64_t> skipped_;
+  JoinedOutputs joined_;
 };
 
 nlohmann::ordered_json json_value(const Array& a, int64_t begin, const Dims& shape, size_t axis) {
@@ -401,6 +404,11 @@ std::unique_ptr<ResultWriter> open_results(const program::Model& model, const st
     return std::make_unique<RowResults>(model, Form::kJson, path, shown, line);
   fail(ErrorCode::kUsage, "--output: expected a name ending in .npz, .csv or .jsonl, found '", path,
        "'");
+}
+
+std::unique_ptr<ResultWriter> json_results(const program::Model& model, ShownColumns shown,
+                                           const std::function<void(const std::string&)>& line) {
+  return std::make_unique<RowResults>(model, RowResults::Form::kJson, "", shown, line);
 }
 
 }  // namespace paddle::infer

@@ -31,6 +31,22 @@ struct ShownColumns {
 /// if their other sizes differ.
 std::optional<Array> joined_batches(const std::vector<Array>& batches);
 
+/// Outputs of all batches, joined along the first axis. Rows that were skipped are NaN there (0 for
+/// integers), and a last array `skipped` lists their numbers.
+class JoinedOutputs {
+ public:
+  /// `outputs` is empty for a batch of skipped rows only.
+  void add(const InputBatch& batch, const std::vector<Array>& outputs);
+  /// kData if the sizes of a row differ from batch to batch.
+  formats::NamedArrays arrays(const std::vector<std::string>& names) const;
+
+ private:
+  Array with_skipped(const Array& rows) const;
+
+  std::vector<std::vector<Array>> parts_;
+  std::vector<int64_t> skipped_;
+};
+
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;
@@ -42,6 +58,9 @@ class ResultWriter {
 /// By the file's ending: .npz, .csv or .jsonl. "" reports lines by `line`.
 std::unique_ptr<ResultWriter> open_results(const program::Model& model, const std::string& path,
                                            ShownColumns shown,
+                                           const std::function<void(const std::string&)>& line);
+/// A JSON object for each row, as in a .jsonl file, to `line`.
+std::unique_ptr<ResultWriter> json_results(const program::Model& model, ShownColumns shown,
                                            const std::function<void(const std::string&)>& line);
 
 }  // namespace paddle::infer
