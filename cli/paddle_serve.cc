@@ -1,5 +1,6 @@
-// paddle-serve MODEL…: language models over HTTP.
+// paddle-serve MODEL…: language models and predictions of all others over HTTP.
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -8,8 +9,8 @@
 #include "base/parallel.h"
 #include "commands.h"
 #include "common.h"
+#include "common_device.h"
 #include "common_options.h"
-#include "runtime/execute.h"
 #include "sections/sections.h"
 #include "serve/server.h"
 #include "tune/tuned_settings.h"
@@ -25,7 +26,15 @@ constexpr auto kDrainTime = std::chrono::seconds(30);
 void print_json(const serve::Server& server, const std::string& url) {
   nlohmann::ordered_json models = nlohmann::ordered_json::array();
   for (const serve::Server::ModelInfo& model : server.models()) {
-    nlohmann::ordered_json one = {{"name", model.name}, {"context", model.context}};
+    nlohmann::ordered_json one = {{"name", model.name}};
+    if (model.predicts) {
+      one["inputs"] = model.inputs;
+      one["outputs"] = model.outputs;
+      one["max_batch"] = model.max_batch;
+      models.push_back(one);
+      continue;
+    }
+    one["context"] = model.context;
     if (model.is_encoder) {
       one["embeddings"] = true;
     } else {
@@ -42,14 +51,20 @@ void print_json(const serve::Server& server, const std::string& url) {
 }
 
 int run_serve(int argc, char** argv) {
-  cli::App app{"Serves language models over HTTP, with the interface of OpenAI."};
-  std::vector<std::string> models, adapters;
+  cli::App app{
+      "Serves models over HTTP: language models with the interface of OpenAI, all others with "
+      "predictions (POST /v1/predict)."};
+  std::vector<std::string> models, params, adapters;
+  std::string weights, function, precision;
+  cli::DeviceOptions device;
   std::string file, tuned_file, family, kv, cache, activations, weights_as, draft;
   serve::ServeConfig given;
   int64_t context = 0, cache_tokens = 0, chunk = 0;
   bool dry_run = false, json = false;
   app.add_option("MODEL", models,
-                 "Hugging Face folders and GGUF files, served under the names of their files");
+                 "what paddle-infer takes: runs, checkpoints, model files, ONNX files, programs of "
+                 "PaddlePaddle, Hugging Face folders and GGUF files, served under the names of "
+                 "their files; params.x=value changes a parameter of a model file");
   app.add_option("--config", file, "serve.yaml: models, listen and limits; options overrule it");
   app.add_option("--tuned", tuned_file,
                  "settings that paddle-tune found for a language model (tuned.yaml); they overrule "
@@ -74,6 +89,20 @@ int run_serve(int argc, char** argv) {
   auto* request = app.add_option("--request-time,--request-s", given.request_s,
                                  "how long a request may take: 90, 10m (default)")
                       ->check(cli::duration(0.001, 1e6));
+  auto* max_batch = app.add_option("--max-batch", given.max_batch,
+                                   "rows of a batch to which predictions are joined that wait at "
+                                   "the same time (default: 64); 1: they are not joined")
+                        ->check(cli::in_range(int64_t{1}, int64_t{1} << 16));
+  auto* batch_wait = app.add_option("--batch-wait", given.batch_wait,
+                                    "how long a prediction waits for others to join it: 2ms, 0.01 "
+                                    "(default: 0, only while the model is busy)")
+                         ->check(cli::duration(0, 10));
+  app.add_option("--weights", weights, "weights of a model file, safetensors (default: random)");
+  app.add_option("--function", function, "function of a model file or a run (default: model)");
+  app.add_option("--precision", precision,
+                 "precision of products of a model that is not a language model (default: float32)")
+      ->check(cli::one_dtype_of({"float32", "bfloat16", "float16"}));
+  cli::add_device_options(app, device);
   app.add_option("--family", family, "the models' family, a model file (default: by their type)");
   app.add_option("--context", context, "tokens of a sequence (default: the model's)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
@@ -127,6 +156,13 @@ int run_serve(int argc, char** argv) {
   if (step->count() > 0) config.step_ms = given.step_ms;
   if (step_duration->count() > 0) config.step_ms = 1000 * step_time;
   if (request->count() > 0) config.request_s = given.request_s;
+  if (max_batch->count() > 0) config.max_batch = given.max_batch;
+  if (batch_wait->count() > 0) config.batch_wait = given.batch_wait;
+  for (const std::string& path : models)
+    if (path.starts_with("params.") && path.find('=') != path.npos) params.push_back(path);
+  std::erase_if(models, [&](const std::string& path) {
+    return std::find(params.begin(), params.end(), path) != params.end();
+  });
   for (const std::string& path : models)
     config.models.push_back({.name = serve::served_name(path), .path = path});
   if (!adapters.empty() && config.models.size() != 1)
@@ -139,7 +175,15 @@ int run_serve(int argc, char** argv) {
     config.models.back().name = name;
     config.models.back().adapter = folder;
   }
+  const bool is_of_one = !params.empty() || !weights.empty() || !function.empty();
+  if (is_of_one && config.models.size() != 1)
+    fail(ErrorCode::kUsage, "params, --weights and --function need one model, found ",
+         config.models.size(), "; a config (--config) can name several");
   for (serve::ModelEntry& model : config.models) {
+    model.params.insert(model.params.end(), params.begin(), params.end());
+    if (!weights.empty()) model.weights = weights;
+    if (!function.empty()) model.function = function;
+    if (!precision.empty()) model.precision = precision;
     if (!family.empty()) model.family = family;
     if (!kv.empty()) model.kv = kv;
     if (chunk > 0) model.chunk = chunk;
@@ -150,8 +194,9 @@ int run_serve(int argc, char** argv) {
     if (!draft.empty()) model.draft = draft;
     if (context > 0) model.context = context;
   }
-  runtime::register_backends();
+  config.device = cli::open_device(device);
   serve::Server server(config);
+  for (const std::string& line : server.warnings()) cli::print_error("warning: " + line);
   for (const std::string& line : server.description()) cli::print_line(line);
   if (dry_run) {
     if (json) print_json(server, "");

@@ -299,7 +299,9 @@ paddle_room(train
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(llm DEPENDS base config tensor ops ir runtime formats decoding text program convert)
 paddle_embed_text(serve chat_page.html chat_page.h kChatPage)
-paddle_room(serve DEPENDS base config formats text llm LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(serve
+  DEPENDS base config tensor runtime formats text onnx data program infer llm
+  LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats onnx profile
   LIBRARIES nlohmann_json::nlohmann_json)
 # `paddle plugin new` writes these examples.

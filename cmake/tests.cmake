@@ -134,7 +134,9 @@ foreach(subject safetensors npz onnx tokenizer gguf jinja pickle hdf5 paddle gra
     target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/include)
   endif()
   if(subject STREQUAL "http")  # without the language models of its room
-    target_sources(${program} PRIVATE engine/serve/http_reader.cc)
+    target_sources(${program} PRIVATE engine/serve/http_reader.cc
+      engine/serve/nested_list.cc engine/serve/predict_request.cc)
+    target_link_libraries(${program} PRIVATE nlohmann_json::nlohmann_json)
   endif()
   # On some damaged files the HDF5 library frees addresses that it has not allocated, in H5Dopen2. A
   # sanitizer ends the replay there, before our code is reached.

@@ -261,6 +261,8 @@ llm::GenerateOptions read_options(Keys& keys, bool chat, Engine& engine,
 }
 
 const ServedModel& find_model(Keys& keys, const std::vector<ServedModel>& models) {
+  if (models.empty())
+    throw ApiError{404, "no language model is served; other models answer /v1/predict", "model"};
   const std::string* const name = keys.text("model");
   if (!name) {
     if (models.size() == 1) return models[0];
@@ -434,15 +436,6 @@ Ordered usage_of(const CompletionRequest& request, const std::vector<Job::State>
 }
 
 }  // namespace
-
-std::string error_body(const ApiError& e) {
-  Ordered error = {{"message", e.message},
-                   {"type", e.status < 500 ? "invalid_request_error" : "server_error"},
-                   {"param", nullptr},
-                   {"code", nullptr}};
-  if (!e.key.empty()) error["param"] = e.key;
-  return dump({{"error", error}});
-}
 
 CompletionRequest read_request(bool chat, std::string_view text,
                                const std::vector<ServedModel>& models) {

@@ -7,19 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "serve/api_error.h"
 #include "serve/engine.h"
 #include "text/jinja/template.h"
 #include "text/json_value.h"
 
 namespace paddle::serve {
-
-/// A request that is rejected: an HTTP status and what is wrong with which key.
-struct ApiError {
-  int status = 400;
-  std::string message;
-  std::string key = {};
-};
-std::string error_body(const ApiError& error);
 
 /// A model as requests see it.
 struct ServedModel {

@@ -1,9 +1,9 @@
 #include "serve/embeddings.h"
 
-#include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "serve/request_keys.h"
@@ -16,21 +16,6 @@ using Ordered = nlohmann::ordered_json;
 using tokenizers::TokenId;
 
 constexpr size_t kMaxTexts = 2048;
-
-std::string base64(const std::vector<float>& values) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes(values.size() * sizeof(float), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k)
-      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (size_t k = 0; k < 4; ++k)
-      out += i + k > bytes.size() ? '=' : kDigits[group >> (18 - 6 * k) & 63];
-  }
-  return out;
-}
 
 const HostedEncoder& find_encoder(Keys& keys, const std::vector<HostedEncoder>& encoders) {
   if (encoders.empty()) throw ApiError{404, "no model for embeddings is served", "model"};
@@ -94,21 +79,8 @@ HostedEncoder host_encoder(const ModelEntry& entry) {
   if (!llm::is_encoder(entry.path, entry.family))
     fail(ErrorCode::kModel, entry.path,
          ": the model's family has neither a function 'step' nor 'embed'");
-  const ModelEntry standard;
-  const std::pair<const char*, bool> settings[] = {
-      {"adapter", entry.adapter != standard.adapter},
-      {"kv", entry.kv != standard.kv},
-      {"cache", entry.cache != standard.cache},
-      {"cache_tokens", entry.cache_tokens != standard.cache_tokens},
-      {"chunk", entry.chunk != standard.chunk},
-      {"context", entry.context != standard.context},
-      {"activations", entry.activations != standard.activations},
-      {"weights_as", entry.weights_as != standard.weights_as},
-      {"draft", entry.draft != standard.draft}};
-  for (const auto& [name, given] : settings)
-    if (given)
-      fail(ErrorCode::kUsage, "'", entry.name, "' is an encoder, on which '", name,
-           "' has no effect; leave it out, or set it only for the other models (--config)");
+  check_no_language_settings(entry, "is an encoder");
+  check_no_predict_settings(entry);
   return {entry.name,
           std::make_unique<llm::Embedder>(entry.path, llm::ModelOptions{.family = entry.family}),
           static_cast<int64_t>(std::time(nullptr))};
@@ -139,7 +111,8 @@ std::string answer_embeddings(std::string_view text, const std::vector<HostedEnc
       const std::vector<float> vector = embedder.embed(inputs[i]);
       Ordered entry = {{"object", "embedding"}, {"index", i}};
       if (format && *format == "base64")
-        entry["embedding"] = base64(vector);
+        entry["embedding"] = to_base64(
+            {reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float)});
       else
         entry["embedding"] = vector;
       data.push_back(std::move(entry));

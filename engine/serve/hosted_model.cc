@@ -16,6 +16,7 @@ std::optional<HostedModel> host_model(const ModelEntry& entry, const EngineLimit
                                       Metrics& metrics, std::span<const HostedModel> others) {
   if (!llm::is_language_model(entry.path))
     fail(ErrorCode::kUsage, entry.path, ": expected a Hugging Face folder or a GGUF file");
+  check_no_predict_settings(entry);
   const auto same = std::find_if(others.begin(), others.end(), [&](const HostedModel& other) {
     return other.entry.shares_weights(entry);
   });

@@ -86,7 +86,7 @@ bool receive(int socket, std::string& buffer, Clock::time_point deadline) {
 }
 
 /// A malformed request, after which the connection is closed.
-bool reject(int socket, int status, std::string_view message) {
+bool reject_connection(int socket, int status, std::string_view message) {
   HttpResponse response(socket, false);
   response.send(status, "text/plain; charset=utf-8", str(message, "\n"));
   return false;
@@ -266,7 +266,7 @@ void HttpServer::open(int socket, bool rejected) {
 void HttpServer::serve(Connection& connection) {
   std::string buffer;
   try {
-    if (connection.rejected) reject(connection.socket, 503, "too many connections");
+    if (connection.rejected) reject_connection(connection.socket, 503, "too many connections");
     while (!connection.rejected && !stopping_ && serve_one(connection.socket, buffer)) {
     }
     drain(connection.socket, stopping_);
@@ -294,10 +294,10 @@ bool HttpServer::serve_one(int socket, std::string& buffer) {
       if (!receive(socket, buffer, deadline))
         return !reader.has_begun() && buffer.empty()
                    ? false
-                   : reject(socket, 408, "the request is incomplete");
+                   : reject_connection(socket, 408, "the request is incomplete");
     }
   } catch (const HttpError& error) {
-    return reject(socket, error.status, error.message);
+    return reject_connection(socket, error.status, error.message);
   }
   HttpRequest& request = reader.request();
   request.on_loopback = loopback_;

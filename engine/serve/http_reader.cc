@@ -142,7 +142,9 @@ void HttpReader::read_request_line(std::string_view line) {
     target.remove_prefix(7);
     target.remove_prefix(std::min(target.find_first_of("/?"), target.size()));
   }
-  request_.path = target.substr(0, target.find('?'));
+  const size_t path_end = std::min(target.find('?'), target.size());
+  request_.path = target.substr(0, path_end);
+  request_.query = target.substr(std::min(path_end + 1, target.size()));
   if (request_.path.empty()) request_.path = "/";
   if (!request_.path.starts_with('/')) reject_request(400, "the target is not a path");
 }

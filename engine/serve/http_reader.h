@@ -11,6 +11,7 @@ namespace paddle::serve {
 
 struct HttpRequest {
   std::string method, path;                    ///< path without its query
+  std::string query;                           ///< what follows its '?', as it is
   std::map<std::string, std::string> headers;  ///< names in lower case
   std::string body;
   /// The server listens to programs of its own machine only.

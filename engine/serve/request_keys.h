@@ -4,16 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "base/text.h"
-#include "serve/api.h"
+#include "serve/api_error.h"
 #include "text/json_value.h"
 
 namespace paddle::serve {
-
-template <class... Parts>
-[[noreturn]] void reject(const std::string& key, const Parts&... parts) {
-  throw ApiError{400, str(parts...), key};
-}
 
 class Keys {
  public:

@@ -16,16 +16,38 @@ namespace paddle::serve {
 namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 40;
+constexpr double kMaxBatch = 65'536, kMaxBatchWait = 10;
+
+/// kUsage for the first setting that is given.
+void check_not_given(const ModelEntry& entry, const char* what,
+                     std::initializer_list<std::pair<const char*, bool>> settings) {
+  for (const auto& [name, given] : settings)
+    if (given)
+      fail(ErrorCode::kUsage, "'", entry.name, "' ", what, ", on which '", name,
+           "' has no effect; leave it out, or set it only for the other models (--config)");
+}
 
 }  // namespace
 
 using config::Section;
 
 std::string served_name(const std::string& path) {
-  std::string name = path;
-  while (name.size() > 1 && name.ends_with('/')) name.pop_back();
-  name = name.substr(name.rfind('/') + 1);
-  if (name.ends_with(".gguf")) name = formats::gguf::without_part(name.substr(0, name.size() - 5));
+  std::string path_of_run = path;
+  while (path_of_run.size() > 1 && path_of_run.ends_with('/')) path_of_run.pop_back();
+  std::string name = path_of_run.substr(path_of_run.rfind('/') + 1);
+  // A run is known by its folder, not by that of its model or its newest checkpoint.
+  for (const char* inner : {"model", "latest", "checkpoints"}) {
+    const size_t slash = path_of_run.rfind('/');
+    if (name != inner || slash == path_of_run.npos) continue;
+    path_of_run.resize(slash);
+    name = path_of_run.substr(path_of_run.rfind('/') + 1);
+  }
+  if (name.ends_with(".gguf")) return formats::gguf::without_part(name.substr(0, name.size() - 5));
+  for (const std::string_view ending : {".onnx", ".pdmodel", ".json"})
+    if (name.size() > ending.size() && name.ends_with(ending))
+      name.resize(name.size() - ending.size());
+  // A model file may have a variant: lenet.yaml:wide.
+  if (const size_t yaml = name.find(".yaml"); yaml != name.npos && yaml > 0) name.erase(yaml, 5);
   return name;
 }
 
@@ -81,6 +103,14 @@ ServeConfig read_serve_config(const std::string& path) {
       take_integer(m, "context", model.context);
       take_integer(m, "chunk", model.chunk);
       take_path(m, "family", model.family);
+      take_path(m, "weights", model.weights);
+      take_text(m, "function", model.function);
+      take_text(m, "precision", model.precision);
+      take_integer(m, "max_batch", model.max_batch);
+      if (m.has("batch_wait")) model.batch_wait = m.seconds("batch_wait");
+      if (m.has("params"))
+        for (const config::Entry& param : m.at("params").entries)
+          model.params.push_back(str("params.", param.key.text, "=", param.value.as_string()));
     }
   if (s.has("listen")) {
     const Section listen = s.section("listen");
@@ -92,6 +122,8 @@ ServeConfig read_serve_config(const std::string& path) {
     const Section limits = s.section("limits");
     take_integer(limits, "streams", out.streams);
     take_integer(limits, "queue", out.queue);
+    take_integer(limits, "max_batch", out.max_batch);
+    if (limits.has("batch_wait")) out.batch_wait = limits.seconds("batch_wait");
     if (limits.has("step_ms")) out.step_ms = limits.real("step_ms");
     if (limits.has("request_s")) out.request_s = limits.real("request_s");
     if (limits.has("step_time")) out.step_ms = 1000 * limits.seconds("step_time");
@@ -110,6 +142,8 @@ void check_serve_config(const ServeConfig& config) {
   check("queue", static_cast<double>(config.queue), 0, 100'000);
   check("step_ms", config.step_ms, 1, 60'000);
   check("request_s", config.request_s, 0.001, 1e6);
+  check("max_batch", static_cast<double>(config.max_batch), 1, kMaxBatch);
+  check("batch_wait", config.batch_wait, 0, kMaxBatchWait);
   if (config.models.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-serve --help)");
   std::set<std::string> names;
   for (const ModelEntry& model : config.models) {
@@ -136,6 +170,31 @@ void check_serve_config(const ServeConfig& config) {
       fail(ErrorCode::kUsage, "two models are named '", model.name,
            "'; name them in a config (--config)");
   }
+}
+
+void check_no_language_settings(const ModelEntry& entry, const char* what) {
+  const ModelEntry standard;
+  check_not_given(entry, what,
+                  {{"adapter", entry.adapter != standard.adapter},
+                   {"kv", entry.kv != standard.kv},
+                   {"cache", entry.cache != standard.cache},
+                   {"cache_tokens", entry.cache_tokens != standard.cache_tokens},
+                   {"chunk", entry.chunk != standard.chunk},
+                   {"context", entry.context != standard.context},
+                   {"activations", entry.activations != standard.activations},
+                   {"weights_as", entry.weights_as != standard.weights_as},
+                   {"draft", entry.draft != standard.draft}});
+}
+
+void check_no_predict_settings(const ModelEntry& entry) {
+  const ModelEntry standard;
+  check_not_given(entry, "is a language model",
+                  {{"weights", entry.weights != standard.weights},
+                   {"function", entry.function != standard.function},
+                   {"precision", entry.precision != standard.precision},
+                   {"params", !entry.params.empty()},
+                   {"max_batch", entry.max_batch != standard.max_batch},
+                   {"batch_wait", entry.batch_wait.has_value()}});
 }
 
 std::vector<std::string> read_keys(const std::string& path) {

@@ -1,10 +1,12 @@
 #pragma once
 // The settings of a server, from serve.yaml and the command line.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "llm/language_model.h"
+#include "tensor/device.h"
 
 namespace paddle::serve {
 
@@ -17,6 +19,14 @@ struct ModelEntry {
   int64_t chunk = 0;         ///< tokens of prompts that a step reads at most; 0: kMaxRows
   std::string family = {};
   std::string adapter = {};  ///< a folder of PEFT
+
+  // Of models for predictions, which are not language models.
+  std::string weights = {};               ///< safetensors, of a model file
+  std::string function = "model";         ///< that is served
+  std::string precision = "float32";      ///< of products
+  std::vector<std::string> params = {};   ///< "params.x=value", of a model file
+  int64_t max_batch = 0;                  ///< rows of a batch; 0: that of the config
+  std::optional<double> batch_wait = {};  ///< seconds; none: that of the config
 
   /// Whether both have the same weights in memory, with other adapters.
   bool shares_weights(const ModelEntry& other) const {
@@ -32,6 +42,9 @@ struct ServeConfig {
   std::string keys;  ///< a file with one API key a line; empty: none is asked for
   int64_t streams = 8, queue = 64;
   double step_ms = 60, request_s = 600;
+  int64_t max_batch = 64;  ///< rows of a batch to which predictions are joined
+  double batch_wait = 0;   ///< seconds that a prediction may wait for others
+  Device device = {};      ///< of models for predictions; a serve.yaml does not say it
 };
 
 /// The name under which a model is served unless the config gives one: of its file or folder.
@@ -44,6 +57,11 @@ ServeConfig read_serve_config(const std::string& path);
 
 /// kUsage for values out of their range, two models of one name, or no model.
 void check_serve_config(const ServeConfig& config);
+
+/// kUsage for settings that have no effect on a model for predictions, and the other way round on a
+/// language model. `what`: "is an encoder", "is not a language model".
+void check_no_language_settings(const ModelEntry& entry, const char* what);
+void check_no_predict_settings(const ModelEntry& entry);
 
 /// Lines of a file of keys, without empty ones. kConfig if there is none, or one is too short to be
 /// a secret.

@@ -16,7 +16,9 @@ Schema serve_schema() {
   const ModelEntry m;
   const ServeConfig d;
   Schema model;
-  model.add("path", Spec::path().required().doc("a Hugging Face folder or a GGUF file"));
+  model.add("path", Spec::path().required().doc(
+                        "what paddle-infer takes: a run, a model file, an ONNX file, "
+                        "a Hugging Face folder, a GGUF file, …"));
   model.add("kv",
             Spec::text().doc(str(
                 "type of the cached keys and values: f32, bf16 or int8 (default: ", m.kv, ")")));
@@ -39,6 +41,16 @@ Schema serve_schema() {
             Spec::integer().at_least(0).at_most(256).doc(str(
                 "tokens of prompts that a step reads at most; 0: 256 (default: ", m.chunk, ")")));
   model.add("family", Spec::path().doc("a file that describes another architecture"));
+  model.add("weights", Spec::path().doc("weights of a model file, safetensors (default: random)"));
+  model.add("function",
+            Spec::text().doc(str("of a model file or a run (default: ", m.function, ")")));
+  model.add("precision", Spec::word({"float32", "bfloat16", "float16"})
+                             .doc(str("of products (default: ", m.precision, ")")));
+  model.add("params", Spec::map_of(Spec::any()).doc("parameters of a model file: name to value"));
+  model.add("max_batch",
+            Spec::integer().at_least(1).at_most(65'536).doc("limits.max_batch of this model"));
+  model.add("batch_wait",
+            Spec::duration().at_least(0).at_most(10).doc("limits.batch_wait of this model"));
   Schema listen;
   listen.add("host", Spec::text().doc(str("the address to listen at (default: ", d.host, ")")));
   listen.add("port", Spec::integer().at_least(0).at_most(65535).doc(
@@ -49,6 +61,13 @@ Schema serve_schema() {
                             str("sequences generated at a time (default: ", d.streams, ")")));
   limits.add("queue", Spec::integer().at_least(0).at_most(100'000).doc(
                           str("requests that wait (default: ", d.queue, ")")));
+  limits.add("max_batch",
+             Spec::integer().at_least(1).at_most(65'536).doc(
+                 str("rows of a batch to which predictions are joined; 1: they are not joined "
+                     "(default: ",
+                     d.max_batch, ")")));
+  limits.add("batch_wait", Spec::duration().at_least(0).at_most(10).doc(
+                               "how long a prediction waits for others to join it (default: 0)"));
   limits.add("step_time",
              Spec::duration().at_least(0.001).at_most(60).doc(
                  str("how long a step may delay running sequences (default: ", d.step_ms, "ms)")));

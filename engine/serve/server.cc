@@ -36,6 +36,15 @@ ApiError api_error_of(const Error& error) {
   return {error.code() == ErrorCode::kUsage ? 400 : 500, error.what()};
 }
 
+Clock::time_point deadline_of(const ServeConfig& config) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(config.request_s));
+}
+
+ApiError too_late(const ServeConfig& config) {
+  return {503, str("the request took over ", config.request_s, " seconds, or the server stopped")};
+}
+
 /// Counts a running request.
 class Running {
  public:
@@ -55,6 +64,18 @@ Server::Server(ServeConfig config) : config_(std::move(config)) {
   if (!config_.keys.empty()) keys_ = read_keys(config_.keys);
   const EngineLimits limits{config_.streams, config_.queue, config_.step_ms / 1000};
   for (const ModelEntry& entry : config_.models) {
+    if (!llm::is_language_model(entry.path)) {
+      check_no_language_settings(entry, "is not a language model");
+      predictors_.push_back(std::make_unique<Predictor>(
+          entry,
+          PredictLimits{.queue = config_.queue,
+                        .max_batch = entry.max_batch > 0 ? entry.max_batch : config_.max_batch,
+                        .batch_wait = entry.batch_wait.value_or(config_.batch_wait)},
+          config_.device, metrics_));
+      continue;
+    }
+    if (!config_.device.is_cpu())
+      fail(ErrorCode::kUsage, "'", entry.name, "' is a language model, which is served by the cpu");
     if (auto model = host_model(entry, limits, metrics_, models_))
       models_.push_back(std::move(*model));
     else
@@ -93,18 +114,38 @@ std::vector<Server::ModelInfo> Server::models() const {
   for (const HostedEncoder& encoder : encoders_)
     out.push_back(
         {.name = encoder.name, .is_encoder = true, .context = encoder.embedder->context()});
+  for (const auto& predictor : predictors_)
+    out.push_back({.name = predictor->name(),
+                   .predicts = true,
+                   .inputs = std::ssize(predictor->model().inputs()),
+                   .outputs = std::ssize(predictor->model().outputs()),
+                   .max_batch = predictor->joins() ? predictor->limits().max_batch : 1});
+  return out;
+}
+
+std::vector<std::string> Server::warnings() const {
+  std::vector<std::string> out;
+  for (const auto& predictor : predictors_)
+    for (const std::string& line : predictor->warnings())
+      out.push_back(predictor->name() + ": " + line);
   return out;
 }
 
 std::vector<std::string> Server::description() const {
   std::vector<std::string> out;
+  const auto counted = [](int64_t count, const char* what) {
+    return str(count, " ", what, count == 1 ? "" : "s");
+  };
   for (const ModelInfo& model : models())
-    out.push_back(model.is_encoder
-                      ? str(model.name, ": embeddings, context ", model.context)
-                      : str(model.name, ": ", model.streams, " slots, context ", model.context,
-                            ", KV cache ", human_bytes(model.cache_bytes),
-                            model.is_paged ? " (paged)" : "",
-                            ", chat template: ", model.has_chat_template ? "yes" : "no"));
+    out.push_back(
+        model.predicts ? str(model.name, ": predictions, ", counted(model.inputs, "input"), ", ",
+                             counted(model.outputs, "output"), ", batches of ",
+                             model.max_batch > 1 ? "up to " : "", counted(model.max_batch, "row"))
+        : model.is_encoder
+            ? str(model.name, ": embeddings, context ", model.context)
+            : str(model.name, ": ", model.streams, " slots, context ", model.context, ", KV cache ",
+                  human_bytes(model.cache_bytes), model.is_paged ? " (paged)" : "",
+                  ", chat template: ", model.has_chat_template ? "yes" : "no"));
   return out;
 }
 
@@ -187,7 +228,8 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
                                {"/v1/models", "GET"},
                                {"/v1/completions", "POST"},
                                {"/v1/chat/completions", "POST"},
-                               {"/v1/embeddings", "POST"}};
+                               {"/v1/embeddings", "POST"},
+                               {"/v1/predict", "POST"}};
   const auto* const found = std::find_if(std::begin(kRoutes), std::end(kRoutes),
                                          [&](const Route& r) { return r.path == request.path; });
   check_origin(request);
@@ -208,6 +250,7 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
     throw ApiError{401, "an API key is needed: Authorization: Bearer KEY"};
   if (request.path == "/metrics") {
     for (const HostedModel& model : models_) model.engine->report();
+    for (const auto& predictor : predictors_) predictor->report();
     return send(response, 200, "text/plain; version=0.0.4", metrics_.text());
   }
   if (request.path == "/v1/models") return send(response, 200, kJson, model_list());
@@ -215,6 +258,7 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
     if (draining_) throw ApiError{503, "the server is shutting down"};
     return send(response, 200, kJson, answer_embeddings(request.body, encoders_));
   }
+  if (request.path == "/v1/predict") return predict(request, response);
   complete(request.path == "/v1/chat/completions", request, response);
 }
 
@@ -232,6 +276,8 @@ std::string Server::model_list() const {
                     {"created", encoder.created},
                     {"owned_by", "paddle"},
                     {"max_model_len", encoder.embedder->context()}});
+  for (const auto& predictor : predictors_)
+    list.push_back(nlohmann::ordered_json::parse(predictor_info(*predictor)));
   return nlohmann::ordered_json{{"object", "list"}, {"data", list}}.dump(
       -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -253,18 +299,36 @@ void Server::complete(bool chat, const HttpRequest& request, HttpResponse& respo
   }
 }
 
+void Server::predict(const HttpRequest& request, HttpResponse& response) {
+  if (draining_) throw ApiError{503, "the server is shutting down"};
+  const auto deadline = deadline_of(config_);
+  try {
+    const PredictAnswer answer = answer_prediction(request, predictors_, metrics_, [&] {
+      if (gives_up(response, deadline)) throw too_late(config_);
+    });
+    send(response, 200, answer.type, answer.body);
+  } catch (const ApiError& error) {
+    if (error.status == 429) metrics_.add("requests_rejected_total");
+    if (error.status == 503) metrics_.add("requests_cancelled_total");
+    throw;
+  }
+}
+
 /// Whether to give up: the client is gone, the server stops at once, or it took too long.
+bool Server::gives_up(HttpResponse& response, Clock::time_point deadline) const {
+  return aborting_ || !response.is_connected() || Clock::now() >= deadline;
+}
+
 bool Server::is_over(const CompletionRequest& request, HttpResponse& response,
                      Clock::time_point deadline) const {
-  if (!aborting_ && response.is_connected() && Clock::now() < deadline) return false;
+  if (!gives_up(response, deadline)) return false;
   for (const auto& job : request.jobs) job->cancel();
   thread_->wake();
   return true;
 }
 
 void Server::answer(const CompletionRequest& request, HttpResponse& response) {
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(config_.request_s));
+  const auto deadline = deadline_of(config_);
   std::vector<std::vector<Event>> events(request.jobs.size());
   std::vector<Job::State> states(request.jobs.size());
   for (size_t i = 0; i < request.jobs.size(); ++i)
@@ -272,16 +336,13 @@ void Server::answer(const CompletionRequest& request, HttpResponse& response) {
       states[i] = request.jobs[i]->take(kPollMilliseconds);
       std::move(states[i].events.begin(), states[i].events.end(), std::back_inserter(events[i]));
       if (states[i].error) throw api_error_of(*states[i].error);
-      if (!states[i].done && is_over(request, response, deadline))
-        throw ApiError{503, str("the request took over ", config_.request_s,
-                                " seconds, or the server stopped")};
+      if (!states[i].done && is_over(request, response, deadline)) throw too_late(config_);
     }
   send(response, 200, kJson, ResponseWriter(request).whole(events, states));
 }
 
 void Server::stream(const CompletionRequest& request, HttpResponse& response) {
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(config_.request_s));
+  const auto deadline = deadline_of(config_);
   metrics_.add("requests_total{status=\"200\"}");
   response.begin(200, "text/event-stream; charset=utf-8");
   ResponseWriter writer(request);
@@ -314,8 +375,7 @@ void Server::stream(const CompletionRequest& request, HttpResponse& response) {
     }
     if (is_over(request, response, deadline)) {
       if (!response.is_connected()) return;
-      event(error_body({503, str("the request took over ", config_.request_s,
-                                 " seconds, or the server stopped")}));
+      event(error_body(too_late(config_)));
       return response.end();
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Language models over HTTP: OpenAI's interface for texts, conversations and embeddings, models,
-// health, metrics, and a page to chat.
+// Models over HTTP: OpenAI's interface for texts, conversations and embeddings of language models,
+// predictions of all others, models, health, metrics, and a page to chat.
 
 #include <atomic>
 #include <memory>
@@ -13,6 +13,7 @@
 #include "serve/hosted_model.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
+#include "serve/predict_api.h"
 #include "serve/serve_config.h"
 
 namespace paddle::serve {
@@ -28,7 +29,10 @@ class Server {
 
   struct ModelInfo {
     std::string name;
-    bool is_encoder = false;   ///< serves embeddings; the members below are of other models
+    bool is_encoder = false;  ///< serves embeddings; the members below are of other models
+    /// Serves predictions: how many inputs and outputs it has, and the rows of a batch.
+    bool predicts = false;
+    int64_t inputs = 0, outputs = 0, max_batch = 0;
     int64_t context = 0;       ///< tokens of a sequence
     int64_t streams = 0;       ///< sequences at a time
     uint64_t cache_bytes = 0;  ///< of keys and values, when the cache is full
@@ -37,6 +41,8 @@ class Server {
   std::vector<ModelInfo> models() const;
   /// The same, a line for each model.
   std::vector<std::string> description() const;
+  /// Lines that its user should see.
+  std::vector<std::string> warnings() const;
   /// kUsage if the address is not there or in use. Returns the port.
   int listen();
   /// Accepts no more requests; those that are running end as usual.
@@ -56,6 +62,8 @@ class Server {
   void reject(HttpResponse& response, const ApiError& error);
   void send(HttpResponse& response, int status, std::string_view type, std::string_view body,
             const HttpHeaders& headers = {});
+  void predict(const HttpRequest& request, HttpResponse& response);
+  bool gives_up(HttpResponse& response, std::chrono::steady_clock::time_point deadline) const;
   bool is_over(const CompletionRequest& request, HttpResponse& response,
                std::chrono::steady_clock::time_point deadline) const;
 
@@ -65,6 +73,7 @@ class Server {
   std::vector<HostedModel> models_;
   std::vector<ServedModel> served_;
   std::vector<HostedEncoder> encoders_;
+  Predictors predictors_;
   std::unique_ptr<EngineThread> thread_;
   std::atomic<bool> draining_{false}, aborting_{false};
   std::atomic<int64_t> running_{0};

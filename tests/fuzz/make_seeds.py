@@ -607,6 +607,23 @@ def http_files():
     }
     for size in range(2046, 2052):  # around the limit of the target
         requests[f"edge_{size}"] = b"GET / HTTP/1.1\r\n" + host + b"X: " + b"y" * (size - 42) + b"\r\n\r\n"
+    predictions = {
+        "lists": (b"application/json", b'{"model": "m", "decode": true, "inputs": {"x": [[1, 2.5, -3e-2], [4, 5, 6]], "n": 7, "b": [true], "e": [[], []]}}'),
+        "typed": (b"application/json; charset=utf-8", b'{"inputs": {"x": {"dtype": "uint8", "data": [[0, 255], [18446744073709551615, 1]]}, "s": ["a", "\\u00e9"]}}'),
+        "rows": (b"", b'{"rows": [{"a": 1, "b": "c\\n", "d": null, "e": {"f": [1, {"g": []}]}}, {}, {"a": 1e5, "t": true}]}'),
+        "images": (b"application/json", b'{"images": ["aGVsbG8=", "data:image/png;base64,aGVsbG8"], "sounds": null}'),
+        "image": (b"image/png", b"\x89PNG\r\n\x1a\n"),
+        "npz": (b"application/x-npz", b"PK\3\4"),
+        "form": (b'multipart/form-data; boundary="--x"', b'----x\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n----x\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n\x89PNG\r\n----x--\r\n'),
+        "uneven": (b"", b'{"inputs": {"x": [[1], [2, 3], 4]}}'),
+        "deep": (b"", b'{"inputs": {"x": ' + b"[" * 40 + b"]" * 40 + b"}}"),
+        "bad": (b"", b'{"inputs": {"x": [NaN, 1e999]}, "rows": [1], "none": 0}'),
+    }
+    for name, (kind, body) in predictions.items():
+        head = b"POST /v1/predict?model=a%20b&decode=1 HTTP/1.1\r\n" + host
+        if kind:
+            head += b"Content-Type: " + kind + b"\r\n"
+        requests["predict_" + name] = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
     requests["pipelined"] = requests["chunked"] + requests["length"] + requests["get"]
     for name, content in requests.items():
         for piece in (0, 2, 200):
